@@ -1,0 +1,81 @@
+#include "shared/config/machine.h"
+
+#include <numa.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <memory>
+#include <string>
+
+namespace atoll {
+namespace {
+
+constexpr int32_t kMaxCpus = 8192;
+
+std::vector<int32_t> detect_cpus() {
+  std::vector<int32_t> cpus;
+  const auto free_set = [](cpu_set_t* set) { CPU_FREE(set); };
+  const std::unique_ptr<cpu_set_t, decltype(free_set)> set(CPU_ALLOC(kMaxCpus), free_set);
+  const size_t bytes = CPU_ALLOC_SIZE(kMaxCpus);
+  if (set && sched_getaffinity(0, bytes, set.get()) == 0) {
+    for (int32_t cpu = 0; cpu < kMaxCpus; ++cpu) {
+      if (CPU_ISSET_S(static_cast<size_t>(cpu), bytes, set.get())) cpus.push_back(cpu);
+    }
+  }
+  if (cpus.empty()) cpus.push_back(0);
+  return cpus;
+}
+
+std::vector<int32_t> detect_numa_nodes() {
+  std::vector<int32_t> nodes;
+  if (numa_available() >= 0) {
+    bitmask* allowed = numa_get_mems_allowed();
+    for (int node = 0; node <= numa_max_node(); ++node) {
+      if (numa_bitmask_isbitset(allowed, static_cast<unsigned>(node))) nodes.push_back(node);
+    }
+    numa_bitmask_free(allowed);
+  }
+  if (nodes.empty()) nodes.push_back(0);
+  return nodes;
+}
+
+/// The limit in `path`, or `none` if there is no such file or it says "max".
+uint64_t read_limit(const std::string& path, uint64_t none) {
+  std::ifstream file(path);
+  uint64_t limit = 0;
+  return file >> limit ? limit : none;
+}
+
+uint64_t detect_memory_bytes() {
+  uint64_t bytes = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+                   static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE));
+  // Inside a container the own group is the root of the mount; on a host its path is in /proc.
+  bytes = std::min(bytes, read_limit("/sys/fs/cgroup/memory.max", bytes));
+  bytes = std::min(bytes, read_limit("/sys/fs/cgroup/memory/memory.limit_in_bytes", bytes));
+  std::ifstream groups("/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {
+    if (!line.starts_with("0::")) continue;
+    bytes = std::min(bytes, read_limit("/sys/fs/cgroup" + line.substr(3) + "/memory.max", bytes));
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Machine Machine::detect() {
+  Machine machine;
+  machine.numa_nodes = detect_numa_nodes();
+  machine.cpus = detect_cpus();
+  machine.memory_bytes = detect_memory_bytes();
+  return machine;
+}
+
+bool Machine::has_cpu(int32_t cpu) const { return std::ranges::binary_search(cpus, cpu); }
+
+bool Machine::has_numa_node(int32_t node) const {
+  return std::ranges::binary_search(numa_nodes, node);
+}
+
+}  // namespace atoll
