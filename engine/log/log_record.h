@@ -1,0 +1,46 @@
+// Redo-only logical log record (foedus.txt appendix D.2; design: durability). It is also the
+// write set's carrier of the new payload: commits apply records from it. No page ids.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+namespace atolldb {
+
+enum class LogType : uint8_t {
+  insert = 1,  // whole payload; the record exists afterwards
+  update = 2,  // payload range [payload_offset, + payload_bytes) of an existing record
+  erase = 3,
+  append = 4,  // sequential storage; no key
+};
+
+constexpr uint32_t align8(uint32_t bytes) { return (bytes + 7) & ~7u; }
+
+///   0        1      2          4         8           12              14             16     24
+///   [ type ][flags][key bytes][ length  ][storage id][payload offset][payload bytes][ VID ]
+///   then the key and the payload, each padded to 8 bytes.
+struct LogRecord {
+  LogType type;
+  uint8_t spare;
+  uint16_t key_bytes;
+  uint32_t length;  // of the whole record, a multiple of 8
+  uint32_t storage_id;
+  uint16_t payload_offset;
+  uint16_t payload_bytes;
+  uint64_t vid;
+
+  std::byte* key() { return reinterpret_cast<std::byte*>(this + 1); }
+  const std::byte* key() const { return reinterpret_cast<const std::byte*>(this + 1); }
+  std::byte* payload() { return key() + align8(key_bytes); }
+  const std::byte* payload() const { return key() + align8(key_bytes); }
+  std::span<const std::byte> key_span() const { return {key(), key_bytes}; }
+
+  static constexpr uint32_t bytes(uint32_t key_bytes, uint32_t payload_bytes) {
+    return static_cast<uint32_t>(sizeof(LogRecord)) + align8(key_bytes) + align8(payload_bytes);
+  }
+};
+static_assert(sizeof(LogRecord) == 24);
+
+}  // namespace atolldb

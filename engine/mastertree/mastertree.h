@@ -1,0 +1,66 @@
+// Master-tree storage: ordered map from byte strings to byte strings (foedus.txt section 8:
+// Masstree's 64-bit slices, Foster B-tree's single incoming pointer, foster twins).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "engine/transaction/transaction.h"
+#include "shared/memory/control_layout.h"
+#include "shared/status.h"
+
+namespace atolldb {
+
+using Bytes = std::span<const std::byte>;
+
+/// A light handle; copy it freely. Every call may return an abort status.
+/// key_too_long past kMaxKeyBytes, payload_too_long past kMaxPayloadBytes.
+class MasterTree {
+ public:
+  static constexpr uint32_t kMaxKeyBytes = 1024;
+  static constexpr uint32_t kMaxPayloadBytes = 2048;
+
+  /// `storage` must be of type mastertree and ready.
+  explicit MasterTree(StorageControl& storage) : storage_(&storage) {}
+
+  /// Copies at most `capacity` bytes of the payload; `payload_bytes` = its whole length.
+  Status get(Transaction& txn, Bytes key, void* out, uint32_t capacity,
+             uint32_t& payload_bytes) const;
+  /// Reads bytes [offset, offset+count); out_of_range when the payload is shorter.
+  Status get_range(Transaction& txn, Bytes key, uint32_t offset, uint32_t count, void* out) const;
+  /// Like get, and hands out the place for `update` and `erase`.
+  Status get_for_update(Transaction& txn, Bytes key, void* out, uint32_t capacity,
+                        uint32_t& payload_bytes, RecordRef& ref) const;
+  /// One outcome per key in `results`; payload i at `out + i * stride`, at most `stride` bytes.
+  Status get_many(Transaction& txn, std::span<const Bytes> keys, void* out, uint32_t stride,
+                  std::span<Status> results) const;
+
+  Status insert(Transaction& txn, Bytes key, Bytes payload) const;   // already_exists
+  Status upsert(Transaction& txn, Bytes key, Bytes payload) const;
+  Status update(Transaction& txn, Bytes key, Bytes payload) const;   // not_found; whole payload
+  Status update_range(Transaction& txn, Bytes key, uint32_t offset, Bytes bytes) const;
+  Status update_range(Transaction& txn, const RecordRef& ref, Bytes key, uint32_t offset,
+                      Bytes bytes) const;
+  Status increment(Transaction& txn, Bytes key, uint32_t offset, IncrementType type,
+                   const void* delta) const;
+  Status erase(Transaction& txn, Bytes key) const;                   // not_found
+  Status erase(Transaction& txn, const RecordRef& ref, Bytes key) const;
+
+  void prefetch(Transaction& txn, std::span<const Bytes> keys) const;
+
+  StorageControl& storage() const { return *storage_; }
+
+ private:
+  StorageControl* storage_;
+};
+
+/// Keys that order like unsigned integers: big-endian bytes of `value`.
+inline std::array<std::byte, 8> ordered_key(uint64_t value) {
+  std::array<std::byte, 8> key{};
+  const uint64_t swapped = __builtin_bswap64(value);
+  __builtin_memcpy(key.data(), &swapped, 8);
+  return key;
+}
+
+}  // namespace atolldb

@@ -1,0 +1,73 @@
+// What a transaction remembers until its commit. Fixed capacity, private to the worker.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "engine/transaction/vid.h"
+#include "shared/memory/page_header.h"
+#include "shared/memory/pointer.h"
+
+namespace atolldb {
+
+/// A record read, with the VID that was seen (R11). Raw pointers are fine here: process-private.
+struct ReadEntry {
+  RecordHead* record;
+  Vid seen;
+};
+
+/// A planned modification. Lives in the node's `local` segment (so that somebody else could finish
+/// a dead worker's commit): universal names and offsets only. After sorting, entry i uses lock
+/// block i + 1 (R22).
+struct WriteEntry {
+  UniversalName record;
+  uint32_t log_offset;   // of its LogRecord in the worker's log buffer
+  uint16_t payload_at;   // bytes from the record head to its payload
+  uint8_t increment;     // IncrementType, 0 = none: the payload holds a delta until the commit
+  uint8_t spare;
+};
+static_assert(sizeof(WriteEntry) == 16);
+
+/// A pointer word that decided a read: null with a snapshot page below, or both null (R4).
+struct PointerEntry {
+  const DualPointer* pointer;
+  uint64_t seen;
+};
+
+/// A page-version word that a scan or a not-found look-up depends on (R6, R12).
+struct PageVersionEntry {
+  PageHeader* page;
+  PageVersion seen;
+};
+
+/// Array of fixed capacity: no allocation after construction; `push` fails when it is full.
+template <typename T>
+class FixedSet {
+ public:
+  explicit FixedSet(uint32_t capacity)
+      : entries_(std::make_unique_for_overwrite<T[]>(capacity)), capacity_(capacity) {}
+
+  [[nodiscard]] bool push(const T& entry) {
+    if (size_ == capacity_) return false;
+    entries_[size_++] = entry;
+    return true;
+  }
+  void clear() { size_ = 0; }
+  uint32_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  T& operator[](uint32_t i) { return entries_[i]; }
+  const T& operator[](uint32_t i) const { return entries_[i]; }
+  T* begin() { return entries_.get(); }
+  T* end() { return entries_.get() + size_; }
+  const T* begin() const { return entries_.get(); }
+  const T* end() const { return entries_.get() + size_; }
+  /// Removes entry i; the order of the others is not kept.
+  void remove(uint32_t i) { entries_[i] = entries_[--size_]; }
+
+ private:
+  std::unique_ptr<T[]> entries_;
+  uint32_t capacity_;
+  uint32_t size_ = 0;
+};
+
+}  // namespace atolldb

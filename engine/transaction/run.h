@@ -1,0 +1,49 @@
+// Runs a body as one serializable transaction: begin, body, commit, and again after a conflict.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/transaction/transaction.h"
+#include "shared/status.h"
+
+namespace atolldb {
+
+/// Exponential back-off with jitter between attempts; keeps its own random state.
+class Backoff {
+ public:
+  explicit Backoff(uint64_t seed) : state_(seed | 1) {}
+  /// Waits before attempt number `attempt` (1 = first retry): spins, then yields the processor.
+  void wait(uint32_t attempt);
+
+ private:
+  uint64_t state_;
+};
+
+/// Between transactions: works off hints (compaction, merging), bounded. Called by `run`.
+void run_hints(Transaction& transaction);
+
+/// `body(transaction)` returns ok to commit, user_abort to roll back, any other answer (for
+/// example not_found) to roll back and hand it on; abort statuses from engine calls must be
+/// returned as they are. Retries until `deadline_epoch`. Returns ok only after the commit.
+template <typename Body>
+Status run(Transaction& transaction, Backoff& backoff, uint64_t deadline_epoch, Body&& body) {
+  for (uint32_t attempt = 0;; ++attempt) {
+    if (attempt != 0) backoff.wait(attempt);
+    Status status = transaction.begin(deadline_epoch);
+    if (status != Status::ok) return status;
+    status = body(transaction);
+    if (status == Status::ok) {
+      status = transaction.commit();
+    } else if (status == Status::user_abort || !is_abort(status)) {
+      // What the body decided on must have been true (R20).
+      const Status verified = transaction.commit_user_abort();
+      if (verified != Status::ok) status = verified;
+    } else {
+      transaction.rollback(status);
+    }
+    if (!transaction.worker().hints().empty()) run_hints(transaction);
+    if (!is_retryable(status)) return status;
+  }
+}
+
+}  // namespace atolldb

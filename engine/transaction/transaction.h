@@ -1,0 +1,166 @@
+// A serializable transaction on one worker (foedus.txt Algorithm 2, made multi-process; rules
+// R11-R23). Reused from one transaction to the next; allocates nothing after construction.
+//
+// Life: begin -> operations of storages -> commit or rollback. An operation that returns an abort
+// status (`is_abort`) has ended the attempt: call `rollback`. engine/transaction/run.h has the
+// loop with retries; procedures never call begin, commit or rollback themselves.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "engine/log/log_record.h"
+#include "engine/transaction/access_sets.h"
+#include "engine/transaction/vid.h"
+#include "engine/transaction/worker_context.h"
+#include "shared/status.h"
+
+namespace atolldb {
+
+enum class IncrementType : uint8_t { none = 0, i32, i64, u32, u64, f64 };
+uint32_t increment_bytes(IncrementType type);
+
+/// A record that an operation has found: spares a second look-up when it is then written. Valid
+/// until the end of the transaction. Process-local.
+struct RecordRef {
+  RecordHead* record = nullptr;
+  uint16_t payload_at = 0;     // bytes from `record` to the payload
+  uint16_t payload_bytes = 0;  // current length of the payload
+  StorageControl* storage = nullptr;
+
+  std::byte* payload() const { return reinterpret_cast<std::byte*>(record) + payload_at; }
+};
+
+class Transaction {
+ public:
+  /// `local`: limits.local_bytes() bytes, 64-byte aligned, of the node's `local` segment.
+  Transaction(WorkerContext& worker, const TransactionLimits& limits, std::byte* local);
+  Transaction(const Transaction&) = delete;
+  Transaction& operator=(const Transaction&) = delete;
+
+  // -- Life, called by run.h ------------------------------------------------------------------
+  /// `deadline_epoch`: engine calls fail with deadline_exceeded from that epoch on (R20).
+  Status begin(uint64_t deadline_epoch = kMaxEpoch);
+  /// ok, or the reason for the abort (everything is rolled back then).
+  Status commit();
+  /// Verifies what was read, as a read-only commit would, and discards the writes: a user abort
+  /// may be reported only then (R20).
+  Status commit_user_abort();
+  void rollback(Status reason);
+
+  bool is_active() const { return active_; }
+  bool is_read_only() const { return writes_size_ == 0 && appends_size_ == 0; }
+  /// After an ok commit: epoch to wait for before acknowledging (R19 for read-only ones).
+  uint64_t commit_epoch() const { return commit_epoch_; }
+
+  // -- For storages ---------------------------------------------------------------------------
+  WorkerContext& worker() { return *worker_; }
+  /// First thing in every operation: active, before its deadline.
+  Status check() const {
+    if (worker_->current_epoch() >= deadline_epoch_) return Status::deadline_exceeded;
+    return active_ ? Status::ok : Status::invalid_argument;
+  }
+
+  /// Reads [offset, offset+count) of the payload into `out` consistently, with own pending writes
+  /// laid over it (R14), and enters the record in the read set. `seen`: the VID; when it is
+  /// `is_elsewhere`, nothing was read or registered: look again there. Deleted (and not inserted
+  /// by this transaction): registered (R12), not_found.
+  Status read(const RecordRef& ref, uint32_t offset, uint32_t count, void* out, Vid& seen);
+  /// Enters a record whose VID decided a read without copying the payload.
+  Status register_read(RecordHead* record, Vid seen);
+  Status register_pointer(const DualPointer* pointer, uint64_t word);
+  Status register_page(PageHeader* page, PageVersion seen);
+  /// R5: true if `pointer` is in the own pointer set.
+  bool depends_on(const DualPointer* pointer) const;
+  /// R13: a system transaction of this worker changed `page` from `before` to `after`.
+  /// False: an entry did not match: abort with `phantom`.
+  [[nodiscard]] bool page_changed(PageHeader* page, PageVersion before, PageVersion after);
+  /// R13 for a page that was split or replaced by this worker: entries for it become entries for
+  /// its successors.
+  [[nodiscard]] bool page_replaced(PageHeader* page, PageVersion before,
+                                   std::span<const PageVersionEntry> successors);
+  /// R13: forgets a read of a dead record that a system transaction of this worker left out.
+  void forget_read(RecordHead* record);
+
+  /// The pending write to `record`, or null (256-bit filter first: R14).
+  WriteEntry* find_write(const RecordHead* record) {
+    return may_have_written(record) ? find_write_slow(record) : nullptr;
+  }
+  LogRecord& log_of(const WriteEntry& entry) {
+    return *reinterpret_cast<LogRecord*>(log_ + entry.log_offset);
+  }
+
+  /// Plans a write; merges it into the pending write of the same record, if any (R14).
+  /// `insert`: the record (reserved or dead) exists with this payload afterwards.
+  Status write_insert(const RecordRef& ref, std::span<const std::byte> key,
+                      std::span<const std::byte> payload);
+  Status write_update(const RecordRef& ref, std::span<const std::byte> key, uint32_t offset,
+                      std::span<const std::byte> bytes);
+  Status write_erase(const RecordRef& ref, std::span<const std::byte> key);
+  /// Completed under the lock (R33): no read-set entry, so no conflict between increments.
+  Status write_increment(const RecordRef& ref, std::span<const std::byte> key, uint32_t offset,
+                         IncrementType type, const void* delta);
+  /// Plans an append to a sequential storage, applied at commit after verification.
+  Status write_append(StorageControl* storage, std::span<const std::byte> payload);
+
+  /// Whether this transaction sees the record as existing, given its VID: own inserts and erases
+  /// count.
+  bool is_visible(const RecordHead* record, Vid seen);
+
+  /// Number of records this transaction has reserved: a cursor re-opens its page when it changed.
+  uint64_t reservations() const { return reservations_; }
+  void count_reservation() { ++reservations_; }
+
+  uint32_t read_set_size() const { return reads_.size(); }
+  uint32_t pointer_set_size() const { return pointers_.size(); }
+  uint32_t page_version_set_size() const { return pages_.size(); }
+
+ private:
+  friend class CommitProtocol;
+
+  struct AppendEntry {
+    uint32_t storage_id;
+    uint32_t log_offset;
+  };
+
+  static uint32_t filter_bit(const RecordHead* record) {
+    return static_cast<uint32_t>((reinterpret_cast<uintptr_t>(record) * 0x9e3779b97f4a7c15ull) >>
+                                 56);
+  }
+  bool may_have_written(const RecordHead* record) const {
+    const uint32_t bit = filter_bit(record);
+    return (filter_[bit >> 6] >> (bit & 63)) & 1;
+  }
+  WriteEntry* find_write_slow(const RecordHead* record);
+  LogRecord* allocate_log(LogType type, uint32_t storage_id, std::span<const std::byte> key,
+                          uint32_t payload_bytes);
+  Status add_write(const RecordRef& ref, LogRecord* log, IncrementType increment);
+  Status merge_update(const RecordRef& ref, WriteEntry& entry, uint32_t offset,
+                      std::span<const std::byte> bytes);
+  Status materialize_increment(const RecordRef& ref, WriteEntry& entry);
+  void overlay(const WriteEntry& entry, uint32_t offset, uint32_t count, void* out);
+  void clear();
+
+  WorkerContext* worker_;
+  TransactionLimits limits_;
+  bool active_ = false;
+  uint64_t deadline_epoch_ = kMaxEpoch;
+  uint64_t commit_epoch_ = 0;
+  uint64_t reservations_ = 0;
+  Vid last_vid_;                    // of this worker's latest commit
+  std::array<uint64_t, 4> filter_{};
+
+  FixedSet<ReadEntry> reads_;
+  FixedSet<PointerEntry> pointers_;
+  FixedSet<PageVersionEntry> pages_;
+  FixedSet<AppendEntry> appends_;
+  WriteEntry* writes_;              // in the `local` segment
+  uint32_t writes_size_ = 0;
+  uint32_t appends_size_ = 0;
+  std::byte* log_;                  // in the `local` segment
+  uint64_t log_used_ = 0;
+};
+
+}  // namespace atolldb

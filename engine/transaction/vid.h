@@ -1,0 +1,65 @@
+// Version id of a record (foedus.txt appendix D.1; design: transactions, record header).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "shared/memory/control_layout.h"
+#include "shared/sync/mcs_word.h"
+
+namespace atolldb {
+
+///   63          28 27        6 5          0
+///   [ epoch 36    ][ordinal 22][ flags 6  ]
+///
+/// Ordinal 0 is never a commit: a reserved record carries (epoch, 0, deleted) (R10).
+class Vid {
+ public:
+  static constexpr uint64_t kBeingWritten = 1;  // the payload is changing: wait
+  static constexpr uint64_t kDeleted = 2;       // logically absent
+  static constexpr uint64_t kMoved = 4;         // go on through the page's twins; never reverts
+  static constexpr uint64_t kNextLayer = 8;     // the payload is a dual pointer; never reverts
+  static constexpr uint64_t kFlagsMask = 63;
+  static constexpr uint64_t kOrdinalShift = 6;
+  static constexpr uint64_t kEpochShift = 28;
+  static constexpr uint64_t kMaxOrdinal = (uint64_t{1} << 22) - 1;
+
+  constexpr Vid() = default;
+  constexpr explicit Vid(uint64_t word) : word_(word) {}
+  static constexpr Vid make(uint64_t epoch, uint64_t ordinal, uint64_t flags = 0) {
+    return Vid((epoch << kEpochShift) | (ordinal << kOrdinalShift) | flags);
+  }
+  static constexpr Vid reserved(uint64_t epoch) { return make(epoch, 0, kDeleted); }
+
+  constexpr uint64_t word() const { return word_; }
+  constexpr uint64_t epoch() const { return word_ >> kEpochShift; }
+  constexpr uint64_t ordinal() const { return (word_ >> kOrdinalShift) & kMaxOrdinal; }
+  constexpr bool is_being_written() const { return (word_ & kBeingWritten) != 0; }
+  constexpr bool is_deleted() const { return (word_ & kDeleted) != 0; }
+  constexpr bool is_moved() const { return (word_ & kMoved) != 0; }
+  constexpr bool is_next_layer() const { return (word_ & kNextLayer) != 0; }
+  /// Must be looked for elsewhere: in a twin page or a next layer.
+  constexpr bool is_elsewhere() const { return (word_ & (kMoved | kNextLayer)) != 0; }
+  constexpr Vid with(uint64_t flags) const { return Vid(word_ | flags); }
+  /// Epoch and ordinal alone: comparable, grows per key (R15).
+  constexpr uint64_t version() const { return word_ & ~kFlagsMask; }
+  constexpr bool operator==(const Vid&) const = default;
+
+ private:
+  uint64_t word_ = 0;
+};
+static_assert(kMaxEpoch == (uint64_t{1} << 36) - 1);
+
+/// What stands in front of every record in a page.
+struct RecordHead {
+  McsWord lock;
+  std::atomic<uint64_t> vid;
+
+  Vid load() const {
+    // Acquire pairs with the release store of the commit that wrote the payload.
+    return Vid(vid.load(std::memory_order_acquire));
+  }
+};
+static_assert(sizeof(RecordHead) == 16);
+
+}  // namespace atolldb

@@ -1,0 +1,87 @@
+// One thread's view of the engine: who it is, its locks, pages, counters and hints.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/transaction/hint_queue.h"
+#include "shared/memory/cluster_view.h"
+#include "shared/memory/page_pool.h"
+#include "shared/metrics/worker_metrics.h"
+#include "shared/sync/mcs_lock.h"
+
+namespace atolldb {
+
+/// Capacities of the access sets; overflow is `transaction_too_large`.
+struct TransactionLimits {
+  uint32_t read_set = 32768;
+  uint32_t write_set = 8192;  // at most kMaxWriteSet: lock block indexes are 16 bit
+  uint32_t pointer_set = 1024;
+  uint32_t page_version_set = 4096;
+  uint64_t log_buffer = uint64_t{16} << 20;  // bytes
+
+  /// Bytes of the node's `local` segment that one worker needs.
+  uint64_t local_bytes() const;
+};
+
+/// Lock blocks beyond the write set's, for system transactions: a page lock or two, and every
+/// record of the pages concerned.
+inline constexpr uint32_t kSystemLockBlocks = 1024;
+inline constexpr uint32_t kMaxWriteSet = 65535 - kSystemLockBlocks - 1;
+
+/// MCS blocks per thread for a write set of this capacity (NodeSharedLayout::blocks_per_slot).
+constexpr uint32_t lock_blocks_for(uint32_t write_set) { return write_set + 1 + kSystemLockBlocks; }
+
+class WorkerContext {
+ public:
+  /// `ordinal` names the slot: workers first, then auxiliary threads.
+  WorkerContext(const ClusterView& view, PagePool& pool, uint32_t node, uint32_t ordinal,
+                WorkerMetrics& metrics, uint32_t write_set_capacity);
+
+  const ClusterView& view() const { return *view_; }
+  uint32_t node() const { return node_; }
+  WorkerId id() const { return locker_.self(); }
+  WorkerSlot& slot() { return *slot_; }
+  WorkerMetrics& metrics() { return *metrics_; }
+  McsLocker& locker() { return locker_; }
+  PageAllocator& pages() { return pages_; }
+  HintQueue& hints() { return hints_; }
+  uint32_t first_system_block() const { return first_system_block_; }
+
+  uint64_t current_epoch() const {
+    return view_->control->epochs.current.load(std::memory_order_relaxed);
+  }
+  bool cluster_failed() const {
+    return view_->control->state.load(std::memory_order_acquire) >= kClusterFailedFrom;
+  }
+
+  /// Publishes the begin epoch if the epoch changed since the last call (R9). Before any pointer
+  /// is loaded. Recycles retired pages when grace has moved on.
+  void enter();
+  /// Declares that this thread holds no page reference: before blocking.
+  void leave();
+
+  PageHeader* resolve(VolatilePointer pointer) {
+    (pointer.node() == node_ ? metrics_->local_accesses : metrics_->remote_accesses).add();
+    return view_->resolve(pointer);
+  }
+  UniversalName name_of(const void* address) const {
+    const PageHeader* page = page_of(address);
+    return UniversalName::make(page->volatile_self(),
+                               reinterpret_cast<uintptr_t>(address) & (kPageBytes - 1));
+  }
+
+ private:
+  const ClusterView* view_;
+  uint32_t node_;
+  WorkerSlot* slot_;
+  WorkerMetrics* metrics_;
+  McsLocker locker_;
+  PageAllocator pages_;
+  HintQueue hints_;
+  uint32_t first_system_block_;
+  uint64_t begin_epoch_ = kIdleEpoch;
+  uint64_t recycled_at_ = 0;
+};
+
+}  // namespace atolldb

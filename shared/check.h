@@ -1,0 +1,25 @@
+// Broken invariants stop the process rather than let it go on with wrong shared memory.
+#pragma once
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace atolldb {
+
+[[noreturn]] inline void check_failed(const char* expression, const char* file, int line) {
+  std::fprintf(stderr, "atoll: CHECK failed: %s (%s:%d)\n", expression, file, line);
+  std::abort();
+}
+
+}  // namespace atolldb
+
+/// Always on. For cold paths and for what must never be wrong in shared memory.
+#define CHECK(expression) \
+  ((expression) ? static_cast<void>(0) : ::atolldb::check_failed(#expression, __FILE__, __LINE__))
+
+/// Debug and sanitizer builds only: for the transaction path.
+#ifdef ATOLL_DCHECK
+#define DCHECK(expression) CHECK(expression)
+#else
+#define DCHECK(expression) static_cast<void>(sizeof((expression) ? 1 : 0))
+#endif

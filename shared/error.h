@@ -1,0 +1,37 @@
+// Errors of cold paths are values with a message that names the thing and the limit.
+#pragma once
+
+#include <expected>
+#include <string>
+
+namespace atolldb {
+
+/// Exit codes of every Atoll binary (an interface: documented in the top-level README).
+enum class ExitCode : int {
+  success = 0,
+  failed = 1,
+  usage = 2,
+  not_running = 3,
+  already_running = 4,
+  coordinator_unreachable = 5,
+  resources = 6,
+  corruption = 7,
+  durability = 8,
+  disk_full = 10,
+  config = 78,
+};
+
+/// `message` reads "what: why: what to do".
+struct Error {
+  ExitCode code = ExitCode::failed;
+  std::string message;
+};
+
+template <typename T>
+using Result = std::expected<T, Error>;
+
+inline std::unexpected<Error> make_error(ExitCode code, std::string message) {
+  return std::unexpected(Error{code, std::move(message)});
+}
+
+}  // namespace atolldb

@@ -1,0 +1,42 @@
+// Where this process mapped the cluster's segments. Process-local; addresses differ per process.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "shared/check.h"
+#include "shared/memory/control_layout.h"
+#include "shared/memory/node_layout.h"
+#include "shared/memory/page_header.h"
+#include "shared/memory/pointer.h"
+#include "shared/sync/mcs_lock.h"
+
+namespace atolldb {
+
+struct ClusterView {
+  ControlSegment* control = nullptr;
+  uint32_t node_count = 0;
+  std::array<NodeShared*, kMaxNodes + 1> shared{};
+  std::array<std::byte*, kMaxNodes + 1> pool{};  // start of the pool segment; page 0 is its header
+  LockSpace lock_space;
+
+  void add_node(uint32_t node, NodeShared& node_shared, std::byte* pool_base) {
+    shared[node] = &node_shared;
+    pool[node] = pool_base;
+    lock_space.set_node(node, node_shared.blocks(), node_shared.blocks_per_slot);
+    if (node >= node_count) node_count = node + 1;
+  }
+
+  /// The page's address in this process. `pointer` must not be null.
+  PageHeader* resolve(VolatilePointer pointer) const {
+    auto* page = reinterpret_cast<PageHeader*>(pool[pointer.node()] +
+                                               uint64_t{pointer.index()} * kPageBytes);
+    DCHECK(!pointer.is_null() && page->self == pointer.thawed().word());
+    return page;
+  }
+  /// The byte that a universal name stands for.
+  std::byte* resolve(UniversalName name) const { return pool[name.node()] + name.pool_offset(); }
+};
+
+}  // namespace atolldb

@@ -1,0 +1,76 @@
+// Layout of the `control` segment. Writer: the coordinator, unless said otherwise at the field.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "shared/memory/pointer.h"
+#include "shared/memory/segment_header.h"
+#include "shared/sync/mcs_word.h"
+
+namespace atolldb {
+
+enum class ClusterState : uint32_t {
+  starting = 0,
+  running = 1,
+  draining = 2,
+  // From here on nothing commits and every wait ends with cluster_failed.
+  stopped = 3,
+  failed = 4,
+};
+inline constexpr uint32_t kClusterFailedFrom = static_cast<uint32_t>(ClusterState::stopped);
+
+/// Epochs start at 1 at the earliest and fit in 36 bits (R: two decades at 10 ms).
+inline constexpr uint64_t kMaxEpoch = (uint64_t{1} << 36) - 1;
+/// A begin-epoch slot of a thread that holds no page reference.
+inline constexpr uint64_t kIdleEpoch = ~uint64_t{0};
+
+/// One cache line per word: every worker polls `current`, the others change as often.
+struct EpochBlock {
+  alignas(64) std::atomic<uint64_t> current;
+  /// Every commit of this epoch and before is durable. With durability off: is final, that is no
+  /// commit of it is still on its way.
+  alignas(64) std::atomic<uint64_t> durable;
+  /// No thread of the cluster may still look at a page that was unlinked before this epoch began.
+  alignas(64) std::atomic<uint64_t> oldest_begin;
+};
+
+inline constexpr uint32_t kMaxStorages = 1024;
+inline constexpr uint32_t kMaxStorageName = 63;
+
+enum class StorageType : uint8_t { none = 0, array, mastertree, sequential };
+enum class StorageState : uint32_t { free = 0, creating, ready, dropping };
+
+/// One storage. Slot = id % kMaxStorages; ids are never reused. Writers: the coordinator; but the
+/// root words and the root lock are multi-writer words (see engine/README.md), and each list head
+/// of a sequential storage has its worker as writer.
+struct alignas(64) StorageControl {
+  std::atomic<uint32_t> state;  // StorageState; release after all other fields
+  uint32_t id;
+  StorageType type;
+  uint8_t spare[3];
+  uint32_t payload_bytes;  // array: fixed record size. mastertree: typical size, a hint (0: none)
+  uint64_t record_count;   // array: number of records
+  char name[kMaxStorageName + 1];
+
+  alignas(64) DualPointer root;
+  McsWord root_lock;  // guards changes of `root` from one page to another
+  /// Array and Master-tree: VID word floor of the root slot (R43).
+  std::atomic<uint64_t> root_floor;
+};
+
+struct ControlSegment {
+  SegmentHeader header;
+  alignas(64) std::atomic<uint32_t> state;  // ClusterState; waits look at it
+  uint32_t node_count;
+  uint32_t epoch_interval_us;
+  std::atomic<uint32_t> catalog_version;    // bumped on every DDL
+  uint64_t incarnation;
+  alignas(64) std::atomic<uint64_t> heartbeat;
+  EpochBlock epochs;
+  alignas(64) StorageControl storages[kMaxStorages];
+
+  StorageControl& storage(uint32_t id) { return storages[id % kMaxStorages]; }
+};
+
+}  // namespace atolldb

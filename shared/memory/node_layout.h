@@ -1,0 +1,114 @@
+// Layout of a node's `shared` segment: what its peers read and queue on.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "shared/memory/control_layout.h"
+#include "shared/memory/pointer.h"
+#include "shared/memory/segment_header.h"
+#include "shared/sync/mcs_lock.h"
+
+namespace atolldb {
+
+enum class NodeState : uint32_t { starting = 0, attached, recovering, running, draining, stopped,
+                                  failed };
+
+inline constexpr uint32_t kMaxWorkersPerNode = 250;
+/// Slots after the workers': threads of the node that dereference pages but run no transactions
+/// (the housekeeper).
+inline constexpr uint32_t kAuxiliarySlots = 2;
+
+/// Epochs of one thread. Writer: that thread. Readers: the coordinator (each tick).
+struct WorkerSlot {
+  /// Epoch at the begin of the running or latest transaction; kIdleEpoch before blocking (R9).
+  alignas(64) std::atomic<uint64_t> begin_epoch;
+  /// Lower bound of the epoch of the commit under way; 0 = none.
+  alignas(64) std::atomic<uint64_t> in_commit_epoch;
+};
+static_assert(sizeof(WorkerSlot) == 128);
+
+/// Freed pages on their way home: one per (sending node, owner). Single producer (a thread of the
+/// sender, under its node-private lock), single consumer (a thread of the owner, likewise).
+struct ReturnRing {
+  static constexpr uint32_t kCapacity = 2048;
+  alignas(64) std::atomic<uint64_t> head;  // writer: owner
+  alignas(64) std::atomic<uint64_t> tail;  // writer: sender
+  alignas(64) std::atomic<uint64_t> slots[kCapacity];
+
+  /// Sender. False when full: the sender keeps the page.
+  bool push(VolatilePointer page) {
+    const uint64_t at = tail.load(std::memory_order_relaxed);
+    // Acquire pairs with pop's release: the slot has been read.
+    if (at - head.load(std::memory_order_acquire) >= kCapacity) return false;
+    slots[at % kCapacity].store(page.word(), std::memory_order_relaxed);
+    // Release pairs with pop's acquire: the slot is filled.
+    tail.store(at + 1, std::memory_order_release);
+    return true;
+  }
+
+  /// Owner. Null when empty.
+  VolatilePointer pop() {
+    const uint64_t at = head.load(std::memory_order_relaxed);
+    if (at == tail.load(std::memory_order_acquire)) return VolatilePointer();
+    const VolatilePointer page(slots[at % kCapacity].load(std::memory_order_relaxed));
+    head.store(at + 1, std::memory_order_release);
+    return page;
+  }
+};
+
+/// Fixed part; slots, lock blocks and return rings follow at the offsets below.
+struct NodeShared {
+  SegmentHeader header;
+  alignas(64) std::atomic<uint32_t> state;  // NodeState
+  uint32_t worker_count;
+  uint32_t slot_count;          // workers + kAuxiliarySlots
+  uint32_t blocks_per_slot;     // MCS blocks per thread, block 0 unused
+  uint64_t slots_offset;
+  uint64_t blocks_offset;
+  uint64_t return_rings_offset; // kMaxNodes-indexed up to node_count
+  alignas(64) std::atomic<uint64_t> heartbeat;
+  alignas(64) std::atomic<uint64_t> pages_total;  // pool gauges, writer: the node
+  std::atomic<uint64_t> pages_free;
+
+  template <typename T>
+  T* at(uint64_t offset) {
+    return reinterpret_cast<T*>(reinterpret_cast<char*>(this) + offset);
+  }
+  WorkerSlot& slot(uint32_t ordinal) { return at<WorkerSlot>(slots_offset)[ordinal]; }
+  McsBlock* blocks() { return at<McsBlock>(blocks_offset); }
+  ReturnRing& return_ring(uint32_t sender) { return at<ReturnRing>(return_rings_offset)[sender]; }
+};
+
+/// Byte size and offsets of the segment for a node; `format` writes them into zeroed memory.
+struct NodeSharedLayout {
+  uint32_t worker_count = 1;
+  uint32_t node_count = 1;
+  uint32_t blocks_per_slot = 8192 + 256;
+
+  uint32_t slot_count() const { return worker_count + kAuxiliarySlots; }
+  uint64_t slots_offset() const { return (sizeof(NodeShared) + 4095) & ~uint64_t{4095}; }
+  uint64_t blocks_offset() const {
+    return (slots_offset() + slot_count() * sizeof(WorkerSlot) + 4095) & ~uint64_t{4095};
+  }
+  uint64_t return_rings_offset() const {
+    return (blocks_offset() + uint64_t{slot_count()} * blocks_per_slot * sizeof(McsBlock) + 4095) &
+           ~uint64_t{4095};
+  }
+  uint64_t bytes() const {
+    return return_rings_offset() + uint64_t{node_count} * sizeof(ReturnRing);
+  }
+  void format(NodeShared& node) const {
+    node.worker_count = worker_count;
+    node.slot_count = slot_count();
+    node.blocks_per_slot = blocks_per_slot;
+    node.slots_offset = slots_offset();
+    node.blocks_offset = blocks_offset();
+    node.return_rings_offset = return_rings_offset();
+    for (uint32_t i = 0; i < slot_count(); ++i) {
+      node.slot(i).begin_epoch.store(kIdleEpoch, std::memory_order_relaxed);
+    }
+  }
+};
+
+}  // namespace atolldb

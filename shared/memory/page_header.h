@@ -1,0 +1,96 @@
+// The header that every 4 KiB page starts with, volatile or snapshot.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "shared/memory/pointer.h"
+#include "shared/sync/mcs_word.h"
+
+namespace atolldb {
+
+enum class PageType : uint8_t {
+  free = 0,
+  array_leaf,
+  array_interior,
+  mastertree_border,
+  mastertree_interior,
+  sequential,
+};
+
+/// The page-version word (R6): one atomic that every physical insert, split, move and drop
+/// changes, so that a reader who registered it notices.
+///
+///   63                   24 23         8 7      0
+///   [   change counter 40  ][ key count ][ status ]
+class PageVersion {
+ public:
+  static constexpr uint64_t kMoved = 1;        // replaced: go on through the twins
+  static constexpr uint64_t kDropped = 2;      // gone: re-descend by key
+  static constexpr uint64_t kAscending = 4;    // slots are in key order: no sort needed
+  static constexpr uint64_t kCountShift = 8;
+  static constexpr uint64_t kCounterShift = 24;
+
+  constexpr PageVersion() = default;
+  constexpr explicit PageVersion(uint64_t word) : word_(word) {}
+  static constexpr PageVersion make(uint64_t counter, uint64_t count, uint64_t status) {
+    return PageVersion((counter << kCounterShift) | (count << kCountShift) | status);
+  }
+  constexpr uint64_t word() const { return word_; }
+  constexpr bool is_moved() const { return (word_ & kMoved) != 0; }
+  constexpr bool is_dropped() const { return (word_ & kDropped) != 0; }
+  constexpr bool is_ascending() const { return (word_ & kAscending) != 0; }
+  constexpr uint64_t status() const { return word_ & 0xff; }
+  constexpr uint32_t count() const {
+    return static_cast<uint32_t>((word_ >> kCountShift) & 0xffff);
+  }
+  constexpr uint64_t counter() const { return word_ >> kCounterShift; }
+  constexpr PageVersion with_insert(bool still_ascending) const {
+    const uint64_t status_now = still_ascending ? status() : status() & ~kAscending;
+    return make(counter() + 1, count() + 1u, status_now);
+  }
+  constexpr PageVersion with_change() const { return make(counter() + 1, count(), status()); }
+  constexpr PageVersion with_status(uint64_t bits) const {
+    return make(counter() + 1, count(), status() | bits);
+  }
+
+ private:
+  uint64_t word_ = 0;
+};
+
+/// Common page header, one cache line. `self` survives the recycling of the page (it carries the
+/// generation). Page locks are taken by system transactions only.
+struct alignas(64) PageHeader {
+  uint64_t self;                        // VolatilePointer or SnapshotPointer word
+  std::atomic<uint64_t> version_word;   // PageVersion; stored under the page lock
+  McsWord lock;
+  std::atomic<uint64_t> floor;          // VID word: R43
+  uint32_t storage_id;
+  PageType type;
+  uint8_t layer;                        // Master-tree layer; array: 0
+  uint8_t level;                        // 0 = leaf/border
+  uint8_t is_snapshot;
+  std::atomic<uint16_t> last_modifier;  // node that last changed the page: statistics
+  std::atomic<uint8_t> hotness;
+  uint8_t spare[5];
+  uint64_t next_retired;                // retired pages only: the retiring thread's list
+  uint64_t check;                       // snapshot pages: CRC32C; retired pages: retire epoch
+
+  PageVersion version() const {
+    // Pairs with the release store of whoever changed the page: slots below the count are
+    // visible.
+    return PageVersion(version_word.load(std::memory_order_acquire));
+  }
+  void set_version(PageVersion version) {
+    version_word.store(version.word(), std::memory_order_release);
+  }
+  VolatilePointer volatile_self() const { return VolatilePointer(self); }
+};
+static_assert(sizeof(PageHeader) == 64);
+
+/// The page that an address inside it belongs to (pools are mapped page aligned).
+inline PageHeader* page_of(const void* address) {
+  return reinterpret_cast<PageHeader*>(reinterpret_cast<uintptr_t>(address) & ~(kPageBytes - 1));
+}
+
+}  // namespace atolldb

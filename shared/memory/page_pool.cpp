@@ -1,0 +1,147 @@
+#include "shared/memory/page_pool.h"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+
+#include "shared/check.h"
+#include "shared/sync/wait_word.h"
+
+namespace atolldb {
+
+void PagePool::format(std::byte* base, uint64_t bytes) {
+  auto* control = reinterpret_cast<PoolControl*>(base);
+  const uint64_t pages = bytes / kPageBytes;
+  CHECK(pages <= VolatilePointer::kIndexMask);
+  const uint64_t control_bytes = sizeof(PoolControl) + pages * sizeof(uint32_t);
+  control->page_count = pages;
+  control->first_page = (control_bytes + kPageBytes - 1) / kPageBytes;
+  CHECK(control->first_page < pages);
+  auto* stack = reinterpret_cast<uint32_t*>(control + 1);
+  uint64_t count = 0;
+  // Low indexes on top, so that a small working set stays in few huge pages.
+  for (uint64_t page = pages; page-- > control->first_page;) {
+    stack[count++] = static_cast<uint32_t>(page);
+  }
+  control->free_count.store(count, std::memory_order_release);
+}
+
+PagePool::PagePool(const ClusterView& view, uint32_t node)
+    : view_(&view), node_(node), control_(reinterpret_cast<PoolControl*>(view.pool[node])) {}
+
+void PagePool::push_locked(uint32_t index) {
+  const uint64_t count = control_->free_count.load(std::memory_order_relaxed);
+  CHECK(index >= control_->first_page && index < control_->page_count && count < page_count());
+  free_stack()[count] = index;
+  control_->free_count.store(count + 1, std::memory_order_relaxed);
+}
+
+uint32_t PagePool::grab(uint32_t* indexes, uint32_t count) {
+  // A mutex on a worker's path: once per kBatchPages pages, among the threads of one node only.
+  const std::lock_guard guard(control_->lock);
+  if (control_->free_count.load(std::memory_order_relaxed) < count) collect_returns_locked();
+  const uint64_t free = control_->free_count.load(std::memory_order_relaxed);
+  const auto taken = static_cast<uint32_t>(std::min<uint64_t>(free, count));
+  for (uint32_t i = 0; i < taken; ++i) indexes[i] = free_stack()[free - 1 - i];
+  control_->free_count.store(free - taken, std::memory_order_relaxed);
+  return taken;
+}
+
+void PagePool::give(const uint32_t* indexes, uint32_t count) {
+  const std::lock_guard guard(control_->lock);
+  for (uint32_t i = 0; i < count; ++i) push_locked(indexes[i]);
+}
+
+void PagePool::collect_returns() {
+  const std::lock_guard guard(control_->lock);
+  collect_returns_locked();
+}
+
+void PagePool::collect_returns_locked() {
+  for (uint32_t sender = 0; sender < view_->node_count; ++sender) {
+    ReturnRing& ring = view_->shared[node_]->return_ring(sender);
+    for (VolatilePointer page = ring.pop(); !page.is_null(); page = ring.pop()) {
+      CHECK(page.node() == node_);
+      push_locked(page.index());
+    }
+  }
+}
+
+bool PagePool::send_home(VolatilePointer page) {
+  // Remote line, with reason: the only way home for a page; once per retired foreign page.
+  const std::lock_guard guard(send_locks_[page.node()]);
+  return view_->shared[page.node()]->return_ring(node_).push(page);
+}
+
+bool PageAllocator::reserve(uint32_t count) {
+  DCHECK(count <= kMaxReserve);
+  if (cached_count_ >= count) return true;
+  cached_count_ += pool_->grab(cached_.data() + cached_count_, PagePool::kBatchPages);
+  return cached_count_ >= count;
+}
+
+PageHeader* PageAllocator::take() {
+  if (!reserve(1)) return nullptr;
+  const uint32_t index = cached_[--cached_count_];
+  auto* page = reinterpret_cast<PageHeader*>(view_->pool[pool_->node()] +
+                                             uint64_t{index} * kPageBytes);
+  const uint64_t generation = VolatilePointer(page->self).generation() + 1u;
+  std::memset(static_cast<void*>(page), 0, sizeof(PageHeader));
+  page->self = VolatilePointer::make(pool_->node(), generation, index).word();
+  metrics_->pages_allocated.add();
+  return page;
+}
+
+void PageAllocator::give_back(PageHeader* page) { cache(page->volatile_self().index()); }
+
+void PageAllocator::cache(uint32_t index) {
+  if (cached_count_ == cached_.size()) {
+    cached_count_ -= PagePool::kBatchPages;
+    pool_->give(cached_.data() + cached_count_, PagePool::kBatchPages);
+  }
+  cached_[cached_count_++] = index;
+}
+
+void PageAllocator::retire(PageHeader* page) {
+  // The unlinking stores come before the load of the epoch in every thread's eyes: whoever begins
+  // in a later epoch cannot find the page any more.
+  full_fence();
+  page->check = view_->control->epochs.current.load(std::memory_order_seq_cst);
+  page->next_retired = 0;
+  const VolatilePointer self = page->volatile_self();
+  if (retired_head_.is_null()) {
+    retired_head_ = self;
+  } else {
+    view_->resolve(retired_tail_)->next_retired = self.word();
+  }
+  retired_tail_ = self;
+  ++retired_count_;
+  metrics_->pages_retired.add();
+}
+
+void PageAllocator::recycle() {
+  // Acquire pairs with the coordinator's release: it has seen every begin epoch.
+  const uint64_t oldest = view_->control->epochs.oldest_begin.load(std::memory_order_acquire);
+  while (!retired_head_.is_null()) {
+    PageHeader* page = view_->resolve(retired_head_);
+    if (page->check >= oldest) return;
+    const VolatilePointer self = retired_head_;
+    const VolatilePointer next(page->next_retired);
+    if (self.node() == pool_->node()) {
+      cache(self.index());
+    } else {
+      if (!pool_->send_home(self)) return;
+      metrics_->remote_frees.add();
+    }
+    retired_head_ = next;
+    --retired_count_;
+  }
+  retired_tail_ = VolatilePointer();
+}
+
+void PageAllocator::flush() {
+  if (cached_count_ != 0) pool_->give(cached_.data(), cached_count_);
+  cached_count_ = 0;
+}
+
+}  // namespace atolldb

@@ -1,0 +1,107 @@
+// Page pointers that mean the same in every process (design: shared memory, pointers).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace atolldb {
+
+inline constexpr uint64_t kPageBytes = 4096;
+inline constexpr uint32_t kMaxNodes = 255;
+
+/// 64-bit name of a volatile page.
+///
+///   63      56 55              32 31 30                    0
+///   [ node 8 ][  generation 24  ][F][     page index 31     ]
+///
+/// Page index 0 is null; a null word's node and generation bits are then a *drop count* (R1), so
+/// two null words differ when a page was installed and dropped in between. F is the frozen bit
+/// (R3): the page that holds the word is being replaced. The generation changes whenever a page
+/// is recycled; debug builds check it on every resolve.
+class VolatilePointer {
+ public:
+  static constexpr uint64_t kIndexMask = 0x7fffffffull;
+  static constexpr uint64_t kFrozenBit = 0x80000000ull;
+  static constexpr uint64_t kGenerationMask = 0xffffffull;
+  static constexpr uint64_t kDropCountUnit = uint64_t{1} << 32;
+
+  constexpr VolatilePointer() = default;
+  constexpr explicit VolatilePointer(uint64_t word) : word_(word) {}
+  static constexpr VolatilePointer make(uint32_t node, uint64_t generation, uint64_t index) {
+    return VolatilePointer((uint64_t{node} << 56) | ((generation & kGenerationMask) << 32) |
+                           (index & kIndexMask));
+  }
+
+  constexpr uint64_t word() const { return word_; }
+  constexpr bool is_null() const { return (word_ & kIndexMask) == 0; }
+  constexpr bool is_frozen() const { return (word_ & kFrozenBit) != 0; }
+  constexpr uint32_t node() const { return static_cast<uint32_t>(word_ >> 56); }
+  constexpr uint32_t generation() const {
+    return static_cast<uint32_t>((word_ >> 32) & kGenerationMask);
+  }
+  constexpr uint32_t index() const { return static_cast<uint32_t>(word_ & kIndexMask); }
+  constexpr VolatilePointer frozen() const { return VolatilePointer(word_ | kFrozenBit); }
+  constexpr VolatilePointer thawed() const { return VolatilePointer(word_ & ~kFrozenBit); }
+  /// The null word that follows this one when its page is dropped (R1).
+  constexpr VolatilePointer next_null(uint64_t drop_count) const {
+    return VolatilePointer((drop_count + 1) << 32);
+  }
+
+  constexpr bool operator==(const VolatilePointer&) const = default;
+
+ private:
+  uint64_t word_ = 0;
+};
+static_assert(sizeof(VolatilePointer) == 8);
+
+/// 64-bit name of an immutable snapshot page: snapshot id 24, node 8, page 32; page 0 is null.
+class SnapshotPointer {
+ public:
+  constexpr SnapshotPointer() = default;
+  constexpr explicit SnapshotPointer(uint64_t word) : word_(word) {}
+  constexpr uint64_t word() const { return word_; }
+  constexpr bool is_null() const { return (word_ & 0xffffffffull) == 0; }
+  constexpr bool operator==(const SnapshotPointer&) const = default;
+
+ private:
+  uint64_t word_ = 0;
+};
+
+/// {volatile word, snapshot word}: logically equivalent, physically independent pages. Never
+/// changes its address during the life of the page that holds it (R3). The volatile word changes
+/// from null by compare-and-swap from exactly the word that was read (R1), and from one page to
+/// another only under the lock of the page (or storage root) that holds it.
+struct DualPointer {
+  std::atomic<uint64_t> volatile_word{0};
+  std::atomic<uint64_t> snapshot_word{0};
+
+  VolatilePointer load() const {
+    // Pairs with the release in install/swing: the page's content is visible before its name.
+    return VolatilePointer(volatile_word.load(std::memory_order_acquire));
+  }
+};
+static_assert(sizeof(DualPointer) == 16);
+
+/// Position of a lockable word in the universal order (node, page index, offset), the same in
+/// every process. Never order by address.
+///
+///   63    51 50      43 42            12 11        0
+///   [ zero ][ node 8   ][ page index 31 ][ offset 12]
+class UniversalName {
+ public:
+  constexpr UniversalName() = default;
+  constexpr explicit UniversalName(uint64_t word) : word_(word) {}
+  static constexpr UniversalName make(VolatilePointer page, uint64_t offset) {
+    return UniversalName((uint64_t{page.node()} << 43) | (uint64_t{page.index()} << 12) | offset);
+  }
+  constexpr uint64_t word() const { return word_; }
+  constexpr uint32_t node() const { return static_cast<uint32_t>(word_ >> 43); }
+  /// Byte offset in the node's pool segment.
+  constexpr uint64_t pool_offset() const { return word_ & ((uint64_t{1} << 43) - 1); }
+  constexpr auto operator<=>(const UniversalName&) const = default;
+
+ private:
+  uint64_t word_ = 0;
+};
+
+}  // namespace atolldb

@@ -1,0 +1,63 @@
+// Counters of one worker: single writer, in the node's `metrics` segment, read by anybody.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "shared/memory/segment_header.h"
+#include "shared/status.h"
+
+namespace atolldb {
+
+/// A counter with one writer: no read-modify-write on the worker's path.
+class Counter {
+ public:
+  void add(uint64_t amount = 1) {
+    value_.store(value_.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
+  }
+  void set(uint64_t value) { value_.store(value, std::memory_order_relaxed); }
+  uint64_t get() const { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<uint64_t> value_{0};
+};
+
+struct alignas(64) WorkerMetrics {
+  Counter commits;
+  Counter read_only_commits;
+  Counter aborts[kStatusCount];  // by reason; user_abort included
+  Counter local_accesses;        // pages resolved in the own node's pool
+  Counter remote_accesses;       // ... in another node's
+  Counter local_locks;
+  Counter remote_locks;
+  Counter remote_frees;          // pages sent home through a return ring
+  Counter pages_allocated;
+  Counter pages_retired;
+  Counter splits;
+  Counter adoptions;
+  Counter compactions;
+  Counter merges;
+  Counter next_layers;
+  Counter log_bytes;
+  Counter spare[16];
+};
+
+/// Fixed part; one WorkerMetrics per slot (auxiliary threads included) follows.
+struct MetricsSegment {
+  SegmentHeader header;
+  uint32_t slot_count;
+  uint32_t spare[15];
+
+  WorkerMetrics& worker(uint32_t ordinal) {
+    return reinterpret_cast<WorkerMetrics*>(this + 1)[ordinal];
+  }
+  const WorkerMetrics& worker(uint32_t ordinal) const {
+    return reinterpret_cast<const WorkerMetrics*>(this + 1)[ordinal];
+  }
+  static uint64_t bytes(uint32_t slots) {
+    return sizeof(MetricsSegment) + uint64_t{slots} * sizeof(WorkerMetrics);
+  }
+};
+static_assert(sizeof(MetricsSegment) % alignof(WorkerMetrics) == 0);
+
+}  // namespace atolldb

@@ -1,0 +1,62 @@
+// The one-byte outcome of everything on the transaction path.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace atolldb {
+
+/// Outcome of an engine call. `ok` is zero. Values from `first_abort` on end the attempt: the
+/// transaction must be rolled back, and `is_retryable` says whether running it again can help.
+enum class [[nodiscard]] Status : uint8_t {
+  ok = 0,
+  // Answers: the transaction goes on.
+  not_found,
+  already_exists,
+  end_of_scan,
+  out_of_range,
+  key_too_long,
+  payload_too_long,
+  invalid_argument,
+  operation_not_supported,
+  storage_not_found,
+  storage_exists,
+  procedure_not_found,
+  // Aborts: the attempt is over.
+  user_abort,
+  read_conflict,
+  write_conflict,
+  phantom,
+  pointer_installed,
+  transaction_too_large,
+  volatile_pool_exhausted,
+  deadline_exceeded,
+  procedure_failed,
+  cluster_failed,
+  count_,
+};
+
+inline constexpr uint32_t kStatusCount = static_cast<uint32_t>(Status::count_);
+
+constexpr bool is_abort(Status status) { return status >= Status::user_abort; }
+
+/// Aborts caused by other transactions (or by the own installation of a page, R5).
+constexpr bool is_retryable(Status status) {
+  return status == Status::read_conflict || status == Status::write_conflict ||
+         status == Status::phantom || status == Status::pointer_installed;
+}
+
+/// Stable lower-case name: used in metrics labels, JSON and messages.
+constexpr std::string_view to_string(Status status) {
+  constexpr std::string_view kNames[] = {
+      "ok", "not_found", "already_exists", "end_of_scan", "out_of_range", "key_too_long",
+      "payload_too_long", "invalid_argument", "operation_not_supported", "storage_not_found",
+      "storage_exists", "procedure_not_found", "user_abort", "read_conflict", "write_conflict",
+      "phantom", "pointer_installed", "transaction_too_large", "volatile_pool_exhausted",
+      "deadline_exceeded", "procedure_failed", "cluster_failed"};
+  static_assert(sizeof(kNames) / sizeof(kNames[0]) == kStatusCount);
+  const auto index = static_cast<uint32_t>(status);
+  return index < kStatusCount ? kNames[index] : "unknown";
+}
+
+}  // namespace atolldb

@@ -1,0 +1,69 @@
+#include "shared/sync/mcs_lock.h"
+
+#include "shared/sync/wait_word.h"
+
+namespace atolldb {
+
+namespace {
+// A holder's critical section is a microsecond; with more threads than cores it may be descheduled,
+// and a queue of sleepers behind it would be handed the lock one context switch at a time. So
+// newcomers try for the free word a little before they queue (R24).
+constexpr int kSpinsBeforeQueueing = 100;
+constexpr int kSpinsBeforeSleeping = 400;
+}  // namespace
+
+Status McsLocker::lock_contended(McsWord& word, McsBlock& block, uint32_t block_index) {
+  for (int spin = 0; spin < kSpinsBeforeQueueing; ++spin) {
+    spin_pause();
+    if (try_acquire(word, block, block_index)) return Status::ok;
+  }
+  block.successor.store(0, std::memory_order_relaxed);
+  block.state.store(McsBlock::kWaiting, std::memory_order_relaxed);
+  const uint64_t predecessor = word.tail.exchange(tail_of(block_index), std::memory_order_seq_cst);
+  if (predecessor == 0) return Status::ok;
+
+  // Release: the predecessor that reads our name must see our block as waiting.
+  space_->block(static_cast<uint32_t>(predecessor))
+      .successor.store(tail_of(block_index), std::memory_order_release);
+
+  for (int spin = 0;; ++spin) {
+    // Acquire pairs with the exchange in hand_over: what the predecessor wrote is visible.
+    if (block.state.load(std::memory_order_acquire) == McsBlock::kGranted) return Status::ok;
+    if (spin < kSpinsBeforeSleeping) {
+      spin_pause();
+      continue;
+    }
+    uint32_t waiting = McsBlock::kWaiting;
+    if (block.state.compare_exchange_strong(waiting, McsBlock::kSleeping,
+                                            std::memory_order_acquire,
+                                            std::memory_order_acquire) ||
+        waiting == McsBlock::kSleeping) {
+      wait_on(block.state, McsBlock::kSleeping, kMaxSleep);
+    }
+    // The queue behind us is lost then: no lock is taken any more once the cluster has failed.
+    if (cluster_state_->load(std::memory_order_acquire) >= failed_from_) {
+      if (block.state.load(std::memory_order_acquire) == McsBlock::kGranted) return Status::ok;
+      return Status::cluster_failed;
+    }
+  }
+}
+
+void McsLocker::hand_over(McsBlock& block) {
+  // Somebody has put itself behind us and is about to say so: a few instructions away, unless it
+  // was descheduled or died in between.
+  uint32_t successor = 0;
+  for (int spin = 0; (successor = block.successor.load(std::memory_order_acquire)) == 0; ++spin) {
+    if (spin < kSpinsBeforeSleeping) {
+      spin_pause();
+      continue;
+    }
+    wait_on(block.successor, 0, std::chrono::microseconds(50));
+    if (cluster_state_->load(std::memory_order_acquire) >= failed_from_) return;
+  }
+  McsBlock& next = space_->block(successor);
+  if (next.state.exchange(McsBlock::kGranted, std::memory_order_seq_cst) == McsBlock::kSleeping) {
+    wake(next.state, 1);
+  }
+}
+
+}  // namespace atolldb

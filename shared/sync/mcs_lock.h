@@ -1,0 +1,118 @@
+// MCS queue lock over shared memory (design: transactions, record header; rules R21-R25).
+//
+// A lock word names the last waiter (worker, block). Each waiter spins, then sleeps, on a block
+// in its own node's `shared` segment, so waiting costs no remote traffic. Invariants:
+//  - a block is used for one lock at a time; it names that lock from before the word is changed
+//    until after it was released, so that somebody else could finish a dead worker (R22);
+//  - whoever waits unconditionally does so in universal order, everybody else only tries;
+//  - every wait looks at the cluster state and can end with `cluster_failed`.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "shared/memory/pointer.h"
+#include "shared/status.h"
+#include "shared/sync/mcs_word.h"
+
+namespace atolldb {
+
+/// Worker id: node << 8 | ordinal.
+using WorkerId = uint16_t;
+
+/// One queue element. Writers: its worker, and the thread that queues behind it (`successor`) or
+/// hands the lock over (`state`).
+struct McsBlock {
+  static constexpr uint32_t kWaiting = 0;
+  static constexpr uint32_t kGranted = 1;
+  static constexpr uint32_t kSleeping = 2;
+
+  std::atomic<uint32_t> state;
+  std::atomic<uint32_t> successor;  // worker 16 | block 16; 0 = none yet
+  std::atomic<uint64_t> lock_name;  // UniversalName of the lock waited for or held; 0 = none
+};
+static_assert(sizeof(McsBlock) == 16);
+
+/// Where this process mapped every node's lock blocks.
+class LockSpace {
+ public:
+  void set_node(uint32_t node, McsBlock* blocks, uint32_t blocks_per_worker) {
+    nodes_[node] = {blocks, blocks_per_worker};
+  }
+  McsBlock& block(uint32_t tail) const {
+    const uint32_t worker = tail >> 16;
+    const Node& node = nodes_[worker >> 8];
+    return node.blocks[uint64_t{worker & 0xff} * node.blocks_per_worker + (tail & 0xffff)];
+  }
+
+ private:
+  struct Node {
+    McsBlock* blocks = nullptr;
+    uint32_t blocks_per_worker = 0;
+  };
+  std::array<Node, kMaxNodes + 1> nodes_{};
+};
+
+/// One thread's way to lock. Not shared between threads.
+class McsLocker {
+ public:
+  /// `cluster_state` is the word that every wait looks at: values of `failed_from` or more end
+  /// waits with cluster_failed.
+  McsLocker(const LockSpace& space, WorkerId self, const std::atomic<uint32_t>& cluster_state,
+            uint32_t failed_from)
+      : space_(&space), self_(self), cluster_state_(&cluster_state), failed_from_(failed_from) {}
+
+  /// Waits for the lock with block `block_index` (1 ... capacity-1, not in use). Only in universal
+  /// order, or with nothing held. `ok` or `cluster_failed` (not locked then).
+  Status lock(McsWord& word, uint32_t block_index, UniversalName name) {
+    McsBlock& block = space_->block(tail_of(block_index));
+    block.lock_name.store(name.word(), std::memory_order_relaxed);
+    if (try_acquire(word, block, block_index)) return Status::ok;
+    return lock_contended(word, block, block_index);
+  }
+
+  bool try_lock(McsWord& word, uint32_t block_index, UniversalName name) {
+    McsBlock& block = space_->block(tail_of(block_index));
+    block.lock_name.store(name.word(), std::memory_order_relaxed);
+    if (try_acquire(word, block, block_index)) return true;
+    block.lock_name.store(0, std::memory_order_relaxed);
+    return false;
+  }
+
+  void unlock(McsWord& word, uint32_t block_index) {
+    McsBlock& block = space_->block(tail_of(block_index));
+    uint64_t expected = tail_of(block_index);
+    if (block.successor.load(std::memory_order_acquire) != 0 ||
+        !word.tail.compare_exchange_strong(expected, 0, std::memory_order_seq_cst,
+                                           std::memory_order_relaxed)) {
+      hand_over(block);
+    }
+    block.lock_name.store(0, std::memory_order_relaxed);
+  }
+
+  WorkerId self() const { return self_; }
+
+ private:
+  uint32_t tail_of(uint32_t block_index) const { return (uint32_t{self_} << 16) | block_index; }
+
+  bool try_acquire(McsWord& word, McsBlock& block, uint32_t block_index) {
+    uint64_t expected = 0;
+    if (word.tail.load(std::memory_order_relaxed) != 0) return false;
+    block.successor.store(0, std::memory_order_relaxed);
+    // seq_cst (R21): validators order their loads of the word against this.
+    return word.tail.compare_exchange_strong(expected, tail_of(block_index),
+                                             std::memory_order_seq_cst,
+                                             std::memory_order_relaxed);
+  }
+
+  Status lock_contended(McsWord& word, McsBlock& block, uint32_t block_index);
+  void hand_over(McsBlock& block);
+
+  const LockSpace* space_;
+  WorkerId self_;
+  const std::atomic<uint32_t>* cluster_state_;
+  uint32_t failed_from_;
+};
+
+}  // namespace atolldb

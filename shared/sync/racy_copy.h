@@ -1,0 +1,54 @@
+// Copies of bytes that another thread may be writing (optimistic reads under a VID, and their
+// writers). The reader re-checks the VID afterwards and throws a torn copy away.
+//
+// ThreadSanitizer builds copy word by word with atomics, so that a missing VID check shows as a
+// race; other builds use plain copies between compiler barriers: on x86 loads are not reordered
+// with loads, nor stores with stores, which is what the protocol needs.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace atolldb {
+
+#if defined(__SANITIZE_THREAD__)
+#define ATOLL_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define ATOLL_TSAN 1
+#endif
+#endif
+
+#ifdef ATOLL_TSAN
+/// Reads `bytes` from memory that may be written concurrently.
+inline void racy_read(void* to, const void* from, size_t bytes) {
+  auto* out = static_cast<unsigned char*>(to);
+  auto* in = static_cast<unsigned char*>(const_cast<void*>(from));
+  for (size_t i = 0; i < bytes; ++i) {
+    out[i] = std::atomic_ref<unsigned char>(in[i]).load(std::memory_order_acquire);
+  }
+}
+/// Writes `bytes` to memory that optimistic readers may be reading.
+inline void racy_write(void* to, const void* from, size_t bytes) {
+  auto* out = static_cast<unsigned char*>(to);
+  const auto* in = static_cast<const unsigned char*>(from);
+  for (size_t i = 0; i < bytes; ++i) {
+    std::atomic_ref<unsigned char>(out[i]).store(in[i], std::memory_order_release);
+  }
+}
+#else
+inline void racy_read(void* to, const void* from, size_t bytes) {
+  std::atomic_signal_fence(std::memory_order_acq_rel);
+  std::memcpy(to, from, bytes);
+  std::atomic_signal_fence(std::memory_order_acq_rel);
+}
+inline void racy_write(void* to, const void* from, size_t bytes) {
+  std::atomic_signal_fence(std::memory_order_acq_rel);
+  std::memcpy(to, from, bytes);
+  std::atomic_signal_fence(std::memory_order_acq_rel);
+}
+#endif
+
+}  // namespace atolldb

@@ -1,0 +1,144 @@
+// The procedure API: how applications use the engine fastest. Include this one header.
+//
+// A *procedure* is the body of one serializable transaction. The node runs begin, commit and
+// retries around it; it may run several times and must not have side effects of its own. Shipped
+// libraries register with ATOLL_REGISTER_PROCEDURE; a user's shared library exports its list with
+// ATOLL_PROCEDURE_LIBRARY (see bench/example_procedure/). Thread: a worker of the node.
+//
+// A *job* runs on one worker outside any transaction and drives its own (bulk loads, benchmark
+// drivers); text (JSON) in, text out.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/array/array.h"
+#include "engine/mastertree/cursor.h"
+#include "engine/mastertree/mastertree.h"
+#include "engine/sequential/sequential.h"
+#include "engine/storage_lookup.h"
+#include "engine/transaction/run.h"
+#include "engine/transaction/transaction.h"
+#include "shared/error.h"
+
+namespace atolldb {
+
+inline constexpr uint32_t kProcedureApiVersion = 1;
+inline constexpr uint32_t kMaxProcedureName = 60;
+inline constexpr uint32_t kMaxProcedureInputBytes = 1u << 20;
+inline constexpr uint32_t kMaxProcedureOutputBytes = 1u << 20;
+
+class ProcedureContext {
+ public:
+  ProcedureContext(Transaction& transaction, std::span<const std::byte> input,
+                   std::vector<std::byte>& output)
+      : transaction_(&transaction), input_(input), output_(&output) {}
+
+  Transaction& transaction() { return *transaction_; }
+  std::span<const std::byte> input() const { return input_; }
+  std::string_view input_text() const {
+    return {reinterpret_cast<const char*>(input_.data()), input_.size()};
+  }
+  /// Replaces the output; it reaches the caller only if the transaction commits.
+  void set_output(std::span<const std::byte> bytes) { output_->assign(bytes.begin(), bytes.end()); }
+  void set_output(std::string_view text) { set_output(std::as_bytes(std::span(text))); }
+
+  /// Null when there is no such storage of that type.
+  StorageControl* storage(std::string_view name, StorageType type) {
+    return find_storage(*transaction_->worker().view().control, name, type);
+  }
+
+ private:
+  Transaction* transaction_;
+  std::span<const std::byte> input_;
+  std::vector<std::byte>* output_;
+};
+
+class JobContext {
+ public:
+  JobContext(Transaction& transaction, Backoff& backoff, std::string_view input,
+             uint32_t worker_ordinal, uint32_t workers_on_node, const std::atomic<bool>& stop)
+      : transaction_(&transaction), backoff_(&backoff), input_(input),
+        worker_ordinal_(worker_ordinal), workers_on_node_(workers_on_node), stop_(&stop) {}
+
+  Transaction& transaction() { return *transaction_; }
+  Backoff& backoff() { return *backoff_; }
+  WorkerContext& worker() { return transaction_->worker(); }
+  ControlSegment& control() { return *worker().view().control; }
+  std::string_view input() const { return input_; }
+  uint32_t node() const { return transaction_->worker().node(); }
+  uint32_t node_count() const { return transaction_->worker().view().node_count; }
+  uint32_t worker_ordinal() const { return worker_ordinal_; }
+  uint32_t workers_on_node() const { return workers_on_node_; }
+  /// True when the job was cancelled, or the cluster drains or has failed: return soon.
+  bool should_stop() const {
+    return stop_->load(std::memory_order_relaxed) ||
+           transaction_->worker().view().control->state.load(std::memory_order_relaxed) !=
+               static_cast<uint32_t>(ClusterState::running);
+  }
+  StorageControl* storage(std::string_view name, StorageType type) {
+    return find_storage(control(), name, type);
+  }
+
+ private:
+  Transaction* transaction_;
+  Backoff* backoff_;
+  std::string_view input_;
+  uint32_t worker_ordinal_;
+  uint32_t workers_on_node_;
+  const std::atomic<bool>* stop_;
+};
+
+using ProcedureFunction = Status (*)(ProcedureContext&);
+using JobFunction = Result<std::string> (*)(JobContext&);
+
+struct ProcedureEntry {
+  const char* name = nullptr;
+  ProcedureFunction procedure = nullptr;  // exactly one of the two
+  JobFunction job = nullptr;
+};
+
+/// What a shared library exports as `atoll_procedure_library`.
+struct ProcedureLibrary {
+  uint32_t api_version;
+  uint32_t count;
+  const ProcedureEntry* entries;
+};
+
+/// Links an entry of a library that is part of the node binary into the list that every node reads
+/// at start. Written during static initialisation only.
+class ProcedureRegistration {
+ public:
+  explicit ProcedureRegistration(ProcedureEntry entry) : entry_(entry), next_(first_) {
+    first_ = this;
+  }
+  static const ProcedureRegistration* first() { return first_; }
+  const ProcedureRegistration* next() const { return next_; }
+  const ProcedureEntry& entry() const { return entry_; }
+
+ private:
+  static inline constinit const ProcedureRegistration* first_ = nullptr;
+  ProcedureEntry entry_;
+  const ProcedureRegistration* next_;
+};
+
+}  // namespace atolldb
+
+#define ATOLL_REGISTER_PROCEDURE(variable, name, function) \
+  static const ::atolldb::ProcedureRegistration variable({name, function, nullptr})
+#define ATOLL_REGISTER_JOB(variable, name, function) \
+  static const ::atolldb::ProcedureRegistration variable({name, nullptr, function})
+
+/// In a user's library, once: ATOLL_PROCEDURE_LIBRARY({"name", function}, {"other", function2});
+#define ATOLL_PROCEDURE_LIBRARY(...)                                                   \
+  static const ::atolldb::ProcedureEntry atoll_procedure_entries[] = {__VA_ARGS__};      \
+  extern "C" const ::atolldb::ProcedureLibrary atoll_procedure_library;                  \
+  const ::atolldb::ProcedureLibrary atoll_procedure_library = {                          \
+      ::atolldb::kProcedureApiVersion,                                                   \
+      sizeof(atoll_procedure_entries) / sizeof(atoll_procedure_entries[0]),            \
+      atoll_procedure_entries}
