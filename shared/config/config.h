@@ -12,7 +12,7 @@
 
 #include "shared/config/machine.h"
 
-namespace atoll {
+namespace atolldb {
 
 enum class HugePages : uint8_t { off, advise, require };
 enum class RestartPolicy : uint8_t { never, recover };
@@ -161,4 +161,4 @@ uint64_t config_digest(const Config& config);
 /// All errors, one a line: what the commands print.
 std::string to_string(const std::vector<ConfigError>& errors);
 
-}  // namespace atoll
+}  // namespace atolldb

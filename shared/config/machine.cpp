@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-namespace atoll {
+namespace atolldb {
 namespace {
 
 constexpr int32_t kMaxCpus = 8192;
@@ -78,4 +78,4 @@ bool Machine::has_numa_node(int32_t node) const {
   return std::ranges::binary_search(numa_nodes, node);
 }
 
-}  // namespace atoll
+}  // namespace atolldb

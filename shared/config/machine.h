@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace atoll {
+namespace atolldb {
 
 struct Machine {
   std::vector<int32_t> numa_nodes{0};  ///< ids of the nodes this process may allocate on, ascending
@@ -17,4 +17,4 @@ struct Machine {
   bool has_numa_node(int32_t node) const;
 };
 
-}  // namespace atoll
+}  // namespace atolldb

@@ -1,0 +1,186 @@
+#include "shared/config/config_check.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <numeric>
+
+#include "shared/config/config_keys.h"
+#include "shared/config/config_limits.h"
+#include "shared/config/config_values.h"
+
+namespace atolldb {
+namespace {
+
+using namespace config_limits;
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+/// `$variable/atoll`, or `$HOME/<below_home>/atoll`; the specification ignores relative values.
+std::string user_folder(const char* variable, const char* below_home) {
+  const std::string folder = environment(variable);
+  if (folder.starts_with('/')) return folder + "/atoll";
+  const std::string home = environment("HOME");
+  if (!home.starts_with('/')) return "/tmp/atoll-" + std::to_string(getuid());
+  return home + "/" + below_home + "/atoll";
+}
+
+std::string node_key(size_t index, const char* name) {
+  return "node[" + std::to_string(index) + "]." + name;
+}
+
+/// "0-3, 8" of ascending ids.
+std::string ranges_text(const std::vector<int32_t>& ids) {
+  std::string text;
+  for (size_t first = 0; first < ids.size();) {
+    size_t last = first;
+    while (last + 1 < ids.size() && ids[last + 1] == ids[last] + 1) ++last;
+    if (!text.empty()) text += ", ";
+    text += std::to_string(ids[first]);
+    if (last != first) text += "-" + std::to_string(ids[last]);
+    first = last + 1;
+  }
+  return text;
+}
+
+void check_unavailable(const Config& config, const ConfigReport& report) {
+  Config copy = config;
+  NodeConfig node;
+  uint32_t node_count = 0;
+  for (const ConfigKey& key : config_keys()) {
+    if (key.unavailable.empty()) continue;
+    if (value_text(key, key.field({copy, node, node_count})) != quote_toml(key.unavailable)) {
+      continue;
+    }
+    std::string available;
+    for (const std::string_view choice : key.choices) {
+      if (choice == key.unavailable) continue;
+      available += (available.empty() ? "" : ", ") + quote_toml(choice);
+    }
+    report(key.full_name(), available, quote_toml(key.unavailable),
+           std::string(key.unavailable_reason));
+  }
+}
+
+void check_placement(const Config& config, const Machine& machine, const ConfigReport& report) {
+  std::map<int32_t, size_t> node_of_cpu;
+  for (size_t index = 0; index < config.nodes.size(); ++index) {
+    const NodeConfig& node = config.nodes[index];
+    if (node.numa_node >= 0 && !machine.has_numa_node(node.numa_node)) {
+      report(node_key(index, "numa_node"),
+             "-1 or a NUMA node of this machine (" + ranges_text(machine.numa_nodes) + ")",
+             std::to_string(node.numa_node), "");
+    }
+    for (const int32_t cpu : node.cpus) {
+      if (!machine.has_cpu(cpu)) {
+        report(node_key(index, "cpus"),
+               "CPUs that this process may use (" + ranges_text(machine.cpus) + ")",
+               std::to_string(cpu), "");
+      }
+      const auto [other, is_new] = node_of_cpu.emplace(cpu, index);
+      if (!is_new && other->second != index) {
+        report(node_key(index, "cpus"), "CPUs that no other node uses", std::to_string(cpu),
+               node_key(other->second, "cpus") + " has it too");
+      }
+    }
+  }
+}
+
+void check_memory(const Config& config, const Machine& machine, const ConfigReport& report) {
+  // At most 255 nodes with 8 TiB each and 255 buffers of 1 GiB: far from an overflow.
+  uint64_t workers = 0;
+  for (const NodeConfig& node : config.nodes) workers += node.workers;
+  const uint64_t pools = config.memory.volatile_pool * config.nodes.size();
+  const uint64_t caches = config.memory.snapshot_cache * config.nodes.size();
+  const uint64_t buffers = config.memory.log_buffer * workers;
+  const uint64_t total = pools + caches + buffers;
+  if (total <= machine.memory_bytes) return;
+  const auto text = [](uint64_t bytes) { return format_size(static_cast<int64_t>(bytes)); };
+  const std::string nodes = std::to_string(config.nodes.size()) + " nodes";
+  const char* key = "memory.volatile_pool";
+  if (caches > pools && caches >= buffers) key = "memory.snapshot_cache";
+  if (buffers > pools && buffers > caches) key = "memory.log_buffer";
+  report(key,
+         "pools, caches and buffers of at most this machine's " +
+             text(machine.memory_bytes >> 20 << 20) + " in all",
+         text(total),
+         text(pools) + " are volatile pools (" + nodes + "), " + text(caches) +
+             " snapshot caches, " + text(buffers) + " log buffers (" + std::to_string(workers) +
+             " workers)");
+}
+
+void check_relations(const Config& config, const ConfigReport& report) {
+  if (config.cluster.hang_limit < kMinHeartbeatsPerHangLimit * config.cluster.heartbeat) {
+    const auto us = [](auto time) {
+      return quote_toml(format_duration_us(std::chrono::microseconds(time).count()));
+    };
+    report("cluster.hang_limit",
+           "at least " + std::to_string(kMinHeartbeatsPerHangLimit) + " times cluster.heartbeat (" +
+               us(config.cluster.heartbeat) + ")",
+           us(config.cluster.hang_limit), "");
+  }
+  const auto nodes = static_cast<int64_t>(config.nodes.size());
+  if (config.metrics.base_port != 0 && config.metrics.base_port + nodes > kMaxPort) {
+    report("metrics.base_port",
+           "0, or at most " + std::to_string(kMaxPort - nodes) + " with " + std::to_string(nodes) +
+               " nodes",
+           std::to_string(config.metrics.base_port), "");
+  }
+  // Values of the file are checked where they stand; these come from the environment.
+  if (config.cluster.run_dir.size() > kMaxRunDirBytes) {
+    report("cluster.run_dir",
+           "a path of at most " + std::to_string(kMaxRunDirBytes) +
+               " bytes (names of Unix sockets are short)",
+           quote_toml(config.cluster.run_dir), "set cluster.run_dir or XDG_RUNTIME_DIR");
+  }
+}
+
+}  // namespace
+
+void check_config(const Config& config, const Machine& machine, const ConfigReport& report) {
+  check_unavailable(config, report);
+  check_placement(config, machine, report);
+  check_memory(config, machine, report);
+  check_relations(config, report);
+}
+
+void resolve_defaults(Config& config) {
+  Config::Cluster& cluster = config.cluster;
+  if (cluster.run_dir.empty()) {
+    const std::string runtime = environment("XDG_RUNTIME_DIR");
+    const std::string root =
+        runtime.starts_with('/') ? runtime + "/atoll" : "/tmp/atoll-" + std::to_string(getuid());
+    cluster.run_dir = absolute_path(root + "/" + cluster.name, "/");
+  }
+  if (cluster.log_dir.empty()) {
+    cluster.log_dir =
+        absolute_path(user_folder("XDG_STATE_HOME", ".local/state") + "/" + cluster.name, "/");
+  }
+  if (cluster.data_dir.empty()) {
+    cluster.data_dir =
+        absolute_path(user_folder("XDG_DATA_HOME", ".local/share") + "/" + cluster.name, "/");
+  }
+  if (config.control.endpoint.empty()) {
+    config.control.endpoint = "ipc://" + cluster.run_dir + "/control.sock";
+  }
+}
+
+std::string absolute_path(const std::string& path, const std::string& base) {
+  namespace fs = std::filesystem;
+  fs::path full;
+  if (path == "~" || path.starts_with("~/")) {
+    const std::string home = environment("HOME");
+    full = fs::path(home.empty() ? "/" : home) / path.substr(path.size() > 1 ? 2 : 1);
+  } else {
+    full = fs::path(base) / path;  // an absolute path replaces the base
+  }
+  std::string text = full.lexically_normal().string();
+  while (text.size() > 1 && text.ends_with('/')) text.pop_back();
+  return text;
+}
+
+}  // namespace atolldb

@@ -1,0 +1,75 @@
+// The one table of all config keys. Parsing, range checks, `atoll config show`, the reference
+// file and the tests are derived from it: a new key is one member of Config and one row here.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "shared/config/config.h"
+
+namespace atolldb {
+
+enum class KeyKind : uint8_t {
+  boolean,
+  integer,
+  size,      ///< "512MiB"; min, max and step in bytes
+  duration,  ///< "10ms"; min, max and step in microseconds
+  choice,    ///< one of `choices`
+  name,      ///< letters, digits, _ and -; at most `max` bytes
+  path,      ///< at most `max` bytes when made absolute
+  address,   ///< IPv4 or IPv6 literal
+  endpoint,  ///< ipc:// or loopback tcp://
+  paths,     ///< a list of paths
+  integers,  ///< a list of distinct integers from `min` to `max`
+};
+
+/// Where a key's value is stored. Enumerations are stored by their position in `choices`.
+using ConfigField =
+    std::variant<bool*, uint16_t*, int32_t*, uint32_t*, uint64_t*, std::chrono::microseconds*,
+                 std::chrono::milliseconds*, std::string*, std::vector<std::string>*,
+                 std::vector<int32_t>*, HugePages*, RestartPolicy*, DurabilityMode*>;
+
+struct ConfigTarget {
+  Config& config;
+  NodeConfig& node;      ///< the [[node]] in question
+  uint32_t& node_count;  ///< of `[nodes] count`, which has no member of its own
+};
+
+struct ConfigKey {
+  std::string_view section;
+  std::string_view name;
+  KeyKind kind;
+  ConfigField (*field)(const ConfigTarget&);
+  std::string_view doc;
+  int64_t min = 0;
+  int64_t max = 0;
+  int64_t step = 1;
+  std::span<const std::string_view> choices = {};
+  /// A value of a later version, and why it is rejected today.
+  std::string_view unavailable = {};
+  std::string_view unavailable_reason = {};
+
+  std::string full_name() const { return std::string(section) + "." + std::string(name); }
+};
+
+constexpr std::string_view kNodesSection = "nodes";  ///< `[nodes] count = 2`, or instead:
+constexpr std::string_view kNodeSection = "node";    ///< one `[[node]]` for each
+
+/// Grouped by section, in the order in which they are shown.
+std::span<const ConfigKey> config_keys();
+
+/// What values a key takes: `an integer from 1 to 255`.
+std::string expected_text(const ConfigKey& key);
+
+/// A field's value as TOML.
+std::string value_text(const ConfigKey& key, const ConfigField& field);
+
+/// The text of configs/reference.toml: every key with its meaning, range and default.
+std::string reference_toml();
+
+}  // namespace atolldb

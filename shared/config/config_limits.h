@@ -1,0 +1,68 @@
+// The limits of the config's values, by name.
+#pragma once
+
+#include <cstdint>
+
+namespace atolldb::config_limits {
+
+constexpr int64_t kKiB = 1LL << 10;
+constexpr int64_t kMiB = 1LL << 20;
+constexpr int64_t kGiB = 1LL << 30;
+constexpr int64_t kTiB = 1LL << 40;
+constexpr int64_t kMillisecondUs = 1'000;
+constexpr int64_t kSecondUs = 1'000'000;
+constexpr int64_t kMinuteUs = 60 * kSecondUs;
+constexpr int64_t kHourUs = 60 * kMinuteUs;
+
+constexpr int64_t kMaxFileBytes = 1 * kMiB;
+constexpr int64_t kMaxNameBytes = 32;
+constexpr int64_t kMaxPathBytes = 1'024;
+constexpr int64_t kMaxListEntries = 256;
+
+/// sockaddr_un::sun_path holds 108 bytes with the terminating zero.
+constexpr int64_t kMaxSocketPathBytes = 107;
+/// Room for "/" and the longest name of a socket in run_dir.
+constexpr int64_t kMaxSocketNameBytes = 24;
+constexpr int64_t kMaxEndpointBytes = kMaxSocketPathBytes + 6;  // with "ipc://"
+constexpr int64_t kMaxRunDirBytes = kMaxSocketPathBytes - kMaxSocketNameBytes;
+
+/// Node ids and worker ordinals have 8 bits each.
+constexpr int64_t kMaxNodes = 255;
+constexpr int64_t kMaxWorkers = 255;
+constexpr int64_t kMaxServiceThreads = 64;
+constexpr int64_t kMaxNumaNode = 1'023;
+constexpr int64_t kMaxCpu = 8'191;
+
+constexpr int64_t kMinEpochUs = 1 * kMillisecondUs;
+constexpr int64_t kMaxEpochUs = 1 * kSecondUs;
+/// Epochs have 36 bits; a VID with all of them set is reserved.
+constexpr int64_t kMaxStartEpoch = (1LL << 36) - 1;
+constexpr int64_t kMinHeartbeatUs = 10 * kMillisecondUs;
+constexpr int64_t kMaxHeartbeatUs = 10 * kSecondUs;
+constexpr int64_t kMinHangLimitUs = 500 * kMillisecondUs;
+constexpr int64_t kMaxHangLimitUs = 1 * kHourUs;
+/// A hang limit below this many heartbeats would take one late heartbeat for a hang.
+constexpr int64_t kMinHeartbeatsPerHangLimit = 3;
+
+/// Segments are mapped in steps of the huge page size.
+constexpr int64_t kSegmentStepBytes = 2 * kMiB;
+constexpr int64_t kMinPoolBytes = 2 * kMiB;
+/// 31 bits of page index, 4 KiB a page.
+constexpr int64_t kMaxPoolBytes = 8 * kTiB;
+constexpr int64_t kMinLogBufferBytes = 2 * kMiB;
+constexpr int64_t kMaxLogBufferBytes = 1 * kGiB;
+constexpr int64_t kMinSetEntries = 16;
+constexpr int64_t kMaxSetEntries = 1LL << 24;
+
+constexpr int64_t kMinGleanerIntervalUs = 100 * kMillisecondUs;
+constexpr int64_t kMaxGleanerIntervalUs = 24 * kHourUs;
+constexpr int64_t kMinLogVolumeBytes = 1 * kMiB;
+constexpr int64_t kMaxLogVolumeBytes = 1 * kTiB;
+constexpr int64_t kMinPoolLowWaterPercent = 1;
+constexpr int64_t kMaxPoolLowWaterPercent = 90;
+
+constexpr int64_t kMaxPort = 65'535;
+constexpr int64_t kMinTimeLimitUs = 10 * kMillisecondUs;
+constexpr int64_t kMaxTimeLimitUs = 1 * kHourUs;
+
+}  // namespace atolldb::config_limits

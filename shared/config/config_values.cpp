@@ -1,0 +1,111 @@
+#include "shared/config/config_values.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdio>
+#include <limits>
+#include <vector>
+
+#include "shared/config/config_limits.h"
+
+namespace atolldb {
+namespace {
+
+using namespace config_limits;
+
+struct Unit {
+  std::string_view name;
+  int64_t factor;
+};
+
+// Ascending, so that formatting finds the largest from the end.
+constexpr std::array<Unit, 5> kSizeUnits{
+    {{"B", 1}, {"KiB", kKiB}, {"MiB", kMiB}, {"GiB", kGiB}, {"TiB", kTiB}}};
+constexpr std::array<Unit, 5> kDurationUnits{
+    {{"us", 1}, {"ms", kMillisecondUs}, {"s", kSecondUs}, {"min", kMinuteUs}, {"h", kHourUs}}};
+
+std::optional<int64_t> parse_with_unit(std::string_view text, std::span<const Unit> units) {
+  if (text.empty() || text.front() < '0' || text.front() > '9') return std::nullopt;
+  int64_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc{}) return std::nullopt;
+  const std::string_view name(rest, static_cast<size_t>(end - rest));
+  const auto* unit = std::ranges::find(units, name, &Unit::name).base();
+  if (unit == units.data() + units.size()) return std::nullopt;
+  if (number > std::numeric_limits<int64_t>::max() / unit->factor) return std::nullopt;
+  return number * unit->factor;
+}
+
+std::string format_with_unit(int64_t value, std::span<const Unit> units) {
+  size_t index = units.size() - 1;
+  while (index > 0 && (value == 0 || value % units[index].factor != 0)) --index;
+  return std::to_string(value / units[index].factor) + std::string(units[index].name);
+}
+
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+std::optional<int64_t> parse_size(std::string_view text) {
+  return parse_with_unit(text, kSizeUnits);
+}
+
+std::optional<int64_t> parse_duration_us(std::string_view text) {
+  return parse_with_unit(text, kDurationUnits);
+}
+
+std::string format_size(int64_t bytes) { return format_with_unit(bytes, kSizeUnits); }
+
+std::string format_duration_us(int64_t us) { return format_with_unit(us, kDurationUnits); }
+
+std::string quote_toml(std::string_view text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      quoted += '\\';
+      quoted += c;
+    } else if (byte < 0x20 || byte == 0x7f) {
+      char escaped[8];
+      std::snprintf(escaped, sizeof(escaped), "\\u%04X", static_cast<unsigned>(byte));
+      quoted += escaped;
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + '"';
+}
+
+std::string_view nearest_word(std::string_view word, std::span<const std::string_view> candidates) {
+  // Nobody means a word that differs in more than a third of its letters. Very long words are
+  // not worth the time: distance is quadratic.
+  constexpr size_t kMaxWordBytes = 64;
+  if (word.size() > kMaxWordBytes) return {};
+  std::string_view nearest;
+  size_t best = std::max<size_t>(1, word.size() / 3) + 1;
+  for (const std::string_view candidate : candidates) {
+    const size_t distance = edit_distance(word, candidate);
+    if (distance < best) {
+      best = distance;
+      nearest = candidate;
+    }
+  }
+  return nearest;
+}
+
+}  // namespace atolldb
