@@ -265,7 +265,7 @@ constexpr ConfigKey kKeys[] = {
      .doc =
          "Port of the coordinator; node k has base_port + 1 + k. 0: free ports (`atoll status`).",
      .min = 0,
-     .max = kMaxPort},
+     .max = kMaxBasePort},
 
     {.section = "control",
      .name = "endpoint",

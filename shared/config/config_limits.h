@@ -62,6 +62,8 @@ constexpr int64_t kMinPoolLowWaterPercent = 1;
 constexpr int64_t kMaxPoolLowWaterPercent = 90;
 
 constexpr int64_t kMaxPort = 65'535;
+/// The first node's port is the next one.
+constexpr int64_t kMaxBasePort = kMaxPort - 1;
 constexpr int64_t kMinTimeLimitUs = 10 * kMillisecondUs;
 constexpr int64_t kMaxTimeLimitUs = 1 * kHourUs;
 

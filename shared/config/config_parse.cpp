@@ -155,6 +155,7 @@ class Parser {
     resolve_defaults(config_);
     check_config(config_, machine_, [this](auto key, auto expected, auto got, auto hint) {
       // A value that is wrong in itself was replaced by the default: no second complaint.
+      if (std::ranges::find(errors_, key, &ConfigError::key) != errors_.end()) return;
       const auto position = positions_.find(key);
       add_error(position == positions_.end() ? Position{} : position->second, std::move(key),
                 std::move(expected), std::move(got), std::move(hint));

@@ -191,7 +191,9 @@ std::string reference_toml() {
   std::string_view section;
   for (const ConfigKey& key : config_keys()) {
     const bool of_node = key.section == kNodeSection;
-    if (key.section != section) {
+    if (key.section == section) {
+      out += "\n";
+    } else {
       section = key.section;
       out += of_node ? "\n# One such table for each node, instead of [nodes]:\n# [[node]]\n"
                      : "\n[" + std::string(section) + "]\n";

@@ -1,0 +1,313 @@
+// Bad files, relations between values, and what a machine lacks.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "shared/config/config.h"
+#include "shared/config/config_limits.h"
+
+namespace atolldb {
+namespace {
+
+constexpr uint64_t kGiB = 1ULL << 30;
+
+/// Two NUMA nodes, CPUs 0-3 and 6, 8 GiB.
+Machine small_machine() { return {{0, 1}, {0, 1, 2, 3, 6}, 8 * kGiB}; }
+
+std::string messages(std::string_view text) {
+  const auto config = parse_config(text, "/x/t.toml", small_machine());
+  return config ? "" : to_string(config.error());
+}
+
+Config parsed(std::string_view text) {
+  auto config = parse_config(text, "/x/t.toml", small_machine());
+  EXPECT_TRUE(config) << to_string(config.error());
+  return config ? *config : Config{};
+}
+
+struct BadInput {
+  const char* name;
+  std::string text;
+  std::string message;
+};
+
+class BadFile : public testing::TestWithParam<BadInput> {};
+
+TEST_P(BadFile, GetsExactlyThisMessage) {
+  EXPECT_EQ(messages(GetParam().text), GetParam().message);
+}
+
+std::string node_tables(int count) {
+  std::string text;
+  for (int node = 0; node < count; ++node) text += "[[node]]\n";
+  return text;
+}
+
+const BadInput kBadInputs[] = {
+    {"UnknownSection", "[clustr]\n",
+     "/x/t.toml:1:2: clustr: expected a section of the config, got an unknown name; did you mean "
+     "cluster?\n"},
+    {"UnknownSectionLikeNothing", "[zzzzzzzzz]\n",
+     "/x/t.toml:1:2: zzzzzzzzz: expected a section of the config, got an unknown name\n"},
+    {"KeyOutsideOfItsSection", "epoch = \"10ms\"\n",
+     "/x/t.toml:1:1: epoch: expected a section of the config, got an unknown name; did you mean "
+     "cluster.epoch?\n"},
+    {"SectionThatIsAValue", "memory = 3\n",
+     "/x/t.toml:1:10: memory: expected a table, got 3; write [memory]\n"},
+    {"NodeAsATable", "[node]\nworkers = 1\n",
+     "/x/t.toml:1:1: node: expected [[node]] tables, got a table; write [[node]] once for each "
+     "node\n"},
+    {"NodeAsAListOfNumbers", "node = [1]\n",
+     "/x/t.toml:1:8: node: expected [[node]] tables, got a list; write [[node]] once for each "
+     "node\n"},
+    {"NoNodes", "node = []\n", "/x/t.toml:1:8: node: expected 1 to 255 tables, got 0\n"},
+    {"TooManyNodes", node_tables(256), "/x/t.toml:1:1: node: expected 1 to 255 tables, got 256\n"},
+    {"CountAndTables", "[nodes]\ncount = 1\n[[node]]\n",
+     "/x/t.toml:2:9: nodes.count: expected either [nodes] count or [[node]] tables, got both\n"},
+    {"MissingCpu", "[[node]]\ncpus = [5]\n",
+     "/x/t.toml:2:8: node[0].cpus: expected CPUs that this process may use (0-3, 6), got 5\n"},
+    {"CpuTwiceInANode", "[[node]]\ncpus = [1, 1]\n",
+     "/x/t.toml:2:12: node[0].cpus: expected a list of different integers from 0 to 8191, got 1; "
+     "it is in the list twice\n"},
+    {"CpuInTwoNodes", "[[node]]\ncpus = [1]\n[[node]]\ncpus = [0, 1]\n",
+     "/x/t.toml:4:8: node[1].cpus: expected CPUs that no other node uses, got 1; node[0].cpus has "
+     "it too\n"},
+    {"CpuAboveTheLimit", "[[node]]\ncpus = [8192]\n",
+     "/x/t.toml:2:9: node[0].cpus: expected a list of different integers from 0 to 8191, got "
+     "8192\n"},
+    {"CpuBelowTheLimit", "[[node]]\ncpus = [-1]\n",
+     "/x/t.toml:2:9: node[0].cpus: expected a list of different integers from 0 to 8191, got -1\n"},
+    {"MissingNumaNode", "[[node]]\nnuma_node = 2\n",
+     "/x/t.toml:2:13: node[0].numa_node: expected -1 or a NUMA node of this machine (0-1), got "
+     "2\n"},
+    {"PoolsLargerThanMemory", "[memory]\nvolatile_pool = \"4GiB\"\n",
+     "/x/t.toml:2:17: memory.volatile_pool: expected pools, caches and buffers of at most this "
+     "machine's 8GiB in all, got 8224MiB; 8GiB are volatile pools (2 nodes), 0B snapshot caches, "
+     "32MiB log buffers (2 workers)\n"},
+    {"BuffersLargerThanMemory", "[memory]\nlog_buffer = \"1GiB\"\n[[node]]\nworkers = 8\n",
+     "/x/t.toml:2:14: memory.log_buffer: expected pools, caches and buffers of at most this "
+     "machine's 8GiB in all, got 8704MiB; 512MiB are volatile pools (1 nodes), 0B snapshot caches, "
+     "8GiB log buffers (8 workers)\n"},
+    {"CachesLargerThanMemory", "[memory]\nsnapshot_cache = \"8TiB\"\n",
+     "/x/t.toml:2:18: memory.snapshot_cache: expected pools, caches and buffers of at most this "
+     "machine's 8GiB in all, got 16778272MiB; 1GiB are volatile pools (2 nodes), 16TiB snapshot "
+     "caches, 32MiB log buffers (2 workers)\n"},
+    {"HangLimitBelowHeartbeats", "[cluster]\nheartbeat = \"1s\"\nhang_limit = \"2999ms\"\n",
+     "/x/t.toml:3:14: cluster.hang_limit: expected at least 3 times cluster.heartbeat (\"1s\"), "
+     "got \"2999ms\"\n"},
+    {"HangLimitThatIsWrongAnyway", "[cluster]\nheartbeat = \"10s\"\nhang_limit = 1\n",
+     "/x/t.toml:3:14: cluster.hang_limit: expected a time from \"500ms\" to \"1h\", a multiple of "
+     "\"1ms\", got 1; times are written \"10ms\" (us, ms, s, min, h)\n"},
+    {"PortsBeyondTheLast", "[metrics]\nbase_port = 65534\n",
+     "/x/t.toml:2:13: metrics.base_port: expected 0, or at most 65533 with 2 nodes, got 65534\n"},
+    {"SizeWithoutUnit", "[memory]\nvolatile_pool = \"512\"\n",
+     "/x/t.toml:2:17: memory.volatile_pool: expected a size from \"2MiB\" to \"8TiB\", a multiple "
+     "of \"2MiB\", got \"512\"; sizes are written \"512MiB\" (B, KiB, MiB, GiB, TiB)\n"},
+    {"SizeBeyond63Bits", "[memory]\nvolatile_pool = \"9999999999TiB\"\n",
+     "/x/t.toml:2:17: memory.volatile_pool: expected a size from \"2MiB\" to \"8TiB\", a multiple "
+     "of \"2MiB\", got \"9999999999TiB\"; sizes are written \"512MiB\" (B, KiB, MiB, GiB, TiB)\n"},
+    {"NegativeTime", "[cluster]\nepoch = \"-10ms\"\n",
+     "/x/t.toml:2:9: cluster.epoch: expected a time from \"1ms\" to \"1s\", got \"-10ms\"; times "
+     "are written \"10ms\" (us, ms, s, min, h)\n"},
+    {"ChoiceMisspelt", "[memory]\nhuge_pages = \"advice\"\n",
+     "/x/t.toml:2:14: memory.huge_pages: expected one of \"off\", \"advise\", \"require\", got "
+     "\"advice\"; did you mean \"advise\"?\n"},
+    {"NameWithASlash", "[cluster]\nname = \"a/b\"\n",
+     "/x/t.toml:2:8: cluster.name: expected 1 to 32 letters, digits, \"_\" or \"-\", got "
+     "\"a/b\"\n"},
+    {"DurableWithoutALog", "[durability]\nmode = \"durable\"\n",
+     "/x/t.toml:2:8: durability.mode: expected \"off\", got \"durable\"; this version does not "
+     "write a log: use \"off\"\n"},
+    {"RecoveryWithoutALog", "[cluster]\nrestart = \"recover\"\n",
+     "/x/t.toml:2:11: cluster.restart: expected \"never\", got \"recover\"; there is no log to "
+     "recover from in this version: use \"never\"\n"},
+    {"LibraryTwice", "[procedures]\nlibraries = [\"/a/b\", \"/a/./b\"]\n",
+     "/x/t.toml:2:22: procedures.libraries: expected a list of different paths of 1 to 1024 "
+     "bytes, got \"/a/./b\"; it is in the list twice\n"},
+    {"LibraryThatIsANumber", "[procedures]\nlibraries = [\"/a\", 1]\n",
+     "/x/t.toml:2:20: procedures.libraries: expected a list of different paths of 1 to 1024 "
+     "bytes, got 1\n"},
+    {"AllMistakesInTheOrderOfTheirLines",
+     "[log]\nlevel = \"loud\"\n[cluster]\nepoch = 5\n[memory]\nread_sets = 1\n",
+     "/x/t.toml:2:9: log.level: expected one of \"trace\", \"debug\", \"info\", \"warn\", "
+     "\"error\", \"critical\", \"off\", got \"loud\"\n"
+     "/x/t.toml:4:9: cluster.epoch: expected a time from \"1ms\" to \"1s\", got 5; times are "
+     "written \"10ms\" (us, ms, s, min, h)\n"
+     "/x/t.toml:6:1: memory.read_sets: expected a key of [memory], got an unknown name; did you "
+     "mean read_set?\n"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Config, BadFile, testing::ValuesIn(kBadInputs),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+TEST(BadSyntax, IsReportedWithItsPlace) {
+  for (const char* text : {"[cluster\n", "\n\n= 3\n", "a = \"\n", "[cluster]\nname = 1\nname = 2\n",
+                           "\xff\xfe\n", "[cluster]\nname = \"a\" x\n"}) {
+    const auto config = parse_config(text, "t.toml", small_machine());
+    ASSERT_FALSE(config) << text;
+    ASSERT_EQ(config.error().size(), 1U);
+    EXPECT_GT(config.error()[0].line, 0U);
+    EXPECT_TRUE(config.error()[0].to_string().starts_with("t.toml:"));
+    EXPECT_NE(config.error()[0].to_string().find("expected a TOML file, got "), std::string::npos);
+  }
+}
+
+TEST(BadSyntax, NeitherDeepNestingNorANulByteCrashes) {
+  EXPECT_NE(messages("a = " + std::string(10'000, '[')), "");
+  EXPECT_NE(messages(std::string_view("[cluster]\nname = \"a\0b\"\n", 24)), "");
+}
+
+TEST(ControlEndpoint, IsLocalOnly) {
+  for (const char* good :
+       {"tcp://127.0.0.1:5000", "tcp://127.9.9.9:1", "tcp://[::1]:65535", "ipc:///tmp/s"}) {
+    EXPECT_EQ(messages("[control]\nendpoint = \"" + std::string(good) + "\"\n"), "");
+  }
+  for (const char* bad :
+       {"tcp://0.0.0.0:5000", "tcp://10.0.0.1:5000", "tcp://*:5000", "tcp://127.0.0.1",
+        "tcp://127.0.0.1:0", "tcp://127.0.0.1:65536", "tcp://127.0.0.1:5x", "ipc://s", "ipc:///",
+        "udp://127.0.0.1:5", "/tmp/s"}) {
+    EXPECT_NE(messages("[control]\nendpoint = \"" + std::string(bad) + "\"\n"), "") << bad;
+  }
+}
+
+TEST(Paths, AreRelativeToTheFolderOfTheFile) {
+  ASSERT_EQ(setenv("HOME", "/home/somebody", 1), 0);
+  const Config config = parsed(
+      "[cluster]\nrun_dir = \"run/../r\"\nlog_dir = \"~/logs/\"\n"
+      "[[node]]\ndirectories = [\"/disk\", \"d\"]\n");
+  EXPECT_EQ(config.cluster.run_dir, "/x/r");
+  EXPECT_EQ(config.cluster.log_dir, "/home/somebody/logs");
+  EXPECT_EQ(config.nodes[0].directories, (std::vector<std::string>{"/disk", "/x/d"}));
+  EXPECT_EQ(config.control.endpoint, "ipc:///x/r/control.sock");
+}
+
+TEST(Paths, HaveDefaultsUnderTheUsersFolders) {
+  ASSERT_EQ(setenv("HOME", "/home/somebody", 1), 0);
+  ASSERT_EQ(setenv("XDG_RUNTIME_DIR", "/run/user/7", 1), 0);
+  ASSERT_EQ(setenv("XDG_STATE_HOME", "relative-is-ignored", 1), 0);
+  ASSERT_EQ(setenv("XDG_DATA_HOME", "/big", 1), 0);
+  const Config config = parsed("[cluster]\nname = \"c\"\n");
+  EXPECT_EQ(config.cluster.run_dir, "/run/user/7/atoll/c");
+  EXPECT_EQ(config.cluster.log_dir, "/home/somebody/.local/state/atoll/c");
+  EXPECT_EQ(config.cluster.data_dir, "/big/atoll/c");
+  ASSERT_EQ(unsetenv("XDG_RUNTIME_DIR"), 0);
+  EXPECT_EQ(parsed("").cluster.run_dir, "/tmp/atoll-" + std::to_string(getuid()) + "/atoll");
+}
+
+TEST(Paths, OfTheEnvironmentThatAreTooLongForSocketsAreAnError) {
+  const std::string folder = "/" + std::string(90, 'a');
+  ASSERT_EQ(setenv("XDG_RUNTIME_DIR", folder.c_str(), 1), 0);
+  EXPECT_EQ(
+      messages(""),
+      "/x/t.toml: cluster.run_dir: expected a path of at most 83 bytes (names of Unix sockets "
+      "are short), got \"" +
+          folder + "/atoll/atoll\"; set cluster.run_dir or XDG_RUNTIME_DIR\n");
+  ASSERT_EQ(unsetenv("XDG_RUNTIME_DIR"), 0);
+}
+
+class ConfigFile : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (std::filesystem::temp_directory_path() / "atoll-config-XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string write(const std::string& text) const {
+    std::ofstream(folder_ / "c.toml") << text;
+    return folder_ / "c.toml";
+  }
+  static std::string error_of(const std::string& path) {
+    const auto config = load_config(path, small_machine());
+    return config ? "" : to_string(config.error());
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(ConfigFile, MayBeEmpty) {
+  const auto config = load_config(write(""), small_machine());
+  ASSERT_TRUE(config);
+  EXPECT_EQ(to_toml(*config), to_toml(default_config()));
+}
+
+TEST_F(ConfigFile, ThatIsMissingIsNamed) {
+  const std::string path = folder_ / "none.toml";
+  EXPECT_EQ(error_of(path), path + ": expected a readable file, got No such file or directory\n");
+}
+
+TEST_F(ConfigFile, ThatIsAFolderIsNamed) {
+  EXPECT_EQ(error_of(folder_), folder_.string() + ": expected a readable file, got a folder\n");
+}
+
+TEST_F(ConfigFile, ThatMayNotBeReadIsNamed) {
+  if (geteuid() == 0) GTEST_SKIP() << "root may read everything";
+  const std::string path = write("");
+  ASSERT_EQ(chmod(path.c_str(), 0), 0);
+  EXPECT_EQ(error_of(path), path + ": expected a readable file, got Permission denied\n");
+}
+
+TEST_F(ConfigFile, IsRejectedAboveItsLimitAndAcceptedAtIt) {
+  const auto limit = static_cast<size_t>(config_limits::kMaxFileBytes);
+  EXPECT_EQ(error_of(write(std::string(limit, '\n'))), "");
+  const std::string path = write(std::string(limit + 1, '\n'));
+  EXPECT_EQ(error_of(path), path + ": expected a file of at most 1MiB, got a larger one\n");
+}
+
+TEST(ReadyConfigs, AreValidOnAMachineOfTheirSize) {
+  size_t count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(ATOLL_SOURCE_DIR "/configs")) {
+    if (entry.path().extension() != ".toml") continue;
+    const auto config = load_config(entry.path(), small_machine());
+    EXPECT_TRUE(config) << to_string(config.error());
+    ++count;
+  }
+  EXPECT_GE(count, 3U);
+}
+
+TEST(EffectiveConfig, SurvivesTheWayToAChildProcess) {
+  const Config config = parsed(
+      "[cluster]\nname = \"c-1\"\nepoch = \"1500us\"\nstart_epoch = 68719476735\n"
+      "[[node]]\nnuma_node = 1\ncpus = [3, 1]\nworkers = 4\ndirectories = [\"/a \\\"b\\\\\"]\n"
+      "[[node]]\n[memory]\nvolatile_pool = \"1026MiB\"\nhuge_pages = \"off\"\n"
+      "[metrics]\nenabled = false\nbase_port = 9000\n[procedures]\nlibraries = [\"/l/a.so\"]\n");
+  const Config child = parsed(to_toml(config));
+  EXPECT_EQ(child.cluster, config.cluster);
+  EXPECT_EQ(child.nodes, config.nodes);
+  EXPECT_EQ(child.memory, config.memory);
+  EXPECT_EQ(child.metrics, config.metrics);
+  EXPECT_EQ(child.procedures, config.procedures);
+  EXPECT_EQ(child.control, config.control);
+  EXPECT_EQ(config_digest(child), config_digest(config));
+  EXPECT_EQ(config.cluster.epoch, std::chrono::microseconds(1500));
+  EXPECT_EQ(config.nodes[0].cpus, (std::vector<int32_t>{3, 1}));
+}
+
+TEST(EffectiveConfig, IsShownWithOrigins) {
+  const Config config = parsed("[memory]\nread_set = 99\n");
+  const std::string text = show_config(config);
+  EXPECT_NE(text.find("read_set = 99" + std::string(27, ' ') + "# /x/t.toml:2\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("write_set = 8192" + std::string(24, ' ') + "# default\n"), std::string::npos)
+      << text;
+  EXPECT_EQ(config_digest(parsed(text)), config_digest(config));
+}
+
+TEST(ThisMachine, IsDetected) {
+  const Machine machine = Machine::detect();
+  EXPECT_FALSE(machine.cpus.empty());
+  EXPECT_TRUE(machine.has_cpu(machine.cpus.front()));
+  EXPECT_FALSE(machine.has_cpu(-1));
+  EXPECT_TRUE(machine.has_numa_node(machine.numa_nodes.back()));
+  EXPECT_GT(machine.memory_bytes, 1ULL << 27);
+  EXPECT_LE(machine.cpus.size(), static_cast<size_t>(sysconf(_SC_NPROCESSORS_CONF)));
+}
+
+}  // namespace
+}  // namespace atolldb
