@@ -2,6 +2,8 @@
 // (zero-filled until written). A radix of dual pointers; no phantoms by construction.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -10,6 +12,8 @@
 #include "shared/status.h"
 
 namespace atolldb {
+
+using Bytes8 = std::array<std::byte, 8>;
 
 /// A light handle; copy it freely. Every call may return an abort status.
 class Array {
@@ -46,10 +50,15 @@ class Array {
   static constexpr uint64_t kMaxRecords = uint64_t{1} << 40;
 
  private:
-  friend class ArrayCursor;
+  static constexpr uint32_t kMaxLevels = 32;   // enough for kMaxRecords at the smallest fan-out
+  static constexpr size_t kBatch = 32;         // records in flight
+  static constexpr uint32_t kMaxPrefetchBytes = 512;
+
   /// Finds record `index`. With `create`, installs missing pages; without, a null pointer is
   /// registered (R4) and `ref.record` stays null: the record is all zeroes.
   Status locate(Transaction& txn, uint64_t index, bool create, RecordRef& ref) const;
+
+  void prefetch_record(const RecordRef& ref) const;
 
   StorageControl* storage_;
   uint64_t record_count_;
@@ -57,6 +66,7 @@ class Array {
   uint32_t record_bytes_;       // head + payload, a multiple of 8
   uint32_t records_per_leaf_;
   uint32_t levels_;             // 1: the root is a leaf
+  std::array<uint64_t, kMaxLevels> divisor_{};  // records below one child of a page at level i + 1
 };
 
 /// Walks records by index, forward or backward, within [first, last].

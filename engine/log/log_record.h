@@ -10,6 +10,7 @@
 namespace atolldb {
 
 enum class LogType : uint8_t {
+  filler = 0,  // nothing: superseded within its transaction, or padding
   insert = 1,  // whole payload; the record exists afterwards
   update = 2,  // payload range [payload_offset, + payload_bytes) of an existing record
   erase = 3,

@@ -1,5 +1,5 @@
-// Work that a transaction noticed and that is better done between transactions: pages with many
-// dead records (R45), runs of empty pages (R46), splits to adopt. Hints may be lost.
+// Work that a transaction noticed and that is better done between transactions, a little later:
+// pages with dead records (R45), runs of empty pages (R46). Hints may be lost.
 #pragma once
 
 #include <array>
@@ -7,30 +7,45 @@
 
 namespace atolldb {
 
-/// Names a page by what leads to it: never by address, since it may be replaced meanwhile.
+/// Names a border page by what leads to it, never by address: it may be replaced meanwhile.
 struct Hint {
   static constexpr uint32_t kMaxPrefix = 64;
 
+  uint64_t not_before;    // epoch: dead records are removable only when they are old enough
+  uint64_t page;          // VolatilePointer word, to recognise a hint that is already there
+  uint64_t slice;         // a slice in the page's range
   uint32_t storage_id;
   uint32_t prefix_bytes;  // whole slices that lead to the layer
-  uint64_t slice;         // a slice in the page's range
   std::array<unsigned char, kMaxPrefix> prefix;
 };
 
+/// First in, first out; drops hints when it is full.
 class HintQueue {
  public:
-  static constexpr uint32_t kCapacity = 64;
+  static constexpr uint32_t kCapacity = 128;
 
-  /// Drops the hint when the queue is full.
+  bool contains(uint64_t page) const {
+    for (uint32_t i = 0; i < size_; ++i) {
+      if (hints_[(first_ + i) % kCapacity].page == page) return true;
+    }
+    return false;
+  }
   void push(const Hint& hint) {
-    if (size_ < kCapacity) hints_[size_++] = hint;
+    if (size_ == kCapacity) return;
+    hints_[(first_ + size_++) % kCapacity] = hint;
   }
   bool empty() const { return size_ == 0; }
-  /// Newest first.
-  Hint pop() { return hints_[--size_]; }
+  bool is_due(uint64_t epoch) const { return size_ != 0 && hints_[first_].not_before <= epoch; }
+  Hint pop() {
+    const Hint hint = hints_[first_];
+    first_ = (first_ + 1) % kCapacity;
+    --size_;
+    return hint;
+  }
 
  private:
   std::array<Hint, kCapacity> hints_{};
+  uint32_t first_ = 0;
   uint32_t size_ = 0;
 };
 

@@ -41,7 +41,8 @@ Status run(Transaction& transaction, Backoff& backoff, uint64_t deadline_epoch, 
     } else {
       transaction.rollback(status);
     }
-    if (!transaction.worker().hints().empty()) run_hints(transaction);
+    WorkerContext& worker = transaction.worker();
+    if (worker.hints().is_due(worker.current_epoch())) run_hints(transaction);
     if (!is_retryable(status)) return status;
   }
 }

@@ -28,10 +28,28 @@ struct RecordRef {
   RecordHead* record = nullptr;
   uint16_t payload_at = 0;     // bytes from `record` to the payload
   uint16_t payload_bytes = 0;  // current length of the payload
-  StorageControl* storage = nullptr;
+  uint32_t storage_id = 0;
+  UniversalName name{};        // of `record`
+  uint64_t identity = 0;       // hash of storage and key (identity_of): survives moves
 
   std::byte* payload() const { return reinterpret_cast<std::byte*>(record) + payload_at; }
 };
+
+/// Hash of what a record is, wherever it moves. Its top 8 bits pick the bit of the write filter.
+inline uint64_t identity_of(uint32_t storage_id, std::span<const std::byte> key) {
+  constexpr uint64_t kMultiplier = 0x9e3779b97f4a7c15ull;
+  uint64_t hash = (storage_id + 1) * kMultiplier;
+  size_t at = 0;
+  for (; at + 8 <= key.size(); at += 8) {
+    uint64_t word;
+    __builtin_memcpy(&word, key.data() + at, 8);
+    hash = (hash ^ word ^ (hash >> 29)) * kMultiplier;
+  }
+  for (; at < key.size(); ++at) {
+    hash = (hash ^ static_cast<uint64_t>(key[at]) ^ (hash >> 29)) * kMultiplier;
+  }
+  return hash;
+}
 
 class Transaction {
  public:
@@ -51,7 +69,7 @@ class Transaction {
   void rollback(Status reason);
 
   bool is_active() const { return active_; }
-  bool is_read_only() const { return writes_size_ == 0 && appends_size_ == 0; }
+  bool is_read_only() const { return writes_size_ == 0 && appends_.empty(); }
   /// After an ok commit: epoch to wait for before acknowledging (R19 for read-only ones).
   uint64_t commit_epoch() const { return commit_epoch_; }
 
@@ -78,19 +96,27 @@ class Transaction {
   /// False: an entry did not match: abort with `phantom`.
   [[nodiscard]] bool page_changed(PageHeader* page, PageVersion before, PageVersion after);
   /// R13 for a page that was split or replaced by this worker: entries for it become entries for
-  /// its successors.
+  /// its successors, and so do own reads of dead records that were left out.
   [[nodiscard]] bool page_replaced(PageHeader* page, PageVersion before,
-                                   std::span<const PageVersionEntry> successors);
-  /// R13: forgets a read of a dead record that a system transaction of this worker left out.
-  void forget_read(RecordHead* record);
+                                   std::span<const PageVersionEntry> successors,
+                                   std::span<const ReadEntry> left_out);
 
-  /// The pending write to `record`, or null (256-bit filter first: R14).
-  WriteEntry* find_write(const RecordHead* record) {
-    return may_have_written(record) ? find_write_slow(record) : nullptr;
+  /// The pending write to the record, or null (256-bit filter first: R14). The filter goes by
+  /// identity, so a write is found again after somebody has moved its record.
+  WriteEntry* find_write(const RecordRef& ref) {
+    const auto bit = static_cast<uint32_t>(ref.identity >> 56);
+    return ((filter_[bit >> 6] >> (bit & 63)) & 1) != 0 ? find_write_slow(ref) : nullptr;
   }
+  /// Whether a pending write names exactly this place.
+  bool has_write_at(UniversalName name) const;
   LogRecord& log_of(const WriteEntry& entry) {
     return *reinterpret_cast<LogRecord*>(log_ + entry.log_offset);
   }
+
+  /// Lays the pending write over bytes [offset, offset+count) that were read from the record. A
+  /// pending increment is completed first, which reads the record (R14, R33).
+  Status overlay(const RecordRef& ref, WriteEntry& entry, uint32_t offset, uint32_t count,
+                 void* out);
 
   /// Plans a write; merges it into the pending write of the same record, if any (R14).
   /// `insert`: the record (reserved or dead) exists with this payload afterwards.
@@ -107,7 +133,7 @@ class Transaction {
 
   /// Whether this transaction sees the record as existing, given its VID: own inserts and erases
   /// count.
-  bool is_visible(const RecordHead* record, Vid seen);
+  bool is_visible(const RecordRef& ref, Vid seen);
 
   /// Number of records this transaction has reserved: a cursor re-opens its page when it changed.
   uint64_t reservations() const { return reservations_; }
@@ -125,22 +151,13 @@ class Transaction {
     uint32_t log_offset;
   };
 
-  static uint32_t filter_bit(const RecordHead* record) {
-    return static_cast<uint32_t>((reinterpret_cast<uintptr_t>(record) * 0x9e3779b97f4a7c15ull) >>
-                                 56);
-  }
-  bool may_have_written(const RecordHead* record) const {
-    const uint32_t bit = filter_bit(record);
-    return (filter_[bit >> 6] >> (bit & 63)) & 1;
-  }
-  WriteEntry* find_write_slow(const RecordHead* record);
+  WriteEntry* find_write_slow(const RecordRef& ref);
   LogRecord* allocate_log(LogType type, uint32_t storage_id, std::span<const std::byte> key,
                           uint32_t payload_bytes);
   Status add_write(const RecordRef& ref, LogRecord* log, IncrementType increment);
-  Status merge_update(const RecordRef& ref, WriteEntry& entry, uint32_t offset,
-                      std::span<const std::byte> bytes);
+  Status merge_update(const RecordRef& ref, std::span<const std::byte> key, WriteEntry& entry,
+                      uint32_t offset, std::span<const std::byte> bytes);
   Status materialize_increment(const RecordRef& ref, WriteEntry& entry);
-  void overlay(const WriteEntry& entry, uint32_t offset, uint32_t count, void* out);
   void clear();
 
   WorkerContext* worker_;
@@ -158,7 +175,6 @@ class Transaction {
   FixedSet<AppendEntry> appends_;
   WriteEntry* writes_;              // in the `local` segment
   uint32_t writes_size_ = 0;
-  uint32_t appends_size_ = 0;
   std::byte* log_;                  // in the `local` segment
   uint64_t log_used_ = 0;
 };

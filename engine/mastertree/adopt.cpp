@@ -1,0 +1,105 @@
+#include "engine/mastertree/adopt.h"
+
+#include <algorithm>
+#include <array>
+
+#include "engine/mastertree/build.h"
+#include "engine/mastertree/interior_copy.h"
+#include "engine/mastertree/page_lock.h"
+
+namespace atolldb {
+
+namespace {
+
+/// The link's word leads from `from` to `to` now; `from` is unlinked. R44: the snapshot page stands
+/// for the slot's range only as long as that range is the same.
+void swing(WorkerContext& worker, const Link& link, TreePage* from, VolatilePointer to,
+           bool same_range) {
+  if (!same_range) link.pointer->snapshot_word.store(0, std::memory_order_relaxed);
+  // Release pairs with DualPointer::load: the page is complete.
+  link.pointer->volatile_word.store(to.word(), std::memory_order_release);
+  worker.pages().retire(&from->header);
+}
+
+void adopt_in_interior(WorkerContext& worker, const Link& link, TreePage* page,
+                       VolatilePointer left, VolatilePointer right) {
+  InteriorPage* parent = interior_page(link.holder);
+  const PageVersion version = parent->header.version();
+  const uint32_t count = version.count();
+  if (count == kInteriorCapacity || count - parent->sorted_count >= kInteriorTail) {
+    rebuild_interior(worker, parent);
+    return;
+  }
+  // First the new child, then the old one's word: in between, both lead to where a key is. R3: the
+  // separator goes behind the others.
+  parent->separators[count] = page->twin_fence;
+  parent->children[count].snapshot_word.store(0, std::memory_order_relaxed);
+  parent->children[count].volatile_word.store(right.word(), std::memory_order_relaxed);
+  parent->header.set_version(version.with_insert(false));
+  swing(worker, link, page, left, false);
+}
+
+void grow_root(WorkerContext& worker, const Link& link, TreePage* page, VolatilePointer left,
+               VolatilePointer right) {
+  InteriorPage* root = new_interior(worker, page->header.storage_id, page->header.layer,
+                                    static_cast<uint8_t>(page->header.level + 1),
+                                    range_of(*page), page->header.floor.load(
+                                        std::memory_order_relaxed));
+  root->separators[0] = page->low;
+  root->children[0].volatile_word.store(left.word(), std::memory_order_relaxed);
+  root->separators[1] = page->twin_fence;
+  root->children[1].volatile_word.store(right.word(), std::memory_order_relaxed);
+  root->sorted_count = 2;
+  root->header.set_version(PageVersion::make(0, 2, PageVersion::kAscending));
+  swing(worker, link, page, root->self(), true);
+}
+
+}  // namespace
+
+void adopt(WorkerContext& worker, StorageControl& storage, const Link& link, TreePage* page) {
+  const VolatilePointer left(page->twins[0].load(std::memory_order_acquire));
+  const VolatilePointer right(page->twins[1].load(std::memory_order_acquire));
+  if (left.is_null() || !worker.pages().reserve(2)) return;
+  ScopedLock holder;
+  if (!holder.try_lock_holder(worker, storage, link)) return;
+  if (!link_leads_to(link, page)) return;
+  if (left == right) {
+    TreePage* successor = tree_page(worker.view().resolve(left));
+    swing(worker, link, page, left, successor->same_range(*page));
+  } else if (link.holder != nullptr && !link.holder->is_border()) {
+    adopt_in_interior(worker, link, page, left, right);
+  } else {
+    grow_root(worker, link, page, left, right);
+  }
+  worker.metrics().adoptions.add();
+}
+
+void rebuild_interior(WorkerContext& worker, InteriorPage* page) {
+  InteriorCopy copy(page);
+  const PageVersion version = page->header.version();
+  const uint64_t floor = page->header.floor.load(std::memory_order_relaxed);
+  const PageHeader& header = page->header;
+  const uint32_t count = copy.size();
+  if (count <= kInteriorCapacity * 3 / 4) {
+    InteriorPage* whole = new_interior(worker, header.storage_id, header.layer, header.level,
+                                       range_of(*page), floor);
+    copy.write(whole, 0, count);
+    page->header.set_version(version.with_status(PageVersion::kMoved));
+    page->set_twins(whole->self(), whole->self(), page->low);
+    return;
+  }
+  // Children that came last lie at the end: ascending inserts; leave the left page nearly full.
+  const uint32_t middle = copy.appended_at_end() ? count - count / 8 - 1 : count / 2;
+  const uint64_t fence = copy[middle].separator;
+  InteriorPage* left = new_interior(worker, header.storage_id, header.layer, header.level,
+                                    {page->low, fence, false}, floor);
+  copy.write(left, 0, middle);
+  InteriorPage* right = new_interior(worker, header.storage_id, header.layer, header.level,
+                                     {fence, page->high, page->high_is_end != 0}, floor);
+  copy.write(right, middle, count);
+  page->header.set_version(version.with_status(PageVersion::kMoved));
+  page->set_twins(left->self(), right->self(), fence);
+  worker.metrics().splits.add();
+}
+
+}  // namespace atolldb

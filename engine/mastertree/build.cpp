@@ -1,0 +1,110 @@
+#include "engine/mastertree/build.h"
+
+#include <cstring>
+
+#include "engine/mastertree/key.h"
+#include "shared/check.h"
+
+namespace atolldb {
+
+namespace {
+TreePage* new_page(WorkerContext& worker, uint32_t storage_id, PageType type, uint8_t layer,
+                   uint8_t level, const SliceRange& range, uint64_t floor) {
+  PageHeader* header = worker.pages().take();
+  CHECK(header != nullptr);
+  std::memset(reinterpret_cast<std::byte*>(header) + sizeof(PageHeader), 0,
+              sizeof(TreePage) - sizeof(PageHeader));
+  TreePage* page = tree_page(header);
+  header->storage_id = storage_id;
+  header->type = type;
+  header->layer = layer;
+  header->level = level;
+  header->floor.store(floor, std::memory_order_relaxed);
+  header->last_modifier.store(static_cast<uint16_t>(worker.node()), std::memory_order_relaxed);
+  header->version_word.store(PageVersion::make(0, 0, PageVersion::kAscending).word(),
+                             std::memory_order_relaxed);
+  page->low = range.low;
+  page->high = range.high;
+  page->high_is_end = range.high_is_end ? 1 : 0;
+  return page;
+}
+}  // namespace
+
+BorderPage* new_border(WorkerContext& worker, uint32_t storage_id, uint8_t layer,
+                       const SliceRange& range, uint32_t slot_capacity, uint64_t floor) {
+  TreePage* page =
+      new_page(worker, storage_id, PageType::mastertree_border, layer, 0, range, floor);
+  page->slot_capacity = static_cast<uint16_t>(slot_capacity);
+  page->heap_begin = static_cast<uint16_t>(kPageBytes);
+  return border_page(page);
+}
+
+InteriorPage* new_interior(WorkerContext& worker, uint32_t storage_id, uint8_t layer,
+                           uint8_t level, const SliceRange& range, uint64_t floor) {
+  return interior_page(
+      new_page(worker, storage_id, PageType::mastertree_interior, layer, level, range, floor));
+}
+
+TreeRecord* write_slot(BorderPage* page, uint32_t count, uint64_t slice, uint16_t remainder,
+                       const std::byte* suffix, uint32_t capacity, Vid vid) {
+  const uint32_t bytes = TreeRecord::bytes_for(remainder, capacity);
+  CHECK(page->has_room(count, bytes));
+  page->heap_begin = static_cast<uint16_t>(page->heap_begin - bytes);
+  page->slices()[count] = slice;
+  page->offsets()[count] = page->heap_begin;
+  TreeRecord* record = page->record(count);
+  record->head.lock.tail.store(0, std::memory_order_relaxed);
+  record->head.vid.store(vid.word(), std::memory_order_relaxed);
+  record->slot = static_cast<uint16_t>(count);
+  record->remainder = remainder;
+  record->capacity = static_cast<uint16_t>(capacity);
+  record->payload_bytes.store(0, std::memory_order_relaxed);
+  const uint32_t suffix_bytes = record->suffix_bytes();
+  if (suffix_bytes != 0) std::memcpy(record->suffix(), suffix, suffix_bytes);
+  return record;
+}
+
+uint32_t copied_bytes(const TreeRecord* record, uint32_t min_capacity) {
+  const Vid vid(record->head.vid.load(std::memory_order_relaxed));
+  if (vid.is_next_layer()) {
+    return TreeRecord::bytes_for(kRemainderNextLayer, sizeof(DualPointer));
+  }
+  return TreeRecord::bytes_for(record->remainder,
+                               std::max<uint32_t>(record->capacity, min_capacity));
+}
+
+TreeRecord* copy_record(BorderPage* to, uint32_t count, uint64_t slice, TreeRecord* from,
+                        uint32_t min_capacity) {
+  const Vid vid(from->head.vid.load(std::memory_order_relaxed) & ~Vid::kMoved);
+  if (vid.is_next_layer()) {
+    TreeRecord* record = write_slot(to, count, slice, kRemainderNextLayer, nullptr,
+                                    sizeof(DualPointer), vid);
+    // The old word is frozen; the new one is live.
+    record->next_layer()->volatile_word.store(from->next_layer()->load().thawed().word(),
+                                              std::memory_order_relaxed);
+    record->next_layer()->snapshot_word.store(
+        from->next_layer()->snapshot_word.load(std::memory_order_relaxed),
+        std::memory_order_relaxed);
+    return record;
+  }
+  const uint32_t capacity = std::max<uint32_t>(from->capacity, min_capacity);
+  TreeRecord* record =
+      write_slot(to, count, slice, from->remainder, from->suffix(), capacity, vid);
+  const uint16_t payload_bytes = from->payload_bytes.load(std::memory_order_relaxed);
+  record->payload_bytes.store(payload_bytes, std::memory_order_relaxed);
+  std::memcpy(record->payload(), from->payload(), payload_bytes);
+  return record;
+}
+
+bool extends_order(const BorderPage* page, PageVersion version, uint64_t slice,
+                   uint16_t remainder) {
+  const uint32_t count = version.count();
+  if (count == 0) return true;
+  if (!version.is_ascending()) return false;
+  const uint64_t last = page->slices()[count - 1];
+  if (last != slice) return last < slice;
+  const TreeRecord* record = const_cast<BorderPage*>(page)->record(count - 1);
+  return length_class(record->remainder) < length_class(remainder);
+}
+
+}  // namespace atolldb

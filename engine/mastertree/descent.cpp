@@ -1,0 +1,185 @@
+#include "engine/mastertree/descent.h"
+
+#include <immintrin.h>
+#include <sched.h>
+
+#include "engine/mastertree/adopt.h"
+#include "engine/mutants.h"
+#include "shared/sync/wait_word.h"
+
+namespace atolldb {
+
+namespace {
+
+void prefetch_page(const TreePage* page) {
+  const auto* start = reinterpret_cast<const std::byte*>(page);
+#pragma GCC unroll 8
+  for (uint32_t line = 0; line < 8; ++line) __builtin_prefetch(start + line * 64);
+}
+
+void wait_a_little(uint32_t& spin) {
+  spin_pause();
+  if (++spin % 256 == 0) sched_yield();
+}
+
+/// First slot >= from with this slice, or count.
+uint32_t find_equal(const uint64_t* slices, uint32_t from, uint32_t count, uint64_t slice) {
+  const __m256i wanted = _mm256_set1_epi64x(static_cast<long long>(slice));
+  uint32_t i = from;
+  for (; i + 4 <= count; i += 4) {
+    const __m256i four = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(slices + i));
+    const int mask =
+        _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpeq_epi64(four, wanted)));
+    if (mask != 0) return i + static_cast<uint32_t>(__builtin_ctz(static_cast<unsigned>(mask)));
+  }
+  for (; i < count; ++i) {
+    if (slices[i] == slice) return i;
+  }
+  return count;
+}
+
+/// First slot with a slice >= the wanted one; slots ascend.
+uint32_t lower_bound(const uint64_t* slices, uint32_t count, uint64_t slice) {
+  uint32_t low = 0;
+  while (count > 0) {
+    const uint32_t half = count / 2;
+    const bool right = slices[low + half] < slice;
+    low = right ? low + half + 1 : low;
+    count = right ? count - half - 1 : half;
+  }
+  return low;
+}
+
+Vid stable_vid(WorkerContext& worker, const TreeRecord* record) {
+  for (uint32_t spin = 0;; wait_a_little(spin)) {
+    const Vid vid = record->head.load();
+    if (!vid.is_being_written() || worker.cluster_failed()) return vid;
+  }
+}
+
+}  // namespace
+
+BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link,
+                       uint64_t slice) {
+  BorderView view;
+  uint32_t spin = 0;
+  const VolatilePointer root = link.pointer->load();
+  if (root.is_null()) {
+    view.null_word = root.word();
+    return view;
+  }
+  TreePage* page = tree_page(worker.resolve(root.thawed()));
+  for (;;) {
+    const PageVersion version = page->header.version();
+    if (version.is_moved()) {
+      if (version.is_dropped()) {
+        view.dropped = true;
+        return view;
+      }
+      const VolatilePointer twin = page->twin_for(slice);
+      if (twin.is_null()) {
+        if (worker.cluster_failed()) {
+          view.dropped = true;
+          return view;
+        }
+        wait_a_little(spin);
+        continue;
+      }
+      // `link` may by now lead to the twin already: adopt checks under its locks.
+      if (link.pointer != nullptr) adopt(worker, storage, link, page);
+      link.pointer = nullptr;  // the twin's own link is not known here
+      page = tree_page(worker.resolve(twin));
+      continue;
+    }
+    if (page->is_border()) {
+      view.page = border_page(page);
+      view.version = version;
+      return view;
+    }
+    InteriorPage* interior = interior_page(page);
+    const uint32_t slot = interior->find(slice, version.count());
+    const VolatilePointer word = interior->children[slot].load();
+    if (word.is_frozen()) {
+      // R3: the word first, then the twins. A frozen word may be followed only while the page has
+      // no successor yet.
+      const VolatilePointer twin = interior->twin_for(slice);
+      if (!twin.is_null()) {
+        if (link.pointer != nullptr) adopt(worker, storage, link, page);
+        link.pointer = nullptr;
+        page = tree_page(worker.resolve(twin));
+        continue;
+      }
+    }
+    TreePage* child = tree_page(worker.resolve(word.thawed()));
+    prefetch_page(child);
+    if (!child->contains(slice)) {
+      // An adoption is under way between its two stores, or our count is old: look again.
+      wait_a_little(spin);
+      continue;
+    }
+    link = {&interior->children[slot], interior};
+    page = child;
+  }
+}
+
+SlotView find_slot(WorkerContext& worker, BorderPage* page, PageVersion version,
+                   const LayerKey& key) {
+  const uint32_t count = version.count();
+  const uint64_t* slices = page->slices();
+  SlotView view;
+  uint32_t slot = version.is_ascending() ? lower_bound(slices, count, key.slice)
+                                         : find_equal(slices, 0, count, key.slice);
+  for (; slot < count; slot = find_equal(slices, slot + 1, count, key.slice)) {
+    if (slices[slot] != key.slice) break;
+    TreeRecord* record = page->record(slot);
+    if (key.remainder <= 8) {
+      if (record->remainder != key.remainder) continue;
+      return {Match::record, slot, record};
+    }
+    if (record->remainder <= 8) continue;
+    // At most one record of a slice goes on beyond it.
+    view.slot = slot;
+    view.record = record;
+    if (stable_vid(worker, record).is_next_layer()) {
+      view.match = Match::next_layer;
+    } else if (record->remainder == key.remainder &&
+               std::memcmp(record->suffix(), key.suffix().data(), key.suffix().size()) == 0) {
+      view.match = Match::record;
+    } else {
+      view.match = Match::conflict;
+    }
+    return view;
+  }
+  return view;
+}
+
+Location locate(WorkerContext& worker, StorageControl& storage, Bytes key) {
+  for (;;) {
+    Location location;
+    LayerKey rest(key);
+    location.link = root_link(storage);
+    for (;;) {
+      const BorderView border = find_border(worker, storage, location.link, rest.slice);
+      if (border.dropped) {
+        if (worker.cluster_failed()) return location;
+        break;
+      }
+      location.page = border.page;
+      location.version = border.version;
+      location.null_word = border.null_word;
+      if (border.page == nullptr) return location;
+      const SlotView slot = find_slot(worker, border.page, border.version, rest);
+      if (slot.match == Match::next_layer) {
+        location.link = {slot.record->next_layer(), border.page};
+        location.key_at = static_cast<uint16_t>(location.key_at + 8);
+        rest = rest.next();
+        continue;
+      }
+      location.record = slot.match == Match::record ? slot.record : nullptr;
+      location.conflict = slot.match == Match::conflict ? slot.record : nullptr;
+      return location;
+    }
+  }
+}
+
+}  // namespace atolldb

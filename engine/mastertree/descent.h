@@ -1,0 +1,65 @@
+// Finding the page and the record for a key, without locks (foedus.txt section 8.2): read a
+// probably-right pointer, check the child's fences, retry locally.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/mastertree/key.h"
+#include "engine/mastertree/page.h"
+#include "engine/transaction/worker_context.h"
+#include "shared/memory/control_layout.h"
+
+namespace atolldb {
+
+/// The one word that leads to a page, and what guards its changes: the lock of the page that holds
+/// it, or, for a storage's root word, the root lock.
+struct Link {
+  DualPointer* pointer = nullptr;
+  TreePage* holder = nullptr;  // null: the storage root
+};
+
+inline Link root_link(StorageControl& storage) { return {&storage.root, nullptr}; }
+
+/// A border page that was not moved when its version was read, and covers the slice.
+struct BorderView {
+  BorderPage* page = nullptr;  // null: root is null (`null_word`), or the layer was dropped
+  PageVersion version{};
+  bool dropped = false;        // start again at the first layer
+  uint64_t null_word = 0;
+};
+
+/// Descends one layer. Adopts splits that it meets, as far as locks are free.
+BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link, uint64_t slice);
+
+enum class Match : uint8_t {
+  none,        // no record with this slice and length
+  record,      // this very key
+  next_layer,  // go on in the layer below
+  conflict,    // another key with the same slice and a different suffix
+};
+
+struct SlotView {
+  Match match = Match::none;
+  uint32_t slot = 0;
+  TreeRecord* record = nullptr;
+};
+
+/// Looks for the key among the slots that `version` counts.
+SlotView find_slot(WorkerContext& worker, BorderPage* page, PageVersion version,
+                   const LayerKey& key);
+
+/// Where a key is, or would be.
+struct Location {
+  TreeRecord* record = nullptr;  // null: absent
+  TreeRecord* conflict = nullptr;  // absent, and this record has the same slice: a layer is needed
+  BorderPage* page = nullptr;    // null: empty tree, see null_word
+  PageVersion version{};
+  Link link{};                   // root of the last layer
+  uint16_t key_at = 0;           // key bytes consumed by the layers above
+  uint64_t null_word = 0;
+};
+
+/// Descends all layers.
+Location locate(WorkerContext& worker, StorageControl& storage, Bytes key);
+
+}  // namespace atolldb

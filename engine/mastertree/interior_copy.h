@@ -1,0 +1,73 @@
+// The sorted children of an interior page that is being replaced: their words frozen (R3).
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "engine/mastertree/page.h"
+
+namespace atolldb {
+
+class InteriorCopy {
+ public:
+  struct Child {
+    uint64_t separator;
+    VolatilePointer page;  // thawed; a null word keeps its drop count
+    uint64_t snapshot_word;
+    bool appended;
+  };
+
+  /// Freezes every word of the locked, not moved page.
+  explicit InteriorCopy(InteriorPage* page) : size_(page->header.version().count()) {
+    for (uint32_t i = 0; i < size_; ++i) {
+      // Release: whoever sees the frozen word knows that the page is being replaced.
+      const uint64_t word = page->children[i].volatile_word.fetch_or(VolatilePointer::kFrozenBit,
+                                                                     std::memory_order_acq_rel);
+      children_[i] = {page->separators[i], VolatilePointer(word).thawed(),
+                      page->children[i].snapshot_word.load(std::memory_order_relaxed),
+                      i >= page->sorted_count};
+    }
+    std::sort(children_.begin(), children_.begin() + size_,
+              [](const Child& a, const Child& b) { return a.separator < b.separator; });
+  }
+
+  uint32_t size() const { return size_; }
+  Child& operator[](uint32_t i) { return children_[i]; }
+
+  bool appended_at_end() const {
+    bool tail = false;
+    for (uint32_t i = 0; i < size_; ++i) {
+      if (tail && !children_[i].appended) return false;
+      tail = tail || children_[i].appended;
+    }
+    return tail;
+  }
+
+  /// Children first..last-1 become those of `to`, sorted.
+  void write(InteriorPage* to, uint32_t first, uint32_t last) const {
+    for (uint32_t i = first; i < last; ++i) {
+      to->separators[i - first] = children_[i].separator;
+      to->children[i - first].snapshot_word.store(children_[i].snapshot_word,
+                                                  std::memory_order_relaxed);
+      to->children[i - first].volatile_word.store(children_[i].page.word(),
+                                                  std::memory_order_relaxed);
+    }
+    to->sorted_count = static_cast<uint16_t>(last - first);
+    to->header.set_version(PageVersion::make(0, last - first, PageVersion::kAscending));
+  }
+
+  /// Children first..last-1 become one, which starts at the separator of `first` (R46).
+  void collapse(uint32_t first, uint32_t last, VolatilePointer page) {
+    children_[first].page = page;
+    children_[first].snapshot_word = 0;
+    std::copy(children_.begin() + last, children_.begin() + size_, children_.begin() + first + 1);
+    size_ -= last - first - 1;
+  }
+
+ private:
+  std::array<Child, kInteriorCapacity> children_;
+  uint32_t size_;
+};
+
+}  // namespace atolldb

@@ -1,0 +1,52 @@
+// Keys as 64-bit slices, one per layer (Masstree; foedus.txt section 8.1).
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include "engine/mastertree/record.h"
+
+namespace atolldb {
+
+using Bytes = std::span<const std::byte>;
+
+inline constexpr uint32_t kMaxTreeKeyBytes = 1024;
+
+/// The first 8 bytes as a big-endian integer, missing ones zero: orders like the bytes do.
+inline uint64_t slice_of(Bytes rest) {
+  uint64_t slice = 0;
+  if (rest.size() >= 8) {
+    std::memcpy(&slice, rest.data(), 8);
+  } else if (!rest.empty()) {
+    std::memcpy(&slice, rest.data(), rest.size());
+  }
+  return __builtin_bswap64(slice);
+}
+
+inline void put_slice(uint64_t slice, std::byte* to) {
+  slice = __builtin_bswap64(slice);
+  std::memcpy(to, &slice, 8);
+}
+
+/// What of a key is left at a layer.
+struct LayerKey {
+  explicit LayerKey(Bytes rest_of_key)
+      : rest(rest_of_key), slice(slice_of(rest_of_key)),
+        remainder(static_cast<uint16_t>(rest_of_key.size())) {}
+
+  /// Key bytes behind the slice; empty when the key ends in this layer.
+  Bytes suffix() const { return remainder > 8 ? rest.subspan(8) : Bytes(); }
+  LayerKey next() const { return LayerKey(rest.subspan(8)); }
+
+  Bytes rest;
+  uint64_t slice;
+  uint16_t remainder;
+};
+
+/// Order among records of one slice: by length; the one that goes on comes last.
+inline uint32_t length_class(uint32_t remainder) { return std::min(remainder, 9u); }
+
+}  // namespace atolldb

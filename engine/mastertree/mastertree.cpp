@@ -1,0 +1,209 @@
+#include "engine/mastertree/mastertree.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/mastertree/descent.h"
+#include "engine/mastertree/reserve.h"
+#include "engine/mastertree/tree_read.h"
+#include "engine/transaction/optimistic_read.h"
+
+namespace atolldb {
+
+static_assert(MasterTree::kMaxKeyBytes == kMaxTreeKeyBytes);
+
+namespace {
+
+Status check_lengths(Bytes key, size_t payload_bytes) {
+  if (key.size() > MasterTree::kMaxKeyBytes) return Status::key_too_long;
+  if (payload_bytes > MasterTree::kMaxPayloadBytes) return Status::payload_too_long;
+  return Status::ok;
+}
+
+/// Enters into the access sets that the key is absent: the root word of an empty tree (R4), or the
+/// page that would hold it (R12).
+Status register_absent(Transaction& txn, StorageControl& storage, const Location& location) {
+  const Status status =
+      location.page == nullptr ? txn.register_pointer(&storage.root, location.null_word)
+                               : txn.register_page(&location.page->header, location.version);
+  return status == Status::ok ? Status::not_found : status;
+}
+
+/// Finds an existing record and reads bytes of it; `request.exact` etc. as in TreeRead.
+Status find_and_read(Transaction& txn, StorageControl& storage, Bytes key, TreeRead& request,
+                     RecordRef& ref) {
+  Status status = txn.check();
+  if (status != Status::ok) return status;
+  status = check_lengths(key, 0);
+  if (status != Status::ok) return status;
+  for (;;) {
+    const Location location = locate(txn.worker(), storage, key);
+    if (location.record == nullptr) {
+      if (txn.worker().cluster_failed()) return Status::cluster_failed;
+      return register_absent(txn, storage, location);
+    }
+    ref = make_ref(txn.worker(), location.record, key);
+    status = read_tree_record(txn, ref, request);
+    if (status != Status::ok || !request.seen.is_elsewhere()) return status;
+  }
+}
+
+/// Reserves the record and says whether this transaction sees it as existing. Not registered yet.
+Status reserve_and_look(Transaction& txn, StorageControl& storage, Bytes key,
+                        uint32_t payload_bytes, RecordRef& ref, Vid& seen) {
+  for (;;) {
+    Location location;
+    Status status = reserve(txn, storage, key, payload_bytes, location);
+    if (status != Status::ok) return status;
+    ref = make_ref(txn.worker(), location.record, key);
+    status = read_stable(txn.worker(), *ref.record, seen, [](Vid) {});
+    if (status != Status::ok || !seen.is_elsewhere()) return status;
+  }
+}
+
+}  // namespace
+
+Status MasterTree::get(Transaction& txn, Bytes key, void* out, uint32_t capacity,
+                       uint32_t& payload_bytes) const {
+  RecordRef ref;
+  return get_for_update(txn, key, out, capacity, payload_bytes, ref);
+}
+
+Status MasterTree::get_range(Transaction& txn, Bytes key, uint32_t offset, uint32_t count,
+                             void* out) const {
+  RecordRef ref;
+  TreeRead request{.offset = offset, .count = count, .exact = true, .out = out};
+  return find_and_read(txn, *storage_, key, request, ref);
+}
+
+Status MasterTree::get_for_update(Transaction& txn, Bytes key, void* out, uint32_t capacity,
+                                  uint32_t& payload_bytes, RecordRef& ref) const {
+  TreeRead request{.offset = 0, .count = capacity, .exact = false, .out = out};
+  const Status status = find_and_read(txn, *storage_, key, request, ref);
+  payload_bytes = request.payload_bytes;
+  return status;
+}
+
+Status MasterTree::get_many(Transaction& txn, std::span<const Bytes> keys, void* out,
+                            uint32_t stride, std::span<Status> results) const {
+  if (results.size() < keys.size()) return Status::invalid_argument;
+  prefetch(txn, keys);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    uint32_t payload_bytes = 0;
+    results[i] =
+        get(txn, keys[i], static_cast<std::byte*>(out) + i * stride, stride, payload_bytes);
+    if (is_abort(results[i])) return results[i];
+  }
+  return Status::ok;
+}
+
+Status MasterTree::insert(Transaction& txn, Bytes key, Bytes payload) const {
+  Status status = check_lengths(key, payload.size());
+  if (status != Status::ok) return status;
+  RecordRef ref;
+  Vid seen;
+  status = reserve_and_look(txn, *storage_, key, static_cast<uint32_t>(payload.size()), ref, seen);
+  if (status != Status::ok) return status;
+  // That the record is there, or is not, decides the answer (R12).
+  status = txn.register_read(ref.record, seen);
+  if (status != Status::ok) return status;
+  if (txn.is_visible(ref, seen)) return Status::already_exists;
+  return txn.write_insert(ref, key, payload);
+}
+
+Status MasterTree::upsert(Transaction& txn, Bytes key, Bytes payload) const {
+  Status status = check_lengths(key, payload.size());
+  if (status != Status::ok) return status;
+  RecordRef ref;
+  Vid seen;
+  status = reserve_and_look(txn, *storage_, key, static_cast<uint32_t>(payload.size()), ref, seen);
+  if (status != Status::ok) return status;
+  // The outcome is the same whatever was there before: nothing to verify.
+  return txn.write_insert(ref, key, payload);
+}
+
+Status MasterTree::update(Transaction& txn, Bytes key, Bytes payload) const {
+  Status status = check_lengths(key, payload.size());
+  if (status != Status::ok) return status;
+  TreeRead request{};
+  RecordRef ref;
+  status = find_and_read(txn, *storage_, key, request, ref);
+  if (status != Status::ok) return status;
+  if (reinterpret_cast<TreeRecord*>(ref.record)->capacity < payload.size()) {
+    // A pending write stays with the record: commits and look-ups follow it to its larger copy.
+    Vid seen;
+    status =
+        reserve_and_look(txn, *storage_, key, static_cast<uint32_t>(payload.size()), ref, seen);
+    if (status != Status::ok) return status;
+  }
+  return txn.write_insert(ref, key, payload);
+}
+
+Status MasterTree::update_range(Transaction& txn, Bytes key, uint32_t offset, Bytes bytes) const {
+  RecordRef ref;
+  TreeRead request{};
+  const Status status = find_and_read(txn, *storage_, key, request, ref);
+  if (status != Status::ok) return status;
+  if (offset + bytes.size() > request.payload_bytes) return Status::out_of_range;
+  return txn.write_update(ref, key, offset, bytes);
+}
+
+Status MasterTree::update_range(Transaction& txn, const RecordRef& ref, Bytes key,
+                                uint32_t offset, Bytes bytes) const {
+  const Status status = txn.check();
+  if (status != Status::ok) return status;
+  if (offset + bytes.size() > ref.payload_bytes) return Status::out_of_range;
+  return txn.write_update(ref, key, offset, bytes);
+}
+
+Status MasterTree::increment(Transaction& txn, Bytes key, uint32_t offset, IncrementType type,
+                             const void* delta) const {
+  Status status = txn.check();
+  if (status != Status::ok) return status;
+  status = check_lengths(key, 0);
+  if (status != Status::ok) return status;
+  for (;;) {
+    const Location location = locate(txn.worker(), *storage_, key);
+    if (location.record == nullptr) {
+      if (txn.worker().cluster_failed()) return Status::cluster_failed;
+      return register_absent(txn, *storage_, location);
+    }
+    const RecordRef ref = make_ref(txn.worker(), location.record, key);
+    uint32_t payload_bytes = 0;
+    Vid seen;
+    status = read_stable(txn.worker(), *ref.record, seen, [&](Vid) {
+      payload_bytes = location.record->payload_bytes.load(std::memory_order_relaxed);
+    });
+    if (status != Status::ok) return status;
+    if (seen.is_elsewhere()) continue;
+    if (!txn.is_visible(ref, seen)) {
+      status = txn.register_read(ref.record, seen);
+      return status == Status::ok ? Status::not_found : status;
+    }
+    if (WriteEntry* own = txn.find_write(ref);
+        own != nullptr && txn.log_of(*own).type == LogType::insert) {
+      payload_bytes = txn.log_of(*own).payload_bytes;
+    }
+    if (offset + increment_bytes(type) > payload_bytes) return Status::out_of_range;
+    // Not registered: the commit checks under the lock that the record still exists (R33).
+    return txn.write_increment(ref, key, offset, type, delta);
+  }
+}
+
+Status MasterTree::erase(Transaction& txn, Bytes key) const {
+  RecordRef ref;
+  TreeRead request{};
+  const Status status = find_and_read(txn, *storage_, key, request, ref);
+  return status == Status::ok ? txn.write_erase(ref, key) : status;
+}
+
+Status MasterTree::erase(Transaction& txn, const RecordRef& ref, Bytes key) const {
+  const Status status = txn.check();
+  return status == Status::ok ? txn.write_erase(ref, key) : status;
+}
+
+void MasterTree::prefetch(Transaction& txn, std::span<const Bytes> keys) const {
+  for (const Bytes& key : keys) prefetch_tree_page(txn.worker(), *storage_, slice_of(key));
+}
+
+}  // namespace atolldb

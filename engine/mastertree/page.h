@@ -1,0 +1,133 @@
+// Layout of Master-tree pages (foedus.txt section 8, appendix D; rules R3, R6, R7).
+//
+// Invariants:
+//  - a page's range [low, high) never changes; a slot's slice, remainder and suffix never change
+//    once counted; records never move inside a page;
+//  - a dual pointer never changes its address during the life of its page;
+//  - `moved` never reverts; a moved page's twins, once set, never change;
+//  - equal slices never straddle pages.
+//
+// Border page                                   Interior page
+//   0    PageHeader, ranges, twins (128 bytes)    0    the same 128 bytes
+//   128  slices   u64[slot_capacity]              128  separators u64[kInteriorCapacity]
+//        offsets  u16[slot_capacity]                   children   DualPointer[kInteriorCapacity]
+//        ... free ...
+//        records, growing down from the end
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/mastertree/record.h"
+#include "shared/check.h"
+#include "shared/memory/page_header.h"
+
+namespace atolldb {
+
+#ifdef ATOLL_STRESS
+inline constexpr uint32_t kMaxBorderSlots = 5;
+inline constexpr uint32_t kInteriorCapacity = 4;
+inline constexpr uint32_t kInteriorTail = 1;
+inline constexpr uint32_t kMinMergeRun = 2;
+#else
+inline constexpr uint32_t kMaxBorderSlots = 116;
+inline constexpr uint32_t kInteriorCapacity = 160;
+/// Separators that adoption may append behind the sorted ones before the page is rebuilt.
+inline constexpr uint32_t kInteriorTail = 12;
+inline constexpr uint32_t kMinMergeRun = 8;
+#endif
+inline constexpr uint32_t kMinBorderSlots = 4;
+
+struct TreePage {
+  PageHeader header;
+  uint64_t low;                          // smallest slice of the range
+  uint64_t high;                         // first slice beyond it; meaningless if high_is_end
+  std::atomic<uint64_t> twins[2];        // VolatilePointer words; both equal: one successor
+  uint64_t twin_fence;                   // twins[1] holds slices from here on; set before twins
+  uint32_t high_is_end;
+  uint16_t slot_capacity;                // border
+  uint16_t heap_begin;                   // border: lowest record byte; under the page lock
+  uint16_t sorted_count;                 // interior: children in slot order up to here
+  uint16_t spare[3];
+  uint64_t spare2;
+
+  bool contains(uint64_t slice) const {
+    return slice >= low && (high_is_end != 0 || slice < high);
+  }
+  bool same_range(const TreePage& other) const {
+    return low == other.low && high_is_end == other.high_is_end &&
+           (high_is_end != 0 || high == other.high);
+  }
+  /// The successor of a moved page for this slice; null while the mover has not said yet.
+  VolatilePointer twin_for(uint64_t slice) const {
+    // Acquire pairs with the release in set_twins: fence and twin pages are visible.
+    const VolatilePointer left(twins[0].load(std::memory_order_acquire));
+    if (left.is_null()) return left;
+    const VolatilePointer right(twins[1].load(std::memory_order_acquire));
+    return left == right || slice < twin_fence ? left : right;
+  }
+  void set_twins(VolatilePointer left, VolatilePointer right, uint64_t fence) {
+    twin_fence = fence;
+    twins[1].store(right.word(), std::memory_order_release);
+    twins[0].store(left.word(), std::memory_order_release);
+  }
+  bool is_border() const { return header.level == 0; }
+  VolatilePointer self() const { return header.volatile_self(); }
+};
+static_assert(sizeof(TreePage) == 128);
+
+struct BorderPage : TreePage {
+  uint64_t* slices() { return reinterpret_cast<uint64_t*>(this + 1); }
+  const uint64_t* slices() const { return reinterpret_cast<const uint64_t*>(this + 1); }
+  uint16_t* offsets() { return reinterpret_cast<uint16_t*>(slices() + slot_capacity); }
+  const uint16_t* offsets() const {
+    return reinterpret_cast<const uint16_t*>(slices() + slot_capacity);
+  }
+  TreeRecord* record(uint32_t slot) {
+    return reinterpret_cast<TreeRecord*>(reinterpret_cast<std::byte*>(this) + offsets()[slot]);
+  }
+
+  /// First byte behind the slot arrays.
+  static constexpr uint32_t heap_limit(uint32_t slot_capacity) {
+    return (128 + slot_capacity * 10 + 7) & ~7u;
+  }
+  uint32_t free_bytes() const { return heap_begin - heap_limit(slot_capacity); }
+  bool has_room(uint32_t count, uint32_t record_bytes) const {
+    return count < slot_capacity && free_bytes() >= record_bytes;
+  }
+  /// Slots for records of `record_bytes` on average, so that neither array nor heap is wasted.
+  static constexpr uint32_t capacity_for(uint32_t record_bytes) {
+    const uint32_t fitting = (static_cast<uint32_t>(kPageBytes) - 136) / (record_bytes + 10);
+    return std::clamp(fitting, std::min(kMinBorderSlots, kMaxBorderSlots), kMaxBorderSlots);
+  }
+};
+
+struct InteriorPage : TreePage {
+  uint64_t separators[kInteriorCapacity];  // separators[i] = low fence of child i
+  DualPointer children[kInteriorCapacity];
+
+  /// The child whose range starts last at or before `slice`, among the first `count`.
+  uint32_t find(uint64_t slice, uint32_t count) const {
+    const uint32_t sorted = std::min<uint32_t>(sorted_count, count);
+    // Branch-free search for the last separator <= slice; separators[0] <= slice always.
+    uint32_t best = 0;
+    for (uint32_t size = sorted; size > 1;) {
+      const uint32_t half = size / 2;
+      best = separators[best + half] <= slice ? best + half : best;
+      size -= half;
+    }
+    for (uint32_t i = sorted; i < count; ++i) {
+      if (separators[i] <= slice && separators[i] > separators[best]) best = i;
+    }
+    return best;
+  }
+};
+static_assert(sizeof(InteriorPage) <= kPageBytes);
+
+inline TreePage* tree_page(PageHeader* header) { return reinterpret_cast<TreePage*>(header); }
+inline BorderPage* border_page(TreePage* page) { return static_cast<BorderPage*>(page); }
+inline InteriorPage* interior_page(TreePage* page) { return static_cast<InteriorPage*>(page); }
+
+}  // namespace atolldb

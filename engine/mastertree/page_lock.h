@@ -1,0 +1,85 @@
+// Page locks of system transactions (R22): scoped, by try or with nothing else held.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/mastertree/descent.h"
+#include "engine/mastertree/page.h"
+#include "engine/transaction/worker_context.h"
+
+namespace atolldb {
+
+/// Lock blocks of one system transaction, beyond those of the write set.
+enum SystemBlock : uint32_t {
+  kHolderBlock = 0,       // the holder of the link, or the storage root
+  kPageBlock = 1,
+  kFirstRecordBlock = 2,  // every record of a border page
+  kFirstChildBlock = 200, // pages of a merge
+};
+static_assert(kFirstRecordBlock + kMaxBorderSlots < kFirstChildBlock);
+
+class ScopedLock {
+ public:
+  ScopedLock() = default;
+  ScopedLock(const ScopedLock&) = delete;
+  ScopedLock& operator=(const ScopedLock&) = delete;
+  ~ScopedLock() { unlock(); }
+
+  /// Waits; only with no other lock held. False: the cluster has failed.
+  bool lock(WorkerContext& worker, McsWord& word, uint32_t block, UniversalName name) {
+    const uint32_t index = worker.first_system_block() + block;
+    if (worker.locker().lock(word, index, name) != Status::ok) return false;
+    return hold(worker, word, index);
+  }
+  bool try_lock(WorkerContext& worker, McsWord& word, uint32_t block, UniversalName name) {
+    const uint32_t index = worker.first_system_block() + block;
+    if (!worker.locker().try_lock(word, index, name)) return false;
+    return hold(worker, word, index);
+  }
+  bool lock_page(WorkerContext& worker, TreePage* page, uint32_t block) {
+    return lock(worker, page->header.lock, block, name_of(page));
+  }
+  bool try_lock_page(WorkerContext& worker, TreePage* page, uint32_t block) {
+    return try_lock(worker, page->header.lock, block, name_of(page));
+  }
+  /// Locks what guards changes of the link's word.
+  bool try_lock_holder(WorkerContext& worker, StorageControl& storage, const Link& link) {
+    if (link.holder != nullptr) return try_lock_page(worker, link.holder, kHolderBlock);
+    return try_lock(worker, storage.root_lock, kHolderBlock, root_name(storage));
+  }
+  bool lock_holder(WorkerContext& worker, StorageControl& storage, const Link& link) {
+    if (link.holder != nullptr) return lock_page(worker, link.holder, kHolderBlock);
+    return lock(worker, storage.root_lock, kHolderBlock, root_name(storage));
+  }
+  void unlock() {
+    if (word_ != nullptr) worker_->locker().unlock(*word_, block_);
+    word_ = nullptr;
+  }
+
+ private:
+  static UniversalName name_of(const TreePage* page) {
+    return UniversalName::make(page->self(), offsetof(PageHeader, lock));
+  }
+  /// Roots are not in a pool: node 255 (the coordinator) and the storage id name them.
+  static UniversalName root_name(const StorageControl& storage) {
+    return UniversalName::make(VolatilePointer::make(kMaxNodes, 0, storage.id % kMaxStorages), 0);
+  }
+  bool hold(WorkerContext& worker, McsWord& word, uint32_t index) {
+    worker_ = &worker;
+    word_ = &word;
+    block_ = index;
+    return true;
+  }
+
+  WorkerContext* worker_ = nullptr;
+  McsWord* word_ = nullptr;
+  uint32_t block_ = 0;
+};
+
+/// With the holder locked: it is still in place, and its word still leads to `page`.
+inline bool link_leads_to(const Link& link, const TreePage* page) {
+  if (link.holder != nullptr && link.holder->header.version().is_moved()) return false;
+  return link.pointer->load() == page->self();
+}
+
+}  // namespace atolldb

@@ -1,0 +1,168 @@
+#include "engine/mastertree/reserve.h"
+
+#include <algorithm>
+
+#include "engine/mastertree/build.h"
+#include "engine/mastertree/page_lock.h"
+#include "engine/mastertree/restructure.h"
+#include "engine/mutants.h"
+
+namespace atolldb {
+
+namespace {
+
+/// Pages one reservation may need: two twins, or a next-layer root; and a grown root.
+constexpr uint32_t kPagesPerReservation = 4;
+
+/// R1, R5: an empty border page as the root of an empty tree.
+Status install_root(Transaction& txn, StorageControl& storage, uint64_t null_word,
+                    uint32_t record_bytes) {
+  if (txn.depends_on(&storage.root)) return Status::pointer_installed;
+  WorkerContext& worker = txn.worker();
+  BorderPage* page = new_border(worker, storage.id, 0, SliceRange{},
+                                BorderPage::capacity_for(record_bytes),
+                                storage.root_floor.load(std::memory_order_relaxed));
+  uint64_t expected = null_word;
+  if (!storage.root.volatile_word.compare_exchange_strong(expected, page->self().word(),
+                                                          std::memory_order_acq_rel,
+                                                          std::memory_order_acquire)) {
+    worker.pages().give_back(&page->header);
+  }
+  return Status::ok;
+}
+
+/// R7 for one record: another key with the same slice and a different suffix has come. The record
+/// goes into a layer of its own; its slot becomes the pointer to that layer. The page is locked.
+Status add_layer(Transaction& txn, BorderPage* page, TreeRecord* record) {
+  WorkerContext& worker = txn.worker();
+  ScopedLock lock;
+  if (!lock.lock(worker, record->head.lock, kFirstRecordBlock, worker.name_of(record))) {
+    return Status::cluster_failed;
+  }
+  const Vid vid(record->head.vid.load(std::memory_order_relaxed));
+  const Bytes suffix{record->suffix(), record->suffix_bytes()};
+  const LayerKey key(suffix);
+  const uint32_t capacity = TreeRecord::capacity_for(key.remainder, record->capacity);
+  const uint32_t bytes = TreeRecord::bytes_for(key.remainder, capacity);
+  BorderPage* root = new_border(worker, page->header.storage_id,
+                                static_cast<uint8_t>(page->header.layer + 1), SliceRange{},
+                                BorderPage::capacity_for(bytes), vid.version());
+  TreeRecord* copy =
+      write_slot(root, 0, key.slice, key.remainder, key.suffix().data(), capacity, vid);
+  const uint16_t payload_bytes = record->payload_bytes.load(std::memory_order_relaxed);
+  copy->payload_bytes.store(payload_bytes, std::memory_order_relaxed);
+  std::memcpy(copy->payload(), record->payload(), payload_bytes);
+  root->header.set_version(PageVersion::make(0, 1, PageVersion::kAscending));
+
+  // Readers of the record wait from here on. The page word changes (R6) before the layer can be
+  // found: a scanner either has the old word, and fails if it verifies from now on, or has the new
+  // one, and then sees being_written or next_layer.
+  record->head.vid.store(vid.with(Vid::kBeingWritten).word(), std::memory_order_relaxed);
+  DualPointer* pointer = record->next_layer();
+  pointer->snapshot_word.store(0, std::memory_order_release);
+  pointer->volatile_word.store(root->self().word(), std::memory_order_release);
+  const PageVersion before = page->header.version();
+  page->header.set_version(before.with_change());
+  record->head.vid.store(vid.with(Vid::kNextLayer).word(), std::memory_order_release);
+  worker.metrics().next_layers.add();
+  return txn.page_changed(&page->header, before, before.with_change()) ? Status::ok
+                                                                       : Status::phantom;
+}
+
+/// The page is locked and has room. R6: one release store makes the slot visible and the page
+/// different.
+Status append_slot(Transaction& txn, BorderPage* page, const LayerKey& key, uint32_t capacity,
+                   Location& location) {
+  WorkerContext& worker = txn.worker();
+  const PageVersion before = page->header.version();
+  const bool ascending = extends_order(page, before, key.slice, key.remainder);
+  TreeRecord* record = write_slot(page, before.count(), key.slice, key.remainder,
+                                  key.suffix().data(), capacity,
+                                  Vid::reserved(worker.current_epoch()));
+  PageVersion after = before.with_insert(ascending);
+  if (mutant(Mutant::no_version_bump_on_insert)) {
+    after = PageVersion::make(before.counter(), before.count() + 1u, after.status());
+  }
+  page->header.set_version(after);
+  const auto node = static_cast<uint16_t>(worker.node());
+  if (page->header.last_modifier.load(std::memory_order_relaxed) != node) {
+    page->header.last_modifier.store(node, std::memory_order_relaxed);
+  }
+  location.page = page;
+  location.record = record;
+  location.conflict = nullptr;
+  location.version = after;
+  txn.count_reservation();
+  return txn.page_changed(&page->header, before, after) ? Status::ok : Status::phantom;
+}
+
+enum class Step : uint8_t { done, again };
+
+/// One change under the page lock, towards a record with room. Locks nothing else on return.
+Status change_page(Transaction& txn, Bytes key, uint32_t payload_bytes, Location& location,
+                   Step& step) {
+  WorkerContext& worker = txn.worker();
+  BorderPage* page = location.page;
+  const LayerKey rest(key.subspan(location.key_at));
+  step = Step::again;
+  ScopedLock lock;
+  if (!lock.lock_page(worker, page, kPageBlock)) return Status::cluster_failed;
+  const PageVersion version = page->header.version();
+  if (version.is_moved()) return Status::ok;
+  SlotView slot{Match::none, 0, nullptr};
+  if (version.word() != location.version.word() || location.conflict != nullptr ||
+      location.record != nullptr) {
+    slot = find_slot(worker, page, version, rest);
+  }
+  const uint32_t capacity = TreeRecord::capacity_for(rest.remainder, payload_bytes);
+  RestructureRequest request;
+  switch (slot.match) {
+    case Match::next_layer: return Status::ok;
+    case Match::conflict: return add_layer(txn, page, slot.record);
+    case Match::record:
+      if (slot.record->capacity >= payload_bytes) return Status::ok;
+      request.grow = slot.record;
+      request.grow_capacity = capacity;
+      return restructure(worker, &txn, page, request);
+    case Match::none: break;
+  }
+  const uint32_t record_bytes = TreeRecord::bytes_for(rest.remainder, capacity);
+  if (page->has_room(version.count(), record_bytes)) {
+    step = Step::done;
+    return append_slot(txn, page, rest, capacity, location);
+  }
+  request.new_slice = rest.slice;
+  request.new_remainder = rest.remainder;
+  request.new_record_bytes = record_bytes;
+  return restructure(worker, &txn, page, request);
+}
+
+}  // namespace
+
+Status reserve(Transaction& txn, StorageControl& storage, Bytes key, uint32_t payload_bytes,
+               Location& location) {
+  WorkerContext& worker = txn.worker();
+  for (;;) {
+    const Status checked = txn.check();
+    if (checked != Status::ok) return checked;
+    location = locate(worker, storage, key);
+    if (worker.cluster_failed()) return Status::cluster_failed;
+    if (location.record != nullptr && location.record->capacity >= payload_bytes) {
+      return Status::ok;
+    }
+    // R23: pages before locks.
+    if (!worker.pages().reserve(kPagesPerReservation)) return Status::volatile_pool_exhausted;
+    if (location.page == nullptr) {
+      const uint32_t bytes = TreeRecord::bytes_for(
+          8, std::max(align8(payload_bytes), align8(storage.payload_bytes)));
+      const Status status = install_root(txn, storage, location.null_word, bytes);
+      if (status != Status::ok) return status;
+      continue;
+    }
+    Step step = Step::again;
+    const Status status = change_page(txn, key, payload_bytes, location, step);
+    if (status != Status::ok || step == Step::done) return status;
+  }
+}
+
+}  // namespace atolldb

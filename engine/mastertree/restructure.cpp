@@ -1,0 +1,275 @@
+#include "engine/mastertree/restructure.h"
+
+#include <algorithm>
+#include <array>
+
+#include "engine/mastertree/page_lock.h"
+#include "engine/mutants.h"
+
+namespace atolldb {
+
+uint64_t removable_epoch(const WorkerContext& worker) {
+  const EpochBlock& epochs = worker.view().control->epochs;
+  const uint64_t durable = epochs.durable.load(std::memory_order_acquire);
+  const uint64_t oldest = epochs.oldest_begin.load(std::memory_order_acquire);
+  return std::min(durable, oldest == 0 ? 0 : oldest - 1);
+}
+
+namespace {
+
+/// One restructuring: the page's records in key order, and what becomes of them.
+class Restructuring {
+ public:
+  Restructuring(WorkerContext& worker, Transaction* txn, BorderPage* page,
+                const RestructureRequest& request)
+      : worker_(worker), txn_(txn), page_(page), request_(request),
+        version_(page->header.version()), count_(version_.count()) {}
+
+  Status run() {
+    const uint32_t locked = lock_records();
+    if (locked != count_) {
+      unlock_records(locked);
+      return Status::cluster_failed;
+    }
+    collect();
+    uint32_t middle = 0;
+    uint64_t fence = 0;
+    const bool two = !fits_one() && choose_fence(middle, fence);
+    if (!two && bytes_ + request_.new_record_bytes + kSlotBytes > kUsableBytes) {
+      unlock_records(count_);
+      return Status::payload_too_long;
+    }
+    freeze_next_layers();
+    std::array<PageVersionEntry, 2> successors{};
+    const uint32_t successor_count = two ? split(middle, fence, successors)
+                                         : replace(successors);
+    unlock_records(count_);
+    if (txn_ == nullptr) return Status::ok;
+    return txn_->page_replaced(&page_->header, version_, {successors.data(), successor_count},
+                               {left_out_.data(), left_out_count_})
+               ? Status::ok
+               : Status::phantom;
+  }
+
+ private:
+  static constexpr uint32_t kSlotBytes = 10;
+  static constexpr uint32_t kUsableBytes = static_cast<uint32_t>(kPageBytes) - 136;
+
+  struct Item {
+    uint64_t slice;
+    TreeRecord* record;
+    uint32_t bytes;
+  };
+
+  uint32_t min_capacity(const TreeRecord* record) const {
+    return record == request_.grow ? request_.grow_capacity : 0;
+  }
+
+  /// Records lie from the end of the page down: the last slot comes first in universal order.
+  uint32_t lock_records() {
+    for (uint32_t done = 0; done < count_; ++done) {
+      TreeRecord* record = page_->record(count_ - 1 - done);
+      const uint32_t block = worker_.first_system_block() + kFirstRecordBlock + done;
+      if (worker_.locker().lock(record->head.lock, block, worker_.name_of(record)) !=
+          Status::ok) {
+        return done;
+      }
+    }
+    return count_;
+  }
+
+  void unlock_records(uint32_t locked) {
+    for (uint32_t done = 0; done < locked; ++done) {
+      worker_.locker().unlock(page_->record(count_ - 1 - done)->head.lock,
+                              worker_.first_system_block() + kFirstRecordBlock + done);
+    }
+  }
+
+  void collect() {
+    const uint64_t limit = removable_epoch(worker_);
+    floor_ = page_->header.floor.load(std::memory_order_relaxed);
+    for (uint32_t slot = 0; slot < count_; ++slot) {
+      TreeRecord* record = page_->record(slot);
+      const Vid vid(record->head.vid.load(std::memory_order_relaxed));
+      if ((is_removable(vid, limit) && record != request_.grow && !is_own_write(record)) ||
+          drops_empty_layer(record, vid)) {
+        floor_ = std::max(floor_, vid.version());
+        left_out_[left_out_count_++] = {&record->head, vid};
+        continue;
+      }
+      const uint32_t bytes = copied_bytes(record, min_capacity(record));
+      items_[size_++] = {page_->slices()[slot], record, bytes};
+      bytes_ += bytes + kSlotBytes;
+    }
+    if (version_.is_ascending()) return;
+    std::sort(items_.begin(), items_.begin() + size_, [](const Item& a, const Item& b) {
+      if (a.slice != b.slice) return a.slice < b.slice;
+      return length_class(a.record->remainder) < length_class(b.record->remainder);
+    });
+  }
+
+  bool is_own_write(const TreeRecord* record) const {
+    return txn_ != nullptr && txn_->has_write_at(worker_.name_of(record));
+  }
+
+  /// R45: a next layer that is one empty border page goes with the slot.
+  bool drops_empty_layer(TreeRecord* record, Vid vid) {
+    if (!vid.is_next_layer() || !request_.compaction_only) return false;
+    TreePage* root = tree_page(worker_.view().resolve(record->next_layer()->load().thawed()));
+    if (!root->is_border()) return false;
+    ScopedLock lock;
+    if (!lock.try_lock_page(worker_, root, kHolderBlock)) return false;
+    const PageVersion version = root->header.version();
+    if (version.is_moved() || version.count() != 0) return false;
+    record->next_layer()->volatile_word.fetch_or(VolatilePointer::kFrozenBit,
+                                                 std::memory_order_acq_rel);
+    floor_ = std::max(floor_, root->header.floor.load(std::memory_order_relaxed));
+    dropped_layers_[dropped_count_++] = root;
+    root->header.set_version(version.with_status(PageVersion::kMoved | PageVersion::kDropped));
+    return true;
+  }
+
+  void freeze_next_layers() {
+    for (uint32_t i = 0; i < size_; ++i) {
+      const Vid vid(items_[i].record->head.vid.load(std::memory_order_relaxed));
+      if (!vid.is_next_layer()) continue;
+      items_[i].record->next_layer()->volatile_word.fetch_or(VolatilePointer::kFrozenBit,
+                                                             std::memory_order_acq_rel);
+    }
+  }
+
+  bool fits_one() const {
+    if (request_.compaction_only) return true;
+    const uint32_t wanted = bytes_ + request_.new_record_bytes + kSlotBytes;
+    // Not so full that the next few inserts would replace it again.
+    return wanted <= kUsableBytes * 6 / 10 && (size_ + 1) * 10 <= kMaxBorderSlots * 6;
+  }
+
+  /// Items [middle, size) go right, where slices from `fence` on belong. False: all have one slice.
+  bool choose_fence(uint32_t& middle, uint64_t& fence) const {
+    if (size_ == 0) return false;
+    if (request_.new_record_bytes != 0 && choose_at_insert(middle, fence)) return true;
+    uint32_t best = 0;
+    uint32_t best_distance = ~0u;
+    uint32_t left_bytes = 0;
+    for (uint32_t i = 1; i < size_; ++i) {
+      left_bytes += items_[i - 1].bytes + kSlotBytes;
+      if (items_[i].slice == items_[i - 1].slice) continue;
+      const uint32_t twice = 2 * left_bytes;
+      const uint32_t distance = twice > bytes_ ? twice - bytes_ : bytes_ - twice;
+      if (distance >= best_distance) continue;
+      best = i;
+      best_distance = distance;
+    }
+    if (best != 0) {
+      middle = best;
+      fence = items_[best].slice;
+      return true;
+    }
+    return choose_beside_single_slice(middle, fence);
+  }
+
+  /// Inserts in ascending order: the new key follows the one inserted last. The left page stays
+  /// full and the new key starts the right one, or, when other keys follow, those go right first.
+  bool choose_at_insert(uint32_t& middle, uint64_t& fence) const {
+    if (count_ == 0) return false;
+    const TreeRecord* newest = page_->record(count_ - 1);
+    uint32_t after = 0;
+    while (after < size_ && items_[after].slice < request_.new_slice) ++after;
+    if (after == 0 || items_[after - 1].record != newest) return false;
+    if (after < size_ && items_[after].slice == request_.new_slice) return false;
+    middle = after;
+    fence = after < size_ ? items_[after].slice : request_.new_slice;
+    return true;
+  }
+
+  /// One slice fills the page: the new key goes to an empty page beside it.
+  bool choose_beside_single_slice(uint32_t& middle, uint64_t& fence) const {
+    if (request_.new_record_bytes == 0 || request_.new_slice == items_[0].slice) return false;
+    const bool right = request_.new_slice > items_[0].slice;
+    middle = right ? size_ : 0;
+    fence = right ? request_.new_slice : items_[0].slice;
+    return true;
+  }
+
+  BorderPage* copy(uint32_t first, uint32_t last, const SliceRange& range) {
+    uint32_t bytes = 0;
+    for (uint32_t i = first; i < last; ++i) bytes += items_[i].bytes;
+    const uint32_t count = last - first;
+    // Average over what is here and what is about to come.
+    const uint32_t coming = request_.new_record_bytes != 0 ? 1 : 0;
+    const uint32_t typical =
+        count + coming == 0
+            ? TreeRecord::bytes_for(8, 8)
+            : (bytes + coming * request_.new_record_bytes) / (count + coming);
+    uint32_t capacity = std::max(BorderPage::capacity_for(typical), count);
+    capacity = std::min(capacity, (kUsableBytes - bytes) / kSlotBytes);
+    BorderPage* to = new_border(worker_, page_->header.storage_id, page_->header.layer, range,
+                                std::max(capacity, count), floor_);
+    for (uint32_t i = first; i < last; ++i) {
+      copy_record(to, i - first, items_[i].slice, items_[i].record,
+                  min_capacity(items_[i].record));
+    }
+    to->header.set_version(PageVersion::make(0, count, PageVersion::kAscending));
+    return to;
+  }
+
+  /// R7: all VIDs moved, then the page word, then the twins.
+  void publish(BorderPage* left, BorderPage* right, uint64_t fence) {
+    if (mutant(Mutant::move_twins_before_moved)) {
+      page_->set_twins(left->self(), right->self(), fence);
+    }
+    for (uint32_t slot = 0; slot < count_; ++slot) {
+      std::atomic<uint64_t>& vid = page_->record(slot)->head.vid;
+      vid.store(vid.load(std::memory_order_relaxed) | Vid::kMoved, std::memory_order_release);
+    }
+    page_->header.set_version(version_.with_status(PageVersion::kMoved));
+    page_->set_twins(left->self(), right->self(), fence);
+    for (uint32_t i = 0; i < dropped_count_; ++i) {
+      worker_.pages().retire(&dropped_layers_[i]->header);
+    }
+  }
+
+  uint32_t replace(std::array<PageVersionEntry, 2>& successors) {
+    BorderPage* whole = copy(0, size_, range_of(*page_));
+    successors[0] = {&whole->header, whole->header.version()};
+    publish(whole, whole, page_->low);
+    worker_.metrics().compactions.add();
+    return 1;
+  }
+
+  uint32_t split(uint32_t middle, uint64_t fence, std::array<PageVersionEntry, 2>& successors) {
+    BorderPage* left = copy(0, middle, {page_->low, fence, false});
+    BorderPage* right = copy(middle, size_, {fence, page_->high, page_->high_is_end != 0});
+    // Read before others can change the new pages.
+    successors[0] = {&left->header, left->header.version()};
+    successors[1] = {&right->header, right->header.version()};
+    publish(left, right, fence);
+    worker_.metrics().splits.add();
+    return 2;
+  }
+
+  WorkerContext& worker_;
+  Transaction* txn_;
+  BorderPage* page_;
+  const RestructureRequest& request_;
+  PageVersion version_;
+  uint32_t count_;
+  uint64_t floor_ = 0;
+  uint32_t size_ = 0;
+  uint32_t bytes_ = 0;
+  uint32_t left_out_count_ = 0;
+  uint32_t dropped_count_ = 0;
+  std::array<Item, kMaxBorderSlots> items_;
+  std::array<ReadEntry, kMaxBorderSlots> left_out_;
+  std::array<TreePage*, kMaxBorderSlots> dropped_layers_;
+};
+
+}  // namespace
+
+Status restructure(WorkerContext& worker, Transaction* txn, BorderPage* page,
+                   const RestructureRequest& request) {
+  return Restructuring(worker, txn, page, request).run();
+}
+
+}  // namespace atolldb

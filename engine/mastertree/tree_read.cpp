@@ -1,0 +1,84 @@
+#include "engine/mastertree/tree_read.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/mastertree/page.h"
+#include "engine/mutants.h"
+#include "engine/transaction/optimistic_read.h"
+#include "shared/sync/racy_copy.h"
+
+namespace atolldb {
+
+RecordRef make_ref(WorkerContext& worker, TreeRecord* record, std::span<const std::byte> key) {
+  RecordRef ref;
+  ref.record = &record->head;
+  ref.payload_at = record->payload_at();
+  ref.storage_id = page_of(record)->storage_id;
+  ref.name = worker.name_of(record);
+  ref.identity = identity_of(ref.storage_id, key);
+  return ref;
+}
+
+namespace {
+/// What the transaction itself has inserted or overwritten as a whole.
+Status read_own_insert(const LogRecord& log, TreeRead& request) {
+  request.payload_bytes = log.payload_bytes;
+  if (request.exact && request.offset + request.count > log.payload_bytes) {
+    return Status::out_of_range;
+  }
+  if (request.offset < log.payload_bytes) {
+    const uint32_t count = std::min<uint32_t>(request.count, log.payload_bytes - request.offset);
+    if (count != 0) std::memcpy(request.out, log.payload() + request.offset, count);
+  }
+  return Status::ok;
+}
+}  // namespace
+
+Status read_tree_record(Transaction& txn, RecordRef& ref, TreeRead& request) {
+  const auto* record = reinterpret_cast<const TreeRecord*>(ref.record);
+  uint32_t length = 0;
+  uint32_t copied = 0;
+  Status status = read_stable(txn.worker(), *ref.record, request.seen, [&](Vid vid) {
+    // A length read amid a write is thrown away with the copy; it never exceeds the capacity.
+    length = record->payload_bytes.load(std::memory_order_acquire);
+    copied = request.offset < length ? std::min(request.count, length - request.offset) : 0;
+    if (!vid.is_deleted() && copied != 0) {
+      racy_read(request.out, ref.payload() + request.offset, copied);
+    }
+  });
+  if (status != Status::ok || request.seen.is_elsewhere()) return status;
+  status = txn.register_read(ref.record, request.seen);
+  if (status != Status::ok) return status;
+  WriteEntry* own = mutant(Mutant::hide_own_writes) ? nullptr : txn.find_write(ref);
+  if (own != nullptr && txn.log_of(*own).type == LogType::insert) {
+    status = read_own_insert(txn.log_of(*own), request);
+    ref.payload_bytes = static_cast<uint16_t>(request.payload_bytes);
+    return status;
+  }
+  if (own != nullptr ? txn.log_of(*own).type == LogType::erase : request.seen.is_deleted()) {
+    return Status::not_found;
+  }
+  request.payload_bytes = length;
+  ref.payload_bytes = static_cast<uint16_t>(length);
+  if (request.exact && copied < request.count) return Status::out_of_range;
+  return own == nullptr ? Status::ok
+                        : txn.overlay(ref, *own, request.offset, copied, request.out);
+}
+
+void prefetch_tree_page(WorkerContext& worker, StorageControl& storage, uint64_t slice) {
+  VolatilePointer word = storage.root.load();
+  // Only a hint: a stale path leads to a page that is perhaps not the right one, which is harmless.
+  for (uint32_t hops = 0; hops < 16 && !word.is_null(); ++hops) {
+    TreePage* page = tree_page(worker.view().resolve(word.thawed()));
+    if (page->is_border()) {
+      const auto* start = reinterpret_cast<const std::byte*>(page);
+      for (uint32_t line = 0; line < 8; ++line) __builtin_prefetch(start + line * 64);
+      return;
+    }
+    const InteriorPage* interior = interior_page(page);
+    word = interior->children[interior->find(slice, page->header.version().count())].load();
+  }
+}
+
+}  // namespace atolldb

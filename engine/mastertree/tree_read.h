@@ -1,0 +1,31 @@
+// Reading a found Master-tree record into the transaction's sets.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "engine/mastertree/record.h"
+#include "engine/transaction/transaction.h"
+
+namespace atolldb {
+
+struct TreeRead {
+  uint32_t offset = 0;
+  uint32_t count = 0;         // at most; with `exact`, out_of_range when the payload is shorter
+  bool exact = false;
+  void* out = nullptr;
+  uint32_t payload_bytes = 0;  // result: whole length, own writes included
+  Vid seen{};                  // result; is_elsewhere: nothing was read, look for the key again
+};
+
+RecordRef make_ref(WorkerContext& worker, TreeRecord* record, std::span<const std::byte> key);
+
+/// Reads and registers the record; own pending writes are laid over it (R14). not_found when it is
+/// deleted. Sets ref.payload_bytes.
+Status read_tree_record(Transaction& txn, RecordRef& ref, TreeRead& request);
+
+/// Starts to load the border page that holds `slice` of the first layer.
+void prefetch_tree_page(WorkerContext& worker, StorageControl& storage, uint64_t slice);
+
+}  // namespace atolldb

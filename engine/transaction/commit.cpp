@@ -1,0 +1,266 @@
+#include "engine/transaction/commit.h"
+
+#include <sched.h>
+
+#include <algorithm>
+
+#include "engine/mastertree/record.h"
+#include "engine/mastertree/track.h"
+#include "engine/mutants.h"
+#include "engine/transaction/increment.h"
+#include "shared/check.h"
+#include "shared/sync/racy_copy.h"
+
+namespace atolldb {
+
+namespace {
+bool by_record(const WriteEntry& left, const WriteEntry& right) {
+  return left.record < right.record;
+}
+}  // namespace
+
+Status Transaction::commit() {
+  if (!active_) return Status::invalid_argument;
+  CommitProtocol protocol(*this);
+  const bool read_only = is_read_only();
+  const Status status = read_only ? protocol.commit_read_only() : protocol.commit_writes();
+  if (status != Status::ok) {
+    rollback(status);
+    return status;
+  }
+  worker_->metrics().commits.add();
+  if (read_only) worker_->metrics().read_only_commits.add();
+  active_ = false;
+  return Status::ok;
+}
+
+Status Transaction::commit_user_abort() {
+  if (!active_) return Status::invalid_argument;
+  const Status status = CommitProtocol(*this).commit_read_only();
+  rollback(status == Status::ok ? Status::user_abort : status);
+  return status;
+}
+
+Status CommitProtocol::commit_read_only() {
+  const Status status = verify();
+  txn_.commit_epoch_ = Vid(max_seen_).epoch();
+  return status;
+}
+
+Status CommitProtocol::commit_writes() {
+  Status status = prepare_appends();
+  if (status != Status::ok) return status;
+  for (;;) {
+    status = lock_writes();
+    if (status != Status::ok) return status;
+    begin_appends();
+    WorkerSlot& slot = worker_.slot();
+    // Store, then load, both seq_cst (R21): whoever closes the loaded epoch sees the store. The
+    // stored value was loaded before, so it is a lower bound of the commit epoch.
+    slot.in_commit_epoch.exchange(worker_.current_epoch(), std::memory_order_seq_cst);
+    commit_epoch_ =
+        worker_.view().control->epochs.current.load(std::memory_order_seq_cst);
+    status = verify();
+    if (status != Status::ok) {
+      leave_commit();
+      return status;
+    }
+    if (make_vid()) break;
+    // R16: the ordinals of this epoch are used up; redo in the next one.
+    leave_commit();
+    if (worker_.cluster_failed()) return Status::cluster_failed;
+    wait_for_next_epoch();
+  }
+  if (mutant(Mutant::unlock_before_publish)) {
+    unlock(txn_.writes_size_);
+    sched_yield();
+    apply();
+    worker_.slot().in_commit_epoch.store(0, std::memory_order_release);
+    return Status::ok;
+  }
+  apply();
+  apply_appends();
+  txn_.last_vid_ = vid_;
+  txn_.commit_epoch_ = commit_epoch_;
+  worker_.metrics().log_bytes.add(txn_.log_used_);
+  // Release: pairs with the load of whoever closes the epoch; all writes are visible then.
+  worker_.slot().in_commit_epoch.store(0, std::memory_order_release);
+  unlock(txn_.writes_size_);
+  return Status::ok;
+}
+
+void CommitProtocol::leave_commit() {
+  cancel_appends();
+  worker_.slot().in_commit_epoch.store(0, std::memory_order_release);
+  unlock(txn_.writes_size_);
+}
+
+void CommitProtocol::wait_for_next_epoch() {
+  while (worker_.current_epoch() <= commit_epoch_ && !worker_.cluster_failed()) sched_yield();
+}
+
+// -- Locks ----------------------------------------------------------------------------------------
+
+Status CommitProtocol::lock_writes() {
+  for (;;) {
+    std::sort(txn_.writes_, txn_.writes_ + txn_.writes_size_, by_record);
+    bool moved = false;
+    Status status = try_lock_writes(moved);
+    if (status != Status::ok || !moved) return status;
+    status = track_writes();
+    if (status != Status::ok) return status;
+  }
+}
+
+Status CommitProtocol::try_lock_writes(bool& moved) {
+  const uint32_t count = txn_.writes_size_;
+  for (uint32_t i = 0; i < count; ++i) __builtin_prefetch(record_of(txn_.writes_[i]), 1);
+  uint64_t max_locked = 0;
+  WorkerMetrics& metrics = worker_.metrics();
+  for (uint32_t i = 0; i < count; ++i) {
+    const WriteEntry& entry = txn_.writes_[i];
+    RecordHead* record = record_of(entry);
+    const Status status = worker_.locker().lock(record->lock, i + 1, entry.record);
+    if (status != Status::ok) {
+      unlock(i);
+      return status;
+    }
+    (entry.record.node() == worker_.node() ? metrics.local_locks : metrics.remote_locks).add();
+    const Vid vid = record->load();
+    if (vid.is_elsewhere()) {
+      unlock(i + 1);
+      moved = true;
+      return Status::ok;
+    }
+    if (!update_still_fits(entry, *record, vid)) {
+      unlock(i + 1);
+      return Status::write_conflict;
+    }
+    max_locked = std::max(max_locked, vid.version());
+  }
+  // R15: the VID found under the lock counts as observed, so VIDs grow per key.
+  max_seen_ = mutant(Mutant::vid_ignores_locked_record) ? 0 : max_locked;
+  return Status::ok;
+}
+
+bool CommitProtocol::update_still_fits(const WriteEntry& entry, const RecordHead& record,
+                                       Vid vid) const {
+  // Array records always exist and never change their size.
+  if (entry.payload_at == sizeof(RecordHead)) return true;
+  const LogRecord& log = txn_.log_of(entry);
+  if (log.type != LogType::update) return true;
+  // Increments have no read-set entry that would notice (R33).
+  const auto& tree_record = reinterpret_cast<const TreeRecord&>(record);
+  return !vid.is_deleted() && log.payload_offset + log.payload_bytes <=
+                                  tree_record.payload_bytes.load(std::memory_order_relaxed);
+}
+
+Status CommitProtocol::track_writes() {
+  for (uint32_t i = 0; i < txn_.writes_size_; ++i) {
+    WriteEntry& entry = txn_.writes_[i];
+    RecordHead* record = record_of(entry);
+    if (!record->load().is_elsewhere()) continue;
+    if (!track_moved(worker_, record, entry.payload_at)) return Status::write_conflict;
+    entry.record = worker_.name_of(record);
+  }
+  return Status::ok;
+}
+
+void CommitProtocol::unlock(uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i) {
+    worker_.locker().unlock(record_of(txn_.writes_[i])->lock, i + 1);
+  }
+}
+
+// -- Verification ---------------------------------------------------------------------------------
+
+Status CommitProtocol::verify() {
+  if (!mutant(Mutant::skip_read_set_check)) {
+    for (const ReadEntry& read : txn_.reads_) {
+      const Status status = verify_read(read);
+      if (status != Status::ok) return status;
+      if (read.seen.ordinal() != 0) max_seen_ = std::max(max_seen_, read.seen.version());
+    }
+  }
+  if (!mutant(Mutant::skip_pointer_set_check)) {
+    for (const PointerEntry& entry : txn_.pointers_) {
+      if (entry.pointer->volatile_word.load(std::memory_order_seq_cst) != entry.seen) {
+        return Status::pointer_installed;
+      }
+    }
+  }
+  if (!mutant(Mutant::skip_page_version_check)) {
+    for (const PageVersionEntry& entry : txn_.pages_) {
+      if (entry.page->version_word.load(std::memory_order_seq_cst) != entry.seen.word()) {
+        return Status::phantom;
+      }
+    }
+  }
+  return verify_scans();
+}
+
+Status CommitProtocol::verify_read(const ReadEntry& read) {
+  RecordHead* record = read.record;
+  for (;;) {
+    // The lock first, then the VID: a writer that was past its own verification when we locked our
+    // writes is either still holding the lock, or has stored its VID before it unlocked. The other
+    // way round it could do both between our two loads.
+    const bool locked = record->lock.is_locked();
+    const Vid now(record->vid.load(std::memory_order_seq_cst));
+    if (now == read.seen) {
+      if (!locked || mutant(Mutant::skip_lock_check)) return Status::ok;
+      // Membership in the write set excuses the lock, never the VID (R11).
+      return in_write_set(record) ? Status::ok : Status::read_conflict;
+    }
+    if (mutant(Mutant::excuse_own_writes) && in_write_set(record)) return Status::ok;
+    if (!now.is_elsewhere()) return Status::read_conflict;
+    uint16_t payload_at = 0;
+    if (!track_moved(worker_, record, payload_at)) return Status::read_conflict;
+  }
+}
+
+bool CommitProtocol::in_write_set(const RecordHead* record) const {
+  WriteEntry probe{};
+  probe.record = worker_.name_of(record);
+  return std::binary_search(txn_.writes_, txn_.writes_ + txn_.writes_size_, probe, by_record);
+}
+
+// -- Writing --------------------------------------------------------------------------------------
+
+bool CommitProtocol::make_vid() {
+  const Vid last(std::max(max_seen_, txn_.last_vid_.version()));
+  CHECK(last.epoch() <= commit_epoch_);
+  const uint64_t ordinal = last.epoch() == commit_epoch_ ? last.ordinal() + 1 : 1;
+  if (ordinal > Vid::kMaxOrdinal) return false;
+  vid_ = Vid::make(commit_epoch_, ordinal);
+  return true;
+}
+
+void CommitProtocol::apply() {
+  for (uint32_t i = 0; i < txn_.writes_size_; ++i) {
+    const WriteEntry& entry = txn_.writes_[i];
+    apply_record(entry, txn_.log_of(entry), *record_of(entry));
+  }
+}
+
+void CommitProtocol::apply_record(const WriteEntry& entry, LogRecord& log, RecordHead& record) {
+  log.vid = vid_.word();
+  if (log.type == LogType::erase) {
+    record.vid.store(vid_.with(Vid::kDeleted).word(), std::memory_order_release);
+    return;
+  }
+  const uint64_t before = record.vid.load(std::memory_order_relaxed);
+  record.vid.store(before | Vid::kBeingWritten, std::memory_order_relaxed);
+  std::byte* target =
+      reinterpret_cast<std::byte*>(&record) + entry.payload_at + log.payload_offset;
+  if (entry.increment != 0) {
+    add_increment(static_cast<IncrementType>(entry.increment), target, log.payload(),
+                  log.payload());
+  }
+  if (log.type == LogType::insert) set_payload_bytes(record, log.payload_bytes);
+  racy_write(target, log.payload(), log.payload_bytes);
+  // Release: whoever sees the new VID sees the new payload.
+  record.vid.store(vid_.word(), std::memory_order_release);
+}
+
+}  // namespace atolldb

@@ -1,0 +1,62 @@
+// The commit protocol (foedus.txt Algorithm 2 and section 8.2; design: transactions, commit; rules
+// R11, R14-R16, R19, R21-R23).
+//
+// 1. Sort the writes in universal order; lock them; if a record has moved, release all and retry.
+// 2. Publish the in-commit epoch, then load the current epoch: the serialization point.
+// 3. Verify reads, pointers and page versions.
+// 4. VID = 1 + the largest of the worker's last one and all observed, in the commit epoch.
+// 5. Write the records, publish the log, clear the in-commit epoch, unlock.
+//
+// Why it is serializable: between 2 and 5 every written record is locked, and every record read
+// still has the VID that was read and is locked by nobody else. So all reads and writes can be
+// thought to happen at 2.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/transaction/transaction.h"
+
+namespace atolldb {
+
+class CommitProtocol {
+ public:
+  explicit CommitProtocol(Transaction& txn) : txn_(txn), worker_(*txn.worker_) {}
+
+  /// Locks, verifies, writes. On anything but ok nothing has been written and nothing is locked.
+  Status commit_writes();
+  /// Verifies only. Sets the epoch that the answer depends on (R19).
+  Status commit_read_only();
+
+ private:
+  Status lock_writes();
+  Status try_lock_writes(bool& moved);
+  Status track_writes();
+  Status verify();
+  Status verify_read(const ReadEntry& read);
+  bool update_still_fits(const WriteEntry& entry, const RecordHead& record, Vid vid) const;
+  bool in_write_set(const RecordHead* record) const;
+  bool make_vid();
+  void apply();
+  void apply_record(const WriteEntry& entry, LogRecord& log, RecordHead& record);
+  // Appends to sequential storages (R17), in commit_appends.cpp.
+  Status prepare_appends();
+  void begin_appends();
+  void apply_appends();
+  void cancel_appends();
+  Status verify_scans();
+  void leave_commit();
+  void unlock(uint32_t count);
+  void wait_for_next_epoch();
+
+  RecordHead* record_of(const WriteEntry& entry) const {
+    return reinterpret_cast<RecordHead*>(worker_.view().resolve(entry.record));
+  }
+
+  Transaction& txn_;
+  WorkerContext& worker_;
+  uint64_t commit_epoch_ = 0;
+  uint64_t max_seen_ = 0;  // VID word, flags masked out
+  Vid vid_;
+};
+
+}  // namespace atolldb

@@ -1,0 +1,13 @@
+// Typed increments (R33): completed under the record lock, logged as after-images.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/transaction/transaction.h"
+
+namespace atolldb {
+
+/// *out = *value + *delta; integers wrap around. The pointers need no alignment and may be equal.
+void add_increment(IncrementType type, const void* value, const void* delta, void* out);
+
+}  // namespace atolldb

@@ -1,0 +1,41 @@
+// Reading a record that others may be writing: torn reads never reach the caller.
+#pragma once
+
+#include <sched.h>
+
+#include "engine/mutants.h"
+#include "engine/transaction/vid.h"
+#include "engine/transaction/worker_context.h"
+#include "shared/status.h"
+#include "shared/sync/wait_word.h"
+
+namespace atolldb {
+
+/// Calls `copy(vid)`, which must use racy_read, until the VID is the same before and after and
+/// nobody is writing. When the record `is_elsewhere`, `copy` is not called and `seen` says so.
+/// Fails only with cluster_failed, when a writer died in the middle.
+template <typename Copy>
+Status read_stable(const WorkerContext& worker, const RecordHead& record, Vid& seen, Copy&& copy) {
+  for (uint32_t spin = 1;; ++spin) {
+    const Vid vid = record.load();
+    if (!vid.is_being_written()) {
+      seen = vid;
+      if (vid.is_elsewhere()) return Status::ok;
+      copy(vid);
+      // Acquire: the copy's loads stay before this one. Pairs with the writer's release store.
+      if (record.load() == vid || mutant(Mutant::no_vid_recheck)) return Status::ok;
+    } else if (mutant(Mutant::no_vid_recheck)) {
+      seen = vid;
+      copy(vid);
+      return Status::ok;
+    }
+    spin_pause();
+    if (spin % 256 == 0) {
+      // The writer was descheduled: with more threads than cores, let it run.
+      if (worker.cluster_failed()) return Status::cluster_failed;
+      sched_yield();
+    }
+  }
+}
+
+}  // namespace atolldb

@@ -1,0 +1,136 @@
+#include "engine/transaction/transaction.h"
+
+#include <algorithm>
+
+#include "engine/mutants.h"
+#include "engine/transaction/optimistic_read.h"
+#include "shared/check.h"
+#include "shared/sync/racy_copy.h"
+
+namespace atolldb {
+
+Transaction::Transaction(WorkerContext& worker, const TransactionLimits& limits, std::byte* local)
+    : worker_(&worker),
+      limits_(limits),
+      reads_(limits.read_set),
+      pointers_(limits.pointer_set),
+      pages_(limits.page_version_set),
+      appends_(limits.write_set),
+      writes_(reinterpret_cast<WriteEntry*>(local)),
+      log_(local + uint64_t{limits.write_set} * sizeof(WriteEntry)) {
+  CHECK(limits.write_set <= kMaxWriteSet);
+}
+
+Status Transaction::begin(uint64_t deadline_epoch) {
+  if (active_) return Status::invalid_argument;
+  if (worker_->cluster_failed()) return Status::cluster_failed;
+  worker_->enter();
+  clear();
+  deadline_epoch_ = deadline_epoch;
+  active_ = true;
+  return check();
+}
+
+void Transaction::clear() {
+  reads_.clear();
+  pointers_.clear();
+  pages_.clear();
+  appends_.clear();
+  filter_.fill(0);
+  writes_size_ = 0;
+  log_used_ = 0;
+  reservations_ = 0;
+}
+
+void Transaction::rollback(Status reason) {
+  if (!active_) return;
+  worker_->metrics().aborts[static_cast<uint32_t>(reason)].add();
+  active_ = false;
+}
+
+Status Transaction::read(const RecordRef& ref, uint32_t offset, uint32_t count, void* out,
+                         Vid& seen) {
+  const Status status = read_stable(*worker_, *ref.record, seen, [&](Vid vid) {
+    if (!vid.is_deleted()) racy_read(out, ref.payload() + offset, count);
+  });
+  if (status != Status::ok || seen.is_elsewhere()) return status;
+  const Status registered = register_read(ref.record, seen);
+  if (registered != Status::ok) return registered;
+  WriteEntry* own = mutant(Mutant::hide_own_writes) ? nullptr : find_write(ref);
+  if (own == nullptr) return seen.is_deleted() ? Status::not_found : Status::ok;
+  if (log_of(*own).type == LogType::erase) return Status::not_found;
+  return overlay(ref, *own, offset, count, out);
+}
+
+Status Transaction::register_read(RecordHead* record, Vid seen) {
+  return reads_.push({record, seen}) ? Status::ok : Status::transaction_too_large;
+}
+
+Status Transaction::register_pointer(const DualPointer* pointer, uint64_t word) {
+  return pointers_.push({pointer, word}) ? Status::ok : Status::transaction_too_large;
+}
+
+Status Transaction::register_page(PageHeader* page, PageVersion seen) {
+  if (mutant(Mutant::no_page_registration)) return Status::ok;
+  // A look-up after a scan of the same page: one entry is enough if nothing happened between.
+  if (!pages_.empty()) {
+    const PageVersionEntry& last = pages_[pages_.size() - 1];
+    if (last.page == page && last.seen.word() == seen.word()) return Status::ok;
+  }
+  return pages_.push({page, seen}) ? Status::ok : Status::transaction_too_large;
+}
+
+bool Transaction::depends_on(const DualPointer* pointer) const {
+  return std::any_of(pointers_.begin(), pointers_.end(),
+                     [&](const PointerEntry& entry) { return entry.pointer == pointer; });
+}
+
+bool Transaction::page_changed(PageHeader* page, PageVersion before, PageVersion after) {
+  if (mutant(Mutant::keep_page_entry_on_reserve)) return true;
+  for (PageVersionEntry& entry : pages_) {
+    if (entry.page != page) continue;
+    if (entry.seen.word() != before.word() && !mutant(Mutant::adopt_foreign_version)) return false;
+    entry.seen = after;
+  }
+  return true;
+}
+
+bool Transaction::page_replaced(PageHeader* page, PageVersion before,
+                                std::span<const PageVersionEntry> successors,
+                                std::span<const ReadEntry> left_out) {
+  bool depended = false;
+  for (uint32_t i = 0; i < pages_.size();) {
+    if (pages_[i].page != page) {
+      ++i;
+      continue;
+    }
+    if (pages_[i].seen.word() != before.word()) return false;
+    depended = true;
+    pages_.remove(i);
+  }
+  // A dead record's absence is from now on what the successors' words say.
+  for (const ReadEntry& gone : left_out) {
+    for (uint32_t i = 0; i < reads_.size();) {
+      if (reads_[i].record != gone.record) {
+        ++i;
+        continue;
+      }
+      if (reads_[i].seen != gone.seen) return false;
+      depended = true;
+      reads_.remove(i);
+    }
+  }
+  if (!depended) return true;
+  for (const PageVersionEntry& successor : successors) {
+    if (!pages_.push(successor)) return false;
+  }
+  return true;
+}
+
+bool Transaction::is_visible(const RecordRef& ref, Vid seen) {
+  WriteEntry* own = mutant(Mutant::hide_own_writes) ? nullptr : find_write(ref);
+  if (own == nullptr) return !seen.is_deleted();
+  return log_of(*own).type != LogType::erase;
+}
+
+}  // namespace atolldb

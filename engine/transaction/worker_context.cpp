@@ -1,0 +1,49 @@
+#include "engine/transaction/worker_context.h"
+
+#include "engine/transaction/access_sets.h"
+#include "shared/check.h"
+
+namespace atolldb {
+
+uint64_t TransactionLimits::local_bytes() const {
+  const uint64_t bytes = uint64_t{write_set} * sizeof(WriteEntry) + log_buffer;
+  return (bytes + 63) & ~uint64_t{63};
+}
+
+WorkerContext::WorkerContext(const ClusterView& view, PagePool& pool, uint32_t node,
+                             uint32_t ordinal, WorkerMetrics& metrics, uint32_t write_set_capacity)
+    : view_(&view),
+      node_(node),
+      slot_(&view.shared[node]->slot(ordinal)),
+      metrics_(&metrics),
+      locker_(view.lock_space, static_cast<WorkerId>((node << 8) | ordinal), view.control->state,
+              kClusterFailedFrom),
+      pages_(view, pool, metrics),
+      first_system_block_(write_set_capacity + 1) {
+  CHECK(write_set_capacity <= kMaxWriteSet);
+  CHECK(ordinal < view.shared[node]->slot_count);
+  CHECK(view.shared[node]->blocks_per_slot >= lock_blocks_for(write_set_capacity));
+}
+
+void WorkerContext::enter() {
+  const EpochBlock& epochs = view_->control->epochs;
+  const uint64_t epoch = epochs.current.load(std::memory_order_acquire);
+  if (epoch != begin_epoch_) {
+    // seq_cst exchange: published before any pointer is loaded (R9). Once per epoch.
+    slot_->begin_epoch.exchange(epoch, std::memory_order_seq_cst);
+    begin_epoch_ = epoch;
+  }
+  const uint64_t oldest = epochs.oldest_begin.load(std::memory_order_relaxed);
+  if (oldest != recycled_at_) {
+    recycled_at_ = oldest;
+    pages_.recycle();
+  }
+}
+
+void WorkerContext::leave() {
+  // Release: all page reads stay before it. Pairs with the coordinator's scan of the slots.
+  slot_->begin_epoch.store(kIdleEpoch, std::memory_order_seq_cst);
+  begin_epoch_ = kIdleEpoch;
+}
+
+}  // namespace atolldb

@@ -1,0 +1,208 @@
+// The write side of a transaction: planning and merging writes (R14, R33). One record has one
+// write-set entry and one log record, whatever a transaction does to it.
+#include <algorithm>
+#include <cstring>
+
+#include "engine/mastertree/track.h"
+#include "engine/transaction/increment.h"
+#include "engine/transaction/optimistic_read.h"
+#include "engine/transaction/transaction.h"
+#include "shared/check.h"
+#include "shared/sync/racy_copy.h"
+
+namespace atolldb {
+
+WriteEntry* Transaction::find_write_slow(const RecordRef& ref) {
+  for (uint32_t i = 0; i < writes_size_; ++i) {
+    WriteEntry& entry = writes_[i];
+    if (entry.record == ref.name) return &entry;
+    // Somebody may have moved the record since it was written: then the entry follows.
+    auto* record = reinterpret_cast<RecordHead*>(worker_->view().resolve(entry.record));
+    if (!record->load().is_elsewhere()) continue;
+    if (!track_moved(*worker_, record, entry.payload_at)) continue;
+    entry.record = worker_->name_of(record);
+    if (entry.record == ref.name) return &entry;
+  }
+  return nullptr;
+}
+
+bool Transaction::has_write_at(UniversalName name) const {
+  return std::any_of(writes_, writes_ + writes_size_,
+                     [&](const WriteEntry& entry) { return entry.record == name; });
+}
+
+LogRecord* Transaction::allocate_log(LogType type, uint32_t storage_id,
+                                     std::span<const std::byte> key, uint32_t payload_bytes) {
+  const uint32_t length = LogRecord::bytes(static_cast<uint32_t>(key.size()), payload_bytes);
+  if (log_used_ + length > limits_.log_buffer) return nullptr;
+  auto* log = reinterpret_cast<LogRecord*>(log_ + log_used_);
+  log_used_ += length;
+  log->type = type;
+  log->spare = 0;
+  log->key_bytes = static_cast<uint16_t>(key.size());
+  log->length = length;
+  log->storage_id = storage_id;
+  log->payload_offset = 0;
+  log->payload_bytes = static_cast<uint16_t>(payload_bytes);
+  log->vid = 0;
+  if (!key.empty()) std::memcpy(log->key(), key.data(), key.size());
+  return log;
+}
+
+Status Transaction::add_write(const RecordRef& ref, LogRecord* log, IncrementType increment) {
+  if (writes_size_ == limits_.write_set) return Status::transaction_too_large;
+  WriteEntry& entry = writes_[writes_size_++];
+  entry.record = ref.name;
+  entry.log_offset = static_cast<uint32_t>(reinterpret_cast<std::byte*>(log) - log_);
+  entry.payload_at = ref.payload_at;
+  entry.increment = static_cast<uint8_t>(increment);
+  entry.spare = 0;
+  const auto bit = static_cast<uint32_t>(ref.identity >> 56);
+  filter_[bit >> 6] |= uint64_t{1} << (bit & 63);
+  return Status::ok;
+}
+
+Status Transaction::write_insert(const RecordRef& ref, std::span<const std::byte> key,
+                                 std::span<const std::byte> payload) {
+  LogRecord* log = allocate_log(LogType::insert, ref.storage_id, key,
+                                static_cast<uint32_t>(payload.size()));
+  if (log == nullptr) return Status::transaction_too_large;
+  if (!payload.empty()) std::memcpy(log->payload(), payload.data(), payload.size());
+  WriteEntry* own = find_write(ref);
+  if (own == nullptr) return add_write(ref, log, IncrementType::none);
+  log_of(*own).type = LogType::filler;
+  own->log_offset = static_cast<uint32_t>(reinterpret_cast<std::byte*>(log) - log_);
+  own->increment = 0;
+  return Status::ok;
+}
+
+Status Transaction::write_update(const RecordRef& ref, std::span<const std::byte> key,
+                                 uint32_t offset, std::span<const std::byte> bytes) {
+  if (WriteEntry* own = find_write(ref)) return merge_update(ref, key, *own, offset, bytes);
+  LogRecord* log = allocate_log(LogType::update, ref.storage_id, key,
+                                static_cast<uint32_t>(bytes.size()));
+  if (log == nullptr) return Status::transaction_too_large;
+  log->payload_offset = static_cast<uint16_t>(offset);
+  std::memcpy(log->payload(), bytes.data(), bytes.size());
+  return add_write(ref, log, IncrementType::none);
+}
+
+Status Transaction::merge_update(const RecordRef& ref, std::span<const std::byte> key,
+                                 WriteEntry& entry, uint32_t offset,
+                                 std::span<const std::byte> bytes) {
+  if (entry.increment != 0) {
+    const Status status = materialize_increment(ref, entry);
+    if (status != Status::ok) return status;
+  }
+  LogRecord& old = log_of(entry);
+  if (old.type == LogType::erase) return Status::not_found;
+  const auto count = static_cast<uint32_t>(bytes.size());
+  const uint32_t low = std::min<uint32_t>(offset, old.payload_offset);
+  const uint32_t high = std::max<uint32_t>(offset + count, old.payload_offset + old.payload_bytes);
+  if (low == old.payload_offset && high - low == old.payload_bytes) {
+    std::memcpy(old.payload() + (offset - low), bytes.data(), count);
+    return Status::ok;
+  }
+  if (old.type == LogType::insert) return Status::out_of_range;
+  // The union of both ranges; bytes between them are read from the record and so validated.
+  LogRecord* log = allocate_log(LogType::update, ref.storage_id, key, high - low);
+  if (log == nullptr) return Status::transaction_too_large;
+  log->payload_offset = static_cast<uint16_t>(low);
+  if (high - low > count + old.payload_bytes) {
+    Vid seen;
+    const Status status = read(ref, low, high - low, log->payload(), seen);
+    if (status != Status::ok) return status;
+    if (seen.is_elsewhere()) return Status::write_conflict;
+  }
+  LogRecord& before = log_of(entry);
+  std::memcpy(log->payload() + (before.payload_offset - low), before.payload(),
+              before.payload_bytes);
+  std::memcpy(log->payload() + (offset - low), bytes.data(), count);
+  before.type = LogType::filler;
+  entry.log_offset = static_cast<uint32_t>(reinterpret_cast<std::byte*>(log) - log_);
+  return Status::ok;
+}
+
+Status Transaction::write_erase(const RecordRef& ref, std::span<const std::byte> key) {
+  if (WriteEntry* own = find_write(ref)) {
+    LogRecord& log = log_of(*own);
+    if (log.type == LogType::erase) return Status::not_found;
+    // An erase needs no payload: the record shrinks logically, its place in the buffer stays.
+    log.type = LogType::erase;
+    log.payload_offset = 0;
+    log.payload_bytes = 0;
+    own->increment = 0;
+    return Status::ok;
+  }
+  LogRecord* log = allocate_log(LogType::erase, ref.storage_id, key, 0);
+  if (log == nullptr) return Status::transaction_too_large;
+  return add_write(ref, log, IncrementType::none);
+}
+
+Status Transaction::write_increment(const RecordRef& ref, std::span<const std::byte> key,
+                                    uint32_t offset, IncrementType type, const void* delta) {
+  const uint32_t bytes = increment_bytes(type);
+  if (bytes == 0) return Status::invalid_argument;
+  if (WriteEntry* own = find_write(ref)) {
+    LogRecord& log = log_of(*own);
+    if (own->increment == static_cast<uint8_t>(type) && log.payload_offset == offset) {
+      add_increment(type, log.payload(), delta, log.payload());
+      return Status::ok;
+    }
+    std::byte value[8];
+    Vid seen;
+    const Status status = read(ref, offset, bytes, value, seen);
+    if (status != Status::ok) return status;
+    if (seen.is_elsewhere()) return Status::write_conflict;
+    add_increment(type, value, delta, value);
+    return merge_update(ref, key, *own, offset, {value, bytes});
+  }
+  LogRecord* log = allocate_log(LogType::update, ref.storage_id, key, bytes);
+  if (log == nullptr) return Status::transaction_too_large;
+  log->payload_offset = static_cast<uint16_t>(offset);
+  std::memcpy(log->payload(), delta, bytes);
+  return add_write(ref, log, type);
+}
+
+Status Transaction::materialize_increment(const RecordRef& ref, WriteEntry& entry) {
+  LogRecord& log = log_of(entry);
+  std::byte value[8];
+  Vid seen;
+  const Status status = read_stable(*worker_, *ref.record, seen, [&](Vid) {
+    racy_read(value, ref.payload() + log.payload_offset, log.payload_bytes);
+  });
+  if (status != Status::ok) return status;
+  if (seen.is_elsewhere()) return Status::write_conflict;
+  if (seen.is_deleted()) return Status::not_found;
+  add_increment(static_cast<IncrementType>(entry.increment), value, log.payload(), log.payload());
+  entry.increment = 0;
+  return register_read(ref.record, seen);
+}
+
+Status Transaction::overlay(const RecordRef& ref, WriteEntry& entry, uint32_t offset,
+                            uint32_t count, void* out) {
+  if (entry.increment != 0) {
+    const Status status = materialize_increment(ref, entry);
+    if (status != Status::ok) return status;
+  }
+  const LogRecord& log = log_of(entry);
+  const uint32_t low = std::max<uint32_t>(offset, log.payload_offset);
+  const uint32_t high =
+      std::min<uint32_t>(offset + count, uint32_t{log.payload_offset} + log.payload_bytes);
+  if (low < high) {
+    std::memcpy(static_cast<std::byte*>(out) + (low - offset),
+                log.payload() + (low - log.payload_offset), high - low);
+  }
+  return Status::ok;
+}
+
+Status Transaction::write_append(StorageControl* storage, std::span<const std::byte> payload) {
+  LogRecord* log = allocate_log(LogType::append, storage->id, {},
+                                static_cast<uint32_t>(payload.size()));
+  if (log == nullptr) return Status::transaction_too_large;
+  if (!payload.empty()) std::memcpy(log->payload(), payload.data(), payload.size());
+  const auto offset = static_cast<uint32_t>(reinterpret_cast<std::byte*>(log) - log_);
+  return appends_.push({storage->id, offset}) ? Status::ok : Status::transaction_too_large;
+}
+
+}  // namespace atolldb
