@@ -3,8 +3,10 @@
 
 #include <array>
 #include <cstdint>
-#include <string>
+#include <memory>
+#include <vector>
 
+#include "engine/mastertree/descent.h"
 #include "engine/mastertree/mastertree.h"
 
 namespace atolldb {
@@ -20,7 +22,12 @@ struct ScanRange {
 };
 
 /// Sees the own writes of its transaction. Registers every page it looks at and every record, dead
-/// ones included. The range's bytes must outlive the cursor.
+/// ones included. The range's bytes must outlive the cursor, and the cursor must not outlive the
+/// attempt of its transaction.
+///
+/// The route is one border page a layer. To go on behind a page's last record the cursor descends
+/// again for the page's fence in the same layer: right whatever was reorganised meanwhile, since
+/// fences are immutable (the interior pages it passes are in the cache anyway).
 class MasterTreeCursor {
  public:
   MasterTreeCursor(const MasterTree& tree, Transaction& txn, const ScanRange& range, bool forward);
@@ -29,11 +36,70 @@ class MasterTreeCursor {
   Status next();
 
   /// Of the current record; valid until the next call of next().
-  Bytes key() const;
-  uint32_t payload_bytes() const;
+  Bytes key() const { return {key_.data(), key_bytes_}; }
+  uint32_t payload_bytes() const { return payload_bytes_; }
   /// Copies at most `capacity` bytes of the payload.
   Status get(void* out, uint32_t capacity);
-  const RecordRef& ref() const;
+  /// Place of the current record, for update and erase.
+  const RecordRef& ref() const { return ref_; }
+
+ private:
+  static constexpr uint32_t kInlineFrames = 3;
+
+  /// One border page of the route, its slots in key order.
+  struct Frame {
+    Link root;  // of the layer
+    BorderPage* page;
+    uint32_t count;
+    uint32_t ordered;     // entries of `order`: the slots that can lie within the bounds
+    uint32_t dead;        // removable records met: a hint for compaction
+    int64_t position;     // in `order`
+    std::array<uint8_t, kMaxBorderSlots> order;
+  };
+  static_assert(kMaxBorderSlots <= 256);
+
+  Bytes prefix() const { return {prefix_.data(), (depth_ - 1) * size_t{8}}; }
+  Frame& frame() { return depth_ <= kInlineFrames ? frames_[depth_ - 1]
+                                                  : *deep_frames_[depth_ - 1 - kInlineFrames]; }
+  bool start_bound(Bytes& bound) const;
+  bool far_bound(Bytes& bound) const;
+
+  Status seek();
+  Status open_layer(const Link& root, bool at_bound);
+  Status open_page(uint64_t slice, bool at_bound);
+  void order_slots(PageVersion version, uint64_t slice, bool at_bound);
+  Status leave_page();
+  void advance() { frame().position += forward_ ? 1 : -1; }
+  Status visit(bool& found);
+  Status visit_record(TreeRecord* record, uint64_t slice, bool& found);
+  Status enter_layer(TreeRecord* record, uint64_t slice);
+  void put_key(const TreeRecord* record, uint64_t slice);
+  bool before_start() const;
+  bool behind_far_bound() const;
+  bool fence_ends_scan(uint64_t fence) const;
+  void note_dead(Vid vid);
+
+  MasterTree tree_;
+  Transaction* txn_;
+  ScanRange range_;
+  bool forward_;
+  bool ended_ = false;
+  bool visited_ = false;        // key_ is that of a record
+  bool has_resume_ = false;     // the route starts behind resume_, not at the range's bound
+  uint64_t reservations_ = ~uint64_t{0};  // of the transaction when the route was made
+
+  uint32_t depth_ = 0;
+  std::array<Frame, kInlineFrames> frames_;
+  // Layers below that (keys with long common prefixes) allocate their frame once per cursor.
+  std::vector<std::unique_ptr<Frame>> deep_frames_;
+  std::array<std::byte, MasterTree::kMaxKeyBytes + 8> prefix_;
+  std::array<std::byte, MasterTree::kMaxKeyBytes + 8> key_;
+  std::array<std::byte, MasterTree::kMaxKeyBytes + 8> resume_;
+  uint32_t key_bytes_ = 0;
+  uint32_t resume_bytes_ = 0;
+  RecordRef ref_;
+  Vid seen_;
+  uint32_t payload_bytes_ = 0;
 };
 
 }  // namespace atolldb

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "engine/mastertree/maintain.h"
 #include "engine/mastertree/record.h"
 #include "engine/mastertree/track.h"
 #include "engine/mutants.h"
@@ -86,7 +87,17 @@ Status CommitProtocol::commit_writes() {
   // Release: pairs with the load of whoever closes the epoch; all writes are visible then.
   worker_.slot().in_commit_epoch.store(0, std::memory_order_release);
   unlock(txn_.writes_size_);
+  note_erased_records();
   return Status::ok;
+}
+
+void CommitProtocol::note_erased_records() {
+  for (uint32_t i = 0; i < txn_.writes_size_; ++i) {
+    const LogRecord& log = txn_.log_of(txn_.writes_[i]);
+    if (log.type == LogType::erase) {
+      note_erased(worker_, record_of(txn_.writes_[i]), log.key_span());
+    }
+  }
 }
 
 void CommitProtocol::leave_commit() {

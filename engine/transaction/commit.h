@@ -44,6 +44,7 @@ class CommitProtocol {
   void apply_appends();
   void cancel_appends();
   Status verify_scans();
+  void note_erased_records();
   void leave_commit();
   void unlock(uint32_t count);
   void wait_for_next_epoch();

@@ -1,0 +1,294 @@
+#include "engine/mastertree/cursor.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "engine/mastertree/maintain.h"
+#include "engine/mastertree/restructure.h"
+#include "engine/mastertree/track.h"
+#include "engine/mastertree/tree_read.h"
+#include "engine/mutants.h"
+#include "engine/transaction/optimistic_read.h"
+#include "shared/sync/racy_copy.h"
+
+namespace atolldb {
+
+namespace {
+int compare(Bytes left, Bytes right) {
+  const size_t common = std::min(left.size(), right.size());
+  const int order = common == 0 ? 0 : std::memcmp(left.data(), right.data(), common);
+  if (order != 0) return order;
+  return left.size() < right.size() ? -1 : left.size() > right.size() ? 1 : 0;
+}
+}  // namespace
+
+MasterTreeCursor::MasterTreeCursor(const MasterTree& tree, Transaction& txn,
+                                   const ScanRange& range, bool forward)
+    : tree_(tree), txn_(&txn), range_(range), forward_(forward) {}
+
+// -- Bounds ---------------------------------------------------------------------------------------
+
+bool MasterTreeCursor::start_bound(Bytes& bound) const {
+  if (has_resume_) {
+    bound = {resume_.data(), resume_bytes_};
+    return true;
+  }
+  bound = forward_ ? range_.low : range_.high;
+  return forward_ ? range_.has_low : range_.has_high;
+}
+
+bool MasterTreeCursor::far_bound(Bytes& bound) const {
+  bound = forward_ ? range_.high : range_.low;
+  return forward_ ? range_.has_high : range_.has_low;
+}
+
+bool MasterTreeCursor::before_start() const {
+  if (has_resume_) {
+    const int order = compare(key(), {resume_.data(), resume_bytes_});
+    return forward_ ? order <= 0 : order >= 0;
+  }
+  if (forward_ ? !range_.has_low : !range_.has_high) return false;
+  const int order = forward_ ? compare(key(), range_.low) : compare(range_.high, key());
+  return order < 0 || (order == 0 && !(forward_ ? range_.low_inclusive : range_.high_inclusive));
+}
+
+bool MasterTreeCursor::behind_far_bound() const {
+  Bytes bound;
+  if (!far_bound(bound)) return false;
+  const int order = forward_ ? compare(key(), bound) : compare(bound, key());
+  return order > 0 || (order == 0 && !(forward_ ? range_.high_inclusive : range_.low_inclusive));
+}
+
+/// Forward: all further keys of the layer have slices from `fence` on; backward: below it. Keys
+/// may be shorter than their slice, so the fence stands for its bytes without trailing zeros.
+bool MasterTreeCursor::fence_ends_scan(uint64_t fence) const {
+  Bytes bound;
+  if (!far_bound(bound)) return false;
+  std::array<std::byte, sizeof(prefix_)> bytes;
+  const size_t prefix_bytes = prefix().size();
+  std::memcpy(bytes.data(), prefix_.data(), prefix_bytes);
+  put_slice(fence, bytes.data() + prefix_bytes);
+  size_t length = prefix_bytes + 8;
+  while (length > prefix_bytes && bytes[length - 1] == std::byte{0}) --length;
+  const int order = compare({bytes.data(), length}, bound);
+  return forward_ ? order > 0 || (order == 0 && !range_.high_inclusive) : order <= 0;
+}
+
+// -- Route ----------------------------------------------------------------------------------------
+
+Status MasterTreeCursor::seek() {
+  depth_ = 0;
+  reservations_ = txn_->reservations();
+  if (visited_) {
+    has_resume_ = true;
+    resume_bytes_ = key_bytes_;
+    std::memcpy(resume_.data(), key_.data(), key_bytes_);
+  }
+  Bytes bound;
+  return open_layer(root_link(tree_.storage()), start_bound(bound));
+}
+
+Status MasterTreeCursor::open_layer(const Link& root, bool at_bound) {
+  ++depth_;
+  if (depth_ > kInlineFrames + deep_frames_.size()) {
+    deep_frames_.push_back(std::make_unique_for_overwrite<Frame>());
+  }
+  frame().root = root;
+  uint64_t slice = forward_ ? 0 : ~uint64_t{0};
+  Bytes bound;
+  if (at_bound && start_bound(bound)) slice = slice_of(bound.subspan(prefix().size()));
+  return open_page(slice, at_bound);
+}
+
+Status MasterTreeCursor::open_page(uint64_t slice, bool at_bound) {
+  const BorderView view = find_border(txn_->worker(), tree_.storage(), frame().root, slice);
+  if (view.dropped) {
+    if (txn_->worker().cluster_failed()) return Status::cluster_failed;
+    return seek();
+  }
+  if (view.page == nullptr) {
+    ended_ = true;
+    return txn_->register_pointer(frame().root.pointer, view.null_word);
+  }
+  const Status status = txn_->register_page(&view.page->header, view.version);
+  if (status != Status::ok) return status;
+  frame().page = view.page;
+  frame().count = view.version.count();
+  frame().dead = 0;
+  order_slots(view.version, slice, at_bound);
+  return Status::ok;
+}
+
+/// Fills `order` with the slots that can lie within the bounds, in key order.
+void MasterTreeCursor::order_slots(PageVersion version, uint64_t slice, bool at_bound) {
+  Frame& frame = this->frame();
+  const uint64_t* slices = frame.page->slices();
+  uint64_t low = forward_ && at_bound ? slice : 0;
+  uint64_t high = !forward_ && at_bound ? slice : ~uint64_t{0};
+  Bytes bound;
+  const size_t prefix_bytes = prefix().size();
+  if (far_bound(bound) && bound.size() > prefix_bytes &&
+      std::memcmp(bound.data(), prefix_.data(), prefix_bytes) == 0) {
+    (forward_ ? high : low) = slice_of(bound.subspan(prefix_bytes));
+  }
+  frame.ordered = 0;
+  if (version.is_ascending()) {
+    const auto first = static_cast<uint32_t>(
+        std::lower_bound(slices, slices + frame.count, low) - slices);
+    const auto last = static_cast<uint32_t>(
+        std::upper_bound(slices + first, slices + frame.count, high) - slices);
+    for (uint32_t slot = first; slot < last; ++slot) {
+      frame.order[frame.ordered++] = static_cast<uint8_t>(slot);
+    }
+  } else {
+    for (uint32_t slot = 0; slot < frame.count; ++slot) {
+      if (slices[slot] < low || slices[slot] > high) continue;
+      frame.order[frame.ordered++] = static_cast<uint8_t>(slot);
+    }
+    std::sort(frame.order.begin(), frame.order.begin() + frame.ordered,
+              [&](uint8_t a, uint8_t b) {
+                if (slices[a] != slices[b]) return slices[a] < slices[b];
+                return length_class(frame.page->record(a)->remainder) <
+                       length_class(frame.page->record(b)->remainder);
+              });
+  }
+  frame.position = forward_ ? 0 : int64_t{frame.ordered} - 1;
+}
+
+Status MasterTreeCursor::leave_page() {
+  const BorderPage* page = frame().page;
+  const bool at_end = forward_ ? page->high_is_end != 0 : page->low == 0;
+  if (at_end) {
+    if (--depth_ == 0) ended_ = true;
+    return Status::ok;
+  }
+  const uint64_t fence = forward_ ? page->high : page->low;
+  if (fence_ends_scan(fence)) {
+    ended_ = true;
+    return Status::ok;
+  }
+  return open_page(forward_ ? fence : fence - 1, false);
+}
+
+// -- Records --------------------------------------------------------------------------------------
+
+Status MasterTreeCursor::next() {
+  Status status = txn_->check();
+  if (status != Status::ok) return status;
+  if (ended_) return Status::end_of_scan;
+  // Own inserts since the route was made may lie before us, on the page at hand (R14).
+  if (reservations_ != txn_->reservations()) status = seek();
+  bool found = false;
+  while (status == Status::ok && !ended_ && !found) {
+    const Frame& current = frame();
+    if (current.position < 0 || current.position >= current.ordered) {
+      status = leave_page();
+    } else {
+      status = visit(found);
+    }
+  }
+  if (status != Status::ok) return status;
+  return found ? Status::ok : Status::end_of_scan;
+}
+
+Status MasterTreeCursor::visit(bool& found) {
+  Frame& current = frame();
+  const uint32_t slot = current.order[static_cast<size_t>(current.position)];
+  TreeRecord* record = current.page->record(slot);
+  const uint64_t slice = current.page->slices()[slot];
+  const Status status = read_stable(txn_->worker(), record->head, seen_, [&](Vid) {
+    payload_bytes_ = record->payload_bytes.load(std::memory_order_relaxed);
+  });
+  if (status != Status::ok) return status;
+  if (seen_.is_moved()) return seek();  // the page was replaced: its registration decides
+  advance();
+  if (seen_.is_next_layer()) return enter_layer(record, slice);
+  return visit_record(record, slice, found);
+}
+
+Status MasterTreeCursor::enter_layer(TreeRecord* record, uint64_t slice) {
+  const size_t above = prefix().size();
+  const Link root{record->next_layer(), frame().page};
+  put_slice(slice, prefix_.data() + above);
+  Bytes bound;
+  const bool at_bound = start_bound(bound) && bound.size() > above + 8 &&
+                        std::memcmp(bound.data(), prefix_.data(), above + 8) == 0;
+  return open_layer(root, at_bound);
+}
+
+Status MasterTreeCursor::visit_record(TreeRecord* record, uint64_t slice, bool& found) {
+  put_key(record, slice);
+  if (before_start()) return Status::ok;
+  if (behind_far_bound()) {
+    ended_ = true;
+    return Status::ok;
+  }
+  visited_ = true;
+  ref_ = make_ref(txn_->worker(), record, key());
+  const bool visible = txn_->is_visible(ref_, seen_);
+  if (!seen_.is_deleted() || !mutant(Mutant::ignore_dead_in_scans)) {
+    const Status status = txn_->register_read(&record->head, seen_);
+    if (status != Status::ok) return status;
+  }
+  if (!visible) {
+    note_dead(seen_);
+    return Status::ok;
+  }
+  if (WriteEntry* own = txn_->find_write(ref_);
+      own != nullptr && txn_->log_of(*own).type == LogType::insert) {
+    payload_bytes_ = txn_->log_of(*own).payload_bytes;
+  }
+  ref_.payload_bytes = static_cast<uint16_t>(payload_bytes_);
+  found = true;
+  return Status::ok;
+}
+
+void MasterTreeCursor::put_key(const TreeRecord* record, uint64_t slice) {
+  const size_t above = prefix().size();
+  if (above != 0) std::memcpy(key_.data(), prefix_.data(), above);
+  put_slice(slice, key_.data() + above);
+  if (record->remainder <= 8) {
+    key_bytes_ = static_cast<uint32_t>(above) + record->remainder;
+    return;
+  }
+  std::memcpy(key_.data() + above + 8, record->suffix(), record->suffix_bytes());
+  key_bytes_ = static_cast<uint32_t>(above) + 8 + record->suffix_bytes();
+}
+
+void MasterTreeCursor::note_dead(Vid vid) {
+  WorkerContext& worker = txn_->worker();
+  if (!is_removable(vid, removable_epoch(worker))) return;
+  Frame& current = frame();
+  if (++current.dead * 2 != current.count + (current.count & 1)) return;
+  push_dead_hint(worker, current.page, prefix(), current.page->low);
+}
+
+Status MasterTreeCursor::get(void* out, uint32_t capacity) {
+  const Status checked = txn_->check();
+  if (checked != Status::ok) return checked;
+  WriteEntry* own = txn_->find_write(ref_);
+  if (own != nullptr && txn_->log_of(*own).type == LogType::insert) {
+    const LogRecord& log = txn_->log_of(*own);
+    payload_bytes_ = log.payload_bytes;
+    const uint32_t count = std::min<uint32_t>(capacity, log.payload_bytes);
+    if (count != 0) std::memcpy(out, log.payload(), count);
+    return Status::ok;
+  }
+  const uint32_t count = std::min(capacity, payload_bytes_);
+  for (;;) {
+    Vid now;
+    const Status status = read_stable(txn_->worker(), *ref_.record, now, [&](Vid) {
+      racy_read(out, ref_.payload(), count);
+    });
+    if (status != Status::ok) return status;
+    // next() has registered the VID: anything newer would fail at the commit anyway.
+    if (now == seen_) break;
+    if (!now.is_elsewhere()) return Status::read_conflict;
+    if (!track_moved(txn_->worker(), ref_.record, ref_.payload_at)) return Status::read_conflict;
+    ref_.name = txn_->worker().name_of(ref_.record);
+  }
+  return own == nullptr ? Status::ok : txn_->overlay(ref_, *own, 0, count, out);
+}
+
+}  // namespace atolldb

@@ -1,0 +1,146 @@
+#include "engine/mastertree/maintain.h"
+
+#include <cstring>
+
+#include "engine/mastertree/page_lock.h"
+#include "engine/mastertree/restructure.h"
+#include "engine/transaction/run.h"
+
+namespace atolldb {
+
+namespace {
+
+/// A record deleted now is removable when its epoch is final and every transaction that was running
+/// then is over: the second epoch after this one at the earliest.
+constexpr uint64_t kEpochsUntilRemovable = 3;
+/// Hints that `run_hints` works off in one go, so that no transaction waits long for its turn.
+constexpr uint32_t kHintsPerTurn = 4;
+
+struct DeadCount {
+  uint32_t removable = 0;
+  uint32_t young = 0;
+};
+
+bool leads_to_empty_layer(WorkerContext& worker, TreeRecord* record) {
+  TreePage* root = tree_page(worker.view().resolve(record->next_layer()->load().thawed()));
+  const PageVersion version = root->header.version();
+  return root->is_border() && !version.is_moved() && version.count() == 0;
+}
+
+DeadCount count_dead(WorkerContext& worker, BorderPage* page, PageVersion version) {
+  const uint64_t limit = removable_epoch(worker);
+  DeadCount dead;
+  for (uint32_t slot = 0; slot < version.count(); ++slot) {
+    TreeRecord* record = page->record(slot);
+    const Vid vid = record->head.load();
+    if (vid.is_next_layer() ? leads_to_empty_layer(worker, record) : is_removable(vid, limit)) {
+      ++dead.removable;
+    } else if (vid.is_deleted()) {
+      ++dead.young;
+    }
+  }
+  return dead;
+}
+
+bool find_layer(WorkerContext& worker, StorageControl& storage, std::span<const std::byte> prefix,
+                Link& link) {
+  link = root_link(storage);
+  for (; !prefix.empty(); prefix = prefix.subspan(8)) {
+    const uint64_t slice = slice_of(prefix);
+    const BorderView view = find_border(worker, storage, link, slice);
+    if (view.page == nullptr) return false;
+    bool found = false;
+    for (uint32_t slot = 0; slot < view.version.count() && !found; ++slot) {
+      TreeRecord* record = view.page->record(slot);
+      if (view.page->slices()[slot] != slice || !record->head.load().is_next_layer()) continue;
+      link = {record->next_layer(), view.page};
+      found = true;
+    }
+    if (!found) return false;
+  }
+  return true;
+}
+
+bool compact(WorkerContext& worker, BorderPage* page) {
+  if (!worker.pages().reserve(3)) return false;
+  ScopedLock lock;
+  if (!lock.try_lock_page(worker, page, kPageBlock)) return false;
+  if (page->header.version().is_moved()) return false;
+  RestructureRequest request;
+  request.compaction_only = true;
+  return restructure(worker, nullptr, page, request) == Status::ok;
+}
+
+}  // namespace
+
+void push_dead_hint(WorkerContext& worker, const TreePage* page, std::span<const std::byte> prefix,
+                    uint64_t slice) {
+  if (prefix.size() > Hint::kMaxPrefix || worker.hints().contains(page->header.self)) return;
+  Hint hint;
+  hint.not_before = worker.current_epoch() + kEpochsUntilRemovable;
+  hint.page = page->header.self;
+  hint.slice = slice;
+  hint.storage_id = page->header.storage_id;
+  hint.prefix_bytes = static_cast<uint32_t>(prefix.size());
+  if (!prefix.empty()) std::memcpy(hint.prefix.data(), prefix.data(), prefix.size());
+  worker.hints().push(hint);
+}
+
+void note_erased(WorkerContext& worker, const RecordHead* head, std::span<const std::byte> key) {
+  const TreePage* page = tree_page(page_of(head));
+  const size_t consumed = size_t{page->header.layer} * 8;
+  push_dead_hint(worker, page, key.first(std::min(consumed, key.size())),
+                 slice_of(key.subspan(std::min(consumed, key.size()))));
+}
+
+void maintain(WorkerContext& worker, const Hint& hint) {
+  StorageControl& storage = worker.view().control->storage(hint.storage_id);
+  if (storage.id != hint.storage_id || storage.state.load(std::memory_order_acquire) !=
+                                           static_cast<uint32_t>(StorageState::ready)) {
+    return;
+  }
+  const std::span<const std::byte> prefix(
+      reinterpret_cast<const std::byte*>(hint.prefix.data()), hint.prefix_bytes);
+  Link root;
+  if (!find_layer(worker, storage, prefix, root)) return;
+  BorderView view = find_border(worker, storage, root, hint.slice);
+  if (view.page == nullptr) return;
+  const uint32_t count = view.version.count();
+  const DeadCount dead = count_dead(worker, view.page, view.version);
+  if (count != 0 && dead.removable * 2 < count) {
+    if ((dead.removable + dead.young) * 2 >= count) {
+      push_dead_hint(worker, view.page, prefix, hint.slice);
+    }
+    return;
+  }
+  if (count != 0) {
+    if (!compact(worker, view.page)) return;
+    view = find_border(worker, storage, root, hint.slice);  // adopts
+    if (view.page == nullptr) return;
+  }
+  if (view.version.count() != 0) {
+    // What is left of it will be deleted too: look again then (its deletes say so).
+    return;
+  }
+  merge_around(worker, storage, root, hint.slice);
+  if (!prefix.empty()) {
+    // The layer may be empty altogether: its slot in the layer above is then dead.
+    const BorderView above_root = find_border(worker, storage, root, hint.slice);
+    if (above_root.page == nullptr || above_root.page->low != 0 ||
+        above_root.page->high_is_end == 0) {
+      return;
+    }
+    push_dead_hint(worker, root.holder, prefix.first(prefix.size() - 8),
+                   slice_of(prefix.subspan(prefix.size() - 8)));
+  }
+}
+
+void run_hints(Transaction& transaction) {
+  WorkerContext& worker = transaction.worker();
+  worker.enter();
+  for (uint32_t i = 0; i < kHintsPerTurn && worker.hints().is_due(worker.current_epoch()); ++i) {
+    maintain(worker, worker.hints().pop());
+  }
+}
+
+}  // namespace atolldb

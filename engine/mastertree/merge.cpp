@@ -1,0 +1,255 @@
+// Merging runs of empty pages (R46), one level after another, and shortening the root.
+#include <array>
+
+#include "engine/mastertree/build.h"
+#include "engine/mastertree/interior_copy.h"
+#include "engine/mastertree/maintain.h"
+#include "engine/mastertree/page_lock.h"
+
+namespace atolldb {
+
+namespace {
+
+constexpr uint32_t kMaxMergePages = 96;
+constexpr uint32_t kMaxLevels = 32;
+
+/// Whether the page, an interior page of one child perhaps, leads to one empty border page only.
+/// The pages of the chain are written to `chain` from the top. Without locks: a first look.
+bool leads_to_empty(WorkerContext& worker, TreePage* page, TreePage** chain, uint32_t& size,
+                    uint32_t room) {
+  for (size = 0; size < room;) {
+    const PageVersion version = page->header.version();
+    if (version.is_moved()) return false;
+    chain[size++] = page;
+    if (page->is_border()) return version.count() == 0;
+    if (version.count() != 1) return false;
+    const VolatilePointer word = interior_page(page)->children[0].load();
+    if (word.is_frozen() || word.is_null()) return false;
+    page = tree_page(worker.view().resolve(word));
+  }
+  return false;
+}
+
+class Merge {
+ public:
+  Merge(WorkerContext& worker, StorageControl& storage, const Link& link, InteriorPage* parent)
+      : worker_(worker), storage_(storage), link_(link), parent_(parent) {}
+
+  bool run(uint64_t slice) {
+    // R23: pages before locks. One new page a level, and the parent's successor.
+    if (!worker_.pages().reserve(parent_->header.level + 1u)) return false;
+    if (!holder_lock_.try_lock_holder(worker_, storage_, link_)) return false;
+    if (!parent_lock_.try_lock_page(worker_, parent_, kPageBlock)) return false;
+    if (parent_->header.version().is_moved() || !link_leads_to(link_, parent_)) return false;
+    sort_children();
+    if (!find_run(slice) || !lock_run()) return false;
+    publish();
+    worker_.metrics().merges.add();
+    return true;
+  }
+
+ private:
+  void sort_children() {
+    count_ = parent_->header.version().count();
+    for (uint32_t i = 0; i < count_; ++i) order_[i] = i;
+    std::sort(order_.begin(), order_.begin() + count_, [&](uint32_t a, uint32_t b) {
+      return parent_->separators[a] < parent_->separators[b];
+    });
+  }
+
+  bool empty_child(uint32_t position) {
+    const VolatilePointer word = parent_->children[order_[position]].load();
+    if (word.is_null()) return false;
+    TreePage* chain[kMaxLevels];
+    uint32_t size = 0;
+    return leads_to_empty(worker_, tree_page(worker_.view().resolve(word)), chain, size,
+                          kMaxLevels);
+  }
+
+  /// The run of empty children around the one that holds `slice`: [first_, last_).
+  bool find_run(uint64_t slice) {
+    uint32_t at = 0;
+    while (at + 1 < count_ && parent_->separators[order_[at + 1]] <= slice) ++at;
+    if (!empty_child(at)) return false;
+    const uint32_t limit = kMaxMergePages / parent_->header.level;
+    first_ = at;
+    last_ = at + 1;
+    while (first_ > 0 && last_ - first_ < limit && empty_child(first_ - 1)) --first_;
+    while (last_ < count_ && last_ - first_ < limit && empty_child(last_)) ++last_;
+    return last_ - first_ >= kMinMergeRun;
+  }
+
+  /// Locks every page of the run and looks again, now that nothing can change.
+  bool lock_run() {
+    for (uint32_t i = first_; i < last_; ++i) {
+      TreePage* child = tree_page(
+          worker_.view().resolve(parent_->children[order_[i]].load()));
+      TreePage* chain[kMaxLevels];
+      uint32_t size = 0;
+      if (!leads_to_empty(worker_, child, chain, size, kMaxLevels)) return false;
+      for (uint32_t k = 0; k < size; ++k) {
+        if (page_count_ == kMaxMergePages) return false;
+        if (!locks_[page_count_].try_lock_page(worker_, chain[k],
+                                               kFirstChildBlock + page_count_)) {
+          return false;
+        }
+        pages_[page_count_++] = chain[k];
+      }
+      // Under the locks the chain must still be what was seen, page by page.
+      TreePage* again[kMaxLevels];
+      uint32_t size_again = 0;
+      if (!leads_to_empty(worker_, child, again, size_again, kMaxLevels) || size_again != size ||
+          !std::equal(chain, chain + size, again)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  void publish() {
+    const TreePage* low_page = tree_page(
+        worker_.view().resolve(parent_->children[order_[first_]].load()));
+    const TreePage* high_page = tree_page(
+        worker_.view().resolve(parent_->children[order_[last_ - 1]].load()));
+    const SliceRange range{low_page->low, high_page->high, high_page->high_is_end != 0};
+    uint64_t floor = 0;
+    for (uint32_t i = 0; i < page_count_; ++i) {
+      floor = std::max(floor, pages_[i]->header.floor.load(std::memory_order_relaxed));
+    }
+    // merged_[level]: what the run's pages of that level become.
+    build_merged(range, floor);
+    const uint32_t levels = parent_->header.level;
+    InteriorCopy copy(parent_);
+    copy.collapse(first_, last_, merged_[levels - 1]->self());
+    InteriorPage* successor = new_interior(
+        worker_, parent_->header.storage_id, parent_->header.layer, parent_->header.level,
+        range_of(*parent_), std::max(floor, parent_->header.floor.load(
+                                                std::memory_order_relaxed)));
+    copy.write(successor, 0, copy.size());
+
+    for (uint32_t i = 0; i < page_count_; ++i) {
+      if (!pages_[i]->is_border()) {
+        interior_page(pages_[i])->children[0].volatile_word.fetch_or(VolatilePointer::kFrozenBit,
+                                                                     std::memory_order_acq_rel);
+      }
+      mark_moved(pages_[i]);
+    }
+    for (uint32_t i = 0; i < page_count_; ++i) {
+      const VolatilePointer to = merged_[pages_[i]->header.level]->self();
+      pages_[i]->set_twins(to, to, pages_[i]->low);
+    }
+    mark_moved(parent_);
+    parent_->set_twins(successor->self(), successor->self(), parent_->low);
+    // Same range: the snapshot word stays (R44).
+    link_.pointer->volatile_word.store(successor->self().word(), std::memory_order_release);
+    for (uint32_t i = 0; i < page_count_; ++i) worker_.pages().retire(&pages_[i]->header);
+    worker_.pages().retire(&parent_->header);
+  }
+
+  void build_merged(const SliceRange& range, uint64_t floor) {
+    const PageHeader& header = parent_->header;
+    merged_[0] = new_border(worker_, header.storage_id, header.layer, range,
+                            BorderPage::capacity_for(TreeRecord::bytes_for(8, 8)), floor);
+    for (uint8_t level = 1; level < header.level; ++level) {
+      InteriorPage* page =
+          new_interior(worker_, header.storage_id, header.layer, level, range, floor);
+      page->separators[0] = range.low;
+      page->children[0].volatile_word.store(merged_[level - 1]->self().word(),
+                                            std::memory_order_relaxed);
+      page->sorted_count = 1;
+      page->header.set_version(PageVersion::make(0, 1, PageVersion::kAscending));
+      merged_[level] = page;
+    }
+  }
+
+  static void mark_moved(TreePage* page) {
+    page->header.set_version(page->header.version().with_status(PageVersion::kMoved));
+  }
+
+  WorkerContext& worker_;
+  StorageControl& storage_;
+  const Link& link_;
+  InteriorPage* parent_;
+  uint32_t count_ = 0;
+  uint32_t first_ = 0;
+  uint32_t last_ = 0;
+  uint32_t page_count_ = 0;
+  std::array<uint32_t, kInteriorCapacity> order_;
+  std::array<TreePage*, kMaxMergePages> pages_;
+  std::array<TreePage*, kMaxLevels> merged_;
+  // Declared last: released first, the pages before the parent before its holder.
+  ScopedLock holder_lock_;
+  ScopedLock parent_lock_;
+  std::array<ScopedLock, kMaxMergePages> locks_;
+};
+static_assert(kFirstChildBlock + kMaxMergePages <= kSystemLockBlocks);
+
+/// A root with one child gives way to it.
+bool shorten_root(WorkerContext& worker, StorageControl& storage, const Link& link,
+                  InteriorPage* root) {
+  ScopedLock holder;
+  ScopedLock lock;
+  if (!holder.try_lock_holder(worker, storage, link)) return false;
+  if (!lock.try_lock_page(worker, root, kPageBlock)) return false;
+  const PageVersion version = root->header.version();
+  if (version.is_moved() || version.count() != 1 || !link_leads_to(link, root)) return false;
+  const VolatilePointer word = root->children[0].load();
+  if (word.is_null()) return false;
+  TreePage* child = tree_page(worker.view().resolve(word));
+  if (!child->same_range(*root)) return false;
+  root->children[0].volatile_word.fetch_or(VolatilePointer::kFrozenBit,
+                                           std::memory_order_acq_rel);
+  root->header.set_version(version.with_status(PageVersion::kMoved));
+  root->set_twins(word, word, root->low);
+  link.pointer->volatile_word.store(word.word(), std::memory_order_release);
+  worker.pages().retire(&root->header);
+  return true;
+}
+
+struct PathStep {
+  Link link;
+  InteriorPage* page;
+};
+
+/// Interior pages from the root down to the border page of `slice`. False: something on the way has
+/// moved; a descent has adopted it meanwhile or will.
+bool find_path(WorkerContext& worker, const Link& root, uint64_t slice,
+               std::array<PathStep, kMaxLevels>& path, uint32_t& size) {
+  Link link = root;
+  size = 0;
+  for (;;) {
+    const VolatilePointer word = link.pointer->load();
+    if (word.is_null() || word.is_frozen()) return false;
+    TreePage* page = tree_page(worker.view().resolve(word));
+    const PageVersion version = page->header.version();
+    if (version.is_moved() || !page->contains(slice)) return false;
+    if (page->is_border()) return true;
+    if (size == kMaxLevels) return false;
+    InteriorPage* interior = interior_page(page);
+    path[size++] = {link, interior};
+    link = {&interior->children[interior->find(slice, version.count())], interior};
+  }
+}
+
+}  // namespace
+
+void merge_around(WorkerContext& worker, StorageControl& storage, const Link& root,
+                  uint64_t slice) {
+  constexpr uint32_t kMaxRounds = 8;
+  for (uint32_t round = 0; round < kMaxRounds; ++round) {
+    find_border(worker, storage, root, slice);  // adopts what has moved
+    std::array<PathStep, kMaxLevels> path;
+    uint32_t size = 0;
+    if (!find_path(worker, root, slice, path, size)) continue;
+    bool changed = false;
+    for (uint32_t i = size; i-- > 0 && !changed;) {
+      changed = Merge(worker, storage, path[i].link, path[i].page).run(slice);
+    }
+    if (!changed && size != 0 && path[0].page->header.version().count() == 1) {
+      changed = shorten_root(worker, storage, path[0].link, path[0].page);
+    }
+    if (!changed) return;
+  }
+}
+
+}  // namespace atolldb
