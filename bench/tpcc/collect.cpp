@@ -1,0 +1,163 @@
+#include "bench/tpcc/collect.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "bench/tpcc/keys.h"
+#include "bench/tpcc/scan.h"
+#include "bench/tpcc/try.h"
+
+namespace atolldb::tpcc {
+
+namespace {
+
+/// Records read in one transaction. Each is one entry of the read set, whose capacity is a config
+/// key with a lower limit of 16: when even fewer fit, the step shrinks.
+constexpr uint32_t kStep = 8'192;
+
+struct Seen {
+  uint64_t key;
+  std::array<std::byte, 64> payload;
+};
+
+}  // namespace
+
+template <typename Visit>
+Status FactCollector::scan(const MasterTree& tree, uint64_t low, uint64_t high, Visit&& visit) {
+  std::vector<Seen> seen;
+  uint32_t step = kStep;
+  for (bool ended = false; !ended;) {
+    const Status status = run(*txn_, *backoff_, kMaxEpoch, [&](Transaction& txn) {
+      seen.clear();
+      KeyRange keys(low, high);
+      MasterTreeCursor cursor(tree, txn, keys.range(), true);
+      while (seen.size() < step) {
+        const Status next = cursor.next();
+        if (next == Status::end_of_scan) {
+          ended = true;
+          return Status::ok;
+        }
+        if (next != Status::ok) return next;
+        Seen& record = seen.emplace_back();
+        record.key = key_value(cursor.key());
+        TPCC_TRY(cursor.get(record.payload.data(), sizeof(record.payload)));
+      }
+      ended = false;
+      return Status::ok;
+    });
+    if (status == Status::transaction_too_large && step > 1) {
+      step /= 2;
+      ended = false;
+      continue;
+    }
+    if (status != Status::ok) return status;
+    for (const Seen& record : seen) visit(record);
+    if (!seen.empty()) {
+      if (seen.back().key == high) break;
+      low = seen.back().key + 1;
+    }
+  }
+  return Status::ok;
+}
+
+Status FactCollector::collect(std::span<const uint32_t> warehouses,
+                              std::vector<WarehouseFacts>& facts) {
+  facts.resize(warehouses.size());
+  for (size_t i = 0; i < warehouses.size(); ++i) {
+    facts[i].w_id = warehouses[i];
+    TPCC_TRY(collect_warehouse(facts[i]));
+  }
+  return collect_history(facts);
+}
+
+Status FactCollector::collect_warehouse(WarehouseFacts& facts) {
+  const uint32_t w = facts.w_id;
+  const Status status = run(*txn_, *backoff_, kMaxEpoch, [&](Transaction& txn) {
+    TPCC_TRY(tables_.warehouse_ytd.get(txn, tables_.warehouse_ytd_at(w), offsetof(YtdRow, ytd),
+                                       sizeof(facts.ytd), &facts.ytd));
+    for (uint32_t d = 1; d <= kDistricts; ++d) {
+      DistrictFacts& district = facts.districts[d - 1];
+      TPCC_TRY(tables_.district_ytd.get(txn, tables_.district_ytd_at(w, d), offsetof(YtdRow, ytd),
+                                        sizeof(district.ytd), &district.ytd));
+      TPCC_TRY(tables_.district_next.get(txn, tables_.district_next_at(w, d),
+                                         offsetof(DistrictNextRow, next_o_id),
+                                         sizeof(district.next_o_id), &district.next_o_id));
+    }
+    return Status::ok;
+  });
+  if (status != Status::ok) return status;
+  for (uint32_t d = 1; d <= kDistricts; ++d) {
+    DistrictFacts& district = facts.districts[d - 1];
+    TPCC_TRY(collect_customers(w, d, district));
+    TPCC_TRY(collect_orders(w, d, district));
+    TPCC_TRY(collect_new_orders(w, d, district));
+    TPCC_TRY(collect_lines(w, d, district));
+  }
+  return Status::ok;
+}
+
+Status FactCollector::collect_customers(uint32_t w, uint32_t d, DistrictFacts& facts) {
+  facts.customers.resize(tables_.scale.customers);
+  uint32_t step = kStep;
+  for (uint32_t first = 1; first <= tables_.scale.customers;) {
+    const uint32_t end = std::min(tables_.scale.customers + 1, first + step);
+    const Status status = run(*txn_, *backoff_, kMaxEpoch, [&](Transaction& txn) {
+      for (uint32_t c = first; c < end; ++c) {
+        CustomerBalanceRow row;
+        TPCC_TRY(tables_.customer_dynamic.get(txn, tables_.customer_at<CustomerBalanceRow>(w, d, c),
+                                              0, kBalanceBytes, &row));
+        CustomerFacts& customer = facts.customers[c - 1];
+        customer.balance = row.balance;
+        customer.ytd_payment = row.ytd_payment;
+        customer.delivery_cnt = row.delivery_cnt;
+      }
+      return Status::ok;
+    });
+    if (status == Status::transaction_too_large && step > 1) {
+      step /= 2;
+      continue;
+    }
+    if (status != Status::ok) return status;
+    first = end;
+  }
+  return Status::ok;
+}
+
+Status FactCollector::collect_orders(uint32_t w, uint32_t d, DistrictFacts& facts) {
+  return scan(tables_.order, order_key(w, d, 0), order_key(w, d, ~uint32_t{0}),
+              [&](const Seen& seen) {
+                OrderRow row;
+                std::memcpy(&row, seen.payload.data(), sizeof(row));
+                OrderFacts& order = facts.orders.emplace_back();
+                order.o_id = order_of_order_key(seen.key);
+                order.c_id = row.c_id;
+                order.carrier_id = row.carrier_id;
+                order.ol_cnt = row.ol_cnt;
+              });
+}
+
+Status FactCollector::collect_new_orders(uint32_t w, uint32_t d, DistrictFacts& facts) {
+  return scan(tables_.new_order, order_key(w, d, 0), order_key(w, d, ~uint32_t{0}),
+              [&](const Seen& seen) { facts.new_orders.push_back(order_of_order_key(seen.key)); });
+}
+
+Status FactCollector::collect_lines(uint32_t w, uint32_t d, DistrictFacts& facts) {
+  OrderFacts* order = nullptr;
+  return scan(tables_.order_line, order_line_key(w, d, 0, 0),
+              order_line_key(w, d, ~uint32_t{0}, 0xff), [&](const Seen& seen) {
+                OrderLineRow row;
+                std::memcpy(&row, seen.payload.data(), sizeof(row));
+                ++facts.lines;
+                const uint32_t o_id = order_of_line_key(seen.key);
+                if (order == nullptr || order->o_id != o_id) order = facts.find_order(o_id);
+                if (order == nullptr) return;
+                ++order->lines;
+                if (row.delivery_d == 0) {
+                  ++order->undelivered_lines;
+                } else if (order->c_id >= 1 && order->c_id <= facts.customers.size()) {
+                  facts.customers[order->c_id - 1].delivered_amount += row.amount;
+                }
+              });
+}
+
+}  // namespace atolldb::tpcc

@@ -1,0 +1,52 @@
+// What the driver hands to the jobs, and what they hand back, as JSON.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench/tpcc/inputs.h"
+#include "bench/tpcc/scale.h"
+#include "shared/error.h"
+
+namespace atolldb::tpcc {
+
+inline constexpr const char* kLoadJob = "tpcc.load";
+inline constexpr const char* kRunJob = "tpcc.run";
+inline constexpr const char* kVerifyJob = "tpcc.verify";
+
+/// Of all three jobs; the same text goes to every worker.
+struct JobInput {
+  uint32_t warehouses = 1;
+  uint64_t load_seed = 1;
+  Scale scale;
+
+  // The rest is for tpcc.run.
+  uint64_t seed = 1;
+  uint32_t remote_line_percent = 1;
+  uint32_t remote_payment_percent = 15;
+  std::array<uint32_t, kTransactionTypes> mix = {45, 43, 4, 4, 4};
+  uint64_t run_number = 1;  // counts up from 1 in the life of the database
+  uint64_t start_ns = 0;    // bench::monotonic_ns() at which all workers start; 0: at once
+  uint64_t warmup_ms = 0;
+  uint64_t run_ms = 0;
+
+  std::string to_json() const;
+  static Result<JobInput> parse(std::string_view text);
+  Workload workload() const;
+};
+
+/// Warehouses 1..`warehouses` that live on `node`: warehouse w on node (w - 1) mod nodes.
+std::vector<uint32_t> warehouses_of_node(uint32_t warehouses, uint32_t node, uint32_t nodes);
+
+/// The node's warehouses dealt round robin to its workers: each has exactly one owner.
+std::vector<uint32_t> owned_warehouses(uint32_t warehouses, uint32_t node, uint32_t nodes,
+                                       uint32_t worker, uint32_t workers);
+
+/// The warehouses a worker serves in a run: its own ones, or, when the node has fewer warehouses
+/// than workers, one that it shares. Empty only if the node has none at all.
+std::vector<uint32_t> served_warehouses(uint32_t warehouses, uint32_t node, uint32_t nodes,
+                                        uint32_t worker, uint32_t workers);
+
+}  // namespace atolldb::tpcc

@@ -1,0 +1,90 @@
+// Populates a database as clause 4.3.3.1 says: one warehouse at a time, ITEM once.
+#pragma once
+
+#include <cstdint>
+
+#include "bench/tpcc/inputs.h"
+#include "bench/tpcc/random.h"
+#include "bench/tpcc/rows.h"
+#include "bench/tpcc/tables.h"
+#include "engine/transaction/run.h"
+#include "engine/transaction/transaction.h"
+
+namespace atolldb::tpcc {
+
+/// One customer, as it is loaded.
+struct NewCustomer {
+  CustomerRow row;
+  CustomerBalanceRow balance;
+  CustomerDataRow data;
+  HistoryRow history;
+};
+
+/// One order with its lines, as it is loaded. Undelivered ones also enter new_order.
+struct NewOrderRows {
+  uint32_t o_id;
+  bool delivered;
+  OrderRow row;
+  OrderLineRow lines[kMaxLines];
+};
+
+/// Makes the rows; writes nothing.
+class RowMaker {
+ public:
+  RowMaker(const Scale& scale, const NurandConstants& constants, uint64_t seed, int64_t now)
+      : scale_(scale), constants_(constants), random_(seed), now_(now) {}
+
+  Random& random() { return random_; }
+
+  /// `original` and `bad_credit` come from a Selection of 10 % of the rows.
+  ItemRow item(bool original);
+  PlaceRow place();
+  StockRow stock();
+  StockInfoRow stock_info(bool original);
+  NewCustomer customer(uint32_t w, uint32_t d, uint32_t c, bool bad_credit);
+  NewOrderRows order(uint32_t w, uint32_t o, uint32_t c);
+
+ private:
+  Address address();
+
+  Scale scale_;
+  NurandConstants constants_;
+  Random random_;
+  int64_t now_;
+};
+
+class Loader {
+ public:
+  Loader(Transaction& txn, Backoff& backoff, const Tables& tables, const NurandConstants& constants,
+         uint64_t seed)
+      : txn_(&txn),
+        backoff_(&backoff),
+        tables_(tables),
+        scale_(tables.scale),
+        maker_(tables.scale, constants, seed, now_us()) {}
+
+  Status load_items();
+  /// Everything of warehouse `w` but ITEM.
+  Status load_warehouse(uint32_t w);
+
+ private:
+  Status load_places(uint32_t w);
+  Status load_stock(uint32_t w);
+  Status load_customers(uint32_t w, uint32_t d);
+  Status load_orders(uint32_t w, uint32_t d);
+  Status write_customer(uint32_t w, uint32_t d, uint32_t c, const NewCustomer& customer);
+  Status write_order(uint32_t w, uint32_t d, const NewOrderRows& order);
+
+  /// make(i) for each i of [1, count], batch by batch; then write(i, row) in one transaction a
+  /// batch, so that a retry writes the same rows.
+  template <typename Row, typename Make, typename Write>
+  Status in_batches(uint32_t count, uint32_t batch, Make&& make, Write&& write);
+
+  Transaction* txn_;
+  Backoff* backoff_;
+  Tables tables_;
+  Scale scale_;
+  RowMaker maker_;
+};
+
+}  // namespace atolldb::tpcc

@@ -1,0 +1,142 @@
+// The New-Order transaction (clause 2.4).
+#include <cstddef>
+#include <cstring>
+
+#include "bench/tpcc/keys.h"
+#include "bench/tpcc/transactions.h"
+#include "bench/tpcc/try.h"
+
+namespace atolldb::tpcc {
+
+namespace {
+
+struct LinePlaces {
+  uint32_t count = 0;
+  std::array<uint64_t, kMaxLines> item;
+  std::array<uint64_t, kMaxLines> stock;
+  std::array<uint64_t, kMaxLines> stock_static;
+};
+
+/// Where all records of the order lines are. They are known before the transaction starts, so that
+/// their cache misses overlap.
+LinePlaces find_and_prefetch(Transaction& txn, const Tables& tables, const NewOrderInput& input) {
+  LinePlaces places;
+  places.count = input.ol_cnt;
+  for (uint32_t i = 0; i < input.ol_cnt; ++i) {
+    const NewOrderInput::Line& line = input.lines[i];
+    places.item[i] = tables.item_at(line.i_id);
+    places.stock[i] = tables.stock_at<StockRow>(line.supply_w_id, line.i_id);
+    places.stock_static[i] = tables.stock_at<StockInfoRow>(line.supply_w_id, line.i_id);
+  }
+  tables.item.prefetch(txn, {places.item.data(), places.count});
+  tables.stock.prefetch(txn, {places.stock.data(), places.count});
+  tables.stock_static.prefetch(txn, {places.stock_static.data(), places.count});
+  return places;
+}
+
+Status insert_order(Transaction& txn, const Tables& tables, const NewOrderInput& input,
+                    uint32_t o_id) {
+  OrderRow order{};
+  order.entry_d = input.entry_d;
+  order.c_id = static_cast<uint16_t>(input.c_id);
+  order.ol_cnt = static_cast<uint8_t>(input.ol_cnt);
+  order.all_local = input.all_local ? 1 : 0;
+  const Key key = ordered_key(order_key(input.w_id, input.d_id, o_id));
+  TPCC_TRY(tables.order.insert(txn, key, std::as_bytes(std::span(&order, 1))));
+  TPCC_TRY(tables.new_order.insert(txn, key, {}));
+  const Key by_customer = ordered_key(customer_order_key(input.w_id, input.d_id, input.c_id, o_id));
+  return tables.order_by_customer.insert(txn, by_customer, {});
+}
+
+/// S_DATA. Texts of 48 characters and fewer, 23 of 25, are in the record's first cache line.
+Status read_stock_data(Transaction& txn, const Array& stock_static, uint64_t at, Text<50>& data) {
+  constexpr uint32_t kFirst = 48;
+  TPCC_TRY(stock_static.get(txn, at, offsetof(StockInfoRow, data), kFirst, data.bytes));
+  data.bytes[kFirst] = data.bytes[kFirst + 1] = 0;
+  if (data.bytes[kFirst - 1] == 0) return Status::ok;
+  return stock_static.get(txn, at, offsetof(StockInfoRow, data) + kFirst, 50 - kFirst,
+                          data.bytes + kFirst);
+}
+
+/// Takes the line's quantity out of stock; tells what is left.
+Status sell(Transaction& txn, const Tables& tables, const NewOrderInput& input,
+            const NewOrderInput::Line& line, uint64_t at, int32_t& quantity) {
+  StockRow stock;
+  RecordRef ref;
+  TPCC_TRY(tables.stock.get_for_update(txn, at, 0, sizeof(stock), &stock, ref));
+  stock.quantity = stock_after_sale(stock.quantity, line.quantity);
+  stock.ytd += line.quantity;
+  ++stock.order_cnt;
+  if (line.supply_w_id != input.w_id) ++stock.remote_cnt;
+  quantity = stock.quantity;
+  return tables.stock.update(txn, ref, at, 0, sizeof(stock), &stock);
+}
+
+Status add_line(Transaction& txn, const Tables& tables, const NewOrderInput& input,
+                const LinePlaces& places, uint32_t i, uint32_t o_id, NewOrderOutput::Line& output) {
+  const NewOrderInput::Line& line = input.lines[i];
+  ItemRow item;
+  const Status found = tables.item.get(txn, places.item[i], 0, kItemReadBytes, &item);
+  // The item number is not valid: the order is given up (clause 2.4.2.3).
+  if (found == Status::out_of_range) return Status::user_abort;
+  TPCC_TRY(found);
+  TPCC_TRY(sell(txn, tables, input, line, places.stock[i], output.stock_quantity));
+
+  OrderLineRow row{};
+  const auto dist_at = static_cast<uint32_t>(offsetof(StockInfoRow, dist) +
+                                             (input.d_id - 1) * sizeof(StockInfoRow::dist[0]));
+  TPCC_TRY(tables.stock_static.get(txn, places.stock_static[i], dist_at, sizeof(row.dist_info),
+                                   &row.dist_info));
+  Text<50> stock_data;
+  TPCC_TRY(read_stock_data(txn, tables.stock_static, places.stock_static[i], stock_data));
+
+  row.i_id = line.i_id;
+  row.supply_w_id = line.supply_w_id;
+  row.quantity = line.quantity;
+  row.amount = line.quantity * item.price;
+  const Key key = ordered_key(order_line_key(input.w_id, input.d_id, o_id, i + 1));
+  TPCC_TRY(tables.order_line.insert(txn, key, std::as_bytes(std::span(&row, 1))));
+
+  output.i_id = line.i_id;
+  output.supply_w_id = line.supply_w_id;
+  output.quantity = line.quantity;
+  output.brand_generic = contains_original(item.data) && contains_original(stock_data) ? 'B' : 'G';
+  output.price = item.price;
+  output.amount = row.amount;
+  output.name = item.name;
+  return Status::ok;
+}
+
+}  // namespace
+
+Status new_order(Transaction& txn, const Tables& tables, const NewOrderInput& input,
+                 NewOrderOutput& output) {
+  const LinePlaces places = find_and_prefetch(txn, tables, input);
+  output.lines_done = 0;
+  TPCC_TRY(tables.warehouse_static.get(txn, tables.warehouse_at(input.w_id),
+                                       offsetof(PlaceRow, tax), sizeof(output.w_tax),
+                                       &output.w_tax));
+  TPCC_TRY(tables.district_static.get(txn, tables.district_at(input.w_id, input.d_id),
+                                      offsetof(PlaceRow, tax), sizeof(output.d_tax),
+                                      &output.d_tax));
+  const uint64_t next_at = tables.district_next_at(input.w_id, input.d_id);
+  RecordRef ref;
+  TPCC_TRY(
+      tables.district_next.get_for_update(txn, next_at, 0, sizeof(output.o_id), &output.o_id, ref));
+  const uint32_t next_o_id = output.o_id + 1;
+  TPCC_TRY(tables.district_next.update(txn, ref, next_at, 0, sizeof(next_o_id), &next_o_id));
+  TPCC_TRY(tables.customer_static.get(
+      txn, tables.customer_at<CustomerRow>(input.w_id, input.d_id, input.c_id), 0,
+      sizeof(CustomerIdentity), &output.customer));
+  TPCC_TRY(insert_order(txn, tables, input, output.o_id));
+  int64_t sum = 0;
+  for (uint32_t i = 0; i < input.ol_cnt; ++i) {
+    TPCC_TRY(add_line(txn, tables, input, places, i, output.o_id, output.lines[i]));
+    sum += output.lines[i].amount;
+    output.lines_done = i + 1;
+  }
+  output.total_amount = total_amount(sum, output.customer.discount, output.w_tax, output.d_tax);
+  return Status::ok;
+}
+
+}  // namespace atolldb::tpcc

@@ -1,0 +1,44 @@
+// The Order-Status transaction (clause 2.6).
+#include <cstring>
+
+#include "bench/tpcc/keys.h"
+#include "bench/tpcc/scan.h"
+#include "bench/tpcc/transactions.h"
+#include "bench/tpcc/try.h"
+
+namespace atolldb::tpcc {
+
+Status order_status(Transaction& txn, const Tables& tables, const OrderStatusInput& input,
+                    OrderStatusOutput& output) {
+  const uint32_t w = input.customer.w_id;
+  const uint32_t d = input.customer.d_id;
+  TPCC_TRY(find_customer(txn, tables, input.customer, output.c_id));
+  TPCC_TRY(tables.customer_static.get(txn, tables.customer_at<CustomerRow>(w, d, output.c_id), 0,
+                                      sizeof(output.customer), &output.customer));
+  TPCC_TRY(tables.customer_dynamic.get(
+      txn, tables.customer_at<CustomerBalanceRow>(w, d, output.c_id),
+      offsetof(CustomerBalanceRow, balance), sizeof(output.balance), &output.balance));
+
+  // The customer's latest order: the greatest key.
+  KeyRange orders(customer_order_key(w, d, output.c_id, 0),
+                  customer_order_key(w, d, output.c_id, ~uint32_t{0}));
+  MasterTreeCursor latest(tables.order_by_customer, txn, orders.range(), false);
+  TPCC_TRY(latest.next());
+  output.o_id = order_of_customer_order_key(key_value(latest.key()));
+  uint32_t bytes = 0;
+  const Key key = ordered_key(order_key(w, d, output.o_id));
+  TPCC_TRY(tables.order.get(txn, key, &output.order, sizeof(output.order), bytes));
+
+  KeyRange lines(order_line_key(w, d, output.o_id, 0), order_line_key(w, d, output.o_id, 0xff));
+  MasterTreeCursor cursor(tables.order_line, txn, lines.range(), true);
+  output.line_count = 0;
+  for (;;) {
+    const Status status = cursor.next();
+    if (status == Status::end_of_scan) return Status::ok;
+    TPCC_TRY(status);
+    if (output.line_count == kMaxLines) return Status::transaction_too_large;
+    TPCC_TRY(cursor.get(&output.lines[output.line_count++], sizeof(OrderLineRow)));
+  }
+}
+
+}  // namespace atolldb::tpcc

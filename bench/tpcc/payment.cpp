@@ -1,0 +1,107 @@
+// The Payment transaction (clause 2.5).
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <cstring>
+
+#include "bench/tpcc/transactions.h"
+#include "bench/tpcc/try.h"
+
+namespace atolldb::tpcc {
+
+namespace {
+
+/// Puts the payment at the left of C_DATA; what falls out at the right is lost (clause 2.5.2.2).
+void prepend_history(const PaymentInput& input, uint32_t c_id, Text<500>& data) {
+  std::array<char, 96> entry;
+  char* to = entry.data();
+  char* const end = entry.data() + entry.size();
+  for (const int64_t value :
+       {int64_t{c_id}, int64_t{input.customer.d_id}, int64_t{input.customer.w_id},
+        int64_t{input.d_id}, int64_t{input.w_id}, int64_t{input.amount / 100}}) {
+    to = std::to_chars(to, end, value).ptr;
+    *to++ = ' ';
+  }
+  to[-1] = '.';
+  *to++ = static_cast<char>('0' + input.amount % 100 / 10);
+  *to++ = static_cast<char>('0' + input.amount % 10);
+  *to++ = '|';
+  const auto count = static_cast<size_t>(to - entry.data());
+  std::memmove(data.bytes + count, data.bytes, sizeof(data.bytes) - count);
+  std::memcpy(data.bytes, entry.data(), count);
+}
+
+Status pay(Transaction& txn, const Tables& tables, const PaymentInput& input,
+           PaymentOutput& output) {
+  const uint64_t at =
+      tables.customer_at<CustomerBalanceRow>(input.customer.w_id, input.customer.d_id, output.c_id);
+  CustomerBalanceRow row;
+  RecordRef ref;
+  TPCC_TRY(tables.customer_dynamic.get_for_update(txn, at, 0, kBalanceBytes, &row, ref));
+  row.balance -= input.amount;
+  row.ytd_payment += input.amount;
+  ++row.payment_cnt;
+  output.balance = row.balance;
+  return tables.customer_dynamic.update(txn, ref, at, 0, kBalanceBytes, &row);
+}
+
+Status note_bad_credit(Transaction& txn, const Tables& tables, const PaymentInput& input,
+                       PaymentOutput& output) {
+  const uint64_t at =
+      tables.customer_at<CustomerDataRow>(input.customer.w_id, input.customer.d_id, output.c_id);
+  Text<500> data;
+  RecordRef ref;
+  TPCC_TRY(tables.customer_data.get_for_update(txn, at, offsetof(CustomerDataRow, data),
+                                               sizeof(data), &data, ref));
+  prepend_history(input, output.c_id, data);
+  std::memcpy(output.data.bytes, data.bytes, sizeof(output.data.bytes));
+  return tables.customer_data.update(txn, ref, at, offsetof(CustomerDataRow, data), sizeof(data),
+                                     &data);
+}
+
+Status append_history(Transaction& txn, const Tables& tables, const PaymentInput& input,
+                      const PaymentOutput& output) {
+  HistoryRow row{};
+  row.date = input.date;
+  row.amount = input.amount;
+  row.c_id = static_cast<uint16_t>(output.c_id);
+  row.c_w_id = static_cast<uint16_t>(input.customer.w_id);
+  row.w_id = static_cast<uint16_t>(input.w_id);
+  row.c_d_id = static_cast<uint8_t>(input.customer.d_id);
+  row.d_id = static_cast<uint8_t>(input.d_id);
+  // W_NAME, four spaces, D_NAME.
+  const std::string_view warehouse = output.warehouse.name.view();
+  const std::string_view district = output.district.name.view();
+  char* to = row.data.bytes;
+  std::memcpy(to, warehouse.data(), warehouse.size());
+  to += warehouse.size();
+  std::memset(to, ' ', 4);
+  std::memcpy(to + 4, district.data(), district.size());
+  return tables.history.append(txn, std::as_bytes(std::span(&row, 1)));
+}
+
+}  // namespace
+
+Status payment(Transaction& txn, const Tables& tables, const PaymentInput& input,
+               PaymentOutput& output) {
+  const int64_t amount = input.amount;
+  TPCC_TRY(tables.warehouse_static.get(txn, tables.warehouse_at(input.w_id), &output.warehouse));
+  TPCC_TRY(tables.district_static.get(txn, tables.district_at(input.w_id, input.d_id),
+                                      &output.district));
+  TPCC_TRY(tables.warehouse_ytd.increment(txn, tables.warehouse_ytd_at(input.w_id),
+                                          offsetof(YtdRow, ytd), IncrementType::i64, &amount));
+  TPCC_TRY(tables.district_ytd.increment(txn, tables.district_ytd_at(input.w_id, input.d_id),
+                                         offsetof(YtdRow, ytd), IncrementType::i64, &amount));
+  const Status found = find_customer(txn, tables, input.customer, output.c_id);
+  if (found != Status::ok) return found;
+  TPCC_TRY(tables.customer_static.get(
+      txn, tables.customer_at<CustomerRow>(input.customer.w_id, input.customer.d_id, output.c_id),
+      &output.customer));
+  TPCC_TRY(pay(txn, tables, input, output));
+  if (output.customer.identity.credit.view() == "BC") {
+    TPCC_TRY(note_bad_credit(txn, tables, input, output));
+  }
+  return append_history(txn, tables, input, output);
+}
+
+}  // namespace atolldb::tpcc

@@ -1,0 +1,27 @@
+// Cardinalities of clause 4.3.3.1. The product always uses the specification's; tests shrink them.
+#pragma once
+
+#include <cstdint>
+
+namespace atolldb::tpcc {
+
+inline constexpr uint32_t kDistricts = 10;  // per warehouse
+inline constexpr uint32_t kMinLines = 5;    // order lines per order
+inline constexpr uint32_t kMaxLines = 15;
+
+struct Scale {
+  uint32_t items = 100'000;     // and stock rows per warehouse
+  uint32_t customers = 3'000;   // per district; also orders per district
+  uint32_t new_orders = 900;    // of them not yet delivered, per district
+  uint32_t last_names = 1'000;  // customers with the names 0, 1, ...; the others by NURand
+
+  uint32_t delivered_orders() const { return customers - new_orders; }
+  bool operator==(const Scale&) const = default;
+};
+
+/// Key fields: customers have 12 bits, warehouses 16.
+inline constexpr uint32_t kMaxCustomers = 4'095;
+inline constexpr uint32_t kMaxWarehouses = 65'535;
+inline constexpr uint32_t kMaxItems = 1'000'000;
+
+}  // namespace atolldb::tpcc

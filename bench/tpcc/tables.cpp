@@ -1,0 +1,104 @@
+#include "bench/tpcc/tables.h"
+
+#include <string>
+
+#include "engine/storage_lookup.h"
+
+namespace atolldb::tpcc {
+
+namespace {
+
+StorageSpec array_of(std::string_view name, uint32_t payload_bytes, uint64_t warehouses,
+                     uint64_t rows) {
+  return {name, StorageType::array, payload_bytes,
+          warehouses * warehouse_stride(payload_bytes, rows)};
+}
+
+StorageSpec tree_of(std::string_view name, uint32_t typical_payload_bytes) {
+  return {name, StorageType::mastertree, typical_payload_bytes, 0};
+}
+
+/// Looks storages up and remembers the first that is missing.
+class Opener {
+ public:
+  explicit Opener(ControlSegment& control) : control_(control) {}
+
+  StorageControl& find(std::string_view name, StorageType type) {
+    StorageControl* storage = find_storage(control_, name, type);
+    if (storage == nullptr && missing_.empty()) missing_ = name;
+    // A missing one is never used: `open` fails. An empty control block keeps handles valid.
+    return storage != nullptr ? *storage : empty(type);
+  }
+  Array array(std::string_view name) { return Array(find(name, StorageType::array)); }
+  MasterTree tree(std::string_view name) { return MasterTree(find(name, StorageType::mastertree)); }
+  const std::string& missing() const { return missing_; }
+
+ private:
+  StorageControl& empty(StorageType type) {
+    empty_.type = type;
+    return empty_;
+  }
+
+  ControlSegment& control_;
+  StorageControl empty_{};
+  std::string missing_;
+};
+
+}  // namespace
+
+std::vector<StorageSpec> storage_specs(uint32_t warehouses, const Scale& scale) {
+  const uint64_t customers = uint64_t{kDistricts} * scale.customers;
+  return {
+      array_of("tpcc_control", sizeof(ControlRow), 1, 1),
+      array_of("tpcc_warehouse_static", sizeof(PlaceRow), warehouses, 1),
+      array_of("tpcc_warehouse_ytd", sizeof(YtdRow), warehouses, 1),
+      array_of("tpcc_district_static", sizeof(PlaceRow), warehouses, kDistricts),
+      array_of("tpcc_district_ytd", sizeof(YtdRow), warehouses, kDistricts),
+      array_of("tpcc_district_next", sizeof(DistrictNextRow), warehouses, kDistricts),
+      array_of("tpcc_customer_static", sizeof(CustomerRow), warehouses, customers),
+      array_of("tpcc_customer_dynamic", sizeof(CustomerBalanceRow), warehouses, customers),
+      array_of("tpcc_customer_data", sizeof(CustomerDataRow), warehouses, customers),
+      array_of("tpcc_stock", sizeof(StockRow), warehouses, scale.items),
+      array_of("tpcc_stock_static", sizeof(StockInfoRow), warehouses, scale.items),
+      // Exactly as many as there are: a look-up of an unused item is out of range.
+      {"tpcc_item", StorageType::array, sizeof(ItemRow), scale.items},
+      tree_of("tpcc_order", sizeof(OrderRow)),
+      tree_of("tpcc_order_by_customer", 0),
+      tree_of("tpcc_new_order", 0),
+      tree_of("tpcc_order_line", sizeof(OrderLineRow)),
+      tree_of("tpcc_customer_by_name", sizeof(CustomerNameRow)),
+      {"tpcc_history", StorageType::sequential, 0, 0},
+  };
+}
+
+Result<Tables> Tables::open(ControlSegment& control, const Scale& scale) {
+  Opener opener(control);
+  Tables tables{
+      .control = opener.array("tpcc_control"),
+      .warehouse_static = opener.array("tpcc_warehouse_static"),
+      .warehouse_ytd = opener.array("tpcc_warehouse_ytd"),
+      .district_static = opener.array("tpcc_district_static"),
+      .district_ytd = opener.array("tpcc_district_ytd"),
+      .district_next = opener.array("tpcc_district_next"),
+      .customer_static = opener.array("tpcc_customer_static"),
+      .customer_dynamic = opener.array("tpcc_customer_dynamic"),
+      .customer_data = opener.array("tpcc_customer_data"),
+      .stock = opener.array("tpcc_stock"),
+      .stock_static = opener.array("tpcc_stock_static"),
+      .item = opener.array("tpcc_item"),
+      .order = opener.tree("tpcc_order"),
+      .order_by_customer = opener.tree("tpcc_order_by_customer"),
+      .new_order = opener.tree("tpcc_new_order"),
+      .order_line = opener.tree("tpcc_order_line"),
+      .customer_by_name = opener.tree("tpcc_customer_by_name"),
+      .history = Sequential(opener.find("tpcc_history", StorageType::sequential)),
+      .scale = scale,
+  };
+  if (!opener.missing().empty()) {
+    return make_error(ExitCode::failed, "tpcc: there is no storage '" + opener.missing() +
+                                            "': create the storages of TPC-C first");
+  }
+  return tables;
+}
+
+}  // namespace atolldb::tpcc

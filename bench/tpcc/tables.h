@@ -1,0 +1,98 @@
+// The storages of TPC-C: their names and sizes for whoever creates them, and handles on them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "bench/tpcc/rows.h"
+#include "bench/tpcc/scale.h"
+#include "engine/array/array.h"
+#include "engine/mastertree/mastertree.h"
+#include "engine/sequential/sequential.h"
+#include "shared/error.h"
+
+namespace atolldb::tpcc {
+
+struct StorageSpec {
+  std::string_view name;
+  StorageType type;
+  uint32_t payload_bytes;  // array: of every record; mastertree: typical; sequential: 0
+  uint64_t record_count;   // array only
+};
+
+/// All storages of a database of that many warehouses.
+std::vector<StorageSpec> storage_specs(uint32_t warehouses, const Scale& scale);
+
+/// Records per leaf page of an array.
+constexpr uint32_t records_per_leaf(uint32_t payload_bytes) {
+  return static_cast<uint32_t>((kPageBytes - sizeof(PageHeader)) /
+                               (sizeof(RecordHead) + align8(payload_bytes)));
+}
+
+/// Index distance between warehouses: whole leaf pages, so that a page belongs to one warehouse,
+/// and so to the node of that warehouse.
+constexpr uint64_t warehouse_stride(uint32_t payload_bytes, uint64_t rows) {
+  const uint64_t per_leaf = records_per_leaf(payload_bytes);
+  return (rows + per_leaf - 1) / per_leaf * per_leaf;
+}
+
+/// Handles and index arithmetic; process-local.
+struct Tables {
+  Array control;  // see StopFlag in run_job.cpp
+  Array warehouse_static;
+  Array warehouse_ytd;
+  Array district_static;
+  Array district_ytd;
+  Array district_next;
+  Array customer_static;
+  Array customer_dynamic;
+  Array customer_data;
+  Array stock;
+  Array stock_static;
+  Array item;
+  MasterTree order;
+  MasterTree order_by_customer;
+  MasterTree new_order;
+  MasterTree order_line;
+  MasterTree customer_by_name;
+  Sequential history;
+  Scale scale;
+
+  /// Finds them all in the catalog; the error names the first that is missing.
+  static Result<Tables> open(ControlSegment& control, const Scale& scale);
+
+  uint64_t warehouse_at(uint32_t w) const {
+    return (w - 1) * warehouse_stride(sizeof(PlaceRow), 1);
+  }
+  uint64_t warehouse_ytd_at(uint32_t w) const {
+    return (w - 1) * warehouse_stride(sizeof(YtdRow), 1);
+  }
+  uint64_t district_at(uint32_t w, uint32_t d) const {
+    return (w - 1) * warehouse_stride(sizeof(PlaceRow), kDistricts) + (d - 1);
+  }
+  uint64_t district_ytd_at(uint32_t w, uint32_t d) const {
+    return (w - 1) * warehouse_stride(sizeof(YtdRow), kDistricts) + (d - 1);
+  }
+  uint64_t district_next_at(uint32_t w, uint32_t d) const {
+    return (w - 1) * warehouse_stride(sizeof(DistrictNextRow), kDistricts) + (d - 1);
+  }
+  template <typename Row>
+  uint64_t customer_at(uint32_t w, uint32_t d, uint32_t c) const {
+    return (w - 1) * warehouse_stride(sizeof(Row), uint64_t{kDistricts} * scale.customers) +
+           uint64_t{d - 1} * scale.customers + (c - 1);
+  }
+  template <typename Row>
+  uint64_t stock_at(uint32_t w, uint32_t i) const {
+    return (w - 1) * warehouse_stride(sizeof(Row), scale.items) + (i - 1);
+  }
+  uint64_t item_at(uint32_t i) const { return i - 1; }
+};
+
+/// `tpcc_control`, one record: how the workers of all nodes tell each other to stop early.
+struct ControlRow {
+  uint64_t stopped_run;  // number of the run that somebody ended; runs count from 1
+};
+
+}  // namespace atolldb::tpcc

@@ -1,0 +1,71 @@
+// Texts of clause 4.3.2: random a-strings and n-strings, last names, "ORIGINAL".
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include "bench/tpcc/random.h"
+
+namespace atolldb::tpcc {
+
+/// Characters of a column of fixed width; shorter text is padded with zero bytes.
+template <uint32_t kBytes>
+struct Text {
+  char bytes[kBytes];
+
+  static constexpr uint32_t capacity() { return kBytes; }
+  std::string_view view() const { return {bytes, strnlen(bytes, kBytes)}; }
+  void assign(std::string_view text) {
+    const size_t count = text.size() < kBytes ? text.size() : kBytes;
+    std::memcpy(bytes, text.data(), count);
+    std::memset(bytes + count, 0, kBytes - count);
+  }
+  friend bool operator==(const Text& left, const Text& right) {
+    return std::memcmp(left.bytes, right.bytes, kBytes) == 0;
+  }
+  /// Zero padding sorts first, so this is the order of the strings.
+  friend bool operator<(const Text& left, const Text& right) {
+    return std::memcmp(left.bytes, right.bytes, kBytes) < 0;
+  }
+};
+
+/// Fills `to` with `count` characters out of 128 different ones (clause 4.3.2.2).
+void fill_alphanumeric(Random& random, char* to, uint32_t count);
+void fill_digits(Random& random, char* to, uint32_t count);
+
+/// Random a-string [low .. high]; returns its length. `to` has room for `high` bytes.
+inline uint32_t fill_a_string(Random& random, char* to, uint32_t low, uint32_t high) {
+  const uint32_t count = random.uniform(low, high);
+  fill_alphanumeric(random, to, count);
+  return count;
+}
+
+template <uint32_t kBytes>
+void a_string(Random& random, Text<kBytes>& text, uint32_t low, uint32_t high = kBytes) {
+  const uint32_t count = fill_a_string(random, text.bytes, low, high);
+  std::memset(text.bytes + count, 0, kBytes - count);
+}
+
+inline constexpr std::string_view kOriginal = "ORIGINAL";
+
+/// Puts "ORIGINAL" at a random place of the text (clause 4.3.3.1: I_DATA, S_DATA).
+template <uint32_t kBytes>
+void plant_original(Random& random, Text<kBytes>& text) {
+  const auto length = static_cast<uint32_t>(text.view().size());
+  const uint32_t at = random.uniform(0, length - static_cast<uint32_t>(kOriginal.size()));
+  std::memcpy(text.bytes + at, kOriginal.data(), kOriginal.size());
+}
+
+template <uint32_t kBytes>
+bool contains_original(const Text<kBytes>& text) {
+  return memmem(text.bytes, kBytes, kOriginal.data(), kOriginal.size()) != nullptr;
+}
+
+/// Clause 4.3.2.3: three syllables from the digits of `number` (0..999); at most 15 characters.
+Text<16> last_name(uint32_t number);
+
+/// ZIP of clause 4.3.2.7: four random digits and "11111".
+void zip_code(Random& random, Text<9>& zip);
+
+}  // namespace atolldb::tpcc
