@@ -98,10 +98,10 @@ Status MasterTreeCursor::open_layer(const Link& root, bool at_bound) {
   uint64_t slice = forward_ ? 0 : ~uint64_t{0};
   Bytes bound;
   if (at_bound && start_bound(bound)) slice = slice_of(bound.subspan(prefix().size()));
-  return open_page(slice, at_bound);
+  return open_page(slice);
 }
 
-Status MasterTreeCursor::open_page(uint64_t slice, bool at_bound) {
+Status MasterTreeCursor::open_page(uint64_t slice) {
   const BorderView view = find_border(txn_->worker(), tree_.storage(), frame().root, slice);
   if (view.dropped) {
     if (txn_->worker().cluster_failed()) return Status::cluster_failed;
@@ -116,16 +116,17 @@ Status MasterTreeCursor::open_page(uint64_t slice, bool at_bound) {
   frame().page = view.page;
   frame().count = view.version.count();
   frame().dead = 0;
-  order_slots(view.version, slice, at_bound);
+  order_slots(view.version, slice);
   return Status::ok;
 }
 
 /// Fills `order` with the slots that can lie within the bounds, in key order.
-void MasterTreeCursor::order_slots(PageVersion version, uint64_t slice, bool at_bound) {
+void MasterTreeCursor::order_slots(PageVersion version, uint64_t slice) {
   Frame& frame = this->frame();
   const uint64_t* slices = frame.page->slices();
-  uint64_t low = forward_ && at_bound ? slice : 0;
-  uint64_t high = !forward_ && at_bound ? slice : ~uint64_t{0};
+  // Not from the page's own fence: after a merge it may cover more than what is left to visit.
+  uint64_t low = forward_ ? slice : 0;
+  uint64_t high = forward_ ? ~uint64_t{0} : slice;
   Bytes bound;
   const size_t prefix_bytes = prefix().size();
   if (far_bound(bound) && bound.size() > prefix_bytes &&
@@ -168,7 +169,7 @@ Status MasterTreeCursor::leave_page() {
     ended_ = true;
     return Status::ok;
   }
-  return open_page(forward_ ? fence : fence - 1, false);
+  return open_page(forward_ ? fence : fence - 1);
 }
 
 // -- Records --------------------------------------------------------------------------------------

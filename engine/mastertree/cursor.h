@@ -54,9 +54,9 @@ class MasterTreeCursor {
     uint32_t ordered;     // entries of `order`: the slots that can lie within the bounds
     uint32_t dead;        // removable records met: a hint for compaction
     int64_t position;     // in `order`
-    std::array<uint8_t, kMaxBorderSlots> order;
+    std::array<uint8_t, kBorderSlotBound> order;
   };
-  static_assert(kMaxBorderSlots <= 256);
+  static_assert(kBorderSlotBound <= 256);
 
   Bytes prefix() const { return {prefix_.data(), (depth_ - 1) * size_t{8}}; }
   Frame& frame() { return depth_ <= kInlineFrames ? frames_[depth_ - 1]
@@ -66,8 +66,8 @@ class MasterTreeCursor {
 
   Status seek();
   Status open_layer(const Link& root, bool at_bound);
-  Status open_page(uint64_t slice, bool at_bound);
-  void order_slots(PageVersion version, uint64_t slice, bool at_bound);
+  Status open_page(uint64_t slice);
+  void order_slots(PageVersion version, uint64_t slice);
   Status leave_page();
   void advance() { frame().position += forward_ ? 1 : -1; }
   Status visit(bool& found);

@@ -118,7 +118,13 @@ Status MasterTree::upsert(Transaction& txn, Bytes key, Bytes payload) const {
   Vid seen;
   status = reserve_and_look(txn, *storage_, key, static_cast<uint32_t>(payload.size()), ref, seen);
   if (status != Status::ok) return status;
-  // The outcome is the same whatever was there before: nothing to verify.
+  // The outcome is the same whatever was there before: nothing to verify. But a record that is dead
+  // may be left out by a compaction before we commit, and our scans would then miss this write: the
+  // read entry makes sure that no such attempt passes (R20).
+  if (seen.is_deleted()) {
+    status = txn.register_read(ref.record, seen);
+    if (status != Status::ok) return status;
+  }
   return txn.write_insert(ref, key, payload);
 }
 

@@ -39,6 +39,10 @@ inline constexpr uint32_t kInteriorTail = 12;
 inline constexpr uint32_t kMinMergeRun = 8;
 #endif
 inline constexpr uint32_t kMinBorderSlots = 4;
+/// Records of one slice share a page, whatever the limit: nine lengths and one that goes on.
+inline constexpr uint32_t kMaxSlotsOfOneSlice = 10;
+/// For arrays over the slots of any page.
+inline constexpr uint32_t kBorderSlotBound = kMaxBorderSlots + kMaxSlotsOfOneSlice;
 
 struct TreePage {
   PageHeader header;

@@ -16,7 +16,7 @@ enum SystemBlock : uint32_t {
   kFirstRecordBlock = 2,  // every record of a border page
   kFirstChildBlock = 200, // pages of a merge
 };
-static_assert(kFirstRecordBlock + kMaxBorderSlots < kFirstChildBlock);
+static_assert(kFirstRecordBlock + kBorderSlotBound < kFirstChildBlock);
 
 class ScopedLock {
  public:

@@ -202,10 +202,10 @@ class Restructuring {
         count + coming == 0
             ? TreeRecord::bytes_for(8, 8)
             : (bytes + coming * request_.new_record_bytes) / (count + coming);
-    uint32_t capacity = std::max(BorderPage::capacity_for(typical), count);
-    capacity = std::min(capacity, (kUsableBytes - bytes) / kSlotBytes);
+    const uint32_t wanted = std::max(BorderPage::capacity_for(typical), count + coming);
+    const uint32_t fitting = (kUsableBytes - bytes) / kSlotBytes;
     BorderPage* to = new_border(worker_, page_->header.storage_id, page_->header.layer, range,
-                                std::max(capacity, count), floor_);
+                                std::max(std::min(wanted, fitting), count), floor_);
     for (uint32_t i = first; i < last; ++i) {
       copy_record(to, i - first, items_[i].slice, items_[i].record,
                   min_capacity(items_[i].record));
@@ -260,9 +260,9 @@ class Restructuring {
   uint32_t bytes_ = 0;
   uint32_t left_out_count_ = 0;
   uint32_t dropped_count_ = 0;
-  std::array<Item, kMaxBorderSlots> items_;
-  std::array<ReadEntry, kMaxBorderSlots> left_out_;
-  std::array<TreePage*, kMaxBorderSlots> dropped_layers_;
+  std::array<Item, kBorderSlotBound> items_;
+  std::array<ReadEntry, kBorderSlotBound> left_out_;
+  std::array<TreePage*, kBorderSlotBound> dropped_layers_;
 };
 
 }  // namespace
