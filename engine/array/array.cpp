@@ -26,9 +26,8 @@ Status install_page(Transaction& txn, DualPointer& pointer, VolatilePointer seen
   page->last_modifier.store(static_cast<uint16_t>(worker.node()), std::memory_order_relaxed);
   uint64_t expected = seen.word();
   // Release: the page is complete before anybody can find it. A loser just uses the winner's page.
-  if (!pointer.volatile_word.compare_exchange_strong(expected, page->self,
-                                                     std::memory_order_acq_rel,
-                                                     std::memory_order_acquire)) {
+  if (!pointer.volatile_word.compare_exchange_strong(
+          expected, page->self, std::memory_order_acq_rel, std::memory_order_acquire)) {
     worker.pages().give_back(page);
   }
   return Status::ok;
@@ -74,8 +73,8 @@ Status Array::locate(Transaction& txn, uint64_t index, bool create, RecordRef& r
         return txn.register_pointer(pointer, word.word());
       }
       const PageType type = level == 0 ? PageType::array_leaf : PageType::array_interior;
-      const Status installed = install_page(txn, *pointer, word, type,
-                                            static_cast<uint8_t>(level), storage_->id);
+      const Status installed =
+          install_page(txn, *pointer, word, type, static_cast<uint8_t>(level), storage_->id);
       if (installed != Status::ok) return installed;
       word = pointer->load();
     }

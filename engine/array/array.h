@@ -50,8 +50,8 @@ class Array {
   static constexpr uint64_t kMaxRecords = uint64_t{1} << 40;
 
  private:
-  static constexpr uint32_t kMaxLevels = 32;   // enough for kMaxRecords at the smallest fan-out
-  static constexpr size_t kBatch = 32;         // records in flight
+  static constexpr uint32_t kMaxLevels = 32;  // enough for kMaxRecords at the smallest fan-out
+  static constexpr size_t kBatch = 32;        // records in flight
   static constexpr uint32_t kMaxPrefetchBytes = 512;
 
   /// Finds record `index`. With `create`, installs missing pages; without, a null pointer is
@@ -63,9 +63,9 @@ class Array {
   StorageControl* storage_;
   uint64_t record_count_;
   uint32_t payload_bytes_;
-  uint32_t record_bytes_;       // head + payload, a multiple of 8
+  uint32_t record_bytes_;  // head + payload, a multiple of 8
   uint32_t records_per_leaf_;
-  uint32_t levels_;             // 1: the root is a leaf
+  uint32_t levels_;                             // 1: the root is a leaf
   std::array<uint64_t, kMaxLevels> divisor_{};  // records below one child of a page at level i + 1
 };
 

@@ -42,9 +42,8 @@ void adopt_in_interior(WorkerContext& worker, const Link& link, TreePage* page,
 void grow_root(WorkerContext& worker, const Link& link, TreePage* page, VolatilePointer left,
                VolatilePointer right) {
   InteriorPage* root = new_interior(worker, page->header.storage_id, page->header.layer,
-                                    static_cast<uint8_t>(page->header.level + 1),
-                                    range_of(*page), page->header.floor.load(
-                                        std::memory_order_relaxed));
+                                    static_cast<uint8_t>(page->header.level + 1), range_of(*page),
+                                    page->header.floor.load(std::memory_order_relaxed));
   root->separators[0] = page->low;
   root->children[0].volatile_word.store(left.word(), std::memory_order_relaxed);
   root->separators[1] = page->twin_fence;
@@ -81,8 +80,8 @@ void rebuild_interior(WorkerContext& worker, InteriorPage* page) {
   const PageHeader& header = page->header;
   const uint32_t count = copy.size();
   if (count <= kInteriorCapacity * 3 / 4) {
-    InteriorPage* whole = new_interior(worker, header.storage_id, header.layer, header.level,
-                                       range_of(*page), floor);
+    InteriorPage* whole =
+        new_interior(worker, header.storage_id, header.layer, header.level, range_of(*page), floor);
     copy.write(whole, 0, count);
     page->header.set_version(version.with_status(PageVersion::kMoved));
     page->set_twins(whole->self(), whole->self(), page->low);

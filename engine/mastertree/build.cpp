@@ -39,8 +39,8 @@ BorderPage* new_border(WorkerContext& worker, uint32_t storage_id, uint8_t layer
   return border_page(page);
 }
 
-InteriorPage* new_interior(WorkerContext& worker, uint32_t storage_id, uint8_t layer,
-                           uint8_t level, const SliceRange& range, uint64_t floor) {
+InteriorPage* new_interior(WorkerContext& worker, uint32_t storage_id, uint8_t layer, uint8_t level,
+                           const SliceRange& range, uint64_t floor) {
   return interior_page(
       new_page(worker, storage_id, PageType::mastertree_interior, layer, level, range, floor));
 }
@@ -77,8 +77,8 @@ TreeRecord* copy_record(BorderPage* to, uint32_t count, uint64_t slice, TreeReco
                         uint32_t min_capacity) {
   const Vid vid(from->head.vid.load(std::memory_order_relaxed) & ~Vid::kMoved);
   if (vid.is_next_layer()) {
-    TreeRecord* record = write_slot(to, count, slice, kRemainderNextLayer, nullptr,
-                                    sizeof(DualPointer), vid);
+    TreeRecord* record =
+        write_slot(to, count, slice, kRemainderNextLayer, nullptr, sizeof(DualPointer), vid);
     // The old word is frozen; the new one is live.
     record->next_layer()->volatile_word.store(from->next_layer()->load().thawed().word(),
                                               std::memory_order_relaxed);
@@ -88,8 +88,7 @@ TreeRecord* copy_record(BorderPage* to, uint32_t count, uint64_t slice, TreeReco
     return record;
   }
   const uint32_t capacity = std::max<uint32_t>(from->capacity, min_capacity);
-  TreeRecord* record =
-      write_slot(to, count, slice, from->remainder, from->suffix(), capacity, vid);
+  TreeRecord* record = write_slot(to, count, slice, from->remainder, from->suffix(), capacity, vid);
   const uint16_t payload_bytes = from->payload_bytes.load(std::memory_order_relaxed);
   record->payload_bytes.store(payload_bytes, std::memory_order_relaxed);
   std::memcpy(record->payload(), from->payload(), payload_bytes);

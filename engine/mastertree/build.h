@@ -22,8 +22,8 @@ inline SliceRange range_of(const TreePage& page) {
 /// Takes a page from the pool; the caller has reserved it (R23), so this cannot fail.
 BorderPage* new_border(WorkerContext& worker, uint32_t storage_id, uint8_t layer,
                        const SliceRange& range, uint32_t slot_capacity, uint64_t floor);
-InteriorPage* new_interior(WorkerContext& worker, uint32_t storage_id, uint8_t layer,
-                           uint8_t level, const SliceRange& range, uint64_t floor);
+InteriorPage* new_interior(WorkerContext& worker, uint32_t storage_id, uint8_t layer, uint8_t level,
+                           const SliceRange& range, uint64_t floor);
 
 /// Writes slot `count` of `page` but does not count it yet. `suffix`: the bytes behind the slice.
 TreeRecord* write_slot(BorderPage* page, uint32_t count, uint64_t slice, uint16_t remainder,
@@ -37,7 +37,6 @@ TreeRecord* copy_record(BorderPage* to, uint32_t count, uint64_t slice, TreeReco
 uint32_t copied_bytes(const TreeRecord* record, uint32_t min_capacity);
 
 /// Whether slots (slice, remainder) keep the page in ascending order.
-bool extends_order(const BorderPage* page, PageVersion version, uint64_t slice,
-                   uint16_t remainder);
+bool extends_order(const BorderPage* page, PageVersion version, uint64_t slice, uint16_t remainder);
 
 }  // namespace atolldb

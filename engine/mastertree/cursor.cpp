@@ -23,8 +23,8 @@ int compare(Bytes left, Bytes right) {
 }
 }  // namespace
 
-MasterTreeCursor::MasterTreeCursor(const MasterTree& tree, Transaction& txn,
-                                   const ScanRange& range, bool forward)
+MasterTreeCursor::MasterTreeCursor(const MasterTree& tree, Transaction& txn, const ScanRange& range,
+                                   bool forward)
     : tree_(tree), txn_(&txn), range_(range), forward_(forward) {}
 
 // -- Bounds ---------------------------------------------------------------------------------------
@@ -135,8 +135,8 @@ void MasterTreeCursor::order_slots(PageVersion version, uint64_t slice) {
   }
   frame.ordered = 0;
   if (version.is_ascending()) {
-    const auto first = static_cast<uint32_t>(
-        std::lower_bound(slices, slices + frame.count, low) - slices);
+    const auto first =
+        static_cast<uint32_t>(std::lower_bound(slices, slices + frame.count, low) - slices);
     const auto last = static_cast<uint32_t>(
         std::upper_bound(slices + first, slices + frame.count, high) - slices);
     for (uint32_t slot = first; slot < last; ++slot) {
@@ -147,12 +147,11 @@ void MasterTreeCursor::order_slots(PageVersion version, uint64_t slice) {
       if (slices[slot] < low || slices[slot] > high) continue;
       frame.order[frame.ordered++] = static_cast<uint8_t>(slot);
     }
-    std::sort(frame.order.begin(), frame.order.begin() + frame.ordered,
-              [&](uint8_t a, uint8_t b) {
-                if (slices[a] != slices[b]) return slices[a] < slices[b];
-                return length_class(frame.page->record(a)->remainder) <
-                       length_class(frame.page->record(b)->remainder);
-              });
+    std::sort(frame.order.begin(), frame.order.begin() + frame.ordered, [&](uint8_t a, uint8_t b) {
+      if (slices[a] != slices[b]) return slices[a] < slices[b];
+      return length_class(frame.page->record(a)->remainder) <
+             length_class(frame.page->record(b)->remainder);
+    });
   }
   frame.position = forward_ ? 0 : int64_t{frame.ordered} - 1;
 }
@@ -279,9 +278,8 @@ Status MasterTreeCursor::get(void* out, uint32_t capacity) {
   const uint32_t count = std::min(capacity, payload_bytes_);
   for (;;) {
     Vid now;
-    const Status status = read_stable(txn_->worker(), *ref_.record, now, [&](Vid) {
-      racy_read(out, ref_.payload(), count);
-    });
+    const Status status = read_stable(txn_->worker(), *ref_.record, now,
+                                      [&](Vid) { racy_read(out, ref_.payload(), count); });
     if (status != Status::ok) return status;
     // next() has registered the VID: anything newer would fail at the commit anyway.
     if (now == seen_) break;

@@ -51,16 +51,18 @@ class MasterTreeCursor {
     Link root;  // of the layer
     BorderPage* page;
     uint32_t count;
-    uint32_t ordered;     // entries of `order`: the slots that can lie within the bounds
-    uint32_t dead;        // removable records met: a hint for compaction
-    int64_t position;     // in `order`
+    uint32_t ordered;  // entries of `order`: the slots that can lie within the bounds
+    uint32_t dead;     // removable records met: a hint for compaction
+    int64_t position;  // in `order`
     std::array<uint8_t, kBorderSlotBound> order;
   };
   static_assert(kBorderSlotBound <= 256);
 
   Bytes prefix() const { return {prefix_.data(), (depth_ - 1) * size_t{8}}; }
-  Frame& frame() { return depth_ <= kInlineFrames ? frames_[depth_ - 1]
-                                                  : *deep_frames_[depth_ - 1 - kInlineFrames]; }
+  Frame& frame() {
+    return depth_ <= kInlineFrames ? frames_[depth_ - 1]
+                                   : *deep_frames_[depth_ - 1 - kInlineFrames];
+  }
   bool start_bound(Bytes& bound) const;
   bool far_bound(Bytes& bound) const;
 
@@ -84,8 +86,8 @@ class MasterTreeCursor {
   ScanRange range_;
   bool forward_;
   bool ended_ = false;
-  bool visited_ = false;        // key_ is that of a record
-  bool has_resume_ = false;     // the route starts behind resume_, not at the range's bound
+  bool visited_ = false;     // key_ is that of a record
+  bool has_resume_ = false;  // the route starts behind resume_, not at the range's bound
   uint64_t reservations_ = ~uint64_t{0};  // of the transaction when the route was made
 
   uint32_t depth_ = 0;

@@ -28,8 +28,7 @@ uint32_t find_equal(const uint64_t* slices, uint32_t from, uint32_t count, uint6
   uint32_t i = from;
   for (; i + 4 <= count; i += 4) {
     const __m256i four = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(slices + i));
-    const int mask =
-        _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpeq_epi64(four, wanted)));
+    const int mask = _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpeq_epi64(four, wanted)));
     if (mask != 0) return i + static_cast<uint32_t>(__builtin_ctz(static_cast<unsigned>(mask)));
   }
   for (; i < count; ++i) {
@@ -59,8 +58,7 @@ Vid stable_vid(WorkerContext& worker, const TreeRecord* record) {
 
 }  // namespace
 
-BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link,
-                       uint64_t slice) {
+BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link, uint64_t slice) {
   BorderView view;
   uint32_t spin = 0;
   const VolatilePointer root = link.pointer->load();

@@ -24,7 +24,7 @@ inline Link root_link(StorageControl& storage) { return {&storage.root, nullptr}
 struct BorderView {
   BorderPage* page = nullptr;  // null: root is null (`null_word`), or the layer was dropped
   PageVersion version{};
-  bool dropped = false;        // start again at the first layer
+  bool dropped = false;  // start again at the first layer
   uint64_t null_word = 0;
 };
 
@@ -50,12 +50,12 @@ SlotView find_slot(WorkerContext& worker, BorderPage* page, PageVersion version,
 
 /// Where a key is, or would be.
 struct Location {
-  TreeRecord* record = nullptr;  // null: absent
+  TreeRecord* record = nullptr;    // null: absent
   TreeRecord* conflict = nullptr;  // absent, and this record has the same slice: a layer is needed
-  BorderPage* page = nullptr;    // null: empty tree, see null_word
+  BorderPage* page = nullptr;      // null: empty tree, see null_word
   PageVersion version{};
-  Link link{};                   // root of the last layer
-  uint16_t key_at = 0;           // key bytes consumed by the layers above
+  Link link{};          // root of the last layer
+  uint16_t key_at = 0;  // key bytes consumed by the layers above
   uint64_t null_word = 0;
 };
 

@@ -50,8 +50,7 @@ class Inspector {
     const std::string problem =
         page(left, {tree->low, tree->twin_fence, false}, tree->header.level);
     if (!problem.empty()) return problem;
-    return page(right, {tree->twin_fence, tree->high, tree->high_is_end != 0},
-                tree->header.level);
+    return page(right, {tree->twin_fence, tree->high, tree->high_is_end != 0}, tree->header.level);
   }
 
   std::string interior(InteriorPage* tree, PageVersion version, const SliceRange& range) {

@@ -12,8 +12,8 @@ namespace atolldb {
 struct TreeStatistics {
   uint64_t border_pages = 0;
   uint64_t interior_pages = 0;
-  uint64_t moved_pages = 0;    // replaced, not adopted yet
-  uint64_t records = 0;        // live
+  uint64_t moved_pages = 0;  // replaced, not adopted yet
+  uint64_t records = 0;      // live
   uint64_t dead_records = 0;
   uint64_t layers = 0;
   uint64_t pages() const { return border_pages + interior_pages + moved_pages; }

@@ -34,7 +34,8 @@ inline void put_slice(uint64_t slice, std::byte* to) {
 /// What of a key is left at a layer.
 struct LayerKey {
   explicit LayerKey(Bytes rest_of_key)
-      : rest(rest_of_key), slice(slice_of(rest_of_key)),
+      : rest(rest_of_key),
+        slice(slice_of(rest_of_key)),
         remainder(static_cast<uint16_t>(rest_of_key.size())) {}
 
   /// Key bytes behind the slice; empty when the key ends in this layer.

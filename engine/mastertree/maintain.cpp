@@ -95,12 +95,12 @@ void note_erased(WorkerContext& worker, const RecordHead* head, std::span<const 
 
 void maintain(WorkerContext& worker, const Hint& hint) {
   StorageControl& storage = worker.view().control->storage(hint.storage_id);
-  if (storage.id != hint.storage_id || storage.state.load(std::memory_order_acquire) !=
-                                           static_cast<uint32_t>(StorageState::ready)) {
+  if (storage.id != hint.storage_id ||
+      storage.state.load(std::memory_order_acquire) != static_cast<uint32_t>(StorageState::ready)) {
     return;
   }
-  const std::span<const std::byte> prefix(
-      reinterpret_cast<const std::byte*>(hint.prefix.data()), hint.prefix_bytes);
+  const std::span<const std::byte> prefix(reinterpret_cast<const std::byte*>(hint.prefix.data()),
+                                          hint.prefix_bytes);
   Link root;
   if (!find_layer(worker, storage, prefix, root)) return;
   BorderView view = find_border(worker, storage, root, hint.slice);

@@ -22,7 +22,6 @@ void note_erased(WorkerContext& worker, const RecordHead* record, std::span<cons
 void maintain(WorkerContext& worker, const Hint& hint);
 
 /// Merges runs of empty pages around `slice` in one layer, and shortens its root. Bounded.
-void merge_around(WorkerContext& worker, StorageControl& storage, const Link& root,
-                  uint64_t slice);
+void merge_around(WorkerContext& worker, StorageControl& storage, const Link& root, uint64_t slice);
 
 }  // namespace atolldb

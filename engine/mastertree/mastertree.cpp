@@ -23,9 +23,9 @@ Status check_lengths(Bytes key, size_t payload_bytes) {
 /// Enters into the access sets that the key is absent: the root word of an empty tree (R4), or the
 /// page that would hold it (R12).
 Status register_absent(Transaction& txn, StorageControl& storage, const Location& location) {
-  const Status status =
-      location.page == nullptr ? txn.register_pointer(&storage.root, location.null_word)
-                               : txn.register_page(&location.page->header, location.version);
+  const Status status = location.page == nullptr
+                            ? txn.register_pointer(&storage.root, location.null_word)
+                            : txn.register_page(&location.page->header, location.version);
   return status == Status::ok ? Status::not_found : status;
 }
 
@@ -154,8 +154,8 @@ Status MasterTree::update_range(Transaction& txn, Bytes key, uint32_t offset, By
   return txn.write_update(ref, key, offset, bytes);
 }
 
-Status MasterTree::update_range(Transaction& txn, const RecordRef& ref, Bytes key,
-                                uint32_t offset, Bytes bytes) const {
+Status MasterTree::update_range(Transaction& txn, const RecordRef& ref, Bytes key, uint32_t offset,
+                                Bytes bytes) const {
   const Status status = txn.check();
   if (status != Status::ok) return status;
   if (offset + bytes.size() > ref.payload_bytes) return Status::out_of_range;

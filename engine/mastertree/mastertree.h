@@ -36,15 +36,15 @@ class MasterTree {
   Status get_many(Transaction& txn, std::span<const Bytes> keys, void* out, uint32_t stride,
                   std::span<Status> results) const;
 
-  Status insert(Transaction& txn, Bytes key, Bytes payload) const;   // already_exists
+  Status insert(Transaction& txn, Bytes key, Bytes payload) const;  // already_exists
   Status upsert(Transaction& txn, Bytes key, Bytes payload) const;
-  Status update(Transaction& txn, Bytes key, Bytes payload) const;   // not_found; whole payload
+  Status update(Transaction& txn, Bytes key, Bytes payload) const;  // not_found; whole payload
   Status update_range(Transaction& txn, Bytes key, uint32_t offset, Bytes bytes) const;
   Status update_range(Transaction& txn, const RecordRef& ref, Bytes key, uint32_t offset,
                       Bytes bytes) const;
   Status increment(Transaction& txn, Bytes key, uint32_t offset, IncrementType type,
                    const void* delta) const;
-  Status erase(Transaction& txn, Bytes key) const;                   // not_found
+  Status erase(Transaction& txn, Bytes key) const;  // not_found
   Status erase(Transaction& txn, const RecordRef& ref, Bytes key) const;
 
   void prefetch(Transaction& txn, std::span<const Bytes> keys) const;

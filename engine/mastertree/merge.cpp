@@ -82,15 +82,13 @@ class Merge {
   /// Locks every page of the run and looks again, now that nothing can change.
   bool lock_run() {
     for (uint32_t i = first_; i < last_; ++i) {
-      TreePage* child = tree_page(
-          worker_.view().resolve(parent_->children[order_[i]].load()));
+      TreePage* child = tree_page(worker_.view().resolve(parent_->children[order_[i]].load()));
       TreePage* chain[kMaxLevels];
       uint32_t size = 0;
       if (!leads_to_empty(worker_, child, chain, size, kMaxLevels)) return false;
       for (uint32_t k = 0; k < size; ++k) {
         if (page_count_ == kMaxMergePages) return false;
-        if (!locks_[page_count_].try_lock_page(worker_, chain[k],
-                                               kFirstChildBlock + page_count_)) {
+        if (!locks_[page_count_].try_lock_page(worker_, chain[k], kFirstChildBlock + page_count_)) {
           return false;
         }
         pages_[page_count_++] = chain[k];
@@ -107,10 +105,10 @@ class Merge {
   }
 
   void publish() {
-    const TreePage* low_page = tree_page(
-        worker_.view().resolve(parent_->children[order_[first_]].load()));
-    const TreePage* high_page = tree_page(
-        worker_.view().resolve(parent_->children[order_[last_ - 1]].load()));
+    const TreePage* low_page =
+        tree_page(worker_.view().resolve(parent_->children[order_[first_]].load()));
+    const TreePage* high_page =
+        tree_page(worker_.view().resolve(parent_->children[order_[last_ - 1]].load()));
     const SliceRange range{low_page->low, high_page->high, high_page->high_is_end != 0};
     uint64_t floor = 0;
     for (uint32_t i = 0; i < page_count_; ++i) {
@@ -123,8 +121,7 @@ class Merge {
     copy.collapse(first_, last_, merged_[levels - 1]->self());
     InteriorPage* successor = new_interior(
         worker_, parent_->header.storage_id, parent_->header.layer, parent_->header.level,
-        range_of(*parent_), std::max(floor, parent_->header.floor.load(
-                                                std::memory_order_relaxed)));
+        range_of(*parent_), std::max(floor, parent_->header.floor.load(std::memory_order_relaxed)));
     copy.write(successor, 0, copy.size());
 
     for (uint32_t i = 0; i < page_count_; ++i) {
@@ -197,8 +194,7 @@ bool shorten_root(WorkerContext& worker, StorageControl& storage, const Link& li
   if (word.is_null()) return false;
   TreePage* child = tree_page(worker.view().resolve(word));
   if (!child->same_range(*root)) return false;
-  root->children[0].volatile_word.fetch_or(VolatilePointer::kFrozenBit,
-                                           std::memory_order_acq_rel);
+  root->children[0].volatile_word.fetch_or(VolatilePointer::kFrozenBit, std::memory_order_acq_rel);
   root->header.set_version(version.with_status(PageVersion::kMoved));
   root->set_twins(word, word, root->low);
   link.pointer->volatile_word.store(word.word(), std::memory_order_release);

@@ -46,20 +46,18 @@ inline constexpr uint32_t kBorderSlotBound = kMaxBorderSlots + kMaxSlotsOfOneSli
 
 struct TreePage {
   PageHeader header;
-  uint64_t low;                          // smallest slice of the range
-  uint64_t high;                         // first slice beyond it; meaningless if high_is_end
-  std::atomic<uint64_t> twins[2];        // VolatilePointer words; both equal: one successor
-  uint64_t twin_fence;                   // twins[1] holds slices from here on; set before twins
+  uint64_t low;                    // smallest slice of the range
+  uint64_t high;                   // first slice beyond it; meaningless if high_is_end
+  std::atomic<uint64_t> twins[2];  // VolatilePointer words; both equal: one successor
+  uint64_t twin_fence;             // twins[1] holds slices from here on; set before twins
   uint32_t high_is_end;
-  uint16_t slot_capacity;                // border
-  uint16_t heap_begin;                   // border: lowest record byte; under the page lock
-  uint16_t sorted_count;                 // interior: children in slot order up to here
+  uint16_t slot_capacity;  // border
+  uint16_t heap_begin;     // border: lowest record byte; under the page lock
+  uint16_t sorted_count;   // interior: children in slot order up to here
   uint16_t spare[3];
   uint64_t spare2;
 
-  bool contains(uint64_t slice) const {
-    return slice >= low && (high_is_end != 0 || slice < high);
-  }
+  bool contains(uint64_t slice) const { return slice >= low && (high_is_end != 0 || slice < high); }
   bool same_range(const TreePage& other) const {
     return low == other.low && high_is_end == other.high_is_end &&
            (high_is_end != 0 || high == other.high);

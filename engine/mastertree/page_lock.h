@@ -11,10 +11,10 @@ namespace atolldb {
 
 /// Lock blocks of one system transaction, beyond those of the write set.
 enum SystemBlock : uint32_t {
-  kHolderBlock = 0,       // the holder of the link, or the storage root
+  kHolderBlock = 0,  // the holder of the link, or the storage root
   kPageBlock = 1,
-  kFirstRecordBlock = 2,  // every record of a border page
-  kFirstChildBlock = 200, // pages of a merge
+  kFirstRecordBlock = 2,   // every record of a border page
+  kFirstChildBlock = 200,  // pages of a merge
 };
 static_assert(kFirstRecordBlock + kBorderSlotBound < kFirstChildBlock);
 

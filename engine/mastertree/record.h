@@ -19,7 +19,7 @@ inline constexpr uint16_t kRemainderNextLayer = 0xffff;
 ///   [lock][VID][slot][remainder][capacity][payload bytes][suffix, padded][payload, capacity]
 struct TreeRecord {
   RecordHead head;
-  uint16_t slot;                        // in its page: leads back to the slice
+  uint16_t slot;  // in its page: leads back to the slice
   uint16_t remainder;
   uint16_t capacity;                    // bytes of payload there is room for, a multiple of 8
   std::atomic<uint16_t> payload_bytes;  // changes together with the VID

@@ -19,13 +19,12 @@ Status install_root(Transaction& txn, StorageControl& storage, uint64_t null_wor
                     uint32_t record_bytes) {
   if (txn.depends_on(&storage.root)) return Status::pointer_installed;
   WorkerContext& worker = txn.worker();
-  BorderPage* page = new_border(worker, storage.id, 0, SliceRange{},
-                                BorderPage::capacity_for(record_bytes),
-                                storage.root_floor.load(std::memory_order_relaxed));
+  BorderPage* page =
+      new_border(worker, storage.id, 0, SliceRange{}, BorderPage::capacity_for(record_bytes),
+                 storage.root_floor.load(std::memory_order_relaxed));
   uint64_t expected = null_word;
-  if (!storage.root.volatile_word.compare_exchange_strong(expected, page->self().word(),
-                                                          std::memory_order_acq_rel,
-                                                          std::memory_order_acquire)) {
+  if (!storage.root.volatile_word.compare_exchange_strong(
+          expected, page->self().word(), std::memory_order_acq_rel, std::memory_order_acquire)) {
     worker.pages().give_back(&page->header);
   }
   return Status::ok;
@@ -44,9 +43,9 @@ Status add_layer(Transaction& txn, BorderPage* page, TreeRecord* record) {
   const LayerKey key(suffix);
   const uint32_t capacity = TreeRecord::capacity_for(key.remainder, record->capacity);
   const uint32_t bytes = TreeRecord::bytes_for(key.remainder, capacity);
-  BorderPage* root = new_border(worker, page->header.storage_id,
-                                static_cast<uint8_t>(page->header.layer + 1), SliceRange{},
-                                BorderPage::capacity_for(bytes), vid.version());
+  BorderPage* root =
+      new_border(worker, page->header.storage_id, static_cast<uint8_t>(page->header.layer + 1),
+                 SliceRange{}, BorderPage::capacity_for(bytes), vid.version());
   TreeRecord* copy =
       write_slot(root, 0, key.slice, key.remainder, key.suffix().data(), capacity, vid);
   const uint16_t payload_bytes = record->payload_bytes.load(std::memory_order_relaxed);
@@ -76,9 +75,9 @@ Status append_slot(Transaction& txn, BorderPage* page, const LayerKey& key, uint
   WorkerContext& worker = txn.worker();
   const PageVersion before = page->header.version();
   const bool ascending = extends_order(page, before, key.slice, key.remainder);
-  TreeRecord* record = write_slot(page, before.count(), key.slice, key.remainder,
-                                  key.suffix().data(), capacity,
-                                  Vid::reserved(worker.current_epoch()));
+  TreeRecord* record =
+      write_slot(page, before.count(), key.slice, key.remainder, key.suffix().data(), capacity,
+                 Vid::reserved(worker.current_epoch()));
   PageVersion after = before.with_insert(ascending);
   if (mutant(Mutant::no_version_bump_on_insert)) {
     after = PageVersion::make(before.counter(), before.count() + 1u, after.status());
@@ -117,14 +116,17 @@ Status change_page(Transaction& txn, Bytes key, uint32_t payload_bytes, Location
   const uint32_t capacity = TreeRecord::capacity_for(rest.remainder, payload_bytes);
   RestructureRequest request;
   switch (slot.match) {
-    case Match::next_layer: return Status::ok;
-    case Match::conflict: return add_layer(txn, page, slot.record);
+    case Match::next_layer:
+      return Status::ok;
+    case Match::conflict:
+      return add_layer(txn, page, slot.record);
     case Match::record:
       if (slot.record->capacity >= payload_bytes) return Status::ok;
       request.grow = slot.record;
       request.grow_capacity = capacity;
       return restructure(worker, &txn, page, request);
-    case Match::none: break;
+    case Match::none:
+      break;
   }
   const uint32_t record_bytes = TreeRecord::bytes_for(rest.remainder, capacity);
   if (page->has_room(version.count(), record_bytes)) {
@@ -153,8 +155,8 @@ Status reserve(Transaction& txn, StorageControl& storage, Bytes key, uint32_t pa
     // R23: pages before locks.
     if (!worker.pages().reserve(kPagesPerReservation)) return Status::volatile_pool_exhausted;
     if (location.page == nullptr) {
-      const uint32_t bytes = TreeRecord::bytes_for(
-          8, std::max(align8(payload_bytes), align8(storage.payload_bytes)));
+      const uint32_t bytes =
+          TreeRecord::bytes_for(8, std::max(align8(payload_bytes), align8(storage.payload_bytes)));
       const Status status = install_root(txn, storage, location.null_word, bytes);
       if (status != Status::ok) return status;
       continue;

@@ -22,8 +22,12 @@ class Restructuring {
  public:
   Restructuring(WorkerContext& worker, Transaction* txn, BorderPage* page,
                 const RestructureRequest& request)
-      : worker_(worker), txn_(txn), page_(page), request_(request),
-        version_(page->header.version()), count_(version_.count()) {}
+      : worker_(worker),
+        txn_(txn),
+        page_(page),
+        request_(request),
+        version_(page->header.version()),
+        count_(version_.count()) {}
 
   Status run() {
     const uint32_t locked = lock_records();
@@ -41,8 +45,7 @@ class Restructuring {
     }
     freeze_next_layers();
     std::array<PageVersionEntry, 2> successors{};
-    const uint32_t successor_count = two ? split(middle, fence, successors)
-                                         : replace(successors);
+    const uint32_t successor_count = two ? split(middle, fence, successors) : replace(successors);
     unlock_records(count_);
     if (txn_ == nullptr) return Status::ok;
     return txn_->page_replaced(&page_->header, version_, {successors.data(), successor_count},
@@ -70,8 +73,7 @@ class Restructuring {
     for (uint32_t done = 0; done < count_; ++done) {
       TreeRecord* record = page_->record(count_ - 1 - done);
       const uint32_t block = worker_.first_system_block() + kFirstRecordBlock + done;
-      if (worker_.locker().lock(record->head.lock, block, worker_.name_of(record)) !=
-          Status::ok) {
+      if (worker_.locker().lock(record->head.lock, block, worker_.name_of(record)) != Status::ok) {
         return done;
       }
     }
@@ -198,17 +200,15 @@ class Restructuring {
     const uint32_t count = last - first;
     // Average over what is here and what is about to come.
     const uint32_t coming = request_.new_record_bytes != 0 ? 1 : 0;
-    const uint32_t typical =
-        count + coming == 0
-            ? TreeRecord::bytes_for(8, 8)
-            : (bytes + coming * request_.new_record_bytes) / (count + coming);
+    const uint32_t typical = count + coming == 0
+                                 ? TreeRecord::bytes_for(8, 8)
+                                 : (bytes + coming * request_.new_record_bytes) / (count + coming);
     const uint32_t wanted = std::max(BorderPage::capacity_for(typical), count + coming);
     const uint32_t fitting = (kUsableBytes - bytes) / kSlotBytes;
     BorderPage* to = new_border(worker_, page_->header.storage_id, page_->header.layer, range,
                                 std::max(std::min(wanted, fitting), count), floor_);
     for (uint32_t i = first; i < last; ++i) {
-      copy_record(to, i - first, items_[i].slice, items_[i].record,
-                  min_capacity(items_[i].record));
+      copy_record(to, i - first, items_[i].slice, items_[i].record, min_capacity(items_[i].record));
     }
     to->header.set_version(PageVersion::make(0, count, PageVersion::kAscending));
     return to;

@@ -62,8 +62,7 @@ Status read_tree_record(Transaction& txn, RecordRef& ref, TreeRead& request) {
   request.payload_bytes = length;
   ref.payload_bytes = static_cast<uint16_t>(length);
   if (request.exact && copied < request.count) return Status::out_of_range;
-  return own == nullptr ? Status::ok
-                        : txn.overlay(ref, *own, request.offset, copied, request.out);
+  return own == nullptr ? Status::ok : txn.overlay(ref, *own, request.offset, copied, request.out);
 }
 
 void prefetch_tree_page(WorkerContext& worker, StorageControl& storage, uint64_t slice) {

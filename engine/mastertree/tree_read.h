@@ -12,7 +12,7 @@ namespace atolldb {
 
 struct TreeRead {
   uint32_t offset = 0;
-  uint32_t count = 0;         // at most; with `exact`, out_of_range when the payload is shorter
+  uint32_t count = 0;  // at most; with `exact`, out_of_range when the payload is shorter
   bool exact = false;
   void* out = nullptr;
   uint32_t payload_bytes = 0;  // result: whole length, own writes included

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
+#include "engine/sequential/page.h"
 #include "engine/transaction/transaction.h"
 #include "shared/memory/control_layout.h"
 #include "shared/status.h"
@@ -15,13 +17,59 @@ class Sequential {
  public:
   static constexpr uint32_t kMaxPayloadBytes = 2048;
 
+  /// `storage` must be of type sequential and ready.
   explicit Sequential(StorageControl& storage) : storage_(&storage) {}
 
   /// Applied at commit, after verification; conflicts with nobody but serializable scans.
+  /// payload_too_long past kMaxPayloadBytes; transaction_too_large past
+  /// Transaction::kMaxAppends appends in one transaction.
   Status append(Transaction& txn, std::span<const std::byte> payload) const;
+
+  StorageControl& storage() const { return *storage_; }
 
  private:
   StorageControl* storage_;
+};
+
+/// Full scan in the order of commit epochs [first_epoch, last_epoch]; within an epoch list by list,
+/// in append order. Own pending appends come last. Registers every list's version word and what is
+/// missing yet. Must not outlive the attempt of its transaction.
+class SequentialCursor {
+ public:
+  SequentialCursor(const Sequential& sequential, Transaction& txn, uint64_t first_epoch = 0,
+                   uint64_t last_epoch = kMaxEpoch);
+
+  /// Moves to the next record; end_of_scan when there is none.
+  Status next();
+  /// Of the current record; stays valid until the end of the attempt: records never change.
+  std::span<const std::byte> payload() const { return payload_; }
+  /// Commit epoch; 0 for an own pending append.
+  uint64_t epoch() const { return epoch_; }
+
+ private:
+  struct ListPosition {
+    SequentialPage* page;
+    uint32_t index;  // records passed on this page
+    uint32_t offset;
+    uint32_t count;  // when the page was opened
+  };
+
+  Status open();
+  Status open_list(const std::atomic<uint64_t>& word);
+  Status settle(ListPosition& position, bool& ended);
+  SequentialRecord* record(const ListPosition& position) const {
+    return reinterpret_cast<SequentialRecord*>(position.page->data + position.offset);
+  }
+
+  StorageControl* storage_;
+  Transaction* txn_;
+  uint64_t first_epoch_;
+  uint64_t last_epoch_;
+  bool opened_ = false;
+  uint32_t own_ = 0;
+  std::vector<ListPosition> lists_;  // scans are not the transaction path of OLTP: may allocate
+  std::span<const std::byte> payload_;
+  uint64_t epoch_ = 0;
 };
 
 }  // namespace atolldb

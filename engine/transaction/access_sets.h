@@ -1,6 +1,7 @@
 // What a transaction remembers until its commit. Fixed capacity, private to the worker.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -21,9 +22,9 @@ struct ReadEntry {
 /// block i + 1 (R22).
 struct WriteEntry {
   UniversalName record;
-  uint32_t log_offset;   // of its LogRecord in the worker's log buffer
-  uint16_t payload_at;   // bytes from the record head to its payload
-  uint8_t increment;     // IncrementType, 0 = none: the payload holds a delta until the commit
+  uint32_t log_offset;  // of its LogRecord in the worker's log buffer
+  uint16_t payload_at;  // bytes from the record head to its payload
+  uint8_t increment;    // IncrementType, 0 = none: the payload holds a delta until the commit
   uint8_t spare;
 };
 static_assert(sizeof(WriteEntry) == 16);
@@ -38,6 +39,12 @@ struct PointerEntry {
 struct PageVersionEntry {
   PageHeader* page;
   PageVersion seen;
+};
+
+/// A version or directory word of a sequential storage that a scan depends on (R17).
+struct WordEntry {
+  const std::atomic<uint64_t>* word;
+  uint64_t seen;
 };
 
 /// Array of fixed capacity: no allocation after construction; `push` fails when it is full.

@@ -59,8 +59,7 @@ Status CommitProtocol::commit_writes() {
     // Store, then load, both seq_cst (R21): whoever closes the loaded epoch sees the store. The
     // stored value was loaded before, so it is a lower bound of the commit epoch.
     slot.in_commit_epoch.exchange(worker_.current_epoch(), std::memory_order_seq_cst);
-    commit_epoch_ =
-        worker_.view().control->epochs.current.load(std::memory_order_seq_cst);
+    commit_epoch_ = worker_.view().control->epochs.current.load(std::memory_order_seq_cst);
     status = verify();
     if (status != Status::ok) {
       leave_commit();
@@ -262,8 +261,7 @@ void CommitProtocol::apply_record(const WriteEntry& entry, LogRecord& log, Recor
   }
   const uint64_t before = record.vid.load(std::memory_order_relaxed);
   record.vid.store(before | Vid::kBeingWritten, std::memory_order_relaxed);
-  std::byte* target =
-      reinterpret_cast<std::byte*>(&record) + entry.payload_at + log.payload_offset;
+  std::byte* target = reinterpret_cast<std::byte*>(&record) + entry.payload_at + log.payload_offset;
   if (entry.increment != 0) {
     add_increment(static_cast<IncrementType>(entry.increment), target, log.payload(),
                   log.payload());

@@ -44,6 +44,10 @@ class CommitProtocol {
   void apply_appends();
   void cancel_appends();
   Status verify_scans();
+  bool is_own_list(const std::atomic<uint64_t>* word) const;
+  StorageControl& storage_of(uint32_t storage_id) const {
+    return worker_.view().control->storage(storage_id);
+  }
   void note_erased_records();
   void leave_commit();
   void unlock(uint32_t count);

@@ -1,12 +1,52 @@
 // The commit protocol's steps for appends to sequential storages (R17).
+#include "engine/sequential/append.h"
 #include "engine/transaction/commit.h"
 
 namespace atolldb {
 
-Status CommitProtocol::prepare_appends() { return Status::ok; }
-void CommitProtocol::begin_appends() {}
-void CommitProtocol::apply_appends() {}
-void CommitProtocol::cancel_appends() {}
-Status CommitProtocol::verify_scans() { return Status::ok; }
+Status CommitProtocol::prepare_appends() {
+  if (txn_.appends_.empty()) return Status::ok;
+  for (const auto& append : txn_.appends_) {
+    const Status status = prepare_list(worker_, storage_of(append.storage_id));
+    if (status != Status::ok) return status;
+  }
+  // At worst every append starts a new page.
+  return worker_.pages().reserve(txn_.appends_.size()) ? Status::ok
+                                                       : Status::volatile_pool_exhausted;
+}
+
+void CommitProtocol::begin_appends() {
+  for (const auto& append : txn_.appends_) begin_append(worker_, storage_of(append.storage_id));
+}
+
+void CommitProtocol::apply_appends() {
+  for (const auto& append : txn_.appends_) {
+    auto& log = *reinterpret_cast<LogRecord*>(txn_.log_ + append.log_offset);
+    log.vid = vid_.word();
+    apply_append(worker_, storage_of(append.storage_id), log, vid_);
+  }
+  for (const auto& append : txn_.appends_) end_append(worker_, storage_of(append.storage_id));
+}
+
+void CommitProtocol::cancel_appends() {
+  for (const auto& append : txn_.appends_) cancel_append(worker_, storage_of(append.storage_id));
+}
+
+Status CommitProtocol::verify_scans() {
+  for (const WordEntry& entry : txn_.words_) {
+    uint64_t now = entry.word->load(std::memory_order_seq_cst);
+    // Odd by our own commit only: the list is ours and was even when we scanned it.
+    if (now == entry.seen + 1 && is_own_list(entry.word)) now = entry.seen;
+    if (now != entry.seen) return Status::phantom;
+  }
+  return Status::ok;
+}
+
+bool CommitProtocol::is_own_list(const std::atomic<uint64_t>* word) const {
+  for (const auto& append : txn_.appends_) {
+    if (own_list_version(worker_, storage_of(append.storage_id)) == word) return true;
+  }
+  return false;
+}
 
 }  // namespace atolldb

@@ -11,9 +11,9 @@ namespace atolldb {
 struct Hint {
   static constexpr uint32_t kMaxPrefix = 64;
 
-  uint64_t not_before;    // epoch: dead records are removable only when they are old enough
-  uint64_t page;          // VolatilePointer word, to recognise a hint that is already there
-  uint64_t slice;         // a slice in the page's range
+  uint64_t not_before;  // epoch: dead records are removable only when they are old enough
+  uint64_t page;        // VolatilePointer word, to recognise a hint that is already there
+  uint64_t slice;       // a slice in the page's range
   uint32_t storage_id;
   uint32_t prefix_bytes;  // whole slices that lead to the layer
   std::array<unsigned char, kMaxPrefix> prefix;

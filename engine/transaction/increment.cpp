@@ -19,11 +19,14 @@ void add(const void* value, const void* delta, void* out) {
 uint32_t increment_bytes(IncrementType type) {
   switch (type) {
     case IncrementType::i32:
-    case IncrementType::u32: return 4;
+    case IncrementType::u32:
+      return 4;
     case IncrementType::i64:
     case IncrementType::u64:
-    case IncrementType::f64: return 8;
-    case IncrementType::none: break;
+    case IncrementType::f64:
+      return 8;
+    case IncrementType::none:
+      break;
   }
   return 0;
 }
@@ -32,11 +35,15 @@ void add_increment(IncrementType type, const void* value, const void* delta, voi
   switch (type) {
     // Unsigned arithmetic: the same bits, and overflow is defined.
     case IncrementType::i32:
-    case IncrementType::u32: return add<uint32_t>(value, delta, out);
+    case IncrementType::u32:
+      return add<uint32_t>(value, delta, out);
     case IncrementType::i64:
-    case IncrementType::u64: return add<uint64_t>(value, delta, out);
-    case IncrementType::f64: return add<double>(value, delta, out);
-    case IncrementType::none: return;
+    case IncrementType::u64:
+      return add<uint64_t>(value, delta, out);
+    case IncrementType::f64:
+      return add<double>(value, delta, out);
+    case IncrementType::none:
+      return;
   }
 }
 

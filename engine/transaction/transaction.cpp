@@ -15,7 +15,8 @@ Transaction::Transaction(WorkerContext& worker, const TransactionLimits& limits,
       reads_(limits.read_set),
       pointers_(limits.pointer_set),
       pages_(limits.page_version_set),
-      appends_(limits.write_set),
+      words_(limits.page_version_set),
+      appends_(kMaxAppends),
       writes_(reinterpret_cast<WriteEntry*>(local)),
       log_(local + uint64_t{limits.write_set} * sizeof(WriteEntry)) {
   CHECK(limits.write_set <= kMaxWriteSet);
@@ -35,6 +36,7 @@ void Transaction::clear() {
   reads_.clear();
   pointers_.clear();
   pages_.clear();
+  words_.clear();
   appends_.clear();
   filter_.fill(0);
   writes_size_ = 0;
@@ -78,6 +80,10 @@ Status Transaction::register_page(PageHeader* page, PageVersion seen) {
     if (last.page == page && last.seen.word() == seen.word()) return Status::ok;
   }
   return pages_.push({page, seen}) ? Status::ok : Status::transaction_too_large;
+}
+
+Status Transaction::register_word(const std::atomic<uint64_t>& word, uint64_t seen) {
+  return words_.push({&word, seen}) ? Status::ok : Status::transaction_too_large;
 }
 
 bool Transaction::depends_on(const DualPointer* pointer) const {

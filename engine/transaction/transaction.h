@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -29,8 +30,8 @@ struct RecordRef {
   uint16_t payload_at = 0;     // bytes from `record` to the payload
   uint16_t payload_bytes = 0;  // current length of the payload
   uint32_t storage_id = 0;
-  UniversalName name{};        // of `record`
-  uint64_t identity = 0;       // hash of storage and key (identity_of): survives moves
+  UniversalName name{};   // of `record`
+  uint64_t identity = 0;  // hash of storage and key (identity_of): survives moves
 
   std::byte* payload() const { return reinterpret_cast<std::byte*>(record) + payload_at; }
 };
@@ -90,6 +91,8 @@ class Transaction {
   Status register_read(RecordHead* record, Vid seen);
   Status register_pointer(const DualPointer* pointer, uint64_t word);
   Status register_page(PageHeader* page, PageVersion seen);
+  /// A word of a sequential storage that a scan depends on (R17).
+  Status register_word(const std::atomic<uint64_t>& word, uint64_t seen);
   /// R5: true if `pointer` is in the own pointer set.
   bool depends_on(const DualPointer* pointer) const;
   /// R13: a system transaction of this worker changed `page` from `before` to `after`.
@@ -131,6 +134,12 @@ class Transaction {
   /// Plans an append to a sequential storage, applied at commit after verification.
   Status write_append(StorageControl* storage, std::span<const std::byte> payload);
 
+  /// The next pending append to this storage from number `index` on; `index` moves behind it.
+  bool own_append(uint32_t storage_id, uint32_t& index, std::span<const std::byte>& payload);
+
+  /// Appends in one transaction: each may need a page, and pages are taken before the locks.
+  static constexpr uint32_t kMaxAppends = PageAllocator::kMaxReserve;
+
   /// Whether this transaction sees the record as existing, given its VID: own inserts and erases
   /// count.
   bool is_visible(const RecordRef& ref, Vid seen);
@@ -166,16 +175,17 @@ class Transaction {
   uint64_t deadline_epoch_ = kMaxEpoch;
   uint64_t commit_epoch_ = 0;
   uint64_t reservations_ = 0;
-  Vid last_vid_;                    // of this worker's latest commit
+  Vid last_vid_;  // of this worker's latest commit
   std::array<uint64_t, 4> filter_{};
 
   FixedSet<ReadEntry> reads_;
   FixedSet<PointerEntry> pointers_;
   FixedSet<PageVersionEntry> pages_;
+  FixedSet<WordEntry> words_;
   FixedSet<AppendEntry> appends_;
-  WriteEntry* writes_;              // in the `local` segment
+  WriteEntry* writes_;  // in the `local` segment
   uint32_t writes_size_ = 0;
-  std::byte* log_;                  // in the `local` segment
+  std::byte* log_;  // in the `local` segment
   uint64_t log_used_ = 0;
 };
 

@@ -64,8 +64,8 @@ Status Transaction::add_write(const RecordRef& ref, LogRecord* log, IncrementTyp
 
 Status Transaction::write_insert(const RecordRef& ref, std::span<const std::byte> key,
                                  std::span<const std::byte> payload) {
-  LogRecord* log = allocate_log(LogType::insert, ref.storage_id, key,
-                                static_cast<uint32_t>(payload.size()));
+  LogRecord* log =
+      allocate_log(LogType::insert, ref.storage_id, key, static_cast<uint32_t>(payload.size()));
   if (log == nullptr) return Status::transaction_too_large;
   if (!payload.empty()) std::memcpy(log->payload(), payload.data(), payload.size());
   WriteEntry* own = find_write(ref);
@@ -79,8 +79,8 @@ Status Transaction::write_insert(const RecordRef& ref, std::span<const std::byte
 Status Transaction::write_update(const RecordRef& ref, std::span<const std::byte> key,
                                  uint32_t offset, std::span<const std::byte> bytes) {
   if (WriteEntry* own = find_write(ref)) return merge_update(ref, key, *own, offset, bytes);
-  LogRecord* log = allocate_log(LogType::update, ref.storage_id, key,
-                                static_cast<uint32_t>(bytes.size()));
+  LogRecord* log =
+      allocate_log(LogType::update, ref.storage_id, key, static_cast<uint32_t>(bytes.size()));
   if (log == nullptr) return Status::transaction_too_large;
   log->payload_offset = static_cast<uint16_t>(offset);
   std::memcpy(log->payload(), bytes.data(), bytes.size());
@@ -197,12 +197,24 @@ Status Transaction::overlay(const RecordRef& ref, WriteEntry& entry, uint32_t of
 }
 
 Status Transaction::write_append(StorageControl* storage, std::span<const std::byte> payload) {
-  LogRecord* log = allocate_log(LogType::append, storage->id, {},
-                                static_cast<uint32_t>(payload.size()));
+  LogRecord* log =
+      allocate_log(LogType::append, storage->id, {}, static_cast<uint32_t>(payload.size()));
   if (log == nullptr) return Status::transaction_too_large;
   if (!payload.empty()) std::memcpy(log->payload(), payload.data(), payload.size());
   const auto offset = static_cast<uint32_t>(reinterpret_cast<std::byte*>(log) - log_);
   return appends_.push({storage->id, offset}) ? Status::ok : Status::transaction_too_large;
+}
+
+bool Transaction::own_append(uint32_t storage_id, uint32_t& index,
+                             std::span<const std::byte>& payload) {
+  for (; index < appends_.size(); ++index) {
+    if (appends_[index].storage_id != storage_id) continue;
+    const auto& log = *reinterpret_cast<LogRecord*>(log_ + appends_[index].log_offset);
+    payload = {log.payload(), log.payload_bytes};
+    ++index;
+    return true;
+  }
+  return false;
 }
 
 }  // namespace atolldb

@@ -1,0 +1,135 @@
+#include "engine/sequential/append.h"
+
+#include <cstring>
+
+#include "engine/sequential/page.h"
+#include "shared/check.h"
+
+namespace atolldb {
+
+namespace {
+
+/// A zeroed page of the own node; the caller has reserved it.
+template <typename Page>
+Page* new_page(WorkerContext& worker, uint32_t storage_id, uint8_t level) {
+  PageHeader* header = worker.pages().take();
+  CHECK(header != nullptr);
+  std::memset(reinterpret_cast<std::byte*>(header) + sizeof(PageHeader), 0,
+              kPageBytes - sizeof(PageHeader));
+  header->type = PageType::sequential;
+  header->storage_id = storage_id;
+  header->level = level;
+  header->last_modifier.store(static_cast<uint16_t>(worker.node()), std::memory_order_relaxed);
+  return reinterpret_cast<Page*>(header);
+}
+
+/// The page behind `word`, installed if there is none (R1).
+template <typename Page>
+Page* install(WorkerContext& worker, std::atomic<uint64_t>& word, uint32_t storage_id,
+              uint8_t level) {
+  // Acquire pairs with the release of whoever installed it.
+  uint64_t seen = word.load(std::memory_order_acquire);
+  if (VolatilePointer(seen).is_null()) {
+    Page* page = new_page<Page>(worker, storage_id, level);
+    if (word.compare_exchange_strong(seen, page->header.self, std::memory_order_acq_rel,
+                                     std::memory_order_acquire)) {
+      return page;
+    }
+    worker.pages().give_back(&page->header);
+  }
+  return reinterpret_cast<Page*>(worker.resolve(VolatilePointer(seen)));
+}
+
+uint32_t ordinal_of(const WorkerContext& worker) { return worker.id() & 0xff; }
+
+SequentialListHead* own_list(WorkerContext& worker, StorageControl& storage) {
+  auto* root = install<SequentialDirectory>(worker, storage.root.volatile_word, storage.id, 2);
+  auto* node = install<SequentialDirectory>(worker, root->entries[worker.node()], storage.id, 1);
+  return install<SequentialListHead>(worker, node->entries[ordinal_of(worker)], storage.id, 0);
+}
+
+}  // namespace
+
+Status prepare_list(WorkerContext& worker, StorageControl& storage) {
+  constexpr uint32_t kPages = 3;  // root, the node's directory, the list's head
+  if (!worker.pages().reserve(kPages)) return Status::volatile_pool_exhausted;
+  own_list(worker, storage);
+  return Status::ok;
+}
+
+void begin_append(WorkerContext& worker, StorageControl& storage) {
+  SequentialListHead* list = own_list(worker, storage);
+  const uint64_t version = list->version.load(std::memory_order_relaxed);
+  // Ordered before the epoch load and the verification by the commit's seq_cst exchange.
+  if (version % 2 == 0) list->version.store(version + 1, std::memory_order_release);
+}
+
+void apply_append(WorkerContext& worker, StorageControl& storage, const LogRecord& log, Vid vid) {
+  SequentialListHead* list = own_list(worker, storage);
+  const uint32_t bytes = SequentialRecord::bytes_for(log.payload_bytes);
+  auto* page = list->last == 0
+                   ? nullptr
+                   : reinterpret_cast<SequentialPage*>(worker.resolve(VolatilePointer(list->last)));
+  if (page == nullptr || !page->has_room(bytes)) {
+    auto* fresh = new_page<SequentialPage>(worker, storage.id, 0);
+    fresh->number = page == nullptr ? 0 : page->number + 1;
+    std::atomic<uint64_t>& link = page == nullptr ? list->first : page->next;
+    // Release: the page is complete. Scanners load it with acquire.
+    link.store(fresh->header.self, std::memory_order_release);
+    list->last = fresh->header.self;
+    page = fresh;
+  }
+  auto* record = reinterpret_cast<SequentialRecord*>(page->data + page->used_bytes);
+  record->vid = vid.word();
+  record->payload_bytes = log.payload_bytes;
+  if (log.payload_bytes != 0) std::memcpy(record->payload(), log.payload(), log.payload_bytes);
+  page->used_bytes += bytes;
+  page->header.set_version(page->header.version().with_insert(true));
+}
+
+void end_append(WorkerContext& worker, StorageControl& storage) {
+  SequentialListHead* list = own_list(worker, storage);
+  const uint64_t version = list->version.load(std::memory_order_relaxed);
+  // Release pairs with the scanners' acquire: the records are visible.
+  if (version % 2 == 1) list->version.store(version + 1, std::memory_order_release);
+}
+
+void cancel_append(WorkerContext& worker, StorageControl& storage) {
+  SequentialListHead* list = own_list(worker, storage);
+  const uint64_t version = list->version.load(std::memory_order_relaxed);
+  if (version % 2 == 1) list->version.store(version - 1, std::memory_order_release);
+}
+
+const std::atomic<uint64_t>* own_list_version(WorkerContext& worker, StorageControl& storage) {
+  return &own_list(worker, storage)->version;
+}
+
+void release_sequential(WorkerContext& worker, StorageControl& storage) {
+  const VolatilePointer root_word = storage.root.load();
+  if (root_word.is_null()) return;
+  storage.root.volatile_word.store(0, std::memory_order_seq_cst);
+  auto resolve = [&](const std::atomic<uint64_t>& word) -> PageHeader* {
+    const VolatilePointer pointer(word.load(std::memory_order_acquire));
+    return pointer.is_null() ? nullptr : worker.view().resolve(pointer);
+  };
+  auto* root = reinterpret_cast<SequentialDirectory*>(worker.view().resolve(root_word));
+  for (const auto& node_word : root->entries) {
+    auto* node = reinterpret_cast<SequentialDirectory*>(resolve(node_word));
+    if (node == nullptr) continue;
+    for (const auto& list_word : node->entries) {
+      auto* list = reinterpret_cast<SequentialListHead*>(resolve(list_word));
+      if (list == nullptr) continue;
+      auto* page = reinterpret_cast<SequentialPage*>(resolve(list->first));
+      while (page != nullptr) {
+        auto* next = reinterpret_cast<SequentialPage*>(resolve(page->next));
+        worker.pages().retire(&page->header);
+        page = next;
+      }
+      worker.pages().retire(&list->header);
+    }
+    worker.pages().retire(&node->header);
+  }
+  worker.pages().retire(&root->header);
+}
+
+}  // namespace atolldb

@@ -1,0 +1,16 @@
+// Gives back the pages of a storage that was dropped (R34).
+#pragma once
+
+#include <cstdint>
+
+#include "engine/transaction/worker_context.h"
+#include "shared/memory/control_layout.h"
+
+namespace atolldb {
+
+/// Unlinks the root and retires every page below it. Returns how many pages were retired.
+/// REQUIRES: the storage is hidden and every begin epoch is later than that; the calling thread
+/// has entered (WorkerContext::enter).
+uint64_t release_storage(WorkerContext& worker, StorageControl& storage);
+
+}  // namespace atolldb
