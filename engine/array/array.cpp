@@ -68,7 +68,7 @@ Status Array::locate(Transaction& txn, uint64_t index, bool create, RecordRef& r
   for (uint32_t level = levels_; level-- > 0;) {
     VolatilePointer word = pointer->load();
     while (word.is_null()) {
-      if (!create) {
+      if (!create && !txn.installs_on_read()) {
         ref.record = nullptr;
         return txn.register_pointer(pointer, word.word());
       }

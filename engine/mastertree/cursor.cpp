@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "engine/mastertree/maintain.h"
+#include "engine/mastertree/reserve.h"
 #include "engine/mastertree/restructure.h"
 #include "engine/mastertree/track.h"
 #include "engine/mastertree/tree_read.h"
@@ -108,6 +109,10 @@ Status MasterTreeCursor::open_page(uint64_t slice) {
     return seek();
   }
   if (view.page == nullptr) {
+    if (txn_->installs_on_read()) {
+      const Status status = install_root(*txn_, tree_.storage(), view.null_word, 0);
+      return status == Status::ok ? seek() : status;
+    }
     ended_ = true;
     return txn_->register_pointer(frame().root.pointer, view.null_word);
   }

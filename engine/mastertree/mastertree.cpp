@@ -29,6 +29,11 @@ Status register_absent(Transaction& txn, StorageControl& storage, const Location
   return status == Status::ok ? Status::not_found : status;
 }
 
+/// R5, on the retry: makes the empty tree's root a page, so that its absence is a page's word.
+bool wants_root(const Transaction& txn, const Location& location) {
+  return location.page == nullptr && txn.installs_on_read();
+}
+
 /// Finds an existing record and reads bytes of it; `request.exact` etc. as in TreeRead.
 Status find_and_read(Transaction& txn, StorageControl& storage, Bytes key, TreeRead& request,
                      RecordRef& ref) {
@@ -40,7 +45,10 @@ Status find_and_read(Transaction& txn, StorageControl& storage, Bytes key, TreeR
     const Location location = locate(txn.worker(), storage, key);
     if (location.record == nullptr) {
       if (txn.worker().cluster_failed()) return Status::cluster_failed;
-      return register_absent(txn, storage, location);
+      if (!wants_root(txn, location)) return register_absent(txn, storage, location);
+      status = install_root(txn, storage, location.null_word, 0);
+      if (status != Status::ok) return status;
+      continue;
     }
     ref = make_ref(txn.worker(), location.record, key);
     status = read_tree_record(txn, ref, request);
@@ -172,7 +180,10 @@ Status MasterTree::increment(Transaction& txn, Bytes key, uint32_t offset, Incre
     const Location location = locate(txn.worker(), *storage_, key);
     if (location.record == nullptr) {
       if (txn.worker().cluster_failed()) return Status::cluster_failed;
-      return register_absent(txn, *storage_, location);
+      if (!wants_root(txn, location)) return register_absent(txn, *storage_, location);
+      status = install_root(txn, *storage_, location.null_word, 0);
+      if (status != Status::ok) return status;
+      continue;
     }
     const RecordRef ref = make_ref(txn.worker(), location.record, key);
     uint32_t payload_bytes = 0;

@@ -14,22 +14,6 @@ namespace {
 /// Pages one reservation may need: two twins, or a next-layer root; and a grown root.
 constexpr uint32_t kPagesPerReservation = 4;
 
-/// R1, R5: an empty border page as the root of an empty tree.
-Status install_root(Transaction& txn, StorageControl& storage, uint64_t null_word,
-                    uint32_t record_bytes) {
-  if (txn.depends_on(&storage.root)) return Status::pointer_installed;
-  WorkerContext& worker = txn.worker();
-  BorderPage* page =
-      new_border(worker, storage.id, 0, SliceRange{}, BorderPage::capacity_for(record_bytes),
-                 storage.root_floor.load(std::memory_order_relaxed));
-  uint64_t expected = null_word;
-  if (!storage.root.volatile_word.compare_exchange_strong(
-          expected, page->self().word(), std::memory_order_acq_rel, std::memory_order_acquire)) {
-    worker.pages().give_back(&page->header);
-  }
-  return Status::ok;
-}
-
 /// R7 for one record: another key with the same slice and a different suffix has come. The record
 /// goes into a layer of its own; its slot becomes the pointer to that layer. The page is locked.
 Status add_layer(Transaction& txn, BorderPage* page, TreeRecord* record) {
@@ -140,6 +124,24 @@ Status change_page(Transaction& txn, Bytes key, uint32_t payload_bytes, Location
 }
 
 }  // namespace
+
+Status install_root(Transaction& txn, StorageControl& storage, uint64_t null_word,
+                    uint32_t payload_bytes) {
+  if (txn.depends_on(&storage.root)) return Status::pointer_installed;
+  WorkerContext& worker = txn.worker();
+  if (!worker.pages().reserve(1)) return Status::volatile_pool_exhausted;
+  const uint32_t record_bytes =
+      TreeRecord::bytes_for(8, std::max(align8(payload_bytes), align8(storage.payload_bytes)));
+  BorderPage* page =
+      new_border(worker, storage.id, 0, SliceRange{}, BorderPage::capacity_for(record_bytes),
+                 storage.root_floor.load(std::memory_order_relaxed));
+  uint64_t expected = null_word;
+  if (!storage.root.volatile_word.compare_exchange_strong(
+          expected, page->self().word(), std::memory_order_acq_rel, std::memory_order_acquire)) {
+    worker.pages().give_back(&page->header);
+  }
+  return Status::ok;
+}
 
 Status reserve(Transaction& txn, StorageControl& storage, Bytes key, uint32_t payload_bytes,
                Location& location) {

@@ -14,4 +14,9 @@ namespace atolldb {
 Status reserve(Transaction& txn, StorageControl& storage, Bytes key, uint32_t payload_bytes,
                Location& location);
 
+/// Puts an empty border page behind the null root word that was read (R1), for records with about
+/// `payload_bytes`. pointer_installed if the transaction depends on that word (R5).
+Status install_root(Transaction& txn, StorageControl& storage, uint64_t null_word,
+                    uint32_t payload_bytes);
+
 }  // namespace atolldb

@@ -31,6 +31,7 @@ Status Transaction::commit() {
   }
   worker_->metrics().commits.add();
   if (read_only) worker_->metrics().read_only_commits.add();
+  installs_on_read_ = false;
   active_ = false;
   return Status::ok;
 }

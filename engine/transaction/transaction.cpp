@@ -47,6 +47,7 @@ void Transaction::clear() {
 void Transaction::rollback(Status reason) {
   if (!active_) return;
   worker_->metrics().aborts[static_cast<uint32_t>(reason)].add();
+  installs_on_read_ = reason == Status::pointer_installed;
   active_ = false;
 }
 

@@ -95,6 +95,9 @@ class Transaction {
   Status register_word(const std::atomic<uint64_t>& word, uint64_t seen);
   /// R5: true if `pointer` is in the own pointer set.
   bool depends_on(const DualPointer* pointer) const;
+  /// R5: the previous attempt would have installed a page over a pointer that it depended on: this
+  /// one installs pages already where it only reads.
+  bool installs_on_read() const { return installs_on_read_; }
   /// R13: a system transaction of this worker changed `page` from `before` to `after`.
   /// False: an entry did not match: abort with `phantom`.
   [[nodiscard]] bool page_changed(PageHeader* page, PageVersion before, PageVersion after);
@@ -172,6 +175,7 @@ class Transaction {
   WorkerContext* worker_;
   TransactionLimits limits_;
   bool active_ = false;
+  bool installs_on_read_ = false;
   uint64_t deadline_epoch_ = kMaxEpoch;
   uint64_t commit_epoch_ = 0;
   uint64_t reservations_ = 0;

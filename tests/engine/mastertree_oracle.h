@@ -1,0 +1,198 @@
+// Workers hammer one Master-tree; each checks every answer about its own keys against a std::map.
+//
+// The keys of different workers lie interleaved, so they share pages, splits, layers, compactions
+// and merges; but only its owner changes a key, so the owner knows what every read must say. An
+// attempt may see nonsense (optimistic), but must then not commit: mismatches count only when the
+// attempt is reported as committed or as a user abort.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/mastertree/cursor.h"
+#include "engine/mastertree/mastertree.h"
+#include "tests/support/test_cluster.h"
+
+namespace atolldb::test {
+
+inline Bytes bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
+
+enum class KeyShape { integers, layered };
+
+struct OracleOptions {
+  KeyShape shape = KeyShape::integers;
+  uint64_t keys_per_worker = 150;
+  uint64_t transactions = 1000;
+  uint32_t workers = 1;
+  uint64_t seed = 1;
+};
+
+class OracleWorker {
+ public:
+  OracleWorker(const OracleOptions& options, uint32_t self)
+      : options_(options), self_(self), random_(options.seed * 1000 + self) {}
+
+  /// Empty, or the first mismatch that was reported as true.
+  std::string run(TestWorker& worker, const MasterTree& tree) {
+    for (uint64_t i = 0; i < options_.transactions; ++i) {
+      const uint64_t seed = random_();
+      const bool abort = random_() % 10 == 0;
+      Model model;
+      std::string mismatch;
+      const Status status = worker.run([&](Transaction& txn) {
+        model = model_;
+        mismatch.clear();
+        std::mt19937_64 random(seed);
+        for (uint64_t left = 1 + random() % 5; left > 0; --left) {
+          const Status one = operate(txn, tree, random, model, mismatch);
+          if (is_abort(one)) return one;
+        }
+        return abort ? Status::user_abort : Status::ok;
+      });
+      if (status != Status::ok && status != Status::user_abort) {
+        return "transaction ended with " + std::string(to_string(status));
+      }
+      if (!mismatch.empty()) return mismatch + " in transaction " + std::to_string(i);
+      if (status == Status::ok) model_ = std::move(model);
+    }
+    return {};
+  }
+
+  size_t size() const { return model_.size(); }
+
+ private:
+  using Model = std::map<std::string, std::string>;
+
+  std::string make_key(std::mt19937_64& random) const {
+    if (options_.shape == KeyShape::integers) {
+      const uint64_t value = random() % options_.keys_per_worker * options_.workers + self_;
+      const auto key = ordered_key(value);
+      return {reinterpret_cast<const char*>(key.data()), key.size()};
+    }
+    // Long common prefixes, zero bytes, every remainder length: layers and their borders.
+    static const std::string kParts[] = {"aaaaaaaa", "bbbbbbbb", "aaaabbbb", std::string(8, '\0')};
+    std::string key;
+    for (uint64_t parts = random() % 3; parts > 0; --parts) key += kParts[random() % 4];
+    for (uint64_t rest = random() % 4; rest > 0; --rest) {
+      key += random() % 3 == 0 ? '\0' : static_cast<char>('a' + random() % 2);
+    }
+    return key + static_cast<char>('A' + self_);
+  }
+
+  bool is_mine(const std::string& key) const {
+    if (options_.shape == KeyShape::layered) return key.back() == static_cast<char>('A' + self_);
+    uint64_t value = 0;
+    std::memcpy(&value, key.data(), 8);
+    return __builtin_bswap64(value) % options_.workers == self_;
+  }
+
+  Status operate(Transaction& txn, const MasterTree& tree, std::mt19937_64& random, Model& model,
+                 std::string& mismatch) {
+    const std::string key = make_key(random);
+    std::string payload(random() % 20, static_cast<char>('A' + random() % 26));
+    if (random() % 20 == 0) payload.resize(200, 'z');  // outgrows its record
+    const bool exists = model.contains(key);
+    const uint64_t operation = random() % 10;
+    if (operation < 3) return get(txn, tree, key, model, mismatch);
+    if (operation == 9) return scan(txn, tree, random, model, mismatch);
+    Status status = Status::ok;
+    Status expected = Status::ok;
+    if (operation < 5) {
+      status = tree.insert(txn, bytes_of(key), bytes_of(payload));
+      expected = exists ? Status::already_exists : Status::ok;
+      model.try_emplace(key, payload);
+    } else if (operation < 6) {
+      status = tree.upsert(txn, bytes_of(key), bytes_of(payload));
+      model[key] = payload;
+    } else if (operation < 7) {
+      status = tree.update(txn, bytes_of(key), bytes_of(payload));
+      expected = exists ? Status::ok : Status::not_found;
+      if (exists) model[key] = payload;
+    } else {
+      status = tree.erase(txn, bytes_of(key));
+      expected = exists ? Status::ok : Status::not_found;
+      model.erase(key);
+    }
+    if (!is_abort(status) && status != expected) {
+      mismatch = "operation " + std::to_string(operation) + " answered " +
+                 std::string(to_string(status)) + ", expected " + std::string(to_string(expected));
+    }
+    return status;
+  }
+
+  static Status get(Transaction& txn, const MasterTree& tree, const std::string& key,
+                    const Model& model, std::string& mismatch) {
+    char buffer[MasterTree::kMaxPayloadBytes];
+    uint32_t length = 0;
+    const Status status = tree.get(txn, bytes_of(key), buffer, sizeof(buffer), length);
+    if (is_abort(status)) return status;
+    const auto it = model.find(key);
+    const bool right = it == model.end()
+                           ? status == Status::not_found
+                           : status == Status::ok && it->second == std::string(buffer, length);
+    if (!right) mismatch = "get answered " + std::string(to_string(status)) + " or wrong bytes";
+    return status;
+  }
+
+  Status scan(Transaction& txn, const MasterTree& tree, std::mt19937_64& random, const Model& model,
+              std::string& mismatch) {
+    const std::string low = make_key(random);
+    const std::string high = make_key(random);
+    ScanRange range{.low = bytes_of(low),
+                    .has_low = random() % 4 != 0,
+                    .low_inclusive = random() % 2 == 0,
+                    .high = bytes_of(high),
+                    .has_high = random() % 4 != 0,
+                    .high_inclusive = random() % 2 == 0};
+    const bool forward = random() % 2 == 0;
+    std::vector<std::pair<std::string, std::string>> wanted;
+    for (const auto& [key, payload] : model) {
+      if (range.has_low && (key < low || (key == low && !range.low_inclusive))) continue;
+      if (range.has_high && (key > high || (key == high && !range.high_inclusive))) continue;
+      wanted.emplace_back(key, payload);
+    }
+    if (!forward) std::reverse(wanted.begin(), wanted.end());
+
+    MasterTreeCursor cursor(tree, txn, range, forward);
+    std::vector<std::pair<std::string, std::string>> found;
+    std::string last;
+    bool ended = false;
+    for (int left = 40; left > 0 && !ended; --left) {
+      Status status = cursor.next();
+      if (is_abort(status)) return status;
+      ended = status == Status::end_of_scan;
+      if (ended) break;
+      const std::string key(reinterpret_cast<const char*>(cursor.key().data()),
+                            cursor.key().size());
+      if (!last.empty() && (forward ? key <= last : key >= last)) mismatch = "scan out of order";
+      last = key;
+      if (!is_mine(key)) continue;
+      char buffer[MasterTree::kMaxPayloadBytes];
+      status = cursor.get(buffer, sizeof(buffer));
+      if (is_abort(status)) return status;
+      found.emplace_back(key, std::string(buffer, cursor.payload_bytes()));
+    }
+    if (!ended) {
+      std::erase_if(wanted, [&](const auto& entry) {
+        return forward ? entry.first > last : entry.first < last;
+      });
+    }
+    if (found != wanted) {
+      mismatch = "scan found " + std::to_string(found.size()) + " own records, expected " +
+                 std::to_string(wanted.size()) + ", or wrong bytes";
+    }
+    return Status::ok;
+  }
+
+  OracleOptions options_;
+  uint32_t self_;
+  std::mt19937_64 random_;
+  Model model_;
+};
+
+}  // namespace atolldb::test
