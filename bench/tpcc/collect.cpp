@@ -15,6 +15,14 @@ namespace {
 /// key with a lower limit of 16: when even fewer fit, the step shrinks.
 constexpr uint32_t kStep = 8'192;
 
+void forget_history(WarehouseFacts& warehouse) {
+  warehouse.history_amount = 0;
+  for (DistrictFacts& district : warehouse.districts) {
+    district.history_amount = 0;
+    for (CustomerFacts& customer : district.customers) customer.history_amount = 0;
+  }
+}
+
 struct Seen {
   uint64_t key;
   std::array<std::byte, 64> payload;
@@ -158,6 +166,36 @@ Status FactCollector::collect_lines(uint32_t w, uint32_t d, DistrictFacts& facts
                   facts.customers[order->c_id - 1].delivered_amount += row.amount;
                 }
               });
+}
+
+Status FactCollector::collect_history(std::vector<WarehouseFacts>& facts) {
+  // Position of a warehouse's facts; warehouses of other workers have none.
+  std::vector<WarehouseFacts*> by_warehouse(kMaxWarehouses + 1);
+  for (WarehouseFacts& warehouse : facts) by_warehouse[warehouse.w_id] = &warehouse;
+  return run(*txn_, *backoff_, kMaxEpoch, [&](Transaction& txn) {
+    // A retry starts anew.
+    for (WarehouseFacts& warehouse : facts) forget_history(warehouse);
+    SequentialCursor cursor(tables_.history, txn);
+    for (;;) {
+      const Status status = cursor.next();
+      if (status == Status::end_of_scan) return Status::ok;
+      if (status != Status::ok) return status;
+      HistoryRow row;
+      std::memcpy(&row, cursor.payload().data(), sizeof(row));
+      if (WarehouseFacts* warehouse = by_warehouse[row.w_id]) {
+        warehouse->history_amount += row.amount;
+        if (row.d_id >= 1 && row.d_id <= kDistricts) {
+          warehouse->districts[row.d_id - 1].history_amount += row.amount;
+        }
+      }
+      WarehouseFacts* payer = by_warehouse[row.c_w_id];
+      if (payer == nullptr || row.c_d_id < 1 || row.c_d_id > kDistricts) continue;
+      std::vector<CustomerFacts>& customers = payer->districts[row.c_d_id - 1].customers;
+      if (row.c_id >= 1 && row.c_id <= customers.size()) {
+        customers[row.c_id - 1].history_amount += row.amount;
+      }
+    }
+  });
 }
 
 }  // namespace atolldb::tpcc

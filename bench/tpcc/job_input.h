@@ -15,8 +15,9 @@ namespace atolldb::tpcc {
 inline constexpr const char* kLoadJob = "tpcc.load";
 inline constexpr const char* kRunJob = "tpcc.run";
 inline constexpr const char* kVerifyJob = "tpcc.verify";
+inline constexpr const char* kSurveyJob = "tpcc.survey";
 
-/// Of all three jobs; the same text goes to every worker.
+/// Of all jobs; the same text goes to every worker.
 struct JobInput {
   uint32_t warehouses = 1;
   uint64_t load_seed = 1;

@@ -14,7 +14,7 @@ namespace atolldb::tpcc {
 
 namespace {
 constexpr uint32_t kBatchRows = 1'000;
-constexpr uint32_t kBatchCustomers = 500;
+constexpr uint32_t kBatchCustomers = Transaction::kMaxAppends;  // each has a row in HISTORY
 constexpr uint32_t kBatchOrders = 200;
 constexpr int64_t kFirstPayment = 1'000;
 }  // namespace

@@ -1,0 +1,46 @@
+// The phases of a benchmark on a cluster that is up: storages, load, warm-up and runs, survey,
+// verify.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "bench/tpcc_driver/cluster_port.h"
+#include "bench/tpcc_driver/options.h"
+#include "bench/tpcc_driver/report.h"
+
+namespace atolldb::tpcc {
+
+/// Where progress goes.
+struct Console {
+  std::function<void(const std::string&)> line;      // a whole line
+  std::function<void(const std::string&)> progress;  // replaces the previous progress on a terminal
+};
+
+class Driver {
+ public:
+  /// REQUIRES: options are checked, `warehouses` comes from choose_warehouses.
+  Driver(ClusterPort& cluster, const Options& options, uint32_t warehouses, Console console);
+
+  /// The report is complete as far as the benchmark came: a run that ended early, or violated
+  /// conditions, are in the report, not errors.
+  Result<Report> go();
+
+ private:
+  Result<void> create_storages();
+  Result<void> load();
+  Result<void> run_once(uint32_t number);
+  Result<void> survey();
+  Result<void> verify();
+
+  ClusterPort& cluster_;
+  Options options_;
+  Console console_;
+  JobInput input_;
+  Report report_;
+};
+
+/// What the program ends with: 0; resources when a run ended early; corruption for violations.
+ExitCode exit_code_of(const Report& report);
+
+}  // namespace atolldb::tpcc

@@ -1,0 +1,49 @@
+// What `atoll bench tpcc` can be told, and the checks of it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "bench/tpcc/inputs.h"
+#include "bench/tpcc/job_input.h"
+#include "bench/tpcc/scale.h"
+#include "shared/error.h"
+
+namespace atolldb::tpcc {
+
+struct Options {
+  uint32_t nodes = 0;             // 0: as the config says
+  uint32_t workers_per_node = 0;  // 0: as the config says
+  uint32_t warehouses = 0;        // 0: one a worker
+  uint32_t seconds = 10;
+  uint32_t warmup_seconds = 2;
+  uint32_t repeat = 1;
+  uint32_t remote_percent = 1;
+  uint32_t remote_payment_percent = 15;
+  std::array<uint32_t, kTransactionTypes> mix = {45, 43, 4, 4, 4};
+  uint64_t seed = 1;
+  std::string durability = "off";
+  bool verify = true;
+  std::string json_file;  // empty: none
+  Scale scale;            // for tests of the driver only: no flag sets it
+
+  static constexpr uint32_t kMaxSeconds = 86'400;
+  static constexpr uint32_t kMaxRepeat = 1'000;
+};
+
+/// "45/43/4/4/4": new-order, payment, order-status, delivery, stock-level; their sum is 100.
+Result<std::array<uint32_t, kTransactionTypes>> parse_mix(std::string_view text);
+std::string format_mix(const std::array<uint32_t, kTransactionTypes>& mix);
+
+/// Checks what does not depend on the cluster. usage errors.
+Result<void> check_options(const Options& options);
+
+/// The number of warehouses to use, checked against the cluster that will serve them.
+Result<uint32_t> choose_warehouses(const Options& options, uint32_t nodes, uint32_t workers);
+
+/// Input of all jobs; the times of a run are filled in later.
+JobInput job_input(const Options& options, uint32_t warehouses);
+
+}  // namespace atolldb::tpcc
