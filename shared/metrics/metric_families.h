@@ -1,0 +1,36 @@
+// Builds the metric families of one scrape.
+#pragma once
+
+#include <prometheus/metric_family.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace atolldb {
+
+class MetricFamilies {
+ public:
+  using Labels = std::vector<prometheus::ClientMetric::Label>;
+
+  /// `labels` stand at every sample.
+  explicit MetricFamilies(Labels labels) : labels_(std::move(labels)) {}
+
+  /// Starts a family; the samples that follow belong to it. Names of counters end in _total.
+  MetricFamilies& counter(const char* name, const char* help);
+  MetricFamilies& gauge(const char* name, const char* help);
+  MetricFamilies& sample(double value, const Labels& labels = {});
+  MetricFamilies& sample(uint64_t value, const Labels& labels = {}) {
+    return sample(static_cast<double>(value), labels);
+  }
+
+  std::vector<prometheus::MetricFamily> take() { return std::move(families_); }
+
+ private:
+  MetricFamilies& family(const char* name, const char* help, prometheus::MetricType type);
+
+  Labels labels_;
+  std::vector<prometheus::MetricFamily> families_;
+};
+
+}  // namespace atolldb

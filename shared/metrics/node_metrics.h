@@ -1,0 +1,33 @@
+// What a node tells Prometheus: the sums of its workers' counters and the gauges of its pool.
+#pragma once
+
+#include <prometheus/collectable.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "shared/memory/node_layout.h"
+#include "shared/metrics/worker_metrics.h"
+
+namespace atolldb {
+
+/// One counter of all threads of a node: what `status` and a scrape both show.
+uint64_t sum_counter(const MetricsSegment& metrics, Counter WorkerMetrics::* counter);
+uint64_t sum_aborts(const MetricsSegment& metrics, Status reason);
+
+/// Called by the threads of the HTTP server. Reads shared memory only: blocks no worker.
+class NodeMetrics : public prometheus::Collectable {
+ public:
+  /// REQUIRES: both segments stay mapped as long as this object lives.
+  NodeMetrics(uint32_t node, const NodeShared& shared, const MetricsSegment& metrics)
+      : node_(node), shared_(shared), metrics_(metrics) {}
+
+  std::vector<prometheus::MetricFamily> Collect() const override;
+
+ private:
+  uint32_t node_;
+  const NodeShared& shared_;
+  const MetricsSegment& metrics_;
+};
+
+}  // namespace atolldb

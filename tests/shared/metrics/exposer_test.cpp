@@ -1,0 +1,139 @@
+#include "shared/metrics/exposer.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "shared/metrics/cluster_metrics.h"
+#include "shared/metrics/node_metrics.h"
+
+namespace atolldb {
+namespace {
+
+struct AlignedFree {
+  void operator()(void* memory) const { std::free(memory); }
+};
+template <typename T>
+using Segment = std::unique_ptr<T, AlignedFree>;
+
+/// A zeroed segment outside of shared memory.
+template <typename T>
+Segment<T> make_segment(size_t bytes) {
+  void* memory = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+  std::memset(memory, 0, (bytes + 4095) / 4096 * 4096);
+  return Segment<T>(static_cast<T*>(memory));
+}
+
+/// The body of GET /metrics; empty when nobody answers.
+std::string scrape(const std::string& endpoint) {
+  const auto colon = endpoint.rfind(':');
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(std::stoi(endpoint.substr(colon + 1))));
+  inet_pton(AF_INET, endpoint.substr(0, colon).c_str(), &address.sin_addr);
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  std::string answer;
+  if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0) {
+    const std::string request = "GET /metrics HTTP/1.0\r\n\r\n";
+    EXPECT_EQ(send(fd, request.data(), request.size(), 0), static_cast<ssize_t>(request.size()));
+    char buffer[4096];
+    for (ssize_t got = 0; (got = recv(fd, buffer, sizeof(buffer), 0)) > 0;) {
+      answer.append(buffer, static_cast<size_t>(got));
+    }
+  }
+  close(fd);
+  return answer;
+}
+
+class NodeOfTwoWorkers : public ::testing::Test {
+ protected:
+  NodeOfTwoWorkers() {
+    layout_.worker_count = 2;
+    layout_.blocks_per_slot = 8;
+    shared_ = make_segment<NodeShared>(layout_.bytes());
+    layout_.format(*shared_);
+    metrics_ = make_segment<MetricsSegment>(MetricsSegment::bytes(layout_.slot_count()));
+    metrics_->slot_count = layout_.slot_count();
+  }
+
+  NodeSharedLayout layout_;
+  Segment<NodeShared> shared_;
+  Segment<MetricsSegment> metrics_;
+};
+
+TEST_F(NodeOfTwoWorkers, ServesTheSumsOfAllThreadsByNodeAndReason) {
+  metrics_->worker(0).commits.add(3);
+  metrics_->worker(1).commits.add(4);
+  metrics_->worker(1).aborts[static_cast<uint32_t>(Status::write_conflict)].add(5);
+  metrics_->worker(2).pages_retired.add(6);  // an auxiliary thread
+  shared_->pages_free.store(7, std::memory_order_relaxed);
+  auto exposer =
+      MetricsExposer::start("127.0.0.1", 0, std::make_shared<NodeMetrics>(9, *shared_, *metrics_));
+  ASSERT_TRUE(exposer) << exposer.error().message;
+  const std::string text = scrape((*exposer)->endpoint());
+  for (const char* line :
+       {"atoll_commits_total{node=\"9\",type=\"write\"} 7\n",
+        "atoll_aborts_total{node=\"9\",reason=\"write_conflict\"} 5\n",
+        "atoll_aborts_total{node=\"9\",reason=\"phantom\"} 0\n",
+        "atoll_pages_retired_total{node=\"9\"} 6\n", "atoll_pool_free_bytes{node=\"9\"} 28672\n",
+        "# TYPE atoll_commits_total counter\n",
+        "# HELP atoll_commits_total Committed transactions.\n"}) {
+    EXPECT_NE(text.find(line), std::string::npos) << line << "is missing in\n" << text;
+  }
+}
+
+TEST_F(NodeOfTwoWorkers, EveryScrapeReadsTheCountersAgain) {
+  auto exposer =
+      MetricsExposer::start("127.0.0.1", 0, std::make_shared<NodeMetrics>(0, *shared_, *metrics_));
+  ASSERT_TRUE(exposer) << exposer.error().message;
+  const std::string before = scrape((*exposer)->endpoint());
+  EXPECT_NE(before.find("atoll_next_layers_total{node=\"0\"} 0\n"), std::string::npos);
+  metrics_->worker(0).next_layers.add();
+  const std::string after = scrape((*exposer)->endpoint());
+  EXPECT_NE(after.find("atoll_next_layers_total{node=\"0\"} 1\n"), std::string::npos);
+}
+
+TEST_F(NodeOfTwoWorkers, ATakenPortNamesKeyAndPort) {
+  const auto collectable = std::make_shared<NodeMetrics>(0, *shared_, *metrics_);
+  auto first = MetricsExposer::start("127.0.0.1", 0, collectable);
+  ASSERT_TRUE(first) << first.error().message;
+  const std::string& endpoint = (*first)->endpoint();
+  const int port = std::stoi(endpoint.substr(endpoint.rfind(':') + 1));
+  const auto second = MetricsExposer::start("127.0.0.1", static_cast<uint16_t>(port), collectable);
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, ExitCode::resources);
+  EXPECT_NE(second.error().message.find("metrics.base_port"), std::string::npos);
+  EXPECT_NE(second.error().message.find(endpoint), std::string::npos);
+}
+
+TEST(ClusterMetricsTest, ServesStateAndEpochs) {
+  const auto control = make_segment<ControlSegment>(sizeof(ControlSegment));
+  control->state.store(static_cast<uint32_t>(ClusterState::running), std::memory_order_relaxed);
+  control->epochs.current.store(42, std::memory_order_relaxed);
+  control->epoch_interval_us = 10'000;
+  control->storages[1].state.store(static_cast<uint32_t>(StorageState::ready),
+                                   std::memory_order_relaxed);
+  auto exposer = MetricsExposer::start("127.0.0.1", 0, std::make_shared<ClusterMetrics>(*control));
+  ASSERT_TRUE(exposer) << exposer.error().message;
+  const std::string text = scrape((*exposer)->endpoint());
+  for (const char* line : {"atoll_cluster_running 1\n", "atoll_epoch_current 42\n",
+                           "atoll_epoch_interval_seconds 0.01\n", "atoll_storages 1\n"}) {
+    EXPECT_NE(text.find(line), std::string::npos) << line << "is missing in\n" << text;
+  }
+}
+
+TEST(MetricsPortTest, EachProcessHasItsOwnUnlessAnyFreeOneWillDo) {
+  EXPECT_EQ(metrics_port(9100, 0), 9100);
+  EXPECT_EQ(metrics_port(9100, 3), 9103);
+  EXPECT_EQ(metrics_port(0, 3), 0);
+}
+
+}  // namespace
+}  // namespace atolldb
