@@ -1,0 +1,156 @@
+#include "coordinator/catalog/catalog.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/array/array.h"
+#include "engine/mastertree/mastertree.h"
+#include "engine/sequential/sequential.h"
+#include "engine/storage_lookup.h"
+#include "shared/check.h"
+
+namespace atolldb {
+namespace {
+
+std::unexpected<Error> wrong(const StorageDefinition& definition, const std::string& what) {
+  return make_error(ExitCode::usage, "storage \"" + definition.name + "\": " + what);
+}
+
+bool is_name_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == '.' || c == '-';
+}
+
+StorageState state_of(const StorageControl& storage) {
+  // Relaxed: the catalog is the only writer.
+  return static_cast<StorageState>(storage.state.load(std::memory_order_relaxed));
+}
+
+constexpr std::string_view kTypes[] = {"none", "array", "mastertree", "sequential"};
+constexpr std::string_view kStates[] = {"free", "creating", "ready", "dropping"};
+
+}  // namespace
+
+std::string_view to_string(StorageType type) {
+  const auto index = static_cast<size_t>(type);
+  return index < std::size(kTypes) ? kTypes[index] : "unknown";
+}
+
+StorageType storage_type(std::string_view name) {
+  for (size_t i = 1; i < std::size(kTypes); ++i) {
+    if (kTypes[i] == name) return static_cast<StorageType>(i);
+  }
+  return StorageType::none;
+}
+
+std::string_view to_string(StorageState state) {
+  const auto index = static_cast<size_t>(state);
+  return index < std::size(kStates) ? kStates[index] : "unknown";
+}
+
+Result<void> Catalog::check(const StorageDefinition& definition) {
+  const std::string& name = definition.name;
+  if (name.empty() || name.size() > kMaxStorageName ||
+      !std::all_of(name.begin(), name.end(), is_name_character)) {
+    return wrong(definition, "its name must have 1 to " + std::to_string(kMaxStorageName) +
+                                 " letters, digits, \"_\", \".\" or \"-\"");
+  }
+  uint32_t max_payload = 0;
+  switch (definition.type) {
+    case StorageType::none:
+      return wrong(definition, "its type must be array, mastertree or sequential");
+    case StorageType::array:
+      max_payload = Array::kMaxPayloadBytes;
+      if (definition.record_count == 0 || definition.record_count > Array::kMaxRecords) {
+        return wrong(definition, std::to_string(definition.record_count) +
+                                     " records: an array has 1 to " +
+                                     std::to_string(Array::kMaxRecords));
+      }
+      if (definition.payload_bytes == 0) {
+        return wrong(definition, "payload_bytes: an array's records have at least 1 byte");
+      }
+      break;
+    case StorageType::mastertree:
+      max_payload = MasterTree::kMaxPayloadBytes;
+      break;
+    case StorageType::sequential:
+      max_payload = Sequential::kMaxPayloadBytes;
+      break;
+  }
+  if (definition.type != StorageType::array && definition.record_count != 0) {
+    return wrong(definition, "record_count: only arrays have one");
+  }
+  if (definition.payload_bytes > max_payload) {
+    return wrong(definition, "payload_bytes: " + std::to_string(definition.payload_bytes) +
+                                 " are more than the limit of " + std::to_string(max_payload) +
+                                 " of this type");
+  }
+  return {};
+}
+
+Result<uint32_t> Catalog::next_free_id() const {
+  for (uint32_t id = last_id_ + 1; id <= last_id_ + kMaxStorages; ++id) {
+    if (state_of(control_->storage(id)) == StorageState::free) return id;
+  }
+  return make_error(ExitCode::resources, "storages: all " + std::to_string(kMaxStorages) +
+                                             " places are taken: drop one first");
+}
+
+Result<uint32_t> Catalog::create(const StorageDefinition& definition) {
+  if (const auto checked = check(definition); !checked) return std::unexpected(checked.error());
+  if (find(definition.name) != nullptr) {
+    return make_error(ExitCode::failed, "storage \"" + definition.name +
+                                            "\": exists already: drop it or use another name");
+  }
+  const Result<uint32_t> id = next_free_id();
+  if (!id) return id;
+  last_id_ = *id;
+  StorageControl& storage = control_->storage(*id);
+  publish(storage, StorageState::creating);
+  storage.id = *id;
+  storage.type = definition.type;
+  storage.payload_bytes = definition.payload_bytes;
+  storage.record_count = definition.record_count;
+  std::memset(storage.name, 0, sizeof(storage.name));
+  std::memcpy(storage.name, definition.name.data(), definition.name.size());
+  // Relaxed: published by the state below.
+  storage.root.volatile_word.store(0, std::memory_order_relaxed);
+  storage.root.snapshot_word.store(0, std::memory_order_relaxed);
+  storage.root_floor.store(0, std::memory_order_relaxed);
+  CHECK(!storage.root_lock.is_locked());
+  publish(storage, StorageState::ready);
+  return *id;
+}
+
+Result<uint32_t> Catalog::hide(std::string_view name) {
+  const StorageControl* found = find(name);
+  if (found == nullptr) {
+    return make_error(ExitCode::failed, "storage \"" + std::string(name) +
+                                            "\": does not exist: `atoll storage ls` lists them");
+  }
+  publish(control_->storage(found->id), StorageState::dropping);
+  return found->id;
+}
+
+void Catalog::free_slot(uint32_t id) { publish(control_->storage(id), StorageState::free); }
+
+const StorageControl* Catalog::find(std::string_view name) const {
+  return find_storage(*control_, name);
+}
+
+std::vector<const StorageControl*> Catalog::list() const {
+  std::vector<const StorageControl*> storages;
+  for (const StorageControl& storage : control_->storages) {
+    if (state_of(storage) != StorageState::free) storages.push_back(&storage);
+  }
+  return storages;
+}
+
+void Catalog::publish(StorageControl& storage, StorageState state) {
+  // Release pairs with find_storage's acquire: all fields are visible. seq_cst for `dropping`: the
+  // coordinator's next load of the current epoch comes after it in every thread's eyes.
+  storage.state.store(static_cast<uint32_t>(state), std::memory_order_seq_cst);
+  control_->catalog_version.fetch_add(1, std::memory_order_release);
+}
+
+}  // namespace atolldb

@@ -1,0 +1,50 @@
+// The catalog of storages in the control segment: its only writer. One thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "shared/error.h"
+#include "shared/memory/control_layout.h"
+
+namespace atolldb {
+
+struct StorageDefinition {
+  std::string name;
+  StorageType type = StorageType::none;
+  uint32_t payload_bytes = 0;  // array: size of a record; else: typical size, 0 = unknown
+  uint64_t record_count = 0;   // array
+};
+
+std::string_view to_string(StorageType type);
+/// none when there is no such type.
+StorageType storage_type(std::string_view name);
+std::string_view to_string(StorageState state);
+
+class Catalog {
+ public:
+  explicit Catalog(ControlSegment& control) : control_(&control) {}
+
+  /// The new storage's id. Usable by everybody at once.
+  Result<uint32_t> create(const StorageDefinition& definition);
+  /// Hides the storage: nobody finds it any more. Its slot stays taken until `free_slot`.
+  Result<uint32_t> hide(std::string_view name);
+  /// REQUIRES: hidden, its pages are released, and no thread can still hold a handle of it.
+  void free_slot(uint32_t id);
+
+  /// Null when there is none of that name.
+  const StorageControl* find(std::string_view name) const;
+  std::vector<const StorageControl*> list() const;
+
+ private:
+  static Result<void> check(const StorageDefinition& definition);
+  Result<uint32_t> next_free_id() const;
+  void publish(StorageControl& storage, StorageState state);
+
+  ControlSegment* control_;
+  uint32_t last_id_ = 0;  // ids are never reused
+};
+
+}  // namespace atolldb

@@ -1,0 +1,134 @@
+#include "coordinator/coordinator.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace atolldb {
+
+Coordinator::Coordinator(Config config, uint64_t incarnation, SegmentSpace& space,
+                         NodeCall call_node, StopRequest request_stop, Logger logger)
+    : config_(std::move(config)),
+      incarnation_(incarnation),
+      space_(space),
+      call_node_(std::move(call_node)),
+      request_stop_(std::move(request_stop)),
+      logger_(std::move(logger)) {}
+
+Coordinator::~Coordinator() { stop(); }
+
+Result<void> Coordinator::prepare() {
+  const Result<std::byte*> base = space_.prepare(SegmentKind::control, kMaxNodes, {});
+  if (!base) return std::unexpected(base.error());
+  control_ = reinterpret_cast<ControlSegment*>(*base);
+  control_->node_count = static_cast<uint32_t>(config_.nodes.size());
+  control_->epoch_interval_us = static_cast<uint32_t>(config_.cluster.epoch.count());
+  control_->incarnation = incarnation_;
+  start_epochs(control_->epochs, config_.cluster.start_epoch);
+  set_state(ClusterState::starting);
+  catalog_ = std::make_unique<Catalog>(*control_);
+  space_.publish(SegmentKind::control, kMaxNodes);
+  return {};
+}
+
+Result<void> Coordinator::attach() {
+  for (uint32_t node = 0; node < config_.nodes.size(); ++node) {
+    const Result<std::byte*> shared = space_.attach(SegmentKind::shared, node, true);
+    if (!shared) return std::unexpected(shared.error());
+    nodes_.push_back(reinterpret_cast<NodeShared*>(*shared));
+    const Result<std::byte*> metrics = space_.attach(SegmentKind::metrics, node, false);
+    if (!metrics) return std::unexpected(metrics.error());
+    metrics_.push_back(reinterpret_cast<const MetricsSegment*>(*metrics));
+  }
+  status_ = std::make_unique<StatusReport>(config_, *control_, nodes_, metrics_);
+  return {};
+}
+
+Result<void> Coordinator::start() {
+  clock_ = std::make_unique<EpochClock>(control_->epochs, nodes_, config_.cluster.epoch, logger_);
+  tick_seen_at_ = std::chrono::steady_clock::now();
+  clock_->start();
+  // Release pairs with the acquire in beat.
+  watched_clock_.store(clock_.get(), std::memory_order_release);
+  ddl_thread_ = std::thread([this] { run_ddl(); });
+  return {};
+}
+
+Result<void> Coordinator::open(const Json& metrics) {
+  status_->set_metrics_endpoints(metrics);
+  set_state(ClusterState::running);
+  logger_->info("cluster {} runs: {} nodes, epoch {} us, durability off: in memory only",
+                config_.cluster.name, nodes_.size(), config_.cluster.epoch.count());
+  return {};
+}
+
+void Coordinator::drain() {
+  if (control_ == nullptr || state() >= ClusterState::draining) return;
+  set_state(ClusterState::draining);
+  logger_->info("cluster {} drains", config_.cluster.name);
+}
+
+void Coordinator::stop() {
+  if (control_ == nullptr || state() == ClusterState::stopped) return;
+  drain();
+  watched_clock_.store(nullptr, std::memory_order_release);
+  // Ends a drop that waits for its grace, too.
+  if (clock_ != nullptr) clock_->stop();
+  {
+    const std::lock_guard guard(mutex_);
+    ddl_ends_ = true;
+  }
+  ddl_wake_.notify_one();
+  if (ddl_thread_.joinable()) ddl_thread_.join();
+  set_state(ClusterState::stopped);
+  logger_->info("cluster {} has stopped", config_.cluster.name);
+}
+
+ClusterState Coordinator::state() const {
+  return static_cast<ClusterState>(control_->state.load(std::memory_order_acquire));
+}
+
+void Coordinator::set_state(ClusterState state) {
+  // Release pairs with the acquire of everybody who waits or begins.
+  control_->state.store(static_cast<uint32_t>(state), std::memory_order_release);
+}
+
+bool Coordinator::beat() {
+  // Acquire pairs with the release in start: clock and control segment are there.
+  const EpochClock* clock = watched_clock_.load(std::memory_order_acquire);
+  if (clock == nullptr) return true;
+  control_->heartbeat.fetch_add(1, std::memory_order_relaxed);
+  const auto now = std::chrono::steady_clock::now();
+  const uint64_t ticks = clock->tick_count();
+  if (ticks != ticks_seen_) {
+    ticks_seen_ = ticks;
+    tick_seen_at_ = now;
+    return true;
+  }
+  const std::chrono::microseconds patience =
+      std::max<std::chrono::microseconds>(config_.cluster.hang_limit / 2,
+                                          4 * config_.cluster.epoch);
+  return now - tick_seen_at_ < patience;
+}
+
+void Coordinator::give_to_ddl(std::function<void()> task) {
+  {
+    const std::lock_guard guard(mutex_);
+    ddl_tasks_.push_back(std::move(task));
+  }
+  ddl_wake_.notify_one();
+}
+
+void Coordinator::run_ddl() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    ddl_wake_.wait(lock, [this] { return !ddl_tasks_.empty() || ddl_ends_; });
+    if (ddl_tasks_.empty()) return;
+    const auto task = std::move(ddl_tasks_.front());
+    ddl_tasks_.pop_front();
+    lock.unlock();
+    task();
+    lock.lock();
+  }
+}
+
+}  // namespace atolldb

@@ -1,0 +1,104 @@
+// The coordinator: epochs, catalog, status. The same object in a process of its own and beside the
+// nodes in one process (thread mode).
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "coordinator/catalog/catalog.h"
+#include "coordinator/epoch/epoch_clock.h"
+#include "coordinator/status.h"
+#include "shared/config/config.h"
+#include "shared/error.h"
+#include "shared/logging/logger.h"
+#include "shared/memory/control_layout.h"
+#include "shared/memory/segment_space.h"
+#include "shared/message/control_message.h"
+#include "shared/metrics/worker_metrics.h"
+
+namespace atolldb {
+
+/// How the coordinator asks a node; blocks for an answer.
+using NodeCall = std::function<Result<Json>(uint32_t node, std::string_view op, const Json& body)>;
+/// How the coordinator asks the launcher to stop the cluster.
+using StopRequest = std::function<void(bool now)>;
+
+/// Life: prepare -> attach -> start -> open -> (drain) -> stop. The steps are called by one thread;
+/// handle and beat by any.
+class Coordinator {
+ public:
+  /// REQUIRES: `space` outlives the coordinator.
+  Coordinator(Config config, uint64_t incarnation, SegmentSpace& space, NodeCall call_node,
+              StopRequest request_stop, Logger logger);
+  Coordinator(const Coordinator&) = delete;
+  Coordinator& operator=(const Coordinator&) = delete;
+  ~Coordinator();
+
+  /// Makes the control segment.
+  Result<void> prepare();
+  /// Maps what the nodes share. REQUIRES: all are prepared.
+  Result<void> attach();
+  /// Starts the clock and the DDL thread.
+  Result<void> start();
+  /// The nodes run: the cluster accepts transactions. `metrics`: endpoints by role.
+  Result<void> open(const Json& metrics);
+  /// No new work from here on.
+  void drain();
+  void stop();
+
+  /// Heartbeat word. False when the clock has not ticked for half of hang_limit: it hangs. Called
+  /// by one thread.
+  bool beat();
+
+  /// Serves a control request (coordinator/README.md lists them).
+  void handle(const ControlRequest& request, ControlReply reply);
+
+  ClusterState state() const;
+  ControlSegment* control() { return control_; }
+  const std::vector<const MetricsSegment*>& metrics() const { return metrics_; }
+  void set_metrics_endpoint(std::string endpoint) { metrics_endpoint_ = std::move(endpoint); }
+  const std::string& metrics_endpoint() const { return metrics_endpoint_; }
+
+ private:
+  void set_state(ClusterState state);
+  void run_ddl();
+  void give_to_ddl(std::function<void()> task);
+  void create_storage(const ControlRequest& request, const ControlReply& reply);
+  void drop_storage(const ControlRequest& request, const ControlReply& reply);
+  void describe_storage(const ControlRequest& request, const ControlReply& reply) const;
+  Json storages() const;
+
+  const Config config_;
+  const uint64_t incarnation_;
+  SegmentSpace& space_;
+  NodeCall call_node_;
+  StopRequest request_stop_;
+  Logger logger_;
+  ControlSegment* control_ = nullptr;
+  std::vector<NodeShared*> nodes_;
+  std::vector<const MetricsSegment*> metrics_;
+  std::string metrics_endpoint_;
+  std::unique_ptr<Catalog> catalog_;
+  std::unique_ptr<EpochClock> clock_;
+  std::unique_ptr<StatusReport> status_;
+  std::atomic<const EpochClock*> watched_clock_{nullptr};  // while it ticks
+  uint64_t ticks_seen_ = 0;                                 // by beat()
+  std::chrono::steady_clock::time_point tick_seen_at_;      // by beat()
+
+  std::mutex mutex_;
+  std::condition_variable ddl_wake_;
+  std::deque<std::function<void()>> ddl_tasks_;  // guarded by mutex_
+  bool ddl_ends_ = false;                        // guarded by mutex_
+  std::thread ddl_thread_;
+};
+
+}  // namespace atolldb

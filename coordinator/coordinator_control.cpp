@@ -1,0 +1,115 @@
+// The control requests that the coordinator serves.
+#include <utility>
+
+#include "coordinator/coordinator.h"
+
+namespace atolldb {
+namespace {
+
+Json describe(const StorageControl& storage) {
+  // Acquire pairs with the catalog's release: the fields belong to the state.
+  const auto state = static_cast<StorageState>(storage.state.load(std::memory_order_acquire));
+  return {{"id", storage.id},
+          {"name", storage.name},
+          {"type", to_string(storage.type)},
+          {"state", to_string(state)},
+          {"payload_bytes", storage.payload_bytes},
+          {"record_count", storage.record_count}};
+}
+
+Result<StorageDefinition> definition_of(const ControlRequest& request) {
+  StorageDefinition definition;
+  const Result<std::string> name = get_text(request, "name");
+  if (!name) return std::unexpected(name.error());
+  const Result<std::string> type = get_text(request, "type");
+  if (!type) return std::unexpected(type.error());
+  const Result<uint64_t> payload = get_number_or(request, "payload_bytes", 0);
+  if (!payload) return std::unexpected(payload.error());
+  const Result<uint64_t> records = get_number_or(request, "record_count", 0);
+  if (!records) return std::unexpected(records.error());
+  definition.name = *name;
+  definition.type = storage_type(*type);
+  // Too large for the field is too large for every type: the catalog names the limit.
+  definition.payload_bytes = static_cast<uint32_t>(std::min<uint64_t>(*payload, ~uint32_t{0}));
+  definition.record_count = *records;
+  return definition;
+}
+
+}  // namespace
+
+void Coordinator::handle(const ControlRequest& request, ControlReply reply) {
+  if (request.op == "status") return reply(status_->write(storages()));
+  if (request.op == "storage.list") return reply(Json{{"storages", storages()}});
+  if (request.op == "storage.describe") return describe_storage(request, reply);
+  if (request.op == "down") {
+    const bool now = request.body.value("now", Json(false)) == true;
+    logger_->info("asked to stop{}", now ? " now" : "");
+    reply(Json{{"state", "draining"}});
+    return request_stop_(now);
+  }
+  const bool is_ddl = request.op == "storage.create" || request.op == "storage.drop";
+  if (!is_ddl) return reply(unknown_op(request));
+  if (state() != ClusterState::running) {
+    return reply(make_error(ExitCode::not_running, request.op + ": the cluster does not run: try "
+                                                                "again when it does"));
+  }
+  give_to_ddl([this, request, reply = std::move(reply)] {
+    request.op == "storage.create" ? create_storage(request, reply) : drop_storage(request, reply);
+  });
+}
+
+void Coordinator::create_storage(const ControlRequest& request, const ControlReply& reply) {
+  const Result<StorageDefinition> definition = definition_of(request);
+  if (!definition) return reply(std::unexpected(definition.error()));
+  const Result<uint32_t> id = catalog_->create(*definition);
+  if (!id) return reply(std::unexpected(id.error()));
+  logger_->info("storage {} created: {}, id {}", definition->name, to_string(definition->type),
+                *id);
+  reply(describe(control_->storage(*id)));
+}
+
+void Coordinator::drop_storage(const ControlRequest& request, const ControlReply& reply) {
+  const Result<std::string> name = get_text(request, "name");
+  if (!name) return reply(std::unexpected(name.error()));
+  const Result<uint32_t> id = catalog_->hide(*name);
+  if (!id) return reply(std::unexpected(id.error()));
+  // seq_cst pairs with the store that hid the name: whoever begins in a later epoch cannot find it.
+  const uint64_t hidden_at = control_->epochs.current.load(std::memory_order_seq_cst);
+  if (!clock_->wait_until_begun_after(hidden_at)) {
+    return reply(make_error(ExitCode::not_running, "storage \"" + *name +
+                                                       "\": hidden, but the cluster stops before "
+                                                       "its pages are free"));
+  }
+  // Any node can walk the pages; the ids spread the work.
+  const auto node = static_cast<uint32_t>(*id % nodes_.size());
+  const Result<Json> released = call_node_(node, "pages.release", Json{{"storage_id", *id}});
+  if (!released) {
+    logger_->error("storage {}: its pages stay in use: {}", *name, released.error().message);
+    return reply(std::unexpected(released.error()));
+  }
+  catalog_->free_slot(*id);
+  const uint64_t pages = released->value("pages", uint64_t{0});
+  logger_->info("storage {} dropped: id {}, {} pages", *name, *id, pages);
+  reply(Json{{"id", *id}, {"pages", pages}});
+}
+
+void Coordinator::describe_storage(const ControlRequest& request,
+                                   const ControlReply& reply) const {
+  const Result<std::string> name = get_text(request, "name");
+  if (!name) return reply(std::unexpected(name.error()));
+  const StorageControl* storage = catalog_->find(*name);
+  if (storage == nullptr) {
+    return reply(make_error(ExitCode::failed, "storage \"" + *name +
+                                                  "\": does not exist: `atoll storage ls` lists "
+                                                  "them"));
+  }
+  reply(describe(*storage));
+}
+
+Json Coordinator::storages() const {
+  Json list = Json::array();
+  for (const StorageControl* storage : catalog_->list()) list.push_back(describe(*storage));
+  return list;
+}
+
+}  // namespace atolldb

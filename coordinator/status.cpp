@@ -1,0 +1,139 @@
+#include "coordinator/status.h"
+
+#include <cstdio>
+#include <iterator>
+#include <utility>
+
+namespace atolldb {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::string_view kClusterStates[] = {"starting", "running", "draining", "stopped",
+                                               "failed"};
+constexpr std::string_view kNodeStates[] = {"starting", "attached", "recovering", "running",
+                                            "draining", "stopped",  "failed"};
+
+/// A counter's sum over all threads of a node.
+uint64_t sum(const MetricsSegment& metrics, Counter WorkerMetrics::*counter) {
+  uint64_t total = 0;
+  for (uint32_t i = 0; i < metrics.slot_count; ++i) total += (metrics.worker(i).*counter).get();
+  return total;
+}
+
+}  // namespace
+
+std::string_view to_string(ClusterState state) {
+  const auto index = static_cast<size_t>(state);
+  return index < std::size(kClusterStates) ? kClusterStates[index] : "unknown";
+}
+
+std::string_view to_string(NodeState state) {
+  const auto index = static_cast<size_t>(state);
+  return index < std::size(kNodeStates) ? kNodeStates[index] : "unknown";
+}
+
+std::string uuid_text(const uint64_t uuid[2]) {
+  char text[40];
+  std::snprintf(text, sizeof(text), "%016llx%016llx", static_cast<unsigned long long>(uuid[0]),
+                static_cast<unsigned long long>(uuid[1]));
+  return text;
+}
+
+StatusReport::StatusReport(const Config& config, const ControlSegment& control,
+                           std::vector<NodeShared*> nodes,
+                           std::vector<const MetricsSegment*> metrics)
+    : config_(config), control_(control), nodes_(std::move(nodes)), metrics_(std::move(metrics)) {}
+
+void StatusReport::set_metrics_endpoints(Json endpoints) {
+  const std::lock_guard guard(mutex_);
+  metrics_endpoints_ = std::move(endpoints);
+}
+
+Json StatusReport::node(uint32_t index, uint64_t& commits) const {
+  NodeShared& node = *nodes_[index];
+  const MetricsSegment& metrics = *metrics_[index];
+  // Acquire pairs with the node's release when it changed its state.
+  const auto state = static_cast<NodeState>(node.state.load(std::memory_order_acquire));
+  Json aborts = Json::object();
+  for (uint32_t reason = 0; reason < kStatusCount; ++reason) {
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < metrics.slot_count; ++i) {
+      count += metrics.worker(i).aborts[reason].get();
+    }
+    if (count != 0) aborts[std::string(to_string(static_cast<Status>(reason)))] = count;
+  }
+  const uint64_t writes = sum(metrics, &WorkerMetrics::commits);
+  const uint64_t reads = sum(metrics, &WorkerMetrics::read_only_commits);
+  commits += writes + reads;
+  return {{"node", index},
+          {"state", to_string(state)},
+          {"pid", node.header.owner_pid},
+          {"workers", node.worker_count},
+          {"cpus", config_.nodes[index].cpus},
+          {"numa", config_.nodes[index].numa_node},
+          {"real_page_bytes", node.header.real_page_bytes},
+          {"heartbeats", node.heartbeat.load(std::memory_order_relaxed)},
+          {"pool",
+           {{"total", node.pages_total.load(std::memory_order_relaxed)},
+            {"free", node.pages_free.load(std::memory_order_relaxed)},
+            {"page_bytes", kPageBytes}}},
+          {"commits", writes},
+          {"read_only_commits", reads},
+          {"aborts", std::move(aborts)},
+          {"local_accesses", sum(metrics, &WorkerMetrics::local_accesses)},
+          {"remote_accesses", sum(metrics, &WorkerMetrics::remote_accesses)},
+          {"local_locks", sum(metrics, &WorkerMetrics::local_locks)},
+          {"remote_locks", sum(metrics, &WorkerMetrics::remote_locks)},
+          {"remote_frees", sum(metrics, &WorkerMetrics::remote_frees)},
+          {"pages_allocated", sum(metrics, &WorkerMetrics::pages_allocated)},
+          {"pages_retired", sum(metrics, &WorkerMetrics::pages_retired)}};
+}
+
+Json StatusReport::process(const std::string& role, const SegmentHeader& header) const {
+  Json process = {{"role", role},
+                  {"pid", header.owner_pid},
+                  {"start_time", header.owner_start_time},
+                  {"metrics", nullptr}};
+  const auto endpoint = metrics_endpoints_.find(role);
+  if (metrics_endpoints_.is_object() && endpoint != metrics_endpoints_.end()) {
+    process["metrics"] = *endpoint;
+  }
+  return process;
+}
+
+Json StatusReport::write(Json storages) {
+  const std::lock_guard guard(mutex_);
+  uint64_t commits = 0;
+  Json nodes = Json::array();
+  Json processes = Json::array({process("coordinator", control_.header)});
+  for (uint32_t index = 0; index < nodes_.size(); ++index) {
+    nodes.push_back(node(index, commits));
+    processes.push_back(process("node" + std::to_string(index), nodes_[index]->header));
+  }
+  const auto now = std::chrono::steady_clock::now();
+  const double seconds = std::chrono::duration<double>(now - last_time_).count();
+  const double throughput =
+      seconds > 0 ? static_cast<double>(commits - last_commits_) / seconds : 0.0;
+  last_commits_ = commits;
+  last_time_ = now;
+  // Acquire pairs with the releases of the coordinator's own threads.
+  const auto state = static_cast<ClusterState>(control_.state.load(std::memory_order_acquire));
+  return {{"schema_version", 1},
+          {"name", config_.cluster.name},
+          {"uuid", uuid_text(control_.header.cluster_uuid)},
+          {"incarnation", control_.incarnation},
+          {"state", to_string(state)},
+          {"epochs",
+           {{"current", control_.epochs.current.load(std::memory_order_acquire)},
+            {"durable", control_.epochs.durable.load(std::memory_order_acquire)},
+            {"oldest_begin", control_.epochs.oldest_begin.load(std::memory_order_acquire)}}},
+          {"durability", config_.durability.mode == DurabilityMode::off ? "off" : "durable"},
+          {"throughput_tps", throughput},
+          {"throughput_seconds", seconds},
+          {"nodes", std::move(nodes)},
+          {"processes", std::move(processes)},
+          {"storages", std::move(storages)}};
+}
+
+}  // namespace atolldb

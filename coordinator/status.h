@@ -1,0 +1,47 @@
+// The cluster's status as JSON, from shared memory alone: asks no node, so it works when one hangs.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "shared/config/config.h"
+#include "shared/memory/control_layout.h"
+#include "shared/memory/node_layout.h"
+#include "shared/metrics/worker_metrics.h"
+
+namespace atolldb {
+
+std::string_view to_string(ClusterState state);
+std::string_view to_string(NodeState state);
+std::string uuid_text(const uint64_t uuid[2]);
+
+/// Thread safe.
+class StatusReport {
+ public:
+  StatusReport(const Config& config, const ControlSegment& control, std::vector<NodeShared*> nodes,
+               std::vector<const MetricsSegment*> metrics);
+
+  /// Endpoints by role: {"coordinator": "127.0.0.1:9101", "node0": ...}.
+  void set_metrics_endpoints(nlohmann::json endpoints);
+  /// coordinator/README.md describes the members. Throughput is since the last call.
+  nlohmann::json write(nlohmann::json storages);
+
+ private:
+  nlohmann::json node(uint32_t index, uint64_t& commits) const;
+  nlohmann::json process(const std::string& role, const SegmentHeader& header) const;
+
+  const Config config_;
+  const ControlSegment& control_;
+  const std::vector<NodeShared*> nodes_;
+  const std::vector<const MetricsSegment*> metrics_;
+  std::mutex mutex_;
+  nlohmann::json metrics_endpoints_;  // guarded by mutex_, as all below
+  uint64_t last_commits_ = 0;
+  std::chrono::steady_clock::time_point last_time_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace atolldb

@@ -1,0 +1,39 @@
+#include "shared/logging/logger.h"
+
+#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/null_sink.h>
+#include <spdlog/sinks/stdout_sinks.h>
+
+namespace atolldb {
+namespace {
+
+Logger with_settings(Logger logger, const std::string& level) {
+  logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %l %n %v");
+  logger->set_level(spdlog::level::from_str(level));
+  logger->flush_on(spdlog::level::info);
+  return logger;
+}
+
+}  // namespace
+
+Result<Logger> make_file_logger(const std::string& name, const std::string& path,
+                                const std::string& level) {
+  try {
+    auto sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(path);
+    return with_settings(std::make_shared<spdlog::logger>(name, std::move(sink)), level);
+  } catch (const spdlog::spdlog_ex& error) {
+    return make_error(ExitCode::failed, "log file " + path + ": " + error.what() +
+                                            ": change cluster.log_dir in the config");
+  }
+}
+
+Logger make_stderr_logger(const std::string& name, const std::string& level) {
+  auto sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
+  return with_settings(std::make_shared<spdlog::logger>(name, std::move(sink)), level);
+}
+
+Logger make_silent_logger(const std::string& name) {
+  return std::make_shared<spdlog::logger>(name, std::make_shared<spdlog::sinks::null_sink_mt>());
+}
+
+}  // namespace atolldb

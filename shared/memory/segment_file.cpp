@@ -1,0 +1,143 @@
+#include "shared/memory/segment_file.h"
+
+#include <linux/memfd.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <numeric>
+
+#include "shared/memory/pointer.h"
+
+namespace atolldb {
+namespace {
+
+uint64_t read_number(const std::string& path, uint64_t none) {
+  std::ifstream file(path);
+  uint64_t number = 0;
+  return file >> number ? number : none;
+}
+
+/// The value of a line "Name: 123 kB" or "name 123" of a file, times `unit`.
+uint64_t read_field(const std::string& path, const std::string& name, uint64_t unit) {
+  std::ifstream file(path);
+  std::string word;
+  while (file >> word) {
+    uint64_t number = 0;
+    if (word == name && file >> number) return number * unit;
+    std::getline(file, word);
+  }
+  return 0;
+}
+
+uint64_t resource_limit(int resource) {
+  rlimit limit{};
+  if (getrlimit(static_cast<__rlimit_resource_t>(resource), &limit) != 0) return ~uint64_t{0};
+  return limit.rlim_cur == RLIM_INFINITY ? ~uint64_t{0} : limit.rlim_cur;
+}
+
+/// What is left below the limit of a control group (version 2) in `folder`.
+uint64_t group_available(const std::string& folder) {
+  const uint64_t limit = read_number(folder + "/memory.max", ~uint64_t{0});
+  if (limit == ~uint64_t{0}) return limit;
+  const uint64_t used = read_number(folder + "/memory.current", 0);
+  const uint64_t reclaimable = read_field(folder + "/memory.stat", "inactive_file", 1);
+  return limit - std::min(limit, used - std::min(used, reclaimable));
+}
+
+std::string mib(uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
+
+}  // namespace
+
+std::string segment_name(SegmentKind kind, uint32_t node) {
+  const std::string of_node = "node" + std::to_string(node);
+  switch (kind) {
+    case SegmentKind::control:
+      return "control";
+    case SegmentKind::shared:
+      return of_node + ".shared";
+    case SegmentKind::pool:
+      return of_node + ".pool";
+    case SegmentKind::local:
+      return of_node + ".local";
+    case SegmentKind::metrics:
+      return of_node + ".metrics";
+  }
+  return of_node + ".unknown";
+}
+
+MemoryAvailable MemoryAvailable::detect() {
+  MemoryAvailable available;
+  available.bytes = read_field("/proc/meminfo", "MemAvailable:", 1024);
+  std::ifstream groups("/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {
+    if (!line.starts_with("0::")) continue;
+    // Inside a container the own group is the root of the mount.
+    for (const std::string& folder : {"/sys/fs/cgroup" + line.substr(3),
+                                      std::string("/sys/fs/cgroup")}) {
+      available.bytes = std::min(available.bytes, group_available(folder));
+    }
+  }
+  const std::string pages = "/sys/kernel/mm/hugepages/hugepages-2048kB/";
+  available.huge_pages_total = read_number(pages + "nr_hugepages", 0);
+  const uint64_t free = read_number(pages + "free_hugepages", 0);
+  available.huge_pages = free - std::min(free, read_number(pages + "resv_hugepages", 0));
+  available.file_limit_bytes = resource_limit(RLIMIT_FSIZE);
+  available.address_limit_bytes = resource_limit(RLIMIT_AS);
+  return available;
+}
+
+Result<bool> plan_huge_pages(std::span<const uint64_t> sizes, HugePages mode,
+                             const MemoryAvailable& available) {
+  const uint64_t total = std::accumulate(sizes.begin(), sizes.end(), uint64_t{0});
+  const uint64_t largest = sizes.empty() ? 0 : *std::max_element(sizes.begin(), sizes.end());
+  if (largest > available.file_limit_bytes) {
+    return make_error(ExitCode::resources,
+                      "memory: the largest segment needs " + mib(largest) +
+                          ", but the limit of file sizes (ulimit -f) is " +
+                          mib(available.file_limit_bytes) +
+                          ": raise it, or lower memory.volatile_pool");
+  }
+  if (total > available.address_limit_bytes) {
+    return make_error(ExitCode::resources,
+                      "memory: the segments need " + mib(total) +
+                          ", but the limit of address space (ulimit -v) is " +
+                          mib(available.address_limit_bytes) +
+                          ": raise it, or lower memory.volatile_pool");
+  }
+  const uint64_t needed = total / kSegmentStepBytes;
+  const bool fits_huge = needed <= available.huge_pages;
+  if (mode == HugePages::require && !fits_huge) {
+    const uint64_t missing = needed - available.huge_pages;
+    return make_error(ExitCode::resources,
+                      "memory.huge_pages = \"require\": " + std::to_string(missing) +
+                          " huge pages of 2 MiB are missing (" + std::to_string(needed) +
+                          " needed, " + std::to_string(available.huge_pages) +
+                          " free): run `sudo sysctl -w vm.nr_hugepages=" +
+                          std::to_string(available.huge_pages_total + missing) +
+                          "`, or set \"advise\"");
+  }
+  if (mode != HugePages::off && fits_huge) return true;
+  if (total > available.bytes) {
+    return make_error(ExitCode::resources, "memory: the segments need " + mib(total) + ", but only " +
+                                               mib(available.bytes) +
+                                               " are available: lower memory.volatile_pool or "
+                                               "memory.log_buffer, or use fewer nodes or workers");
+  }
+  return false;
+}
+
+Result<UniqueFd> create_segment_file(const std::string& name, uint64_t bytes, bool huge_pages) {
+  const unsigned flags = MFD_CLOEXEC | (huge_pages ? MFD_HUGETLB | MFD_HUGE_2MB : 0u);
+  UniqueFd fd(memfd_create(("atoll." + name).c_str(), flags));
+  if (fd.is_open() && ftruncate(fd.get(), static_cast<off_t>(bytes)) == 0) return fd;
+  return make_error(ExitCode::resources, "segment " + name + " of " + mib(bytes) + ": " +
+                                             std::strerror(errno) +
+                                             ": check memory and `ulimit -n`");
+}
+
+}  // namespace atolldb

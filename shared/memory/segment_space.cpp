@@ -1,0 +1,185 @@
+#include "shared/memory/segment_space.h"
+
+#include <linux/magic.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "shared/check.h"
+#include "shared/memory/control_layout.h"
+#include "shared/memory/node_layout.h"
+#include "shared/memory/page_header.h"
+#include "shared/memory/page_pool.h"
+#include "shared/memory/segment_file.h"
+#include "shared/memory/segment_placement.h"
+#include "shared/metrics/worker_metrics.h"
+#include "shared/process/process_id.h"
+
+namespace atolldb {
+namespace {
+
+/// Far from what loaders, heaps and sanitizers use.
+constexpr uint64_t kFirstHint = 0x2000'0000'0000;
+/// Odd in units of 2 MiB, so that even the offsets of two roles never agree.
+constexpr uint64_t kHintPerRole = (uint64_t{1} << 36) + kSegmentStepBytes;
+
+std::unexpected<Error> differs(const std::string& name, const char* field, uint64_t found,
+                               uint64_t expected, const char* what_to_do) {
+  return make_error(ExitCode::corruption, "segment " + name + ": " + field + " is " +
+                                              std::to_string(found) + ", expected " +
+                                              std::to_string(expected) + ": " + what_to_do);
+}
+
+}  // namespace
+
+uint64_t layout_hash() {
+  constexpr std::array<uint64_t, 13> kSizes = {
+      sizeof(SegmentHeader), sizeof(ControlSegment), sizeof(StorageControl), sizeof(NodeShared),
+      sizeof(WorkerSlot),    sizeof(McsBlock),       sizeof(ReturnRing),     sizeof(PoolControl),
+      sizeof(WorkerMetrics), sizeof(MetricsSegment), sizeof(PageHeader),     kPageBytes,
+      kMaxStorages};
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  for (const uint64_t size : kSizes) hash = (hash ^ size) * 0x100000001b3;
+  return hash;
+}
+
+Result<void> check_segment_header(const SegmentHeader& header, SegmentKind kind, uint32_t node,
+                                  const SegmentIdentity& identity, uint64_t size_bytes) {
+  const std::string name = segment_name(kind, node);
+  constexpr const char* kReinstall =
+      "all programs of a cluster must come from one build: stop it, reinstall, start it again";
+  constexpr const char* kForeign = "it belongs to another cluster: start with `atoll up`";
+  // Acquire pairs with the release in `publish`: everything before the magic number is visible.
+  const uint64_t magic = std::atomic_ref(const_cast<uint64_t&>(header.magic))
+                             .load(std::memory_order_acquire);
+  if (magic != kSegmentMagic) {
+    return differs(name, "magic", magic, kSegmentMagic, "its owner has not published it");
+  }
+  if (header.layout_version != kLayoutVersion) {
+    return differs(name, "layout_version", header.layout_version, kLayoutVersion, kReinstall);
+  }
+  if (header.layout_hash != layout_hash()) {
+    return differs(name, "layout_hash", header.layout_hash, layout_hash(), kReinstall);
+  }
+  if (header.kind != kind) {
+    return differs(name, "kind", static_cast<uint64_t>(header.kind), static_cast<uint64_t>(kind),
+                   kForeign);
+  }
+  if (header.node != node) return differs(name, "node", header.node, node, kForeign);
+  for (size_t i = 0; i < 2; ++i) {
+    if (header.cluster_uuid[i] == identity.cluster_uuid[i]) continue;
+    return differs(name, "cluster_uuid", header.cluster_uuid[i], identity.cluster_uuid[i],
+                   kForeign);
+  }
+  if (header.config_digest != identity.config_digest) {
+    return differs(name, "config_digest", header.config_digest, identity.config_digest,
+                   "its owner runs with another config: stop the cluster and start it again");
+  }
+  if (header.size_bytes != size_bytes) {
+    return differs(name, "size_bytes", header.size_bytes, size_bytes, kReinstall);
+  }
+  return {};
+}
+
+SegmentSpace::SegmentSpace(std::map<std::string, int> files, SegmentIdentity identity,
+                           uint32_t role)
+    : files_(std::move(files)),
+      identity_(identity),
+      next_hint_(role == kAnyAddress ? 0 : kFirstHint + role * kHintPerRole) {}
+
+SegmentSpace::~SegmentSpace() {
+  for (const auto& [key, mapping] : mappings_) munmap(mapping.base, mapping.bytes);
+}
+
+Result<SegmentSpace::Mapping> SegmentSpace::map(SegmentKind kind, uint32_t node, bool writable) {
+  const std::string name = segment_name(kind, node);
+  const auto file = files_.find(name);
+  if (file == files_.end()) {
+    return make_error(ExitCode::failed, "segment " + name + ": this process was not given it");
+  }
+  struct stat info{};
+  struct statfs system{};
+  if (fstat(file->second, &info) != 0 || fstatfs(file->second, &system) != 0 || info.st_size <= 0) {
+    return make_error(ExitCode::failed, "segment " + name + ": no segment's descriptor");
+  }
+  Mapping mapping{nullptr, static_cast<uint64_t>(info.st_size),
+                  system.f_type == HUGETLBFS_MAGIC};
+  const int protection = writable ? PROT_READ | PROT_WRITE : PROT_READ;
+  void* base = MAP_FAILED;
+  if (next_hint_ != 0) {
+    base = mmap(reinterpret_cast<void*>(next_hint_), mapping.bytes, protection,
+                MAP_SHARED | MAP_FIXED_NOREPLACE, file->second, 0);
+    next_hint_ += round_to_segment(mapping.bytes) + kSegmentStepBytes;
+  }
+  if (base == MAP_FAILED) {
+    base = mmap(nullptr, mapping.bytes, protection, MAP_SHARED, file->second, 0);
+  }
+  if (base == MAP_FAILED) {
+    return make_error(ExitCode::resources, "segment " + name + " of " +
+                                               std::to_string(mapping.bytes >> 20) +
+                                               " MiB: cannot be mapped: " + std::strerror(errno) +
+                                               ": check `ulimit -v` and free huge pages");
+  }
+  mapping.base = static_cast<std::byte*>(base);
+  mappings_[{kind, node}] = mapping;
+  return mapping;
+}
+
+Result<std::byte*> SegmentSpace::prepare(SegmentKind kind, uint32_t node,
+                                         const SegmentPlacement& placement) {
+  Result<Mapping> mapping = map(kind, node, true);
+  if (!mapping) return std::unexpected(mapping.error());
+  const std::string name = segment_name(kind, node);
+  auto placed = bind_memory(name, mapping->base, mapping->bytes, placement.numa_node);
+  if (!placed) return std::unexpected(placed.error());
+  if (placement.transparent_huge && !mapping->huge_file) {
+    madvise(mapping->base, mapping->bytes, MADV_HUGEPAGE);  // only a wish
+  }
+  placed = prefault_memory(name, mapping->base, mapping->bytes, placement.prefault_threads);
+  if (!placed) return std::unexpected(placed.error());
+  return mapping->base;
+}
+
+void SegmentSpace::publish(SegmentKind kind, uint32_t node) {
+  const Mapping& mapping = mappings_.at({kind, node});
+  auto& header = *reinterpret_cast<SegmentHeader*>(mapping.base);
+  const ProcessId self = this_process();
+  header.layout_version = kLayoutVersion;
+  header.kind = kind;
+  header.layout_hash = layout_hash();
+  header.cluster_uuid[0] = identity_.cluster_uuid[0];
+  header.cluster_uuid[1] = identity_.cluster_uuid[1];
+  header.config_digest = identity_.config_digest;
+  header.owner_pid = self.pid;
+  header.owner_start_time = self.start_time;
+  header.size_bytes = mapping.bytes;
+  header.node = node;
+  header.real_page_bytes = mapping.huge_file ? static_cast<uint32_t>(kSegmentStepBytes)
+                                             : mapped_page_bytes(mapping.base, mapping.bytes);
+  // Release pairs with the acquire in check_segment_header.
+  std::atomic_ref(header.magic).store(kSegmentMagic, std::memory_order_release);
+}
+
+Result<std::byte*> SegmentSpace::attach(SegmentKind kind, uint32_t node, bool writable) {
+  const auto known = mappings_.find({kind, node});
+  Mapping mapping;
+  if (known != mappings_.end()) {
+    mapping = known->second;
+  } else {
+    Result<Mapping> mapped = map(kind, node, writable);
+    if (!mapped) return std::unexpected(mapped.error());
+    mapping = *mapped;
+  }
+  const auto& header = *reinterpret_cast<const SegmentHeader*>(mapping.base);
+  const auto checked = check_segment_header(header, kind, node, identity_, mapping.bytes);
+  if (!checked) return std::unexpected(checked.error());
+  return mapping.base;
+}
+
+}  // namespace atolldb

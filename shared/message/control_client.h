@@ -1,0 +1,30 @@
+// Sends control requests to one process.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "shared/message/control_message.h"
+
+namespace atolldb {
+
+/// May be used by several threads; each call has a connection of its own.
+class ControlClient {
+ public:
+  explicit ControlClient(std::string endpoint);
+  ~ControlClient();
+
+  /// The body of the answer. No answer in time: code coordinator_unreachable.
+  Result<Json> call(std::string_view op, const Json& body, std::chrono::milliseconds timeout) const;
+
+  const std::string& endpoint() const { return endpoint_; }
+
+ private:
+  struct Context;
+  std::string endpoint_;
+  std::unique_ptr<Context> context_;
+};
+
+}  // namespace atolldb

@@ -1,0 +1,50 @@
+// Control messages: cold requests between processes, as versioned JSON.
+//
+//   request  {"v": 1, "op": "job.start", ...}
+//   answer   {"v": 1, "ok": true, ...}  or  {"v": 1, "ok": false, "code": 1, "message": "..."}
+//
+// `code` is the exit code that a command ends with for this error.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "shared/error.h"
+
+namespace atolldb {
+
+using Json = nlohmann::json;
+
+inline constexpr int kControlVersion = 1;
+/// Longest request or answer, in bytes: room for a 1 MiB procedure input in base64 and more.
+inline constexpr size_t kMaxControlBytes = size_t{16} << 20;
+inline constexpr size_t kMaxOpBytes = 64;
+
+struct ControlRequest {
+  std::string op;
+  Json body = Json::object();  // all members of the request
+};
+
+/// Takes the answer to one request; called once, from any thread.
+using ControlReply = std::function<void(Result<Json>)>;
+/// Serves requests: must not block for long, may answer later.
+using ControlHandler = std::function<void(const ControlRequest&, ControlReply)>;
+
+/// An error says why the frame is garbage.
+Result<ControlRequest> parse_request(std::string_view frame);
+std::string encode_request(std::string_view op, const Json& body);
+/// An answer that would be too long becomes an error that names the limit.
+std::string encode_answer(const Result<Json>& answer);
+Result<Json> parse_answer(std::string_view frame);
+
+/// Members of request bodies; the error names op and member.
+Result<std::string> get_text(const ControlRequest& request, const char* member);
+Result<uint64_t> get_number(const ControlRequest& request, const char* member);
+/// `fallback` when the member is missing; an error when it is no unsigned number.
+Result<uint64_t> get_number_or(const ControlRequest& request, const char* member,
+                               uint64_t fallback);
+std::unexpected<Error> unknown_op(const ControlRequest& request);
+
+}  // namespace atolldb

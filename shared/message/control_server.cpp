@@ -1,0 +1,160 @@
+#include "shared/message/control_server.h"
+
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+#include <zmq.hpp>
+
+#include "shared/process/unique_fd.h"
+
+namespace atolldb {
+
+/// What answering threads and the server's thread share; outlives the server in late answers.
+struct ControlServer::Shared {
+  struct Answer {
+    std::string peer;  // ZeroMQ's routing id
+    std::string frame;
+  };
+  std::mutex mutex;
+  std::vector<Answer> answers;  // guarded by mutex
+  UniqueFd wake_fd;
+  std::atomic<bool> stop{false};
+  std::atomic<uint64_t> garbage{0};
+
+  void wake() const {
+    const uint64_t one = 1;
+    // The counter of an eventfd cannot overflow by ones.
+    [[maybe_unused]] const ssize_t written = write(wake_fd.get(), &one, sizeof(one));
+  }
+  void add(Answer answer) {
+    {
+      const std::lock_guard guard(mutex);
+      answers.push_back(std::move(answer));
+    }
+    wake();
+  }
+};
+
+class ControlServer::Loop {
+ public:
+  Loop(std::shared_ptr<Shared> shared, ControlHandler handler)
+      : shared_(std::move(shared)),
+        handler_(std::move(handler)),
+        socket_(context_, zmq::socket_type::router) {}
+
+  void bind(const std::string& endpoint) {
+    socket_.set(zmq::sockopt::linger, 0);
+    socket_.set(zmq::sockopt::maxmsgsize, static_cast<int64_t>(kMaxControlBytes));
+    socket_.bind(endpoint);
+  }
+  void start() {
+    thread_ = std::thread([this] { run(); });
+  }
+  void join() {
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  void run() {
+    std::vector<zmq::pollitem_t> items = {{socket_.handle(), 0, ZMQ_POLLIN, 0},
+                                          {nullptr, shared_->wake_fd.get(), ZMQ_POLLIN, 0}};
+    // Relaxed: the eventfd's write and read order what comes before.
+    while (!shared_->stop.load(std::memory_order_relaxed)) {
+      try {
+        zmq::poll(items, std::chrono::milliseconds(-1));
+        if ((items[1].revents & ZMQ_POLLIN) != 0) send_answers();
+        if ((items[0].revents & ZMQ_POLLIN) != 0) receive();
+      } catch (const zmq::error_t& error) {
+        if (error.num() != EINTR && error.num() != EHOSTUNREACH) throw;
+      }
+    }
+    send_answers();
+  }
+
+  void send_answers() {
+    uint64_t count = 0;
+    [[maybe_unused]] const ssize_t got = read(shared_->wake_fd.get(), &count, sizeof(count));
+    std::vector<Shared::Answer> answers;
+    {
+      const std::lock_guard guard(shared_->mutex);
+      answers.swap(shared_->answers);
+    }
+    for (const Shared::Answer& answer : answers) {
+      // Without waiting: a client that does not read loses its answers, nobody else's.
+      if (!socket_.send(zmq::buffer(answer.peer),
+                        zmq::send_flags::sndmore | zmq::send_flags::dontwait)) {
+        continue;
+      }
+      [[maybe_unused]] const auto sent =
+          socket_.send(zmq::buffer(answer.frame), zmq::send_flags::dontwait);
+    }
+  }
+
+  void receive() {
+    std::vector<std::string> frames;
+    do {
+      zmq::message_t message;
+      if (!socket_.recv(message, zmq::recv_flags::dontwait)) return;
+      // One frame beyond the two expected ones is enough to know that it is garbage.
+      if (frames.size() < 3) frames.push_back(message.to_string());
+    } while (socket_.get(zmq::sockopt::rcvmore) != 0);
+    // {peer, request}; REQ sockets put an empty frame between.
+    if (frames.size() != 2) return count_garbage();
+    Result<ControlRequest> request = parse_request(frames[1]);
+    if (!request) return count_garbage();
+    ControlReply reply = [shared = shared_, peer = frames[0]](Result<Json> answer) {
+      shared->add({peer, encode_answer(answer)});
+    };
+    handler_(*request, std::move(reply));
+  }
+
+  void count_garbage() { shared_->garbage.fetch_add(1, std::memory_order_relaxed); }
+
+  std::shared_ptr<Shared> shared_;
+  ControlHandler handler_;
+  zmq::context_t context_;
+  zmq::socket_t socket_;
+  std::thread thread_;
+};
+
+ControlServer::ControlServer(std::shared_ptr<Shared> shared, std::unique_ptr<Loop> loop)
+    : shared_(std::move(shared)), loop_(std::move(loop)) {}
+
+Result<std::unique_ptr<ControlServer>> ControlServer::start(const std::string& endpoint,
+                                                            ControlHandler handler) {
+  auto shared = std::make_shared<Shared>();
+  shared->wake_fd = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!shared->wake_fd.is_open()) {
+    return make_error(ExitCode::resources, std::string("eventfd: ") + std::strerror(errno));
+  }
+  try {
+    auto loop = std::make_unique<Loop>(shared, std::move(handler));
+    loop->bind(endpoint);
+    constexpr std::string_view kIpc = "ipc://";
+    if (endpoint.starts_with(kIpc)) chmod(endpoint.c_str() + kIpc.size(), 0700);
+    loop->start();
+    return std::unique_ptr<ControlServer>(new ControlServer(std::move(shared), std::move(loop)));
+  } catch (const zmq::error_t& error) {
+    return make_error(ExitCode::failed, endpoint + ": cannot be bound: " + error.what() +
+                                            ": change control.endpoint or cluster.run_dir");
+  }
+}
+
+ControlServer::~ControlServer() {
+  shared_->stop.store(true, std::memory_order_relaxed);
+  shared_->wake();
+  loop_->join();
+}
+
+uint64_t ControlServer::garbage_count() const {
+  return shared_->garbage.load(std::memory_order_relaxed);
+}
+
+}  // namespace atolldb

@@ -1,0 +1,33 @@
+// Answers control requests on one endpoint with a thread of its own.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "shared/message/control_message.h"
+
+namespace atolldb {
+
+/// Garbage frames are counted and dropped; a request may be answered later and from any thread.
+class ControlServer {
+ public:
+  /// Binds `endpoint`; sockets of ipc endpoints are for the own user only. REQUIRES: `handler`
+  /// outlives the server.
+  static Result<std::unique_ptr<ControlServer>> start(const std::string& endpoint,
+                                                      ControlHandler handler);
+  ~ControlServer();
+
+  uint64_t garbage_count() const;
+
+ private:
+  struct Shared;
+  class Loop;
+  ControlServer(std::shared_ptr<Shared> shared, std::unique_ptr<Loop> loop);
+
+  std::shared_ptr<Shared> shared_;
+  std::unique_ptr<Loop> loop_;
+};
+
+}  // namespace atolldb

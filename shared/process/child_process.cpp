@@ -1,0 +1,187 @@
+#include "shared/process/child_process.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <deque>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "shared/process/line_channel.h"
+#include "shared/process/start_up.h"
+
+namespace atolldb {
+namespace {
+
+/// The loop's state. Steps run on a thread of their own, one at a time, so that a long one does not
+/// stop the heartbeat.
+class ChildLoop {
+ public:
+  ChildLoop(const Handover& handover, Logger logger, ChildSteps steps)
+      : channel_(handover.channel_fd),
+        reader_(channel_),
+        logger_(std::move(logger)),
+        steps_(std::move(steps)),
+        done_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+        timer_fd_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {}
+
+  ~ChildLoop() {
+    if (step_.joinable()) step_.join();
+  }
+
+  ExitCode run(std::chrono::milliseconds heartbeat) {
+    const auto ns = std::chrono::nanoseconds(heartbeat).count();
+    itimerspec period{};
+    period.it_interval = {ns / 1'000'000'000, ns % 1'000'000'000};
+    period.it_value = period.it_interval;
+    timerfd_settime(timer_fd_.get(), 0, &period, nullptr);
+    pending_.push_back("PREPARE");
+    while (!finished_) {
+      begin_next_step();
+      std::array<pollfd, 3> fds = {pollfd{channel_, POLLIN, 0}, pollfd{done_fd_.get(), POLLIN, 0},
+                                   pollfd{timer_fd_.get(), POLLIN, 0}};
+      if (poll(fds.data(), fds.size(), -1) < 0) continue;  // EINTR
+      if (fds[2].revents != 0) beat();
+      if (fds[1].revents != 0) end_step();
+      if (fds[0].revents != 0) receive();
+    }
+    return code_;
+  }
+
+ private:
+  void beat() {
+    uint64_t ticks = 0;
+    [[maybe_unused]] const ssize_t got = read(timer_fd_.get(), &ticks, sizeof(ticks));
+    if (!steps_.beat || steps_.beat()) send_line(channel_, "heartbeat");
+  }
+
+  void receive() {
+    for (std::string& line : reader_.read()) pending_.push_back(std::move(line));
+    if (!reader_.is_closed()) return;
+    // The kernel kills us with the launcher; this is for a launcher that closed the channel only.
+    logger_->error("the launcher has gone: ending");
+    code_ = ExitCode::failed;
+    finished_ = true;
+  }
+
+  void begin_next_step() {
+    if (step_.joinable() || pending_.empty()) return;
+    const std::string line = std::move(pending_.front());
+    pending_.pop_front();
+    step_ = std::thread([this, line] {
+      outcome_ = run_step(line);
+      const uint64_t one = 1;
+      [[maybe_unused]] const ssize_t put = write(done_fd_.get(), &one, sizeof(one));
+    });
+  }
+
+  struct Outcome {
+    Result<std::string> answer;
+    bool is_last = false;
+  };
+
+  Outcome run_step(const std::string& line) {
+    const size_t space = line.find(' ');
+    const std::string command = line.substr(0, space);
+    const std::string argument = space == std::string::npos ? "" : line.substr(space + 1);
+    const auto answer = [](const Result<void>& result, const char* text) -> Result<std::string> {
+      if (!result) return std::unexpected(result.error());
+      return text;
+    };
+    if (command == "PREPARE") return {answer(steps_.prepare(), "prepared")};
+    if (command == "ATTACH") return {answer(steps_.attach(), "attached")};
+    if (command == "START") {
+      Result<std::string> text = steps_.start();
+      if (text) text->insert(0, "running ");
+      return {std::move(text)};
+    }
+    if (command == "OPEN") return {answer(steps_.open(argument), "opened")};
+    if (command == "DRAIN") {
+      steps_.drain();
+      return {"drained"};
+    }
+    if (command == "STOP") {
+      steps_.stop();
+      return {"stopped", true};
+    }
+    return {make_error(ExitCode::failed, "launcher's command \"" + command + "\": unknown")};
+  }
+
+  void end_step() {
+    uint64_t count = 0;
+    [[maybe_unused]] const ssize_t got = read(done_fd_.get(), &count, sizeof(count));
+    step_.join();
+    if (outcome_.answer) {
+      logger_->debug("{}", *outcome_.answer);
+      send_line(channel_, *outcome_.answer);
+      if (!outcome_.is_last) return;
+    } else {
+      const Error& error = outcome_.answer.error();
+      logger_->critical("{}", error.message);
+      code_ = error.code;
+      send_line(channel_,
+                "failed: " + std::to_string(static_cast<int>(error.code)) + " " + error.message);
+    }
+    finished_ = true;
+  }
+
+  int channel_;
+  LineReader reader_;
+  Logger logger_;
+  ChildSteps steps_;
+  UniqueFd done_fd_;
+  UniqueFd timer_fd_;
+  std::deque<std::string> pending_;
+  std::thread step_;
+  Outcome outcome_;  // written by the step's thread, read after joining it
+  ExitCode code_ = ExitCode::success;
+  bool finished_ = false;
+};
+
+}  // namespace
+
+bool LauncherLink::send(const std::string& line) const { return send_line(fd_, line); }
+
+ExitCode run_child(const Handover& handover, std::chrono::milliseconds heartbeat, Logger logger,
+                   ChildSteps steps) {
+  return ChildLoop(handover, std::move(logger), std::move(steps)).run(heartbeat);
+}
+
+Result<Handover> begin_child(int argc, char** argv) {
+  if (const auto processor = check_processor(); !processor) {
+    return std::unexpected(processor.error());
+  }
+  int fd = -1;
+  for (int i = 1; i + 1 < argc; ++i) {
+    if (std::string_view(argv[i]) != "--handover") continue;
+    const std::string_view number = argv[i + 1];
+    std::from_chars(number.data(), number.data() + number.size(), fd);
+  }
+  if (fd < 0) {
+    return make_error(ExitCode::usage,
+                      std::string(argc > 0 ? argv[0] : "process") +
+                          ": is started by the launcher only: use `atoll up`");
+  }
+  Result<Handover> handover = read_handover(fd);
+  close(fd);
+  if (!handover) return handover;
+  if (!die_with_parent(handover->launcher_pid)) {
+    return make_error(ExitCode::failed, handover->role + ": its launcher has died: ending");
+  }
+  return handover;
+}
+
+int report_and_exit(const Error& error) {
+  std::fprintf(stderr, "atoll: %s\n", error.message.c_str());
+  return static_cast<int>(error.code);
+}
+
+}  // namespace atolldb

@@ -1,0 +1,32 @@
+// What the launcher gives each child: descriptors and names, as JSON in an inherited memfd. The
+// child's command line holds only the number of that descriptor and, for people, role and cluster.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "shared/error.h"
+#include "shared/process/unique_fd.h"
+
+namespace atolldb {
+
+struct Handover {
+  std::string role;         // "coordinator", "node3"
+  uint32_t node = 0;        // 255: the coordinator
+  pid_t launcher_pid = 0;
+  uint64_t cluster_uuid[2] = {0, 0};
+  uint64_t incarnation = 0;
+  std::string config_text;  // effective values (to_toml)
+  int channel_fd = -1;      // lines to and from the launcher
+  int lock_fd = -1;         // the open file description that holds the cluster's lock (R31)
+  std::map<std::string, int> segments;  // "node0.pool" -> descriptor
+};
+
+/// A memfd with the text of `handover`, close-on-exec.
+Result<UniqueFd> write_handover(const Handover& handover);
+Result<Handover> read_handover(int fd);
+
+}  // namespace atolldb

@@ -1,0 +1,37 @@
+// Where a running cluster is found: the files in its run and log folders. `cluster.run_dir` and
+// `cluster.log_dir` belong to one cluster; their defaults end in its name.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "shared/config/config.h"
+
+namespace atolldb {
+
+/// Exists while the cluster runs: JSON with name, launcher, endpoints.
+inline std::string endpoints_path(const Config& config) {
+  return config.cluster.run_dir + "/endpoints.json";
+}
+/// Locked by all processes of the cluster; JSON with their process ids.
+inline std::string lock_path(const Config& config) { return config.cluster.run_dir + "/lock"; }
+/// The effective config of the running cluster.
+inline std::string running_config_path(const Config& config) {
+  return config.cluster.run_dir + "/config.toml";
+}
+/// Beside the folder, which goes with the cluster: JSON that tells how the last run ended badly.
+inline std::string last_failure_path(const Config& config) {
+  return config.cluster.run_dir + ".last_failure.json";
+}
+inline std::string node_socket_path(const Config& config, uint32_t node) {
+  return config.cluster.run_dir + "/node" + std::to_string(node) + ".sock";
+}
+inline std::string node_endpoint(const Config& config, uint32_t node) {
+  return "ipc://" + node_socket_path(config, node);
+}
+/// `role`: "launcher", "coordinator", "node3".
+inline std::string log_path(const Config& config, const std::string& role) {
+  return config.cluster.log_dir + "/" + role + ".log";
+}
+
+}  // namespace atolldb

@@ -1,0 +1,75 @@
+#include "shared/process/start_up.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <string>
+
+namespace atolldb {
+
+Result<void> check_processor() {
+  __builtin_cpu_init();
+  const char* missing = nullptr;
+  // The argument of the builtin must be a literal.
+  if (!__builtin_cpu_supports("fma")) missing = "fma";
+  if (!__builtin_cpu_supports("bmi2")) missing = "bmi2";
+  if (!__builtin_cpu_supports("bmi")) missing = "bmi";
+  if (!__builtin_cpu_supports("avx2")) missing = "avx2";
+  if (!__builtin_cpu_supports("avx")) missing = "avx";
+  if (missing == nullptr) return {};
+  return make_error(ExitCode::resources,
+                    std::string("this processor lacks ") + missing +
+                        ": the programs are compiled for x86-64-v3: use a processor from 2015 or "
+                        "later, or build with -DATOLL_ARCH=x86-64-v2");
+}
+
+bool die_with_parent(pid_t parent) {
+  // The parent may have died before the call: then nobody sends the signal any more.
+  return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent;
+}
+
+Result<UniqueFd> receive_signals(std::initializer_list<int> signals) {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : signals) sigaddset(&set, signal);
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  UniqueFd fd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (fd.is_open()) return fd;
+  return make_error(ExitCode::resources, std::string("signals: signalfd: ") + std::strerror(errno));
+}
+
+Result<void> pin_thread(std::span<const int32_t> cpus) {
+  if (cpus.empty()) return {};
+  constexpr int32_t kMaxCpus = 8192;
+  const auto free_set = [](cpu_set_t* set) { CPU_FREE(set); };
+  const std::unique_ptr<cpu_set_t, decltype(free_set)> set(CPU_ALLOC(kMaxCpus), free_set);
+  const size_t bytes = CPU_ALLOC_SIZE(kMaxCpus);
+  CPU_ZERO_S(bytes, set.get());
+  std::string list;
+  for (const int32_t cpu : cpus) {
+    CPU_SET_S(static_cast<size_t>(cpu), bytes, set.get());
+    list += (list.empty() ? "" : ", ") + std::to_string(cpu);
+  }
+  const int error = pthread_setaffinity_np(pthread_self(), bytes, set.get());
+  if (error == 0) return {};
+  return make_error(ExitCode::resources, "CPU " + list + ": a thread cannot be pinned: " +
+                                             std::strerror(error) +
+                                             ": change `cpus` of the node in the config");
+}
+
+void raise_open_files_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+}  // namespace atolldb

@@ -1,0 +1,120 @@
+#include "soc/node/job_table.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace atolldb {
+namespace {
+
+Error no_such_job(uint64_t id) {
+  return {ExitCode::failed, "job " + std::to_string(id) +
+                                ": unknown: it was never started, or is long finished"};
+}
+
+Json unfinished() { return {{"done", false}, {"outputs", Json::array()}}; }
+Json finished(const Json& outputs) { return {{"done", true}, {"outputs", outputs}}; }
+
+}  // namespace
+
+Result<std::shared_ptr<Job>> JobTable::add(std::string name, std::string input,
+                                           const std::vector<uint32_t>& workers) {
+  const std::lock_guard guard(mutex_);
+  if (jobs_.size() >= kMaxJobs) {
+    const auto finished = std::find_if(jobs_.begin(), jobs_.end(), [](const auto& entry) {
+      return entry.second.running == 0;
+    });
+    if (finished == jobs_.end()) {
+      return make_error(ExitCode::resources, "job " + name + ": " + std::to_string(kMaxJobs) +
+                                                 " jobs are running already: wait for them");
+    }
+    jobs_.erase(finished);
+  }
+  auto job = std::make_shared<Job>();
+  job->id = next_id_++;
+  job->name = std::move(name);
+  job->input = std::move(input);
+  Record& record = jobs_[job->id];
+  record.job = job;
+  record.running = workers.size();
+  return job;
+}
+
+void JobTable::finish_worker(uint64_t id, uint32_t worker, Result<std::string> output) {
+  std::vector<Waiter> waiters;
+  Json answer;
+  {
+    const std::lock_guard guard(mutex_);
+    const auto found = jobs_.find(id);
+    if (found == jobs_.end()) return;
+    Record& record = found->second;
+    if (output) {
+      record.outputs.push_back({{"worker", worker}, {"ok", true}, {"output", *output}});
+    } else {
+      record.outputs.push_back({{"worker", worker},
+                                {"ok", false},
+                                {"code", static_cast<int>(output.error().code)},
+                                {"message", output.error().message}});
+    }
+    if (--record.running != 0) return;
+    std::sort(record.outputs.begin(), record.outputs.end(), [](const Json& a, const Json& b) {
+      return a["worker"].get<uint32_t>() < b["worker"].get<uint32_t>();
+    });
+    waiters.swap(record.waiters);
+    answer = finished(record.outputs);
+  }
+  for (Waiter& waiter : waiters) waiter.reply(answer);
+}
+
+void JobTable::wait(uint64_t id, Clock::time_point deadline, ControlReply reply) {
+  Result<Json> answer = std::unexpected(no_such_job(id));
+  {
+    const std::lock_guard guard(mutex_);
+    const auto found = jobs_.find(id);
+    if (found != jobs_.end()) {
+      Record& record = found->second;
+      if (record.running != 0) {
+        record.waiters.push_back({deadline, std::move(reply)});
+        return;
+      }
+      answer = finished(record.outputs);
+    }
+  }
+  reply(std::move(answer));
+}
+
+Result<void> JobTable::stop(uint64_t id) {
+  const std::lock_guard guard(mutex_);
+  const auto found = jobs_.find(id);
+  if (found == jobs_.end()) return std::unexpected(no_such_job(id));
+  found->second.job->stop.store(true, std::memory_order_relaxed);
+  return {};
+}
+
+void JobTable::stop_all() {
+  const std::lock_guard guard(mutex_);
+  for (auto& [id, record] : jobs_) record.job->stop.store(true, std::memory_order_relaxed);
+}
+
+std::optional<JobTable::Clock::time_point> JobTable::expire(Clock::time_point now) {
+  std::vector<Waiter> expired;
+  std::optional<Clock::time_point> next;
+  {
+    const std::lock_guard guard(mutex_);
+    for (auto& [id, record] : jobs_) {
+      for (size_t i = 0; i < record.waiters.size();) {
+        Waiter& waiter = record.waiters[i];
+        if (waiter.deadline > now) {
+          next = next ? std::min(*next, waiter.deadline) : waiter.deadline;
+          ++i;
+          continue;
+        }
+        expired.push_back(std::move(waiter));
+        record.waiters.erase(record.waiters.begin() + static_cast<std::ptrdiff_t>(i));
+      }
+    }
+  }
+  for (Waiter& waiter : expired) waiter.reply(unfinished());
+  return next;
+}
+
+}  // namespace atolldb

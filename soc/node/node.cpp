@@ -1,0 +1,196 @@
+#include "soc/node/node.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "shared/check.h"
+#include "soc/node/node_segments.h"
+#include "soc/node/placement.h"
+
+namespace atolldb {
+namespace {
+
+uint32_t prefault_threads(const Machine& machine, size_t nodes) {
+  constexpr size_t kMaxThreads = 16;
+  return static_cast<uint32_t>(std::clamp<size_t>(machine.cpus.size() / nodes, 1, kMaxThreads));
+}
+
+}  // namespace
+
+Node::Node(Config config, uint32_t node, SegmentSpace& space, Logger logger)
+    : config_(std::move(config)),
+      node_(node),
+      space_(space),
+      logger_(std::move(logger)),
+      machine_(Machine::detect()) {}
+
+Node::~Node() { stop(); }
+
+Result<void> Node::prepare() {
+  Result<ProcedureRegistry> registry = ProcedureRegistry::load(config_.procedures.libraries);
+  if (!registry) return std::unexpected(registry.error());
+  registry_ = *std::move(registry);
+
+  SegmentPlacement placement;
+  placement.numa_node = numa_node_of(config_, node_, machine_);
+  placement.transparent_huge = config_.memory.huge_pages != HugePages::off;
+  placement.prefault_threads = prefault_threads(machine_, config_.nodes.size());
+  constexpr SegmentKind kKinds[] = {SegmentKind::shared, SegmentKind::pool, SegmentKind::local,
+                                    SegmentKind::metrics};
+  std::byte* bases[std::size(kKinds)] = {};
+  for (size_t i = 0; i < std::size(kKinds); ++i) {
+    const Result<std::byte*> base = space_.prepare(kKinds[i], node_, placement);
+    if (!base) return std::unexpected(base.error());
+    bases[i] = *base;
+  }
+  auto& shared = *reinterpret_cast<NodeShared*>(bases[0]);
+  shared_layout(config_, node_).format(shared);
+  PagePool::format(bases[1], node_segment_sizes(config_, node_).pool);
+  local_ = bases[2];
+  metrics_ = reinterpret_cast<MetricsSegment*>(bases[3]);
+  metrics_->slot_count = shared.slot_count;
+  view_.add_node(node_, shared, bases[1]);
+  set_state(NodeState::starting);
+  for (const SegmentKind kind : kKinds) space_.publish(kind, node_);
+  logger_->info("node {} has prepared its segments: {} MiB of pages of {} bytes", node_,
+                config_.memory.volatile_pool >> 20, shared.header.real_page_bytes);
+  return {};
+}
+
+Result<void> Node::attach() {
+  const Result<std::byte*> control = space_.attach(SegmentKind::control, kMaxNodes, true);
+  if (!control) return std::unexpected(control.error());
+  view_.control = reinterpret_cast<ControlSegment*>(*control);
+  for (uint32_t node = 0; node < config_.nodes.size(); ++node) {
+    const Result<std::byte*> shared = space_.attach(SegmentKind::shared, node, true);
+    if (!shared) return std::unexpected(shared.error());
+    const Result<std::byte*> pool = space_.attach(SegmentKind::pool, node, true);
+    if (!pool) return std::unexpected(pool.error());
+    view_.add_node(node, *reinterpret_cast<NodeShared*>(*shared), *pool);
+  }
+  pool_ = std::make_unique<PagePool>(view_, node_);
+  attached_.store(true, std::memory_order_release);
+  beat();
+  set_state(NodeState::attached);
+  return {};
+}
+
+Result<void> Node::start() {
+  set_state(NodeState::recovering);
+  const TransactionLimits limits = transaction_limits(config_);
+  for (uint32_t ordinal = 0; ordinal < config_.nodes[node_].workers; ++ordinal) {
+    WorkerSettings settings;
+    settings.view = &view_;
+    settings.pool = pool_.get();
+    settings.metrics = &metrics_->worker(ordinal);
+    settings.limits = limits;
+    settings.local = local_ + local_offset(limits, ordinal);
+    settings.node = node_;
+    settings.ordinal = ordinal;
+    settings.cpus = worker_cpus(config_, node_, ordinal, machine_);
+    workers_.push_back(std::make_unique<Worker>(std::move(settings), logger_));
+    workers_.back()->start();
+  }
+  housekeeper_ = std::thread([this] { housekeep(); });
+  set_state(NodeState::running);
+  logger_->info("node {} runs with {} workers", node_, workers_.size());
+  return {};
+}
+
+void Node::drain() {
+  set_state(NodeState::draining);
+  jobs_.stop_all();
+}
+
+void Node::stop() {
+  if (view_.shared[node_] == nullptr || state() == NodeState::stopped) return;
+  drain();
+  for (const auto& worker : workers_) worker->stop();
+  {
+    const std::lock_guard guard(mutex_);
+    housekeeper_ends_ = true;
+  }
+  housekeeper_wake_.notify_one();
+  if (housekeeper_.joinable()) housekeeper_.join();
+  set_state(NodeState::stopped);
+  logger_->info("node {} has stopped", node_);
+}
+
+NodeState Node::state() const {
+  return static_cast<NodeState>(view_.shared[node_]->state.load(std::memory_order_acquire));
+}
+
+void Node::set_state(NodeState state) {
+  // Release pairs with whoever reads the state: what led to it is visible.
+  view_.shared[node_]->state.store(static_cast<uint32_t>(state), std::memory_order_release);
+}
+
+void Node::beat() {
+  // Acquire pairs with the release in attach.
+  if (!attached_.load(std::memory_order_acquire)) return;
+  pool_->collect_returns();
+  NodeShared& shared = *view_.shared[node_];
+  shared.pages_total.store(pool_->page_count(), std::memory_order_relaxed);
+  shared.pages_free.store(pool_->free_count(), std::memory_order_relaxed);
+  shared.heartbeat.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Node::give_to_housekeeper(std::function<void(WorkerContext&)> task) {
+  {
+    const std::lock_guard guard(mutex_);
+    housekeeper_tasks_.push_back(std::move(task));
+  }
+  housekeeper_wake_.notify_one();
+}
+
+void Node::housekeep() {
+  const auto slot = static_cast<uint32_t>(workers_.size());  // the first auxiliary one
+  WorkerContext context(view_, *pool_, node_, slot, metrics_->worker(slot),
+                        config_.memory.write_set);
+  constexpr std::chrono::milliseconds kGracePause{10};
+  std::unique_lock lock(mutex_);
+  const auto is_woken = [this] {
+    return !housekeeper_tasks_.empty() || deadlines_changed_ || housekeeper_ends_;
+  };
+  while (!housekeeper_ends_ || !housekeeper_tasks_.empty()) {
+    deadlines_changed_ = false;
+    if (!housekeeper_tasks_.empty()) {
+      const auto task = std::move(housekeeper_tasks_.front());
+      housekeeper_tasks_.pop_front();
+      lock.unlock();
+      context.enter();
+      task(context);
+      context.leave();
+      lock.lock();
+      continue;
+    }
+    lock.unlock();
+    auto until = jobs_.expire(JobTable::Clock::now());
+    context.pages().recycle();
+    if (context.pages().retired_count() != 0) {
+      const auto soon = JobTable::Clock::now() + kGracePause;
+      until = until ? std::min(*until, soon) : soon;
+    } else {
+      context.pages().flush();
+    }
+    lock.lock();
+    if (until) {
+      housekeeper_wake_.wait_until(lock, *until, is_woken);
+    } else {
+      housekeeper_wake_.wait(lock, is_woken);
+    }
+  }
+  lock.unlock();
+  // The node ends: nobody waits any longer for jobs that never will.
+  jobs_.expire(JobTable::Clock::time_point::max());
+}
+
+uint64_t Node::procedure_deadline() const {
+  const auto limit = std::chrono::microseconds(config_.procedures.time_limit).count();
+  const auto epoch = config_.cluster.epoch.count();
+  const uint64_t now = view_.control->epochs.current.load(std::memory_order_relaxed);
+  return std::min(kMaxEpoch, now + static_cast<uint64_t>((limit + epoch - 1) / epoch) + 1);
+}
+
+}  // namespace atolldb

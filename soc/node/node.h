@@ -1,0 +1,107 @@
+// One node of a cluster: its segments, workers and answers to control requests. The same object
+// in a process of its own and as one of several in a process (thread mode).
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "engine/transaction/worker_context.h"
+#include "shared/config/config.h"
+#include "shared/config/machine.h"
+#include "shared/error.h"
+#include "shared/logging/logger.h"
+#include "shared/memory/cluster_view.h"
+#include "shared/memory/page_pool.h"
+#include "shared/memory/segment_space.h"
+#include "shared/message/control_message.h"
+#include "soc/node/job_table.h"
+#include "soc/procedure/registry.h"
+#include "soc/worker/worker.h"
+
+namespace atolldb {
+
+/// Life: prepare -> attach -> start -> (drain) -> stop. The steps are called by one thread; handle
+/// and beat by any.
+class Node {
+ public:
+  /// REQUIRES: `space` outlives the node.
+  Node(Config config, uint32_t node, SegmentSpace& space, Logger logger);
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+  ~Node();
+
+  /// Makes the own segments: memory, layout, header. Loads the procedure libraries.
+  Result<void> prepare();
+  /// Maps the segments of the coordinator and of the other nodes. REQUIRES: all are prepared.
+  Result<void> attach();
+  /// Starts the threads.
+  Result<void> start();
+  /// Refuses new work and tells the running jobs to end.
+  void drain();
+  /// Runs what was accepted to its end, ends the threads.
+  void stop();
+
+  /// Gauges, heartbeat word, pages that came home. Cheap; called every cluster.heartbeat.
+  void beat();
+
+  /// Serves a control request (soc/README.md lists them).
+  void handle(const ControlRequest& request, ControlReply reply);
+
+  uint32_t id() const { return node_; }
+  NodeState state() const;
+  const ClusterView& view() const { return view_; }
+  const MetricsSegment& metrics() const { return *metrics_; }
+  /// Where this node serves Prometheus metrics; empty: nowhere.
+  void set_metrics_endpoint(std::string endpoint) { metrics_endpoint_ = std::move(endpoint); }
+  const std::string& metrics_endpoint() const { return metrics_endpoint_; }
+
+ private:
+  void set_state(NodeState state);
+  void housekeep();
+  /// Runs `task` on the housekeeper's thread, with its page slot.
+  void give_to_housekeeper(std::function<void(WorkerContext&)> task);
+  uint64_t procedure_deadline() const;
+
+  void start_job(const ControlRequest& request, const ControlReply& reply);
+  void wait_for_job(const ControlRequest& request, ControlReply reply);
+  void stop_job(const ControlRequest& request, const ControlReply& reply);
+  void call_procedure(const ControlRequest& request, ControlReply reply);
+  void list_procedures(const ControlReply& reply) const;
+  void release_pages(const ControlRequest& request, ControlReply reply);
+  void describe(const ControlReply& reply) const;
+  Result<std::vector<uint32_t>> chosen_workers(const ControlRequest& request) const;
+
+  const Config config_;
+  const uint32_t node_;
+  SegmentSpace& space_;
+  Logger logger_;
+  Machine machine_;
+  ClusterView view_;
+  MetricsSegment* metrics_ = nullptr;
+  std::byte* local_ = nullptr;
+  std::unique_ptr<PagePool> pool_;
+  std::atomic<bool> attached_{false};  // pool_ and view_ are complete
+  ProcedureRegistry registry_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::atomic<uint32_t> next_worker_{0};
+  JobTable jobs_;
+  std::string metrics_endpoint_;
+
+  std::mutex mutex_;
+  std::condition_variable housekeeper_wake_;
+  std::deque<std::function<void(WorkerContext&)>> housekeeper_tasks_;  // guarded by mutex_
+  bool deadlines_changed_ = false;                                     // guarded by mutex_
+  bool housekeeper_ends_ = false;                                      // guarded by mutex_
+  std::thread housekeeper_;
+};
+
+}  // namespace atolldb

@@ -1,0 +1,208 @@
+// The control requests that a node serves.
+#include <unistd.h>
+
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "engine/storage_release.h"
+#include "shared/message/base64.h"
+#include "soc/node/node.h"
+#include "soc/node/placement.h"
+#include "soc/procedure/execute.h"
+
+namespace atolldb {
+namespace {
+
+Result<std::vector<std::byte>> input_of(const ControlRequest& request) {
+  std::vector<std::byte> input;
+  if (request.body.contains("input_base64")) {
+    const Result<std::string> text = get_text(request, "input_base64");
+    if (!text) return std::unexpected(text.error());
+    auto bytes = from_base64(*text);
+    if (!bytes) {
+      return make_error(ExitCode::usage, request.op + ": member \"input_base64\" is no base64");
+    }
+    input = *std::move(bytes);
+  } else if (request.body.contains("input")) {
+    const Result<std::string> text = get_text(request, "input");
+    if (!text) return std::unexpected(text.error());
+    const auto bytes = std::as_bytes(std::span(*text));
+    input.assign(bytes.begin(), bytes.end());
+  }
+  if (input.size() > kMaxProcedureInputBytes) {
+    return make_error(ExitCode::usage, request.op + ": the input has " +
+                                           std::to_string(input.size()) +
+                                           " bytes, more than the limit of " +
+                                           std::to_string(kMaxProcedureInputBytes));
+  }
+  return input;
+}
+
+Json answer_of(const ProcedureOutcome& outcome) {
+  Json answer = {{"status", to_string(outcome.status)}};
+  if (!outcome.message.empty()) answer["message"] = outcome.message;
+  if (outcome.status != Status::ok) return answer;
+  const std::string_view text(reinterpret_cast<const char*>(outcome.output.data()),
+                              outcome.output.size());
+  if (is_utf8(text)) {
+    answer["output"] = text;
+  } else {
+    answer["output_base64"] = to_base64(outcome.output);
+  }
+  return answer;
+}
+
+}  // namespace
+
+void Node::handle(const ControlRequest& request, ControlReply reply) {
+  if (request.op == "describe") return describe(reply);
+  if (request.op == "procedure.list") return list_procedures(reply);
+  if (request.op == "job.wait") return wait_for_job(request, std::move(reply));
+  if (request.op == "job.stop") return stop_job(request, reply);
+  if (state() != NodeState::running) {
+    return reply(make_error(ExitCode::not_running, "node " + std::to_string(node_) +
+                                                       ": does not run: " + request.op +
+                                                       " is refused while a cluster starts or "
+                                                       "stops"));
+  }
+  if (request.op == "job.start") return start_job(request, reply);
+  if (request.op == "procedure.call") return call_procedure(request, std::move(reply));
+  if (request.op == "pages.release") return release_pages(request, std::move(reply));
+  reply(unknown_op(request));
+}
+
+Result<std::vector<uint32_t>> Node::chosen_workers(const ControlRequest& request) const {
+  std::vector<uint32_t> chosen;
+  const Json workers = request.body.value("workers", Json("all"));
+  if (workers == "all") {
+    for (uint32_t ordinal = 0; ordinal < workers_.size(); ++ordinal) chosen.push_back(ordinal);
+    return chosen;
+  }
+  const auto wrong = [&] {
+    return make_error(ExitCode::usage, request.op +
+                                           ": member \"workers\" must be \"all\" or a list of "
+                                           "different ordinals below " +
+                                           std::to_string(workers_.size()));
+  };
+  if (!workers.is_array() || workers.empty()) return wrong();
+  for (const Json& worker : workers) {
+    if (!worker.is_number_unsigned() || worker.get<uint64_t>() >= workers_.size()) return wrong();
+    const auto ordinal = worker.get<uint32_t>();
+    if (std::find(chosen.begin(), chosen.end(), ordinal) != chosen.end()) return wrong();
+    chosen.push_back(ordinal);
+  }
+  return chosen;
+}
+
+void Node::start_job(const ControlRequest& request, const ControlReply& reply) {
+  const Result<std::string> name = get_text(request, "name");
+  if (!name) return reply(std::unexpected(name.error()));
+  const Result<JobFunction> function = registry_.job(*name);
+  if (!function) return reply(std::unexpected(function.error()));
+  const Result<std::vector<std::byte>> input = input_of(request);
+  if (!input) return reply(std::unexpected(input.error()));
+  const Result<std::vector<uint32_t>> workers = chosen_workers(request);
+  if (!workers) return reply(std::unexpected(workers.error()));
+  const std::string text(reinterpret_cast<const char*>(input->data()), input->size());
+  const Result<std::shared_ptr<Job>> added = jobs_.add(*name, text, *workers);
+  if (!added) return reply(std::unexpected(added.error()));
+  const auto count = static_cast<uint32_t>(workers_.size());
+  for (const uint32_t ordinal : *workers) {
+    const auto submitted = workers_[ordinal]->submit(
+        [this, job = *added, function = *function, count](WorkerEnvironment& environment) {
+          jobs_.finish_worker(job->id, environment.ordinal,
+                              execute_job(environment, function, job->input, count, job->stop));
+        });
+    // The others run: the job's outputs tell which worker did not.
+    if (!submitted) {
+      jobs_.finish_worker((*added)->id, ordinal, std::unexpected(submitted.error()));
+    }
+  }
+  reply(Json{{"job", (*added)->id}});
+}
+
+void Node::wait_for_job(const ControlRequest& request, ControlReply reply) {
+  constexpr uint64_t kMaxWaitMs = 24u * 3600 * 1000;
+  const Result<uint64_t> job = get_number(request, "job");
+  if (!job) return reply(std::unexpected(job.error()));
+  const Result<uint64_t> timeout_ms = get_number_or(request, "timeout_ms", 0);
+  if (!timeout_ms) return reply(std::unexpected(timeout_ms.error()));
+  const auto timeout = std::chrono::milliseconds(std::min(*timeout_ms, kMaxWaitMs));
+  jobs_.wait(*job, JobTable::Clock::now() + timeout, std::move(reply));
+  {
+    const std::lock_guard guard(mutex_);
+    deadlines_changed_ = true;
+  }
+  housekeeper_wake_.notify_one();
+}
+
+void Node::stop_job(const ControlRequest& request, const ControlReply& reply) {
+  const Result<uint64_t> job = get_number(request, "job");
+  if (!job) return reply(std::unexpected(job.error()));
+  const Result<void> stopped = jobs_.stop(*job);
+  if (!stopped) return reply(std::unexpected(stopped.error()));
+  reply(Json::object());
+}
+
+void Node::call_procedure(const ControlRequest& request, ControlReply reply) {
+  const Result<std::string> name = get_text(request, "name");
+  if (!name) return reply(std::unexpected(name.error()));
+  const Result<ProcedureFunction> function = registry_.procedure(*name);
+  if (!function) return reply(std::unexpected(function.error()));
+  Result<std::vector<std::byte>> input = input_of(request);
+  if (!input) return reply(std::unexpected(input.error()));
+  // Relaxed: any worker will do; this only spreads the calls.
+  const uint32_t turn = next_worker_.fetch_add(1, std::memory_order_relaxed);
+  const auto count = static_cast<uint32_t>(workers_.size());
+  const Result<uint64_t> worker = get_number_or(request, "worker", turn % count);
+  if (!worker) return reply(std::unexpected(worker.error()));
+  if (*worker >= count) {
+    return reply(make_error(ExitCode::usage, request.op + ": worker " + std::to_string(*worker) +
+                                                 ": this node has " + std::to_string(count)));
+  }
+  auto task = [input = *std::move(input), function = *function, deadline = procedure_deadline(),
+               reply](WorkerEnvironment& environment) {
+    reply(answer_of(execute_procedure(environment, function, input, deadline)));
+  };
+  const auto submitted = workers_[*worker]->submit(std::move(task));
+  if (!submitted) reply(std::unexpected(submitted.error()));
+}
+
+void Node::list_procedures(const ControlReply& reply) const {
+  Json list = Json::array();
+  for (const auto& [name, entry] : registry_.entries()) {
+    list.push_back({{"name", name},
+                    {"kind", entry.entry.job != nullptr ? "job" : "procedure"},
+                    {"origin", entry.origin}});
+  }
+  reply(Json{{"procedures", std::move(list)}});
+}
+
+void Node::release_pages(const ControlRequest& request, ControlReply reply) {
+  const Result<uint64_t> id = get_number(request, "storage_id");
+  if (!id) return reply(std::unexpected(id.error()));
+  StorageControl& storage = view_.control->storages[*id % kMaxStorages];
+  // Acquire pairs with the coordinator's release when it hid the storage.
+  const auto state = static_cast<StorageState>(storage.state.load(std::memory_order_acquire));
+  if (storage.id != *id || state != StorageState::dropping) {
+    return reply(make_error(ExitCode::failed, "storage " + std::to_string(*id) +
+                                                  ": is not being dropped: only the coordinator "
+                                                  "releases pages"));
+  }
+  give_to_housekeeper([&storage, reply = std::move(reply)](WorkerContext& context) {
+    reply(Json{{"pages", release_storage(context, storage)}});
+  });
+}
+
+void Node::describe(const ControlReply& reply) const {
+  Json answer = {{"node", node_},
+                 {"pid", getpid()},
+                 {"workers", workers_.size()},
+                 {"numa_node", numa_node_of(config_, node_, machine_)},
+                 {"cpus", config_.nodes[node_].cpus},
+                 {"metrics", metrics_endpoint_}};
+  reply(std::move(answer));
+}
+
+}  // namespace atolldb

@@ -1,0 +1,32 @@
+// Sizes of a node's segments, from the config alone: the launcher makes the files by them, the node
+// formats by them.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/transaction/worker_context.h"
+#include "shared/config/config.h"
+#include "shared/error.h"
+#include "shared/memory/node_layout.h"
+
+namespace atolldb {
+
+TransactionLimits transaction_limits(const Config& config);
+NodeSharedLayout shared_layout(const Config& config, uint32_t node);
+
+/// Start of worker `ordinal`'s part of the local segment.
+uint64_t local_offset(const TransactionLimits& limits, uint32_t ordinal);
+
+/// All multiples of 2 MiB.
+struct NodeSegmentSizes {
+  uint64_t shared = 0;
+  uint64_t pool = 0;
+  uint64_t local = 0;
+  uint64_t metrics = 0;
+};
+NodeSegmentSizes node_segment_sizes(const Config& config, uint32_t node);
+
+/// What the segments' layouts allow beyond what the config's own limits say.
+Result<void> check_node_limits(const Config& config);
+
+}  // namespace atolldb

@@ -1,0 +1,77 @@
+#include "soc/procedure/execute.h"
+
+#include <exception>
+#include <utility>
+
+#include "engine/transaction/run.h"
+
+namespace atolldb {
+namespace {
+
+/// The body of one attempt. What comes back from user code is checked, not trusted.
+Status attempt(Transaction& transaction, ProcedureFunction procedure,
+               std::span<const std::byte> input, ProcedureOutcome& outcome) {
+  outcome.output.clear();
+  outcome.message.clear();
+  ProcedureContext context(transaction, input, outcome.output);
+  Status status = Status::procedure_failed;
+  try {
+    status = procedure(context);
+  } catch (const std::exception& error) {
+    outcome.message = std::string("it threw: ") + error.what();
+    return Status::procedure_failed;
+  } catch (...) {
+    outcome.message = "it threw something that is no std::exception";
+    return Status::procedure_failed;
+  }
+  if (status >= Status::count_) {
+    outcome.message = "it returned " + std::to_string(static_cast<uint32_t>(status)) +
+                      ", which is no status";
+    return Status::procedure_failed;
+  }
+  if (outcome.output.size() > kMaxProcedureOutputBytes) {
+    outcome.message = "its output of " + std::to_string(outcome.output.size()) +
+                      " bytes is longer than " + std::to_string(kMaxProcedureOutputBytes);
+    return Status::procedure_failed;
+  }
+  return status;
+}
+
+}  // namespace
+
+ProcedureOutcome execute_procedure(WorkerEnvironment& environment, ProcedureFunction procedure,
+                                   std::span<const std::byte> input, uint64_t deadline_epoch) {
+  ProcedureOutcome outcome;
+  outcome.status = run(environment.transaction, environment.backoff, deadline_epoch,
+                       [&](Transaction& transaction) {
+                         return attempt(transaction, procedure, input, outcome);
+                       });
+  if (outcome.status != Status::ok) outcome.output.clear();
+  return outcome;
+}
+
+Result<std::string> execute_job(WorkerEnvironment& environment, JobFunction job,
+                                std::string_view input, uint32_t workers_on_node,
+                                const std::atomic<bool>& stop) {
+  JobContext context(environment.transaction, environment.backoff, input, environment.ordinal,
+                     workers_on_node, stop);
+  Result<std::string> output;
+  try {
+    output = job(context);
+  } catch (const std::exception& error) {
+    output = make_error(ExitCode::failed, std::string("job: it threw: ") + error.what());
+  } catch (...) {
+    output = make_error(ExitCode::failed, "job: it threw something that is no std::exception");
+  }
+  if (environment.transaction.is_active()) {
+    environment.transaction.rollback(Status::procedure_failed);
+  }
+  if (output && output->size() > kMaxProcedureOutputBytes) {
+    return make_error(ExitCode::failed, "job: its output of " + std::to_string(output->size()) +
+                                            " bytes is longer than " +
+                                            std::to_string(kMaxProcedureOutputBytes));
+  }
+  return output;
+}
+
+}  // namespace atolldb

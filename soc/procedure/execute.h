@@ -1,0 +1,28 @@
+// Runs procedures and jobs on a worker: whatever user code does ends its own transaction at most.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "soc/procedure/procedure.h"
+#include "soc/worker/worker.h"
+
+namespace atolldb {
+
+struct ProcedureOutcome {
+  Status status = Status::ok;
+  std::vector<std::byte> output;  // of a committed transaction
+  std::string message;            // why it failed, when there is more to say than `status`
+};
+
+/// One serializable transaction, with retries until `deadline_epoch`. Never throws.
+ProcedureOutcome execute_procedure(WorkerEnvironment& environment, ProcedureFunction procedure,
+                                   std::span<const std::byte> input, uint64_t deadline_epoch);
+
+/// Never throws.
+Result<std::string> execute_job(WorkerEnvironment& environment, JobFunction job,
+                                std::string_view input, uint32_t workers_on_node,
+                                const std::atomic<bool>& stop);
+
+}  // namespace atolldb

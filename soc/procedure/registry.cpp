@@ -1,0 +1,100 @@
+#include "soc/procedure/registry.h"
+
+#include <dlfcn.h>
+
+#include <cstring>
+
+namespace atolldb {
+namespace {
+
+constexpr const char* kSymbol = "atoll_procedure_library";
+
+std::unexpected<Error> library_error(const std::string& path, const std::string& why) {
+  return make_error(ExitCode::config, "procedures.libraries: " + path + ": " + why);
+}
+
+}  // namespace
+
+Result<ProcedureRegistry> ProcedureRegistry::load(const std::vector<std::string>& libraries) {
+  ProcedureRegistry registry;
+  for (const auto* built_in = ProcedureRegistration::first(); built_in != nullptr;
+       built_in = built_in->next()) {
+    const auto added = registry.add(built_in->entry(), "built in");
+    if (!added) return std::unexpected(added.error());
+  }
+  for (const std::string& path : libraries) {
+    // Never closed: workers may run its code until the process ends.
+    void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (handle == nullptr) {
+      const char* reason = dlerror();
+      return library_error(path, "cannot be loaded: " +
+                                     std::string(reason != nullptr ? reason : "no reason given") +
+                                     ": build it against this version's headers");
+    }
+    const auto* library = static_cast<const ProcedureLibrary*>(dlsym(handle, kSymbol));
+    if (library == nullptr) {
+      return library_error(path, std::string("it has no symbol ") + kSymbol +
+                                     ": use ATOLL_PROCEDURE_LIBRARY once in it");
+    }
+    const auto added = registry.add_library(*library, path);
+    if (!added) return std::unexpected(added.error());
+  }
+  return registry;
+}
+
+Result<void> ProcedureRegistry::add_library(const ProcedureLibrary& library,
+                                            const std::string& origin) {
+  if (library.api_version != kProcedureApiVersion) {
+    return library_error(origin, "it was built for version " +
+                                     std::to_string(library.api_version) +
+                                     " of the procedure API, this is version " +
+                                     std::to_string(kProcedureApiVersion) + ": build it again");
+  }
+  if (library.count > kMaxEntriesPerLibrary || (library.count != 0 && library.entries == nullptr)) {
+    return library_error(origin, "its list of " + std::to_string(library.count) +
+                                     " entries is broken: at most " +
+                                     std::to_string(kMaxEntriesPerLibrary) + " are possible");
+  }
+  for (uint32_t i = 0; i < library.count; ++i) {
+    const auto added = add(library.entries[i], origin);
+    if (!added) return added;
+  }
+  return {};
+}
+
+Result<void> ProcedureRegistry::add(const ProcedureEntry& entry, const std::string& origin) {
+  const size_t length =
+      entry.name == nullptr ? 0 : strnlen(entry.name, size_t{kMaxProcedureName} + 1);
+  if (length == 0 || length > kMaxProcedureName) {
+    return library_error(origin, "a procedure's name must have 1 to " +
+                                     std::to_string(kMaxProcedureName) + " bytes");
+  }
+  const std::string name(entry.name, length);
+  if ((entry.procedure == nullptr) == (entry.job == nullptr)) {
+    return library_error(origin, name + " must be either a procedure or a job");
+  }
+  const auto [existing, is_new] = entries_.emplace(name, Entry{entry, origin});
+  if (is_new) return {};
+  return library_error(origin, name + " exists already (" + existing->second.origin +
+                                   "): give it another name");
+}
+
+Result<ProcedureFunction> ProcedureRegistry::procedure(std::string_view name) const {
+  const auto found = entries_.find(name);
+  if (found != entries_.end() && found->second.entry.procedure != nullptr) {
+    return found->second.entry.procedure;
+  }
+  return make_error(ExitCode::failed, "procedure \"" + std::string(name) + "\": " +
+                                          (found == entries_.end() ? "unknown" : "is a job") +
+                                          ": `atoll procedure ls` lists what there is");
+}
+
+Result<JobFunction> ProcedureRegistry::job(std::string_view name) const {
+  const auto found = entries_.find(name);
+  if (found != entries_.end() && found->second.entry.job != nullptr) return found->second.entry.job;
+  return make_error(ExitCode::failed, "job \"" + std::string(name) + "\": " +
+                                          (found == entries_.end() ? "unknown" : "is a procedure") +
+                                          ": `atoll procedure ls` lists what there is");
+}
+
+}  // namespace atolldb

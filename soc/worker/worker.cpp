@@ -1,0 +1,104 @@
+#include "soc/worker/worker.h"
+
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include "shared/process/start_up.h"
+
+namespace atolldb {
+namespace {
+
+/// Between two looks at whether retired pages are past their grace: about an epoch.
+constexpr std::chrono::milliseconds kGracePause{10};
+/// Hints may be renewed for ever; an idle worker looks at them only so often after its last task.
+constexpr uint32_t kMaxIdleHintRounds = 100;
+
+}  // namespace
+
+Worker::Worker(WorkerSettings settings, Logger logger)
+    : settings_(std::move(settings)), logger_(std::move(logger)) {}
+
+void Worker::start() {
+  thread_ = std::thread([this] { run(); });
+}
+
+Result<void> Worker::submit(WorkerTask task) {
+  {
+    const std::lock_guard guard(mutex_);
+    const std::string name =
+        "worker " + std::to_string(settings_.node) + "/" + std::to_string(settings_.ordinal);
+    if (closed_) return make_error(ExitCode::not_running, name + ": has ended: the cluster stops");
+    if (tasks_.size() >= kMaxQueuedTasks) {
+      return make_error(ExitCode::resources, name + ": " + std::to_string(kMaxQueuedTasks) +
+                                                 " tasks wait already: try again later");
+    }
+    tasks_.push_back(std::move(task));
+  }
+  changed_.notify_one();
+  return {};
+}
+
+void Worker::stop() {
+  {
+    const std::lock_guard guard(mutex_);
+    closed_ = true;
+  }
+  changed_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Worker::run() {
+  if (const auto pinned = pin_thread(settings_.cpus); !pinned) {
+    logger_->warn("{}", pinned.error().message);
+  }
+  // Made by the thread that uses them: their memory comes from its NUMA node.
+  WorkerContext context(*settings_.view, *settings_.pool, settings_.node, settings_.ordinal,
+                        *settings_.metrics, settings_.limits.write_set);
+  Transaction transaction(context, settings_.limits, settings_.local);
+  Backoff backoff(uint64_t{context.id()} + 1);
+  WorkerEnvironment environment{transaction, backoff, settings_.ordinal};
+  for (WorkerTask task = next(transaction); task; task = next(transaction)) {
+    task(environment);
+    // A task that left a transaction open has ended it badly.
+    if (transaction.is_active()) transaction.rollback(Status::procedure_failed);
+  }
+  context.leave();
+}
+
+WorkerTask Worker::next(Transaction& transaction) {
+  std::unique_lock lock(mutex_);
+  if (tasks_.empty() && !closed_) sleep_until_task(transaction, lock);
+  if (tasks_.empty()) return {};
+  WorkerTask task = std::move(tasks_.front());
+  tasks_.pop_front();
+  return task;
+}
+
+void Worker::sleep_until_task(Transaction& transaction, std::unique_lock<std::mutex>& lock) {
+  WorkerContext& context = transaction.worker();
+  const auto is_woken = [this] { return !tasks_.empty() || closed_; };
+  uint32_t hint_rounds = 0;
+  context.leave();
+  while (!is_woken()) {
+    const bool has_hints = !context.hints().empty() && hint_rounds < kMaxIdleHintRounds;
+    if (context.pages().retired_count() == 0 && !has_hints) {
+      lock.unlock();
+      context.pages().flush();  // idle workers keep no pages from the others
+      lock.lock();
+      changed_.wait(lock, is_woken);
+      return;
+    }
+    if (changed_.wait_for(lock, kGracePause, is_woken)) return;
+    lock.unlock();
+    if (has_hints) {
+      ++hint_rounds;
+      if (context.hints().is_due(context.current_epoch())) run_hints(transaction);
+    }
+    context.pages().recycle();
+    context.leave();
+    lock.lock();
+  }
+}
+
+}  // namespace atolldb
