@@ -30,7 +30,7 @@ class MiniCluster {
     uint32_t nodes = 1;
     uint32_t workers = 1;
     uint64_t pool_bytes = uint64_t{64} << 20;
-    TransactionLimits limits;
+    TransactionLimits limits = {};
   };
 
   explicit MiniCluster(const Options& options);

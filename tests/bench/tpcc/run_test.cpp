@@ -1,0 +1,107 @@
+// The mix on several nodes and workers in this process, over and over, verified.
+#include <gtest/gtest.h>
+
+#include "tests/bench/tpcc/database.h"
+#include "tests/bench/tpcc/seed.h"
+
+namespace atolldb::tpcc {
+namespace {
+
+using test::Database;
+
+struct Setting {
+  uint32_t nodes;
+  uint32_t workers;
+  uint32_t warehouses;
+  uint32_t remote_percent;
+};
+
+class Run : public testing::TestWithParam<Setting> {};
+
+TEST_P(Run, StaysConsistent) {
+  const Setting& setting = GetParam();
+  Database database({.nodes = setting.nodes, .workers = setting.workers}, setting.warehouses);
+  database.input.seed = test::seed();
+  database.input.remote_line_percent = setting.remote_percent;
+  database.input.remote_payment_percent = setting.remote_percent;
+  uint64_t commits = 0;
+  for (int round = 0; round < 2; ++round) {
+    const std::vector<RunResult> results = database.run(150);
+    ASSERT_EQ(results.size(), setting.nodes * setting.workers);
+    for (const RunResult& result : results) {
+      EXPECT_EQ(result.ended_early, "");
+      EXPECT_GT(result.seconds, 0.1);
+      for (uint32_t type = 0; type < kTransactionTypes; ++type) {
+        EXPECT_EQ(result.latency[type].count(), result.commits[type]);
+      }
+      EXPECT_EQ(result.engine.aborts[static_cast<size_t>(Status::user_abort)], result.user_aborts);
+      EXPECT_EQ(result.delivered_orders + result.skipped_deliveries,
+                kDistricts * result.commits[static_cast<size_t>(TransactionType::delivery)]);
+      if (setting.nodes > 1 && setting.remote_percent == 100) {
+        EXPECT_GT(result.engine.remote_locks, 0u);
+        EXPECT_GT(result.engine.remote_accesses, 0u);
+      }
+      if (setting.nodes == 1) {
+        EXPECT_EQ(result.engine.remote_locks, 0u);
+        EXPECT_EQ(result.engine.remote_accesses, 0u);
+      }
+      commits += result.total_commits();
+    }
+    EXPECT_EQ(database.verify(), std::vector<std::string>{});
+  }
+  EXPECT_GT(commits, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Settings, Run,
+                         testing::Values(Setting{1, 1, 1, 1}, Setting{1, 2, 2, 10},
+                                         Setting{1, 4, 1, 0}, Setting{2, 1, 2, 0},
+                                         Setting{2, 1, 2, 1}, Setting{2, 1, 2, 10},
+                                         Setting{2, 1, 2, 100}, Setting{3, 1, 7, 15},
+                                         Setting{4, 1, 4, 100}, Setting{2, 2, 2, 50}),
+                         [](const auto& instance) {
+                           const Setting& setting = instance.param;
+                           return std::to_string(setting.nodes) + "nodes" +
+                                  std::to_string(setting.workers) + "workers" +
+                                  std::to_string(setting.warehouses) + "warehouses" +
+                                  std::to_string(setting.remote_percent) + "remote";
+                         });
+
+TEST(RunInASmallPool, EndsEarlyForAllWorkersAndSaysWhy) {
+  Database database({.nodes = 2, .workers = 1, .pool_bytes = uint64_t{6} << 20});
+  const std::vector<RunResult> results = database.run(60'000);
+  ASSERT_EQ(results.size(), 2u);
+  bool full = false;
+  for (const RunResult& result : results) {
+    EXPECT_NE(result.ended_early, "");
+    EXPECT_LT(result.seconds, 50.0);
+    if (result.ended_early.starts_with("the volatile pool of node")) full = true;
+  }
+  EXPECT_TRUE(full);
+  // Nothing was lost: what was committed before is consistent, and readable without new pages.
+  EXPECT_EQ(database.verify(), std::vector<std::string>{});
+}
+
+TEST(RunWithoutItsDatabase, IsAnError) {
+  test::MiniCluster cluster({});
+  JobInput input;
+  input.run_ms = 10;
+  const auto results = cluster.run_job(kRunJob, input.to_json());
+  EXPECT_FALSE(results[0].has_value());
+}
+
+TEST(RunWithTooFewWarehouses, IsAnErrorOnTheNodeWithoutOne) {
+  test::MiniCluster cluster({.nodes = 2, .workers = 1});
+  JobInput input;
+  input.scale = test::kSmallScale;
+  cluster.create(storage_specs(1, input.scale));
+  ASSERT_TRUE(cluster.run_job(kLoadJob, input.to_json())[0].has_value());
+  input.run_ms = 10;
+  const auto results = cluster.run_job(kRunJob, input.to_json());
+  EXPECT_TRUE(results[0].has_value());
+  ASSERT_FALSE(results[1].has_value());
+  EXPECT_EQ(results[1].error().code, ExitCode::usage);
+  EXPECT_NE(results[1].error().message.find("node 1 has no warehouse"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace atolldb::tpcc
