@@ -58,8 +58,26 @@ Vid stable_vid(WorkerContext& worker, const TreeRecord* record) {
 
 }  // namespace
 
+namespace {
+
+/// The page that this worker used last for a key like this one, if it still holds the slice.
+bool recall_border(WorkerContext& worker, const Link& link, uint64_t slice, BorderView& view) {
+  TreePage* page = tree_page(worker.memo().find(link.pointer, slice));
+  if (page == nullptr || !page->contains(slice)) return false;
+  const PageVersion version = page->header.version();
+  if (version.is_moved()) return false;
+  worker.count_access(page->self().node());
+  view.page = border_page(page);
+  view.version = version;
+  return true;
+}
+
+}  // namespace
+
 BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link, uint64_t slice) {
   BorderView view;
+  const void* first_layer = link.holder == nullptr ? link.pointer : nullptr;
+  if (first_layer != nullptr && recall_border(worker, link, slice, view)) return view;
   uint32_t spin = 0;
   const VolatilePointer root = link.pointer->load();
   if (root.is_null()) {
@@ -92,6 +110,7 @@ BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link
     if (page->is_border()) {
       view.page = border_page(page);
       view.version = version;
+      if (first_layer != nullptr) worker.memo().store(first_layer, slice, &page->header);
       return view;
     }
     InteriorPage* interior = interior_page(page);

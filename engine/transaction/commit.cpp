@@ -231,6 +231,10 @@ Status CommitProtocol::verify_read(const ReadEntry& read) {
 }
 
 bool CommitProtocol::in_write_set(const RecordHead* record) const {
+  // The tail of the queue names us: the lock is ours and nobody waits behind us. (With a waiter it
+  // names the waiter, and the search decides.)
+  const uint64_t tail = record->lock.tail.load(std::memory_order_relaxed);
+  if ((tail >> 16) == worker_.id() && tail != 0) return true;
   WriteEntry probe{};
   probe.record = worker_.name_of(record);
   return std::binary_search(txn_.writes_, txn_.writes_ + txn_.writes_size_, probe, by_record);

@@ -17,6 +17,7 @@ Transaction::Transaction(WorkerContext& worker, const TransactionLimits& limits,
       pages_(limits.page_version_set),
       words_(limits.page_version_set),
       appends_(kMaxAppends),
+      write_index_(limits.write_set),
       writes_(reinterpret_cast<WriteEntry*>(local)),
       log_(local + uint64_t{limits.write_set} * sizeof(WriteEntry)) {
   CHECK(limits.write_set <= kMaxWriteSet);
@@ -39,6 +40,7 @@ void Transaction::clear() {
   words_.clear();
   appends_.clear();
   filter_.fill(0);
+  if (writes_size_ != 0) write_index_.clear();
   writes_size_ = 0;
   log_used_ = 0;
   reservations_ = 0;

@@ -16,6 +16,7 @@
 #include "engine/transaction/access_sets.h"
 #include "engine/transaction/vid.h"
 #include "engine/transaction/worker_context.h"
+#include "engine/transaction/write_index.h"
 #include "shared/status.h"
 
 namespace atolldb {
@@ -49,7 +50,10 @@ inline uint64_t identity_of(uint32_t storage_id, std::span<const std::byte> key)
   for (; at < key.size(); ++at) {
     hash = (hash ^ static_cast<uint64_t>(key[at]) ^ (hash >> 29)) * kMultiplier;
   }
-  return hash;
+  // Keys are mostly big-endian: their last byte sits in a word's top bits and must reach all
+  // others.
+  hash = (hash ^ (hash >> 32)) * kMultiplier;
+  return hash ^ (hash >> 29);
 }
 
 class Transaction {
@@ -187,6 +191,7 @@ class Transaction {
   FixedSet<PageVersionEntry> pages_;
   FixedSet<WordEntry> words_;
   FixedSet<AppendEntry> appends_;
+  WriteIndex write_index_;
   WriteEntry* writes_;  // in the `local` segment
   uint32_t writes_size_ = 0;
   std::byte* log_;  // in the `local` segment

@@ -32,6 +32,7 @@ void WorkerContext::enter() {
     // seq_cst exchange: published before any pointer is loaded (R9). Once per epoch.
     slot_->begin_epoch.exchange(epoch, std::memory_order_seq_cst);
     begin_epoch_ = epoch;
+    memo_.clear();
   }
   const uint64_t oldest = epochs.oldest_begin.load(std::memory_order_relaxed);
   if (oldest != recycled_at_) {
@@ -44,6 +45,7 @@ void WorkerContext::leave() {
   // Release: all page reads stay before it. Pairs with the coordinator's scan of the slots.
   slot_->begin_epoch.store(kIdleEpoch, std::memory_order_seq_cst);
   begin_epoch_ = kIdleEpoch;
+  memo_.clear();
 }
 
 }  // namespace atolldb

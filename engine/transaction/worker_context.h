@@ -1,6 +1,7 @@
 // One thread's view of the engine: who it is, its locks, pages, counters and hints.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -32,6 +33,36 @@ inline constexpr uint32_t kMaxWriteSet = 65535 - kSystemLockBlocks - 1;
 /// MCS blocks per thread for a write set of this capacity (NodeSharedLayout::blocks_per_slot).
 constexpr uint32_t lock_blocks_for(uint32_t write_set) { return write_set + 1 + kSystemLockBlocks; }
 
+/// Border pages that this worker found lately: spares the descent for keys beside each other (the
+/// lines of an order, the end of a queue). An entry is good as long as the begin epoch is the same,
+/// since no page that was found under it can be recycled; the user still checks range and version.
+class PageMemo {
+ public:
+  PageHeader* find(const void* root, uint64_t slice) const {
+    const Entry& entry = entries_[slot(root, slice)];
+    return entry.root == root ? entry.page : nullptr;
+  }
+  void store(const void* root, uint64_t slice, PageHeader* page) {
+    entries_[slot(root, slice)] = {root, page};
+  }
+  void clear() { entries_.fill({}); }
+
+ private:
+  static constexpr uint32_t kEntries = 128;
+  struct Entry {
+    const void* root = nullptr;
+    PageHeader* page = nullptr;
+  };
+  /// Keys that share their high bits share a page more likely than others.
+  static uint32_t slot(const void* root, uint64_t slice) {
+    const uint64_t mixed =
+        (reinterpret_cast<uintptr_t>(root) ^ (slice >> 40) * 0x9e3779b97f4a7c15ull) *
+        0x9e3779b97f4a7c15ull;
+    return static_cast<uint32_t>(mixed >> 57);
+  }
+  std::array<Entry, kEntries> entries_{};
+};
+
 class WorkerContext {
  public:
   /// `ordinal` names the slot: workers first, then auxiliary threads.
@@ -46,6 +77,7 @@ class WorkerContext {
   McsLocker& locker() { return locker_; }
   PageAllocator& pages() { return pages_; }
   HintQueue& hints() { return hints_; }
+  PageMemo& memo() { return memo_; }
   uint32_t first_system_block() const { return first_system_block_; }
 
   uint64_t current_epoch() const {
@@ -61,8 +93,11 @@ class WorkerContext {
   /// Declares that this thread holds no page reference: before blocking.
   void leave();
 
+  void count_access(uint32_t node) {
+    (node == node_ ? metrics_->local_accesses : metrics_->remote_accesses).add();
+  }
   PageHeader* resolve(VolatilePointer pointer) {
-    (pointer.node() == node_ ? metrics_->local_accesses : metrics_->remote_accesses).add();
+    count_access(pointer.node());
     return view_->resolve(pointer);
   }
   UniversalName name_of(const void* address) const {
@@ -79,6 +114,7 @@ class WorkerContext {
   McsLocker locker_;
   PageAllocator pages_;
   HintQueue hints_;
+  PageMemo memo_;
   uint32_t first_system_block_;
   uint64_t begin_epoch_ = kIdleEpoch;
   uint64_t recycled_at_ = 0;

@@ -13,17 +13,17 @@
 namespace atolldb {
 
 WriteEntry* Transaction::find_write_slow(const RecordRef& ref) {
-  for (uint32_t i = 0; i < writes_size_; ++i) {
+  const uint32_t found = write_index_.find(ref.identity, [&](uint32_t i) {
     WriteEntry& entry = writes_[i];
-    if (entry.record == ref.name) return &entry;
+    if (entry.record == ref.name) return true;
     // Somebody may have moved the record since it was written: then the entry follows.
     auto* record = reinterpret_cast<RecordHead*>(worker_->view().resolve(entry.record));
-    if (!record->load().is_elsewhere()) continue;
-    if (!track_moved(*worker_, record, entry.payload_at)) continue;
+    if (!record->load().is_elsewhere()) return false;
+    if (!track_moved(*worker_, record, entry.payload_at)) return false;
     entry.record = worker_->name_of(record);
-    if (entry.record == ref.name) return &entry;
-  }
-  return nullptr;
+    return entry.record == ref.name;
+  });
+  return found == WriteIndex::kNone ? nullptr : &writes_[found];
 }
 
 bool Transaction::has_write_at(UniversalName name) const {
@@ -51,6 +51,7 @@ LogRecord* Transaction::allocate_log(LogType type, uint32_t storage_id,
 
 Status Transaction::add_write(const RecordRef& ref, LogRecord* log, IncrementType increment) {
   if (writes_size_ == limits_.write_set) return Status::transaction_too_large;
+  write_index_.insert(ref.identity, writes_size_);
   WriteEntry& entry = writes_[writes_size_++];
   entry.record = ref.name;
   entry.log_offset = static_cast<uint32_t>(reinterpret_cast<std::byte*>(log) - log_);
