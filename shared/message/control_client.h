@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -16,8 +17,10 @@ class ControlClient {
   explicit ControlClient(std::string endpoint);
   ~ControlClient();
 
-  /// The body of the answer. No answer in time: code coordinator_unreachable.
-  Result<Json> call(std::string_view op, const Json& body, std::chrono::milliseconds timeout) const;
+  /// The body of the answer. No answer in time: code coordinator_unreachable. `gave_up`, if any,
+  /// is asked now and then while waiting: true ends the wait.
+  Result<Json> call(std::string_view op, const Json& body, std::chrono::milliseconds timeout,
+                    const std::function<bool()>& gave_up = {}) const;
 
   const std::string& endpoint() const { return endpoint_; }
 

@@ -1,0 +1,97 @@
+#include "ops/cluster/cluster.h"
+
+#include <utility>
+
+#include "ops/cluster/process_cluster.h"
+#include "ops/cluster/thread_cluster.h"
+
+namespace atolldb {
+namespace {
+
+std::string_view type_name(StorageType type) {
+  switch (type) {
+    case StorageType::array:
+      return "array";
+    case StorageType::mastertree:
+      return "mastertree";
+    case StorageType::sequential:
+      return "sequential";
+    case StorageType::none:
+      break;
+  }
+  return "none";
+}
+
+JobOutput job_output(uint32_t node, const Json& json) {
+  JobOutput output{node, json.value("worker", 0u), std::string()};
+  if (json.value("ok", false)) {
+    output.output = json.value("output", "");
+  } else {
+    output.output = make_error(static_cast<ExitCode>(json.value("code", 1)),
+                               json.value("message", "no reason given"));
+  }
+  return output;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Cluster>> Cluster::launch(const Config& config, LaunchMode mode,
+                                                 const std::string& binary_dir) {
+  return mode == LaunchMode::thread ? ThreadCluster::launch(config)
+                                    : ProcessCluster::launch(config, binary_dir);
+}
+
+Result<std::vector<JobOutput>> Cluster::run_job(std::string_view name, std::string_view input) {
+  return run_job(name, std::vector<std::string>(node_count(), std::string(input)));
+}
+
+Result<std::vector<JobOutput>> Cluster::run_job(std::string_view name,
+                                                const std::vector<std::string>& input_of_node) {
+  std::vector<uint64_t> jobs;
+  Result<void> started;
+  for (uint32_t node = 0; node < node_count(); ++node) {
+    const Result<Json> job =
+        call(node, "job.start", {{"name", name}, {"input", input_of_node.at(node)}});
+    if (!job) {
+      started = std::unexpected(job.error());
+      break;
+    }
+    jobs.push_back(job->at("job").get<uint64_t>());
+  }
+  if (!started) {  // the others must not work for nobody
+    for (uint32_t node = 0; node < jobs.size(); ++node) {
+      [[maybe_unused]] const auto stopped = call(node, "job.stop", {{"job", jobs[node]}});
+    }
+    return std::unexpected(started.error());
+  }
+  std::vector<JobOutput> outputs;
+  for (uint32_t node = 0; node < node_count(); ++node) {
+    constexpr std::chrono::milliseconds kRound{1000};
+    Result<Json> answer;
+    do {
+      // In rounds, so that the death of a process is noticed in between.
+      answer = call(node, "job.wait", {{"job", jobs[node]}, {"timeout_ms", kRound.count()}});
+      if (!answer) return std::unexpected(answer.error());
+    } while (!answer->value("done", false));
+    for (const Json& output : answer->at("outputs")) outputs.push_back(job_output(node, output));
+  }
+  return outputs;
+}
+
+Result<uint32_t> Cluster::create_storage(std::string_view name, StorageType type,
+                                         uint32_t payload_bytes, uint64_t record_count) {
+  const Result<Json> created = coordinator("storage.create", {{"name", name},
+                                                              {"type", type_name(type)},
+                                                              {"payload_bytes", payload_bytes},
+                                                              {"record_count", record_count}});
+  if (!created) return std::unexpected(created.error());
+  return created->at("id").get<uint32_t>();
+}
+
+Result<void> Cluster::drop_storage(std::string_view name) {
+  const Result<Json> dropped = coordinator("storage.drop", {{"name", name}});
+  if (!dropped) return std::unexpected(dropped.error());
+  return {};
+}
+
+}  // namespace atolldb

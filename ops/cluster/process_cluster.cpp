@@ -1,0 +1,87 @@
+#include "ops/cluster/process_cluster.h"
+
+#include <future>
+#include <utility>
+
+#include "shared/process/run_paths.h"
+
+namespace atolldb {
+
+ProcessCluster::ProcessCluster(const Config& config)
+    : Cluster(config), coordinator_(config.control.endpoint) {
+  for (uint32_t node = 0; node < config.nodes.size(); ++node) {
+    nodes_.push_back(std::make_unique<ControlClient>(node_endpoint(config, node)));
+  }
+}
+
+Result<std::unique_ptr<Cluster>> ProcessCluster::launch(const Config& config,
+                                                        const std::string& binary_dir) {
+  std::unique_ptr<ProcessCluster> cluster(new ProcessCluster(config));
+  std::promise<Result<Launcher*>> started;
+  // One thread starts and watches: the kernel kills the children when *it* ends.
+  cluster->supervisor_ = std::thread([self = cluster.get(), &started, binary_dir] {
+    LaunchOptions options;
+    options.binary_dir = binary_dir;
+    auto launcher = std::make_unique<Launcher>(self->config_, std::move(options),
+                                               make_silent_logger("launcher"));
+    if (const auto running = launcher->start(); !running) {
+      started.set_value(std::unexpected(running.error()));
+      return;
+    }
+    started.set_value(launcher.get());
+    Result<void> ended = launcher->supervise();
+    const std::lock_guard guard(self->mutex_);
+    self->ended_ = std::move(ended);
+    self->launcher_ = nullptr;
+  });
+  const Result<Launcher*> running = started.get_future().get();
+  if (!running) {
+    cluster->supervisor_.join();
+    return std::unexpected(running.error());
+  }
+  const std::lock_guard guard(cluster->mutex_);
+  if (!cluster->ended_) cluster->launcher_ = *running;
+  return cluster;
+}
+
+ProcessCluster::~ProcessCluster() { [[maybe_unused]] const auto ended = shutdown(); }
+
+bool ProcessCluster::has_ended() const {
+  const std::lock_guard guard(mutex_);
+  return ended_.has_value();
+}
+
+Result<Json> ProcessCluster::with_reason(Result<Json> answer) const {
+  if (answer) return answer;
+  const std::lock_guard guard(mutex_);
+  if (!ended_) return answer;
+  if (!*ended_) return std::unexpected(ended_->error());
+  return make_error(ExitCode::not_running, "cluster \"" + config_.cluster.name +
+                                               "\": has been stopped: launch it again");
+}
+
+Result<Json> ProcessCluster::call(uint32_t node, std::string_view op, const Json& body,
+                                  std::chrono::milliseconds timeout) {
+  if (node >= nodes_.size()) {
+    return make_error(ExitCode::usage, "node " + std::to_string(node) + ": the cluster has " +
+                                           std::to_string(nodes_.size()));
+  }
+  return with_reason(nodes_[node]->call(op, body, timeout, [this] { return has_ended(); }));
+}
+
+Result<Json> ProcessCluster::coordinator(std::string_view op, const Json& body,
+                                         std::chrono::milliseconds timeout) {
+  return with_reason(coordinator_.call(op, body, timeout, [this] { return has_ended(); }));
+}
+
+Result<void> ProcessCluster::shutdown() {
+  {
+    const std::lock_guard guard(mutex_);
+    if (launcher_ != nullptr) launcher_->request_stop(false);
+  }
+  if (supervisor_.joinable()) supervisor_.join();
+  const std::lock_guard guard(mutex_);
+  return ended_.value_or(Result<void>{});
+}
+
+}  // namespace atolldb

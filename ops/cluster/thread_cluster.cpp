@@ -1,0 +1,121 @@
+#include "ops/cluster/thread_cluster.h"
+
+#include <future>
+#include <utility>
+
+#include "shared/process/start_up.h"
+
+namespace atolldb {
+namespace {
+
+SegmentIdentity identity_of(const Config& config) {
+  SegmentIdentity identity;
+  // One process: nobody else can have these segments.
+  identity.cluster_uuid[0] = 1;
+  identity.config_digest = config_digest(config);
+  return identity;
+}
+
+/// Sends a request to `target` (Node or Coordinator) and waits for the answer.
+template <typename Target>
+Result<Json> ask(Target& target, std::string_view op, const Json& body,
+                 std::chrono::milliseconds timeout) {
+  const auto answered = std::make_shared<std::promise<Result<Json>>>();
+  std::future<Result<Json>> answer = answered->get_future();
+  target.handle({std::string(op), body}, [answered](Result<Json> result) {
+    answered->set_value(std::move(result));
+  });
+  if (answer.wait_for(timeout) != std::future_status::ready) {
+    return make_error(ExitCode::coordinator_unreachable,
+                      std::string(op) + ": no answer within " + std::to_string(timeout.count()) +
+                          " ms");
+  }
+  return answer.get();
+}
+
+/// Walking the pages of a large storage takes its time.
+constexpr std::chrono::milliseconds kNodeTimeout{600'000};
+
+}  // namespace
+
+ThreadCluster::ThreadCluster(const Config& config, SegmentSet segments)
+    : Cluster(config),
+      segments_(std::move(segments)),
+      space_(segments_.all(), identity_of(config), SegmentSpace::kAnyAddress) {}
+
+Result<std::unique_ptr<Cluster>> ThreadCluster::launch(const Config& config) {
+  if (const auto processor = check_processor(); !processor) {
+    return std::unexpected(processor.error());
+  }
+  Result<SegmentSet> segments = SegmentSet::create(config);
+  if (!segments) return std::unexpected(segments.error());
+  std::unique_ptr<ThreadCluster> cluster(new ThreadCluster(config, *std::move(segments)));
+  const auto started = cluster->start();
+  if (!started) return std::unexpected(started.error());
+  return cluster;
+}
+
+Result<void> ThreadCluster::start() {
+  coordinator_ = std::make_unique<Coordinator>(
+      config_, 1, space_,
+      [this](uint32_t node, std::string_view op, const Json& body) {
+        return call(node, op, body, kNodeTimeout);
+      },
+      [](bool) {}, make_silent_logger("coordinator"));
+  for (uint32_t node = 0; node < config_.nodes.size(); ++node) {
+    nodes_.push_back(std::make_unique<Node>(config_, node, space_,
+                                            make_silent_logger("node" + std::to_string(node))));
+  }
+  Result<void> result = coordinator_->prepare();
+  for (const auto& node : nodes_) result = result ? node->prepare() : result;
+  if (result) result = coordinator_->attach();
+  for (const auto& node : nodes_) result = result ? node->attach() : result;
+  if (result) result = coordinator_->start();
+  for (const auto& node : nodes_) result = result ? node->start() : result;
+  if (result) result = coordinator_->open(Json::object());
+  if (!result) return result;
+  heart_ = std::thread([this] { beat(); });
+  return {};
+}
+
+void ThreadCluster::beat() {
+  std::unique_lock lock(mutex_);
+  while (!wake_.wait_for(lock, config_.cluster.heartbeat, [this] { return ends_; })) {
+    lock.unlock();
+    coordinator_->beat();
+    for (const auto& node : nodes_) node->beat();
+    lock.lock();
+  }
+}
+
+ThreadCluster::~ThreadCluster() { [[maybe_unused]] const auto ended = shutdown(); }
+
+Result<Json> ThreadCluster::call(uint32_t node, std::string_view op, const Json& body,
+                                 std::chrono::milliseconds timeout) {
+  if (node >= nodes_.size()) {
+    return make_error(ExitCode::usage, "node " + std::to_string(node) + ": the cluster has " +
+                                           std::to_string(nodes_.size()));
+  }
+  return ask(*nodes_[node], op, body, timeout);
+}
+
+Result<Json> ThreadCluster::coordinator(std::string_view op, const Json& body,
+                                        std::chrono::milliseconds timeout) {
+  return ask(*coordinator_, op, body, timeout);
+}
+
+Result<void> ThreadCluster::shutdown() {
+  {
+    const std::lock_guard guard(mutex_);
+    ends_ = true;
+  }
+  wake_.notify_one();
+  if (heart_.joinable()) heart_.join();
+  if (coordinator_ != nullptr) coordinator_->drain();
+  for (const auto& node : nodes_) node->drain();
+  for (const auto& node : nodes_) node->stop();
+  if (coordinator_ != nullptr) coordinator_->stop();
+  return {};
+}
+
+}  // namespace atolldb

@@ -1,0 +1,116 @@
+#include "ops/launcher/background.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "ops/launcher/launcher.h"
+#include "shared/process/line_channel.h"
+#include "shared/process/run_paths.h"
+#include "shared/process/start_up.h"
+
+namespace atolldb {
+namespace {
+
+/// Detaches from terminal and standard streams.
+Result<void> become_daemon(const std::string& log_file) {
+  setsid();
+  signal(SIGHUP, SIG_IGN);
+  const UniqueFd input(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const UniqueFd output(open(log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  if (!output.is_open() || dup2(input.get(), 0) < 0 || dup2(output.get(), 1) < 0 ||
+      dup2(output.get(), 2) < 0) {
+    return make_error(ExitCode::failed, log_file + ": " + std::strerror(errno) +
+                                            ": change cluster.log_dir in the config");
+  }
+  return {};
+}
+
+/// The life of the process that is left behind.
+[[noreturn]] void run_launcher(const Config& config, const std::string& binary_dir, int channel) {
+  const auto report = [&](const Error& error) {
+    send_line(channel, std::to_string(static_cast<int>(error.code)) + " " + error.message);
+    std::_Exit(static_cast<int>(error.code));
+  };
+  if (const auto daemon = become_daemon(log_path(config, "launcher")); !daemon) {
+    report(daemon.error());
+  }
+  const Result<UniqueFd> signals = receive_signals({SIGINT, SIGTERM});
+  if (!signals) report(signals.error());
+  LaunchOptions options;
+  options.binary_dir = binary_dir;
+  options.signal_fd = signals->get();
+  options.waiting_fd = channel;
+  const Logger logger = make_stderr_logger("launcher", config.log.level);
+  int code = 0;
+  {
+    Launcher launcher(config, std::move(options), logger);
+    if (const auto started = launcher.start(); !started) report(started.error());
+    if (!send_line(channel, "running")) launcher.request_stop(true);
+    close(channel);
+    const auto ended = launcher.supervise();
+    if (!ended) code = static_cast<int>(ended.error().code);
+  }
+  logger->flush();
+  std::_Exit(code);
+}
+
+}  // namespace
+
+Result<void> run_foreground(const Config& config, const std::function<void()>& on_running,
+                            const std::string& binary_dir) {
+  const Result<UniqueFd> signals = receive_signals({SIGINT, SIGTERM});
+  if (!signals) return std::unexpected(signals.error());
+  LaunchOptions options;
+  options.binary_dir = binary_dir;
+  options.signal_fd = signals->get();
+  std::error_code ignored;
+  std::filesystem::create_directories(config.cluster.log_dir, ignored);
+  const Result<Logger> logger =
+      make_file_logger("launcher", log_path(config, "launcher"), config.log.level);
+  if (!logger) return std::unexpected(logger.error());
+  Launcher launcher(config, std::move(options), *logger);
+  if (const auto started = launcher.start(); !started) return started;
+  if (on_running) on_running();
+  return launcher.supervise();
+}
+
+Result<void> start_background(const Config& config, const std::string& binary_dir) {
+  auto channel = make_channel();
+  if (!channel) return std::unexpected(channel.error());
+  std::error_code error;
+  std::filesystem::create_directories(config.cluster.log_dir, error);
+  const pid_t pid = fork();
+  if (pid < 0) {
+    return make_error(ExitCode::resources, std::string("launcher: fork: ") + std::strerror(errno));
+  }
+  if (pid == 0) {
+    channel->first.reset();
+    run_launcher(config, binary_dir, channel->second.get());
+  }
+  channel->second.reset();
+  LineReader reader(channel->first.get());
+  while (!reader.is_closed()) {
+    pollfd readable{channel->first.get(), POLLIN, 0};
+    poll(&readable, 1, -1);
+    for (const std::string& line : reader.read()) {
+      if (line == "running") return {};
+      reap(pid);
+      const size_t space = line.find(' ');
+      return make_error(static_cast<ExitCode>(std::atoi(line.c_str())), line.substr(space + 1));
+    }
+  }
+  return make_error(ExitCode::failed, "launcher (pid " + std::to_string(pid) + ") " +
+                                          describe_exit(reap(pid)) + ": see " +
+                                          log_path(config, "launcher"));
+}
+
+}  // namespace atolldb

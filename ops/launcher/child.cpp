@@ -1,0 +1,104 @@
+#include "ops/launcher/child.h"
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "shared/process/start_up.h"
+
+namespace atolldb {
+namespace {
+
+struct ExecPlan {
+  const char* program = nullptr;
+  std::vector<char*> arguments;
+  std::vector<int> inherited;  // descriptors
+  int input_fd = -1;
+  int output_fd = -1;
+  pid_t parent = 0;
+};
+
+/// In the child, between fork and exec: async-signal-safe calls only.
+[[noreturn]] void become(const ExecPlan& plan) {
+  constexpr int kCannotStart = 127;
+  // Own process group: a terminal's Ctrl-C goes to the launcher, who stops the cluster in order.
+  setpgid(0, 0);
+  if (!die_with_parent(plan.parent)) _exit(kCannotStart);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  if (dup2(plan.input_fd, 0) < 0 || dup2(plan.output_fd, 1) < 0 || dup2(plan.output_fd, 2) < 0) {
+    _exit(kCannotStart);
+  }
+  // Nothing of the embedding program, and no other cluster's lock, leaks into the child.
+  close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
+  for (const int fd : plan.inherited) fcntl(fd, F_SETFD, 0);
+  execv(plan.program, plan.arguments.data());
+  _exit(kCannotStart);
+}
+
+std::unexpected<Error> cannot_start(const std::string& program, const char* what) {
+  return make_error(ExitCode::failed, program + ": cannot be started: " + what + ": " +
+                                          std::strerror(errno) +
+                                          ": install all programs of Atoll into one folder");
+}
+
+}  // namespace
+
+Result<Child> spawn_child(const std::string& program, const std::string& log_file,
+                          const std::string& cluster, Handover handover) {
+  if (access(program.c_str(), X_OK) != 0) return cannot_start(program, "no program");
+  auto channel = make_channel();
+  if (!channel) return std::unexpected(channel.error());
+  handover.channel_fd = channel->second.get();
+  handover.launcher_pid = getpid();
+  const Result<UniqueFd> handover_fd = write_handover(handover);
+  if (!handover_fd) return std::unexpected(handover_fd.error());
+  const UniqueFd input(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const UniqueFd output(open(log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  if (!input.is_open() || !output.is_open()) return cannot_start(program, log_file.c_str());
+
+  std::array<std::string, 7> words = {program,        "--role",
+                                      handover.role,  "--cluster",
+                                      cluster,        "--handover",
+                                      std::to_string(handover_fd->get())};
+  ExecPlan plan;
+  plan.program = program.c_str();
+  for (std::string& word : words) plan.arguments.push_back(word.data());
+  plan.arguments.push_back(nullptr);
+  plan.inherited = {handover.channel_fd, handover.lock_fd, handover_fd->get()};
+  for (const auto& [name, fd] : handover.segments) plan.inherited.push_back(fd);
+  plan.input_fd = input.get();
+  plan.output_fd = output.get();
+  plan.parent = getpid();
+  const pid_t pid = fork();
+  if (pid < 0) return cannot_start(program, "fork");
+  if (pid == 0) become(plan);
+
+  Child child;
+  child.role = handover.role;
+  child.node = handover.node;
+  child.log_file = log_file;
+  // Not reaped yet, so it can be found even when it has ended; its start time is fixed at fork.
+  child.id = find_process(pid).value_or(ProcessId{pid, 0});
+  child.channel = std::move(channel->first);
+  child.reader.emplace(child.channel.get());
+  child.last_seen = Child::Clock::now();
+  Result<UniqueFd> pidfd = open_pidfd(pid);
+  if (!pidfd) {
+    kill(pid, SIGKILL);
+    reap(pid);
+    return std::unexpected(pidfd.error());
+  }
+  child.pidfd = *std::move(pidfd);
+  return child;
+}
+
+}  // namespace atolldb

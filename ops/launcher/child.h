@@ -1,0 +1,44 @@
+// One child process as its launcher sees it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "shared/config/config.h"
+#include "shared/error.h"
+#include "shared/process/handover.h"
+#include "shared/process/line_channel.h"
+#include "shared/process/process_id.h"
+#include "shared/process/unique_fd.h"
+
+namespace atolldb {
+
+struct Child {
+  using Clock = std::chrono::steady_clock;
+
+  std::string role;             // "coordinator", "node0"
+  uint32_t node = 0;            // kMaxNodes: the coordinator
+  ProcessId id;
+  std::string log_file;
+  UniqueFd pidfd;
+  UniqueFd channel;
+  std::optional<LineReader> reader;
+  Clock::time_point last_seen;  // of its latest line
+  std::string reached;          // its latest step: "prepared", "attached", ...
+  std::string metrics;          // where it serves metrics; empty: nowhere
+  std::optional<Error> failure; // what it said before it ended
+  std::optional<int> wait_status;  // it has ended and is reaped
+
+  bool is_running() const { return !wait_status.has_value(); }
+  /// "node0 (pid 17)"
+  std::string name() const { return role + " (pid " + std::to_string(id.pid) + ")"; }
+};
+
+/// Starts `program` with the handover (whose channel is filled in here); standard output and error
+/// go to `log_file`. The child dies with the calling *thread*.
+Result<Child> spawn_child(const std::string& program, const std::string& log_file,
+                          const std::string& cluster, Handover handover);
+
+}  // namespace atolldb

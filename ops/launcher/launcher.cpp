@@ -1,0 +1,395 @@
+#include "ops/launcher/launcher.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "shared/memory/pointer.h"
+#include "shared/process/run_paths.h"
+#include "shared/process/start_up.h"
+
+namespace atolldb {
+namespace {
+
+using Json = nlohmann::json;
+using Clock = std::chrono::steady_clock;
+
+constexpr uint64_t kStopNow = uint64_t{1} << 32;
+
+std::string own_folder() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/exe", error).parent_path().string();
+}
+
+uint64_t random_number() {
+  uint64_t number = 0;
+  while (getrandom(&number, sizeof(number), 0) != sizeof(number)) {
+  }
+  return number;
+}
+
+std::string metrics_of(const std::string& text) {
+  const Json json = Json::parse(text, nullptr, false);
+  const auto found = json.is_object() ? json.find("metrics") : json.end();
+  return json.is_object() && found != json.end() && found->is_string() ? found->get<std::string>()
+                                                                       : "";
+}
+
+}  // namespace
+
+Launcher::Launcher(Config config, LaunchOptions options, Logger logger)
+    : config_(std::move(config)),
+      options_(std::move(options)),
+      logger_(std::move(logger)),
+      stop_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (options_.binary_dir.empty()) options_.binary_dir = own_folder();
+}
+
+Launcher::~Launcher() {
+  kill_all();
+  clean_up();
+}
+
+void Launcher::request_stop(bool now) {
+  const uint64_t request = now ? kStopNow : 1;
+  [[maybe_unused]] const ssize_t put = write(stop_fd_.get(), &request, sizeof(request));
+}
+
+Result<void> Launcher::start() {
+  auto result = create();
+  if (!result) {
+    kill_all();
+    clean_up();
+    return result;
+  }
+  return run_until(Phase::running);
+}
+
+Result<void> Launcher::supervise() { return run_until(Phase::stopped); }
+
+Result<void> Launcher::create() {
+  if (const auto processor = check_processor(); !processor) return processor;
+  raise_open_files_limit();
+  Result<RunFolder> folder = RunFolder::acquire(config_);
+  if (!folder) return std::unexpected(folder.error());
+  folder_.emplace(*std::move(folder));
+  if (!folder_->leftovers().empty()) logger_->warn("{}", folder_->leftovers());
+  unlink(last_failure_path(config_).c_str());
+  std::error_code error;
+  std::filesystem::create_directories(config_.cluster.log_dir, error);
+  if (error) {
+    return make_error(ExitCode::failed, config_.cluster.log_dir + ": cannot be made: " +
+                                            error.message() +
+                                            ": change cluster.log_dir in the config");
+  }
+  Result<SegmentSet> segments = SegmentSet::create(config_);
+  if (!segments) return std::unexpected(segments.error());
+  segments_.emplace(*std::move(segments));
+  const auto written = RunFolder::write_file(running_config_path(config_), to_toml(config_));
+  if (!written) return written;
+  return spawn_all();
+}
+
+Result<void> Launcher::spawn_all() {
+  Handover handover;
+  handover.cluster_uuid[0] = random_number();
+  handover.cluster_uuid[1] = random_number();
+  // Larger than any earlier one as long as the machine's clock is about right; nothing that lasts
+  // depends on it while there is no log.
+  handover.incarnation = static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(
+          std::chrono::system_clock::now().time_since_epoch())
+          .count());
+  handover.config_text = to_toml(config_);
+  handover.lock_fd = folder_->lock_fd();
+  std::vector<ProcessId> ids;
+  const auto spawn = [&](const std::string& role, uint32_t node,
+                         const char* program) -> Result<void> {
+    handover.role = role;
+    handover.node = node;
+    handover.segments = segments_->of_process(node);
+    Result<Child> child = spawn_child(options_.binary_dir + "/" + program, log_path(config_, role),
+                                      config_.cluster.name, handover);
+    if (!child) return std::unexpected(child.error());
+    ids.push_back(child->id);
+    children_.push_back(*std::move(child));
+    return folder_->write_processes(ids);
+  };
+  auto spawned = spawn("coordinator", kMaxNodes, "atoll-coordinator");
+  for (uint32_t node = 0; spawned && node < config_.nodes.size(); ++node) {
+    spawned = spawn("node" + std::to_string(node), node, "atoll-node");
+  }
+  return spawned;
+}
+
+Result<void> Launcher::run_until(Phase phase) {
+  while (phase_ < phase) {
+    if (const auto turned = turn(); !turned) return turned;
+  }
+  return {};
+}
+
+int Launcher::poll_timeout_ms() const {
+  Clock::time_point next = phase_ >= Phase::draining ? stop_deadline_ : Clock::time_point::max();
+  for (const Child& child : children_) {
+    if (child.is_running()) next = std::min(next, child.last_seen + config_.cluster.hang_limit);
+  }
+  const auto wait = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now()).count();
+  return static_cast<int>(std::clamp<int64_t>(wait, 0, 3'600'000));
+}
+
+Result<void> Launcher::turn() {
+  std::vector<pollfd> fds = {{stop_fd_.get(), POLLIN, 0},
+                             {options_.signal_fd, POLLIN, 0},
+                             {phase_ == Phase::starting ? options_.waiting_fd : -1, POLLIN, 0}};
+  for (const Child& child : children_) {
+    // A child that has ended has nothing more to say; poll skips negative descriptors.
+    fds.push_back({child.is_running() ? child.channel.get() : -1, POLLIN, 0});
+    fds.push_back({child.is_running() ? child.pidfd.get() : -1, POLLIN, 0});
+  }
+  if (poll(fds.data(), fds.size(), poll_timeout_ms()) < 0) return {};  // EINTR
+  if (fds[2].revents != 0) waiting_gone_ = true;
+  take_requests();
+  for (size_t i = 0; i < children_.size(); ++i) {
+    const bool ended = fds[4 + 2 * i].revents != 0;
+    // What it said last comes before its end.
+    if (fds[3 + 2 * i].revents != 0 || ended) receive(children_[i]);
+    if (ended) children_[i].wait_status = reap(children_[i].id.pid);
+  }
+  if (stop_now_) {
+    logger_->warn("stopped at once");
+    kill_all();
+    clean_up();
+    const bool was_started = phase_ != Phase::starting;
+    phase_ = Phase::stopped;
+    if (was_started) return {};
+    return make_error(ExitCode::failed, "cluster \"" + config_.cluster.name +
+                                            "\": was told to stop before it ran");
+  }
+  if (waiting_gone_ && phase_ == Phase::starting) {
+    return fail({ExitCode::failed, "cluster \"" + config_.cluster.name +
+                                       "\": nobody waits for its start any more: given up"});
+  }
+  if (const auto checked = check_children(); !checked) return checked;
+  return advance();
+}
+
+void Launcher::take_requests() {
+  uint64_t requests = 0;
+  if (read(stop_fd_.get(), &requests, sizeof(requests)) == sizeof(requests)) {
+    stop_requests_ += static_cast<uint32_t>(requests);
+    if (requests >= kStopNow) stop_now_ = true;
+  }
+  signalfd_siginfo signal{};
+  while (options_.signal_fd >= 0 &&
+         read(options_.signal_fd, &signal, sizeof(signal)) == sizeof(signal)) {
+    logger_->info("got {}", signal_name(static_cast<int>(signal.ssi_signo)));
+    ++stop_requests_;
+  }
+  // In the start there is nothing to drain.
+  if (stop_requests_ > 1 || (stop_requests_ == 1 && phase_ == Phase::starting)) stop_now_ = true;
+}
+
+void Launcher::receive(Child& child) {
+  for (const std::string& line : child.reader->read()) {
+    child.last_seen = Clock::now();
+    take_line(child, line);
+  }
+}
+
+void Launcher::take_line(Child& child, const std::string& line) {
+  if (line == "heartbeat") return;
+  const size_t space = line.find(' ');
+  const std::string word = line.substr(0, space);
+  const std::string rest = space == std::string::npos ? "" : line.substr(space + 1);
+  if (word == "stop-requested") {
+    ++stop_requests_;
+  } else if (word == "stop-now-requested") {
+    stop_now_ = true;
+  } else if (word == "failed:") {
+    const size_t end = rest.find(' ');
+    const int code = std::atoi(rest.c_str());
+    child.failure = Error{code == 0 ? ExitCode::failed : static_cast<ExitCode>(code),
+                          end == std::string::npos ? rest : rest.substr(end + 1)};
+  } else {
+    if (word == "running") child.metrics = metrics_of(rest);
+    child.reached = word;
+  }
+}
+
+Error Launcher::died(const Child& child) const {
+  const std::string where = "cluster \"" + config_.cluster.name + "\": " + child.name();
+  const std::string what_to_do =
+      ": the cluster has stopped: see " + child.log_file + ", start it again with `atoll up`";
+  if (child.failure) {
+    return {child.failure->code, where + ": " + child.failure->message};
+  }
+  return {ExitCode::failed, where + " " + describe_exit(*child.wait_status) + what_to_do};
+}
+
+Result<void> Launcher::check_children() {
+  const auto now = Clock::now();
+  for (Child& child : children_) {
+    if (child.failure) return fail(died(child));
+    const bool may_end = phase_ == Phase::stopping_nodes || phase_ == Phase::stopping_coordinator;
+    if (!child.is_running()) {
+      const bool in_order = may_end && *child.wait_status == 0 &&
+                            (child.node != kMaxNodes || phase_ == Phase::stopping_coordinator);
+      if (!in_order) return fail(died(child));
+      continue;
+    }
+    if (now - child.last_seen < config_.cluster.hang_limit) continue;
+    receive(child);  // we may have been stopped ourselves: what waits in the channel counts
+    if (Clock::now() - child.last_seen < config_.cluster.hang_limit) continue;
+    return fail({ExitCode::failed,
+                 "cluster \"" + config_.cluster.name + "\": " + child.name() +
+                     " hung: no heartbeat for " +
+                     std::to_string(config_.cluster.hang_limit.count()) +
+                     " ms: the cluster has stopped: see " + child.log_file +
+                     ", raise cluster.hang_limit if the machine is slow"});
+  }
+  if (phase_ >= Phase::draining && phase_ < Phase::stopped && now >= stop_deadline_) {
+    return fail({ExitCode::failed, "cluster \"" + config_.cluster.name +
+                                       "\": did not stop in time: killed: a procedure or job may "
+                                       "ignore its end"});
+  }
+  return {};
+}
+
+bool Launcher::all_reached(const char* step) const {
+  return std::ranges::all_of(children_, [&](const Child& child) { return child.reached == step; });
+}
+
+bool Launcher::nodes_ended() const {
+  return std::ranges::all_of(children_, [](const Child& child) {
+    return child.node == kMaxNodes || !child.is_running();
+  });
+}
+
+void Launcher::send_all(const char* command) {
+  for (const Child& child : children_) send_line(child.channel.get(), command);
+}
+
+Result<void> Launcher::advance() {
+  switch (phase_) {
+    case Phase::starting:
+      if (awaited_ == "prepared" && all_reached("prepared")) {
+        awaited_ = "attached";
+        send_all("ATTACH");
+      } else if (awaited_ == "attached" && all_reached("attached")) {
+        awaited_ = "running";
+        send_all("START");
+      } else if (awaited_ == "running" && all_reached("running")) {
+        awaited_ = "opened";
+        Json metrics = Json::object();
+        for (const Child& child : children_) {
+          if (!child.metrics.empty()) metrics[child.role] = child.metrics;
+        }
+        send_line(children_.front().channel.get(), "OPEN " + metrics.dump());
+      } else if (awaited_ == "opened" && children_.front().reached == "opened") {
+        phase_ = Phase::running;
+        logger_->info("cluster {} runs", config_.cluster.name);
+        return announce();
+      }
+      return {};
+    case Phase::running:
+      if (stop_requests_ != 0) begin_drain();
+      return {};
+    case Phase::draining:
+      if (!all_reached("drained")) return {};
+      phase_ = Phase::stopping_nodes;
+      for (const Child& child : children_) {
+        if (child.node != kMaxNodes) send_line(child.channel.get(), "STOP");
+      }
+      return {};
+    case Phase::stopping_nodes:
+      if (!nodes_ended()) return {};
+      phase_ = Phase::stopping_coordinator;
+      send_line(children_.front().channel.get(), "STOP");
+      return {};
+    case Phase::stopping_coordinator:
+      if (children_.front().is_running()) return {};
+      phase_ = Phase::stopped;
+      clean_up();
+      logger_->info("cluster {} has stopped", config_.cluster.name);
+      return {};
+    case Phase::stopped:
+      return {};
+  }
+  return {};
+}
+
+Result<void> Launcher::announce() {
+  const ProcessId self = this_process();
+  Json endpoints = {{"schema_version", 1},
+                    {"name", config_.cluster.name},
+                    {"launcher_pid", self.pid},
+                    {"start_time", self.start_time},
+                    {"coordinator_endpoint", config_.control.endpoint},
+                    {"node_endpoints", Json::array()},
+                    {"metrics", Json::object()},
+                    {"processes", Json::array()}};
+  for (const Child& child : children_) {
+    if (child.node != kMaxNodes) {
+      endpoints["node_endpoints"].push_back(node_endpoint(config_, child.node));
+    }
+    if (!child.metrics.empty()) endpoints["metrics"][child.role] = child.metrics;
+    endpoints["processes"].push_back({{"role", child.role},
+                                      {"pid", child.id.pid},
+                                      {"start_time", child.id.start_time},
+                                      {"log", child.log_file}});
+  }
+  const auto written = RunFolder::write_file(endpoints_path(config_), endpoints.dump(2) + "\n");
+  if (!written) return fail(written.error());
+  return {};
+}
+
+void Launcher::begin_drain() {
+  logger_->info("cluster {} drains", config_.cluster.name);
+  phase_ = Phase::draining;
+  // A procedure that was accepted may take its time, but no more.
+  stop_deadline_ = Clock::now() + config_.cluster.hang_limit + config_.procedures.time_limit;
+  send_all("DRAIN");
+}
+
+std::unexpected<Error> Launcher::fail(Error error) {
+  phase_ = Phase::stopped;
+  logger_->critical("{}", error.message);
+  kill_all();
+  clean_up();
+  const Json note = {{"schema_version", 1},
+                     {"name", config_.cluster.name},
+                     {"time", std::chrono::duration_cast<std::chrono::seconds>(
+                                  std::chrono::system_clock::now().time_since_epoch())
+                                  .count()},
+                     {"code", static_cast<int>(error.code)},
+                     {"message", error.message}};
+  const auto written = RunFolder::write_file(last_failure_path(config_), note.dump(2) + "\n");
+  if (!written) logger_->error("{}", written.error().message);
+  return std::unexpected(std::move(error));
+}
+
+void Launcher::kill_all() {
+  for (const Child& child : children_) {
+    if (child.is_running()) send_signal(child.pidfd, SIGKILL);
+  }
+  for (Child& child : children_) {
+    if (child.is_running()) child.wait_status = reap(child.id.pid);
+  }
+}
+
+void Launcher::clean_up() {
+  segments_.reset();
+  folder_.reset();
+}
+
+}  // namespace atolldb

@@ -1,0 +1,47 @@
+// The run folder of a cluster: its lock, what a dead cluster left there, and its clean-up.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "shared/config/config.h"
+#include "shared/error.h"
+#include "shared/process/process_id.h"
+#include "shared/process/unique_fd.h"
+
+namespace atolldb {
+
+/// Owns the locked folder; the destructor cleans it up.
+class RunFolder {
+ public:
+  /// Makes and locks the folder. A live cluster: already_running, with its pid. What a dead one
+  /// left is removed; `leftovers` then says what.
+  static Result<RunFolder> acquire(const Config& config);
+  RunFolder(RunFolder&&) = default;
+  RunFolder& operator=(RunFolder&&) = delete;
+  ~RunFolder();
+
+  /// The open file description that all processes of the cluster inherit (R31).
+  int lock_fd() const { return lock_.get(); }
+  const std::string& leftovers() const { return leftovers_; }
+
+  /// Notes who belongs to the cluster, so that the next start knows whom it may find dead.
+  Result<void> write_processes(const std::vector<ProcessId>& children);
+  /// Writes a file of the folder in one piece (others see it whole or not at all).
+  static Result<void> write_file(const std::string& path, const std::string& text);
+
+ private:
+  RunFolder(const Config& config, UniqueFd lock) : config_(config), lock_(std::move(lock)) {}
+  void remove_files();
+
+  Config config_;
+  UniqueFd lock_;
+  std::string leftovers_;
+};
+
+/// The launcher named in the cluster's lock file, if that process lives.
+std::optional<ProcessId> running_launcher(const Config& config);
+
+}  // namespace atolldb

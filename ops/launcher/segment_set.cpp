@@ -1,0 +1,74 @@
+#include "ops/launcher/segment_set.h"
+
+#include <utility>
+#include <vector>
+
+#include "shared/memory/control_layout.h"
+#include "shared/memory/segment_file.h"
+#include "soc/node/node_segments.h"
+
+namespace atolldb {
+namespace {
+
+std::vector<std::pair<std::string, uint64_t>> plan(const Config& config) {
+  std::vector<std::pair<std::string, uint64_t>> segments;
+  segments.emplace_back(segment_name(SegmentKind::control, kMaxNodes),
+                        round_to_segment(sizeof(ControlSegment)));
+  for (uint32_t node = 0; node < config.nodes.size(); ++node) {
+    const NodeSegmentSizes sizes = node_segment_sizes(config, node);
+    segments.emplace_back(segment_name(SegmentKind::shared, node), sizes.shared);
+    segments.emplace_back(segment_name(SegmentKind::pool, node), sizes.pool);
+    segments.emplace_back(segment_name(SegmentKind::local, node), sizes.local);
+    segments.emplace_back(segment_name(SegmentKind::metrics, node), sizes.metrics);
+  }
+  return segments;
+}
+
+}  // namespace
+
+Result<SegmentSet> SegmentSet::create(const Config& config) {
+  if (const auto checked = check_node_limits(config); !checked) {
+    return std::unexpected(checked.error());
+  }
+  const auto segments = plan(config);
+  std::vector<uint64_t> sizes;
+  for (const auto& [name, bytes] : segments) sizes.push_back(bytes);
+  const Result<bool> huge =
+      plan_huge_pages(sizes, config.memory.huge_pages, MemoryAvailable::detect());
+  if (!huge) return std::unexpected(huge.error());
+  SegmentSet set;
+  set.node_count_ = static_cast<uint32_t>(config.nodes.size());
+  for (const auto& [name, bytes] : segments) {
+    Result<UniqueFd> file = create_segment_file(name, bytes, *huge);
+    if (!file) return std::unexpected(file.error());
+    set.files_.emplace(name, *std::move(file));
+  }
+  return set;
+}
+
+std::map<std::string, int> SegmentSet::of_process(uint32_t node) const {
+  std::map<std::string, int> files;
+  const auto add = [&](SegmentKind kind, uint32_t owner) {
+    const std::string name = segment_name(kind, owner);
+    files.emplace(name, files_.at(name).get());
+  };
+  const bool is_coordinator = node == kMaxNodes;
+  add(SegmentKind::control, kMaxNodes);
+  for (uint32_t owner = 0; owner < node_count_; ++owner) {
+    add(SegmentKind::shared, owner);
+    add(is_coordinator ? SegmentKind::metrics : SegmentKind::pool, owner);
+  }
+  if (!is_coordinator) {
+    add(SegmentKind::local, node);
+    add(SegmentKind::metrics, node);
+  }
+  return files;
+}
+
+std::map<std::string, int> SegmentSet::all() const {
+  std::map<std::string, int> files;
+  for (const auto& [name, file] : files_) files.emplace(name, file.get());
+  return files;
+}
+
+}  // namespace atolldb
