@@ -1,0 +1,160 @@
+// A queue in a Master-tree: inserts at one end, deletes at the other, a hundred times what the pool
+// could hold. Dead records must be reclaimed as fast as they come (R45, R46): the work per
+// transaction stays the same and the pages come back.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdio>
+
+#include "engine/mastertree/cursor.h"
+#include "engine/mastertree/inspect.h"
+#include "engine/mastertree/page.h"
+#include "tests/support/seed.h"
+#include "tests/support/test_cluster.h"
+
+namespace atolldb::test {
+namespace {
+
+constexpr uint64_t kPoolBytes = uint64_t{2} << 20;
+constexpr uint32_t kBatch = 10;
+constexpr uint64_t kQueueLength = 1000;
+
+class Queue {
+ public:
+  Queue(TestCluster& cluster, StorageControl& storage) : cluster_(cluster), tree_(storage) {}
+
+  void push(TestWorker& worker, uint32_t count) {
+    const Status status = worker.run([&](Transaction& txn) {
+      for (uint32_t i = 0; i < count; ++i) {
+        const auto key = ordered_key(tail_ + i);
+        const Status inserted = tree_.insert(txn, key, key);
+        if (inserted != Status::ok) return inserted;
+      }
+      return Status::ok;
+    });
+    ASSERT_EQ(status, Status::ok) << to_string(status);
+    tail_ += count;
+  }
+
+  void pop(TestWorker& worker, uint32_t count) {
+    uint64_t expected = 0;
+    const Status status = worker.run([&](Transaction& txn) {
+      expected = head_;
+      MasterTreeCursor cursor(tree_, txn, ScanRange{}, true);
+      for (uint32_t i = 0; i < count; ++i) {
+        Status one = cursor.next();
+        if (one != Status::ok) return one;
+        const auto key = ordered_key(expected++);
+        if (!std::equal(key.begin(), key.end(), cursor.key().begin())) return Status::user_abort;
+        one = tree_.erase(txn, cursor.ref(), cursor.key());
+        if (one != Status::ok) return one;
+      }
+      return Status::ok;
+    });
+    ASSERT_EQ(status, Status::ok) << to_string(status);
+    head_ = expected;
+  }
+
+  uint64_t length() const { return tail_ - head_; }
+
+ private:
+  TestCluster& cluster_;
+  MasterTree tree_;
+  uint64_t head_ = 0;
+  uint64_t tail_ = 0;
+};
+
+/// Lets grace pass and works off all hints, as idle workers do.
+void settle(TestCluster& cluster) {
+  for (int round = 0; round < 60; ++round) {
+    for (int i = 0; i < 6; ++i) cluster.tick();
+    for (uint32_t i = 0; i < cluster.worker_count(); ++i) {
+      WorkerContext& context = *cluster.worker(i).context;
+      context.enter();
+      run_hints(*cluster.worker(i).transaction);
+      context.leave();
+      context.pages().recycle();
+      context.pages().flush();
+    }
+  }
+  for (uint32_t node = 0; node < cluster.node_count(); ++node) {
+    cluster.pool(node).collect_returns();
+  }
+}
+
+uint64_t free_pages(TestCluster& cluster) {
+  uint64_t pages = 0;
+  for (uint32_t node = 0; node < cluster.node_count(); ++node) {
+    pages += cluster.pool(node).free_count();
+  }
+  return pages;
+}
+
+uint64_t accesses(TestCluster& cluster) {
+  uint64_t total = 0;
+  for (uint32_t node = 0; node < cluster.node_count(); ++node) {
+    total += cluster.metrics(node, 0).local_accesses.get() +
+             cluster.metrics(node, 0).remote_accesses.get();
+  }
+  return total;
+}
+
+void churn(uint32_t nodes) {
+  TestCluster cluster(nodes, 1, {.pool_bytes = kPoolBytes, .clock = false});
+  StorageControl& storage = cluster.create("queue", StorageType::mastertree, 8);
+  Queue queue(cluster, storage);
+  queue.push(cluster.worker(0), 1);
+  queue.pop(cluster.worker(0), 1);
+  settle(cluster);
+  const uint64_t free_before = free_pages(cluster);
+
+  // A dense page holds about 90 such records.
+  const uint64_t pool_records = nodes * (kPoolBytes / kPageBytes) * 90;
+#ifdef ATOLL_DCHECK
+  const uint64_t pools = rounds(10, 100);
+#else
+  const uint64_t pools = rounds(100, 400);
+#endif
+  const uint64_t transactions = pools * pool_records / kBatch;
+  for (uint64_t i = 0; i < kQueueLength / kBatch; ++i) queue.push(cluster.worker(0), kBatch);
+  uint64_t work[10] = {};
+  double seconds[10] = {};
+  for (uint64_t tenth = 0; tenth < 10; ++tenth) {
+    const uint64_t before = accesses(cluster);
+    const auto start = std::chrono::steady_clock::now();
+    for (uint64_t i = 0; i < transactions / 10; ++i) {
+      queue.push(cluster.worker(0), kBatch);
+      queue.pop(cluster.worker(nodes - 1), kBatch);
+      if (i % 8 == 0) cluster.tick();
+      ASSERT_FALSE(testing::Test::HasFailure());
+    }
+    seconds[tenth] =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    work[tenth] = accesses(cluster) - before;
+  }
+  std::printf("%u nodes: first tenth %.3f s, last tenth %.3f s; page accesses %llu and %llu\n",
+              nodes, seconds[0], seconds[9], static_cast<unsigned long long>(work[0]),
+              static_cast<unsigned long long>(work[9]));
+  // Counted work decides, not the clock: the last tenth does 90 % or more of the first's speed.
+  EXPECT_LE(static_cast<double>(work[9]) * 0.9, static_cast<double>(work[0]));
+
+  while (queue.length() != 0) {
+    queue.pop(cluster.worker(nodes - 1), kBatch);
+    cluster.tick();
+  }
+  settle(cluster);
+  TreeStatistics statistics;
+  EXPECT_EQ(check_tree(cluster.view(), storage, statistics), "");
+  EXPECT_EQ(statistics.records, 0u);
+  std::printf("free pages %llu before, %llu after\n", static_cast<unsigned long long>(free_before),
+              static_cast<unsigned long long>(free_pages(cluster)));
+  // An empty tree keeps at most one short run of empty pages a level, too short to be merged.
+  EXPECT_GE(free_pages(cluster) + 2 * kMinMergeRun + 2, free_before);
+}
+
+TEST(MasterTreeChurn, AQueueOfAHundredPoolsOnOneNodeRunsAsFastAtTheEnd) { churn(1); }
+
+TEST(MasterTreeChurn, AQueueFilledByOneNodeAndEmptiedByAnotherGivesItsPagesBack) { churn(2); }
+
+}  // namespace
+}  // namespace atolldb::test
