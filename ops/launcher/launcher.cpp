@@ -348,8 +348,16 @@ Result<void> Launcher::announce() {
                                       {"start_time", child.id.start_time},
                                       {"log", child.log_file}});
   }
-  const auto written = RunFolder::write_file(endpoints_path(config_), endpoints.dump(2) + "\n");
-  if (!written) return fail(written.error());
+  Json targets = Json::array();
+  for (const auto& [role, endpoint] : endpoints["metrics"].items()) {
+    targets.push_back({{"targets", {endpoint}},
+                       {"labels", {{"cluster", config_.cluster.name}, {"process", role}}}});
+  }
+  for (const auto& [path, json] : {std::pair{prometheus_targets_path(config_), &targets},
+                                   std::pair{endpoints_path(config_), &endpoints}}) {
+    const auto written = RunFolder::write_file(path, json->dump(2) + "\n");
+    if (!written) return fail(written.error());
+  }
   return {};
 }
 

@@ -155,6 +155,7 @@ RunFolder::~RunFolder() {
 void RunFolder::remove_files() {
   unlink(endpoints_path(config_).c_str());
   unlink(running_config_path(config_).c_str());
+  unlink(prometheus_targets_path(config_).c_str());
   for (uint32_t node = 0; node < kMaxNodes; ++node) {
     unlink(node_socket_path(config_, node).c_str());
   }

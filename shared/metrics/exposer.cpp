@@ -3,8 +3,17 @@
 #include <prometheus/collectable.h>
 #include <prometheus/exposer.h>
 
+#include <netdb.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <chrono>
 #include <exception>
+#include <stdexcept>
+#include <thread>
 #include <utility>
+
+#include "shared/process/unique_fd.h"
 
 namespace atolldb {
 namespace {
@@ -12,6 +21,20 @@ namespace {
 std::string address_of(const std::string& listen, int port) {
   const bool is_ipv6 = listen.find(':') != std::string::npos && listen.front() != '[';
   return (is_ipv6 ? "[" + listen + "]" : listen) + ":" + std::to_string(port);
+}
+
+/// Opens and closes a connection; whether it worked does not matter.
+void knock(const std::string& listen, int port) {
+  addrinfo hints{};
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(listen.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) return;
+  const UniqueFd fd(socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (fd.is_open()) {
+    static_cast<void>(connect(fd.get(), found->ai_addr, found->ai_addrlen));
+  }
+  freeaddrinfo(found);
 }
 
 }  // namespace
@@ -26,8 +49,8 @@ Result<std::unique_ptr<MetricsExposer>> MetricsExposer::start(
     const std::vector<int> ports = exposer->GetListeningPorts();
     if (ports.empty()) throw std::runtime_error("no port");
     exposer->RegisterCollectable(collectable);
-    return std::unique_ptr<MetricsExposer>(new MetricsExposer(
-        std::move(exposer), std::move(collectable), address_of(listen, ports.front())));
+    return std::unique_ptr<MetricsExposer>(
+        new MetricsExposer(std::move(exposer), std::move(collectable), listen, ports.front()));
   } catch (const std::exception&) {
     return make_error(ExitCode::resources,
                       "metrics.base_port: cannot listen on " + address_of(listen, port) +
@@ -38,11 +61,25 @@ Result<std::unique_ptr<MetricsExposer>> MetricsExposer::start(
 
 MetricsExposer::MetricsExposer(std::unique_ptr<prometheus::Exposer> exposer,
                                std::shared_ptr<prometheus::Collectable> collectable,
-                               std::string endpoint)
+                               std::string listen, int port)
     : collectable_(std::move(collectable)),
       exposer_(std::move(exposer)),
-      endpoint_(std::move(endpoint)) {}
+      listen_(std::move(listen)),
+      port_(port),
+      endpoint_(address_of(listen_, port)) {}
 
-MetricsExposer::~MetricsExposer() = default;
+MetricsExposer::~MetricsExposer() {
+  // The server looks only every two seconds whether it shall end, or when somebody connects.
+  std::atomic<bool> ended{false};
+  std::thread end([&] {
+    exposer_.reset();
+    ended.store(true, std::memory_order_relaxed);  // the join orders the rest
+  });
+  while (!ended.load(std::memory_order_relaxed)) {
+    knock(listen_, port_);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  end.join();
+}
 
 }  // namespace atolldb

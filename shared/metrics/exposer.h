@@ -31,11 +31,14 @@ class MetricsExposer {
 
  private:
   MetricsExposer(std::unique_ptr<prometheus::Exposer> exposer,
-                 std::shared_ptr<prometheus::Collectable> collectable, std::string endpoint);
+                 std::shared_ptr<prometheus::Collectable> collectable, std::string listen,
+                 int port);
 
   // The server holds the collectable weakly. It is declared first: destroyed last.
   std::shared_ptr<prometheus::Collectable> collectable_;
   std::unique_ptr<prometheus::Exposer> exposer_;
+  std::string listen_;
+  int port_;
   std::string endpoint_;
 };
 

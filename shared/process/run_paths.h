@@ -19,6 +19,10 @@ inline std::string lock_path(const Config& config) { return config.cluster.run_d
 inline std::string running_config_path(const Config& config) {
   return config.cluster.run_dir + "/config.toml";
 }
+/// The metrics endpoints of the running cluster, for Prometheus (file_sd).
+inline std::string prometheus_targets_path(const Config& config) {
+  return config.cluster.run_dir + "/prometheus-targets.json";
+}
 /// Beside the folder, which goes with the cluster: JSON that tells how the last run ended badly.
 inline std::string last_failure_path(const Config& config) {
   return config.cluster.run_dir + ".last_failure.json";

@@ -1,0 +1,40 @@
+// What the commands of `atoll` have in common. Each command is one file: it adds its options to
+// the parser and, when it is the chosen one, sets `Invocation::run`.
+#pragma once
+
+#include <CLI/App.hpp>
+#include <functional>
+#include <string>
+
+#include "ops/cli/cluster_finder.h"
+#include "shared/error.h"
+
+namespace atolldb::cli {
+
+/// The command that the command line chose.
+struct Invocation {
+  ClusterChoice choice;
+  std::function<Result<void>()> run;
+};
+
+/// Adds `--cluster NAME` and `-c FILE`: how a command finds its cluster.
+void add_cluster_options(CLI::App& command, Invocation& invocation);
+
+void add_up_command(CLI::App& app, Invocation& invocation);
+void add_status_command(CLI::App& app, Invocation& invocation);
+void add_down_command(CLI::App& app, Invocation& invocation);
+void add_logs_command(CLI::App& app, Invocation& invocation);
+void add_storage_command(CLI::App& app, Invocation& invocation);
+void add_procedure_command(CLI::App& app, Invocation& invocation);
+void add_bench_command(CLI::App& app, Invocation& invocation);
+void add_config_command(CLI::App& app, Invocation& invocation);
+void add_doctor_command(CLI::App& app, Invocation& invocation);
+void add_version_command(CLI::App& app, Invocation& invocation);
+
+/// Parses the command line, runs the command, prints its error. The exit code of the program.
+int run_command_line(int argc, char** argv);
+
+/// "atoll: what: why: what to do" on standard error. An empty message has been printed already.
+void print_error(const Error& error);
+
+}  // namespace atolldb::cli

@@ -1,0 +1,44 @@
+// `atoll config check|show FILE`: validates a config without starting anything.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "ops/cli/command.h"
+
+namespace atolldb::cli {
+namespace {
+
+Result<void> check(const std::string& file) {
+  const Result<Config> config = load_config_file(file);
+  if (!config) return std::unexpected(config.error());
+  std::printf("%s: valid: cluster \"%s\", %zu nodes\n", file.c_str(), config->cluster.name.c_str(),
+              config->nodes.size());
+  return {};
+}
+
+Result<void> show(const std::string& file) {
+  const Result<Config> config = load_config_file(file);
+  if (!config) return std::unexpected(config.error());
+  std::printf("%s", show_config(*config).c_str());
+  return {};
+}
+
+}  // namespace
+
+void add_config_command(CLI::App& app, Invocation& invocation) {
+  CLI::App* group = app.add_subcommand("config", "Validate or show a config file");
+  group->require_subcommand(1);
+  const auto add = [&](const char* name, const char* help,
+                       Result<void> (*run)(const std::string&)) {
+    CLI::App* command = group->add_subcommand(name, help);
+    const auto file = std::make_shared<std::string>();
+    command->add_option("FILE", *file, "The config file")->required();
+    command->callback(
+        [&invocation, file, run] { invocation.run = [file, run] { return run(*file); }; });
+  };
+  add("check", "Print every mistake of the file", check);
+  add("show", "Print the effective values and where each comes from", show);
+}
+
+}  // namespace atolldb::cli

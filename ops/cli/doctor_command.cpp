@@ -1,0 +1,113 @@
+// `atoll doctor`: what of this machine helps or hinders a cluster, and what to do about it.
+#include <sys/resource.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "ops/cli/command.h"
+#include "ops/cli/terminal.h"
+#include "ops/launcher/run_folder.h"
+#include "shared/memory/segment_file.h"
+#include "shared/process/start_up.h"
+
+namespace atolldb::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+void say(bool good, const std::string& what, const std::string& found, const std::string& advice) {
+  const std::string mark = good ? paint(Colour::green, "ok    ") : paint(Colour::yellow, "advice");
+  std::printf("%s  %-22s %s\n", mark.c_str(), what.c_str(), found.c_str());
+  if (!good) std::printf("        %-22s -> %s\n", "", advice.c_str());
+}
+
+std::string first_line(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+void examine_memory() {
+  const MemoryAvailable memory = MemoryAvailable::detect();
+  constexpr uint64_t kComfortable = uint64_t{2} << 30;
+  say(memory.bytes >= kComfortable, "memory available", format_bytes(memory.bytes),
+      "two nodes with the default pools want 2 GiB: lower memory.volatile_pool");
+  say(memory.huge_pages_total > 0, "huge pages (2 MiB)",
+      std::to_string(memory.huge_pages) + " of " + std::to_string(memory.huge_pages_total) +
+          " free",
+      "faster with them; for 2 GiB run as root: sysctl vm.nr_hugepages=1024");
+  const std::string shmem = first_line("/sys/kernel/mm/transparent_hugepage/shmem_enabled");
+  const bool advised = shmem.find("[never]") == std::string::npos &&
+                       shmem.find("[deny]") == std::string::npos && !shmem.empty();
+  say(advised || memory.huge_pages_total > 0, "transparent huge pages",
+      shmem.empty() ? "none" : shmem,
+      "for segments without root's huge pages, run as root: echo advise > "
+      "/sys/kernel/mm/transparent_hugepage/shmem_enabled");
+}
+
+void examine_limits() {
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  constexpr rlim_t kEnoughFiles = 4096;
+  say(files.rlim_max >= kEnoughFiles, "open files (hard limit)", std::to_string(files.rlim_max),
+      "many nodes need more: raise `ulimit -Hn`");
+}
+
+void examine_clock() {
+  const std::string source =
+      first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+  const bool fast =
+      source == "tsc" || source == "kvm-clock" || source == "hyperv_clocksource_tsc_page";
+  say(fast, "clock source", source.empty() ? "unknown" : source,
+      "reading the time is slow with it: latencies cost throughput; boot with clocksource=tsc");
+}
+
+/// Folders that a cluster left behind whose processes are all dead.
+void examine_leftovers() {
+  const fs::path root = fs::path(default_config().cluster.run_dir).parent_path();
+  std::error_code error;
+  std::string dead;
+  size_t running = 0;
+  for (const fs::directory_entry& entry : fs::directory_iterator(root, error)) {
+    if (!entry.is_directory(error)) continue;
+    Config config = default_config();
+    config.cluster.run_dir = entry.path().string();
+    if (running_launcher(config)) {
+      ++running;
+    } else {
+      dead += (dead.empty() ? "" : ", ") + entry.path().string();
+    }
+  }
+  say(true, "running clusters", std::to_string(running), "");
+  say(dead.empty(), "leftovers", dead.empty() ? "none" : dead,
+      "a cluster died there: its next `atoll up` cleans up (its memory is free already)");
+}
+
+Result<void> doctor() {
+  const Machine machine = Machine::detect();
+  const Result<void> processor = check_processor();
+  say(processor.has_value(), "processor", processor ? "has x86-64-v3" : processor.error().message,
+      "build with -DATOLL_ARCH for this processor");
+  say(machine.cpus.size() > 1, "CPUs", std::to_string(machine.cpus.size()),
+      "workers of all nodes share one: expect no scaling");
+  say(true, "NUMA nodes", std::to_string(machine.numa_nodes.size()), "");
+  examine_memory();
+  examine_limits();
+  examine_clock();
+  examine_leftovers();
+  if (!processor) return make_error(ExitCode::resources, processor.error().message);
+  return {};
+}
+
+}  // namespace
+
+void add_doctor_command(CLI::App& app, Invocation& invocation) {
+  CLI::App* command = app.add_subcommand("doctor", "Examine this machine and give advice");
+  command->callback([&invocation] { invocation.run = doctor; });
+}
+
+}  // namespace atolldb::cli

@@ -1,0 +1,114 @@
+// `atoll logs`: shows and follows the log files of a cluster's processes, dead ones too.
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ops/cli/command.h"
+#include "ops/cli/terminal.h"
+#include "shared/process/run_paths.h"
+
+namespace atolldb::cli {
+namespace {
+
+struct LogsOptions {
+  std::string role;
+  bool follow = false;
+  uint32_t lines = 50;
+};
+
+struct LogFile {
+  std::string role;
+  std::string path;
+  std::ifstream::off_type shown = 0;
+};
+
+Result<std::vector<LogFile>> chosen_files(const Config& config, const std::string& role) {
+  std::vector<std::string> roles = {"launcher", "coordinator"};
+  for (size_t i = 0; i < config.nodes.size(); ++i) roles.push_back("node" + std::to_string(i));
+  std::vector<LogFile> files;
+  std::string known;
+  for (const std::string& name : roles) {
+    known += (known.empty() ? "" : ", ") + name;
+    const bool is_chosen = role.empty() || role == name || "node" + role == name;
+    if (is_chosen) files.push_back({name, log_path(config, name)});
+  }
+  if (files.empty()) {
+    return make_error(ExitCode::usage, "logs " + role + ": no such process in cluster \"" +
+                                           config.cluster.name + "\": choose one of " + known);
+  }
+  return files;
+}
+
+/// Prints the last lines of the file; the rest is for `print_news`.
+bool print_tail(LogFile& file, uint32_t lines, bool with_heading) {
+  std::ifstream stream(file.path);
+  if (!stream) return false;
+  std::deque<std::string> last;
+  for (std::string line; std::getline(stream, line);) {
+    last.push_back(std::move(line));
+    if (last.size() > lines) last.pop_front();
+  }
+  if (with_heading) std::printf("==> %s <==\n", file.path.c_str());
+  for (const std::string& line : last) std::printf("%s\n", printable(line).c_str());
+  std::error_code error;
+  file.shown = static_cast<std::ifstream::off_type>(std::filesystem::file_size(file.path, error));
+  return true;
+}
+
+/// Prints the lines that have come since; every line names its process already.
+void print_news(LogFile& file) {
+  std::ifstream stream(file.path);
+  if (!stream || !stream.seekg(file.shown)) return;
+  for (std::string line; std::getline(stream, line);) {
+    if (stream.eof()) return;  // not whole yet
+    std::printf("%s\n", printable(line).c_str());
+    file.shown = stream.tellg();
+  }
+}
+
+Result<void> logs(const ClusterChoice& choice, const LogsOptions& options) {
+  const Result<Config> config = find_config(choice);
+  if (!config) return std::unexpected(config.error());
+  Result<std::vector<LogFile>> files = chosen_files(*config, options.role);
+  if (!files) return std::unexpected(files.error());
+  bool found = false;
+  for (LogFile& file : *files) found |= print_tail(file, options.lines, files->size() > 1);
+  if (!found) {
+    return make_error(ExitCode::not_running, "cluster \"" + config->cluster.name +
+                                                 "\": has no logs in " + config->cluster.log_dir +
+                                                 ": has it run? Choose it with --cluster or -c");
+  }
+  constexpr std::chrono::milliseconds kPause{200};
+  while (options.follow) {
+    std::fflush(stdout);
+    std::this_thread::sleep_for(kPause);
+    for (LogFile& file : *files) print_news(file);
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_logs_command(CLI::App& app, Invocation& invocation) {
+  CLI::App* command = app.add_subcommand("logs", "Show the logs of a cluster's processes");
+  add_cluster_options(*command, invocation);
+  const auto options = std::make_shared<LogsOptions>();
+  command->add_option("node", options->role, "node0 (or 0), coordinator or launcher; all if none")
+      ->type_name("NODE");
+  command->add_flag("-f,--follow", options->follow, "Go on with new lines until interrupted");
+  command->add_option("-n,--lines", options->lines, "Lines of each log to begin with")
+      ->capture_default_str()
+      ->check(CLI::Range(0u, 1'000'000u));
+  command->callback([&invocation, options] {
+    invocation.run = [&invocation, options] { return logs(invocation.choice, *options); };
+  });
+}
+
+}  // namespace atolldb::cli

@@ -1,0 +1,120 @@
+// `atoll procedure ls|call`: what the nodes can run, and one call of it.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <memory>
+
+#include "ops/cli/command.h"
+#include "ops/cli/terminal.h"
+#include "shared/message/base64.h"
+#include "shared/message/control_client.h"
+#include "shared/process/run_paths.h"
+
+namespace atolldb::cli {
+namespace {
+
+struct ProcedureOptions {
+  std::string name;
+  std::string input;
+  std::string input_file;
+  uint32_t node = 0;
+  bool json = false;
+};
+
+/// Beyond the procedure's own time limit, for the way there and back.
+constexpr std::chrono::milliseconds kMargin{5'000};
+
+Result<Json> ask(const ClusterChoice& choice, uint32_t node, const char* op, const Json& body) {
+  const Result<Config> config = find_running(choice);
+  if (!config) return std::unexpected(config.error());
+  if (node >= config->nodes.size()) {
+    return make_error(ExitCode::usage, "--node " + std::to_string(node) + ": cluster \"" +
+                                           config->cluster.name + "\" has nodes 0 to " +
+                                           std::to_string(config->nodes.size() - 1));
+  }
+  const auto timeout = config->procedures.time_limit + kMargin;
+  return ControlClient(node_endpoint(*config, node)).call(op, body, timeout);
+}
+
+Result<void> list(const ClusterChoice& choice, const ProcedureOptions& options) {
+  const Result<Json> answer = ask(choice, options.node, "procedure.list", Json::object());
+  if (!answer) return std::unexpected(answer.error());
+  const Json procedures = answer->value("procedures", Json::array());
+  if (options.json) {
+    const Json whole = {{"schema_version", 1}, {"procedures", procedures}};
+    std::printf("%s\n", whole.dump(2).c_str());
+    return {};
+  }
+  std::vector<std::vector<std::string>> rows = {{"NAME", "KIND", "ORIGIN"}};
+  for (const Json& entry : procedures) {
+    rows.push_back({entry.value("name", ""), entry.value("kind", ""), entry.value("origin", "")});
+  }
+  std::printf("%s", format_table(rows).c_str());
+  return {};
+}
+
+Result<std::string> input_of(const ProcedureOptions& options) {
+  if (options.input_file.empty()) return options.input;
+  std::ifstream file(options.input_file, std::ios::binary);
+  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  if (!file.is_open() || file.bad()) {
+    return make_error(ExitCode::usage, "--input-file " + options.input_file +
+                                           ": cannot be read: give the path of a file");
+  }
+  return text;
+}
+
+/// Text gets a line end; bytes go out as they are.
+void print_output(const Json& answer) {
+  if (const auto bytes = from_base64(answer.value("output_base64", "")); bytes && !bytes->empty()) {
+    std::fwrite(bytes->data(), 1, bytes->size(), stdout);
+    return;
+  }
+  const std::string text = answer.value("output", "");
+  if (!text.empty()) std::printf("%s\n", text.c_str());
+}
+
+Result<void> call(const ClusterChoice& choice, const ProcedureOptions& options) {
+  const Result<std::string> input = input_of(options);
+  if (!input) return std::unexpected(input.error());
+  const Json body = {{"name", options.name},
+                     {"input_base64", to_base64(std::as_bytes(std::span(*input)))}};
+  const Result<Json> answer = ask(choice, options.node, "procedure.call", body);
+  if (!answer) return std::unexpected(answer.error());
+  const std::string status = answer->value("status", "");
+  if (status == "ok") {
+    print_output(*answer);
+    return {};
+  }
+  const std::string why = answer->value("message", "");
+  return make_error(ExitCode::failed, "procedure \"" + options.name + "\": " + status +
+                                          (why.empty() ? "" : ": " + why) +
+                                          ": nothing of it was committed");
+}
+
+}  // namespace
+
+void add_procedure_command(CLI::App& app, Invocation& invocation) {
+  CLI::App* group = app.add_subcommand("procedure", "List and call procedures");
+  group->require_subcommand(1);
+  const auto options = std::make_shared<ProcedureOptions>();
+  const auto add = [&](const char* name, const char* help,
+                       Result<void> (*run)(const ClusterChoice&, const ProcedureOptions&)) {
+    CLI::App* command = group->add_subcommand(name, help);
+    add_cluster_options(*command, invocation);
+    command->add_option("--node", options->node, "Node to ask")->capture_default_str();
+    command->callback([&invocation, options, run] {
+      invocation.run = [&invocation, options, run] { return run(invocation.choice, *options); };
+    });
+    return command;
+  };
+  add("ls", "List procedures and jobs", list)->add_flag("--json", options->json, "For programs");
+  CLI::App* calling = add("call", "Run a procedure as one transaction; print its output", call);
+  calling->add_option("NAME", options->name, "Name of the procedure")->required();
+  CLI::Option* input = calling->add_option("INPUT", options->input, "Its input, as text");
+  calling->add_option("--input-file", options->input_file, "Its input, from a file")
+      ->excludes(input);
+}
+
+}  // namespace atolldb::cli

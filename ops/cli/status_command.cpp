@@ -1,0 +1,93 @@
+// `atoll status`: one look at a cluster, or one a second.
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <thread>
+
+#include "ops/cli/command.h"
+#include "ops/cli/status_report.h"
+#include "ops/cli/terminal.h"
+#include "shared/message/control_client.h"
+
+namespace atolldb::cli {
+namespace {
+
+struct StatusOptions {
+  bool json = false;
+  bool watch = false;
+};
+
+constexpr std::chrono::milliseconds kTimeout{5'000};
+/// Throughput is since the previous request, whoever sent it: two in a row give our own interval.
+constexpr std::chrono::milliseconds kInterval{250};
+constexpr std::chrono::milliseconds kWatchInterval{1'000};
+
+Result<Json> ask(const Config& config) {
+  Result<Json> answer = ControlClient(config.control.endpoint).call("status", {}, kTimeout);
+  if (answer || answer.error().code != ExitCode::coordinator_unreachable) return answer;
+  return make_error(ExitCode::coordinator_unreachable,
+                    "cluster \"" + config.cluster.name +
+                        "\": its launcher runs but the coordinator does not answer: see `atoll "
+                        "logs coordinator`, `atoll down --now` stops the cluster");
+}
+
+void show(const Json& status, const StatusOptions& options) {
+  if (options.json) {
+    std::printf("%s\n", status_json(status).dump(options.watch ? -1 : 2).c_str());
+  } else {
+    if (options.watch && is_terminal()) std::printf("\033[H\033[2J");
+    std::printf("%s", status_text(status).c_str());
+  }
+  std::fflush(stdout);
+}
+
+/// Programs get an object in any case.
+void show_not_running(const ClusterChoice& choice) {
+  Json status = {{"schema_version", 1}, {"state", "not_running"}, {"healthy", false}};
+  if (const Result<Config> config = find_config(choice); config) {
+    status["name"] = config->cluster.name;
+    const std::string failure = last_failure(*config);
+    status["last_failure"] = failure.empty() ? Json() : Json(failure);
+  }
+  std::printf("%s\n", status.dump(2).c_str());
+}
+
+Result<void> status(const ClusterChoice& choice, const StatusOptions& options) {
+  const Result<Config> config = find_running(choice);
+  if (!config) {
+    const bool is_down = config.error().code == ExitCode::not_running;
+    if (is_down && options.json) show_not_running(choice);
+    return std::unexpected(config.error());
+  }
+  Result<Json> answer = ask(*config);
+  if (!answer) return std::unexpected(answer.error());
+  std::this_thread::sleep_for(kInterval);
+  do {
+    answer = ask(*config);
+    if (!answer) {
+      // It may have gone meanwhile; then that is what to say.
+      const Result<Config> again = find_running({config->cluster.name, choice.config_file});
+      return std::unexpected(again ? answer.error() : again.error());
+    }
+    show(*answer, options);
+    if (options.watch) std::this_thread::sleep_for(kWatchInterval);
+  } while (options.watch);
+  return {};
+}
+
+}  // namespace
+
+void add_status_command(CLI::App& app, Invocation& invocation) {
+  CLI::App* command =
+      app.add_subcommand("status", "Say whether a cluster is well, and what it does");
+  add_cluster_options(*command, invocation);
+  const auto options = std::make_shared<StatusOptions>();
+  command->add_flag("--json", options->json, "For programs; with --watch one line each time");
+  command->add_flag("--watch", options->watch, "Again every second until interrupted");
+  command->callback([&invocation, options] {
+    invocation.run = [&invocation, options] { return status(invocation.choice, *options); };
+  });
+}
+
+}  // namespace atolldb::cli

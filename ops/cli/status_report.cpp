@@ -1,0 +1,141 @@
+#include "ops/cli/status_report.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+
+#include "ops/cli/terminal.h"
+
+namespace atolldb::cli {
+namespace {
+
+uint64_t number(const Json& json, const char* member) { return json.value(member, uint64_t{0}); }
+
+uint64_t aborts_of(const Json& node) {
+  uint64_t total = 0;
+  for (const auto& [reason, count] : node.value("aborts", Json::object()).items()) {
+    total += count.get<uint64_t>();
+  }
+  return total;
+}
+
+double used_share(const Json& pool) {
+  const auto total = static_cast<double>(number(pool, "total"));
+  return total > 0 ? 1 - static_cast<double>(number(pool, "free")) / total : 0;
+}
+
+/// Aborts of all nodes by reason, one line.
+std::string aborts_text(const Json& nodes) {
+  std::map<std::string, uint64_t> sums;
+  for (const Json& node : nodes) {
+    for (const auto& [reason, count] : node.value("aborts", Json::object()).items()) {
+      sums[reason] += count.get<uint64_t>();
+    }
+  }
+  std::string text;
+  for (const auto& [reason, count] : sums) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", reason, format_count(count));
+  }
+  return text.empty() ? "none" : text;
+}
+
+std::string node_table(const Json& status) {
+  std::vector<std::vector<std::string>> rows = {{"NODE", "STATE", "PID", "WORKERS", "NUMA",
+                                                 "COMMITS", "ABORTS", "POOL", "USED", "MAPPED AS",
+                                                 "REMOTE"}};
+  for (const Json& node : status.value("nodes", Json::array())) {
+    const Json pool = node.value("pool", Json::object());
+    const int64_t numa = node.value("numa", int64_t{-1});
+    const auto local = static_cast<double>(number(node, "local_accesses"));
+    const auto remote = static_cast<double>(number(node, "remote_accesses"));
+    rows.push_back({"node" + std::to_string(number(node, "node")), node.value("state", ""),
+                    std::to_string(number(node, "pid")), std::to_string(number(node, "workers")),
+                    numa < 0 ? "auto" : std::to_string(numa),
+                    format_count(number(node, "commits") + number(node, "read_only_commits")),
+                    format_count(aborts_of(node)),
+                    format_bytes(number(pool, "total") * number(pool, "page_bytes")),
+                    fmt::format("{:.1f} %", 100 * used_share(pool)),
+                    format_bytes(number(node, "real_page_bytes")),
+                    format_percent(remote, local + remote)});
+  }
+  return format_table(rows);
+}
+
+std::string process_table(const Json& status) {
+  std::vector<std::vector<std::string>> rows = {{"PROCESS", "PID", "METRICS"}};
+  for (const Json& process : status.value("processes", Json::array())) {
+    const Json metrics = process.value("metrics", Json());
+    const std::string where = metrics.is_string() ? metrics.get<std::string>() : "";
+    rows.push_back({process.value("role", ""), std::to_string(number(process, "pid")),
+                    where.empty() ? "off" : "http://" + where + "/metrics"});
+  }
+  return format_table(rows);
+}
+
+}  // namespace
+
+std::vector<Problem> find_problems(const Json& status) {
+  std::vector<Problem> problems;
+  const std::string state = status.value("state", "");
+  if (state == "draining") {
+    problems.push_back({"the cluster drains", "wait for its end, or `atoll down --now`"});
+  } else if (state != "running") {
+    problems.push_back({"the cluster is " + state, "see `atoll logs`"});
+  }
+  constexpr double kNearlyFull = 0.9;
+  for (const Json& node : status.value("nodes", Json::array())) {
+    const std::string name = "node" + std::to_string(number(node, "node"));
+    const std::string node_state = node.value("state", "");
+    if (state == "running" && node_state != "running") {
+      problems.push_back({name + " is " + node_state, "see `atoll logs " + name + "`"});
+    }
+    const double used = used_share(node.value("pool", Json::object()));
+    if (used > kNearlyFull) {
+      problems.push_back({fmt::format("the pool of {} is {:.0f} % full", name, 100 * used),
+                          "drop storages, or raise memory.volatile_pool and start again"});
+    }
+  }
+  return problems;
+}
+
+std::string status_text(const Json& status) {
+  const std::vector<Problem> problems = find_problems(status);
+  const std::string name = status.value("name", "");
+  std::string text =
+      problems.empty()
+          ? fmt::format("cluster \"{}\" is {}\n", name, paint(Colour::green, "healthy"))
+          : fmt::format("cluster \"{}\" is {}\n", name, paint(Colour::red, "not healthy"));
+  for (const Problem& problem : problems) {
+    text += "  what is wrong: " + problem.what + "\n  what to do:    " + problem.what_to_do + "\n";
+  }
+  const Json nodes = status.value("nodes", Json::array());
+  const Json epochs = status.value("epochs", Json::object());
+  text += fmt::format("  state          {}\n", status.value("state", ""));
+  text += fmt::format(
+      "  throughput     {} transactions/s (durability {}, over the last {:.2f} s)\n",
+      format_count(static_cast<uint64_t>(std::llround(status.value("throughput_tps", 0.0)))),
+      status.value("durability", ""), status.value("throughput_seconds", 0.0));
+  text += fmt::format("  epochs         current {}, {} {}, oldest begin {}\n",
+                      number(epochs, "current"),
+                      status.value("durability", "") == "off" ? "final" : "durable",
+                      number(epochs, "durable"), number(epochs, "oldest_begin"));
+  text += fmt::format("  storages       {}\n", status.value("storages", Json::array()).size());
+  text += fmt::format("  aborts         {}\n\n", aborts_text(nodes));
+  return text + node_table(status) + "\n" + process_table(status);
+}
+
+Json status_json(Json status) {
+  Json list = Json::array();
+  for (const Problem& problem : find_problems(status)) {
+    list.push_back({{"what", problem.what}, {"what_to_do", problem.what_to_do}});
+  }
+  status["schema_version"] = 1;
+  status["healthy"] = list.empty();
+  status["problems"] = std::move(list);
+  status.erase("v");
+  status.erase("ok");
+  return status;
+}
+
+}  // namespace atolldb::cli

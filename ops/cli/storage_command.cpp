@@ -1,0 +1,131 @@
+// `atoll storage create|ls|describe|drop`: the catalog of a running cluster.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "ops/cli/command.h"
+#include "ops/cli/terminal.h"
+#include "shared/message/control_client.h"
+
+namespace atolldb::cli {
+namespace {
+
+struct StorageOptions {
+  std::string name;
+  std::string type;
+  uint64_t payload_bytes = 0;
+  uint64_t record_count = 0;
+  bool json = false;
+};
+
+/// A drop waits for the grace of its pages and walks them all.
+constexpr std::chrono::milliseconds kDdlTimeout{600'000};
+
+Result<Json> ask(const ClusterChoice& choice, const char* op, const Json& body) {
+  const Result<Config> config = find_running(choice);
+  if (!config) return std::unexpected(config.error());
+  return ControlClient(config->control.endpoint).call(op, body, kDdlTimeout);
+}
+
+std::vector<std::string> row(const Json& storage) {
+  const auto records = storage.value("record_count", uint64_t{0});
+  const auto payload = storage.value("payload_bytes", uint64_t{0});
+  return {storage.value("name", ""),
+          storage.value("type", ""),
+          std::to_string(storage.value("id", uint64_t{0})),
+          storage.value("state", ""),
+          payload == 0 ? "-" : std::to_string(payload),
+          records == 0 ? "-" : format_count(records)};
+}
+
+void print(const Json& storages) {
+  std::vector<std::vector<std::string>> rows = {
+      {"NAME", "TYPE", "ID", "STATE", "PAYLOAD BYTES", "RECORDS"}};
+  for (const Json& storage : storages) rows.push_back(row(storage));
+  std::printf("%s", format_table(rows).c_str());
+}
+
+Result<void> create(const ClusterChoice& choice, const StorageOptions& options) {
+  const Result<Json> answer = ask(choice, "storage.create",
+                                  {{"name", options.name},
+                                   {"type", options.type},
+                                   {"payload_bytes", options.payload_bytes},
+                                   {"record_count", options.record_count}});
+  if (!answer) return std::unexpected(answer.error());
+  std::printf("storage \"%s\" created: %s, id %s\n", options.name.c_str(), options.type.c_str(),
+              std::to_string(answer->value("id", uint64_t{0})).c_str());
+  return {};
+}
+
+Result<void> list(const ClusterChoice& choice, const StorageOptions& options) {
+  Result<Json> answer = ask(choice, "storage.list", Json::object());
+  if (!answer) return std::unexpected(answer.error());
+  const Json storages = answer->value("storages", Json::array());
+  if (options.json) {
+    const Json whole = {{"schema_version", 1}, {"storages", storages}};
+    std::printf("%s\n", whole.dump(2).c_str());
+  } else {
+    print(storages);
+  }
+  return {};
+}
+
+Result<void> describe(const ClusterChoice& choice, const StorageOptions& options) {
+  const Result<Json> answer = ask(choice, "storage.describe", {{"name", options.name}});
+  if (!answer) return std::unexpected(answer.error());
+  Json storage = {{"schema_version", 1}};
+  for (const char* member : {"id", "name", "type", "state", "payload_bytes", "record_count"}) {
+    if (answer->contains(member)) storage[member] = (*answer)[member];
+  }
+  if (options.json) {
+    std::printf("%s\n", storage.dump(2).c_str());
+  } else {
+    print(Json::array({storage}));
+  }
+  return {};
+}
+
+Result<void> drop(const ClusterChoice& choice, const StorageOptions& options) {
+  const Result<Json> answer = ask(choice, "storage.drop", {{"name", options.name}});
+  if (!answer) return std::unexpected(answer.error());
+  std::printf("storage \"%s\" dropped: %s pages freed\n", options.name.c_str(),
+              format_count(answer->value("pages", uint64_t{0})).c_str());
+  return {};
+}
+
+using StorageAction = Result<void> (*)(const ClusterChoice&, const StorageOptions&);
+
+}  // namespace
+
+void add_storage_command(CLI::App& app, Invocation& invocation) {
+  CLI::App* group = app.add_subcommand("storage", "Create, list and drop storages");
+  group->require_subcommand(1);
+  const auto options = std::make_shared<StorageOptions>();
+  const auto add = [&](const char* name, const char* help, StorageAction run) {
+    CLI::App* command = group->add_subcommand(name, help);
+    add_cluster_options(*command, invocation);
+    command->callback([&invocation, options, run] {
+      invocation.run = [&invocation, options, run] { return run(invocation.choice, *options); };
+    });
+    return command;
+  };
+  const auto add_name = [&](CLI::App* command) {
+    command->add_option("NAME", options->name, "Name of the storage")->required();
+  };
+
+  CLI::App* creating = add("create", "Create a storage", create);
+  add_name(creating);
+  creating->add_option("--type", options->type, "array, mastertree or sequential")
+      ->required()
+      ->check(CLI::IsMember({"array", "mastertree", "sequential"}));
+  creating->add_option("--payload-bytes", options->payload_bytes,
+                       "array: size of a record; mastertree: typical size");
+  creating->add_option("--records", options->record_count, "array: number of records");
+  add("ls", "List the storages", list)->add_flag("--json", options->json, "For programs");
+  CLI::App* describing = add("describe", "Show one storage", describe);
+  add_name(describing);
+  describing->add_flag("--json", options->json, "For programs");
+  add_name(add("drop", "Drop a storage and free its pages", drop));
+}
+
+}  // namespace atolldb::cli
