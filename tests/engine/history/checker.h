@@ -1,0 +1,36 @@
+// Finds anomalies in a history (Adya, "Weak consistency", 1999): the cycles that a serializable
+// system cannot have.
+#pragma once
+
+#include <string>
+
+#include "tests/engine/history/history.h"
+
+namespace atolldb::test {
+
+enum class Anomaly : uint8_t {
+  none,
+  lost_order,         // two commits gave one key the same version: no order of them can be told
+  impossible_read,    // a value nobody wrote, or an absence that never was in the reader's time
+  aborted_read,       // G1a
+  intermediate_read,  // G1b
+  write_cycle,        // G0: ww
+  information_cycle,  // G1c: ww, wr
+  single_cycle,       // G-single: exactly one rw
+  item_cycle,         // G2-item: several rw, all on items read
+  predicate_cycle,    // G2: several rw, or one, that a scan or a not-found look-up contributed
+};
+std::string to_text(Anomaly anomaly);
+
+struct Verdict {
+  Anomaly anomaly = Anomaly::none;
+  std::string text;  // readable: transactions, keys, and what one has to do with the next
+  uint64_t transactions = 0;
+  uint64_t edges = 0;
+};
+
+/// The first anomaly, simplest kind first. Sessions are ordered too: a worker's later transaction
+/// cannot come before its earlier one.
+Verdict check_history(const History& history);
+
+}  // namespace atolldb::test
