@@ -16,7 +16,7 @@ enum class Mutant : uint32_t {
   skip_pointer_set_check,      // R4
   unlock_before_publish,       // unlocks before the new VID is stored
   ignore_dead_in_scans,        // R12: dead records do not enter the read set
-  no_version_bump_on_insert,   // R6
+  no_version_bump_on_layer,    // R6: a next-layer conversion leaves the page word as it was
   no_page_registration,        // R12: not-found look-ups and scans register nothing
   reuse_without_grace,         // R9
   no_vid_recheck,              // torn reads

@@ -45,11 +45,12 @@ Status add_layer(Transaction& txn, BorderPage* page, TreeRecord* record) {
   pointer->snapshot_word.store(0, std::memory_order_release);
   pointer->volatile_word.store(root->self().word(), std::memory_order_release);
   const PageVersion before = page->header.version();
-  page->header.set_version(before.with_change());
+  const PageVersion after =
+      mutant(Mutant::no_version_bump_on_layer) ? before : before.with_change();
+  page->header.set_version(after);
   record->head.vid.store(vid.with(Vid::kNextLayer).word(), std::memory_order_release);
   worker.metrics().next_layers.add();
-  return txn.page_changed(&page->header, before, before.with_change()) ? Status::ok
-                                                                       : Status::phantom;
+  return txn.page_changed(&page->header, before, after) ? Status::ok : Status::phantom;
 }
 
 /// The page is locked and has room. R6: one release store makes the slot visible and the page
@@ -62,10 +63,7 @@ Status append_slot(Transaction& txn, BorderPage* page, const LayerKey& key, uint
   TreeRecord* record =
       write_slot(page, before.count(), key.slice, key.remainder, key.suffix().data(), capacity,
                  Vid::reserved(worker.current_epoch()));
-  PageVersion after = before.with_insert(ascending);
-  if (mutant(Mutant::no_version_bump_on_insert)) {
-    after = PageVersion::make(before.counter(), before.count() + 1u, after.status());
-  }
+  const PageVersion after = before.with_insert(ascending);
   page->header.set_version(after);
   const auto node = static_cast<uint16_t>(worker.node());
   if (page->header.last_modifier.load(std::memory_order_relaxed) != node) {

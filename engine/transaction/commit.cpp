@@ -38,6 +38,12 @@ Status Transaction::commit() {
 
 Status Transaction::commit_user_abort() {
   if (!active_) return Status::invalid_argument;
+  if (writes_size_ != 0) {
+    // Nothing is locked: a planned write must not excuse the lock of another, who may be half-way
+    // through writing what was read here (R20).
+    write_index_.clear();
+    writes_size_ = 0;
+  }
   const Status status = CommitProtocol(*this).commit_read_only();
   rollback(status == Status::ok ? Status::user_abort : status);
   return status;

@@ -1,5 +1,6 @@
 #include "engine/transaction/worker_context.h"
 
+#include "engine/mutants.h"
 #include "engine/transaction/access_sets.h"
 #include "shared/check.h"
 
@@ -34,10 +35,11 @@ void WorkerContext::enter() {
     begin_epoch_ = epoch;
     memo_.clear();
   }
-  const uint64_t oldest = epochs.oldest_begin.load(std::memory_order_relaxed);
-  if (oldest != recycled_at_) {
+  // Acquire pairs with the coordinator's release: it has seen every begin epoch.
+  const uint64_t oldest = epochs.oldest_begin.load(std::memory_order_acquire);
+  if (oldest != recycled_at_ || mutant(Mutant::reuse_without_grace)) {
     recycled_at_ = oldest;
-    pages_.recycle();
+    pages_.recycle(mutant(Mutant::reuse_without_grace) ? epoch : oldest);
   }
 }
 

@@ -121,10 +121,13 @@ void PageAllocator::retire(PageHeader* page) {
 
 void PageAllocator::recycle() {
   // Acquire pairs with the coordinator's release: it has seen every begin epoch.
-  const uint64_t oldest = view_->control->epochs.oldest_begin.load(std::memory_order_acquire);
+  recycle(view_->control->epochs.oldest_begin.load(std::memory_order_acquire));
+}
+
+void PageAllocator::recycle(uint64_t oldest_begin) {
   while (!retired_head_.is_null()) {
     PageHeader* page = view_->resolve(retired_head_);
-    if (page->check >= oldest) return;
+    if (page->check >= oldest_begin) return;
     const VolatilePointer self = retired_head_;
     const VolatilePointer next(page->next_retired);
     if (self.node() == pool_->node()) {

@@ -86,6 +86,8 @@ class PageAllocator {
   /// Recycles what is past its grace. Call between transactions, when the oldest begin epoch
   /// changed.
   void recycle();
+  /// The same for pages retired before epoch `oldest_begin`, which the caller has loaded (acquire).
+  void recycle(uint64_t oldest_begin);
   /// Hands the cache to the pool (before blocking, at exit).
   void flush();
 

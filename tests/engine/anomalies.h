@@ -1,0 +1,223 @@
+// The classic anomalies (Adya; Berenson et al.), each as a fixed interleaving of two transactions.
+// A body returns what went wrong, or an empty text. The anomaly tests want it empty; the mutant
+// tests want it empty with all rules in force, and not empty without the rule.
+#pragma once
+
+#include <string>
+
+#include "tests/engine/anomaly_stage.h"
+
+namespace atolldb::test {
+
+/// Both read x and write x: the second must not overwrite what it has not seen (R11).
+inline std::string lost_update(Kind kind) {
+  Stage stage;
+  Problem problem;
+  const Table& table = stage.table(kind);
+  Transaction& a = stage.a();
+  uint64_t value = 0;
+  problem.expect(a.begin(), Status::ok, "begin");
+  problem.expect(table.get(a, 10, value), Status::ok, "read x");
+  stage.commit_alone([&](Transaction& b) {
+    uint64_t same = 0;
+    CHECK(table.get(b, 10, same) == Status::ok);
+    return table.put(b, 10, same + 1);
+  });
+  problem.expect(table.put(a, 10, value + 1), Status::ok, "write x");
+  problem.expect(a.commit(), Status::read_conflict, "commit over an unseen write");
+  problem.expect(stage.value_of(kind, 10) == 11, "the first update is gone");
+  return problem.text();
+}
+
+/// Both read x and y, one writes x, the other y.
+inline std::string write_skew(Kind kind) {
+  Stage stage;
+  Problem problem;
+  const Table& table = stage.table(kind);
+  Transaction& a = stage.a();
+  Transaction& b = stage.b();
+  uint64_t value = 0;
+  for (Transaction* txn : {&a, &b}) {
+    problem.expect(txn->begin(), Status::ok, "begin");
+    problem.expect(table.get(*txn, 10, value), Status::ok, "read x");
+    problem.expect(table.get(*txn, 20, value), Status::ok, "read y");
+  }
+  problem.expect(table.put(a, 10, 1), Status::ok, "a writes x");
+  problem.expect(table.put(b, 20, 1), Status::ok, "b writes y");
+  problem.expect(a.commit(), Status::ok, "first commit");
+  problem.expect(b.commit(), Status::read_conflict, "second commit");
+  return problem.text();
+}
+
+/// Reads x before and y after somebody wrote both.
+inline std::string read_skew(Kind kind) {
+  Stage stage;
+  Problem problem;
+  const Table& table = stage.table(kind);
+  Transaction& a = stage.a();
+  uint64_t value = 0;
+  problem.expect(a.begin(), Status::ok, "begin");
+  problem.expect(table.get(a, 10, value), Status::ok, "read x");
+  stage.commit_alone([&](Transaction& b) {
+    const Status status = table.put(b, 10, 1);
+    return status == Status::ok ? table.put(b, 20, 1) : status;
+  });
+  problem.expect(table.get(a, 20, value), Status::ok, "read y");
+  problem.expect(a.commit(), Status::read_conflict, "commit of a reader of two states");
+  return problem.text();
+}
+
+/// A record that somebody holds locked may already be decided on: reads of it do not verify.
+inline std::string read_of_locked_record(Kind kind) {
+  Stage stage;
+  Problem problem;
+  const Table& table = stage.table(kind);
+  Transaction& a = stage.a();
+  RecordRef ref;
+  problem.expect(a.begin(), Status::ok, "begin");
+  problem.expect(table.find(a, 10, ref), Status::ok, "read x");
+  McsLocker& other = stage.b().worker().locker();
+  problem.expect(other.lock(ref.record->lock, 1, ref.name), Status::ok, "foreign lock");
+  problem.expect(a.commit(), Status::read_conflict, "commit of a read under a foreign lock");
+  other.unlock(ref.record->lock, 1);
+  return problem.text();
+}
+
+/// A scan, then a foreign insert into its range (R6, R12). Read-only and writing transactions.
+inline std::string scan_then_foreign_insert(bool forward, bool writes) {
+  Stage stage;
+  Problem problem;
+  Transaction& a = stage.a();
+  uint64_t count = 0;
+  problem.expect(a.begin(), Status::ok, "begin");
+  problem.expect(stage.tree().scan(a, 15, 45, forward, count), Status::ok, "scan");
+  problem.expect(count == 3, "the scan found " + std::to_string(count) + " records, not 3");
+  stage.commit_alone([&](Transaction& b) { return stage.tree().insert(b, 33, 1); });
+  if (writes) problem.expect(stage.array().put(a, 1, count), Status::ok, "write");
+  problem.expect(a.commit(), Status::phantom, "commit after a phantom");
+  return problem.text();
+}
+
+/// "Not there", then a foreign insert of just that key.
+inline std::string not_found_then_foreign_insert() {
+  Stage stage;
+  Problem problem;
+  Transaction& a = stage.a();
+  uint64_t value = 0;
+  problem.expect(a.begin(), Status::ok, "begin");
+  problem.expect(stage.tree().get(a, 33, value), Status::not_found, "look-up");
+  stage.commit_alone([&](Transaction& b) { return stage.tree().insert(b, 33, 1); });
+  problem.expect(stage.array().put(a, 1, 1), Status::ok, "write");
+  problem.expect(a.commit(), Status::phantom, "commit after a phantom");
+  return problem.text();
+}
+
+/// Both find the other's key missing and insert their own: write skew on absence.
+inline std::string phantom_write_skew() {
+  Stage stage;
+  Problem problem;
+  Transaction& a = stage.a();
+  Transaction& b = stage.b();
+  uint64_t count = 0;
+  for (Transaction* txn : {&a, &b}) {
+    problem.expect(txn->begin(), Status::ok, "begin");
+    problem.expect(stage.tree().scan(*txn, 31, 39, true, count), Status::ok, "scan");
+    problem.expect(count == 0, "the range is not empty");
+  }
+  const Status first = finish(a, stage.tree().insert(a, 33, 1));
+  const Status second = finish(b, stage.tree().insert(b, 34, 1));
+  problem.expect(first, Status::ok, "first insert into an empty range");
+  problem.expect(second, Status::phantom, "second insert into a range that was empty");
+  return problem.text();
+}
+
+/// A dead record met by a scan comes back to life (R12): no physical insert, so no page change.
+inline std::string scan_then_dead_record_returns(bool forward) {
+  Stage stage;
+  Problem problem;
+  Transaction& a = stage.a();
+  uint64_t count = 0;
+  stage.commit_alone([&](Transaction& b) { return stage.tree().erase(b, 30); });
+  problem.expect(a.begin(), Status::ok, "begin");
+  problem.expect(stage.tree().scan(a, 15, 45, forward, count), Status::ok, "scan");
+  problem.expect(count == 2, "the scan returned a dead record");
+  stage.commit_alone([&](Transaction& b) { return stage.tree().insert(b, 30, 1); });
+  problem.expect(a.commit(), Status::read_conflict, "commit after a record came back");
+  return problem.text();
+}
+
+inline std::string look_up_then_dead_record_returns() {
+  Stage stage;
+  Problem problem;
+  Transaction& a = stage.a();
+  uint64_t value = 0;
+  stage.commit_alone([&](Transaction& b) { return stage.tree().erase(b, 30); });
+  problem.expect(a.begin(), Status::ok, "begin");
+  problem.expect(stage.tree().get(a, 30, value), Status::not_found, "look-up");
+  stage.commit_alone([&](Transaction& b) { return stage.tree().insert(b, 30, 1); });
+  problem.expect(a.commit(), Status::read_conflict, "commit after a record came back");
+  return problem.text();
+}
+
+/// A key that turns the record of another into a next layer (R6): the page has as many slots as
+/// before, only its counter says that there is something new.
+inline std::string scan_then_foreign_layer() {
+  Stage stage;
+  Problem problem;
+  const std::string first = "prefix01-one";
+  const std::string second = "prefix01-two";
+  const MasterTree tree(stage.empty_tree("layered"));
+  const auto insert = [&](Transaction& txn, const std::string& key) {
+    return tree.insert(txn, bytes_view(key.data(), key.size()), {});
+  };
+  CHECK(stage.cluster().worker(1).run([&](Transaction& b) { return insert(b, first); }) ==
+        Status::ok);
+  Transaction& a = stage.a();
+  problem.expect(a.begin(), Status::ok, "begin");
+  MasterTreeCursor cursor(tree, a, {}, true);
+  problem.expect(cursor.next(), Status::ok, "first record");
+  problem.expect(cursor.next(), Status::end_of_scan, "end of the scan");
+  stage.commit_alone([&](Transaction& b) { return insert(b, second); });
+  problem.expect(a.commit(), Status::phantom, "commit after a phantom in a new layer");
+  return problem.text();
+}
+
+/// R13 must not go too far: a foreign insert between the own scan and the own insert stays seen.
+inline std::string scan_foreign_insert_own_insert() {
+  Stage stage;
+  Problem problem;
+  Transaction& a = stage.a();
+  uint64_t count = 0;
+  problem.expect(a.begin(), Status::ok, "begin");
+  problem.expect(stage.tree().scan(a, 15, 45, true, count), Status::ok, "scan");
+  stage.commit_alone([&](Transaction& b) { return stage.tree().insert(b, 33, 1); });
+  problem.expect(finish(a, stage.tree().insert(a, 34, count)), Status::phantom,
+                 "own insert after a foreign one");
+  return problem.text();
+}
+
+/// R4: that a tree or an array leaf does not exist yet was read, too.
+inline std::string absence_of_a_page_then_foreign_install(Kind kind) {
+  Stage stage;
+  Problem problem;
+  StorageControl& empty =
+      kind == Kind::tree ? stage.empty_tree("empty")
+                         : stage.cluster().create("empty", StorageType::array, 8, Stage::kKeys);
+  const Table table(kind, empty);
+  Transaction& a = stage.a();
+  uint64_t value = 1;
+  problem.expect(a.begin(), Status::ok, "begin");
+  if (kind == Kind::tree) {
+    problem.expect(table.get(a, 5, value), Status::not_found, "look-up in an empty tree");
+  } else {
+    problem.expect(table.get(a, 5, value), Status::ok, "read of a missing leaf");
+    problem.expect(value == 0, "a record never written is not zero");
+  }
+  problem.expect(a.pointer_set_size() == 1, "the null pointer is not in the pointer set");
+  stage.commit_alone([&](Transaction& b) { return table.put(b, 5, 7); });
+  problem.expect(stage.array().put(a, 10, value), Status::ok, "write elsewhere");
+  problem.expect(a.commit(), Status::pointer_installed, "commit after a page was installed");
+  return problem.text();
+}
+
+}  // namespace atolldb::test
