@@ -8,6 +8,8 @@
 #include "shared/config/config.h"
 #include "shared/message/control_client.h"
 #include "shared/message/control_server.h"
+#include "shared/metrics/cluster_metrics.h"
+#include "shared/metrics/exposer.h"
 #include "shared/process/child_process.h"
 #include "shared/process/run_paths.h"
 
@@ -32,6 +34,7 @@ int run_coordinator(const Handover& handover, const Config& config) {
       },
       [&](bool now) { launcher.send(now ? "stop-now-requested" : "stop-requested"); }, logger);
   std::unique_ptr<ControlServer> server;
+  std::unique_ptr<MetricsExposer> exposer;
 
   ChildSteps steps;
   steps.prepare = [&] { return coordinator.prepare(); };
@@ -46,7 +49,14 @@ int run_coordinator(const Handover& handover, const Config& config) {
                                       });
     if (!bound) return std::unexpected(bound.error());
     server = *std::move(bound);
-    // The place to start a MetricsExposer and coordinator.set_metrics_endpoint().
+    if (config.metrics.enabled) {
+      auto serving =
+          MetricsExposer::start(config.metrics.listen, metrics_port(config.metrics.base_port, 0),
+                                std::make_shared<ClusterMetrics>(*coordinator.control()));
+      if (!serving) return std::unexpected(serving.error());
+      exposer = *std::move(serving);
+      coordinator.set_metrics_endpoint(exposer->endpoint());
+    }
     return Json{{"metrics", coordinator.metrics_endpoint()}}.dump();
   };
   steps.open = [&](const std::string& argument) {
@@ -56,6 +66,7 @@ int run_coordinator(const Handover& handover, const Config& config) {
   steps.drain = [&] { coordinator.drain(); };
   steps.stop = [&] {
     server.reset();
+    exposer.reset();
     coordinator.stop();
   };
   steps.beat = [&] { return coordinator.beat(); };

@@ -5,6 +5,8 @@
 
 #include "shared/config/config.h"
 #include "shared/message/control_server.h"
+#include "shared/metrics/exposer.h"
+#include "shared/metrics/node_metrics.h"
 #include "shared/process/child_process.h"
 #include "shared/process/run_paths.h"
 #include "soc/node/node.h"
@@ -21,6 +23,7 @@ int run_node(const Handover& handover, const Config& config) {
   SegmentSpace space(handover.segments, identity, handover.node);
   Node node(config, handover.node, space, logger);
   std::unique_ptr<ControlServer> server;
+  std::unique_ptr<MetricsExposer> exposer;
 
   ChildSteps steps;
   steps.prepare = [&] { return node.prepare(); };
@@ -33,7 +36,15 @@ int run_node(const Handover& handover, const Config& config) {
                                       });
     if (!bound) return std::unexpected(bound.error());
     server = *std::move(bound);
-    // The place to start a MetricsExposer over node.metrics() and node.set_metrics_endpoint().
+    if (config.metrics.enabled) {
+      auto serving = MetricsExposer::start(
+          config.metrics.listen, metrics_port(config.metrics.base_port, 1 + handover.node),
+          std::make_shared<NodeMetrics>(handover.node, *node.view().shared[handover.node],
+                                        node.metrics()));
+      if (!serving) return std::unexpected(serving.error());
+      exposer = *std::move(serving);
+      node.set_metrics_endpoint(exposer->endpoint());
+    }
     return Json{{"metrics", node.metrics_endpoint()}}.dump();
   };
   steps.open = [](const std::string&) -> Result<void> { return {}; };
@@ -41,6 +52,7 @@ int run_node(const Handover& handover, const Config& config) {
   steps.stop = [&] {
     node.stop();
     server.reset();
+    exposer.reset();
   };
   steps.beat = [&] {
     node.beat();
