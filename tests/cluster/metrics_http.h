@@ -1,0 +1,68 @@
+// As much of an HTTP client as the tests of the metrics need.
+#pragma once
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cctype>
+#include <string>
+
+#include "shared/process/unique_fd.h"
+
+namespace atolldb::test {
+
+inline sockaddr_in loopback(uint16_t port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return address;
+}
+
+/// A port that was free a moment ago.
+inline uint16_t free_port() {
+  const UniqueFd fd(socket(AF_INET, SOCK_STREAM, 0));
+  sockaddr_in address = loopback(0);
+  socklen_t length = sizeof(address);
+  if (bind(fd.get(), reinterpret_cast<sockaddr*>(&address), length) != 0) return 0;
+  getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &length);
+  return ntohs(address.sin_port);
+}
+
+/// The body of an answer with status 200 from 127.0.0.1; empty: none.
+inline std::string http_get(uint16_t port, const std::string& path) {
+  const UniqueFd fd(socket(AF_INET, SOCK_STREAM, 0));
+  const sockaddr_in address = loopback(port);
+  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    return "";
+  }
+  const std::string request = "GET " + path + " HTTP/1.0\r\nHost: localhost\r\n\r\n";
+  if (send(fd.get(), request.data(), request.size(), MSG_NOSIGNAL) < 0) return "";
+  std::string answer;
+  char buffer[65536];
+  for (ssize_t got = 0; (got = recv(fd.get(), buffer, sizeof(buffer), 0)) > 0;) {
+    answer.append(buffer, static_cast<size_t>(got));
+  }
+  const size_t body = answer.find("\r\n\r\n");
+  const bool good = answer.starts_with("HTTP/1.") && answer.substr(9, 3) == "200";
+  return good && body != std::string::npos ? answer.substr(body + 4) : "";
+}
+
+/// Percent-encodes everything but letters and digits.
+inline std::string url_encode(const std::string& text) {
+  constexpr char kDigits[] = "0123456789ABCDEF";
+  std::string encoded;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) != 0) {
+      encoded += c;
+    } else {
+      encoded += {'%', kDigits[byte >> 4], kDigits[byte & 15]};
+    }
+  }
+  return encoded;
+}
+
+}  // namespace atolldb::test

@@ -1,0 +1,177 @@
+// A real Prometheus scrapes a loaded cluster with the config that is shipped.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+
+#include "shared/message/control_client.h"
+#include "tests/cluster/cli_run.h"
+#include "tests/cluster/metrics_http.h"
+#include "tests/cluster/procedure_library.h"
+
+namespace atolldb::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A program of Prometheus's package: on the PATH, or where ops/setup unpacks it. Empty: not there.
+std::string find_program(const std::string& name) {
+  const std::string unpacked =
+      std::string(ATOLL_SOURCE_DIR) + "/build/tools/prometheus/usr/bin/" + name;
+  for (const std::string& path : {"/usr/bin/" + name, "/usr/local/bin/" + name, unpacked}) {
+    if (access(path.c_str(), X_OK) == 0) return path;
+  }
+  return "";
+}
+
+uint16_t port_of(const std::string& endpoint) {
+  return static_cast<uint16_t>(std::stoi(endpoint.substr(endpoint.rfind(':') + 1)));
+}
+
+/// Prometheus with a copy of ops/prometheus.yml that scrapes more often.
+class Prometheus {
+ public:
+  Prometheus(const CliRunner& runner, const std::string& targets) : port_(free_port()) {
+    const std::string folder = runner.folder() + "/prometheus";
+    fs::create_directories(folder + "/targets");
+    fs::create_symlink(targets, folder + "/targets/cluster.json");
+    std::string config = read_text(std::string(ATOLL_SOURCE_DIR) + "/ops/prometheus.yml");
+    for (size_t at = 0; (at = config.find("interval: 5s", at)) != std::string::npos; ++at) {
+      config.replace(at, 12, "interval: 1s");
+    }
+    std::ofstream(folder + "/prometheus.yml") << config;
+    log_ = folder + "/log";
+    pid_ = runner.start(
+        find_program("prometheus"),
+        {"--config.file=" + folder + "/prometheus.yml", "--storage.tsdb.path=" + folder + "/data",
+         "--web.listen-address=127.0.0.1:" + std::to_string(port_)},
+        folder + "/out", log_);
+  }
+  ~Prometheus() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  Prometheus(const Prometheus&) = delete;
+  Prometheus& operator=(const Prometheus&) = delete;
+
+  /// Values of an instant query, by the label `process`.
+  std::map<std::string, double> query(const std::string& expression) const {
+    const auto json = nlohmann::json::parse(
+        http_get(port_, "/api/v1/query?query=" + url_encode(expression)), nullptr, false);
+    std::map<std::string, double> values;
+    if (!json.is_object() || json["status"] != "success") return values;
+    for (const auto& sample : json["data"]["result"]) {
+      values[sample["metric"].value("process", "")] =
+          std::stod(sample["value"][1].get<std::string>());
+    }
+    return values;
+  }
+  std::string log() const { return read_text(log_); }
+
+ private:
+  uint16_t port_;
+  pid_t pid_ = 0;
+  std::string log_;
+};
+
+class MetricsTest : public ::testing::Test {
+ protected:
+  MetricsTest() : runner_(folder_) {}
+
+  void SetUp() override {
+    library_ = build_example_procedure(runner_);
+    ASSERT_FALSE(library_.empty());
+  }
+
+  std::string config() const {
+    return runner_.config("watched", "[procedures]\nlibraries = [\"" + library_ + "\"]");
+  }
+
+  /// Commits transactions on both nodes; some roll back.
+  void load(const std::string& run_dir, uint32_t count) const {
+    for (uint32_t i = 0; i < count; ++i) {
+      const ControlClient node("ipc://" + run_dir + "/node" + std::to_string(i % 2) + ".sock");
+      const std::string input = i % 10 == 9 ? "1 2 1000000" : "3 4 0";
+      const auto answer = node.call("procedure.call", {{"name", "transfer"}, {"input", input}},
+                                    std::chrono::milliseconds(10'000));
+      ASSERT_TRUE(answer) << answer.error().message;
+    }
+  }
+
+  TestFolder folder_;
+  CliRunner runner_;
+  std::string library_;
+};
+
+TEST_F(MetricsTest, ARealPrometheusSeesEveryProcessAndTheSameCountersAsStatus) {
+  ASSERT_FALSE(find_program("prometheus").empty()) << "ops/setup --test brings it";
+  CliCluster cluster(runner_, config());
+  ASSERT_EQ(runner_
+                .atoll({"storage", "create", "accounts", "--type", "array", "--payload-bytes", "8",
+                        "--records", "100"})
+                .code,
+            0);
+  const std::string run_dir = folder_.path() + "/atoll/watched";
+  const Prometheus prometheus(runner_, run_dir + "/prometheus-targets.json");
+  load(run_dir, 100);
+  ASSERT_TRUE(eventually([&] {
+    const auto up = prometheus.query("up");
+    return up.size() == 3 && up.at("coordinator") == 1 && up.at("node0") == 1 &&
+           up.at("node1") == 1;
+  })) << prometheus.log();
+  const auto commits = [&] { return prometheus.query("atoll_commits_total{type=\"write\"}"); };
+  ASSERT_TRUE(eventually([&] { return commits().size() == 2 && commits().at("node0") > 0; }));
+  const auto before = commits();
+
+  load(run_dir, 200);
+  const nlohmann::json status = cluster.status();
+  ASSERT_TRUE(status.is_object());
+  for (const auto& node : status["nodes"]) {
+    const std::string role = "node" + std::to_string(node["node"].get<int>());
+    EXPECT_GT(node["commits"].get<double>(), before.at(role)) << "the counters move";
+    EXPECT_TRUE(eventually([&] { return commits()[role] == node["commits"].get<double>(); }))
+        << role << ": " << commits()[role] << " is not " << node["commits"];
+    const auto aborts = prometheus.query("atoll_aborts_total{reason=\"user_abort\"}");
+    EXPECT_EQ(aborts.at(role), node["aborts"].value("user_abort", 0.0)) << role;
+    EXPECT_GT(aborts.at(role) + aborts.at(role == "node0" ? "node1" : "node0"), 0) << role;
+    const auto remote = prometheus.query("atoll_page_accesses_total{locality=\"remote\"}");
+    EXPECT_EQ(remote.at(role), node["remote_accesses"].get<double>()) << role;
+  }
+  EXPECT_EQ(prometheus.query("atoll_cluster_running").at("coordinator"), 1);
+  EXPECT_EQ(prometheus.query("atoll_storages").at("coordinator"), 1);
+
+  EXPECT_EQ(cluster.down().code, 0);
+  EXPECT_FALSE(fs::exists(run_dir + "/prometheus-targets.json"));
+}
+
+TEST_F(MetricsTest, PromtoolFindsNothingToComplainAbout) {
+  const std::string promtool = find_program("promtool");
+  ASSERT_FALSE(promtool.empty()) << "ops/setup --test brings it";
+  CliCluster cluster(runner_, config());
+  const nlohmann::json status = cluster.status();
+  ASSERT_TRUE(status.is_object());
+  for (const auto& process : status["processes"]) {
+    ASSERT_TRUE(process["metrics"].is_string()) << process;
+    const std::string text = http_get(port_of(process["metrics"]), "/metrics");
+    ASSERT_NE(text.find("# HELP atoll_"), std::string::npos) << process;
+    const std::string file = folder_.path() + "/scrape";
+    std::ofstream(file) << text;
+    const Ran checked =
+        runner_.run("/bin/sh", {"-c", "exec '" + promtool + "' check metrics < '" + file + "'"});
+    EXPECT_EQ(checked.code, 0) << process["role"] << "\n" << checked.error << checked.out;
+    EXPECT_EQ(checked.error + checked.out, "") << process["role"];
+  }
+}
+
+TEST_F(MetricsTest, MetricsCanBeSwitchedOff) {
+  CliCluster cluster(runner_, runner_.config("dark", "[metrics]\nenabled = false"));
+  EXPECT_EQ(cluster.up().out.find("/metrics"), std::string::npos) << cluster.up().out;
+  for (const auto& process : cluster.status()["processes"]) {
+    EXPECT_TRUE(process["metrics"].is_null() || process["metrics"] == "") << process;
+  }
+}
+
+}  // namespace
+}  // namespace atolldb::test
