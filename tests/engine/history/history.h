@@ -1,59 +1,58 @@
-// What a worker records about its transactions, and how it hands that to another process.
+// What transactions read and wrote, as recorded by those who ran them.
 #pragma once
 
+#include <compare>
 #include <cstdint>
-#include <string>
+#include <utility>
 #include <vector>
 
 namespace atolldb::test {
 
-/// Names a write: worker, its attempt, and the number of the write in it. 0 is the initial state.
-///
-///   63     56 55              16 15          0
-///   [ worker ][ attempt 40     ][ write 16   ]
-constexpr uint64_t make_value(uint64_t worker, uint64_t attempt, uint64_t write) {
-  return (worker << 56) | (attempt << 16) | write;
-}
-/// The transaction that a value belongs to: its name without the number of the write.
-constexpr uint64_t transaction_of(uint64_t value) { return value & ~uint64_t{0xffff}; }
-
-/// Marks what is no value of a write.
-inline constexpr uint64_t kAbsent = 0;
-
-struct HistoryRead {
+struct Item {
+  uint32_t table;
   uint64_t key;
-  uint64_t value;      // kAbsent: not there (a tree) or never written (an array)
-  uint64_t predicate;  // 1: learnt from a scan or a not-found look-up
+  auto operator<=>(const Item&) const = default;
 };
 
-/// The last write of a key in a transaction; earlier ones are recorded as intermediate.
-struct HistoryWrite {
-  uint64_t key;
-  uint64_t value;
-  uint64_t erases;        // 1: afterwards the key is absent
-  uint64_t intermediate;  // 1: overwritten by the same transaction, nobody may see it
-  uint64_t order;         // of the versions of the key: the VID that the log claims
+/// Every write of a history has a version of its own. 0: what was there at the start.
+using Version = uint64_t;
+inline constexpr Version kInitialVersion = 0;
+/// Read: there was no such record. Which erase (or the start) left it so is for the checker.
+inline constexpr Version kAbsent = ~uint64_t{0};
+
+struct ItemRead {
+  Item item;
+  Version version;
 };
 
-/// Times are of one clock for all processes (CLOCK_MONOTONIC), in nanoseconds: `begin_ns` from
-/// before the transaction began, `end_ns` from after its end.
-struct HistoryTransaction {
-  uint64_t name = 0;  // make_value(worker, attempt, 0)
+struct ItemWrite {
+  Item item;
+  Version version;
+  bool erases = false;
+  /// Overwritten by a later write of the same transaction: nobody else may ever see it (G1b).
+  bool intermediate = false;
+};
+
+/// "All records of `table` with first <= key <= last are `found`": says as much about those that
+/// are not there. A look-up that found nothing is one over a single key.
+struct PredicateRead {
+  uint32_t table;
+  uint64_t first;
+  uint64_t last;
+  std::vector<std::pair<uint64_t, Version>> found;
+  std::vector<uint64_t> own_keys;  // written by the reader itself before: says nothing about them
+};
+
+struct TransactionRecord {
+  uint64_t id = 0;  // for messages; unique
   bool committed = false;
-  int64_t begin_ns = 0;
-  int64_t end_ns = 0;
-  std::vector<HistoryRead> reads;    // own writes excluded
-  std::vector<HistoryWrite> writes;  // of aborted attempts, too
+  /// Order of its writes among all writes of the same item: the commit's VID.
+  uint64_t order = 0;
+  std::vector<ItemRead> reads;  // own writes are not recorded
+  std::vector<PredicateRead> predicates;
+  std::vector<ItemWrite> writes;
 };
 
-using History = std::vector<HistoryTransaction>;
-
-/// "w3#17": worker 3, attempt 17.
-std::string name_text(uint64_t value);
-
-/// Plain numbers, for a pipe or file between processes on one machine.
-std::vector<uint64_t> pack(const History& history);
-/// Appends to `history`.
-void unpack(const std::vector<uint64_t>& words, History& history);
+using History = std::vector<TransactionRecord>;
 
 }  // namespace atolldb::test

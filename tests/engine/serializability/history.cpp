@@ -1,4 +1,4 @@
-#include "tests/engine/history/history.h"
+#include "tests/engine/serializability/history.h"
 
 #include "shared/check.h"
 

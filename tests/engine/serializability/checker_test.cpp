@@ -1,5 +1,5 @@
 // The checker itself: one hand-written history per anomaly, and the sound neighbour of each.
-#include "tests/engine/history/checker.h"
+#include "tests/engine/serializability/checker.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "tests/engine/history/history.h"
+#include "tests/engine/serializability/history.h"
 
 namespace atolldb::test {
 

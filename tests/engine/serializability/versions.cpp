@@ -1,4 +1,4 @@
-#include "tests/engine/history/versions.h"
+#include "tests/engine/serializability/versions.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,4 +1,4 @@
-#include "tests/engine/history/graph.h"
+#include "tests/engine/serializability/graph.h"
 
 #include <algorithm>
 #include <deque>

@@ -1,10 +1,10 @@
-#include "tests/engine/history/checker.h"
+#include "tests/engine/serializability/checker.h"
 
 #include <algorithm>
 #include <unordered_map>
 
-#include "tests/engine/history/graph.h"
-#include "tests/engine/history/versions.h"
+#include "tests/engine/serializability/graph.h"
+#include "tests/engine/serializability/versions.h"
 
 namespace atolldb::test {
 

@@ -1,0 +1,31 @@
+// Runs the random workload in threads or in processes and hands the history to the checker.
+#pragma once
+
+#include "tests/engine/serializability/checker.h"
+#include "tests/engine/serializability/workload.h"
+
+namespace atolldb::test {
+
+struct WorkloadResult {
+  Verdict verdict;
+  std::vector<std::string> problems;  // of single workers, torn reads and wrong sums among them
+  uint64_t attempts = 0;
+  uint64_t commits = 0;
+  uint64_t splits = 0;
+  uint64_t compactions = 0;
+  uint64_t layers = 0;
+
+  /// Nothing wrong at all.
+  bool is_sound() const { return problems.empty() && verdict.anomaly == Anomaly::none; }
+  std::string text() const;
+};
+
+/// A worker per thread of this process.
+WorkloadResult run_in_threads(uint32_t nodes, uint32_t workers_per_node,
+                              const WorkloadOptions& options);
+
+/// A process per node, each with its own mappings.
+WorkloadResult run_in_processes(uint32_t nodes, uint32_t workers_per_node,
+                                const WorkloadOptions& options);
+
+}  // namespace atolldb::test
