@@ -14,7 +14,8 @@ uint64_t number(const Json& json, const char* member) { return json.value(member
 
 uint64_t aborts_of(const Json& node) {
   uint64_t total = 0;
-  for (const auto& [reason, count] : node.value("aborts", Json::object()).items()) {
+  const Json aborts = node.value("aborts", Json::object());  // items() only refers to it
+  for (const auto& [reason, count] : aborts.items()) {
     total += count.get<uint64_t>();
   }
   return total;
@@ -29,7 +30,8 @@ double used_share(const Json& pool) {
 std::string aborts_text(const Json& nodes) {
   std::map<std::string, uint64_t> sums;
   for (const Json& node : nodes) {
-    for (const auto& [reason, count] : node.value("aborts", Json::object()).items()) {
+    const Json aborts = node.value("aborts", Json::object());
+    for (const auto& [reason, count] : aborts.items()) {
       sums[reason] += count.get<uint64_t>();
     }
   }

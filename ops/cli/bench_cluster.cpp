@@ -1,0 +1,135 @@
+#include "ops/cli/bench_cluster.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "ops/cli/running_cluster.h"
+#include "ops/launcher/run_folder.h"
+
+namespace atolldb::cli {
+namespace {
+
+Result<std::string> new_log_folder() {
+  std::error_code error;
+  std::string pattern =
+      (std::filesystem::temp_directory_path(error) / "atoll-bench-XXXXXX").string();
+  if (mkdtemp(pattern.data()) == nullptr) {
+    return make_error(ExitCode::failed, pattern + ": cannot be made: " + std::strerror(errno) +
+                                            ": set TMPDIR to a folder that can be written");
+  }
+  return pattern;
+}
+
+}  // namespace
+
+uint32_t BenchPort::worker_count() const {
+  uint32_t workers = 0;
+  for (const NodeConfig& node : cluster_.config().nodes) workers += node.workers;
+  return workers;
+}
+
+Result<void> BenchPort::create_storage(const tpcc::StorageSpec& spec) {
+  const auto id =
+      cluster_.create_storage(spec.name, spec.type, spec.payload_bytes, spec.record_count);
+  if (!id) return std::unexpected(id.error());
+  return {};
+}
+
+Result<std::vector<std::string>> BenchPort::run_job(const std::string& name,
+                                                    const std::string& input) {
+  auto outputs = cluster_.run_job(name, input);
+  if (!outputs) return std::unexpected(outputs.error());
+  std::vector<std::string> texts;
+  for (JobOutput& output : *outputs) {
+    if (!output.output) {
+      return make_error(output.output.error().code, "bench tpcc: " + name + " on worker " +
+                                                        std::to_string(output.worker) + " of node" +
+                                                        std::to_string(output.node) + ": " +
+                                                        output.output.error().message);
+    }
+    texts.push_back(*std::move(output.output));
+  }
+  return texts;
+}
+
+uint64_t BenchPort::commits() {
+  constexpr std::chrono::milliseconds kPatience{1'000};
+  const Result<Json> status = cluster_.coordinator("status", Json::object(), kPatience);
+  if (!status) return 0;
+  uint64_t commits = 0;
+  for (const Json& node : status->value("nodes", Json::array())) {
+    commits += node.value("commits", uint64_t{0}) + node.value("read_only_commits", uint64_t{0});
+  }
+  return commits;
+}
+
+Result<std::unique_ptr<Cluster>> find_bench_cluster(const ClusterChoice& choice,
+                                                    const tpcc::Options& options) {
+  const bool is_sized = options.nodes != 0 || options.workers_per_node != 0;
+  const bool is_chosen = !choice.name.empty() || !choice.config_file.empty();
+  if (is_sized && choice.name.empty()) return nullptr;
+  const Result<Config> config = find_running(choice);
+  if (!config) {
+    // --cluster names a running one; a file or nothing says how to start one.
+    const bool is_down = config.error().code == ExitCode::not_running;
+    if (is_down && choice.name.empty()) return nullptr;
+    return std::unexpected(config.error());
+  }
+  if (is_sized && is_chosen) {
+    return make_error(ExitCode::usage, "bench tpcc: cluster \"" + config->cluster.name +
+                                           "\" runs: --nodes and --workers-per-node are only for "
+                                           "a cluster that the benchmark starts");
+  }
+  return std::make_unique<RunningCluster>(*config);
+}
+
+Result<Config> config_of_bench_cluster(const ClusterChoice& choice, const tpcc::Options& options) {
+  Result<Config> config =
+      config_of_new_cluster(choice.config_file.empty() ? ClusterChoice{"tpcc-bench", ""} : choice);
+  if (!config) return config;
+  if (options.nodes != 0) config->nodes.resize(options.nodes, config->nodes.back());
+  if (options.workers_per_node != 0) {
+    for (NodeConfig& node : config->nodes) node.workers = options.workers_per_node;
+  }
+  if (choice.config_file.empty()) {
+    Result<std::string> folder = new_log_folder();
+    if (!folder) return std::unexpected(folder.error());
+    config->cluster.log_dir = *std::move(folder);
+  }
+  return config;
+}
+
+InterruptWatch::InterruptWatch(Cluster& cluster, const UniqueFd& signals)
+    : end_(eventfd(0, EFD_CLOEXEC)),
+      thread_([this, &cluster, fd = signals.get()] { watch(cluster, fd); }) {}
+
+InterruptWatch::~InterruptWatch() {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t put = write(end_.get(), &one, sizeof(one));
+  thread_.join();
+}
+
+void InterruptWatch::watch(Cluster& cluster, int signals) {
+  constexpr std::chrono::milliseconds kPatience{2'000};
+  bool now = false;
+  while (true) {
+    pollfd fds[] = {{signals, POLLIN, 0}, {end_.get(), POLLIN, 0}};
+    if (poll(fds, 2, -1) < 0) continue;  // EINTR
+    if (fds[1].revents != 0) return;
+    signalfd_siginfo signal{};
+    if (read(signals, &signal, sizeof(signal)) != sizeof(signal)) continue;
+    // Whether it arrives shows in the end of the cluster.
+    [[maybe_unused]] const auto asked = cluster.coordinator("down", Json{{"now", now}}, kPatience);
+    now = true;
+  }
+}
+
+}  // namespace atolldb::cli

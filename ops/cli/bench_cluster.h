@@ -1,0 +1,56 @@
+// The cluster that a benchmark runs on: one that runs already, or one of its own.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "bench/tpcc_driver/cluster_port.h"
+#include "bench/tpcc_driver/options.h"
+#include "ops/cli/cluster_finder.h"
+#include "ops/cluster/cluster.h"
+#include "shared/process/unique_fd.h"
+
+namespace atolldb::cli {
+
+/// What the driver sees of a cluster.
+class BenchPort final : public tpcc::ClusterPort {
+ public:
+  explicit BenchPort(Cluster& cluster) : cluster_(cluster) {}
+
+  uint32_t node_count() const override { return cluster_.node_count(); }
+  uint32_t worker_count() const override;
+  std::string mode() const override { return "processes"; }
+  Result<void> create_storage(const tpcc::StorageSpec& spec) override;
+  Result<std::vector<std::string>> run_job(const std::string& name,
+                                           const std::string& input) override;
+  uint64_t commits() override;
+
+ private:
+  Cluster& cluster_;
+};
+
+/// The running cluster to use: the chosen one; with neither choice nor sizes given the only one.
+/// Null: start one.
+Result<std::unique_ptr<Cluster>> find_bench_cluster(const ClusterChoice& choice,
+                                                    const tpcc::Options& options);
+
+/// The config of a cluster of the benchmark's own: the file's or the defaults, with the sizes of
+/// the command line. Without a file its logs go into a new folder of their own.
+Result<Config> config_of_bench_cluster(const ClusterChoice& choice, const tpcc::Options& options);
+
+/// Stops a cluster of our own in order at the first SIGINT or SIGTERM, at once at the second.
+/// REQUIRES: the signals are blocked in all threads.
+class InterruptWatch {
+ public:
+  InterruptWatch(Cluster& cluster, const UniqueFd& signals);
+  ~InterruptWatch();
+
+ private:
+  void watch(Cluster& cluster, int signals);
+
+  UniqueFd end_;
+  std::thread thread_;
+};
+
+}  // namespace atolldb::cli
