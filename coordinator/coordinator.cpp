@@ -104,9 +104,8 @@ bool Coordinator::beat() {
     tick_seen_at_ = now;
     return true;
   }
-  const std::chrono::microseconds patience =
-      std::max<std::chrono::microseconds>(config_.cluster.hang_limit / 2,
-                                          4 * config_.cluster.epoch);
+  const std::chrono::microseconds patience = std::max<std::chrono::microseconds>(
+      config_.cluster.hang_limit / 2, 4 * config_.cluster.epoch);
   return now - tick_seen_at_ < patience;
 }
 

@@ -91,8 +91,8 @@ class Coordinator {
   std::unique_ptr<EpochClock> clock_;
   std::unique_ptr<StatusReport> status_;
   std::atomic<const EpochClock*> watched_clock_{nullptr};  // while it ticks
-  uint64_t ticks_seen_ = 0;                                 // by beat()
-  std::chrono::steady_clock::time_point tick_seen_at_;      // by beat()
+  uint64_t ticks_seen_ = 0;                                // by beat()
+  std::chrono::steady_clock::time_point tick_seen_at_;     // by beat()
 
   std::mutex mutex_;
   std::condition_variable ddl_wake_;

@@ -93,8 +93,7 @@ void Coordinator::drop_storage(const ControlRequest& request, const ControlReply
   reply(Json{{"id", *id}, {"pages", pages}});
 }
 
-void Coordinator::describe_storage(const ControlRequest& request,
-                                   const ControlReply& reply) const {
+void Coordinator::describe_storage(const ControlRequest& request, const ControlReply& reply) const {
   const Result<std::string> name = get_text(request, "name");
   if (!name) return reply(std::unexpected(name.error()));
   const StorageControl* storage = catalog_->find(*name);

@@ -15,7 +15,7 @@ constexpr std::string_view kNodeStates[] = {"starting", "attached", "recovering"
                                             "draining", "stopped",  "failed"};
 
 /// A counter's sum over all threads of a node.
-uint64_t sum(const MetricsSegment& metrics, Counter WorkerMetrics::*counter) {
+uint64_t sum(const MetricsSegment& metrics, Counter WorkerMetrics::* counter) {
   uint64_t total = 0;
   for (uint32_t i = 0; i < metrics.slot_count; ++i) total += (metrics.worker(i).*counter).get();
   return total;

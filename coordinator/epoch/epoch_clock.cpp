@@ -109,9 +109,10 @@ void EpochClock::run() {
     }
     ticked_.notify_all();
     if (is_held && !was_held) {
-      logger_->warn("the epoch clock waits at epoch {}: an older epoch is still open, or this is "
-                    "the last one",
-                    epochs_.current.load(std::memory_order_relaxed));
+      logger_->warn(
+          "the epoch clock waits at epoch {}: an older epoch is still open, or this is "
+          "the last one",
+          epochs_.current.load(std::memory_order_relaxed));
     }
     was_held = is_held;
     ticks_.fetch_add(1, std::memory_order_relaxed);

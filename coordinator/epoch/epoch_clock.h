@@ -29,8 +29,8 @@ bool tick_epochs(EpochBlock& epochs, const std::vector<NodeShared*>& nodes);
 /// Ticks with a thread of its own, at absolute deadlines.
 class EpochClock {
  public:
-  EpochClock(EpochBlock& epochs, std::vector<NodeShared*> nodes,
-             std::chrono::microseconds interval, Logger logger);
+  EpochClock(EpochBlock& epochs, std::vector<NodeShared*> nodes, std::chrono::microseconds interval,
+             Logger logger);
   ~EpochClock() { stop(); }
 
   void start();

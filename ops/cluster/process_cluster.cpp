@@ -56,8 +56,8 @@ Result<Json> ProcessCluster::with_reason(Result<Json> answer) const {
   const std::lock_guard guard(mutex_);
   if (!ended_) return answer;
   if (!*ended_) return std::unexpected(ended_->error());
-  return make_error(ExitCode::not_running, "cluster \"" + config_.cluster.name +
-                                               "\": has been stopped: launch it again");
+  return make_error(ExitCode::not_running,
+                    "cluster \"" + config_.cluster.name + "\": has been stopped: launch it again");
 }
 
 Result<Json> ProcessCluster::call(uint32_t node, std::string_view op, const Json& body,

@@ -22,13 +22,12 @@ Result<Json> ask(Target& target, std::string_view op, const Json& body,
                  std::chrono::milliseconds timeout) {
   const auto answered = std::make_shared<std::promise<Result<Json>>>();
   std::future<Result<Json>> answer = answered->get_future();
-  target.handle({std::string(op), body}, [answered](Result<Json> result) {
-    answered->set_value(std::move(result));
-  });
+  target.handle({std::string(op), body},
+                [answered](Result<Json> result) { answered->set_value(std::move(result)); });
   if (answer.wait_for(timeout) != std::future_status::ready) {
-    return make_error(ExitCode::coordinator_unreachable,
-                      std::string(op) + ": no answer within " + std::to_string(timeout.count()) +
-                          " ms");
+    return make_error(
+        ExitCode::coordinator_unreachable,
+        std::string(op) + ": no answer within " + std::to_string(timeout.count()) + " ms");
   }
   return answer.get();
 }

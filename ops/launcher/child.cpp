@@ -65,9 +65,12 @@ Result<Child> spawn_child(const std::string& program, const std::string& log_fil
   const UniqueFd output(open(log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!input.is_open() || !output.is_open()) return cannot_start(program, log_file.c_str());
 
-  std::array<std::string, 7> words = {program,        "--role",
-                                      handover.role,  "--cluster",
-                                      cluster,        "--handover",
+  std::array<std::string, 7> words = {program,
+                                      "--role",
+                                      handover.role,
+                                      "--cluster",
+                                      cluster,
+                                      "--handover",
                                       std::to_string(handover_fd->get())};
   ExecPlan plan;
   plan.program = program.c_str();

@@ -18,17 +18,17 @@ namespace atolldb {
 struct Child {
   using Clock = std::chrono::steady_clock;
 
-  std::string role;             // "coordinator", "node0"
-  uint32_t node = 0;            // kMaxNodes: the coordinator
+  std::string role;   // "coordinator", "node0"
+  uint32_t node = 0;  // kMaxNodes: the coordinator
   ProcessId id;
   std::string log_file;
   UniqueFd pidfd;
   UniqueFd channel;
   std::optional<LineReader> reader;
-  Clock::time_point last_seen;  // of its latest line
-  std::string reached;          // its latest step: "prepared", "attached", ...
-  std::string metrics;          // where it serves metrics; empty: nowhere
-  std::optional<Error> failure; // what it said before it ended
+  Clock::time_point last_seen;     // of its latest line
+  std::string reached;             // its latest step: "prepared", "attached", ...
+  std::string metrics;             // where it serves metrics; empty: nowhere
+  std::optional<Error> failure;    // what it said before it ended
   std::optional<int> wait_status;  // it has ended and is reaped
 
   bool is_running() const { return !wait_status.has_value(); }

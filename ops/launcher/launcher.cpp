@@ -87,8 +87,8 @@ Result<void> Launcher::create() {
   std::error_code error;
   std::filesystem::create_directories(config_.cluster.log_dir, error);
   if (error) {
-    return make_error(ExitCode::failed, config_.cluster.log_dir + ": cannot be made: " +
-                                            error.message() +
+    return make_error(ExitCode::failed, config_.cluster.log_dir +
+                                            ": cannot be made: " + error.message() +
                                             ": change cluster.log_dir in the config");
   }
   Result<SegmentSet> segments = SegmentSet::create(config_);
@@ -105,10 +105,10 @@ Result<void> Launcher::spawn_all() {
   handover.cluster_uuid[1] = random_number();
   // Larger than any earlier one as long as the machine's clock is about right; nothing that lasts
   // depends on it while there is no log.
-  handover.incarnation = static_cast<uint64_t>(
-      std::chrono::duration_cast<std::chrono::microseconds>(
-          std::chrono::system_clock::now().time_since_epoch())
-          .count());
+  handover.incarnation =
+      static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(
+                                std::chrono::system_clock::now().time_since_epoch())
+                                .count());
   handover.config_text = to_toml(config_);
   handover.lock_fd = folder_->lock_fd();
   std::vector<ProcessId> ids;
@@ -172,8 +172,8 @@ Result<void> Launcher::turn() {
     const bool was_started = phase_ != Phase::starting;
     phase_ = Phase::stopped;
     if (was_started) return {};
-    return make_error(ExitCode::failed, "cluster \"" + config_.cluster.name +
-                                            "\": was told to stop before it ran");
+    return make_error(ExitCode::failed,
+                      "cluster \"" + config_.cluster.name + "\": was told to stop before it ran");
   }
   if (waiting_gone_ && phase_ == Phase::starting) {
     return fail({ExitCode::failed, "cluster \"" + config_.cluster.name +
@@ -250,12 +250,11 @@ Result<void> Launcher::check_children() {
     if (now - child.last_seen < config_.cluster.hang_limit) continue;
     receive(child);  // we may have been stopped ourselves: what waits in the channel counts
     if (Clock::now() - child.last_seen < config_.cluster.hang_limit) continue;
-    return fail({ExitCode::failed,
-                 "cluster \"" + config_.cluster.name + "\": " + child.name() +
-                     " hung: no heartbeat for " +
-                     std::to_string(config_.cluster.hang_limit.count()) +
-                     " ms: the cluster has stopped: see " + child.log_file +
-                     ", raise cluster.hang_limit if the machine is slow"});
+    return fail({ExitCode::failed, "cluster \"" + config_.cluster.name + "\": " + child.name() +
+                                       " hung: no heartbeat for " +
+                                       std::to_string(config_.cluster.hang_limit.count()) +
+                                       " ms: the cluster has stopped: see " + child.log_file +
+                                       ", raise cluster.hang_limit if the machine is slow"});
   }
   if (phase_ >= Phase::draining && phase_ < Phase::stopped && now >= stop_deadline_) {
     return fail({ExitCode::failed, "cluster \"" + config_.cluster.name +
@@ -270,9 +269,8 @@ bool Launcher::all_reached(const char* step) const {
 }
 
 bool Launcher::nodes_ended() const {
-  return std::ranges::all_of(children_, [](const Child& child) {
-    return child.node == kMaxNodes || !child.is_running();
-  });
+  return std::ranges::all_of(
+      children_, [](const Child& child) { return child.node == kMaxNodes || !child.is_running(); });
 }
 
 void Launcher::send_all(const char* command) {

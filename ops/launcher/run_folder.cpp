@@ -30,9 +30,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kIpc = "ipc://";
 
-Json process_json(const ProcessId& id) {
-  return {{"pid", id.pid}, {"start_time", id.start_time}};
-}
+Json process_json(const ProcessId& id) { return {{"pid", id.pid}, {"start_time", id.start_time}}; }
 
 std::optional<ProcessId> process_of(const Json& json) {
   if (!json.is_object() || !json.contains("pid") || !json.contains("start_time")) return {};
@@ -100,7 +98,8 @@ Result<UniqueFd> lock_folder(const Config& config) {
     Result<UniqueFd> fd = try_lock(path);
     if (!fd || fd->is_open()) return fd;
     const Json lock = read_lock_file(path);
-    const auto launcher = lock.is_object() ? process_of(lock.value("launcher", Json())) : std::nullopt;
+    const auto launcher =
+        lock.is_object() ? process_of(lock.value("launcher", Json())) : std::nullopt;
     if (launcher && is_alive(*launcher)) {
       return make_error(ExitCode::already_running,
                         "cluster \"" + lock.value("name", config.cluster.name) +
@@ -135,9 +134,10 @@ Result<RunFolder> RunFolder::acquire(const Config& config) {
   if (previous.is_object()) {
     end_orphans(previous);
     const auto launcher = process_of(previous.value("launcher", Json()));
-    run_folder.leftovers_ = "removed what a dead cluster left in " + folder +
-                            (launcher ? " (its launcher was pid " + std::to_string(launcher->pid) + ")"
-                                      : std::string());
+    run_folder.leftovers_ =
+        "removed what a dead cluster left in " + folder +
+        (launcher ? " (its launcher was pid " + std::to_string(launcher->pid) + ")"
+                  : std::string());
   }
   run_folder.remove_files();
   const auto written = run_folder.write_processes({});
@@ -190,7 +190,8 @@ Result<void> RunFolder::write_file(const std::string& path, const std::string& t
 
 std::optional<ProcessId> running_launcher(const Config& config) {
   const Json lock = read_lock_file(lock_path(config));
-  const auto launcher = lock.is_object() ? process_of(lock.value("launcher", Json())) : std::nullopt;
+  const auto launcher =
+      lock.is_object() ? process_of(lock.value("launcher", Json())) : std::nullopt;
   return launcher && is_alive(*launcher) ? launcher : std::nullopt;
 }
 

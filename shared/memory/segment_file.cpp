@@ -77,8 +77,8 @@ MemoryAvailable MemoryAvailable::detect() {
   for (std::string line; std::getline(groups, line);) {
     if (!line.starts_with("0::")) continue;
     // Inside a container the own group is the root of the mount.
-    for (const std::string& folder : {"/sys/fs/cgroup" + line.substr(3),
-                                      std::string("/sys/fs/cgroup")}) {
+    for (const std::string& folder :
+         {"/sys/fs/cgroup" + line.substr(3), std::string("/sys/fs/cgroup")}) {
       available.bytes = std::min(available.bytes, group_available(folder));
     }
   }
@@ -96,35 +96,32 @@ Result<bool> plan_huge_pages(std::span<const uint64_t> sizes, HugePages mode,
   const uint64_t total = std::accumulate(sizes.begin(), sizes.end(), uint64_t{0});
   const uint64_t largest = sizes.empty() ? 0 : *std::max_element(sizes.begin(), sizes.end());
   if (largest > available.file_limit_bytes) {
-    return make_error(ExitCode::resources,
-                      "memory: the largest segment needs " + mib(largest) +
-                          ", but the limit of file sizes (ulimit -f) is " +
-                          mib(available.file_limit_bytes) +
-                          ": raise it, or lower memory.volatile_pool");
+    return make_error(ExitCode::resources, "memory: the largest segment needs " + mib(largest) +
+                                               ", but the limit of file sizes (ulimit -f) is " +
+                                               mib(available.file_limit_bytes) +
+                                               ": raise it, or lower memory.volatile_pool");
   }
   if (total > available.address_limit_bytes) {
-    return make_error(ExitCode::resources,
-                      "memory: the segments need " + mib(total) +
-                          ", but the limit of address space (ulimit -v) is " +
-                          mib(available.address_limit_bytes) +
-                          ": raise it, or lower memory.volatile_pool");
+    return make_error(ExitCode::resources, "memory: the segments need " + mib(total) +
+                                               ", but the limit of address space (ulimit -v) is " +
+                                               mib(available.address_limit_bytes) +
+                                               ": raise it, or lower memory.volatile_pool");
   }
   const uint64_t needed = total / kSegmentStepBytes;
   const bool fits_huge = needed <= available.huge_pages;
   if (mode == HugePages::require && !fits_huge) {
     const uint64_t missing = needed - available.huge_pages;
-    return make_error(ExitCode::resources,
-                      "memory.huge_pages = \"require\": " + std::to_string(missing) +
-                          " huge pages of 2 MiB are missing (" + std::to_string(needed) +
-                          " needed, " + std::to_string(available.huge_pages) +
-                          " free): run `sudo sysctl -w vm.nr_hugepages=" +
-                          std::to_string(available.huge_pages_total + missing) +
-                          "`, or set \"advise\"");
+    return make_error(
+        ExitCode::resources,
+        "memory.huge_pages = \"require\": " + std::to_string(missing) +
+            " huge pages of 2 MiB are missing (" + std::to_string(needed) + " needed, " +
+            std::to_string(available.huge_pages) + " free): run `sudo sysctl -w vm.nr_hugepages=" +
+            std::to_string(available.huge_pages_total + missing) + "`, or set \"advise\"");
   }
   if (mode != HugePages::off && fits_huge) return true;
   if (total > available.bytes) {
-    return make_error(ExitCode::resources, "memory: the segments need " + mib(total) + ", but only " +
-                                               mib(available.bytes) +
+    return make_error(ExitCode::resources, "memory: the segments need " + mib(total) +
+                                               ", but only " + mib(available.bytes) +
                                                " are available: lower memory.volatile_pool or "
                                                "memory.log_buffer, or use fewer nodes or workers");
   }

@@ -23,10 +23,10 @@ std::string segment_name(SegmentKind kind, uint32_t node);
 
 /// What the machine has left. Read from /proc and /sys; tests make their own.
 struct MemoryAvailable {
-  uint64_t bytes = 0;             // without swapping, within the control group's limit
-  uint64_t huge_pages = 0;        // of 2 MiB, free and not reserved
-  uint64_t huge_pages_total = 0;  // as configured in the kernel
-  uint64_t file_limit_bytes = ~uint64_t{0};     // RLIMIT_FSIZE (of a memfd, too)
+  uint64_t bytes = 0;                        // without swapping, within the control group's limit
+  uint64_t huge_pages = 0;                   // of 2 MiB, free and not reserved
+  uint64_t huge_pages_total = 0;             // as configured in the kernel
+  uint64_t file_limit_bytes = ~uint64_t{0};  // RLIMIT_FSIZE (of a memfd, too)
   uint64_t address_limit_bytes = ~uint64_t{0};  // RLIMIT_AS
 
   static MemoryAvailable detect();

@@ -38,8 +38,8 @@ Result<void> bind_memory(const std::string& name, std::byte* base, uint64_t byte
   numa_node_size64(numa_node, &free_bytes);
   if (free_bytes > 0 && static_cast<uint64_t>(free_bytes) < bytes) {
     return make_error(ExitCode::resources,
-                      "segment " + name + ": NUMA node " + std::to_string(numa_node) + " has only " +
-                          std::to_string(free_bytes >> 20) + " MiB free of the " +
+                      "segment " + name + ": NUMA node " + std::to_string(numa_node) +
+                          " has only " + std::to_string(free_bytes >> 20) + " MiB free of the " +
                           std::to_string(bytes >> 20) +
                           " MiB needed: lower memory.volatile_pool or change numa_node");
   }
@@ -78,8 +78,7 @@ uint32_t mapped_page_bytes(const std::byte* base, uint64_t bytes) {
   uint64_t huge_kib = 0;
   bool inside = false;
   for (std::string line; std::getline(file, line);) {
-    const bool is_header = line.find(':') == std::string::npos ||
-                           line.find('-') < line.find(':');
+    const bool is_header = line.find(':') == std::string::npos || line.find('-') < line.find(':');
     if (is_header) {
       if (inside) break;
       inside = line.starts_with(start.str());

@@ -21,5 +21,4 @@ Result<void> prefault_memory(const std::string& name, std::byte* base, uint64_t 
 /// 2 MiB if the kernel really maps all of it in huge pages, else 4096 (from /proc/self/smaps).
 uint32_t mapped_page_bytes(const std::byte* base, uint64_t bytes);
 
-
 }  // namespace atolldb

@@ -56,8 +56,8 @@ Result<void> check_segment_header(const SegmentHeader& header, SegmentKind kind,
       "all programs of a cluster must come from one build: stop it, reinstall, start it again";
   constexpr const char* kForeign = "it belongs to another cluster: start with `atoll up`";
   // Acquire pairs with the release in `publish`: everything before the magic number is visible.
-  const uint64_t magic = std::atomic_ref(const_cast<uint64_t&>(header.magic))
-                             .load(std::memory_order_acquire);
+  const uint64_t magic =
+      std::atomic_ref(const_cast<uint64_t&>(header.magic)).load(std::memory_order_acquire);
   if (magic != kSegmentMagic) {
     return differs(name, "magic", magic, kSegmentMagic, "its owner has not published it");
   }
@@ -108,8 +108,7 @@ Result<SegmentSpace::Mapping> SegmentSpace::map(SegmentKind kind, uint32_t node,
   if (fstat(file->second, &info) != 0 || fstatfs(file->second, &system) != 0 || info.st_size <= 0) {
     return make_error(ExitCode::failed, "segment " + name + ": no segment's descriptor");
   }
-  Mapping mapping{nullptr, static_cast<uint64_t>(info.st_size),
-                  system.f_type == HUGETLBFS_MAGIC};
+  Mapping mapping{nullptr, static_cast<uint64_t>(info.st_size), system.f_type == HUGETLBFS_MAGIC};
   const int protection = writable ? PROT_READ | PROT_WRITE : PROT_READ;
   void* base = MAP_FAILED;
   if (next_hint_ != 0) {

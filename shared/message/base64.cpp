@@ -47,7 +47,8 @@ std::optional<std::vector<std::byte>> from_base64(std::string_view text) {
     const size_t given = at + 4 == text.size() ? 4 - padding : 4;
     uint32_t group = 0;
     for (size_t i = 0; i < 4; ++i) {
-      const int8_t value = i < given ? kValues[static_cast<unsigned char>(text[at + i])] : int8_t{0};
+      const int8_t value =
+          i < given ? kValues[static_cast<unsigned char>(text[at + i])] : int8_t{0};
       if (value < 0) return std::nullopt;
       group = group << 6 | static_cast<uint32_t>(value);
     }

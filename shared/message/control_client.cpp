@@ -42,10 +42,9 @@ Result<Json> ControlClient::call(std::string_view op, const Json& body,
                                  const std::function<bool()>& gave_up) const {
   const std::string request = encode_request(op, body);
   if (request.size() > kMaxControlBytes) {
-    return make_error(ExitCode::usage, std::string(op) + ": the request has " +
-                                           std::to_string(request.size()) +
-                                           " bytes, more than the limit of " +
-                                           std::to_string(kMaxControlBytes));
+    return make_error(ExitCode::usage,
+                      std::string(op) + ": the request has " + std::to_string(request.size()) +
+                          " bytes, more than the limit of " + std::to_string(kMaxControlBytes));
   }
   if (is_missing(endpoint_)) return unreachable(endpoint_, "there is no such socket");
   try {

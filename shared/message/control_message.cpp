@@ -32,7 +32,8 @@ Result<Json> parse_envelope(std::string_view frame) {
 
 std::unexpected<Error> wrong_member(const ControlRequest& request, const char* member,
                                     const char* expected) {
-  return make_error(ExitCode::usage, request.op + ": member \"" + member + "\" must be " + expected);
+  return make_error(ExitCode::usage,
+                    request.op + ": member \"" + member + "\" must be " + expected);
 }
 
 }  // namespace
@@ -44,8 +45,8 @@ Result<ControlRequest> parse_request(std::string_view frame) {
   if (op == json->end() || !op->is_string()) return std::unexpected(garbage("it has no op"));
   ControlRequest request{op->get<std::string>(), {}};
   if (request.op.empty() || request.op.size() > kMaxOpBytes) {
-    return std::unexpected(garbage("its op is empty or longer than " +
-                                   std::to_string(kMaxOpBytes) + " bytes"));
+    return std::unexpected(
+        garbage("its op is empty or longer than " + std::to_string(kMaxOpBytes) + " bytes"));
   }
   request.body = *std::move(json);
   return request;
@@ -71,10 +72,9 @@ std::string encode_answer(const Result<Json>& answer) {
   json["v"] = kControlVersion;
   std::string text = dump(json);
   if (text.size() <= kMaxControlBytes) return text;
-  return encode_answer(make_error(ExitCode::failed,
-                                  "answer: its " + std::to_string(text.size()) +
-                                      " bytes are more than " + std::to_string(kMaxControlBytes) +
-                                      ": ask for less at a time"));
+  return encode_answer(make_error(
+      ExitCode::failed, "answer: its " + std::to_string(text.size()) + " bytes are more than " +
+                            std::to_string(kMaxControlBytes) + ": ask for less at a time"));
 }
 
 Result<Json> parse_answer(std::string_view frame) {
@@ -99,7 +99,9 @@ Result<std::string> get_text(const ControlRequest& request, const char* member) 
 
 Result<uint64_t> get_number(const ControlRequest& request, const char* member) {
   const auto found = request.body.find(member);
-  if (found == request.body.end() || !found->is_number_unsigned()) {
+  // Numbers of the own process may be of a signed type and yet in range (thread mode).
+  if (found == request.body.end() || !found->is_number_integer() ||
+      (!found->is_number_unsigned() && found->get<int64_t>() < 0)) {
     return wrong_member(request, member, "an unsigned integer");
   }
   return found->get<uint64_t>();

@@ -166,9 +166,8 @@ Result<Handover> begin_child(int argc, char** argv) {
     std::from_chars(number.data(), number.data() + number.size(), fd);
   }
   if (fd < 0) {
-    return make_error(ExitCode::usage,
-                      std::string(argc > 0 ? argv[0] : "process") +
-                          ": is started by the launcher only: use `atoll up`");
+    return make_error(ExitCode::usage, std::string(argc > 0 ? argv[0] : "process") +
+                                           ": is started by the launcher only: use `atoll up`");
   }
   Result<Handover> handover = read_handover(fd);
   close(fd);

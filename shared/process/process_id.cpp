@@ -26,8 +26,8 @@ std::vector<std::string> stat_fields(pid_t pid) {
   return {std::istream_iterator<std::string>(rest), std::istream_iterator<std::string>()};
 }
 
-constexpr size_t kStateField = 0;       // field 3 of the file
-constexpr size_t kUserTimeField = 11;   // field 14
+constexpr size_t kStateField = 0;      // field 3 of the file
+constexpr size_t kUserTimeField = 11;  // field 14
 constexpr size_t kSystemTimeField = 12;
 constexpr size_t kStartTimeField = 19;  // field 22
 
@@ -51,17 +51,17 @@ bool is_alive(const ProcessId& id) {
 uint64_t cpu_time_us(pid_t pid) {
   const std::vector<std::string> fields = stat_fields(pid);
   if (fields.size() <= kStartTimeField) return 0;
-  const uint64_t ticks = std::stoull(fields[kUserTimeField]) +
-                         std::stoull(fields[kSystemTimeField]);
+  const uint64_t ticks =
+      std::stoull(fields[kUserTimeField]) + std::stoull(fields[kSystemTimeField]);
   return ticks * 1'000'000 / static_cast<uint64_t>(sysconf(_SC_CLK_TCK));
 }
 
 Result<UniqueFd> open_pidfd(pid_t pid) {
   const auto fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
   if (fd >= 0) return UniqueFd(fd);
-  return make_error(ExitCode::resources, "process " + std::to_string(pid) +
-                                             ": cannot be watched: pidfd_open: " +
-                                             std::strerror(errno));
+  return make_error(ExitCode::resources,
+                    "process " + std::to_string(pid) +
+                        ": cannot be watched: pidfd_open: " + std::strerror(errno));
 }
 
 bool send_signal(const UniqueFd& pidfd, int signal) {

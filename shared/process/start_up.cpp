@@ -60,9 +60,9 @@ Result<void> pin_thread(std::span<const int32_t> cpus) {
   }
   const int error = pthread_setaffinity_np(pthread_self(), bytes, set.get());
   if (error == 0) return {};
-  return make_error(ExitCode::resources, "CPU " + list + ": a thread cannot be pinned: " +
-                                             std::strerror(error) +
-                                             ": change `cpus` of the node in the config");
+  return make_error(ExitCode::resources,
+                    "CPU " + list + ": a thread cannot be pinned: " + std::strerror(error) +
+                        ": change `cpus` of the node in the config");
 }
 
 void raise_open_files_limit() {

@@ -26,7 +26,6 @@ Result<UniqueFd> receive_signals(std::initializer_list<int> signals);
 /// Lets the calling thread run on these CPUs only. Empty: leaves it as it is.
 Result<void> pin_thread(std::span<const int32_t> cpus);
 
-
 /// As many open files as the hard limit allows: a cluster has several descriptors per node.
 void raise_open_files_limit();
 

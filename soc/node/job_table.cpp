@@ -7,8 +7,8 @@ namespace atolldb {
 namespace {
 
 Error no_such_job(uint64_t id) {
-  return {ExitCode::failed, "job " + std::to_string(id) +
-                                ": unknown: it was never started, or is long finished"};
+  return {ExitCode::failed,
+          "job " + std::to_string(id) + ": unknown: it was never started, or is long finished"};
 }
 
 Json unfinished() { return {{"done", false}, {"outputs", Json::array()}}; }
@@ -20,9 +20,8 @@ Result<std::shared_ptr<Job>> JobTable::add(std::string name, std::string input,
                                            const std::vector<uint32_t>& workers) {
   const std::lock_guard guard(mutex_);
   if (jobs_.size() >= kMaxJobs) {
-    const auto finished = std::find_if(jobs_.begin(), jobs_.end(), [](const auto& entry) {
-      return entry.second.running == 0;
-    });
+    const auto finished = std::find_if(jobs_.begin(), jobs_.end(),
+                                       [](const auto& entry) { return entry.second.running == 0; });
     if (finished == jobs_.end()) {
       return make_error(ExitCode::resources, "job " + name + ": " + std::to_string(kMaxJobs) +
                                                  " jobs are running already: wait for them");

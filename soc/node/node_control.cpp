@@ -87,7 +87,8 @@ Result<std::vector<uint32_t>> Node::chosen_workers(const ControlRequest& request
   };
   if (!workers.is_array() || workers.empty()) return wrong();
   for (const Json& worker : workers) {
-    if (!worker.is_number_unsigned() || worker.get<uint64_t>() >= workers_.size()) return wrong();
+    // A negative ordinal is a large one.
+    if (!worker.is_number_integer() || worker.get<uint64_t>() >= workers_.size()) return wrong();
     const auto ordinal = worker.get<uint32_t>();
     if (std::find(chosen.begin(), chosen.end(), ordinal) != chosen.end()) return wrong();
     chosen.push_back(ordinal);

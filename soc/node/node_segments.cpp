@@ -49,11 +49,11 @@ Result<void> check_node_limits(const Config& config) {
                                             std::to_string(kMaxWorkersPerNode));
   }
   if (config.memory.write_set > kMaxWriteSet) {
-    return make_error(ExitCode::config, "memory.write_set: " +
-                                            std::to_string(config.memory.write_set) +
-                                            " entries are more than lock blocks can be named: use "
-                                            "at most " +
-                                            std::to_string(kMaxWriteSet));
+    return make_error(ExitCode::config,
+                      "memory.write_set: " + std::to_string(config.memory.write_set) +
+                          " entries are more than lock blocks can be named: use "
+                          "at most " +
+                          std::to_string(kMaxWriteSet));
   }
   return {};
 }

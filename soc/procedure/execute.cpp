@@ -25,8 +25,8 @@ Status attempt(Transaction& transaction, ProcedureFunction procedure,
     return Status::procedure_failed;
   }
   if (status >= Status::count_) {
-    outcome.message = "it returned " + std::to_string(static_cast<uint32_t>(status)) +
-                      ", which is no status";
+    outcome.message =
+        "it returned " + std::to_string(static_cast<uint32_t>(status)) + ", which is no status";
     return Status::procedure_failed;
   }
   if (outcome.output.size() > kMaxProcedureOutputBytes) {
@@ -42,10 +42,9 @@ Status attempt(Transaction& transaction, ProcedureFunction procedure,
 ProcedureOutcome execute_procedure(WorkerEnvironment& environment, ProcedureFunction procedure,
                                    std::span<const std::byte> input, uint64_t deadline_epoch) {
   ProcedureOutcome outcome;
-  outcome.status = run(environment.transaction, environment.backoff, deadline_epoch,
-                       [&](Transaction& transaction) {
-                         return attempt(transaction, procedure, input, outcome);
-                       });
+  outcome.status = run(
+      environment.transaction, environment.backoff, deadline_epoch,
+      [&](Transaction& transaction) { return attempt(transaction, procedure, input, outcome); });
   if (outcome.status != Status::ok) outcome.output.clear();
   return outcome;
 }

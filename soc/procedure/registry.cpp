@@ -27,9 +27,9 @@ Result<ProcedureRegistry> ProcedureRegistry::load(const std::vector<std::string>
     void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr) {
       const char* reason = dlerror();
-      return library_error(path, "cannot be loaded: " +
-                                     std::string(reason != nullptr ? reason : "no reason given") +
-                                     ": build it against this version's headers");
+      return library_error(
+          path, "cannot be loaded: " + std::string(reason != nullptr ? reason : "no reason given") +
+                    ": build it against this version's headers");
     }
     const auto* library = static_cast<const ProcedureLibrary*>(dlsym(handle, kSymbol));
     if (library == nullptr) {
@@ -45,8 +45,7 @@ Result<ProcedureRegistry> ProcedureRegistry::load(const std::vector<std::string>
 Result<void> ProcedureRegistry::add_library(const ProcedureLibrary& library,
                                             const std::string& origin) {
   if (library.api_version != kProcedureApiVersion) {
-    return library_error(origin, "it was built for version " +
-                                     std::to_string(library.api_version) +
+    return library_error(origin, "it was built for version " + std::to_string(library.api_version) +
                                      " of the procedure API, this is version " +
                                      std::to_string(kProcedureApiVersion) + ": build it again");
   }
@@ -75,8 +74,8 @@ Result<void> ProcedureRegistry::add(const ProcedureEntry& entry, const std::stri
   }
   const auto [existing, is_new] = entries_.emplace(name, Entry{entry, origin});
   if (is_new) return {};
-  return library_error(origin, name + " exists already (" + existing->second.origin +
-                                   "): give it another name");
+  return library_error(
+      origin, name + " exists already (" + existing->second.origin + "): give it another name");
 }
 
 Result<ProcedureFunction> ProcedureRegistry::procedure(std::string_view name) const {

@@ -35,7 +35,7 @@ struct WorkerSettings {
   std::byte* local = nullptr;  // limits.local_bytes() bytes
   uint32_t node = 0;
   uint32_t ordinal = 0;
-  std::vector<int32_t> cpus;   // empty: any
+  std::vector<int32_t> cpus;  // empty: any
 };
 
 class Worker {

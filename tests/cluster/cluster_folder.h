@@ -1,0 +1,100 @@
+// Small clusters with folders of their own, and a look at the machine for what they left.
+#pragma once
+
+#include <dirent.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "shared/config/config.h"
+#include "shared/process/process_id.h"
+#include "tests/support/seed.h"
+
+namespace atolldb::test {
+
+/// Folders under a new temporary one, which goes with this object.
+class TestFolder {
+ public:
+  TestFolder() {
+    std::string pattern = "/tmp/atoll-test-XXXXXX";
+    path_ = mkdtemp(pattern.data());
+  }
+  ~TestFolder() { std::filesystem::remove_all(path_); }
+  TestFolder(const TestFolder&) = delete;
+  TestFolder& operator=(const TestFolder&) = delete;
+
+  Config config(const std::string& name, uint32_t nodes = 2, uint32_t workers = 1) const {
+    Config config;
+    config.cluster.name = name;
+    config.cluster.run_dir = path_ + "/" + name + ".run";
+    config.cluster.log_dir = path_ + "/" + name + ".log";
+    config.cluster.data_dir = path_ + "/" + name + ".data";
+    config.control.endpoint = "ipc://" + config.cluster.run_dir + "/control.sock";
+    config.nodes.assign(nodes, NodeConfig{});
+    for (NodeConfig& node : config.nodes) node.workers = workers;
+    config.memory.volatile_pool = uint64_t{8} << 20;
+    config.memory.log_buffer = uint64_t{2} << 20;
+    return config;
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+inline std::string read_text(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+/// Processes of the cluster with this role ("" = any), by their command lines.
+inline std::vector<pid_t> processes_of(const std::string& cluster, const std::string& role = "") {
+  std::vector<pid_t> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string number = entry.path().filename();
+    if (number.find_first_not_of("0123456789") != std::string::npos) continue;
+    const std::string words = read_text(entry.path().string() + "/cmdline");
+    const std::string named = std::string("--cluster") + '\0' + cluster + '\0';
+    if (words.find(named) == std::string::npos) continue;
+    const std::string with_role = std::string("--role") + '\0' + role + '\0';
+    if (!role.empty() && words.find(with_role) == std::string::npos) continue;
+    const auto pid = static_cast<pid_t>(std::stol(number));
+    if (find_process(pid)) found.push_back(pid);  // not a zombie
+  }
+  return found;
+}
+
+/// Waits for a condition that other processes bring about; false after a generous time.
+template <typename Condition>
+bool eventually(Condition condition) {
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > give_up) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+/// Segments that this process itself still has open.
+inline uint32_t open_segments() {
+  uint32_t count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code ignored;
+    const std::string target = std::filesystem::read_symlink(entry.path(), ignored).string();
+    if (target.find("memfd:atoll.") != std::string::npos) ++count;
+  }
+  return count;
+}
+
+}  // namespace atolldb::test

@@ -1,0 +1,213 @@
+// Fail-stop with real processes: whoever is killed or stopped, at whatever instant, nothing stays
+// behind and the message says who it was.
+#include <poll.h>
+
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "ops/cluster/cluster.h"
+#include "ops/launcher/background.h"
+#include "shared/process/line_channel.h"
+#include "shared/process/run_paths.h"
+#include "tests/cluster/cluster_folder.h"
+
+namespace atolldb::test {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// `atoll up --foreground` in a process of its own.
+class LauncherProcess {
+ public:
+  explicit LauncherProcess(const Config& config) {
+    auto channel = make_channel();
+    pid_ = fork();
+    if (pid_ == 0) {
+      const auto ended = run_foreground(
+          config, [&] { send_line(channel->second.get(), "running"); }, ATOLL_BIN_DIR);
+      if (!ended) send_line(channel->second.get(), ended.error().message);
+      _exit(ended ? 0 : static_cast<int>(ended.error().code));
+    }
+    channel_ = std::move(channel->first);
+  }
+  ~LauncherProcess() {
+    if (status_) return;
+    kill(pid_, SIGKILL);
+    wait();
+  }
+
+  pid_t pid() const { return pid_; }
+  bool has_ended() {
+    int status = 0;
+    if (!status_ && waitpid(pid_, &status, WNOHANG) == pid_) status_ = status;
+    return status_.has_value();
+  }
+  int wait() {
+    if (!status_) status_ = reap(pid_);
+    return *status_;
+  }
+  /// The next line it says; empty when it has ended.
+  std::string next_line() {
+    while (lines_.empty()) {
+      pollfd readable{channel_.get(), POLLIN, 0};
+      poll(&readable, 1, 10);
+      for (std::string& line : reader().read()) lines_.push_back(std::move(line));
+      if (lines_.empty() && has_ended() && reader().read().empty()) return "";
+    }
+    std::string line = lines_.front();
+    lines_.erase(lines_.begin());
+    return line;
+  }
+
+ private:
+  LineReader& reader() {
+    if (!reader_) reader_.emplace(channel_.get());
+    return *reader_;
+  }
+  pid_t pid_ = 0;
+  UniqueFd channel_;
+  std::optional<LineReader> reader_;
+  std::vector<std::string> lines_;
+  std::optional<int> status_;
+};
+
+std::string last_failure(const Config& config) {
+  const auto json = nlohmann::json::parse(read_text(last_failure_path(config)), nullptr, false);
+  return json.is_object() ? json.value("message", "") : "";
+}
+
+void expect_nothing_left(const Config& config) {
+  EXPECT_TRUE(eventually([&] { return processes_of(config.cluster.name).empty(); }));
+  EXPECT_EQ(open_segments(), 0u);
+}
+
+/// A whole start and stop, undisturbed; how long it took.
+std::chrono::microseconds clean_run(const Config& config) {
+  const auto begin = Clock::now();
+  LauncherProcess launcher(config);
+  EXPECT_EQ(launcher.next_line(), "running");
+  kill(launcher.pid(), SIGTERM);
+  EXPECT_EQ(launcher.wait(), 0);
+  EXPECT_FALSE(std::filesystem::exists(config.cluster.run_dir));
+  return std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin);
+}
+
+/// The process of this role, as soon as there is one; 0 when the cluster has ended before.
+pid_t find_victim(const Config& config, LauncherProcess& launcher, const std::string& role) {
+  if (role == "launcher") return launcher.pid();
+  while (!launcher.has_ended()) {
+    const auto found = processes_of(config.cluster.name, role);
+    if (!found.empty()) return found.front();
+  }
+  return 0;
+}
+
+TEST(KillTest, WhoeverIsKilledAtAnyInstantNothingIsLeftAndTheMessageNamesIt) {
+  std::mt19937_64 random(seed());
+  TestFolder folder;
+  const Config config = folder.config("kill", 2, 1);
+  const auto whole_run = clean_run(config);
+  const auto count = static_cast<int>(rounds(10, 100));
+  const std::vector<std::string> roles = {"node0", "node1", "coordinator", "launcher"};
+  int struck = 0;
+  for (int round = 0; round < count; ++round) {
+    const std::string role = roles[random() % roles.size()];
+    const std::chrono::microseconds delay(random() % static_cast<uint64_t>(whole_run.count()));
+    SCOPED_TRACE("round " + std::to_string(round) + ": " + role + " after " +
+                 std::to_string(delay.count()) + " us");
+    LauncherProcess launcher(config);
+    // Asks for the end as soon as it runs, so that the kill can fall into it.
+    std::thread stopper([&] {
+      if (launcher.next_line() == "running") kill(launcher.pid(), SIGTERM);
+    });
+    std::this_thread::sleep_for(delay);  // not to synchronise: the instant is the test's input
+    const auto now = processes_of(config.cluster.name, role);
+    pid_t victim = role == "launcher" ? launcher.pid() : now.empty() ? 0 : now.front();
+    if (victim != 0) kill(victim, SIGKILL);
+    stopper.join();
+    const int status = launcher.wait();
+    if (role != "launcher" && victim != 0 && !(WIFEXITED(status) && WEXITSTATUS(status) == 0)) {
+      ++struck;
+      const std::string message = last_failure(config);
+      EXPECT_NE(message.find(role + " (pid " + std::to_string(victim) + ")"), std::string::npos)
+          << message;
+      EXPECT_NE(message.find("SIGKILL"), std::string::npos) << message;
+      EXPECT_FALSE(std::filesystem::exists(config.cluster.run_dir));
+    }
+    if (role == "launcher") ++struck;
+    expect_nothing_left(config);
+  }
+  std::printf("%d of %d kills struck a running cluster\n", struck, count);
+  EXPECT_GT(struck, 0);
+  clean_run(config);  // whatever the last round left is removed
+}
+
+TEST(KillTest, EveryRoleKilledWhileRunningIsNamedWithItsSignal) {
+  TestFolder folder;
+  const Config config = folder.config("named");
+  for (const std::string role : {"node0", "node1", "coordinator"}) {
+    LauncherProcess launcher(config);
+    ASSERT_EQ(launcher.next_line(), "running");
+    const pid_t victim = find_victim(config, launcher, role);
+    kill(victim, SIGKILL);
+    const std::string message = launcher.next_line();
+    EXPECT_NE(message.find(role + " (pid " + std::to_string(victim) + ") was killed by SIGKILL"),
+              std::string::npos)
+        << message;
+    EXPECT_EQ(WEXITSTATUS(launcher.wait()), 1);
+    EXPECT_EQ(last_failure(config), message);
+    EXPECT_FALSE(std::filesystem::exists(config.cluster.run_dir));
+    expect_nothing_left(config);
+  }
+}
+
+TEST(KillTest, ChildrenOfAKilledLauncherDieAndTheNextStartCleansUp) {
+  TestFolder folder;
+  const Config config = folder.config("orphans");
+  {
+    LauncherProcess launcher(config);
+    ASSERT_EQ(launcher.next_line(), "running");
+    EXPECT_EQ(processes_of("orphans").size(), 3u);
+    kill(launcher.pid(), SIGKILL);
+    launcher.wait();
+  }
+  EXPECT_TRUE(std::filesystem::exists(endpoints_path(config)));
+  expect_nothing_left(config);
+  clean_run(config);
+  EXPECT_NE(read_text(log_path(config, "launcher")).find("removed what a dead cluster left"),
+            std::string::npos);
+}
+
+TEST(KillTest, AStoppedNodeIsReportedAsHung) {
+  TestFolder folder;
+  Config config = folder.config("hung");
+  config.cluster.heartbeat = std::chrono::milliseconds(50);
+  config.cluster.hang_limit = std::chrono::milliseconds(1000);
+  LauncherProcess launcher(config);
+  ASSERT_EQ(launcher.next_line(), "running");
+  const pid_t victim = find_victim(config, launcher, "node1");
+  kill(victim, SIGSTOP);
+  const std::string message = launcher.next_line();
+  EXPECT_NE(message.find("node1 (pid " + std::to_string(victim) + ") hung"), std::string::npos)
+      << message;
+  EXPECT_EQ(WEXITSTATUS(launcher.wait()), 1);
+  expect_nothing_left(config);
+}
+
+TEST(KillTest, AnEmbeddingProgramIsToldWhoDied) {
+  TestFolder folder;
+  const Config config = folder.config("embedded");
+  auto cluster = Cluster::launch(config, LaunchMode::process, ATOLL_BIN_DIR);
+  ASSERT_TRUE(cluster) << cluster.error().message;
+  kill(processes_of("embedded", "node1").at(0), SIGKILL);
+  const auto answer = (*cluster)->call(1, "describe", Json::object());
+  ASSERT_FALSE(answer);
+  const auto ended = (*cluster)->shutdown();
+  ASSERT_FALSE(ended);
+  EXPECT_NE(ended.error().message.find("node1"), std::string::npos) << ended.error().message;
+  cluster->reset();
+  expect_nothing_left(config);
+}
+
+}  // namespace
+}  // namespace atolldb::test

@@ -1,0 +1,208 @@
+// Thread mode: the same nodes and coordinator in one process; what ThreadSanitizer looks at.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "engine/array/array.h"
+#include "engine/mastertree/mastertree.h"
+#include "ops/cluster/cluster.h"
+#include "soc/procedure/procedure.h"
+
+namespace atolldb {
+namespace {
+
+Status echo(ProcedureContext& context) {
+  context.set_output(context.input());
+  return Status::ok;
+}
+Status throwing(ProcedureContext&) { throw std::runtime_error("planted"); }
+Status returns_garbage(ProcedureContext&) { return static_cast<Status>(200); }
+Status endless(ProcedureContext& context) {
+  while (context.transaction().check() == Status::ok) std::this_thread::yield();
+  return context.transaction().check();
+}
+/// Adds one to record 0 of the array "counter".
+Status increment(ProcedureContext& context) {
+  StorageControl* storage = context.storage("counter", StorageType::array);
+  if (storage == nullptr) return Status::storage_not_found;
+  const Array array(*storage);
+  uint64_t value = 0;
+  Status status = array.get(context.transaction(), 0, &value);
+  if (status != Status::ok) return status;
+  ++value;
+  return array.update(context.transaction(), 0, 0, sizeof(value), &value);
+}
+Result<std::string> increment_often(JobContext& context) {
+  StorageControl* storage = context.storage("counter", StorageType::array);
+  if (storage == nullptr) return make_error(ExitCode::failed, "no counter");
+  const Array array(*storage);
+  const int times = std::stoi(std::string(context.input()));
+  for (int i = 0; i < times; ++i) {
+    const Status status =
+        run(context.transaction(), context.backoff(), kMaxEpoch, [&](Transaction& txn) {
+          uint64_t value = 0;
+          const Status got = array.get(txn, 0, &value);
+          if (got != Status::ok) return got;
+          ++value;
+          return array.update(txn, 0, 0, sizeof(value), &value);
+        });
+    if (status != Status::ok) return make_error(ExitCode::failed, std::string(to_string(status)));
+  }
+  return std::to_string(times);
+}
+Result<std::string> until_stopped(JobContext& context) {
+  while (!context.should_stop()) std::this_thread::yield();
+  return std::string("stopped");
+}
+Result<std::string> fill_tree(JobContext& context) {
+  MasterTree tree(*context.storage("tree", StorageType::mastertree));
+  const std::vector<std::byte> payload(100, std::byte{7});
+  for (uint64_t i = 0; i < 5000; ++i) {
+    const auto key = ordered_key(i * 4 + context.node());
+    const Status status = run(context.transaction(), context.backoff(), kMaxEpoch,
+                              [&](Transaction& txn) { return tree.insert(txn, key, payload); });
+    if (status != Status::ok) return make_error(ExitCode::failed, std::string(to_string(status)));
+  }
+  return std::string("filled");
+}
+
+ATOLL_REGISTER_PROCEDURE(echo_entry, "test.echo", echo);
+ATOLL_REGISTER_PROCEDURE(throwing_entry, "test.throw", throwing);
+ATOLL_REGISTER_PROCEDURE(garbage_entry, "test.garbage", returns_garbage);
+ATOLL_REGISTER_PROCEDURE(endless_entry, "test.endless", endless);
+ATOLL_REGISTER_PROCEDURE(increment_entry, "test.increment", increment);
+ATOLL_REGISTER_JOB(increment_often_entry, "test.increment_often", increment_often);
+ATOLL_REGISTER_JOB(until_stopped_entry, "test.until_stopped", until_stopped);
+ATOLL_REGISTER_JOB(fill_tree_entry, "test.fill_tree", fill_tree);
+
+std::unique_ptr<Cluster> launch(uint32_t nodes, uint32_t workers) {
+  Config config = default_config();
+  config.nodes.assign(nodes, NodeConfig{});
+  for (NodeConfig& node : config.nodes) node.workers = workers;
+  config.memory.volatile_pool = uint64_t{16} << 20;
+  config.memory.log_buffer = uint64_t{2} << 20;
+  config.procedures.time_limit = std::chrono::milliseconds(200);
+  auto cluster = Cluster::launch(config, LaunchMode::thread);
+  if (!cluster) ADD_FAILURE() << cluster.error().message;
+  return cluster ? *std::move(cluster) : nullptr;
+}
+
+TEST(ThreadClusterTest, OneToFourNodesWithOneToFourWorkersStartAndStop) {
+  for (uint32_t nodes = 1; nodes <= 4; ++nodes) {
+    for (const uint32_t workers : {1u, 4u}) {
+      const auto cluster = launch(nodes, workers);
+      ASSERT_NE(cluster, nullptr);
+      const auto status = cluster->coordinator("status", Json::object());
+      ASSERT_TRUE(status);
+      EXPECT_EQ(status->at("state"), "running");
+      EXPECT_EQ(status->at("nodes").size(), nodes);
+      EXPECT_TRUE(cluster->shutdown());
+    }
+  }
+}
+
+TEST(ThreadClusterTest, AProcedureAnswersWithItsOutputOrWithWhyItFailed) {
+  const auto cluster = launch(2, 2);
+  auto answer = cluster->call(1, "procedure.call", {{"name", "test.echo"}, {"input", "hello"}});
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_EQ(answer->at("status"), "ok");
+  EXPECT_EQ(answer->at("output"), "hello");
+  answer = cluster->call(0, "procedure.call", {{"name", "test.echo"}, {"input_base64", "/w=="}});
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_EQ(answer->at("output_base64"), "/w==");
+  answer = cluster->call(0, "procedure.call", {{"name", "test.throw"}});
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->at("status"), "procedure_failed");
+  EXPECT_NE(answer->at("message").get<std::string>().find("planted"), std::string::npos);
+  answer = cluster->call(0, "procedure.call", {{"name", "test.garbage"}});
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->at("status"), "procedure_failed");
+  EXPECT_NE(answer->at("message").get<std::string>().find("200"), std::string::npos);
+  answer = cluster->call(0, "procedure.call", {{"name", "test.endless"}});
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->at("status"), "deadline_exceeded");
+  EXPECT_FALSE(cluster->call(0, "procedure.call", {{"name", "test.none"}}));
+  EXPECT_FALSE(cluster->call(0, "procedure.call", {{"name", "test.echo"}, {"worker", 2}}));
+  EXPECT_FALSE(cluster->call(0, "procedure.call",
+                             {{"name", "test.echo"}, {"input", std::string((1 << 20) + 1, 'x')}}));
+  // The node has survived all of it.
+  answer = cluster->call(0, "procedure.call", {{"name", "test.echo"}, {"input", "again"}});
+  EXPECT_EQ(answer->at("output"), "again");
+}
+
+TEST(ThreadClusterTest, IncrementsOfAllWorkersOfAllNodesAddUp) {
+  const auto cluster = launch(2, 2);
+  ASSERT_TRUE(cluster->create_storage("counter", StorageType::array, 8, 10));
+  const auto outputs = cluster->run_job("test.increment_often", "200");
+  ASSERT_TRUE(outputs) << outputs.error().message;
+  ASSERT_EQ(outputs->size(), 4u);
+  for (const JobOutput& output : *outputs) EXPECT_EQ(output.output.value_or("failed"), "200");
+  const auto last = cluster->call(1, "procedure.call", {{"name", "test.increment"}});
+  EXPECT_EQ(last->at("status"), "ok");
+  const auto status = cluster->coordinator("status", Json::object());
+  uint64_t commits = 0;
+  for (const Json& node : status->at("nodes")) commits += node.at("commits").get<uint64_t>();
+  EXPECT_EQ(commits, 801u);
+}
+
+TEST(ThreadClusterTest, AJobRunsUntilItIsStopped) {
+  const auto cluster = launch(1, 2);
+  const auto job =
+      cluster->call(0, "job.start", {{"name", "test.until_stopped"}, {"workers", {1}}});
+  ASSERT_TRUE(job) << job.error().message;
+  const Json id = {{"job", job->at("job")}, {"timeout_ms", 20}};
+  auto answer = cluster->call(0, "job.wait", id);
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_FALSE(answer->at("done").get<bool>());
+  EXPECT_TRUE(cluster->call(0, "job.stop", id));
+  answer = cluster->call(0, "job.wait", {{"job", job->at("job")}, {"timeout_ms", 60'000}});
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_TRUE(answer->at("done").get<bool>());
+  EXPECT_EQ(answer->at("outputs").at(0).at("output"), "stopped");
+  EXPECT_EQ(answer->at("outputs").at(0).at("worker"), 1);
+  EXPECT_FALSE(cluster->call(0, "job.wait", {{"job", 99}}));
+}
+
+TEST(ThreadClusterTest, ShutdownEndsRunningJobs) {
+  const auto cluster = launch(2, 1);
+  ASSERT_TRUE(cluster->call(0, "job.start", {{"name", "test.until_stopped"}}));
+  EXPECT_TRUE(cluster->shutdown());
+  EXPECT_FALSE(cluster->call(0, "job.start", {{"name", "test.until_stopped"}}));
+}
+
+TEST(ThreadClusterTest, ADroppedStorageGivesAllItsPagesBack) {
+  const auto cluster = launch(2, 1);
+  const auto free_pages = [&] {
+    uint64_t free = 0;
+    for (uint32_t node = 0; node < 2; ++node) {
+      const NodeShared& shared = *cluster->view()->shared[node];
+      free += shared.pages_free.load(std::memory_order_relaxed);
+    }
+    return free;
+  };
+  const auto eventually_free = [&](uint64_t expected) {
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (free_pages() != expected && std::chrono::steady_clock::now() < give_up) {
+      std::this_thread::yield();
+    }
+    return free_pages();
+  };
+  const uint64_t before = free_pages();
+  ASSERT_TRUE(cluster->create_storage("tree", StorageType::mastertree, 100));
+  ASSERT_TRUE(cluster->create_storage("counter", StorageType::array, 8, 100'000));
+  ASSERT_TRUE(cluster->run_job("test.fill_tree", ""));
+  ASSERT_TRUE(cluster->run_job("test.increment_often", "3"));
+  const auto dropped = cluster->coordinator("storage.drop", {{"name", "tree"}});
+  ASSERT_TRUE(dropped) << dropped.error().message;
+  EXPECT_GT(dropped->at("pages").get<uint64_t>(), 200u);
+  EXPECT_TRUE(cluster->drop_storage("counter"));
+  EXPECT_EQ(eventually_free(before), before);
+  EXPECT_FALSE(cluster->drop_storage("tree"));
+}
+
+}  // namespace
+}  // namespace atolldb
