@@ -77,6 +77,8 @@ class Transaction {
   bool is_read_only() const { return writes_size_ == 0 && appends_.empty(); }
   /// After an ok commit: epoch to wait for before acknowledging (R19 for read-only ones).
   uint64_t commit_epoch() const { return commit_epoch_; }
+  /// Of this worker's latest commit that wrote records.
+  Vid last_vid() const { return last_vid_; }
 
   // -- For storages ---------------------------------------------------------------------------
   WorkerContext& worker() { return *worker_; }

@@ -31,6 +31,8 @@ struct ItemWrite {
   bool erases = false;
   /// Overwritten by a later write of the same transaction: nobody else may ever see it (G1b).
   bool intermediate = false;
+  /// Order among the writes of the item; 0: that of its transaction.
+  uint64_t order = 0;
 };
 
 /// "All records of `table` with first <= key <= last are `found`": says as much about those that
