@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <utility>
+
 #include "engine/mastertree/inspect.h"
 #include "shared/check.h"
 

@@ -73,7 +73,9 @@ Status WorkloadWorker::array_get(uint32_t index, RecordRef* ref) {
   const Status status = ref == nullptr
                             ? array.get(engine_, index, words)
                             : array.get_for_update(engine_, index, 0, sizeof(words), words, *ref);
-  if (status == Status::ok) saw(key_of(Store::array, index), whole(words, sizeof(words)), false);
+  if (status == Status::ok)
+    saw(key_of(Store::array, index), whole(key_of(Store::array, index), words, sizeof(words)),
+        false);
   return status;
 }
 
@@ -85,8 +87,8 @@ Status WorkloadWorker::array_get_many(uint32_t first) {
   const Status status = array_of(storages_.array).get_many(engine_, indexes, words);
   if (status != Status::ok) return status;
   for (size_t i = 0; i < kMany; ++i) {
-    saw(key_of(Store::array, static_cast<uint32_t>(indexes[i])),
-        whole(words + i * kArrayWords, kArrayWords * 8), false);
+    const uint64_t key = key_of(Store::array, static_cast<uint32_t>(indexes[i]));
+    saw(key, whole(key, words + i * kArrayWords, kArrayWords * 8), false);
   }
   return status;
 }
@@ -127,7 +129,7 @@ Status WorkloadWorker::tree_get(Store store, uint32_t index, bool& exists) {
   const Status status =
       tree_of(store).get(engine_, text_bytes(tree_key(store, index)), words, sizeof(words), bytes);
   exists = status == Status::ok;
-  if (exists) saw(key_of(store, index), whole(words, bytes), false);
+  if (exists) saw(key_of(store, index), whole(key_of(store, index), words, bytes), false);
   if (status == Status::not_found) saw(key_of(store, index), kAbsent, true);
   return status == Status::not_found ? Status::ok : status;
 }
@@ -184,8 +186,8 @@ Status WorkloadWorker::tree_update_in_place(Store store, uint32_t index) {
     return Status::ok;
   }
   if (status != Status::ok) return status;
-  saw(key, whole(words, bytes), false);
-  if (!torn_.empty()) return Status::read_conflict;
+  saw(key, whole(key, words, bytes), false);
+  if (bytes < 8) return Status::ok;
   const Payload payload(txn_.name + txn_.writes.size() + 1, bytes / 8);
   status = tree.update_range(engine_, ref, text_bytes(name), 0, payload.bytes());
   if (status == Status::ok) next_value(key, false);
@@ -258,7 +260,8 @@ Status WorkloadWorker::scan(Store store, uint32_t low, uint32_t high, bool forwa
 Status WorkloadWorker::visit(Store store, MasterTreeCursor& cursor, uint32_t index) {
   uint64_t words[kMostWords];
   const Status status = cursor.get(words, sizeof(words));
-  if (status == Status::ok) saw(key_of(store, index), whole(words, cursor.payload_bytes()), true);
+  if (status == Status::ok)
+    saw(key_of(store, index), whole(key_of(store, index), words, cursor.payload_bytes()), true);
   return status;
 }
 

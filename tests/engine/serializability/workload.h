@@ -90,7 +90,7 @@ class WorkloadWorker {
   uint64_t next_value(uint64_t key, bool erases);
   void saw(uint64_t key, uint64_t value, bool predicate);
   void complain(const std::string& text);
-  uint64_t whole(const uint64_t* words, size_t bytes);
+  uint64_t whole(uint64_t key, const uint64_t* words, size_t bytes);
 
   uint64_t key_of(Store store, uint32_t index) const {
     return (uint64_t{static_cast<uint32_t>(store) + 1} << 32) | index;
