@@ -12,14 +12,14 @@ void release_array_page(WorkerContext& worker, VolatilePointer pointer) {
   PageHeader* page = worker.view().resolve(pointer.thawed());
   if (page->level != 0) {
     for (const DualPointer& child : reinterpret_cast<ArrayInterior*>(page)->children) {
-      release_array_page(worker, child.load());
+      release_array_page(worker, child.load_acquire());
     }
   }
   worker.pages().retire(page);
 }
 
 void release_array(WorkerContext& worker, StorageControl& storage) {
-  const VolatilePointer root = storage.root.load();
+  const VolatilePointer root = storage.root.load_acquire();
   // Relaxed: `retire` fences between this store and its load of the epoch (R9).
   storage.root.volatile_word.store(0, std::memory_order_relaxed);
   release_array_page(worker, root);

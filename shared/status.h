@@ -48,12 +48,28 @@ constexpr bool is_retryable(Status status) {
 
 /// Stable lower-case name: used in metrics labels, JSON and messages.
 constexpr std::string_view to_string(Status status) {
-  constexpr std::string_view kNames[] = {
-      "ok", "not_found", "already_exists", "end_of_scan", "out_of_range", "key_too_long",
-      "payload_too_long", "invalid_argument", "operation_not_supported", "storage_not_found",
-      "storage_exists", "procedure_not_found", "user_abort", "read_conflict", "write_conflict",
-      "phantom", "pointer_installed", "transaction_too_large", "volatile_pool_exhausted",
-      "deadline_exceeded", "procedure_failed", "cluster_failed"};
+  constexpr std::string_view kNames[] = {"ok",
+                                         "not_found",
+                                         "already_exists",
+                                         "end_of_scan",
+                                         "out_of_range",
+                                         "key_too_long",
+                                         "payload_too_long",
+                                         "invalid_argument",
+                                         "operation_not_supported",
+                                         "storage_not_found",
+                                         "storage_exists",
+                                         "procedure_not_found",
+                                         "user_abort",
+                                         "read_conflict",
+                                         "write_conflict",
+                                         "phantom",
+                                         "pointer_installed",
+                                         "transaction_too_large",
+                                         "volatile_pool_exhausted",
+                                         "deadline_exceeded",
+                                         "procedure_failed",
+                                         "cluster_failed"};
   static_assert(sizeof(kNames) / sizeof(kNames[0]) == kStatusCount);
   const auto index = static_cast<uint32_t>(status);
   return index < kStatusCount ? kNames[index] : "unknown";

@@ -66,7 +66,7 @@ Status Array::locate(Transaction& txn, uint64_t index, bool create, RecordRef& r
   DualPointer* pointer = &storage_->root;
   uint64_t rest = index;
   for (uint32_t level = levels_; level-- > 0;) {
-    VolatilePointer word = pointer->load();
+    VolatilePointer word = pointer->load_acquire();
     while (word.is_null()) {
       if (!create && !txn.installs_on_read()) {
         ref.record = nullptr;
@@ -76,7 +76,7 @@ Status Array::locate(Transaction& txn, uint64_t index, bool create, RecordRef& r
       const Status installed =
           install_page(txn, *pointer, word, type, static_cast<uint8_t>(level), storage_->id);
       if (installed != Status::ok) return installed;
-      word = pointer->load();
+      word = pointer->load_acquire();
     }
     PageHeader* page = worker.resolve(word);
     if (level == 0) {
@@ -180,7 +180,7 @@ void Array::prefetch(Transaction& txn, std::span<const uint64_t> indexes) const 
     const DualPointer* pointer = &storage_->root;
     uint64_t rest = index;
     for (uint32_t level = levels_; level-- > 0;) {
-      const VolatilePointer word = pointer->load();
+      const VolatilePointer word = pointer->load_acquire();
       if (word.is_null()) break;
       PageHeader* page = worker.view().resolve(word);
       if (level == 0) {

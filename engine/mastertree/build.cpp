@@ -80,7 +80,7 @@ TreeRecord* copy_record(BorderPage* to, uint32_t count, uint64_t slice, TreeReco
     TreeRecord* record =
         write_slot(to, count, slice, kRemainderNextLayer, nullptr, sizeof(DualPointer), vid);
     // The old word is frozen; the new one is live.
-    record->next_layer()->volatile_word.store(from->next_layer()->load().thawed().word(),
+    record->next_layer()->volatile_word.store(from->next_layer()->load_acquire().thawed().word(),
                                               std::memory_order_relaxed);
     record->next_layer()->snapshot_word.store(
         from->next_layer()->snapshot_word.load(std::memory_order_relaxed),

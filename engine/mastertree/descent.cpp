@@ -51,7 +51,7 @@ uint32_t lower_bound(const uint64_t* slices, uint32_t count, uint64_t slice) {
 
 Vid stable_vid(WorkerContext& worker, const TreeRecord* record) {
   for (uint32_t spin = 0;; wait_a_little(spin)) {
-    const Vid vid = record->head.load();
+    const Vid vid = record->head.load_acquire();
     if (!vid.is_being_written() || worker.cluster_failed()) return vid;
   }
 }
@@ -79,7 +79,7 @@ BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link
   const void* first_layer = link.holder == nullptr ? link.pointer : nullptr;
   if (first_layer != nullptr && recall_border(worker, link, slice, view)) return view;
   uint32_t spin = 0;
-  const VolatilePointer root = link.pointer->load();
+  const VolatilePointer root = link.pointer->load_acquire();
   if (root.is_null()) {
     view.null_word = root.word();
     return view;
@@ -110,12 +110,12 @@ BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link
     if (page->is_border()) {
       view.page = border_page(page);
       view.version = version;
-      if (first_layer != nullptr) worker.memo().store(first_layer, slice, &page->header);
+      if (first_layer != nullptr) worker.memo().remember(first_layer, slice, &page->header);
       return view;
     }
     InteriorPage* interior = interior_page(page);
     const uint32_t slot = interior->find(slice, version.count());
-    const VolatilePointer word = interior->children[slot].load();
+    const VolatilePointer word = interior->children[slot].load_acquire();
     if (word.is_frozen()) {
       // R3: the word first, then the twins. A frozen word may be followed only while the page has
       // no successor yet.

@@ -61,7 +61,7 @@ class Inspector {
     };
     std::vector<Child> children;
     for (uint32_t i = 0; i < version.count(); ++i) {
-      const VolatilePointer pointer = tree->children[i].load();
+      const VolatilePointer pointer = tree->children[i].load_acquire();
       if (pointer.is_null() || pointer.is_frozen()) return wrong(tree, "null or frozen child");
       children.push_back({tree->separators[i], pointer});
     }
@@ -87,14 +87,14 @@ class Inspector {
     for (uint32_t slot = 0; slot < version.count(); ++slot) {
       const uint64_t slice = tree->slices()[slot];
       TreeRecord* record = tree->record(slot);
-      const Vid vid = record->head.load();
+      const Vid vid = record->head.load_acquire();
       if (!tree->contains(slice)) return wrong(tree, "slot outside the page's range");
       if (record->slot != slot) return wrong(tree, "record does not know its slot");
       if (record->head.lock.is_locked()) return wrong(tree, "locked record");
       if (vid.is_moved() || vid.is_being_written()) return wrong(tree, "record in motion");
       seen.emplace_back(slice, length_class(record->remainder));
       if (vid.is_next_layer()) {
-        const std::string problem = layer(record->next_layer()->load());
+        const std::string problem = layer(record->next_layer()->load_acquire());
         if (!problem.empty()) return problem;
       } else {
         ++(vid.is_deleted() ? statistics_.dead_records : statistics_.records);
@@ -125,13 +125,13 @@ void release_page(WorkerContext& worker, VolatilePointer pointer) {
   } else if (page->is_border()) {
     for (uint32_t slot = 0; slot < version.count(); ++slot) {
       TreeRecord* record = border_page(page)->record(slot);
-      if (record->head.load().is_next_layer()) {
-        release_page(worker, record->next_layer()->load());
+      if (record->head.load_acquire().is_next_layer()) {
+        release_page(worker, record->next_layer()->load_acquire());
       }
     }
   } else {
     for (uint32_t i = 0; i < version.count(); ++i) {
-      release_page(worker, interior_page(page)->children[i].load());
+      release_page(worker, interior_page(page)->children[i].load_acquire());
     }
   }
   worker.pages().retire(&page->header);
@@ -142,12 +142,12 @@ void release_page(WorkerContext& worker, VolatilePointer pointer) {
 std::string check_tree(const ClusterView& view, StorageControl& storage,
                        TreeStatistics& statistics) {
   statistics = {};
-  const VolatilePointer root = storage.root.load();
+  const VolatilePointer root = storage.root.load_acquire();
   return root.is_null() ? std::string() : Inspector(view, statistics).layer(root);
 }
 
 void release_tree(WorkerContext& worker, StorageControl& storage) {
-  const VolatilePointer root = storage.root.load();
+  const VolatilePointer root = storage.root.load_acquire();
   if (root.is_null()) return;
   storage.root.volatile_word.store(0, std::memory_order_seq_cst);
   release_page(worker, root);

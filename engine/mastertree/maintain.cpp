@@ -22,7 +22,7 @@ struct DeadCount {
 };
 
 bool leads_to_empty_layer(WorkerContext& worker, TreeRecord* record) {
-  TreePage* root = tree_page(worker.view().resolve(record->next_layer()->load().thawed()));
+  TreePage* root = tree_page(worker.view().resolve(record->next_layer()->load_acquire().thawed()));
   const PageVersion version = root->header.version();
   return root->is_border() && !version.is_moved() && version.count() == 0;
 }
@@ -32,7 +32,7 @@ DeadCount count_dead(WorkerContext& worker, BorderPage* page, PageVersion versio
   DeadCount dead;
   for (uint32_t slot = 0; slot < version.count(); ++slot) {
     TreeRecord* record = page->record(slot);
-    const Vid vid = record->head.load();
+    const Vid vid = record->head.load_acquire();
     if (vid.is_next_layer() ? leads_to_empty_layer(worker, record) : is_removable(vid, limit)) {
       ++dead.removable;
     } else if (vid.is_deleted()) {
@@ -52,7 +52,8 @@ bool find_layer(WorkerContext& worker, StorageControl& storage, std::span<const 
     bool found = false;
     for (uint32_t slot = 0; slot < view.version.count() && !found; ++slot) {
       TreeRecord* record = view.page->record(slot);
-      if (view.page->slices()[slot] != slice || !record->head.load().is_next_layer()) continue;
+      if (view.page->slices()[slot] != slice || !record->head.load_acquire().is_next_layer())
+        continue;
       link = {record->next_layer(), view.page};
       found = true;
     }

@@ -23,7 +23,7 @@ bool leads_to_empty(WorkerContext& worker, TreePage* page, TreePage** chain, uin
     chain[size++] = page;
     if (page->is_border()) return version.count() == 0;
     if (version.count() != 1) return false;
-    const VolatilePointer word = interior_page(page)->children[0].load();
+    const VolatilePointer word = interior_page(page)->children[0].load_acquire();
     if (word.is_frozen() || word.is_null()) return false;
     page = tree_page(worker.view().resolve(word));
   }
@@ -58,7 +58,7 @@ class Merge {
   }
 
   bool empty_child(uint32_t position) {
-    const VolatilePointer word = parent_->children[order_[position]].load();
+    const VolatilePointer word = parent_->children[order_[position]].load_acquire();
     if (word.is_null()) return false;
     TreePage* chain[kMaxLevels];
     uint32_t size = 0;
@@ -82,7 +82,8 @@ class Merge {
   /// Locks every page of the run and looks again, now that nothing can change.
   bool lock_run() {
     for (uint32_t i = first_; i < last_; ++i) {
-      TreePage* child = tree_page(worker_.view().resolve(parent_->children[order_[i]].load()));
+      TreePage* child =
+          tree_page(worker_.view().resolve(parent_->children[order_[i]].load_acquire()));
       TreePage* chain[kMaxLevels];
       uint32_t size = 0;
       if (!leads_to_empty(worker_, child, chain, size, kMaxLevels)) return false;
@@ -106,9 +107,9 @@ class Merge {
 
   void publish() {
     const TreePage* low_page =
-        tree_page(worker_.view().resolve(parent_->children[order_[first_]].load()));
+        tree_page(worker_.view().resolve(parent_->children[order_[first_]].load_acquire()));
     const TreePage* high_page =
-        tree_page(worker_.view().resolve(parent_->children[order_[last_ - 1]].load()));
+        tree_page(worker_.view().resolve(parent_->children[order_[last_ - 1]].load_acquire()));
     const SliceRange range{low_page->low, high_page->high, high_page->high_is_end != 0};
     uint64_t floor = 0;
     for (uint32_t i = 0; i < page_count_; ++i) {
@@ -190,7 +191,7 @@ bool shorten_root(WorkerContext& worker, StorageControl& storage, const Link& li
   if (!lock.try_lock_page(worker, root, kPageBlock)) return false;
   const PageVersion version = root->header.version();
   if (version.is_moved() || version.count() != 1 || !link_leads_to(link, root)) return false;
-  const VolatilePointer word = root->children[0].load();
+  const VolatilePointer word = root->children[0].load_acquire();
   if (word.is_null()) return false;
   TreePage* child = tree_page(worker.view().resolve(word));
   if (!child->same_range(*root)) return false;
@@ -214,7 +215,7 @@ bool find_path(WorkerContext& worker, const Link& root, uint64_t slice,
   Link link = root;
   size = 0;
   for (;;) {
-    const VolatilePointer word = link.pointer->load();
+    const VolatilePointer word = link.pointer->load_acquire();
     if (word.is_null() || word.is_frozen()) return false;
     TreePage* page = tree_page(worker.view().resolve(word));
     const PageVersion version = page->header.version();

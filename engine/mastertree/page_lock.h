@@ -79,7 +79,7 @@ class ScopedLock {
 /// With the holder locked: it is still in place, and its word still leads to `page`.
 inline bool link_leads_to(const Link& link, const TreePage* page) {
   if (link.holder != nullptr && link.holder->header.version().is_moved()) return false;
-  return link.pointer->load() == page->self();
+  return link.pointer->load_acquire() == page->self();
 }
 
 }  // namespace atolldb

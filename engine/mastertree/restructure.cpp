@@ -117,7 +117,8 @@ class Restructuring {
   /// R45: a next layer that is one empty border page goes with the slot.
   bool drops_empty_layer(TreeRecord* record, Vid vid) {
     if (!vid.is_next_layer() || !request_.compaction_only) return false;
-    TreePage* root = tree_page(worker_.view().resolve(record->next_layer()->load().thawed()));
+    TreePage* root =
+        tree_page(worker_.view().resolve(record->next_layer()->load_acquire().thawed()));
     if (!root->is_border()) return false;
     ScopedLock lock;
     if (!lock.try_lock_page(worker_, root, kHolderBlock)) return false;

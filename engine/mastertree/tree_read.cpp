@@ -66,7 +66,7 @@ Status read_tree_record(Transaction& txn, RecordRef& ref, TreeRead& request) {
 }
 
 void prefetch_tree_page(WorkerContext& worker, StorageControl& storage, uint64_t slice) {
-  VolatilePointer word = storage.root.load();
+  VolatilePointer word = storage.root.load_acquire();
   // Only a hint: a stale path leads to a page that is perhaps not the right one, which is harmless.
   for (uint32_t hops = 0; hops < 16 && !word.is_null(); ++hops) {
     TreePage* page = tree_page(worker.view().resolve(word.thawed()));
@@ -76,7 +76,7 @@ void prefetch_tree_page(WorkerContext& worker, StorageControl& storage, uint64_t
       return;
     }
     const InteriorPage* interior = interior_page(page);
-    word = interior->children[interior->find(slice, page->header.version().count())].load();
+    word = interior->children[interior->find(slice, page->header.version().count())].load_acquire();
   }
 }
 

@@ -105,7 +105,7 @@ const std::atomic<uint64_t>* own_list_version(WorkerContext& worker, StorageCont
 }
 
 void release_sequential(WorkerContext& worker, StorageControl& storage) {
-  const VolatilePointer root_word = storage.root.load();
+  const VolatilePointer root_word = storage.root.load_acquire();
   if (root_word.is_null()) return;
   storage.root.volatile_word.store(0, std::memory_order_seq_cst);
   auto resolve = [&](const std::atomic<uint64_t>& word) -> PageHeader* {

@@ -23,7 +23,7 @@ SequentialCursor::SequentialCursor(const Sequential& sequential, Transaction& tx
 Status SequentialCursor::open() {
   opened_ = true;
   WorkerContext& worker = txn_->worker();
-  const VolatilePointer root = storage_->root.load();
+  const VolatilePointer root = storage_->root.load_acquire();
   if (root.is_null()) return txn_->register_pointer(&storage_->root, root.word());
   auto* directory = reinterpret_cast<SequentialDirectory*>(worker.resolve(root));
   for (uint32_t node = 0; node < worker.view().node_count; ++node) {

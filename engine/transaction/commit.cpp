@@ -143,7 +143,7 @@ Status CommitProtocol::try_lock_writes(bool& moved) {
       return status;
     }
     (entry.record.node() == worker_.node() ? metrics.local_locks : metrics.remote_locks).add();
-    const Vid vid = record->load();
+    const Vid vid = record->load_acquire();
     if (vid.is_elsewhere()) {
       unlock(i + 1);
       moved = true;
@@ -176,7 +176,7 @@ Status CommitProtocol::track_writes() {
   for (uint32_t i = 0; i < txn_.writes_size_; ++i) {
     WriteEntry& entry = txn_.writes_[i];
     RecordHead* record = record_of(entry);
-    if (!record->load().is_elsewhere()) continue;
+    if (!record->load_acquire().is_elsewhere()) continue;
     if (!track_moved(worker_, record, entry.payload_at)) return Status::write_conflict;
     entry.record = worker_.name_of(record);
   }

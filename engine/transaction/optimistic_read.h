@@ -17,13 +17,13 @@ namespace atolldb {
 template <typename Copy>
 Status read_stable(const WorkerContext& worker, const RecordHead& record, Vid& seen, Copy&& copy) {
   for (uint32_t spin = 1;; ++spin) {
-    const Vid vid = record.load();
+    const Vid vid = record.load_acquire();
     if (!vid.is_being_written()) {
       seen = vid;
       if (vid.is_elsewhere()) return Status::ok;
       copy(vid);
       // Acquire: the copy's loads stay before this one. Pairs with the writer's release store.
-      if (record.load() == vid || mutant(Mutant::no_vid_recheck)) return Status::ok;
+      if (record.load_acquire() == vid || mutant(Mutant::no_vid_recheck)) return Status::ok;
     } else if (mutant(Mutant::no_vid_recheck)) {
       seen = vid;
       copy(vid);

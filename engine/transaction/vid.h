@@ -55,7 +55,7 @@ struct RecordHead {
   McsWord lock;
   std::atomic<uint64_t> vid;
 
-  Vid load() const {
+  Vid load_acquire() const {
     // Acquire pairs with the release store of the commit that wrote the payload.
     return Vid(vid.load(std::memory_order_acquire));
   }

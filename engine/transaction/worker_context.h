@@ -42,7 +42,7 @@ class PageMemo {
     const Entry& entry = entries_[slot(root, slice)];
     return entry.root == root ? entry.page : nullptr;
   }
-  void store(const void* root, uint64_t slice, PageHeader* page) {
+  void remember(const void* root, uint64_t slice, PageHeader* page) {
     entries_[slot(root, slice)] = {root, page};
   }
   void clear() { entries_.fill({}); }

@@ -18,7 +18,7 @@ WriteEntry* Transaction::find_write_slow(const RecordRef& ref) {
     if (entry.record == ref.name) return true;
     // Somebody may have moved the record since it was written: then the entry follows.
     auto* record = reinterpret_cast<RecordHead*>(worker_->view().resolve(entry.record));
-    if (!record->load().is_elsewhere()) return false;
+    if (!record->load_acquire().is_elsewhere()) return false;
     if (!track_moved(*worker_, record, entry.payload_at)) return false;
     entry.record = worker_->name_of(record);
     return entry.record == ref.name;

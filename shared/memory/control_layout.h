@@ -64,7 +64,7 @@ struct ControlSegment {
   alignas(64) std::atomic<uint32_t> state;  // ClusterState; waits look at it
   uint32_t node_count;
   uint32_t epoch_interval_us;
-  std::atomic<uint32_t> catalog_version;    // bumped on every DDL
+  std::atomic<uint32_t> catalog_version;  // bumped on every DDL
   uint64_t incarnation;
   alignas(64) std::atomic<uint64_t> heartbeat;
   EpochBlock epochs;

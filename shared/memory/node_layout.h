@@ -11,8 +11,15 @@
 
 namespace atolldb {
 
-enum class NodeState : uint32_t { starting = 0, attached, recovering, running, draining, stopped,
-                                  failed };
+enum class NodeState : uint32_t {
+  starting = 0,
+  attached,
+  recovering,
+  running,
+  draining,
+  stopped,
+  failed
+};
 
 inline constexpr uint32_t kMaxWorkersPerNode = 250;
 /// Slots after the workers': threads of the node that dereference pages but run no transactions
@@ -62,11 +69,11 @@ struct NodeShared {
   SegmentHeader header;
   alignas(64) std::atomic<uint32_t> state;  // NodeState
   uint32_t worker_count;
-  uint32_t slot_count;          // workers + kAuxiliarySlots
-  uint32_t blocks_per_slot;     // MCS blocks per thread, block 0 unused
+  uint32_t slot_count;       // workers + kAuxiliarySlots
+  uint32_t blocks_per_slot;  // MCS blocks per thread, block 0 unused
   uint64_t slots_offset;
   uint64_t blocks_offset;
-  uint64_t return_rings_offset; // kMaxNodes-indexed up to node_count
+  uint64_t return_rings_offset;  // kMaxNodes-indexed up to node_count
   alignas(64) std::atomic<uint64_t> heartbeat;
   alignas(64) std::atomic<uint64_t> pages_total;  // pool gauges, writer: the node
   std::atomic<uint64_t> pages_free;

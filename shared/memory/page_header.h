@@ -25,9 +25,9 @@ enum class PageType : uint8_t {
 ///   [   change counter 40  ][ key count ][ status ]
 class PageVersion {
  public:
-  static constexpr uint64_t kMoved = 1;        // replaced: go on through the twins
-  static constexpr uint64_t kDropped = 2;      // gone: re-descend by key
-  static constexpr uint64_t kAscending = 4;    // slots are in key order: no sort needed
+  static constexpr uint64_t kMoved = 1;      // replaced: go on through the twins
+  static constexpr uint64_t kDropped = 2;    // gone: re-descend by key
+  static constexpr uint64_t kAscending = 4;  // slots are in key order: no sort needed
   static constexpr uint64_t kCountShift = 8;
   static constexpr uint64_t kCounterShift = 24;
 
@@ -61,20 +61,20 @@ class PageVersion {
 /// Common page header, one cache line. `self` survives the recycling of the page (it carries the
 /// generation). Page locks are taken by system transactions only.
 struct alignas(64) PageHeader {
-  uint64_t self;                        // VolatilePointer or SnapshotPointer word
-  std::atomic<uint64_t> version_word;   // PageVersion; stored under the page lock
+  uint64_t self;                       // VolatilePointer or SnapshotPointer word
+  std::atomic<uint64_t> version_word;  // PageVersion; stored under the page lock
   McsWord lock;
-  std::atomic<uint64_t> floor;          // VID word: R43
+  std::atomic<uint64_t> floor;  // VID word: R43
   uint32_t storage_id;
   PageType type;
-  uint8_t layer;                        // Master-tree layer; array: 0
-  uint8_t level;                        // 0 = leaf/border
+  uint8_t layer;  // Master-tree layer; array: 0
+  uint8_t level;  // 0 = leaf/border
   uint8_t is_snapshot;
   std::atomic<uint16_t> last_modifier;  // node that last changed the page: statistics
   std::atomic<uint8_t> hotness;
   uint8_t spare[5];
-  uint64_t next_retired;                // retired pages only: the retiring thread's list
-  uint64_t check;                       // snapshot pages: CRC32C; retired pages: retire epoch
+  uint64_t next_retired;  // retired pages only: the retiring thread's list
+  uint64_t check;         // snapshot pages: CRC32C; retired pages: retire epoch
 
   PageVersion version() const {
     // Pairs with the release store of whoever changed the page: slots below the count are

@@ -83,8 +83,8 @@ bool PageAllocator::reserve(uint32_t count) {
 PageHeader* PageAllocator::take() {
   if (!reserve(1)) return nullptr;
   const uint32_t index = cached_[--cached_count_];
-  auto* page = reinterpret_cast<PageHeader*>(view_->pool[pool_->node()] +
-                                             uint64_t{index} * kPageBytes);
+  auto* page =
+      reinterpret_cast<PageHeader*>(view_->pool[pool_->node()] + uint64_t{index} * kPageBytes);
   const uint64_t generation = VolatilePointer(page->self).generation() + 1u;
   std::memset(static_cast<void*>(page), 0, sizeof(PageHeader));
   page->self = VolatilePointer::make(pool_->node(), generation, index).word();

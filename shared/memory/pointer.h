@@ -75,7 +75,7 @@ struct DualPointer {
   std::atomic<uint64_t> volatile_word{0};
   std::atomic<uint64_t> snapshot_word{0};
 
-  VolatilePointer load() const {
+  VolatilePointer load_acquire() const {
     // Pairs with the release in install/swing: the page's content is visible before its name.
     return VolatilePointer(volatile_word.load(std::memory_order_acquire));
   }

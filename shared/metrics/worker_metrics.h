@@ -30,7 +30,7 @@ struct alignas(64) WorkerMetrics {
   Counter remote_accesses;       // ... in another node's
   Counter local_locks;
   Counter remote_locks;
-  Counter remote_frees;          // pages sent home through a return ring
+  Counter remote_frees;  // pages sent home through a return ring
   Counter pages_allocated;
   Counter pages_retired;
   Counter splits;

@@ -34,8 +34,7 @@ Status McsLocker::lock_contended(McsWord& word, McsBlock& block, uint32_t block_
       continue;
     }
     uint32_t waiting = McsBlock::kWaiting;
-    if (block.state.compare_exchange_strong(waiting, McsBlock::kSleeping,
-                                            std::memory_order_acquire,
+    if (block.state.compare_exchange_strong(waiting, McsBlock::kSleeping, std::memory_order_acquire,
                                             std::memory_order_acquire) ||
         waiting == McsBlock::kSleeping) {
       wait_on(block.state, McsBlock::kSleeping, kMaxSleep);

@@ -102,8 +102,7 @@ class McsLocker {
     block.successor.store(0, std::memory_order_relaxed);
     // seq_cst (R21): validators order their loads of the word against this.
     return word.tail.compare_exchange_strong(expected, tail_of(block_index),
-                                             std::memory_order_seq_cst,
-                                             std::memory_order_relaxed);
+                                             std::memory_order_seq_cst, std::memory_order_relaxed);
   }
 
   Status lock_contended(McsWord& word, McsBlock& block, uint32_t block_index);

@@ -15,7 +15,8 @@ inline void spin_pause() { __builtin_ia32_pause(); }
 
 /// Blocks while `*word == expected`, at most `timeout`. Returns early on a wake-up, a signal or
 /// spuriously: the caller loops. Works across processes (shared futex).
-void wait_on(const std::atomic<uint32_t>& word, uint32_t expected, std::chrono::nanoseconds timeout);
+void wait_on(const std::atomic<uint32_t>& word, uint32_t expected,
+             std::chrono::nanoseconds timeout);
 
 /// Wakes up to `count` threads, of any process, that wait on `word`.
 void wake(const std::atomic<uint32_t>& word, int count);

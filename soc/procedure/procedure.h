@@ -63,8 +63,12 @@ class JobContext {
  public:
   JobContext(Transaction& transaction, Backoff& backoff, std::string_view input,
              uint32_t worker_ordinal, uint32_t workers_on_node, const std::atomic<bool>& stop)
-      : transaction_(&transaction), backoff_(&backoff), input_(input),
-        worker_ordinal_(worker_ordinal), workers_on_node_(workers_on_node), stop_(&stop) {}
+      : transaction_(&transaction),
+        backoff_(&backoff),
+        input_(input),
+        worker_ordinal_(worker_ordinal),
+        workers_on_node_(workers_on_node),
+        stop_(&stop) {}
 
   Transaction& transaction() { return *transaction_; }
   Backoff& backoff() { return *backoff_; }
@@ -135,10 +139,10 @@ class ProcedureRegistration {
   static const ::atolldb::ProcedureRegistration variable({name, nullptr, function})
 
 /// In a user's library, once: ATOLL_PROCEDURE_LIBRARY({"name", function}, {"other", function2});
-#define ATOLL_PROCEDURE_LIBRARY(...)                                                   \
-  static const ::atolldb::ProcedureEntry atoll_procedure_entries[] = {__VA_ARGS__};      \
-  extern "C" const ::atolldb::ProcedureLibrary atoll_procedure_library;                  \
-  const ::atolldb::ProcedureLibrary atoll_procedure_library = {                          \
-      ::atolldb::kProcedureApiVersion,                                                   \
-      sizeof(atoll_procedure_entries) / sizeof(atoll_procedure_entries[0]),            \
+#define ATOLL_PROCEDURE_LIBRARY(...)                                                \
+  static const ::atolldb::ProcedureEntry atoll_procedure_entries[] = {__VA_ARGS__}; \
+  extern "C" const ::atolldb::ProcedureLibrary atoll_procedure_library;             \
+  const ::atolldb::ProcedureLibrary atoll_procedure_library = {                     \
+      ::atolldb::kProcedureApiVersion,                                              \
+      sizeof(atoll_procedure_entries) / sizeof(atoll_procedure_entries[0]),         \
       atoll_procedure_entries}

@@ -141,7 +141,7 @@ class Stage {
   Vid vid_of(Kind kind, uint64_t key) {
     RecordRef ref;
     commit_alone([&](Transaction& txn) { return table(kind).find(txn, key, ref); });
-    return ref.record->load();
+    return ref.record->load_acquire();
   }
   void ticks(int count) {
     while (count-- > 0) cluster_.tick();

@@ -136,7 +136,7 @@ inline std::string used_up_ordinals_wait_for_the_next_epoch() {
   }
   writer.join();
   problem.expect(status, Status::ok, "commit");
-  const Vid after = ref.record->load();
+  const Vid after = ref.record->load_acquire();
   problem.expect(after.epoch() > epoch, "the commit is not in a later epoch");
   problem.expect(after.ordinal() != 0, "ordinal 0 was used for a commit");
   problem.expect(!ref.record->lock.is_locked(), "the record is still locked");

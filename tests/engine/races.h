@@ -80,7 +80,7 @@ inline std::string half_written_record_is_waited_for() {
   Problem problem;
   RecordRef ref;
   stage.commit_alone([&](Transaction& b) { return stage.array().find(b, 10, ref); });
-  const Vid before = ref.record->load();
+  const Vid before = ref.record->load_acquire();
   ref.record->vid.store(before.with(Vid::kBeingWritten).word(), std::memory_order_release);
   const uint64_t half = 0xffffffff00000000u;
   const uint64_t whole = ~uint64_t{0};
