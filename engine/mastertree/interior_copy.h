@@ -9,6 +9,17 @@
 
 namespace atolldb {
 
+/// For children of an interior page: sorted but for a short tail.
+template <typename T, typename Before>
+void insertion_sort(T* items, uint32_t count, Before&& before) {
+  for (uint32_t i = 1; i < count; ++i) {
+    const T item = items[i];
+    uint32_t at = i;
+    for (; at > 0 && before(item, items[at - 1]); --at) items[at] = items[at - 1];
+    items[at] = item;
+  }
+}
+
 class InteriorCopy {
  public:
   struct Child {
@@ -28,8 +39,8 @@ class InteriorCopy {
                       page->children[i].snapshot_word.load(std::memory_order_relaxed),
                       i >= page->sorted_count};
     }
-    std::sort(children_.begin(), children_.begin() + size_,
-              [](const Child& a, const Child& b) { return a.separator < b.separator; });
+    insertion_sort(children_.data(), size_,
+                   [](const Child& a, const Child& b) { return a.separator < b.separator; });
   }
 
   uint32_t size() const { return size_; }

@@ -52,7 +52,7 @@ class Merge {
   void sort_children() {
     count_ = parent_->header.version().count();
     for (uint32_t i = 0; i < count_; ++i) order_[i] = i;
-    std::sort(order_.begin(), order_.begin() + count_, [&](uint32_t a, uint32_t b) {
+    insertion_sort(order_.data(), count_, [&](uint32_t a, uint32_t b) {
       return parent_->separators[a] < parent_->separators[b];
     });
   }
