@@ -6,7 +6,7 @@
 #include <cmath>
 #include <set>
 
-#include "tests/bench/tpcc/seed.h"
+#include "tests/support/seed.h"
 
 namespace atolldb::tpcc {
 namespace {

@@ -9,7 +9,7 @@
 #include "bench/tpcc/job_input.h"
 #include "bench/tpcc/random.h"
 #include "bench/tpcc/tables.h"
-#include "tests/bench/tpcc/seed.h"
+#include "tests/support/seed.h"
 
 namespace atolldb::tpcc {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "bench/tpcc/inputs.h"
 #include "bench/tpcc/text.h"
-#include "tests/bench/tpcc/seed.h"
+#include "tests/support/seed.h"
 
 namespace atolldb::tpcc {
 namespace {

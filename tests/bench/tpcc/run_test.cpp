@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/bench/tpcc/database.h"
-#include "tests/bench/tpcc/seed.h"
+#include "tests/support/seed.h"
 
 namespace atolldb::tpcc {
 namespace {

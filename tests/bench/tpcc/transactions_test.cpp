@@ -6,7 +6,7 @@
 #include "bench/tpcc/keys.h"
 #include "bench/tpcc/scan.h"
 #include "tests/bench/tpcc/database.h"
-#include "tests/bench/tpcc/seed.h"
+#include "tests/support/seed.h"
 
 namespace atolldb::tpcc {
 namespace {

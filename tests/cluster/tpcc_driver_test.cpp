@@ -1,0 +1,135 @@
+// The whole benchmark, with a small database, on clusters of threads and of processes.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "bench/tpcc_driver/driver.h"
+#include "ops/cli/bench_cluster.h"
+#include "tests/cluster/cluster_folder.h"
+
+namespace atolldb::tpcc {
+namespace {
+
+constexpr Scale kSmallScale{.items = 1'000, .customers = 60, .new_orders = 18, .last_names = 20};
+
+struct Setting {
+  LaunchMode mode;
+  uint32_t nodes;
+  uint32_t workers;
+  uint32_t remote_percent;
+};
+
+Config config_of(const test::TestFolder& folder, const Setting& setting) {
+  Config config = folder.config("tpcc", setting.nodes, setting.workers);
+  config.memory.volatile_pool = uint64_t{256} << 20;
+  return config;
+}
+
+Options options_of(uint32_t remote_percent) {
+  Options options;
+  options.scale = kSmallScale;
+  options.seconds = 1;
+  options.warmup_seconds = 0;
+  options.remote_percent = remote_percent;
+  options.remote_payment_percent = remote_percent;
+  options.seed = test::seed();
+  return options;
+}
+
+class TpccOnClusters : public testing::TestWithParam<Setting> {};
+
+TEST_P(TpccOnClusters, IsConsistentAndCountsWhatIsRemote) {
+  const Setting& setting = GetParam();
+  const test::TestFolder folder;
+  auto cluster = Cluster::launch(config_of(folder, setting), setting.mode, ATOLL_BIN_DIR);
+  ASSERT_TRUE(cluster.has_value()) << cluster.error().message;
+  cli::BenchPort port(**cluster);
+  const Options options = options_of(setting.remote_percent);
+  const uint32_t warehouses = setting.nodes * setting.workers;
+  std::vector<std::string> lines;
+  const Console console{[&](const std::string& line) { lines.push_back(line); },
+                        [](const std::string&) {}};
+  const Result<Report> report = Driver(port, options, warehouses, console).go();
+  ASSERT_TRUE(report.has_value()) << report.error().message;
+  EXPECT_TRUE(report->verify_done);
+  EXPECT_EQ(report->violations, std::vector<std::string>{});
+  EXPECT_EQ(exit_code_of(*report), ExitCode::success) << report->text();
+  EXPECT_GT(report->median_tps(), 0.0);
+  EXPECT_FALSE(lines.empty());
+
+  const RunSummary& run = report->median_run();
+  ASSERT_EQ(run.nodes.size(), setting.nodes);
+  for (const NodeSummary& node : run.nodes) {
+    EXPECT_GT(node.tps, 0.0);
+    EXPECT_GT(node.engine.local_locks, 0u);
+    // With everything remote, each node writes into the pools of others.
+    if (setting.nodes > 1 && setting.remote_percent == 100) {
+      EXPECT_GT(node.engine.remote_locks, 0u);
+      EXPECT_GT(node.engine.remote_accesses, 0u);
+    }
+    if (setting.nodes == 1) {
+      EXPECT_EQ(node.engine.remote_accesses, 0u);
+      EXPECT_EQ(node.engine.remote_locks, 0u);
+    }
+    // Nothing but remote lines and payments locks pages of other nodes.
+    if (setting.remote_percent == 0) {
+      EXPECT_EQ(node.engine.remote_locks, 0u);
+    }
+  }
+  const Result<void> stopped = (*cluster)->shutdown();
+  EXPECT_TRUE(stopped.has_value()) << stopped.error().message;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Settings, TpccOnClusters,
+    testing::Values(Setting{LaunchMode::thread, 1, 2, 10}, Setting{LaunchMode::thread, 2, 1, 1},
+                    Setting{LaunchMode::thread, 2, 2, 100}, Setting{LaunchMode::process, 1, 1, 1},
+                    Setting{LaunchMode::process, 2, 1, 0}, Setting{LaunchMode::process, 2, 1, 1},
+                    Setting{LaunchMode::process, 2, 1, 10}, Setting{LaunchMode::process, 2, 1, 100},
+                    Setting{LaunchMode::process, 3, 1, 10}, Setting{LaunchMode::process, 4, 1, 100},
+                    Setting{LaunchMode::process, 2, 4, 15}),
+    [](const auto& instance) {
+      const Setting& setting = instance.param;
+      return std::string(setting.mode == LaunchMode::thread ? "threads" : "processes") + "_" +
+             std::to_string(setting.nodes) + "nodes_" + std::to_string(setting.workers) +
+             "workers_" + std::to_string(setting.remote_percent) + "remote";
+    });
+
+TEST(TpccDriver, RepeatsAndReportsTheMedian) {
+  const test::TestFolder folder;
+  auto cluster =
+      Cluster::launch(config_of(folder, {LaunchMode::thread, 2, 1, 1}), LaunchMode::thread);
+  ASSERT_TRUE(cluster.has_value()) << cluster.error().message;
+  cli::BenchPort port(**cluster);
+  Options options = options_of(1);
+  options.repeat = 3;
+  const Console silent{[](const std::string&) {}, [](const std::string&) {}};
+  const Result<Report> report = Driver(port, options, 2, silent).go();
+  ASSERT_TRUE(report.has_value()) << report.error().message;
+  ASSERT_EQ(report->runs.size(), 3u);
+  EXPECT_EQ(report->json()["runs"].size(), 3u);
+  EXPECT_TRUE(report->violations.empty());
+}
+
+TEST(TpccDriver, EndsEarlyWhenAPoolIsFullAndWhatWasCommittedIsConsistent) {
+  const test::TestFolder folder;
+  Config config = config_of(folder, {LaunchMode::process, 2, 1, 1});
+  config.memory.volatile_pool = uint64_t{8} << 20;
+  auto cluster = Cluster::launch(config, LaunchMode::process, ATOLL_BIN_DIR);
+  ASSERT_TRUE(cluster.has_value()) << cluster.error().message;
+  cli::BenchPort port(**cluster);
+  Options options = options_of(1);
+  options.seconds = 600;
+  options.repeat = 5;
+  const Console silent{[](const std::string&) {}, [](const std::string&) {}};
+  const Result<Report> report = Driver(port, options, 2, silent).go();
+  ASSERT_TRUE(report.has_value()) << report.error().message;
+  EXPECT_TRUE(report->ended_early());
+  EXPECT_EQ(report->runs.size(), 1u) << "there is no second run on a full pool";
+  EXPECT_EQ(exit_code_of(*report), ExitCode::resources);
+  EXPECT_NE(report->text().find("the volatile pool of node"), std::string::npos);
+  EXPECT_TRUE(report->violations.empty()) << report->violations.front();
+}
+
+}  // namespace
+}  // namespace atolldb::tpcc
