@@ -167,7 +167,9 @@ void add_options(CLI::App& command, BenchOptions& options) {
       .add_option("--mix", options.mix,
                   "Percent of new-order/payment/order-status/delivery/stock-level")
       ->capture_default_str();
-  command.add_option("--seed", tpcc.seed, "Of all random inputs")->capture_default_str();
+  command.add_option("--seed", tpcc.seed, "Of all random inputs")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   command.add_option("--durability", tpcc.durability, "off or durable")->capture_default_str();
   command.add_flag("--verify,!--no-verify", tpcc.verify,
                    "Check consistency conditions 1-12 afterwards (default)");

@@ -118,9 +118,13 @@ void add_storage_command(CLI::App& app, Invocation& invocation) {
   creating->add_option("--type", options->type, "array, mastertree or sequential")
       ->required()
       ->check(CLI::IsMember({"array", "mastertree", "sequential"}));
-  creating->add_option("--payload-bytes", options->payload_bytes,
-                       "array: size of a record; mastertree: typical size");
-  creating->add_option("--records", options->record_count, "array: number of records");
+  // The parser would take -1 for the largest number there is.
+  creating
+      ->add_option("--payload-bytes", options->payload_bytes,
+                   "array: size of a record; mastertree: typical size")
+      ->check(CLI::NonNegativeNumber);
+  creating->add_option("--records", options->record_count, "array: number of records")
+      ->check(CLI::NonNegativeNumber);
   add("ls", "List the storages", list)->add_flag("--json", options->json, "For programs");
   CLI::App* describing = add("describe", "Show one storage", describe);
   add_name(describing);
