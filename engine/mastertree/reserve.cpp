@@ -35,7 +35,8 @@ Status add_layer(Transaction& txn, BorderPage* page, TreeRecord* record) {
   const uint16_t payload_bytes = record->payload_bytes.load(std::memory_order_relaxed);
   copy->payload_bytes.store(payload_bytes, std::memory_order_relaxed);
   std::memcpy(copy->payload(), record->payload(), payload_bytes);
-  root->header.set_version(PageVersion::make(0, 1, PageVersion::kAscending));
+  const PageVersion layer = PageVersion::make(0, 1, PageVersion::kAscending);
+  root->header.set_version(layer);
 
   // Readers of the record wait from here on. The page word changes (R6) before the layer can be
   // found: a scanner either has the old word, and fails if it verifies from now on, or has the new
@@ -50,7 +51,9 @@ Status add_layer(Transaction& txn, BorderPage* page, TreeRecord* record) {
   page->header.set_version(after);
   record->head.vid.store(vid.with(Vid::kNextLayer).word(), std::memory_order_release);
   worker.metrics().next_layers.add();
-  return txn.page_changed(&page->header, before, after) ? Status::ok : Status::phantom;
+  // What was absent from the page may now come into the layer: its root is a successor too (R13).
+  const PageVersionEntry successors[] = {{&page->header, after}, {&root->header, layer}};
+  return txn.page_replaced(&page->header, before, successors, {}) ? Status::ok : Status::phantom;
 }
 
 /// The page is locked and has room. R6: one release store makes the slot visible and the page

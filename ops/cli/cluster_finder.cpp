@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "ops/launcher/run_folder.h"
+#include "shared/config/config_values.h"
 #include "shared/process/run_paths.h"
 
 namespace atolldb::cli {
@@ -70,7 +71,7 @@ Result<Config> load_config_file(const std::string& path) {
 Result<Config> config_of_new_cluster(const ClusterChoice& choice) {
   if (choice.config_file.empty() && choice.name.empty()) return default_config();
   if (choice.config_file.empty()) {
-    const std::string text = "[cluster]\nname = " + nlohmann::json(choice.name).dump() + "\n";
+    const std::string text = "[cluster]\nname = " + quote_toml(choice.name) + "\n";
     auto config = parse_config(text, "--cluster", Machine::detect());
     if (config) return *std::move(config);
     return make_error(ExitCode::usage, "--cluster " + choice.name + ": expected " +

@@ -1,11 +1,15 @@
 // `atoll doctor`: what of this machine helps or hinders a cluster, and what to do about it.
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "ops/cli/command.h"
 #include "ops/cli/terminal.h"
@@ -20,8 +24,8 @@ namespace fs = std::filesystem;
 
 void say(bool good, const std::string& what, const std::string& found, const std::string& advice) {
   const std::string mark = good ? paint(Colour::green, "ok    ") : paint(Colour::yellow, "advice");
-  std::printf("%s  %-22s %s\n", mark.c_str(), what.c_str(), found.c_str());
-  if (!good) std::printf("        %-22s -> %s\n", "", advice.c_str());
+  std::printf("%s  %-24s %s\n", mark.c_str(), what.c_str(), found.c_str());
+  if (!good) std::printf("        %-24s -> %s\n", "", advice.c_str());
 }
 
 std::string first_line(const std::string& path) {
@@ -55,6 +59,53 @@ void examine_limits() {
   constexpr rlim_t kEnoughFiles = 4096;
   say(files.rlim_max >= kEnoughFiles, "open files (hard limit)", std::to_string(files.rlim_max),
       "many nodes need more: raise `ulimit -Hn`");
+  rlimit locked{};
+  getrlimit(RLIMIT_MEMLOCK, &locked);
+  say(true, "memlock (soft limit)",
+      (locked.rlim_cur == RLIM_INFINITY ? "unlimited" : format_bytes(locked.rlim_cur)) +
+          ": any will do, no memory is locked",
+      "");
+  say(true, "page size", format_bytes(static_cast<uint64_t>(sysconf(_SC_PAGESIZE))), "");
+}
+
+/// What systemd-logind does to what a user leaves behind; empty: not set.
+std::string logind_setting(const std::string& key) {
+  std::vector<fs::path> files = {"/etc/systemd/logind.conf"};
+  for (const char* folder : {"/usr/lib/systemd/logind.conf.d", "/etc/systemd/logind.conf.d"}) {
+    std::error_code none;
+    for (const auto& entry : fs::directory_iterator(folder, none)) files.push_back(entry.path());
+  }
+  // Drop-ins count by their names, after the main file.
+  std::sort(files.begin() + 1, files.end(),
+            [](const fs::path& a, const fs::path& b) { return a.filename() < b.filename(); });
+  std::string value;
+  for (const fs::path& path : files) {
+    std::ifstream file(path);
+    for (std::string line; std::getline(file, line);) {
+      if (line.starts_with(key + "=")) value = line.substr(key.size() + 1);
+    }
+  }
+  return value;
+}
+
+void examine_logind() {
+  const std::string remove = logind_setting("RemoveIPC");
+  say(true, "logind RemoveIPC",
+      (remove.empty() ? "yes by default" : remove) +
+          ": it deletes named shared memory of users who log out; Atoll's has no name and stays",
+      "");
+  const std::string kill = logind_setting("KillUserProcesses");
+  const bool kills = kill == "yes" || kill == "true" || kill == "1" || kill == "on";
+  say(!kills, "logind KillUserProcesses", kill.empty() ? "no by default" : kill,
+      "your log-out kills your clusters; so that it does not: loginctl enable-linger");
+  const std::string run_dir = default_config().cluster.run_dir;
+  const bool is_volatile = run_dir.starts_with("/run/user/");
+  std::error_code none;
+  const char* user = std::getenv("USER");
+  const bool lingers =
+      user != nullptr && fs::exists(std::string("/var/lib/systemd/linger/") + user, none);
+  say(!is_volatile || lingers, "default run folder", run_dir,
+      "logind removes it at your last log-out: loginctl enable-linger, or set cluster.run_dir");
 }
 
 void examine_clock() {
@@ -97,6 +148,7 @@ Result<void> doctor() {
   say(true, "NUMA nodes", std::to_string(machine.numa_nodes.size()), "");
   examine_memory();
   examine_limits();
+  examine_logind();
   examine_clock();
   examine_leftovers();
   if (!processor) return make_error(ExitCode::resources, processor.error().message);

@@ -2,7 +2,6 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <fstream>
-#include <iterator>
 #include <memory>
 
 #include "ops/cli/command.h"
@@ -10,6 +9,7 @@
 #include "shared/message/base64.h"
 #include "shared/message/control_client.h"
 #include "shared/process/run_paths.h"
+#include "soc/procedure/procedure.h"
 
 namespace atolldb::cli {
 namespace {
@@ -57,10 +57,19 @@ Result<void> list(const ClusterChoice& choice, const ProcedureOptions& options) 
 Result<std::string> input_of(const ProcedureOptions& options) {
   if (options.input_file.empty()) return options.input;
   std::ifstream file(options.input_file, std::ios::binary);
-  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  // One byte beyond the limit tells that there is more, of a device without end, too.
+  std::string text(size_t{kMaxProcedureInputBytes} + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(file.gcount()));
   if (!file.is_open() || file.bad()) {
     return make_error(ExitCode::usage, "--input-file " + options.input_file +
                                            ": cannot be read: give the path of a file");
+  }
+  if (text.size() > kMaxProcedureInputBytes) {
+    return make_error(ExitCode::usage, "--input-file " + options.input_file +
+                                           ": is longer than the limit of " +
+                                           std::to_string(kMaxProcedureInputBytes) +
+                                           " bytes: split the work into several calls");
   }
   return text;
 }

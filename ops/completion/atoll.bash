@@ -1,0 +1,48 @@
+# Completion of the `atoll` command in bash: source this file, or install it as
+# /usr/share/bash-completion/completions/atoll. It reads `atoll ... --help`, so it knows what the
+# installed program knows.
+
+_atoll() {
+  local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
+  COMPREPLY=()
+  case $previous in
+    -c | --config | --json | --input-file)
+      # `status --json` and the like take no file: then an option may follow.
+      if [[ $word != -* ]]; then
+        mapfile -t COMPREPLY < <(compgen -f -- "$word")
+      fi
+      [[ ${#COMPREPLY[@]} -gt 0 ]] && return
+      ;;
+    --type)
+      mapfile -t COMPREPLY < <(compgen -W "array mastertree sequential" -- "$word")
+      return
+      ;;
+    --durability)
+      mapfile -t COMPREPLY < <(compgen -W "off durable" -- "$word")
+      return
+      ;;
+    check | show)
+      mapfile -t COMPREPLY < <(compgen -f -- "$word")
+      return
+      ;;
+  esac
+
+  # The commands that the line has chosen so far: the words before the first option.
+  local commands=() index
+  for ((index = 1; index < COMP_CWORD; ++index)); do
+    [[ ${COMP_WORDS[index]} == -* ]] && break
+    commands+=("${COMP_WORDS[index]}")
+  done
+  local help
+  help=$("${COMP_WORDS[0]}" "${commands[@]}" --help 2>/dev/null)
+
+  local choices
+  if [[ $word == -* ]]; then
+    choices=$(grep -oE '(^  |,)--?[a-z][a-z-]*' <<<"$help" | tr -d ' ,')
+  else
+    choices=$(sed -n '/^Subcommands:/,/^$/s/^  \([a-z]*\) .*/\1/p' <<<"$help")
+  fi
+  mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$word")
+}
+
+complete -o default -F _atoll atoll

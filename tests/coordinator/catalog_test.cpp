@@ -1,0 +1,85 @@
+#include "coordinator/catalog/catalog.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "engine/storage_lookup.h"
+
+namespace atolldb {
+namespace {
+
+class CatalogTest : public testing::Test {
+ protected:
+  static StorageDefinition tree(std::string name) {
+    return {std::move(name), StorageType::mastertree, 0, 0};
+  }
+  std::unique_ptr<ControlSegment> control_ = std::make_unique<ControlSegment>();
+  Catalog catalog_{*control_};
+};
+
+TEST_F(CatalogTest, WhatIsCreatedIsFoundUntilItIsHidden) {
+  const auto id = catalog_.create({"orders", StorageType::array, 24, 1000});
+  ASSERT_TRUE(id) << id.error().message;
+  const StorageControl* found = find_storage(*control_, "orders", StorageType::array);
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(found->id, *id);
+  EXPECT_EQ(found->payload_bytes, 24u);
+  EXPECT_EQ(found->record_count, 1000u);
+  EXPECT_EQ(find_storage(*control_, "orders", StorageType::mastertree), nullptr);
+  EXPECT_EQ(catalog_.hide("orders").value(), *id);
+  EXPECT_EQ(find_storage(*control_, "orders"), nullptr);
+  EXPECT_EQ(catalog_.list().size(), 1u);  // its pages are not free yet
+  catalog_.free_slot(*id);
+  EXPECT_TRUE(catalog_.list().empty());
+  EXPECT_FALSE(catalog_.hide("orders"));
+}
+
+TEST_F(CatalogTest, IdsAreNeverReusedAndTheLimitIsNamed) {
+  uint32_t last = 0;
+  for (uint32_t i = 0; i < kMaxStorages; ++i) {
+    const auto id = catalog_.create(tree("t" + std::to_string(i)));
+    ASSERT_TRUE(id) << id.error().message;
+    EXPECT_GT(*id, last);
+    last = *id;
+  }
+  const auto full = catalog_.create(tree("one_more"));
+  ASSERT_FALSE(full);
+  EXPECT_NE(full.error().message.find(std::to_string(kMaxStorages)), std::string::npos);
+  catalog_.free_slot(*catalog_.hide("t7"));
+  const auto again = catalog_.create(tree("t7"));
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_GT(*again, last);
+}
+
+TEST_F(CatalogTest, BadDefinitionsAreRefusedWithTheReason) {
+  struct Case {
+    StorageDefinition definition;
+    const char* reason;
+  };
+  const Case cases[] = {
+      {tree(""), "1 to 63"},
+      {tree(std::string(64, 'a')), "1 to 63"},
+      {tree("a b"), "1 to 63"},
+      {tree("a/b"), "1 to 63"},
+      {{"a", StorageType::none, 0, 0}, "type"},
+      {{"a", StorageType::array, 8, 0}, "records"},
+      {{"a", StorageType::array, 8, (uint64_t{1} << 40) + 1}, "records"},
+      {{"a", StorageType::array, 0, 1}, "payload_bytes"},
+      {{"a", StorageType::array, 2001, 1}, "2000"},
+      {{"a", StorageType::mastertree, 2049, 0}, "2048"},
+      {{"a", StorageType::sequential, 2049, 0}, "2048"},
+      {{"a", StorageType::mastertree, 0, 5}, "record_count"},
+  };
+  for (const Case& wrong : cases) {
+    const auto id = catalog_.create(wrong.definition);
+    ASSERT_FALSE(id) << wrong.reason;
+    EXPECT_NE(id.error().message.find(wrong.reason), std::string::npos) << id.error().message;
+  }
+  ASSERT_TRUE(catalog_.create(tree(std::string(63, 'a'))));
+  EXPECT_FALSE(catalog_.create(tree(std::string(63, 'a'))));
+}
+
+}  // namespace
+}  // namespace atolldb

@@ -1,0 +1,99 @@
+#include "coordinator/epoch/epoch_clock.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <vector>
+
+namespace atolldb {
+namespace {
+
+/// Epoch words and one node with two workers, in ordinary memory.
+class EpochClockTest : public testing::Test {
+ protected:
+  EpochClockTest() {
+    layout_.worker_count = 2;
+    layout_.blocks_per_slot = 2;
+    memory_.reset(static_cast<std::byte*>(::operator new(layout_.bytes(), kAlign)));
+    std::memset(memory_.get(), 0, layout_.bytes());
+    layout_.format(node());
+    start_epochs(epochs_, 10);
+  }
+  NodeShared& node() { return *reinterpret_cast<NodeShared*>(memory_.get()); }
+  bool tick() { return tick_epochs(epochs_, {&node()}); }
+  void begin(uint32_t worker, uint64_t epoch) {
+    node().slot(worker).begin_epoch.store(epoch, std::memory_order_relaxed);
+  }
+  void in_commit(uint32_t worker, uint64_t epoch) {
+    node().slot(worker).in_commit_epoch.store(epoch, std::memory_order_relaxed);
+  }
+  uint64_t current() const { return epochs_.current.load(std::memory_order_relaxed); }
+  uint64_t durable() const { return epochs_.durable.load(std::memory_order_relaxed); }
+  uint64_t oldest() const { return epochs_.oldest_begin.load(std::memory_order_relaxed); }
+
+  static constexpr std::align_val_t kAlign{4096};
+  struct Free {
+    void operator()(std::byte* memory) const { ::operator delete(memory, kAlign); }
+  };
+  NodeSharedLayout layout_;
+  std::unique_ptr<std::byte, Free> memory_;
+  EpochBlock epochs_{};
+};
+
+TEST_F(EpochClockTest, WithoutTransactionsEverythingFollowsTheClock) {
+  EXPECT_EQ(current(), 10u);
+  EXPECT_EQ(durable(), 9u);
+  EXPECT_TRUE(tick());
+  EXPECT_EQ(current(), 11u);
+  EXPECT_EQ(durable(), 10u);
+  EXPECT_EQ(oldest(), 11u);
+}
+
+TEST_F(EpochClockTest, ALongTransactionHoldsReclamationButNotTheEpochs) {
+  begin(1, 10);
+  for (int i = 0; i < 200; ++i) EXPECT_TRUE(tick());
+  EXPECT_EQ(current(), 210u);
+  EXPECT_EQ(durable(), 209u);
+  EXPECT_EQ(oldest(), 10u);
+  begin(1, kIdleEpoch);
+  begin(0, 205);
+  tick();
+  EXPECT_EQ(oldest(), 205u);
+}
+
+TEST_F(EpochClockTest, ACommitUnderWayHoldsTheDurableEpochAndAtLastTheClock) {
+  tick();
+  in_commit(0, 11);
+  for (uint64_t i = 0; i < 2 * kMaxOpenEpochs; ++i) tick();
+  EXPECT_EQ(durable(), 10u);
+  EXPECT_EQ(current(), 10 + kMaxOpenEpochs + 1);
+  EXPECT_FALSE(tick());
+  in_commit(0, 0);
+  tick();
+  EXPECT_TRUE(tick());
+  EXPECT_EQ(durable(), current() - 1);
+}
+
+TEST_F(EpochClockTest, NoWordEverRunsBackward) {
+  for (int i = 0; i < 5; ++i) tick();
+  const uint64_t was_durable = durable();
+  const uint64_t was_oldest = oldest();
+  // What a thread publishes late: older than what was concluded already.
+  begin(0, 3);
+  in_commit(0, 3);
+  tick();
+  EXPECT_EQ(durable(), was_durable);
+  EXPECT_EQ(oldest(), was_oldest);
+}
+
+TEST_F(EpochClockTest, TheClockStopsAtTheLastEpoch) {
+  start_epochs(epochs_, kMaxEpoch - 1);
+  EXPECT_TRUE(tick());
+  EXPECT_EQ(current(), kMaxEpoch);
+  EXPECT_FALSE(tick());
+  EXPECT_EQ(current(), kMaxEpoch);
+}
+
+}  // namespace
+}  // namespace atolldb

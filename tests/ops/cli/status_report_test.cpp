@@ -1,0 +1,133 @@
+#include "ops/cli/status_report.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace atolldb::cli {
+namespace {
+
+Json pool(uint64_t total, uint64_t free) {
+  return {{"total", total}, {"free", free}, {"page_bytes", 4096}};
+}
+
+Json node(uint32_t index, const std::string& state = "running") {
+  return {{"node", index},
+          {"state", state},
+          {"pid", 100 + index},
+          {"workers", 2},
+          {"numa", 0},
+          {"commits", 1'000},
+          {"read_only_commits", 400},
+          {"aborts", {{"phantom", 3}, {"user_abort", 4}}},
+          {"local_accesses", 3'000},
+          {"remote_accesses", 1'000},
+          {"real_page_bytes", 2 << 20},
+          {"pool", pool(1'000, 500)}};
+}
+
+Json healthy_status() {
+  return {{"v", 1},
+          {"ok", true},
+          {"name", "bank"},
+          {"state", "running"},
+          {"durability", "off"},
+          {"throughput_tps", 12'345.6},
+          {"throughput_seconds", 0.25},
+          {"epochs", {{"current", 9}, {"durable", 7}, {"oldest_begin", 8}}},
+          {"nodes", Json::array({node(0), node(1)})},
+          {"processes",
+           Json::array({{{"role", "coordinator"}, {"pid", 99}, {"metrics", "127.0.0.1:9101"}},
+                        {{"role", "node0"}, {"pid", 100}, {"metrics", nullptr}}})},
+          {"storages", Json::array()}};
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(StatusReportTest, AHealthyClusterHasNoProblemsAndSaysSoFirst) {
+  EXPECT_TRUE(find_problems(healthy_status()).empty());
+  const std::string text = status_text(healthy_status());
+  EXPECT_TRUE(text.starts_with("cluster \"bank\" is healthy\n")) << text;
+  EXPECT_FALSE(has(text, "what is wrong")) << text;
+}
+
+TEST(StatusReportTest, WhatIsWrongAndWhatToDoComeBeforeTheNumbers) {
+  Json status = healthy_status();
+  status["nodes"][1] = node(1, "draining");
+  const std::string text = status_text(status);
+  EXPECT_TRUE(text.starts_with("cluster \"bank\" is not healthy\n")) << text;
+  const size_t wrong = text.find("what is wrong: node1 is draining");
+  const size_t advice = text.find("what to do:    see `atoll logs node1`");
+  const size_t numbers = text.find("throughput");
+  ASSERT_NE(wrong, std::string::npos) << text;
+  ASSERT_NE(advice, std::string::npos) << text;
+  EXPECT_LT(wrong, advice);
+  EXPECT_LT(advice, numbers);
+}
+
+TEST(StatusReportTest, ThroughputStandsBesideTheDurabilityMode) {
+  const std::string text = status_text(healthy_status());
+  EXPECT_TRUE(has(text, "12,346 transactions/s (durability off, over the last 0.25 s)")) << text;
+}
+
+TEST(StatusReportTest, ReadOnlyCommitsAreNotAddedASecondTime) {
+  const std::string text = status_text(healthy_status());
+  EXPECT_TRUE(has(text, "1,000")) << text;
+  EXPECT_FALSE(has(text, "1,400")) << text;
+}
+
+TEST(StatusReportTest, AbortsAreSummedOverNodesAndRemoteAccessesAreAShare) {
+  const std::string text = status_text(healthy_status());
+  EXPECT_TRUE(has(text, "phantom 6, user_abort 8")) << text;
+  EXPECT_TRUE(has(text, "25.0 %")) << text;
+}
+
+TEST(StatusReportTest, AnAlmostFullPoolIsAProblemAndAHalfFullOneIsNot) {
+  Json status = healthy_status();
+  status["nodes"][0]["pool"] = pool(1'000, 100);
+  EXPECT_TRUE(find_problems(status).empty()) << "90 % are not yet more than 90 %";
+  status["nodes"][0]["pool"] = pool(1'000, 99);
+  const auto problems = find_problems(status);
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(problems[0].what, "the pool of node0 is 90 % full");
+  EXPECT_TRUE(has(problems[0].what_to_do, "memory.volatile_pool"));
+}
+
+TEST(StatusReportTest, AClusterThatDrainsOrHasFailedIsNotHealthy) {
+  for (const char* state : {"starting", "draining", "stopped", "failed"}) {
+    Json status = healthy_status();
+    status["state"] = state;
+    EXPECT_FALSE(find_problems(status).empty()) << state;
+  }
+}
+
+TEST(StatusReportTest, LatenciesOfProceduresAreShownOnceThereAreSome) {
+  Json status = healthy_status();
+  EXPECT_FALSE(has(status_text(status), "procedures"));
+  status["procedure_latency_us"] = {{"count", 1'234}, {"p50", 10.0}, {"p99", 20.5}, {"max", 99.9}};
+  EXPECT_TRUE(has(status_text(status), "1,234 calls; p50 10.0, p99 20.5, max 99.9 us"))
+      << status_text(status);
+}
+
+TEST(StatusReportTest, TheJsonHasTheVerdictAndNothingOfTheProtocol) {
+  Json status = healthy_status();
+  status["state"] = "draining";
+  const Json json = status_json(status);
+  EXPECT_EQ(json["schema_version"], 1);
+  EXPECT_EQ(json["healthy"], false);
+  ASSERT_EQ(json["problems"].size(), 1u);
+  EXPECT_TRUE(json["problems"][0]["what"].is_string());
+  EXPECT_TRUE(json["problems"][0]["what_to_do"].is_string());
+  EXPECT_FALSE(json.contains("v"));
+  EXPECT_FALSE(json.contains("ok"));
+}
+
+TEST(StatusReportTest, AnAnswerWithoutItsMembersIsShownWithoutThem) {
+  EXPECT_TRUE(has(status_text(Json::object()), "is not healthy"));
+  EXPECT_EQ(status_json(Json::object())["healthy"], false);
+}
+
+}  // namespace
+}  // namespace atolldb::cli

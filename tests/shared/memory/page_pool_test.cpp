@@ -1,0 +1,212 @@
+// Pages: taken, retired, kept until their grace is over (R9), sent home, and all there at the end.
+#include "shared/memory/page_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "tests/support/test_cluster.h"
+
+namespace atolldb::test {
+namespace {
+
+constexpr uint64_t kPoolBytes = uint64_t{1} << 20;
+
+class PagePools : public testing::Test {
+ protected:
+  PageAllocator& pages(uint32_t node) { return cluster_.worker(node).context->pages(); }
+  WorkerContext& context(uint32_t node) { return *cluster_.worker(node).context; }
+
+  std::vector<PageHeader*> take_all(uint32_t node) {
+    std::vector<PageHeader*> taken;
+    while (PageHeader* page = pages(node).take()) taken.push_back(page);
+    return taken;
+  }
+  /// Every thread moves on to a new epoch, and the coordinator has seen it.
+  void pass_grace() {
+    for (int i = 0; i < 2; ++i) {
+      cluster_.tick();
+      for (uint32_t node = 0; node < 2; ++node) context(node).enter();
+    }
+    cluster_.tick();
+  }
+  void let_everybody_go() {
+    for (uint32_t node = 0; node < 2; ++node) {
+      context(node).leave();
+      pages(node).flush();
+    }
+    for (uint32_t node = 0; node < 2; ++node) cluster_.pool(node).collect_returns();
+  }
+
+  TestCluster cluster_{2, 1, {.pool_bytes = kPoolBytes, .clock = false}};
+};
+
+TEST_F(PagePools, AnEmptyPoolSaysSoAndRecovers) {
+  const uint64_t all = cluster_.pool(0).free_count();
+  const std::vector<PageHeader*> taken = take_all(0);
+  EXPECT_EQ(taken.size(), all);
+  EXPECT_EQ(pages(0).take(), nullptr);
+  EXPECT_FALSE(pages(0).reserve(1));
+  // The other node's pool is its own.
+  EXPECT_TRUE(pages(1).reserve(1));
+  for (PageHeader* page : taken) pages(0).give_back(page);
+  EXPECT_TRUE(pages(0).reserve(PageAllocator::kMaxReserve));
+  let_everybody_go();
+  EXPECT_EQ(cluster_.pool(0).free_count(), all);
+}
+
+TEST_F(PagePools, NoPageIsHandedOutTwiceNorIsTheControlBlock) {
+  std::set<PageHeader*> seen;
+  for (PageHeader* page : take_all(0)) {
+    EXPECT_TRUE(seen.insert(page).second);
+    EXPECT_NE(page->volatile_self().index(), 0u);
+    EXPECT_EQ(page->volatile_self().node(), 0u);
+    EXPECT_EQ(cluster_.view().resolve(page->volatile_self()), page);
+  }
+  EXPECT_EQ(seen.size(), cluster_.pool(0).page_count());
+}
+
+TEST_F(PagePools, AReservationMakesTheNextTakesSucceed) {
+  ASSERT_TRUE(pages(0).reserve(PageAllocator::kMaxReserve));
+  for (uint32_t i = 0; i < PageAllocator::kMaxReserve; ++i) EXPECT_NE(pages(0).take(), nullptr);
+}
+
+TEST_F(PagePools, ARecycledPageHasANewGenerationAndACleanHeader) {
+  PageHeader* page = pages(0).take();
+  const VolatilePointer before = page->volatile_self();
+  page->set_version(PageVersion::make(5, 5, PageVersion::kMoved));
+  page->floor.store(99, std::memory_order_relaxed);
+  pages(0).give_back(page);
+  PageHeader* again = pages(0).take();
+  ASSERT_EQ(again, page);
+  EXPECT_EQ(again->volatile_self().index(), before.index());
+  EXPECT_EQ(again->volatile_self().generation(), before.generation() + 1);
+  EXPECT_EQ(again->version().word(), 0u);
+  EXPECT_EQ(again->floor.load(std::memory_order_relaxed), 0u);
+}
+
+TEST_F(PagePools, ARetiredPageWaitsForTheOldestReader) {
+  context(1).enter();  // a reader on another node, which stays in its epoch
+  context(0).enter();
+  PageHeader* page = pages(0).take();
+  pages(0).retire(page);
+  for (int i = 0; i < 20; ++i) {
+    cluster_.tick();
+    context(0).enter();
+    pages(0).recycle();
+    ASSERT_EQ(pages(0).retired_count(), 1u) << "reused under a reader, after tick " << i;
+  }
+  cluster_.tick();
+  context(1).enter();  // its next transaction
+  cluster_.tick();
+  pages(0).recycle();
+  EXPECT_EQ(pages(0).retired_count(), 0u);
+}
+
+TEST_F(PagePools, AnIdleThreadHoldsNothingBack) {
+  context(1).enter();
+  context(1).leave();
+  PageHeader* page = pages(0).take();
+  pages(0).retire(page);
+  cluster_.tick();
+  cluster_.tick();
+  pages(0).recycle();
+  EXPECT_EQ(pages(0).retired_count(), 0u);
+}
+
+TEST_F(PagePools, PagesAreRecycledOldestFirstAndOnlyAsFarAsGraceGoes) {
+  pages(0).retire(pages(0).take());
+  pass_grace();
+  pages(0).retire(pages(0).take());
+  EXPECT_EQ(pages(0).retired_count(), 2u);
+  pages(0).recycle();
+  EXPECT_EQ(pages(0).retired_count(), 1u);
+}
+
+TEST_F(PagePools, AForeignPageGoesHome) {
+  const uint64_t free_before = cluster_.pool(1).free_count();
+  PageHeader* page = pages(1).take();
+  pages(0).retire(page);  // worker of node 0 unlinked a page of node 1
+  pass_grace();
+  pages(0).recycle();
+  EXPECT_EQ(pages(0).retired_count(), 0u);
+  EXPECT_EQ(cluster_.metrics(0, 0).remote_frees.get(), 1u);
+  let_everybody_go();
+  EXPECT_EQ(cluster_.pool(1).free_count(), free_before);
+}
+
+TEST_F(PagePools, AFullReturnRingKeepsThePageWithItsSender) {
+  ReturnRing& ring = cluster_.view().shared[1]->return_ring(0);
+  // A ring that its owner does not empty, full of a page that is never read here.
+  const VolatilePointer filler = VolatilePointer::make(1, 1, 1);
+  while (ring.push(filler)) continue;
+  PageHeader* page = pages(1).take();
+  pages(0).retire(page);
+  pass_grace();
+  pages(0).recycle();
+  EXPECT_EQ(pages(0).retired_count(), 1u);
+  while (!ring.pop().is_null()) continue;
+  pages(0).recycle();
+  EXPECT_EQ(pages(0).retired_count(), 0u);
+  EXPECT_EQ(ring.pop().index(), page->volatile_self().index());
+}
+
+TEST_F(PagePools, FreePagesEndWhereTheyBegan) {
+  const uint64_t before[] = {cluster_.pool(0).free_count(), cluster_.pool(1).free_count()};
+  for (int round = 0; round < 50; ++round) {
+    for (uint32_t node = 0; node < 2; ++node) {
+      for (int i = 0; i < 20; ++i) {
+        PageHeader* page = pages(node).take();
+        ASSERT_NE(page, nullptr) << "pages got lost by round " << round;
+        // Whoever unlinks a page retires it, wherever it came from.
+        pages(i % 2 == 0 ? node : 1 - node).retire(page);
+      }
+    }
+    pass_grace();
+    for (uint32_t node = 0; node < 2; ++node) pages(node).recycle();
+  }
+  let_everybody_go();
+  for (uint32_t node = 0; node < 2; ++node) {
+    EXPECT_EQ(cluster_.pool(node).free_count(), before[node]) << "node " << node;
+  }
+}
+
+TEST(ReturnRing, PassesPagesInOrderBetweenTwoThreadsAcrossManyLaps) {
+  auto ring = std::make_unique<ReturnRing>();
+  constexpr uint32_t kPages = ReturnRing::kCapacity * 20;
+  std::thread sender([&] {
+    for (uint32_t i = 1; i <= kPages;) {
+      if (ring->push(VolatilePointer::make(3, 0, i))) {
+        ++i;
+      } else {
+        sched_yield();
+      }
+    }
+  });
+  uint32_t wrong = 0;
+  for (uint32_t i = 1; i <= kPages;) {
+    const VolatilePointer page = ring->pop();
+    if (page.is_null()) {
+      sched_yield();
+      continue;
+    }
+    if (page.index() != i++) ++wrong;
+  }
+  sender.join();
+  EXPECT_EQ(wrong, 0u);
+  EXPECT_TRUE(ring->pop().is_null());
+}
+
+TEST(ReturnRing, IsFullAtItsCapacity) {
+  auto ring = std::make_unique<ReturnRing>();
+  const VolatilePointer page = VolatilePointer::make(0, 0, 1);
+  for (uint32_t i = 0; i < ReturnRing::kCapacity; ++i) ASSERT_TRUE(ring->push(page));
+  EXPECT_FALSE(ring->push(page));
+  EXPECT_FALSE(ring->pop().is_null());
+  EXPECT_TRUE(ring->push(page));
+}
+
+}  // namespace
+}  // namespace atolldb::test

@@ -1,0 +1,107 @@
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "shared/process/handover.h"
+#include "shared/process/line_channel.h"
+#include "shared/process/process_id.h"
+#include "shared/process/start_up.h"
+
+namespace atolldb {
+namespace {
+
+TEST(ProcessTest, AProcessIsAliveUntilItEndsAndItsNumberAloneProvesNothing) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    pause();
+    _exit(0);
+  }
+  const auto id = find_process(pid);
+  ASSERT_TRUE(id);
+  EXPECT_TRUE(is_alive(*id));
+  EXPECT_FALSE(is_alive({pid, id->start_time + 1}));
+  const auto pidfd = open_pidfd(pid);
+  ASSERT_TRUE(pidfd);
+  EXPECT_TRUE(send_signal(*pidfd, SIGKILL));
+  pollfd ended{pidfd->get(), POLLIN, 0};
+  EXPECT_EQ(poll(&ended, 1, 30'000), 1);
+  EXPECT_FALSE(is_alive(*id));  // a zombie is not alive
+  EXPECT_EQ(describe_exit(reap(pid)), "was killed by SIGKILL");
+  EXPECT_FALSE(is_alive(*id));
+}
+
+TEST(ProcessTest, AChildDiesWithItsParent) {
+  int pipe_ends[2];
+  ASSERT_EQ(pipe(pipe_ends), 0);
+  const pid_t parent = fork();
+  if (parent == 0) {
+    const pid_t self = getpid();
+    const pid_t child = fork();
+    if (child == 0) {
+      const bool armed = die_with_parent(self);
+      [[maybe_unused]] const ssize_t put = write(pipe_ends[1], armed ? "y" : "n", 1);
+      pause();
+      _exit(0);
+    }
+    pause();
+    _exit(0);
+  }
+  close(pipe_ends[1]);
+  char armed = 0;
+  ASSERT_EQ(read(pipe_ends[0], &armed, 1), 1);
+  EXPECT_EQ(armed, 'y');
+  kill(parent, SIGKILL);
+  reap(parent);
+  // The end of file comes when the grandchild, the last writer, has died.
+  EXPECT_EQ(read(pipe_ends[0], &armed, 1), 0);
+  close(pipe_ends[0]);
+}
+
+TEST(ProcessTest, AChildWhoseParentIsGoneAlreadyIsTold) {
+  const pid_t child = fork();
+  if (child == 0) _exit(die_with_parent(1 << 22) ? 1 : 0);
+  EXPECT_EQ(reap(child), 0);
+}
+
+TEST(LineChannelTest, LinesArriveWholeAndInOrder) {
+  auto channel = make_channel();
+  ASSERT_TRUE(channel);
+  LineReader reader(channel->first.get());
+  EXPECT_TRUE(send_line(channel->second.get(), "one"));
+  EXPECT_TRUE(send_line(channel->second.get(), "two\nlines"));
+  ASSERT_EQ(::write(channel->second.get(), "par", 3), 3);
+  EXPECT_EQ(reader.read(), (std::vector<std::string>{"one", "two lines"}));
+  ASSERT_EQ(::write(channel->second.get(), "tial\n", 5), 5);
+  EXPECT_EQ(reader.read(), (std::vector<std::string>{"partial"}));
+  EXPECT_FALSE(reader.is_closed());
+  channel->second.reset();
+  EXPECT_TRUE(reader.read().empty());
+  EXPECT_TRUE(reader.is_closed());
+  EXPECT_FALSE(send_line(channel->first.get(), "nobody reads"));  // and no SIGPIPE
+}
+
+TEST(HandoverTest, AChildReadsWhatTheLauncherWrote) {
+  Handover handover;
+  handover.role = "node3";
+  handover.node = 3;
+  handover.launcher_pid = 77;
+  handover.cluster_uuid[1] = ~uint64_t{0};
+  handover.config_text = "[cluster]\nname = \"x\"\n";
+  handover.segments = {{"control", 5}};
+  const auto fd = write_handover(handover);
+  ASSERT_TRUE(fd);
+  const auto read = read_handover(fd->get());
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->role, "node3");
+  EXPECT_EQ(read->cluster_uuid[1], ~uint64_t{0});
+  EXPECT_EQ(read->config_text, handover.config_text);
+  EXPECT_EQ(read->segments, handover.segments);
+  EXPECT_FALSE(read_handover(-1));
+}
+
+}  // namespace
+}  // namespace atolldb

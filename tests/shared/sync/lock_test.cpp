@@ -1,0 +1,208 @@
+// MCS locks and futex locks: one holder at a time, whatever the number of threads and processes;
+// no wait outlives the cluster.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "shared/sync/futex_lock.h"
+#include "shared/sync/mcs_lock.h"
+#include "tests/support/seed.h"
+
+namespace atolldb::test {
+namespace {
+
+constexpr uint32_t kWorkers = 16;
+constexpr uint32_t kBlocks = 4;
+
+/// In memory that child processes share.
+struct Arena {
+  McsBlock blocks[kWorkers * kBlocks];
+  McsWord word;
+  McsWord second_word;
+  FutexLock futex;
+  std::atomic<uint32_t> cluster_state;
+  // Changed under a lock by plain load and store: a second holder loses an increment.
+  std::atomic<uint64_t> counter;
+  std::atomic<uint32_t> holders;
+  std::atomic<uint32_t> violations;
+
+  void work_as_holder() {
+    if (holders.fetch_add(1, std::memory_order_relaxed) != 0) {
+      violations.fetch_add(1, std::memory_order_relaxed);
+    }
+    counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    holders.fetch_sub(1, std::memory_order_relaxed);
+  }
+};
+
+class Locks : public testing::Test {
+ protected:
+  static constexpr uint32_t kFailed = 3;
+
+  Locks()
+      : memory_(mmap(nullptr, sizeof(Arena), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+                     0)),
+        arena_(*new(memory_) Arena{}) {
+    space_.set_node(0, arena_.blocks, kBlocks);
+  }
+  ~Locks() override { munmap(memory_, sizeof(Arena)); }
+
+  McsLocker locker(uint32_t worker) {
+    return {space_, static_cast<WorkerId>(worker), arena_.cluster_state, kFailed};
+  }
+  static UniversalName name(uint64_t offset) {
+    return UniversalName::make(VolatilePointer::make(0, 0, 1), offset);
+  }
+  void lock_often(uint32_t worker, uint64_t count) {
+    McsLocker mine = locker(worker);
+    for (uint64_t i = 0; i < count; ++i) {
+      const auto block = static_cast<uint32_t>(1 + i % (kBlocks - 1));
+      if (mine.lock(arena_.word, block, name(0)) != Status::ok) {
+        arena_.violations.fetch_add(1, std::memory_order_relaxed);
+        return;
+      }
+      arena_.work_as_holder();
+      mine.unlock(arena_.word, block);
+    }
+  }
+  void expect_counted(uint64_t count) {
+    EXPECT_EQ(arena_.counter.load(std::memory_order_relaxed), count);
+    EXPECT_EQ(arena_.violations.load(std::memory_order_relaxed), 0);
+    EXPECT_FALSE(arena_.word.is_locked());
+  }
+  template <typename Body>
+  static void in_threads(uint32_t count, Body&& body) {
+    std::vector<std::thread> threads;
+    for (uint32_t i = 0; i < count; ++i) threads.emplace_back([&body, i] { body(i); });
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  void* memory_;
+  Arena& arena_;
+  LockSpace space_;
+};
+
+TEST_F(Locks, OneOfSixteenThreadsHoldsAnMcsLock) {
+  const uint64_t count = rounds(3000, 300'000);
+  in_threads(kWorkers, [&](uint32_t self) { lock_often(self, count); });
+  expect_counted(kWorkers * count);
+}
+
+TEST_F(Locks, OneOfSeveralProcessesHoldsAnMcsLock) {
+  const uint64_t count = rounds(5000, 500'000);
+  constexpr uint32_t kProcesses = 4;
+  std::vector<pid_t> children;
+  for (uint32_t i = 0; i < kProcesses; ++i) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      lock_often(i, count);
+      _exit(0);
+    }
+    children.push_back(child);
+  }
+  for (const pid_t child : children) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  }
+  expect_counted(kProcesses * count);
+}
+
+TEST_F(Locks, AnMcsBlockNamesItsLockWhileItIsUsed) {
+  McsLocker mine = locker(3);
+  McsBlock& block = arena_.blocks[3 * kBlocks + 2];
+  ASSERT_EQ(mine.lock(arena_.word, 2, name(64)), Status::ok);
+  EXPECT_EQ(block.lock_name.load(std::memory_order_relaxed), name(64).word());
+  McsLocker other = locker(4);
+  EXPECT_FALSE(other.try_lock(arena_.word, 1, name(64)));
+  EXPECT_EQ(arena_.blocks[4 * kBlocks + 1].lock_name.load(std::memory_order_relaxed), 0)
+      << "a block that failed to lock still names the lock";
+  mine.unlock(arena_.word, 2);
+  EXPECT_EQ(block.lock_name.load(std::memory_order_relaxed), 0);
+  EXPECT_TRUE(other.try_lock(arena_.word, 1, name(64)));
+  other.unlock(arena_.word, 1);
+}
+
+TEST_F(Locks, OneThreadHoldsSeveralMcsLocksAtOnce) {
+  const uint64_t count = rounds(3000, 300'000);
+  in_threads(4, [&](uint32_t self) {
+    McsLocker mine = locker(self);
+    for (uint64_t i = 0; i < count; ++i) {
+      EXPECT_EQ(mine.lock(arena_.word, 1, name(0)), Status::ok);
+      EXPECT_EQ(mine.lock(arena_.second_word, 2, name(8)), Status::ok);
+      arena_.work_as_holder();
+      mine.unlock(arena_.word, 1);
+      mine.unlock(arena_.second_word, 2);
+    }
+  });
+  expect_counted(4 * count);
+  EXPECT_FALSE(arena_.second_word.is_locked());
+}
+
+TEST_F(Locks, AFailedClusterEndsEveryWaitForAnMcsLock) {
+  McsLocker holder = locker(0);  // and never unlocks: its process died
+  ASSERT_EQ(holder.lock(arena_.word, 1, name(0)), Status::ok);
+  std::atomic<uint32_t> ended{0};
+  std::vector<std::thread> waiters;
+  for (uint32_t self = 1; self <= 4; ++self) {
+    waiters.emplace_back([&, self] {
+      McsLocker mine = locker(self);
+      EXPECT_EQ(mine.lock(arena_.word, 1, name(0)), Status::cluster_failed);
+      ended.fetch_add(1, std::memory_order_release);
+    });
+  }
+  const auto is_queued = [&](uint32_t self) {
+    return arena_.blocks[self * kBlocks + 1].lock_name.load(std::memory_order_relaxed) != 0;
+  };
+  for (uint32_t self = 1; self <= 4; ++self) {
+    while (!is_queued(self)) std::this_thread::yield();
+  }
+  EXPECT_EQ(ended.load(std::memory_order_acquire), 0) << "somebody got a lock that is held";
+  arena_.cluster_state.store(kFailed, std::memory_order_release);
+  for (std::thread& waiter : waiters) waiter.join();
+  EXPECT_EQ(ended.load(std::memory_order_relaxed), 4);
+}
+
+TEST_F(Locks, OneOfSixteenThreadsHoldsAFutexLock) {
+  const uint64_t count = rounds(3000, 300'000);
+  in_threads(kWorkers, [&](uint32_t) {
+    for (uint64_t i = 0; i < count; ++i) {
+      const std::lock_guard guard(arena_.futex);
+      arena_.work_as_holder();
+    }
+  });
+  expect_counted(kWorkers * count);
+  EXPECT_TRUE(arena_.futex.try_lock());
+  EXPECT_FALSE(arena_.futex.try_lock());
+  arena_.futex.unlock();
+}
+
+TEST_F(Locks, AWaiterIsWokenByAnotherProcess) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    arena_.futex.lock();
+    arena_.holders.store(1, std::memory_order_release);
+    // Until the parent says that it is about to wait.
+    while (arena_.violations.load(std::memory_order_acquire) == 0) sched_yield();
+    arena_.futex.unlock();
+    _exit(0);
+  }
+  while (arena_.holders.load(std::memory_order_acquire) == 0) sched_yield();
+  arena_.violations.store(1, std::memory_order_release);
+  arena_.futex.lock();
+  arena_.futex.unlock();
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+
+}  // namespace
+}  // namespace atolldb::test
