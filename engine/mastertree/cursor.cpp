@@ -206,7 +206,11 @@ Status MasterTreeCursor::visit(bool& found) {
     payload_bytes_ = record->payload_bytes.load(std::memory_order_relaxed);
   });
   if (status != Status::ok) return status;
-  if (seen_.is_moved()) return seek();  // the page was replaced: its registration decides
+  if (seen_.is_moved()) {
+    // The page is being replaced; its registration decides whether this attempt can commit.
+    await_move(txn_->worker(), &current.page->header);
+    return seek();
+  }
   advance();
   if (seen_.is_next_layer()) return enter_layer(record, slice);
   return visit_record(record, slice, found);

@@ -139,6 +139,12 @@ BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link
   }
 }
 
+void await_move(const WorkerContext& worker, const PageHeader* page) {
+  for (uint32_t spin = 0; !page->version().is_moved() && !worker.cluster_failed();) {
+    wait_a_little(spin);
+  }
+}
+
 SlotView find_slot(WorkerContext& worker, BorderPage* page, PageVersion version,
                    const LayerKey& key) {
   const uint32_t count = version.count();

@@ -31,6 +31,10 @@ struct BorderView {
 /// Descends one layer. Adopts splits that it meets, as far as locks are free.
 BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link, uint64_t slice);
 
+/// A record of `page` has moved: waits until the page word says so, too (R7 stores the VIDs first),
+/// so that whoever looks again does not meet the same page. The mover may have been descheduled.
+void await_move(const WorkerContext& worker, const PageHeader* page);
+
 enum class Match : uint8_t {
   none,        // no record with this slice and length
   record,      // this very key

@@ -53,6 +53,7 @@ Status find_and_read(Transaction& txn, StorageControl& storage, Bytes key, TreeR
     ref = make_ref(txn.worker(), location.record, key);
     status = read_tree_record(txn, ref, request);
     if (status != Status::ok || !request.seen.is_elsewhere()) return status;
+    if (request.seen.is_moved()) await_move(txn.worker(), page_of(ref.record));
   }
 }
 
@@ -66,6 +67,7 @@ Status reserve_and_look(Transaction& txn, StorageControl& storage, Bytes key,
     ref = make_ref(txn.worker(), location.record, key);
     status = read_stable(txn.worker(), *ref.record, seen, [](Vid) {});
     if (status != Status::ok || !seen.is_elsewhere()) return status;
+    if (seen.is_moved()) await_move(txn.worker(), page_of(ref.record));
   }
 }
 
@@ -192,7 +194,10 @@ Status MasterTree::increment(Transaction& txn, Bytes key, uint32_t offset, Incre
       payload_bytes = location.record->payload_bytes.load(std::memory_order_relaxed);
     });
     if (status != Status::ok) return status;
-    if (seen.is_elsewhere()) continue;
+    if (seen.is_elsewhere()) {
+      if (seen.is_moved()) await_move(txn.worker(), page_of(ref.record));
+      continue;
+    }
     if (!txn.is_visible(ref, seen)) {
       status = txn.register_read(ref.record, seen);
       return status == Status::ok ? Status::not_found : status;

@@ -29,8 +29,8 @@ Status Transaction::commit() {
     rollback(status);
     return status;
   }
-  worker_->metrics().commits.add();
-  if (read_only) worker_->metrics().read_only_commits.add();
+  WorkerMetrics& metrics = worker_->metrics();
+  (read_only ? metrics.read_only_commits : metrics.commits).add();
   installs_on_read_ = false;
   active_ = false;
   return Status::ok;
