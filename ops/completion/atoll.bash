@@ -22,8 +22,10 @@ _atoll() {
       return
       ;;
     check | show)
-      mapfile -t COMPREPLY < <(compgen -f -- "$word")
-      return
+      if [[ $word != -* ]]; then
+        mapfile -t COMPREPLY < <(compgen -f -- "$word")
+        return
+      fi
       ;;
   esac
 

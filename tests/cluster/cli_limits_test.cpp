@@ -87,7 +87,7 @@ TEST_F(CliLimitsTest, StorageNamesAndSizesAreTakenUpToTheirLimitsAndRefusedPastT
       {create_array("a3", text_of(Array::kMaxPayloadBytes + 1), "1"), 2,
        "more than the limit of " + text_of(Array::kMaxPayloadBytes)},
       {create_array("a3", "4294967297", "1"), 2, "more than the limit of"},  // 1 in 32 bits
-      {create_array("a3", "8", "18446744073709551616"), 2, "--records"},
+      {create_array("a3", "8", "18446744073709551616"), 2, "an array has 1 to"},
       {create_array("a3", "8", "-1"), 2, "--records"},
       {create_array("a3", "8", "ten"), 2, "--records"},
       {create_array("a3", "8", "1.5"), 2, "--records"},
@@ -206,7 +206,7 @@ TEST_F(CliLimitsTest, ConfigFilesThatAreNoneAreRefusedByName) {
       {{"status", "--cluster", "../up"}, 2, "expected"},
       {{"status", "--cluster", "\xff"}, 2, ""},
       {{"logs", "-n", "1000001"}, 2, "1000000"},
-      {{"logs", "-n", "-1"}, 2, "-n"},
+      {{"logs", "-n", "-1"}, 2, "--lines"},
       {{"up", "now"}, 2, "now"},
       {{"--version"}, 2, ""},
   };

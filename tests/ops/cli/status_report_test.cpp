@@ -72,12 +72,6 @@ TEST(StatusReportTest, ThroughputStandsBesideTheDurabilityMode) {
   EXPECT_TRUE(has(text, "12,346 transactions/s (durability off, over the last 0.25 s)")) << text;
 }
 
-TEST(StatusReportTest, ReadOnlyCommitsAreNotAddedASecondTime) {
-  const std::string text = status_text(healthy_status());
-  EXPECT_TRUE(has(text, "1,000")) << text;
-  EXPECT_FALSE(has(text, "1,400")) << text;
-}
-
 TEST(StatusReportTest, AbortsAreSummedOverNodesAndRemoteAccessesAreAShare) {
   const std::string text = status_text(healthy_status());
   EXPECT_TRUE(has(text, "phantom 6, user_abort 8")) << text;
@@ -101,14 +95,6 @@ TEST(StatusReportTest, AClusterThatDrainsOrHasFailedIsNotHealthy) {
     status["state"] = state;
     EXPECT_FALSE(find_problems(status).empty()) << state;
   }
-}
-
-TEST(StatusReportTest, LatenciesOfProceduresAreShownOnceThereAreSome) {
-  Json status = healthy_status();
-  EXPECT_FALSE(has(status_text(status), "procedures"));
-  status["procedure_latency_us"] = {{"count", 1'234}, {"p50", 10.0}, {"p99", 20.5}, {"max", 99.9}};
-  EXPECT_TRUE(has(status_text(status), "1,234 calls; p50 10.0, p99 20.5, max 99.9 us"))
-      << status_text(status);
 }
 
 TEST(StatusReportTest, TheJsonHasTheVerdictAndNothingOfTheProtocol) {

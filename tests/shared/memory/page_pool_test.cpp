@@ -117,10 +117,16 @@ TEST_F(PagePools, AnIdleThreadHoldsNothingBack) {
 }
 
 TEST_F(PagePools, PagesAreRecycledOldestFirstAndOnlyAsFarAsGraceGoes) {
+  auto everybody_enters = [&] {
+    for (uint32_t node = 0; node < 2; ++node) context(node).enter();
+  };
+  everybody_enters();
   pages(0).retire(pages(0).take());
-  pass_grace();
+  cluster_.tick();
+  everybody_enters();
   pages(0).retire(pages(0).take());
   EXPECT_EQ(pages(0).retired_count(), 2u);
+  cluster_.tick();  // everybody has left the epoch of the first, but not that of the second
   pages(0).recycle();
   EXPECT_EQ(pages(0).retired_count(), 1u);
 }
