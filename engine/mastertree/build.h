@@ -13,6 +13,8 @@ struct SliceRange {
   uint64_t low = 0;
   uint64_t high = 0;
   bool high_is_end = true;
+
+  bool contains(uint64_t slice) const { return slice >= low && (high_is_end || slice < high); }
 };
 
 inline SliceRange range_of(const TreePage& page) {

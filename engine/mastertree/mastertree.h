@@ -47,7 +47,8 @@ class MasterTree {
   Status erase(Transaction& txn, Bytes key) const;  // not_found
   Status erase(Transaction& txn, const RecordRef& ref, Bytes key) const;
 
-  void prefetch(Transaction& txn, std::span<const Bytes> keys) const;
+  /// Starts to load what `get` of these keys, or scans of `records` records from them, will touch.
+  void prefetch(Transaction& txn, std::span<const Bytes> keys, uint32_t records = 1) const;
 
   StorageControl& storage() const { return *storage_; }
 

@@ -80,6 +80,31 @@ Status append_slot(Transaction& txn, BorderPage* page, const LayerKey& key, uint
   return txn.page_changed(&page->header, before, after) ? Status::ok : Status::phantom;
 }
 
+/// R12: scans rely on the page word for the absence of a settled dead record, so the word changes
+/// before a commit may bring it back. From now on readers remember the record itself: whoever has
+/// the new word sees the flag, which is stored first. The page is locked.
+Status announce_revival(Transaction& txn, BorderPage* page, TreeRecord* record) {
+  WorkerContext& worker = txn.worker();
+  ScopedLock lock;
+  if (!lock.lock(worker, record->head.lock, kFirstRecordBlock, worker.name_of(record))) {
+    return Status::cluster_failed;
+  }
+  const Vid dead(record->head.vid.load(std::memory_order_relaxed));
+  if (!dead.is_settled_dead()) return Status::ok;
+  const Vid reviving = dead.with(Vid::kReviving);
+  record->head.vid.store(reviving.word(), std::memory_order_release);
+  txn.record_changed(&record->head, dead, reviving);
+  const PageVersion before = page->header.version();
+  const PageVersion after = mutant(Mutant::revive_unannounced) ? before : before.with_change();
+  page->header.set_version(after);
+  return txn.page_changed(&page->header, before, after) ? Status::ok : Status::phantom;
+}
+
+/// Whether an insert may write to the record as it is.
+bool is_ready(const TreeRecord* record, uint32_t payload_bytes) {
+  return record->capacity >= payload_bytes && !record->head.load_acquire().is_settled_dead();
+}
+
 enum class Step : uint8_t { done, again };
 
 /// One change under the page lock, towards a record with room. Locks nothing else on return.
@@ -106,7 +131,7 @@ Status change_page(Transaction& txn, Bytes key, uint32_t payload_bytes, Location
     case Match::conflict:
       return add_layer(txn, page, slot.record);
     case Match::record:
-      if (slot.record->capacity >= payload_bytes) return Status::ok;
+      if (slot.record->capacity >= payload_bytes) return announce_revival(txn, page, slot.record);
       request.grow = slot.record;
       request.grow_capacity = capacity;
       return restructure(worker, &txn, page, request);
@@ -119,7 +144,6 @@ Status change_page(Transaction& txn, Bytes key, uint32_t payload_bytes, Location
     return append_slot(txn, page, rest, capacity, location);
   }
   request.new_slice = rest.slice;
-  request.new_remainder = rest.remainder;
   request.new_record_bytes = record_bytes;
   return restructure(worker, &txn, page, request);
 }
@@ -152,15 +176,11 @@ Status reserve(Transaction& txn, StorageControl& storage, Bytes key, uint32_t pa
     if (checked != Status::ok) return checked;
     location = locate(worker, storage, key);
     if (worker.cluster_failed()) return Status::cluster_failed;
-    if (location.record != nullptr && location.record->capacity >= payload_bytes) {
-      return Status::ok;
-    }
+    if (location.record != nullptr && is_ready(location.record, payload_bytes)) return Status::ok;
     // R23: pages before locks.
     if (!worker.pages().reserve(kPagesPerReservation)) return Status::volatile_pool_exhausted;
     if (location.page == nullptr) {
-      const uint32_t bytes =
-          TreeRecord::bytes_for(8, std::max(align8(payload_bytes), align8(storage.payload_bytes)));
-      const Status status = install_root(txn, storage, location.null_word, bytes);
+      const Status status = install_root(txn, storage, location.null_word, payload_bytes);
       if (status != Status::ok) return status;
       continue;
     }
