@@ -51,6 +51,11 @@ Status find_lines(Transaction& txn, const Tables& tables, const NewOrderInput& i
   TPCC_TRY(
       tables.stock.find_many_for_update(txn, {places.stock_index.data(), count}, places.stock));
   for (uint32_t i = 0; i < count; ++i) Array::prefetch(places.stock[i], 0, sizeof(StockRow));
+  // The order's number is not known yet, but the page is that of the customer's latest order.
+  const Key by_customer =
+      ordered_key(customer_order_key(input.w_id, input.d_id, input.c_id, ~uint32_t{0}));
+  const Bytes by_customer_bytes = by_customer;
+  tables.order_by_customer.prefetch(txn, {&by_customer_bytes, 1});
   return Status::ok;
 }
 
@@ -92,8 +97,10 @@ Status sell(Transaction& txn, const Tables& tables, const NewOrderInput& input,
   return tables.stock.update(txn, ref, at, 0, sizeof(stock), &stock);
 }
 
-Status add_line(Transaction& txn, const Tables& tables, const NewOrderInput& input,
-                const LinePlaces& places, uint32_t i, uint32_t o_id, NewOrderOutput::Line& output) {
+/// Sells one line's item and fills the row of its order line.
+Status sell_line(Transaction& txn, const Tables& tables, const NewOrderInput& input,
+                 const LinePlaces& places, uint32_t i, OrderLineRow& row,
+                 NewOrderOutput::Line& output) {
   const NewOrderInput::Line& line = input.lines[i];
   ItemRow item;
   const Status found = tables.item.get(txn, places.item[i], 0, kItemReadBytes, &item);
@@ -102,7 +109,6 @@ Status add_line(Transaction& txn, const Tables& tables, const NewOrderInput& inp
   TPCC_TRY(found);
   TPCC_TRY(sell(txn, tables, input, line, places.stock[i], places.stock_index[i],
                 output.stock_quantity));
-  OrderLineRow row{};
   Text<50> stock_data;
   TPCC_TRY(read_stock_info(txn, tables.stock_static, places.stock_static[i], places.dist_at,
                            stock_data, row.dist_info));
@@ -110,8 +116,6 @@ Status add_line(Transaction& txn, const Tables& tables, const NewOrderInput& inp
   row.supply_w_id = line.supply_w_id;
   row.quantity = line.quantity;
   row.amount = line.quantity * item.price;
-  const Key key = ordered_key(order_line_key(input.w_id, input.d_id, o_id, i + 1));
-  TPCC_TRY(tables.order_line.insert(txn, key, std::as_bytes(std::span(&row, 1))));
 
   output.i_id = line.i_id;
   output.supply_w_id = line.supply_w_id;
@@ -121,6 +125,25 @@ Status add_line(Transaction& txn, const Tables& tables, const NewOrderInput& inp
   output.amount = row.amount;
   output.name = item.name;
   return Status::ok;
+}
+
+Status add_lines(Transaction& txn, const Tables& tables, const NewOrderInput& input,
+                 const LinePlaces& places, NewOrderOutput& output, int64_t& sum) {
+  std::array<OrderLineRow, kMaxLines> rows{};
+  std::array<Key, kMaxLines> keys;
+  std::array<Bytes, kMaxLines> key_bytes;
+  std::array<Bytes, kMaxLines> row_bytes;
+  sum = 0;
+  for (uint32_t i = 0; i < input.ol_cnt; ++i) {
+    TPCC_TRY(sell_line(txn, tables, input, places, i, rows[i], output.lines[i]));
+    sum += output.lines[i].amount;
+    output.lines_done = i + 1;
+    keys[i] = ordered_key(order_line_key(input.w_id, input.d_id, output.o_id, i + 1));
+    key_bytes[i] = keys[i];
+    row_bytes[i] = std::as_bytes(std::span(&rows[i], 1));
+  }
+  return tables.order_line.insert_many(txn, {key_bytes.data(), input.ol_cnt},
+                                       {row_bytes.data(), input.ol_cnt});
 }
 
 }  // namespace
@@ -147,11 +170,7 @@ Status new_order(Transaction& txn, const Tables& tables, const NewOrderInput& in
       sizeof(CustomerIdentity), &output.customer));
   TPCC_TRY(insert_order(txn, tables, input, output.o_id));
   int64_t sum = 0;
-  for (uint32_t i = 0; i < input.ol_cnt; ++i) {
-    TPCC_TRY(add_line(txn, tables, input, places, i, output.o_id, output.lines[i]));
-    sum += output.lines[i].amount;
-    output.lines_done = i + 1;
-  }
+  TPCC_TRY(add_lines(txn, tables, input, places, output, sum));
   output.total_amount = total_amount(sum, output.customer.discount, output.w_tax, output.d_tax);
   return Status::ok;
 }

@@ -35,6 +35,10 @@ TreeRecord* write_slot(BorderPage* page, uint32_t count, uint64_t slice, uint16_
 TreeRecord* copy_record(BorderPage* to, uint32_t count, uint64_t slice, TreeRecord* from,
                         uint32_t min_capacity);
 
+/// Copies all records of a page whose slots ascend, as they lie: `to` has the same slot capacity
+/// and no records yet. No next layers among them.
+void copy_all_records(BorderPage* to, BorderPage* from, uint32_t count);
+
 /// Bytes that copy_record will take from the heap.
 uint32_t copied_bytes(const TreeRecord* record, uint32_t min_capacity);
 

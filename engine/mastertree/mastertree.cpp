@@ -1,6 +1,7 @@
 #include "engine/mastertree/mastertree.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "engine/mastertree/descent.h"
@@ -10,6 +11,10 @@
 #include "engine/transaction/optimistic_read.h"
 
 namespace atolldb {
+
+namespace {
+constexpr size_t kMaxRun = 16;  // records that insert_many reserves in one go
+}
 
 static_assert(MasterTree::kMaxKeyBytes == kMaxTreeKeyBytes);
 
@@ -120,6 +125,35 @@ Status MasterTree::insert(Transaction& txn, Bytes key, Bytes payload) const {
   if (status != Status::ok) return status;
   if (txn.is_visible(ref, key, seen)) return Status::already_exists;
   return txn.write_insert(ref, key, payload);
+}
+
+Status MasterTree::insert_many(Transaction& txn, std::span<const Bytes> keys,
+                               std::span<const Bytes> payloads) const {
+  if (keys.size() != payloads.size()) return Status::invalid_argument;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const Status status = check_lengths(keys[i], payloads[i].size());
+    if (status != Status::ok) return status;
+  }
+  std::array<TreeRecord*, kMaxRun> records;
+  while (!keys.empty()) {
+    uint32_t done = 0;
+    Vid reserved;
+    Status status = reserve_run(txn, *storage_, keys.first(std::min(keys.size(), records.size())),
+                                payloads, records, done, reserved);
+    for (uint32_t i = 0; i < done && status == Status::ok; ++i) {
+      const RecordRef ref = make_ref(txn.worker(), records[i], keys[i]);
+      status = txn.register_read(ref.record, reserved);
+      if (status == Status::ok) status = txn.write_insert(ref, keys[i], payloads[i]);
+    }
+    if (status == Status::ok && done == 0) {
+      status = insert(txn, keys[0], payloads[0]);
+      done = 1;
+    }
+    if (status != Status::ok) return status;
+    keys = keys.subspan(done);
+    payloads = payloads.subspan(done);
+  }
+  return Status::ok;
 }
 
 Status MasterTree::upsert(Transaction& txn, Bytes key, Bytes payload) const {

@@ -37,6 +37,10 @@ class MasterTree {
                   std::span<Status> results) const;
 
   Status insert(Transaction& txn, Bytes key, Bytes payload) const;  // already_exists
+  /// The same for several records, one after the other. Cheaper for keys that ascend and go behind
+  /// all others of their page: they share one page lock.
+  Status insert_many(Transaction& txn, std::span<const Bytes> keys,
+                     std::span<const Bytes> payloads) const;
   Status upsert(Transaction& txn, Bytes key, Bytes payload) const;
   Status update(Transaction& txn, Bytes key, Bytes payload) const;  // not_found; whole payload
   Status update_range(Transaction& txn, Bytes key, uint32_t offset, Bytes bytes) const;

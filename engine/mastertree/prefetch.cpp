@@ -12,12 +12,14 @@ namespace {
 constexpr size_t kBatch = 16;  // keys in flight: with their lines, what a core can have under way
 constexpr uint32_t kMaxHops = 16;
 
-const BorderPage* find_page(const WorkerContext& worker, const StorageControl& storage,
-                            uint64_t slice) {
+BorderPage* find_page(WorkerContext& worker, StorageControl& storage, uint64_t slice) {
   VolatilePointer word = storage.root.load_acquire();
   for (uint32_t hops = 0; hops < kMaxHops && !word.is_null(); ++hops) {
     TreePage* page = tree_page(worker.view().resolve(word.thawed()));
-    if (page->is_border()) return border_page(page);
+    if (page->is_border()) {
+      worker.memo().remember(&storage.root, slice, &page->header);
+      return border_page(page);
+    }
     const InteriorPage* interior = interior_page(page);
     const PageVersion version = page->header.version();
     // The words of a moved page are not kept up: they may lead to pages that were recycled (R9).
@@ -44,10 +46,10 @@ void prefetch_slots(const BorderPage* page, uint64_t slice, uint32_t records,
 
 }  // namespace
 
-void prefetch_records(const WorkerContext& worker, StorageControl& storage,
-                      std::span<const Bytes> keys, uint32_t records) {
+void prefetch_records(WorkerContext& worker, StorageControl& storage, std::span<const Bytes> keys,
+                      uint32_t records) {
   const uint32_t record_bytes = TreeRecord::bytes_for(8, align8(storage.payload_bytes));
-  std::array<const BorderPage*, kBatch> pages;
+  std::array<BorderPage*, kBatch> pages;
   for (; !keys.empty(); keys = keys.subspan(std::min(kBatch, keys.size()))) {
     const size_t count = std::min(kBatch, keys.size());
     for (size_t i = 0; i < count; ++i) {

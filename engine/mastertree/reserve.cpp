@@ -56,8 +56,18 @@ Status add_layer(Transaction& txn, BorderPage* page, TreeRecord* record) {
   return txn.page_replaced(&page->header, before, successors, {}) ? Status::ok : Status::phantom;
 }
 
-/// The page is locked and has room. R6: one release store makes the slot visible and the page
-/// different.
+/// R6: one release store makes the new slots visible and the page different. The page is locked.
+Status publish_inserts(Transaction& txn, BorderPage* page, PageVersion before, PageVersion after) {
+  page->header.set_version(after);
+  const auto node = static_cast<uint16_t>(txn.worker().node());
+  if (page->header.last_modifier.load(std::memory_order_relaxed) != node) {
+    page->header.last_modifier.store(node, std::memory_order_relaxed);
+  }
+  txn.count_reservation();
+  return txn.page_changed(&page->header, before, after) ? Status::ok : Status::phantom;
+}
+
+/// The page is locked and has room.
 Status append_slot(Transaction& txn, BorderPage* page, const LayerKey& key, uint32_t capacity,
                    Location& location) {
   WorkerContext& worker = txn.worker();
@@ -67,17 +77,11 @@ Status append_slot(Transaction& txn, BorderPage* page, const LayerKey& key, uint
       write_slot(page, before.count(), key.slice, key.remainder, key.suffix().data(), capacity,
                  Vid::reserved(worker.current_epoch()));
   const PageVersion after = before.with_insert(ascending);
-  page->header.set_version(after);
-  const auto node = static_cast<uint16_t>(worker.node());
-  if (page->header.last_modifier.load(std::memory_order_relaxed) != node) {
-    page->header.last_modifier.store(node, std::memory_order_relaxed);
-  }
   location.page = page;
   location.record = record;
   location.conflict = nullptr;
   location.version = after;
-  txn.count_reservation();
-  return txn.page_changed(&page->header, before, after) ? Status::ok : Status::phantom;
+  return publish_inserts(txn, page, before, after);
 }
 
 /// R12: scans rely on the page word for the absence of a settled dead record, so the word changes
@@ -166,6 +170,40 @@ Status install_root(Transaction& txn, StorageControl& storage, uint64_t null_wor
     worker.pages().give_back(&page->header);
   }
   return Status::ok;
+}
+
+Status reserve_run(Transaction& txn, StorageControl& storage, std::span<const Bytes> keys,
+                   std::span<const Bytes> payloads, std::span<TreeRecord*> records, uint32_t& done,
+                   Vid& reserved) {
+  done = 0;
+  Status status = txn.check();
+  if (status != Status::ok) return status;
+  WorkerContext& worker = txn.worker();
+  const uint64_t first = slice_of(keys[0]);
+  const BorderView view = find_border(worker, storage, root_link(storage), first);
+  if (view.page == nullptr) return Status::ok;
+  BorderPage* page = view.page;
+  ScopedLock lock;
+  if (!lock.lock_page(worker, page, kPageBlock)) return Status::cluster_failed;
+  const PageVersion before = page->header.version();
+  const uint32_t count = before.count();
+  if (before.is_moved() || !before.is_ascending()) return Status::ok;
+  uint64_t last = count == 0 ? 0 : page->slices()[count - 1];
+  reserved = Vid::reserved(worker.current_epoch());
+  for (; done < keys.size(); ++done) {
+    const LayerKey key(keys[done]);
+    const uint32_t capacity =
+        TreeRecord::capacity_for(key.remainder, static_cast<uint32_t>(payloads[done].size()));
+    // Longer keys, and keys that share a slice, may need layers.
+    if (key.remainder > 8 || !page->contains(key.slice)) break;
+    if (count + done != 0 && key.slice <= last) break;
+    if (!page->has_room(count + done, TreeRecord::bytes_for(key.remainder, capacity))) break;
+    records[done] =
+        write_slot(page, count + done, key.slice, key.remainder, nullptr, capacity, reserved);
+    last = key.slice;
+  }
+  if (done == 0) return Status::ok;
+  return publish_inserts(txn, page, before, before.with_inserts(done, true));
 }
 
 Status reserve(Transaction& txn, StorageControl& storage, Bytes key, uint32_t payload_bytes,

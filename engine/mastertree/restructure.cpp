@@ -102,6 +102,7 @@ class Restructuring {
         left_out_[left_out_count_++] = {&record->head, vid};
         continue;
       }
+      has_next_layers_ = has_next_layers_ || vid.is_next_layer();
       const uint32_t bytes = copied_bytes(record, min_capacity(record));
       items_[size_++] = {page_->slices()[slot], record, bytes};
       bytes_ += bytes + kSlotBytes;
@@ -186,7 +187,7 @@ class Restructuring {
     }
     if (best != 0) {
       middle = best;
-      fence = items_[best].slice;
+      fence = fence_between(items_[best - 1].slice, items_[best].slice);
       return true;
     }
     return choose_beside_single_slice(middle, fence);
@@ -202,7 +203,8 @@ class Restructuring {
     if (after == 0 || items_[after - 1].record != newest) return false;
     if (after < size_ && items_[after].slice == request_.new_slice) return false;
     middle = after;
-    fence = after < size_ ? items_[after].slice : request_.new_slice;
+    fence =
+        after < size_ ? fence_between(request_.new_slice, items_[after].slice) : request_.new_slice;
     return true;
   }
 
@@ -215,7 +217,20 @@ class Restructuring {
     return true;
   }
 
+  /// Ascending inserts leave the left page as it is, but for its range.
+  bool takes_all_as_they_lie(uint32_t first, uint32_t last) const {
+    return first == 0 && last == count_ && size_ == count_ && version_.is_ascending() &&
+           request_.grow == nullptr && !has_next_layers_;
+  }
+
   BorderPage* copy(uint32_t first, uint32_t last, const SliceRange& range) {
+    if (takes_all_as_they_lie(first, last) && !range.contains(request_.new_slice)) {
+      BorderPage* to = new_border(worker_, page_->header.storage_id, page_->header.layer, range,
+                                  page_->slot_capacity, floor_);
+      copy_all_records(to, page_, count_);
+      to->header.set_version(PageVersion::make(0, count_, PageVersion::kAscending));
+      return to;
+    }
     uint32_t bytes = 0;
     for (uint32_t i = first; i < last; ++i) bytes += items_[i].bytes;
     const uint32_t count = last - first;
@@ -284,6 +299,7 @@ class Restructuring {
   uint64_t floor_ = 0;
   uint32_t size_ = 0;
   uint32_t bytes_ = 0;
+  bool has_next_layers_ = false;
   uint32_t left_out_count_ = 0;
   uint32_t dropped_count_ = 0;
   std::array<Item, kBorderSlotBound> items_;
