@@ -4,6 +4,7 @@
 
 #include "engine/mastertree/key.h"
 #include "shared/check.h"
+#include "shared/sync/racy_copy.h"
 
 namespace atolldb {
 
@@ -100,9 +101,10 @@ void copy_all_records(BorderPage* to, BorderPage* from, uint32_t count) {
   to->heap_begin = from->heap_begin;
   std::memcpy(to->slices(), from->slices(), count * sizeof(uint64_t));
   std::memcpy(to->offsets(), from->offsets(), count * sizeof(uint16_t));
-  std::memcpy(reinterpret_cast<std::byte*>(to) + from->heap_begin,
-              reinterpret_cast<const std::byte*>(from) + from->heap_begin,
-              kPageBytes - from->heap_begin);
+  // Lock words may change meanwhile: others queue for them. They are cleared below.
+  racy_read(reinterpret_cast<std::byte*>(to) + from->heap_begin,
+            reinterpret_cast<const std::byte*>(from) + from->heap_begin,
+            kPageBytes - from->heap_begin);
   for (uint32_t slot = 0; slot < count; ++slot) {
     to->record(slot)->head.lock.tail.store(0, std::memory_order_relaxed);
   }

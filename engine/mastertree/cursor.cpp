@@ -210,11 +210,8 @@ Status MasterTreeCursor::visit(bool& found) {
   const uint32_t slot = current.order[static_cast<size_t>(current.position)];
   TreeRecord* record = current.page->record(slot);
   const uint64_t slice = current.page->slices()[slot];
-  if (const Vid vid = record->head.load_acquire(); vid.is_settled_dead()) {
-    // Registered through its page's word, which changes before it can come back (R12).
-    txn_->observe(vid);
-    note_dead(vid);
-    advance();
+  if (record->head.load_acquire().is_settled_dead()) {
+    pass_settled_dead();
     return Status::ok;
   }
   const Status status = read_stable(txn_->worker(), record->head, seen_, [&](Vid) {
@@ -258,7 +255,7 @@ Status MasterTreeCursor::visit_record(TreeRecord* record, uint64_t slice, bool& 
     if (status != Status::ok) return status;
   }
   if (!visible) {
-    note_dead(seen_);
+    note_dead(seen_, removable_epoch(txn_->worker()));
     return Status::ok;
   }
   if (WriteEntry* own = txn_->find_write(ref_, key());
@@ -268,6 +265,21 @@ Status MasterTreeCursor::visit_record(TreeRecord* record, uint64_t slice, bool& 
   ref_.payload_bytes = static_cast<uint16_t>(payload_bytes_);
   found = true;
   return Status::ok;
+}
+
+/// Passes the settled dead records from here on: in a queue there are many, one after the other.
+/// They are registered through their page's word, which changes before one can come back (R12).
+void MasterTreeCursor::pass_settled_dead() {
+  Frame& current = frame();
+  const uint64_t removable = removable_epoch(txn_->worker());
+  const int64_t step = forward_ ? 1 : -1;
+  for (; current.position >= 0 && current.position < current.ordered; current.position += step) {
+    const uint32_t slot = current.order[static_cast<size_t>(current.position)];
+    const Vid vid = current.page->record(slot)->head.load_acquire();
+    if (!vid.is_settled_dead()) return;
+    txn_->observe(vid);
+    note_dead(vid, removable);
+  }
 }
 
 void MasterTreeCursor::put_key(const TreeRecord* record, uint64_t slice) {
@@ -282,12 +294,11 @@ void MasterTreeCursor::put_key(const TreeRecord* record, uint64_t slice) {
   key_bytes_ = static_cast<uint32_t>(above) + 8 + record->suffix_bytes();
 }
 
-void MasterTreeCursor::note_dead(Vid vid) {
-  WorkerContext& worker = txn_->worker();
-  if (!is_removable(vid, removable_epoch(worker))) return;
+void MasterTreeCursor::note_dead(Vid vid, uint64_t removable) {
+  if (!is_removable(vid, removable)) return;
   Frame& current = frame();
   if (++current.dead * 2 != current.count + (current.count & 1)) return;
-  push_dead_hint(worker, current.page, prefix(), current.page->low);
+  push_dead_hint(txn_->worker(), current.page, prefix(), current.page->low);
 }
 
 Status MasterTreeCursor::get(void* out, uint32_t capacity) {

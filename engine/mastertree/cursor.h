@@ -85,7 +85,8 @@ class MasterTreeCursor {
   bool before_start() const;
   bool behind_far_bound() const;
   bool fence_ends_scan(uint64_t fence) const;
-  void note_dead(Vid vid);
+  void pass_settled_dead();
+  void note_dead(Vid vid, uint64_t removable);
 
   MasterTree tree_;
   Transaction* txn_;

@@ -20,11 +20,18 @@
 #include "shared/memory/segment_placement.h"
 #include "shared/metrics/worker_metrics.h"
 #include "shared/process/process_id.h"
+#include "shared/sync/sanitizer.h"
 
 namespace atolldb {
 namespace {
 
-/// Far from what loaders, heaps and sanitizers use.
+#ifdef ATOLL_TSAN
+/// ThreadSanitizer has its shadow nearly everywhere: it chooses the addresses itself.
+constexpr bool kChoosesAddresses = false;
+#else
+constexpr bool kChoosesAddresses = true;
+#endif
+/// Far from what loaders and heaps use.
 constexpr uint64_t kFirstHint = 0x2000'0000'0000;
 /// Odd in units of 2 MiB, so that even the offsets of two roles never agree.
 constexpr uint64_t kHintPerRole = (uint64_t{1} << 36) + kSegmentStepBytes;
@@ -91,7 +98,8 @@ SegmentSpace::SegmentSpace(std::map<std::string, int> files, SegmentIdentity ide
                            uint32_t role)
     : files_(std::move(files)),
       identity_(identity),
-      next_hint_(role == kAnyAddress ? 0 : kFirstHint + role * kHintPerRole) {}
+      next_hint_(role == kAnyAddress || !kChoosesAddresses ? 0 : kFirstHint + role * kHintPerRole) {
+}
 
 SegmentSpace::~SegmentSpace() {
   for (const auto& [key, mapping] : mappings_) munmap(mapping.base, mapping.bytes);

@@ -11,15 +11,9 @@
 #include <cstdint>
 #include <cstring>
 
-namespace atolldb {
+#include "shared/sync/sanitizer.h"
 
-#if defined(__SANITIZE_THREAD__)
-#define ATOLL_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define ATOLL_TSAN 1
-#endif
-#endif
+namespace atolldb {
 
 #ifdef ATOLL_TSAN
 /// Reads `bytes` from memory that may be written concurrently.

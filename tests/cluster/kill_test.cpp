@@ -9,6 +9,7 @@
 #include "ops/launcher/background.h"
 #include "shared/process/line_channel.h"
 #include "shared/process/run_paths.h"
+#include "tests/cluster/cli_run.h"
 #include "tests/cluster/cluster_folder.h"
 
 namespace atolldb::test {
@@ -140,6 +141,45 @@ TEST(KillTest, WhoeverIsKilledAtAnyInstantNothingIsLeftAndTheMessageNamesIt) {
   std::printf("%d of %d kills struck a running cluster\n", struck, count);
   EXPECT_GT(struck, 0);
   clean_run(config);  // whatever the last round left is removed
+}
+
+/// The command line tool itself: `up`, `bench` and `down`, from their exec on. A killed `up` may
+/// leave a cluster that runs as asked, and a killed `down` one that still stops; `down` ends both.
+TEST(KillTest, AKilledCommandLeavesNothingThatDownDoesNotEnd) {
+  std::mt19937_64 random(seed());
+  TestFolder folder;
+  const CliRunner runner(folder);
+  const std::string config = runner.config("cli-kill");
+  const std::string tool = std::string(ATOLL_BIN_DIR) + "/atoll";
+  const std::string out = folder.path() + "/killed.out";
+  const std::string error = folder.path() + "/killed.err";
+  const std::vector<std::vector<std::string>> commands = {
+      {"up", "-c", config},
+      {"bench", "tpcc", "-c", config, "--seconds", "1", "--warmup", "0"},
+      {"down", "-c", config}};
+  const auto count = rounds(10, 100);
+  for (uint64_t round = 0; round < count; ++round) {
+    const std::vector<std::string>& command = commands[round % commands.size()];
+    const std::chrono::microseconds delay(random() % 300'000);
+    SCOPED_TRACE("round " + std::to_string(round) + ": " + command[0] + " killed after " +
+                 std::to_string(delay.count()) + " us");
+    if (command[0] == "down") {
+      const Ran up = runner.atoll({"up", "-c", config});
+      ASSERT_EQ(up.code, 0) << up.error;
+    }
+    const pid_t pid = runner.start(tool, command, out, error);
+    std::this_thread::sleep_for(delay);  // not to synchronise: the instant is the test's input
+    kill(pid, SIGKILL);
+    reap(pid);
+    // A launcher on its way up answers nobody yet: it is either up in a moment, or gone.
+    EXPECT_TRUE(eventually([&] {
+      runner.atoll({"down", "--now", "-c", config});
+      return processes_of("cli-kill").empty();
+    })) << read_text(error);
+  }
+  // Whatever the last round left is removed by the next start.
+  const CliCluster next(runner, config);
+  EXPECT_EQ(next.up().code, 0) << next.up().error;
 }
 
 TEST(KillTest, EveryRoleKilledWhileRunningIsNamedWithItsSignal) {

@@ -88,7 +88,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Setting{LaunchMode::process, 2, 1, 0}, Setting{LaunchMode::process, 2, 1, 1},
                     Setting{LaunchMode::process, 2, 1, 10}, Setting{LaunchMode::process, 2, 1, 100},
                     Setting{LaunchMode::process, 3, 1, 10}, Setting{LaunchMode::process, 4, 1, 100},
-                    Setting{LaunchMode::process, 2, 4, 15}),
+                    Setting{LaunchMode::process, 2, 4, 15}, Setting{LaunchMode::process, 4, 4, 20}),
     [](const auto& instance) {
       const Setting& setting = instance.param;
       return std::string(setting.mode == LaunchMode::thread ? "threads" : "processes") + "_" +

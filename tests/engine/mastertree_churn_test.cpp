@@ -21,7 +21,7 @@ constexpr uint64_t kQueueLength = 1000;
 
 class Queue {
  public:
-  Queue(TestCluster& cluster, StorageControl& storage) : cluster_(cluster), tree_(storage) {}
+  explicit Queue(StorageControl& storage) : tree_(storage) {}
 
   void push(TestWorker& worker, uint32_t count) {
     const Status status = worker.run([&](Transaction& txn) {
@@ -58,7 +58,6 @@ class Queue {
   uint64_t length() const { return tail_ - head_; }
 
  private:
-  TestCluster& cluster_;
   MasterTree tree_;
   uint64_t head_ = 0;
   uint64_t tail_ = 0;
@@ -102,7 +101,7 @@ uint64_t accesses(TestCluster& cluster) {
 void churn(uint32_t nodes) {
   TestCluster cluster(nodes, 1, {.pool_bytes = kPoolBytes, .clock = false});
   StorageControl& storage = cluster.create("queue", StorageType::mastertree, 8);
-  Queue queue(cluster, storage);
+  Queue queue(storage);
   queue.push(cluster.worker(0), 1);
   queue.pop(cluster.worker(0), 1);
   settle(cluster);

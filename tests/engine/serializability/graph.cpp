@@ -6,8 +6,8 @@
 namespace atolldb::test {
 
 void Graph::finish() {
-  std::stable_sort(edges_.begin(), edges_.end(),
-                   [](const Edge& a, const Edge& b) { return a.from < b.from; });
+  std::sort(edges_.begin(), edges_.end(),
+            [](const Edge& a, const Edge& b) { return a.from < b.from; });
   first_.assign(nodes_ + 1, 0);
   for (const Edge& edge : edges_) ++first_[edge.from + 1];
   for (uint32_t node = 0; node < nodes_; ++node) first_[node + 1] += first_[node];

@@ -82,7 +82,7 @@ TEST(HistogramTest, CountsBelowALimitGrowWithItAndAreExactAtTheEndsOfBuckets) {
   const auto histogram = std::make_unique<Histogram>();
   for (uint64_t value = 0; value < 4096; ++value) histogram->add(value);
   const HistogramSnapshot snapshot = snapshot_of(*histogram);
-  for (const uint64_t limit : {0, 1, 31, 32, 64, 1024, 2048, 4096}) {
+  for (const uint64_t limit : {0u, 1u, 31u, 32u, 64u, 1024u, 2048u, 4096u}) {
     EXPECT_EQ(snapshot.count_below(limit), limit);
   }
   uint64_t last = 0;

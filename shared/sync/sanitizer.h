@@ -1,0 +1,10 @@
+// Which sanitizer this build has, where code must know.
+#pragma once
+
+#if defined(__SANITIZE_THREAD__)
+#define ATOLL_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define ATOLL_TSAN 1
+#endif
+#endif
