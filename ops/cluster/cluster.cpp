@@ -4,6 +4,7 @@
 
 #include "ops/cluster/process_cluster.h"
 #include "ops/cluster/thread_cluster.h"
+#include "shared/config/machine.h"
 
 namespace atolldb {
 namespace {
@@ -37,6 +38,9 @@ JobOutput job_output(uint32_t node, const Json& json) {
 
 Result<std::unique_ptr<Cluster>> Cluster::launch(const Config& config, LaunchMode mode,
                                                  const std::string& binary_dir) {
+  // A program may have filled it in by hand: what holds for a file holds for that, too.
+  const auto checked = parse_config(to_toml(config), "config", Machine::detect());
+  if (!checked) return make_error(ExitCode::config, to_string(checked.error()));
   return mode == LaunchMode::thread ? ThreadCluster::launch(config)
                                     : ProcessCluster::launch(config, binary_dir);
 }

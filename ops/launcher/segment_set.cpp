@@ -27,9 +27,6 @@ std::vector<std::pair<std::string, uint64_t>> plan(const Config& config) {
 }  // namespace
 
 Result<SegmentSet> SegmentSet::create(const Config& config) {
-  if (const auto checked = check_node_limits(config); !checked) {
-    return std::unexpected(checked.error());
-  }
   const auto segments = plan(config);
   std::vector<uint64_t> sizes;
   for (const auto& [name, bytes] : segments) sizes.push_back(bytes);

@@ -44,7 +44,7 @@ struct Config {
     RestartPolicy restart = RestartPolicy::never;
     std::chrono::milliseconds heartbeat{100};
     std::chrono::milliseconds hang_limit{10'000};
-    /// First epoch of a new cluster, below 2^36; tests start near that horizon.
+    /// First epoch of a new cluster, at most kMaxEpoch; tests start near that horizon.
     uint64_t start_epoch = 1;
 
     bool operator==(const Cluster&) const = default;
@@ -108,7 +108,7 @@ struct Config {
   };
 
   Cluster cluster;
-  std::vector<NodeConfig> nodes = std::vector<NodeConfig>(2);  ///< 1..255
+  std::vector<NodeConfig> nodes = std::vector<NodeConfig>(2);  ///< 1 to kMaxNodes
   Memory memory;
   Durability durability;
   Gleaner gleaner;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "shared/limits.h"
 #include "shared/memory/pointer.h"
 #include "shared/memory/segment_header.h"
 #include "shared/sync/mcs_word.h"
@@ -20,8 +21,6 @@ enum class ClusterState : uint32_t {
 };
 inline constexpr uint32_t kClusterFailedFrom = static_cast<uint32_t>(ClusterState::stopped);
 
-/// Epochs start at 1 at the earliest and fit in 36 bits (R: two decades at 10 ms).
-inline constexpr uint64_t kMaxEpoch = (uint64_t{1} << 36) - 1;
 /// A begin-epoch slot of a thread that holds no page reference.
 inline constexpr uint64_t kIdleEpoch = ~uint64_t{0};
 

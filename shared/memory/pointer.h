@@ -4,10 +4,11 @@
 #include <atomic>
 #include <cstdint>
 
+#include "shared/limits.h"
+
 namespace atolldb {
 
 inline constexpr uint64_t kPageBytes = 4096;
-inline constexpr uint32_t kMaxNodes = 255;
 
 /// 64-bit name of a volatile page.
 ///

@@ -13,6 +13,8 @@
 #include <memory>
 #include <string>
 
+#include "shared/limits.h"
+
 namespace atolldb {
 
 Result<void> check_processor() {
@@ -48,7 +50,6 @@ Result<UniqueFd> receive_signals(std::initializer_list<int> signals) {
 
 Result<void> pin_thread(std::span<const int32_t> cpus) {
   if (cpus.empty()) return {};
-  constexpr int32_t kMaxCpus = 8192;
   const auto free_set = [](cpu_set_t* set) { CPU_FREE(set); };
   const std::unique_ptr<cpu_set_t, decltype(free_set)> set(CPU_ALLOC(kMaxCpus), free_set);
   const size_t bytes = CPU_ALLOC_SIZE(kMaxCpus);

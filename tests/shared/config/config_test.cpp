@@ -27,7 +27,7 @@ Machine big_machine() {
   machine.numa_nodes.clear();
   machine.cpus.clear();
   for (int32_t node = 0; node <= kMaxNumaNode; ++node) machine.numa_nodes.push_back(node);
-  for (int32_t cpu = 0; cpu <= kMaxCpu; ++cpu) machine.cpus.push_back(cpu);
+  for (int32_t cpu = 0; cpu < kMaxCpus; ++cpu) machine.cpus.push_back(cpu);
   machine.memory_bytes = 1ULL << 62;
   return machine;
 }
