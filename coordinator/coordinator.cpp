@@ -17,7 +17,7 @@ Coordinator::Coordinator(Config config, uint64_t incarnation, SegmentSpace& spac
 Coordinator::~Coordinator() { stop(); }
 
 Result<void> Coordinator::prepare() {
-  const Result<std::byte*> base = space_.prepare(SegmentKind::control, kMaxNodes, {});
+  const Result<std::byte*> base = space_.prepare(SegmentKind::control, kCoordinator, {});
   if (!base) return std::unexpected(base.error());
   control_ = reinterpret_cast<ControlSegment*>(*base);
   control_->node_count = static_cast<uint32_t>(config_.nodes.size());
@@ -26,7 +26,7 @@ Result<void> Coordinator::prepare() {
   start_epochs(control_->epochs, config_.cluster.start_epoch);
   set_state(ClusterState::starting);
   catalog_ = std::make_unique<Catalog>(*control_);
-  space_.publish(SegmentKind::control, kMaxNodes);
+  space_.publish(SegmentKind::control, kCoordinator);
   return {};
 }
 

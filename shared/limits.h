@@ -6,8 +6,10 @@
 
 namespace atolldb {
 
-/// Node ids have 8 bits; the highest stands for no node.
+/// Node ids have 8 bits.
 inline constexpr uint32_t kMaxNodes = 255;
+/// Stands where a node id does when the coordinator is meant.
+inline constexpr uint32_t kCoordinator = kMaxNodes;
 /// Worker ordinals have 8 bits; the highest are for auxiliary threads.
 inline constexpr uint32_t kMaxWorkersPerNode = 250;
 

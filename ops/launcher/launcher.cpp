@@ -13,7 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "shared/memory/pointer.h"
+#include "shared/limits.h"
 #include "shared/process/run_paths.h"
 #include "shared/process/start_up.h"
 
@@ -124,7 +124,7 @@ Result<void> Launcher::spawn_all() {
     children_.push_back(*std::move(child));
     return folder_->write_processes(ids);
   };
-  auto spawned = spawn("coordinator", kMaxNodes, "atoll-coordinator");
+  auto spawned = spawn("coordinator", kCoordinator, "atoll-coordinator");
   for (uint32_t node = 0; spawned && node < config_.nodes.size(); ++node) {
     spawned = spawn("node" + std::to_string(node), node, "atoll-node");
   }
@@ -243,7 +243,7 @@ Result<void> Launcher::check_children() {
     const bool may_end = phase_ == Phase::stopping_nodes || phase_ == Phase::stopping_coordinator;
     if (!child.is_running()) {
       const bool in_order = may_end && *child.wait_status == 0 &&
-                            (child.node != kMaxNodes || phase_ == Phase::stopping_coordinator);
+                            (child.node != kCoordinator || phase_ == Phase::stopping_coordinator);
       if (!in_order) return fail(died(child));
       continue;
     }
@@ -269,8 +269,9 @@ bool Launcher::all_reached(const char* step) const {
 }
 
 bool Launcher::nodes_ended() const {
-  return std::ranges::all_of(
-      children_, [](const Child& child) { return child.node == kMaxNodes || !child.is_running(); });
+  return std::ranges::all_of(children_, [](const Child& child) {
+    return child.node == kCoordinator || !child.is_running();
+  });
 }
 
 void Launcher::send_all(const char* command) {
@@ -306,7 +307,7 @@ Result<void> Launcher::advance() {
       if (!all_reached("drained")) return {};
       phase_ = Phase::stopping_nodes;
       for (const Child& child : children_) {
-        if (child.node != kMaxNodes) send_line(child.channel.get(), "STOP");
+        if (child.node != kCoordinator) send_line(child.channel.get(), "STOP");
       }
       return {};
     case Phase::stopping_nodes:
@@ -337,7 +338,7 @@ Result<void> Launcher::announce() {
                     {"metrics", Json::object()},
                     {"processes", Json::array()}};
   for (const Child& child : children_) {
-    if (child.node != kMaxNodes) {
+    if (child.node != kCoordinator) {
       endpoints["node_endpoints"].push_back(node_endpoint(config_, child.node));
     }
     if (!child.metrics.empty()) endpoints["metrics"][child.role] = child.metrics;

@@ -40,7 +40,7 @@ class SegmentSpace {
   /// No preference for addresses: threads of one process share one space (thread mode).
   static constexpr uint32_t kAnyAddress = ~uint32_t{0};
 
-  /// `files`: descriptors by segment name, owned by the caller. `role` (node id; 255: coordinator)
+  /// `files`: descriptors by segment name, owned by the caller. `role` (node id or kCoordinator)
   /// makes the addresses of the processes of a cluster different on purpose, so that a raw pointer
   /// that leaks into shared memory fails at once. Nothing relies on it.
   SegmentSpace(std::map<std::string, int> files, SegmentIdentity identity, uint32_t role);
