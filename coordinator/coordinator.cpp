@@ -31,15 +31,16 @@ Result<void> Coordinator::prepare() {
 }
 
 Result<void> Coordinator::attach() {
+  std::vector<const MetricsSegment*> metrics_of_nodes;
   for (uint32_t node = 0; node < config_.nodes.size(); ++node) {
     const Result<std::byte*> shared = space_.attach(SegmentKind::shared, node, true);
     if (!shared) return std::unexpected(shared.error());
     nodes_.push_back(reinterpret_cast<NodeShared*>(*shared));
     const Result<std::byte*> metrics = space_.attach(SegmentKind::metrics, node, false);
     if (!metrics) return std::unexpected(metrics.error());
-    metrics_.push_back(reinterpret_cast<const MetricsSegment*>(*metrics));
+    metrics_of_nodes.push_back(reinterpret_cast<const MetricsSegment*>(*metrics));
   }
-  status_ = std::make_unique<StatusReport>(config_, *control_, nodes_, metrics_);
+  status_ = std::make_unique<StatusReport>(config_, *control_, nodes_, std::move(metrics_of_nodes));
   return {};
 }
 

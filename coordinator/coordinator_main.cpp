@@ -55,9 +55,8 @@ int run_coordinator(const Handover& handover, const Config& config) {
                                 std::make_shared<ClusterMetrics>(*coordinator.control()));
       if (!serving) return std::unexpected(serving.error());
       exposer = *std::move(serving);
-      coordinator.set_metrics_endpoint(exposer->endpoint());
     }
-    return Json{{"metrics", coordinator.metrics_endpoint()}}.dump();
+    return Json{{"metrics", exposer ? exposer->endpoint() : ""}}.dump();
   };
   steps.open = [&](const std::string& argument) {
     const Json metrics = Json::parse(argument, nullptr, false);

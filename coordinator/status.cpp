@@ -9,10 +9,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::string_view kClusterStates[] = {"starting", "running", "draining", "stopped",
-                                               "failed"};
-constexpr std::string_view kNodeStates[] = {"starting", "attached", "recovering", "running",
-                                            "draining", "stopped",  "failed"};
+constexpr std::string_view kClusterStates[] = {"starting", "running", "draining", "stopped"};
+constexpr std::string_view kNodeStates[] = {"starting", "attached", "recovering",
+                                            "running",  "draining", "stopped"};
 
 /// A counter's sum over all threads of a node.
 uint64_t sum(const MetricsSegment& metrics, Counter WorkerMetrics::* counter) {

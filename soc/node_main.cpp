@@ -43,9 +43,8 @@ int run_node(const Handover& handover, const Config& config) {
                                         node.metrics()));
       if (!serving) return std::unexpected(serving.error());
       exposer = *std::move(serving);
-      node.set_metrics_endpoint(exposer->endpoint());
     }
-    return Json{{"metrics", node.metrics_endpoint()}}.dump();
+    return Json{{"metrics", exposer ? exposer->endpoint() : ""}}.dump();
   };
   steps.open = [](const std::string&) -> Result<void> { return {}; };
   steps.drain = [&] { node.drain(); };

@@ -47,8 +47,6 @@ class Launcher {
   /// Any thread. The second request, or `now`, kills.
   void request_stop(bool now);
 
-  const std::vector<Child>& children() const { return children_; }
-
  private:
   enum class Phase { starting, running, draining, stopping_nodes, stopping_coordinator, stopped };
 

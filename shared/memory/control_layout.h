@@ -15,9 +15,8 @@ enum class ClusterState : uint32_t {
   starting = 0,
   running = 1,
   draining = 2,
-  // From here on nothing commits and every wait ends with cluster_failed.
+  // Nothing commits any more, and every wait ends with cluster_failed.
   stopped = 3,
-  failed = 4,
 };
 inline constexpr uint32_t kClusterFailedFrom = static_cast<uint32_t>(ClusterState::stopped);
 

@@ -12,15 +12,7 @@
 
 namespace atolldb {
 
-enum class NodeState : uint32_t {
-  starting = 0,
-  attached,
-  recovering,
-  running,
-  draining,
-  stopped,
-  failed
-};
+enum class NodeState : uint32_t { starting = 0, attached, recovering, running, draining, stopped };
 
 /// Slots after the workers': threads of the node that dereference pages but run no transactions
 /// (the housekeeper).

@@ -56,8 +56,6 @@ class SegmentSpace {
   /// Others: maps a published segment. Already mapped by this space: gives the same address.
   Result<std::byte*> attach(SegmentKind kind, uint32_t node, bool writable);
 
-  const SegmentIdentity& identity() const { return identity_; }
-
  private:
   struct Mapping {
     std::byte* base = nullptr;

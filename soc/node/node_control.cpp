@@ -201,8 +201,7 @@ void Node::describe(const ControlReply& reply) const {
                  {"pid", getpid()},
                  {"workers", workers_.size()},
                  {"numa_node", numa_node_of(config_, node_, machine_)},
-                 {"cpus", config_.nodes[node_].cpus},
-                 {"metrics", metrics_endpoint_}};
+                 {"cpus", config_.nodes[node_].cpus}};
   reply(std::move(answer));
 }
 
