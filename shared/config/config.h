@@ -21,7 +21,8 @@ enum class DurabilityMode : uint8_t { off, durable };
 struct NodeConfig {
   /// -1: node index modulo the number of the machine's NUMA nodes.
   int32_t numa_node = -1;
-  /// CPUs of this node's workers, in worker order, reused in turn. Empty: not pinned explicitly.
+  /// CPUs of this node's workers, in worker order, reused in turn. Empty: all of the
+  /// NUMA node's; not pinned on a machine with one.
   std::vector<int32_t> cpus;
   uint32_t workers = 1;
   uint32_t loggers = 1;

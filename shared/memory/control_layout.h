@@ -39,9 +39,8 @@ inline constexpr uint32_t kMaxStorageName = 63;
 enum class StorageType : uint8_t { none = 0, array, mastertree, sequential };
 enum class StorageState : uint32_t { free = 0, creating, ready, dropping };
 
-/// One storage. Slot = id % kMaxStorages; ids are never reused. Writers: the coordinator; but the
-/// root words and the root lock are multi-writer words (see engine/README.md), and each list head
-/// of a sequential storage has its worker as writer.
+/// One storage. Slot = id % kMaxStorages; ids are never reused. Writers: the coordinator; but
+/// `root` and `root_lock` have many (see engine/README.md).
 struct alignas(64) StorageControl {
   std::atomic<uint32_t> state;  // StorageState; release after all other fields
   uint32_t id;

@@ -14,7 +14,7 @@
 
 namespace atolldb {
 
-/// Of the sizes of everything that lives in segments: differs when binaries do not fit together.
+/// Hash of the sizes of the structs that live in segments: tells binaries that do not fit together.
 uint64_t layout_hash();
 
 /// What all segments of one incarnation have in common.
