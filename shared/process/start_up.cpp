@@ -29,8 +29,8 @@ Result<void> check_processor() {
   if (missing == nullptr) return {};
   return make_error(ExitCode::resources,
                     std::string("this processor lacks ") + missing +
-                        ": the programs are compiled for x86-64-v3: use a processor from 2015 or "
-                        "later, or build with -DATOLL_ARCH=x86-64-v2");
+                        ": Atoll needs x86-64-v3: use a machine with a processor from 2015 or "
+                        "later");
 }
 
 bool die_with_parent(pid_t parent) {
