@@ -18,9 +18,6 @@ struct StorageOptions {
   bool json = false;
 };
 
-/// A drop waits for the grace of its pages and walks them all.
-constexpr std::chrono::milliseconds kDdlTimeout{600'000};
-
 Result<Json> ask(const ClusterChoice& choice, const char* op, const Json& body) {
   const Result<Config> config = find_running(choice);
   if (!config) return std::unexpected(config.error());
