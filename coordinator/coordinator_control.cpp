@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "coordinator/coordinator.h"
+#include "shared/memory/state_names.h"
 
 namespace atolldb {
 namespace {

@@ -26,27 +26,7 @@ StorageState state_of(const StorageControl& storage) {
   return static_cast<StorageState>(storage.state.load(std::memory_order_relaxed));
 }
 
-constexpr std::string_view kTypes[] = {"none", "array", "mastertree", "sequential"};
-constexpr std::string_view kStates[] = {"free", "creating", "ready", "dropping"};
-
 }  // namespace
-
-std::string_view to_string(StorageType type) {
-  const auto index = static_cast<size_t>(type);
-  return index < std::size(kTypes) ? kTypes[index] : "unknown";
-}
-
-StorageType storage_type(std::string_view name) {
-  for (size_t i = 1; i < std::size(kTypes); ++i) {
-    if (kTypes[i] == name) return static_cast<StorageType>(i);
-  }
-  return StorageType::none;
-}
-
-std::string_view to_string(StorageState state) {
-  const auto index = static_cast<size_t>(state);
-  return index < std::size(kStates) ? kStates[index] : "unknown";
-}
 
 Result<void> Catalog::check(const StorageDefinition& definition) {
   const std::string& name = definition.name;

@@ -18,11 +18,6 @@ struct StorageDefinition {
   uint64_t record_count = 0;   // array
 };
 
-std::string_view to_string(StorageType type);
-/// none when there is no such type.
-StorageType storage_type(std::string_view name);
-std::string_view to_string(StorageState state);
-
 class Catalog {
  public:
   explicit Catalog(ControlSegment& control) : control_(&control) {}

@@ -5,23 +5,10 @@
 #include "ops/cluster/process_cluster.h"
 #include "ops/cluster/thread_cluster.h"
 #include "shared/config/machine.h"
+#include "shared/memory/state_names.h"
 
 namespace atolldb {
 namespace {
-
-std::string_view type_name(StorageType type) {
-  switch (type) {
-    case StorageType::array:
-      return "array";
-    case StorageType::mastertree:
-      return "mastertree";
-    case StorageType::sequential:
-      return "sequential";
-    case StorageType::none:
-      break;
-  }
-  return "none";
-}
 
 JobOutput job_output(uint32_t node, const Json& json) {
   JobOutput output{node, json.value("worker", 0u), std::string()};
@@ -86,7 +73,7 @@ Result<uint32_t> Cluster::create_storage(std::string_view name, StorageType type
                                          uint32_t payload_bytes, uint64_t record_count) {
   const Result<Json> created = coordinator("storage.create",
                                            {{"name", name},
-                                            {"type", type_name(type)},
+                                            {"type", to_string(type)},
                                             {"payload_bytes", payload_bytes},
                                             {"record_count", record_count}},
                                            kDdlTimeout);
