@@ -8,6 +8,7 @@
 #include "engine/sequential/sequential.h"
 #include "engine/storage_lookup.h"
 #include "shared/check.h"
+#include "shared/memory/state_names.h"
 
 namespace atolldb {
 namespace {
@@ -42,12 +43,12 @@ Result<void> Catalog::check(const StorageDefinition& definition) {
     case StorageType::array:
       max_payload = Array::kMaxPayloadBytes;
       if (definition.record_count == 0 || definition.record_count > Array::kMaxRecords) {
-        return wrong(definition, std::to_string(definition.record_count) +
-                                     " records: an array has 1 to " +
-                                     std::to_string(Array::kMaxRecords));
+        return wrong(definition, "record count " + std::to_string(definition.record_count) +
+                                     ": only arrays have one: leave out --records");
       }
       if (definition.payload_bytes == 0) {
-        return wrong(definition, "payload_bytes: an array's records have at least 1 byte");
+        return wrong(definition, "0 bytes a record: an array's have 1 to " +
+                                     std::to_string(max_payload) + ": give --payload-bytes");
       }
       break;
     case StorageType::mastertree:
@@ -58,12 +59,15 @@ Result<void> Catalog::check(const StorageDefinition& definition) {
       break;
   }
   if (definition.type != StorageType::array && definition.record_count != 0) {
-    return wrong(definition, "record_count: only arrays have one");
+    return wrong(definition, std::to_string(definition.record_count) +
+                                 " records: only arrays have a fixed number: leave out --records");
   }
   if (definition.payload_bytes > max_payload) {
-    return wrong(definition, "payload_bytes: " + std::to_string(definition.payload_bytes) +
-                                 " are more than the limit of " + std::to_string(max_payload) +
-                                 " of this type");
+    return wrong(definition, std::to_string(definition.payload_bytes) +
+                                 " bytes a record: more than the limit of " +
+                                 std::to_string(max_payload) + " of type " +
+                                 std::string(to_string(definition.type)) +
+                                 ": lower --payload-bytes");
   }
   return {};
 }
@@ -89,7 +93,7 @@ Result<uint32_t> Catalog::create(const StorageDefinition& definition) {
   publish(storage, StorageState::creating);
   storage.id = *id;
   storage.type = definition.type;
-  storage.payload_bytes = definition.payload_bytes;
+  storage.payload_bytes = static_cast<uint32_t>(definition.payload_bytes);
   storage.record_count = definition.record_count;
   std::memset(storage.name, 0, sizeof(storage.name));
   std::memcpy(storage.name, definition.name.data(), definition.name.size());

@@ -14,7 +14,7 @@ namespace atolldb {
 struct StorageDefinition {
   std::string name;
   StorageType type = StorageType::none;
-  uint32_t payload_bytes = 0;  // array: size of a record; else: typical size, 0 = unknown
+  uint64_t payload_bytes = 0;  // array: size of a record; else: typical size, 0 = unknown
   uint64_t record_count = 0;   // array
 };
 

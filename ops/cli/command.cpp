@@ -106,7 +106,8 @@ std::string usage_text(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<Reached> reached = reached_commands(app);
   for (const Reached& at : reached) {
     // Before the parser's own words: a misspelt option makes it miss the right one.
-    const std::vector<std::string> rest = at.command->remaining();
+    std::vector<std::string> rest = at.command->remaining();
+    std::erase(rest, "--");
     if (rest.empty()) continue;
     return (rest.front().starts_with('-') ? unknown_option : unknown_word)(at, rest.front());
   }

@@ -32,6 +32,12 @@ Result<std::unique_ptr<Cluster>> Cluster::launch(const Config& config, LaunchMod
                                     : ProcessCluster::launch(config, binary_dir);
 }
 
+std::unexpected<Error> Cluster::no_such_node(uint32_t node) const {
+  return make_error(ExitCode::usage, "node " + std::to_string(node) + ": cluster \"" +
+                                         config_.cluster.name + "\" has nodes 0 to " +
+                                         std::to_string(node_count() - 1) + ": choose one of them");
+}
+
 Result<std::vector<JobOutput>> Cluster::run_job(std::string_view name, std::string_view input) {
   return run_job(name, std::vector<std::string>(node_count(), std::string(input)));
 }

@@ -71,6 +71,7 @@ class Cluster {
 
  protected:
   explicit Cluster(Config config) : config_(std::move(config)) {}
+  std::unexpected<Error> no_such_node(uint32_t node) const;
 
   const Config config_;
 };

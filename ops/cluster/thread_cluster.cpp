@@ -88,10 +88,7 @@ ThreadCluster::~ThreadCluster() { [[maybe_unused]] const auto ended = shutdown()
 
 Result<Json> ThreadCluster::call(uint32_t node, std::string_view op, const Json& body,
                                  std::chrono::milliseconds timeout) {
-  if (node >= nodes_.size()) {
-    return make_error(ExitCode::usage, "node " + std::to_string(node) + ": the cluster has " +
-                                           std::to_string(nodes_.size()));
-  }
+  if (node >= nodes_.size()) return no_such_node(node);
   return ask(*nodes_[node], op, body, timeout);
 }
 

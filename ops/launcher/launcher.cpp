@@ -228,12 +228,13 @@ void Launcher::take_line(Child& child, const std::string& line) {
 
 Error Launcher::died(const Child& child) const {
   const std::string where = "cluster \"" + config_.cluster.name + "\": " + child.name();
-  const std::string what_to_do =
-      ": the cluster has stopped: see " + child.log_file + ", start it again with `atoll up`";
+  const std::string stopped = ": the cluster has stopped: see " + child.log_file;
   if (child.failure) {
-    return {child.failure->code, where + ": " + child.failure->message};
+    // It says itself what to do.
+    return {child.failure->code, where + ": " + child.failure->message + stopped};
   }
-  return {ExitCode::failed, where + " " + describe_exit(*child.wait_status) + what_to_do};
+  return {ExitCode::failed, where + " " + describe_exit(*child.wait_status) + stopped +
+                                ", start it again with `atoll up`"};
 }
 
 Result<void> Launcher::check_children() {
@@ -258,10 +259,18 @@ Result<void> Launcher::check_children() {
   }
   if (phase_ >= Phase::draining && phase_ < Phase::stopped && now >= stop_deadline_) {
     return fail({ExitCode::failed, "cluster \"" + config_.cluster.name +
-                                       "\": did not stop in time: killed: a procedure or job may "
-                                       "ignore its end"});
+                                       "\": did not stop within " +
+                                       std::to_string(stop_patience().count()) +
+                                       " ms (cluster.hang_limit + procedures.time_limit): killed: "
+                                       "find the procedure or job that ignores its end, or raise "
+                                       "procedures.time_limit"});
   }
   return {};
+}
+
+std::chrono::milliseconds Launcher::stop_patience() const {
+  // A procedure that was accepted may take its time, but no more.
+  return config_.cluster.hang_limit + config_.procedures.time_limit;
 }
 
 bool Launcher::all_reached(const char* step) const {
@@ -363,8 +372,7 @@ Result<void> Launcher::announce() {
 void Launcher::begin_drain() {
   logger_->info("cluster {} drains", config_.cluster.name);
   phase_ = Phase::draining;
-  // A procedure that was accepted may take its time, but no more.
-  stop_deadline_ = Clock::now() + config_.cluster.hang_limit + config_.procedures.time_limit;
+  stop_deadline_ = Clock::now() + stop_patience();
   send_all("DRAIN");
 }
 

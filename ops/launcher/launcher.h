@@ -71,6 +71,7 @@ class Launcher {
   void kill_all();
   void clean_up();
   int poll_timeout_ms() const;
+  std::chrono::milliseconds stop_patience() const;
 
   Config config_;
   LaunchOptions options_;

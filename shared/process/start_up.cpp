@@ -45,7 +45,8 @@ Result<UniqueFd> receive_signals(std::initializer_list<int> signals) {
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   UniqueFd fd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   if (fd.is_open()) return fd;
-  return make_error(ExitCode::resources, std::string("signals: signalfd: ") + std::strerror(errno));
+  return make_error(ExitCode::resources, std::string("signals: signalfd: ") + std::strerror(errno) +
+                                             ": raise `ulimit -n`");
 }
 
 Result<void> pin_thread(std::span<const int32_t> cpus) {
