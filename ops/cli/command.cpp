@@ -6,14 +6,22 @@
 #include <utility>
 #include <vector>
 
+#include "ops/cli/exit_codes.h"
 #include "shared/config/config_values.h"
 
 namespace atolldb::cli {
 namespace {
 
-constexpr const char* kFooter =
-    "Exit codes: 0 success, 1 failed, 2 usage, 3 not running, 4 already running,\n"
-    "5 coordinator unreachable, 6 resources, 7 corruption, 8 durability, 10 disk full, 78 config";
+/// "Exit codes: 0 success, 1 failed, ...", in two lines.
+std::string footer() {
+  std::string text = "Exit codes:";
+  for (const auto& [code, words] : kExitCodes) {
+    if (code != ExitCode::success) text += ",";
+    text += code == ExitCode::coordinator_unreachable ? "\n" : " ";
+    text += std::to_string(static_cast<int>(code)) + " " + std::string(words);
+  }
+  return text;
+}
 
 /// What people type who know other programs.
 constexpr std::pair<std::string_view, std::string_view> kSynonyms[] = {
@@ -141,7 +149,7 @@ void print_error(const Error& error) {
 int run_command_line(int argc, char** argv) {
   CLI::App app("Atoll: an OLTP engine on shared memory", "atoll");
   app.require_subcommand(1);
-  app.footer(kFooter);
+  app.footer(footer());
   app.set_version_flag("--version", version_text, "Print versions, as `atoll version`");
   Invocation invocation;
   for (const auto add : {add_up_command, add_status_command, add_down_command, add_logs_command,

@@ -11,13 +11,6 @@
 #include "soc/procedure/procedure.h"
 
 namespace atolldb::cli {
-namespace {
-
-/// As in the project's CMakeLists.txt (a test compares).
-constexpr const char* kVersion = "0.1.0";
-
-}  // namespace
-
 std::string version_text() {
   return fmt::format(
       "atoll {}\n"
@@ -25,7 +18,8 @@ std::string version_text() {
       "  memory layout      {} ({:016x})\n"
       "  control messages   {}\n"
       "  compiler           {}",
-      kVersion, kProcedureApiVersion, kLayoutVersion, layout_hash(), kControlVersion, __VERSION__);
+      ATOLL_VERSION, kProcedureApiVersion, kLayoutVersion, layout_hash(), kControlVersion,
+      __VERSION__);
 }
 
 void add_version_command(CLI::App& app, Invocation& invocation) {

@@ -71,7 +71,6 @@ TEST_F(CliTest, RefusesBadCommandLinesWithTheRightExitCodeAndMessage) {
        2,
        "\"--frobnicate\": no such option of `atoll up`: see `atoll up --help`\n"},
       {{"up", "-c"}, 2, "--config"},
-      {{"up", "--foreground", "--wait"}, 2, "excludes"},
       {{"up", "-c", none}, 78, none},
       {{"up", "-c", wrong}, 78, wrong + ":"},
       {{"up", "-c", idle, "--cluster", "other"}, 2, "is the config of \"idle\""},
