@@ -53,13 +53,16 @@ class Launcher {
   Result<void> create();
   Result<void> spawn_all();
   Result<void> run_until(Phase phase);
-  /// Waits for events once and takes them in.
+  /// Waits for events once and does what follows from them.
   Result<void> turn();
+  /// False when there was none.
+  bool take_events();
+  Result<void> stop_at_once();
   void receive(Child& child);
   void take_line(Child& child, const std::string& line);
   Result<void> check_children();
   Result<void> advance();
-  Result<void> announce();
+  Result<void> advance_start();
   void take_requests();
   void begin_drain();
   bool all_reached(const char* step) const;
