@@ -27,7 +27,7 @@ Result<std::unique_ptr<Cluster>> Cluster::launch(const Config& config, LaunchMod
                                                  const std::string& binary_dir) {
   // A program may have filled it in by hand: what holds for a file holds for that, too.
   const auto checked = parse_config(to_toml(config), "config", Machine::detect());
-  if (!checked) return make_error(ExitCode::config, to_string(checked.error()));
+  if (!checked) return make_error(ExitCode::config, checked.error().front().to_string());
   return mode == LaunchMode::thread ? ThreadCluster::launch(config)
                                     : ProcessCluster::launch(config, binary_dir);
 }

@@ -40,6 +40,7 @@ class CliTest : public ::testing::Test {
 TEST_F(CliTest, RefusesBadCommandLinesWithTheRightExitCodeAndMessage) {
   const std::string none = folder_.path() + "/none.toml";
   const std::string wrong = runner_.config("wrong", "[cluste]\n");
+  const std::string large = runner_.config("large", "write_set = 64511");
   const std::string idle = runner_.config("idle");
   const BadInput inputs[] = {
       {{},
@@ -83,6 +84,9 @@ TEST_F(CliTest, RefusesBadCommandLinesWithTheRightExitCodeAndMessage) {
       {{"config", "check", none}, 78, none},
       {{"config", "check", wrong}, 78, "cluste"},
       {{"config", "show", wrong}, 78, "cluste"},
+      {{"config", "check", large},
+       78,
+       "large.toml:8:13: memory.write_set: expected an integer from 16 to 64510, got 64511"},
       {{"status"}, 3, "atoll: no cluster runs: start one with `atoll up`"},
       {{"status", "--cluster", "idle"}, 3, "atoll: cluster \"idle\": not running"},
       {{"status", "-c", idle}, 3, "atoll: cluster \"idle\": not running"},
