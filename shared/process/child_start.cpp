@@ -1,4 +1,4 @@
-#include "shared/process/child_main.h"
+#include "shared/process/child_start.h"
 
 #include <unistd.h>
 
