@@ -17,7 +17,7 @@ Coordinator::Coordinator(Config config, uint64_t incarnation, SegmentSpace& spac
 Coordinator::~Coordinator() { stop(); }
 
 Result<void> Coordinator::prepare() {
-  const Result<std::byte*> base = space_.prepare(SegmentKind::control, kMaxNodes, {});
+  const Result<std::byte*> base = space_.prepare(SegmentKind::control, kCoordinator, {});
   if (!base) return std::unexpected(base.error());
   control_ = reinterpret_cast<ControlSegment*>(*base);
   control_->node_count = static_cast<uint32_t>(config_.nodes.size());
@@ -26,20 +26,21 @@ Result<void> Coordinator::prepare() {
   start_epochs(control_->epochs, config_.cluster.start_epoch);
   set_state(ClusterState::starting);
   catalog_ = std::make_unique<Catalog>(*control_);
-  space_.publish(SegmentKind::control, kMaxNodes);
+  space_.publish(SegmentKind::control, kCoordinator);
   return {};
 }
 
 Result<void> Coordinator::attach() {
+  std::vector<const MetricsSegment*> metrics_of_nodes;
   for (uint32_t node = 0; node < config_.nodes.size(); ++node) {
     const Result<std::byte*> shared = space_.attach(SegmentKind::shared, node, true);
     if (!shared) return std::unexpected(shared.error());
     nodes_.push_back(reinterpret_cast<NodeShared*>(*shared));
     const Result<std::byte*> metrics = space_.attach(SegmentKind::metrics, node, false);
     if (!metrics) return std::unexpected(metrics.error());
-    metrics_.push_back(reinterpret_cast<const MetricsSegment*>(*metrics));
+    metrics_of_nodes.push_back(reinterpret_cast<const MetricsSegment*>(*metrics));
   }
-  status_ = std::make_unique<StatusReport>(config_, *control_, nodes_, metrics_);
+  status_ = std::make_unique<StatusReport>(config_, *control_, nodes_, std::move(metrics_of_nodes));
   return {};
 }
 

@@ -23,7 +23,6 @@
 #include "shared/memory/control_layout.h"
 #include "shared/memory/segment_space.h"
 #include "shared/message/control_message.h"
-#include "shared/metrics/worker_metrics.h"
 
 namespace atolldb {
 
@@ -64,9 +63,6 @@ class Coordinator {
 
   ClusterState state() const;
   ControlSegment* control() { return control_; }
-  const std::vector<const MetricsSegment*>& metrics() const { return metrics_; }
-  void set_metrics_endpoint(std::string endpoint) { metrics_endpoint_ = std::move(endpoint); }
-  const std::string& metrics_endpoint() const { return metrics_endpoint_; }
 
  private:
   void set_state(ClusterState state);
@@ -85,8 +81,6 @@ class Coordinator {
   Logger logger_;
   ControlSegment* control_ = nullptr;
   std::vector<NodeShared*> nodes_;
-  std::vector<const MetricsSegment*> metrics_;
-  std::string metrics_endpoint_;
   std::unique_ptr<Catalog> catalog_;
   std::unique_ptr<EpochClock> clock_;
   std::unique_ptr<StatusReport> status_;

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "coordinator/coordinator.h"
+#include "shared/memory/state_names.h"
 
 namespace atolldb {
 namespace {
@@ -29,8 +30,7 @@ Result<StorageDefinition> definition_of(const ControlRequest& request) {
   if (!records) return std::unexpected(records.error());
   definition.name = *name;
   definition.type = storage_type(*type);
-  // Too large for the field is too large for every type: the catalog names the limit.
-  definition.payload_bytes = static_cast<uint32_t>(std::min<uint64_t>(*payload, ~uint32_t{0}));
+  definition.payload_bytes = *payload;
   definition.record_count = *records;
   return definition;
 }

@@ -1,37 +1,15 @@
 #include "coordinator/status.h"
 
 #include <cstdio>
-#include <iterator>
 #include <utility>
+
+#include "shared/memory/state_names.h"
+#include "shared/metrics/counter_sums.h"
 
 namespace atolldb {
 namespace {
 
 using Json = nlohmann::json;
-
-constexpr std::string_view kClusterStates[] = {"starting", "running", "draining", "stopped",
-                                               "failed"};
-constexpr std::string_view kNodeStates[] = {"starting", "attached", "recovering", "running",
-                                            "draining", "stopped",  "failed"};
-
-/// A counter's sum over all threads of a node.
-uint64_t sum(const MetricsSegment& metrics, Counter WorkerMetrics::* counter) {
-  uint64_t total = 0;
-  for (uint32_t i = 0; i < metrics.slot_count; ++i) total += (metrics.worker(i).*counter).get();
-  return total;
-}
-
-}  // namespace
-
-std::string_view to_string(ClusterState state) {
-  const auto index = static_cast<size_t>(state);
-  return index < std::size(kClusterStates) ? kClusterStates[index] : "unknown";
-}
-
-std::string_view to_string(NodeState state) {
-  const auto index = static_cast<size_t>(state);
-  return index < std::size(kNodeStates) ? kNodeStates[index] : "unknown";
-}
 
 std::string uuid_text(const uint64_t uuid[2]) {
   char text[40];
@@ -39,6 +17,8 @@ std::string uuid_text(const uint64_t uuid[2]) {
                 static_cast<unsigned long long>(uuid[1]));
   return text;
 }
+
+}  // namespace
 
 StatusReport::StatusReport(const Config& config, const ControlSegment& control,
                            std::vector<NodeShared*> nodes,
@@ -57,14 +37,12 @@ Json StatusReport::node(uint32_t index, uint64_t& commits) const {
   const auto state = static_cast<NodeState>(node.state.load(std::memory_order_acquire));
   Json aborts = Json::object();
   for (uint32_t reason = 0; reason < kStatusCount; ++reason) {
-    uint64_t count = 0;
-    for (uint32_t i = 0; i < metrics.slot_count; ++i) {
-      count += metrics.worker(i).aborts[reason].get();
-    }
-    if (count != 0) aborts[std::string(to_string(static_cast<Status>(reason)))] = count;
+    const auto status = static_cast<Status>(reason);
+    const uint64_t count = sum_aborts(metrics, status);
+    if (count != 0) aborts[std::string(to_string(status))] = count;
   }
-  const uint64_t writes = sum(metrics, &WorkerMetrics::commits);
-  const uint64_t reads = sum(metrics, &WorkerMetrics::read_only_commits);
+  const uint64_t writes = sum_counter(metrics, &WorkerMetrics::commits);
+  const uint64_t reads = sum_counter(metrics, &WorkerMetrics::read_only_commits);
   commits += writes + reads;
   return {{"node", index},
           {"state", to_string(state)},
@@ -81,13 +59,13 @@ Json StatusReport::node(uint32_t index, uint64_t& commits) const {
           {"commits", writes},
           {"read_only_commits", reads},
           {"aborts", std::move(aborts)},
-          {"local_accesses", sum(metrics, &WorkerMetrics::local_accesses)},
-          {"remote_accesses", sum(metrics, &WorkerMetrics::remote_accesses)},
-          {"local_locks", sum(metrics, &WorkerMetrics::local_locks)},
-          {"remote_locks", sum(metrics, &WorkerMetrics::remote_locks)},
-          {"remote_frees", sum(metrics, &WorkerMetrics::remote_frees)},
-          {"pages_allocated", sum(metrics, &WorkerMetrics::pages_allocated)},
-          {"pages_retired", sum(metrics, &WorkerMetrics::pages_retired)}};
+          {"local_accesses", sum_counter(metrics, &WorkerMetrics::local_accesses)},
+          {"remote_accesses", sum_counter(metrics, &WorkerMetrics::remote_accesses)},
+          {"local_locks", sum_counter(metrics, &WorkerMetrics::local_locks)},
+          {"remote_locks", sum_counter(metrics, &WorkerMetrics::remote_locks)},
+          {"remote_frees", sum_counter(metrics, &WorkerMetrics::remote_frees)},
+          {"pages_allocated", sum_counter(metrics, &WorkerMetrics::pages_allocated)},
+          {"pages_retired", sum_counter(metrics, &WorkerMetrics::pages_retired)}};
 }
 
 Json StatusReport::process(const std::string& role, const SegmentHeader& header) const {

@@ -15,10 +15,6 @@
 
 namespace atolldb {
 
-std::string_view to_string(ClusterState state);
-std::string_view to_string(NodeState state);
-std::string uuid_text(const uint64_t uuid[2]);
-
 /// Thread safe.
 class StatusReport {
  public:

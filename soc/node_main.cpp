@@ -3,75 +3,53 @@
 #include <string>
 #include <utility>
 
-#include "shared/config/config.h"
-#include "shared/message/control_server.h"
-#include "shared/metrics/exposer.h"
 #include "shared/metrics/node_metrics.h"
 #include "shared/process/child_process.h"
+#include "shared/process/child_services.h"
+#include "shared/process/child_start.h"
 #include "shared/process/run_paths.h"
 #include "soc/node/node.h"
 
 namespace atolldb {
 namespace {
 
-int run_node(const Handover& handover, const Config& config) {
-  const Logger logger = make_stderr_logger(handover.role, config.log.level);
-  SegmentIdentity identity;
-  identity.cluster_uuid[0] = handover.cluster_uuid[0];
-  identity.cluster_uuid[1] = handover.cluster_uuid[1];
-  identity.config_digest = config_digest(config);
-  SegmentSpace space(handover.segments, identity, handover.node);
-  Node node(config, handover.node, space, logger);
-  std::unique_ptr<ControlServer> server;
-  std::unique_ptr<MetricsExposer> exposer;
+ExitCode run_node(const ChildContext& context) {
+  const Config& config = context.config;
+  const uint32_t id = context.handover.node;
+  SegmentSpace space(context.handover.segments, context.segment_identity(), id);
+  Node node(config, id, space, context.logger);
+  ChildServices services;
 
   ChildSteps steps;
   steps.prepare = [&] { return node.prepare(); };
   steps.attach = [&] { return node.attach(); };
   steps.start = [&]() -> Result<std::string> {
-    if (const auto started = node.start(); !started) return std::unexpected(started.error());
-    auto bound = ControlServer::start(node_endpoint(config, handover.node),
-                                      [&](const ControlRequest& request, ControlReply reply) {
-                                        node.handle(request, std::move(reply));
-                                      });
-    if (!bound) return std::unexpected(bound.error());
-    server = *std::move(bound);
-    if (config.metrics.enabled) {
-      auto serving = MetricsExposer::start(
-          config.metrics.listen, metrics_port(config.metrics.base_port, 1 + handover.node),
-          std::make_shared<NodeMetrics>(handover.node, *node.view().shared[handover.node],
-                                        node.metrics()));
-      if (!serving) return std::unexpected(serving.error());
-      exposer = *std::move(serving);
-      node.set_metrics_endpoint(exposer->endpoint());
+    Result<void> started = node.start();
+    if (started) {
+      started = services.start(
+          config, node_endpoint(config, id),
+          [&](const ControlRequest& request, ControlReply reply) {
+            node.handle(request, std::move(reply));
+          },
+          1 + id, std::make_shared<NodeMetrics>(id, *node.view().shared[id], node.metrics()));
     }
-    return Json{{"metrics", node.metrics_endpoint()}}.dump();
+    if (!started) return std::unexpected(started.error());
+    return services.endpoints_text();
   };
   steps.open = [](const std::string&) -> Result<void> { return {}; };
   steps.drain = [&] { node.drain(); };
   steps.stop = [&] {
     node.stop();
-    server.reset();
-    exposer.reset();
+    services.stop();
   };
   steps.beat = [&] {
     node.beat();
     return true;
   };
-  return static_cast<int>(run_child(handover, config.cluster.heartbeat, logger, std::move(steps)));
+  return run_child(context.handover, config.cluster.heartbeat, context.logger, std::move(steps));
 }
 
 }  // namespace
 }  // namespace atolldb
 
-int main(int argc, char** argv) {
-  const auto handover = atolldb::begin_child(argc, argv);
-  if (!handover) return atolldb::report_and_exit(handover.error());
-  const auto config =
-      atolldb::parse_config(handover->config_text, "handover", atolldb::Machine::detect());
-  if (!config) {
-    return atolldb::report_and_exit(
-        {atolldb::ExitCode::config, "the launcher's config: " + to_string(config.error())});
-  }
-  return atolldb::run_node(*handover, *config);
-}
+int main(int argc, char** argv) { return atolldb::child_main(argc, argv, atolldb::run_node); }

@@ -8,6 +8,7 @@
 #include "engine/sequential/sequential.h"
 #include "engine/storage_lookup.h"
 #include "shared/check.h"
+#include "shared/memory/state_names.h"
 
 namespace atolldb {
 namespace {
@@ -26,27 +27,7 @@ StorageState state_of(const StorageControl& storage) {
   return static_cast<StorageState>(storage.state.load(std::memory_order_relaxed));
 }
 
-constexpr std::string_view kTypes[] = {"none", "array", "mastertree", "sequential"};
-constexpr std::string_view kStates[] = {"free", "creating", "ready", "dropping"};
-
 }  // namespace
-
-std::string_view to_string(StorageType type) {
-  const auto index = static_cast<size_t>(type);
-  return index < std::size(kTypes) ? kTypes[index] : "unknown";
-}
-
-StorageType storage_type(std::string_view name) {
-  for (size_t i = 1; i < std::size(kTypes); ++i) {
-    if (kTypes[i] == name) return static_cast<StorageType>(i);
-  }
-  return StorageType::none;
-}
-
-std::string_view to_string(StorageState state) {
-  const auto index = static_cast<size_t>(state);
-  return index < std::size(kStates) ? kStates[index] : "unknown";
-}
 
 Result<void> Catalog::check(const StorageDefinition& definition) {
   const std::string& name = definition.name;
@@ -62,12 +43,12 @@ Result<void> Catalog::check(const StorageDefinition& definition) {
     case StorageType::array:
       max_payload = Array::kMaxPayloadBytes;
       if (definition.record_count == 0 || definition.record_count > Array::kMaxRecords) {
-        return wrong(definition, std::to_string(definition.record_count) +
-                                     " records: an array has 1 to " +
-                                     std::to_string(Array::kMaxRecords));
+        return wrong(definition, "record count " + std::to_string(definition.record_count) +
+                                     ": only arrays have one: leave out --records");
       }
       if (definition.payload_bytes == 0) {
-        return wrong(definition, "payload_bytes: an array's records have at least 1 byte");
+        return wrong(definition, "0 bytes a record: an array's have 1 to " +
+                                     std::to_string(max_payload) + ": give --payload-bytes");
       }
       break;
     case StorageType::mastertree:
@@ -78,12 +59,15 @@ Result<void> Catalog::check(const StorageDefinition& definition) {
       break;
   }
   if (definition.type != StorageType::array && definition.record_count != 0) {
-    return wrong(definition, "record_count: only arrays have one");
+    return wrong(definition, std::to_string(definition.record_count) +
+                                 " records: only arrays have a fixed number: leave out --records");
   }
   if (definition.payload_bytes > max_payload) {
-    return wrong(definition, "payload_bytes: " + std::to_string(definition.payload_bytes) +
-                                 " are more than the limit of " + std::to_string(max_payload) +
-                                 " of this type");
+    return wrong(definition, std::to_string(definition.payload_bytes) +
+                                 " bytes a record: more than the limit of " +
+                                 std::to_string(max_payload) + " of type " +
+                                 std::string(to_string(definition.type)) +
+                                 ": lower --payload-bytes");
   }
   return {};
 }
@@ -109,7 +93,7 @@ Result<uint32_t> Catalog::create(const StorageDefinition& definition) {
   publish(storage, StorageState::creating);
   storage.id = *id;
   storage.type = definition.type;
-  storage.payload_bytes = definition.payload_bytes;
+  storage.payload_bytes = static_cast<uint32_t>(definition.payload_bytes);
   storage.record_count = definition.record_count;
   std::memset(storage.name, 0, sizeof(storage.name));
   std::memcpy(storage.name, definition.name.data(), definition.name.size());

@@ -14,14 +14,9 @@ namespace atolldb {
 struct StorageDefinition {
   std::string name;
   StorageType type = StorageType::none;
-  uint32_t payload_bytes = 0;  // array: size of a record; else: typical size, 0 = unknown
+  uint64_t payload_bytes = 0;  // array: size of a record; else: typical size, 0 = unknown
   uint64_t record_count = 0;   // array
 };
-
-std::string_view to_string(StorageType type);
-/// none when there is no such type.
-StorageType storage_type(std::string_view name);
-std::string_view to_string(StorageState state);
 
 class Catalog {
  public:

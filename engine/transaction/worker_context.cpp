@@ -44,7 +44,7 @@ void WorkerContext::enter() {
 }
 
 void WorkerContext::leave() {
-  // Release: all page reads stay before it. Pairs with the coordinator's scan of the slots.
+  // seq_cst pairs with the coordinator's scan of the slots: all page reads stay before it.
   slot_->begin_epoch.store(kIdleEpoch, std::memory_order_seq_cst);
   begin_epoch_ = kIdleEpoch;
   memo_.clear();

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "engine/transaction/hint_queue.h"
+#include "shared/limits.h"
 #include "shared/memory/cluster_view.h"
 #include "shared/memory/page_pool.h"
 #include "shared/metrics/worker_metrics.h"
@@ -16,7 +17,7 @@ namespace atolldb {
 /// Capacities of the access sets; overflow is `transaction_too_large`.
 struct TransactionLimits {
   uint32_t read_set = 32768;
-  uint32_t write_set = 8192;  // at most kMaxWriteSet: lock block indexes are 16 bit
+  uint32_t write_set = 8192;  // at most kMaxWriteSet
   uint32_t pointer_set = 1024;
   uint32_t page_version_set = 4096;
   uint64_t log_buffer = uint64_t{16} << 20;  // bytes
@@ -24,11 +25,6 @@ struct TransactionLimits {
   /// Bytes of the node's `local` segment that one worker needs.
   uint64_t local_bytes() const;
 };
-
-/// Lock blocks beyond the write set's, for system transactions: a page lock or two, and every
-/// record of the pages concerned.
-inline constexpr uint32_t kSystemLockBlocks = 1024;
-inline constexpr uint32_t kMaxWriteSet = 65535 - kSystemLockBlocks - 1;
 
 /// MCS blocks per thread for a write set of this capacity (NodeSharedLayout::blocks_per_slot).
 constexpr uint32_t lock_blocks_for(uint32_t write_set) { return write_set + 1 + kSystemLockBlocks; }

@@ -7,6 +7,8 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "ops/launcher/run_folder.h"
 #include "shared/config/config_values.h"
@@ -40,8 +42,7 @@ std::unexpected<Error> not_running(const Config& config) {
   return make_error(ExitCode::not_running, message);
 }
 
-Result<Config> only_running() {
-  std::vector<Config> running = running_clusters();
+Result<Config> only_one(std::vector<Config> running) {
   if (running.size() == 1) return std::move(running.front());
   if (running.empty()) {
     const Config config = default_config();
@@ -95,7 +96,7 @@ Result<Config> find_config(const ClusterChoice& choice) {
   }
   if (choice.name.empty() && choice.config_file.empty()) {
     std::vector<Config> running = running_clusters();
-    if (!running.empty()) return only_running();
+    if (!running.empty()) return only_one(std::move(running));
   }
   Result<Config> config = config_of_new_cluster(choice);
   if (!config) return config;
@@ -105,7 +106,9 @@ Result<Config> find_config(const ClusterChoice& choice) {
 }
 
 Result<Config> find_running(const ClusterChoice& choice) {
-  if (choice.name.empty() && choice.config_file.empty()) return only_running();
+  if (choice.name.empty() && choice.config_file.empty()) {
+    return only_one(running_clusters());
+  }
   Result<Config> config = find_config(choice);
   if (!config) return config;
   if (!running_launcher(*config)) return not_running(*config);

@@ -31,6 +31,9 @@ void add_config_command(CLI::App& app, Invocation& invocation);
 void add_doctor_command(CLI::App& app, Invocation& invocation);
 void add_version_command(CLI::App& app, Invocation& invocation);
 
+/// The lines of `atoll version` and `atoll --version`.
+std::string version_text();
+
 /// Parses the command line, runs the command, prints its error. The exit code of the program.
 int run_command_line(int argc, char** argv);
 

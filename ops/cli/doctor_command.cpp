@@ -142,7 +142,7 @@ Result<void> doctor() {
   const Machine machine = Machine::detect();
   const Result<void> processor = check_processor();
   say(processor.has_value(), "processor", processor ? "has x86-64-v3" : processor.error().message,
-      "build with -DATOLL_ARCH for this processor");
+      "no cluster starts here");
   say(machine.cpus.size() > 1, "CPUs", std::to_string(machine.cpus.size()),
       "workers of all nodes share one: expect no scaling");
   say(true, "NUMA nodes", std::to_string(machine.numa_nodes.size()), "");

@@ -5,6 +5,7 @@
 
 #include "ops/cli/command.h"
 #include "ops/cli/terminal.h"
+#include "shared/memory/state_names.h"
 #include "shared/message/control_client.h"
 
 namespace atolldb::cli {
@@ -17,9 +18,6 @@ struct StorageOptions {
   uint64_t record_count = 0;
   bool json = false;
 };
-
-/// A drop waits for the grace of its pages and walks them all.
-constexpr std::chrono::milliseconds kDdlTimeout{600'000};
 
 Result<Json> ask(const ClusterChoice& choice, const char* op, const Json& body) {
   const Result<Config> config = find_running(choice);
@@ -113,11 +111,12 @@ void add_storage_command(CLI::App& app, Invocation& invocation) {
     command->add_option("NAME", options->name, "Name of the storage")->required();
   };
 
+  const std::span<const std::string_view> types = storage_type_names();
   CLI::App* creating = add("create", "Create a storage", create);
   add_name(creating);
   creating->add_option("--type", options->type, "array, mastertree or sequential")
       ->required()
-      ->check(CLI::IsMember({"array", "mastertree", "sequential"}));
+      ->check(CLI::IsMember(std::vector<std::string>(types.begin(), types.end())));
   // The parser would take -1 for the largest number there is.
   creating
       ->add_option("--payload-bytes", options->payload_bytes,

@@ -34,8 +34,6 @@ std::string paint(Colour colour, const std::string& text) {
       return "\033[32m" + text + "\033[0m";
     case Colour::yellow:
       return "\033[33m" + text + "\033[0m";
-    case Colour::bold:
-      return "\033[1m" + text + "\033[0m";
   }
   return text;
 }

@@ -8,7 +8,7 @@
 
 namespace atolldb::cli {
 
-enum class Colour { red, green, yellow, bold };
+enum class Colour { red, green, yellow };
 
 bool is_terminal();
 /// Decided once per call from standard output, NO_COLOR and TERM.

@@ -15,7 +15,6 @@ namespace {
 
 struct UpOptions {
   bool foreground = false;
-  bool wait = false;
 };
 
 void print_line(const std::string& name, const std::string& value) {
@@ -68,13 +67,9 @@ void add_up_command(CLI::App& app, Invocation& invocation) {
   CLI::App* command = app.add_subcommand("up", "Start a cluster and print its endpoints");
   add_cluster_options(*command, invocation);
   const auto options = std::make_shared<UpOptions>();
-  CLI::Option* foreground = command->add_flag(
+  command->add_flag(
       "--foreground", options->foreground,
       "Stay with the cluster: the first SIGINT or SIGTERM stops it in order, the second at once");
-  command
-      ->add_flag("--wait", options->wait,
-                 "Return when the cluster runs, or with the reason why not (always so)")
-      ->excludes(foreground);
   command->callback([&invocation, options] {
     invocation.run = [&invocation, options] { return up(invocation.choice, *options); };
   });

@@ -1,6 +1,9 @@
-// `atoll version`.
+// `atoll version` and `atoll --version`.
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <string>
 
 #include "ops/cli/command.h"
 #include "shared/memory/segment_space.h"
@@ -8,26 +11,25 @@
 #include "soc/procedure/procedure.h"
 
 namespace atolldb::cli {
-namespace {
-
-/// As in the project's CMakeLists.txt (a test compares).
-constexpr const char* kVersion = "0.1.0";
-
-Result<void> print_version() {
-  std::printf("atoll %s\n", kVersion);
-  std::printf("  procedure API      %u\n", kProcedureApiVersion);
-  std::printf("  memory layout      %u (%016llx)\n", kLayoutVersion,
-              static_cast<unsigned long long>(layout_hash()));
-  std::printf("  control messages   %d\n", kControlVersion);
-  std::printf("  compiler           %s\n", __VERSION__);
-  return {};
+std::string version_text() {
+  return fmt::format(
+      "atoll {}\n"
+      "  procedure API      {}\n"
+      "  memory layout      {} ({:016x})\n"
+      "  control messages   {}\n"
+      "  compiler           {}",
+      ATOLL_VERSION, kProcedureApiVersion, kLayoutVersion, layout_hash(), kControlVersion,
+      __VERSION__);
 }
-
-}  // namespace
 
 void add_version_command(CLI::App& app, Invocation& invocation) {
   CLI::App* command = app.add_subcommand("version", "Print versions");
-  command->callback([&invocation] { invocation.run = print_version; });
+  command->callback([&invocation] {
+    invocation.run = []() -> Result<void> {
+      std::printf("%s\n", version_text().c_str());
+      return {};
+    };
+  });
 }
 
 }  // namespace atolldb::cli

@@ -4,23 +4,11 @@
 
 #include "ops/cluster/process_cluster.h"
 #include "ops/cluster/thread_cluster.h"
+#include "shared/config/machine.h"
+#include "shared/memory/state_names.h"
 
 namespace atolldb {
 namespace {
-
-std::string_view type_name(StorageType type) {
-  switch (type) {
-    case StorageType::array:
-      return "array";
-    case StorageType::mastertree:
-      return "mastertree";
-    case StorageType::sequential:
-      return "sequential";
-    case StorageType::none:
-      break;
-  }
-  return "none";
-}
 
 JobOutput job_output(uint32_t node, const Json& json) {
   JobOutput output{node, json.value("worker", 0u), std::string()};
@@ -37,8 +25,17 @@ JobOutput job_output(uint32_t node, const Json& json) {
 
 Result<std::unique_ptr<Cluster>> Cluster::launch(const Config& config, LaunchMode mode,
                                                  const std::string& binary_dir) {
+  // A program may have filled it in by hand: what holds for a file holds for that, too.
+  const auto checked = parse_config(to_toml(config), "config", Machine::detect());
+  if (!checked) return make_error(ExitCode::config, checked.error().front().to_string());
   return mode == LaunchMode::thread ? ThreadCluster::launch(config)
                                     : ProcessCluster::launch(config, binary_dir);
+}
+
+std::unexpected<Error> Cluster::no_such_node(uint32_t node) const {
+  return make_error(ExitCode::usage, "node " + std::to_string(node) + ": cluster \"" +
+                                         config_.cluster.name + "\" has nodes 0 to " +
+                                         std::to_string(node_count() - 1) + ": choose one of them");
 }
 
 Result<std::vector<JobOutput>> Cluster::run_job(std::string_view name, std::string_view input) {
@@ -80,16 +77,18 @@ Result<std::vector<JobOutput>> Cluster::run_job(std::string_view name,
 
 Result<uint32_t> Cluster::create_storage(std::string_view name, StorageType type,
                                          uint32_t payload_bytes, uint64_t record_count) {
-  const Result<Json> created = coordinator("storage.create", {{"name", name},
-                                                              {"type", type_name(type)},
-                                                              {"payload_bytes", payload_bytes},
-                                                              {"record_count", record_count}});
+  const Result<Json> created = coordinator("storage.create",
+                                           {{"name", name},
+                                            {"type", to_string(type)},
+                                            {"payload_bytes", payload_bytes},
+                                            {"record_count", record_count}},
+                                           kDdlTimeout);
   if (!created) return std::unexpected(created.error());
   return created->at("id").get<uint32_t>();
 }
 
 Result<void> Cluster::drop_storage(std::string_view name) {
-  const Result<Json> dropped = coordinator("storage.drop", {{"name", name}});
+  const Result<Json> dropped = coordinator("storage.drop", {{"name", name}}, kDdlTimeout);
   if (!dropped) return std::unexpected(dropped.error());
   return {};
 }

@@ -34,8 +34,9 @@ class Cluster {
  public:
   static constexpr std::chrono::milliseconds kDefaultTimeout{60'000};
 
-  /// Returns when the cluster runs. `binary_dir`: of atoll-node and atoll-coordinator in process
-  /// mode; empty: the own program's folder.
+  /// Returns when the cluster runs. A value that no config file may have is an error, too.
+  /// `binary_dir`: of atoll-node and atoll-coordinator in process mode; empty: the own program's
+  /// folder.
   static Result<std::unique_ptr<Cluster>> launch(const Config& config, LaunchMode mode,
                                                  const std::string& binary_dir = "");
   virtual ~Cluster() = default;
@@ -70,6 +71,7 @@ class Cluster {
 
  protected:
   explicit Cluster(Config config) : config_(std::move(config)) {}
+  std::unexpected<Error> no_such_node(uint32_t node) const;
 
   const Config config_;
 };

@@ -62,10 +62,7 @@ Result<Json> ProcessCluster::with_reason(Result<Json> answer) const {
 
 Result<Json> ProcessCluster::call(uint32_t node, std::string_view op, const Json& body,
                                   std::chrono::milliseconds timeout) {
-  if (node >= nodes_.size()) {
-    return make_error(ExitCode::usage, "node " + std::to_string(node) + ": the cluster has " +
-                                           std::to_string(nodes_.size()));
-  }
+  if (node >= nodes_.size()) return no_such_node(node);
   return with_reason(nodes_[node]->call(op, body, timeout, [this] { return has_ended(); }));
 }
 

@@ -32,9 +32,6 @@ Result<Json> ask(Target& target, std::string_view op, const Json& body,
   return answer.get();
 }
 
-/// Walking the pages of a large storage takes its time.
-constexpr std::chrono::milliseconds kNodeTimeout{600'000};
-
 }  // namespace
 
 ThreadCluster::ThreadCluster(const Config& config, SegmentSet segments)
@@ -58,7 +55,7 @@ Result<void> ThreadCluster::start() {
   coordinator_ = std::make_unique<Coordinator>(
       config_, 1, space_,
       [this](uint32_t node, std::string_view op, const Json& body) {
-        return call(node, op, body, kNodeTimeout);
+        return call(node, op, body, kDdlTimeout);
       },
       [](bool) {}, make_silent_logger("coordinator"));
   for (uint32_t node = 0; node < config_.nodes.size(); ++node) {
@@ -91,10 +88,7 @@ ThreadCluster::~ThreadCluster() { [[maybe_unused]] const auto ended = shutdown()
 
 Result<Json> ThreadCluster::call(uint32_t node, std::string_view op, const Json& body,
                                  std::chrono::milliseconds timeout) {
-  if (node >= nodes_.size()) {
-    return make_error(ExitCode::usage, "node " + std::to_string(node) + ": the cluster has " +
-                                           std::to_string(nodes_.size()));
-  }
+  if (node >= nodes_.size()) return no_such_node(node);
   return ask(*nodes_[node], op, body, timeout);
 }
 

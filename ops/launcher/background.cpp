@@ -90,7 +90,8 @@ Result<void> start_background(const Config& config, const std::string& binary_di
   std::filesystem::create_directories(config.cluster.log_dir, error);
   const pid_t pid = fork();
   if (pid < 0) {
-    return make_error(ExitCode::resources, std::string("launcher: fork: ") + std::strerror(errno));
+    return make_error(ExitCode::resources, std::string("launcher: fork: ") + std::strerror(errno) +
+                                               ": free memory, or raise `ulimit -u`");
   }
   if (pid == 0) {
     channel->first.reset();

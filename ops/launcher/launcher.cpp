@@ -13,7 +13,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "shared/memory/pointer.h"
+#include "ops/launcher/run_notes.h"
+#include "shared/limits.h"
 #include "shared/process/run_paths.h"
 #include "shared/process/start_up.h"
 
@@ -124,7 +125,7 @@ Result<void> Launcher::spawn_all() {
     children_.push_back(*std::move(child));
     return folder_->write_processes(ids);
   };
-  auto spawned = spawn("coordinator", kMaxNodes, "atoll-coordinator");
+  auto spawned = spawn("coordinator", kCoordinator, "atoll-coordinator");
   for (uint32_t node = 0; spawned && node < config_.nodes.size(); ++node) {
     spawned = spawn("node" + std::to_string(node), node, "atoll-node");
   }
@@ -148,39 +149,48 @@ int Launcher::poll_timeout_ms() const {
 }
 
 Result<void> Launcher::turn() {
-  std::vector<pollfd> fds = {{stop_fd_.get(), POLLIN, 0},
-                             {options_.signal_fd, POLLIN, 0},
-                             {phase_ == Phase::starting ? options_.waiting_fd : -1, POLLIN, 0}};
-  for (const Child& child : children_) {
-    // A child that has ended has nothing more to say; poll skips negative descriptors.
-    fds.push_back({child.is_running() ? child.channel.get() : -1, POLLIN, 0});
-    fds.push_back({child.is_running() ? child.pidfd.get() : -1, POLLIN, 0});
-  }
-  if (poll(fds.data(), fds.size(), poll_timeout_ms()) < 0) return {};  // EINTR
-  if (fds[2].revents != 0) waiting_gone_ = true;
-  take_requests();
-  for (size_t i = 0; i < children_.size(); ++i) {
-    const bool ended = fds[4 + 2 * i].revents != 0;
-    // What it said last comes before its end.
-    if (fds[3 + 2 * i].revents != 0 || ended) receive(children_[i]);
-    if (ended) children_[i].wait_status = reap(children_[i].id.pid);
-  }
-  if (stop_now_) {
-    logger_->warn("stopped at once");
-    kill_all();
-    clean_up();
-    const bool was_started = phase_ != Phase::starting;
-    phase_ = Phase::stopped;
-    if (was_started) return {};
-    return make_error(ExitCode::failed,
-                      "cluster \"" + config_.cluster.name + "\": was told to stop before it ran");
-  }
+  if (!take_events()) return {};
+  if (stop_now_) return stop_at_once();
   if (waiting_gone_ && phase_ == Phase::starting) {
     return fail({ExitCode::failed, "cluster \"" + config_.cluster.name +
                                        "\": nobody waits for its start any more: given up"});
   }
   if (const auto checked = check_children(); !checked) return checked;
   return advance();
+}
+
+bool Launcher::take_events() {
+  std::vector<pollfd> fds = {{stop_fd_.get(), POLLIN, 0},
+                             {options_.signal_fd, POLLIN, 0},
+                             {phase_ == Phase::starting ? options_.waiting_fd : -1, POLLIN, 0}};
+  const size_t first_child = fds.size();
+  for (const Child& child : children_) {
+    // A child that has ended has nothing more to say; poll skips negative descriptors.
+    fds.push_back({child.is_running() ? child.channel.get() : -1, POLLIN, 0});
+    fds.push_back({child.is_running() ? child.pidfd.get() : -1, POLLIN, 0});
+  }
+  if (poll(fds.data(), fds.size(), poll_timeout_ms()) < 0) return false;  // EINTR
+  if (fds[2].revents != 0) waiting_gone_ = true;
+  take_requests();
+  for (size_t i = 0; i < children_.size(); ++i) {
+    const bool has_spoken = fds[first_child + 2 * i].revents != 0;
+    const bool has_ended = fds[first_child + 2 * i + 1].revents != 0;
+    // What it said last comes before its end.
+    if (has_spoken || has_ended) receive(children_[i]);
+    if (has_ended) children_[i].wait_status = reap(children_[i].id.pid);
+  }
+  return true;
+}
+
+Result<void> Launcher::stop_at_once() {
+  logger_->warn("stopped at once");
+  kill_all();
+  clean_up();
+  const bool was_started = phase_ != Phase::starting;
+  phase_ = Phase::stopped;
+  if (was_started) return {};
+  return make_error(ExitCode::failed,
+                    "cluster \"" + config_.cluster.name + "\": was told to stop before it ran");
 }
 
 void Launcher::take_requests() {
@@ -228,12 +238,13 @@ void Launcher::take_line(Child& child, const std::string& line) {
 
 Error Launcher::died(const Child& child) const {
   const std::string where = "cluster \"" + config_.cluster.name + "\": " + child.name();
-  const std::string what_to_do =
-      ": the cluster has stopped: see " + child.log_file + ", start it again with `atoll up`";
+  const std::string stopped = ": the cluster has stopped: see " + child.log_file;
   if (child.failure) {
-    return {child.failure->code, where + ": " + child.failure->message};
+    // It says itself what to do.
+    return {child.failure->code, where + ": " + child.failure->message + stopped};
   }
-  return {ExitCode::failed, where + " " + describe_exit(*child.wait_status) + what_to_do};
+  return {ExitCode::failed, where + " " + describe_exit(*child.wait_status) + stopped +
+                                ", start it again with `atoll up`"};
 }
 
 Result<void> Launcher::check_children() {
@@ -243,7 +254,7 @@ Result<void> Launcher::check_children() {
     const bool may_end = phase_ == Phase::stopping_nodes || phase_ == Phase::stopping_coordinator;
     if (!child.is_running()) {
       const bool in_order = may_end && *child.wait_status == 0 &&
-                            (child.node != kMaxNodes || phase_ == Phase::stopping_coordinator);
+                            (child.node != kCoordinator || phase_ == Phase::stopping_coordinator);
       if (!in_order) return fail(died(child));
       continue;
     }
@@ -258,10 +269,18 @@ Result<void> Launcher::check_children() {
   }
   if (phase_ >= Phase::draining && phase_ < Phase::stopped && now >= stop_deadline_) {
     return fail({ExitCode::failed, "cluster \"" + config_.cluster.name +
-                                       "\": did not stop in time: killed: a procedure or job may "
-                                       "ignore its end"});
+                                       "\": did not stop within " +
+                                       std::to_string(stop_patience().count()) +
+                                       " ms (cluster.hang_limit + procedures.time_limit): killed: "
+                                       "find the procedure or job that ignores its end, or raise "
+                                       "procedures.time_limit"});
   }
   return {};
+}
+
+std::chrono::milliseconds Launcher::stop_patience() const {
+  // A procedure that was accepted may take its time, but no more.
+  return config_.cluster.hang_limit + config_.procedures.time_limit;
 }
 
 bool Launcher::all_reached(const char* step) const {
@@ -269,36 +288,42 @@ bool Launcher::all_reached(const char* step) const {
 }
 
 bool Launcher::nodes_ended() const {
-  return std::ranges::all_of(
-      children_, [](const Child& child) { return child.node == kMaxNodes || !child.is_running(); });
+  return std::ranges::all_of(children_, [](const Child& child) {
+    return child.node == kCoordinator || !child.is_running();
+  });
 }
 
 void Launcher::send_all(const char* command) {
   for (const Child& child : children_) send_line(child.channel.get(), command);
 }
 
+Result<void> Launcher::advance_start() {
+  if (awaited_ == "prepared" && all_reached("prepared")) {
+    awaited_ = "attached";
+    send_all("ATTACH");
+  } else if (awaited_ == "attached" && all_reached("attached")) {
+    awaited_ = "running";
+    send_all("START");
+  } else if (awaited_ == "running" && all_reached("running")) {
+    awaited_ = "opened";
+    Json metrics = Json::object();
+    for (const Child& child : children_) {
+      if (!child.metrics.empty()) metrics[child.role] = child.metrics;
+    }
+    send_line(children_.front().channel.get(), "OPEN " + metrics.dump());
+  } else if (awaited_ == "opened" && children_.front().reached == "opened") {
+    phase_ = Phase::running;
+    logger_->info("cluster {} runs", config_.cluster.name);
+    const auto announced = announce(config_, children_);
+    if (!announced) return fail(announced.error());
+  }
+  return {};
+}
+
 Result<void> Launcher::advance() {
   switch (phase_) {
     case Phase::starting:
-      if (awaited_ == "prepared" && all_reached("prepared")) {
-        awaited_ = "attached";
-        send_all("ATTACH");
-      } else if (awaited_ == "attached" && all_reached("attached")) {
-        awaited_ = "running";
-        send_all("START");
-      } else if (awaited_ == "running" && all_reached("running")) {
-        awaited_ = "opened";
-        Json metrics = Json::object();
-        for (const Child& child : children_) {
-          if (!child.metrics.empty()) metrics[child.role] = child.metrics;
-        }
-        send_line(children_.front().channel.get(), "OPEN " + metrics.dump());
-      } else if (awaited_ == "opened" && children_.front().reached == "opened") {
-        phase_ = Phase::running;
-        logger_->info("cluster {} runs", config_.cluster.name);
-        return announce();
-      }
-      return {};
+      return advance_start();
     case Phase::running:
       if (stop_requests_ != 0) begin_drain();
       return {};
@@ -306,7 +331,7 @@ Result<void> Launcher::advance() {
       if (!all_reached("drained")) return {};
       phase_ = Phase::stopping_nodes;
       for (const Child& child : children_) {
-        if (child.node != kMaxNodes) send_line(child.channel.get(), "STOP");
+        if (child.node != kCoordinator) send_line(child.channel.get(), "STOP");
       }
       return {};
     case Phase::stopping_nodes:
@@ -326,44 +351,10 @@ Result<void> Launcher::advance() {
   return {};
 }
 
-Result<void> Launcher::announce() {
-  const ProcessId self = this_process();
-  Json endpoints = {{"schema_version", 1},
-                    {"name", config_.cluster.name},
-                    {"launcher_pid", self.pid},
-                    {"start_time", self.start_time},
-                    {"coordinator_endpoint", config_.control.endpoint},
-                    {"node_endpoints", Json::array()},
-                    {"metrics", Json::object()},
-                    {"processes", Json::array()}};
-  for (const Child& child : children_) {
-    if (child.node != kMaxNodes) {
-      endpoints["node_endpoints"].push_back(node_endpoint(config_, child.node));
-    }
-    if (!child.metrics.empty()) endpoints["metrics"][child.role] = child.metrics;
-    endpoints["processes"].push_back({{"role", child.role},
-                                      {"pid", child.id.pid},
-                                      {"start_time", child.id.start_time},
-                                      {"log", child.log_file}});
-  }
-  Json targets = Json::array();
-  for (const auto& [role, endpoint] : endpoints["metrics"].items()) {
-    targets.push_back({{"targets", {endpoint}},
-                       {"labels", {{"cluster", config_.cluster.name}, {"process", role}}}});
-  }
-  for (const auto& [path, json] : {std::pair{prometheus_targets_path(config_), &targets},
-                                   std::pair{endpoints_path(config_), &endpoints}}) {
-    const auto written = RunFolder::write_file(path, json->dump(2) + "\n");
-    if (!written) return fail(written.error());
-  }
-  return {};
-}
-
 void Launcher::begin_drain() {
   logger_->info("cluster {} drains", config_.cluster.name);
   phase_ = Phase::draining;
-  // A procedure that was accepted may take its time, but no more.
-  stop_deadline_ = Clock::now() + config_.cluster.hang_limit + config_.procedures.time_limit;
+  stop_deadline_ = Clock::now() + stop_patience();
   send_all("DRAIN");
 }
 
@@ -372,14 +363,7 @@ std::unexpected<Error> Launcher::fail(Error error) {
   logger_->critical("{}", error.message);
   kill_all();
   clean_up();
-  const Json note = {{"schema_version", 1},
-                     {"name", config_.cluster.name},
-                     {"time", std::chrono::duration_cast<std::chrono::seconds>(
-                                  std::chrono::system_clock::now().time_since_epoch())
-                                  .count()},
-                     {"code", static_cast<int>(error.code)},
-                     {"message", error.message}};
-  const auto written = RunFolder::write_file(last_failure_path(config_), note.dump(2) + "\n");
+  const auto written = note_failure(config_, error);
   if (!written) logger_->error("{}", written.error().message);
   return std::unexpected(std::move(error));
 }

@@ -47,21 +47,22 @@ class Launcher {
   /// Any thread. The second request, or `now`, kills.
   void request_stop(bool now);
 
-  const std::vector<Child>& children() const { return children_; }
-
  private:
   enum class Phase { starting, running, draining, stopping_nodes, stopping_coordinator, stopped };
 
   Result<void> create();
   Result<void> spawn_all();
   Result<void> run_until(Phase phase);
-  /// Waits for events once and takes them in.
+  /// Waits for events once and does what follows from them.
   Result<void> turn();
+  /// False when there was none.
+  bool take_events();
+  Result<void> stop_at_once();
   void receive(Child& child);
   void take_line(Child& child, const std::string& line);
   Result<void> check_children();
   Result<void> advance();
-  Result<void> announce();
+  Result<void> advance_start();
   void take_requests();
   void begin_drain();
   bool all_reached(const char* step) const;
@@ -73,6 +74,7 @@ class Launcher {
   void kill_all();
   void clean_up();
   int poll_timeout_ms() const;
+  std::chrono::milliseconds stop_patience() const;
 
   Config config_;
   LaunchOptions options_;

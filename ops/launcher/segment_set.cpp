@@ -12,7 +12,7 @@ namespace {
 
 std::vector<std::pair<std::string, uint64_t>> plan(const Config& config) {
   std::vector<std::pair<std::string, uint64_t>> segments;
-  segments.emplace_back(segment_name(SegmentKind::control, kMaxNodes),
+  segments.emplace_back(segment_name(SegmentKind::control, kCoordinator),
                         round_to_segment(sizeof(ControlSegment)));
   for (uint32_t node = 0; node < config.nodes.size(); ++node) {
     const NodeSegmentSizes sizes = node_segment_sizes(config, node);
@@ -27,9 +27,6 @@ std::vector<std::pair<std::string, uint64_t>> plan(const Config& config) {
 }  // namespace
 
 Result<SegmentSet> SegmentSet::create(const Config& config) {
-  if (const auto checked = check_node_limits(config); !checked) {
-    return std::unexpected(checked.error());
-  }
   const auto segments = plan(config);
   std::vector<uint64_t> sizes;
   for (const auto& [name, bytes] : segments) sizes.push_back(bytes);
@@ -52,8 +49,8 @@ std::map<std::string, int> SegmentSet::of_process(uint32_t node) const {
     const std::string name = segment_name(kind, owner);
     files.emplace(name, files_.at(name).get());
   };
-  const bool is_coordinator = node == kMaxNodes;
-  add(SegmentKind::control, kMaxNodes);
+  const bool is_coordinator = node == kCoordinator;
+  add(SegmentKind::control, kCoordinator);
   for (uint32_t owner = 0; owner < node_count_; ++owner) {
     add(SegmentKind::shared, owner);
     add(is_coordinator ? SegmentKind::metrics : SegmentKind::pool, owner);

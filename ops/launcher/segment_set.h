@@ -15,7 +15,7 @@ class SegmentSet {
   /// Checks that they fit into the machine, then makes them (zero bytes, no memory taken yet).
   static Result<SegmentSet> create(const Config& config);
 
-  /// Descriptors by name of what the process of `node` (kMaxNodes: the coordinator) maps.
+  /// Descriptors by name of what the process of `node`, or of kCoordinator, maps.
   std::map<std::string, int> of_process(uint32_t node) const;
   /// Descriptors of all: for thread mode.
   std::map<std::string, int> all() const;

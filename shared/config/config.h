@@ -21,7 +21,8 @@ enum class DurabilityMode : uint8_t { off, durable };
 struct NodeConfig {
   /// -1: node index modulo the number of the machine's NUMA nodes.
   int32_t numa_node = -1;
-  /// CPUs of this node's workers, in worker order, reused in turn. Empty: not pinned explicitly.
+  /// CPUs of this node's workers, in worker order, reused in turn. Empty: all of the
+  /// NUMA node's; not pinned on a machine with one.
   std::vector<int32_t> cpus;
   uint32_t workers = 1;
   uint32_t loggers = 1;
@@ -44,7 +45,7 @@ struct Config {
     RestartPolicy restart = RestartPolicy::never;
     std::chrono::milliseconds heartbeat{100};
     std::chrono::milliseconds hang_limit{10'000};
-    /// First epoch of a new cluster, below 2^36; tests start near that horizon.
+    /// First epoch of a new cluster, at most kMaxEpoch; tests start near that horizon.
     uint64_t start_epoch = 1;
 
     bool operator==(const Cluster&) const = default;
@@ -108,7 +109,7 @@ struct Config {
   };
 
   Cluster cluster;
-  std::vector<NodeConfig> nodes = std::vector<NodeConfig>(2);  ///< 1..255
+  std::vector<NodeConfig> nodes = std::vector<NodeConfig>(2);  ///< 1 to kMaxNodes
   Memory memory;
   Durability durability;
   Gleaner gleaner;

@@ -91,7 +91,7 @@ void check_placement(const Config& config, const Machine& machine, const ConfigR
 }
 
 void check_memory(const Config& config, const Machine& machine, const ConfigReport& report) {
-  // At most 255 nodes with 8 TiB each and 255 buffers of 1 GiB: far from an overflow.
+  // At most 255 nodes with 8 TiB and 250 buffers of 1 GiB each: far from an overflow.
   uint64_t workers = 0;
   for (const NodeConfig& node : config.nodes) workers += node.workers;
   const uint64_t pools = config.memory.volatile_pool * config.nodes.size();

@@ -50,6 +50,8 @@ struct ConfigKey {
   int64_t max = 0;
   int64_t step = 1;
   std::span<const std::string_view> choices = {};
+  /// Read and checked, but for a later version.
+  bool planned = false;
   /// A value of a later version, and why it is rejected today.
   std::string_view unavailable = {};
   std::string_view unavailable_reason = {};
@@ -57,6 +59,8 @@ struct ConfigKey {
   std::string full_name() const { return std::string(section) + "." + std::string(name); }
 };
 
+/// Stands beside every planned key that is shown.
+constexpr std::string_view kNoEffectYet = "no effect yet";
 constexpr std::string_view kNodesSection = "nodes";  ///< `[nodes] count = 2`, or instead:
 constexpr std::string_view kNodeSection = "node";    ///< one `[[node]]` for each
 

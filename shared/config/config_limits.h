@@ -1,7 +1,9 @@
-// The limits of the config's values, by name.
+// The limits of the config's values, by name. Those that layouts set are in shared/limits.h.
 #pragma once
 
 #include <cstdint>
+
+#include "shared/limits.h"
 
 namespace atolldb::config_limits {
 
@@ -26,17 +28,11 @@ constexpr int64_t kMaxSocketNameBytes = 24;
 constexpr int64_t kMaxEndpointBytes = kMaxSocketPathBytes + 6;  // with "ipc://"
 constexpr int64_t kMaxRunDirBytes = kMaxSocketPathBytes - kMaxSocketNameBytes;
 
-/// Node ids and worker ordinals have 8 bits each.
-constexpr int64_t kMaxNodes = 255;
-constexpr int64_t kMaxWorkers = 255;
 constexpr int64_t kMaxServiceThreads = 64;
 constexpr int64_t kMaxNumaNode = 1'023;
-constexpr int64_t kMaxCpu = 8'191;
 
 constexpr int64_t kMinEpochUs = 1 * kMillisecondUs;
 constexpr int64_t kMaxEpochUs = 1 * kSecondUs;
-/// Epochs have 36 bits; a VID with all of them set is reserved.
-constexpr int64_t kMaxStartEpoch = (1LL << 36) - 1;
 constexpr int64_t kMinHeartbeatUs = 10 * kMillisecondUs;
 constexpr int64_t kMaxHeartbeatUs = 10 * kSecondUs;
 constexpr int64_t kMinHangLimitUs = 500 * kMillisecondUs;
@@ -44,15 +40,13 @@ constexpr int64_t kMaxHangLimitUs = 1 * kHourUs;
 /// A hang limit below this many heartbeats would take one late heartbeat for a hang.
 constexpr int64_t kMinHeartbeatsPerHangLimit = 3;
 
-/// Segments are mapped in steps of the huge page size.
-constexpr int64_t kSegmentStepBytes = 2 * kMiB;
-constexpr int64_t kMinPoolBytes = 2 * kMiB;
+constexpr int64_t kMinPoolBytes = kSegmentStepBytes;
 /// 31 bits of page index, 4 KiB a page.
 constexpr int64_t kMaxPoolBytes = 8 * kTiB;
-constexpr int64_t kMinLogBufferBytes = 2 * kMiB;
+constexpr int64_t kMinLogBufferBytes = kSegmentStepBytes;
 constexpr int64_t kMaxLogBufferBytes = 1 * kGiB;
 constexpr int64_t kMinSetEntries = 16;
-constexpr int64_t kMaxSetEntries = 1LL << 24;
+constexpr int64_t kMaxSetEntries = 1LL << 24;  // of the write set: kMaxWriteSet
 
 constexpr int64_t kMinGleanerIntervalUs = 100 * kMillisecondUs;
 constexpr int64_t kMaxGleanerIntervalUs = 24 * kHourUs;

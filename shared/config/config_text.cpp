@@ -92,6 +92,7 @@ class Writer {
         line.resize(std::max(line.size() + 2, kOriginColumn), ' ');
         const auto origin = config_.origins.find(origin_prefix + "." + std::string(key.name));
         line += "# " + (origin == config_.origins.end() ? "default" : origin->second);
+        if (key.planned) line += " (" + std::string(kNoEffectYet) + ")";
       }
       out_ << line << "\n";
     }
@@ -198,7 +199,9 @@ std::string reference_toml() {
       out += of_node ? "\n# One such table for each node, instead of [nodes]:\n# [[node]]\n"
                      : "\n[" + std::string(section) + "]\n";
     }
-    out += comment(key.doc) + "# Value: " + expected_text(key) + ".\n";
+    out += comment(key.doc);
+    if (key.planned) out += "# (" + std::string(kNoEffectYet) + ")\n";
+    out += "# Value: " + expected_text(key) + ".\n";
     if (!key.unavailable.empty()) {
       out += comment("Not yet " + quote_toml(key.unavailable) + ": " +
                      std::string(key.unavailable_reason) + ".");

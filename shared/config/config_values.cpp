@@ -92,12 +92,16 @@ std::string quote_toml(std::string_view text) {
 }
 
 std::string_view nearest_word(std::string_view word, std::span<const std::string_view> candidates) {
-  // Nobody means a word that differs in more than a third of its letters. Very long words are
-  // not worth the time: distance is quadratic.
+  return nearest_word(word, candidates, std::max<size_t>(1, word.size() / 3));
+}
+
+std::string_view nearest_word(std::string_view word, std::span<const std::string_view> candidates,
+                              size_t max_mistakes) {
+  // Very long words are not worth the time: distance is quadratic.
   constexpr size_t kMaxWordBytes = 64;
   if (word.size() > kMaxWordBytes) return {};
   std::string_view nearest;
-  size_t best = std::max<size_t>(1, word.size() / 3) + 1;
+  size_t best = max_mistakes + 1;
   for (const std::string_view candidate : candidates) {
     const size_t distance = edit_distance(word, candidate);
     if (distance < best) {

@@ -21,7 +21,11 @@ std::string format_duration_us(int64_t us);
 /// A TOML basic string with its quotes.
 std::string quote_toml(std::string_view text);
 
-/// The candidate that somebody who typed `word` may have meant, or empty if none is near.
+/// The candidate that somebody who typed `word` may have meant, or empty if none is near: nobody
+/// means a word that differs in more than a third of its letters.
 std::string_view nearest_word(std::string_view word, std::span<const std::string_view> candidates);
+/// The same with the number of letters in which they may differ.
+std::string_view nearest_word(std::string_view word, std::span<const std::string_view> candidates,
+                              size_t max_mistakes);
 
 }  // namespace atolldb

@@ -9,10 +9,10 @@
 #include <memory>
 #include <string>
 
+#include "shared/limits.h"
+
 namespace atolldb {
 namespace {
-
-constexpr int32_t kMaxCpus = 8192;
 
 std::vector<int32_t> detect_cpus() {
   std::vector<int32_t> cpus;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "shared/limits.h"
 #include "shared/memory/pointer.h"
 #include "shared/memory/segment_header.h"
 #include "shared/sync/mcs_word.h"
@@ -14,14 +15,11 @@ enum class ClusterState : uint32_t {
   starting = 0,
   running = 1,
   draining = 2,
-  // From here on nothing commits and every wait ends with cluster_failed.
+  // Nothing commits any more, and every wait ends with cluster_failed.
   stopped = 3,
-  failed = 4,
 };
 inline constexpr uint32_t kClusterFailedFrom = static_cast<uint32_t>(ClusterState::stopped);
 
-/// Epochs start at 1 at the earliest and fit in 36 bits (R: two decades at 10 ms).
-inline constexpr uint64_t kMaxEpoch = (uint64_t{1} << 36) - 1;
 /// A begin-epoch slot of a thread that holds no page reference.
 inline constexpr uint64_t kIdleEpoch = ~uint64_t{0};
 
@@ -41,9 +39,8 @@ inline constexpr uint32_t kMaxStorageName = 63;
 enum class StorageType : uint8_t { none = 0, array, mastertree, sequential };
 enum class StorageState : uint32_t { free = 0, creating, ready, dropping };
 
-/// One storage. Slot = id % kMaxStorages; ids are never reused. Writers: the coordinator; but the
-/// root words and the root lock are multi-writer words (see engine/README.md), and each list head
-/// of a sequential storage has its worker as writer.
+/// One storage. Slot = id % kMaxStorages; ids are never reused. Writers: the coordinator; but
+/// `root` and `root_lock` have many (see engine/README.md).
 struct alignas(64) StorageControl {
   std::atomic<uint32_t> state;  // StorageState; release after all other fields
   uint32_t id;

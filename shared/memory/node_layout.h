@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "shared/limits.h"
 #include "shared/memory/control_layout.h"
 #include "shared/memory/pointer.h"
 #include "shared/memory/segment_header.h"
@@ -11,20 +12,12 @@
 
 namespace atolldb {
 
-enum class NodeState : uint32_t {
-  starting = 0,
-  attached,
-  recovering,
-  running,
-  draining,
-  stopped,
-  failed
-};
+enum class NodeState : uint32_t { starting = 0, attached, recovering, running, draining, stopped };
 
-inline constexpr uint32_t kMaxWorkersPerNode = 250;
 /// Slots after the workers': threads of the node that dereference pages but run no transactions
 /// (the housekeeper).
 inline constexpr uint32_t kAuxiliarySlots = 2;
+static_assert(kMaxWorkersPerNode + kAuxiliarySlots <= 256);
 
 /// Epochs of one thread. Writer: that thread. Readers: the coordinator (each tick).
 struct WorkerSlot {

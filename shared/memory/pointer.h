@@ -4,10 +4,11 @@
 #include <atomic>
 #include <cstdint>
 
+#include "shared/limits.h"
+
 namespace atolldb {
 
 inline constexpr uint64_t kPageBytes = 4096;
-inline constexpr uint32_t kMaxNodes = 255;
 
 /// 64-bit name of a volatile page.
 ///
@@ -76,7 +77,7 @@ struct DualPointer {
   std::atomic<uint64_t> snapshot_word{0};
 
   VolatilePointer load_acquire() const {
-    // Pairs with the release in install/swing: the page's content is visible before its name.
+    // Pairs with the release of whoever stored the name: the page's content is visible.
     return VolatilePointer(volatile_word.load(std::memory_order_acquire));
   }
 };

@@ -7,12 +7,11 @@
 
 #include "shared/config/config.h"
 #include "shared/error.h"
+#include "shared/limits.h"
 #include "shared/memory/segment_header.h"
 #include "shared/process/unique_fd.h"
 
 namespace atolldb {
-
-inline constexpr uint64_t kSegmentStepBytes = uint64_t{2} << 20;
 
 constexpr uint64_t round_to_segment(uint64_t bytes) {
   return (bytes + kSegmentStepBytes - 1) / kSegmentStepBytes * kSegmentStepBytes;

@@ -14,7 +14,7 @@
 
 namespace atolldb {
 
-/// Of the sizes of everything that lives in segments: differs when binaries do not fit together.
+/// Hash of the sizes of the structs that live in segments: tells binaries that do not fit together.
 uint64_t layout_hash();
 
 /// What all segments of one incarnation have in common.
@@ -40,7 +40,7 @@ class SegmentSpace {
   /// No preference for addresses: threads of one process share one space (thread mode).
   static constexpr uint32_t kAnyAddress = ~uint32_t{0};
 
-  /// `files`: descriptors by segment name, owned by the caller. `role` (node id; 255: coordinator)
+  /// `files`: descriptors by segment name, owned by the caller. `role` (node id or kCoordinator)
   /// makes the addresses of the processes of a cluster different on purpose, so that a raw pointer
   /// that leaks into shared memory fails at once. Nothing relies on it.
   SegmentSpace(std::map<std::string, int> files, SegmentIdentity identity, uint32_t role);
@@ -55,8 +55,6 @@ class SegmentSpace {
   void publish(SegmentKind kind, uint32_t node);
   /// Others: maps a published segment. Already mapped by this space: gives the same address.
   Result<std::byte*> attach(SegmentKind kind, uint32_t node, bool writable);
-
-  const SegmentIdentity& identity() const { return identity_; }
 
  private:
   struct Mapping {

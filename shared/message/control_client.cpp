@@ -44,7 +44,8 @@ Result<Json> ControlClient::call(std::string_view op, const Json& body,
   if (request.size() > kMaxControlBytes) {
     return make_error(ExitCode::usage,
                       std::string(op) + ": the request has " + std::to_string(request.size()) +
-                          " bytes, more than the limit of " + std::to_string(kMaxControlBytes));
+                          " bytes, more than the limit of " + std::to_string(kMaxControlBytes) +
+                          ": send less at a time");
   }
   if (is_missing(endpoint_)) return unreachable(endpoint_, "there is no such socket");
   try {

@@ -22,8 +22,6 @@ class ControlClient {
   Result<Json> call(std::string_view op, const Json& body, std::chrono::milliseconds timeout,
                     const std::function<bool()>& gave_up = {}) const;
 
-  const std::string& endpoint() const { return endpoint_; }
-
  private:
   struct Context;
   std::string endpoint_;

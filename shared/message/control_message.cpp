@@ -114,7 +114,10 @@ Result<uint64_t> get_number_or(const ControlRequest& request, const char* member
 }
 
 std::unexpected<Error> unknown_op(const ControlRequest& request) {
-  return make_error(ExitCode::usage, "op \"" + request.op + "\": unknown to this process");
+  return make_error(ExitCode::usage,
+                    "op \"" + request.op +
+                        "\": unknown to this process: ask another one, or use programs "
+                        "of one build");
 }
 
 }  // namespace atolldb

@@ -6,6 +6,7 @@
 // `code` is the exit code that a command ends with for this error.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -21,6 +22,9 @@ inline constexpr int kControlVersion = 1;
 /// Longest request or answer, in bytes: room for a 1 MiB procedure input in base64 and more.
 inline constexpr size_t kMaxControlBytes = size_t{16} << 20;
 inline constexpr size_t kMaxOpBytes = 64;
+/// Patience with requests that change the catalog: a drop waits for the grace of its pages and
+/// walks them all.
+inline constexpr std::chrono::milliseconds kDdlTimeout{600'000};
 
 struct ControlRequest {
   std::string op;

@@ -132,7 +132,8 @@ Result<std::unique_ptr<ControlServer>> ControlServer::start(const std::string& e
   auto shared = std::make_shared<Shared>();
   shared->wake_fd = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!shared->wake_fd.is_open()) {
-    return make_error(ExitCode::resources, std::string("eventfd: ") + std::strerror(errno));
+    return make_error(ExitCode::resources,
+                      endpoint + ": eventfd: " + std::strerror(errno) + ": raise `ulimit -n`");
   }
   try {
     auto loop = std::make_unique<Loop>(shared, std::move(handler));

@@ -1,4 +1,4 @@
-// Latencies of one thread in shared memory, and their sum over threads in the reader's own.
+// Latencies of one thread, in shared or private memory, and their sums over threads.
 //
 // Log-linear buckets in nanoseconds: exact below 32, then 32 of equal width for each factor of two.
 // So a bucket is at most 1/32 of its values wide, and its middle is off by 1.6 % at most.
@@ -14,6 +14,8 @@
 #include <atomic>
 #include <bit>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 namespace atolldb {
 
@@ -43,55 +45,51 @@ struct HistogramBuckets {
 static_assert(HistogramBuckets::of(HistogramBuckets::kMaxValue) == HistogramBuckets::kCount - 1);
 static_assert(HistogramBuckets::lower(HistogramBuckets::kCount) == HistogramBuckets::kMaxValue + 1);
 
-/// Lives in a segment, zeroed memory is an empty one. One thread adds, anybody reads.
+/// One thread adds, anybody reads. May live in a segment: zeroed memory is an empty one. All words
+/// are relaxed: they are statistics, nothing else is published by them. So a reader beside the
+/// writer may see a value in its bucket and not yet in sum and maximum.
 class Histogram {
  public:
-  /// No lock and no read-modify-write: four plain loads and stores.
+  Histogram() = default;
+  Histogram(const Histogram& other) { merge(other); }
+  Histogram& operator=(const Histogram& other);
+
+  /// No lock and no read-modify-write: plain loads and stores.
   void add(uint64_t ns) {
     bump(buckets_[HistogramBuckets::of(ns)], 1);
     bump(sum_ns_, ns);
-    if (ns > max_ns_.load(std::memory_order_relaxed)) {
-      max_ns_.store(ns, std::memory_order_relaxed);
-    }
+    raise_max(ns);
   }
+  /// Writer. `other` may have another writer.
+  void merge(const Histogram& other);
 
-  uint64_t bucket(uint32_t index) const { return buckets_[index].load(std::memory_order_relaxed); }
+  /// The sum of the buckets, so that it always agrees with the quantiles.
+  uint64_t count() const;
   uint64_t sum_ns() const { return sum_ns_.load(std::memory_order_relaxed); }
   uint64_t max_ns() const { return max_ns_.load(std::memory_order_relaxed); }
-
- private:
-  static void bump(std::atomic<uint64_t>& word, uint64_t amount) {
-    word.store(word.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
-  }
-
-  // Relaxed throughout: the words are statistics, nothing else is published by them. A reader may
-  // see a value in its bucket and not yet in the sum.
-  std::array<std::atomic<uint64_t>, HistogramBuckets::kCount> buckets_{};
-  std::atomic<uint64_t> sum_ns_{0};
-  std::atomic<uint64_t> max_ns_{0};
-};
-static_assert(sizeof(Histogram) == (HistogramBuckets::kCount + 2) * 8);
-
-/// A reader's sum of histograms. Its count is that of its buckets, so they agree in any case.
-class HistogramSnapshot {
- public:
-  void merge(const Histogram& histogram);
-  void merge(const HistogramSnapshot& other);
-
-  uint64_t count() const { return count_; }
-  uint64_t sum_ns() const { return sum_ns_; }
-  uint64_t max_ns() const { return max_ns_; }
   /// Middle of the bucket that holds the value of this rank, never above the maximum; 0 when empty.
   /// REQUIRES: 0 <= quantile <= 1.
   uint64_t quantile_ns(double quantile) const;
   /// Values of the buckets that end at or below `ns`: exact when a bucket begins at `ns`.
   uint64_t count_below(uint64_t ns) const;
 
+  /// Pairs {bucket, count} of what is not empty; `restore` takes them back, without their sum.
+  std::vector<std::pair<uint32_t, uint64_t>> sparse() const;
+  void restore(const std::vector<std::pair<uint32_t, uint64_t>>& pairs, uint64_t max_ns);
+
  private:
-  std::array<uint64_t, HistogramBuckets::kCount> buckets_{};
-  uint64_t count_ = 0;
-  uint64_t sum_ns_ = 0;
-  uint64_t max_ns_ = 0;
+  uint64_t bucket(uint32_t index) const { return buckets_[index].load(std::memory_order_relaxed); }
+  static void bump(std::atomic<uint64_t>& word, uint64_t amount) {
+    word.store(word.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
+  }
+  void raise_max(uint64_t ns) {
+    if (ns > max_ns()) max_ns_.store(ns, std::memory_order_relaxed);
+  }
+
+  std::array<std::atomic<uint64_t>, HistogramBuckets::kCount> buckets_{};
+  std::atomic<uint64_t> sum_ns_{0};
+  std::atomic<uint64_t> max_ns_{0};
 };
+static_assert(sizeof(Histogram) == (HistogramBuckets::kCount + 2) * 8);
 
 }  // namespace atolldb

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "shared/memory/page_header.h"
+#include "shared/metrics/counter_sums.h"
 #include "shared/metrics/metric_families.h"
 
 namespace atolldb {
@@ -72,20 +73,6 @@ void add_gauges(MetricFamilies& families, const NodeShared& shared) {
 }
 
 }  // namespace
-
-uint64_t sum_counter(const MetricsSegment& metrics, Counter WorkerMetrics::* counter) {
-  uint64_t total = 0;
-  for (uint32_t i = 0; i < metrics.slot_count; ++i) total += (metrics.worker(i).*counter).get();
-  return total;
-}
-
-uint64_t sum_aborts(const MetricsSegment& metrics, Status reason) {
-  uint64_t total = 0;
-  for (uint32_t i = 0; i < metrics.slot_count; ++i) {
-    total += metrics.worker(i).aborts[static_cast<uint32_t>(reason)].get();
-  }
-  return total;
-}
 
 std::vector<prometheus::MetricFamily> NodeMetrics::Collect() const {
   MetricFamilies families({{"node", std::to_string(node_)}});

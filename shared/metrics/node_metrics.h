@@ -11,10 +11,6 @@
 
 namespace atolldb {
 
-/// One counter of all threads of a node: what `status` and a scrape both show.
-uint64_t sum_counter(const MetricsSegment& metrics, Counter WorkerMetrics::* counter);
-uint64_t sum_aborts(const MetricsSegment& metrics, Status reason);
-
 /// Called by the threads of the HTTP server. Reads shared memory only: blocks no worker.
 class NodeMetrics : public prometheus::Collectable {
  public:

@@ -7,16 +7,12 @@
 #include <unistd.h>
 
 #include <array>
-#include <charconv>
-#include <cstdio>
 #include <cstring>
 #include <deque>
-#include <string_view>
 #include <thread>
 #include <utility>
 
 #include "shared/process/line_channel.h"
-#include "shared/process/start_up.h"
 
 namespace atolldb {
 namespace {
@@ -153,34 +149,6 @@ bool LauncherLink::send(const std::string& line) const { return send_line(fd_, l
 ExitCode run_child(const Handover& handover, std::chrono::milliseconds heartbeat, Logger logger,
                    ChildSteps steps) {
   return ChildLoop(handover, std::move(logger), std::move(steps)).run(heartbeat);
-}
-
-Result<Handover> begin_child(int argc, char** argv) {
-  if (const auto processor = check_processor(); !processor) {
-    return std::unexpected(processor.error());
-  }
-  int fd = -1;
-  for (int i = 1; i + 1 < argc; ++i) {
-    if (std::string_view(argv[i]) != "--handover") continue;
-    const std::string_view number = argv[i + 1];
-    std::from_chars(number.data(), number.data() + number.size(), fd);
-  }
-  if (fd < 0) {
-    return make_error(ExitCode::usage, std::string(argc > 0 ? argv[0] : "process") +
-                                           ": is started by the launcher only: use `atoll up`");
-  }
-  Result<Handover> handover = read_handover(fd);
-  close(fd);
-  if (!handover) return handover;
-  if (!die_with_parent(handover->launcher_pid)) {
-    return make_error(ExitCode::failed, handover->role + ": its launcher has died: ending");
-  }
-  return handover;
-}
-
-int report_and_exit(const Error& error) {
-  std::fprintf(stderr, "atoll: %s\n", error.message.c_str());
-  return static_cast<int>(error.code);
 }
 
 }  // namespace atolldb

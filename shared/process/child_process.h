@@ -41,11 +41,4 @@ class LauncherLink {
 ExitCode run_child(const Handover& handover, std::chrono::milliseconds heartbeat, Logger logger,
                    ChildSteps steps);
 
-/// Start of a child's main function: checks the processor, reads `--handover <fd>` from the command
-/// line, makes sure that the launcher lives. The error is for standard error.
-Result<Handover> begin_child(int argc, char** argv);
-
-/// Prints "atoll: <message>" and gives the exit code for `main`.
-int report_and_exit(const Error& error);
-
 }  // namespace atolldb

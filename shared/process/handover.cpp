@@ -25,7 +25,9 @@ Result<UniqueFd> write_handover(const Handover& handover) {
   UniqueFd fd(memfd_create("atoll.handover", MFD_CLOEXEC));
   if (!fd.is_open() || ftruncate(fd.get(), static_cast<off_t>(text.size())) != 0 ||
       pwrite(fd.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
-    return make_error(ExitCode::resources, std::string("handover: memfd: ") + std::strerror(errno));
+    return make_error(ExitCode::resources, "handover to " + handover.role +
+                                               ": memfd: " + std::strerror(errno) +
+                                               ": free memory, or raise `ulimit -n`");
   }
   return fd;
 }

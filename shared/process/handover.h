@@ -15,7 +15,7 @@ namespace atolldb {
 
 struct Handover {
   std::string role;   // "coordinator", "node3"
-  uint32_t node = 0;  // 255: the coordinator
+  uint32_t node = 0;  // or kCoordinator
   pid_t launcher_pid = 0;
   uint64_t cluster_uuid[2] = {0, 0};
   uint64_t incarnation = 0;

@@ -12,7 +12,8 @@ namespace atolldb {
 Result<std::pair<UniqueFd, UniqueFd>> make_channel() {
   std::array<int, 2> ends{};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()) != 0) {
-    return make_error(ExitCode::resources, std::string("socketpair: ") + std::strerror(errno));
+    return make_error(ExitCode::resources, std::string("channel to a process: socketpair: ") +
+                                               std::strerror(errno) + ": raise `ulimit -n`");
   }
   return std::pair(UniqueFd(ends[0]), UniqueFd(ends[1]));
 }

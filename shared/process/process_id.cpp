@@ -61,7 +61,8 @@ Result<UniqueFd> open_pidfd(pid_t pid) {
   if (fd >= 0) return UniqueFd(fd);
   return make_error(ExitCode::resources,
                     "process " + std::to_string(pid) +
-                        ": cannot be watched: pidfd_open: " + std::strerror(errno));
+                        ": cannot be watched: pidfd_open: " + std::strerror(errno) +
+                        ": raise `ulimit -n`; Linux before 5.3 cannot do it");
 }
 
 bool send_signal(const UniqueFd& pidfd, int signal) {

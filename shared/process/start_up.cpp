@@ -13,6 +13,8 @@
 #include <memory>
 #include <string>
 
+#include "shared/limits.h"
+
 namespace atolldb {
 
 Result<void> check_processor() {
@@ -27,8 +29,8 @@ Result<void> check_processor() {
   if (missing == nullptr) return {};
   return make_error(ExitCode::resources,
                     std::string("this processor lacks ") + missing +
-                        ": the programs are compiled for x86-64-v3: use a processor from 2015 or "
-                        "later, or build with -DATOLL_ARCH=x86-64-v2");
+                        ": Atoll needs x86-64-v3: use a machine with a processor from 2015 or "
+                        "later");
 }
 
 bool die_with_parent(pid_t parent) {
@@ -43,12 +45,12 @@ Result<UniqueFd> receive_signals(std::initializer_list<int> signals) {
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   UniqueFd fd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   if (fd.is_open()) return fd;
-  return make_error(ExitCode::resources, std::string("signals: signalfd: ") + std::strerror(errno));
+  return make_error(ExitCode::resources, std::string("signals: signalfd: ") + std::strerror(errno) +
+                                             ": raise `ulimit -n`");
 }
 
 Result<void> pin_thread(std::span<const int32_t> cpus) {
   if (cpus.empty()) return {};
-  constexpr int32_t kMaxCpus = 8192;
   const auto free_set = [](cpu_set_t* set) { CPU_FREE(set); };
   const std::unique_ptr<cpu_set_t, decltype(free_set)> set(CPU_ALLOC(kMaxCpus), free_set);
   const size_t bytes = CPU_ALLOC_SIZE(kMaxCpus);

@@ -19,6 +19,7 @@ Status McsLocker::lock_contended(McsWord& word, McsBlock& block, uint32_t block_
   }
   block.successor.store(0, std::memory_order_relaxed);
   block.state.store(McsBlock::kWaiting, std::memory_order_relaxed);
+  // seq_cst (R21) pairs with McsWord::is_locked and, taking the lock, with the release in unlock.
   const uint64_t predecessor = word.tail.exchange(tail_of(block_index), std::memory_order_seq_cst);
   if (predecessor == 0) return Status::ok;
 
@@ -60,7 +61,9 @@ void McsLocker::hand_over(McsBlock& block) {
     if (cluster_state_->load(std::memory_order_acquire) >= failed_from_) return;
   }
   McsBlock& next = space_->block(successor);
-  if (next.state.exchange(McsBlock::kGranted, std::memory_order_seq_cst) == McsBlock::kSleeping) {
+  // Release pairs with the acquiring loads of `state` in lock_contended: what we wrote under the
+  // lock is visible to the next holder.
+  if (next.state.exchange(McsBlock::kGranted, std::memory_order_acq_rel) == McsBlock::kSleeping) {
     wake(next.state, 1);
   }
 }

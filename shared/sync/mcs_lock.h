@@ -83,6 +83,8 @@ class McsLocker {
   void unlock(McsWord& word, uint32_t block_index) {
     McsBlock& block = space_->block(tail_of(block_index));
     uint64_t expected = tail_of(block_index);
+    // Acquire pairs with the successor's release of its name; seq_cst (R21) with whoever loads or
+    // takes the word next: what we wrote under the lock is visible.
     if (block.successor.load(std::memory_order_acquire) != 0 ||
         !word.tail.compare_exchange_strong(expected, 0, std::memory_order_seq_cst,
                                            std::memory_order_relaxed)) {
@@ -100,7 +102,7 @@ class McsLocker {
     uint64_t expected = 0;
     if (word.tail.load(std::memory_order_relaxed) != 0) return false;
     block.successor.store(0, std::memory_order_relaxed);
-    // seq_cst (R21): validators order their loads of the word against this.
+    // seq_cst (R21) pairs with McsWord::is_locked: validators order their loads against this.
     return word.tail.compare_exchange_strong(expected, tail_of(block_index),
                                              std::memory_order_seq_cst, std::memory_order_relaxed);
   }

@@ -1,7 +1,7 @@
 // Copies of bytes that another thread may be writing (optimistic reads under a VID, and their
 // writers). The reader re-checks the VID afterwards and throws a torn copy away.
 //
-// ThreadSanitizer builds copy word by word with atomics, so that a missing VID check shows as a
+// ThreadSanitizer builds copy byte by byte with atomics, so that a missing VID check shows as a
 // race; other builds use plain copies between compiler barriers: on x86 loads are not reordered
 // with loads, nor stores with stores, which is what the protocol needs.
 #pragma once

@@ -20,7 +20,6 @@ void wait_on(const std::atomic<uint32_t>& word, uint32_t expected,
 
 /// Wakes up to `count` threads, of any process, that wait on `word`.
 void wake(const std::atomic<uint32_t>& word, int count);
-inline void wake_all(const std::atomic<uint32_t>& word) { wake(word, 0x7fffffff); }
 
 /// Full store-load barrier between own earlier stores and own later loads (R9, R21).
 void full_fence();

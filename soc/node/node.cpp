@@ -59,7 +59,7 @@ Result<void> Node::prepare() {
 }
 
 Result<void> Node::attach() {
-  const Result<std::byte*> control = space_.attach(SegmentKind::control, kMaxNodes, true);
+  const Result<std::byte*> control = space_.attach(SegmentKind::control, kCoordinator, true);
   if (!control) return std::unexpected(control.error());
   view_.control = reinterpret_cast<ControlSegment*>(*control);
   for (uint32_t node = 0; node < config_.nodes.size(); ++node) {

@@ -60,9 +60,6 @@ class Node {
   NodeState state() const;
   const ClusterView& view() const { return view_; }
   const MetricsSegment& metrics() const { return *metrics_; }
-  /// Where this node serves Prometheus metrics; empty: nowhere.
-  void set_metrics_endpoint(std::string endpoint) { metrics_endpoint_ = std::move(endpoint); }
-  const std::string& metrics_endpoint() const { return metrics_endpoint_; }
 
  private:
   void set_state(NodeState state);
@@ -94,7 +91,6 @@ class Node {
   std::vector<std::unique_ptr<Worker>> workers_;
   std::atomic<uint32_t> next_worker_{0};
   JobTable jobs_;
-  std::string metrics_endpoint_;
 
   std::mutex mutex_;
   std::condition_variable housekeeper_wake_;

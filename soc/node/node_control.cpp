@@ -160,7 +160,9 @@ void Node::call_procedure(const ControlRequest& request, ControlReply reply) {
   if (!worker) return reply(std::unexpected(worker.error()));
   if (*worker >= count) {
     return reply(make_error(ExitCode::usage, request.op + ": worker " + std::to_string(*worker) +
-                                                 ": this node has " + std::to_string(count)));
+                                                 ": node " + std::to_string(node_) +
+                                                 " has workers 0 to " + std::to_string(count - 1) +
+                                                 ": choose one of them, or none"));
   }
   auto task = [input = *std::move(input), function = *function, deadline = procedure_deadline(),
                reply](WorkerEnvironment& environment) {
@@ -201,8 +203,7 @@ void Node::describe(const ControlReply& reply) const {
                  {"pid", getpid()},
                  {"workers", workers_.size()},
                  {"numa_node", numa_node_of(config_, node_, machine_)},
-                 {"cpus", config_.nodes[node_].cpus},
-                 {"metrics", metrics_endpoint_}};
+                 {"cpus", config_.nodes[node_].cpus}};
   reply(std::move(answer));
 }
 

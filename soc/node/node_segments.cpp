@@ -1,7 +1,5 @@
 #include "soc/node/node_segments.h"
 
-#include <string>
-
 #include "shared/memory/segment_file.h"
 #include "shared/metrics/worker_metrics.h"
 
@@ -38,24 +36,6 @@ NodeSegmentSizes node_segment_sizes(const Config& config, uint32_t node) {
   sizes.local = round_to_segment(local_offset(transaction_limits(config), layout.worker_count));
   sizes.metrics = round_to_segment(MetricsSegment::bytes(layout.slot_count()));
   return sizes;
-}
-
-Result<void> check_node_limits(const Config& config) {
-  for (size_t node = 0; node < config.nodes.size(); ++node) {
-    if (config.nodes[node].workers <= kMaxWorkersPerNode) continue;
-    return make_error(ExitCode::config, "node[" + std::to_string(node) + "].workers: " +
-                                            std::to_string(config.nodes[node].workers) +
-                                            " are more than a node has slots for: use at most " +
-                                            std::to_string(kMaxWorkersPerNode));
-  }
-  if (config.memory.write_set > kMaxWriteSet) {
-    return make_error(ExitCode::config,
-                      "memory.write_set: " + std::to_string(config.memory.write_set) +
-                          " entries are more than lock blocks can be named: use "
-                          "at most " +
-                          std::to_string(kMaxWriteSet));
-  }
-  return {};
 }
 
 }  // namespace atolldb

@@ -6,7 +6,6 @@
 
 #include "engine/transaction/worker_context.h"
 #include "shared/config/config.h"
-#include "shared/error.h"
 #include "shared/memory/node_layout.h"
 
 namespace atolldb {
@@ -25,8 +24,5 @@ struct NodeSegmentSizes {
   uint64_t metrics = 0;
 };
 NodeSegmentSizes node_segment_sizes(const Config& config, uint32_t node);
-
-/// What the segments' layouts allow beyond what the config's own limits say.
-Result<void> check_node_limits(const Config& config);
 
 }  // namespace atolldb

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "ops/cli/exit_codes.h"
 #include "tests/cluster/cli_run.h"
 
 namespace atolldb::test {
@@ -95,13 +96,17 @@ TEST_F(CliManualTest, TheManualHasEveryCommandAndEveryOption) {
     }
   }
   // And the other way round: nothing that is gone.
-  std::set<std::string> known;
+  std::set<std::string> known = options(help({}));
   for (const Words& command : all) known.merge(options(help(command)));
   for (const std::string& option : captures(manual, "(--[a-z][a-z-]*)")) {
     EXPECT_TRUE(known.contains(option)) << option;
   }
-  for (const int code : {0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 78}) {
-    EXPECT_NE(manual.find("\n" + std::to_string(code) + "|"), std::string::npos) << code;
+  const std::string readme = read_text(std::string(ATOLL_SOURCE_DIR) + "/README.md");
+  for (const auto& [code, words] : cli::kExitCodes) {
+    const std::string number = std::to_string(static_cast<int>(code));
+    EXPECT_NE(manual.find("\n" + number + "|"), std::string::npos) << number;
+    const std::string entry = " " + number + " " + std::string(words);
+    EXPECT_NE(readme.find(entry), std::string::npos) << entry;
   }
 }
 

@@ -40,22 +40,53 @@ class CliTest : public ::testing::Test {
 TEST_F(CliTest, RefusesBadCommandLinesWithTheRightExitCodeAndMessage) {
   const std::string none = folder_.path() + "/none.toml";
   const std::string wrong = runner_.config("wrong", "[cluste]\n");
+  const std::string large = runner_.config("large", "write_set = 64511");
   const std::string idle = runner_.config("idle");
   const BadInput inputs[] = {
-      {{}, 2, "atoll: A subcommand is required"},
-      {{"upp"}, 2, "atoll: "},
-      {{"up", "--frobnicate"}, 2, "see `atoll up --help`"},
+      {{},
+       2,
+       "atoll: no command given: choose one of up, status, down, logs, storage, "
+       "procedure, bench, config, doctor, version: see `atoll --help`\n"},
+      {{"strat"},
+       2,
+       "atoll: \"strat\": no such command: did you mean \"status\"? see `atoll --help`\n"},
+      {{"start"}, 2, "\"start\": no such command: did you mean \"up\"? see `atoll --help`\n"},
+      {{"frobnicate"},
+       2,
+       "\"frobnicate\": no such command: choose one of up, status, down, logs, storage, "
+       "procedure, bench, config, doctor, version: see `atoll --help`\n"},
+      {{"storage", "list"},
+       2,
+       "atoll: \"storage list\": no such command: did you mean \"storage ls\"? see `atoll "
+       "storage --help`\n"},
+      {{"status", "--clutser", "x"},
+       2,
+       "atoll: \"--clutser\": no such option of `atoll status`: did you mean \"--cluster\"? see "
+       "`atoll status --help`\n"},
+      {{"storage", "create", "t", "--tpye=array"}, 2, "did you mean \"--type\"? see"},
+      {{"--cluster", "x", "status"},
+       2,
+       "\"--cluster\": no such option of `atoll`: options stand behind the command: see `atoll "
+       "--help`\n"},
+      {{"up", "--frobnicate"},
+       2,
+       "\"--frobnicate\": no such option of `atoll up`: see `atoll up --help`\n"},
       {{"up", "-c"}, 2, "--config"},
-      {{"up", "--foreground", "--wait"}, 2, "excludes"},
       {{"up", "-c", none}, 78, none},
       {{"up", "-c", wrong}, 78, wrong + ":"},
       {{"up", "-c", idle, "--cluster", "other"}, 2, "is the config of \"idle\""},
       {{"up", "--cluster", "no/name"}, 2, "--cluster no/name: expected"},
-      {{"config"}, 2, "see `atoll config --help`"},
+      {{"config"},
+       2,
+       "atoll: config: no command given: choose one of check, show: see `atoll config "
+       "--help`\n"},
       {{"config", "check"}, 2, "FILE"},
       {{"config", "check", none}, 78, none},
       {{"config", "check", wrong}, 78, "cluste"},
       {{"config", "show", wrong}, 78, "cluste"},
+      {{"config", "check", large},
+       78,
+       "large.toml:8:13: memory.write_set: expected an integer from 16 to 64510, got 64511"},
       {{"status"}, 3, "atoll: no cluster runs: start one with `atoll up`"},
       {{"status", "--cluster", "idle"}, 3, "atoll: cluster \"idle\": not running"},
       {{"status", "-c", idle}, 3, "atoll: cluster \"idle\": not running"},
@@ -73,7 +104,7 @@ TEST_F(CliTest, RefusesBadCommandLinesWithTheRightExitCodeAndMessage) {
       {{"procedure", "call"}, 2, "NAME"},
       {{"procedure", "call", "p", "--input-file", none}, 2, "cannot be read"},
       {{"procedure", "call", "p", "x", "--input-file", none}, 2, "excludes"},
-      {{"version", "now"}, 2, "see `atoll version --help`"},
+      {{"version", "now"}, 2, "\"now\": one argument too many: see `atoll version --help`\n"},
   };
   for (const BadInput& input : inputs) expect_refused(input);
 }
@@ -84,6 +115,7 @@ TEST_F(CliTest, HelpAndVersionAndDoctorAndConfigNeedNoCluster) {
   EXPECT_EQ(runner_.atoll({"storage", "create", "--help"}).code, 0);
   const Ran version = runner_.atoll({"version"});
   EXPECT_EQ(version.code, 0);
+  EXPECT_EQ(runner_.atoll({"--version"}).out, version.out);
   const std::string cmake = read_text(std::string(ATOLL_SOURCE_DIR) + "/CMakeLists.txt");
   const std::string number = version.out.substr(6, version.out.find('\n') - 6);
   EXPECT_NE(cmake.find("project(Atoll VERSION " + number + " "), std::string::npos) << number;

@@ -66,11 +66,11 @@ TEST_F(CatalogTest, BadDefinitionsAreRefusedWithTheReason) {
       {{"a", StorageType::none, 0, 0}, "type"},
       {{"a", StorageType::array, 8, 0}, "records"},
       {{"a", StorageType::array, 8, (uint64_t{1} << 40) + 1}, "records"},
-      {{"a", StorageType::array, 0, 1}, "payload_bytes"},
+      {{"a", StorageType::array, 0, 1}, "--payload-bytes"},
       {{"a", StorageType::array, 2001, 1}, "2000"},
       {{"a", StorageType::mastertree, 2049, 0}, "2048"},
       {{"a", StorageType::sequential, 2049, 0}, "2048"},
-      {{"a", StorageType::mastertree, 0, 5}, "record_count"},
+      {{"a", StorageType::mastertree, 0, 5}, "--records"},
   };
   for (const Case& wrong : cases) {
     const auto id = catalog_.create(wrong.definition);

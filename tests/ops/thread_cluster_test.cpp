@@ -91,6 +91,18 @@ std::unique_ptr<Cluster> launch(uint32_t nodes, uint32_t workers) {
   return cluster ? *std::move(cluster) : nullptr;
 }
 
+TEST(ThreadClusterTest, AValueThatNoConfigFileMayHaveIsRefused) {
+  Config config = default_config();
+  config.nodes[1].workers = 251;
+  const auto cluster = Cluster::launch(config, LaunchMode::thread);
+  ASSERT_FALSE(cluster);
+  EXPECT_EQ(cluster.error().code, ExitCode::config);
+  EXPECT_NE(
+      cluster.error().message.find("node[1].workers: expected an integer from 1 to 250, got 251"),
+      std::string::npos)
+      << cluster.error().message;
+}
+
 TEST(ThreadClusterTest, OneToFourNodesWithOneToFourWorkersStartAndStop) {
   for (uint32_t nodes = 1; nodes <= 4; ++nodes) {
     for (const uint32_t workers : {1u, 4u}) {

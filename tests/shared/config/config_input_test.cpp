@@ -79,6 +79,10 @@ const BadInput kBadInputs[] = {
     {"CpuAboveTheLimit", "[[node]]\ncpus = [8192]\n",
      "/x/t.toml:2:9: node[0].cpus: expected a list of different integers from 0 to 8191, got "
      "8192\n"},
+    {"MoreWorkersThanANodeHasSlots", "[[node]]\nworkers = 251\n",
+     "/x/t.toml:2:11: node[0].workers: expected an integer from 1 to 250, got 251\n"},
+    {"MoreWritesThanThereAreLockBlocks", "[memory]\nwrite_set = 64511\n",
+     "/x/t.toml:2:13: memory.write_set: expected an integer from 16 to 64510, got 64511\n"},
     {"CpuBelowTheLimit", "[[node]]\ncpus = [-1]\n",
      "/x/t.toml:2:9: node[0].cpus: expected a list of different integers from 0 to 8191, got -1\n"},
     {"MissingNumaNode", "[[node]]\nnuma_node = 2\n",

@@ -19,12 +19,6 @@ namespace {
 
 using Buckets = HistogramBuckets;
 
-HistogramSnapshot snapshot_of(const Histogram& histogram) {
-  HistogramSnapshot snapshot;
-  snapshot.merge(histogram);
-  return snapshot;
-}
-
 TEST(HistogramTest, EveryValueIsBetweenTheEndsOfItsBucketAndBucketsAreNarrow) {
   for (uint32_t bucket = 0; bucket < Buckets::kCount; ++bucket) {
     const uint64_t lower = Buckets::lower(bucket);
@@ -49,45 +43,44 @@ TEST(HistogramTest, QuantilesAreWithinTwoPercentOfTheSortedValues) {
     histogram->add(value);
   }
   std::sort(values.begin(), values.end());
-  const HistogramSnapshot snapshot = snapshot_of(*histogram);
-  EXPECT_EQ(snapshot.count(), values.size());
-  EXPECT_EQ(snapshot.sum_ns(), sum);
-  EXPECT_EQ(snapshot.max_ns(), values.back());
+  EXPECT_EQ(histogram->count(), values.size());
+  EXPECT_EQ(histogram->sum_ns(), sum);
+  EXPECT_EQ(histogram->max_ns(), values.back());
   for (const double quantile : {0.0, 0.01, 0.5, 0.95, 0.99, 0.999, 1.0}) {
     const auto exact = static_cast<double>(
         values[static_cast<size_t>(quantile * static_cast<double>(values.size() - 1))]);
-    EXPECT_NEAR(static_cast<double>(snapshot.quantile_ns(quantile)), exact, exact * 0.02 + 1)
+    EXPECT_NEAR(static_cast<double>(histogram->quantile_ns(quantile)), exact, exact * 0.02 + 1)
         << quantile;
-    EXPECT_LE(snapshot.quantile_ns(quantile), snapshot.max_ns());
+    EXPECT_LE(histogram->quantile_ns(quantile), histogram->max_ns());
   }
 }
 
 TEST(HistogramTest, AnEmptyOneHasNoLatency) {
-  const HistogramSnapshot empty;
-  EXPECT_EQ(empty.count(), 0u);
-  EXPECT_EQ(empty.quantile_ns(0.5), 0u);
-  EXPECT_EQ(empty.count_below(~uint64_t{0}), 0u);
+  const auto empty = std::make_unique<Histogram>();
+  EXPECT_EQ(empty->count(), 0u);
+  EXPECT_EQ(empty->quantile_ns(0.5), 0u);
+  EXPECT_EQ(empty->count_below(~uint64_t{0}), 0u);
+  EXPECT_TRUE(empty->sparse().empty());
 }
 
 TEST(HistogramTest, LatenciesBeyondTheLastBucketKeepTheirMaximum) {
   const auto histogram = std::make_unique<Histogram>();
   const uint64_t hour = uint64_t{3600} * 1'000'000'000;
   histogram->add(hour);
-  EXPECT_EQ(snapshot_of(*histogram).count(), 1u);
-  EXPECT_EQ(snapshot_of(*histogram).max_ns(), hour);
-  EXPECT_EQ(snapshot_of(*histogram).quantile_ns(1.0), hour);
+  EXPECT_EQ(histogram->count(), 1u);
+  EXPECT_EQ(histogram->max_ns(), hour);
+  EXPECT_EQ(histogram->quantile_ns(1.0), hour);
 }
 
 TEST(HistogramTest, CountsBelowALimitGrowWithItAndAreExactAtTheEndsOfBuckets) {
   const auto histogram = std::make_unique<Histogram>();
   for (uint64_t value = 0; value < 4096; ++value) histogram->add(value);
-  const HistogramSnapshot snapshot = snapshot_of(*histogram);
   for (const uint64_t limit : {0u, 1u, 31u, 32u, 64u, 1024u, 2048u, 4096u}) {
-    EXPECT_EQ(snapshot.count_below(limit), limit);
+    EXPECT_EQ(histogram->count_below(limit), limit);
   }
   uint64_t last = 0;
   for (uint64_t limit = 0; limit < 5000; ++limit) {
-    const uint64_t below = snapshot.count_below(limit);
+    const uint64_t below = histogram->count_below(limit);
     ASSERT_GE(below, last);
     ASSERT_LE(below, limit);
     last = below;
@@ -98,11 +91,29 @@ TEST(HistogramTest, MergingAddsCountsAndSumsAndKeepsTheLargerMaximum) {
   const auto first = std::make_unique<Histogram>();
   const auto second = std::make_unique<Histogram>();
   for (uint64_t i = 0; i < 1'000; ++i) (i % 3 == 0 ? *first : *second).add(i * 37);
-  HistogramSnapshot merged = snapshot_of(*first);
-  merged.merge(snapshot_of(*second));
-  EXPECT_EQ(merged.count(), 1'000u);
-  EXPECT_EQ(merged.sum_ns(), 999u * 1'000 / 2 * 37);
-  EXPECT_EQ(merged.max_ns(), 999u * 37);
+  const auto merged = std::make_unique<Histogram>(*first);
+  merged->merge(*second);
+  EXPECT_EQ(merged->count(), 1'000u);
+  EXPECT_EQ(merged->sum_ns(), 999u * 1'000 / 2 * 37);
+  EXPECT_EQ(merged->max_ns(), 999u * 37);
+  EXPECT_NEAR(static_cast<double>(merged->quantile_ns(0.5)), 500 * 37, 500 * 37 * 0.03);
+}
+
+TEST(HistogramTest, ACopyAndARestoredOneHaveTheSameBucketsAndMaximum) {
+  const auto histogram = std::make_unique<Histogram>();
+  for (uint64_t i = 0; i < 1'000; ++i) histogram->add(i * 37);
+  const auto assigned = std::make_unique<Histogram>();
+  assigned->add(7);
+  *assigned = *histogram;
+  EXPECT_EQ(assigned->sparse(), histogram->sparse());
+  EXPECT_EQ(assigned->sum_ns(), histogram->sum_ns());
+  EXPECT_EQ(assigned->max_ns(), histogram->max_ns());
+  const auto restored = std::make_unique<Histogram>();
+  restored->restore(histogram->sparse(), histogram->max_ns());
+  EXPECT_EQ(restored->sparse(), histogram->sparse());
+  EXPECT_EQ(restored->max_ns(), histogram->max_ns());
+  restored->restore({{HistogramBuckets::kCount, 1}}, 0);
+  EXPECT_EQ(restored->count(), 1'000u) << "there is no such bucket";
 }
 
 TEST(HistogramTest, AnotherProcessReadsWhatItsWriterAdded) {
@@ -118,8 +129,8 @@ TEST(HistogramTest, AnotherProcessReadsWhatItsWriterAdded) {
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
-  EXPECT_EQ(snapshot_of(*histogram).count(), 1'000u);
-  EXPECT_EQ(snapshot_of(*histogram).sum_ns(), 500'500u);
+  EXPECT_EQ(histogram->count(), 1'000u);
+  EXPECT_EQ(histogram->sum_ns(), 500'500u);
   munmap(memory, sizeof(Histogram));
 }
 
@@ -132,12 +143,12 @@ TEST(HistogramTest, AReaderBesideTheWriterNeverSeesCountsShrink) {
   });
   uint64_t last = 0;
   while (!done.load(std::memory_order_relaxed)) {
-    const uint64_t count = snapshot_of(*histogram).count();
+    const uint64_t count = histogram->count();
     EXPECT_GE(count, last);
     last = count;
   }
   writer.join();
-  EXPECT_EQ(snapshot_of(*histogram).count(), 200'000u);
+  EXPECT_EQ(histogram->count(), 200'000u);
 }
 
 }  // namespace

@@ -1,0 +1,26 @@
+// What `atoll` ends with, in words: `atoll --help` prints them; a test compares the manual and the
+// top-level README.
+#pragma once
+
+#include <string_view>
+#include <utility>
+
+#include "shared/error.h"
+
+namespace atolldb::cli {
+
+inline constexpr std::pair<ExitCode, std::string_view> kExitCodes[] = {
+    {ExitCode::success, "success"},
+    {ExitCode::failed, "failed"},
+    {ExitCode::usage, "usage"},
+    {ExitCode::not_running, "not running"},
+    {ExitCode::already_running, "already running"},
+    {ExitCode::coordinator_unreachable, "coordinator unreachable"},
+    {ExitCode::resources, "resources"},
+    {ExitCode::corruption, "corruption"},
+    {ExitCode::durability, "durability"},
+    {ExitCode::disk_full, "disk full"},
+    {ExitCode::config, "config"},
+};
+
+}  // namespace atolldb::cli

@@ -1,0 +1,63 @@
+#include "ops/launcher/run_notes.h"
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "ops/launcher/run_folder.h"
+#include "shared/limits.h"
+#include "shared/process/process_id.h"
+#include "shared/process/run_paths.h"
+
+namespace atolldb {
+namespace {
+
+using Json = nlohmann::json;
+
+}  // namespace
+
+Result<void> announce(const Config& config, const std::vector<Child>& children) {
+  const ProcessId self = this_process();
+  Json endpoints = {{"schema_version", 1},
+                    {"name", config.cluster.name},
+                    {"launcher_pid", self.pid},
+                    {"start_time", self.start_time},
+                    {"coordinator_endpoint", config.control.endpoint},
+                    {"node_endpoints", Json::array()},
+                    {"metrics", Json::object()},
+                    {"processes", Json::array()}};
+  for (const Child& child : children) {
+    if (child.node != kCoordinator) {
+      endpoints["node_endpoints"].push_back(node_endpoint(config, child.node));
+    }
+    if (!child.metrics.empty()) endpoints["metrics"][child.role] = child.metrics;
+    endpoints["processes"].push_back({{"role", child.role},
+                                      {"pid", child.id.pid},
+                                      {"start_time", child.id.start_time},
+                                      {"log", child.log_file}});
+  }
+  Json targets = Json::array();
+  for (const auto& [role, endpoint] : endpoints["metrics"].items()) {
+    targets.push_back({{"targets", {endpoint}},
+                       {"labels", {{"cluster", config.cluster.name}, {"process", role}}}});
+  }
+  for (const auto& [path, json] : {std::pair{prometheus_targets_path(config), &targets},
+                                   std::pair{endpoints_path(config), &endpoints}}) {
+    const auto written = RunFolder::write_file(path, json->dump(2) + "\n");
+    if (!written) return written;
+  }
+  return {};
+}
+
+Result<void> note_failure(const Config& config, const Error& error) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const Json note = {{"schema_version", 1},
+                     {"name", config.cluster.name},
+                     {"time", std::chrono::duration_cast<std::chrono::seconds>(now).count()},
+                     {"code", static_cast<int>(error.code)},
+                     {"message", error.message}};
+  return RunFolder::write_file(last_failure_path(config), note.dump(2) + "\n");
+}
+
+}  // namespace atolldb

@@ -1,0 +1,31 @@
+#include "shared/process/child_services.h"
+
+#include <utility>
+
+namespace atolldb {
+
+Result<void> ChildServices::start(const Config& config, const std::string& control_endpoint,
+                                  ControlHandler handler, uint32_t port_offset,
+                                  std::shared_ptr<prometheus::Collectable> collectable) {
+  auto server = ControlServer::start(control_endpoint, std::move(handler));
+  if (!server) return std::unexpected(server.error());
+  server_ = *std::move(server);
+  if (!config.metrics.enabled) return {};
+  auto exposer = MetricsExposer::start(config.metrics.listen,
+                                       metrics_port(config.metrics.base_port, port_offset),
+                                       std::move(collectable));
+  if (!exposer) return std::unexpected(exposer.error());
+  exposer_ = *std::move(exposer);
+  return {};
+}
+
+void ChildServices::stop() {
+  server_.reset();
+  exposer_.reset();
+}
+
+std::string ChildServices::endpoints_text() const {
+  return Json{{"metrics", exposer_ ? exposer_->endpoint() : ""}}.dump();
+}
+
+}  // namespace atolldb
