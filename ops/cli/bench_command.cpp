@@ -10,6 +10,7 @@ void add_bench_command(CLI::App& app, Invocation& invocation) {
   CLI::App* group = app.add_subcommand("bench", "Run a benchmark");
   group->require_subcommand(1);
   add_tpcc_command(*group, invocation);
+  add_ycsb_command(*group, invocation);
 }
 
 }  // namespace atolldb::cli
