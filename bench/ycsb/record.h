@@ -31,7 +31,7 @@ constexpr uint64_t mix_bits(uint64_t value) {
 
 /// The first word behind the count.
 constexpr uint64_t first_word(uint64_t id, uint32_t field, uint64_t updates) {
-  return mix_bits(id * 0x9e3779b97f4a7c15ull + updates * 256 + field);
+  return mix_bits((id * 0x9e3779b97f4a7c15ull + field) ^ updates * 0xc2b2ae3d27d4eb4full);
 }
 inline constexpr uint64_t kWordStep = 0xbf58476d1ce4e5b9ull;
 

@@ -40,7 +40,6 @@ class Runner {
         *result_, [this](uint64_t now) { return transact(now); }, [this] { exchange_lanes(); });
     if (!done) return std::unexpected(done.error());
     publish_lane();
-    result_->scanned_records = observed_.scanned;
     result_->updates = updates_;
     result_->inserted = generator_.inserted();
     result_->torn_reads = observed_.torn;
@@ -73,11 +72,13 @@ class Runner {
     ++result_->commits[type];
     result_->latency[type].add(loop_.clock().to_ns(end - now));
     updates_ += attempt_updates_;
+    result_->scanned_records += observed_.scanned;
     return end;
   }
 
   Status body(Transaction& txn) {
     attempt_updates_ = 0;
+    observed_.scanned = 0;
     if (prefetches_) table_.prefetch(txn, ids_);
     for (const Planned& planned : operations_) {
       failed_ = &planned;

@@ -14,7 +14,7 @@ namespace atolldb::ycsb {
 struct RunResult : bench::WorkerResult {
   RunResult() : WorkerResult(kTypes) {}
 
-  uint64_t scanned_records = 0;  // of committed and aborted scans
+  uint64_t scanned_records = 0;  // that committed scans returned
   // What the verification needs; these count the warm-up too.
   uint64_t updates = 0;     // committed updates of fields
   uint64_t inserted = 0;    // records that this worker has inserted in the life of the database
