@@ -40,7 +40,7 @@ struct JobInput {
   uint32_t remote_percent = kAllNodesAlike;
   uint32_t operations = 1;
   uint32_t scan_length = 100;
-  bool prefetch = true;
+  bool prefetch = false;
   bench::RunTimes times;
 
   Keyspace keyspace(uint32_t nodes) const {

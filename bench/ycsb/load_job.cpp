@@ -32,7 +32,8 @@ Status load_control(JobContext& context, const Table& table) {
 Status load_batch(JobContext& context, Table& table, uint64_t first, uint64_t end) {
   return run(context.transaction(), context.backoff(), kMaxEpoch, [&](Transaction& txn) {
     for (uint64_t item = first; item < end; ++item) {
-      BENCH_TRY(table.load(txn, table.keyspace().id_of(context.node(), number_of(0, item))));
+      BENCH_TRY(
+          table.write_loaded(txn, table.keyspace().id_of(context.node(), number_of(0, item))));
     }
     return Status::ok;
   });

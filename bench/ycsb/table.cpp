@@ -86,7 +86,7 @@ Status Table::insert(Transaction& txn, uint64_t id) {
   return tree_.insert(txn, ordered_key(id), {record_.data(), shape_.record_bytes});
 }
 
-Status Table::load(Transaction& txn, uint64_t id) {
+Status Table::write_loaded(Transaction& txn, uint64_t id) {
   if (!keyspace_.is_array()) return insert(txn, id);
   fill_record(record_.data(), shape_, id);
   return array_.update(txn, id, 0, shape_.record_bytes, record_.data());

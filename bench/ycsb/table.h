@@ -57,7 +57,7 @@ class Table {
   /// Like update, but reads the whole record first.
   Status read_modify_write(Transaction& txn, uint64_t id, uint32_t field, Observed& observed);
   /// Writes a record as the load does.
-  Status load(Transaction& txn, uint64_t id);
+  Status write_loaded(Transaction& txn, uint64_t id);
 
   /// Starts to load what the operations on a key will touch.
   void prefetch(Transaction& txn, std::span<const uint64_t> ids);

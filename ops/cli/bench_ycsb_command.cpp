@@ -64,8 +64,8 @@ void add_options(CLI::App& command, ycsb::Options& options) {
   command.add_option("--storage", options.storage, "mastertree or array")->capture_default_str();
   command.add_option("--insert-order", options.insert_order, "hashed or ordered keys")
       ->capture_default_str();
-  command.add_flag("--prefetch,!--no-prefetch", options.prefetch,
-                   "Load the records of a transaction at its begin (default)");
+  command.add_flag("--prefetch", options.prefetch,
+                   "Start to load all records of a transaction at its begin");
   add_common_options(command, options, "Check every record afterwards");
 }
 
