@@ -109,7 +109,7 @@ TEST(Scans, ReturnTheRecordsThatFollowInTheirPartition) {
   }
 }
 
-TEST(RunBeforeLoad, IsAnErrorThatSaysSo) {
+TEST(MissingStorages, AreAnErrorThatNamesTheFirst) {
   JobInput input;
   input.records = 10;
   test::TestCluster cluster(1, 1);
