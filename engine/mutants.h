@@ -15,7 +15,8 @@ enum class Mutant : uint32_t {
   skip_page_version_check,     // R6, R12
   skip_pointer_set_check,      // R4
   unlock_before_publish,       // unlocks before the new VID is stored
-  ignore_dead_in_scans,        // R12: dead records do not enter the read set
+  ignore_dead_in_scans,        // R12: reserved and reviving records do not enter the read set
+  revive_unannounced,          // R12: dead records come back without a change of the page word
   no_version_bump_on_layer,    // R6: a next-layer conversion leaves the page word as it was
   no_page_registration,        // R12: not-found look-ups and scans register nothing
   reuse_without_grace,         // R9

@@ -1,5 +1,7 @@
 // The Delivery transaction (clause 2.7): the oldest order of each district, as one transaction.
+#include <array>
 #include <cstddef>
+#include <span>
 
 #include "bench/tpcc/keys.h"
 #include "bench/tpcc/scan.h"
@@ -44,30 +46,17 @@ Status deliver_lines(Transaction& txn, const Tables& tables, const DeliveryInput
   }
 }
 
-Status deliver_order(Transaction& txn, const Tables& tables, const DeliveryInput& input, uint32_t d,
-                     uint32_t o_id) {
-  const Key key = ordered_key(order_key(input.w_id, d, o_id));
-  OrderRow order;
-  RecordRef ref;
-  uint32_t bytes = 0;
-  TPCC_TRY(tables.order.get_for_update(txn, key, &order, sizeof(order), bytes, ref));
-  TPCC_TRY(tables.order.update_range(txn, ref, key, offsetof(OrderRow, carrier_id),
-                                     std::as_bytes(std::span(&input.carrier_id, 1))));
-  int64_t amount = 0;
-  TPCC_TRY(deliver_lines(txn, tables, input, d, o_id, amount));
+/// An order on its way to the customer.
+struct Waiting {
+  uint32_t d;
+  uint32_t o_id;
+  uint64_t customer_at = 0;
+  RecordRef customer{};
+};
 
-  const uint64_t at = tables.customer_at<CustomerBalanceRow>(input.w_id, d, order.c_id);
-  CustomerBalanceRow customer;
-  TPCC_TRY(tables.customer_dynamic.get_for_update(txn, at, 0, kBalanceBytes, &customer, ref));
-  customer.balance += amount;
-  ++customer.delivery_cnt;
-  return tables.customer_dynamic.update(txn, ref, at, 0, kBalanceBytes, &customer);
-}
-
-}  // namespace
-
-Status delivery(Transaction& txn, const Tables& tables, const DeliveryInput& input,
-                DeliveryOutput& output) {
+/// Takes the oldest order of each district out of new_order.
+Status take_orders(Transaction& txn, const Tables& tables, const DeliveryInput& input,
+                   DeliveryOutput& output, std::span<Waiting, kDistricts> waiting) {
   output.delivered = 0;
   for (uint32_t d = 1; d <= kDistricts; ++d) {
     uint32_t& o_id = output.o_id[d - 1];
@@ -75,8 +64,75 @@ Status delivery(Transaction& txn, const Tables& tables, const DeliveryInput& inp
     const Status taken = take_oldest(txn, tables, input.w_id, d, o_id);
     if (taken == Status::not_found) continue;
     TPCC_TRY(taken);
-    TPCC_TRY(deliver_order(txn, tables, input, d, o_id));
-    ++output.delivered;
+    waiting[output.delivered++] = {d, o_id};
+  }
+  return Status::ok;
+}
+
+/// The orders are old, and so out of the caches: all misses at once.
+void prefetch_orders(Transaction& txn, const Tables& tables, uint32_t w,
+                     std::span<const Waiting> waiting) {
+  std::array<Key, kDistricts> orders;
+  std::array<Key, kDistricts> lines;
+  std::array<Bytes, kDistricts> order_keys;
+  std::array<Bytes, kDistricts> line_keys;
+  for (size_t i = 0; i < waiting.size(); ++i) {
+    orders[i] = ordered_key(order_key(w, waiting[i].d, waiting[i].o_id));
+    lines[i] = ordered_key(order_line_key(w, waiting[i].d, waiting[i].o_id, 1));
+    order_keys[i] = orders[i];
+    line_keys[i] = lines[i];
+  }
+  tables.order.prefetch(txn, {order_keys.data(), waiting.size()});
+  tables.order_line.prefetch(txn, {line_keys.data(), waiting.size()}, kMaxLines);
+}
+
+/// Enters the carrier in the orders and finds their customers.
+Status dispatch_orders(Transaction& txn, const Tables& tables, const DeliveryInput& input,
+                       std::span<Waiting> waiting) {
+  std::array<uint64_t, kDistricts> places;
+  std::array<RecordRef, kDistricts> customers;
+  for (size_t i = 0; i < waiting.size(); ++i) {
+    const Key key = ordered_key(order_key(input.w_id, waiting[i].d, waiting[i].o_id));
+    OrderRow order;
+    RecordRef ref;
+    uint32_t bytes = 0;
+    TPCC_TRY(tables.order.get_for_update(txn, key, &order, sizeof(order), bytes, ref));
+    TPCC_TRY(tables.order.update_range(txn, ref, key, offsetof(OrderRow, carrier_id),
+                                       std::as_bytes(std::span(&input.carrier_id, 1))));
+    places[i] = tables.customer_at<CustomerBalanceRow>(input.w_id, waiting[i].d, order.c_id);
+  }
+  TPCC_TRY(tables.customer_dynamic.find_many_for_update(txn, {places.data(), waiting.size()},
+                                                        customers));
+  for (size_t i = 0; i < waiting.size(); ++i) {
+    Array::prefetch(customers[i], 0, kBalanceBytes);
+    waiting[i].customer_at = places[i];
+    waiting[i].customer = customers[i];
+  }
+  return Status::ok;
+}
+
+Status charge(Transaction& txn, const Tables& tables, const Waiting& order, int64_t amount) {
+  CustomerBalanceRow customer;
+  TPCC_TRY(tables.customer_dynamic.get(txn, order.customer, 0, kBalanceBytes, &customer));
+  customer.balance += amount;
+  ++customer.delivery_cnt;
+  return tables.customer_dynamic.update(txn, order.customer, order.customer_at, 0, kBalanceBytes,
+                                        &customer);
+}
+
+}  // namespace
+
+Status delivery(Transaction& txn, const Tables& tables, const DeliveryInput& input,
+                DeliveryOutput& output) {
+  std::array<Waiting, kDistricts> orders;
+  TPCC_TRY(take_orders(txn, tables, input, output, orders));
+  const std::span<Waiting> waiting(orders.data(), output.delivered);
+  prefetch_orders(txn, tables, input.w_id, waiting);
+  TPCC_TRY(dispatch_orders(txn, tables, input, waiting));
+  for (const Waiting& order : waiting) {
+    int64_t amount = 0;
+    TPCC_TRY(deliver_lines(txn, tables, input, order.d, order.o_id, amount));
+    TPCC_TRY(charge(txn, tables, order, amount));
   }
   return Status::ok;
 }

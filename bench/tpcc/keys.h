@@ -1,6 +1,6 @@
 // Keys of the Master-trees: one 64-bit integer each, so one slice and one layer.
 //
-//   order             [warehouse 16][district 16][order 32]
+//   order             [warehouse 16][district  4][0 12][order 32]
 //   new_order         the same
 //   order_line        [warehouse 16][district  4][order 32][0 4][line 8]
 //   order_by_customer [warehouse 16][district  4][customer 12][order 32]
@@ -25,7 +25,7 @@ using Key = std::array<std::byte, 8>;
 using bench::key_value;
 
 constexpr uint64_t order_key(uint32_t warehouse, uint32_t district, uint32_t order) {
-  return uint64_t{warehouse} << 48 | uint64_t{district} << 32 | order;
+  return uint64_t{warehouse} << 48 | uint64_t{district} << 44 | order;
 }
 constexpr uint32_t order_of_order_key(uint64_t key) { return static_cast<uint32_t>(key); }
 

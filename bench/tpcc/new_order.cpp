@@ -10,28 +10,53 @@ namespace atolldb::tpcc {
 
 namespace {
 
+/// Bytes of S_DATA in the first cache line of its record: all of it for 23 texts of 25.
+constexpr uint32_t kFirstDataBytes = 48;
+
+/// Where the records of the order lines are. They are known before the transaction starts, so that
+/// their cache misses overlap.
 struct LinePlaces {
-  uint32_t count = 0;
-  std::array<uint64_t, kMaxLines> item;
-  std::array<uint64_t, kMaxLines> stock;
-  std::array<uint64_t, kMaxLines> stock_static;
+  std::array<RecordRef, kMaxLines> item;
+  std::array<RecordRef, kMaxLines> stock;
+  std::array<RecordRef, kMaxLines> stock_static;
+  std::array<uint64_t, kMaxLines> stock_index;
+  uint32_t dist_at;  // S_DIST_xx of the order's district, in a StockInfoRow
 };
 
-/// Where all records of the order lines are. They are known before the transaction starts, so that
-/// their cache misses overlap.
-LinePlaces find_and_prefetch(Transaction& txn, const Tables& tables, const NewOrderInput& input) {
-  LinePlaces places;
-  places.count = input.ol_cnt;
-  for (uint32_t i = 0; i < input.ol_cnt; ++i) {
-    const NewOrderInput::Line& line = input.lines[i];
-    places.item[i] = tables.item_at(line.i_id);
-    places.stock[i] = tables.stock_at<StockRow>(line.supply_w_id, line.i_id);
-    places.stock_static[i] = tables.stock_at<StockInfoRow>(line.supply_w_id, line.i_id);
+Status find_lines(Transaction& txn, const Tables& tables, const NewOrderInput& input,
+                  LinePlaces& places) {
+  std::array<uint64_t, kMaxLines> item_index;
+  std::array<uint64_t, kMaxLines> static_index;
+  uint32_t count = input.ol_cnt;
+  // Only the last item may be one that does not exist; it has no stock either.
+  if (input.lines[count - 1].i_id > tables.scale.items) {
+    --count;
+    places.item[count] = RecordRef{};
   }
-  tables.item.prefetch(txn, {places.item.data(), places.count});
-  tables.stock.prefetch(txn, {places.stock.data(), places.count});
-  tables.stock_static.prefetch(txn, {places.stock_static.data(), places.count});
-  return places;
+  for (uint32_t i = 0; i < count; ++i) {
+    const NewOrderInput::Line& line = input.lines[i];
+    item_index[i] = tables.item_at(line.i_id);
+    places.stock_index[i] = tables.stock_at<StockRow>(line.supply_w_id, line.i_id);
+    static_index[i] = tables.stock_at<StockInfoRow>(line.supply_w_id, line.i_id);
+  }
+  TPCC_TRY(tables.stock_static.find_many(txn, {static_index.data(), count}, places.stock_static));
+  places.dist_at = static_cast<uint32_t>(offsetof(StockInfoRow, dist) +
+                                         (input.d_id - 1) * sizeof(StockInfoRow::dist[0]));
+  for (uint32_t i = 0; i < count; ++i) {
+    Array::prefetch(places.stock_static[i], 0, kFirstDataBytes);
+    Array::prefetch(places.stock_static[i], places.dist_at, sizeof(StockInfoRow::dist[0]));
+  }
+  TPCC_TRY(tables.item.find_many(txn, {item_index.data(), count}, places.item));
+  for (uint32_t i = 0; i < count; ++i) Array::prefetch(places.item[i], 0, kItemReadBytes);
+  TPCC_TRY(
+      tables.stock.find_many_for_update(txn, {places.stock_index.data(), count}, places.stock));
+  for (uint32_t i = 0; i < count; ++i) Array::prefetch(places.stock[i], 0, sizeof(StockRow));
+  // The order's number is not known yet, but the page is that of the customer's latest order.
+  const Key by_customer =
+      ordered_key(customer_order_key(input.w_id, input.d_id, input.c_id, ~uint32_t{0}));
+  const Bytes by_customer_bytes = by_customer;
+  tables.order_by_customer.prefetch(txn, {&by_customer_bytes, 1});
+  return Status::ok;
 }
 
 Status insert_order(Transaction& txn, const Tables& tables, const NewOrderInput& input,
@@ -48,22 +73,22 @@ Status insert_order(Transaction& txn, const Tables& tables, const NewOrderInput&
   return tables.order_by_customer.insert(txn, by_customer, {});
 }
 
-/// S_DATA. Texts of 48 characters and fewer, 23 of 25, are in the record's first cache line.
-Status read_stock_data(Transaction& txn, const Array& stock_static, uint64_t at, Text<50>& data) {
-  constexpr uint32_t kFirst = 48;
-  TPCC_TRY(stock_static.get(txn, at, offsetof(StockInfoRow, data), kFirst, data.bytes));
-  data.bytes[kFirst] = data.bytes[kFirst + 1] = 0;
-  if (data.bytes[kFirst - 1] == 0) return Status::ok;
-  return stock_static.get(txn, at, offsetof(StockInfoRow, data) + kFirst, 50 - kFirst,
-                          data.bytes + kFirst);
+/// S_DATA and S_DIST_xx.
+Status read_stock_info(Transaction& txn, const Array& stock_static, const RecordRef& ref,
+                       uint32_t dist_at, Text<50>& data, Text<24>& dist) {
+  TPCC_TRY(stock_static.get(txn, ref, dist_at, sizeof(dist), &dist));
+  TPCC_TRY(stock_static.get(txn, ref, offsetof(StockInfoRow, data), kFirstDataBytes, data.bytes));
+  data.bytes[kFirstDataBytes] = data.bytes[kFirstDataBytes + 1] = 0;
+  if (data.bytes[kFirstDataBytes - 1] == 0) return Status::ok;
+  return stock_static.get(txn, ref, offsetof(StockInfoRow, data) + kFirstDataBytes,
+                          50 - kFirstDataBytes, data.bytes + kFirstDataBytes);
 }
 
 /// Takes the line's quantity out of stock; tells what is left.
 Status sell(Transaction& txn, const Tables& tables, const NewOrderInput& input,
-            const NewOrderInput::Line& line, uint64_t at, int32_t& quantity) {
+            const NewOrderInput::Line& line, const RecordRef& ref, uint64_t at, int32_t& quantity) {
   StockRow stock;
-  RecordRef ref;
-  TPCC_TRY(tables.stock.get_for_update(txn, at, 0, sizeof(stock), &stock, ref));
+  TPCC_TRY(tables.stock.get(txn, ref, 0, sizeof(stock), &stock));
   stock.quantity = stock_after_sale(stock.quantity, line.quantity);
   stock.ytd += line.quantity;
   ++stock.order_cnt;
@@ -72,30 +97,25 @@ Status sell(Transaction& txn, const Tables& tables, const NewOrderInput& input,
   return tables.stock.update(txn, ref, at, 0, sizeof(stock), &stock);
 }
 
-Status add_line(Transaction& txn, const Tables& tables, const NewOrderInput& input,
-                const LinePlaces& places, uint32_t i, uint32_t o_id, NewOrderOutput::Line& output) {
+/// Sells one line's item and fills the row of its order line.
+Status sell_line(Transaction& txn, const Tables& tables, const NewOrderInput& input,
+                 const LinePlaces& places, uint32_t i, OrderLineRow& row,
+                 NewOrderOutput::Line& output) {
   const NewOrderInput::Line& line = input.lines[i];
   ItemRow item;
   const Status found = tables.item.get(txn, places.item[i], 0, kItemReadBytes, &item);
   // The item number is not valid: the order is given up (clause 2.4.2.3).
   if (found == Status::out_of_range) return Status::user_abort;
   TPCC_TRY(found);
-  TPCC_TRY(sell(txn, tables, input, line, places.stock[i], output.stock_quantity));
-
-  OrderLineRow row{};
-  const auto dist_at = static_cast<uint32_t>(offsetof(StockInfoRow, dist) +
-                                             (input.d_id - 1) * sizeof(StockInfoRow::dist[0]));
-  TPCC_TRY(tables.stock_static.get(txn, places.stock_static[i], dist_at, sizeof(row.dist_info),
-                                   &row.dist_info));
+  TPCC_TRY(sell(txn, tables, input, line, places.stock[i], places.stock_index[i],
+                output.stock_quantity));
   Text<50> stock_data;
-  TPCC_TRY(read_stock_data(txn, tables.stock_static, places.stock_static[i], stock_data));
-
+  TPCC_TRY(read_stock_info(txn, tables.stock_static, places.stock_static[i], places.dist_at,
+                           stock_data, row.dist_info));
   row.i_id = line.i_id;
   row.supply_w_id = line.supply_w_id;
   row.quantity = line.quantity;
   row.amount = line.quantity * item.price;
-  const Key key = ordered_key(order_line_key(input.w_id, input.d_id, o_id, i + 1));
-  TPCC_TRY(tables.order_line.insert(txn, key, std::as_bytes(std::span(&row, 1))));
 
   output.i_id = line.i_id;
   output.supply_w_id = line.supply_w_id;
@@ -107,11 +127,31 @@ Status add_line(Transaction& txn, const Tables& tables, const NewOrderInput& inp
   return Status::ok;
 }
 
+Status add_lines(Transaction& txn, const Tables& tables, const NewOrderInput& input,
+                 const LinePlaces& places, NewOrderOutput& output, int64_t& sum) {
+  std::array<OrderLineRow, kMaxLines> rows{};
+  std::array<Key, kMaxLines> keys;
+  std::array<Bytes, kMaxLines> key_bytes;
+  std::array<Bytes, kMaxLines> row_bytes;
+  sum = 0;
+  for (uint32_t i = 0; i < input.ol_cnt; ++i) {
+    TPCC_TRY(sell_line(txn, tables, input, places, i, rows[i], output.lines[i]));
+    sum += output.lines[i].amount;
+    output.lines_done = i + 1;
+    keys[i] = ordered_key(order_line_key(input.w_id, input.d_id, output.o_id, i + 1));
+    key_bytes[i] = keys[i];
+    row_bytes[i] = std::as_bytes(std::span(&rows[i], 1));
+  }
+  return tables.order_line.insert_many(txn, {key_bytes.data(), input.ol_cnt},
+                                       {row_bytes.data(), input.ol_cnt});
+}
+
 }  // namespace
 
 Status new_order(Transaction& txn, const Tables& tables, const NewOrderInput& input,
                  NewOrderOutput& output) {
-  const LinePlaces places = find_and_prefetch(txn, tables, input);
+  LinePlaces places;
+  TPCC_TRY(find_lines(txn, tables, input, places));
   output.lines_done = 0;
   TPCC_TRY(tables.warehouse_static.get(txn, tables.warehouse_at(input.w_id),
                                        offsetof(PlaceRow, tax), sizeof(output.w_tax),
@@ -130,11 +170,7 @@ Status new_order(Transaction& txn, const Tables& tables, const NewOrderInput& in
       sizeof(CustomerIdentity), &output.customer));
   TPCC_TRY(insert_order(txn, tables, input, output.o_id));
   int64_t sum = 0;
-  for (uint32_t i = 0; i < input.ol_cnt; ++i) {
-    TPCC_TRY(add_line(txn, tables, input, places, i, output.o_id, output.lines[i]));
-    sum += output.lines[i].amount;
-    output.lines_done = i + 1;
-  }
+  TPCC_TRY(add_lines(txn, tables, input, places, output, sum));
   output.total_amount = total_amount(sum, output.customer.discount, output.w_tax, output.d_tax);
   return Status::ok;
 }

@@ -1,5 +1,4 @@
 // The Stock-Level transaction (clause 2.8).
-#include <algorithm>
 #include <array>
 #include <cstddef>
 
@@ -13,26 +12,47 @@ namespace atolldb::tpcc {
 namespace {
 
 constexpr uint32_t kOrders = 20;
-using Items = std::array<uint32_t, kOrders * kMaxLines>;
+constexpr uint32_t kItemLimit = kOrders * kMaxLines;
 
-/// Items of the lines of orders [first, last], each once; `count` of them.
+/// Item numbers, each once, in the order of their arrival.
+class DistinctItems {
+ public:
+  void add(uint32_t item) {
+    uint32_t at = item * 0x9e3779b1u >> (32 - kSlotBits);
+    for (; slots_[at] != 0; at = (at + 1) % kSlots) {
+      if (slots_[at] == item) return;
+    }
+    slots_[at] = item;  // numbers start at 1
+    items_[size_++] = item;
+  }
+  uint32_t size() const { return size_; }
+  uint32_t operator[](uint32_t i) const { return items_[i]; }
+
+ private:
+  static constexpr uint32_t kSlotBits = 10;
+  static constexpr uint32_t kSlots = 1 << kSlotBits;
+  static_assert(kSlots > 2 * kItemLimit);
+  std::array<uint32_t, kSlots> slots_{};
+  std::array<uint32_t, kItemLimit> items_;
+  uint32_t size_ = 0;
+};
+
+/// Items of the lines of orders [first, last].
 Status distinct_items(Transaction& txn, const Tables& tables, const StockLevelInput& input,
-                      uint32_t first, uint32_t last, Items& items, uint32_t& count) {
+                      uint32_t first, uint32_t last, DistinctItems& items) {
   KeyRange lines(order_line_key(input.w_id, input.d_id, first, 0),
                  order_line_key(input.w_id, input.d_id, last, 0xff));
   MasterTreeCursor cursor(tables.order_line, txn, lines.range(), true);
-  count = 0;
-  for (;;) {
+  for (uint32_t lines_read = 0;; ++lines_read) {
     const Status status = cursor.next();
-    if (status == Status::end_of_scan) break;
+    if (status == Status::end_of_scan) return Status::ok;
     TPCC_TRY(status);
-    if (count == items.size()) return Status::transaction_too_large;
+    if (lines_read == kItemLimit) return Status::transaction_too_large;
     static_assert(offsetof(OrderLineRow, i_id) == 0);
-    TPCC_TRY(cursor.get(&items[count++], sizeof(uint32_t)));
+    uint32_t item = 0;
+    TPCC_TRY(cursor.get(&item, sizeof(item)));
+    items.add(item);
   }
-  std::sort(items.data(), items.data() + count);
-  count = static_cast<uint32_t>(std::unique(items.data(), items.data() + count) - items.data());
-  return Status::ok;
 }
 
 }  // namespace
@@ -44,15 +64,15 @@ Status stock_level(Transaction& txn, const Tables& tables, const StockLevelInput
                                     offsetof(DistrictNextRow, next_o_id), sizeof(next_o_id),
                                     &next_o_id));
   const uint32_t first = next_o_id > kOrders ? next_o_id - kOrders : 1;
-  Items items;
-  uint32_t count = 0;
-  TPCC_TRY(distinct_items(txn, tables, input, first, next_o_id - 1, items, count));
+  DistinctItems items;
+  TPCC_TRY(distinct_items(txn, tables, input, first, next_o_id - 1, items));
 
-  std::array<uint64_t, kOrders * kMaxLines> places;
+  const uint32_t count = items.size();
+  std::array<uint64_t, kItemLimit> places;
   for (uint32_t i = 0; i < count; ++i) {
     places[i] = tables.stock_at<StockRow>(input.w_id, items[i]);
   }
-  std::array<StockRow, kOrders * kMaxLines> stocks;
+  std::array<StockRow, kItemLimit> stocks;
   TPCC_TRY(tables.stock.get_many(txn, {places.data(), count}, stocks.data()));
   output.low_stock = 0;
   for (uint32_t i = 0; i < count; ++i) {

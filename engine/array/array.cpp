@@ -48,14 +48,36 @@ Array::Array(StorageControl& storage)
       record_bytes_(static_cast<uint32_t>(sizeof(RecordHead)) + align8(storage.payload_bytes)),
       records_per_leaf_(std::min(static_cast<uint32_t>(sizeof(ArrayLeaf::data)) / record_bytes_,
                                  kMaxRecordsPerArrayLeaf)),
-      levels_(1) {
+      levels_(1),
+      leaf_reciprocal_(~uint64_t{0} / records_per_leaf_ + 1) {
   CHECK(storage.type == StorageType::array);
+  // find_path is exact while index * (rounding error, at most records_per_leaf_) < 2^64.
+  static_assert(kMaxRecords <= uint64_t{1} << 40);
+  CHECK(records_per_leaf_ >= 2 && records_per_leaf_ < 1u << 24);
   uint64_t pages = (record_count_ + records_per_leaf_ - 1) / records_per_leaf_;
   for (; pages > 1; pages = (pages + kArrayFanout - 1) / kArrayFanout) ++levels_;
-  divisor_[0] = records_per_leaf_;
-  for (uint32_t level = 1; level < kMaxLevels; ++level) {
-    divisor_[level] = divisor_[level - 1] * kArrayFanout;
+}
+
+void Array::find_path(uint64_t index, Path& path) const {
+  __extension__ using Wide = unsigned __int128;
+  auto page = static_cast<uint64_t>((Wide{index} * leaf_reciprocal_) >> 64);
+  path.slot = static_cast<uint32_t>(index - page * records_per_leaf_);
+  for (uint32_t level = 1; level < levels_; ++level) {
+    path.child[level] = static_cast<uint32_t>(page % kArrayFanout);
+    page /= kArrayFanout;
   }
+}
+
+RecordRef Array::ref_of(VolatilePointer leaf, PageHeader* page, uint32_t slot,
+                        uint64_t index) const {
+  RecordRef ref;
+  ref.record = reinterpret_cast<ArrayLeaf*>(page)->record(slot, record_bytes_);
+  ref.payload_at = sizeof(RecordHead);
+  ref.payload_bytes = static_cast<uint16_t>(payload_bytes_);
+  ref.storage_id = storage_->id;
+  ref.name = UniversalName::make(leaf, sizeof(PageHeader) + uint64_t{slot} * record_bytes_);
+  ref.identity = identity_of(storage_->id, index);
+  return ref;
 }
 
 Status Array::locate(Transaction& txn, uint64_t index, bool create, RecordRef& ref) const {
@@ -63,13 +85,15 @@ Status Array::locate(Transaction& txn, uint64_t index, bool create, RecordRef& r
   if (status != Status::ok) return status;
   if (index >= record_count_) return Status::out_of_range;
   WorkerContext& worker = txn.worker();
+  Path path;
+  find_path(index, path);
   DualPointer* pointer = &storage_->root;
-  uint64_t rest = index;
-  for (uint32_t level = levels_; level-- > 0;) {
+  for (uint32_t level = levels_ - 1;; --level) {
     VolatilePointer word = pointer->load_acquire();
-    while (word.is_null()) {
+    while (word.is_null()) [[unlikely]] {
       if (!create && !txn.installs_on_read()) {
         ref.record = nullptr;
+        ref.payload_bytes = static_cast<uint16_t>(payload_bytes_);
         return txn.register_pointer(pointer, word.word());
       }
       const PageType type = level == 0 ? PageType::array_leaf : PageType::array_interior;
@@ -80,25 +104,24 @@ Status Array::locate(Transaction& txn, uint64_t index, bool create, RecordRef& r
     }
     PageHeader* page = worker.resolve(word);
     if (level == 0) {
-      ref.record = reinterpret_cast<ArrayLeaf*>(page)->record(rest, record_bytes_);
-      ref.payload_at = sizeof(RecordHead);
-      ref.payload_bytes = static_cast<uint16_t>(payload_bytes_);
-      ref.storage_id = storage_->id;
-      ref.name = UniversalName::make(word, sizeof(PageHeader) + rest * record_bytes_);
-      ref.identity = identity_of(storage_->id, key_of(index));
+      ref = ref_of(word, page, path.slot, index);
       return Status::ok;
     }
-    pointer = &reinterpret_cast<ArrayInterior*>(page)->children[rest / divisor_[level - 1]];
-    rest %= divisor_[level - 1];
+    pointer = &reinterpret_cast<ArrayInterior*>(page)->children[path.child[level]];
   }
-  return Status::ok;
 }
 
 Status Array::get(Transaction& txn, uint64_t index, uint32_t offset, uint32_t count,
                   void* out) const {
-  if (offset + uint64_t{count} > payload_bytes_) return Status::out_of_range;
   RecordRef ref;
   const Status status = locate(txn, index, false, ref);
+  return status == Status::ok ? get(txn, ref, offset, count, out) : status;
+}
+
+Status Array::get(Transaction& txn, const RecordRef& ref, uint32_t offset, uint32_t count,
+                  void* out) const {
+  if (offset + uint64_t{count} > ref.payload_bytes) return Status::out_of_range;
+  const Status status = txn.check();
   if (status != Status::ok) return status;
   if (ref.record == nullptr) {
     std::memset(out, 0, count);
@@ -117,23 +140,54 @@ Status Array::get_for_update(Transaction& txn, uint64_t index, uint32_t offset, 
   return txn.read(ref, offset, count, out, seen);
 }
 
+Status Array::find_many(Transaction& txn, std::span<const uint64_t> indexes,
+                        std::span<RecordRef> refs, bool create) const {
+  if (refs.size() < indexes.size()) return Status::invalid_argument;
+  for (const uint64_t index : indexes) prefetch_leaf_pointer(txn, index);
+  for (size_t i = 0; i < indexes.size(); ++i) {
+    const Status status = locate(txn, indexes[i], create, refs[i]);
+    if (status == Status::ok) continue;
+    if (status != Status::out_of_range) return status;
+    refs[i] = RecordRef{};
+  }
+  return Status::ok;
+}
+
+void Array::prefetch_leaf_pointer(const Transaction& txn, uint64_t index) const {
+  if (levels_ < 2 || index >= record_count_) return;
+  Path path;
+  find_path(index, path);
+  const DualPointer* pointer = &storage_->root;
+  for (uint32_t level = levels_ - 1; level > 0; --level) {
+    const VolatilePointer word = pointer->load_acquire();
+    if (word.is_null()) return;
+    auto* page = reinterpret_cast<ArrayInterior*>(txn.worker().view().resolve(word));
+    pointer = &page->children[path.child[level]];
+  }
+  __builtin_prefetch(pointer);
+}
+
+void Array::prefetch(const RecordRef& ref, uint32_t offset, uint32_t count) {
+  if (ref.record == nullptr) return;
+  const auto head = reinterpret_cast<uintptr_t>(ref.record);
+  __builtin_prefetch(ref.record);
+  const uintptr_t first = (head + ref.payload_at + offset) & ~uintptr_t{63};
+  const uintptr_t end = head + ref.payload_at + offset + count;
+  for (uintptr_t line = first; line < end; line += 64) {
+    __builtin_prefetch(reinterpret_cast<const void*>(line));
+  }
+}
+
 Status Array::get_many(Transaction& txn, std::span<const uint64_t> indexes, void* out) const {
   auto* to = static_cast<std::byte*>(out);
+  std::array<RecordRef, kBatch> refs;
   for (size_t first = 0; first < indexes.size(); first += kBatch) {
     const size_t count = std::min<size_t>(kBatch, indexes.size() - first);
-    std::array<RecordRef, kBatch> refs;
-    for (size_t i = 0; i < count; ++i) {
-      const Status status = locate(txn, indexes[first + i], false, refs[i]);
-      if (status != Status::ok) return status;
-      if (refs[i].record != nullptr) prefetch_record(refs[i]);
-    }
+    const Status found = find_many(txn, indexes.subspan(first, count), refs);
+    if (found != Status::ok) return found;
+    for (size_t i = 0; i < count; ++i) prefetch(refs[i], 0, payload_bytes_);
     for (size_t i = 0; i < count; ++i, to += payload_bytes_) {
-      if (refs[i].record == nullptr) {
-        std::memset(to, 0, payload_bytes_);
-        continue;
-      }
-      Vid seen;
-      const Status status = txn.read(refs[i], 0, payload_bytes_, to, seen);
+      const Status status = get(txn, refs[i], 0, payload_bytes_, to);
       if (status != Status::ok) return status;
     }
   }
@@ -150,7 +204,9 @@ Status Array::update(Transaction& txn, uint64_t index, uint32_t offset, uint32_t
 
 Status Array::update(Transaction& txn, const RecordRef& ref, uint64_t index, uint32_t offset,
                      uint32_t count, const void* bytes) const {
-  if (offset + uint64_t{count} > payload_bytes_) return Status::out_of_range;
+  if (offset + uint64_t{count} > ref.payload_bytes) return Status::out_of_range;
+  // Found for reading only, and there is no page yet.
+  if (ref.record == nullptr) return Status::invalid_argument;
   const Status status = txn.check();
   if (status != Status::ok) return status;
   return txn.write_update(ref, key_of(index), offset,
@@ -164,35 +220,6 @@ Status Array::increment(Transaction& txn, uint64_t index, uint32_t offset, Incre
   const Status status = locate(txn, index, true, ref);
   if (status != Status::ok) return status;
   return txn.write_increment(ref, key_of(index), offset, type, delta);
-}
-
-void Array::prefetch_record(const RecordRef& ref) const {
-  const auto* start = reinterpret_cast<const std::byte*>(ref.record);
-  const uint32_t bytes = std::min(record_bytes_, kMaxPrefetchBytes);
-  for (uint32_t at = 0; at < bytes; at += 64) __builtin_prefetch(start + at);
-  __builtin_prefetch(start + bytes - 1);
-}
-
-void Array::prefetch(Transaction& txn, std::span<const uint64_t> indexes) const {
-  WorkerContext& worker = txn.worker();
-  for (const uint64_t index : indexes) {
-    if (index >= record_count_) continue;
-    const DualPointer* pointer = &storage_->root;
-    uint64_t rest = index;
-    for (uint32_t level = levels_; level-- > 0;) {
-      const VolatilePointer word = pointer->load_acquire();
-      if (word.is_null()) break;
-      PageHeader* page = worker.view().resolve(word);
-      if (level == 0) {
-        RecordRef ref;
-        ref.record = reinterpret_cast<ArrayLeaf*>(page)->record(rest, record_bytes_);
-        prefetch_record(ref);
-        break;
-      }
-      pointer = &reinterpret_cast<ArrayInterior*>(page)->children[rest / divisor_[level - 1]];
-      rest %= divisor_[level - 1];
-    }
-  }
 }
 
 ArrayCursor::ArrayCursor(const Array& array, Transaction& txn, uint64_t first, uint64_t last,

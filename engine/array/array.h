@@ -35,16 +35,31 @@ class Array {
   /// Reads whole records `indexes[i]` to `out + i * payload_bytes()`, overlapping cache misses.
   Status get_many(Transaction& txn, std::span<const uint64_t> indexes, void* out) const;
 
+  /// Looks records up without reading them, for the calls that take a RecordRef: the look-ups'
+  /// cache misses overlap, and each record is looked up once, however often it is used. An index
+  /// past the end gives a ref that `get` answers with out_of_range.
+  Status find_many(Transaction& txn, std::span<const uint64_t> indexes,
+                   std::span<RecordRef> refs) const {
+    return find_many(txn, indexes, refs, false);
+  }
+  /// The same for records that are going to be written (R5).
+  Status find_many_for_update(Transaction& txn, std::span<const uint64_t> indexes,
+                              std::span<RecordRef> refs) const {
+    return find_many(txn, indexes, refs, true);
+  }
+  /// Starts to load what `get` of these bytes will touch.
+  static void prefetch(const RecordRef& ref, uint32_t offset, uint32_t count);
+  Status get(Transaction& txn, const RecordRef& ref, uint32_t offset, uint32_t count,
+             void* out) const;
+
   /// Overwrites bytes; does not read, so it conflicts with nobody who only writes.
   Status update(Transaction& txn, uint64_t index, uint32_t offset, uint32_t count,
                 const void* bytes) const;
+  /// `ref`: of record `index`, from get_for_update or find_many_for_update.
   Status update(Transaction& txn, const RecordRef& ref, uint64_t index, uint32_t offset,
                 uint32_t count, const void* bytes) const;
   Status increment(Transaction& txn, uint64_t index, uint32_t offset, IncrementType type,
                    const void* delta) const;
-
-  /// Starts to load what `get` of these records will touch.
-  void prefetch(Transaction& txn, std::span<const uint64_t> indexes) const;
 
   static constexpr uint32_t kMaxPayloadBytes = 2000;
   static constexpr uint64_t kMaxRecords = uint64_t{1} << 40;
@@ -52,21 +67,29 @@ class Array {
  private:
   static constexpr uint32_t kMaxLevels = 32;  // enough for kMaxRecords at the smallest fan-out
   static constexpr size_t kBatch = 32;        // records in flight
-  static constexpr uint32_t kMaxPrefetchBytes = 512;
 
   /// Finds record `index`. With `create`, installs missing pages; without, a null pointer is
   /// registered (R4) and `ref.record` stays null: the record is all zeroes.
   Status locate(Transaction& txn, uint64_t index, bool create, RecordRef& ref) const;
+  Status find_many(Transaction& txn, std::span<const uint64_t> indexes, std::span<RecordRef> refs,
+                   bool create) const;
 
-  void prefetch_record(const RecordRef& ref) const;
+  /// Where a record lies: its slot in a leaf, and which child to take at each level above.
+  struct Path {
+    uint32_t slot;
+    std::array<uint32_t, kMaxLevels> child;
+  };
+  void find_path(uint64_t index, Path& path) const;
+  void prefetch_leaf_pointer(const Transaction& txn, uint64_t index) const;
+  RecordRef ref_of(VolatilePointer leaf, PageHeader* page, uint32_t slot, uint64_t index) const;
 
   StorageControl* storage_;
   uint64_t record_count_;
   uint32_t payload_bytes_;
   uint32_t record_bytes_;  // head + payload, a multiple of 8
   uint32_t records_per_leaf_;
-  uint32_t levels_;                             // 1: the root is a leaf
-  std::array<uint64_t, kMaxLevels> divisor_{};  // records below one child of a page at level i + 1
+  uint32_t levels_;           // 1: the root is a leaf
+  uint64_t leaf_reciprocal_;  // 2^64 / records_per_leaf_, rounded up: divides by multiplying
 };
 
 /// Walks records by index, forward or backward, within [first, last].

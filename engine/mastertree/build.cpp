@@ -95,6 +95,19 @@ TreeRecord* copy_record(BorderPage* to, uint32_t count, uint64_t slice, TreeReco
   return record;
 }
 
+void copy_all_records(BorderPage* to, BorderPage* from, uint32_t count) {
+  DCHECK(to->slot_capacity == from->slot_capacity);
+  to->heap_begin = from->heap_begin;
+  std::memcpy(to->slices(), from->slices(), count * sizeof(uint64_t));
+  std::memcpy(to->offsets(), from->offsets(), count * sizeof(uint16_t));
+  std::memcpy(reinterpret_cast<std::byte*>(to) + from->heap_begin,
+              reinterpret_cast<const std::byte*>(from) + from->heap_begin,
+              kPageBytes - from->heap_begin);
+  for (uint32_t slot = 0; slot < count; ++slot) {
+    to->record(slot)->head.lock.tail.store(0, std::memory_order_relaxed);
+  }
+}
+
 bool extends_order(const BorderPage* page, PageVersion version, uint64_t slice,
                    uint16_t remainder) {
   const uint32_t count = version.count();

@@ -13,6 +13,8 @@ struct SliceRange {
   uint64_t low = 0;
   uint64_t high = 0;
   bool high_is_end = true;
+
+  bool contains(uint64_t slice) const { return slice >= low && (high_is_end || slice < high); }
 };
 
 inline SliceRange range_of(const TreePage& page) {
@@ -32,6 +34,10 @@ TreeRecord* write_slot(BorderPage* page, uint32_t count, uint64_t slice, uint16_
 /// Copies a record, without its lock and `moved`, to slot `count`, with at least `min_capacity`.
 TreeRecord* copy_record(BorderPage* to, uint32_t count, uint64_t slice, TreeRecord* from,
                         uint32_t min_capacity);
+
+/// Copies all records of a page whose slots ascend, as they lie: `to` has the same slot capacity
+/// and no records yet. No next layers among them.
+void copy_all_records(BorderPage* to, BorderPage* from, uint32_t count);
 
 /// Bytes that copy_record will take from the heap.
 uint32_t copied_bytes(const TreeRecord* record, uint32_t min_capacity);

@@ -54,6 +54,11 @@ bool MasterTreeCursor::before_start() const {
   return order < 0 || (order == 0 && !(forward_ ? range_.low_inclusive : range_.high_inclusive));
 }
 
+bool MasterTreeCursor::may_be_outside(uint64_t slice) {
+  const Frame& frame = this->frame();
+  return !frame.slices_decide || slice <= frame.low_slice || slice >= frame.high_slice;
+}
+
 bool MasterTreeCursor::behind_far_bound() const {
   Bytes bound;
   if (!far_bound(bound)) return false;
@@ -138,6 +143,9 @@ void MasterTreeCursor::order_slots(PageVersion version, uint64_t slice) {
       std::memcmp(bound.data(), prefix_.data(), prefix_bytes) == 0) {
     (forward_ ? high : low) = slice_of(bound.subspan(prefix_bytes));
   }
+  frame.low_slice = low;
+  frame.high_slice = high;
+  frame.slices_decide = depth_ == 1 && (!far_bound(bound) || !bound.empty());
   frame.ordered = 0;
   if (version.is_ascending()) {
     const auto first =
@@ -202,6 +210,13 @@ Status MasterTreeCursor::visit(bool& found) {
   const uint32_t slot = current.order[static_cast<size_t>(current.position)];
   TreeRecord* record = current.page->record(slot);
   const uint64_t slice = current.page->slices()[slot];
+  if (const Vid vid = record->head.load_acquire(); vid.is_settled_dead()) {
+    // Registered through its page's word, which changes before it can come back (R12).
+    txn_->observe(vid);
+    note_dead(vid);
+    advance();
+    return Status::ok;
+  }
   const Status status = read_stable(txn_->worker(), record->head, seen_, [&](Vid) {
     payload_bytes_ = record->payload_bytes.load(std::memory_order_relaxed);
   });
@@ -228,14 +243,16 @@ Status MasterTreeCursor::enter_layer(TreeRecord* record, uint64_t slice) {
 
 Status MasterTreeCursor::visit_record(TreeRecord* record, uint64_t slice, bool& found) {
   put_key(record, slice);
-  if (before_start()) return Status::ok;
-  if (behind_far_bound()) {
-    ended_ = true;
-    return Status::ok;
+  if (may_be_outside(slice)) {
+    if (before_start()) return Status::ok;
+    if (behind_far_bound()) {
+      ended_ = true;
+      return Status::ok;
+    }
   }
   visited_ = true;
   ref_ = make_ref(txn_->worker(), record, key());
-  const bool visible = txn_->is_visible(ref_, seen_);
+  const bool visible = txn_->is_visible(ref_, key(), seen_);
   if (!seen_.is_deleted() || !mutant(Mutant::ignore_dead_in_scans)) {
     const Status status = txn_->register_read(&record->head, seen_);
     if (status != Status::ok) return status;
@@ -244,7 +261,7 @@ Status MasterTreeCursor::visit_record(TreeRecord* record, uint64_t slice, bool& 
     note_dead(seen_);
     return Status::ok;
   }
-  if (WriteEntry* own = txn_->find_write(ref_);
+  if (WriteEntry* own = txn_->find_write(ref_, key());
       own != nullptr && txn_->log_of(*own).type == LogType::insert) {
     payload_bytes_ = txn_->log_of(*own).payload_bytes;
   }
@@ -276,7 +293,7 @@ void MasterTreeCursor::note_dead(Vid vid) {
 Status MasterTreeCursor::get(void* out, uint32_t capacity) {
   const Status checked = txn_->check();
   if (checked != Status::ok) return checked;
-  WriteEntry* own = txn_->find_write(ref_);
+  WriteEntry* own = txn_->find_write(ref_, key());
   if (own != nullptr && txn_->log_of(*own).type == LogType::insert) {
     const LogRecord& log = txn_->log_of(*own);
     payload_bytes_ = log.payload_bytes;
@@ -293,6 +310,7 @@ Status MasterTreeCursor::get(void* out, uint32_t capacity) {
     // next() has registered the VID: anything newer would fail at the commit anyway.
     if (now == seen_) break;
     if (!now.is_elsewhere()) return Status::read_conflict;
+    if (now.is_moved()) await_move(txn_->worker(), page_of(ref_.record));
     if (!track_moved(txn_->worker(), ref_.record, ref_.payload_at)) return Status::read_conflict;
     ref_.name = txn_->worker().name_of(ref_.record);
   }

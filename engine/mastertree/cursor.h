@@ -54,6 +54,11 @@ class MasterTreeCursor {
     uint32_t ordered;  // entries of `order`: the slots that can lie within the bounds
     uint32_t dead;     // removable records met: a hint for compaction
     int64_t position;  // in `order`
+    // Slices of the bounds. A first layer's keys between them need not be compared with the bounds;
+    // below it, and with an empty far bound, the slices alone do not tell.
+    uint64_t low_slice;
+    uint64_t high_slice;
+    bool slices_decide;
     std::array<uint8_t, kBorderSlotBound> order;
   };
   static_assert(kBorderSlotBound <= 256);
@@ -76,6 +81,7 @@ class MasterTreeCursor {
   Status visit_record(TreeRecord* record, uint64_t slice, bool& found);
   Status enter_layer(TreeRecord* record, uint64_t slice);
   void put_key(const TreeRecord* record, uint64_t slice);
+  bool may_be_outside(uint64_t slice);
   bool before_start() const;
   bool behind_far_bound() const;
   bool fence_ends_scan(uint64_t fence) const;

@@ -1,9 +1,10 @@
 #include "engine/mastertree/descent.h"
 
-#include <immintrin.h>
 #include <sched.h>
 
 #include "engine/mastertree/adopt.h"
+#include "engine/mastertree/prefetch.h"
+#include "engine/mastertree/slot_search.h"
 #include "engine/mutants.h"
 #include "shared/sync/wait_word.h"
 
@@ -11,42 +12,9 @@ namespace atolldb {
 
 namespace {
 
-void prefetch_page(const TreePage* page) {
-  const auto* start = reinterpret_cast<const std::byte*>(page);
-#pragma GCC unroll 8
-  for (uint32_t line = 0; line < 8; ++line) __builtin_prefetch(start + line * 64);
-}
-
 void wait_a_little(uint32_t& spin) {
   spin_pause();
   if (++spin % 256 == 0) sched_yield();
-}
-
-/// First slot >= from with this slice, or count.
-uint32_t find_equal(const uint64_t* slices, uint32_t from, uint32_t count, uint64_t slice) {
-  const __m256i wanted = _mm256_set1_epi64x(static_cast<long long>(slice));
-  uint32_t i = from;
-  for (; i + 4 <= count; i += 4) {
-    const __m256i four = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(slices + i));
-    const int mask = _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpeq_epi64(four, wanted)));
-    if (mask != 0) return i + static_cast<uint32_t>(__builtin_ctz(static_cast<unsigned>(mask)));
-  }
-  for (; i < count; ++i) {
-    if (slices[i] == slice) return i;
-  }
-  return count;
-}
-
-/// First slot with a slice >= the wanted one; slots ascend.
-uint32_t lower_bound(const uint64_t* slices, uint32_t count, uint64_t slice) {
-  uint32_t low = 0;
-  while (count > 0) {
-    const uint32_t half = count / 2;
-    const bool right = slices[low + half] < slice;
-    low = right ? low + half + 1 : low;
-    count = right ? count - half - 1 : half;
-  }
-  return low;
 }
 
 Vid stable_vid(WorkerContext& worker, const TreeRecord* record) {
@@ -55,10 +23,6 @@ Vid stable_vid(WorkerContext& worker, const TreeRecord* record) {
     if (!vid.is_being_written() || worker.cluster_failed()) return vid;
   }
 }
-
-}  // namespace
-
-namespace {
 
 /// The page that this worker used last for a key like this one, if it still holds the slice.
 bool recall_border(WorkerContext& worker, const Link& link, uint64_t slice, BorderView& view) {
@@ -74,7 +38,8 @@ bool recall_border(WorkerContext& worker, const Link& link, uint64_t slice, Bord
 
 }  // namespace
 
-BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link, uint64_t slice) {
+BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link, uint64_t slice,
+                       Adoption adoption) {
   BorderView view;
   const void* first_layer = link.holder == nullptr ? link.pointer : nullptr;
   if (first_layer != nullptr && recall_border(worker, link, slice, view)) return view;
@@ -102,7 +67,7 @@ BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link
         continue;
       }
       // `link` may by now lead to the twin already: adopt checks under its locks.
-      if (link.pointer != nullptr) adopt(worker, storage, link, page);
+      if (adoption == Adoption::yes && link.pointer != nullptr) adopt(worker, storage, link, page);
       link.pointer = nullptr;  // the twin's own link is not known here
       page = tree_page(worker.resolve(twin));
       continue;
@@ -121,14 +86,15 @@ BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link
       // no successor yet.
       const VolatilePointer twin = interior->twin_for(slice);
       if (!twin.is_null()) {
-        if (link.pointer != nullptr) adopt(worker, storage, link, page);
+        if (adoption == Adoption::yes && link.pointer != nullptr)
+          adopt(worker, storage, link, page);
         link.pointer = nullptr;
         page = tree_page(worker.resolve(twin));
         continue;
       }
     }
     TreePage* child = tree_page(worker.resolve(word.thawed()));
-    prefetch_page(child);
+    prefetch_page_start(child);
     if (!child->contains(slice)) {
       // An adoption is under way between its two stores, or our count is old: look again.
       wait_a_little(spin);
@@ -150,7 +116,7 @@ SlotView find_slot(WorkerContext& worker, BorderPage* page, PageVersion version,
   const uint32_t count = version.count();
   const uint64_t* slices = page->slices();
   SlotView view;
-  uint32_t slot = version.is_ascending() ? lower_bound(slices, count, key.slice)
+  uint32_t slot = version.is_ascending() ? find_lower_bound(slices, count, key.slice)
                                          : find_equal(slices, 0, count, key.slice);
   for (; slot < count; slot = find_equal(slices, slot + 1, count, key.slice)) {
     if (slices[slot] != key.slice) break;

@@ -28,8 +28,13 @@ struct BorderView {
   uint64_t null_word = 0;
 };
 
-/// Descends one layer. Adopts splits that it meets, as far as locks are free.
-BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link, uint64_t slice);
+/// Whether a descent adopts the splits that it meets, as far as locks are free. Not within a
+/// commit: that would take pages which were set aside for its appends (R23).
+enum class Adoption : uint8_t { yes, no };
+
+/// Descends one layer.
+BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link, uint64_t slice,
+                       Adoption adoption = Adoption::yes);
 
 /// A record of `page` has moved: waits until the page word says so, too (R7 stores the VIDs first),
 /// so that whoever looks again does not meet the same page. The mover may have been descheduled.

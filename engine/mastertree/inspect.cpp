@@ -107,6 +107,9 @@ class Inspector {
     if (std::adjacent_find(seen.begin(), seen.end()) != seen.end()) {
       return wrong(tree, "two records of one key");
     }
+    if (seen.size() > kMaxBorderSlots && seen.front().first != seen.back().first) {
+      return wrong(tree, "more slots than a page may have");
+    }
     return {};
   }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -29,6 +30,15 @@ inline uint64_t slice_of(Bytes rest) {
 inline void put_slice(uint64_t slice, std::byte* to) {
   slice = __builtin_bswap64(slice);
   std::memcpy(to, &slice, 8);
+}
+
+/// The roundest fence between neighbours `left` < `right`: of all values in (left, right] the one
+/// that ends in most zero bits. So ranges come to end where common prefixes of keys do, and what is
+/// appended behind one prefix does not disturb who reads from the start of the next (the shortest
+/// separators of prefix B-trees, Bayer and Unterauer 1977).
+inline uint64_t fence_between(uint64_t left, uint64_t right) {
+  const int differing = 63 - std::countl_zero(left ^ right);
+  return right & (~uint64_t{0} << differing);
 }
 
 /// What of a key is left at a layer.

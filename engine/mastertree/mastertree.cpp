@@ -1,14 +1,20 @@
 #include "engine/mastertree/mastertree.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "engine/mastertree/descent.h"
+#include "engine/mastertree/prefetch.h"
 #include "engine/mastertree/reserve.h"
 #include "engine/mastertree/tree_read.h"
 #include "engine/transaction/optimistic_read.h"
 
 namespace atolldb {
+
+namespace {
+constexpr size_t kMaxRun = 16;  // records that insert_many reserves in one go
+}
 
 static_assert(MasterTree::kMaxKeyBytes == kMaxTreeKeyBytes);
 
@@ -51,7 +57,7 @@ Status find_and_read(Transaction& txn, StorageControl& storage, Bytes key, TreeR
       continue;
     }
     ref = make_ref(txn.worker(), location.record, key);
-    status = read_tree_record(txn, ref, request);
+    status = read_tree_record(txn, ref, key, request);
     if (status != Status::ok || !request.seen.is_elsewhere()) return status;
     if (request.seen.is_moved()) await_move(txn.worker(), page_of(ref.record));
   }
@@ -117,8 +123,37 @@ Status MasterTree::insert(Transaction& txn, Bytes key, Bytes payload) const {
   // That the record is there, or is not, decides the answer (R12).
   status = txn.register_read(ref.record, seen);
   if (status != Status::ok) return status;
-  if (txn.is_visible(ref, seen)) return Status::already_exists;
+  if (txn.is_visible(ref, key, seen)) return Status::already_exists;
   return txn.write_insert(ref, key, payload);
+}
+
+Status MasterTree::insert_many(Transaction& txn, std::span<const Bytes> keys,
+                               std::span<const Bytes> payloads) const {
+  if (keys.size() != payloads.size()) return Status::invalid_argument;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const Status status = check_lengths(keys[i], payloads[i].size());
+    if (status != Status::ok) return status;
+  }
+  std::array<TreeRecord*, kMaxRun> records;
+  while (!keys.empty()) {
+    uint32_t done = 0;
+    Vid reserved;
+    Status status = reserve_run(txn, *storage_, keys.first(std::min(keys.size(), records.size())),
+                                payloads, records, done, reserved);
+    for (uint32_t i = 0; i < done && status == Status::ok; ++i) {
+      const RecordRef ref = make_ref(txn.worker(), records[i], keys[i]);
+      status = txn.register_read(ref.record, reserved);
+      if (status == Status::ok) status = txn.write_insert(ref, keys[i], payloads[i]);
+    }
+    if (status == Status::ok && done == 0) {
+      status = insert(txn, keys[0], payloads[0]);
+      done = 1;
+    }
+    if (status != Status::ok) return status;
+    keys = keys.subspan(done);
+    payloads = payloads.subspan(done);
+  }
+  return Status::ok;
 }
 
 Status MasterTree::upsert(Transaction& txn, Bytes key, Bytes payload) const {
@@ -198,15 +233,15 @@ Status MasterTree::increment(Transaction& txn, Bytes key, uint32_t offset, Incre
       if (seen.is_moved()) await_move(txn.worker(), page_of(ref.record));
       continue;
     }
-    if (!txn.is_visible(ref, seen)) {
+    if (!txn.is_visible(ref, key, seen)) {
       status = txn.register_read(ref.record, seen);
       return status == Status::ok ? Status::not_found : status;
     }
-    if (WriteEntry* own = txn.find_write(ref);
+    if (WriteEntry* own = txn.find_write(ref, key);
         own != nullptr && txn.log_of(*own).type == LogType::insert) {
       payload_bytes = txn.log_of(*own).payload_bytes;
     }
-    if (offset + increment_bytes(type) > payload_bytes) return Status::out_of_range;
+    if (offset + uint64_t{increment_bytes(type)} > payload_bytes) return Status::out_of_range;
     // Not registered: the commit checks under the lock that the record still exists (R33).
     return txn.write_increment(ref, key, offset, type, delta);
   }
@@ -224,8 +259,8 @@ Status MasterTree::erase(Transaction& txn, const RecordRef& ref, Bytes key) cons
   return status == Status::ok ? txn.write_erase(ref, key) : status;
 }
 
-void MasterTree::prefetch(Transaction& txn, std::span<const Bytes> keys) const {
-  for (const Bytes& key : keys) prefetch_tree_page(txn.worker(), *storage_, slice_of(key));
+void MasterTree::prefetch(Transaction& txn, std::span<const Bytes> keys, uint32_t records) const {
+  prefetch_records(txn.worker(), *storage_, keys, records);
 }
 
 }  // namespace atolldb

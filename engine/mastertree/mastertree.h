@@ -37,6 +37,10 @@ class MasterTree {
                   std::span<Status> results) const;
 
   Status insert(Transaction& txn, Bytes key, Bytes payload) const;  // already_exists
+  /// The same for several records, one after the other. Cheaper for keys that ascend and go behind
+  /// all others of their page: they share one page lock.
+  Status insert_many(Transaction& txn, std::span<const Bytes> keys,
+                     std::span<const Bytes> payloads) const;
   Status upsert(Transaction& txn, Bytes key, Bytes payload) const;
   Status update(Transaction& txn, Bytes key, Bytes payload) const;  // not_found; whole payload
   Status update_range(Transaction& txn, Bytes key, uint32_t offset, Bytes bytes) const;
@@ -47,7 +51,8 @@ class MasterTree {
   Status erase(Transaction& txn, Bytes key) const;  // not_found
   Status erase(Transaction& txn, const RecordRef& ref, Bytes key) const;
 
-  void prefetch(Transaction& txn, std::span<const Bytes> keys) const;
+  /// Starts to load what `get` of these keys, or scans of `records` records from them, will touch.
+  void prefetch(Transaction& txn, std::span<const Bytes> keys, uint32_t records = 1) const;
 
   StorageControl& storage() const { return *storage_; }
 

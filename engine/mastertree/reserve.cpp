@@ -56,8 +56,18 @@ Status add_layer(Transaction& txn, BorderPage* page, TreeRecord* record) {
   return txn.page_replaced(&page->header, before, successors, {}) ? Status::ok : Status::phantom;
 }
 
-/// The page is locked and has room. R6: one release store makes the slot visible and the page
-/// different.
+/// R6: one release store makes the new slots visible and the page different. The page is locked.
+Status publish_inserts(Transaction& txn, BorderPage* page, PageVersion before, PageVersion after) {
+  page->header.set_version(after);
+  const auto node = static_cast<uint16_t>(txn.worker().node());
+  if (page->header.last_modifier.load(std::memory_order_relaxed) != node) {
+    page->header.last_modifier.store(node, std::memory_order_relaxed);
+  }
+  txn.count_reservation();
+  return txn.page_changed(&page->header, before, after) ? Status::ok : Status::phantom;
+}
+
+/// The page is locked and has room.
 Status append_slot(Transaction& txn, BorderPage* page, const LayerKey& key, uint32_t capacity,
                    Location& location) {
   WorkerContext& worker = txn.worker();
@@ -67,17 +77,36 @@ Status append_slot(Transaction& txn, BorderPage* page, const LayerKey& key, uint
       write_slot(page, before.count(), key.slice, key.remainder, key.suffix().data(), capacity,
                  Vid::reserved(worker.current_epoch()));
   const PageVersion after = before.with_insert(ascending);
-  page->header.set_version(after);
-  const auto node = static_cast<uint16_t>(worker.node());
-  if (page->header.last_modifier.load(std::memory_order_relaxed) != node) {
-    page->header.last_modifier.store(node, std::memory_order_relaxed);
-  }
   location.page = page;
   location.record = record;
   location.conflict = nullptr;
   location.version = after;
-  txn.count_reservation();
+  return publish_inserts(txn, page, before, after);
+}
+
+/// R12: scans rely on the page word for the absence of a settled dead record, so the word changes
+/// before a commit may bring it back. From now on readers remember the record itself: whoever has
+/// the new word sees the flag, which is stored first. The page is locked.
+Status announce_revival(Transaction& txn, BorderPage* page, TreeRecord* record) {
+  WorkerContext& worker = txn.worker();
+  ScopedLock lock;
+  if (!lock.lock(worker, record->head.lock, kFirstRecordBlock, worker.name_of(record))) {
+    return Status::cluster_failed;
+  }
+  const Vid dead(record->head.vid.load(std::memory_order_relaxed));
+  if (!dead.is_settled_dead()) return Status::ok;
+  const Vid reviving = dead.with(Vid::kReviving);
+  record->head.vid.store(reviving.word(), std::memory_order_release);
+  txn.record_changed(&record->head, dead, reviving);
+  const PageVersion before = page->header.version();
+  const PageVersion after = mutant(Mutant::revive_unannounced) ? before : before.with_change();
+  page->header.set_version(after);
   return txn.page_changed(&page->header, before, after) ? Status::ok : Status::phantom;
+}
+
+/// Whether an insert may write to the record as it is.
+bool is_ready(const TreeRecord* record, uint32_t payload_bytes) {
+  return record->capacity >= payload_bytes && !record->head.load_acquire().is_settled_dead();
 }
 
 enum class Step : uint8_t { done, again };
@@ -106,7 +135,7 @@ Status change_page(Transaction& txn, Bytes key, uint32_t payload_bytes, Location
     case Match::conflict:
       return add_layer(txn, page, slot.record);
     case Match::record:
-      if (slot.record->capacity >= payload_bytes) return Status::ok;
+      if (slot.record->capacity >= payload_bytes) return announce_revival(txn, page, slot.record);
       request.grow = slot.record;
       request.grow_capacity = capacity;
       return restructure(worker, &txn, page, request);
@@ -119,7 +148,6 @@ Status change_page(Transaction& txn, Bytes key, uint32_t payload_bytes, Location
     return append_slot(txn, page, rest, capacity, location);
   }
   request.new_slice = rest.slice;
-  request.new_remainder = rest.remainder;
   request.new_record_bytes = record_bytes;
   return restructure(worker, &txn, page, request);
 }
@@ -144,6 +172,40 @@ Status install_root(Transaction& txn, StorageControl& storage, uint64_t null_wor
   return Status::ok;
 }
 
+Status reserve_run(Transaction& txn, StorageControl& storage, std::span<const Bytes> keys,
+                   std::span<const Bytes> payloads, std::span<TreeRecord*> records, uint32_t& done,
+                   Vid& reserved) {
+  done = 0;
+  Status status = txn.check();
+  if (status != Status::ok) return status;
+  WorkerContext& worker = txn.worker();
+  const uint64_t first = slice_of(keys[0]);
+  const BorderView view = find_border(worker, storage, root_link(storage), first);
+  if (view.page == nullptr) return Status::ok;
+  BorderPage* page = view.page;
+  ScopedLock lock;
+  if (!lock.lock_page(worker, page, kPageBlock)) return Status::cluster_failed;
+  const PageVersion before = page->header.version();
+  const uint32_t count = before.count();
+  if (before.is_moved() || !before.is_ascending()) return Status::ok;
+  uint64_t last = count == 0 ? 0 : page->slices()[count - 1];
+  reserved = Vid::reserved(worker.current_epoch());
+  for (; done < keys.size(); ++done) {
+    const LayerKey key(keys[done]);
+    const uint32_t capacity =
+        TreeRecord::capacity_for(key.remainder, static_cast<uint32_t>(payloads[done].size()));
+    // Longer keys, and keys that share a slice, may need layers.
+    if (key.remainder > 8 || !page->contains(key.slice)) break;
+    if (count + done != 0 && key.slice <= last) break;
+    if (!page->has_room(count + done, TreeRecord::bytes_for(key.remainder, capacity))) break;
+    records[done] =
+        write_slot(page, count + done, key.slice, key.remainder, nullptr, capacity, reserved);
+    last = key.slice;
+  }
+  if (done == 0) return Status::ok;
+  return publish_inserts(txn, page, before, before.with_inserts(done, true));
+}
+
 Status reserve(Transaction& txn, StorageControl& storage, Bytes key, uint32_t payload_bytes,
                Location& location) {
   WorkerContext& worker = txn.worker();
@@ -152,15 +214,11 @@ Status reserve(Transaction& txn, StorageControl& storage, Bytes key, uint32_t pa
     if (checked != Status::ok) return checked;
     location = locate(worker, storage, key);
     if (worker.cluster_failed()) return Status::cluster_failed;
-    if (location.record != nullptr && location.record->capacity >= payload_bytes) {
-      return Status::ok;
-    }
+    if (location.record != nullptr && is_ready(location.record, payload_bytes)) return Status::ok;
     // R23: pages before locks.
     if (!worker.pages().reserve(kPagesPerReservation)) return Status::volatile_pool_exhausted;
     if (location.page == nullptr) {
-      const uint32_t bytes =
-          TreeRecord::bytes_for(8, std::max(align8(payload_bytes), align8(storage.payload_bytes)));
-      const Status status = install_root(txn, storage, location.null_word, bytes);
+      const Status status = install_root(txn, storage, location.null_word, payload_bytes);
       if (status != Status::ok) return status;
       continue;
     }

@@ -19,4 +19,11 @@ Status reserve(Transaction& txn, StorageControl& storage, Bytes key, uint32_t pa
 Status install_root(Transaction& txn, StorageControl& storage, uint64_t null_word,
                     uint32_t payload_bytes);
 
+/// Reserves records for the first keys, as long as they ascend, go behind all others of one page of
+/// the first layer, and fit. `done`: how many, with `records[0 ... done)` and the VID that all of
+/// them got; 0: reserve the first one the ordinary way.
+Status reserve_run(Transaction& txn, StorageControl& storage, std::span<const Bytes> keys,
+                   std::span<const Bytes> payloads, std::span<TreeRecord*> records, uint32_t& done,
+                   Vid& reserved);
+
 }  // namespace atolldb

@@ -27,7 +27,9 @@ class Restructuring {
         page_(page),
         request_(request),
         version_(page->header.version()),
-        count_(version_.count()) {}
+        count_(version_.count()) {
+    CHECK(count_ <= kBorderSlotBound);
+  }
 
   Status run() {
     const uint32_t locked = lock_records();
@@ -39,6 +41,7 @@ class Restructuring {
     uint32_t middle = 0;
     uint64_t fence = 0;
     const bool two = !fits_one() && choose_fence(middle, fence);
+    if (two && request_.grow != nullptr && !both_fit(middle)) do_not_grow_yet();
     if (!two && bytes_ + request_.new_record_bytes + kSlotBytes > kUsableBytes) {
       unlock_records(count_);
       return Status::payload_too_long;
@@ -99,6 +102,7 @@ class Restructuring {
         left_out_[left_out_count_++] = {&record->head, vid};
         continue;
       }
+      has_next_layers_ = has_next_layers_ || vid.is_next_layer();
       const uint32_t bytes = copied_bytes(record, min_capacity(record));
       items_[size_++] = {page_->slices()[slot], record, bytes};
       bytes_ += bytes + kSlotBytes;
@@ -148,6 +152,23 @@ class Restructuring {
     return wanted <= kUsableBytes * 6 / 10 && (size_ + 1) * 10 <= kMaxBorderSlots * 6;
   }
 
+  bool both_fit(uint32_t middle) const {
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < middle; ++i) left += items_[i].bytes + kSlotBytes;
+    return left <= kUsableBytes && bytes_ - left <= kUsableBytes;
+  }
+
+  /// The enlarged record and its neighbours need more than two pages: this split only parts them,
+  /// and the caller, who looks again, finds it with fewer neighbours.
+  void do_not_grow_yet() {
+    request_.grow = nullptr;
+    for (uint32_t i = 0; i < size_; ++i) {
+      bytes_ -= items_[i].bytes;
+      items_[i].bytes = copied_bytes(items_[i].record, 0);
+      bytes_ += items_[i].bytes;
+    }
+  }
+
   /// Items [middle, size) go right, where slices from `fence` on belong. False: all have one slice.
   bool choose_fence(uint32_t& middle, uint64_t& fence) const {
     if (size_ == 0) return false;
@@ -166,7 +187,7 @@ class Restructuring {
     }
     if (best != 0) {
       middle = best;
-      fence = items_[best].slice;
+      fence = fence_between(items_[best - 1].slice, items_[best].slice);
       return true;
     }
     return choose_beside_single_slice(middle, fence);
@@ -182,7 +203,8 @@ class Restructuring {
     if (after == 0 || items_[after - 1].record != newest) return false;
     if (after < size_ && items_[after].slice == request_.new_slice) return false;
     middle = after;
-    fence = after < size_ ? items_[after].slice : request_.new_slice;
+    fence =
+        after < size_ ? fence_between(request_.new_slice, items_[after].slice) : request_.new_slice;
     return true;
   }
 
@@ -195,17 +217,35 @@ class Restructuring {
     return true;
   }
 
+  /// Ascending inserts leave the left page as it is, but for its range.
+  bool takes_all_as_they_lie(uint32_t first, uint32_t last) const {
+    return first == 0 && last == count_ && size_ == count_ && version_.is_ascending() &&
+           request_.grow == nullptr && !has_next_layers_;
+  }
+
   BorderPage* copy(uint32_t first, uint32_t last, const SliceRange& range) {
+    if (takes_all_as_they_lie(first, last) && !range.contains(request_.new_slice)) {
+      BorderPage* to = new_border(worker_, page_->header.storage_id, page_->header.layer, range,
+                                  page_->slot_capacity, floor_);
+      copy_all_records(to, page_, count_);
+      to->header.set_version(PageVersion::make(0, count_, PageVersion::kAscending));
+      return to;
+    }
     uint32_t bytes = 0;
     for (uint32_t i = first; i < last; ++i) bytes += items_[i].bytes;
     const uint32_t count = last - first;
     // Average over what is here and what is about to come.
-    const uint32_t coming = request_.new_record_bytes != 0 ? 1 : 0;
-    const uint32_t typical = count + coming == 0
+    const uint32_t likely = request_.new_record_bytes != 0 ? 1 : 0;
+    const uint32_t typical = count + likely == 0
                                  ? TreeRecord::bytes_for(8, 8)
-                                 : (bytes + coming * request_.new_record_bytes) / (count + coming);
-    const uint32_t wanted = std::max(BorderPage::capacity_for(typical), count + coming);
-    const uint32_t fitting = (kUsableBytes - bytes) / kSlotBytes;
+                                 : (bytes + likely * request_.new_record_bytes) / (count + likely);
+    const bool comes_here = likely != 0 && range.contains(request_.new_slice);
+    const uint32_t wanted =
+        std::max(BorderPage::capacity_for(typical), count + (comes_here ? 1 : 0));
+    // What `run` has promised to the new record is not spent on slots.
+    const uint32_t promised =
+        first == 0 && last == size_ && comes_here ? request_.new_record_bytes : 0;
+    const uint32_t fitting = (kUsableBytes - std::min(kUsableBytes, bytes + promised)) / kSlotBytes;
     BorderPage* to = new_border(worker_, page_->header.storage_id, page_->header.layer, range,
                                 std::max(std::min(wanted, fitting), count), floor_);
     for (uint32_t i = first; i < last; ++i) {
@@ -253,12 +293,13 @@ class Restructuring {
   WorkerContext& worker_;
   Transaction* txn_;
   BorderPage* page_;
-  const RestructureRequest& request_;
+  RestructureRequest request_;
   PageVersion version_;
   uint32_t count_;
   uint64_t floor_ = 0;
   uint32_t size_ = 0;
   uint32_t bytes_ = 0;
+  bool has_next_layers_ = false;
   uint32_t left_out_count_ = 0;
   uint32_t dropped_count_ = 0;
   std::array<Item, kBorderSlotBound> items_;

@@ -15,7 +15,6 @@ namespace atolldb {
 struct RestructureRequest {
   /// Room for a new key, if `new_record_bytes` is not zero.
   uint64_t new_slice = 0;
-  uint16_t new_remainder = 0;
   uint32_t new_record_bytes = 0;
   /// This record gets at least `grow_capacity` bytes of payload, if not null.
   const TreeRecord* grow = nullptr;

@@ -51,7 +51,7 @@ bool track_moved(WorkerContext& worker, RecordHead*& head, uint16_t& payload_at)
     if (slot.match != Match::next_layer) return false;
     key = key.next();
     const Link link{slot.record->next_layer(), border};
-    const BorderView view = find_border(worker, storage, link, key.slice);
+    const BorderView view = find_border(worker, storage, link, key.slice, Adoption::no);
     if (view.dropped) return false;
     border = view.page;
     version = view.version;

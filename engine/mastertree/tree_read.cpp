@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/mastertree/page.h"
 #include "engine/mutants.h"
 #include "engine/transaction/optimistic_read.h"
 #include "shared/sync/racy_copy.h"
@@ -24,7 +23,7 @@ namespace {
 /// What the transaction itself has inserted or overwritten as a whole.
 Status read_own_insert(const LogRecord& log, TreeRead& request) {
   request.payload_bytes = log.payload_bytes;
-  if (request.exact && request.offset + request.count > log.payload_bytes) {
+  if (request.exact && request.offset + uint64_t{request.count} > log.payload_bytes) {
     return Status::out_of_range;
   }
   if (request.offset < log.payload_bytes) {
@@ -35,7 +34,8 @@ Status read_own_insert(const LogRecord& log, TreeRead& request) {
 }
 }  // namespace
 
-Status read_tree_record(Transaction& txn, RecordRef& ref, TreeRead& request) {
+Status read_tree_record(Transaction& txn, RecordRef& ref, std::span<const std::byte> key,
+                        TreeRead& request) {
   const auto* record = reinterpret_cast<const TreeRecord*>(ref.record);
   uint32_t length = 0;
   uint32_t copied = 0;
@@ -50,7 +50,7 @@ Status read_tree_record(Transaction& txn, RecordRef& ref, TreeRead& request) {
   if (status != Status::ok || request.seen.is_elsewhere()) return status;
   status = txn.register_read(ref.record, request.seen);
   if (status != Status::ok) return status;
-  WriteEntry* own = mutant(Mutant::hide_own_writes) ? nullptr : txn.find_write(ref);
+  WriteEntry* own = mutant(Mutant::hide_own_writes) ? nullptr : txn.find_write(ref, key);
   if (own != nullptr && txn.log_of(*own).type == LogType::insert) {
     status = read_own_insert(txn.log_of(*own), request);
     ref.payload_bytes = static_cast<uint16_t>(request.payload_bytes);
@@ -63,21 +63,6 @@ Status read_tree_record(Transaction& txn, RecordRef& ref, TreeRead& request) {
   ref.payload_bytes = static_cast<uint16_t>(length);
   if (request.exact && copied < request.count) return Status::out_of_range;
   return own == nullptr ? Status::ok : txn.overlay(ref, *own, request.offset, copied, request.out);
-}
-
-void prefetch_tree_page(WorkerContext& worker, StorageControl& storage, uint64_t slice) {
-  VolatilePointer word = storage.root.load_acquire();
-  // Only a hint: a stale path leads to a page that is perhaps not the right one, which is harmless.
-  for (uint32_t hops = 0; hops < 16 && !word.is_null(); ++hops) {
-    TreePage* page = tree_page(worker.view().resolve(word.thawed()));
-    if (page->is_border()) {
-      const auto* start = reinterpret_cast<const std::byte*>(page);
-      for (uint32_t line = 0; line < 8; ++line) __builtin_prefetch(start + line * 64);
-      return;
-    }
-    const InteriorPage* interior = interior_page(page);
-    word = interior->children[interior->find(slice, page->header.version().count())].load_acquire();
-  }
 }
 
 }  // namespace atolldb

@@ -23,9 +23,7 @@ RecordRef make_ref(WorkerContext& worker, TreeRecord* record, std::span<const st
 
 /// Reads and registers the record; own pending writes are laid over it (R14). not_found when it is
 /// deleted. Sets ref.payload_bytes.
-Status read_tree_record(Transaction& txn, RecordRef& ref, TreeRead& request);
-
-/// Starts to load the border page that holds `slice` of the first layer.
-void prefetch_tree_page(WorkerContext& worker, StorageControl& storage, uint64_t slice);
+Status read_tree_record(Transaction& txn, RecordRef& ref, std::span<const std::byte> key,
+                        TreeRead& request);
 
 }  // namespace atolldb

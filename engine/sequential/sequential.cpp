@@ -113,6 +113,7 @@ Status SequentialCursor::next() {
     epoch_ = best_epoch;
     best->offset += SequentialRecord::bytes_for(static_cast<uint32_t>(current->payload_bytes));
     ++best->index;
+    txn_->observe(Vid(current->vid));
     if (epoch_ >= first_epoch_ && epoch_ <= last_epoch_) return Status::ok;
   }
   epoch_ = 0;

@@ -29,6 +29,11 @@ struct WriteEntry {
 };
 static_assert(sizeof(WriteEntry) == 16);
 
+/// Array records have no header of their own; Master-tree records do.
+inline bool is_array_write(const WriteEntry& entry) {
+  return entry.payload_at == sizeof(RecordHead);
+}
+
 /// A pointer word that decided a read: null with a snapshot page below, or both null (R4).
 struct PointerEntry {
   const DualPointer* pointer;

@@ -136,6 +136,8 @@ Status CommitProtocol::try_lock_writes(bool& moved) {
   WorkerMetrics& metrics = worker_.metrics();
   for (uint32_t i = 0; i < count; ++i) {
     const WriteEntry& entry = txn_.writes_[i];
+    // R14: with two entries for one record we would wait for ourselves.
+    CHECK(i == 0 || txn_.writes_[i - 1].record != entry.record);
     RecordHead* record = record_of(entry);
     const Status status = worker_.locker().lock(record->lock, i + 1, entry.record);
     if (status != Status::ok) {
@@ -149,7 +151,7 @@ Status CommitProtocol::try_lock_writes(bool& moved) {
       moved = true;
       return Status::ok;
     }
-    if (!update_still_fits(entry, *record, vid)) {
+    if (!write_still_fits(entry, *record, vid)) {
       unlock(i + 1);
       return Status::write_conflict;
     }
@@ -160,14 +162,21 @@ Status CommitProtocol::try_lock_writes(bool& moved) {
   return Status::ok;
 }
 
-bool CommitProtocol::update_still_fits(const WriteEntry& entry, const RecordHead& record,
-                                       Vid vid) const {
+bool CommitProtocol::write_still_fits(const WriteEntry& entry, const RecordHead& record,
+                                      Vid vid) const {
   // Array records always exist and never change their size.
-  if (entry.payload_at == sizeof(RecordHead)) return true;
+  if (is_array_write(entry)) return true;
   const LogRecord& log = txn_.log_of(entry);
+  const auto& tree_record = reinterpret_cast<const TreeRecord&>(record);
+  // The record may have been left out and made anew, smaller, since the write was planned.
+  if (log.type == LogType::insert && log.payload_bytes > tree_record.capacity) return false;
+  // It lived when the write was planned. Scans rely on the page word for it by now, so it must be
+  // announced there before it may come back (R12).
+  if (log.type == LogType::insert && vid.is_settled_dead()) {
+    return mutant(Mutant::revive_unannounced);
+  }
   if (log.type != LogType::update) return true;
   // Increments have no read-set entry that would notice (R33).
-  const auto& tree_record = reinterpret_cast<const TreeRecord&>(record);
   return !vid.is_deleted() && log.payload_offset + log.payload_bytes <=
                                   tree_record.payload_bytes.load(std::memory_order_relaxed);
 }
@@ -192,6 +201,7 @@ void CommitProtocol::unlock(uint32_t count) {
 // -- Verification ---------------------------------------------------------------------------------
 
 Status CommitProtocol::verify() {
+  max_seen_ = std::max(max_seen_, txn_.observed_);
   if (!mutant(Mutant::skip_read_set_check)) {
     for (const ReadEntry& read : txn_.reads_) {
       const Status status = verify_read(read);
@@ -232,7 +242,10 @@ Status CommitProtocol::verify_read(const ReadEntry& read) {
     if (mutant(Mutant::excuse_own_writes) && in_write_set(record)) return Status::ok;
     if (!now.is_elsewhere()) return Status::read_conflict;
     uint16_t payload_at = 0;
+    const RecordHead* before = record;
     if (!track_moved(worker_, record, payload_at)) return Status::read_conflict;
+    // Not published yet. The mover may have been descheduled, and we hold locks: do not wait (R23).
+    if (record == before) return Status::read_conflict;
   }
 }
 

@@ -33,7 +33,7 @@ class CommitProtocol {
   Status track_writes();
   Status verify();
   Status verify_read(const ReadEntry& read);
-  bool update_still_fits(const WriteEntry& entry, const RecordHead& record, Vid vid) const;
+  bool write_still_fits(const WriteEntry& entry, const RecordHead& record, Vid vid) const;
   bool in_write_set(const RecordHead* record) const;
   bool make_vid();
   void apply();

@@ -29,8 +29,9 @@ Status Transaction::begin(uint64_t deadline_epoch) {
   worker_->enter();
   clear();
   deadline_epoch_ = deadline_epoch;
+  if (worker_->current_epoch() >= deadline_epoch) return Status::deadline_exceeded;
   active_ = true;
-  return check();
+  return Status::ok;
 }
 
 void Transaction::clear() {
@@ -44,6 +45,7 @@ void Transaction::clear() {
   writes_size_ = 0;
   log_used_ = 0;
   reservations_ = 0;
+  observed_ = 0;
 }
 
 void Transaction::rollback(Status reason) {
@@ -54,20 +56,25 @@ void Transaction::rollback(Status reason) {
 }
 
 Status Transaction::read(const RecordRef& ref, uint32_t offset, uint32_t count, void* out,
-                         Vid& seen) {
+                         Vid& seen, std::span<const std::byte> key) {
   const Status status = read_stable(*worker_, *ref.record, seen, [&](Vid vid) {
     if (!vid.is_deleted()) racy_read(out, ref.payload() + offset, count);
   });
   if (status != Status::ok || seen.is_elsewhere()) return status;
   const Status registered = register_read(ref.record, seen);
   if (registered != Status::ok) return registered;
-  WriteEntry* own = mutant(Mutant::hide_own_writes) ? nullptr : find_write(ref);
+  WriteEntry* own = mutant(Mutant::hide_own_writes) ? nullptr : find_write(ref, key);
   if (own == nullptr) return seen.is_deleted() ? Status::not_found : Status::ok;
   if (log_of(*own).type == LogType::erase) return Status::not_found;
   return overlay(ref, *own, offset, count, out);
 }
 
 Status Transaction::register_read(RecordHead* record, Vid seen) {
+  // Several fields of one record, one after the other: one entry is enough.
+  if (!reads_.empty()) {
+    const ReadEntry& last = reads_[reads_.size() - 1];
+    if (last.record == record && last.seen == seen) return Status::ok;
+  }
   return reads_.push({record, seen}) ? Status::ok : Status::transaction_too_large;
 }
 
@@ -104,6 +111,12 @@ bool Transaction::page_changed(PageHeader* page, PageVersion before, PageVersion
   return true;
 }
 
+void Transaction::record_changed(const RecordHead* record, Vid before, Vid after) {
+  for (ReadEntry& entry : reads_) {
+    if (entry.record == record && entry.seen == before) entry.seen = after;
+  }
+}
+
 bool Transaction::page_replaced(PageHeader* page, PageVersion before,
                                 std::span<const PageVersionEntry> successors,
                                 std::span<const ReadEntry> left_out) {
@@ -136,8 +149,8 @@ bool Transaction::page_replaced(PageHeader* page, PageVersion before,
   return true;
 }
 
-bool Transaction::is_visible(const RecordRef& ref, Vid seen) {
-  WriteEntry* own = mutant(Mutant::hide_own_writes) ? nullptr : find_write(ref);
+bool Transaction::is_visible(const RecordRef& ref, std::span<const std::byte> key, Vid seen) {
+  WriteEntry* own = mutant(Mutant::hide_own_writes) ? nullptr : find_write(ref, key);
   if (own == nullptr) return !seen.is_deleted();
   return log_of(*own).type != LogType::erase;
 }

@@ -56,6 +56,13 @@ inline uint64_t identity_of(uint32_t storage_id, std::span<const std::byte> key)
   return hash ^ (hash >> 29);
 }
 
+/// The same for a record of an array.
+inline uint64_t identity_of(uint32_t storage_id, uint64_t index) {
+  constexpr uint64_t kMultiplier = 0x9e3779b97f4a7c15ull;
+  const uint64_t hash = (index ^ (uint64_t{storage_id} + 1) << 40) * kMultiplier;
+  return hash ^ (hash >> 32);
+}
+
 class Transaction {
  public:
   /// `local`: limits.local_bytes() bytes, 64-byte aligned, of the node's `local` segment.
@@ -82,6 +89,7 @@ class Transaction {
 
   // -- For storages ---------------------------------------------------------------------------
   WorkerContext& worker() { return *worker_; }
+  const WorkerContext& worker() const { return *worker_; }
   /// First thing in every operation: active, before its deadline.
   Status check() const {
     if (worker_->current_epoch() >= deadline_epoch_) return Status::deadline_exceeded;
@@ -92,7 +100,9 @@ class Transaction {
   /// laid over it (R14), and enters the record in the read set. `seen`: the VID; when it is
   /// `is_elsewhere`, nothing was read or registered: look again there. Deleted (and not inserted
   /// by this transaction): registered (R12), not_found.
-  Status read(const RecordRef& ref, uint32_t offset, uint32_t count, void* out, Vid& seen);
+  /// `key`: as for find_write.
+  Status read(const RecordRef& ref, uint32_t offset, uint32_t count, void* out, Vid& seen,
+              std::span<const std::byte> key = {});
   /// Enters a record whose VID decided a read without copying the payload.
   Status register_read(RecordHead* record, Vid seen);
   Status register_pointer(const DualPointer* pointer, uint64_t word);
@@ -107,17 +117,25 @@ class Transaction {
   /// R13: a system transaction of this worker changed `page` from `before` to `after`.
   /// False: an entry did not match: abort with `phantom`.
   [[nodiscard]] bool page_changed(PageHeader* page, PageVersion before, PageVersion after);
+  /// R13: a system transaction of this worker changed the VID of a dead record.
+  void record_changed(const RecordHead* record, Vid before, Vid after);
+  /// Something other than a read-set entry answers for what was seen (a settled dead record, an
+  /// append), but whoever wrote it was observed (R15, R19).
+  void observe(Vid seen) {
+    if (seen.version() > observed_) observed_ = seen.version();
+  }
   /// R13 for a page that was split or replaced by this worker: entries for it become entries for
   /// its successors, and so do own reads of dead records that were left out.
   [[nodiscard]] bool page_replaced(PageHeader* page, PageVersion before,
                                    std::span<const PageVersionEntry> successors,
                                    std::span<const ReadEntry> left_out);
 
-  /// The pending write to the record, or null (256-bit filter first: R14). The filter goes by
-  /// identity, so a write is found again after somebody has moved its record.
-  WriteEntry* find_write(const RecordRef& ref) {
+  /// The pending write to the record, or null (256-bit filter first: R14). Goes by storage and key,
+  /// never by place: records move, and refs and entries may name different places by now. Arrays
+  /// leave the key out: identities of one array are all different.
+  WriteEntry* find_write(const RecordRef& ref, std::span<const std::byte> key = {}) {
     const auto bit = static_cast<uint32_t>(ref.identity >> 56);
-    return ((filter_[bit >> 6] >> (bit & 63)) & 1) != 0 ? find_write_slow(ref) : nullptr;
+    return ((filter_[bit >> 6] >> (bit & 63)) & 1) != 0 ? find_write_slow(ref, key) : nullptr;
   }
   /// Whether a pending write names exactly this place.
   bool has_write_at(UniversalName name) const;
@@ -151,7 +169,7 @@ class Transaction {
 
   /// Whether this transaction sees the record as existing, given its VID: own inserts and erases
   /// count.
-  bool is_visible(const RecordRef& ref, Vid seen);
+  bool is_visible(const RecordRef& ref, std::span<const std::byte> key, Vid seen);
 
   /// Number of records this transaction has reserved: a cursor re-opens its page when it changed.
   uint64_t reservations() const { return reservations_; }
@@ -169,13 +187,16 @@ class Transaction {
     uint32_t log_offset;
   };
 
-  WriteEntry* find_write_slow(const RecordRef& ref);
+  WriteEntry* find_write_slow(const RecordRef& ref, std::span<const std::byte> key);
+  bool follow(RecordRef& ref, uint32_t payload_end);
+  Status read_where_it_is(RecordRef ref, std::span<const std::byte> key, uint32_t offset,
+                          uint32_t count, void* out);
   LogRecord* allocate_log(LogType type, uint32_t storage_id, std::span<const std::byte> key,
                           uint32_t payload_bytes);
   Status add_write(const RecordRef& ref, LogRecord* log, IncrementType increment);
   Status merge_update(const RecordRef& ref, std::span<const std::byte> key, WriteEntry& entry,
                       uint32_t offset, std::span<const std::byte> bytes);
-  Status materialize_increment(const RecordRef& ref, WriteEntry& entry);
+  Status materialize_increment(RecordRef ref, WriteEntry& entry);
   void clear();
 
   WorkerContext* worker_;
@@ -185,7 +206,8 @@ class Transaction {
   uint64_t deadline_epoch_ = kMaxEpoch;
   uint64_t commit_epoch_ = 0;
   uint64_t reservations_ = 0;
-  Vid last_vid_;  // of this worker's latest commit
+  uint64_t observed_ = 0;  // VID word, flags masked out
+  Vid last_vid_;           // of this worker's latest commit
   std::array<uint64_t, 4> filter_{};
 
   FixedSet<ReadEntry> reads_;

@@ -19,6 +19,7 @@ class Vid {
   static constexpr uint64_t kDeleted = 2;       // logically absent
   static constexpr uint64_t kMoved = 4;         // go on through the page's twins; never reverts
   static constexpr uint64_t kNextLayer = 8;     // the payload is a dual pointer; never reverts
+  static constexpr uint64_t kReviving = 16;     // dead, but somebody may be about to insert it
   static constexpr uint64_t kFlagsMask = 63;
   static constexpr uint64_t kOrdinalShift = 6;
   static constexpr uint64_t kEpochShift = 28;
@@ -38,6 +39,11 @@ class Vid {
   constexpr bool is_deleted() const { return (word_ & kDeleted) != 0; }
   constexpr bool is_moved() const { return (word_ & kMoved) != 0; }
   constexpr bool is_next_layer() const { return (word_ & kNextLayer) != 0; }
+  /// Dead, and nobody can bring it back without changing the page word first: for readers the same
+  /// as a key that is not there (R12). Every other dead record may come alive by itself.
+  constexpr bool is_settled_dead() const {
+    return (word_ & kFlagsMask) == kDeleted && ordinal() != 0;
+  }
   /// Must be looked for elsewhere: in a twin page or a next layer.
   constexpr bool is_elsewhere() const { return (word_ & (kMoved | kNextLayer)) != 0; }
   constexpr Vid with(uint64_t flags) const { return Vid(word_ | flags); }

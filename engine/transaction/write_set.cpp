@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/mastertree/record.h"
 #include "engine/mastertree/track.h"
 #include "engine/transaction/increment.h"
 #include "engine/transaction/optimistic_read.h"
@@ -12,18 +13,32 @@
 
 namespace atolldb {
 
-WriteEntry* Transaction::find_write_slow(const RecordRef& ref) {
+WriteEntry* Transaction::find_write_slow(const RecordRef& ref, std::span<const std::byte> key) {
   const uint32_t found = write_index_.find(ref.identity, [&](uint32_t i) {
-    WriteEntry& entry = writes_[i];
-    if (entry.record == ref.name) return true;
-    // Somebody may have moved the record since it was written: then the entry follows.
-    auto* record = reinterpret_cast<RecordHead*>(worker_->view().resolve(entry.record));
-    if (!record->load_acquire().is_elsewhere()) return false;
-    if (!track_moved(*worker_, record, entry.payload_at)) return false;
-    entry.record = worker_->name_of(record);
-    return entry.record == ref.name;
+    const WriteEntry& entry = writes_[i];
+    const LogRecord& log = log_of(entry);
+    if (log.storage_id != ref.storage_id) return false;
+    return is_array_write(entry) || std::ranges::equal(log.key_span(), key);
   });
   return found == WriteIndex::kNone ? nullptr : &writes_[found];
+}
+
+/// A ref may be old: finds the place that its record has moved to. False: it is gone, or it has
+/// been made anew and is shorter than `payload_end`.
+bool Transaction::follow(RecordRef& ref, uint32_t payload_end) {
+  if (worker_->cluster_failed()) return false;
+  if (!track_moved(*worker_, ref.record, ref.payload_at)) return false;
+  return reinterpret_cast<const TreeRecord*>(ref.record)->capacity >= payload_end;
+}
+
+Status Transaction::read_where_it_is(RecordRef ref, std::span<const std::byte> key, uint32_t offset,
+                                     uint32_t count, void* out) {
+  for (;;) {
+    Vid seen;
+    const Status status = read(ref, offset, count, out, seen, key);
+    if (status != Status::ok || !seen.is_elsewhere()) return status;
+    if (!follow(ref, offset + count)) return Status::write_conflict;
+  }
 }
 
 bool Transaction::has_write_at(UniversalName name) const {
@@ -69,7 +84,7 @@ Status Transaction::write_insert(const RecordRef& ref, std::span<const std::byte
       allocate_log(LogType::insert, ref.storage_id, key, static_cast<uint32_t>(payload.size()));
   if (log == nullptr) return Status::transaction_too_large;
   if (!payload.empty()) std::memcpy(log->payload(), payload.data(), payload.size());
-  WriteEntry* own = find_write(ref);
+  WriteEntry* own = find_write(ref, key);
   if (own == nullptr) return add_write(ref, log, IncrementType::none);
   log_of(*own).type = LogType::filler;
   own->log_offset = static_cast<uint32_t>(reinterpret_cast<std::byte*>(log) - log_);
@@ -79,7 +94,7 @@ Status Transaction::write_insert(const RecordRef& ref, std::span<const std::byte
 
 Status Transaction::write_update(const RecordRef& ref, std::span<const std::byte> key,
                                  uint32_t offset, std::span<const std::byte> bytes) {
-  if (WriteEntry* own = find_write(ref)) return merge_update(ref, key, *own, offset, bytes);
+  if (WriteEntry* own = find_write(ref, key)) return merge_update(ref, key, *own, offset, bytes);
   LogRecord* log =
       allocate_log(LogType::update, ref.storage_id, key, static_cast<uint32_t>(bytes.size()));
   if (log == nullptr) return Status::transaction_too_large;
@@ -110,10 +125,8 @@ Status Transaction::merge_update(const RecordRef& ref, std::span<const std::byte
   if (log == nullptr) return Status::transaction_too_large;
   log->payload_offset = static_cast<uint16_t>(low);
   if (high - low > count + old.payload_bytes) {
-    Vid seen;
-    const Status status = read(ref, low, high - low, log->payload(), seen);
+    const Status status = read_where_it_is(ref, key, low, high - low, log->payload());
     if (status != Status::ok) return status;
-    if (seen.is_elsewhere()) return Status::write_conflict;
   }
   LogRecord& before = log_of(entry);
   std::memcpy(log->payload() + (before.payload_offset - low), before.payload(),
@@ -125,7 +138,7 @@ Status Transaction::merge_update(const RecordRef& ref, std::span<const std::byte
 }
 
 Status Transaction::write_erase(const RecordRef& ref, std::span<const std::byte> key) {
-  if (WriteEntry* own = find_write(ref)) {
+  if (WriteEntry* own = find_write(ref, key)) {
     LogRecord& log = log_of(*own);
     if (log.type == LogType::erase) return Status::not_found;
     // An erase needs no payload: the record shrinks logically, its place in the buffer stays.
@@ -144,17 +157,15 @@ Status Transaction::write_increment(const RecordRef& ref, std::span<const std::b
                                     uint32_t offset, IncrementType type, const void* delta) {
   const uint32_t bytes = increment_bytes(type);
   if (bytes == 0) return Status::invalid_argument;
-  if (WriteEntry* own = find_write(ref)) {
+  if (WriteEntry* own = find_write(ref, key)) {
     LogRecord& log = log_of(*own);
     if (own->increment == static_cast<uint8_t>(type) && log.payload_offset == offset) {
       add_increment(type, log.payload(), delta, log.payload());
       return Status::ok;
     }
     std::byte value[8];
-    Vid seen;
-    const Status status = read(ref, offset, bytes, value, seen);
+    const Status status = read_where_it_is(ref, key, offset, bytes, value);
     if (status != Status::ok) return status;
-    if (seen.is_elsewhere()) return Status::write_conflict;
     add_increment(type, value, delta, value);
     return merge_update(ref, key, *own, offset, {value, bytes});
   }
@@ -165,15 +176,20 @@ Status Transaction::write_increment(const RecordRef& ref, std::span<const std::b
   return add_write(ref, log, type);
 }
 
-Status Transaction::materialize_increment(const RecordRef& ref, WriteEntry& entry) {
+Status Transaction::materialize_increment(RecordRef ref, WriteEntry& entry) {
   LogRecord& log = log_of(entry);
   std::byte value[8];
   Vid seen;
-  const Status status = read_stable(*worker_, *ref.record, seen, [&](Vid) {
-    racy_read(value, ref.payload() + log.payload_offset, log.payload_bytes);
-  });
-  if (status != Status::ok) return status;
-  if (seen.is_elsewhere()) return Status::write_conflict;
+  for (;;) {
+    const Status status = read_stable(*worker_, *ref.record, seen, [&](Vid) {
+      racy_read(value, ref.payload() + log.payload_offset, log.payload_bytes);
+    });
+    if (status != Status::ok) return status;
+    if (!seen.is_elsewhere()) break;
+    if (!follow(ref, uint32_t{log.payload_offset} + log.payload_bytes)) {
+      return Status::write_conflict;
+    }
+  }
   if (seen.is_deleted()) return Status::not_found;
   add_increment(static_cast<IncrementType>(entry.increment), value, log.payload(), log.payload());
   entry.increment = 0;

@@ -46,8 +46,11 @@ class PageVersion {
   }
   constexpr uint64_t counter() const { return word_ >> kCounterShift; }
   constexpr PageVersion with_insert(bool still_ascending) const {
+    return with_inserts(1, still_ascending);
+  }
+  constexpr PageVersion with_inserts(uint32_t inserts, bool still_ascending) const {
     const uint64_t status_now = still_ascending ? status() : status() & ~kAscending;
-    return make(counter() + 1, count() + 1u, status_now);
+    return make(counter() + 1, uint64_t{count()} + inserts, status_now);
   }
   constexpr PageVersion with_change() const { return make(counter() + 1, count(), status()); }
   constexpr PageVersion with_status(uint64_t bits) const {

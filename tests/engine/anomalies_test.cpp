@@ -46,6 +46,17 @@ TEST(Anomalies, ADeadRecordThatComesBackAbortsItsReaders) {
   EXPECT_EQ(look_up_then_dead_record_returns(), "");
 }
 
+TEST(Anomalies, AnInsertAmidAScanAbortsTheScan) {
+  for (const bool forward : {true, false}) {
+    EXPECT_EQ(scan_amid_foreign_insert(false, forward), "");
+    EXPECT_EQ(scan_amid_foreign_insert(true, forward), "");
+  }
+}
+
+TEST(Anomalies, ABlindWriteDoesNotBringBackWhatWasErasedMeanwhile) {
+  EXPECT_EQ(scan_between_erase_and_blind_write(), "");
+}
+
 TEST(Anomalies, AForeignNextLayerInAScannedRangeAborts) {
   EXPECT_EQ(scan_then_foreign_layer(), "");
 }

@@ -17,6 +17,10 @@ TEST(OwnEffects, LookUpThenInsertDoesNotAbortItself) {
   EXPECT_EQ(look_up_then_insert_commits(20), "");
 }
 
+TEST(OwnEffects, FindingARecordDeadThenInsertingItDoesNotAbortItself) {
+  EXPECT_EQ(dead_then_own_insert_commits(), "");
+}
+
 TEST(OwnEffects, LookUpThenInsertSurvivesItsOwnSplits) {
   EXPECT_EQ(look_up_then_insert_commits(2000), "");
 }

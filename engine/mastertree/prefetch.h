@@ -1,0 +1,29 @@
+// Loading ahead what look-ups and scans will touch, many at a time: their cache misses overlap.
+// Only hints: pages may be replaced meanwhile, and then the wrong lines were loaded.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "engine/mastertree/key.h"
+#include "engine/mastertree/page.h"
+#include "engine/transaction/worker_context.h"
+#include "shared/memory/control_layout.h"
+
+namespace atolldb {
+
+/// The header of a page and the first of its slices or separators.
+inline void prefetch_page_start(const TreePage* page) {
+  constexpr uint32_t kLines = 8;
+  const auto* start = reinterpret_cast<const std::byte*>(page);
+#pragma GCC unroll 8
+  for (uint32_t line = 0; line < kLines; ++line) __builtin_prefetch(start + line * 64);
+}
+
+/// Of each key: the border page of the first layer, and the `records` records from it on, as far as
+/// they are in the same page. The look-ups that follow need not descend again.
+void prefetch_records(WorkerContext& worker, StorageControl& storage, std::span<const Bytes> keys,
+                      uint32_t records);
+
+}  // namespace atolldb
