@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
+#include "bench/job/step_scan.h"
 #include "bench/tpcc/keys.h"
-#include "bench/tpcc/scan.h"
 #include "bench/tpcc/try.h"
 
 namespace atolldb::tpcc {
@@ -23,49 +24,16 @@ void forget_history(WarehouseFacts& warehouse) {
   }
 }
 
-struct Seen {
-  uint64_t key;
-  std::array<std::byte, 64> payload;
-};
+/// No row of a tree is longer.
+constexpr size_t kSeenPayload = 64;
+using Seen = bench::ScannedRecord<kSeenPayload>;
 
 }  // namespace
 
 template <typename Visit>
 Status FactCollector::scan(const MasterTree& tree, uint64_t low, uint64_t high, Visit&& visit) {
-  std::vector<Seen> seen;
-  uint32_t step = kStep;
-  for (bool ended = false; !ended;) {
-    const Status status = run(*txn_, *backoff_, kMaxEpoch, [&](Transaction& txn) {
-      seen.clear();
-      KeyRange keys(low, high);
-      MasterTreeCursor cursor(tree, txn, keys.range(), true);
-      while (seen.size() < step) {
-        const Status next = cursor.next();
-        if (next == Status::end_of_scan) {
-          ended = true;
-          return Status::ok;
-        }
-        if (next != Status::ok) return next;
-        Seen& record = seen.emplace_back();
-        record.key = key_value(cursor.key());
-        TPCC_TRY(cursor.get(record.payload.data(), sizeof(record.payload)));
-      }
-      ended = false;
-      return Status::ok;
-    });
-    if (status == Status::transaction_too_large && step > 1) {
-      step /= 2;
-      ended = false;
-      continue;
-    }
-    if (status != Status::ok) return status;
-    for (const Seen& record : seen) visit(record);
-    if (!seen.empty()) {
-      if (seen.back().key == high) break;
-      low = seen.back().key + 1;
-    }
-  }
-  return Status::ok;
+  return bench::scan_in_steps<kSeenPayload>(*txn_, *backoff_, tree, low, high,
+                                            std::forward<Visit>(visit));
 }
 
 Status FactCollector::collect(std::span<const uint32_t> warehouses,

@@ -5,7 +5,7 @@
 namespace atolldb::tpcc {
 
 std::string JobInput::to_json() const {
-  return nlohmann::json{
+  nlohmann::json json{
       {"warehouses", warehouses},
       {"load_seed", load_seed},
       {"scale",
@@ -17,12 +17,9 @@ std::string JobInput::to_json() const {
       {"remote_line_percent", remote_line_percent},
       {"remote_payment_percent", remote_payment_percent},
       {"mix", mix},
-      {"run_number", run_number},
-      {"start_ns", start_ns},
-      {"warmup_ms", warmup_ms},
-      {"run_ms", run_ms},
-  }
-      .dump();
+  };
+  times.put(json);
+  return json.dump();
 }
 
 Result<JobInput> JobInput::parse(std::string_view text) {
@@ -40,10 +37,7 @@ Result<JobInput> JobInput::parse(std::string_view text) {
     json.at("remote_line_percent").get_to(input.remote_line_percent);
     json.at("remote_payment_percent").get_to(input.remote_payment_percent);
     json.at("mix").get_to(input.mix);
-    json.at("run_number").get_to(input.run_number);
-    json.at("start_ns").get_to(input.start_ns);
-    json.at("warmup_ms").get_to(input.warmup_ms);
-    json.at("run_ms").get_to(input.run_ms);
+    input.times.take(json);
   } catch (const nlohmann::json::exception& error) {
     return make_error(ExitCode::usage, std::string("tpcc: the job's input is wrong: ") +
                                            error.what() + ": use `atoll bench tpcc`");

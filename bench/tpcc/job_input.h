@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "bench/job/run_times.h"
 #include "bench/tpcc/inputs.h"
 #include "bench/tpcc/scale.h"
 #include "shared/error.h"
@@ -28,10 +29,7 @@ struct JobInput {
   uint32_t remote_line_percent = 1;
   uint32_t remote_payment_percent = 15;
   std::array<uint32_t, kTransactionTypes> mix = {45, 43, 4, 4, 4};
-  uint64_t run_number = 1;  // counts up from 1 in the life of the database
-  uint64_t start_ns = 0;    // bench::monotonic_ns() at which all workers start; 0: at once
-  uint64_t warmup_ms = 0;
-  uint64_t run_ms = 0;
+  bench::RunTimes times;
 
   std::string to_json() const;
   static Result<JobInput> parse(std::string_view text);

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "bench/job/step_scan.h"
 #include "bench/tpcc/text.h"
 #include "engine/mastertree/mastertree.h"
 
@@ -21,11 +22,7 @@ namespace atolldb::tpcc {
 
 using Key = std::array<std::byte, 8>;
 
-inline uint64_t key_value(Bytes key) {
-  uint64_t value = 0;
-  std::memcpy(&value, key.data(), sizeof(value));
-  return __builtin_bswap64(value);
-}
+using bench::key_value;
 
 constexpr uint64_t order_key(uint32_t warehouse, uint32_t district, uint32_t order) {
   return uint64_t{warehouse} << 48 | uint64_t{district} << 44 | order;

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include "bench/common/clock.h"
+#include "bench/job/load_error.h"
+#include "bench/job/run_loop.h"
 #include "bench/tpcc/job_input.h"
 #include "bench/tpcc/load.h"
 #include "soc/procedure/procedure.h"
@@ -11,19 +13,12 @@ namespace atolldb::tpcc {
 namespace {
 
 Error load_error(Status status, uint32_t node, const std::string& what) {
-  if (status == Status::volatile_pool_exhausted) {
-    return {ExitCode::resources,
-            fmt::format("tpcc: load of {}: the volatile pool of node {} is full: "
-                        "make memory.volatile_pool larger or load fewer warehouses",
-                        what, node)};
-  }
-  return {ExitCode::failed, fmt::format("tpcc: load of {} on node {}: {}: see the logs of the node",
-                                        what, node, to_string(status))};
+  return bench::load_error("tpcc", status, node, what, "load fewer warehouses");
 }
 
 /// The record through which workers tell each other to stop (run_job.cpp).
 Status load_control(Transaction& txn, Backoff& backoff, const Tables& tables) {
-  const ControlRow row{};
+  const bench::StopRow row{};
   return run(txn, backoff, kMaxEpoch, [&](Transaction& inner) {
     return tables.control.update(inner, 0, 0, sizeof(row), &row);
   });

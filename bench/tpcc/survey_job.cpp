@@ -1,72 +1,17 @@
-// Job "tpcc.survey": on node 0's first worker, the memory of each storage and of the pools, and the
-// page size really mapped. REQUIRES: nobody changes the database.
-#include <nlohmann/json.hpp>
-
+// Job "tpcc.survey": the memory of each storage and of the pools.
+#include "bench/job/survey.h"
 #include "bench/tpcc/job_input.h"
 #include "bench/tpcc/tables.h"
-#include "engine/mastertree/inspect.h"
-#include "shared/memory/page_pool.h"
-#include "soc/procedure/procedure.h"
 
 namespace atolldb::tpcc {
 
 namespace {
 
-/// Every leaf of a loaded array exists; interior pages have 252 children.
-uint64_t array_pages(const StorageControl& storage) {
-  constexpr uint64_t kFanout = (kPageBytes - sizeof(PageHeader)) / sizeof(DualPointer);
-  uint64_t level = (storage.record_count + records_per_leaf(storage.payload_bytes) - 1) /
-                   records_per_leaf(storage.payload_bytes);
-  uint64_t pages = level;
-  while (level > 1) {
-    level = (level + kFanout - 1) / kFanout;
-    pages += level;
-  }
-  return pages;
-}
-
 Result<std::string> survey(JobContext& context) {
-  if (context.node() != 0 || context.worker_ordinal() != 0) return std::string("{}");
   const Result<JobInput> input = JobInput::parse(context.input());
   if (!input) return std::unexpected(input.error());
-  const ClusterView& view = context.worker().view();
-  nlohmann::json json;
-  uint64_t known_pages = 0;
-  for (const StorageSpec& spec : storage_specs(input->warehouses, input->scale)) {
-    StorageControl* storage = context.storage(spec.name, spec.type);
-    if (storage == nullptr) continue;
-    uint64_t pages = 0;
-    if (spec.type == StorageType::array) {
-      pages = array_pages(*storage);
-    } else if (spec.type == StorageType::mastertree) {
-      TreeStatistics statistics;
-      const std::string wrong = check_tree(view, *storage, statistics);
-      if (!wrong.empty()) {
-        return make_error(ExitCode::corruption, "tpcc: " + std::string(spec.name) + ": " + wrong +
-                                                    ": report this with the seed of the run");
-      }
-      pages = statistics.pages();
-      json["records"][std::string(spec.name)] = statistics.records;
-    }
-    known_pages += pages;
-    json["storage_bytes"][std::string(spec.name)] = pages * kPageBytes;
-  }
-  uint64_t used_pages = 0;
-  for (uint32_t node = 0; node < view.node_count; ++node) {
-    const auto& pool = *reinterpret_cast<const PoolControl*>(view.pool[node]);
-    const uint64_t free = pool.free_count.load(std::memory_order_relaxed);
-    const uint64_t total = pool.page_count - pool.first_page;
-    used_pages += total - free;
-    json["pools"].push_back({{"node", node},
-                             {"bytes", pool.page_count * kPageBytes},
-                             {"used_bytes", (total - free) * kPageBytes},
-                             {"mapped_page_bytes", pool.header.real_page_bytes}});
-  }
-  // History, pages that wait for their grace, and those in the caches of threads.
-  json["storage_bytes"]["tpcc_history_and_spare"] =
-      (used_pages > known_pages ? used_pages - known_pages : 0) * kPageBytes;
-  json["storage_bytes"].erase("tpcc_history");
-  return json.dump();
+  return bench::survey_storages(context, "tpcc", storage_specs(input->warehouses, input->scale),
+                                "tpcc_history_and_spare");
 }
 
 ATOLL_REGISTER_JOB(kSurvey, kSurveyJob, survey);

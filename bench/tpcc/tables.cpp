@@ -1,8 +1,6 @@
 #include "bench/tpcc/tables.h"
 
-#include <string>
-
-#include "engine/storage_lookup.h"
+#include "bench/job/run_loop.h"
 
 namespace atolldb::tpcc {
 
@@ -18,38 +16,12 @@ StorageSpec tree_of(std::string_view name, uint32_t typical_payload_bytes) {
   return {name, StorageType::mastertree, typical_payload_bytes, 0};
 }
 
-/// Looks storages up and remembers the first that is missing.
-class Opener {
- public:
-  explicit Opener(ControlSegment& control) : control_(control) {}
-
-  StorageControl& find(std::string_view name, StorageType type) {
-    StorageControl* storage = find_storage(control_, name, type);
-    if (storage == nullptr && missing_.empty()) missing_ = name;
-    // A missing one is never used: `open` fails. An empty control block keeps handles valid.
-    return storage != nullptr ? *storage : empty(type);
-  }
-  Array array(std::string_view name) { return Array(find(name, StorageType::array)); }
-  MasterTree tree(std::string_view name) { return MasterTree(find(name, StorageType::mastertree)); }
-  const std::string& missing() const { return missing_; }
-
- private:
-  StorageControl& empty(StorageType type) {
-    empty_.type = type;
-    return empty_;
-  }
-
-  ControlSegment& control_;
-  StorageControl empty_{};
-  std::string missing_;
-};
-
 }  // namespace
 
 std::vector<StorageSpec> storage_specs(uint32_t warehouses, const Scale& scale) {
   const uint64_t customers = uint64_t{kDistricts} * scale.customers;
   return {
-      array_of("tpcc_control", sizeof(ControlRow), 1, 1),
+      array_of("tpcc_control", sizeof(bench::StopRow), 1, 1),
       array_of("tpcc_warehouse_static", sizeof(PlaceRow), warehouses, 1),
       array_of("tpcc_warehouse_ytd", sizeof(YtdRow), warehouses, 1),
       array_of("tpcc_district_static", sizeof(PlaceRow), warehouses, kDistricts),
@@ -72,7 +44,7 @@ std::vector<StorageSpec> storage_specs(uint32_t warehouses, const Scale& scale) 
 }
 
 Result<Tables> Tables::open(ControlSegment& control, const Scale& scale) {
-  Opener opener(control);
+  bench::StorageOpener opener(control);
   Tables tables{
       .control = opener.array("tpcc_control"),
       .warehouse_static = opener.array("tpcc_warehouse_static"),
@@ -91,7 +63,7 @@ Result<Tables> Tables::open(ControlSegment& control, const Scale& scale) {
       .new_order = opener.tree("tpcc_new_order"),
       .order_line = opener.tree("tpcc_order_line"),
       .customer_by_name = opener.tree("tpcc_customer_by_name"),
-      .history = Sequential(opener.find("tpcc_history", StorageType::sequential)),
+      .history = opener.sequential("tpcc_history"),
       .scale = scale,
   };
   if (!opener.missing().empty()) {

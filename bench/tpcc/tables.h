@@ -2,45 +2,30 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
-#include <string_view>
 #include <vector>
 
+#include "bench/job/storage_spec.h"
 #include "bench/tpcc/rows.h"
 #include "bench/tpcc/scale.h"
-#include "engine/array/array.h"
-#include "engine/mastertree/mastertree.h"
-#include "engine/sequential/sequential.h"
 #include "shared/error.h"
 
 namespace atolldb::tpcc {
 
-struct StorageSpec {
-  std::string_view name;
-  StorageType type;
-  uint32_t payload_bytes;  // array: of every record; mastertree: typical; sequential: 0
-  uint64_t record_count;   // array only
-};
+using bench::records_per_leaf;
+using bench::StorageSpec;
 
 /// All storages of a database of that many warehouses.
 std::vector<StorageSpec> storage_specs(uint32_t warehouses, const Scale& scale);
 
-/// Records per leaf page of an array.
-constexpr uint32_t records_per_leaf(uint32_t payload_bytes) {
-  return static_cast<uint32_t>((kPageBytes - sizeof(PageHeader)) /
-                               (sizeof(RecordHead) + align8(payload_bytes)));
-}
-
 /// Index distance between warehouses: whole leaf pages, so that a page belongs to one warehouse,
 /// and so to the node of that warehouse.
 constexpr uint64_t warehouse_stride(uint32_t payload_bytes, uint64_t rows) {
-  const uint64_t per_leaf = records_per_leaf(payload_bytes);
-  return (rows + per_leaf - 1) / per_leaf * per_leaf;
+  return bench::whole_leaves(payload_bytes, rows);
 }
 
 /// Handles and index arithmetic; process-local.
 struct Tables {
-  Array control;  // see StopFlag in run_job.cpp
+  Array control;  // one bench::StopRow
   Array warehouse_static;
   Array warehouse_ytd;
   Array district_static;
@@ -88,11 +73,6 @@ struct Tables {
     return (w - 1) * warehouse_stride(sizeof(Row), scale.items) + (i - 1);
   }
   uint64_t item_at(uint32_t i) const { return i - 1; }
-};
-
-/// `tpcc_control`, one record: how the workers of all nodes tell each other to stop early.
-struct ControlRow {
-  uint64_t stopped_run;  // number of the run that somebody ended; runs count from 1
 };
 
 }  // namespace atolldb::tpcc

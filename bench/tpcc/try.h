@@ -1,10 +1,6 @@
-// Hands an engine call's answer on unless it is ok.
+// The short name that the transactions of TPC-C use.
 #pragma once
 
-#include "shared/status.h"
+#include "bench/job/try.h"
 
-#define TPCC_TRY(expression)                                      \
-  do {                                                            \
-    const ::atolldb::Status tpcc_status = (expression);           \
-    if (tpcc_status != ::atolldb::Status::ok) return tpcc_status; \
-  } while (false)
+#define TPCC_TRY(expression) BENCH_TRY(expression)

@@ -2,20 +2,14 @@
 // verify.
 #pragma once
 
-#include <functional>
-#include <string>
-
-#include "bench/tpcc_driver/cluster_port.h"
+#include "bench/driver/phases.h"
 #include "bench/tpcc_driver/options.h"
 #include "bench/tpcc_driver/report.h"
 
 namespace atolldb::tpcc {
 
-/// Where progress goes.
-struct Console {
-  std::function<void(const std::string&)> line;      // a whole line
-  std::function<void(const std::string&)> progress;  // replaces the previous progress on a terminal
-};
+using bench::ClusterPort;
+using bench::Console;
 
 class Driver {
  public:
@@ -30,7 +24,6 @@ class Driver {
   Result<void> create_storages();
   Result<void> load();
   Result<void> run_once(uint32_t number);
-  Result<void> survey();
   Result<void> verify();
 
   ClusterPort& cluster_;
@@ -41,6 +34,8 @@ class Driver {
 };
 
 /// What the program ends with: 0; resources when a run ended early; corruption for violations.
-ExitCode exit_code_of(const Report& report);
+inline ExitCode exit_code_of(const Report& report) {
+  return bench::exit_code_of(report, report.ended_early());
+}
 
 }  // namespace atolldb::tpcc

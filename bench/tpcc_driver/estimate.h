@@ -2,29 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
 
+#include "bench/driver/estimate.h"
 #include "bench/tpcc_driver/options.h"
 
 namespace atolldb::tpcc {
 
-struct StorageEstimate {
-  std::string name;
-  uint64_t bytes;  // in the whole cluster, before the run
-};
-
-struct Estimate {
-  std::vector<StorageEstimate> storages;
-  uint64_t base_bytes = 0;    // all of them
-  uint64_t insert_bytes = 0;  // what warm-up and runs add at the assumed speed
-  uint64_t pool_bytes = 0;    // per node, with headroom; a multiple of 2 MiB
-  uint64_t assumed_tps = 0;
-
-  uint64_t bytes_of(std::string_view name) const;  // 0: no such storage
-  std::string text(uint32_t nodes) const;
-};
+using bench::Estimate;
 
 /// `cores` bounds how many workers can be busy at a time.
 Estimate estimate_memory(const Options& options, uint32_t warehouses, uint32_t nodes,

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "bench/driver/options.h"
 #include "bench/tpcc/inputs.h"
 #include "bench/tpcc/job_input.h"
 #include "bench/tpcc/scale.h"
@@ -13,25 +14,15 @@
 
 namespace atolldb::tpcc {
 
-struct Options {
-  uint32_t nodes = 0;             // 0: as the config says
-  uint32_t workers_per_node = 0;  // 0: as the config says
-  uint32_t warehouses = 0;        // 0: one a worker
-  uint32_t seconds = 10;
-  uint32_t warmup_seconds = 2;
-  uint32_t repeat = 1;
+struct Options : bench::CommonOptions {
+  uint32_t warehouses = 0;  // 0: one a worker
   uint32_t remote_percent = 1;
   uint32_t remote_payment_percent = 15;
   std::array<uint32_t, kTransactionTypes> mix = {45, 43, 4, 4, 4};
-  uint64_t seed = 1;
-  std::string durability = "off";
-  bool verify = true;
-  std::string json_file;  // empty: none
-  Scale scale;            // for tests of the driver only: no flag sets it
-
-  static constexpr uint32_t kMaxSeconds = 86'400;
-  static constexpr uint32_t kMaxRepeat = 1'000;
+  Scale scale;  // for tests of the driver only: no flag sets it
 };
+
+inline constexpr const char* kCommand = "bench tpcc";
 
 /// "45/43/4/4/4": new-order, payment, order-status, delivery, stock-level; their sum is 100.
 Result<std::array<uint32_t, kTransactionTypes>> parse_mix(std::string_view text);

@@ -36,7 +36,7 @@ uint32_t BenchPort::worker_count() const {
   return workers;
 }
 
-Result<void> BenchPort::create_storage(const tpcc::StorageSpec& spec) {
+Result<void> BenchPort::create_storage(const bench::StorageSpec& spec) {
   const auto id =
       cluster_.create_storage(spec.name, spec.type, spec.payload_bytes, spec.record_count);
   if (!id) return std::unexpected(id.error());
@@ -50,10 +50,10 @@ Result<std::vector<std::string>> BenchPort::run_job(const std::string& name,
   std::vector<std::string> texts;
   for (JobOutput& output : *outputs) {
     if (!output.output) {
-      return make_error(output.output.error().code, "bench tpcc: " + name + " on worker " +
-                                                        std::to_string(output.worker) + " of node" +
-                                                        std::to_string(output.node) + ": " +
-                                                        output.output.error().message);
+      return make_error(output.output.error().code, "bench: " + name + " on worker " +
+                                                        std::to_string(output.worker) +
+                                                        " of node " + std::to_string(output.node) +
+                                                        ": " + output.output.error().message);
     }
     texts.push_back(*std::move(output.output));
   }
@@ -72,7 +72,8 @@ uint64_t BenchPort::commits() {
 }
 
 Result<std::unique_ptr<Cluster>> find_bench_cluster(const ClusterChoice& choice,
-                                                    const tpcc::Options& options) {
+                                                    const std::string& command,
+                                                    const bench::CommonOptions& options) {
   const bool is_sized = options.nodes != 0 || options.workers_per_node != 0;
   const bool is_chosen = !choice.name.empty() || !choice.config_file.empty();
   if (is_sized && choice.name.empty()) return nullptr;
@@ -84,16 +85,17 @@ Result<std::unique_ptr<Cluster>> find_bench_cluster(const ClusterChoice& choice,
     return std::unexpected(config.error());
   }
   if (is_sized && is_chosen) {
-    return make_error(ExitCode::usage, "bench tpcc: cluster \"" + config->cluster.name +
+    return make_error(ExitCode::usage, command + ": cluster \"" + config->cluster.name +
                                            "\" runs: --nodes and --workers-per-node are only for "
                                            "a cluster that the benchmark starts");
   }
   return std::make_unique<RunningCluster>(*config);
 }
 
-Result<Config> config_of_bench_cluster(const ClusterChoice& choice, const tpcc::Options& options) {
+Result<Config> config_of_bench_cluster(const ClusterChoice& choice, const std::string& name,
+                                       const bench::CommonOptions& options) {
   Result<Config> config =
-      config_of_new_cluster(choice.config_file.empty() ? ClusterChoice{"tpcc-bench", ""} : choice);
+      config_of_new_cluster(choice.config_file.empty() ? ClusterChoice{name, ""} : choice);
   if (!config) return config;
   if (options.nodes != 0) config->nodes.resize(options.nodes, config->nodes.back());
   if (options.workers_per_node != 0) {

@@ -5,8 +5,8 @@
 #include <string>
 #include <thread>
 
-#include "bench/tpcc_driver/cluster_port.h"
-#include "bench/tpcc_driver/options.h"
+#include "bench/driver/cluster_port.h"
+#include "bench/driver/options.h"
 #include "ops/cli/cluster_finder.h"
 #include "ops/cluster/cluster.h"
 #include "shared/process/unique_fd.h"
@@ -14,14 +14,14 @@
 namespace atolldb::cli {
 
 /// What the driver sees of a cluster.
-class BenchPort final : public tpcc::ClusterPort {
+class BenchPort final : public bench::ClusterPort {
  public:
   explicit BenchPort(Cluster& cluster) : cluster_(cluster) {}
 
   uint32_t node_count() const override { return cluster_.node_count(); }
   uint32_t worker_count() const override;
   std::string mode() const override { return "processes"; }
-  Result<void> create_storage(const tpcc::StorageSpec& spec) override;
+  Result<void> create_storage(const bench::StorageSpec& spec) override;
   Result<std::vector<std::string>> run_job(const std::string& name,
                                            const std::string& input) override;
   uint64_t commits() override;
@@ -31,13 +31,16 @@ class BenchPort final : public tpcc::ClusterPort {
 };
 
 /// The running cluster to use: the chosen one; with neither choice nor sizes given the only one.
-/// Null: start one.
+/// Null: start one. `command` is what errors begin with.
 Result<std::unique_ptr<Cluster>> find_bench_cluster(const ClusterChoice& choice,
-                                                    const tpcc::Options& options);
+                                                    const std::string& command,
+                                                    const bench::CommonOptions& options);
 
 /// The config of a cluster of the benchmark's own: the file's or the defaults, with the sizes of
-/// the command line. Without a file its logs go into a new folder of their own.
-Result<Config> config_of_bench_cluster(const ClusterChoice& choice, const tpcc::Options& options);
+/// the command line. Without a file its logs go into a new folder of their own, and `name` is its
+/// name.
+Result<Config> config_of_bench_cluster(const ClusterChoice& choice, const std::string& name,
+                                       const bench::CommonOptions& options);
 
 /// Stops a cluster of our own in order at the first SIGINT or SIGTERM, at once at the second.
 /// REQUIRES: the signals are blocked in all threads.

@@ -21,6 +21,22 @@ _atoll() {
       mapfile -t COMPREPLY < <(compgen -W "off durable" -- "$word")
       return
       ;;
+    --workload)
+      mapfile -t COMPREPLY < <(compgen -W "A B C D E F silor" -- "$word")
+      return
+      ;;
+    --distribution)
+      mapfile -t COMPREPLY < <(compgen -W "uniform zipfian latest" -- "$word")
+      return
+      ;;
+    --storage)
+      mapfile -t COMPREPLY < <(compgen -W "mastertree array" -- "$word")
+      return
+      ;;
+    --insert-order)
+      mapfile -t COMPREPLY < <(compgen -W "hashed ordered" -- "$word")
+      return
+      ;;
     check | show)
       if [[ $word != -* ]]; then
         mapfile -t COMPREPLY < <(compgen -f -- "$word")

@@ -32,13 +32,13 @@ class Database {
 
   /// Runs the mix on all workers.
   std::vector<tpcc::RunResult> run(uint64_t milliseconds) {
-    input.run_ms = milliseconds;
+    input.times.run_ms = milliseconds;
     std::vector<tpcc::RunResult> results;
     for (const auto& output : cluster.run_job(tpcc::kRunJob, input.to_json())) {
       EXPECT_TRUE(output.has_value()) << output.error().message;
       if (output) results.push_back(*tpcc::RunResult::parse(*output));
     }
-    ++input.run_number;
+    ++input.times.run_number;
     return results;
   }
 

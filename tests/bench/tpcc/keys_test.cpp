@@ -127,10 +127,10 @@ TEST(JobInputs, SurviveTheWayThroughJson) {
   input.remote_line_percent = 100;
   input.remote_payment_percent = 0;
   input.mix = {20, 20, 20, 20, 20};
-  input.run_number = 3;
-  input.start_ns = 123'456'789'012'345;
-  input.warmup_ms = 2;
-  input.run_ms = 10'000;
+  input.times.run_number = 3;
+  input.times.start_ns = 123'456'789'012'345;
+  input.times.warmup_ms = 2;
+  input.times.run_ms = 10'000;
   const Result<JobInput> parsed = JobInput::parse(input.to_json());
   ASSERT_TRUE(parsed.has_value()) << parsed.error().message;
   EXPECT_EQ(parsed->to_json(), input.to_json());

@@ -84,7 +84,7 @@ TEST(RunInASmallPool, EndsEarlyForAllWorkersAndSaysWhy) {
 TEST(RunWithoutItsDatabase, IsAnError) {
   test::MiniCluster cluster({});
   JobInput input;
-  input.run_ms = 10;
+  input.times.run_ms = 10;
   const auto results = cluster.run_job(kRunJob, input.to_json());
   EXPECT_FALSE(results[0].has_value());
 }
@@ -95,7 +95,7 @@ TEST(RunWithTooFewWarehouses, IsAnErrorOnTheNodeWithoutOne) {
   input.scale = test::kSmallScale;
   cluster.create(storage_specs(1, input.scale));
   ASSERT_TRUE(cluster.run_job(kLoadJob, input.to_json())[0].has_value());
-  input.run_ms = 10;
+  input.times.run_ms = 10;
   const auto results = cluster.run_job(kRunJob, input.to_json());
   EXPECT_TRUE(results[0].has_value());
   ASSERT_FALSE(results[1].has_value());

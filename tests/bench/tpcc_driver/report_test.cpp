@@ -15,7 +15,7 @@ std::string output_of(uint32_t node, uint64_t commits, const std::string& ended_
   RunResult result;
   result.node = node;
   result.seconds = 2.0;
-  result.commits.fill(commits);
+  result.commits.assign(kTransactionTypes, commits);
   result.user_aborts = 3;
   result.ended_early = ended_early;
   for (auto& latency : result.latency) {

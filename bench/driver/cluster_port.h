@@ -1,4 +1,4 @@
-// What the driver needs of a cluster. Implemented on a launched or a running cluster; tests drive
+// What a driver needs of a cluster. Implemented on a launched or a running cluster; tests drive
 // clusters of their own.
 #pragma once
 
@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "bench/tpcc/tables.h"
+#include "bench/job/storage_spec.h"
 #include "shared/error.h"
 
-namespace atolldb::tpcc {
+namespace atolldb::bench {
 
 class ClusterPort {
  public:
@@ -27,4 +27,4 @@ class ClusterPort {
   virtual uint64_t commits() = 0;
 };
 
-}  // namespace atolldb::tpcc
+}  // namespace atolldb::bench

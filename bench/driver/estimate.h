@@ -1,0 +1,40 @@
+// How much volatile memory a benchmark will need: the base tables, and what its runs insert.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench/driver/options.h"
+#include "bench/job/storage_spec.h"
+
+namespace atolldb::bench {
+
+struct StorageEstimate {
+  std::string name;
+  uint64_t bytes;  // in the whole cluster, before the run
+};
+
+struct Estimate {
+  std::vector<StorageEstimate> storages;
+  uint64_t base_bytes = 0;    // all of them
+  uint64_t insert_bytes = 0;  // what warm-up and runs add at the assumed speed
+  uint64_t pool_bytes = 0;    // per node, with headroom; a multiple of 2 MiB
+  uint64_t assumed_tps = 0;
+
+  void add(std::string_view name, uint64_t bytes);
+  uint64_t bytes_of(std::string_view name) const;  // 0: no such storage
+  /// What warm-up and runs insert when `busy` cores reach `tps_per_core`.
+  void add_inserts(const CommonOptions& options, double busy, double tps_per_core,
+                   double bytes_per_transaction);
+  /// Pool of a node that holds `base` bytes of the storages and its share of the inserts.
+  void size_pools(double base, uint32_t nodes);
+  std::string text(uint32_t nodes) const;
+};
+
+/// Of a Master-tree whose keys fit one slice.
+double tree_bytes(double records, double payload_bytes);
+uint64_t array_bytes(const StorageSpec& spec);
+
+}  // namespace atolldb::bench

@@ -1,0 +1,53 @@
+// What every benchmark can be told, and the checks of it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "shared/error.h"
+
+namespace atolldb::bench {
+
+struct CommonOptions {
+  uint32_t nodes = 0;             // 0: as the config says
+  uint32_t workers_per_node = 0;  // 0: as the config says
+  uint32_t seconds = 10;
+  uint32_t warmup_seconds = 2;
+  uint32_t repeat = 1;
+  uint64_t seed = 1;
+  std::string durability = "off";
+  bool verify = true;
+  std::string json_file;  // empty: none
+
+  static constexpr uint32_t kMaxSeconds = 86'400;
+  static constexpr uint32_t kMaxRepeat = 1'000;
+
+  /// "(durability off)" stands beside every figure.
+  std::string durability_note() const { return "durability " + durability; }
+};
+
+/// `command` is what the errors begin with: "bench tpcc".
+std::unexpected<Error> usage_error(std::string_view command, std::string_view flag,
+                                   std::string_view why, std::string_view what_to_do);
+
+struct Range {
+  const char* flag;
+  uint64_t value;
+  uint64_t low;
+  uint64_t high;
+};
+/// The first value that is out of its range is an error that names flag, value and limits.
+Result<void> check_ranges(std::string_view command, std::span<const Range> ranges);
+
+/// Checks what does not depend on the cluster. usage errors.
+Result<void> check_common_options(std::string_view command, const CommonOptions& options);
+
+/// `mix.size()` percentages with `separator` between, whose sum is 100. The error ends with `hint`.
+Result<void> parse_mix(std::string_view command, std::string_view text, char separator,
+                       std::string_view hint, std::span<uint32_t> mix);
+std::string format_mix(std::span<const uint32_t> mix, char separator);
+
+}  // namespace atolldb::bench

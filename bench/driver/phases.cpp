@@ -1,0 +1,98 @@
+#include "bench/driver/phases.h"
+
+#include <fmt/format.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "bench/common/clock.h"
+
+namespace atolldb::bench {
+
+namespace {
+
+/// From the driver's request to the common start: the request must have reached every worker.
+constexpr uint64_t kStartDelayNs = 300'000'000;
+
+/// Prints the rate of commits once a second until it is destroyed.
+class Progress {
+ public:
+  Progress(ClusterPort& cluster, const Console& console, std::string note, uint64_t start_ns)
+      : thread_([this, &cluster, &console, note = std::move(note), start_ns] {
+          uint64_t last = cluster.commits();
+          for (uint32_t second = 1;; ++second) {
+            if (stopped_before(start_ns + second * 1'000'000'000ull)) return;
+            const uint64_t now = cluster.commits();
+            console.progress(fmt::format("  {:>4} s: {:>9} transactions/s ({})", second,
+                                         format_count(now - last), note));
+            last = now;
+          }
+        }) {}
+  ~Progress() {
+    {
+      const std::lock_guard guard(mutex_);
+      stop_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+
+ private:
+  bool stopped_before(uint64_t at_ns) {
+    std::unique_lock lock(mutex_);
+    const uint64_t now = monotonic_ns();
+    const auto left = std::chrono::nanoseconds(at_ns > now ? at_ns - now : 0);
+    return changed_.wait_for(lock, left, [this] { return stop_; });
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace
+
+RunTimes announce_run(const Console& console, const CommonOptions& options, uint32_t number) {
+  RunTimes times;
+  times.run_number = number;
+  times.warmup_ms = number == 1 ? uint64_t{options.warmup_seconds} * 1'000 : 0;
+  times.run_ms = uint64_t{options.seconds} * 1'000;
+  times.start_ns = monotonic_ns() + kStartDelayNs;
+  console.line(fmt::format(
+      "run {} of {}: {} s{}", number, options.repeat, options.seconds,
+      times.warmup_ms == 0 ? "" : fmt::format(" after {} s warm-up", options.warmup_seconds)));
+  return times;
+}
+
+Result<std::vector<std::string>> run_with_progress(ClusterPort& cluster, const Console& console,
+                                                   const CommonOptions& options,
+                                                   const std::string& job, const std::string& input,
+                                                   uint64_t start_ns) {
+  const Progress progress(cluster, console, options.durability_note(), start_ns);
+  return cluster.run_job(job, input);
+}
+
+Result<void> survey(ClusterPort& cluster, std::string_view command, const std::string& job,
+                    const std::string& input, ReportHead& report) {
+  const auto outputs = cluster.run_job(job, input);
+  if (!outputs) return std::unexpected(outputs.error());
+  try {
+    const auto json = nlohmann::json::parse(outputs->at(0));
+    for (const auto& [name, bytes] : json.at("storage_bytes").items()) {
+      report.storage_bytes.emplace_back(name, bytes.get<uint64_t>());
+    }
+    for (const auto& pool : json.at("pools")) {
+      report.pools.push_back({pool.at("node"), pool.at("bytes"), pool.at("used_bytes")});
+      report.pool_page_bytes = pool.at("mapped_page_bytes");
+    }
+  } catch (const std::exception& error) {
+    return make_error(ExitCode::failed,
+                      fmt::format("{}: the survey cannot be read: {}", command, error.what()));
+  }
+  return {};
+}
+
+}  // namespace atolldb::bench

@@ -1,0 +1,76 @@
+// What the reports of all benchmarks have in common: facts about the cluster, and their parts as
+// text and as JSON.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench/common/machine_info.h"
+#include "bench/driver/options.h"
+#include "bench/driver/run_summary.h"
+
+namespace atolldb::bench {
+
+/// Of every JSON report. Keys are added, never renamed or removed; bench/README.md lists them.
+inline constexpr int kReportSchemaVersion = 1;
+
+struct PoolUse {
+  uint32_t node = 0;
+  uint64_t bytes = 0;
+  uint64_t used_bytes = 0;
+};
+
+/// What does not depend on the runs.
+struct ReportHead {
+  uint32_t nodes = 0;
+  uint32_t workers = 0;
+  std::string mode;
+  MachineInfo machine;
+  uint32_t pool_page_bytes = 0;
+  double load_seconds = 0;
+  std::vector<std::pair<std::string, uint64_t>> storage_bytes;
+  std::vector<PoolUse> pools;
+  bool verify_done = false;
+  std::vector<std::string> violations;
+
+  bool verified() const { return verify_done && violations.empty(); }
+};
+
+using TypeNames = std::span<const char* const>;
+
+// -- Text: whole lines, each with its line feed ------------------------------------------------
+std::string format_rate(double per_second);
+/// "1,234 transactions/s committed (...), 1 run of 10 s, 2 nodes (processes), 2 workers, " + `more`
+/// and the machine.
+std::string headline_text(const ReportHead& head, const CommonOptions& options, double tps,
+                          size_t run_count, const std::string& more);
+std::string nodes_text(const RunSummary& run, const CommonOptions& options);
+/// `with_idle`: types without a commit too.
+std::string types_text(const RunSummary& run, TypeNames names, bool with_idle);
+std::string aborts_text(const RunSummary& run);
+std::string memory_text(const ReportHead& head);
+/// Empty unless the run ended early.
+std::string early_end_text(const RunSummary& run);
+/// `holds`: what is said when nothing is violated.
+std::string verify_text(const ReportHead& head, const std::string& holds);
+
+// -- JSON -------------------------------------------------------------------------------------
+/// p50 to max by type.
+nlohmann::json latency_json(const RunSummary& run, TypeNames names, bool with_idle);
+/// By reason; what users rolled back is counted apart.
+nlohmann::json aborts_json(const EngineCounts& engine);
+nlohmann::json run_json(const RunSummary& run, TypeNames names, bool with_idle);
+/// Everything but `benchmark`, `runs` and what a benchmark has of its own. `config` gets the common
+/// options added.
+nlohmann::json report_json(const ReportHead& head, const CommonOptions& options, double tps,
+                           const RunSummary& run, TypeNames names, bool with_idle,
+                           nlohmann::json config);
+
+/// What the program ends with: 0; resources when a run ended early; corruption for violations.
+ExitCode exit_code_of(const ReportHead& head, bool ended_early);
+
+}  // namespace atolldb::bench

@@ -1,0 +1,101 @@
+// The parts of a report for programs.
+#include <nlohmann/json.hpp>
+
+#include "bench/driver/report.h"
+
+namespace atolldb::bench {
+
+nlohmann::json latency_json(const RunSummary& run, TypeNames names, bool with_idle) {
+  nlohmann::json json;
+  for (uint32_t type = 0; type < names.size(); ++type) {
+    if (!with_idle && run.commits[type] == 0) continue;
+    const LatencyHistogram& latency = run.latency[type];
+    const auto us = [](uint64_t ns) { return static_cast<double>(ns) * 1e-3; };
+    json[names[type]] = {{"p50", us(latency.quantile_ns(0.5))},
+                         {"p95", us(latency.quantile_ns(0.95))},
+                         {"p99", us(latency.quantile_ns(0.99))},
+                         {"p99.9", us(latency.quantile_ns(0.999))},
+                         {"max", us(latency.max_ns())}};
+  }
+  return json;
+}
+
+nlohmann::json aborts_json(const EngineCounts& engine) {
+  auto json = nlohmann::json::object();
+  for (uint32_t i = 0; i < kStatusCount; ++i) {
+    const auto reason = static_cast<Status>(i);
+    if (!is_abort(reason) || reason == Status::user_abort) continue;
+    json[std::string(to_string(reason))] = engine.aborts[i];
+  }
+  return json;
+}
+
+nlohmann::json run_json(const RunSummary& run, TypeNames names, bool with_idle) {
+  nlohmann::json json;
+  run.engine.put(json);
+  json["throughput_tps"] = run.tps;
+  json["seconds"] = run.seconds;
+  json["aborts"] = aborts_json(run.engine);
+  json["latency_us"] = latency_json(run, names, with_idle);
+  json["ended_early"] =
+      run.ended_early.empty() ? nlohmann::json() : nlohmann::json(run.ended_early);
+  for (uint32_t type = 0; type < names.size(); ++type) {
+    if (!with_idle && run.commits[type] == 0) continue;
+    json["types"][names[type]] = {{"committed", run.commits[type]},
+                                  {"throughput_tps", run.tps_of_type[type]}};
+  }
+  for (uint32_t node = 0; node < run.nodes.size(); ++node) {
+    nlohmann::json entry;
+    run.nodes[node].engine.put(entry);
+    entry["node"] = node;
+    entry["throughput_tps"] = run.nodes[node].tps;
+    json["per_node"].push_back(std::move(entry));
+  }
+  return json;
+}
+
+nlohmann::json report_json(const ReportHead& head, const CommonOptions& options, double tps,
+                           const RunSummary& run, TypeNames names, bool with_idle,
+                           nlohmann::json config) {
+  config["nodes"] = head.nodes;
+  config["workers"] = head.workers;
+  config["mode"] = head.mode;
+  config["seconds"] = options.seconds;
+  config["warmup"] = options.warmup_seconds;
+  config["repeat"] = options.repeat;
+  config["seed"] = options.seed;
+  config["durability"] = options.durability;
+  nlohmann::json json{{"schema_version", kReportSchemaVersion},
+                      {"throughput_tps", tps},
+                      {"durability", options.durability},
+                      {"nodes", head.nodes},
+                      {"aborts", aborts_json(run.engine)},
+                      {"local_accesses", run.engine.local_accesses},
+                      {"remote_accesses", run.engine.remote_accesses},
+                      {"latency_us", latency_json(run, names, with_idle)},
+                      {"config", std::move(config)},
+                      {"load_seconds", head.load_seconds},
+                      {"verified", head.verified()},
+                      {"verify_done", head.verify_done},
+                      {"violations", head.violations}};
+  json["machine"] = {{"cpu", head.machine.cpu},
+                     {"cores", head.machine.cores},
+                     {"memory_bytes", head.machine.memory_bytes},
+                     {"kernel", head.machine.kernel},
+                     {"pool_page_bytes", head.pool_page_bytes}};
+  json["storage_bytes"] = nlohmann::json::object();
+  for (const auto& [name, bytes] : head.storage_bytes) json["storage_bytes"][name] = bytes;
+  json["pools"] = nlohmann::json::array();
+  for (const PoolUse& pool : head.pools) {
+    json["pools"].push_back(
+        {{"node", pool.node}, {"bytes", pool.bytes}, {"used_bytes", pool.used_bytes}});
+  }
+  return json;
+}
+
+ExitCode exit_code_of(const ReportHead& head, bool ended_early) {
+  if (!head.violations.empty()) return ExitCode::corruption;
+  return ended_early ? ExitCode::resources : ExitCode::success;
+}
+
+}  // namespace atolldb::bench

@@ -1,0 +1,29 @@
+#include "bench/driver/run_summary.h"
+
+namespace atolldb::bench {
+
+Result<void> RunSummary::merge(const WorkerResult& result, const std::string& command) {
+  if (result.node >= nodes.size()) {
+    return make_error(ExitCode::failed, command + ": a result names an unknown node");
+  }
+  NodeSummary& node = nodes[result.node];
+  seconds = std::max(seconds, result.seconds);
+  // Each worker's rate is over its own time: workers end within one transaction of each other.
+  for (uint32_t type = 0; type < commits.size() && result.seconds > 0; ++type) {
+    const double type_tps = static_cast<double>(result.commits[type]) / result.seconds;
+    commits[type] += result.commits[type];
+    tps_of_type[type] += type_tps;
+    tps += type_tps;
+    node.tps += type_tps;
+    latency[type].merge(result.latency[type]);
+  }
+  engine.add(result.engine);
+  node.engine.add(result.engine);
+  // The reason of the worker that stopped first says more than "another worker had to stop".
+  if (!result.ended_early.empty() && (ended_early.empty() || ended_early.starts_with("another"))) {
+    ended_early = result.ended_early;
+  }
+  return {};
+}
+
+}  // namespace atolldb::bench

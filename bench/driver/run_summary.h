@@ -1,0 +1,62 @@
+// One run over all workers: their results merged.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/job/worker_result.h"
+#include "shared/error.h"
+
+namespace atolldb::bench {
+
+struct NodeSummary {
+  double tps = 0;
+  EngineCounts engine;
+};
+
+struct RunSummary {
+  RunSummary(uint32_t node_count, uint32_t type_count)
+      : nodes(node_count), commits(type_count), tps_of_type(type_count), latency(type_count) {}
+
+  double seconds = 0;  // the longest of the workers
+  double tps = 0;      // committed transactions, all types
+  std::vector<NodeSummary> nodes;
+  std::vector<uint64_t> commits;  // by type
+  std::vector<double> tps_of_type;
+  std::vector<LatencyHistogram> latency;
+  EngineCounts engine;
+  std::string ended_early;
+
+  /// Error: the result names a node that there is not.
+  Result<void> merge(const WorkerResult& result, const std::string& command);
+};
+
+/// Of the runs' throughputs. `runs` holds pointers to RunSummary or what derives from it.
+template <typename Runs>
+double median_tps(const Runs& runs) {
+  std::vector<double> sorted;
+  for (const auto& run : runs) sorted.push_back(run->tps);
+  std::ranges::sort(sorted);
+  const size_t count = sorted.size();
+  if (count == 0) return 0;
+  return count % 2 == 1 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
+}
+
+/// The run with the median (lower of the two in the middle). REQUIRES: there is a run.
+template <typename Runs>
+const auto& median_run(const Runs& runs) {
+  std::vector<decltype(runs.front().get())> sorted;
+  for (const auto& run : runs) sorted.push_back(run.get());
+  std::ranges::sort(sorted, [](const auto* a, const auto* b) { return a->tps < b->tps; });
+  return *sorted[(sorted.size() - 1) / 2];
+}
+
+template <typename Runs>
+bool any_ended_early(const Runs& runs) {
+  return std::ranges::any_of(runs, [](const auto& run) { return !run->ended_early.empty(); });
+}
+
+}  // namespace atolldb::bench

@@ -1,0 +1,38 @@
+// Counters of the engine over the measured time of a run.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <utility>
+
+#include "shared/metrics/worker_metrics.h"
+#include "shared/status.h"
+
+namespace atolldb::bench {
+
+struct EngineCounts {
+  std::array<uint64_t, kStatusCount> aborts{};  // attempts, by reason; user_abort included
+  uint64_t local_accesses = 0;
+  uint64_t remote_accesses = 0;
+  uint64_t local_locks = 0;
+  uint64_t remote_locks = 0;
+  uint64_t pages_allocated = 0;
+  uint64_t splits = 0;
+  uint64_t compactions = 0;
+  uint64_t merges = 0;
+
+  static EngineCounts read(const WorkerMetrics& metrics);
+  EngineCounts since(const EngineCounts& before) const;
+  void add(const EngineCounts& other);
+
+  using Counter = std::pair<const char*, uint64_t EngineCounts::*>;
+  /// Those beside `aborts`, with their names in JSON.
+  static std::span<const Counter> counters();
+  /// Adds the counters (not the aborts) to an object; takes them out of it (it may throw).
+  void put(nlohmann::json& json) const;
+  void take(const nlohmann::json& json);
+};
+
+}  // namespace atolldb::bench

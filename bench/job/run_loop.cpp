@@ -1,0 +1,49 @@
+#include "bench/job/run_loop.h"
+
+#include <fmt/format.h>
+
+namespace atolldb::bench {
+
+void RunLoop::fail(std::string_view what, Status status) {
+  if (status == Status::volatile_pool_exhausted) {
+    ended_early_ = fmt::format("the volatile pool of node {} is full", context_.node());
+    tell_others();
+    return;
+  }
+  const bool is_gone = status == Status::cluster_failed;
+  error_ = {
+      is_gone ? ExitCode::not_running : ExitCode::failed,
+      fmt::format("{}: {} on node {}: {}: {}", benchmark_, what, context_.node(), to_string(status),
+                  is_gone ? "the cluster has stopped"
+                          : "load the database anew and report this if it stays")};
+  tell_others();
+}
+
+void RunLoop::fail(std::string message) {
+  error_ = {ExitCode::failed, std::move(message)};
+  tell_others();
+}
+
+void RunLoop::tell_others() {
+  const StopRow row{times_.run_number};
+  // If this fails too, the others run to their end.
+  static_cast<void>(
+      run(context_.transaction(), context_.backoff(), kMaxEpoch,
+          [&](Transaction& txn) { return control_.update(txn, 0, 0, sizeof(row), &row); }));
+}
+
+bool RunLoop::must_stop() {
+  if (context_.should_stop()) {
+    ended_early_ = "the job was cancelled or the cluster stops";
+    return true;
+  }
+  StopRow row{};
+  const Status status =
+      run(context_.transaction(), context_.backoff(), kMaxEpoch,
+          [&](Transaction& txn) { return control_.get(txn, 0, 0, sizeof(row), &row); });
+  if (status != Status::ok || row.stopped_run != times_.run_number) return false;
+  ended_early_ = "another worker had to stop";
+  return true;
+}
+
+}  // namespace atolldb::bench

@@ -1,0 +1,97 @@
+// The time of a run on one worker: common start, warm-up, measured part, and an end for all when
+// one has to stop. The benchmark brings the transactions.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "bench/common/clock.h"
+#include "bench/job/run_times.h"
+#include "bench/job/worker_result.h"
+#include "engine/array/array.h"
+#include "soc/procedure/procedure.h"
+
+namespace atolldb::bench {
+
+/// Record 0 of a benchmark's control storage: how the workers of all nodes tell each other to stop
+/// early.
+struct StopRow {
+  uint64_t stopped_run;  // number of the run that somebody ended; runs count from 1
+};
+
+class RunLoop {
+ public:
+  /// `benchmark` stands at the begin of errors. `control`: an array whose record 0 is a StopRow.
+  RunLoop(JobContext& context, std::string_view benchmark, const Array& control,
+          const RunTimes& times)
+      : context_(context), benchmark_(benchmark), control_(control), times_(times) {}
+
+  const TickClock& clock() const { return clock_; }
+
+  /// Calls `transact(now)` until the time is over: it runs one transaction that may be taken to
+  /// begin at `now`, and returns the time at which it ended, or 0 after `fail`. Calls
+  /// `between()` some fifty times a second. After the warm-up it empties `result` and so forgets
+  /// what was counted. `result`: a WorkerResult that can be made anew without arguments.
+  template <typename Counts, typename Transact, typename Between>
+  Result<void> go(Counts& result, Transact&& transact, Between&& between) {
+    wait_until_ns(times_.start_ns);
+    const uint64_t start = clock_.ticks();
+    const uint64_t warm = start + clock_.from_ns(times_.warmup_ms * 1'000'000);
+    const uint64_t end = warm + clock_.from_ns(times_.run_ms * 1'000'000);
+    uint64_t now = run_until(start, warm, transact, between);
+    const EngineCounts before = EngineCounts::read(context_.worker().metrics());
+    result = Counts();
+    const uint64_t measured_from = now;
+    if (!is_stopped()) now = run_until(now, end, transact, between);
+    result.node = context_.node();
+    result.worker = context_.worker_ordinal();
+    result.seconds = static_cast<double>(clock_.to_ns(now - measured_from)) * 1e-9;
+    result.engine = EngineCounts::read(context_.worker().metrics()).since(before);
+    result.ended_early = ended_early_;
+    if (!error_.message.empty()) return std::unexpected(error_);
+    return {};
+  }
+
+  /// A transaction has failed for good: ends the run, here and on all workers. A full pool is an
+  /// early end, everything else an error that names `what` failed.
+  void fail(std::string_view what, Status status);
+  /// The same, for something that is no status.
+  void fail(std::string message);
+
+ private:
+  static constexpr uint64_t kCheckNs = 20'000'000;
+
+  template <typename Transact, typename Between>
+  uint64_t run_until(uint64_t now, uint64_t end, Transact&& transact, Between&& between) {
+    const uint64_t check_every = clock_.from_ns(kCheckNs);
+    uint64_t next_check = now;
+    while (now < end) {
+      if (now >= next_check) [[unlikely]] {
+        if (must_stop()) break;
+        between();
+        now = clock_.ticks();
+        next_check = now + check_every;
+      }
+      const uint64_t ended = transact(now);
+      if (ended == 0) [[unlikely]] {
+        return clock_.ticks();
+      }
+      now = ended;
+    }
+    return now;
+  }
+
+  bool is_stopped() const { return !ended_early_.empty() || !error_.message.empty(); }
+  bool must_stop();
+  void tell_others();
+
+  JobContext& context_;
+  std::string_view benchmark_;
+  Array control_;
+  RunTimes times_;
+  TickClock clock_;
+  std::string ended_early_;
+  Error error_;
+};
+
+}  // namespace atolldb::bench

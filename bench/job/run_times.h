@@ -1,0 +1,20 @@
+// When the workers of a run start and stop: part of the input of every run job.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+
+namespace atolldb::bench {
+
+struct RunTimes {
+  uint64_t run_number = 1;  // counts up from 1 in the life of the database
+  uint64_t start_ns = 0;    // monotonic_ns() at which all workers start; 0: at once
+  uint64_t warmup_ms = 0;
+  uint64_t run_ms = 0;
+
+  /// Adds all of it to an object; takes it out of one (throws nlohmann's exceptions).
+  void put(nlohmann::json& json) const;
+  void take(const nlohmann::json& json);
+};
+
+}  // namespace atolldb::bench

@@ -1,0 +1,95 @@
+// Reads a range of a Master-tree with 64-bit keys, however long, in serializable transactions that
+// fit the read set.
+//
+// REQUIRES: nobody writes to the range meanwhile; then all transactions see the same records.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <vector>
+
+#include "bench/job/try.h"
+#include "engine/mastertree/cursor.h"
+#include "engine/transaction/run.h"
+
+namespace atolldb::bench {
+
+/// The integer of a key made by `ordered_key`.
+inline uint64_t key_value(Bytes key) {
+  uint64_t value = 0;
+  std::memcpy(&value, key.data(), sizeof(value));
+  return __builtin_bswap64(value);
+}
+
+/// Owns the bounds of a scan over [low, high]; it must outlive the cursor.
+class KeyRange {
+ public:
+  KeyRange(uint64_t low, uint64_t high) : low_(ordered_key(low)), high_(ordered_key(high)) {}
+
+  ScanRange range() const {
+    ScanRange range;
+    range.low = low_;
+    range.has_low = true;
+    range.high = high_;
+    range.has_high = true;
+    range.high_inclusive = true;
+    return range;
+  }
+
+ private:
+  std::array<std::byte, 8> low_;
+  std::array<std::byte, 8> high_;
+};
+
+template <size_t kPayload>
+struct ScannedRecord {
+  uint64_t key;
+  uint32_t payload_bytes;  // its whole length; what is longer than kPayload was cut off
+  std::array<std::byte, kPayload> payload;
+};
+
+/// Calls visit(const ScannedRecord<kPayload>&) once for each record of [low, high], in key order.
+template <size_t kPayload, typename Visit>
+Status scan_in_steps(Transaction& transaction, Backoff& backoff, const MasterTree& tree,
+                     uint64_t low, uint64_t high, Visit&& visit) {
+  // Each record is one entry of the read set, whose capacity is a config key with a lower limit of
+  // 16: when even fewer fit, the step shrinks.
+  uint32_t step = 8'192;
+  std::vector<ScannedRecord<kPayload>> seen;
+  for (bool ended = false; !ended;) {
+    const Status status = run(transaction, backoff, kMaxEpoch, [&](Transaction& txn) {
+      seen.clear();
+      ended = false;
+      const KeyRange keys(low, high);
+      MasterTreeCursor cursor(tree, txn, keys.range(), true);
+      while (seen.size() < step) {
+        const Status next = cursor.next();
+        if (next == Status::end_of_scan) {
+          ended = true;
+          return Status::ok;
+        }
+        if (next != Status::ok) return next;
+        ScannedRecord<kPayload>& record = seen.emplace_back();
+        record.key = key_value(cursor.key());
+        record.payload_bytes = cursor.payload_bytes();
+        BENCH_TRY(cursor.get(record.payload.data(), kPayload));
+      }
+      return Status::ok;
+    });
+    if (status == Status::transaction_too_large && step > 1) {
+      step /= 2;
+      ended = false;
+      continue;
+    }
+    if (status != Status::ok) return status;
+    for (const ScannedRecord<kPayload>& record : seen) visit(record);
+    if (!seen.empty()) {
+      if (seen.back().key == high) break;
+      low = seen.back().key + 1;
+    }
+  }
+  return Status::ok;
+}
+
+}  // namespace atolldb::bench

@@ -1,0 +1,62 @@
+// The storages of a benchmark: what whoever creates them must know, and how jobs find them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "engine/array/array.h"
+#include "engine/mastertree/mastertree.h"
+#include "engine/sequential/sequential.h"
+#include "engine/storage_lookup.h"
+
+namespace atolldb::bench {
+
+struct StorageSpec {
+  std::string_view name;
+  StorageType type;
+  uint32_t payload_bytes;  // array: of every record; mastertree: typical; sequential: 0
+  uint64_t record_count;   // array only
+};
+
+/// Records per leaf page of an array.
+constexpr uint32_t records_per_leaf(uint32_t payload_bytes) {
+  return static_cast<uint32_t>((kPageBytes - sizeof(PageHeader)) /
+                               (sizeof(RecordHead) + align8(payload_bytes)));
+}
+
+/// `rows` rounded up to whole leaf pages: parts of an array at such distances share no page, so
+/// each page belongs to the node of its part.
+constexpr uint64_t whole_leaves(uint32_t payload_bytes, uint64_t rows) {
+  const uint64_t per_leaf = records_per_leaf(payload_bytes);
+  return (rows + per_leaf - 1) / per_leaf * per_leaf;
+}
+
+/// Looks storages up and remembers the first that is missing.
+class StorageOpener {
+ public:
+  explicit StorageOpener(ControlSegment& control) : control_(control) {}
+
+  /// A missing one must not be used: check `missing`. An empty control block keeps handles valid.
+  StorageControl& find(std::string_view name, StorageType type) {
+    StorageControl* storage = find_storage(control_, name, type);
+    if (storage != nullptr) return *storage;
+    if (missing_.empty()) missing_ = name;
+    empty_.type = type;
+    return empty_;
+  }
+  Array array(std::string_view name) { return Array(find(name, StorageType::array)); }
+  MasterTree tree(std::string_view name) { return MasterTree(find(name, StorageType::mastertree)); }
+  Sequential sequential(std::string_view name) {
+    return Sequential(find(name, StorageType::sequential));
+  }
+  /// Empty: all were found.
+  const std::string& missing() const { return missing_; }
+
+ private:
+  ControlSegment& control_;
+  StorageControl empty_{};
+  std::string missing_;
+};
+
+}  // namespace atolldb::bench

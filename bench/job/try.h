@@ -1,0 +1,10 @@
+// Ends a transaction's body with the status of an operation unless it is ok.
+#pragma once
+
+#include "shared/status.h"
+
+#define BENCH_TRY(expression)                                       \
+  do {                                                              \
+    const ::atolldb::Status bench_status = (expression);            \
+    if (bench_status != ::atolldb::Status::ok) return bench_status; \
+  } while (false)

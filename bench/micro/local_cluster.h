@@ -1,0 +1,65 @@
+// A cluster in one process over one mapping, for micro-benchmarks: nodes with workers and an epoch
+// clock, but no processes, segments or messages.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "engine/transaction/run.h"
+#include "engine/transaction/transaction.h"
+#include "shared/memory/cluster_view.h"
+#include "shared/memory/page_pool.h"
+
+namespace atolldb::bench {
+
+class LocalCluster {
+ public:
+  /// One worker: what a thread of a node has.
+  struct Worker {
+    Worker(const ClusterView& view, PagePool& pool, uint32_t node, uint32_t ordinal,
+           const TransactionLimits& limits, std::byte* local)
+        : context(view, pool, node, ordinal, metrics, limits.write_set),
+          transaction(context, limits, local),
+          backoff(node * 256 + ordinal + 1) {}
+    ~Worker() { context.leave(); }
+
+    template <typename Body>
+    Status run(Body&& body) {
+      return atolldb::run(transaction, backoff, kMaxEpoch, body);
+    }
+
+    WorkerMetrics metrics;
+    WorkerContext context;
+    Transaction transaction;
+    Backoff backoff;
+  };
+
+  /// `pool_bytes` of each node are reserved, not touched.
+  LocalCluster(uint32_t nodes, uint32_t workers_per_node, uint64_t pool_bytes);
+  ~LocalCluster();
+  LocalCluster(const LocalCluster&) = delete;
+  LocalCluster& operator=(const LocalCluster&) = delete;
+
+  /// By node, then ordinal.
+  Worker& worker(uint32_t index) { return *workers_[index]; }
+  /// `record_count`: of an array; 0 for a Master-tree.
+  StorageControl& create(std::string_view name, uint32_t payload_bytes, uint64_t record_count);
+
+ private:
+  std::byte* map(uint64_t bytes);
+  void tick();
+
+  uint32_t nodes_;
+  std::vector<std::pair<void*, uint64_t>> mappings_;
+  ClusterView view_;
+  std::vector<std::unique_ptr<PagePool>> pools_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  uint32_t next_storage_ = 1;
+  std::jthread clock_;
+};
+
+}  // namespace atolldb::bench

@@ -1,0 +1,136 @@
+// Storages: one operation in one transaction, on a tree and an array of `records` records.
+#include <benchmark/benchmark.h>
+
+#include "bench/common/random.h"
+#include "bench/job/step_scan.h"
+#include "bench/micro/loaded.h"
+
+namespace atolldb::bench {
+
+namespace {
+
+enum class Order { ascending, random };
+constexpr uint32_t kLocal = 0;
+constexpr uint32_t kRemote = 1;
+constexpr uint64_t kFewRecords = 10'000;  // fit the cache
+constexpr uint64_t kManyRecords = 1'000'000;
+
+/// Numbers of [0, count), one after the other or at random.
+class Numbers {
+ public:
+  Numbers(Order order, uint64_t count) : order_(order), count_(count) {}
+  uint64_t next() {
+    if (order_ == Order::random) return random_.uniform(0, static_cast<uint32_t>(count_ - 1));
+    return at_++ % count_;
+  }
+
+ private:
+  Order order_;
+  uint64_t count_;
+  uint64_t at_ = 0;
+  Random random_{1};
+};
+
+void tree_get(benchmark::State& state, Order order, uint32_t worker) {
+  Loaded& loaded = Loaded::of(static_cast<uint64_t>(state.range(0)));
+  LocalCluster::Worker& self = loaded.cluster.worker(worker);
+  Numbers numbers(order, loaded.records);
+  Payload payload;
+  for ([[maybe_unused]] auto _ : state) {
+    const auto key = ordered_key(numbers.next());
+    expect_ok(self.run([&](Transaction& txn) {
+      uint32_t bytes = 0;
+      return loaded.tree.get(txn, key, payload.data(), kPayloadBytes, bytes);
+    }));
+    benchmark::DoNotOptimize(payload);
+  }
+  self.context.leave();
+  state.SetItemsProcessed(state.iterations());
+}
+
+void tree_scan(benchmark::State& state, Order order) {
+  constexpr uint64_t kLength = 100;
+  Loaded& loaded = Loaded::of(static_cast<uint64_t>(state.range(0)));
+  LocalCluster::Worker& self = loaded.cluster.worker(kLocal);
+  Numbers numbers(order, loaded.records - kLength);
+  Payload payload;
+  for ([[maybe_unused]] auto _ : state) {
+    const uint64_t first = numbers.next();
+    expect_ok(self.run([&](Transaction& txn) {
+      const KeyRange keys(first, first + kLength - 1);
+      MasterTreeCursor cursor(loaded.tree, txn, keys.range(), true);
+      for (;;) {
+        const Status status = cursor.next();
+        if (status == Status::end_of_scan) return Status::ok;
+        if (status != Status::ok) return status;
+        BENCH_TRY(cursor.get(payload.data(), kPayloadBytes));
+      }
+    }));
+    benchmark::DoNotOptimize(payload);
+  }
+  self.context.leave();
+  state.SetItemsProcessed(state.iterations() * static_cast<int64_t>(kLength));
+}
+
+/// Into a new tree. A fixed number, since the tree grows with them.
+void tree_insert(benchmark::State& state, Order order) {
+  LocalCluster cluster(1, 1, uint64_t{256} << 20);
+  const MasterTree tree(cluster.create("tree", kPayloadBytes, 0));
+  const Payload payload{};
+  uint64_t number = 0;
+  for ([[maybe_unused]] auto _ : state) {
+    ++number;
+    // An odd factor is a bijection: no key comes twice.
+    const auto key =
+        ordered_key(order == Order::ascending ? number : number * 0x9e3779b97f4a7c15ull);
+    expect_ok(
+        cluster.worker(0).run([&](Transaction& txn) { return tree.insert(txn, key, payload); }));
+  }
+  state.SetItemsProcessed(state.iterations());
+}
+
+void array_get(benchmark::State& state, Order order, uint32_t worker) {
+  Loaded& loaded = Loaded::of(static_cast<uint64_t>(state.range(0)));
+  LocalCluster::Worker& self = loaded.cluster.worker(worker);
+  Numbers numbers(order, loaded.records);
+  Payload payload;
+  for ([[maybe_unused]] auto _ : state) {
+    const uint64_t index = numbers.next();
+    expect_ok(
+        self.run([&](Transaction& txn) { return loaded.array.get(txn, index, payload.data()); }));
+    benchmark::DoNotOptimize(payload);
+  }
+  self.context.leave();
+  state.SetItemsProcessed(state.iterations());
+}
+
+void array_update(benchmark::State& state, Order order, uint32_t worker) {
+  Loaded& loaded = Loaded::of(static_cast<uint64_t>(state.range(0)));
+  LocalCluster::Worker& self = loaded.cluster.worker(worker);
+  Numbers numbers(order, loaded.records);
+  const Payload payload{};
+  for ([[maybe_unused]] auto _ : state) {
+    const uint64_t index = numbers.next();
+    expect_ok(self.run([&](Transaction& txn) {
+      return loaded.array.update(txn, index, 0, kPayloadBytes, payload.data());
+    }));
+  }
+  self.context.leave();
+  state.SetItemsProcessed(state.iterations());
+}
+
+BENCHMARK_CAPTURE(tree_get, ascending, Order::ascending, kLocal)->Arg(kManyRecords);
+BENCHMARK_CAPTURE(tree_get, random, Order::random, kLocal)->Arg(kFewRecords)->Arg(kManyRecords);
+BENCHMARK_CAPTURE(tree_get, random_remote, Order::random, kRemote)->Arg(kManyRecords);
+BENCHMARK_CAPTURE(tree_scan, ascending, Order::ascending)->Arg(kManyRecords);
+BENCHMARK_CAPTURE(tree_scan, random, Order::random)->Arg(kManyRecords);
+BENCHMARK_CAPTURE(tree_insert, ascending, Order::ascending)->Iterations(500'000);
+BENCHMARK_CAPTURE(tree_insert, random, Order::random)->Iterations(500'000);
+BENCHMARK_CAPTURE(array_get, random, Order::random, kLocal)->Arg(kFewRecords)->Arg(kManyRecords);
+BENCHMARK_CAPTURE(array_get, random_remote, Order::random, kRemote)->Arg(kManyRecords);
+BENCHMARK_CAPTURE(array_update, random, Order::random, kLocal)->Arg(kFewRecords)->Arg(kManyRecords);
+BENCHMARK_CAPTURE(array_update, random_remote, Order::random, kRemote)->Arg(kManyRecords);
+
+}  // namespace
+
+}  // namespace atolldb::bench

@@ -1,0 +1,56 @@
+// Chooses the operations of a worker and their records. Inputs are made before the transaction and
+// stay the same through its retries.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "bench/common/random.h"
+#include "bench/ycsb/job_input.h"
+#include "bench/ycsb/zipfian.h"
+
+namespace atolldb::ycsb {
+
+struct Planned {
+  Operation operation;
+  uint16_t field;
+  uint16_t scan_length;
+  uint64_t id;
+};
+
+class Generator {
+ public:
+  /// For worker `worker` of node `node`.
+  Generator(const JobInput& input, uint32_t node, uint32_t nodes, uint32_t worker, uint64_t seed);
+
+  /// Plans the operations of one transaction. Inserts take the worker's next keys.
+  void plan(std::span<Planned> operations);
+  /// The transaction that was planned last has committed: its inserts exist.
+  void committed() { inserted_ = planned_inserts_; }
+
+  /// Records that this worker has inserted so far, in the life of the database.
+  uint64_t inserted() const { return inserted_; }
+  void set_inserted(uint64_t count) { inserted_ = planned_inserts_ = count; }
+  /// How many records each worker of a node has inserted: what `latest` goes by.
+  void set_inserted_of(uint32_t of_node, std::vector<uint64_t> by_worker);
+
+ private:
+  uint32_t choose_node();
+  uint64_t choose_number(uint32_t of_node);
+  uint64_t latest_number(uint32_t of_node, uint64_t rank) const;
+
+  JobInput input_;
+  Keyspace keyspace_;
+  uint32_t node_;
+  uint32_t worker_;
+  bench::Random random_;
+  // Partitions differ in size by one record at most: two of each, by whether a node has one more.
+  std::vector<Zipfian> zipfian_;
+  std::vector<Scatter> scatter_;
+  std::vector<std::vector<uint64_t>> inserted_of_;  // by node and worker
+  uint64_t inserted_ = 0;
+  uint64_t planned_inserts_ = 0;
+};
+
+}  // namespace atolldb::ycsb

@@ -1,0 +1,53 @@
+// What the driver hands to the jobs, as JSON.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "bench/job/run_times.h"
+#include "bench/ycsb/keyspace.h"
+#include "bench/ycsb/record.h"
+#include "bench/ycsb/workload.h"
+#include "shared/error.h"
+
+namespace atolldb::ycsb {
+
+inline constexpr const char* kLoadJob = "ycsb.load";
+inline constexpr const char* kRunJob = "ycsb.run";
+inline constexpr const char* kVerifyJob = "ycsb.verify";
+inline constexpr const char* kSurveyJob = "ycsb.survey";
+
+inline constexpr uint64_t kMaxRecords = 4'000'000'000;
+inline constexpr uint32_t kMaxOperations = 1'000;
+inline constexpr uint32_t kMaxScanLength = 1'000;
+inline constexpr uint32_t kMaxFields = 100;
+/// Keys are drawn from the partitions of all nodes alike.
+inline constexpr uint32_t kAllNodesAlike = 101;
+
+/// Of all jobs; the same text goes to every worker.
+struct JobInput {
+  uint64_t records = 1'000'000;  // loaded, of all nodes
+  RecordShape shape;
+  bool is_array = false;    // else a Master-tree
+  bool is_ordered = false;  // keys in the order of the records, else scrambled
+
+  // The rest is for ycsb.run.
+  uint64_t seed = 1;
+  Mix mix = {100, 0, 0, 0, 0};
+  Distribution distribution = Distribution::zipfian;
+  double theta = 0.99;
+  uint32_t remote_percent = kAllNodesAlike;
+  uint32_t operations = 1;
+  uint32_t scan_length = 100;
+  bool prefetch = false;
+  bench::RunTimes times;
+
+  Keyspace keyspace(uint32_t nodes) const {
+    return {records, nodes, shape.record_bytes, is_array, is_ordered};
+  }
+  std::string to_json() const;
+  static Result<JobInput> parse(std::string_view text);
+};
+
+}  // namespace atolldb::ycsb

@@ -1,0 +1,183 @@
+// Job "ycsb.run": a worker generates its own load.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "bench/job/run_loop.h"
+#include "bench/job/try.h"
+#include "bench/ycsb/generator.h"
+#include "bench/ycsb/run_result.h"
+#include "bench/ycsb/table.h"
+
+namespace atolldb::ycsb {
+
+namespace {
+
+/// One worker's part of a run.
+class Runner {
+ public:
+  Runner(JobContext& context, const JobInput& input, const Table& table)
+      : context_(context),
+        table_(table),
+        generator_(input, context.node(), context.node_count(), context.worker_ordinal(),
+                   seed_of(context, input)),
+        goes_by_latest_(input.distribution == Distribution::latest &&
+                        percent_of(input.mix, Operation::insert) != 0),
+        prefetches_(input.prefetch && input.operations > 1),
+        operations_(input.operations),
+        ids_(input.operations),
+        loop_(context, "ycsb", table.control(), input.times),
+        result_(std::make_unique<RunResult>()) {}
+
+  Result<std::string> go() {
+    LaneRow row{};
+    const Status status = read_lane(context_.node(), context_.worker_ordinal(), row);
+    if (status != Status::ok || row.exists == 0) {
+      return make_error(ExitCode::failed, "ycsb: run: the records are not loaded: load them first");
+    }
+    generator_.set_inserted(row.inserted);
+    const Result<void> done = loop_.go(
+        *result_, [this](uint64_t now) { return transact(now); }, [this] { exchange_lanes(); });
+    if (!done) return std::unexpected(done.error());
+    publish_lane();
+    result_->updates = updates_;
+    result_->inserted = generator_.inserted();
+    result_->torn_reads = observed_.torn;
+    return result_->to_json();
+  }
+
+ private:
+  static uint64_t seed_of(JobContext& context, const JobInput& input) {
+    return (input.seed * 1'000'003 + input.times.run_number) * 65'537 +
+           (uint64_t{context.node()} << 8 | context.worker_ordinal());
+  }
+
+  /// One transaction to its commit, with all retries on the same operations. Its time begins at
+  /// `now`, the end of the one before it: so the clock is read once.
+  uint64_t transact(uint64_t now) {
+    generator_.plan(operations_);
+    if (prefetches_) {
+      for (size_t i = 0; i < ids_.size(); ++i) ids_[i] = operations_[i].id;
+    }
+    const Status status = run(context_.transaction(), context_.backoff(), kMaxEpoch,
+                              [&](Transaction& txn) { return body(txn); });
+    const uint64_t end = loop_.clock().ticks();
+    if (status != Status::ok) [[unlikely]] {
+      fail(status);
+      return 0;
+    }
+    generator_.committed();
+    const uint32_t type =
+        operations_.size() == 1 ? static_cast<uint32_t>(operations_[0].operation) : kManyOperations;
+    ++result_->commits[type];
+    result_->latency[type].add(loop_.clock().to_ns(end - now));
+    updates_ += attempt_updates_;
+    result_->scanned_records += observed_.scanned;
+    return end;
+  }
+
+  Status body(Transaction& txn) {
+    attempt_updates_ = 0;
+    observed_.scanned = 0;
+    if (prefetches_) table_.prefetch(txn, ids_);
+    for (const Planned& planned : operations_) {
+      failed_ = &planned;
+      switch (planned.operation) {
+        case Operation::read:
+          BENCH_TRY(table_.read(txn, planned.id, observed_));
+          break;
+        case Operation::update:
+          ++attempt_updates_;
+          BENCH_TRY(table_.update(txn, planned.id, planned.field));
+          break;
+        case Operation::insert:
+          BENCH_TRY(table_.insert(txn, planned.id));
+          break;
+        case Operation::scan:
+          BENCH_TRY(table_.scan(txn, planned.id, planned.scan_length, observed_));
+          break;
+        case Operation::read_modify_write:
+          ++attempt_updates_;
+          BENCH_TRY(table_.read_modify_write(txn, planned.id, planned.field, observed_));
+          break;
+      }
+    }
+    return Status::ok;
+  }
+
+  void fail(Status status) {
+    if (status == Status::transaction_too_large) {
+      loop_.fail(fmt::format(
+          "ycsb: a transaction of {} operations does not fit the access sets: lower --operations "
+          "or --scan-length, or raise memory.read_set and memory.write_set",
+          operations_.size()));
+      return;
+    }
+    loop_.fail(fmt::format("{} of record {:#x}",
+                           kTypeNames[static_cast<uint32_t>(failed_->operation)], failed_->id),
+               status);
+  }
+
+  Status read_lane(uint32_t node, uint32_t worker, LaneRow& row) {
+    return run(context_.transaction(), context_.backoff(), kMaxEpoch, [&](Transaction& txn) {
+      return table_.control().get(txn, lane_row_at(node, worker), 0, sizeof(row), &row);
+    });
+  }
+
+  void publish_lane() {
+    if (generator_.inserted() == published_) return;
+    const LaneRow row{.exists = 1, .inserted = generator_.inserted()};
+    // If this fails, others read older records: the next time it is made good.
+    const Status status =
+        run(context_.transaction(), context_.backoff(), kMaxEpoch, [&](Transaction& txn) {
+          return table_.control().update(
+              txn, lane_row_at(context_.node(), context_.worker_ordinal()), 0, sizeof(row), &row);
+        });
+    if (status == Status::ok) published_ = row.inserted;
+  }
+
+  /// Some fifty times a second: how far the inserts of all workers are.
+  void exchange_lanes() {
+    publish_lane();
+    if (!goes_by_latest_) return;
+    for (uint32_t node = 0; node < context_.node_count(); ++node) {
+      std::vector<uint64_t> inserted;
+      LaneRow row{};
+      while (inserted.size() < kMaxLanes &&
+             read_lane(node, static_cast<uint32_t>(inserted.size()), row) == Status::ok &&
+             row.exists != 0) {
+        inserted.push_back(row.inserted);
+      }
+      generator_.set_inserted_of(node, std::move(inserted));
+    }
+  }
+
+  JobContext& context_;
+  Table table_;
+  Generator generator_;
+  const bool goes_by_latest_;
+  const bool prefetches_;
+  std::vector<Planned> operations_;
+  std::vector<uint64_t> ids_;
+  bench::RunLoop loop_;
+  std::unique_ptr<RunResult> result_;
+  Observed observed_;
+  uint64_t updates_ = 0;
+  uint64_t attempt_updates_ = 0;
+  uint64_t published_ = 0;
+  const Planned* failed_ = nullptr;
+};
+
+Result<std::string> run_load(JobContext& context) {
+  const Result<JobInput> input = JobInput::parse(context.input());
+  if (!input) return std::unexpected(input.error());
+  const Result<Table> table = Table::open(context.control(), *input, context.node_count());
+  if (!table) return std::unexpected(table.error());
+  return std::make_unique<Runner>(context, *input, *table)->go();
+}
+
+ATOLL_REGISTER_JOB(kRun, kRunJob, run_load);
+
+}  // namespace
+
+}  // namespace atolldb::ycsb

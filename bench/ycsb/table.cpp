@@ -1,0 +1,129 @@
+#include "bench/ycsb/table.h"
+
+#include <algorithm>
+
+#include "bench/job/step_scan.h"
+#include "bench/job/try.h"
+
+namespace atolldb::ycsb {
+
+namespace {
+
+StorageType type_of(const JobInput& input) {
+  return input.is_array ? StorageType::array : StorageType::mastertree;
+}
+
+}  // namespace
+
+std::vector<bench::StorageSpec> storage_specs(const JobInput& input, uint32_t nodes) {
+  return {{kRecordsStorage, type_of(input), input.shape.record_bytes,
+           input.is_array ? input.keyspace(nodes).array_records() : 0},
+          {kControlStorage, StorageType::array, kControlBytes, lane_row_at(nodes, 0)}};
+}
+
+Result<Table> Table::open(ControlSegment& control, const JobInput& input, uint32_t nodes) {
+  bench::StorageOpener opener(control);
+  StorageControl& records = opener.find(kRecordsStorage, type_of(input));
+  const Array control_array = opener.array(kControlStorage);
+  if (!opener.missing().empty()) {
+    return make_error(ExitCode::failed, "ycsb: there is no storage '" + opener.missing() +
+                                            "': create the storages of YCSB first");
+  }
+  // The handle of the other type is never used; an Array wants a storage that is one.
+  return Table(input, nodes, input.is_array ? Array(records) : control_array, MasterTree(records),
+               control_array);
+}
+
+void Table::check(uint64_t id, uint32_t bytes, Observed& observed) const {
+  if (bytes != shape_.record_bytes || !looks_whole(record_.data(), shape_.field_bytes(), id, 0)) {
+    ++observed.torn;
+  }
+}
+
+Status Table::read(Transaction& txn, uint64_t id, Observed& observed) {
+  uint32_t bytes = shape_.record_bytes;
+  if (keyspace_.is_array()) {
+    BENCH_TRY(array_.get(txn, id, record_.data()));
+  } else {
+    BENCH_TRY(tree_.get(txn, ordered_key(id), record_.data(), shape_.record_bytes, bytes));
+  }
+  check(id, bytes, observed);
+  return Status::ok;
+}
+
+Status Table::read_for_update(Transaction& txn, uint64_t id, uint32_t bytes, RecordRef& ref) {
+  if (keyspace_.is_array()) return array_.get_for_update(txn, id, 0, bytes, record_.data(), ref);
+  uint32_t whole = 0;
+  return tree_.get_for_update(txn, ordered_key(id), record_.data(), bytes, whole, ref);
+}
+
+Status Table::write_field(Transaction& txn, uint64_t id, uint32_t field, const RecordRef& ref) {
+  const uint32_t offset = shape_.offset_of(field);
+  const uint32_t bytes = shape_.field_bytes();
+  std::byte* const at = record_.data() + offset;
+  fill_field(at, bytes, id, field, updates_of(at) + 1);
+  if (keyspace_.is_array()) return array_.update(txn, ref, id, offset, bytes, at);
+  return tree_.update_range(txn, ref, ordered_key(id), offset, {at, bytes});
+}
+
+Status Table::update(Transaction& txn, uint64_t id, uint32_t field) {
+  // Only the count is needed. The tree reads from the begin of the record.
+  const uint32_t bytes = shape_.offset_of(field) + static_cast<uint32_t>(sizeof(uint64_t));
+  RecordRef ref;
+  BENCH_TRY(read_for_update(txn, id, bytes, ref));
+  return write_field(txn, id, field, ref);
+}
+
+Status Table::read_modify_write(Transaction& txn, uint64_t id, uint32_t field, Observed& observed) {
+  RecordRef ref;
+  BENCH_TRY(read_for_update(txn, id, shape_.record_bytes, ref));
+  check(id, ref.payload_bytes, observed);
+  return write_field(txn, id, field, ref);
+}
+
+Status Table::insert(Transaction& txn, uint64_t id) {
+  fill_record(record_.data(), shape_, id);
+  return tree_.insert(txn, ordered_key(id), {record_.data(), shape_.record_bytes});
+}
+
+Status Table::write_loaded(Transaction& txn, uint64_t id) {
+  if (!keyspace_.is_array()) return insert(txn, id);
+  fill_record(record_.data(), shape_, id);
+  return array_.update(txn, id, 0, shape_.record_bytes, record_.data());
+}
+
+Status Table::scan(Transaction& txn, uint64_t id, uint32_t length, Observed& observed) {
+  const uint64_t last = keyspace_.last_of_partition(id);
+  if (keyspace_.is_array()) {
+    for (const uint64_t end = std::min(last, id + length - 1); id <= end; ++id) {
+      BENCH_TRY(read(txn, id, observed));
+      ++observed.scanned;
+    }
+    return Status::ok;
+  }
+  const bench::KeyRange keys(id, last);
+  MasterTreeCursor cursor(tree_, txn, keys.range(), true);
+  for (uint32_t i = 0; i < length; ++i) {
+    const Status status = cursor.next();
+    if (status == Status::end_of_scan) return Status::ok;
+    if (status != Status::ok) return status;
+    BENCH_TRY(cursor.get(record_.data(), shape_.record_bytes));
+    check(bench::key_value(cursor.key()), cursor.payload_bytes(), observed);
+    ++observed.scanned;
+  }
+  return Status::ok;
+}
+
+void Table::prefetch(Transaction& txn, std::span<const uint64_t> ids) {
+  if (keyspace_.is_array()) {
+    array_.prefetch(txn, ids);
+    return;
+  }
+  for (const uint64_t id : ids) {
+    const auto key = ordered_key(id);
+    const Bytes bytes(key);
+    tree_.prefetch(txn, {&bytes, 1});
+  }
+}
+
+}  // namespace atolldb::ycsb

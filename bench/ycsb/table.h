@@ -1,0 +1,86 @@
+// The records as a benchmark sees them, whichever storage holds them; and the control storage.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "bench/job/storage_spec.h"
+#include "bench/ycsb/job_input.h"
+#include "engine/mastertree/cursor.h"
+#include "shared/error.h"
+
+namespace atolldb::ycsb {
+
+inline constexpr const char* kRecordsStorage = "ycsb_records";
+inline constexpr const char* kControlStorage = "ycsb_control";
+
+std::vector<bench::StorageSpec> storage_specs(const JobInput& input, uint32_t nodes);
+
+/// Record 0 of the control storage is a bench::StopRow; each worker has one of these besides, on a
+/// leaf page of its own.
+struct LaneRow {
+  uint64_t exists;    // 1 once the load has begun
+  uint64_t inserted;  // committed inserts of this worker, a little late
+};
+inline constexpr uint32_t kControlBytes = 64;  // a record: a cache line of its own
+inline constexpr uint32_t kMaxLanes = 250;     // workers of a node
+
+constexpr uint64_t lane_row_at(uint32_t node, uint32_t worker) {
+  return (1 + uint64_t{node} * kMaxLanes + worker) * bench::records_per_leaf(kControlBytes);
+}
+
+/// Counted by the operations, for whoever verifies.
+struct Observed {
+  uint64_t torn = 0;     // records read that were not whole
+  uint64_t scanned = 0;  // records that scans returned
+};
+
+/// Handle on the storages with room for one record; process-local, of one worker.
+class Table {
+ public:
+  static Result<Table> open(ControlSegment& control, const JobInput& input, uint32_t nodes);
+
+  const Keyspace& keyspace() const { return keyspace_; }
+  const MasterTree& tree() const { return tree_; }
+  const Array& array() const { return array_; }
+  const Array& control() const { return control_; }
+
+  /// Operations of a transaction. What they read is checked and counted in `observed`.
+  Status read(Transaction& txn, uint64_t id, Observed& observed);
+  /// Counts one more update of the field and writes all of it.
+  Status update(Transaction& txn, uint64_t id, uint32_t field);
+  Status insert(Transaction& txn, uint64_t id);
+  /// Reads `length` records from `id` on, fewer at the end of the partition.
+  Status scan(Transaction& txn, uint64_t id, uint32_t length, Observed& observed);
+  /// Like update, but reads the whole record first.
+  Status read_modify_write(Transaction& txn, uint64_t id, uint32_t field, Observed& observed);
+  /// Writes a record as the load does.
+  Status write_loaded(Transaction& txn, uint64_t id);
+
+  /// Starts to load what the operations on a key will touch.
+  void prefetch(Transaction& txn, std::span<const uint64_t> ids);
+
+ private:
+  Table(const JobInput& input, uint32_t nodes, const Array& array, const MasterTree& tree,
+        const Array& control)
+      : keyspace_(input.keyspace(nodes)),
+        shape_(input.shape),
+        array_(array),
+        tree_(tree),
+        control_(control) {}
+
+  Status read_for_update(Transaction& txn, uint64_t id, uint32_t bytes, RecordRef& ref);
+  Status write_field(Transaction& txn, uint64_t id, uint32_t field, const RecordRef& ref);
+  void check(uint64_t id, uint32_t bytes, Observed& observed) const;
+
+  Keyspace keyspace_;
+  RecordShape shape_;
+  Array array_;
+  MasterTree tree_;
+  Array control_;
+  std::array<std::byte, kMaxRecordBytes> record_;
+};
+
+}  // namespace atolldb::ycsb

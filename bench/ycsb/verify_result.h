@@ -1,0 +1,34 @@
+// What one worker found in its part of the records.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "shared/error.h"
+
+namespace atolldb::ycsb {
+
+struct VerifyResult {
+  struct Lane {
+    uint64_t count = 0;  // records found
+    uint64_t end = 0;    // one more than the greatest sequence number among them
+  };
+
+  uint32_t node = 0;
+  std::map<uint32_t, Lane> lanes;  // of the node's partition
+  uint64_t updates = 0;            // sum of the counts in all fields
+  uint64_t violation_count = 0;
+  std::vector<std::string> violations;  // the first of them
+
+  static constexpr size_t kKept = 10;
+
+  void violate(std::string message);
+  void add_record(uint32_t lane, uint64_t sequence);
+  std::string to_json() const;
+  static Result<VerifyResult> parse(std::string_view text);
+};
+
+}  // namespace atolldb::ycsb

@@ -1,0 +1,52 @@
+// What a run of YCSB found out, as text and as JSON.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "bench/driver/report.h"
+#include "bench/driver/run_summary.h"
+#include "bench/ycsb/run_result.h"
+#include "bench/ycsb/verify_result.h"
+#include "bench/ycsb_driver/options.h"
+
+namespace atolldb::ycsb {
+
+struct RunSummary : bench::RunSummary {
+  explicit RunSummary(uint32_t node_count) : bench::RunSummary(node_count, kTypes) {}
+
+  uint64_t scanned_records = 0;
+  uint64_t updates = 0;  // of fields; warm-up included, like all that follows
+  uint64_t torn_reads = 0;
+  std::vector<std::vector<uint64_t>> inserted;  // by node and worker, since the load
+};
+
+/// Merges the outputs of ycsb.run.
+Result<std::unique_ptr<RunSummary>> summarize(const std::vector<std::string>& outputs,
+                                              uint32_t nodes);
+
+/// What the records must look like, and what is different. `runs`: all since the load.
+std::vector<std::string> find_violations(const std::vector<VerifyResult>& found,
+                                         const std::vector<std::unique_ptr<RunSummary>>& runs,
+                                         const Keyspace& keyspace);
+
+struct Report : bench::ReportHead {
+  Options options;
+  JobInput input;
+  std::vector<std::unique_ptr<RunSummary>> runs;
+
+  double median_tps() const { return bench::median_tps(runs); }
+  double operations_per_second() const { return median_tps() * input.operations; }
+  const RunSummary& median_run() const { return bench::median_run(runs); }
+  bool ended_early() const { return bench::any_ended_early(runs); }
+  /// Of the operations that choose an existing record.
+  double remote_percent() const;
+
+  std::string text() const;
+  nlohmann::json json() const;
+};
+
+}  // namespace atolldb::ycsb

@@ -1,0 +1,144 @@
+#include "ops/cli/bench_run.h"
+
+#include <signal.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+
+#include "ops/cli/bench_cluster.h"
+#include "ops/cli/terminal.h"
+#include "shared/process/start_up.h"
+
+namespace atolldb::cli {
+namespace {
+
+bench::Console make_console() {
+  bench::Console console;
+  console.line = [](const std::string& text) {
+    std::printf("%s%s\n", is_terminal() ? "\r\033[K" : "", text.c_str());
+    std::fflush(stdout);
+  };
+  console.progress = [](const std::string& text) {
+    is_terminal() ? std::printf("\r\033[K%s", text.c_str()) : std::printf("%s\n", text.c_str());
+    std::fflush(stdout);
+  };
+  return console;
+}
+
+uint32_t workers_of(const Config& config) {
+  uint32_t workers = 0;
+  for (const NodeConfig& node : config.nodes) workers += node.workers;
+  return workers;
+}
+
+/// Before the run rather than after it.
+Result<void> check_json_file(const std::string& path) {
+  if (path.empty() || std::ofstream(path, std::ios::app)) return {};
+  return make_error(ExitCode::usage, "--json " + path + ": cannot be written: give another path");
+}
+
+Result<void> run_on(Cluster& cluster, const Benchmark& benchmark) {
+  BenchPort port(cluster);
+  const Result<BenchReport> report = benchmark.run(port, make_console());
+  if (!report) return std::unexpected(report.error());
+  std::printf("%s%s", is_terminal() ? "\r\033[K" : "", report->text.c_str());
+  const std::string& json_file = benchmark.options.json_file;
+  if (!json_file.empty()) {
+    std::ofstream file(json_file, std::ios::trunc);
+    file << report->json.dump(2) << "\n";
+    if (!file.flush()) {
+      return make_error(ExitCode::failed,
+                        "--json " + json_file + ": cannot be written: is the disk full?");
+    }
+  }
+  if (report->code == ExitCode::success) return {};
+  return make_error(report->code, benchmark.command +
+                                      (report->code == ExitCode::corruption
+                                           ? ": " + benchmark.violated + ": see above"
+                                           : ": the run ended early: see above: lower --seconds or "
+                                             "raise memory.volatile_pool"));
+}
+
+/// Sizes the pools from the estimate, unless a file has said how large they are.
+Result<Config> size_pools(Config config, const ClusterChoice& choice, const Benchmark& benchmark) {
+  const auto nodes = static_cast<uint32_t>(config.nodes.size());
+  const auto cores = static_cast<uint32_t>(Machine::detect().cpus.size());
+  const auto estimate = benchmark.estimate(nodes, workers_of(config), cores);
+  if (!estimate) return std::unexpected(estimate.error());
+  std::printf("%s\n", estimate->text(nodes).c_str());
+  if (choice.config_file.empty()) {
+    config.memory.volatile_pool = estimate->pool_bytes;
+  } else if (config.memory.volatile_pool < estimate->pool_bytes) {
+    std::printf("memory.volatile_pool is %s: the run may end early\n",
+                format_bytes(config.memory.volatile_pool).c_str());
+  }
+  // Changed by the command line: valid still?
+  auto checked = parse_config(to_toml(config), benchmark.command, Machine::detect());
+  if (checked) return *std::move(checked);
+  std::string mistakes;
+  for (const ConfigError& error : checked.error()) {
+    mistakes += (mistakes.empty() ? "" : "; ") + error.key + ": expected " + error.expected +
+                ", got " + error.got;
+  }
+  return make_error(ExitCode::config, benchmark.command + ": " + mistakes +
+                                          ": lower --nodes, --workers-per-node, " +
+                                          benchmark.what_to_lower);
+}
+
+Result<void> run_on_own_cluster(const ClusterChoice& choice, const Benchmark& benchmark) {
+  const Result<Config> wanted =
+      config_of_bench_cluster(choice, benchmark.cluster_name, benchmark.options);
+  if (!wanted) return std::unexpected(wanted.error());
+  const auto remove_logs = [&] {
+    std::error_code ignored;
+    if (choice.config_file.empty()) std::filesystem::remove_all(wanted->cluster.log_dir, ignored);
+  };
+  const Result<Config> config = size_pools(*wanted, choice, benchmark);
+  if (!config) {
+    remove_logs();
+    return std::unexpected(config.error());
+  }
+  const Result<UniqueFd> signals = receive_signals({SIGINT, SIGTERM});
+  if (!signals) return std::unexpected(signals.error());
+  const auto cluster = Cluster::launch(*config, LaunchMode::process);
+  if (!cluster) return std::unexpected(cluster.error());
+  Result<void> done = [&] {
+    const InterruptWatch watch(**cluster, *signals);
+    return run_on(**cluster, benchmark);
+  }();
+  const Result<void> stopped = (*cluster)->shutdown();
+  if (!stopped) return stopped;  // a process died: its log stays
+  remove_logs();
+  return done;
+}
+
+}  // namespace
+
+void add_common_options(CLI::App& command, bench::CommonOptions& options,
+                        const std::string& verify_help) {
+  command.add_option("--nodes", options.nodes, "Node processes of an own cluster");
+  command.add_option("--workers-per-node", options.workers_per_node, "Workers of each node");
+  command.add_option("--seconds", options.seconds, "Measured time")->capture_default_str();
+  command.add_option("--warmup", options.warmup_seconds, "Time before it")->capture_default_str();
+  command.add_option("--repeat", options.repeat, "Runs; the median counts")->capture_default_str();
+  command.add_option("--seed", options.seed, "Of all random inputs")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command.add_option("--durability", options.durability, "off or durable")->capture_default_str();
+  command.add_flag("--verify,!--no-verify", options.verify, verify_help + " (default)");
+  command.add_option("--json", options.json_file, "Write the report there, too")->type_name("FILE");
+}
+
+Result<void> run_benchmark(const ClusterChoice& choice, const Benchmark& benchmark) {
+  if (const auto checked = check_json_file(benchmark.options.json_file); !checked) return checked;
+  const auto running = find_bench_cluster(choice, benchmark.command, benchmark.options);
+  if (!running) return std::unexpected(running.error());
+  if (*running == nullptr) return run_on_own_cluster(choice, benchmark);
+  std::printf("on the running cluster \"%s\"\n", (*running)->config().cluster.name.c_str());
+  return run_on(**running, benchmark);
+}
+
+}  // namespace atolldb::cli

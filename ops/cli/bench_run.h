@@ -1,0 +1,45 @@
+// What the commands `atoll bench ...` have in common: options, the cluster, the report.
+#pragma once
+
+#include <CLI/App.hpp>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "bench/driver/cluster_port.h"
+#include "bench/driver/estimate.h"
+#include "bench/driver/options.h"
+#include "bench/driver/phases.h"
+#include "ops/cli/command.h"
+#include "shared/error.h"
+
+namespace atolldb::cli {
+
+void add_tpcc_command(CLI::App& group, Invocation& invocation);
+void add_ycsb_command(CLI::App& group, Invocation& invocation);
+
+struct BenchReport {
+  std::string text;
+  nlohmann::json json;
+  ExitCode code;
+};
+
+/// One benchmark, with checked options.
+struct Benchmark {
+  std::string command;       // "bench tpcc": what errors begin with
+  std::string cluster_name;  // of a cluster of its own
+  bench::CommonOptions options;
+  std::string what_to_lower;  // when the cluster does not fit: "--warehouses or --seconds"
+  std::string violated;       // what is wrong when the verification fails
+  std::function<Result<bench::Estimate>(uint32_t nodes, uint32_t workers, uint32_t cores)> estimate;
+  std::function<Result<BenchReport>(bench::ClusterPort& port, const bench::Console& console)> run;
+};
+
+/// The options that every benchmark has.
+void add_common_options(CLI::App& command, bench::CommonOptions& options,
+                        const std::string& verify_help);
+
+/// On the running cluster, else on one that it starts and stops.
+Result<void> run_benchmark(const ClusterChoice& choice, const Benchmark& benchmark);
+
+}  // namespace atolldb::cli

@@ -1,0 +1,81 @@
+// `atoll bench tpcc`: loads, runs and verifies TPC-C, and reports.
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "bench/tpcc_driver/driver.h"
+#include "bench/tpcc_driver/estimate.h"
+#include "ops/cli/bench_run.h"
+#include "ops/cli/command.h"
+
+namespace atolldb::cli {
+namespace {
+
+struct TpccOptions {
+  tpcc::Options tpcc;
+  std::string mix = tpcc::format_mix(tpcc::Options{}.mix);
+};
+
+Result<BenchReport> run_tpcc(const tpcc::Options& options, bench::ClusterPort& port,
+                             const bench::Console& console) {
+  const auto warehouses = tpcc::choose_warehouses(options, port.node_count(), port.worker_count());
+  if (!warehouses) return std::unexpected(warehouses.error());
+  const Result<tpcc::Report> report = tpcc::Driver(port, options, *warehouses, console).go();
+  if (!report) return std::unexpected(report.error());
+  return BenchReport{report->text(), report->json(), tpcc::exit_code_of(*report)};
+}
+
+Result<void> bench_tpcc(const ClusterChoice& choice, const TpccOptions& given) {
+  tpcc::Options options = given.tpcc;
+  const auto mix = tpcc::parse_mix(given.mix);
+  if (!mix) return std::unexpected(mix.error());
+  options.mix = *mix;
+  if (const auto checked = tpcc::check_options(options); !checked) return checked;
+  return run_benchmark(
+      choice,
+      {.command = tpcc::kCommand,
+       .cluster_name = "tpcc-bench",
+       .options = options,
+       .what_to_lower = "--warehouses or --seconds",
+       .violated = "consistency conditions are violated",
+       .estimate = [&](uint32_t nodes, uint32_t workers,
+                       uint32_t cores) -> Result<bench::Estimate> {
+         const auto warehouses = tpcc::choose_warehouses(options, nodes, workers);
+         if (!warehouses) return std::unexpected(warehouses.error());
+         return tpcc::estimate_memory(options, *warehouses, nodes, workers, cores);
+       },
+       .run = [&](bench::ClusterPort& port,
+                  const bench::Console& console) { return run_tpcc(options, port, console); }});
+}
+
+void add_options(CLI::App& command, TpccOptions& options) {
+  tpcc::Options& tpcc = options.tpcc;
+  add_common_options(command, tpcc, "Check consistency conditions 1-12 afterwards");
+  command.add_option("--warehouses", tpcc.warehouses, "0: one per worker")->capture_default_str();
+  command
+      .add_option("--remote-percent", tpcc.remote_percent,
+                  "Order lines from another warehouse, in percent")
+      ->capture_default_str();
+  command
+      .add_option("--remote-payment-percent", tpcc.remote_payment_percent,
+                  "Payments for a customer of another warehouse, in percent")
+      ->capture_default_str();
+  command
+      .add_option("--mix", options.mix,
+                  "Percent of new-order/payment/order-status/delivery/stock-level")
+      ->capture_default_str();
+}
+
+}  // namespace
+
+void add_tpcc_command(CLI::App& group, Invocation& invocation) {
+  CLI::App* command = group.add_subcommand(
+      "tpcc", "TPC-C on a running cluster, else on one that it starts and stops");
+  add_cluster_options(*command, invocation);
+  const auto options = std::make_shared<TpccOptions>();
+  add_options(*command, *options);
+  command->callback([&invocation, options] {
+    invocation.run = [&invocation, options] { return bench_tpcc(invocation.choice, *options); };
+  });
+}
+
+}  // namespace atolldb::cli

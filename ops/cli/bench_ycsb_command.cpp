@@ -1,0 +1,85 @@
+// `atoll bench ycsb`: loads, runs and verifies YCSB, and reports.
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "bench/ycsb_driver/driver.h"
+#include "bench/ycsb_driver/estimate.h"
+#include "ops/cli/bench_run.h"
+#include "ops/cli/command.h"
+
+namespace atolldb::cli {
+namespace {
+
+Result<BenchReport> run_ycsb(const ycsb::Options& options, const ycsb::JobInput& input,
+                             bench::ClusterPort& port, const bench::Console& console) {
+  const Result<void> fits = ycsb::check_cluster(options, port.node_count());
+  if (!fits) return std::unexpected(fits.error());
+  const Result<ycsb::Report> report = ycsb::Driver(port, options, input, console).go();
+  if (!report) return std::unexpected(report.error());
+  return BenchReport{report->text(), report->json(), ycsb::exit_code_of(*report)};
+}
+
+Result<void> bench_ycsb(const ClusterChoice& choice, const ycsb::Options& options) {
+  const Result<ycsb::JobInput> input = ycsb::job_input(options);
+  if (!input) return std::unexpected(input.error());
+  return run_benchmark(choice, {.command = ycsb::kCommand,
+                                .cluster_name = "ycsb-bench",
+                                .options = options,
+                                .what_to_lower = "--records or --seconds",
+                                .violated = "records are wrong",
+                                .estimate = [&](uint32_t nodes, uint32_t workers,
+                                                uint32_t cores) -> Result<bench::Estimate> {
+                                  const Result<void> fits = ycsb::check_cluster(options, nodes);
+                                  if (!fits) return std::unexpected(fits.error());
+                                  return ycsb::estimate_memory(options, *input, nodes, workers,
+                                                               cores);
+                                },
+                                .run =
+                                    [&](bench::ClusterPort& port, const bench::Console& console) {
+                                      return run_ycsb(options, *input, port, console);
+                                    }});
+}
+
+void add_options(CLI::App& command, ycsb::Options& options) {
+  command.add_option("--workload", options.workload, "A, B, C, D, E, F or silor [A]");
+  command.add_option("--mix", options.mix,
+                     "Percent of read:update:insert:scan:read-modify-write, in place of a "
+                     "workload");
+  command.add_option("--records", options.records, "Loaded, on all nodes together")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command.add_option("--record-bytes", options.record_bytes, "Of a record, without its key")
+      ->capture_default_str();
+  command.add_option("--fields", options.fields, "Equal parts of a record; an update writes one")
+      ->capture_default_str();
+  command.add_option("--operations", options.operations, "In one transaction")
+      ->capture_default_str();
+  command.add_option("--scan-length", options.scan_length, "Most records of a scan")
+      ->capture_default_str();
+  command.add_option("--distribution", options.distribution,
+                     "uniform, zipfian or latest [the workload's]");
+  command.add_option("--theta", options.theta, "Skew of zipfian and latest")->capture_default_str();
+  command.add_option("--remote-percent", options.remote_percent,
+                     "Operations on records of another node, in percent [all nodes alike]");
+  command.add_option("--storage", options.storage, "mastertree or array")->capture_default_str();
+  command.add_option("--insert-order", options.insert_order, "hashed or ordered keys")
+      ->capture_default_str();
+  command.add_flag("--prefetch", options.prefetch,
+                   "Start to load all records of a transaction at its begin");
+  add_common_options(command, options, "Check every record afterwards");
+}
+
+}  // namespace
+
+void add_ycsb_command(CLI::App& group, Invocation& invocation) {
+  CLI::App* command = group.add_subcommand(
+      "ycsb", "YCSB on a running cluster, else on one that it starts and stops");
+  add_cluster_options(*command, invocation);
+  const auto options = std::make_shared<ycsb::Options>();
+  add_options(*command, *options);
+  command->callback([&invocation, options] {
+    invocation.run = [&invocation, options] { return bench_ycsb(invocation.choice, *options); };
+  });
+}
+
+}  // namespace atolldb::cli
