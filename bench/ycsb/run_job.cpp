@@ -79,7 +79,11 @@ class Runner {
   Status body(Transaction& txn) {
     attempt_updates_ = 0;
     observed_.scanned = 0;
-    if (prefetches_) table_.prefetch(txn, ids_);
+    if (prefetches_) {
+      // An error names an operation.
+      failed_ = operations_.data();
+      BENCH_TRY(table_.prefetch(txn, ids_));
+    }
     for (const Planned& planned : operations_) {
       failed_ = &planned;
       switch (planned.operation) {
