@@ -43,8 +43,9 @@ Result<void> Catalog::check(const StorageDefinition& definition) {
     case StorageType::array:
       max_payload = Array::kMaxPayloadBytes;
       if (definition.record_count == 0 || definition.record_count > Array::kMaxRecords) {
-        return wrong(definition, "record count " + std::to_string(definition.record_count) +
-                                     ": only arrays have one: leave out --records");
+        return wrong(definition, std::to_string(definition.record_count) +
+                                     " records: an array has 1 to " +
+                                     std::to_string(Array::kMaxRecords) + ": give --records");
       }
       if (definition.payload_bytes == 0) {
         return wrong(definition, "0 bytes a record: an array's have 1 to " +

@@ -2,6 +2,7 @@
 #include "ops/cluster/cluster.h"
 #include "ops/launcher/background.h"
 #include "ops/launcher/run_folder.h"
+#include "shared/memory/segment_file.h"
 #include "shared/message/control_client.h"
 #include "shared/process/run_paths.h"
 #include "tests/cluster/cluster_folder.h"
@@ -104,7 +105,8 @@ TEST(LifeCycleTest, AStartThatCannotSucceedSaysWhyAndLeavesNothing) {
 
   config = folder.config("pages");
   config.memory.huge_pages = HugePages::require;
-  config.memory.volatile_pool = uint64_t{1} << 40;  // more than this machine can have
+  // A little more than this machine has reserved.
+  config.memory.volatile_pool = (MemoryAvailable::detect().huge_pages + 32) * (uint64_t{2} << 20);
   cluster = Cluster::launch(config, LaunchMode::process, ATOLL_BIN_DIR);
   ASSERT_FALSE(cluster);
   EXPECT_EQ(cluster.error().code, ExitCode::resources);

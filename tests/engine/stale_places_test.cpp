@@ -132,11 +132,11 @@ TEST(StaleSizes, ABlindWriteDoesNotOverrunARecordThatWasMadeAnewSmaller) {
   Transaction& writer = *cluster.worker(0).transaction;
   ASSERT_EQ(writer.begin(), Status::ok);
   ASSERT_EQ(tree.upsert(writer, ordered_key(100), bytes_of(large)), Status::ok);
-  const uint64_t now = epoch.load();
-  epoch.store(now - 1);
+  const uint64_t now = epoch.load(std::memory_order_relaxed);
+  epoch.store(now - 1, std::memory_order_seq_cst);
   run(1, [&](Transaction& txn) { return tree.erase(txn, ordered_key(100)); });
   cluster.worker(1).context->leave();
-  epoch.store(now);
+  epoch.store(now, std::memory_order_seq_cst);
   cluster.tick();
   cluster.tick();
   for (uint64_t key = 101; key < 251; ++key) {
