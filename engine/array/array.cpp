@@ -51,25 +51,45 @@ Array::Array(StorageControl& storage)
       levels_(1),
       leaf_reciprocal_(~uint64_t{0} / records_per_leaf_ + 1) {
   CHECK(storage.type == StorageType::array);
-  // find_path is exact while index * (rounding error, at most records_per_leaf_) < 2^64.
+  // leaf_of is exact while index * (rounding error, at most records_per_leaf_) < 2^64.
   static_assert(kMaxRecords <= uint64_t{1} << 40);
   CHECK(records_per_leaf_ >= 2 && records_per_leaf_ < 1u << 24);
   uint64_t pages = (record_count_ + records_per_leaf_ - 1) / records_per_leaf_;
   for (; pages > 1; pages = (pages + kArrayFanout - 1) / kArrayFanout) ++levels_;
 }
 
-void Array::find_path(uint64_t index, Path& path) const {
+inline uint64_t Array::leaf_of(uint64_t index) const {
   __extension__ using Wide = unsigned __int128;
-  auto page = static_cast<uint64_t>((Wide{index} * leaf_reciprocal_) >> 64);
-  path.slot = static_cast<uint32_t>(index - page * records_per_leaf_);
-  for (uint32_t level = 1; level < levels_; ++level) {
-    path.child[level] = static_cast<uint32_t>(page % kArrayFanout);
-    page /= kArrayFanout;
-  }
+  return static_cast<uint64_t>((Wide{index} * leaf_reciprocal_) >> 64);
 }
 
-RecordRef Array::ref_of(VolatilePointer leaf, PageHeader* page, uint32_t slot,
-                        uint64_t index) const {
+/// The way that nearly all look-ups go: all pages are there, and there are at most three levels.
+inline Array::Place Array::place_of(WorkerContext& worker, uint64_t index) const {
+  if (index >= record_count_) [[unlikely]]
+    return {nullptr, 0};
+  const uint64_t leaf = leaf_of(index);
+  const auto slot = static_cast<uint32_t>(index - leaf * records_per_leaf_);
+  if (levels_ == 1) return {&storage_->root, slot};
+  if (levels_ > 3) [[unlikely]]
+    return {nullptr, slot};
+  uint64_t child = leaf;
+  VolatilePointer word = storage_->root.load_acquire();
+  if (word.is_null()) [[unlikely]]
+    return {nullptr, slot};
+  auto* page = reinterpret_cast<ArrayInterior*>(worker.resolve(word));
+  if (levels_ == 3) {
+    const uint64_t upper = leaf / kArrayFanout;
+    child = leaf - upper * kArrayFanout;
+    word = page->children[upper].load_acquire();
+    if (word.is_null()) [[unlikely]]
+      return {nullptr, slot};
+    page = reinterpret_cast<ArrayInterior*>(worker.resolve(word));
+  }
+  return {&page->children[child], slot};
+}
+
+inline RecordRef Array::ref_of(VolatilePointer leaf, PageHeader* page, uint32_t slot,
+                               uint64_t index) const {
   RecordRef ref;
   ref.record = reinterpret_cast<ArrayLeaf*>(page)->record(slot, record_bytes_);
   ref.payload_at = sizeof(RecordHead);
@@ -83,14 +103,28 @@ RecordRef Array::ref_of(VolatilePointer leaf, PageHeader* page, uint32_t slot,
 Status Array::locate(Transaction& txn, uint64_t index, bool create, RecordRef& ref) const {
   const Status status = txn.check();
   if (status != Status::ok) return status;
-  if (index >= record_count_) return Status::out_of_range;
-  WorkerContext& worker = txn.worker();
-  Path path;
-  find_path(index, path);
+  const Place place = place_of(txn.worker(), index);
+  if (place.leaf != nullptr) [[likely]] {
+    const VolatilePointer word = place.leaf->load_acquire();
+    if (!word.is_null()) [[likely]] {
+      ref = ref_of(word, txn.worker().resolve(word), place.slot, index);
+      return Status::ok;
+    }
+  }
+  return index < record_count_ ? locate_slowly(txn, index, create, ref) : Status::out_of_range;
+}
+
+Status Array::locate_slowly(Transaction& txn, uint64_t index, bool create, RecordRef& ref) const {
+  std::array<uint64_t, kMaxLevels> child;
+  uint64_t page_number = leaf_of(index);
+  const auto slot = static_cast<uint32_t>(index - page_number * records_per_leaf_);
+  for (uint32_t level = 1; level < levels_; ++level, page_number /= kArrayFanout) {
+    child[level] = page_number % kArrayFanout;
+  }
   DualPointer* pointer = &storage_->root;
   for (uint32_t level = levels_ - 1;; --level) {
     VolatilePointer word = pointer->load_acquire();
-    while (word.is_null()) [[unlikely]] {
+    while (word.is_null()) {
       if (!create && !txn.installs_on_read()) {
         ref.record = nullptr;
         ref.payload_bytes = static_cast<uint16_t>(payload_bytes_);
@@ -102,12 +136,12 @@ Status Array::locate(Transaction& txn, uint64_t index, bool create, RecordRef& r
       if (installed != Status::ok) return installed;
       word = pointer->load_acquire();
     }
-    PageHeader* page = worker.resolve(word);
+    PageHeader* page = txn.worker().resolve(word);
     if (level == 0) {
-      ref = ref_of(word, page, path.slot, index);
+      ref = ref_of(word, page, slot, index);
       return Status::ok;
     }
-    pointer = &reinterpret_cast<ArrayInterior*>(page)->children[path.child[level]];
+    pointer = &reinterpret_cast<ArrayInterior*>(page)->children[child[level]];
   }
 }
 
@@ -143,28 +177,32 @@ Status Array::get_for_update(Transaction& txn, uint64_t index, uint32_t offset, 
 Status Array::find_many(Transaction& txn, std::span<const uint64_t> indexes,
                         std::span<RecordRef> refs, bool create) const {
   if (refs.size() < indexes.size()) return Status::invalid_argument;
-  for (const uint64_t index : indexes) prefetch_leaf_pointer(txn, index);
-  for (size_t i = 0; i < indexes.size(); ++i) {
-    const Status status = locate(txn, indexes[i], create, refs[i]);
-    if (status == Status::ok) continue;
-    if (status != Status::out_of_range) return status;
-    refs[i] = RecordRef{};
+  const Status checked = txn.check();
+  if (checked != Status::ok) return checked;
+  WorkerContext& worker = txn.worker();
+  std::array<Place, kBatch> places;
+  for (size_t first = 0; first < indexes.size(); first += kBatch) {
+    const size_t count = std::min(kBatch, indexes.size() - first);
+    for (size_t i = 0; i < count; ++i) {
+      places[i] = place_of(worker, indexes[first + i]);
+      __builtin_prefetch(places[i].leaf);
+    }
+    for (size_t i = 0; i < count; ++i) {
+      const uint64_t index = indexes[first + i];
+      RecordRef& ref = refs[first + i];
+      const VolatilePointer word =
+          places[i].leaf == nullptr ? VolatilePointer() : places[i].leaf->load_acquire();
+      if (!word.is_null()) [[likely]] {
+        ref = ref_of(word, worker.resolve(word), places[i].slot, index);
+      } else if (index >= record_count_) {
+        ref = RecordRef{};
+      } else {
+        const Status status = locate_slowly(txn, index, create, ref);
+        if (status != Status::ok) return status;
+      }
+    }
   }
   return Status::ok;
-}
-
-void Array::prefetch_leaf_pointer(const Transaction& txn, uint64_t index) const {
-  if (levels_ < 2 || index >= record_count_) return;
-  Path path;
-  find_path(index, path);
-  const DualPointer* pointer = &storage_->root;
-  for (uint32_t level = levels_ - 1; level > 0; --level) {
-    const VolatilePointer word = pointer->load_acquire();
-    if (word.is_null()) return;
-    auto* page = reinterpret_cast<ArrayInterior*>(txn.worker().view().resolve(word));
-    pointer = &page->children[path.child[level]];
-  }
-  __builtin_prefetch(pointer);
 }
 
 void Array::prefetch(const RecordRef& ref, uint32_t offset, uint32_t count) {

@@ -66,21 +66,23 @@ class Array {
 
  private:
   static constexpr uint32_t kMaxLevels = 32;  // enough for kMaxRecords at the smallest fan-out
-  static constexpr size_t kBatch = 32;        // records in flight
+  static constexpr size_t kBatch = 16;        // look-ups in flight
 
   /// Finds record `index`. With `create`, installs missing pages; without, a null pointer is
   /// registered (R4) and `ref.record` stays null: the record is all zeroes.
   Status locate(Transaction& txn, uint64_t index, bool create, RecordRef& ref) const;
+  Status locate_slowly(Transaction& txn, uint64_t index, bool create, RecordRef& ref) const;
   Status find_many(Transaction& txn, std::span<const uint64_t> indexes, std::span<RecordRef> refs,
                    bool create) const;
 
-  /// Where a record lies: its slot in a leaf, and which child to take at each level above.
-  struct Path {
+  /// Where a record lies: its slot in a leaf, and the pointer to that leaf. Null: not found on the
+  /// quick way (a page on the way is missing, or there are many levels).
+  struct Place {
+    const DualPointer* leaf;
     uint32_t slot;
-    std::array<uint32_t, kMaxLevels> child;
   };
-  void find_path(uint64_t index, Path& path) const;
-  void prefetch_leaf_pointer(const Transaction& txn, uint64_t index) const;
+  Place place_of(WorkerContext& worker, uint64_t index) const;
+  uint64_t leaf_of(uint64_t index) const;
   RecordRef ref_of(VolatilePointer leaf, PageHeader* page, uint32_t slot, uint64_t index) const;
 
   StorageControl* storage_;

@@ -30,8 +30,10 @@ class CommitProtocol {
  private:
   Status lock_writes();
   Status try_lock_writes(bool& moved);
+  Status lock_in_order(uint32_t& locked, uint32_t& remote, bool& moved);
   Status track_writes();
   Status verify();
+  bool is_as_read(const ReadEntry& read) const;
   Status verify_read(const ReadEntry& read);
   bool write_still_fits(const WriteEntry& entry, const RecordHead& record, Vid vid) const;
   bool in_write_set(const RecordHead* record) const;
@@ -53,6 +55,8 @@ class CommitProtocol {
   void unlock(uint32_t count);
   void wait_for_next_epoch();
 
+  /// Of a lock word that is not 0: we are the last in its queue.
+  bool is_ours(uint64_t tail) const { return (tail >> 16) == worker_.id(); }
   RecordHead* record_of(const WriteEntry& entry) const {
     return reinterpret_cast<RecordHead*>(worker_.view().resolve(entry.record));
   }

@@ -19,6 +19,7 @@ Transaction::Transaction(WorkerContext& worker, const TransactionLimits& limits,
       appends_(kMaxAppends),
       write_index_(limits.write_set),
       writes_(reinterpret_cast<WriteEntry*>(local)),
+      write_heads_(std::make_unique_for_overwrite<RecordHead*[]>(limits.write_set)),
       log_(local + uint64_t{limits.write_set} * sizeof(WriteEntry)) {
   CHECK(limits.write_set <= kMaxWriteSet);
 }
@@ -43,6 +44,7 @@ void Transaction::clear() {
   filter_.fill(0);
   if (writes_size_ != 0) write_index_.clear();
   writes_size_ = 0;
+  erases_ = false;
   log_used_ = 0;
   reservations_ = 0;
   observed_ = 0;

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "engine/log/log_record.h"
@@ -218,6 +219,9 @@ class Transaction {
   WriteIndex write_index_;
   WriteEntry* writes_;  // in the `local` segment
   uint32_t writes_size_ = 0;
+  bool erases_ = false;  // some write erases a record
+  // Where the records of `writes_` are in this process, from the locks to the end of the commit.
+  std::unique_ptr<RecordHead*[]> write_heads_;
   std::byte* log_;  // in the `local` segment
   uint64_t log_used_ = 0;
 };

@@ -1,7 +1,6 @@
 // The write side of a transaction: planning and merging writes (R14, R33). One record has one
 // write-set entry and one log record, whatever a transaction does to it.
 #include <algorithm>
-#include <cstring>
 
 #include "engine/mastertree/record.h"
 #include "engine/mastertree/track.h"
@@ -9,6 +8,7 @@
 #include "engine/transaction/optimistic_read.h"
 #include "engine/transaction/transaction.h"
 #include "shared/check.h"
+#include "shared/memory/copy_bytes.h"
 #include "shared/sync/racy_copy.h"
 
 namespace atolldb {
@@ -60,7 +60,7 @@ LogRecord* Transaction::allocate_log(LogType type, uint32_t storage_id,
   log->payload_offset = 0;
   log->payload_bytes = static_cast<uint16_t>(payload_bytes);
   log->vid = 0;
-  if (!key.empty()) std::memcpy(log->key(), key.data(), key.size());
+  copy_bytes(log->key(), key.data(), key.size());
   return log;
 }
 
@@ -83,7 +83,7 @@ Status Transaction::write_insert(const RecordRef& ref, std::span<const std::byte
   LogRecord* log =
       allocate_log(LogType::insert, ref.storage_id, key, static_cast<uint32_t>(payload.size()));
   if (log == nullptr) return Status::transaction_too_large;
-  if (!payload.empty()) std::memcpy(log->payload(), payload.data(), payload.size());
+  copy_bytes(log->payload(), payload.data(), payload.size());
   WriteEntry* own = find_write(ref, key);
   if (own == nullptr) return add_write(ref, log, IncrementType::none);
   log_of(*own).type = LogType::filler;
@@ -99,7 +99,7 @@ Status Transaction::write_update(const RecordRef& ref, std::span<const std::byte
       allocate_log(LogType::update, ref.storage_id, key, static_cast<uint32_t>(bytes.size()));
   if (log == nullptr) return Status::transaction_too_large;
   log->payload_offset = static_cast<uint16_t>(offset);
-  std::memcpy(log->payload(), bytes.data(), bytes.size());
+  copy_bytes(log->payload(), bytes.data(), bytes.size());
   return add_write(ref, log, IncrementType::none);
 }
 
@@ -116,7 +116,7 @@ Status Transaction::merge_update(const RecordRef& ref, std::span<const std::byte
   const uint32_t low = std::min<uint32_t>(offset, old.payload_offset);
   const uint32_t high = std::max<uint32_t>(offset + count, old.payload_offset + old.payload_bytes);
   if (low == old.payload_offset && high - low == old.payload_bytes) {
-    std::memcpy(old.payload() + (offset - low), bytes.data(), count);
+    copy_bytes(old.payload() + (offset - low), bytes.data(), count);
     return Status::ok;
   }
   if (old.type == LogType::insert) return Status::out_of_range;
@@ -129,15 +129,16 @@ Status Transaction::merge_update(const RecordRef& ref, std::span<const std::byte
     if (status != Status::ok) return status;
   }
   LogRecord& before = log_of(entry);
-  std::memcpy(log->payload() + (before.payload_offset - low), before.payload(),
-              before.payload_bytes);
-  std::memcpy(log->payload() + (offset - low), bytes.data(), count);
+  copy_bytes(log->payload() + (before.payload_offset - low), before.payload(),
+             before.payload_bytes);
+  copy_bytes(log->payload() + (offset - low), bytes.data(), count);
   before.type = LogType::filler;
   entry.log_offset = static_cast<uint32_t>(reinterpret_cast<std::byte*>(log) - log_);
   return Status::ok;
 }
 
 Status Transaction::write_erase(const RecordRef& ref, std::span<const std::byte> key) {
+  erases_ = true;
   if (WriteEntry* own = find_write(ref, key)) {
     LogRecord& log = log_of(*own);
     if (log.type == LogType::erase) return Status::not_found;
@@ -172,7 +173,7 @@ Status Transaction::write_increment(const RecordRef& ref, std::span<const std::b
   LogRecord* log = allocate_log(LogType::update, ref.storage_id, key, bytes);
   if (log == nullptr) return Status::transaction_too_large;
   log->payload_offset = static_cast<uint16_t>(offset);
-  std::memcpy(log->payload(), delta, bytes);
+  copy_bytes(log->payload(), delta, bytes);
   return add_write(ref, log, type);
 }
 
@@ -182,7 +183,8 @@ Status Transaction::materialize_increment(RecordRef ref, WriteEntry& entry) {
   Vid seen;
   for (;;) {
     const Status status = read_stable(*worker_, *ref.record, seen, [&](Vid) {
-      racy_read(value, ref.payload() + log.payload_offset, log.payload_bytes);
+      racy_read(value, ref.payload() + log.payload_offset,
+                std::min<size_t>(log.payload_bytes, sizeof(value)));
     });
     if (status != Status::ok) return status;
     if (!seen.is_elsewhere()) break;
@@ -207,8 +209,8 @@ Status Transaction::overlay(const RecordRef& ref, WriteEntry& entry, uint32_t of
   const uint32_t high =
       std::min<uint32_t>(offset + count, uint32_t{log.payload_offset} + log.payload_bytes);
   if (low < high) {
-    std::memcpy(static_cast<std::byte*>(out) + (low - offset),
-                log.payload() + (low - log.payload_offset), high - low);
+    copy_bytes(static_cast<std::byte*>(out) + (low - offset),
+               log.payload() + (low - log.payload_offset), high - low);
   }
   return Status::ok;
 }
@@ -217,7 +219,7 @@ Status Transaction::write_append(StorageControl* storage, std::span<const std::b
   LogRecord* log =
       allocate_log(LogType::append, storage->id, {}, static_cast<uint32_t>(payload.size()));
   if (log == nullptr) return Status::transaction_too_large;
-  if (!payload.empty()) std::memcpy(log->payload(), payload.data(), payload.size());
+  copy_bytes(log->payload(), payload.data(), payload.size());
   const auto offset = static_cast<uint32_t>(reinterpret_cast<std::byte*>(log) - log_);
   return appends_.push({storage->id, offset}) ? Status::ok : Status::transaction_too_large;
 }

@@ -57,23 +57,27 @@ class LockSpace {
 /// One thread's way to lock. Not shared between threads.
 class McsLocker {
  public:
-  /// `cluster_state` is the word that every wait looks at: values of `failed_from` or more end
-  /// waits with cluster_failed.
+  /// `space` must hold the own node's blocks already. `cluster_state` is the word that every wait
+  /// looks at: values of `failed_from` or more end waits with cluster_failed.
   McsLocker(const LockSpace& space, WorkerId self, const std::atomic<uint32_t>& cluster_state,
             uint32_t failed_from)
-      : space_(&space), self_(self), cluster_state_(&cluster_state), failed_from_(failed_from) {}
+      : space_(&space),
+        blocks_(&space.block(uint32_t{self} << 16)),
+        self_(self),
+        cluster_state_(&cluster_state),
+        failed_from_(failed_from) {}
 
   /// Waits for the lock with block `block_index` (1 ... capacity-1, not in use). Only in universal
   /// order, or with nothing held. `ok` or `cluster_failed` (not locked then).
   Status lock(McsWord& word, uint32_t block_index, UniversalName name) {
-    McsBlock& block = space_->block(tail_of(block_index));
+    McsBlock& block = blocks_[block_index];
     block.lock_name.store(name.word(), std::memory_order_relaxed);
     if (try_acquire(word, block, block_index)) return Status::ok;
     return lock_contended(word, block, block_index);
   }
 
   bool try_lock(McsWord& word, uint32_t block_index, UniversalName name) {
-    McsBlock& block = space_->block(tail_of(block_index));
+    McsBlock& block = blocks_[block_index];
     block.lock_name.store(name.word(), std::memory_order_relaxed);
     if (try_acquire(word, block, block_index)) return true;
     block.lock_name.store(0, std::memory_order_relaxed);
@@ -81,7 +85,7 @@ class McsLocker {
   }
 
   void unlock(McsWord& word, uint32_t block_index) {
-    McsBlock& block = space_->block(tail_of(block_index));
+    McsBlock& block = blocks_[block_index];
     uint64_t expected = tail_of(block_index);
     // Acquire pairs with the successor's release of its name; seq_cst (R21) with whoever loads or
     // takes the word next: what we wrote under the lock is visible.
@@ -111,6 +115,7 @@ class McsLocker {
   void hand_over(McsBlock& block);
 
   const LockSpace* space_;
+  McsBlock* blocks_;  // the own ones
   WorkerId self_;
   const std::atomic<uint32_t>* cluster_state_;
   uint32_t failed_from_;

@@ -9,8 +9,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 
+#include "shared/memory/copy_bytes.h"
 #include "shared/sync/sanitizer.h"
 
 namespace atolldb {
@@ -35,12 +35,12 @@ inline void racy_write(void* to, const void* from, size_t bytes) {
 #else
 inline void racy_read(void* to, const void* from, size_t bytes) {
   std::atomic_signal_fence(std::memory_order_acq_rel);
-  std::memcpy(to, from, bytes);
+  copy_bytes(to, from, bytes);
   std::atomic_signal_fence(std::memory_order_acq_rel);
 }
 inline void racy_write(void* to, const void* from, size_t bytes) {
   std::atomic_signal_fence(std::memory_order_acq_rel);
-  std::memcpy(to, from, bytes);
+  copy_bytes(to, from, bytes);
   std::atomic_signal_fence(std::memory_order_acq_rel);
 }
 #endif
