@@ -152,26 +152,12 @@ Status Array::get(Transaction& txn, uint64_t index, uint32_t offset, uint32_t co
   return status == Status::ok ? get(txn, ref, offset, count, out) : status;
 }
 
-Status Array::get(Transaction& txn, const RecordRef& ref, uint32_t offset, uint32_t count,
-                  void* out) const {
-  if (offset + uint64_t{count} > ref.payload_bytes) return Status::out_of_range;
-  const Status status = txn.check();
-  if (status != Status::ok) return status;
-  if (ref.record == nullptr) {
-    std::memset(out, 0, count);
-    return Status::ok;
-  }
-  Vid seen;
-  return txn.read(ref, offset, count, out, seen);
-}
-
 Status Array::get_for_update(Transaction& txn, uint64_t index, uint32_t offset, uint32_t count,
                              void* out, RecordRef& ref) const {
   if (offset + uint64_t{count} > payload_bytes_) return Status::out_of_range;
   const Status status = locate(txn, index, true, ref);
   if (status != Status::ok) return status;
-  Vid seen;
-  return txn.read(ref, offset, count, out, seen);
+  return txn.read_existing(ref, offset, count, out);
 }
 
 Status Array::find_many(Transaction& txn, std::span<const uint64_t> indexes,

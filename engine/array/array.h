@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 #include "engine/transaction/transaction.h"
@@ -50,7 +51,15 @@ class Array {
   /// Starts to load what `get` of these bytes will touch.
   static void prefetch(const RecordRef& ref, uint32_t offset, uint32_t count);
   Status get(Transaction& txn, const RecordRef& ref, uint32_t offset, uint32_t count,
-             void* out) const;
+             void* out) const {
+    if (offset + uint64_t{count} > ref.payload_bytes) return Status::out_of_range;
+    const Status status = txn.check();
+    if (status != Status::ok) return status;
+    if (ref.record != nullptr) [[likely]]
+      return txn.read_existing(ref, offset, count, out);
+    std::memset(out, 0, count);
+    return Status::ok;
+  }
 
   /// Overwrites bytes; does not read, so it conflicts with nobody who only writes.
   Status update(Transaction& txn, uint64_t index, uint32_t offset, uint32_t count,

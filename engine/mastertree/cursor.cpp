@@ -83,6 +83,16 @@ bool MasterTreeCursor::fence_ends_scan(uint64_t fence) const {
 
 // -- Route ----------------------------------------------------------------------------------------
 
+void MasterTreeCursor::set_depth(uint32_t depth) {
+  depth_ = depth;
+  if (depth == 0) return;
+  if (depth > kInlineFrames + deep_frames_.size()) {
+    deep_frames_.push_back(std::make_unique_for_overwrite<Frame>());
+  }
+  top_ =
+      depth <= kInlineFrames ? &frames_[depth - 1] : deep_frames_[depth - 1 - kInlineFrames].get();
+}
+
 Status MasterTreeCursor::seek() {
   depth_ = 0;
   reservations_ = txn_->reservations();
@@ -96,10 +106,7 @@ Status MasterTreeCursor::seek() {
 }
 
 Status MasterTreeCursor::open_layer(const Link& root, bool at_bound) {
-  ++depth_;
-  if (depth_ > kInlineFrames + deep_frames_.size()) {
-    deep_frames_.push_back(std::make_unique_for_overwrite<Frame>());
-  }
+  set_depth(depth_ + 1);
   frame().root = root;
   uint64_t slice = forward_ ? 0 : ~uint64_t{0};
   Bytes bound;
@@ -173,7 +180,8 @@ Status MasterTreeCursor::leave_page() {
   const BorderPage* page = frame().page;
   const bool at_end = forward_ ? page->high_is_end != 0 : page->low == 0;
   if (at_end) {
-    if (--depth_ == 0) ended_ = true;
+    set_depth(depth_ - 1);
+    if (depth_ == 0) ended_ = true;
     return Status::ok;
   }
   const uint64_t fence = forward_ ? page->high : page->low;
@@ -248,23 +256,36 @@ Status MasterTreeCursor::visit_record(TreeRecord* record, uint64_t slice, bool& 
     }
   }
   visited_ = true;
-  ref_ = make_ref(txn_->worker(), record, key());
-  const bool visible = txn_->is_visible(ref_, key(), seen_);
+  ref_.record = &record->head;
+  ref_.payload_at = record->payload_at();
+  ref_is_complete_ = false;
   if (!seen_.is_deleted() || !mutant(Mutant::ignore_dead_in_scans)) {
     const Status status = txn_->register_read(&record->head, seen_);
     if (status != Status::ok) return status;
+  }
+  bool visible = !seen_.is_deleted();
+  if (!txn_->plans_no_write()) {
+    complete_ref();
+    visible = txn_->is_visible(ref_, key(), seen_);
+    const WriteEntry* own = txn_->find_write(ref_, key());
+    if (own != nullptr && txn_->log_of(*own).type == LogType::insert) {
+      payload_bytes_ = txn_->log_of(*own).payload_bytes;
+    }
   }
   if (!visible) {
     note_dead(seen_, removable_epoch(txn_->worker()));
     return Status::ok;
   }
-  if (WriteEntry* own = txn_->find_write(ref_, key());
-      own != nullptr && txn_->log_of(*own).type == LogType::insert) {
-    payload_bytes_ = txn_->log_of(*own).payload_bytes;
-  }
   ref_.payload_bytes = static_cast<uint16_t>(payload_bytes_);
   found = true;
   return Status::ok;
+}
+
+void MasterTreeCursor::complete_ref() {
+  ref_.storage_id = tree_.storage().id;
+  ref_.name = txn_->worker().name_of(ref_.record);
+  ref_.identity = identity_of(ref_.storage_id, key());
+  ref_is_complete_ = true;
 }
 
 /// Passes the settled dead records from here on: in a queue there are many, one after the other.
@@ -284,7 +305,7 @@ void MasterTreeCursor::pass_settled_dead() {
 
 void MasterTreeCursor::put_key(const TreeRecord* record, uint64_t slice) {
   const size_t above = prefix().size();
-  if (above != 0) std::memcpy(key_.data(), prefix_.data(), above);
+  copy_bytes(key_.data(), prefix_.data(), above);
   put_slice(slice, key_.data() + above);
   if (record->remainder <= 8) {
     key_bytes_ = static_cast<uint32_t>(above) + record->remainder;
@@ -301,15 +322,12 @@ void MasterTreeCursor::note_dead(Vid vid, uint64_t removable) {
   push_dead_hint(txn_->worker(), current.page, prefix(), current.page->low);
 }
 
-Status MasterTreeCursor::get(void* out, uint32_t capacity) {
-  const Status checked = txn_->check();
-  if (checked != Status::ok) return checked;
-  WriteEntry* own = txn_->find_write(ref_, key());
+Status MasterTreeCursor::get_slowly(void* out, uint32_t capacity) {
+  WriteEntry* own = txn_->find_write(ref(), key());
   if (own != nullptr && txn_->log_of(*own).type == LogType::insert) {
     const LogRecord& log = txn_->log_of(*own);
     payload_bytes_ = log.payload_bytes;
-    const uint32_t count = std::min<uint32_t>(capacity, log.payload_bytes);
-    if (count != 0) std::memcpy(out, log.payload(), count);
+    copy_bytes(out, log.payload(), std::min<uint32_t>(capacity, log.payload_bytes));
     return Status::ok;
   }
   const uint32_t count = std::min(capacity, payload_bytes_);

@@ -8,6 +8,7 @@
 
 #include "engine/mastertree/descent.h"
 #include "engine/mastertree/mastertree.h"
+#include "shared/sync/racy_copy.h"
 
 namespace atolldb {
 
@@ -39,9 +40,22 @@ class MasterTreeCursor {
   Bytes key() const { return {key_.data(), key_bytes_}; }
   uint32_t payload_bytes() const { return payload_bytes_; }
   /// Copies at most `capacity` bytes of the payload.
-  Status get(void* out, uint32_t capacity);
+  Status get(void* out, uint32_t capacity) {
+    const Status checked = txn_->check();
+    if (checked != Status::ok) return checked;
+    if (txn_->plans_no_write() && capacity <= payload_bytes_) {
+      racy_read(out, ref_.payload(), capacity);
+      // The same VID as when next() looked: nobody wrote meanwhile.
+      if (ref_.record->load_acquire() == seen_) [[likely]]
+        return Status::ok;
+    }
+    return get_slowly(out, capacity);
+  }
   /// Place of the current record, for update and erase.
-  const RecordRef& ref() const { return ref_; }
+  const RecordRef& ref() {
+    if (!ref_is_complete_) complete_ref();
+    return ref_;
+  }
 
  private:
   static constexpr uint32_t kInlineFrames = 3;
@@ -64,10 +78,9 @@ class MasterTreeCursor {
   static_assert(kBorderSlotBound <= 256);
 
   Bytes prefix() const { return {prefix_.data(), (depth_ - 1) * size_t{8}}; }
-  Frame& frame() {
-    return depth_ <= kInlineFrames ? frames_[depth_ - 1]
-                                   : *deep_frames_[depth_ - 1 - kInlineFrames];
-  }
+  Frame& frame() { return *top_; }
+  /// Makes layer number `depth` (1 ...) the one that is walked.
+  void set_depth(uint32_t depth);
   bool start_bound(Bytes& bound) const;
   bool far_bound(Bytes& bound) const;
 
@@ -81,6 +94,8 @@ class MasterTreeCursor {
   Status visit_record(TreeRecord* record, uint64_t slice, bool& found);
   Status enter_layer(TreeRecord* record, uint64_t slice);
   void put_key(const TreeRecord* record, uint64_t slice);
+  void complete_ref();
+  Status get_slowly(void* out, uint32_t capacity);
   bool may_be_outside(uint64_t slice);
   bool before_start() const;
   bool behind_far_bound() const;
@@ -98,6 +113,7 @@ class MasterTreeCursor {
   uint64_t reservations_ = ~uint64_t{0};  // of the transaction when the route was made
 
   uint32_t depth_ = 0;
+  Frame* top_ = nullptr;  // of layer `depth_`
   std::array<Frame, kInlineFrames> frames_;
   // Layers below that (keys with long common prefixes) allocate their frame once per cursor.
   std::vector<std::unique_ptr<Frame>> deep_frames_;
@@ -107,6 +123,7 @@ class MasterTreeCursor {
   uint32_t key_bytes_ = 0;
   uint32_t resume_bytes_ = 0;
   RecordRef ref_;
+  bool ref_is_complete_ = false;  // name and identity are there, too
   Vid seen_;
   uint32_t payload_bytes_ = 0;
 };

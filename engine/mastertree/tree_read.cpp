@@ -9,16 +9,6 @@
 
 namespace atolldb {
 
-RecordRef make_ref(WorkerContext& worker, TreeRecord* record, std::span<const std::byte> key) {
-  RecordRef ref;
-  ref.record = &record->head;
-  ref.payload_at = record->payload_at();
-  ref.storage_id = page_of(record)->storage_id;
-  ref.name = worker.name_of(record);
-  ref.identity = identity_of(ref.storage_id, key);
-  return ref;
-}
-
 namespace {
 /// What the transaction itself has inserted or overwritten as a whole.
 Status read_own_insert(const LogRecord& log, TreeRead& request) {

@@ -19,7 +19,16 @@ struct TreeRead {
   Vid seen{};                  // result; is_elsewhere: nothing was read, look for the key again
 };
 
-RecordRef make_ref(WorkerContext& worker, TreeRecord* record, std::span<const std::byte> key);
+inline RecordRef make_ref(const WorkerContext& worker, TreeRecord* record,
+                          std::span<const std::byte> key) {
+  RecordRef ref;
+  ref.record = &record->head;
+  ref.payload_at = record->payload_at();
+  ref.storage_id = page_of(record)->storage_id;
+  ref.name = worker.name_of(record);
+  ref.identity = identity_of(ref.storage_id, key);
+  return ref;
+}
 
 /// Reads and registers the record; own pending writes are laid over it (R14). not_found when it is
 /// deleted. Sets ref.payload_bytes.

@@ -71,15 +71,6 @@ Status Transaction::read(const RecordRef& ref, uint32_t offset, uint32_t count, 
   return overlay(ref, *own, offset, count, out);
 }
 
-Status Transaction::register_read(RecordHead* record, Vid seen) {
-  // Several fields of one record, one after the other: one entry is enough.
-  if (!reads_.empty()) {
-    const ReadEntry& last = reads_[reads_.size() - 1];
-    if (last.record == record && last.seen == seen) return Status::ok;
-  }
-  return reads_.push({record, seen}) ? Status::ok : Status::transaction_too_large;
-}
-
 Status Transaction::register_pointer(const DualPointer* pointer, uint64_t word) {
   return pointers_.push({pointer, word}) ? Status::ok : Status::transaction_too_large;
 }

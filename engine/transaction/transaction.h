@@ -19,6 +19,7 @@
 #include "engine/transaction/worker_context.h"
 #include "engine/transaction/write_index.h"
 #include "shared/status.h"
+#include "shared/sync/racy_copy.h"
 
 namespace atolldb {
 
@@ -104,8 +105,28 @@ class Transaction {
   /// `key`: as for find_write.
   Status read(const RecordRef& ref, uint32_t offset, uint32_t count, void* out, Vid& seen,
               std::span<const std::byte> key = {});
+  /// The same for a record that always exists and never moves: an array's. Inline: where the sizes
+  /// are constants the copy becomes a few moves.
+  Status read_existing(const RecordRef& ref, uint32_t offset, uint32_t count, void* out) {
+    Vid seen = ref.record->load_acquire();
+    if (!seen.is_being_written()) [[likely]] {
+      racy_read(out, ref.payload() + offset, count);
+      if (ref.record->load_acquire() == seen) [[likely]] {
+        const Status status = register_read(ref.record, seen);
+        if (status != Status::ok || find_write(ref) == nullptr) return status;
+      }
+    }
+    return read(ref, offset, count, out, seen);
+  }
   /// Enters a record whose VID decided a read without copying the payload.
-  Status register_read(RecordHead* record, Vid seen);
+  Status register_read(RecordHead* record, Vid seen) {
+    // Several fields of one record, one after the other: one entry is enough.
+    if (!reads_.empty()) {
+      const ReadEntry& last = reads_[reads_.size() - 1];
+      if (last.record == record && last.seen == seen) return Status::ok;
+    }
+    return reads_.push({record, seen}) ? Status::ok : Status::transaction_too_large;
+  }
   Status register_pointer(const DualPointer* pointer, uint64_t word);
   Status register_page(PageHeader* page, PageVersion seen);
   /// A word of a sequential storage that a scan depends on (R17).
@@ -138,6 +159,8 @@ class Transaction {
     const auto bit = static_cast<uint32_t>(ref.identity >> 56);
     return ((filter_[bit >> 6] >> (bit & 63)) & 1) != 0 ? find_write_slow(ref, key) : nullptr;
   }
+  /// No record has a pending write: there is nothing to find or to lay over.
+  bool plans_no_write() const { return writes_size_ == 0; }
   /// Whether a pending write names exactly this place.
   bool has_write_at(UniversalName name) const;
   LogRecord& log_of(const WriteEntry& entry) {
