@@ -8,12 +8,14 @@ from .cluster import ProfileError
 
 COLUMNS = [("Ir", "instructions"), ("D1", "D1 misses"), ("LL", "LL misses")]
 WARM_UP = 2
-# Valgrind slows a node by two orders of magnitude: that is no hang. Few transactions run, so that
-# pools of one size do for all benchmarks.
+# Valgrind slows a node by two orders of magnitude: that is no hang, and epochs are as much longer,
+# so that one has as many transactions as usual. Few transactions run in all: pools of one size do
+# for all benchmarks.
 CONFIG = """
 [cluster]
 name = "profile"
 hang_limit = "600s"
+epoch = "1s"
 log_dir = "log"
 [memory]
 volatile_pool = "2GiB"

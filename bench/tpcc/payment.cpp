@@ -31,18 +31,27 @@ void prepend_history(const PaymentInput& input, uint32_t c_id, Text<500>& data) 
   std::memcpy(data.bytes, entry.data(), count);
 }
 
+/// Takes the amount from the customer and reads who that is.
 Status pay(Transaction& txn, const Tables& tables, const PaymentInput& input,
            PaymentOutput& output) {
-  const uint64_t at =
-      tables.customer_at<CustomerBalanceRow>(input.customer.w_id, input.customer.d_id, output.c_id);
+  const uint32_t w = input.customer.w_id;
+  const uint32_t d = input.customer.d_id;
+  const uint64_t identity_at = tables.customer_at<CustomerRow>(w, d, output.c_id);
+  const uint64_t balance_at = tables.customer_at<CustomerBalanceRow>(w, d, output.c_id);
+  RecordRef identity;
+  RecordRef balance;
+  TPCC_TRY(tables.customer_static.find_many(txn, {&identity_at, 1}, {&identity, 1}));
+  Array::prefetch(identity, 0, sizeof(output.customer));
+  TPCC_TRY(tables.customer_dynamic.find_many_for_update(txn, {&balance_at, 1}, {&balance, 1}));
+  Array::prefetch(balance, 0, kBalanceBytes);
+  TPCC_TRY(tables.customer_static.get(txn, identity, 0, sizeof(output.customer), &output.customer));
   CustomerBalanceRow row;
-  RecordRef ref;
-  TPCC_TRY(tables.customer_dynamic.get_for_update(txn, at, 0, kBalanceBytes, &row, ref));
+  TPCC_TRY(tables.customer_dynamic.get(txn, balance, 0, kBalanceBytes, &row));
   row.balance -= input.amount;
   row.ytd_payment += input.amount;
   ++row.payment_cnt;
   output.balance = row.balance;
-  return tables.customer_dynamic.update(txn, ref, at, 0, kBalanceBytes, &row);
+  return tables.customer_dynamic.update(txn, balance, balance_at, 0, kBalanceBytes, &row);
 }
 
 Status note_bad_credit(Transaction& txn, const Tables& tables, const PaymentInput& input,
@@ -94,9 +103,6 @@ Status payment(Transaction& txn, const Tables& tables, const PaymentInput& input
                                          offsetof(YtdRow, ytd), IncrementType::i64, &amount));
   const Status found = find_customer(txn, tables, input.customer, output.c_id);
   if (found != Status::ok) return found;
-  TPCC_TRY(tables.customer_static.get(
-      txn, tables.customer_at<CustomerRow>(input.customer.w_id, input.customer.d_id, output.c_id),
-      &output.customer));
   TPCC_TRY(pay(txn, tables, input, output));
   if (output.customer.identity.credit.view() == "BC") {
     TPCC_TRY(note_bad_credit(txn, tables, input, output));

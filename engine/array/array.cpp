@@ -63,29 +63,30 @@ inline uint64_t Array::leaf_of(uint64_t index) const {
   return static_cast<uint64_t>((Wide{index} * leaf_reciprocal_) >> 64);
 }
 
+/// The root, if there is one and it is no leaf.
+inline ArrayInterior* Array::top_page(WorkerContext& worker) const {
+  const VolatilePointer word = storage_->root.load_acquire();
+  if (levels_ == 1 || word.is_null()) return nullptr;
+  return reinterpret_cast<ArrayInterior*>(worker.resolve(word));
+}
+
 /// The way that nearly all look-ups go: all pages are there, and there are at most three levels.
-inline Array::Place Array::place_of(WorkerContext& worker, uint64_t index) const {
-  if (index >= record_count_) [[unlikely]]
-    return {nullptr, 0};
+inline Array::Place Array::place_of(WorkerContext& worker, const ArrayInterior* top,
+                                    uint64_t index) const {
   const uint64_t leaf = leaf_of(index);
   const auto slot = static_cast<uint32_t>(index - leaf * records_per_leaf_);
+  if (index >= record_count_) [[unlikely]]
+    return {nullptr, 0};
   if (levels_ == 1) return {&storage_->root, slot};
-  if (levels_ > 3) [[unlikely]]
+  if (top == nullptr || levels_ > 3) [[unlikely]]
     return {nullptr, slot};
-  uint64_t child = leaf;
-  VolatilePointer word = storage_->root.load_acquire();
+  if (levels_ == 2) return {&top->children[leaf], slot};
+  const uint64_t upper = leaf / kArrayFanout;
+  const VolatilePointer word = top->children[upper].load_acquire();
   if (word.is_null()) [[unlikely]]
     return {nullptr, slot};
-  auto* page = reinterpret_cast<ArrayInterior*>(worker.resolve(word));
-  if (levels_ == 3) {
-    const uint64_t upper = leaf / kArrayFanout;
-    child = leaf - upper * kArrayFanout;
-    word = page->children[upper].load_acquire();
-    if (word.is_null()) [[unlikely]]
-      return {nullptr, slot};
-    page = reinterpret_cast<ArrayInterior*>(worker.resolve(word));
-  }
-  return {&page->children[child], slot};
+  const auto* page = reinterpret_cast<const ArrayInterior*>(worker.resolve(word));
+  return {&page->children[leaf - upper * kArrayFanout], slot};
 }
 
 inline RecordRef Array::ref_of(VolatilePointer leaf, PageHeader* page, uint32_t slot,
@@ -103,7 +104,7 @@ inline RecordRef Array::ref_of(VolatilePointer leaf, PageHeader* page, uint32_t 
 Status Array::locate(Transaction& txn, uint64_t index, bool create, RecordRef& ref) const {
   const Status status = txn.check();
   if (status != Status::ok) return status;
-  const Place place = place_of(txn.worker(), index);
+  const Place place = place_of(txn.worker(), top_page(txn.worker()), index);
   if (place.leaf != nullptr) [[likely]] {
     const VolatilePointer word = place.leaf->load_acquire();
     if (!word.is_null()) [[likely]] {
@@ -166,11 +167,12 @@ Status Array::find_many(Transaction& txn, std::span<const uint64_t> indexes,
   const Status checked = txn.check();
   if (checked != Status::ok) return checked;
   WorkerContext& worker = txn.worker();
+  const ArrayInterior* top = top_page(worker);
   std::array<Place, kBatch> places;
   for (size_t first = 0; first < indexes.size(); first += kBatch) {
     const size_t count = std::min(kBatch, indexes.size() - first);
     for (size_t i = 0; i < count; ++i) {
-      places[i] = place_of(worker, indexes[first + i]);
+      places[i] = place_of(worker, top, indexes[first + i]);
       __builtin_prefetch(places[i].leaf);
     }
     for (size_t i = 0; i < count; ++i) {

@@ -14,6 +14,8 @@
 
 namespace atolldb {
 
+struct ArrayInterior;
+
 using Bytes8 = std::array<std::byte, 8>;
 
 /// A light handle; copy it freely. Every call may return an abort status.
@@ -90,7 +92,8 @@ class Array {
     const DualPointer* leaf;
     uint32_t slot;
   };
-  Place place_of(WorkerContext& worker, uint64_t index) const;
+  Place place_of(WorkerContext& worker, const ArrayInterior* top, uint64_t index) const;
+  ArrayInterior* top_page(WorkerContext& worker) const;
   uint64_t leaf_of(uint64_t index) const;
   RecordRef ref_of(VolatilePointer leaf, PageHeader* page, uint32_t slot, uint64_t index) const;
 

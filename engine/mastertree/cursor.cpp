@@ -7,6 +7,7 @@
 #include "engine/mastertree/maintain.h"
 #include "engine/mastertree/reserve.h"
 #include "engine/mastertree/restructure.h"
+#include "engine/mastertree/slot_search.h"
 #include "engine/mastertree/track.h"
 #include "engine/mastertree/tree_read.h"
 #include "engine/mutants.h"
@@ -16,6 +17,10 @@
 namespace atolldb {
 
 namespace {
+
+/// Records whose cache lines are loaded before a scan comes to them.
+constexpr int64_t kRecordsAhead = 4;
+
 int compare(Bytes left, Bytes right) {
   const size_t common = std::min(left.size(), right.size());
   const int order = common == 0 ? 0 : std::memcmp(left.data(), right.data(), common);
@@ -131,15 +136,16 @@ Status MasterTreeCursor::open_page(uint64_t slice) {
   const Status status = txn_->register_page(&view.page->header, view.version);
   if (status != Status::ok) return status;
   frame().page = view.page;
-  frame().count = view.version.count();
+  frame().version = view.version;
   frame().dead = 0;
-  order_slots(view.version, slice);
+  order_slots(slice);
   return Status::ok;
 }
 
-/// Fills `order` with the slots that can lie within the bounds, in key order.
-void MasterTreeCursor::order_slots(PageVersion version, uint64_t slice) {
+/// Finds the slots that can lie within the bounds, and their order by key.
+void MasterTreeCursor::order_slots(uint64_t slice) {
   Frame& frame = this->frame();
+  const uint32_t count = frame.version.count();
   const uint64_t* slices = frame.page->slices();
   // Not from the page's own fence: after a merge it may cover more than what is left to visit.
   uint64_t low = forward_ ? slice : 0;
@@ -154,16 +160,12 @@ void MasterTreeCursor::order_slots(PageVersion version, uint64_t slice) {
   frame.high_slice = high;
   frame.slices_decide = depth_ == 1 && (!far_bound(bound) || !bound.empty());
   frame.ordered = 0;
-  if (version.is_ascending()) {
-    const auto first =
-        static_cast<uint32_t>(std::lower_bound(slices, slices + frame.count, low) - slices);
-    const auto last = static_cast<uint32_t>(
-        std::upper_bound(slices + first, slices + frame.count, high) - slices);
-    for (uint32_t slot = first; slot < last; ++slot) {
-      frame.order[frame.ordered++] = static_cast<uint8_t>(slot);
-    }
+  frame.ascending = frame.version.is_ascending();
+  if (frame.ascending) {
+    frame.first = find_lower_bound(slices, count, low);
+    frame.ordered = count_at_or_below(slices + frame.first, count - frame.first, high);
   } else {
-    for (uint32_t slot = 0; slot < frame.count; ++slot) {
+    for (uint32_t slot = 0; slot < count; ++slot) {
       if (slices[slot] < low || slices[slot] > high) continue;
       frame.order[frame.ordered++] = static_cast<uint8_t>(slot);
     }
@@ -203,7 +205,7 @@ Status MasterTreeCursor::next() {
   bool found = false;
   while (status == Status::ok && !ended_ && !found) {
     const Frame& current = frame();
-    if (current.position < 0 || current.position >= current.ordered) {
+    if (!current.is_within(current.position)) {
       status = leave_page();
     } else {
       status = visit(found);
@@ -215,8 +217,12 @@ Status MasterTreeCursor::next() {
 
 Status MasterTreeCursor::visit(bool& found) {
   Frame& current = frame();
-  const uint32_t slot = current.order[static_cast<size_t>(current.position)];
+  const uint32_t slot = current.slot_at(current.position);
   TreeRecord* record = current.page->record(slot);
+  if (const int64_t ahead = current.position + (forward_ ? kRecordsAhead : -kRecordsAhead);
+      current.is_within(ahead)) {
+    __builtin_prefetch(current.page->record(current.slot_at(ahead)));
+  }
   const uint64_t slice = current.page->slices()[slot];
   if (record->head.load_acquire().is_settled_dead()) {
     pass_settled_dead();
@@ -293,14 +299,27 @@ void MasterTreeCursor::complete_ref() {
 void MasterTreeCursor::pass_settled_dead() {
   Frame& current = frame();
   const uint64_t removable = removable_epoch(txn_->worker());
-  const int64_t step = forward_ ? 1 : -1;
-  for (; current.position >= 0 && current.position < current.ordered; current.position += step) {
-    const uint32_t slot = current.order[static_cast<size_t>(current.position)];
-    const Vid vid = current.page->record(slot)->head.load_acquire();
-    if (!vid.is_settled_dead()) return;
-    txn_->observe(vid);
+  const bool is_run = forward_ && current.ascending;
+  const uint32_t first = current.slot_at(current.position);
+  DeadRunMemo::Run run{&current.page->header, current.version.word(), first, first, {}};
+  if (is_run) {
+    const DeadRunMemo::Run& known = txn_->worker().dead_runs().at(run.page);
+    if (known.page == run.page && known.page_word == run.page_word && known.first <= first &&
+        first < known.end) {
+      run = known;
+      current.position += known.end - first;
+    }
+  }
+  for (const int64_t step = forward_ ? 1 : -1; current.is_within(current.position);
+       current.position += step) {
+    const Vid vid = current.page->record(current.slot_at(current.position))->head.load_acquire();
+    if (!vid.is_settled_dead()) break;
+    if (vid.version() > run.latest.version()) run.latest = vid;
+    ++run.end;
     note_dead(vid, removable);
   }
+  txn_->observe(run.latest);
+  if (is_run) txn_->worker().dead_runs().at(run.page) = run;
 }
 
 void MasterTreeCursor::put_key(const TreeRecord* record, uint64_t slice) {
@@ -318,7 +337,8 @@ void MasterTreeCursor::put_key(const TreeRecord* record, uint64_t slice) {
 void MasterTreeCursor::note_dead(Vid vid, uint64_t removable) {
   if (!is_removable(vid, removable)) return;
   Frame& current = frame();
-  if (++current.dead * 2 != current.count + (current.count & 1)) return;
+  const uint32_t count = current.version.count();
+  if (++current.dead * 2 != count + (count & 1)) return;
   push_dead_hint(txn_->worker(), current.page, prefix(), current.page->low);
 }
 

@@ -64,16 +64,23 @@ class MasterTreeCursor {
   struct Frame {
     Link root;  // of the layer
     BorderPage* page;
-    uint32_t count;
-    uint32_t ordered;  // entries of `order`: the slots that can lie within the bounds
+    PageVersion version;
+    uint32_t ordered;  // slots that can lie within the bounds
+    bool ascending;    // they follow each other from `first` on; else `order` lists them
+    uint32_t first;
     uint32_t dead;     // removable records met: a hint for compaction
-    int64_t position;  // in `order`
+    int64_t position;  // the how-manieth of them
     // Slices of the bounds. A first layer's keys between them need not be compared with the bounds;
     // below it, and with an empty far bound, the slices alone do not tell.
     uint64_t low_slice;
     uint64_t high_slice;
     bool slices_decide;
     std::array<uint8_t, kBorderSlotBound> order;
+
+    bool is_within(int64_t at) const { return at >= 0 && at < ordered; }
+    uint32_t slot_at(int64_t at) const {
+      return ascending ? first + static_cast<uint32_t>(at) : order[static_cast<size_t>(at)];
+    }
   };
   static_assert(kBorderSlotBound <= 256);
 
@@ -87,7 +94,7 @@ class MasterTreeCursor {
   Status seek();
   Status open_layer(const Link& root, bool at_bound);
   Status open_page(uint64_t slice);
-  void order_slots(PageVersion version, uint64_t slice);
+  void order_slots(uint64_t slice);
   Status leave_page();
   void advance() { frame().position += forward_ ? 1 : -1; }
   Status visit(bool& found);

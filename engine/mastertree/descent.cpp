@@ -24,12 +24,20 @@ Vid stable_vid(WorkerContext& worker, const TreeRecord* record) {
   }
 }
 
-/// The page that this worker used last for a key like this one, if it still holds the slice.
+PageMemo::Range range_in_memo(const TreePage* page) {
+  return {page->low, page->high_is_end != 0 ? ~uint64_t{0} : page->high - 1};
+}
+
+/// A page that this worker used lately, if it still holds the slice.
 bool recall_border(WorkerContext& worker, const Link& link, uint64_t slice, BorderView& view) {
-  TreePage* page = tree_page(worker.memo().find(link.pointer, slice));
-  if (page == nullptr || !page->contains(slice)) return false;
+  const PageMemo::Entry* entry = worker.memo().find(link.pointer, slice);
+  if (entry == nullptr) return false;
+  TreePage* page = tree_page(entry->page);
   const PageVersion version = page->header.version();
-  if (version.is_moved()) return false;
+  if (version.is_moved() || !page->contains(slice)) return false;
+  if (!entry->range.is_known()) {
+    worker.memo().remember(link.pointer, slice, entry->page, range_in_memo(page));
+  }
   worker.count_access(page->self().node());
   view.page = border_page(page);
   view.version = version;
@@ -75,7 +83,9 @@ BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link
     if (page->is_border()) {
       view.page = border_page(page);
       view.version = version;
-      if (first_layer != nullptr) worker.memo().remember(first_layer, slice, &page->header);
+      if (first_layer != nullptr) {
+        worker.memo().remember(first_layer, slice, &page->header, range_in_memo(page));
+      }
       return view;
     }
     InteriorPage* interior = interior_page(page);

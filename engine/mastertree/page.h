@@ -21,6 +21,7 @@
 #include <cstdint>
 
 #include "engine/mastertree/record.h"
+#include "engine/mastertree/slot_search.h"
 #include "shared/check.h"
 #include "shared/memory/page_header.h"
 
@@ -113,13 +114,9 @@ struct InteriorPage : TreePage {
   /// The child whose range starts last at or before `slice`, among the first `count`.
   uint32_t find(uint64_t slice, uint32_t count) const {
     const uint32_t sorted = std::min<uint32_t>(sorted_count, count);
-    // Branch-free search for the last separator <= slice; separators[0] <= slice always.
-    uint32_t best = 0;
-    for (uint32_t size = sorted; size > 1;) {
-      const uint32_t half = size / 2;
-      best = separators[best + half] <= slice ? best + half : best;
-      size -= half;
-    }
+    // separators[0] <= slice in every page that covers the slice; others are left by their fences.
+    const uint32_t below = count_at_or_below(separators, sorted, slice);
+    uint32_t best = below - (below != 0 ? 1 : 0);
     for (uint32_t i = sorted; i < count; ++i) {
       if (separators[i] <= slice && separators[i] > separators[best]) best = i;
     }

@@ -12,21 +12,26 @@ namespace {
 constexpr size_t kBatch = 16;  // keys in flight: with their lines, what a core can have under way
 constexpr uint32_t kMaxHops = 16;
 
+/// The border page for `slice`, without touching it if it is not the root.
 BorderPage* find_page(WorkerContext& worker, StorageControl& storage, uint64_t slice) {
-  VolatilePointer word = storage.root.load_acquire();
-  for (uint32_t hops = 0; hops < kMaxHops && !word.is_null(); ++hops) {
-    TreePage* page = tree_page(worker.view().resolve(word.thawed()));
-    if (page->is_border()) {
-      worker.memo().remember(&storage.root, slice, &page->header);
-      return border_page(page);
-    }
+  const PageMemo::Entry* known = worker.memo().find(&storage.root, slice);
+  if (known != nullptr && known->range.is_known()) return border_page(tree_page(known->page));
+  const VolatilePointer root = storage.root.load_acquire();
+  if (root.is_null()) return nullptr;
+  TreePage* page = tree_page(worker.view().resolve(root.thawed()));
+  bool is_border = page->is_border();
+  for (uint32_t hops = 0; !is_border; ++hops) {
     const InteriorPage* interior = interior_page(page);
     const PageVersion version = page->header.version();
     // The words of a moved page are not kept up: they may lead to pages that were recycled (R9).
-    if (version.is_moved()) return nullptr;
-    word = interior->children[interior->find(slice, version.count())].load_acquire();
+    if (version.is_moved() || hops == kMaxHops) return nullptr;
+    is_border = page->header.level == 1;
+    const VolatilePointer word =
+        interior->children[interior->find(slice, version.count())].load_acquire();
+    page = tree_page(worker.view().resolve(word.thawed()));
   }
-  return nullptr;
+  worker.memo().remember(&storage.root, slice, &page->header, {});
+  return border_page(page);
 }
 
 void prefetch_slots(const BorderPage* page, uint64_t slice, uint32_t records,
@@ -57,7 +62,8 @@ void prefetch_records(WorkerContext& worker, StorageControl& storage, std::span<
       if (pages[i] != nullptr) prefetch_page_start(pages[i]);
     }
     for (size_t i = 0; i < count; ++i) {
-      if (pages[i] != nullptr) prefetch_slots(pages[i], slice_of(keys[i]), records, record_bytes);
+      if (pages[i] == nullptr || records == 0) continue;
+      prefetch_slots(pages[i], slice_of(keys[i]), records, record_bytes);
     }
   }
 }

@@ -22,7 +22,8 @@ inline void prefetch_page_start(const TreePage* page) {
 }
 
 /// Of each key: the border page of the first layer, and the `records` records from it on, as far as
-/// they are in the same page. The look-ups that follow need not descend again.
+/// they are in the same page; with 0 the page's start alone, and nothing waits for it. The look-ups
+/// that follow need not descend again.
 void prefetch_records(WorkerContext& worker, StorageControl& storage, std::span<const Bytes> keys,
                       uint32_t records);
 

@@ -20,6 +20,7 @@ WorkerContext::WorkerContext(const ClusterView& view, PagePool& pool, uint32_t n
       locker_(view.lock_space, static_cast<WorkerId>((node << 8) | ordinal), view.control->state,
               kClusterFailedFrom),
       pages_(view, pool, metrics),
+      epoch_(&view.control->epochs.current),
       first_system_block_(write_set_capacity + 1) {
   CHECK(write_set_capacity <= kMaxWriteSet);
   CHECK(ordinal < view.shared[node]->slot_count);
@@ -34,6 +35,7 @@ void WorkerContext::enter() {
     slot_->begin_epoch.exchange(epoch, std::memory_order_seq_cst);
     begin_epoch_ = epoch;
     memo_.clear();
+    dead_runs_.clear();
   }
   // Acquire pairs with the coordinator's release: it has seen every begin epoch.
   const uint64_t oldest = epochs.oldest_begin.load(std::memory_order_acquire);
@@ -48,6 +50,7 @@ void WorkerContext::leave() {
   slot_->begin_epoch.store(kIdleEpoch, std::memory_order_seq_cst);
   begin_epoch_ = kIdleEpoch;
   memo_.clear();
+  dead_runs_.clear();
 }
 
 }  // namespace atolldb
