@@ -32,10 +32,7 @@ class InteriorCopy {
   /// Freezes every word of the locked, not moved page.
   explicit InteriorCopy(InteriorPage* page) : size_(page->header.version().count()) {
     for (uint32_t i = 0; i < size_; ++i) {
-      // Release: whoever sees the frozen word knows that the page is being replaced.
-      const uint64_t word = page->children[i].volatile_word.fetch_or(VolatilePointer::kFrozenBit,
-                                                                     std::memory_order_acq_rel);
-      children_[i] = {page->separators[i], VolatilePointer(word).thawed(),
+      children_[i] = {page->separators[i], freeze(page->children[i]),
                       page->children[i].snapshot_word.load(std::memory_order_relaxed),
                       i >= page->sorted_count};
     }

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 
+#include "engine/mutants.h"
 #include "engine/transaction/transaction.h"
 
 namespace atolldb {
@@ -52,6 +53,9 @@ class CommitProtocol {
   void leave_commit();
   void unlock(uint32_t count);
   void wait_for_next_epoch();
+
+  /// Entry i of the sorted write set locks with block i + 1 (R22, R25).
+  static uint32_t block_of(uint32_t i) { return mutant(Mutant::lock_blocks_from_zero) ? i : i + 1; }
 
   RecordHead* record_of(const WriteEntry& entry) const {
     return reinterpret_cast<RecordHead*>(worker_.view().resolve(entry.record));

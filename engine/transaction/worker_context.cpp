@@ -18,7 +18,7 @@ WorkerContext::WorkerContext(const ClusterView& view, PagePool& pool, uint32_t n
       slot_(&view.shared[node]->slot(ordinal)),
       metrics_(&metrics),
       locker_(view.lock_space, static_cast<WorkerId>((node << 8) | ordinal), view.control->state,
-              kClusterFailedFrom),
+              failed_from()),
       pages_(view, pool, metrics),
       first_system_block_(write_set_capacity + 1) {
   CHECK(write_set_capacity <= kMaxWriteSet);
