@@ -47,6 +47,7 @@ enum class Mutant : uint32_t {
   unchanged_list_version,     // R17: the word ends where it began
   unregistered_lists,         // R17: scans register nothing
   excuse_any_odd_list,        // R17: any list may be odd by "our own" commit
+  scan_odd_lists,             // R17: scans do not wait for the end of an append
   ignore_list_gaps,           // R17: page numbers do not count
   // Pages.
   install_by_store,           // R1: a page goes over whatever was installed meanwhile

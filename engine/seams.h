@@ -14,6 +14,7 @@ enum class Seam : uint32_t {
   locked_writes,     // a commit has locked all its records
   loaded_epoch,      // a commit knows the epoch, and has not published it
   verifying_read,    // a commit has seen one half of a record in the read set
+  tracking,          // following a record that has moved through the twins of its page
   verified,          // a commit may write now
   applied,           // a commit has written, and is still locked
   installing,        // a null word was read, the new page is ready

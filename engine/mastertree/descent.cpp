@@ -61,7 +61,7 @@ BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link
       }
       const VolatilePointer twin = page->twin_for(slice);
       if (twin.is_null()) {
-        if (worker.cluster_failed()) {
+        if (worker.cluster_failed() || adoption == Adoption::no) {
           view.dropped = true;
           return view;
         }

@@ -29,7 +29,8 @@ struct BorderView {
 };
 
 /// Whether a descent adopts the splits that it meets, as far as locks are free. Not within a
-/// commit: that would take pages which were set aside for its appends (R23).
+/// commit: that would take pages which were set aside for its appends. Nor does it wait there for a
+/// page that is just being replaced, but takes it for dropped (R23).
 enum class Adoption : uint8_t { yes, no };
 
 /// Descends one layer.

@@ -53,7 +53,7 @@ Status SequentialCursor::open_list(const std::atomic<uint64_t>& word) {
   auto* list = reinterpret_cast<SequentialListHead*>(worker.resolve(pointer));
   // An append under way is over in a moment; what is then visible belongs to the even value.
   uint64_t version = list->version.load(std::memory_order_acquire);
-  for (uint32_t spin = 1; version % 2 == 1; ++spin) {
+  for (uint32_t spin = 1; version % 2 == 1 && !mutant(Mutant::scan_odd_lists); ++spin) {
     reach(Seam::scanning_list);
     if (worker.cluster_failed()) return Status::cluster_failed;
     spin_pause();
