@@ -13,6 +13,7 @@ enum class Seam : uint32_t {
   locking_write,     // a commit is about to lock a record
   locked_writes,     // a commit has locked all its records
   loaded_epoch,      // a commit knows the epoch, and has not published it
+  awaiting_epoch,    // a commit waits for the next epoch
   verifying_read,    // a commit has seen one half of a record in the read set
   tracking,          // following a record that has moved through the twins of its page
   verified,          // a commit may write now

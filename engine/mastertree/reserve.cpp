@@ -18,7 +18,7 @@ constexpr uint32_t kPagesPerReservation = 4;
 /// R10: ordinal 0 is never a commit.
 Vid reserved_vid(const WorkerContext& worker) {
   const uint64_t epoch = worker.current_epoch();
-  return mutant(Mutant::reserved_as_commit) ? Vid::make(epoch, 1, Vid::kDeleted)
+  return mutant(Mutant::reserved_as_commit) ? Vid::make(epoch, 1, Vid::kDeleted | Vid::kReviving)
                                             : Vid::reserved(epoch);
 }
 

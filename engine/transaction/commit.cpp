@@ -125,7 +125,10 @@ void CommitProtocol::leave_commit() {
 }
 
 void CommitProtocol::wait_for_next_epoch() {
-  while (worker_.current_epoch() <= commit_epoch_ && !worker_.cluster_failed()) sched_yield();
+  while (worker_.current_epoch() <= commit_epoch_ && !worker_.cluster_failed()) {
+    reach(Seam::awaiting_epoch);
+    sched_yield();
+  }
 }
 
 // -- Locks ----------------------------------------------------------------------------------------

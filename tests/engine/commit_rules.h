@@ -129,6 +129,30 @@ inline std::string a_writer_ends_amid_a_verification() {
   return problem.text();
 }
 
+/// R16: the ordinals of the epoch are used up for a key: its next commit is in the next epoch.
+inline std::string used_up_ordinals_end_the_epoch_for_a_key() {
+  Stage stage;
+  Problem problem;
+  Transaction& a = stage.a();
+  RecordRef ref;
+  problem.expect(a.begin(), Status::ok, "begin");
+  problem.expect(stage.array().find(a, 20, ref), Status::ok, "find");
+  a.rollback(Status::user_abort);
+  const uint64_t epoch = a.worker().current_epoch();
+  const Vid last = Vid::make(epoch, Vid::kMaxOrdinal);
+  ref.record->vid.store(last.word(), std::memory_order_release);
+  const AtFirst seam(Seam::awaiting_epoch, [&] {
+    problem.expect(!ref.record->lock.is_locked(), "waits for an epoch with locks held");
+    stage.ticks(1);
+  });
+  problem.expect(a.begin(), Status::ok, "begin");
+  problem.expect(stage.array().put(a, 20, 4), Status::ok, "blind write");
+  problem.expect(a.commit(), Status::ok, "commit");
+  problem.expect(ref.record->load_acquire().version() > last.version(), "the VID did not grow");
+  problem.expect(seam.was_reached(), "did not wait for the next epoch");
+  return problem.text();
+}
+
 /// R21: epochs pass at a seam of a commit. None that was closed then may get the commit.
 inline std::string no_commit_enters_a_closed_epoch(Seam where) {
   Stage stage;

@@ -129,7 +129,6 @@ inline std::string a_wait_ends_with_the_cluster(Stuck stuck) {
   uint64_t value = 0;
   problem.expect(a.begin(), Status::ok, "begin");
   MasterTreeCursor cursor(tree.tree(), a, {}, true);
-  std::function<void()> free_it = [&] { tree_vid.store(tree_was, std::memory_order_release); };
   std::function<Status()> operation;
   const auto move_record = [&](std::function<Status()> meets_it) {
     tree_vid.store(tree_was | Vid::kMoved, std::memory_order_release);
@@ -140,12 +139,10 @@ inline std::string a_wait_ends_with_the_cluster(Stuck stuck) {
       problem.expect(stage.array().put(a, 10, 1), Status::ok, "write");
       CHECK(b.locker().lock(in_array.record->lock, 1, in_array.name) == Status::ok);
       operation = [&] { return a.commit(); };
-      free_it = [&] { b.locker().unlock(in_array.record->lock, 1); };
       break;
     case Stuck::half_written:
       array_vid.store(array_was | Vid::kBeingWritten, std::memory_order_release);
       operation = [&] { return stage.array().get(a, 10, value); };
-      free_it = [&] { array_vid.store(array_was, std::memory_order_release); };
       break;
     case Stuck::moving_get:
       move_record([&] { return tree.get(a, 0, value); });
@@ -166,33 +163,33 @@ inline std::string a_wait_ends_with_the_cluster(Stuck stuck) {
     case Stuck::missing_twins:
       page->set_version(page_was.with_status(PageVersion::kMoved));
       operation = [&] { return tree.get(a, 0, value); };
-      free_it = [&] { page->set_version(page_was); };
       break;
     case Stuck::open_append:
       begin_append(b, heap.storage());
       operation = [&] { return heap.count(a, value); };
-      free_it = [&] { cancel_append(b, heap.storage()); };
       break;
     case Stuck::used_up_ordinals:
       array_vid.store(Vid::make(b.current_epoch(), Vid::kMaxOrdinal).word(),
                       std::memory_order_release);
       problem.expect(stage.array().put(a, 10, 1), Status::ok, "write");
       operation = [&] { return a.commit(); };
-      free_it = [&] { stage.ticks(1); };
       break;
   }
   Status status = Status::ok;
   // Waits by the clock, to find a fault only: with the rule in force it comes within milliseconds.
-  const bool in_force = active_mutant.load(std::memory_order_relaxed) == Mutant::none;
-  const auto give_up = std::chrono::steady_clock::now() +
-                       (in_force ? std::chrono::seconds(60) : std::chrono::seconds(1));
+  const Mutant mutant_was = active_mutant.load(std::memory_order_relaxed);
+  const std::chrono::seconds patience(mutant_was == Mutant::none ? 60 : 1);
+  const auto give_up = std::chrono::steady_clock::now() + patience;
   const uint32_t alive = state.exchange(kClusterFailedFrom, std::memory_order_seq_cst);
   Other waiter([&] { status = operation(); });
   waiter.wait_until([&] { return std::chrono::steady_clock::now() > give_up; });
   problem.expect(waiter.is_done(), "a wait goes on though the cluster has failed");
-  state.store(alive, std::memory_order_seq_cst);
-  free_it();
+  // So that it ends at last.
+  active_mutant.store(Mutant::none, std::memory_order_relaxed);
+  if (stuck == Stuck::record_lock) b.locker().unlock(in_array.record->lock, 1);
   waiter.join();
+  active_mutant.store(mutant_was, std::memory_order_relaxed);
+  state.store(alive, std::memory_order_seq_cst);
   problem.expect(status, Status::cluster_failed, "the end of the wait");
   return problem.text();
 }
