@@ -1,5 +1,6 @@
-// Deliberate faults, for tests only: each switches one rule off and must turn a named test red.
-// The ordinary engine has none of this: `mutant` is constant false there.
+// Deliberate faults, for tests only: each switches one rule off and turns a row of kRules in
+// tests/engine/rules_mutant_test.cpp red, which has a test that none is without one; engine/RULES.md
+// has the rules. The ordinary engine has none of this: `mutant` is constant false there.
 #pragma once
 
 #include <atomic>
@@ -66,6 +67,9 @@ enum class Mutant : uint32_t {
   scan_from_page_fence,       // R46: a scan starts where its page starts
   copy_without_freezing,      // R3
   move_separators,            // R3: a separator and its pointer change places
+  keep_snapshot_words,        // R44: a slot that leads to another range keeps its snapshot word
+  keep_reads_of_left_out,     // R13: own reads of records that the own split left out stay
+  keep_memo,                  // R9: a worker remembers pages longer than it protects them
   // Waiting.
   waits_ignore_failure,  // R24
   wait_out_of_order,     // R22: waits where it may only try

@@ -16,7 +16,9 @@ namespace {
 /// for the slot's range only as long as that range is the same.
 void swing(WorkerContext& worker, const Link& link, TreePage* from, VolatilePointer to,
            bool same_range) {
-  if (!same_range) link.pointer->snapshot_word.store(0, std::memory_order_relaxed);
+  if (!same_range && !mutant(Mutant::keep_snapshot_words)) {
+    link.pointer->snapshot_word.store(0, std::memory_order_relaxed);
+  }
   // Release pairs with DualPointer::load_acquire: the page is complete.
   link.pointer->volatile_word.store(to.word(), std::memory_order_release);
   worker.pages().retire(&from->header);

@@ -135,6 +135,7 @@ bool Transaction::page_replaced(PageHeader* page, PageVersion before,
     depended = true;
     pages_.remove(i);
   }
+  if (mutant(Mutant::keep_reads_of_left_out)) left_out = {};
   // A dead record's absence is from now on what the successors' words say.
   for (const ReadEntry& gone : left_out) {
     for (uint32_t i = 0; i < reads_.size();) {

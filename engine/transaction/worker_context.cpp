@@ -33,7 +33,7 @@ void WorkerContext::enter() {
     // seq_cst exchange: published before any pointer is loaded (R9). Once per epoch.
     slot_->begin_epoch.exchange(epoch, std::memory_order_seq_cst);
     begin_epoch_ = epoch;
-    memo_.clear();
+    if (!mutant(Mutant::keep_memo)) memo_.clear();
   }
   // Acquire pairs with the coordinator's release: it has seen every begin epoch.
   const uint64_t oldest = epochs.oldest_begin.load(std::memory_order_acquire);
@@ -47,7 +47,7 @@ void WorkerContext::leave() {
   // seq_cst pairs with the coordinator's scan of the slots: all page reads stay before it.
   slot_->begin_epoch.store(kIdleEpoch, std::memory_order_seq_cst);
   begin_epoch_ = kIdleEpoch;
-  memo_.clear();
+  if (!mutant(Mutant::keep_memo)) memo_.clear();
 }
 
 }  // namespace atolldb

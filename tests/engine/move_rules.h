@@ -231,6 +231,49 @@ inline std::string scan_foreign_revival_own_split() {
   return problem.text();
 }
 
+/// R13: "dead, so not there" was read; the own inserts then split the page and leave the dead
+/// record out. The pages answer for it from then on.
+inline std::string own_split_leaves_out_what_was_read() {
+  Stage stage;
+  Problem problem;
+  Transaction& a = stage.a();
+  uint64_t value = 0;
+  stage.commit_alone([&](Transaction& b) { return stage.tree().erase(b, 30); });
+  stage.b().worker().leave();
+  stage.ticks(6);
+  problem.expect(a.begin(), Status::ok, "begin");
+  stage.ticks(2);
+  problem.expect(stage.tree().get(a, 30, value), Status::not_found, "look-up of a dead key");
+  problem.expect(a.read_set_size() == 1, "the dead record is not in the read set");
+  problem.expect(finish(a, insert_keys(a, stage.tree(), 1000, 200)), Status::ok, "own splits");
+  problem.expect(stage.cluster().metrics(0, 0).splits.get() != 0, "the page was not split");
+  return problem.text();
+}
+
+/// R44: when a slot's page is split, the slot's snapshot page covers more than the slot.
+inline std::string adoption_forgets_the_snapshot_page() {
+  Stage stage;
+  Problem problem;
+  StorageControl& storage = stage.empty_tree("splitting");
+  const Table table(Kind::tree, storage);
+  stage.commit_alone([&](Transaction& b) { return insert_keys(b, table, 0, 200); });
+  auto* root =
+      interior_page(tree_page(stage.cluster().view().resolve(storage.root.load_acquire())));
+  problem.expect(!root->is_border(), "the tree has one page only");
+  const uint32_t count = root->header.version().count();
+  for (uint32_t i = 0; i < count; ++i) {
+    root->children[i].snapshot_word.store(77, std::memory_order_relaxed);
+  }
+  stage.commit_alone([&](Transaction& b) { return insert_keys(b, table, 200, 100); });
+  problem.expect(root->header.version().count() > count, "nothing was adopted");
+  uint32_t forgotten = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (root->children[i].snapshot_word.load(std::memory_order_relaxed) == 0) ++forgotten;
+  }
+  problem.expect(forgotten != 0, "a slot whose range has shrunk keeps its snapshot page");
+  return problem.text();
+}
+
 /// R3: what stands in a slot of an interior page stays in that slot as long as the page lives, and
 /// every word of it is frozen when the page has been replaced.
 inline std::string interior_slots_stay_and_freeze() {
@@ -272,13 +315,14 @@ inline std::string interior_slots_stay_and_freeze() {
   return problem.text();
 }
 
-/// R23: nothing takes pages from the pool while it holds a lock. `work` must need a page.
+/// R23: nothing takes pages from the pool while it holds a lock. `work` must need a page. The
+/// worker's own supply is taken away from it again and again.
 template <typename Work>
-std::string pages_come_before_locks(Stage& stage, Transaction& txn, Work&& work) {
+std::string pages_come_before_locks(TestCluster& cluster, Transaction& txn, Work&& work) {
   Problem problem;
   int held = 0;
   uint64_t free_pages = 0;
-  const PagePool& pool = stage.cluster().pool(txn.worker().node());
+  const PagePool& pool = cluster.pool(txn.worker().node());
   const auto lock = [&] {
     if (held++ == 0) free_pages = pool.free_count();
   };
@@ -292,6 +336,7 @@ std::string pages_come_before_locks(Stage& stage, Transaction& txn, Work&& work)
     const AtSeams seams([&](Seam reached) {
       if (reached == Seam::locked_page || reached == Seam::locked_writes) lock();
       if (reached == Seam::unlocking_page || reached == Seam::applied) unlock();
+      if (reached == Seam::descending && held == 0) txn.worker().pages().flush();
     });
     work();
   }
@@ -313,7 +358,7 @@ inline std::string a_split_takes_its_pages_first() {
   for (; !is_full(); ++next) {
     stage.commit_alone([&](Transaction& txn) { return insert_keys(txn, table, next, 1); });
   }
-  return pages_come_before_locks(stage, b, [&] {
+  return pages_come_before_locks(stage.cluster(), b, [&] {
     stage.commit_alone([&](Transaction& txn) { return insert_keys(txn, table, next, 1); });
   });
 }
@@ -326,7 +371,7 @@ inline std::string an_append_takes_its_page_first() {
   CHECK(b.begin() == Status::ok);
   const std::vector<std::byte> large(2000);
   for (int i = 0; i < 3; ++i) CHECK(heap.append(b, large) == Status::ok);
-  return pages_come_before_locks(stage, b, [&] { CHECK(b.commit() == Status::ok); });
+  return pages_come_before_locks(stage.cluster(), b, [&] { CHECK(b.commit() == Status::ok); });
 }
 
 }  // namespace atolldb::test

@@ -224,6 +224,54 @@ inline std::string floors_are_inherited_by_merged_pages() {
   return problem.text();
 }
 
+/// R44: nor is a snapshot page one for the range of a merged page.
+inline std::string a_merge_forgets_the_snapshot_pages() {
+  Reclaim stage;
+  Problem problem;
+  stage.make_empty_run();
+  const auto root = [&] {
+    return interior_page(
+        tree_page(stage.cluster().view().resolve(stage.storage().root.load_acquire())));
+  };
+  // After the compactions, before the children are copied.
+  const AtFirst seam(Seam::found_run, [&] {
+    InteriorPage* page = root();
+    for (uint32_t i = 0; i < page->header.version().count(); ++i) {
+      page->children[i].snapshot_word.store(77, std::memory_order_relaxed);
+    }
+  });
+  stage.work_off_hints();
+  problem.expect(seam.was_reached(), "no run of empty pages was found");
+  problem.expect(stage.merges() != 0, "nothing was merged");
+  problem.expect(root()->children[0].snapshot_word.load(std::memory_order_relaxed) == 0,
+                 "the merged page's slot has a snapshot page");
+  return problem.text();
+}
+
+/// R9: a page that a worker remembers may be used for something else in a later epoch.
+inline std::string what_a_worker_remembers_ends_with_its_epoch() {
+  Reclaim stage;
+  Problem problem;
+  stage.insert(stage.keeper(), 5, 6);
+  problem.expect(stage.has(5), "the key is missing");  // the writer remembers the page
+  const PageHeader* page = &stage.page_with(0)->header;
+  stage.insert(stage.keeper(), 1000, 1200);
+  problem.expect(page->version().is_moved(), "the page was not replaced");
+  stage.let_grace_pass();
+  stage.keeper().worker().enter();
+  bool used_again = false;
+  for (int i = 0; i < 100 && !used_again; ++i) {
+    StorageControl& other =
+        stage.cluster().create("other" + std::to_string(i), StorageType::mastertree, 8);
+    const Table table(Kind::tree, other);
+    stage.commit(stage.keeper(), [&](Transaction& txn) { return table.insert(txn, 7, 7); });
+    used_again = stage.cluster().view().resolve(other.root.load_acquire()) == page;
+  }
+  problem.expect(used_again, "the page was not used again");
+  problem.expect(stage.has(5), "looked into the page of another tree");
+  return problem.text();
+}
+
 /// Keys of one layer, dead or alive, between two dead keys of the first layer.
 class Layered : public Reclaim {
  public:

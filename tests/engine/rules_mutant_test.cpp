@@ -192,6 +192,14 @@ const Rule kRules[] = {
      [] { return a_merge_looks_again_under_its_locks(99); }},
     {"ScansStartAtTheirBound", Mutant::scan_from_page_fence,
      [] { return a_scan_starts_within_a_merged_page(); }},
+    {"OwnSplitsAnswerForWhatTheyLeaveOut", Mutant::keep_reads_of_left_out,
+     [] { return own_split_leaves_out_what_was_read(); }},
+    {"AdoptionsForgetSnapshots", Mutant::keep_snapshot_words,
+     [] { return adoption_forgets_the_snapshot_page(); }},
+    {"MergesForgetSnapshots", Mutant::keep_snapshot_words,
+     [] { return a_merge_forgets_the_snapshot_pages(); }},
+    {"PagesAreForgottenInTime", Mutant::keep_memo,
+     [] { return what_a_worker_remembers_ends_with_its_epoch(); }},
 
     // Waiting.
     {"CompactionOnlyTries", Mutant::wait_out_of_order,
@@ -214,6 +222,8 @@ const Rule kRules[] = {
      [] { return a_split_takes_its_pages_first(); }},
     {"AppendsTakePagesFirst", Mutant::pages_under_locks,
      [] { return an_append_takes_its_page_first(); }},
+    {"ReclaimingTakesPagesFirst", Mutant::pages_under_locks,
+     [] { return reclaiming_takes_its_pages_first(); }},
     {"MovingPagesAreWaitedFor", Mutant::no_await_move,
      [] { return a_moving_page_is_waited_for(); }},
     {"FailureEndsLocking", Mutant::waits_ignore_failure,

@@ -90,6 +90,15 @@ inline std::string an_adoption_waits_for_no_lock() {
   });
 }
 
+/// R23: so do compactions, adoptions and merges.
+inline std::string reclaiming_takes_its_pages_first() {
+  Reclaim stage;
+  stage.make_empty_run();
+  std::string problem =
+      pages_come_before_locks(stage.cluster(), stage.keeper(), [&] { stage.work_off_hints(); });
+  return stage.merges() != 0 ? problem : "nothing was merged";
+}
+
 /// What a worker waits for that will never come.
 enum class Stuck {
   record_lock,    // of a record that a commit writes
