@@ -1,5 +1,6 @@
-// Deliberate faults, for tests only: each switches one rule off and must turn a named test red.
-// The ordinary engine has none of this: `mutant` is constant false there.
+// Deliberate faults, for tests only: each switches one rule off and turns a row of kRules in
+// tests/engine/rules_mutant_test.cpp red, which has a test that none is without one; engine/RULES.md
+// has the rules. The ordinary engine has none of this: `mutant` is constant false there.
 #pragma once
 
 #include <atomic>
@@ -22,10 +23,60 @@ enum class Mutant : uint32_t {
   reuse_without_grace,         // R9
   no_vid_recheck,              // torn reads
   vid_ignores_locked_record,   // R15
-  move_twins_before_moved,     // R7: twins reachable before the page word says moved
   adopt_foreign_version,       // R13: accepts any word as "before"
   hide_own_writes,             // R14
   keep_page_entry_on_reserve,  // R13: leaves the own page-version entry as it was
+  // Commits.
+  ignore_used_up_ordinals,    // R16: goes on into the bits of the epoch
+  lock_blocks_from_zero,      // R25: the first lock of worker 0 of node 0 reads as "unlocked"
+  unsorted_locks,             // R22: locks in the order of the writes
+  unnamed_locks,              // R22: blocks do not say which lock they are for
+  keep_locks_on_failure,      // R22: an aborted commit unlocks nothing
+  vid_before_lock,            // verification loads the VID first, then the lock word
+  epoch_before_in_commit,     // R21: the commit epoch is loaded before the in-commit epoch is out
+  clear_in_commit_early,      // R21: the in-commit epoch is cleared before the records are written
+  unverified_user_abort,      // R20: a user abort does not look at its reads
+  user_abort_keeps_writes,    // R20: planned writes excuse locks that nobody holds for them
+  ignore_deadline,            // R20
+  read_only_publishes,        // R19: read-only transactions publish an in-commit epoch
+  reserved_counts_as_commit,  // R19: ordinal 0 raises what an answer depends on
+  forget_skipped_dead,        // R15, R19: dead records that a scan passes are not observed
+  increment_before_lock,      // R33: the sum is made when the increment is planned
+  update_dead_records,        // R33: an update of a record that has died meanwhile
+  // Appends.
+  even_list_while_appending,  // R17: the list's version word changes only afterwards
+  unchanged_list_version,     // R17: the word ends where it began
+  unregistered_lists,         // R17: scans register nothing
+  excuse_any_odd_list,        // R17: any list may be odd by "our own" commit
+  scan_odd_lists,             // R17: scans do not wait for the end of an append
+  ignore_list_gaps,           // R17: page numbers do not count
+  // Pages.
+  install_by_store,           // R1: a page goes over whatever was installed meanwhile
+  install_over_own_reads,     // R5: an installation forgets what was read through the pointer
+  keep_vids_on_move,          // R7: records that have moved do not say so
+  move_without_record_locks,  // R7: records are copied without their locks
+  merge_parent_first,         // R7, R46: the merged page is reachable before its parts say moved
+  change_moved_pages,         // a change goes into a page that was replaced while we waited for it
+  reserved_as_commit,         // R10: a reserved record gets an ordinal
+  remove_young_dead,          // R10: dead records are left out whatever their epoch
+  floor_forgets_left_out,     // R43
+  floor_forgets_predecessor,  // R43
+  drop_layer_with_keys,       // R45: a layer that is not empty goes with its slot
+  drop_layer_unmarked,        // R45: the root of a layer that is left out does not say so
+  merge_unchecked,            // R46: pages are not looked at again under their locks
+  scan_from_page_fence,       // R46: a scan starts where its page starts
+  copy_without_freezing,      // R3
+  move_separators,            // R3: a separator and its pointer change places
+  keep_snapshot_words,        // R44: a slot that leads to another range keeps its snapshot word
+  keep_reads_of_left_out,     // R13: own reads of records that the own split left out stay
+  keep_memo,                  // R9: a worker remembers pages longer than it protects them
+  // Waiting.
+  waits_ignore_failure,  // R24
+  wait_out_of_order,     // R22: waits where it may only try
+  no_await_move,         // looks again at once at a page that is being replaced
+  wait_in_verification,  // R23: waits, with locks held, for a record that is being moved
+  pages_under_locks,     // R23: pages are taken from the pool when they are needed
+  count_,
 };
 
 #ifdef ATOLL_MUTANTS

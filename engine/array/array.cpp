@@ -4,6 +4,8 @@
 #include <cstring>
 
 #include "engine/array/array_page.h"
+#include "engine/mutants.h"
+#include "engine/seams.h"
 #include "shared/check.h"
 
 namespace atolldb {
@@ -24,7 +26,10 @@ Status install_page(Transaction& txn, DualPointer& pointer, VolatilePointer seen
   page->level = level;
   page->storage_id = storage_id;
   page->last_modifier.store(static_cast<uint16_t>(worker.node()), std::memory_order_relaxed);
-  uint64_t expected = seen.word();
+  reach(Seam::installing);
+  uint64_t expected = mutant(Mutant::install_by_store)
+                          ? pointer.volatile_word.load(std::memory_order_acquire)
+                          : seen.word();
   // Release: the page is complete before anybody can find it. A loser just uses the winner's page.
   if (!pointer.volatile_word.compare_exchange_strong(
           expected, page->self, std::memory_order_acq_rel, std::memory_order_acquire)) {

@@ -6,6 +6,7 @@
 #include "engine/mastertree/build.h"
 #include "engine/mastertree/interior_copy.h"
 #include "engine/mastertree/page_lock.h"
+#include "engine/mutants.h"
 
 namespace atolldb {
 
@@ -15,10 +16,21 @@ namespace {
 /// for the slot's range only as long as that range is the same.
 void swing(WorkerContext& worker, const Link& link, TreePage* from, VolatilePointer to,
            bool same_range) {
-  if (!same_range) link.pointer->snapshot_word.store(0, std::memory_order_relaxed);
+  if (!same_range && !mutant(Mutant::keep_snapshot_words)) {
+    link.pointer->snapshot_word.store(0, std::memory_order_relaxed);
+  }
   // Release pairs with DualPointer::load_acquire: the page is complete.
   link.pointer->volatile_word.store(to.word(), std::memory_order_release);
   worker.pages().retire(&from->header);
+}
+
+/// Exchanges the last two children: what R3 forbids.
+void swap_tail(InteriorPage* parent, uint32_t last) {
+  std::swap(parent->separators[last - 1], parent->separators[last]);
+  std::atomic<uint64_t>& left = parent->children[last - 1].volatile_word;
+  std::atomic<uint64_t>& right = parent->children[last].volatile_word;
+  right.store(left.exchange(right.load(std::memory_order_relaxed), std::memory_order_relaxed),
+              std::memory_order_release);
 }
 
 void adopt_in_interior(WorkerContext& worker, const Link& link, TreePage* page,
@@ -37,13 +49,14 @@ void adopt_in_interior(WorkerContext& worker, const Link& link, TreePage* page,
   parent->children[count].volatile_word.store(right.word(), std::memory_order_relaxed);
   parent->header.set_version(version.with_insert(false));
   swing(worker, link, page, left, false);
+  if (mutant(Mutant::move_separators) && count > parent->sorted_count) swap_tail(parent, count);
 }
 
 void grow_root(WorkerContext& worker, const Link& link, TreePage* page, VolatilePointer left,
                VolatilePointer right) {
-  InteriorPage* root = new_interior(worker, page->header.storage_id, page->header.layer,
-                                    static_cast<uint8_t>(page->header.level + 1), range_of(*page),
-                                    page->header.floor.load(std::memory_order_relaxed));
+  InteriorPage* root =
+      new_interior(worker, page->header.storage_id, page->header.layer,
+                   static_cast<uint8_t>(page->header.level + 1), range_of(*page), floor_of(*page));
   root->separators[0] = page->low;
   root->children[0].volatile_word.store(left.word(), std::memory_order_relaxed);
   root->separators[1] = page->twin_fence;
@@ -58,7 +71,7 @@ void grow_root(WorkerContext& worker, const Link& link, TreePage* page, Volatile
 void adopt(WorkerContext& worker, StorageControl& storage, const Link& link, TreePage* page) {
   const VolatilePointer left(page->twins[0].load(std::memory_order_acquire));
   const VolatilePointer right(page->twins[1].load(std::memory_order_acquire));
-  if (left.is_null() || !worker.pages().reserve(2)) return;
+  if (left.is_null() || !worker.reserve_pages(2)) return;
   ScopedLock holder;
   if (!holder.try_lock_holder(worker, storage, link)) return;
   if (!link_leads_to(link, page)) return;
@@ -76,7 +89,7 @@ void adopt(WorkerContext& worker, StorageControl& storage, const Link& link, Tre
 void rebuild_interior(WorkerContext& worker, InteriorPage* page) {
   InteriorCopy copy(page);
   const PageVersion version = page->header.version();
-  const uint64_t floor = page->header.floor.load(std::memory_order_relaxed);
+  const uint64_t floor = floor_of(*page);
   const PageHeader& header = page->header;
   const uint32_t count = copy.size();
   if (count <= kInteriorCapacity * 3 / 4) {

@@ -150,6 +150,7 @@ void MasterTreeCursor::order_slots(uint64_t slice) {
   // Not from the page's own fence: after a merge it may cover more than what is left to visit.
   uint64_t low = forward_ ? slice : 0;
   uint64_t high = forward_ ? ~uint64_t{0} : slice;
+  if (mutant(Mutant::scan_from_page_fence) && forward_) low = frame.page->low;
   Bytes bound;
   const size_t prefix_bytes = prefix().size();
   if (far_bound(bound) && bound.size() > prefix_bytes &&
@@ -234,8 +235,8 @@ Status MasterTreeCursor::visit(bool& found) {
   if (status != Status::ok) return status;
   if (seen_.is_moved()) {
     // The page is being replaced; its registration decides whether this attempt can commit.
-    await_move(txn_->worker(), &current.page->header);
-    return seek();
+    const Status moved = await_move(txn_->worker(), &current.page->header);
+    return moved == Status::ok ? seek() : moved;
   }
   advance();
   if (seen_.is_next_layer()) return enter_layer(record, slice);
@@ -359,7 +360,10 @@ Status MasterTreeCursor::get_slowly(void* out, uint32_t capacity) {
     // next() has registered the VID: anything newer would fail at the commit anyway.
     if (now == seen_) break;
     if (!now.is_elsewhere()) return Status::read_conflict;
-    if (now.is_moved()) await_move(txn_->worker(), page_of(ref_.record));
+    if (now.is_moved()) {
+      const Status moved = await_move(txn_->worker(), page_of(ref_.record));
+      if (moved != Status::ok) return moved;
+    }
     if (!track_moved(txn_->worker(), ref_.record, ref_.payload_at)) return Status::read_conflict;
     ref_.name = txn_->worker().name_of(ref_.record);
   }

@@ -6,6 +6,7 @@
 #include "engine/mastertree/prefetch.h"
 #include "engine/mastertree/slot_search.h"
 #include "engine/mutants.h"
+#include "engine/seams.h"
 #include "shared/sync/wait_word.h"
 
 namespace atolldb {
@@ -48,6 +49,7 @@ bool recall_border(WorkerContext& worker, const Link& link, uint64_t slice, Bord
 
 BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link, uint64_t slice,
                        Adoption adoption) {
+  reach(Seam::descending);
   BorderView view;
   const void* first_layer = link.holder == nullptr ? link.pointer : nullptr;
   if (first_layer != nullptr && recall_border(worker, link, slice, view)) return view;
@@ -67,7 +69,7 @@ BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link
       }
       const VolatilePointer twin = page->twin_for(slice);
       if (twin.is_null()) {
-        if (worker.cluster_failed()) {
+        if (worker.cluster_failed() || adoption == Adoption::no) {
           view.dropped = true;
           return view;
         }
@@ -115,10 +117,14 @@ BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link
   }
 }
 
-void await_move(const WorkerContext& worker, const PageHeader* page) {
-  for (uint32_t spin = 0; !page->version().is_moved() && !worker.cluster_failed();) {
+Status await_move(const WorkerContext& worker, const PageHeader* page) {
+  if (mutant(Mutant::no_await_move)) return Status::ok;
+  for (uint32_t spin = 0; !page->version().is_moved();) {
+    if (worker.cluster_failed()) return Status::cluster_failed;
+    reach(Seam::awaiting_move);
     wait_a_little(spin);
   }
+  return Status::ok;
 }
 
 SlotView find_slot(WorkerContext& worker, BorderPage* page, PageVersion version,

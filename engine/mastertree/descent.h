@@ -29,7 +29,8 @@ struct BorderView {
 };
 
 /// Whether a descent adopts the splits that it meets, as far as locks are free. Not within a
-/// commit: that would take pages which were set aside for its appends (R23).
+/// commit: that would take pages which were set aside for its appends. Nor does it wait there for a
+/// page that is just being replaced, but takes it for dropped (R23).
 enum class Adoption : uint8_t { yes, no };
 
 /// Descends one layer.
@@ -37,8 +38,9 @@ BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link
                        Adoption adoption = Adoption::yes);
 
 /// A record of `page` has moved: waits until the page word says so, too (R7 stores the VIDs first),
-/// so that whoever looks again does not meet the same page. The mover may have been descheduled.
-void await_move(const WorkerContext& worker, const PageHeader* page);
+/// so that whoever looks again does not meet the same page. The mover may have been descheduled; if
+/// it died, cluster_failed (R24).
+Status await_move(const WorkerContext& worker, const PageHeader* page);
 
 enum class Match : uint8_t {
   none,        // no record with this slice and length

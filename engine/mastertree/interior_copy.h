@@ -32,10 +32,7 @@ class InteriorCopy {
   /// Freezes every word of the locked, not moved page.
   explicit InteriorCopy(InteriorPage* page) : size_(page->header.version().count()) {
     for (uint32_t i = 0; i < size_; ++i) {
-      // Release: whoever sees the frozen word knows that the page is being replaced.
-      const uint64_t word = page->children[i].volatile_word.fetch_or(VolatilePointer::kFrozenBit,
-                                                                     std::memory_order_acq_rel);
-      children_[i] = {page->separators[i], VolatilePointer(word).thawed(),
+      children_[i] = {page->separators[i], freeze(page->children[i]),
                       page->children[i].snapshot_word.load(std::memory_order_relaxed),
                       i >= page->sorted_count};
     }
@@ -71,7 +68,7 @@ class InteriorCopy {
   /// Children first..last-1 become one, which starts at the separator of `first` (R46).
   void collapse(uint32_t first, uint32_t last, VolatilePointer page) {
     children_[first].page = page;
-    children_[first].snapshot_word = 0;
+    if (!mutant(Mutant::keep_snapshot_words)) children_[first].snapshot_word = 0;
     std::copy(children_.begin() + last, children_.begin() + size_, children_.begin() + first + 1);
     size_ -= last - first - 1;
   }

@@ -59,7 +59,10 @@ Status find_and_read(Transaction& txn, StorageControl& storage, Bytes key, TreeR
     ref = make_ref(txn.worker(), location.record, key);
     status = read_tree_record(txn, ref, key, request);
     if (status != Status::ok || !request.seen.is_elsewhere()) return status;
-    if (request.seen.is_moved()) await_move(txn.worker(), page_of(ref.record));
+    if (request.seen.is_moved()) {
+      status = await_move(txn.worker(), page_of(ref.record));
+      if (status != Status::ok) return status;
+    }
   }
 }
 
@@ -73,7 +76,10 @@ Status reserve_and_look(Transaction& txn, StorageControl& storage, Bytes key,
     ref = make_ref(txn.worker(), location.record, key);
     status = read_stable(txn.worker(), *ref.record, seen, [](Vid) {});
     if (status != Status::ok || !seen.is_elsewhere()) return status;
-    if (seen.is_moved()) await_move(txn.worker(), page_of(ref.record));
+    if (seen.is_moved()) {
+      status = await_move(txn.worker(), page_of(ref.record));
+      if (status != Status::ok) return status;
+    }
   }
 }
 
@@ -230,7 +236,10 @@ Status MasterTree::increment(Transaction& txn, Bytes key, uint32_t offset, Incre
     });
     if (status != Status::ok) return status;
     if (seen.is_elsewhere()) {
-      if (seen.is_moved()) await_move(txn.worker(), page_of(ref.record));
+      if (seen.is_moved()) {
+        status = await_move(txn.worker(), page_of(ref.record));
+        if (status != Status::ok) return status;
+      }
       continue;
     }
     if (!txn.is_visible(ref, key, seen)) {

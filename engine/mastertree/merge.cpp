@@ -5,6 +5,8 @@
 #include "engine/mastertree/interior_copy.h"
 #include "engine/mastertree/maintain.h"
 #include "engine/mastertree/page_lock.h"
+#include "engine/mutants.h"
+#include "engine/seams.h"
 
 namespace atolldb {
 
@@ -37,12 +39,14 @@ class Merge {
 
   bool run(uint64_t slice) {
     // R23: pages before locks. One new page a level, and the parent's successor.
-    if (!worker_.pages().reserve(parent_->header.level + 1u)) return false;
+    if (!worker_.reserve_pages(parent_->header.level + 1u)) return false;
     if (!holder_lock_.try_lock_holder(worker_, storage_, link_)) return false;
     if (!parent_lock_.try_lock_page(worker_, parent_, kPageBlock)) return false;
     if (parent_->header.version().is_moved() || !link_leads_to(link_, parent_)) return false;
     sort_children();
-    if (!find_run(slice) || !lock_run()) return false;
+    if (!find_run(slice)) return false;
+    reach(Seam::found_run);
+    if (!lock_run()) return false;
     publish();
     worker_.metrics().merges.add();
     return true;
@@ -86,7 +90,8 @@ class Merge {
           tree_page(worker_.view().resolve(parent_->children[order_[i]].load_acquire()));
       TreePage* chain[kMaxLevels];
       uint32_t size = 0;
-      if (!leads_to_empty(worker_, child, chain, size, kMaxLevels)) return false;
+      const bool empty = leads_to_empty(worker_, child, chain, size, kMaxLevels);
+      if (!empty && !mutant(Mutant::merge_unchecked)) return false;
       for (uint32_t k = 0; k < size; ++k) {
         if (page_count_ == kMaxMergePages) return false;
         if (!locks_[page_count_].try_lock_page(worker_, chain[k], kFirstChildBlock + page_count_)) {
@@ -94,6 +99,7 @@ class Merge {
         }
         pages_[page_count_++] = chain[k];
       }
+      if (mutant(Mutant::merge_unchecked)) continue;
       // Under the locks the chain must still be what was seen, page by page.
       TreePage* again[kMaxLevels];
       uint32_t size_again = 0;
@@ -113,22 +119,23 @@ class Merge {
     const SliceRange range{low_page->low, high_page->high, high_page->high_is_end != 0};
     uint64_t floor = 0;
     for (uint32_t i = 0; i < page_count_; ++i) {
-      floor = std::max(floor, pages_[i]->header.floor.load(std::memory_order_relaxed));
+      floor = std::max(floor, floor_of(*pages_[i]));
     }
     // merged_[level]: what the run's pages of that level become.
     build_merged(range, floor);
     const uint32_t levels = parent_->header.level;
     InteriorCopy copy(parent_);
     copy.collapse(first_, last_, merged_[levels - 1]->self());
-    InteriorPage* successor = new_interior(
-        worker_, parent_->header.storage_id, parent_->header.layer, parent_->header.level,
-        range_of(*parent_), std::max(floor, parent_->header.floor.load(std::memory_order_relaxed)));
+    InteriorPage* successor = new_interior(worker_, parent_->header.storage_id,
+                                           parent_->header.layer, parent_->header.level,
+                                           range_of(*parent_), std::max(floor, floor_of(*parent_)));
     copy.write(successor, 0, copy.size());
+    if (mutant(Mutant::merge_parent_first)) publish_parent(successor);
+    reach(Seam::publishing_merge);
 
     for (uint32_t i = 0; i < page_count_; ++i) {
       if (!pages_[i]->is_border()) {
-        interior_page(pages_[i])->children[0].volatile_word.fetch_or(VolatilePointer::kFrozenBit,
-                                                                     std::memory_order_acq_rel);
+        freeze(interior_page(pages_[i])->children[0]);
       }
       mark_moved(pages_[i]);
     }
@@ -136,12 +143,16 @@ class Merge {
       const VolatilePointer to = merged_[pages_[i]->header.level]->self();
       pages_[i]->set_twins(to, to, pages_[i]->low);
     }
+    publish_parent(successor);
+    for (uint32_t i = 0; i < page_count_; ++i) worker_.pages().retire(&pages_[i]->header);
+    worker_.pages().retire(&parent_->header);
+  }
+
+  void publish_parent(const InteriorPage* successor) {
     mark_moved(parent_);
     parent_->set_twins(successor->self(), successor->self(), parent_->low);
     // Same range: the snapshot word stays (R44).
     link_.pointer->volatile_word.store(successor->self().word(), std::memory_order_release);
-    for (uint32_t i = 0; i < page_count_; ++i) worker_.pages().retire(&pages_[i]->header);
-    worker_.pages().retire(&parent_->header);
   }
 
   void build_merged(const SliceRange& range, uint64_t floor) {
@@ -195,7 +206,13 @@ bool shorten_root(WorkerContext& worker, StorageControl& storage, const Link& li
   if (word.is_null()) return false;
   TreePage* child = tree_page(worker.view().resolve(word));
   if (!child->same_range(*root)) return false;
-  root->children[0].volatile_word.fetch_or(VolatilePointer::kFrozenBit, std::memory_order_acq_rel);
+  // R43: the child stands for all that the root stood for. Under its lock, since whoever replaces
+  // it hands its floor on.
+  ScopedLock child_lock;
+  if (!child_lock.try_lock_page(worker, child, kFirstChildBlock)) return false;
+  if (child->header.version().is_moved()) return false;
+  child->header.floor.store(std::max(floor_of(*root), floor_of(*child)), std::memory_order_relaxed);
+  freeze(root->children[0]);
   root->header.set_version(version.with_status(PageVersion::kMoved));
   root->set_twins(word, word, root->low);
   link.pointer->volatile_word.store(word.word(), std::memory_order_release);

@@ -22,6 +22,7 @@
 
 #include "engine/mastertree/record.h"
 #include "engine/mastertree/slot_search.h"
+#include "engine/mutants.h"
 #include "shared/check.h"
 #include "shared/memory/page_header.h"
 
@@ -124,6 +125,20 @@ struct InteriorPage : TreePage {
   }
 };
 static_assert(sizeof(InteriorPage) <= kPageBytes);
+
+/// R3: whoever loads the word from now on knows that its page is being replaced. Under the page
+/// lock. Returns the word as it is to be copied; a null word keeps its drop count.
+inline VolatilePointer freeze(DualPointer& pointer) {
+  const uint64_t bit = mutant(Mutant::copy_without_freezing) ? 0 : VolatilePointer::kFrozenBit;
+  return VolatilePointer(pointer.volatile_word.fetch_or(bit, std::memory_order_acq_rel)).thawed();
+}
+
+/// R43: what a page's successors inherit.
+inline uint64_t floor_of(const TreePage& page) {
+  return mutant(Mutant::floor_forgets_predecessor)
+             ? 0
+             : page.header.floor.load(std::memory_order_relaxed);
+}
 
 inline TreePage* tree_page(PageHeader* header) { return reinterpret_cast<TreePage*>(header); }
 inline BorderPage* border_page(TreePage* page) { return static_cast<BorderPage*>(page); }

@@ -5,6 +5,8 @@
 
 #include "engine/mastertree/descent.h"
 #include "engine/mastertree/page.h"
+#include "engine/mutants.h"
+#include "engine/seams.h"
 #include "engine/transaction/worker_context.h"
 
 namespace atolldb {
@@ -32,6 +34,7 @@ class ScopedLock {
     return hold(worker, word, index);
   }
   bool try_lock(WorkerContext& worker, McsWord& word, uint32_t block, UniversalName name) {
+    if (mutant(Mutant::wait_out_of_order)) return lock(worker, word, block, name);
     const uint32_t index = worker.first_system_block() + block;
     if (!worker.locker().try_lock(word, index, name)) return false;
     return hold(worker, word, index);
@@ -52,7 +55,9 @@ class ScopedLock {
     return lock(worker, storage.root_lock, kHolderBlock, root_name(storage));
   }
   void unlock() {
-    if (word_ != nullptr) worker_->locker().unlock(*word_, block_);
+    if (word_ == nullptr) return;
+    reach(Seam::unlocking_page);
+    worker_->locker().unlock(*word_, block_);
     word_ = nullptr;
   }
 
@@ -68,6 +73,7 @@ class ScopedLock {
     worker_ = &worker;
     word_ = &word;
     block_ = index;
+    reach(Seam::locked_page);
     return true;
   }
 

@@ -6,6 +6,7 @@
 #include "engine/mastertree/page_lock.h"
 #include "engine/mastertree/restructure.h"
 #include "engine/mutants.h"
+#include "engine/seams.h"
 
 namespace atolldb {
 
@@ -14,12 +15,20 @@ namespace {
 /// Pages one reservation may need: two twins, or a next-layer root; and a grown root.
 constexpr uint32_t kPagesPerReservation = 4;
 
+/// R10: ordinal 0 is never a commit.
+Vid reserved_vid(const WorkerContext& worker) {
+  const uint64_t epoch = worker.current_epoch();
+  return mutant(Mutant::reserved_as_commit) ? Vid::make(epoch, 1, Vid::kDeleted | Vid::kReviving)
+                                            : Vid::reserved(epoch);
+}
+
 /// R7 for one record: another key with the same slice and a different suffix has come. The record
 /// goes into a layer of its own; its slot becomes the pointer to that layer. The page is locked.
 Status add_layer(Transaction& txn, BorderPage* page, TreeRecord* record) {
   WorkerContext& worker = txn.worker();
   ScopedLock lock;
-  if (!lock.lock(worker, record->head.lock, kFirstRecordBlock, worker.name_of(record))) {
+  if (!mutant(Mutant::move_without_record_locks) &&
+      !lock.lock(worker, record->head.lock, kFirstRecordBlock, worker.name_of(record))) {
     return Status::cluster_failed;
   }
   const Vid vid(record->head.vid.load(std::memory_order_relaxed));
@@ -27,9 +36,11 @@ Status add_layer(Transaction& txn, BorderPage* page, TreeRecord* record) {
   const LayerKey key(suffix);
   const uint32_t capacity = TreeRecord::capacity_for(key.remainder, record->capacity);
   const uint32_t bytes = TreeRecord::bytes_for(key.remainder, capacity);
+  // What the page left out may have been keys that come into the layer from now on (R43).
+  const uint64_t floor = std::max(floor_of(*page), vid.version());
   BorderPage* root =
       new_border(worker, page->header.storage_id, static_cast<uint8_t>(page->header.layer + 1),
-                 SliceRange{}, BorderPage::capacity_for(bytes), vid.version());
+                 SliceRange{}, BorderPage::capacity_for(bytes), floor);
   TreeRecord* copy =
       write_slot(root, 0, key.slice, key.remainder, key.suffix().data(), capacity, vid);
   const uint16_t payload_bytes = record->payload_bytes.load(std::memory_order_relaxed);
@@ -73,9 +84,8 @@ Status append_slot(Transaction& txn, BorderPage* page, const LayerKey& key, uint
   WorkerContext& worker = txn.worker();
   const PageVersion before = page->header.version();
   const bool ascending = extends_order(page, before, key.slice, key.remainder);
-  TreeRecord* record =
-      write_slot(page, before.count(), key.slice, key.remainder, key.suffix().data(), capacity,
-                 Vid::reserved(worker.current_epoch()));
+  TreeRecord* record = write_slot(page, before.count(), key.slice, key.remainder,
+                                  key.suffix().data(), capacity, reserved_vid(worker));
   const PageVersion after = before.with_insert(ascending);
   location.page = page;
   location.record = record;
@@ -118,10 +128,11 @@ Status change_page(Transaction& txn, Bytes key, uint32_t payload_bytes, Location
   BorderPage* page = location.page;
   const LayerKey rest(key.subspan(location.key_at));
   step = Step::again;
+  reach(Seam::locking_page);
   ScopedLock lock;
   if (!lock.lock_page(worker, page, kPageBlock)) return Status::cluster_failed;
   const PageVersion version = page->header.version();
-  if (version.is_moved()) return Status::ok;
+  if (version.is_moved() && !mutant(Mutant::change_moved_pages)) return Status::ok;
   SlotView slot{Match::none, 0, nullptr};
   if (version.word() != location.version.word() || location.conflict != nullptr ||
       location.record != nullptr) {
@@ -158,13 +169,16 @@ Status install_root(Transaction& txn, StorageControl& storage, uint64_t null_wor
                     uint32_t payload_bytes) {
   if (txn.depends_on(&storage.root)) return Status::pointer_installed;
   WorkerContext& worker = txn.worker();
-  if (!worker.pages().reserve(1)) return Status::volatile_pool_exhausted;
+  if (!worker.reserve_pages(1)) return Status::volatile_pool_exhausted;
   const uint32_t record_bytes =
       TreeRecord::bytes_for(8, std::max(align8(payload_bytes), align8(storage.payload_bytes)));
   BorderPage* page =
       new_border(worker, storage.id, 0, SliceRange{}, BorderPage::capacity_for(record_bytes),
                  storage.root_floor.load(std::memory_order_relaxed));
-  uint64_t expected = null_word;
+  reach(Seam::installing);
+  uint64_t expected = mutant(Mutant::install_by_store)
+                          ? storage.root.volatile_word.load(std::memory_order_acquire)
+                          : null_word;
   if (!storage.root.volatile_word.compare_exchange_strong(
           expected, page->self().word(), std::memory_order_acq_rel, std::memory_order_acquire)) {
     worker.pages().give_back(&page->header);
@@ -183,13 +197,15 @@ Status reserve_run(Transaction& txn, StorageControl& storage, std::span<const By
   const BorderView view = find_border(worker, storage, root_link(storage), first);
   if (view.page == nullptr) return Status::ok;
   BorderPage* page = view.page;
+  reach(Seam::locking_page);
   ScopedLock lock;
   if (!lock.lock_page(worker, page, kPageBlock)) return Status::cluster_failed;
   const PageVersion before = page->header.version();
   const uint32_t count = before.count();
-  if (before.is_moved() || !before.is_ascending()) return Status::ok;
+  if (before.is_moved() && !mutant(Mutant::change_moved_pages)) return Status::ok;
+  if (!before.is_ascending()) return Status::ok;
   uint64_t last = count == 0 ? 0 : page->slices()[count - 1];
-  reserved = Vid::reserved(worker.current_epoch());
+  reserved = reserved_vid(worker);
   for (; done < keys.size(); ++done) {
     const LayerKey key(keys[done]);
     const uint32_t capacity =
@@ -216,7 +232,7 @@ Status reserve(Transaction& txn, StorageControl& storage, Bytes key, uint32_t pa
     if (worker.cluster_failed()) return Status::cluster_failed;
     if (location.record != nullptr && is_ready(location.record, payload_bytes)) return Status::ok;
     // R23: pages before locks.
-    if (!worker.pages().reserve(kPagesPerReservation)) return Status::volatile_pool_exhausted;
+    if (!worker.reserve_pages(kPagesPerReservation)) return Status::volatile_pool_exhausted;
     if (location.page == nullptr) {
       const Status status = install_root(txn, storage, location.null_word, payload_bytes);
       if (status != Status::ok) return status;

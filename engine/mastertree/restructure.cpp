@@ -5,10 +5,12 @@
 
 #include "engine/mastertree/page_lock.h"
 #include "engine/mutants.h"
+#include "engine/seams.h"
 
 namespace atolldb {
 
 uint64_t removable_epoch(const WorkerContext& worker) {
+  if (mutant(Mutant::remove_young_dead)) return worker.current_epoch();
   const EpochBlock& epochs = worker.view().control->epochs;
   const uint64_t durable = epochs.durable.load(std::memory_order_acquire);
   const uint64_t oldest = epochs.oldest_begin.load(std::memory_order_acquire);
@@ -73,6 +75,7 @@ class Restructuring {
 
   /// Records lie from the end of the page down: the last slot comes first in universal order.
   uint32_t lock_records() {
+    if (mutant(Mutant::move_without_record_locks)) return count_;
     for (uint32_t done = 0; done < count_; ++done) {
       TreeRecord* record = page_->record(count_ - 1 - done);
       const uint32_t block = worker_.first_system_block() + kFirstRecordBlock + done;
@@ -84,6 +87,7 @@ class Restructuring {
   }
 
   void unlock_records(uint32_t locked) {
+    if (mutant(Mutant::move_without_record_locks)) return;
     for (uint32_t done = 0; done < locked; ++done) {
       worker_.locker().unlock(page_->record(count_ - 1 - done)->head.lock,
                               worker_.first_system_block() + kFirstRecordBlock + done);
@@ -92,13 +96,13 @@ class Restructuring {
 
   void collect() {
     const uint64_t limit = removable_epoch(worker_);
-    floor_ = page_->header.floor.load(std::memory_order_relaxed);
+    floor_ = floor_of(*page_);
     for (uint32_t slot = 0; slot < count_; ++slot) {
       TreeRecord* record = page_->record(slot);
       const Vid vid(record->head.vid.load(std::memory_order_relaxed));
       if ((is_removable(vid, limit) && record != request_.grow && !is_own_write(record)) ||
           drops_empty_layer(record, vid)) {
-        floor_ = std::max(floor_, vid.version());
+        if (!mutant(Mutant::floor_forgets_left_out)) floor_ = std::max(floor_, vid.version());
         left_out_[left_out_count_++] = {&record->head, vid};
         continue;
       }
@@ -127,11 +131,12 @@ class Restructuring {
     ScopedLock lock;
     if (!lock.try_lock_page(worker_, root, kHolderBlock)) return false;
     const PageVersion version = root->header.version();
-    if (version.is_moved() || version.count() != 0) return false;
-    record->next_layer()->volatile_word.fetch_or(VolatilePointer::kFrozenBit,
-                                                 std::memory_order_acq_rel);
-    floor_ = std::max(floor_, root->header.floor.load(std::memory_order_relaxed));
+    if (version.is_moved()) return false;
+    if (version.count() != 0 && !mutant(Mutant::drop_layer_with_keys)) return false;
+    freeze(*record->next_layer());
+    floor_ = std::max(floor_, floor_of(*root));
     dropped_layers_[dropped_count_++] = root;
+    if (mutant(Mutant::drop_layer_unmarked)) return true;
     root->header.set_version(version.with_status(PageVersion::kMoved | PageVersion::kDropped));
     return true;
   }
@@ -139,9 +144,7 @@ class Restructuring {
   void freeze_next_layers() {
     for (uint32_t i = 0; i < size_; ++i) {
       const Vid vid(items_[i].record->head.vid.load(std::memory_order_relaxed));
-      if (!vid.is_next_layer()) continue;
-      items_[i].record->next_layer()->volatile_word.fetch_or(VolatilePointer::kFrozenBit,
-                                                             std::memory_order_acq_rel);
+      if (vid.is_next_layer()) freeze(*items_[i].record->next_layer());
     }
   }
 
@@ -257,13 +260,11 @@ class Restructuring {
 
   /// R7: all VIDs moved, then the page word, then the twins.
   void publish(BorderPage* left, BorderPage* right, uint64_t fence) {
-    if (mutant(Mutant::move_twins_before_moved)) {
-      page_->set_twins(left->self(), right->self(), fence);
-    }
-    for (uint32_t slot = 0; slot < count_; ++slot) {
+    for (uint32_t slot = 0; slot < count_ && !mutant(Mutant::keep_vids_on_move); ++slot) {
       std::atomic<uint64_t>& vid = page_->record(slot)->head.vid;
       vid.store(vid.load(std::memory_order_relaxed) | Vid::kMoved, std::memory_order_release);
     }
+    reach(Seam::moved_records);
     page_->header.set_version(version_.with_status(PageVersion::kMoved));
     page_->set_twins(left->self(), right->self(), fence);
     for (uint32_t i = 0; i < dropped_count_; ++i) {

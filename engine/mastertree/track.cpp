@@ -1,27 +1,31 @@
 #include "engine/mastertree/track.h"
 
+#include <cstring>
+
 #include "engine/mastertree/descent.h"
-#include "engine/transaction/optimistic_read.h"
+#include "engine/mutants.h"
+#include "engine/seams.h"
 
 namespace atolldb {
 
 namespace {
 
 /// The not moved border page that holds `slice` now, starting from `page` through twins; null when
-/// it was dropped.
+/// it was dropped, or is just about to say where it went: commits come here with locks held, and do
+/// not wait for a mover that may have been descheduled (R23).
 BorderPage* current_page(WorkerContext& worker, TreePage* page, uint64_t slice,
                          PageVersion& version) {
-  for (uint32_t spin = 1;; ++spin) {
+  for (;;) {
     version = page->header.version();
     if (!version.is_moved()) return border_page(page);
-    if (version.is_dropped() || worker.cluster_failed()) return nullptr;
+    if (version.is_dropped()) return nullptr;
     const VolatilePointer twin = page->twin_for(slice);
     if (!twin.is_null()) {
       page = tree_page(worker.resolve(twin));
-    } else {
-      spin_pause();
-      if (spin % 256 == 0) sched_yield();
+    } else if (!mutant(Mutant::wait_in_verification)) {
+      return nullptr;
     }
+    reach(Seam::tracking);
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "engine/mutants.h"
+#include "engine/seams.h"
 #include "engine/sequential/page.h"
 #include "shared/check.h"
 
@@ -31,6 +33,8 @@ Page* install(WorkerContext& worker, std::atomic<uint64_t>& word, uint32_t stora
   uint64_t seen = word.load(std::memory_order_acquire);
   if (VolatilePointer(seen).is_null()) {
     Page* page = new_page<Page>(worker, storage_id, level);
+    reach(Seam::installing);
+    if (mutant(Mutant::install_by_store)) seen = word.load(std::memory_order_acquire);
     if (word.compare_exchange_strong(seen, page->header.self, std::memory_order_acq_rel,
                                      std::memory_order_acquire)) {
       return page;
@@ -52,7 +56,7 @@ SequentialListHead* own_list(WorkerContext& worker, StorageControl& storage) {
 
 Status prepare_list(WorkerContext& worker, StorageControl& storage) {
   constexpr uint32_t kPages = 3;  // root, the node's directory, the list's head
-  if (!worker.pages().reserve(kPages)) return Status::volatile_pool_exhausted;
+  if (!worker.reserve_pages(kPages)) return Status::volatile_pool_exhausted;
   own_list(worker, storage);
   return Status::ok;
 }
@@ -61,6 +65,7 @@ void begin_append(WorkerContext& worker, StorageControl& storage) {
   SequentialListHead* list = own_list(worker, storage);
   const uint64_t version = list->version.load(std::memory_order_relaxed);
   // Ordered before the epoch load and the verification by the commit's seq_cst exchange.
+  if (mutant(Mutant::even_list_while_appending)) return;
   if (version % 2 == 0) list->version.store(version + 1, std::memory_order_release);
 }
 
@@ -90,6 +95,9 @@ void apply_append(WorkerContext& worker, StorageControl& storage, const LogRecor
 void end_append(WorkerContext& worker, StorageControl& storage) {
   SequentialListHead* list = own_list(worker, storage);
   const uint64_t version = list->version.load(std::memory_order_relaxed);
+  if (mutant(Mutant::unchanged_list_version)) return cancel_append(worker, storage);
+  if (mutant(Mutant::even_list_while_appending))
+    list->version.store(version + 2, std::memory_order_release);
   // Release pairs with the scanners' acquire: the records are visible.
   if (version % 2 == 1) list->version.store(version + 1, std::memory_order_release);
 }

@@ -2,6 +2,8 @@
 
 #include <sched.h>
 
+#include "engine/mutants.h"
+#include "engine/seams.h"
 #include "shared/sync/wait_word.h"
 
 namespace atolldb {
@@ -51,7 +53,8 @@ Status SequentialCursor::open_list(const std::atomic<uint64_t>& word) {
   auto* list = reinterpret_cast<SequentialListHead*>(worker.resolve(pointer));
   // An append under way is over in a moment; what is then visible belongs to the even value.
   uint64_t version = list->version.load(std::memory_order_acquire);
-  for (uint32_t spin = 1; version % 2 == 1; ++spin) {
+  for (uint32_t spin = 1; version % 2 == 1 && !mutant(Mutant::scan_odd_lists); ++spin) {
+    reach(Seam::scanning_list);
     if (worker.cluster_failed()) return Status::cluster_failed;
     spin_pause();
     if (spin % 256 == 0) sched_yield();
@@ -63,7 +66,7 @@ Status SequentialCursor::open_list(const std::atomic<uint64_t>& word) {
   if (first.is_null()) return Status::ok;
   auto* page = reinterpret_cast<SequentialPage*>(worker.resolve(first));
   // Page numbers without a gap, from 0: nothing is missing (R17).
-  if (page->number != 0) return Status::read_conflict;
+  if (page->number != 0 && !mutant(Mutant::ignore_list_gaps)) return Status::read_conflict;
   lists_.push_back({page, 0, 0, page->header.version().count()});
   return Status::ok;
 }
@@ -78,7 +81,9 @@ Status SequentialCursor::settle(ListPosition& position, bool& ended) {
       return Status::ok;
     }
     auto* page = reinterpret_cast<SequentialPage*>(txn_->worker().resolve(next));
-    if (page->number != position.page->number + 1) return Status::read_conflict;
+    if (page->number != position.page->number + 1 && !mutant(Mutant::ignore_list_gaps)) {
+      return Status::read_conflict;
+    }
     position = {page, 0, 0, page->header.version().count()};
   }
   return Status::ok;

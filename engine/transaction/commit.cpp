@@ -8,6 +8,7 @@
 #include "engine/mastertree/record.h"
 #include "engine/mastertree/track.h"
 #include "engine/mutants.h"
+#include "engine/seams.h"
 #include "engine/transaction/increment.h"
 #include "engine/transaction/sort_writes.h"
 #include "shared/check.h"
@@ -39,18 +40,22 @@ Status Transaction::commit() {
 
 Status Transaction::commit_user_abort() {
   if (!active_) return Status::invalid_argument;
-  if (writes_size_ != 0) {
+  if (writes_size_ != 0 && !mutant(Mutant::user_abort_keeps_writes)) {
     // Nothing is locked: a planned write must not excuse the lock of another, who may be half-way
     // through writing what was read here (R20).
     write_index_.clear();
     writes_size_ = 0;
   }
-  const Status status = CommitProtocol(*this).commit_read_only();
+  const Status status =
+      mutant(Mutant::unverified_user_abort) ? Status::ok : CommitProtocol(*this).commit_read_only();
   rollback(status == Status::ok ? Status::user_abort : status);
   return status;
 }
 
 Status CommitProtocol::commit_read_only() {
+  if (mutant(Mutant::read_only_publishes)) {
+    worker_.slot().in_commit_epoch.store(worker_.current_epoch(), std::memory_order_seq_cst);
+  }
   const Status status = verify();
   txn_.commit_epoch_ = Vid(max_seen_).epoch();
   return status;
@@ -66,8 +71,11 @@ Status CommitProtocol::commit_writes() {
     WorkerSlot& slot = worker_.slot();
     // Store, then load, both seq_cst (R21): whoever closes the loaded epoch sees the store. The
     // stored value was loaded before, so it is a lower bound of the commit epoch.
-    slot.in_commit_epoch.exchange(worker_.current_epoch(), std::memory_order_seq_cst);
+    const uint64_t lower_bound = worker_.current_epoch();
+    reach(Seam::loaded_epoch);
+    slot.in_commit_epoch.exchange(lower_bound, std::memory_order_seq_cst);
     commit_epoch_ = worker_.view().control->epochs.current.load(std::memory_order_seq_cst);
+    if (mutant(Mutant::epoch_before_in_commit)) commit_epoch_ = lower_bound;
     status = verify();
     if (status != Status::ok) {
       leave_commit();
@@ -79,6 +87,9 @@ Status CommitProtocol::commit_writes() {
     if (worker_.cluster_failed()) return Status::cluster_failed;
     wait_for_next_epoch();
   }
+  if (mutant(Mutant::clear_in_commit_early))
+    worker_.slot().in_commit_epoch.store(0, std::memory_order_release);
+  reach(Seam::verified);
   if (mutant(Mutant::unlock_before_publish)) {
     unlock(txn_.writes_size_);
     sched_yield();
@@ -91,6 +102,7 @@ Status CommitProtocol::commit_writes() {
   txn_.last_vid_ = vid_;
   txn_.commit_epoch_ = commit_epoch_;
   worker_.metrics().log_bytes.add(txn_.log_used_);
+  reach(Seam::applied);
   // Release: pairs with the load of whoever closes the epoch; all writes are visible then.
   worker_.slot().in_commit_epoch.store(0, std::memory_order_release);
   unlock(txn_.writes_size_);
@@ -109,18 +121,21 @@ void CommitProtocol::note_erased_records() {
 void CommitProtocol::leave_commit() {
   cancel_appends();
   worker_.slot().in_commit_epoch.store(0, std::memory_order_release);
-  unlock(txn_.writes_size_);
+  if (!mutant(Mutant::keep_locks_on_failure)) unlock(txn_.writes_size_);
 }
 
 void CommitProtocol::wait_for_next_epoch() {
-  while (worker_.current_epoch() <= commit_epoch_ && !worker_.cluster_failed()) sched_yield();
+  while (worker_.current_epoch() <= commit_epoch_ && !worker_.cluster_failed()) {
+    reach(Seam::awaiting_epoch);
+    sched_yield();
+  }
 }
 
 // -- Locks ----------------------------------------------------------------------------------------
 
 Status CommitProtocol::lock_writes() {
   for (;;) {
-    sort_writes(txn_.writes_, txn_.writes_size_);
+    if (!mutant(Mutant::unsorted_locks)) sort_writes(txn_.writes_, txn_.writes_size_);
     bool moved = false;
     Status status = try_lock_writes(moved);
     if (status != Status::ok || !moved) return status;
@@ -152,10 +167,12 @@ Status CommitProtocol::lock_in_order(uint32_t& locked, uint32_t& remote, bool& m
   for (uint32_t i = 0; i < count; ++i) {
     const WriteEntry& entry = txn_.writes_[i];
     // R22; and R14: with two entries for one record we would wait for ourselves.
-    CHECK(i == 0 || last < entry.record);
+    CHECK(i == 0 || last < entry.record || mutant(Mutant::unsorted_locks));
     last = entry.record;
     RecordHead* record = txn_.write_heads_[i];
-    const Status status = worker_.locker().lock(record->lock, i + 1, entry.record);
+    const UniversalName name = mutant(Mutant::unnamed_locks) ? UniversalName() : entry.record;
+    reach(Seam::locking_write);
+    const Status status = worker_.locker().lock(record->lock, block_of(i), name);
     if (status != Status::ok) return status;
     ++locked;
     if (entry.record.node() != worker_.node()) ++remote;
@@ -167,6 +184,7 @@ Status CommitProtocol::lock_in_order(uint32_t& locked, uint32_t& remote, bool& m
     if (!write_still_fits(entry, *record, vid)) return Status::write_conflict;
     max_locked = std::max(max_locked, vid.version());
   }
+  reach(Seam::locked_writes);
   // R15: the VID found under the lock counts as observed, so VIDs grow per key.
   max_seen_ = mutant(Mutant::vid_ignores_locked_record) ? 0 : max_locked;
   return Status::ok;
@@ -187,8 +205,9 @@ bool CommitProtocol::write_still_fits(const WriteEntry& entry, const RecordHead&
   }
   if (log.type != LogType::update) return true;
   // Increments have no read-set entry that would notice (R33).
-  return !vid.is_deleted() && log.payload_offset + log.payload_bytes <=
-                                  tree_record.payload_bytes.load(std::memory_order_relaxed);
+  const bool lives = !vid.is_deleted() || mutant(Mutant::update_dead_records);
+  return lives && log.payload_offset + log.payload_bytes <=
+                      tree_record.payload_bytes.load(std::memory_order_relaxed);
 }
 
 Status CommitProtocol::track_writes() {
@@ -204,7 +223,7 @@ Status CommitProtocol::track_writes() {
 
 void CommitProtocol::unlock(uint32_t count) {
   for (uint32_t i = 0; i < count; ++i) {
-    worker_.locker().unlock(txn_.write_heads_[i]->lock, i + 1);
+    worker_.locker().unlock(txn_.write_heads_[i]->lock, block_of(i));
   }
 }
 
@@ -218,7 +237,9 @@ Status CommitProtocol::verify() {
         const Status status = verify_read(read);
         if (status != Status::ok) return status;
       }
-      if (read.seen.ordinal() != 0) max_seen_ = std::max(max_seen_, read.seen.version());
+      if (read.seen.ordinal() != 0 || mutant(Mutant::reserved_counts_as_commit)) {
+        max_seen_ = std::max(max_seen_, read.seen.version());
+      }
     }
   }
   if (!mutant(Mutant::skip_pointer_set_check)) {
@@ -238,33 +259,42 @@ Status CommitProtocol::verify() {
   return verify_scans();
 }
 
-/// The usual case of verify_read: nothing happened, and nobody else holds the lock.
+/// The lock first, then the VID: a writer that was past its own verification when we locked our
+/// writes is either still holding the lock, or has stored its VID before it unlocked. The other way
+/// round it could do both between our two loads.
+CommitProtocol::Look CommitProtocol::look_at(const RecordHead& record) {
+  if (mutant(Mutant::vid_before_lock)) {
+    const Vid vid(record.vid.load(std::memory_order_seq_cst));
+    reach(Seam::verifying_read);
+    return {record.lock.tail.load(std::memory_order_seq_cst), vid};
+  }
+  const uint64_t tail = record.lock.tail.load(std::memory_order_seq_cst);
+  reach(Seam::verifying_read);
+  return {tail, Vid(record.vid.load(std::memory_order_seq_cst))};
+}
+
+/// Nothing happened, and nobody else holds the lock: the usual case of verify_read.
 bool CommitProtocol::is_as_read(const ReadEntry& read) const {
-  const uint64_t tail = read.record->lock.tail.load(std::memory_order_seq_cst);  // before the VID
-  const Vid now(read.record->vid.load(std::memory_order_seq_cst));
-  return now == read.seen && (tail == 0 || is_ours(tail));
+  const Look now = look_at(*read.record);
+  return now.vid == read.seen && (now.tail == 0 || is_ours(now.tail));
 }
 
 Status CommitProtocol::verify_read(const ReadEntry& read) {
   RecordHead* record = read.record;
   for (;;) {
-    // The lock first, then the VID: a writer that was past its own verification when we locked our
-    // writes is either still holding the lock, or has stored its VID before it unlocked. The other
-    // way round it could do both between our two loads.
-    const bool locked = record->lock.is_locked();
-    const Vid now(record->vid.load(std::memory_order_seq_cst));
-    if (now == read.seen) {
-      if (!locked || mutant(Mutant::skip_lock_check)) return Status::ok;
+    const Look now = look_at(*record);
+    if (now.vid == read.seen) {
+      if (now.tail == 0 || mutant(Mutant::skip_lock_check)) return Status::ok;
       // Membership in the write set excuses the lock, never the VID (R11).
       return in_write_set(record) ? Status::ok : Status::read_conflict;
     }
     if (mutant(Mutant::excuse_own_writes) && in_write_set(record)) return Status::ok;
-    if (!now.is_elsewhere()) return Status::read_conflict;
+    if (!now.vid.is_elsewhere()) return Status::read_conflict;
     uint16_t payload_at = 0;
     const RecordHead* before = record;
     if (!track_moved(worker_, record, payload_at)) return Status::read_conflict;
     // Not published yet. The mover may have been descheduled, and we hold locks: do not wait (R23).
-    if (record == before) return Status::read_conflict;
+    if (record == before && !mutant(Mutant::wait_in_verification)) return Status::read_conflict;
   }
 }
 
@@ -284,7 +314,7 @@ bool CommitProtocol::make_vid() {
   const Vid last(std::max(max_seen_, txn_.last_vid_.version()));
   CHECK(last.epoch() <= commit_epoch_);
   const uint64_t ordinal = last.epoch() == commit_epoch_ ? last.ordinal() + 1 : 1;
-  if (ordinal > Vid::kMaxOrdinal) return false;
+  if (ordinal > Vid::kMaxOrdinal && !mutant(Mutant::ignore_used_up_ordinals)) return false;
   vid_ = Vid::make(commit_epoch_, ordinal);
   return true;
 }

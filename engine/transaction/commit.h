@@ -14,6 +14,7 @@
 
 #include <cstdint>
 
+#include "engine/mutants.h"
 #include "engine/transaction/transaction.h"
 
 namespace atolldb {
@@ -33,6 +34,11 @@ class CommitProtocol {
   Status lock_in_order(uint32_t& locked, uint32_t& remote, bool& moved);
   Status track_writes();
   Status verify();
+  struct Look {
+    uint64_t tail;  // of the lock: 0 = free
+    Vid vid;
+  };
+  static Look look_at(const RecordHead& record);
   bool is_as_read(const ReadEntry& read) const;
   Status verify_read(const ReadEntry& read);
   bool write_still_fits(const WriteEntry& entry, const RecordHead& record, Vid vid) const;
@@ -57,6 +63,9 @@ class CommitProtocol {
 
   /// Of a lock word that is not 0: we are the last in its queue.
   bool is_ours(uint64_t tail) const { return (tail >> 16) == worker_.id(); }
+  /// Entry i of the sorted write set locks with block i + 1 (R22, R25).
+  static uint32_t block_of(uint32_t i) { return mutant(Mutant::lock_blocks_from_zero) ? i : i + 1; }
+
   RecordHead* record_of(const WriteEntry& entry) const {
     return reinterpret_cast<RecordHead*>(worker_.view().resolve(entry.record));
   }

@@ -86,10 +86,12 @@ Status Transaction::register_page(PageHeader* page, PageVersion seen) {
 }
 
 Status Transaction::register_word(const std::atomic<uint64_t>& word, uint64_t seen) {
+  if (mutant(Mutant::unregistered_lists)) return Status::ok;
   return words_.push({&word, seen}) ? Status::ok : Status::transaction_too_large;
 }
 
-bool Transaction::depends_on(const DualPointer* pointer) const {
+bool Transaction::depends_on(const DualPointer* pointer) {
+  if (mutant(Mutant::install_over_own_reads)) pointers_.clear();
   return std::any_of(pointers_.begin(), pointers_.end(),
                      [&](const PointerEntry& entry) { return entry.pointer == pointer; });
 }
@@ -113,16 +115,20 @@ void Transaction::record_changed(const RecordHead* record, Vid before, Vid after
 bool Transaction::page_replaced(PageHeader* page, PageVersion before,
                                 std::span<const PageVersionEntry> successors,
                                 std::span<const ReadEntry> left_out) {
+  if (mutant(Mutant::keep_page_entry_on_reserve)) return true;
   bool depended = false;
   for (uint32_t i = 0; i < pages_.size();) {
     if (pages_[i].page != page) {
       ++i;
       continue;
     }
-    if (pages_[i].seen.word() != before.word()) return false;
+    if (pages_[i].seen.word() != before.word() && !mutant(Mutant::adopt_foreign_version)) {
+      return false;
+    }
     depended = true;
     pages_.remove(i);
   }
+  if (mutant(Mutant::keep_reads_of_left_out)) left_out = {};
   // A dead record's absence is from now on what the successors' words say.
   for (const ReadEntry& gone : left_out) {
     for (uint32_t i = 0; i < reads_.size();) {

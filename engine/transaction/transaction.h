@@ -14,6 +14,7 @@
 #include <span>
 
 #include "engine/log/log_record.h"
+#include "engine/mutants.h"
 #include "engine/transaction/access_sets.h"
 #include "engine/transaction/vid.h"
 #include "engine/transaction/worker_context.h"
@@ -94,7 +95,9 @@ class Transaction {
   const WorkerContext& worker() const { return *worker_; }
   /// First thing in every operation: active, before its deadline.
   Status check() const {
-    if (worker_->current_epoch() >= deadline_epoch_) return Status::deadline_exceeded;
+    if (worker_->current_epoch() >= deadline_epoch_ && !mutant(Mutant::ignore_deadline)) {
+      return Status::deadline_exceeded;
+    }
     return active_ ? Status::ok : Status::invalid_argument;
   }
 
@@ -132,7 +135,7 @@ class Transaction {
   /// A word of a sequential storage that a scan depends on (R17).
   Status register_word(const std::atomic<uint64_t>& word, uint64_t seen);
   /// R5: true if `pointer` is in the own pointer set.
-  bool depends_on(const DualPointer* pointer) const;
+  bool depends_on(const DualPointer* pointer);
   /// R5: the previous attempt would have installed a page over a pointer that it depended on: this
   /// one installs pages already where it only reads.
   bool installs_on_read() const { return installs_on_read_; }
@@ -144,7 +147,8 @@ class Transaction {
   /// Something other than a read-set entry answers for what was seen (a settled dead record, an
   /// append), but whoever wrote it was observed (R15, R19).
   void observe(Vid seen) {
-    if (seen.version() > observed_) observed_ = seen.version();
+    if (!mutant(Mutant::forget_skipped_dead) && seen.version() > observed_)
+      observed_ = seen.version();
   }
   /// R13 for a page that was split or replaced by this worker: entries for it become entries for
   /// its successors, and so do own reads of dead records that were left out.

@@ -18,7 +18,7 @@ WorkerContext::WorkerContext(const ClusterView& view, PagePool& pool, uint32_t n
       slot_(&view.shared[node]->slot(ordinal)),
       metrics_(&metrics),
       locker_(view.lock_space, static_cast<WorkerId>((node << 8) | ordinal), view.control->state,
-              kClusterFailedFrom),
+              failed_from()),
       pages_(view, pool, metrics),
       epoch_(&view.control->epochs.current),
       first_system_block_(write_set_capacity + 1) {
@@ -34,7 +34,7 @@ void WorkerContext::enter() {
     // seq_cst exchange: published before any pointer is loaded (R9). Once per epoch.
     slot_->begin_epoch.exchange(epoch, std::memory_order_seq_cst);
     begin_epoch_ = epoch;
-    memo_.clear();
+    if (!mutant(Mutant::keep_memo)) memo_.clear();
     dead_runs_.clear();
   }
   // Acquire pairs with the coordinator's release: it has seen every begin epoch.
@@ -49,7 +49,7 @@ void WorkerContext::leave() {
   // seq_cst pairs with the coordinator's scan of the slots: all page reads stay before it.
   slot_->begin_epoch.store(kIdleEpoch, std::memory_order_seq_cst);
   begin_epoch_ = kIdleEpoch;
-  memo_.clear();
+  if (!mutant(Mutant::keep_memo)) memo_.clear();
   dead_runs_.clear();
 }
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "engine/mutants.h"
 #include "engine/transaction/hint_queue.h"
 #include "engine/transaction/vid.h"
 #include "shared/limits.h"
@@ -133,7 +134,12 @@ class WorkerContext {
 
   uint64_t current_epoch() const { return epoch_->load(std::memory_order_relaxed); }
   bool cluster_failed() const {
-    return view_->control->state.load(std::memory_order_acquire) >= kClusterFailedFrom;
+    return view_->control->state.load(std::memory_order_acquire) >= failed_from();
+  }
+  /// Makes sure that the next `count` pages can be taken without waiting: before any lock (R23).
+  /// False: the pool is exhausted.
+  bool reserve_pages(uint32_t count) {
+    return mutant(Mutant::pages_under_locks) || pages_.reserve(count);
   }
 
   /// Publishes the begin epoch if the epoch changed since the last call (R9). Before any pointer
@@ -156,6 +162,11 @@ class WorkerContext {
   }
 
  private:
+  /// States of the cluster that end every wait (R24).
+  static uint32_t failed_from() {
+    return mutant(Mutant::waits_ignore_failure) ? ~uint32_t{0} : kClusterFailedFrom;
+  }
+
   const ClusterView* view_;
   uint32_t node_;
   WorkerSlot* slot_;

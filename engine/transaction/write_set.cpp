@@ -170,6 +170,11 @@ Status Transaction::write_increment(const RecordRef& ref, std::span<const std::b
     add_increment(type, value, delta, value);
     return merge_update(ref, key, *own, offset, {value, bytes});
   }
+  if (mutant(Mutant::increment_before_lock)) {
+    std::byte sum[8];
+    add_increment(type, ref.payload() + offset, delta, sum);
+    return write_update(ref, key, offset, {sum, bytes});
+  }
   LogRecord* log = allocate_log(LogType::update, ref.storage_id, key, bytes);
   if (log == nullptr) return Status::transaction_too_large;
   log->payload_offset = static_cast<uint16_t>(offset);

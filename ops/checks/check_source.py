@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Layering, atomics and sizes of the sources. Prints `file:line: rule` and ends with 1 on violations.
+"""Layering, atomics and sizes of the sources, and the table of rules. Prints `file:line: rule` and ends with 1 on violations.
 
 check_source.py ROOT checks the tree at ROOT; tests/checks plants violations to see it fail.
 """
@@ -25,6 +25,12 @@ ATOMIC_CALL = re.compile(
 )
 INCLUDE = re.compile(r'\s*#\s*include\s+"([^"]+)"')
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX)\b")
+# Where each rule is kept and what fails without it (R1 ... R<LAST_RULE>).
+RULES = "engine/RULES.md"
+LAST_RULE = 46
+RULE_TEST = "rules_mutant_test.cpp"
+RULE_TEST_ROW = re.compile(r'\{"(\w+)",\s*Mutant::')
+TEST = re.compile(r"^TEST(?:_[FP])?\((\w+),\s*(\w+)\)", re.MULTILINE)
 # A raw string's text is not code: R"x( ... )x", then ordinary literals and comments.
 NOT_CODE = re.compile(
     r'R"(?P<mark>[^()\\\s]{0,16})\(.*?\)(?P=mark)"'
@@ -85,6 +91,40 @@ def check_text(path, text):
             yield line_of(match.start()), f"{match.group(1)}() without a memory order"
 
 
+def names_of_tests(root):
+    """Suite.Test of every test, and the rows of kRules."""
+    tests = set()
+    rows = set()
+    for file in (root / "tests").rglob("*_test.cpp"):
+        text = file.read_text(encoding="utf-8")
+        tests.update(".".join(names) for names in TEST.findall(text))
+        if file.name == RULE_TEST:
+            rows.update(RULE_TEST_ROW.findall(text))
+    return tests, rows
+
+
+def check_rules(root):
+    """Yields (line, message): engine/RULES.md has every rule, and names what exists and every row."""
+    tests, rows = names_of_tests(root)
+    text = (root / RULES).read_text(encoding="utf-8")
+    missing = rows.copy()
+    rules = set()
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.startswith("|"):
+            continue
+        rules.update(int(rule) for rule in re.findall(r"^\| R(\d+) \|", line))
+        for name in re.findall(r"`([^`]+)`", line):
+            missing.discard(name)
+            known = (root / name).is_file() if "/" in name else name in tests or name in rows
+            if not known:
+                yield number, f"{name}: there is no such file, test or row of {RULE_TEST}"
+    for rule in range(1, LAST_RULE + 1):
+        if rule not in rules:
+            yield 1, f"R{rule} has no line"
+    for row in sorted(missing):
+        yield 1, f"{row}, a row of {RULE_TEST}, is in no line"
+
+
 def check_tree(root):
     count = 0
     violations = []
@@ -96,6 +136,8 @@ def check_tree(root):
             path = file.relative_to(root)
             for line, message in check_text(path, file.read_text(encoding="utf-8")):
                 violations.append(f"{path}:{line}: {message}")
+    if (root / RULES).is_file():
+        violations += [f"{RULES}:{line}: {message}" for line, message in check_rules(root)]
     return count, violations
 
 

@@ -90,6 +90,32 @@ class CheckSource(unittest.TestCase):
             self.assertEqual(check_source.check_tree(root),
                              (1, ["engine/deep/a.cpp:2: engine/ may not include soc/"]))
 
+    def rules(self, table):
+        """What is wrong with the table of a tree with one file, one test and one row."""
+        with tempfile.TemporaryDirectory() as name:
+            root = pathlib.Path(name)
+            (root / "engine").mkdir()
+            (root / "tests").mkdir()
+            (root / "engine" / "a.cpp").write_text("")
+            (root / "tests" / "some_test.cpp").write_text("TEST_F(Suite,\n       Name) {}\n")
+            (root / "tests" / check_source.RULE_TEST).write_text(
+                'const Rule kRules[] = {\n    {"Row", Mutant::none, [] { return ""; }},\n};\n')
+            (root / check_source.RULES).write_text(table)
+            return [m for _, m in check_source.check_rules(root)]
+
+    def test_the_table_of_rules_names_what_exists(self):
+        lines = [f"| R{i} | what | | |" for i in range(1, check_source.LAST_RULE + 1)]
+        good = "\n".join(lines + ["| - | what | `engine/a.cpp` | `Row` `Suite.Name` |"])
+        self.assertEqual(self.rules(good), [])
+        for name in ("engine/b.cpp", "Column", "Suite.Other", "Name"):
+            found = self.rules(good + f"\n| - | | | `{name}` |")
+            self.assertEqual(len(found), 1, found)
+            self.assertIn(f"{name}: there is no such", found[0])
+        self.assertEqual(self.rules(good.replace("| R7 |", "| R8 |")), ["R7 has no line"])
+        found = self.rules(good.replace("`Row`", ""))
+        self.assertEqual(len(found), 1, found)
+        self.assertIn("Row, a row of", found[0])
+
 
 if __name__ == "__main__":
     unittest.main()

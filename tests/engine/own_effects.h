@@ -146,11 +146,17 @@ inline std::string used_up_ordinals_wait_for_the_next_epoch() {
   ref.record->vid.store(Vid::make(epoch, Vid::kMaxOrdinal).word(), std::memory_order_release);
   Status status = Status::procedure_failed;
   std::atomic<bool> done{false};
+  Transaction& a = stage.a();
+  problem.expect(a.begin(), Status::ok, "begin");
+  problem.expect(stage.array().put(a, 10, 4), Status::ok, "write");
+  WorkerMetrics& metrics = a.worker().metrics();
+  const uint64_t locks = metrics.remote_locks.get();
   std::thread writer([&] {
-    status = stage.cluster().worker(0).run(
-        [&](Transaction& txn) { return stage.array().put(txn, 10, 4); });
+    status = a.commit();
     done.store(true, std::memory_order_release);
   });
+  // The clock stands until the commit has begun, or it would not meet this epoch.
+  while (metrics.remote_locks.get() == locks) std::this_thread::yield();
   while (!done.load(std::memory_order_acquire)) {
     stage.ticks(1);
     std::this_thread::yield();

@@ -1,13 +1,19 @@
 // Every rule that can be switched off has a body that fails without it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <ostream>
 
 #include "tests/engine/anomalies.h"
+#include "tests/engine/append_rules.h"
+#include "tests/engine/commit_rules.h"
+#include "tests/engine/move_rules.h"
 #include "tests/engine/mutant_guard.h"
 #include "tests/engine/own_effects.h"
 #include "tests/engine/races.h"
+#include "tests/engine/reclaim_rules.h"
+#include "tests/engine/wait_rules.h"
 
 namespace atolldb::test {
 
@@ -78,7 +84,177 @@ const Rule kRules[] = {
      [] { return cursors_see_own_writes(true); }},
     {"OwnInsertsUpdateThePageEntry", Mutant::keep_page_entry_on_reserve,
      [] { return look_up_then_insert_commits(2); }},
+
+    // Commits.
+    {"UsedUpOrdinals", Mutant::ignore_used_up_ordinals,
+     [] { return used_up_ordinals_end_the_epoch_for_a_key(); }},
+    {"LockBlocksStartAtOne", Mutant::lock_blocks_from_zero,
+     [] { return write_skew_amid_a_commit(); }},
+    {"LockCheckAmidACommit", Mutant::skip_lock_check, [] { return write_skew_amid_a_commit(); }},
+    {"LocksInUniversalOrder", Mutant::unsorted_locks,
+     [] { return locks_are_named_and_in_universal_order(); }},
+    {"CrossingWriters", Mutant::unsorted_locks,
+     [] { return crossing_writers_do_not_wait_for_each_other(); }},
+    {"LockBlocksNameTheirLock", Mutant::unnamed_locks,
+     [] { return locks_are_named_and_in_universal_order(); }},
+    {"FailedCommitsHoldNothing", Mutant::keep_locks_on_failure,
+     [] { return a_failed_commit_holds_nothing(); }},
+    {"LockWordBeforeVid", Mutant::vid_before_lock,
+     [] { return a_writer_ends_amid_a_verification(); }},
+    {"CommitEpochAfterInCommit", Mutant::epoch_before_in_commit,
+     [] { return no_commit_enters_a_closed_epoch(Seam::loaded_epoch); }},
+    {"InCommitUntilWritten", Mutant::clear_in_commit_early,
+     [] { return no_commit_enters_a_closed_epoch(Seam::verified); }},
+    {"UserAbortsAreVerified", Mutant::unverified_user_abort,
+     [] { return user_abort_after_a_foreign_write(); }},
+    {"UserAbortsExcuseNoLock", Mutant::user_abort_keeps_writes,
+     [] { return user_abort_of_a_record_locked_by_another(); }},
+    {"Deadline", Mutant::ignore_deadline, [] { return every_call_fails_from_the_deadline_on(); }},
+    {"ReadOnlyWritesNothing", Mutant::read_only_publishes,
+     [] { return read_only_transactions_write_nothing(); }},
+    {"SkippedDeadAreObserved", Mutant::forget_skipped_dead,
+     [] { return an_answer_depends_on_the_dead_it_passed(); }},
+    {"ReservationsAreNoCommits", Mutant::reserved_counts_as_commit,
+     [] { return an_answer_does_not_depend_on_reservations(); }},
+    {"IncrementsUnderTheLockArray", Mutant::increment_before_lock,
+     [] { return increments_sum_up(Kind::array); }},
+    {"IncrementsUnderTheLockTree", Mutant::increment_before_lock,
+     [] { return increments_sum_up(Kind::tree); }},
+    {"IncrementsOfTheLivingOnly", Mutant::update_dead_records,
+     [] { return an_increment_does_not_wake_the_dead(); }},
+
+    // Appends.
+    {"ListIsOddWhileAppending", Mutant::even_list_while_appending,
+     [] { return a_scan_commits_amid_an_append(); }},
+    {"OnlyTheOwnListMayBeOdd", Mutant::excuse_any_odd_list,
+     [] { return a_scan_commits_amid_an_append(); }},
+    {"ScansWaitForTheAppend", Mutant::scan_odd_lists,
+     [] { return a_scan_begins_amid_an_append(); }},
+    {"AppendsChangeTheList", Mutant::unchanged_list_version,
+     [] { return scan_then_foreign_append(true); }},
+    {"ScansRegisterLists", Mutant::unregistered_lists,
+     [] { return scan_then_foreign_append(true); }},
+    {"ScansRegisterMissingLists", Mutant::unregistered_lists,
+     [] { return scan_then_foreign_append(false); }},
+    {"MissingFirstPage", Mutant::ignore_list_gaps, [] { return a_missing_page_is_noticed(0); }},
+    {"MissingPage", Mutant::ignore_list_gaps, [] { return a_missing_page_is_noticed(1); }},
+
+    // Pages.
+    {"InstallsByCasArray", Mutant::install_by_store,
+     [] { return two_installations_leave_one_page(Kind::array); }},
+    {"InstallsByCasTree", Mutant::install_by_store,
+     [] { return two_installations_leave_one_page(Kind::tree); }},
+    {"InstallsByCasSequential", Mutant::install_by_store,
+     [] { return two_first_appends_leave_one_directory(); }},
+    {"OwnInstallAbortsArray", Mutant::install_over_own_reads,
+     [] { return own_installation_over_an_absence(Kind::array); }},
+    {"OwnInstallAbortsTree", Mutant::install_over_own_reads,
+     [] { return own_installation_over_an_absence(Kind::tree); }},
+    {"MovedRecordsSaySo", Mutant::keep_vids_on_move,
+     [] { return a_write_to_the_moved_copy_is_seen(); }},
+    {"SplitsLockTheirRecords", Mutant::move_without_record_locks,
+     [] { return a_record_is_moved_amid_a_commit(false); }},
+    {"LayersLockTheirRecord", Mutant::move_without_record_locks,
+     [] { return a_record_is_moved_amid_a_commit(true); }},
+    {"MergedPagesMoveFirst", Mutant::merge_parent_first,
+     [] { return a_merge_moves_its_pages_first(); }},
+    {"MovedPagesAreNotChanged", Mutant::change_moved_pages,
+     [] { return a_page_is_replaced_before_it_is_locked(false); }},
+    {"MovedPagesAreNotChangedByMany", Mutant::change_moved_pages,
+     [] { return a_page_is_replaced_before_it_is_locked(true); }},
+    {"OwnSplitsUpdateThePageEntry", Mutant::keep_page_entry_on_reserve,
+     [] { return look_up_then_insert_commits(2000); }},
+    {"ForeignPageWordsAreNotAdoptedBySplits", Mutant::adopt_foreign_version,
+     [] { return scan_foreign_revival_own_split(); }},
+    {"SlotsStay", Mutant::move_separators, [] { return interior_slots_stay_and_freeze(); }},
+    {"ReplacedWordsAreFrozen", Mutant::copy_without_freezing,
+     [] { return interior_slots_stay_and_freeze(); }},
+    {"ReservedIsNoCommit", Mutant::reserved_as_commit,
+     [] { return an_answer_does_not_depend_on_reservations(); }},
+    {"YoungDeadStayInACompaction", Mutant::remove_young_dead,
+     [] { return a_reservation_survives_a_compaction(); }},
+    {"YoungDeadStayInASplit", Mutant::remove_young_dead, [] { return vids_grow_over_a_split(); }},
+    {"FloorsOfCompactions", Mutant::floor_forgets_left_out,
+     [] { return floors_cover_what_was_left_out(); }},
+    {"FloorsOfSplits", Mutant::floor_forgets_predecessor,
+     [] { return floors_are_inherited_by_splits(); }},
+    {"FloorsOfLayers", Mutant::floor_forgets_predecessor,
+     [] { return floors_are_inherited_by_layers(); }},
+    {"FloorsOfMerges", Mutant::floor_forgets_predecessor,
+     [] { return floors_are_inherited_by_merged_pages(); }},
+    {"CompactionKeepsLayersWithKeys", Mutant::drop_layer_with_keys,
+     [] { return a_compaction_keeps_layers_with_keys(); }},
+    {"LayersThatHaveGoneSaySo", Mutant::drop_layer_unmarked,
+     [] { return a_layer_that_has_gone_says_so(); }},
+    {"MergesLookAgainAtKeys", Mutant::merge_unchecked,
+     [] { return a_merge_looks_again_under_its_locks(1); }},
+    {"MergesLookAgainAtSplits", Mutant::merge_unchecked,
+     [] { return a_merge_looks_again_under_its_locks(99); }},
+    {"ScansStartAtTheirBound", Mutant::scan_from_page_fence,
+     [] { return a_scan_starts_within_a_merged_page(); }},
+    {"OwnSplitsAnswerForWhatTheyLeaveOut", Mutant::keep_reads_of_left_out,
+     [] { return own_split_leaves_out_what_was_read(); }},
+    {"AdoptionsForgetSnapshots", Mutant::keep_snapshot_words,
+     [] { return adoption_forgets_the_snapshot_page(); }},
+    {"MergesForgetSnapshots", Mutant::keep_snapshot_words,
+     [] { return a_merge_forgets_the_snapshot_pages(); }},
+    {"PagesAreForgottenInTime", Mutant::keep_memo,
+     [] { return what_a_worker_remembers_ends_with_its_epoch(); }},
+
+    // Waiting.
+    {"CompactionOnlyTries", Mutant::wait_out_of_order,
+     [] { return reclaiming_waits_for_no_lock(Held::page); }},
+    {"LayerDropOnlyTries", Mutant::wait_out_of_order,
+     [] { return reclaiming_waits_for_no_lock(Held::layer_root); }},
+    {"MergeOnlyTriesPages", Mutant::wait_out_of_order,
+     [] { return reclaiming_waits_for_no_lock(Held::merged_page); }},
+    {"MergeOnlyTriesTheParent", Mutant::wait_out_of_order,
+     [] { return reclaiming_waits_for_no_lock(Held::parent); }},
+    {"MergeOnlyTriesTheRoot", Mutant::wait_out_of_order,
+     [] { return reclaiming_waits_for_no_lock(Held::root); }},
+    {"AdoptionOnlyTries", Mutant::wait_out_of_order,
+     [] { return an_adoption_waits_for_no_lock(); }},
+    {"VerificationWaitsForNoMovedRecord", Mutant::wait_in_verification,
+     [] { return verification_waits_for_no_mover(false); }},
+    {"VerificationWaitsForNoMovedPage", Mutant::wait_in_verification,
+     [] { return verification_waits_for_no_mover(true); }},
+    {"SplitsTakePagesFirst", Mutant::pages_under_locks,
+     [] { return a_split_takes_its_pages_first(); }},
+    {"AppendsTakePagesFirst", Mutant::pages_under_locks,
+     [] { return an_append_takes_its_page_first(); }},
+    {"ReclaimingTakesPagesFirst", Mutant::pages_under_locks,
+     [] { return reclaiming_takes_its_pages_first(); }},
+    {"MovingPagesAreWaitedFor", Mutant::no_await_move,
+     [] { return a_moving_page_is_waited_for(); }},
+    {"FailureEndsLocking", Mutant::waits_ignore_failure,
+     [] { return a_wait_ends_with_the_cluster(Stuck::record_lock); }},
+    {"FailureEndsReads", Mutant::waits_ignore_failure,
+     [] { return a_wait_ends_with_the_cluster(Stuck::half_written); }},
+    {"FailureEndsLookUps", Mutant::waits_ignore_failure,
+     [] { return a_wait_ends_with_the_cluster(Stuck::moving_get); }},
+    {"FailureEndsInserts", Mutant::waits_ignore_failure,
+     [] { return a_wait_ends_with_the_cluster(Stuck::moving_insert); }},
+    {"FailureEndsIncrements", Mutant::waits_ignore_failure,
+     [] { return a_wait_ends_with_the_cluster(Stuck::moving_increment); }},
+    {"FailureEndsScans", Mutant::waits_ignore_failure,
+     [] { return a_wait_ends_with_the_cluster(Stuck::moving_scan); }},
+    {"FailureEndsCursorReads", Mutant::waits_ignore_failure,
+     [] { return a_wait_ends_with_the_cluster(Stuck::moving_cursor); }},
+    {"FailureEndsDescents", Mutant::waits_ignore_failure,
+     [] { return a_wait_ends_with_the_cluster(Stuck::missing_twins); }},
+    {"FailureEndsListScans", Mutant::waits_ignore_failure,
+     [] { return a_wait_ends_with_the_cluster(Stuck::open_append); }},
+    {"FailureEndsTheWaitForAnEpoch", Mutant::waits_ignore_failure,
+     [] { return a_wait_ends_with_the_cluster(Stuck::used_up_ordinals); }},
 };
+
+TEST(Mutants, EachHasABodyThatFails) {
+  for (uint32_t which = 1; which < static_cast<uint32_t>(Mutant::count_); ++which) {
+    EXPECT_TRUE(std::ranges::any_of(
+        kRules, [&](const Rule& rule) { return rule.mutant == static_cast<Mutant>(which); }))
+        << "mutant number " << which << " has no row in kRules";
+  }
+}
 
 INSTANTIATE_TEST_SUITE_P(Engine, Rules, testing::ValuesIn(kRules),
                          [](const auto& tested) { return std::string(tested.param.name); });

@@ -1,0 +1,151 @@
+// Rules of sequential storages (R17). Bodies as in anomalies.h; only for the engine with seams.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/sequential/append.h"
+#include "engine/sequential/sequential.h"
+#include "tests/engine/anomaly_stage.h"
+#include "tests/engine/at_seam.h"
+
+namespace atolldb::test {
+
+class Heap {
+ public:
+  explicit Heap(Stage& stage) : heap_(stage.cluster().create("heap", StorageType::sequential)) {}
+
+  Status append(Transaction& txn, size_t bytes = 8) const {
+    const std::vector<std::byte> payload(bytes);
+    return heap_.append(txn, payload);
+  }
+  Status count(Transaction& txn, uint64_t& count) const {
+    SequentialCursor cursor(heap_, txn);
+    Status status = Status::ok;
+    for (count = 0; (status = cursor.next()) == Status::ok;) ++count;
+    return status == Status::end_of_scan ? Status::ok : status;
+  }
+  StorageControl& storage() const { return heap_.storage(); }
+
+ private:
+  Sequential heap_;
+};
+
+/// A scan, then a foreign append. To a list that was there, or by a worker that had none.
+inline std::string scan_then_foreign_append(bool list_is_there) {
+  Stage stage;
+  Problem problem;
+  const Heap heap(stage);
+  Transaction& a = stage.a();
+  uint64_t count = 0;
+  problem.expect(stage.cluster().worker(0).run([&](Transaction& txn) { return heap.append(txn); }),
+                 Status::ok, "append");
+  if (list_is_there) stage.commit_alone([&](Transaction& b) { return heap.append(b); });
+  problem.expect(a.begin(), Status::ok, "begin");
+  problem.expect(heap.count(a, count), Status::ok, "scan");
+  stage.commit_alone([&](Transaction& b) { return heap.append(b); });
+  problem.expect(stage.array().put(a, 10, count), Status::ok, "write");
+  problem.expect(a.commit(), Status::phantom, "commit of a scan that missed an append");
+  return problem.text();
+}
+
+/// a reads x and appends; b has scanned without the append and writes x. b commits between a's
+/// verification and its append: only a's list can say that the scan is out of date.
+inline std::string a_scan_commits_amid_an_append() {
+  Stage stage;
+  Problem problem;
+  const Heap heap(stage);
+  Transaction& a = stage.a();
+  Transaction& b = stage.b();
+  uint64_t value = 0;
+  problem.expect(stage.cluster().worker(0).run([&](Transaction& txn) { return heap.append(txn); }),
+                 Status::ok, "append");
+  problem.expect(b.begin(), Status::ok, "begin of b");
+  problem.expect(heap.count(b, value), Status::ok, "scan");
+  problem.expect(stage.array().put(b, 10, 1), Status::ok, "b writes x");
+  problem.expect(a.begin(), Status::ok, "begin of a");
+  problem.expect(stage.array().get(a, 10, value), Status::ok, "a reads x");
+  problem.expect(heap.append(a), Status::ok, "append");
+  Status second = Status::ok;
+  const AtFirst seam(Seam::verified, [&] { second = b.commit(); });
+  problem.expect(a.commit(), Status::ok, "commit of the append");
+  problem.expect(second, Status::phantom, "commit of a scan amid an append");
+  return problem.text();
+}
+
+/// The same, but b does not even scan before a's append has begun: it waits until that is over.
+inline std::string a_scan_begins_amid_an_append() {
+  Stage stage;
+  Problem problem;
+  const Heap heap(stage);
+  Transaction& a = stage.a();
+  uint64_t value = 0;
+  problem.expect(stage.cluster().worker(0).run([&](Transaction& txn) { return heap.append(txn); }),
+                 Status::ok, "append");
+  problem.expect(a.begin(), Status::ok, "begin of a");
+  problem.expect(stage.array().get(a, 10, value), Status::ok, "a reads x");
+  problem.expect(heap.append(a), Status::ok, "append");
+  uint64_t seen = 0;
+  Status second = Status::ok;
+  std::atomic<bool> waits{false};
+  std::atomic<bool> started{false};
+  std::unique_ptr<Other> scanner;
+  {
+    const AtSeams seams([&](Seam reached) {
+      if (reached == Seam::scanning_list) waits.store(true, std::memory_order_release);
+      if (reached != Seam::verified || started.exchange(true, std::memory_order_acq_rel)) return;
+      scanner = std::make_unique<Other>([&] {
+        Transaction& b = stage.b();
+        CHECK(b.begin() == Status::ok);
+        second = heap.count(b, seen);
+        if (second == Status::ok) second = stage.array().put(b, 20, seen);
+        second = finish(b, second);
+      });
+      scanner->wait_until([&] { return waits.load(std::memory_order_acquire); });
+    });
+    problem.expect(a.commit(), Status::ok, "commit of the append");
+    scanner->join();
+  }
+  problem.expect(second, Status::ok, "commit of the scan");
+  problem.expect(seen == 2,
+                 "a scan amid an append saw " + std::to_string(seen) + " records, not 2");
+  return problem.text();
+}
+
+/// Page numbers without a gap, from 0: a page that is missing does not go unnoticed.
+inline std::string a_missing_page_is_noticed(uint64_t number) {
+  Stage stage;
+  Problem problem;
+  const Heap heap(stage);
+  uint64_t count = 0;
+  for (int i = 0; i < 6; ++i) {
+    stage.commit_alone([&](Transaction& b) { return heap.append(b, 2000); });
+  }
+  const ClusterView& view = stage.cluster().view();
+  const auto directory = [&](VolatilePointer page, uint32_t entry) {
+    const auto* words = reinterpret_cast<SequentialDirectory*>(view.resolve(page));
+    return VolatilePointer(words->entries[entry].load(std::memory_order_acquire));
+  };
+  const VolatilePointer lists = directory(heap.storage().root.load_acquire(), 1);
+  auto* list = reinterpret_cast<SequentialListHead*>(view.resolve(directory(lists, 0)));
+  // The list begins one page later, or goes on one page later.
+  std::atomic<uint64_t>* link = &list->first;
+  for (uint64_t i = 0;; ++i) {
+    const VolatilePointer word(link->load(std::memory_order_acquire));
+    auto* page = reinterpret_cast<SequentialPage*>(view.resolve(word));
+    if (i == number) {
+      link->store(page->next.load(std::memory_order_acquire), std::memory_order_release);
+      break;
+    }
+    link = &page->next;
+  }
+  Transaction& a = stage.a();
+  problem.expect(a.begin(), Status::ok, "begin");
+  problem.expect(heap.count(a, count), Status::read_conflict, "scan over a missing page");
+  a.rollback(Status::read_conflict);
+  return problem.text();
+}
+
+}  // namespace atolldb::test
