@@ -25,6 +25,8 @@ enum class Mutant : uint32_t {
   vid_ignores_locked_record,   // R15
   adopt_foreign_version,       // R13: accepts any word as "before"
   hide_own_writes,             // R14
+  uncovered_reservation,       // R13: nothing covers an absence between reserving and reading
+  revive_own_write,            // R14: brings a record back that own scans passed as dead
   keep_page_entry_on_reserve,  // R13: leaves the own page-version entry as it was
   // Commits.
   ignore_used_up_ordinals,    // R16: goes on into the bits of the epoch

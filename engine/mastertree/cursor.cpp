@@ -122,8 +122,8 @@ Status MasterTreeCursor::open_layer(const Link& root, bool at_bound) {
 Status MasterTreeCursor::open_page(uint64_t slice) {
   const BorderView view = find_border(txn_->worker(), tree_.storage(), frame().root, slice);
   if (view.dropped) {
-    if (txn_->worker().cluster_failed()) return Status::cluster_failed;
-    return seek();
+    const Status moved = await_drop(txn_->worker(), frame().root);
+    return moved == Status::ok ? seek() : moved;
   }
   if (view.page == nullptr) {
     if (txn_->installs_on_read()) {
@@ -230,7 +230,7 @@ Status MasterTreeCursor::visit(bool& found) {
     return Status::ok;
   }
   const Status status = read_stable(txn_->worker(), record->head, seen_, [&](Vid) {
-    payload_bytes_ = record->payload_bytes.load(std::memory_order_relaxed);
+    payload_bytes_ = record->payload_bytes.load(std::memory_order_acquire);
   });
   if (status != Status::ok) return status;
   if (seen_.is_moved()) {
@@ -345,6 +345,7 @@ void MasterTreeCursor::note_dead(Vid vid, uint64_t removable) {
 
 Status MasterTreeCursor::get_slowly(void* out, uint32_t capacity) {
   WriteEntry* own = txn_->find_write(ref(), key());
+  if (own != nullptr && txn_->log_of(*own).type == LogType::erase) return Status::not_found;
   if (own != nullptr && txn_->log_of(*own).type == LogType::insert) {
     const LogRecord& log = txn_->log_of(*own);
     payload_bytes_ = log.payload_bytes;
@@ -367,7 +368,7 @@ Status MasterTreeCursor::get_slowly(void* out, uint32_t capacity) {
     if (!track_moved(txn_->worker(), ref_.record, ref_.payload_at)) return Status::read_conflict;
     ref_.name = txn_->worker().name_of(ref_.record);
   }
-  return own == nullptr ? Status::ok : txn_->overlay(ref_, *own, 0, count, out);
+  return own == nullptr ? Status::ok : txn_->overlay(ref_, *own, seen_, 0, count, out);
 }
 
 }  // namespace atolldb

@@ -52,7 +52,10 @@ BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link
   reach(Seam::descending);
   BorderView view;
   const void* first_layer = link.holder == nullptr ? link.pointer : nullptr;
-  if (first_layer != nullptr && recall_border(worker, link, slice, view)) return view;
+  if (first_layer != nullptr && adoption != Adoption::whole_way &&
+      recall_border(worker, link, slice, view)) {
+    return view;
+  }
   uint32_t spin = 0;
   const VolatilePointer root = link.pointer->load_acquire();
   if (root.is_null()) {
@@ -77,7 +80,7 @@ BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link
         continue;
       }
       // `link` may by now lead to the twin already: adopt checks under its locks.
-      if (adoption == Adoption::yes && link.pointer != nullptr) adopt(worker, storage, link, page);
+      if (adoption != Adoption::no && link.pointer != nullptr) adopt(worker, storage, link, page);
       link.pointer = nullptr;  // the twin's own link is not known here
       page = tree_page(worker.resolve(twin));
       continue;
@@ -98,8 +101,7 @@ BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link
       // no successor yet.
       const VolatilePointer twin = interior->twin_for(slice);
       if (!twin.is_null()) {
-        if (adoption == Adoption::yes && link.pointer != nullptr)
-          adopt(worker, storage, link, page);
+        if (adoption != Adoption::no && link.pointer != nullptr) adopt(worker, storage, link, page);
         link.pointer = nullptr;
         page = tree_page(worker.resolve(twin));
         continue;
@@ -125,6 +127,19 @@ Status await_move(const WorkerContext& worker, const PageHeader* page) {
     wait_a_little(spin);
   }
   return Status::ok;
+}
+
+Status await_drop(const WorkerContext& worker, const Link& link) {
+  if (worker.cluster_failed()) return Status::cluster_failed;
+  CHECK(link.holder != nullptr);  // first layers stay
+  const PageHeader* holder = &link.holder->header;
+  for (uint32_t spin = 0; !holder->version().is_moved();) {
+    if (worker.cluster_failed()) return Status::cluster_failed;
+    const VolatilePointer root = link.pointer->load_acquire().thawed();
+    if (root.is_null() || !worker.view().resolve(root)->version().is_dropped()) return Status::ok;
+    wait_a_little(spin);
+  }
+  return worker.cluster_failed() ? Status::cluster_failed : Status::ok;
 }
 
 SlotView find_slot(WorkerContext& worker, BorderPage* page, PageVersion version,
@@ -166,7 +181,7 @@ Location locate(WorkerContext& worker, StorageControl& storage, Bytes key) {
     for (;;) {
       const BorderView border = find_border(worker, storage, location.link, rest.slice);
       if (border.dropped) {
-        if (worker.cluster_failed()) return location;
+        if (await_drop(worker, location.link) != Status::ok) return location;
         break;
       }
       location.page = border.page;

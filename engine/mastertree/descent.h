@@ -31,7 +31,11 @@ struct BorderView {
 /// Whether a descent adopts the splits that it meets, as far as locks are free. Not within a
 /// commit: that would take pages which were set aside for its appends. Nor does it wait there for a
 /// page that is just being replaced, but takes it for dropped (R23).
-enum class Adoption : uint8_t { yes, no };
+enum class Adoption : uint8_t {
+  yes,
+  no,
+  whole_way,  // as yes, and from the root on: not from a border page that the worker remembers
+};
 
 /// Descends one layer.
 BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link, uint64_t slice,
@@ -41,6 +45,10 @@ BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link
 /// so that whoever looks again does not meet the same page. The mover may have been descheduled; if
 /// it died, cluster_failed (R24).
 Status await_move(const WorkerContext& worker, const PageHeader* page);
+
+/// The layer behind `link` was dropped: waits until the page with its slot, which is being
+/// compacted (R45), says that it has moved, so that whoever starts again does not come here again.
+Status await_drop(const WorkerContext& worker, const Link& link);
 
 enum class Match : uint8_t {
   none,        // no record with this slice and length

@@ -232,7 +232,7 @@ Status MasterTree::increment(Transaction& txn, Bytes key, uint32_t offset, Incre
     uint32_t payload_bytes = 0;
     Vid seen;
     status = read_stable(txn.worker(), *ref.record, seen, [&](Vid) {
-      payload_bytes = location.record->payload_bytes.load(std::memory_order_relaxed);
+      payload_bytes = location.record->payload_bytes.load(std::memory_order_acquire);
     });
     if (status != Status::ok) return status;
     if (seen.is_elsewhere()) {
@@ -250,7 +250,11 @@ Status MasterTree::increment(Transaction& txn, Bytes key, uint32_t offset, Incre
         own != nullptr && txn.log_of(*own).type == LogType::insert) {
       payload_bytes = txn.log_of(*own).payload_bytes;
     }
-    if (offset + uint64_t{increment_bytes(type)} > payload_bytes) return Status::out_of_range;
+    if (offset + uint64_t{increment_bytes(type)} > payload_bytes) {
+      // The length decided the answer, so it is verified.
+      status = txn.register_read(ref.record, seen);
+      return status == Status::ok ? Status::out_of_range : status;
+    }
     // Not registered: the commit checks under the lock that the record still exists (R33).
     return txn.write_increment(ref, key, offset, type, delta);
   }

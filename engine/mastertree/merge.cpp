@@ -251,7 +251,7 @@ void merge_around(WorkerContext& worker, StorageControl& storage, const Link& ro
                   uint64_t slice) {
   constexpr uint32_t kMaxRounds = 8;
   for (uint32_t round = 0; round < kMaxRounds; ++round) {
-    find_border(worker, storage, root, slice);  // adopts what has moved
+    find_border(worker, storage, root, slice, Adoption::whole_way);
     std::array<PathStep, kMaxLevels> path;
     uint32_t size = 0;
     if (!find_path(worker, root, slice, path, size)) continue;

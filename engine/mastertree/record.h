@@ -47,9 +47,9 @@ struct TreeRecord {
 };
 static_assert(sizeof(TreeRecord) == 24);
 
-/// Called by commits while the VID says being_written.
+/// Called by commits while the VID says being_written. Release: after that flag.
 inline void set_payload_bytes(RecordHead& record, uint16_t bytes) {
-  reinterpret_cast<TreeRecord&>(record).payload_bytes.store(bytes, std::memory_order_relaxed);
+  reinterpret_cast<TreeRecord&>(record).payload_bytes.store(bytes, std::memory_order_release);
 }
 
 }  // namespace atolldb

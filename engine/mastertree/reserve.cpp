@@ -5,6 +5,7 @@
 #include "engine/mastertree/build.h"
 #include "engine/mastertree/page_lock.h"
 #include "engine/mastertree/restructure.h"
+#include "engine/mastertree/tree_read.h"
 #include "engine/mutants.h"
 #include "engine/seams.h"
 
@@ -64,7 +65,7 @@ Status add_layer(Transaction& txn, BorderPage* page, TreeRecord* record) {
   worker.metrics().next_layers.add();
   // What was absent from the page may now come into the layer: its root is a successor too (R13).
   const PageVersionEntry successors[] = {{&page->header, after}, {&root->header, layer}};
-  return txn.page_replaced(&page->header, before, successors, {}) ? Status::ok : Status::phantom;
+  return txn.page_replaced(&page->header, before, successors, {});
 }
 
 /// R6: one release store makes the new slots visible and the page different. The page is locked.
@@ -75,7 +76,13 @@ Status publish_inserts(Transaction& txn, BorderPage* page, PageVersion before, P
     page->header.last_modifier.store(node, std::memory_order_relaxed);
   }
   txn.count_reservation();
-  return txn.page_changed(&page->header, before, after) ? Status::ok : Status::phantom;
+  return txn.page_changed(&page->header, before, after);
+}
+
+/// R13: what the page word said of this key until now, that it is absent, is from here on said by
+/// the record: others may bring it to life without changing the page. Before the page is unlocked.
+Status cover_absence(Transaction& txn, RecordHead* record, Vid absent) {
+  return mutant(Mutant::uncovered_reservation) ? Status::ok : txn.register_read(record, absent);
 }
 
 /// The page is locked and has room.
@@ -84,21 +91,29 @@ Status append_slot(Transaction& txn, BorderPage* page, const LayerKey& key, uint
   WorkerContext& worker = txn.worker();
   const PageVersion before = page->header.version();
   const bool ascending = extends_order(page, before, key.slice, key.remainder);
+  const Vid reserved = reserved_vid(worker);
   TreeRecord* record = write_slot(page, before.count(), key.slice, key.remainder,
-                                  key.suffix().data(), capacity, reserved_vid(worker));
+                                  key.suffix().data(), capacity, reserved);
   const PageVersion after = before.with_insert(ascending);
   location.page = page;
   location.record = record;
   location.conflict = nullptr;
   location.version = after;
-  return publish_inserts(txn, page, before, after);
+  const Status status = publish_inserts(txn, page, before, after);
+  return status == Status::ok ? cover_absence(txn, &record->head, reserved) : status;
 }
 
 /// R12: scans rely on the page word for the absence of a settled dead record, so the word changes
 /// before a commit may bring it back. From now on readers remember the record itself: whoever has
 /// the new word sees the flag, which is stored first. The page is locked.
-Status announce_revival(Transaction& txn, BorderPage* page, TreeRecord* record) {
+Status announce_revival(Transaction& txn, BorderPage* page, TreeRecord* record, Bytes key) {
   WorkerContext& worker = txn.worker();
+  // It lived when this transaction planned to write it, and own scans since its death did not see
+  // that write: they never will (R14).
+  if (txn.find_write(make_ref(worker, record, key), key) != nullptr &&
+      !mutant(Mutant::revive_own_write)) {
+    return Status::write_conflict;
+  }
   ScopedLock lock;
   if (!lock.lock(worker, record->head.lock, kFirstRecordBlock, worker.name_of(record))) {
     return Status::cluster_failed;
@@ -111,7 +126,8 @@ Status announce_revival(Transaction& txn, BorderPage* page, TreeRecord* record) 
   const PageVersion before = page->header.version();
   const PageVersion after = mutant(Mutant::revive_unannounced) ? before : before.with_change();
   page->header.set_version(after);
-  return txn.page_changed(&page->header, before, after) ? Status::ok : Status::phantom;
+  const Status status = txn.page_changed(&page->header, before, after);
+  return status == Status::ok ? cover_absence(txn, &record->head, reviving) : status;
 }
 
 /// Whether an insert may write to the record as it is.
@@ -146,7 +162,8 @@ Status change_page(Transaction& txn, Bytes key, uint32_t payload_bytes, Location
     case Match::conflict:
       return add_layer(txn, page, slot.record);
     case Match::record:
-      if (slot.record->capacity >= payload_bytes) return announce_revival(txn, page, slot.record);
+      if (slot.record->capacity >= payload_bytes)
+        return announce_revival(txn, page, slot.record, key);
       request.grow = slot.record;
       request.grow_capacity = capacity;
       return restructure(worker, &txn, page, request);

@@ -46,7 +46,10 @@ class Restructuring {
     if (two && request_.grow != nullptr && !both_fit(middle)) do_not_grow_yet();
     if (!two && bytes_ + request_.new_record_bytes + kSlotBytes > kUsableBytes) {
       unlock_records(count_);
-      return Status::payload_too_long;
+      // Dead records that are too young to be left out: they make room in a while.
+      return living_bytes() + request_.new_record_bytes + kSlotBytes <= kUsableBytes
+                 ? Status::write_conflict
+                 : Status::payload_too_long;
     }
     freeze_next_layers();
     std::array<PageVersionEntry, 2> successors{};
@@ -54,9 +57,7 @@ class Restructuring {
     unlock_records(count_);
     if (txn_ == nullptr) return Status::ok;
     return txn_->page_replaced(&page_->header, version_, {successors.data(), successor_count},
-                               {left_out_.data(), left_out_count_})
-               ? Status::ok
-               : Status::phantom;
+                               {left_out_.data(), left_out_count_});
   }
 
  private:
@@ -116,6 +117,16 @@ class Restructuring {
       if (a.slice != b.slice) return a.slice < b.slice;
       return length_class(a.record->remainder) < length_class(b.record->remainder);
     });
+  }
+
+  uint32_t living_bytes() const {
+    uint32_t bytes = 0;
+    for (uint32_t i = 0; i < size_; ++i) {
+      const Vid vid(items_[i].record->head.vid.load(std::memory_order_relaxed));
+      if (!vid.is_deleted() || is_own_write(items_[i].record))
+        bytes += items_[i].bytes + kSlotBytes;
+    }
+    return bytes;
   }
 
   bool is_own_write(const TreeRecord* record) const {

@@ -52,7 +52,8 @@ Status read_tree_record(Transaction& txn, RecordRef& ref, std::span<const std::b
   request.payload_bytes = length;
   ref.payload_bytes = static_cast<uint16_t>(length);
   if (request.exact && copied < request.count) return Status::out_of_range;
-  return own == nullptr ? Status::ok : txn.overlay(ref, *own, request.offset, copied, request.out);
+  return own == nullptr ? Status::ok
+                        : txn.overlay(ref, *own, request.seen, request.offset, copied, request.out);
 }
 
 }  // namespace atolldb

@@ -24,6 +24,11 @@ bool by_record(const WriteEntry& left, const WriteEntry& right) {
 
 Status Transaction::commit() {
   if (!active_) return Status::invalid_argument;
+  if (broken_ != Status::ok) {
+    const Status reason = broken_;
+    rollback(reason);
+    return reason;
+  }
   CommitProtocol protocol(*this);
   const bool read_only = is_read_only();
   const Status status = read_only ? protocol.commit_read_only() : protocol.commit_writes();
@@ -46,8 +51,12 @@ Status Transaction::commit_user_abort() {
     write_index_.clear();
     writes_size_ = 0;
   }
-  const Status status =
-      mutant(Mutant::unverified_user_abort) ? Status::ok : CommitProtocol(*this).commit_read_only();
+  // Scans see own appends; without them the verification needs no list of its own.
+  appends_.clear();
+  Status status = broken_;
+  if (status == Status::ok && !mutant(Mutant::unverified_user_abort)) {
+    status = CommitProtocol(*this).commit_read_only();
+  }
   rollback(status == Status::ok ? Status::user_abort : status);
   return status;
 }
@@ -334,6 +343,8 @@ void CommitProtocol::apply_record(const WriteEntry& entry, LogRecord& log, Recor
   }
   const uint64_t before = record.vid.load(std::memory_order_relaxed);
   record.vid.store(before | Vid::kBeingWritten, std::memory_order_relaxed);
+  // Nobody sees new bytes without that flag: the first store of the payload comes after it
+  // (set_payload_bytes, racy_write).
   std::byte* target = reinterpret_cast<std::byte*>(&record) + entry.payload_at + log.payload_offset;
   if (entry.increment != 0) {
     add_increment(static_cast<IncrementType>(entry.increment), target, log.payload(),

@@ -22,7 +22,8 @@ Status read_stable(const WorkerContext& worker, const RecordHead& record, Vid& s
       seen = vid;
       if (vid.is_elsewhere()) return Status::ok;
       copy(vid);
-      // Acquire: the copy's loads stay before this one. Pairs with the writer's release store.
+      // racy_read ends with an acquire fence: the copy's loads stay before this one, which pairs
+      // with the writer's release store.
       if (record.load_acquire() == vid || mutant(Mutant::no_vid_recheck)) return Status::ok;
     } else if (mutant(Mutant::no_vid_recheck)) {
       seen = vid;

@@ -48,6 +48,7 @@ void Transaction::clear() {
   log_used_ = 0;
   reservations_ = 0;
   observed_ = 0;
+  broken_ = Status::ok;
 }
 
 void Transaction::rollback(Status reason) {
@@ -68,11 +69,15 @@ Status Transaction::read(const RecordRef& ref, uint32_t offset, uint32_t count, 
   WriteEntry* own = mutant(Mutant::hide_own_writes) ? nullptr : find_write(ref, key);
   if (own == nullptr) return seen.is_deleted() ? Status::not_found : Status::ok;
   if (log_of(*own).type == LogType::erase) return Status::not_found;
-  return overlay(ref, *own, offset, count, out);
+  return overlay(ref, *own, seen, offset, count, out);
 }
 
 Status Transaction::register_pointer(const DualPointer* pointer, uint64_t word) {
-  return pointers_.push({pointer, word}) ? Status::ok : Status::transaction_too_large;
+  // Large parts of an array may hang on one null word.
+  for (const PointerEntry& entry : pointers_) {
+    if (entry.pointer == pointer) return entry.seen == word ? Status::ok : Status::read_conflict;
+  }
+  return pointers_.push({pointer, word}) ? Status::ok : fail(Status::transaction_too_large);
 }
 
 Status Transaction::register_page(PageHeader* page, PageVersion seen) {
@@ -82,12 +87,12 @@ Status Transaction::register_page(PageHeader* page, PageVersion seen) {
     const PageVersionEntry& last = pages_[pages_.size() - 1];
     if (last.page == page && last.seen.word() == seen.word()) return Status::ok;
   }
-  return pages_.push({page, seen}) ? Status::ok : Status::transaction_too_large;
+  return pages_.push({page, seen}) ? Status::ok : fail(Status::transaction_too_large);
 }
 
 Status Transaction::register_word(const std::atomic<uint64_t>& word, uint64_t seen) {
   if (mutant(Mutant::unregistered_lists)) return Status::ok;
-  return words_.push({&word, seen}) ? Status::ok : Status::transaction_too_large;
+  return words_.push({&word, seen}) ? Status::ok : fail(Status::transaction_too_large);
 }
 
 bool Transaction::depends_on(const DualPointer* pointer) {
@@ -96,14 +101,16 @@ bool Transaction::depends_on(const DualPointer* pointer) {
                      [&](const PointerEntry& entry) { return entry.pointer == pointer; });
 }
 
-bool Transaction::page_changed(PageHeader* page, PageVersion before, PageVersion after) {
-  if (mutant(Mutant::keep_page_entry_on_reserve)) return true;
+Status Transaction::page_changed(PageHeader* page, PageVersion before, PageVersion after) {
+  if (mutant(Mutant::keep_page_entry_on_reserve)) return Status::ok;
   for (PageVersionEntry& entry : pages_) {
     if (entry.page != page) continue;
-    if (entry.seen.word() != before.word() && !mutant(Mutant::adopt_foreign_version)) return false;
+    if (entry.seen.word() != before.word() && !mutant(Mutant::adopt_foreign_version)) {
+      return fail(Status::phantom);
+    }
     entry.seen = after;
   }
-  return true;
+  return Status::ok;
 }
 
 void Transaction::record_changed(const RecordHead* record, Vid before, Vid after) {
@@ -112,10 +119,10 @@ void Transaction::record_changed(const RecordHead* record, Vid before, Vid after
   }
 }
 
-bool Transaction::page_replaced(PageHeader* page, PageVersion before,
-                                std::span<const PageVersionEntry> successors,
-                                std::span<const ReadEntry> left_out) {
-  if (mutant(Mutant::keep_page_entry_on_reserve)) return true;
+Status Transaction::page_replaced(PageHeader* page, PageVersion before,
+                                  std::span<const PageVersionEntry> successors,
+                                  std::span<const ReadEntry> left_out) {
+  if (mutant(Mutant::keep_page_entry_on_reserve)) return Status::ok;
   bool depended = false;
   for (uint32_t i = 0; i < pages_.size();) {
     if (pages_[i].page != page) {
@@ -123,7 +130,7 @@ bool Transaction::page_replaced(PageHeader* page, PageVersion before,
       continue;
     }
     if (pages_[i].seen.word() != before.word() && !mutant(Mutant::adopt_foreign_version)) {
-      return false;
+      return fail(Status::phantom);
     }
     depended = true;
     pages_.remove(i);
@@ -136,16 +143,16 @@ bool Transaction::page_replaced(PageHeader* page, PageVersion before,
         ++i;
         continue;
       }
-      if (reads_[i].seen != gone.seen) return false;
+      if (reads_[i].seen != gone.seen) return fail(Status::phantom);
       depended = true;
       reads_.remove(i);
     }
   }
-  if (!depended) return true;
+  if (!depended) return Status::ok;
   for (const PageVersionEntry& successor : successors) {
-    if (!pages_.push(successor)) return false;
+    if (!pages_.push(successor)) return fail(Status::transaction_too_large);
   }
-  return true;
+  return Status::ok;
 }
 
 bool Transaction::is_visible(const RecordRef& ref, std::span<const std::byte> key, Vid seen) {

@@ -128,7 +128,7 @@ class Transaction {
       const ReadEntry& last = reads_[reads_.size() - 1];
       if (last.record == record && last.seen == seen) return Status::ok;
     }
-    return reads_.push({record, seen}) ? Status::ok : Status::transaction_too_large;
+    return reads_.push({record, seen}) ? Status::ok : fail(Status::transaction_too_large);
   }
   Status register_pointer(const DualPointer* pointer, uint64_t word);
   Status register_page(PageHeader* page, PageVersion seen);
@@ -140,8 +140,8 @@ class Transaction {
   /// one installs pages already where it only reads.
   bool installs_on_read() const { return installs_on_read_; }
   /// R13: a system transaction of this worker changed `page` from `before` to `after`.
-  /// False: an entry did not match: abort with `phantom`.
-  [[nodiscard]] bool page_changed(PageHeader* page, PageVersion before, PageVersion after);
+  /// phantom: an entry did not match.
+  Status page_changed(PageHeader* page, PageVersion before, PageVersion after);
   /// R13: a system transaction of this worker changed the VID of a dead record.
   void record_changed(const RecordHead* record, Vid before, Vid after);
   /// Something other than a read-set entry answers for what was seen (a settled dead record, an
@@ -151,10 +151,11 @@ class Transaction {
       observed_ = seen.version();
   }
   /// R13 for a page that was split or replaced by this worker: entries for it become entries for
-  /// its successors, and so do own reads of dead records that were left out.
-  [[nodiscard]] bool page_replaced(PageHeader* page, PageVersion before,
-                                   std::span<const PageVersionEntry> successors,
-                                   std::span<const ReadEntry> left_out);
+  /// its successors, and so do own reads of dead records that were left out. phantom: an entry did
+  /// not match; transaction_too_large.
+  Status page_replaced(PageHeader* page, PageVersion before,
+                       std::span<const PageVersionEntry> successors,
+                       std::span<const ReadEntry> left_out);
 
   /// The pending write to the record, or null (256-bit filter first: R14). Goes by storage and key,
   /// never by place: records move, and refs and entries may name different places by now. Arrays
@@ -171,9 +172,10 @@ class Transaction {
     return *reinterpret_cast<LogRecord*>(log_ + entry.log_offset);
   }
 
-  /// Lays the pending write over bytes [offset, offset+count) that were read from the record. A
-  /// pending increment is completed first, which reads the record (R14, R33).
-  Status overlay(const RecordRef& ref, WriteEntry& entry, uint32_t offset, uint32_t count,
+  /// Lays the pending write over bytes [offset, offset+count) that were read from the record when
+  /// its VID was `seen`. A pending increment is completed first, which reads the record (R14, R33).
+  /// write_conflict: it was erased since the write was planned; read_conflict: it has changed.
+  Status overlay(const RecordRef& ref, WriteEntry& entry, Vid seen, uint32_t offset, uint32_t count,
                  void* out);
 
   /// Plans a write; merges it into the pending write of the same record, if any (R14).
@@ -224,13 +226,20 @@ class Transaction {
   Status add_write(const RecordRef& ref, LogRecord* log, IncrementType increment);
   Status merge_update(const RecordRef& ref, std::span<const std::byte> key, WriteEntry& entry,
                       uint32_t offset, std::span<const std::byte> bytes);
-  Status materialize_increment(RecordRef ref, WriteEntry& entry);
+  Status materialize_increment(RecordRef ref, WriteEntry& entry, const Vid* expected = nullptr);
   void clear();
+  /// The sets do not say any more what was read: whatever the procedure makes of `reason`, this
+  /// attempt cannot commit, nor can its user abort be reported (R20).
+  Status fail(Status reason) {
+    broken_ = reason;
+    return reason;
+  }
 
   WorkerContext* worker_;
   TransactionLimits limits_;
   bool active_ = false;
   bool installs_on_read_ = false;
+  Status broken_ = Status::ok;  // why the sets are incomplete
   uint64_t deadline_epoch_ = kMaxEpoch;
   uint64_t commit_epoch_ = 0;
   uint64_t reservations_ = 0;

@@ -2,6 +2,7 @@
 // write-set entry and one log record, whatever a transaction does to it.
 #include <algorithm>
 
+#include "engine/mastertree/descent.h"
 #include "engine/mastertree/record.h"
 #include "engine/mastertree/track.h"
 #include "engine/transaction/increment.h"
@@ -27,7 +28,10 @@ WriteEntry* Transaction::find_write_slow(const RecordRef& ref, std::span<const s
 /// been made anew and is shorter than `payload_end`.
 bool Transaction::follow(RecordRef& ref, uint32_t payload_end) {
   if (worker_->cluster_failed()) return false;
+  const RecordHead* before = ref.record;
   if (!track_moved(*worker_, ref.record, ref.payload_at)) return false;
+  // Not published yet where to.
+  if (ref.record == before && await_move(*worker_, page_of(before)) != Status::ok) return false;
   return reinterpret_cast<const TreeRecord*>(ref.record)->capacity >= payload_end;
 }
 
@@ -182,7 +186,8 @@ Status Transaction::write_increment(const RecordRef& ref, std::span<const std::b
   return add_write(ref, log, type);
 }
 
-Status Transaction::materialize_increment(RecordRef ref, WriteEntry& entry) {
+/// `expected`: the VID that the caller has read the record with.
+Status Transaction::materialize_increment(RecordRef ref, WriteEntry& entry, const Vid* expected) {
   LogRecord& log = log_of(entry);
   std::byte value[8];
   Vid seen;
@@ -198,15 +203,19 @@ Status Transaction::materialize_increment(RecordRef ref, WriteEntry& entry) {
     }
   }
   if (seen.is_deleted()) return Status::not_found;
+  if (expected != nullptr && seen != *expected) return Status::read_conflict;
   add_increment(static_cast<IncrementType>(entry.increment), value, log.payload(), log.payload());
   entry.increment = 0;
   return register_read(ref.record, seen);
 }
 
-Status Transaction::overlay(const RecordRef& ref, WriteEntry& entry, uint32_t offset,
+Status Transaction::overlay(const RecordRef& ref, WriteEntry& entry, Vid seen, uint32_t offset,
                             uint32_t count, void* out) {
+  // Only updates and increments need the record under them; readers of inserts and erases look no
+  // further than the log. It is gone: there is nothing to lay the write over.
+  if (seen.is_deleted() && log_of(entry).type != LogType::insert) return Status::write_conflict;
   if (entry.increment != 0) {
-    const Status status = materialize_increment(ref, entry);
+    const Status status = materialize_increment(ref, entry, &seen);
     if (status != Status::ok) return status;
   }
   const LogRecord& log = log_of(entry);

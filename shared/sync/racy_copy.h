@@ -2,8 +2,7 @@
 // writers). The reader re-checks the VID afterwards and throws a torn copy away.
 //
 // ThreadSanitizer builds copy byte by byte with atomics, so that a missing VID check shows as a
-// race; other builds use plain copies between compiler barriers: on x86 loads are not reordered
-// with loads, nor stores with stores, which is what the protocol needs.
+// race; other builds use plain copies between fences, which cost nothing on x86.
 #pragma once
 
 #include <atomic>
@@ -36,10 +35,12 @@ inline void racy_write(void* to, const void* from, size_t bytes) {
 inline void racy_read(void* to, const void* from, size_t bytes) {
   std::atomic_signal_fence(std::memory_order_acq_rel);
   copy_bytes(to, from, bytes);
-  std::atomic_signal_fence(std::memory_order_acq_rel);
+  // The re-check of the VID comes after the copy.
+  std::atomic_thread_fence(std::memory_order_acquire);
 }
 inline void racy_write(void* to, const void* from, size_t bytes) {
-  std::atomic_signal_fence(std::memory_order_acq_rel);
+  // What announces the write comes before it.
+  std::atomic_thread_fence(std::memory_order_release);
   copy_bytes(to, from, bytes);
   std::atomic_signal_fence(std::memory_order_acq_rel);
 }

@@ -34,6 +34,23 @@ class FullPages : public testing::Test {
   TestCluster cluster_;
 };
 
+/// A record that was reserved and never inserted takes room until it is old enough to be left out.
+TEST(FullPagesInTime, AnAbortedInsertDoesNotMakeAnotherKeyTooLong) {
+  TestCluster cluster(1, 1);
+  const MasterTree tree(cluster.create("slice", StorageType::mastertree, 8));
+  TestWorker& worker = cluster.worker(0);
+  ASSERT_EQ(worker.run([&](Transaction& txn) {
+    const Status status = tree.insert(txn, bytes_of("abcdefgh"), bytes_of(std::string(2048, 'a')));
+    return status == Status::ok ? Status::user_abort : status;
+  }),
+            Status::user_abort);
+  const std::string beside = "abcdefgh" + std::string(200, 'k');
+  EXPECT_EQ(worker.run([&](Transaction& txn) {
+    return tree.insert(txn, bytes_of(beside), bytes_of(std::string(1800, 'b')));
+  }),
+            Status::ok);
+}
+
 /// The enlarged record fits beside neither neighbour.
 TEST_F(FullPages, ARecordGrowsBetweenLargeOnes) {
   const MasterTree tree(cluster_.create("tree", StorageType::mastertree, 1896));

@@ -80,6 +80,63 @@ TEST(Limits, ThePageVersionSetTakesExactlyItsCapacity) {
             3);
 }
 
+/// Each attempt's splits stay and the next one splits again: to try once more would never help.
+TEST(Limits, APageVersionSetThatIsFullAtASplitIsNotTriedAgain) {
+  Stage stage({.limits = {.page_version_set = 3}, .clock = false});
+  std::vector<Table> trees;
+  for (int i = 0; i < 3; ++i) {
+    trees.emplace_back(Kind::tree, stage.empty_tree("tree" + std::to_string(i)));
+    stage.commit_alone([&](Transaction& b) { return trees.back().insert(b, 1, 1); });
+  }
+  uint64_t next = 1000;
+  int attempts = 0;
+  const Status status = stage.cluster().worker(0).run([&](Transaction& txn) -> Status {
+    if (++attempts > 20) return Status::procedure_failed;
+    uint64_t value = 0;
+    for (const Table& tree : trees) {
+      const Status looked = tree.get(txn, 999'999, value);
+      if (is_abort(looked)) return looked;
+    }
+    for (int i = 0; i < 400; ++i) {
+      const Status inserted = trees[2].insert(txn, next++, 1);
+      if (inserted != Status::ok) return inserted;
+    }
+    return Status::ok;
+  });
+  EXPECT_EQ(status, Status::transaction_too_large);
+  EXPECT_EQ(attempts, 1);
+}
+
+/// What the procedure makes of a failed call does not matter: what it saw cannot be verified.
+TEST(Limits, AnAttemptWithAFullSetNeitherCommitsNorReportsAUserAbort) {
+  Stage stage(small_sets());
+  for (const bool commits : {true, false}) {
+    Transaction& a = stage.a();
+    ASSERT_EQ(a.begin(), Status::ok);
+    uint64_t value = 0;
+    Status status = Status::ok;
+    for (uint64_t i = 0; i < 41; ++i) status = stage.array().get(a, i, value);
+    ASSERT_EQ(status, Status::transaction_too_large);
+    EXPECT_EQ(commits ? a.commit() : a.commit_user_abort(), Status::transaction_too_large);
+    EXPECT_FALSE(a.is_active());
+  }
+}
+
+TEST(Limits, OnePointerIsOneEntry) {
+  Stage stage(small_sets());
+  StorageControl& storage =
+      stage.cluster().create("unwritten", StorageType::array, 8, 5000);  // three pages and more
+  const Status status = stage.cluster().worker(0).run([&](Transaction& txn) {
+    ArrayCursor cursor(Array(storage), txn, 0, 4999, true);
+    uint64_t index = 0;
+    uint64_t value = 0;
+    Status next = Status::ok;
+    while (next == Status::ok) next = cursor.next(index, &value);
+    return next == Status::end_of_scan ? Status::ok : next;
+  });
+  EXPECT_EQ(status, Status::ok);
+}
+
 TEST(Limits, TheLogBufferIsBounded) {
   Stage stage(small_sets());
   const std::vector<std::byte> payload(2000);

@@ -13,6 +13,7 @@
 #include "tests/engine/own_effects.h"
 #include "tests/engine/races.h"
 #include "tests/engine/reclaim_rules.h"
+#include "tests/engine/reservation_window.h"
 #include "tests/engine/wait_rules.h"
 
 namespace atolldb::test {
@@ -82,6 +83,12 @@ const Rule kRules[] = {
     {"OwnWritesAreSeen", Mutant::hide_own_writes, [] { return look_ups_see_own_writes(); }},
     {"OwnWritesAreSeenByCursors", Mutant::hide_own_writes,
      [] { return cursors_see_own_writes(true); }},
+    {"ReservationsCoverTheAbsence", Mutant::uncovered_reservation,
+     [] { return foreign_commit_of_a_reserved_key(false, false); }},
+    {"RevivalsCoverTheAbsence", Mutant::uncovered_reservation,
+     [] { return foreign_commit_of_a_reserved_key(true, true); }},
+    {"OwnWritesAreNotRevivedBehindScans", Mutant::revive_own_write,
+     [] { return scan_between_erase_and_second_blind_write(); }},
     {"OwnInsertsUpdateThePageEntry", Mutant::keep_page_entry_on_reserve,
      [] { return look_up_then_insert_commits(2); }},
 

@@ -114,6 +114,29 @@ TEST(Sequential, AnAbortedAppendLeavesNothing) {
   EXPECT_TRUE(scan(cluster.worker(0), heap).empty());
 }
 
+/// It took pages for a list of its own, which nobody had set aside.
+TEST(Sequential, AUserAbortTakesNoPages) {
+  TestClusterOptions options{.clock = false};
+  options.pool_bytes = uint64_t{4} << 20;
+  TestCluster cluster(2, 1, options);
+  StorageControl& storage = cluster.create("heap", StorageType::sequential);
+  const Sequential heap(storage);
+  ASSERT_EQ(cluster.worker(1).run([&](Transaction& b) { return heap.append(b, bytes_of("x")); }),
+            Status::ok);
+  Transaction& a = *cluster.worker(0).transaction;
+  ASSERT_EQ(a.begin(), Status::ok);
+  SequentialCursor cursor(heap, a);
+  ASSERT_EQ(cursor.next(), Status::ok);
+  ASSERT_EQ(heap.append(a, bytes_of("y")), Status::ok);
+  // Another append is under way: the scan verifies its list again, and asks whether it is an own.
+  WorkerContext& other = *cluster.worker(1).context;
+  begin_append(other, storage);
+  while (cluster.worker(0).context->pages().take() != nullptr) {
+  }
+  EXPECT_NE(a.commit_user_abort(), Status::user_abort);
+  cancel_append(other, storage);
+}
+
 TEST(Sequential, LimitsHoldAtAndPastTheirValue) {
   TestCluster cluster(1, 1, {.clock = false});
   const Sequential heap(cluster.create("heap", StorageType::sequential));

@@ -1,0 +1,119 @@
+// Answers and own writes when others change what they rest on.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <string>
+#include <thread>
+
+#include "engine/mastertree/cursor.h"
+#include "engine/mastertree/descent.h"
+#include "engine/transaction/run.h"
+#include "tests/engine/anomaly_stage.h"
+
+namespace atolldb::test {
+namespace {
+
+Bytes bytes_of(const std::string& text) { return bytes_view(text.data(), text.size()); }
+
+TEST(ForeignChanges, TheLengthThatAnIncrementFoundIsVerified) {
+  Stage stage;
+  const MasterTree tree(stage.empty_tree("short"));
+  stage.commit_alone(
+      [&](Transaction& b) { return tree.insert(b, bytes_of("k"), bytes_of("1234")); });
+  Transaction& a = stage.a();
+  const uint64_t one = 1;
+  ASSERT_EQ(a.begin(), Status::ok);
+  ASSERT_EQ(tree.increment(a, bytes_of("k"), 0, IncrementType::u64, &one), Status::out_of_range);
+  stage.commit_alone([&](Transaction& b) {
+    const Status status = tree.upsert(b, bytes_of("k"), bytes_of("12345678"));
+    return status == Status::ok ? stage.array().put(b, 1, 5) : status;
+  });
+  uint64_t value = 0;
+  ASSERT_EQ(stage.array().get(a, 1, value), Status::ok);
+  ASSERT_EQ(value, 5u);
+  EXPECT_EQ(a.commit(), Status::read_conflict) << "saw what was before b, and what was after it";
+}
+
+TEST(ForeignChanges, AnErasedRecordUnderAnOwnUpdateIsAConflict) {
+  Stage stage;
+  Transaction& a = stage.a();
+  const MasterTree tree = stage.tree().tree();
+  const uint32_t half = 0;
+  ASSERT_EQ(a.begin(), Status::ok);
+  ASSERT_EQ(tree.update_range(a, ordered_key(30), 0, bytes_view(&half, 4)), Status::ok);
+  stage.commit_alone([&](Transaction& b) { return stage.tree().erase(b, 30); });
+  uint64_t value = 0;
+  EXPECT_EQ(stage.tree().get(a, 30, value), Status::write_conflict);
+  a.rollback(Status::write_conflict);
+}
+
+TEST(ForeignChanges, ACursorReadsNothingOfARecordThatWasErasedUnderIt) {
+  Stage stage;
+  Transaction& a = stage.a();
+  const MasterTree tree = stage.tree().tree();
+  ASSERT_EQ(a.begin(), Status::ok);
+  MasterTreeCursor cursor(tree, a, {}, true);
+  ASSERT_EQ(cursor.next(), Status::ok);
+  ASSERT_EQ(tree.erase(a, cursor.ref(), cursor.key()), Status::ok);
+  uint64_t value = 0;
+  EXPECT_EQ(cursor.get(&value, sizeof(value)), Status::not_found);
+  EXPECT_EQ(a.commit(), Status::ok);
+}
+
+/// A compaction has marked an empty layer as dropped and was descheduled before it said so in the
+/// page above. `finish_drop` is what it does when it runs again.
+class DroppedLayer : public testing::Test {
+ protected:
+  void SetUp() override {
+    stage_.commit_alone([&](Transaction& txn) {
+      const Status status = tree_.insert(txn, bytes_of(one_), {});
+      return status == Status::ok ? tree_.insert(txn, bytes_of(two_), {}) : status;
+    });
+    stage_.commit_alone([&](Transaction& txn) {
+      root_ = locate(txn.worker(), tree_.storage(), bytes_of(one_)).page;
+      return Status::ok;
+    });
+    before_ = root_->header.version();
+    root_->header.set_version(before_.with_status(PageVersion::kMoved | PageVersion::kDropped));
+  }
+  /// Runs the body while the compaction pauses; it goes on as soon as somebody has come to wait.
+  template <typename Body>
+  Status run(Body&& body) {
+    std::atomic<bool> done{false};
+    std::thread compactor([&] {
+      // Longer than a set of 4096 entries lasts for somebody who does not wait.
+      for (int i = 0; i < 5'000 && !done.load(std::memory_order_acquire); ++i) sched_yield();
+      root_->header.set_version(before_);
+    });
+    const Status status = stage_.cluster().worker(0).run(body);
+    done.store(true, std::memory_order_release);
+    compactor.join();
+    return status;
+  }
+
+  Stage stage_;
+  MasterTree tree_{stage_.empty_tree("deep")};
+  const std::string one_ = "aaaaaaaabbbbbbbbX1";
+  const std::string two_ = "aaaaaaaabbbbbbbbX2";
+  BorderPage* root_ = nullptr;
+  PageVersion before_;
+};
+
+TEST_F(DroppedLayer, AScanWaits) {
+  EXPECT_EQ(run([&](Transaction& txn) {
+              MasterTreeCursor cursor(tree_, txn, {}, true);
+              return cursor.next();
+            }),
+            Status::ok);
+}
+TEST_F(DroppedLayer, ALookUpWaits) {
+  EXPECT_EQ(run([&](Transaction& txn) {
+              uint32_t bytes = 0;
+              return tree_.get(txn, bytes_of(one_), nullptr, 0, bytes);
+            }),
+            Status::ok);
+}
+
+}  // namespace
+}  // namespace atolldb::test

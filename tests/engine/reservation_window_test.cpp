@@ -1,0 +1,68 @@
+#include "tests/engine/reservation_window.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+
+namespace atolldb::test {
+namespace {
+
+TEST(ReservationWindow, LookUpThenForeignCommit) {
+  EXPECT_EQ(foreign_commit_of_a_reserved_key(false, false), "");
+}
+TEST(ReservationWindow, ScanThenForeignCommit) {
+  EXPECT_EQ(foreign_commit_of_a_reserved_key(true, false), "");
+}
+TEST(ReservationWindow, LookUpOfADeadRecordThenForeignCommit) {
+  EXPECT_EQ(foreign_commit_of_a_reserved_key(false, true), "");
+}
+TEST(ReservationWindow, ScanOfADeadRecordThenForeignCommit) {
+  EXPECT_EQ(foreign_commit_of_a_reserved_key(true, true), "");
+}
+TEST(ReservationWindow, ScanBetweenAForeignEraseAndASecondBlindWrite) {
+  EXPECT_EQ(scan_between_erase_and_second_blind_write(), "");
+}
+
+/// Two threads meet at a new key in every round: one looks it up and inserts it, the other writes
+/// it blindly. Nobody may see it absent and present in one transaction.
+TEST(ReservationWindow, NobodySeesAKeyAbsentAndPresent) {
+  const uint64_t rounds = std::getenv("ATOLL_LONG") != nullptr ? 20'000'000 : 30'000;
+  TestCluster cluster(2, 1);
+  const Table table(Kind::tree, cluster.create("tree", StorageType::mastertree, 8));
+  std::atomic<uint64_t> round{0};
+  std::atomic<uint64_t> done{0};
+  uint64_t wrong = 0;
+  uint64_t failed = 0;
+  cluster.run_threads([&](uint32_t self, TestWorker& worker) {
+    for (uint64_t key = 1; key <= rounds; ++key) {
+      if (self == 0) {
+        round.store(key, std::memory_order_release);
+        bool both = false;
+        const Status status = worker.run([&](Transaction& txn) {
+          uint64_t value = 0;
+          both = false;
+          const Status looked = table.get(txn, key, value);
+          if (looked != Status::not_found) return looked;
+          const Status inserted = table.insert(txn, key, 1);
+          both = inserted == Status::already_exists;
+          return both ? Status::ok : inserted;
+        });
+        if (status != Status::ok) ++failed;
+        if (status == Status::ok && both) ++wrong;
+        while (done.load(std::memory_order_acquire) < key) sched_yield();
+      } else {
+        while (round.load(std::memory_order_acquire) < key) sched_yield();
+        if (worker.run([&](Transaction& txn) { return table.put(txn, key, 2); }) != Status::ok) {
+          return;  // the other thread waits for ever, and the test's time limit tells
+        }
+        done.store(key, std::memory_order_release);
+      }
+    }
+  });
+  EXPECT_EQ(wrong, 0u);
+  EXPECT_EQ(failed, 0u);
+}
+
+}  // namespace
+}  // namespace atolldb::test
