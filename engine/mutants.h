@@ -1,6 +1,6 @@
-// Deliberate faults, for tests only: each switches one rule off and turns a row of kRules in
-// tests/engine/rules_mutant_test.cpp red, which has a test that none is without one; engine/RULES.md
-// has the rules. The ordinary engine has none of this: `mutant` is constant false there.
+// Deliberate faults, for tests only. Each switches one rule off and turns a row of kRules in
+// tests/engine/rules_mutant_test.cpp red; a test there sees to it that each has a row. The rules
+// are in engine/RULES.md. The ordinary engine has none of this: `mutant` is constant false there.
 #pragma once
 
 #include <atomic>

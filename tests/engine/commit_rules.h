@@ -70,7 +70,7 @@ inline std::string locks_are_named_and_in_universal_order() {
     }
   });
   problem.expect(a.begin(), Status::ok, "begin");
-  for (const uint64_t key : {30, 10, 20}) {
+  for (const uint64_t key : {30u, 10u, 20u}) {
     problem.expect(stage.array().put(a, key, 1), Status::ok, "write");
   }
   problem.expect(a.commit(), Status::ok, "commit");

@@ -39,6 +39,7 @@ TEST_P(Rules, TheBodyPassesWithTheRuleAndFailsWithoutIt) {
   std::string problem;
   for (int round = 0; round < rule.rounds && problem.empty(); ++round) problem = rule.body();
   EXPECT_NE(problem, "") << "nothing noticed that the rule was off";
+  RecordProperty("fault", problem);  // in the XML report: what the body saw
 }
 
 const Rule kRules[] = {
