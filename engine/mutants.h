@@ -26,6 +26,7 @@ enum class Mutant : uint32_t {
   adopt_foreign_version,       // R13: accepts any word as "before"
   hide_own_writes,             // R14
   uncovered_reservation,       // R13: nothing covers an absence between reserving and reading
+  use_dropped_storage,         // R34: operations do not look at the state of their storage
   revive_own_write,            // R14: brings a record back that own scans passed as dead
   keep_page_entry_on_reserve,  // R13: leaves the own page-version entry as it was
   // Commits.

@@ -47,7 +47,7 @@ Bytes8 key_of(uint64_t index) {
 }  // namespace
 
 Array::Array(StorageControl& storage)
-    : storage_(&storage),
+    : storage_(storage),
       record_count_(storage.record_count),
       payload_bytes_(storage.payload_bytes),
       record_bytes_(static_cast<uint32_t>(sizeof(RecordHead)) + align8(storage.payload_bytes)),
@@ -70,7 +70,7 @@ inline uint64_t Array::leaf_of(uint64_t index) const {
 
 /// The root, if there is one and it is no leaf.
 inline ArrayInterior* Array::top_page(WorkerContext& worker) const {
-  const VolatilePointer word = storage_->root.load_acquire();
+  const VolatilePointer word = storage_.control().root.load_acquire();
   if (levels_ == 1 || word.is_null()) return nullptr;
   return reinterpret_cast<ArrayInterior*>(worker.resolve(word));
 }
@@ -82,7 +82,7 @@ inline Array::Place Array::place_of(WorkerContext& worker, const ArrayInterior* 
   const auto slot = static_cast<uint32_t>(index - leaf * records_per_leaf_);
   if (index >= record_count_) [[unlikely]]
     return {nullptr, 0};
-  if (levels_ == 1) return {&storage_->root, slot};
+  if (levels_ == 1) return {&storage_.control().root, slot};
   if (top == nullptr || levels_ > 3) [[unlikely]]
     return {nullptr, slot};
   if (levels_ == 2) return {&top->children[leaf], slot};
@@ -100,14 +100,14 @@ inline RecordRef Array::ref_of(VolatilePointer leaf, PageHeader* page, uint32_t 
   ref.record = reinterpret_cast<ArrayLeaf*>(page)->record(slot, record_bytes_);
   ref.payload_at = sizeof(RecordHead);
   ref.payload_bytes = static_cast<uint16_t>(payload_bytes_);
-  ref.storage_id = storage_->id;
+  ref.storage_id = storage_.id();
   ref.name = UniversalName::make(leaf, sizeof(PageHeader) + uint64_t{slot} * record_bytes_);
-  ref.identity = identity_of(storage_->id, index);
+  ref.identity = identity_of(storage_.id(), index);
   return ref;
 }
 
 Status Array::locate(Transaction& txn, uint64_t index, bool create, RecordRef& ref) const {
-  const Status status = txn.check();
+  const Status status = storage_.check(txn);
   if (status != Status::ok) return status;
   const Place place = place_of(txn.worker(), top_page(txn.worker()), index);
   if (place.leaf != nullptr) [[likely]] {
@@ -127,7 +127,7 @@ Status Array::locate_slowly(Transaction& txn, uint64_t index, bool create, Recor
   for (uint32_t level = 1; level < levels_; ++level, page_number /= kArrayFanout) {
     child[level] = page_number % kArrayFanout;
   }
-  DualPointer* pointer = &storage_->root;
+  DualPointer* pointer = &storage_.control().root;
   for (uint32_t level = levels_ - 1;; --level) {
     VolatilePointer word = pointer->load_acquire();
     while (word.is_null()) {
@@ -138,7 +138,7 @@ Status Array::locate_slowly(Transaction& txn, uint64_t index, bool create, Recor
       }
       const PageType type = level == 0 ? PageType::array_leaf : PageType::array_interior;
       const Status installed =
-          install_page(txn, *pointer, word, type, static_cast<uint8_t>(level), storage_->id);
+          install_page(txn, *pointer, word, type, static_cast<uint8_t>(level), storage_.id());
       if (installed != Status::ok) return installed;
       word = pointer->load_acquire();
     }
@@ -169,7 +169,7 @@ Status Array::get_for_update(Transaction& txn, uint64_t index, uint32_t offset, 
 Status Array::find_many(Transaction& txn, std::span<const uint64_t> indexes,
                         std::span<RecordRef> refs, bool create) const {
   if (refs.size() < indexes.size()) return Status::invalid_argument;
-  const Status checked = txn.check();
+  const Status checked = storage_.check(txn);
   if (checked != Status::ok) return checked;
   WorkerContext& worker = txn.worker();
   const ArrayInterior* top = top_page(worker);

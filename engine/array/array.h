@@ -8,6 +8,7 @@
 #include <cstring>
 #include <span>
 
+#include "engine/storage_handle.h"
 #include "engine/transaction/transaction.h"
 #include "shared/memory/control_layout.h"
 #include "shared/status.h"
@@ -97,7 +98,7 @@ class Array {
   uint64_t leaf_of(uint64_t index) const;
   RecordRef ref_of(VolatilePointer leaf, PageHeader* page, uint32_t slot, uint64_t index) const;
 
-  StorageControl* storage_;
+  StorageHandle storage_;
   uint64_t record_count_;
   uint32_t payload_bytes_;
   uint32_t record_bytes_;  // head + payload, a multiple of 8

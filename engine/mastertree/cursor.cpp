@@ -106,6 +106,8 @@ Status MasterTreeCursor::seek() {
     resume_bytes_ = key_bytes_;
     std::memcpy(resume_.data(), key_.data(), key_bytes_);
   }
+  const Status usable = tree_.handle().check(*txn_);
+  if (usable != Status::ok) return usable;
   Bytes bound;
   return open_layer(root_link(tree_.storage()), start_bound(bound));
 }

@@ -41,9 +41,10 @@ bool wants_root(const Transaction& txn, const Location& location) {
 }
 
 /// Finds an existing record and reads bytes of it; `request.exact` etc. as in TreeRead.
-Status find_and_read(Transaction& txn, StorageControl& storage, Bytes key, TreeRead& request,
+Status find_and_read(Transaction& txn, const StorageHandle& handle, Bytes key, TreeRead& request,
                      RecordRef& ref) {
-  Status status = txn.check();
+  StorageControl& storage = handle.control();
+  Status status = handle.check(txn);
   if (status != Status::ok) return status;
   status = check_lengths(key, 0);
   if (status != Status::ok) return status;
@@ -67,11 +68,13 @@ Status find_and_read(Transaction& txn, StorageControl& storage, Bytes key, TreeR
 }
 
 /// Reserves the record and says whether this transaction sees it as existing. Not registered yet.
-Status reserve_and_look(Transaction& txn, StorageControl& storage, Bytes key,
+Status reserve_and_look(Transaction& txn, const StorageHandle& handle, Bytes key,
                         uint32_t payload_bytes, RecordRef& ref, Vid& seen) {
+  const Status usable = handle.check(txn);
+  if (usable != Status::ok) return usable;
   for (;;) {
     Location location;
-    Status status = reserve(txn, storage, key, payload_bytes, location);
+    Status status = reserve(txn, handle.control(), key, payload_bytes, location);
     if (status != Status::ok) return status;
     ref = make_ref(txn.worker(), location.record, key);
     status = read_stable(txn.worker(), *ref.record, seen, [](Vid) {});
@@ -95,13 +98,13 @@ Status MasterTree::get_range(Transaction& txn, Bytes key, uint32_t offset, uint3
                              void* out) const {
   RecordRef ref;
   TreeRead request{.offset = offset, .count = count, .exact = true, .out = out};
-  return find_and_read(txn, *storage_, key, request, ref);
+  return find_and_read(txn, storage_, key, request, ref);
 }
 
 Status MasterTree::get_for_update(Transaction& txn, Bytes key, void* out, uint32_t capacity,
                                   uint32_t& payload_bytes, RecordRef& ref) const {
   TreeRead request{.offset = 0, .count = capacity, .exact = false, .out = out};
-  const Status status = find_and_read(txn, *storage_, key, request, ref);
+  const Status status = find_and_read(txn, storage_, key, request, ref);
   payload_bytes = request.payload_bytes;
   return status;
 }
@@ -124,7 +127,7 @@ Status MasterTree::insert(Transaction& txn, Bytes key, Bytes payload) const {
   if (status != Status::ok) return status;
   RecordRef ref;
   Vid seen;
-  status = reserve_and_look(txn, *storage_, key, static_cast<uint32_t>(payload.size()), ref, seen);
+  status = reserve_and_look(txn, storage_, key, static_cast<uint32_t>(payload.size()), ref, seen);
   if (status != Status::ok) return status;
   // That the record is there, or is not, decides the answer (R12).
   status = txn.register_read(ref.record, seen);
@@ -136,6 +139,8 @@ Status MasterTree::insert(Transaction& txn, Bytes key, Bytes payload) const {
 Status MasterTree::insert_many(Transaction& txn, std::span<const Bytes> keys,
                                std::span<const Bytes> payloads) const {
   if (keys.size() != payloads.size()) return Status::invalid_argument;
+  const Status usable = storage_.check(txn);
+  if (usable != Status::ok) return usable;
   for (size_t i = 0; i < keys.size(); ++i) {
     const Status status = check_lengths(keys[i], payloads[i].size());
     if (status != Status::ok) return status;
@@ -144,8 +149,9 @@ Status MasterTree::insert_many(Transaction& txn, std::span<const Bytes> keys,
   while (!keys.empty()) {
     uint32_t done = 0;
     Vid reserved;
-    Status status = reserve_run(txn, *storage_, keys.first(std::min(keys.size(), records.size())),
-                                payloads, records, done, reserved);
+    Status status =
+        reserve_run(txn, storage_.control(), keys.first(std::min(keys.size(), records.size())),
+                    payloads, records, done, reserved);
     for (uint32_t i = 0; i < done && status == Status::ok; ++i) {
       const RecordRef ref = make_ref(txn.worker(), records[i], keys[i]);
       status = txn.register_read(ref.record, reserved);
@@ -167,7 +173,7 @@ Status MasterTree::upsert(Transaction& txn, Bytes key, Bytes payload) const {
   if (status != Status::ok) return status;
   RecordRef ref;
   Vid seen;
-  status = reserve_and_look(txn, *storage_, key, static_cast<uint32_t>(payload.size()), ref, seen);
+  status = reserve_and_look(txn, storage_, key, static_cast<uint32_t>(payload.size()), ref, seen);
   if (status != Status::ok) return status;
   // The outcome is the same whatever was there before: nothing to verify. But a record that is dead
   // may be left out by a compaction before we commit, and our scans would then miss this write: the
@@ -184,13 +190,12 @@ Status MasterTree::update(Transaction& txn, Bytes key, Bytes payload) const {
   if (status != Status::ok) return status;
   TreeRead request{};
   RecordRef ref;
-  status = find_and_read(txn, *storage_, key, request, ref);
+  status = find_and_read(txn, storage_, key, request, ref);
   if (status != Status::ok) return status;
   if (reinterpret_cast<TreeRecord*>(ref.record)->capacity < payload.size()) {
     // A pending write stays with the record: commits and look-ups follow it to its larger copy.
     Vid seen;
-    status =
-        reserve_and_look(txn, *storage_, key, static_cast<uint32_t>(payload.size()), ref, seen);
+    status = reserve_and_look(txn, storage_, key, static_cast<uint32_t>(payload.size()), ref, seen);
     if (status != Status::ok) return status;
   }
   return txn.write_insert(ref, key, payload);
@@ -199,7 +204,7 @@ Status MasterTree::update(Transaction& txn, Bytes key, Bytes payload) const {
 Status MasterTree::update_range(Transaction& txn, Bytes key, uint32_t offset, Bytes bytes) const {
   RecordRef ref;
   TreeRead request{};
-  const Status status = find_and_read(txn, *storage_, key, request, ref);
+  const Status status = find_and_read(txn, storage_, key, request, ref);
   if (status != Status::ok) return status;
   if (offset + bytes.size() > request.payload_bytes) return Status::out_of_range;
   return txn.write_update(ref, key, offset, bytes);
@@ -215,16 +220,16 @@ Status MasterTree::update_range(Transaction& txn, const RecordRef& ref, Bytes ke
 
 Status MasterTree::increment(Transaction& txn, Bytes key, uint32_t offset, IncrementType type,
                              const void* delta) const {
-  Status status = txn.check();
+  Status status = storage_.check(txn);
   if (status != Status::ok) return status;
   status = check_lengths(key, 0);
   if (status != Status::ok) return status;
   for (;;) {
-    const Location location = locate(txn.worker(), *storage_, key);
+    const Location location = locate(txn.worker(), storage_.control(), key);
     if (location.record == nullptr) {
       if (txn.worker().cluster_failed()) return Status::cluster_failed;
-      if (!wants_root(txn, location)) return register_absent(txn, *storage_, location);
-      status = install_root(txn, *storage_, location.null_word, 0);
+      if (!wants_root(txn, location)) return register_absent(txn, storage_.control(), location);
+      status = install_root(txn, storage_.control(), location.null_word, 0);
       if (status != Status::ok) return status;
       continue;
     }
@@ -263,7 +268,7 @@ Status MasterTree::increment(Transaction& txn, Bytes key, uint32_t offset, Incre
 Status MasterTree::erase(Transaction& txn, Bytes key) const {
   RecordRef ref;
   TreeRead request{};
-  const Status status = find_and_read(txn, *storage_, key, request, ref);
+  const Status status = find_and_read(txn, storage_, key, request, ref);
   return status == Status::ok ? txn.write_erase(ref, key) : status;
 }
 
@@ -273,7 +278,8 @@ Status MasterTree::erase(Transaction& txn, const RecordRef& ref, Bytes key) cons
 }
 
 void MasterTree::prefetch(Transaction& txn, std::span<const Bytes> keys, uint32_t records) const {
-  prefetch_records(txn.worker(), *storage_, keys, records);
+  if (storage_.check(txn) != Status::ok) return;
+  prefetch_records(txn.worker(), storage_.control(), keys, records);
 }
 
 }  // namespace atolldb

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include "engine/storage_handle.h"
 #include "engine/transaction/transaction.h"
 #include "shared/memory/control_layout.h"
 #include "shared/status.h"
@@ -22,7 +23,7 @@ class MasterTree {
   static constexpr uint32_t kMaxPayloadBytes = 2048;
 
   /// `storage` must be of type mastertree and ready.
-  explicit MasterTree(StorageControl& storage) : storage_(&storage) {}
+  explicit MasterTree(StorageControl& storage) : storage_(storage) {}
 
   /// Copies at most `capacity` bytes of the payload; `payload_bytes` = its whole length.
   Status get(Transaction& txn, Bytes key, void* out, uint32_t capacity,
@@ -54,10 +55,11 @@ class MasterTree {
   /// Starts to load what `get` of these keys, or scans of `records` records from them, will touch.
   void prefetch(Transaction& txn, std::span<const Bytes> keys, uint32_t records = 1) const;
 
-  StorageControl& storage() const { return *storage_; }
+  StorageControl& storage() const { return storage_.control(); }
+  const StorageHandle& handle() const { return storage_; }
 
  private:
-  StorageControl* storage_;
+  StorageHandle storage_;
 };
 
 /// Keys that order like unsigned integers: big-endian bytes of `value`.

@@ -9,24 +9,27 @@
 namespace atolldb {
 
 Status Sequential::append(Transaction& txn, std::span<const std::byte> payload) const {
-  const Status status = txn.check();
+  const Status status = storage_.check(txn);
   if (status != Status::ok) return status;
   if (payload.size() > kMaxPayloadBytes) return Status::payload_too_long;
-  return txn.write_append(storage_, payload);
+  return txn.write_append(&storage_.control(), payload);
 }
 
 SequentialCursor::SequentialCursor(const Sequential& sequential, Transaction& txn,
                                    uint64_t first_epoch, uint64_t last_epoch)
-    : storage_(&sequential.storage()),
+    : storage_(sequential.handle()),
       txn_(&txn),
       first_epoch_(first_epoch),
       last_epoch_(last_epoch) {}
 
 Status SequentialCursor::open() {
+  const Status usable = storage_.check(*txn_);
+  if (usable != Status::ok) return usable;
   opened_ = true;
   WorkerContext& worker = txn_->worker();
-  const VolatilePointer root = storage_->root.load_acquire();
-  if (root.is_null()) return txn_->register_pointer(&storage_->root, root.word());
+  const DualPointer& root_pointer = storage_.control().root;
+  const VolatilePointer root = root_pointer.load_acquire();
+  if (root.is_null()) return txn_->register_pointer(&root_pointer, root.word());
   auto* directory = reinterpret_cast<SequentialDirectory*>(worker.resolve(root));
   for (uint32_t node = 0; node < worker.view().node_count; ++node) {
     const std::atomic<uint64_t>& node_word = directory->entries[node];
@@ -122,7 +125,7 @@ Status SequentialCursor::next() {
     if (epoch_ >= first_epoch_ && epoch_ <= last_epoch_) return Status::ok;
   }
   epoch_ = 0;
-  return txn_->own_append(storage_->id, own_, payload_) ? Status::ok : Status::end_of_scan;
+  return txn_->own_append(storage_.id(), own_, payload_) ? Status::ok : Status::end_of_scan;
 }
 
 }  // namespace atolldb

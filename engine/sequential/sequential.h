@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/sequential/page.h"
+#include "engine/storage_handle.h"
 #include "engine/transaction/transaction.h"
 #include "shared/memory/control_layout.h"
 #include "shared/status.h"
@@ -18,17 +19,18 @@ class Sequential {
   static constexpr uint32_t kMaxPayloadBytes = 2048;
 
   /// `storage` must be of type sequential and ready.
-  explicit Sequential(StorageControl& storage) : storage_(&storage) {}
+  explicit Sequential(StorageControl& storage) : storage_(storage) {}
 
   /// Applied at commit, after verification; conflicts with nobody but serializable scans.
   /// payload_too_long past kMaxPayloadBytes; transaction_too_large past
   /// Transaction::kMaxAppends appends in one transaction.
   Status append(Transaction& txn, std::span<const std::byte> payload) const;
 
-  StorageControl& storage() const { return *storage_; }
+  StorageControl& storage() const { return storage_.control(); }
+  const StorageHandle& handle() const { return storage_; }
 
  private:
-  StorageControl* storage_;
+  StorageHandle storage_;
 };
 
 /// Full scan in the order of commit epochs [first_epoch, last_epoch]; within an epoch list by list,
@@ -61,7 +63,7 @@ class SequentialCursor {
     return reinterpret_cast<SequentialRecord*>(position.page->data + position.offset);
   }
 
-  StorageControl* storage_;
+  StorageHandle storage_;
   Transaction* txn_;
   uint64_t first_epoch_;
   uint64_t last_epoch_;

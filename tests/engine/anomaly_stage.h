@@ -85,6 +85,8 @@ class Table {
   }
 
   MasterTree tree() const { return MasterTree(*storage_); }
+  Array array() const { return Array(*storage_); }
+  StorageControl& storage() const { return *storage_; }
   Kind kind() const { return kind_; }
 
  private:

@@ -8,6 +8,7 @@
 #include "tests/engine/anomalies.h"
 #include "tests/engine/append_rules.h"
 #include "tests/engine/commit_rules.h"
+#include "tests/engine/dropped_storage.h"
 #include "tests/engine/move_rules.h"
 #include "tests/engine/mutant_guard.h"
 #include "tests/engine/own_effects.h"
@@ -88,6 +89,10 @@ const Rule kRules[] = {
      [] { return foreign_commit_of_a_reserved_key(false, false); }},
     {"RevivalsCoverTheAbsence", Mutant::uncovered_reservation,
      [] { return foreign_commit_of_a_reserved_key(true, true); }},
+    {"DroppedStoragesAreNotUsed", Mutant::use_dropped_storage,
+     [] { return operations_on_dropped_storages(false); }},
+    {"PlacesOfDroppedStoragesAreNotUsed", Mutant::use_dropped_storage,
+     [] { return operations_on_dropped_storages(true); }},
     {"OwnWritesAreNotRevivedBehindScans", Mutant::revive_own_write,
      [] { return scan_between_erase_and_second_blind_write(); }},
     {"OwnInsertsUpdateThePageEntry", Mutant::keep_page_entry_on_reserve,
