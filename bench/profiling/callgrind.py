@@ -4,10 +4,9 @@ import os
 import subprocess
 import time
 
-from .cluster import ProfileError
+from .cluster import WARM_UP_S, ProfileError
 
 COLUMNS = [("Ir", "instructions"), ("D1", "D1 misses"), ("LL", "LL misses")]
-WARM_UP = 2
 # Valgrind slows a node by two orders of magnitude: that is no hang, and epochs are as much longer,
 # so that one has as many transactions as usual. Few transactions run in all: pools of one size do
 # for all benchmarks.
@@ -55,13 +54,13 @@ def measure(benchmark, window):
     benchmark.binaries = wrap(benchmark)
     config = benchmark.work / "profile.toml"
     config.write_text(CONFIG)
-    benchmark.start(3600, ["--warmup", str(WARM_UP), "--config", str(config)])
+    benchmark.start(3600, ["--config", str(config)])
     benchmark.wait_for_run()
-    time.sleep(WARM_UP)
+    time.sleep(WARM_UP_S)
     pids = benchmark.node_pids()
     control(benchmark, pids, "--instr=on")
     # The simulated caches start empty: what fills them is not counted.
-    time.sleep(WARM_UP)
+    time.sleep(WARM_UP_S)
     control(benchmark, pids, "--zero")
     before = benchmark.commits()
     time.sleep(window)

@@ -6,6 +6,7 @@ import subprocess
 import threading
 import time
 
+WARM_UP_S = 2
 STARTED = re.compile(r"^run 1 of \d+: (\d+) s after (\d+) s warm-up")
 
 
@@ -25,9 +26,16 @@ class Benchmark:
         self.started = threading.Event()
         self.environment = dict(os.environ, XDG_RUNTIME_DIR=str(work))
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process and self.process.poll() is None:
+            self.stop()
+
     def start(self, seconds, extra=()):
         command = [str(self.binaries / "atoll"), "bench", *self.arguments, *extra,
-                   "--seconds", str(seconds), "--no-verify"]
+                   "--warmup", str(WARM_UP_S), "--seconds", str(seconds), "--no-verify"]
         self.process = subprocess.Popen(command, env=self.environment, text=True,
                                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         threading.Thread(target=self._read, daemon=True).start()

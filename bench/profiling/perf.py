@@ -2,11 +2,11 @@
 import collections
 import re
 import subprocess
+import time
 
-from .cluster import ProfileError
+from .cluster import WARM_UP_S, ProfileError
 
 COLUMNS = [("ns", "ns a transaction")]
-WARM_UP = 2
 FREQUENCY = 4000  # a second and thread
 MMAP = re.compile(r"PERF_RECORD_MMAP2? (\d+)/\d+: \[(0x[0-9a-f]+)\((0x[0-9a-f]+)\) @ "
                   r"(0x[0-9a-f]+|0) .*?: r-xp (\S+)")
@@ -15,10 +15,10 @@ SAMPLE = re.compile(r"^\s*(\d+)\s+([0-9a-f]+)\s+\((.*)\)\s*$")
 
 def measure(benchmark, window):
     """Returns ({(object, address): [ns]}, commits): time of all node processes."""
-    benchmark.start(window + WARM_UP, ["--warmup", str(WARM_UP)])
+    benchmark.start(window + WARM_UP_S)
     benchmark.wait_for_run()
     data = benchmark.work / "perf.data"
-    subprocess.run(["sleep", str(WARM_UP)], check=True)
+    time.sleep(WARM_UP_S)
     pids = benchmark.node_pids()
     before = benchmark.commits()
     record = subprocess.run(

@@ -12,17 +12,20 @@ from .cluster import ProfileError
 # (phase, file, function) from the narrow to the wide; both are searched for. An address belongs to
 # the first rule that fits its innermost call; if none does, its caller is asked, and so on.
 RULES = [(phase, re.compile(file), re.compile(function)) for phase, file, function in [
-    ("commit: lock", r"engine/transaction/commit", r"lock|sort"),
-    ("commit: verify", r"engine/transaction/commit", r"verify|in_write_set|still_fits"),
+    ("commit: lock", r"engine/transaction/(commit|sort_writes)",
+     r"lock|sort|track_writes|still_fits"),
+    ("commit: verify", r"engine/transaction/commit",
+     r"verify|in_write_set|is_as_read|look_at|is_ours|is_own_list"),
     ("commit: apply", r"engine/transaction/(commit|increment)|engine/sequential/append", r""),
     ("commit: lock", r"shared/sync/mcs", r""),
     ("log", r"engine/(log/|transaction/write_set)", r""),
     ("access sets", r"engine/transaction/(access_sets|write_index)", r""),
     ("index: insert", r"engine/mastertree/(reserve|restructure|build|adopt|interior_copy)", r""),
     ("index: upkeep", r"engine/mastertree/(maintain|merge)", r""),
+    ("record access", r"engine/mastertree/cursor", r"::get(_slowly)?$"),
     ("index: search", r"engine/mastertree/(descent|slot_search|prefetch|key|page|cursor|track)",
      r""),
-    ("index: search", r"engine/array/", r"find|locate|path|prefetch"),
+    ("index: search", r"engine/array/", r"find|locate|place_of|top_page|leaf_of|prefetch"),
     ("record access", r"engine/(array|mastertree|sequential)/|optimistic_read|racy_copy", r""),
     ("access sets", r"engine/transaction/transaction", r"register|find_write|observe"),
     ("record access", r"engine/transaction/transaction\.", r"get|read|write|update|check"),
@@ -66,7 +69,8 @@ def inlined_chains(binary, addresses):
     while at < len(lines):
         address, at, chain = int(lines[at], 16), at + 1, []
         while at < len(lines) and not lines[at].startswith("0x"):
-            chain.append((lines[at].split("(")[0], lines[at + 1].split(":")[0]))
+            name = lines[at].replace("(anonymous namespace)::", "").split("(")[0]
+            chain.append((name, lines[at + 1].split(":")[0]))
             at += 2
         chains[address] = chain
     return chains

@@ -10,7 +10,8 @@ TITLES = {
 }
 
 
-def show(tool, columns, table, commits, options):
+def show(tool, columns, measured, options):
+    table, commits = measured["phases"], measured["commits"]
     divisor = max(commits, 1)
     total = [sum(entry["cost"][column] for entry in table.values())
              for column in range(len(columns))]

@@ -26,7 +26,7 @@ struct Options : bench::CommonOptions {
   uint32_t scan_length = 100;
   std::string storage = "mastertree";
   std::string insert_order = "hashed";
-  bool prefetch = false;
+  bool prefetch = true;
 
   /// "A", or "custom" for a mix.
   std::string workload_name() const;

@@ -126,6 +126,9 @@ Status announce_revival(Transaction& txn, BorderPage* page, TreeRecord* record, 
   const PageVersion before = page->header.version();
   const PageVersion after = mutant(Mutant::revive_unannounced) ? before : before.with_change();
   page->header.set_version(after);
+  // An own cursor on this page has passed, or remembers as dead, what is about to be inserted
+  // (R14).
+  txn.count_reservation();
   const Status status = txn.page_changed(&page->header, before, after);
   return status == Status::ok ? cover_absence(txn, &record->head, reviving) : status;
 }

@@ -122,9 +122,10 @@ class Restructuring {
   uint32_t living_bytes() const {
     uint32_t bytes = 0;
     for (uint32_t i = 0; i < size_; ++i) {
-      const Vid vid(items_[i].record->head.vid.load(std::memory_order_relaxed));
-      if (!vid.is_deleted() || is_own_write(items_[i].record))
-        bytes += items_[i].bytes + kSlotBytes;
+      const TreeRecord* record = items_[i].record;
+      const Vid vid(record->head.vid.load(std::memory_order_relaxed));
+      const bool stays = !vid.is_deleted() || record == request_.grow || is_own_write(record);
+      if (stays) bytes += items_[i].bytes + kSlotBytes;
     }
     return bytes;
   }

@@ -43,8 +43,29 @@ Status Transaction::commit() {
   return Status::ok;
 }
 
+Status Transaction::register_incremented() {
+  for (uint32_t i = 0; i < writes_size_; ++i) {
+    const WriteEntry& entry = writes_[i];
+    if (entry.increment == 0 || is_array_write(entry)) continue;
+    auto* record = reinterpret_cast<RecordHead*>(worker_->view().resolve(entry.record));
+    uint16_t payload_at = 0;
+    if (record->load_acquire().is_moved() && !track_moved(*worker_, record, payload_at)) {
+      return Status::read_conflict;
+    }
+    const Vid now = record->load_acquire();
+    if (now.is_deleted() || now.is_elsewhere() || now.is_being_written()) {
+      return Status::read_conflict;
+    }
+    const Status status = register_read(record, now);
+    if (status != Status::ok) return status;
+  }
+  return Status::ok;
+}
+
 Status Transaction::commit_user_abort() {
   if (!active_) return Status::invalid_argument;
+  Status status = broken_;
+  if (status == Status::ok) status = register_incremented();
   if (writes_size_ != 0 && !mutant(Mutant::user_abort_keeps_writes)) {
     // Nothing is locked: a planned write must not excuse the lock of another, who may be half-way
     // through writing what was read here (R20).
@@ -53,8 +74,9 @@ Status Transaction::commit_user_abort() {
   }
   // Scans see own appends; without them the verification needs no list of its own.
   appends_.clear();
-  Status status = broken_;
-  if (status == Status::ok && !mutant(Mutant::unverified_user_abort)) {
+  if (mutant(Mutant::unverified_user_abort)) {
+    status = Status::ok;
+  } else if (status == Status::ok) {
     status = CommitProtocol(*this).commit_read_only();
   }
   rollback(status == Status::ok ? Status::user_abort : status);

@@ -226,6 +226,9 @@ class Transaction {
   Status add_write(const RecordRef& ref, LogRecord* log, IncrementType increment);
   Status merge_update(const RecordRef& ref, std::span<const std::byte> key, WriteEntry& entry,
                       uint32_t offset, std::span<const std::byte> bytes);
+  /// That the records of pending increments exist has been answered, and is verified by a commit
+  /// under their locks. A user abort takes none: it reads them (R20, R33).
+  Status register_incremented();
   Status materialize_increment(RecordRef ref, WriteEntry& entry, const Vid* expected = nullptr);
   void clear();
   /// The sets do not say any more what was read: whatever the procedure makes of `reason`, this

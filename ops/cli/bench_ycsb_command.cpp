@@ -64,8 +64,9 @@ void add_options(CLI::App& command, ycsb::Options& options) {
   command.add_option("--storage", options.storage, "mastertree or array")->capture_default_str();
   command.add_option("--insert-order", options.insert_order, "hashed or ordered keys")
       ->capture_default_str();
-  command.add_flag("--prefetch", options.prefetch,
-                   "Start to load all records of a transaction at its begin");
+  command.add_flag("--prefetch,!--no-prefetch", options.prefetch,
+                   "Start to load all records of a transaction of several operations at its begin "
+                   "[on]");
   add_common_options(command, options, "Check every record afterwards");
 }
 

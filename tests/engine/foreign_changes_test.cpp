@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "engine/mastertree/cursor.h"
 #include "engine/mastertree/descent.h"
@@ -58,6 +59,56 @@ TEST(ForeignChanges, ACursorReadsNothingOfARecordThatWasErasedUnderIt) {
   ASSERT_EQ(tree.erase(a, cursor.ref(), cursor.key()), Status::ok);
   uint64_t value = 0;
   EXPECT_EQ(cursor.get(&value, sizeof(value)), Status::not_found);
+  EXPECT_EQ(a.commit(), Status::ok);
+}
+
+TEST(ForeignChanges, AUserAbortVerifiesThatWhatItIncrementedExists) {
+  Stage stage;
+  Transaction& a = stage.a();
+  ASSERT_EQ(a.begin(), Status::ok);
+  ASSERT_EQ(stage.tree().add(a, 30, 1), Status::ok);
+  stage.commit_alone([&](Transaction& b) {
+    const Status status = stage.tree().erase(b, 30);
+    return status == Status::ok ? stage.array().put(b, 1, 5) : status;
+  });
+  uint64_t value = 0;
+  ASSERT_EQ(stage.array().get(a, 1, value), Status::ok);
+  ASSERT_EQ(value, 5u);
+  EXPECT_EQ(a.commit_user_abort(), Status::read_conflict);
+  // An increment of what still exists is no reason to try again.
+  ASSERT_EQ(a.begin(), Status::ok);
+  ASSERT_EQ(stage.tree().add(a, 40, 1), Status::ok);
+  EXPECT_EQ(a.commit_user_abort(), Status::ok);
+}
+
+/// The head of a queue, passed as dead by a scan, comes back through an own insert while another
+/// own scan is under way behind it.
+TEST(ForeignChanges, ACursorSeesAnOwnInsertThatRevivesWhatItPassed) {
+  Stage stage;
+  stage.commit_alone([&](Transaction& b) {
+    for (uint64_t key = 20; key < 60; key += 10) {
+      const Status status = stage.tree().erase(b, key);
+      if (status != Status::ok) return status;
+    }
+    return Status::ok;
+  });
+  Transaction& a = stage.a();
+  uint64_t count = 0;
+  ASSERT_EQ(a.begin(), Status::ok);
+  ASSERT_EQ(stage.tree().scan(a, 0, 100, true, count), Status::ok);  // remembers the run of dead
+  ASSERT_EQ(count, 6u);
+  MasterTreeCursor cursor(stage.tree().tree(), a, {}, true);
+  ASSERT_EQ(cursor.next(), Status::ok);
+  ASSERT_EQ(stage.tree().insert(a, 40, 1), Status::ok);
+  std::vector<uint64_t> found;
+  Status status = Status::ok;
+  while ((status = cursor.next()) == Status::ok) {
+    uint64_t value = 0;
+    ASSERT_EQ(cursor.get(&value, sizeof(value)), Status::ok);
+    found.push_back(value);
+  }
+  EXPECT_EQ(status, Status::end_of_scan);
+  EXPECT_EQ(found, (std::vector<uint64_t>{10, 1, 60, 70, 80, 90}));
   EXPECT_EQ(a.commit(), Status::ok);
 }
 
