@@ -26,8 +26,9 @@ enum class Mutant : uint32_t {
   adopt_foreign_version,       // R13: accepts any word as "before"
   hide_own_writes,             // R14
   uncovered_reservation,       // R13: nothing covers an absence between reserving and reading
+  forget_own_increment,        // R33: an upsert over an own increment forgets what that answered
+  skip_own_blind_writes,       // R14: scans pass dead records without asking for own writes
   use_dropped_storage,         // R34: operations do not look at the state of their storage
-  revive_own_write,            // R14: brings a record back that own scans passed as dead
   keep_page_entry_on_reserve,  // R13: leaves the own page-version entry as it was
   // Commits.
   ignore_used_up_ordinals,    // R16: goes on into the bits of the epoch

@@ -228,7 +228,17 @@ Status MasterTreeCursor::visit(bool& found) {
   }
   const uint64_t slice = current.page->slices()[slot];
   if (record->head.load_acquire().is_settled_dead()) {
-    pass_settled_dead();
+    if (!txn_->writes_blindly() || mutant(Mutant::skip_own_blind_writes)) {
+      pass_settled_dead();
+      return Status::ok;
+    }
+    // It may have lived when this transaction planned to write it (R14).
+    put_key(record, slice);
+    if (txn_->find_write(make_ref(txn_->worker(), record, key()), key()) != nullptr) {
+      return txn_->miss_own_write();
+    }
+    txn_->observe(record->head.load_acquire());
+    advance();
     return Status::ok;
   }
   const Status status = read_stable(txn_->worker(), record->head, seen_, [&](Vid) {

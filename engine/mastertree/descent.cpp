@@ -143,7 +143,7 @@ Status await_drop(const WorkerContext& worker, const Link& link) {
 }
 
 SlotView find_slot(WorkerContext& worker, BorderPage* page, PageVersion version,
-                   const LayerKey& key) {
+                   const LayerKey& key, bool may_wait) {
   const uint32_t count = version.count();
   const uint64_t* slices = page->slices();
   SlotView view;
@@ -160,7 +160,12 @@ SlotView find_slot(WorkerContext& worker, BorderPage* page, PageVersion version,
     // At most one record of a slice goes on beyond it.
     view.slot = slot;
     view.record = record;
-    if (stable_vid(worker, record).is_next_layer()) {
+    const Vid vid = may_wait ? stable_vid(worker, record) : record->head.load_acquire();
+    if (!may_wait && vid.is_being_written()) {
+      view.match = Match::conflict;
+      return view;
+    }
+    if (vid.is_next_layer()) {
       view.match = Match::next_layer;
     } else if (record->remainder == key.remainder &&
                std::memcmp(record->suffix(), key.suffix().data(), key.suffix().size()) == 0) {

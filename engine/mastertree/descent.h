@@ -63,9 +63,10 @@ struct SlotView {
   TreeRecord* record = nullptr;
 };
 
-/// Looks for the key among the slots that `version` counts.
+/// Looks for the key among the slots that `version` counts. A record that is just being written may
+/// become a next layer: who holds locks does not wait for that, and takes it for another key (R23).
 SlotView find_slot(WorkerContext& worker, BorderPage* page, PageVersion version,
-                   const LayerKey& key);
+                   const LayerKey& key, bool may_wait = true);
 
 /// Where a key is, or would be.
 struct Location {

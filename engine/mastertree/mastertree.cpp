@@ -86,6 +86,16 @@ Status reserve_and_look(Transaction& txn, const StorageHandle& handle, Bytes key
   }
 }
 
+/// An own increment or update rests on a record that exists. What is going to replace it in the
+/// write set must not forget that (R33). `seen`: of the record now.
+Status keep_own_answer(Transaction& txn, const RecordRef& ref, Bytes key, Vid seen) {
+  const WriteEntry* own = txn.find_write(ref, key);
+  if (own == nullptr || txn.log_of(*own).type != LogType::update) return Status::ok;
+  if (mutant(Mutant::forget_own_increment)) return Status::ok;
+  if (seen.is_deleted()) return Status::write_conflict;
+  return own->increment != 0 ? txn.register_read(ref.record, seen) : Status::ok;
+}
+
 }  // namespace
 
 Status MasterTree::get(Transaction& txn, Bytes key, void* out, uint32_t capacity,
@@ -128,6 +138,8 @@ Status MasterTree::insert(Transaction& txn, Bytes key, Bytes payload) const {
   RecordRef ref;
   Vid seen;
   status = reserve_and_look(txn, storage_, key, static_cast<uint32_t>(payload.size()), ref, seen);
+  if (status != Status::ok) return status;
+  status = keep_own_answer(txn, ref, key, seen);
   if (status != Status::ok) return status;
   // That the record is there, or is not, decides the answer (R12).
   status = txn.register_read(ref.record, seen);
@@ -178,10 +190,10 @@ Status MasterTree::upsert(Transaction& txn, Bytes key, Bytes payload) const {
   // The outcome is the same whatever was there before: nothing to verify. But a record that is dead
   // may be left out by a compaction before we commit, and our scans would then miss this write: the
   // read entry makes sure that no such attempt passes (R20).
-  if (seen.is_deleted()) {
-    status = txn.register_read(ref.record, seen);
-    if (status != Status::ok) return status;
-  }
+  status = keep_own_answer(txn, ref, key, seen);
+  if (status == Status::ok && seen.is_deleted()) status = txn.register_read(ref.record, seen);
+  if (status != Status::ok) return status;
+  txn.note_blind_write();
   return txn.write_insert(ref, key, payload);
 }
 
@@ -261,6 +273,7 @@ Status MasterTree::increment(Transaction& txn, Bytes key, uint32_t offset, Incre
       return status == Status::ok ? Status::out_of_range : status;
     }
     // Not registered: the commit checks under the lock that the record still exists (R33).
+    txn.note_blind_write();
     return txn.write_increment(ref, key, offset, type, delta);
   }
 }

@@ -5,7 +5,6 @@
 #include "engine/mastertree/build.h"
 #include "engine/mastertree/page_lock.h"
 #include "engine/mastertree/restructure.h"
-#include "engine/mastertree/tree_read.h"
 #include "engine/mutants.h"
 #include "engine/seams.h"
 
@@ -106,14 +105,8 @@ Status append_slot(Transaction& txn, BorderPage* page, const LayerKey& key, uint
 /// R12: scans rely on the page word for the absence of a settled dead record, so the word changes
 /// before a commit may bring it back. From now on readers remember the record itself: whoever has
 /// the new word sees the flag, which is stored first. The page is locked.
-Status announce_revival(Transaction& txn, BorderPage* page, TreeRecord* record, Bytes key) {
+Status announce_revival(Transaction& txn, BorderPage* page, TreeRecord* record) {
   WorkerContext& worker = txn.worker();
-  // It lived when this transaction planned to write it, and own scans since its death did not see
-  // that write: they never will (R14).
-  if (txn.find_write(make_ref(worker, record, key), key) != nullptr &&
-      !mutant(Mutant::revive_own_write)) {
-    return Status::write_conflict;
-  }
   ScopedLock lock;
   if (!lock.lock(worker, record->head.lock, kFirstRecordBlock, worker.name_of(record))) {
     return Status::cluster_failed;
@@ -165,8 +158,7 @@ Status change_page(Transaction& txn, Bytes key, uint32_t payload_bytes, Location
     case Match::conflict:
       return add_layer(txn, page, slot.record);
     case Match::record:
-      if (slot.record->capacity >= payload_bytes)
-        return announce_revival(txn, page, slot.record, key);
+      if (slot.record->capacity >= payload_bytes) return announce_revival(txn, page, slot.record);
       request.grow = slot.record;
       request.grow_capacity = capacity;
       return restructure(worker, &txn, page, request);

@@ -124,7 +124,8 @@ class Restructuring {
     for (uint32_t i = 0; i < size_; ++i) {
       const TreeRecord* record = items_[i].record;
       const Vid vid(record->head.vid.load(std::memory_order_relaxed));
-      const bool stays = !vid.is_deleted() || record == request_.grow || is_own_write(record);
+      const bool stays = !vid.is_deleted() || vid.is_next_layer() || record == request_.grow ||
+                         is_own_write(record);
       if (stays) bytes += items_[i].bytes + kSlotBytes;
     }
     return bytes;

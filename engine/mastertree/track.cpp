@@ -46,7 +46,7 @@ bool track_moved(WorkerContext& worker, RecordHead*& head, uint16_t& payload_at)
   PageVersion version;
   BorderPage* border = current_page(worker, page, key.slice, version);
   while (border != nullptr) {
-    const SlotView slot = find_slot(worker, border, version, key);
+    const SlotView slot = find_slot(worker, border, version, key, false);
     if (slot.match == Match::record) {
       head = &slot.record->head;
       payload_at = slot.record->payload_at();

@@ -45,6 +45,7 @@ void Transaction::clear() {
   if (writes_size_ != 0) write_index_.clear();
   writes_size_ = 0;
   erases_ = false;
+  writes_blindly_ = false;
   log_used_ = 0;
   reservations_ = 0;
   observed_ = 0;

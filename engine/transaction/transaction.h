@@ -166,6 +166,12 @@ class Transaction {
   }
   /// No record has a pending write: there is nothing to find or to lay over.
   bool plans_no_write() const { return writes_size_ == 0; }
+  /// A write was planned over a record that lived and was not read: nothing but the commit would
+  /// notice that the record dies.
+  void note_blind_write() { writes_blindly_ = true; }
+  bool writes_blindly() const { return writes_blindly_; }
+  /// Own writes that a scan cannot see any more: this attempt is over.
+  Status miss_own_write() { return fail(Status::write_conflict); }
   /// Whether a pending write names exactly this place.
   bool has_write_at(UniversalName name) const;
   LogRecord& log_of(const WriteEntry& entry) {
@@ -258,7 +264,8 @@ class Transaction {
   WriteIndex write_index_;
   WriteEntry* writes_;  // in the `local` segment
   uint32_t writes_size_ = 0;
-  bool erases_ = false;  // some write erases a record
+  bool erases_ = false;          // some write erases a record
+  bool writes_blindly_ = false;  // note_blind_write
   // Where the records of `writes_` are in this process, from the locks to the end of the commit.
   std::unique_ptr<RecordHead*[]> write_heads_;
   std::byte* log_;  // in the `local` segment

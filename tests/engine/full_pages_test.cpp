@@ -51,6 +51,27 @@ TEST(FullPagesInTime, AnAbortedInsertDoesNotMakeAnotherKeyTooLong) {
             Status::ok);
 }
 
+/// A dead record that is to grow stays, too: no wait makes room for it.
+TEST_F(FullPages, ADeadRecordThatCannotGrowIsTooLong) {
+  const MasterTree tree(cluster_.create("slice", StorageType::mastertree, 8));
+  const std::string one("abc", 3);  // keys of one slice: they differ in trailing zeros
+  const std::string two("abc\0", 4);
+  const std::string three("abc\0\0", 5);
+  ASSERT_EQ(run([&](Transaction& txn) {
+              Status status = tree.insert(txn, bytes_of(one), bytes_of(std::string(2000, 'a')));
+              if (status == Status::ok)
+                status = tree.insert(txn, bytes_of(two), bytes_of("12345678"));
+              return status == Status::ok ? tree.insert(txn, bytes_of(three), bytes_of("12345678"))
+                                          : status;
+            }),
+            Status::ok);
+  ASSERT_EQ(run([&](Transaction& txn) { return tree.erase(txn, bytes_of(three)); }), Status::ok);
+  EXPECT_EQ(run([&](Transaction& txn) {
+              return tree.upsert(txn, bytes_of(three), bytes_of(std::string(2000, 'x')));
+            }),
+            Status::payload_too_long);
+}
+
 /// The enlarged record fits beside neither neighbour.
 TEST_F(FullPages, ARecordGrowsBetweenLargeOnes) {
   const MasterTree tree(cluster_.create("tree", StorageType::mastertree, 1896));

@@ -37,8 +37,9 @@ inline std::string foreign_commit_of_a_reserved_key(bool by_scan, bool of_a_dead
   return problem.text();
 }
 
-/// A overwrites a record without reading it, b erases it, a scans and writes it again.
-inline std::string scan_between_erase_and_second_blind_write() {
+/// A overwrites a record without reading it, b erases it, and a scans where it was: a's write is
+/// not there to be seen, so a must not go on. `then_erases`: what a does after the scan.
+inline std::string scan_of_an_own_blind_write_that_died(bool then_erases) {
   Stage stage;
   Problem problem;
   Transaction& a = stage.a();
@@ -46,9 +47,52 @@ inline std::string scan_between_erase_and_second_blind_write() {
   problem.expect(a.begin(), Status::ok, "begin");
   problem.expect(stage.tree().put(a, 30, 1), Status::ok, "first write");
   stage.commit_alone([&](Transaction& b) { return stage.tree().erase(b, 30); });
-  problem.expect(stage.tree().scan(a, 15, 45, true, count), Status::ok, "scan");
-  const Status status = finish(a, stage.tree().put(a, 30, 2));
-  problem.expect(status != Status::ok || count == 3, "a committed, and its scan missed its write");
+  Status status = stage.tree().scan(a, 15, 45, true, count);
+  if (status == Status::ok) {
+    status = then_erases ? stage.tree().erase(a, 30) : stage.tree().put(a, 30, 2);
+  }
+  problem.expect(finish(a, status) != Status::ok || count == 3,
+                 "a committed, and its scan missed its write");
+  return problem.text();
+}
+
+/// The same when a reports a user abort after the scan, whatever the scan answered (R20).
+inline std::string user_abort_after_a_scan_of_an_own_blind_write_that_died() {
+  Stage stage;
+  Problem problem;
+  Transaction& a = stage.a();
+  uint64_t count = 0;
+  problem.expect(a.begin(), Status::ok, "begin");
+  problem.expect(stage.tree().put(a, 30, 1), Status::ok, "first write");
+  stage.commit_alone([&](Transaction& b) { return stage.tree().erase(b, 30); });
+  static_cast<void>(stage.tree().scan(a, 15, 45, true, count));
+  problem.expect(a.commit_user_abort() != Status::ok,
+                 "reported after a scan that missed its write");
+  return problem.text();
+}
+
+/// A increments a key, b erases it, somebody makes it ready for an insert and gives up, and a
+/// replaces its increment by a whole write, before or after b.
+inline std::string write_over_an_increment_of_a_key_that_died(bool before) {
+  Stage stage;
+  Problem problem;
+  Transaction& a = stage.a();
+  problem.expect(a.begin(), Status::ok, "begin");
+  problem.expect(stage.tree().add(a, 30, 1), Status::ok, "increment");
+  if (before) problem.expect(stage.tree().put(a, 30, 7), Status::ok, "write");
+  stage.commit_alone([&](Transaction& b) {
+    const Status status = stage.tree().erase(b, 30);
+    return status == Status::ok ? stage.array().put(b, 1, 5) : status;
+  });
+  problem.expect(stage.b().begin(), Status::ok, "begin of b");
+  problem.expect(stage.tree().insert(stage.b(), 30, 99), Status::ok, "insert of b");
+  stage.b().rollback(Status::read_conflict);
+  uint64_t marker = 0;
+  Status status = stage.array().get(a, 1, marker);
+  problem.expect(marker == 5, "a does not see what b left");
+  if (status == Status::ok && !before) status = stage.tree().put(a, 30, 7);
+  problem.expect(finish(a, status) != Status::ok,
+                 "a incremented what was there before b, saw what b left, and committed");
   return problem.text();
 }
 

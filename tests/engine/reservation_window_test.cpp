@@ -20,8 +20,20 @@ TEST(ReservationWindow, LookUpOfADeadRecordThenForeignCommit) {
 TEST(ReservationWindow, ScanOfADeadRecordThenForeignCommit) {
   EXPECT_EQ(foreign_commit_of_a_reserved_key(true, true), "");
 }
-TEST(ReservationWindow, ScanBetweenAForeignEraseAndASecondBlindWrite) {
-  EXPECT_EQ(scan_between_erase_and_second_blind_write(), "");
+TEST(BlindWrites, AScanOfOneThatDiedThenAWrite) {
+  EXPECT_EQ(scan_of_an_own_blind_write_that_died(false), "");
+}
+TEST(BlindWrites, AScanOfOneThatDiedThenAnErase) {
+  EXPECT_EQ(scan_of_an_own_blind_write_that_died(true), "");
+}
+TEST(BlindWrites, AScanOfOneThatDiedThenAUserAbort) {
+  EXPECT_EQ(user_abort_after_a_scan_of_an_own_blind_write_that_died(), "");
+}
+TEST(BlindWrites, AWriteOverAnIncrementThenAForeignErase) {
+  EXPECT_EQ(write_over_an_increment_of_a_key_that_died(true), "");
+}
+TEST(BlindWrites, AForeignEraseThenAWriteOverAnIncrement) {
+  EXPECT_EQ(write_over_an_increment_of_a_key_that_died(false), "");
 }
 
 /// Two threads meet at a new key in every round: one looks it up and inserts it, the other writes
