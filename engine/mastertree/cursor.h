@@ -22,9 +22,10 @@ struct ScanRange {
   bool high_inclusive = false;
 };
 
-/// Sees the own writes of its transaction. Registers every page it looks at and every record, dead
-/// ones included. The range's bytes must outlive the cursor, and the cursor must not outlive the
-/// attempt of its transaction.
+/// Sees the own writes of its transaction. Registers every page it looks at and every record but
+/// settled dead ones, for which the page word answers (R12); observes the latest VID of those (R15,
+/// R19). The range's bytes must outlive the cursor, and the cursor must not outlive the attempt of
+/// its transaction.
 ///
 /// The route is one border page a layer. To go on behind a page's last record the cursor descends
 /// again for the page's fence in the same layer: right whatever was reorganised meanwhile, since

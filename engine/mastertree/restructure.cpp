@@ -45,6 +45,8 @@ class Restructuring {
     const bool two = !fits_one() && choose_fence(middle, fence);
     if (two && request_.grow != nullptr && !both_fit(middle)) do_not_grow_yet();
     if (!two && bytes_ + request_.new_record_bytes + kSlotBytes > kUsableBytes) {
+      // Whoever waits for a dropped layer's holder to move would wait for ever.
+      CHECK(dropped_count_ == 0);
       unlock_records(count_);
       // Dead records that are too young to be left out: they make room in a while.
       return living_bytes() + request_.new_record_bytes + kSlotBytes <= kUsableBytes
@@ -101,8 +103,10 @@ class Restructuring {
     for (uint32_t slot = 0; slot < count_; ++slot) {
       TreeRecord* record = page_->record(slot);
       const Vid vid(record->head.vid.load(std::memory_order_relaxed));
-      if ((is_removable(vid, limit) && record != request_.grow && !is_own_write(record)) ||
-          drops_empty_layer(record, vid)) {
+      const bool goes = vid.is_next_layer() ? try_drop_layer(record)
+                                            : is_removable(vid, limit) && record != request_.grow &&
+                                                  !is_own_write(record);
+      if (goes) {
         if (!mutant(Mutant::floor_forgets_left_out)) floor_ = std::max(floor_, vid.version());
         left_out_[left_out_count_++] = {&record->head, vid};
         continue;
@@ -133,9 +137,10 @@ class Restructuring {
     return txn_ != nullptr && txn_->has_write_at(worker_.name_of(record));
   }
 
-  /// R45: a next layer that is one empty border page goes with the slot.
-  bool drops_empty_layer(TreeRecord* record, Vid vid) {
-    if (!vid.is_next_layer() || !request_.compaction_only) return false;
+  /// R45: a next layer that is one empty border page goes with the slot. True: its page is marked
+  /// as dropped, and this page must be replaced; false: nothing was changed.
+  bool try_drop_layer(TreeRecord* record) {
+    if (!request_.compaction_only) return false;
     TreePage* root =
         tree_page(worker_.view().resolve(record->next_layer()->load_acquire().thawed()));
     if (!root->is_border()) return false;
