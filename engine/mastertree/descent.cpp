@@ -1,12 +1,13 @@
 #include "engine/mastertree/descent.h"
 
-#include <sched.h>
+#include <cstring>
 
 #include "engine/mastertree/adopt.h"
 #include "engine/mastertree/prefetch.h"
 #include "engine/mastertree/slot_search.h"
 #include "engine/mutants.h"
 #include "engine/seams.h"
+#include "shared/check.h"
 #include "shared/sync/wait_word.h"
 
 namespace atolldb {

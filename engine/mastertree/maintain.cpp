@@ -1,5 +1,6 @@
 #include "engine/mastertree/maintain.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "engine/mastertree/page_lock.h"

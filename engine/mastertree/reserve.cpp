@@ -1,6 +1,7 @@
 #include "engine/mastertree/reserve.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "engine/mastertree/build.h"
 #include "engine/mastertree/page_lock.h"
