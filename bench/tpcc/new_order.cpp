@@ -13,9 +13,9 @@ namespace {
 /// Bytes of S_DATA in the first cache line of its record: all of it for 23 texts of 25.
 constexpr uint32_t kFirstDataBytes = 48;
 
-/// Where the records of the order lines and of the customer are. They are known before the
-/// transaction starts, so that their cache misses overlap.
-struct LinePlaces {
+/// Where the records of the order lines and of the customer are. All their keys are in the input:
+/// they are looked up together, so that their cache misses overlap.
+struct Places {
   std::array<RecordRef, kMaxLines> item;
   std::array<RecordRef, kMaxLines> stock;
   std::array<RecordRef, kMaxLines> stock_static;
@@ -24,8 +24,22 @@ struct LinePlaces {
   uint32_t dist_at;  // S_DIST_xx of the order's district, in a StockInfoRow
 };
 
-Status find_lines(Transaction& txn, const Tables& tables, const NewOrderInput& input,
-                  LinePlaces& places) {
+/// The customer, and the page where the order will be found by customer.
+Status find_customer(Transaction& txn, const Tables& tables, const NewOrderInput& input,
+                     Places& places) {
+  const uint64_t customer = tables.customer_at<CustomerRow>(input.w_id, input.d_id, input.c_id);
+  TPCC_TRY(tables.customer_static.find_many(txn, {&customer, 1}, {&places.customer, 1}));
+  Array::prefetch(places.customer, 0, sizeof(CustomerIdentity));
+  // The order's number is not known yet, but the page is that of the customer's latest order.
+  const Key by_customer =
+      ordered_key(customer_order_key(input.w_id, input.d_id, input.c_id, ~uint32_t{0}));
+  const Bytes by_customer_bytes = by_customer;
+  tables.order_by_customer.prefetch(txn, {&by_customer_bytes, 1}, 0);
+  return Status::ok;
+}
+
+Status find_records(Transaction& txn, const Tables& tables, const NewOrderInput& input,
+                    Places& places) {
   std::array<uint64_t, kMaxLines> item_index;
   std::array<uint64_t, kMaxLines> static_index;
   uint32_t count = input.ol_cnt;
@@ -52,15 +66,7 @@ Status find_lines(Transaction& txn, const Tables& tables, const NewOrderInput& i
   TPCC_TRY(
       tables.stock.find_many_for_update(txn, {places.stock_index.data(), count}, places.stock));
   for (uint32_t i = 0; i < count; ++i) Array::prefetch(places.stock[i], 0, sizeof(StockRow));
-  const uint64_t customer = tables.customer_at<CustomerRow>(input.w_id, input.d_id, input.c_id);
-  TPCC_TRY(tables.customer_static.find_many(txn, {&customer, 1}, {&places.customer, 1}));
-  Array::prefetch(places.customer, 0, sizeof(CustomerIdentity));
-  // The order's number is not known yet, but the page is that of the customer's latest order.
-  const Key by_customer =
-      ordered_key(customer_order_key(input.w_id, input.d_id, input.c_id, ~uint32_t{0}));
-  const Bytes by_customer_bytes = by_customer;
-  tables.order_by_customer.prefetch(txn, {&by_customer_bytes, 1}, 0);
-  return Status::ok;
+  return find_customer(txn, tables, input, places);
 }
 
 Status insert_order(Transaction& txn, const Tables& tables, const NewOrderInput& input,
@@ -82,10 +88,11 @@ Status read_stock_info(Transaction& txn, const Array& stock_static, const Record
                        uint32_t dist_at, Text<50>& data, Text<24>& dist) {
   TPCC_TRY(stock_static.get(txn, ref, dist_at, sizeof(dist), &dist));
   TPCC_TRY(stock_static.get(txn, ref, offsetof(StockInfoRow, data), kFirstDataBytes, data.bytes));
-  data.bytes[kFirstDataBytes] = data.bytes[kFirstDataBytes + 1] = 0;
+  constexpr size_t kOtherDataBytes = sizeof(data.bytes) - kFirstDataBytes;
+  std::memset(data.bytes + kFirstDataBytes, 0, kOtherDataBytes);
   if (data.bytes[kFirstDataBytes - 1] == 0) return Status::ok;
-  return stock_static.get(txn, ref, offsetof(StockInfoRow, data) + kFirstDataBytes,
-                          50 - kFirstDataBytes, data.bytes + kFirstDataBytes);
+  return stock_static.get(txn, ref, offsetof(StockInfoRow, data) + kFirstDataBytes, kOtherDataBytes,
+                          data.bytes + kFirstDataBytes);
 }
 
 /// Takes the line's quantity out of stock; tells what is left.
@@ -103,7 +110,7 @@ Status sell(Transaction& txn, const Tables& tables, const NewOrderInput& input,
 
 /// Sells one line's item and fills the row of its order line.
 Status sell_line(Transaction& txn, const Tables& tables, const NewOrderInput& input,
-                 const LinePlaces& places, uint32_t i, OrderLineRow& row,
+                 const Places& places, uint32_t i, OrderLineRow& row,
                  NewOrderOutput::Line& output) {
   const NewOrderInput::Line& line = input.lines[i];
   ItemRow item;
@@ -134,7 +141,7 @@ Status sell_line(Transaction& txn, const Tables& tables, const NewOrderInput& in
 }
 
 Status add_lines(Transaction& txn, const Tables& tables, const NewOrderInput& input,
-                 const LinePlaces& places, NewOrderOutput& output, int64_t& sum) {
+                 const Places& places, NewOrderOutput& output, int64_t& sum) {
   std::array<OrderLineRow, kMaxLines> rows;
   std::array<Key, kMaxLines> keys;
   std::array<Bytes, kMaxLines> key_bytes;
@@ -156,8 +163,8 @@ Status add_lines(Transaction& txn, const Tables& tables, const NewOrderInput& in
 
 Status new_order(Transaction& txn, const Tables& tables, const NewOrderInput& input,
                  NewOrderOutput& output) {
-  LinePlaces places;
-  TPCC_TRY(find_lines(txn, tables, input, places));
+  Places places;
+  TPCC_TRY(find_records(txn, tables, input, places));
   output.lines_done = 0;
   TPCC_TRY(tables.warehouse_static.get(txn, tables.warehouse_at(input.w_id),
                                        offsetof(PlaceRow, tax), sizeof(output.w_tax),

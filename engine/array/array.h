@@ -37,11 +37,14 @@ class Array {
   Status get_for_update(Transaction& txn, uint64_t index, uint32_t offset, uint32_t count,
                         void* out, RecordRef& ref) const;
   /// Reads whole records `indexes[i]` to `out + i * payload_bytes()`, overlapping cache misses.
+  /// `out`: indexes.size() * payload_bytes() bytes. An index past the end ends it with
+  /// out_of_range; what came before is copied.
   Status get_many(Transaction& txn, std::span<const uint64_t> indexes, void* out) const;
 
   /// Looks records up without reading them, for the calls that take a RecordRef: the look-ups'
   /// cache misses overlap, and each record is looked up once, however often it is used. An index
-  /// past the end gives a ref that `get` answers with out_of_range.
+  /// past the end gives a ref that `get` answers with out_of_range. invalid_argument when `refs` is
+  /// shorter than `indexes`.
   Status find_many(Transaction& txn, std::span<const uint64_t> indexes,
                    std::span<RecordRef> refs) const {
     return find_many(txn, indexes, refs, false);
@@ -53,6 +56,8 @@ class Array {
   }
   /// Starts to load what `get` of these bytes will touch.
   static void prefetch(const RecordRef& ref, uint32_t offset, uint32_t count);
+  /// Of a record that was found: zeroes where no page was ever installed. out_of_range for a ref of
+  /// an index past the end, or bytes past the payload.
   Status get(Transaction& txn, const RecordRef& ref, uint32_t offset, uint32_t count,
              void* out) const {
     if (offset + uint64_t{count} > ref.payload_bytes) return Status::out_of_range;
@@ -64,12 +69,16 @@ class Array {
     return Status::ok;
   }
 
-  /// Overwrites bytes; does not read, so it conflicts with nobody who only writes.
+  /// Overwrites bytes; does not read, so it conflicts with nobody who only writes. out_of_range
+  /// past the last record or its payload.
   Status update(Transaction& txn, uint64_t index, uint32_t offset, uint32_t count,
                 const void* bytes) const;
-  /// `ref`: of record `index`, from get_for_update or find_many_for_update.
+  /// `ref`: of record `index`, from get_for_update or find_many_for_update. invalid_argument for
+  /// one from find_many whose page is missing.
   Status update(Transaction& txn, const RecordRef& ref, uint64_t index, uint32_t offset,
                 uint32_t count, const void* bytes) const;
+  /// Adds `*delta`, increment_bytes(type) bytes, at the commit, without reading now. Fails as
+  /// update.
   Status increment(Transaction& txn, uint64_t index, uint32_t offset, IncrementType type,
                    const void* delta) const;
 

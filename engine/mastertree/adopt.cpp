@@ -1,7 +1,6 @@
 #include "engine/mastertree/adopt.h"
 
-#include <algorithm>
-#include <array>
+#include <utility>
 
 #include "engine/mastertree/build.h"
 #include "engine/mastertree/interior_copy.h"

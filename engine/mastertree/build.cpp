@@ -1,5 +1,6 @@
 #include "engine/mastertree/build.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "engine/mastertree/key.h"

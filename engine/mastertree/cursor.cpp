@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 
 #include "engine/mastertree/maintain.h"
 #include "engine/mastertree/reserve.h"
@@ -350,8 +349,8 @@ void MasterTreeCursor::put_key(const TreeRecord* record, uint64_t slice) {
 void MasterTreeCursor::note_dead(Vid vid, uint64_t removable) {
   if (!is_removable(vid, removable)) return;
   Frame& current = frame();
-  const uint32_t count = current.version.count();
-  if (++current.dead * 2 != count + (count & 1)) return;
+  // Once a page: at the record that makes half of them removable.
+  if (++current.dead != (current.version.count() + 1) / 2) return;
   push_dead_hint(txn_->worker(), current.page, prefix(), current.page->low);
 }
 

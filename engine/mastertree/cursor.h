@@ -22,9 +22,10 @@ struct ScanRange {
   bool high_inclusive = false;
 };
 
-/// Sees the own writes of its transaction. Registers every page it looks at and every record, dead
-/// ones included. The range's bytes must outlive the cursor, and the cursor must not outlive the
-/// attempt of its transaction.
+/// Sees the own writes of its transaction. Registers every page it looks at and every record but
+/// settled dead ones, for which the page word answers (R12); observes the latest VID of those (R15,
+/// R19). The range's bytes must outlive the cursor, and the cursor must not outlive the attempt of
+/// its transaction.
 ///
 /// The route is one border page a layer. To go on behind a page's last record the cursor descends
 /// again for the page's fence in the same layer: right whatever was reorganised meanwhile, since
@@ -39,7 +40,8 @@ class MasterTreeCursor {
   /// Of the current record; valid until the next call of next().
   Bytes key() const { return {key_.data(), key_bytes_}; }
   uint32_t payload_bytes() const { return payload_bytes_; }
-  /// Copies at most `capacity` bytes of the payload.
+  /// Copies at most `capacity` bytes of the payload. read_conflict when the record has changed
+  /// since next(); not_found when this transaction has erased it since.
   Status get(void* out, uint32_t capacity) {
     const Status checked = txn_->check();
     if (checked != Status::ok) return checked;
@@ -68,8 +70,9 @@ class MasterTreeCursor {
     uint32_t ordered;  // slots that can lie within the bounds
     bool ascending;    // they follow each other from `first` on; else `order` lists them
     uint32_t first;
-    uint32_t dead;     // removable records met: a hint for compaction
-    int64_t position;  // the how-manieth of them
+    // Removable records met, without those of a remembered run: a hint for compaction.
+    uint32_t dead;
+    int64_t position;  // which of the `ordered` slots is next; -1 or `ordered`: none
     // Slices of the bounds. A first layer's keys between them need not be compared with the bounds;
     // below it, and with an empty far bound, the slices alone do not tell.
     uint64_t low_slice;

@@ -1,25 +1,21 @@
 #include "engine/mastertree/descent.h"
 
-#include <sched.h>
+#include <cstring>
 
 #include "engine/mastertree/adopt.h"
 #include "engine/mastertree/prefetch.h"
 #include "engine/mastertree/slot_search.h"
 #include "engine/mutants.h"
 #include "engine/seams.h"
+#include "shared/check.h"
 #include "shared/sync/wait_word.h"
 
 namespace atolldb {
 
 namespace {
 
-void wait_a_little(uint32_t& spin) {
-  spin_pause();
-  if (++spin % 256 == 0) sched_yield();
-}
-
 Vid stable_vid(WorkerContext& worker, const TreeRecord* record) {
-  for (uint32_t spin = 0;; wait_a_little(spin)) {
+  for (uint32_t turns = 0;; spin_or_yield(turns)) {
     const Vid vid = record->head.load_acquire();
     if (!vid.is_being_written() || worker.cluster_failed()) return vid;
   }
@@ -56,7 +52,7 @@ BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link
       recall_border(worker, link, slice, view)) {
     return view;
   }
-  uint32_t spin = 0;
+  uint32_t turns = 0;
   const VolatilePointer root = link.pointer->load_acquire();
   if (root.is_null()) {
     view.null_word = root.word();
@@ -76,7 +72,7 @@ BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link
           view.dropped = true;
           return view;
         }
-        wait_a_little(spin);
+        spin_or_yield(turns);
         continue;
       }
       // `link` may by now lead to the twin already: adopt checks under its locks.
@@ -111,7 +107,7 @@ BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link
     prefetch_page_start(child);
     if (!child->contains(slice)) {
       // An adoption is under way between its two stores, or our count is old: look again.
-      wait_a_little(spin);
+      spin_or_yield(turns);
       continue;
     }
     link = {&interior->children[slot], interior};
@@ -121,10 +117,10 @@ BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link
 
 Status await_move(const WorkerContext& worker, const PageHeader* page) {
   if (mutant(Mutant::no_await_move)) return Status::ok;
-  for (uint32_t spin = 0; !page->version().is_moved();) {
+  for (uint32_t turns = 0; !page->version().is_moved();) {
     if (worker.cluster_failed()) return Status::cluster_failed;
     reach(Seam::awaiting_move);
-    wait_a_little(spin);
+    spin_or_yield(turns);
   }
   return Status::ok;
 }
@@ -133,11 +129,11 @@ Status await_drop(const WorkerContext& worker, const Link& link) {
   if (worker.cluster_failed()) return Status::cluster_failed;
   CHECK(link.holder != nullptr);  // first layers stay
   const PageHeader* holder = &link.holder->header;
-  for (uint32_t spin = 0; !holder->version().is_moved();) {
+  for (uint32_t turns = 0; !holder->version().is_moved();) {
     if (worker.cluster_failed()) return Status::cluster_failed;
     const VolatilePointer root = link.pointer->load_acquire().thawed();
     if (root.is_null() || !worker.view().resolve(root)->version().is_dropped()) return Status::ok;
-    wait_a_little(spin);
+    spin_or_yield(turns);
   }
   return worker.cluster_failed() ? Status::cluster_failed : Status::ok;
 }

@@ -1,5 +1,6 @@
 #include "engine/mastertree/maintain.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "engine/mastertree/page_lock.h"
@@ -63,7 +64,7 @@ bool find_layer(WorkerContext& worker, StorageControl& storage, std::span<const 
 }
 
 bool compact(WorkerContext& worker, BorderPage* page) {
-  if (!worker.reserve_pages(3)) return false;
+  if (!worker.reserve_pages(kPagesPerRestructure)) return false;
   ScopedLock lock;
   if (!lock.try_lock_page(worker, page, kPageBlock)) return false;
   if (page->header.version().is_moved()) return false;

@@ -16,8 +16,6 @@ namespace {
 constexpr size_t kMaxRun = 16;  // records that insert_many reserves in one go
 }
 
-static_assert(MasterTree::kMaxKeyBytes == kMaxTreeKeyBytes);
-
 namespace {
 
 Status check_lengths(Bytes key, size_t payload_bytes) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include "engine/mastertree/key.h"
 #include "engine/storage_handle.h"
 #include "engine/transaction/transaction.h"
 #include "shared/memory/control_layout.h"
@@ -13,13 +14,11 @@
 
 namespace atolldb {
 
-using Bytes = std::span<const std::byte>;
-
 /// A light handle; copy it freely. Every call may return an abort status.
 /// key_too_long past kMaxKeyBytes, payload_too_long past kMaxPayloadBytes.
 class MasterTree {
  public:
-  static constexpr uint32_t kMaxKeyBytes = 1024;
+  static constexpr uint32_t kMaxKeyBytes = kMaxTreeKeyBytes;
   static constexpr uint32_t kMaxPayloadBytes = 2048;
 
   /// `storage` must be of type mastertree and ready.
@@ -39,14 +38,19 @@ class MasterTree {
 
   Status insert(Transaction& txn, Bytes key, Bytes payload) const;  // already_exists
   /// The same for several records, one after the other. Cheaper for keys that ascend and go behind
-  /// all others of their page: they share one page lock.
+  /// all others of their page: they share one page lock. Ends at the first answer but ok
+  /// (already_exists ...): the records before that stay planned. invalid_argument when the sizes
+  /// differ.
   Status insert_many(Transaction& txn, std::span<const Bytes> keys,
                      std::span<const Bytes> payloads) const;
   Status upsert(Transaction& txn, Bytes key, Bytes payload) const;
   Status update(Transaction& txn, Bytes key, Bytes payload) const;  // not_found; whole payload
+  /// Overwrites bytes [offset, offset+bytes.size()): not_found; out_of_range past the payload.
   Status update_range(Transaction& txn, Bytes key, uint32_t offset, Bytes bytes) const;
   Status update_range(Transaction& txn, const RecordRef& ref, Bytes key, uint32_t offset,
                       Bytes bytes) const;
+  /// Adds `*delta`, increment_bytes(type) bytes, at the commit: not_found; out_of_range past the
+  /// payload.
   Status increment(Transaction& txn, Bytes key, uint32_t offset, IncrementType type,
                    const void* delta) const;
   Status erase(Transaction& txn, Bytes key) const;  // not_found

@@ -1,4 +1,5 @@
 // Merging runs of empty pages (R46), one level after another, and shortening the root.
+#include <algorithm>
 #include <array>
 
 #include "engine/mastertree/build.h"

@@ -82,6 +82,11 @@ struct TreePage {
 };
 static_assert(sizeof(TreePage) == 128);
 
+/// A border page's slot: slice and offset.
+inline constexpr uint32_t kSlotBytes = sizeof(uint64_t) + sizeof(uint16_t);
+/// For slots and records together; the slot arrays may need 7 bytes of padding.
+inline constexpr uint32_t kBorderUsableBytes = kPageBytes - sizeof(TreePage) - 8;
+
 struct BorderPage : TreePage {
   uint64_t* slices() { return reinterpret_cast<uint64_t*>(this + 1); }
   const uint64_t* slices() const { return reinterpret_cast<const uint64_t*>(this + 1); }
@@ -95,7 +100,7 @@ struct BorderPage : TreePage {
 
   /// First byte behind the slot arrays.
   static constexpr uint32_t heap_limit(uint32_t slot_capacity) {
-    return (128 + slot_capacity * 10 + 7) & ~7u;
+    return (static_cast<uint32_t>(sizeof(TreePage)) + slot_capacity * kSlotBytes + 7) & ~7u;
   }
   uint32_t free_bytes() const { return heap_begin - heap_limit(slot_capacity); }
   bool has_room(uint32_t count, uint32_t record_bytes) const {
@@ -103,7 +108,7 @@ struct BorderPage : TreePage {
   }
   /// Slots for records of `record_bytes` on average, so that neither array nor heap is wasted.
   static constexpr uint32_t capacity_for(uint32_t record_bytes) {
-    const uint32_t fitting = (static_cast<uint32_t>(kPageBytes) - 136) / (record_bytes + 10);
+    const uint32_t fitting = kBorderUsableBytes / (record_bytes + kSlotBytes);
     return std::clamp(fitting, std::min(kMinBorderSlots, kMaxBorderSlots), kMaxBorderSlots);
   }
 };

@@ -1,4 +1,4 @@
-// Page locks of system transactions (R22): scoped, by try or with nothing else held.
+// Page and record locks of system transactions (R22): scoped, by try or in universal order.
 #pragma once
 
 #include <cstdint>
@@ -27,12 +27,14 @@ class ScopedLock {
   ScopedLock& operator=(const ScopedLock&) = delete;
   ~ScopedLock() { unlock(); }
 
-  /// Waits; only with no other lock held. False: the cluster has failed.
+  /// Waits. Hold nothing, or only locks before `name` in universal order: a record's lock comes
+  /// behind that of its page. False: the cluster has failed.
   bool lock(WorkerContext& worker, McsWord& word, uint32_t block, UniversalName name) {
     const uint32_t index = worker.first_system_block() + block;
     if (worker.locker().lock(word, index, name) != Status::ok) return false;
     return hold(worker, word, index);
   }
+  /// Never waits. False: somebody else holds the lock, or waits for it.
   bool try_lock(WorkerContext& worker, McsWord& word, uint32_t block, UniversalName name) {
     if (mutant(Mutant::wait_out_of_order)) return lock(worker, word, block, name);
     const uint32_t index = worker.first_system_block() + block;
@@ -49,10 +51,6 @@ class ScopedLock {
   bool try_lock_holder(WorkerContext& worker, StorageControl& storage, const Link& link) {
     if (link.holder != nullptr) return try_lock_page(worker, link.holder, kHolderBlock);
     return try_lock(worker, storage.root_lock, kHolderBlock, root_name(storage));
-  }
-  bool lock_holder(WorkerContext& worker, StorageControl& storage, const Link& link) {
-    if (link.holder != nullptr) return lock_page(worker, link.holder, kHolderBlock);
-    return lock(worker, storage.root_lock, kHolderBlock, root_name(storage));
   }
   void unlock() {
     if (word_ == nullptr) return;

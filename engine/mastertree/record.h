@@ -24,11 +24,13 @@ struct TreeRecord {
   uint16_t capacity;                    // bytes of payload there is room for, a multiple of 8
   std::atomic<uint16_t> payload_bytes;  // changes together with the VID
 
+  static constexpr uint32_t kHeadBytes = 24;
+
   static constexpr uint32_t suffix_bytes_for(uint32_t remainder) {
     return remainder > 8 && remainder != kRemainderNextLayer ? remainder - 8 : 0;
   }
   static constexpr uint32_t bytes_for(uint32_t remainder, uint32_t capacity) {
-    return 24 + align8(suffix_bytes_for(remainder)) + capacity;
+    return kHeadBytes + align8(suffix_bytes_for(remainder)) + capacity;
   }
   /// Room for `payload_bytes`, and for a dual pointer where a next layer may come.
   static constexpr uint32_t capacity_for(uint32_t remainder, uint32_t payload_bytes) {
@@ -40,12 +42,12 @@ struct TreeRecord {
   std::byte* suffix() { return reinterpret_cast<std::byte*>(this + 1); }
   const std::byte* suffix() const { return reinterpret_cast<const std::byte*>(this + 1); }
   std::byte* payload() { return suffix() + align8(suffix_bytes()); }
-  uint16_t payload_at() const { return static_cast<uint16_t>(24 + align8(suffix_bytes())); }
+  uint16_t payload_at() const { return static_cast<uint16_t>(kHeadBytes + align8(suffix_bytes())); }
   uint32_t bytes() const { return bytes_for(remainder, capacity); }
   /// Valid when the VID says next_layer.
   DualPointer* next_layer() { return reinterpret_cast<DualPointer*>(payload()); }
 };
-static_assert(sizeof(TreeRecord) == 24);
+static_assert(sizeof(TreeRecord) == TreeRecord::kHeadBytes);
 
 /// Called by commits while the VID says being_written. Release: after that flag.
 inline void set_payload_bytes(RecordHead& record, uint16_t bytes) {

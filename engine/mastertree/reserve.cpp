@@ -1,6 +1,7 @@
 #include "engine/mastertree/reserve.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "engine/mastertree/build.h"
 #include "engine/mastertree/page_lock.h"
@@ -12,8 +13,7 @@ namespace atolldb {
 
 namespace {
 
-/// Pages one reservation may need: two twins, or a next-layer root; and a grown root.
-constexpr uint32_t kPagesPerReservation = 4;
+static_assert(kPagesPerRestructure >= 1);  // what a layer takes: its root
 
 /// R10: ordinal 0 is never a commit.
 Vid reserved_vid(const WorkerContext& worker) {
@@ -243,8 +243,8 @@ Status reserve(Transaction& txn, StorageControl& storage, Bytes key, uint32_t pa
     location = locate(worker, storage, key);
     if (worker.cluster_failed()) return Status::cluster_failed;
     if (location.record != nullptr && is_ready(location.record, payload_bytes)) return Status::ok;
-    // R23: pages before locks.
-    if (!worker.reserve_pages(kPagesPerReservation)) return Status::volatile_pool_exhausted;
+    // R23: pages before locks. (Roots grow in `adopt`, which reserves for itself.)
+    if (!worker.reserve_pages(kPagesPerRestructure)) return Status::volatile_pool_exhausted;
     if (location.page == nullptr) {
       const Status status = install_root(txn, storage, location.null_word, payload_bytes);
       if (status != Status::ok) return status;

@@ -9,8 +9,9 @@
 namespace atolldb {
 
 /// Finds the record of `key`, or adds one with VID (current epoch, 0, deleted), with room for
-/// `payload_bytes` either way. Splits, adds layers and grows records as needed; the transaction's
-/// page-version set follows (R13). ok, or an abort status.
+/// `payload_bytes` either way. A settled dead record is announced as reviving (R12). A record that
+/// was added or announced is in the read set on return. Splits, adds layers and grows records as
+/// needed; the transaction's page-version set follows (R13). ok, or an abort status.
 Status reserve(Transaction& txn, StorageControl& storage, Bytes key, uint32_t payload_bytes,
                Location& location);
 

@@ -6,6 +6,7 @@
 #include "engine/mastertree/page_lock.h"
 #include "engine/mutants.h"
 #include "engine/seams.h"
+#include "shared/check.h"
 
 namespace atolldb {
 
@@ -44,10 +45,12 @@ class Restructuring {
     uint64_t fence = 0;
     const bool two = !fits_one() && choose_fence(middle, fence);
     if (two && request_.grow != nullptr && !both_fit(middle)) do_not_grow_yet();
-    if (!two && bytes_ + request_.new_record_bytes + kSlotBytes > kUsableBytes) {
+    if (!two && bytes_ + request_.new_record_bytes + kSlotBytes > kBorderUsableBytes) {
+      // Whoever waits for a dropped layer's holder to move would wait for ever.
+      CHECK(dropped_count_ == 0);
       unlock_records(count_);
       // Dead records that are too young to be left out: they make room in a while.
-      return living_bytes() + request_.new_record_bytes + kSlotBytes <= kUsableBytes
+      return living_bytes() + request_.new_record_bytes + kSlotBytes <= kBorderUsableBytes
                  ? Status::write_conflict
                  : Status::payload_too_long;
     }
@@ -61,9 +64,6 @@ class Restructuring {
   }
 
  private:
-  static constexpr uint32_t kSlotBytes = 10;
-  static constexpr uint32_t kUsableBytes = static_cast<uint32_t>(kPageBytes) - 136;
-
   struct Item {
     uint64_t slice;
     TreeRecord* record;
@@ -101,8 +101,10 @@ class Restructuring {
     for (uint32_t slot = 0; slot < count_; ++slot) {
       TreeRecord* record = page_->record(slot);
       const Vid vid(record->head.vid.load(std::memory_order_relaxed));
-      if ((is_removable(vid, limit) && record != request_.grow && !is_own_write(record)) ||
-          drops_empty_layer(record, vid)) {
+      const bool goes = vid.is_next_layer() ? try_drop_layer(record)
+                                            : is_removable(vid, limit) && record != request_.grow &&
+                                                  !is_own_write(record);
+      if (goes) {
         if (!mutant(Mutant::floor_forgets_left_out)) floor_ = std::max(floor_, vid.version());
         left_out_[left_out_count_++] = {&record->head, vid};
         continue;
@@ -135,9 +137,10 @@ class Restructuring {
     return txn_ != nullptr && txn_->has_write_at(worker_.name_of(record));
   }
 
-  /// R45: a next layer that is one empty border page goes with the slot.
-  bool drops_empty_layer(TreeRecord* record, Vid vid) {
-    if (!vid.is_next_layer() || !request_.compaction_only) return false;
+  /// R45: a next layer that is one empty border page goes with the slot. True: its page is marked
+  /// as dropped, and this page must be replaced; false: nothing was changed.
+  bool try_drop_layer(TreeRecord* record) {
+    if (!request_.compaction_only) return false;
     TreePage* root =
         tree_page(worker_.view().resolve(record->next_layer()->load_acquire().thawed()));
     if (!root->is_border()) return false;
@@ -165,13 +168,13 @@ class Restructuring {
     if (request_.compaction_only) return true;
     const uint32_t wanted = bytes_ + request_.new_record_bytes + kSlotBytes;
     // Not so full that the next few inserts would replace it again.
-    return wanted <= kUsableBytes * 6 / 10 && (size_ + 1) * 10 <= kMaxBorderSlots * 6;
+    return wanted <= kBorderUsableBytes * 6 / 10 && (size_ + 1) * 10 <= kMaxBorderSlots * 6;
   }
 
   bool both_fit(uint32_t middle) const {
     uint32_t left = 0;
     for (uint32_t i = 0; i < middle; ++i) left += items_[i].bytes + kSlotBytes;
-    return left <= kUsableBytes && bytes_ - left <= kUsableBytes;
+    return left <= kBorderUsableBytes && bytes_ - left <= kBorderUsableBytes;
   }
 
   /// The enlarged record and its neighbours need more than two pages: this split only parts them,
@@ -261,7 +264,8 @@ class Restructuring {
     // What `run` has promised to the new record is not spent on slots.
     const uint32_t promised =
         first == 0 && last == size_ && comes_here ? request_.new_record_bytes : 0;
-    const uint32_t fitting = (kUsableBytes - std::min(kUsableBytes, bytes + promised)) / kSlotBytes;
+    const uint32_t fitting =
+        (kBorderUsableBytes - std::min(kBorderUsableBytes, bytes + promised)) / kSlotBytes;
     BorderPage* to = new_border(worker_, page_->header.storage_id, page_->header.layer, range,
                                 std::max(std::min(wanted, fitting), count), floor_);
     for (uint32_t i = first; i < last; ++i) {

@@ -30,10 +30,15 @@ inline bool is_removable(Vid vid, uint64_t limit) {
   return vid.is_deleted() && !vid.is_next_layer() && vid.epoch() <= limit;
 }
 
-/// `page` is locked with kPageBlock and not moved; three pages are reserved. `txn`: whose sets
-/// follow the move (R13), or null between transactions. Afterwards the page is moved and still
-/// locked. ok; phantom: the transaction must abort; payload_too_long: one slice's records alone do
-/// not fit a page (nothing was changed then); cluster_failed.
+/// Pages to reserve before the locks (R23): the twins.
+inline constexpr uint32_t kPagesPerRestructure = 2;
+
+/// `page` is locked with kPageBlock and not moved; kPagesPerRestructure pages are reserved. `txn`:
+/// whose sets follow the move (R13), or null between transactions. Afterwards the page is still
+/// locked, and moved unless said otherwise. ok; phantom, transaction_too_large: the transaction
+/// must abort. Nothing was changed: payload_too_long: one slice's records alone do not fit a page;
+/// write_conflict: they will, once dead ones that are too young to be left out may go;
+/// cluster_failed.
 Status restructure(WorkerContext& worker, Transaction* txn, BorderPage* page,
                    const RestructureRequest& request);
 

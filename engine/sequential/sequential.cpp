@@ -1,7 +1,5 @@
 #include "engine/sequential/sequential.h"
 
-#include <sched.h>
-
 #include "engine/mutants.h"
 #include "engine/seams.h"
 #include "shared/sync/wait_word.h"
@@ -56,11 +54,10 @@ Status SequentialCursor::open_list(const std::atomic<uint64_t>& word) {
   auto* list = reinterpret_cast<SequentialListHead*>(worker.resolve(pointer));
   // An append under way is over in a moment; what is then visible belongs to the even value.
   uint64_t version = list->version.load(std::memory_order_acquire);
-  for (uint32_t spin = 1; version % 2 == 1 && !mutant(Mutant::scan_odd_lists); ++spin) {
+  for (uint32_t turns = 0; version % 2 == 1 && !mutant(Mutant::scan_odd_lists);) {
     reach(Seam::scanning_list);
     if (worker.cluster_failed()) return Status::cluster_failed;
-    spin_pause();
-    if (spin % 256 == 0) sched_yield();
+    spin_or_yield(turns);
     version = list->version.load(std::memory_order_acquire);
   }
   const Status status = txn_->register_word(list->version, version);

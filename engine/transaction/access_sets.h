@@ -29,6 +29,11 @@ struct WriteEntry {
 };
 static_assert(sizeof(WriteEntry) == 16);
 
+/// Universal order (R22).
+inline bool by_record(const WriteEntry& left, const WriteEntry& right) {
+  return left.record < right.record;
+}
+
 /// Array records have no header of their own; Master-tree records do.
 inline bool is_array_write(const WriteEntry& entry) {
   return entry.payload_at == sizeof(RecordHead);

@@ -16,12 +16,6 @@
 
 namespace atolldb {
 
-namespace {
-bool by_record(const WriteEntry& left, const WriteEntry& right) {
-  return left.record < right.record;
-}
-}  // namespace
-
 Status Transaction::commit() {
   if (!active_) return Status::invalid_argument;
   if (broken_ != Status::ok) {
@@ -118,14 +112,13 @@ Status CommitProtocol::commit_writes() {
     if (worker_.cluster_failed()) return Status::cluster_failed;
     wait_for_next_epoch();
   }
-  if (mutant(Mutant::clear_in_commit_early))
-    worker_.slot().in_commit_epoch.store(0, std::memory_order_release);
+  if (mutant(Mutant::clear_in_commit_early)) leave_epoch();
   reach(Seam::verified);
   if (mutant(Mutant::unlock_before_publish)) {
     unlock(txn_.writes_size_);
     sched_yield();
     apply();
-    worker_.slot().in_commit_epoch.store(0, std::memory_order_release);
+    leave_epoch();
     return Status::ok;
   }
   apply();
@@ -134,8 +127,7 @@ Status CommitProtocol::commit_writes() {
   txn_.commit_epoch_ = commit_epoch_;
   worker_.metrics().log_bytes.add(txn_.log_used_);
   reach(Seam::applied);
-  // Release: pairs with the load of whoever closes the epoch; all writes are visible then.
-  worker_.slot().in_commit_epoch.store(0, std::memory_order_release);
+  leave_epoch();
   unlock(txn_.writes_size_);
   note_erased_records();
   return Status::ok;
@@ -149,9 +141,14 @@ void CommitProtocol::note_erased_records() {
   }
 }
 
+void CommitProtocol::leave_epoch() {
+  // Release: pairs with the load of whoever closes the epoch; all writes are visible then.
+  worker_.slot().in_commit_epoch.store(0, std::memory_order_release);
+}
+
 void CommitProtocol::leave_commit() {
   cancel_appends();
-  worker_.slot().in_commit_epoch.store(0, std::memory_order_release);
+  leave_epoch();
   if (!mutant(Mutant::keep_locks_on_failure)) unlock(txn_.writes_size_);
 }
 
@@ -168,14 +165,14 @@ Status CommitProtocol::lock_writes() {
   for (;;) {
     if (!mutant(Mutant::unsorted_locks)) sort_writes(txn_.writes_, txn_.writes_size_);
     bool moved = false;
-    Status status = try_lock_writes(moved);
+    Status status = lock_writes_once(moved);
     if (status != Status::ok || !moved) return status;
     status = track_writes();
     if (status != Status::ok) return status;
   }
 }
 
-Status CommitProtocol::try_lock_writes(bool& moved) {
+Status CommitProtocol::lock_writes_once(bool& moved) {
   const uint32_t count = txn_.writes_size_;
   for (uint32_t i = 0; i < count; ++i) {
     txn_.write_heads_[i] = record_of(txn_.writes_[i]);
@@ -190,7 +187,8 @@ Status CommitProtocol::try_lock_writes(bool& moved) {
   return status;
 }
 
-/// Locks all, or up to a record that forbids to go on: it `moved`, or the status says why.
+/// Locks all, or up to a record that forbids to go on: it `moved`, or the status says why. Counts
+/// the locks it took. After all of them, `max_seen_` is what they found.
 Status CommitProtocol::lock_in_order(uint32_t& locked, uint32_t& remote, bool& moved) {
   const uint32_t count = txn_.writes_size_;
   uint64_t max_locked = 0;
@@ -287,7 +285,7 @@ Status CommitProtocol::verify() {
       }
     }
   }
-  return verify_scans();
+  return verify_lists();
 }
 
 /// The lock first, then the VID: a writer that was past its own verification when we locked our

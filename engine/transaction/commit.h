@@ -1,14 +1,10 @@
 // The commit protocol (foedus.txt Algorithm 2 and section 8.2; design: transactions, commit; rules
 // R11, R14-R16, R19, R21-R23).
 //
-// 1. Sort the writes in universal order; lock them; if a record has moved, release all and retry.
-// 2. Publish the in-commit epoch, then load the current epoch: the serialization point.
-// 3. Verify reads, pointers and page versions.
-// 4. VID = 1 + the largest of the worker's last one and all observed, in the commit epoch.
-// 5. Write the records, publish the log, clear the in-commit epoch, unlock.
+// The steps: engine/README.md, "A commit".
 //
-// Why it is serializable: between 2 and 5 every written record is locked, and every record read
-// still has the VID that was read and is locked by nobody else. So all reads and writes can be
+// Why it is serializable: between steps 2 and 5 every written record is locked, and every record
+// read still has the VID that was read and is locked by nobody else. So all reads and writes can be
 // thought to happen at 2.
 #pragma once
 
@@ -30,7 +26,8 @@ class CommitProtocol {
 
  private:
   Status lock_writes();
-  Status try_lock_writes(bool& moved);
+  /// One go through the write set: waits for each lock. `moved`: a record did, nothing is locked.
+  Status lock_writes_once(bool& moved);
   Status lock_in_order(uint32_t& locked, uint32_t& remote, bool& moved);
   Status track_writes();
   Status verify();
@@ -51,12 +48,15 @@ class CommitProtocol {
   void begin_appends();
   void apply_appends();
   void cancel_appends();
-  Status verify_scans();
+  Status verify_lists();
   bool is_own_list(const std::atomic<uint64_t>* word) const;
   StorageControl& storage_of(uint32_t storage_id) const {
     return worker_.view().control->storage(storage_id);
   }
   void note_erased_records();
+  /// Whoever closes the epoch need not wait for us any more.
+  void leave_epoch();
+  /// Without having written: lets go of the appends that were begun, the epoch and the locks.
   void leave_commit();
   void unlock(uint32_t count);
   void wait_for_next_epoch();

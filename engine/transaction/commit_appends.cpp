@@ -31,7 +31,7 @@ void CommitProtocol::cancel_appends() {
   for (const auto& append : txn_.appends_) cancel_append(worker_, storage_of(append.storage_id));
 }
 
-Status CommitProtocol::verify_scans() {
+Status CommitProtocol::verify_lists() {
   for (const WordEntry& entry : txn_.words_) {
     uint64_t now = entry.word->load(std::memory_order_seq_cst);
     // Odd by our own commit only: the list is ours and was even when we scanned it.

@@ -7,7 +7,8 @@
 
 namespace atolldb {
 
-/// *out = *value + *delta; integers wrap around. The pointers need no alignment and may be equal.
+/// *out = *value + *delta; integers wrap around. Each is `increment_bytes(type)` bytes, needs no
+/// alignment, and all may be the same.
 void add_increment(IncrementType type, const void* value, const void* delta, void* out);
 
 }  // namespace atolldb

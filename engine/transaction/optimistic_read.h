@@ -1,8 +1,6 @@
 // Reading a record that others may be writing: torn reads never reach the caller.
 #pragma once
 
-#include <sched.h>
-
 #include "engine/mutants.h"
 #include "engine/transaction/vid.h"
 #include "engine/transaction/worker_context.h"
@@ -16,7 +14,7 @@ namespace atolldb {
 /// Fails only with cluster_failed, when a writer died in the middle.
 template <typename Copy>
 Status read_stable(const WorkerContext& worker, const RecordHead& record, Vid& seen, Copy&& copy) {
-  for (uint32_t spin = 1;; ++spin) {
+  for (uint32_t turns = 0;;) {
     const Vid vid = record.load_acquire();
     if (!vid.is_being_written()) {
       seen = vid;
@@ -30,12 +28,7 @@ Status read_stable(const WorkerContext& worker, const RecordHead& record, Vid& s
       copy(vid);
       return Status::ok;
     }
-    spin_pause();
-    if (spin % 256 == 0) {
-      // The writer was descheduled: with more threads than cores, let it run.
-      if (worker.cluster_failed()) return Status::cluster_failed;
-      sched_yield();
-    }
+    if (spin_or_yield(turns) && worker.cluster_failed()) return Status::cluster_failed;
   }
 }
 

@@ -1,7 +1,6 @@
 #include "engine/transaction/run.h"
 
 #include <sched.h>
-#include <time.h>
 
 #include <algorithm>
 

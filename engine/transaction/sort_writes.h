@@ -17,8 +17,9 @@ inline void sort_writes(WriteEntry* writes, uint32_t count) {
   constexpr uint32_t kSmall = 48;
   constexpr uint32_t kLanes = 4;
   if (count > kSmall) {
+    // A lambda: std::sort inlines it, and not a pointer to a function.
     std::sort(writes, writes + count,
-              [](const WriteEntry& a, const WriteEntry& b) { return a.record < b.record; });
+              [](const WriteEntry& a, const WriteEntry& b) { return by_record(a, b); });
     return;
   }
   // Names have 51 bits: the order is the same with a sign.

@@ -3,7 +3,8 @@
 //
 // Life: begin -> operations of storages -> commit or rollback. An operation that returns an abort
 // status (`is_abort`) has ended the attempt: call `rollback`. engine/transaction/run.h has the
-// loop with retries; procedures never call begin, commit or rollback themselves.
+// loop with retries; procedures never call begin, commit or rollback themselves. One thread's: not
+// shared.
 #pragma once
 
 #include <array>
@@ -25,6 +26,7 @@
 namespace atolldb {
 
 enum class IncrementType : uint8_t { none = 0, i32, i64, u32, u64, f64 };
+/// Of a number of this type; 0: no such type.
 uint32_t increment_bytes(IncrementType type);
 
 /// A record that an operation has found: spares a second look-up when it is then written. Valid
@@ -81,6 +83,8 @@ class Transaction {
   /// Verifies what was read, as a read-only commit would, and discards the writes: a user abort
   /// may be reported only then (R20).
   Status commit_user_abort();
+  /// Nothing when not active. `reason` is what the metrics count, and pointer_installed makes the
+  /// next attempt install pages where it reads (R5).
   void rollback(Status reason);
 
   bool is_active() const { return active_; }

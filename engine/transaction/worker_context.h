@@ -7,6 +7,7 @@
 
 #include "engine/mutants.h"
 #include "engine/transaction/hint_queue.h"
+#include "engine/transaction/page_memo.h"
 #include "engine/transaction/vid.h"
 #include "shared/limits.h"
 #include "shared/memory/cluster_view.h"
@@ -30,89 +31,6 @@ struct TransactionLimits {
 
 /// MCS blocks per thread for a write set of this capacity (NodeSharedLayout::blocks_per_slot).
 constexpr uint32_t lock_blocks_for(uint32_t write_set) { return write_set + 1 + kSystemLockBlocks; }
-
-/// Border pages that this worker found lately: spares the descent for keys beside each other (the
-/// lines of an order, both ends of a queue). An entry is good as long as the begin epoch is the
-/// same, since no page that was found under it can be recycled; the user still checks the version,
-/// and the range when it was not known.
-class PageMemo {
- public:
-  /// Slices [low, last] are in the page, as far as is known without having looked at it.
-  struct Range {
-    uint64_t low = 0;
-    uint64_t last = ~uint64_t{0};
-    bool is_known() const { return low != 0 || last != ~uint64_t{0}; }
-    bool contains(uint64_t slice) const { return low <= slice && slice <= last; }
-  };
-  struct Entry {
-    const void* root = nullptr;
-    PageHeader* page = nullptr;
-    Range range;
-  };
-
-  /// The page whose range holds the slice for sure, else one whose range is not known, or null.
-  const Entry* find(const void* root, uint64_t slice) const {
-    const Set& set = sets_[index(root, slice)];
-    const Entry* maybe = nullptr;
-    for (const Entry& entry : set.ways) {
-      if (entry.root != root || !entry.range.contains(slice)) continue;
-      if (entry.range.is_known()) return &entry;
-      maybe = &entry;
-    }
-    return maybe;
-  }
-  void remember(const void* root, uint64_t slice, PageHeader* page, Range range) {
-    Set& set = sets_[index(root, slice)];
-    // What held the slice before is out of date; else the older one goes.
-    uint32_t way = set.older;
-    for (uint32_t i = 0; i < kWays; ++i) {
-      if (set.ways[i].root == root && set.ways[i].range.contains(slice)) way = i;
-    }
-    set.ways[way] = {root, page, range};
-    set.older = 1 - way;
-  }
-  void clear() { sets_.fill({}); }
-
- private:
-  static constexpr uint32_t kSets = 128;
-  static constexpr uint32_t kWays = 2;
-  struct Set {
-    std::array<Entry, kWays> ways;
-    uint32_t older = 0;
-  };
-  /// Keys that share their high bits share a page more likely than others.
-  static uint32_t index(const void* root, uint64_t slice) {
-    const uint64_t mixed =
-        (reinterpret_cast<uintptr_t>(root) ^ (slice >> 40) * 0x9e3779b97f4a7c15ull) *
-        0x9e3779b97f4a7c15ull;
-    return static_cast<uint32_t>(mixed >> 57);
-  }
-  std::array<Set, kSets> sets_{};
-};
-
-/// Runs of settled dead records that this worker's scans passed: the head of a queue has one, and
-/// every scan would pass it again. A run is good for the page word that it was found under, since a
-/// settled dead record comes back only after that has changed (R12); like a PageMemo's, entries are
-/// forgotten with the begin epoch.
-class DeadRunMemo {
- public:
-  struct Run {
-    const PageHeader* page = nullptr;
-    uint64_t page_word = 0;
-    uint32_t first = 0;  // slots [first, end)
-    uint32_t end = 0;
-    Vid latest;  // of all of them, what an observer depends on (R15, R19)
-  };
-  /// The run last found in a page that maps to the same place: check page and word.
-  Run& at(const PageHeader* page) {
-    return runs_[(reinterpret_cast<uintptr_t>(page) / kPageBytes) % kEntries];
-  }
-  void clear() { runs_.fill({}); }
-
- private:
-  static constexpr uint32_t kEntries = 64;
-  std::array<Run, kEntries> runs_{};
-};
 
 class WorkerContext {
  public:

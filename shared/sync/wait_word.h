@@ -1,6 +1,8 @@
 // The one way to block on shared memory: a 32-bit word, futex underneath (R24).
 #pragma once
 
+#include <sched.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -12,6 +14,15 @@ inline constexpr std::chrono::milliseconds kMaxSleep{50};
 
 /// Hint to the processor that this is a spin loop.
 inline void spin_pause() { __builtin_ia32_pause(); }
+
+/// One turn of a wait for another worker's next few instructions: a pause. Every 256th time it lets
+/// that worker run, should it have been descheduled, and returns true.
+inline bool spin_or_yield(uint32_t& turns) {
+  spin_pause();
+  if (++turns % 256 != 0) return false;
+  sched_yield();
+  return true;
+}
 
 /// Blocks while `*word == expected`, at most `timeout`. Returns early on a wake-up, a signal or
 /// spuriously: the caller loops. Works across processes (shared futex).

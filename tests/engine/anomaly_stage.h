@@ -23,7 +23,7 @@ class Problem {
     expect(got == wanted, what + ": got " + std::string(to_string(got)) + ", wanted " +
                               std::string(to_string(wanted)));
   }
-  /// An answer given in an attempt that then committed, or any other of two right ways to fail.
+  /// Either answer is right.
   void expect_either(Status got, Status one, Status other, const std::string& what) {
     expect(got == one || got == other, what + ": got " + std::string(to_string(got)));
   }
@@ -73,7 +73,7 @@ class Table {
     uint32_t bytes = 0;
     return tree().get_for_update(txn, ordered_key(key), &value, sizeof(value), bytes, ref);
   }
-  /// Sum and number of the keys in [low, high).
+  /// Number of the keys in [low, high).
   Status scan(Transaction& txn, uint64_t low, uint64_t high, bool forward, uint64_t& count) const {
     const auto low_key = ordered_key(low);
     const auto high_key = ordered_key(high);

@@ -35,7 +35,8 @@ class AtFirst {
   AtSeams seams_;
 };
 
-/// A thread that is over, or stuck at something that the test can see.
+/// A thread that is over, or stuck at something that the test can see. Joined when this ends: what
+/// the thread waits for must be released before.
 class Other {
  public:
   template <typename Body>
@@ -54,7 +55,7 @@ class Other {
 
  private:
   std::atomic<bool> done_{false};
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace atolldb::test

@@ -14,7 +14,8 @@ inline std::string foreign_commit_of_a_reserved_key(bool by_scan, bool of_a_dead
   Stage stage;
   Problem problem;
   Transaction& a = stage.a();
-  const uint64_t key = of_a_dead_record ? 30 : 33;
+  constexpr uint64_t kOnlyKeyInRange = 30;  // of those that the scan passes
+  const uint64_t key = of_a_dead_record ? kOnlyKeyInRange : 33;
   if (of_a_dead_record) {
     stage.commit_alone([&](Transaction& b) { return stage.tree().erase(b, key); });
   }
