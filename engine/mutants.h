@@ -80,6 +80,8 @@ enum class Mutant : uint32_t {
   no_await_move,         // looks again at once at a page that is being replaced
   wait_in_verification,  // R23: waits, with locks held, for a record that is being moved
   pages_under_locks,     // R23: pages are taken from the pool when they are needed
+  // The log.
+  share_log_blocks,  // R26: records stay in a block that may have been written for its older epoch
   count_,
 };
 

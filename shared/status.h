@@ -29,6 +29,7 @@ enum class [[nodiscard]] Status : uint8_t {
   phantom,
   pointer_installed,
   transaction_too_large,
+  log_buffer_full,
   volatile_pool_exhausted,
   deadline_exceeded,
   procedure_failed,
@@ -40,10 +41,12 @@ inline constexpr uint32_t kStatusCount = static_cast<uint32_t>(Status::count_);
 
 constexpr bool is_abort(Status status) { return status >= Status::user_abort; }
 
-/// Aborts caused by other transactions (or by the own installation of a page, R5).
+/// Aborts caused by other transactions, by the own installation of a page (R5), or by a logger that
+/// is behind (the next attempt waits for it).
 constexpr bool is_retryable(Status status) {
   return status == Status::read_conflict || status == Status::write_conflict ||
-         status == Status::phantom || status == Status::pointer_installed;
+         status == Status::phantom || status == Status::pointer_installed ||
+         status == Status::log_buffer_full;
 }
 
 /// Stable lower-case name: used in metrics labels, JSON and messages.
@@ -66,6 +69,7 @@ constexpr std::string_view to_string(Status status) {
                                          "phantom",
                                          "pointer_installed",
                                          "transaction_too_large",
+                                         "log_buffer_full",
                                          "volatile_pool_exhausted",
                                          "deadline_exceeded",
                                          "procedure_failed",

@@ -14,7 +14,8 @@ enum class LogType : uint8_t {
   insert = 1,  // whole payload; the record exists afterwards
   update = 2,  // payload range [payload_offset, + payload_bytes) of an existing record
   erase = 3,
-  append = 4,  // sequential storage; no key
+  append =
+      4,  // sequential storage; no key; payload_offset: which append of its transaction, from 0
 };
 
 constexpr uint32_t align8(uint32_t bytes) { return (bytes + 7) & ~7u; }
@@ -26,7 +27,7 @@ struct LogRecord {
   LogType type;
   uint8_t spare;
   uint16_t key_bytes;
-  uint32_t length;  // of the whole record, a multiple of 8
+  uint32_t length;  // of the whole record, a multiple of 8; at least bytes(key, payload)
   uint32_t storage_id;
   uint16_t payload_offset;
   uint16_t payload_bytes;

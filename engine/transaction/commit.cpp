@@ -125,12 +125,19 @@ Status CommitProtocol::commit_writes() {
   apply_appends();
   txn_.last_vid_ = vid_;
   txn_.commit_epoch_ = commit_epoch_;
-  worker_.metrics().log_bytes.add(txn_.log_used_);
+  publish_log();
   reach(Seam::applied);
   leave_epoch();
   unlock(txn_.writes_size_);
   note_erased_records();
   return Status::ok;
+}
+
+void CommitProtocol::publish_log() {
+  worker_.metrics().log_bytes.add(txn_.log_.used_bytes());
+  if (!txn_.log_.is_logged()) return;
+  txn_.log_.publish(commit_epoch_);
+  worker_.note_dirty(commit_epoch_);
 }
 
 void CommitProtocol::note_erased_records() {

@@ -53,6 +53,8 @@ class CommitProtocol {
   StorageControl& storage_of(uint32_t storage_id) const {
     return worker_.view().control->storage(storage_id);
   }
+  /// Hands the log records to the logger, before the epoch may be closed (R26, R27).
+  void publish_log();
   void note_erased_records();
   /// Whoever closes the epoch need not wait for us any more.
   void leave_epoch();

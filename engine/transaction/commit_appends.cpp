@@ -20,7 +20,7 @@ void CommitProtocol::begin_appends() {
 
 void CommitProtocol::apply_appends() {
   for (const auto& append : txn_.appends_) {
-    auto& log = *reinterpret_cast<LogRecord*>(txn_.log_ + append.log_offset);
+    LogRecord& log = txn_.log_.at(append.log_offset);
     log.vid = vid_.word();
     apply_append(worker_, storage_of(append.storage_id), log, vid_);
   }

@@ -6,6 +6,7 @@
 #include "engine/transaction/optimistic_read.h"
 #include "shared/check.h"
 #include "shared/sync/racy_copy.h"
+#include "shared/sync/wait_word.h"
 
 namespace atolldb {
 
@@ -20,19 +21,50 @@ Transaction::Transaction(WorkerContext& worker, const TransactionLimits& limits,
       write_index_(limits.write_set),
       writes_(reinterpret_cast<WriteEntry*>(local)),
       write_heads_(std::make_unique_for_overwrite<RecordHead*[]>(limits.write_set)),
-      log_(local + uint64_t{limits.write_set} * sizeof(WriteEntry)) {
+      log_(local + limits.log_offset(), limits.log_buffer,
+           static_cast<uint16_t>(worker.id() & 0xff), limits.is_logged) {
   CHECK(limits.write_set <= kMaxWriteSet);
 }
 
 Status Transaction::begin(uint64_t deadline_epoch) {
   if (active_) return Status::invalid_argument;
   if (worker_->cluster_failed()) return Status::cluster_failed;
+  if (!log_.has_room()) [[unlikely]] {
+    const Status status = await_log_room(deadline_epoch);
+    if (status != Status::ok) return status;
+  }
   worker_->enter();
   clear();
+  log_.begin(worker_->current_epoch());
   deadline_epoch_ = deadline_epoch;
   if (worker_->current_epoch() >= deadline_epoch) return Status::deadline_exceeded;
   active_ = true;
   return Status::ok;
+}
+
+Status Transaction::await_log_room(uint64_t deadline_epoch) {
+  // Whoever waits holds back no page (R23).
+  worker_->leave();
+  worker_->metrics().log_stalls.add();
+  WorkerLogControl& control = log_.control();
+  for (;;) {
+    // seq_cst pairs with the logger's: either it sees that we wait, or we see what it has freed.
+    const uint32_t signal = control.signal.load(std::memory_order_seq_cst);
+    control.waits.store(1, std::memory_order_seq_cst);
+    Status status = Status::ok;
+    if (!log_.has_room()) {
+      if (worker_->cluster_failed()) {
+        status = Status::cluster_failed;
+      } else if (worker_->current_epoch() >= deadline_epoch) {
+        status = Status::deadline_exceeded;
+      } else {
+        wait_on(control.signal, signal, kMaxSleep);
+        continue;
+      }
+    }
+    control.waits.store(0, std::memory_order_relaxed);
+    return status;
+  }
 }
 
 void Transaction::clear() {
@@ -46,7 +78,6 @@ void Transaction::clear() {
   writes_size_ = 0;
   erases_ = false;
   writes_blindly_ = false;
-  log_used_ = 0;
   reservations_ = 0;
   observed_ = 0;
   broken_ = Status::ok;

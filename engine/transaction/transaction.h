@@ -14,7 +14,7 @@
 #include <memory>
 #include <span>
 
-#include "engine/log/log_record.h"
+#include "engine/log/worker_log.h"
 #include "engine/mutants.h"
 #include "engine/transaction/access_sets.h"
 #include "engine/transaction/vid.h"
@@ -77,6 +77,7 @@ class Transaction {
 
   // -- Life, called by run.h ------------------------------------------------------------------
   /// `deadline_epoch`: engine calls fail with deadline_exceeded from that epoch on (R20).
+  /// Waits at admission for room in the log, without a begin epoch (R23).
   Status begin(uint64_t deadline_epoch = kMaxEpoch);
   /// ok, or the reason for the abort (everything is rolled back then).
   Status commit();
@@ -178,9 +179,7 @@ class Transaction {
   Status miss_own_write() { return fail(Status::write_conflict); }
   /// Whether a pending write names exactly this place.
   bool has_write_at(UniversalName name) const;
-  LogRecord& log_of(const WriteEntry& entry) {
-    return *reinterpret_cast<LogRecord*>(log_ + entry.log_offset);
-  }
+  LogRecord& log_of(const WriteEntry& entry) { return log_.at(entry.log_offset); }
 
   /// Lays the pending write over bytes [offset, offset+count) that were read from the record when
   /// its VID was `seen`. A pending increment is completed first, which reads the record (R14, R33).
@@ -231,8 +230,14 @@ class Transaction {
   bool follow(RecordRef& ref, uint32_t payload_end);
   Status read_where_it_is(RecordRef ref, std::span<const std::byte> key, uint32_t offset,
                           uint32_t count, void* out);
+  Status await_log_room(uint64_t deadline_epoch);
+  /// Null: no room; `no_log_room` says what to answer then.
   LogRecord* allocate_log(LogType type, uint32_t storage_id, std::span<const std::byte> key,
                           uint32_t payload_bytes);
+  /// transaction_too_large, or log_buffer_full: it fits once the logger has caught up.
+  Status no_log_room() {
+    return fail(log_.is_too_large() ? Status::transaction_too_large : Status::log_buffer_full);
+  }
   Status add_write(const RecordRef& ref, LogRecord* log, IncrementType increment);
   Status merge_update(const RecordRef& ref, std::span<const std::byte> key, WriteEntry& entry,
                       uint32_t offset, std::span<const std::byte> bytes);
@@ -272,8 +277,7 @@ class Transaction {
   bool writes_blindly_ = false;  // note_blind_write
   // Where the records of `writes_` are in this process, from the locks to the end of the commit.
   std::unique_ptr<RecordHead*[]> write_heads_;
-  std::byte* log_;  // in the `local` segment
-  uint64_t log_used_ = 0;
+  WorkerLog log_;
 };
 
 }  // namespace atolldb

@@ -1,5 +1,6 @@
 #include "engine/transaction/worker_context.h"
 
+#include "engine/log/worker_log.h"
 #include "engine/mutants.h"
 #include "engine/transaction/access_sets.h"
 #include "shared/check.h"
@@ -7,8 +8,12 @@
 namespace atolldb {
 
 uint64_t TransactionLimits::local_bytes() const {
-  const uint64_t bytes = uint64_t{write_set} * sizeof(WriteEntry) + log_buffer;
-  return (bytes + 63) & ~uint64_t{63};
+  return log_offset() + WorkerLog::bytes(log_buffer);
+}
+
+uint64_t TransactionLimits::log_offset() const {
+  const uint64_t bytes = uint64_t{write_set} * sizeof(WriteEntry);
+  return (bytes + kLogBlockBytes - 1) / kLogBlockBytes * kLogBlockBytes;
 }
 
 WorkerContext::WorkerContext(const ClusterView& view, PagePool& pool, uint32_t node,
@@ -42,6 +47,15 @@ void WorkerContext::enter() {
   if (oldest != recycled_at_ || mutant(Mutant::reuse_without_grace)) {
     recycled_at_ = oldest;
     pages_.recycle(mutant(Mutant::reuse_without_grace) ? epoch : oldest);
+  }
+}
+
+void WorkerContext::raise_dirty_epoch(uint64_t epoch) {
+  std::atomic<uint64_t>& dirty = view_->shared[node_]->dirty_epoch;
+  uint64_t seen = dirty.load(std::memory_order_relaxed);
+  // seq_cst, before the in-commit epoch is cleared: who sees the epoch closed sees it dirty (R27).
+  while (seen < epoch && !dirty.compare_exchange_weak(seen, epoch, std::memory_order_seq_cst,
+                                                      std::memory_order_relaxed)) {
   }
 }
 

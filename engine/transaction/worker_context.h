@@ -24,9 +24,12 @@ struct TransactionLimits {
   uint32_t pointer_set = 1024;
   uint32_t page_version_set = 4096;
   uint64_t log_buffer = uint64_t{16} << 20;  // bytes
+  bool is_logged = false;                    // a logger takes the log records
 
-  /// Bytes of the node's `local` segment that one worker needs.
+  /// Bytes of the node's `local` segment that one worker needs: its write set, then (from
+  /// log_offset on) its log. Multiples of kLogBlockBytes.
   uint64_t local_bytes() const;
+  uint64_t log_offset() const;
 };
 
 /// MCS blocks per thread for a write set of this capacity (NodeSharedLayout::blocks_per_slot).
@@ -66,6 +69,14 @@ class WorkerContext {
   /// Declares that this thread holds no page reference: before blocking.
   void leave();
 
+  /// A commit of this epoch wrote records: the node has something to make durable (R27). Before
+  /// the in-commit epoch is cleared.
+  void note_dirty(uint64_t epoch) {
+    if (epoch == dirty_epoch_) return;
+    dirty_epoch_ = epoch;
+    raise_dirty_epoch(epoch);
+  }
+
   void count_access(uint32_t node) {
     (node == node_ ? metrics_->local_accesses : metrics_->remote_accesses).add();
   }
@@ -81,6 +92,7 @@ class WorkerContext {
 
  private:
   /// States of the cluster that end every wait (R24).
+  void raise_dirty_epoch(uint64_t epoch);
   static uint32_t failed_from() {
     return mutant(Mutant::waits_ignore_failure) ? ~uint32_t{0} : kClusterFailedFrom;
   }
@@ -97,6 +109,7 @@ class WorkerContext {
   const std::atomic<uint64_t>* epoch_;  // the cluster's
   uint32_t first_system_block_;
   uint64_t begin_epoch_ = kIdleEpoch;
+  uint64_t dirty_epoch_ = 0;  // the latest that this worker has announced
   uint64_t recycled_at_ = 0;
 };
 

@@ -53,9 +53,8 @@ bool Transaction::has_write_at(UniversalName name) const {
 LogRecord* Transaction::allocate_log(LogType type, uint32_t storage_id,
                                      std::span<const std::byte> key, uint32_t payload_bytes) {
   const uint32_t length = LogRecord::bytes(static_cast<uint32_t>(key.size()), payload_bytes);
-  if (log_used_ + length > limits_.log_buffer) return nullptr;
-  auto* log = reinterpret_cast<LogRecord*>(log_ + log_used_);
-  log_used_ += length;
+  LogRecord* log = log_.allocate(length);
+  if (log == nullptr) return nullptr;
   log->type = type;
   log->spare = 0;
   log->key_bytes = static_cast<uint16_t>(key.size());
@@ -73,7 +72,7 @@ Status Transaction::add_write(const RecordRef& ref, LogRecord* log, IncrementTyp
   write_index_.insert(ref.identity, writes_size_);
   WriteEntry& entry = writes_[writes_size_++];
   entry.record = ref.name;
-  entry.log_offset = static_cast<uint32_t>(reinterpret_cast<std::byte*>(log) - log_);
+  entry.log_offset = log_.offset_of(log);
   entry.payload_at = ref.payload_at;
   entry.increment = static_cast<uint8_t>(increment);
   entry.spare = 0;
@@ -86,12 +85,12 @@ Status Transaction::write_insert(const RecordRef& ref, std::span<const std::byte
                                  std::span<const std::byte> payload) {
   LogRecord* log =
       allocate_log(LogType::insert, ref.storage_id, key, static_cast<uint32_t>(payload.size()));
-  if (log == nullptr) return Status::transaction_too_large;
+  if (log == nullptr) return no_log_room();
   copy_bytes(log->payload(), payload.data(), payload.size());
   WriteEntry* own = find_write(ref, key);
   if (own == nullptr) return add_write(ref, log, IncrementType::none);
   log_of(*own).type = LogType::filler;
-  own->log_offset = static_cast<uint32_t>(reinterpret_cast<std::byte*>(log) - log_);
+  own->log_offset = log_.offset_of(log);
   own->increment = 0;
   return Status::ok;
 }
@@ -101,7 +100,7 @@ Status Transaction::write_update(const RecordRef& ref, std::span<const std::byte
   if (WriteEntry* own = find_write(ref, key)) return merge_update(ref, key, *own, offset, bytes);
   LogRecord* log =
       allocate_log(LogType::update, ref.storage_id, key, static_cast<uint32_t>(bytes.size()));
-  if (log == nullptr) return Status::transaction_too_large;
+  if (log == nullptr) return no_log_room();
   log->payload_offset = static_cast<uint16_t>(offset);
   copy_bytes(log->payload(), bytes.data(), bytes.size());
   return add_write(ref, log, IncrementType::none);
@@ -126,7 +125,7 @@ Status Transaction::merge_update(const RecordRef& ref, std::span<const std::byte
   if (old.type == LogType::insert) return Status::out_of_range;
   // The union of both ranges; bytes between them are read from the record and so validated.
   LogRecord* log = allocate_log(LogType::update, ref.storage_id, key, high - low);
-  if (log == nullptr) return Status::transaction_too_large;
+  if (log == nullptr) return no_log_room();
   log->payload_offset = static_cast<uint16_t>(low);
   if (high - low > count + old.payload_bytes) {
     const Status status = read_where_it_is(ref, key, low, high - low, log->payload());
@@ -137,7 +136,7 @@ Status Transaction::merge_update(const RecordRef& ref, std::span<const std::byte
              before.payload_bytes);
   copy_bytes(log->payload() + (offset - low), bytes.data(), count);
   before.type = LogType::filler;
-  entry.log_offset = static_cast<uint32_t>(reinterpret_cast<std::byte*>(log) - log_);
+  entry.log_offset = log_.offset_of(log);
   return Status::ok;
 }
 
@@ -154,7 +153,7 @@ Status Transaction::write_erase(const RecordRef& ref, std::span<const std::byte>
     return Status::ok;
   }
   LogRecord* log = allocate_log(LogType::erase, ref.storage_id, key, 0);
-  if (log == nullptr) return Status::transaction_too_large;
+  if (log == nullptr) return no_log_room();
   return add_write(ref, log, IncrementType::none);
 }
 
@@ -180,7 +179,7 @@ Status Transaction::write_increment(const RecordRef& ref, std::span<const std::b
     return write_update(ref, key, offset, {sum, bytes});
   }
   LogRecord* log = allocate_log(LogType::update, ref.storage_id, key, bytes);
-  if (log == nullptr) return Status::transaction_too_large;
+  if (log == nullptr) return no_log_room();
   log->payload_offset = static_cast<uint16_t>(offset);
   copy_bytes(log->payload(), delta, bytes);
   return add_write(ref, log, type);
@@ -232,17 +231,18 @@ Status Transaction::overlay(const RecordRef& ref, WriteEntry& entry, Vid seen, u
 Status Transaction::write_append(StorageControl* storage, std::span<const std::byte> payload) {
   LogRecord* log =
       allocate_log(LogType::append, storage->id, {}, static_cast<uint32_t>(payload.size()));
-  if (log == nullptr) return Status::transaction_too_large;
+  if (log == nullptr) return no_log_room();
   copy_bytes(log->payload(), payload.data(), payload.size());
-  const auto offset = static_cast<uint32_t>(reinterpret_cast<std::byte*>(log) - log_);
-  return appends_.push({storage->id, offset}) ? Status::ok : Status::transaction_too_large;
+  log->payload_offset = static_cast<uint16_t>(appends_.size());
+  return appends_.push({storage->id, log_.offset_of(log)}) ? Status::ok
+                                                           : Status::transaction_too_large;
 }
 
 bool Transaction::own_append(uint32_t storage_id, uint32_t& index,
                              std::span<const std::byte>& payload) {
   for (; index < appends_.size(); ++index) {
     if (appends_[index].storage_id != storage_id) continue;
-    const auto& log = *reinterpret_cast<LogRecord*>(log_ + appends_[index].log_offset);
+    const auto& log = log_.at(appends_[index].log_offset);
     payload = {log.payload(), log.payload_bytes};
     ++index;
     return true;

@@ -29,6 +29,14 @@ struct EpochBlock {
   /// Every commit of this epoch and before is durable. With durability off: is final, that is no
   /// commit of it is still on its way.
   alignas(64) std::atomic<uint64_t> durable;
+  /// Changes after each advance of `durable`; for wait_on (R24). Release: the new value is visible.
+  alignas(64) std::atomic<uint32_t> durable_signal;
+  /// Loggers write a marker for this epoch, which is over: some node is dirty in it (R27).
+  alignas(64) std::atomic<uint64_t> marker_wanted;
+  /// Changes after each advance of `marker_wanted`; for wait_on.
+  std::atomic<uint32_t> marker_signal;
+  /// Changes when a logger has synced a marker; for wait_on. Writers: all loggers.
+  alignas(64) std::atomic<uint32_t> logger_signal;
   /// No thread of the cluster may still look at a page that was unlinked before this epoch began.
   alignas(64) std::atomic<uint64_t> oldest_begin;
 };

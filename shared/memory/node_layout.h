@@ -57,6 +57,16 @@ struct ReturnRing {
   }
 };
 
+inline constexpr uint32_t kMaxLoggersPerNode = 16;
+
+/// What a logger tells the coordinator. Writer: that logger.
+struct LoggerSlot {
+  /// The last epoch whose marker is synced. Release: everything up to it is on the device.
+  alignas(64) std::atomic<uint64_t> durable_epoch;
+  std::atomic<uint32_t> failure;  // ExitCode of a failed write or sync; 0: none
+};
+static_assert(sizeof(LoggerSlot) == 64);
+
 /// Fixed part; slots, lock blocks and return rings follow at the offsets below.
 struct NodeShared {
   SegmentHeader header;
@@ -70,6 +80,11 @@ struct NodeShared {
   alignas(64) std::atomic<uint64_t> heartbeat;
   alignas(64) std::atomic<uint64_t> pages_total;  // pool gauges, writer: the node
   std::atomic<uint64_t> pages_free;
+  /// The latest epoch in which a worker of the node has committed records (R27). Writers: all
+  /// workers of the node, once an epoch.
+  alignas(64) std::atomic<uint64_t> dirty_epoch;
+  uint32_t logger_count;  // 0: durability off
+  LoggerSlot loggers[kMaxLoggersPerNode];
 
   template <typename T>
   T* at(uint64_t offset) {
@@ -85,6 +100,7 @@ struct NodeSharedLayout {
   uint32_t worker_count = 1;
   uint32_t node_count = 1;
   uint32_t blocks_per_slot = 8192 + 256;
+  uint32_t logger_count = 0;
 
   uint32_t slot_count() const { return worker_count + kAuxiliarySlots; }
   uint64_t slots_offset() const { return (sizeof(NodeShared) + 4095) & ~uint64_t{4095}; }
@@ -102,6 +118,7 @@ struct NodeSharedLayout {
     node.worker_count = worker_count;
     node.slot_count = slot_count();
     node.blocks_per_slot = blocks_per_slot;
+    node.logger_count = logger_count;
     node.slots_offset = slots_offset();
     node.blocks_offset = blocks_offset();
     node.return_rings_offset = return_rings_offset();

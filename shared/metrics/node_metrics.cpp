@@ -32,6 +32,8 @@ constexpr PlainCounter kPlainCounters[] = {
     {"atoll_next_layers_total", "Layers added below a slice of long keys.",
      &WorkerMetrics::next_layers},
     {"atoll_log_written_bytes_total", "Bytes of log records written.", &WorkerMetrics::log_bytes},
+    {"atoll_log_stalls_total", "Times that a worker waited for room in its log buffer.",
+     &WorkerMetrics::log_stalls},
 };
 
 void add_transactions(MetricFamilies& families, const MetricsSegment& metrics) {

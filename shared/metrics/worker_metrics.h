@@ -38,7 +38,8 @@ struct alignas(64) WorkerMetrics {
   Counter merges;
   Counter next_layers;
   Counter log_bytes;
-  Counter spare[16];
+  Counter log_stalls;  // waits for room in the log buffer
+  Counter spare[15];
 };
 
 /// Fixed part; one WorkerMetrics per slot (auxiliary threads included) follows.

@@ -13,7 +13,7 @@ TestClusterOptions small_sets() {
                      .write_set = 30,
                      .pointer_set = 3,
                      .page_version_set = 3,
-                     .log_buffer = 8192},
+                     .log_buffer = 16384},
           .clock = false};
 }
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -38,7 +39,8 @@ struct TestClusterOptions {
 
 /// One worker: context, transaction, back-off. Process-local.
 struct TestWorker {
-  std::unique_ptr<std::byte[]> local;
+  /// Zeroed and aligned as a `local` segment is.
+  std::unique_ptr<std::byte, decltype(&std::free)> local{nullptr, &std::free};
   std::unique_ptr<WorkerContext> context;
   std::unique_ptr<Transaction> transaction;
   Backoff backoff{1};
@@ -211,7 +213,10 @@ class TestCluster {
     for (uint32_t node = first_node; node < last_node; ++node) {
       for (uint32_t ordinal = 0; ordinal < workers_per_node_; ++ordinal) {
         auto worker = std::make_unique<TestWorker>();
-        worker->local = std::make_unique<std::byte[]>(options_.limits.local_bytes());
+        const uint64_t local_bytes = options_.limits.local_bytes();
+        worker->local.reset(
+            static_cast<std::byte*>(std::aligned_alloc(kLogBlockBytes, local_bytes)));
+        std::memset(worker->local.get(), 0, local_bytes);
         worker->context = std::make_unique<WorkerContext>(view, *pools_[node], node, ordinal,
                                                           metrics_[node]->worker(ordinal),
                                                           options_.limits.write_set);

@@ -1,0 +1,119 @@
+#include "engine/log/worker_log.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/mutants.h"
+#include "shared/check.h"
+
+namespace atolldb {
+
+WorkerLog::WorkerLog(std::byte* memory, uint64_t block_bytes, uint16_t worker, bool is_logged)
+    : control_(reinterpret_cast<WorkerLogControl*>(memory)),
+      blocks_(reinterpret_cast<LogBlock*>(memory + kLogBlockBytes)),
+      block_count_(block_bytes / kLogBlockBytes),
+      is_logged_(is_logged),
+      worker_(worker) {
+  CHECK(block_count_ >= kMinBlocks);
+  CHECK(block_bytes <= ~uint32_t{0});  // offsets of records
+  CHECK(reinterpret_cast<uintptr_t>(memory) % kLogBlockBytes == 0);
+  enter_block(0, 0);
+}
+
+uint64_t WorkerLog::limit() const {
+  if (!is_logged_) return block_count_;
+  // Acquire pairs with the logger's release: it reads the freed blocks no more.
+  return control_->durable.load(std::memory_order_acquire) + block_count_;
+}
+
+bool WorkerLog::has_room() const {
+  if (!is_logged_) return true;
+  // The block of `committed` may be partly durable: the next transaction begins behind it.
+  const uint64_t free = limit() - std::min(limit(), open_block_ + 1);
+  return free >= (wants_all_ ? block_count_ - 1 : block_count_ / 4);
+}
+
+void WorkerLog::enter_block(uint64_t number, uint32_t used) {
+  LogBlock& block = blocks_[number % block_count_];
+  block_ = number;
+  cursor_ = block.payload + used;
+  end_ = block.payload + kLogBlockPayload;
+}
+
+void WorkerLog::begin(uint64_t current_epoch) {
+  if (!is_logged_) {
+    open_block_ = 0;
+    open_used_ = 0;
+  } else if (open_used_ != 0 && open_epoch_ < current_epoch && open_block_ + 1 < limit()) {
+    // A block has one epoch. (Only a commit can tell for sure: publish.)
+    ++open_block_;
+    open_used_ = 0;
+  }
+  enter_block(open_block_, open_used_);
+}
+
+bool WorkerLog::go_to_next_block() {
+  // One more must stay free for publish.
+  if (block_ + kSpareBlocks >= limit()) return false;
+  const uint32_t used = used_in_block();
+  if (block_ == open_block_) {
+    first_block_end_ = used;
+  } else {
+    blocks_[block_ % block_count_].header.length = used;
+  }
+  enter_block(block_ + 1, 0);
+  return true;
+}
+
+bool WorkerLog::is_too_large() {
+  if (!is_logged_ || block_ - open_block_ + 1 + kSpareBlocks >= block_count_) return true;
+  wants_all_ = true;
+  return false;
+}
+
+void WorkerLog::close_block(uint64_t number, uint64_t epoch, uint32_t length) {
+  LogBlockHeader& header = blocks_[number % block_count_].header;
+  header.epoch = epoch;
+  header.length = length;
+  header.worker = worker_;
+  header.type = LogBlockType::records;
+}
+
+void WorkerLog::publish(uint64_t epoch) {
+  if (!is_logged_ || used_bytes() == 0) return;
+  wants_all_ = false;
+  const bool is_in_one_block = block_ == open_block_;
+  if (!is_in_one_block) close_block(block_, epoch, used_in_block());
+  for (uint64_t number = open_block_ + 1; number < block_; ++number) {
+    close_block(number, epoch, blocks_[number % block_count_].header.length);
+  }
+  uint32_t last_used = used_in_block();
+  const uint32_t first_end = is_in_one_block ? last_used : first_block_end_;
+  if (open_used_ != 0 && open_epoch_ != epoch && !mutant(Mutant::share_log_blocks)) {
+    // The epoch has changed since `begin`, and the logger may have written the first block by now:
+    // what it holds of ours goes to a fresh one. (Records tell their order where it matters.)
+    if (first_end != open_used_) {
+      const std::byte* ours = blocks_[open_block_ % block_count_].payload + open_used_;
+      last_used = first_end - open_used_;
+      enter_block(block_ + 1, last_used);
+      std::memcpy(blocks_[block_ % block_count_].payload, ours, last_used);
+      close_block(block_, epoch, last_used);
+    }
+  } else {
+    close_block(open_block_, epoch, first_end);
+  }
+  open_block_ = block_;
+  open_epoch_ = epoch;
+  open_used_ = last_used;
+  // Release pairs with the logger's acquire: blocks and headers are complete.
+  control_->committed.store(block_ * kLogBlockBytes + sizeof(LogBlockHeader) + last_used,
+                            std::memory_order_release);
+}
+
+uint64_t WorkerLog::used_bytes() const {
+  if (block_ == open_block_) return used_in_block() - open_used_;
+  const uint64_t whole_blocks = block_ - open_block_ - 1;
+  return first_block_end_ - open_used_ + whole_blocks * kLogBlockPayload + used_in_block();
+}
+
+}  // namespace atolldb
