@@ -45,7 +45,8 @@ Result<void> Coordinator::attach() {
 }
 
 Result<void> Coordinator::start() {
-  clock_ = std::make_unique<EpochClock>(control_->epochs, nodes_, config_.cluster.epoch, logger_);
+  clock_ = std::make_unique<EpochClock>(control_->epochs, nodes_, config_.cluster.epoch,
+                                        is_logged(), logger_);
   tick_seen_at_ = std::chrono::steady_clock::now();
   clock_->start();
   // Release pairs with the acquire in beat.

@@ -82,6 +82,8 @@ enum class Mutant : uint32_t {
   pages_under_locks,     // R23: pages are taken from the pool when they are needed
   // The log.
   share_log_blocks,  // R26: records stay in a block that may have been written for its older epoch
+  committed_before_closed,  // R26: loads the committed markers before the epoch is closed
+  clean_epochs,  // R27: commits do not raise the node's dirty epoch
   count_,
 };
 

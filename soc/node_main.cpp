@@ -17,7 +17,14 @@ ExitCode run_node(const ChildContext& context) {
   const Config& config = context.config;
   const uint32_t id = context.handover.node;
   SegmentSpace space(context.handover.segments, context.segment_identity(), id);
-  Node node(config, id, space, context.logger);
+  const LauncherLink launcher(context.handover.channel_fd);
+  Node node(
+      config, id, space,
+      [&](const Error& error) {
+        launcher.send("failed: " + std::to_string(static_cast<int>(error.code)) + " " +
+                      error.message);
+      },
+      context.logger);
   ChildServices services;
 
   ChildSteps steps;

@@ -51,6 +51,8 @@ std::string headline_text(const ReportHead& head, const CommonOptions& options, 
 std::string nodes_text(const RunSummary& run, const CommonOptions& options);
 /// `with_idle`: types without a commit too.
 std::string types_text(const RunSummary& run, TypeNames names, bool with_idle);
+/// Latency to durability, what it consists of, and the log's volume; empty without a log.
+std::string durable_text(const RunSummary& run, TypeNames names);
 std::string aborts_text(const RunSummary& run);
 std::string memory_text(const ReportHead& head);
 /// Empty unless the run ended early.
@@ -59,8 +61,9 @@ std::string early_end_text(const RunSummary& run);
 std::string verify_text(const ReportHead& head, const std::string& holds);
 
 // -- JSON -------------------------------------------------------------------------------------
-/// p50 to max by type.
-nlohmann::json latency_json(const RunSummary& run, TypeNames names, bool with_idle);
+/// p50 to max by type, of RunSummary::latency or durable_latency.
+nlohmann::json latency_json(const RunSummary& run, const std::vector<LatencyHistogram>& latency,
+                            TypeNames names, bool with_idle);
 /// By reason; what users rolled back is counted apart.
 nlohmann::json aborts_json(const EngineCounts& engine);
 nlohmann::json run_json(const RunSummary& run, TypeNames names, bool with_idle);

@@ -5,17 +5,25 @@
 
 namespace atolldb::bench {
 
-nlohmann::json latency_json(const RunSummary& run, TypeNames names, bool with_idle) {
+namespace {
+
+nlohmann::json quantiles_json(const LatencyHistogram& latency) {
+  const auto us = [](uint64_t ns) { return static_cast<double>(ns) * 1e-3; };
+  return {{"p50", us(latency.quantile_ns(0.5))},
+          {"p95", us(latency.quantile_ns(0.95))},
+          {"p99", us(latency.quantile_ns(0.99))},
+          {"p99.9", us(latency.quantile_ns(0.999))},
+          {"max", us(latency.max_ns())}};
+}
+
+}  // namespace
+
+nlohmann::json latency_json(const RunSummary& run, const std::vector<LatencyHistogram>& latency,
+                            TypeNames names, bool with_idle) {
   nlohmann::json json;
   for (uint32_t type = 0; type < names.size(); ++type) {
     if (!with_idle && run.commits[type] == 0) continue;
-    const LatencyHistogram& latency = run.latency[type];
-    const auto us = [](uint64_t ns) { return static_cast<double>(ns) * 1e-3; };
-    json[names[type]] = {{"p50", us(latency.quantile_ns(0.5))},
-                         {"p95", us(latency.quantile_ns(0.95))},
-                         {"p99", us(latency.quantile_ns(0.99))},
-                         {"p99.9", us(latency.quantile_ns(0.999))},
-                         {"max", us(latency.max_ns())}};
+    json[names[type]] = quantiles_json(latency[type]);
   }
   return json;
 }
@@ -36,7 +44,12 @@ nlohmann::json run_json(const RunSummary& run, TypeNames names, bool with_idle) 
   json["throughput_tps"] = run.tps;
   json["seconds"] = run.seconds;
   json["aborts"] = aborts_json(run.engine);
-  json["latency_us"] = latency_json(run, names, with_idle);
+  json["latency_us"] = latency_json(run, run.latency, names, with_idle);
+  if (run.log_wait.count() != 0) {
+    json["durable_latency_us"] = latency_json(run, run.durable_latency, names, with_idle);
+    json["epoch_wait_us"] = quantiles_json(run.epoch_wait);
+    json["log_wait_us"] = quantiles_json(run.log_wait);
+  }
   json["ended_early"] =
       run.ended_early.empty() ? nlohmann::json() : nlohmann::json(run.ended_early);
   for (uint32_t type = 0; type < names.size(); ++type) {
@@ -72,7 +85,7 @@ nlohmann::json report_json(const ReportHead& head, const CommonOptions& options,
                       {"aborts", aborts_json(run.engine)},
                       {"local_accesses", run.engine.local_accesses},
                       {"remote_accesses", run.engine.remote_accesses},
-                      {"latency_us", latency_json(run, names, with_idle)},
+                      {"latency_us", latency_json(run, run.latency, names, with_idle)},
                       {"config", std::move(config)},
                       {"load_seconds", head.load_seconds},
                       {"verified", head.verified()},

@@ -64,6 +64,28 @@ std::string types_text(const RunSummary& run, TypeNames names, bool with_idle) {
   return text;
 }
 
+std::string durable_text(const RunSummary& run, TypeNames names) {
+  if (run.log_wait.count() == 0) return "";
+  const auto ms = [](uint64_t ns) { return static_cast<double>(ns) * 1e-6; };
+  const auto line = [&](const char* what, const LatencyHistogram& latency) {
+    return fmt::format("  {:<24}{:>9.2f}{:>9.2f}{:>9.2f}{:>10.2f}\n", what,
+                       ms(latency.quantile_ns(0.5)), ms(latency.quantile_ns(0.99)),
+                       ms(latency.quantile_ns(0.999)), ms(latency.max_ns()));
+  };
+  std::string text = fmt::format("  {:<24}{:>9}{:>9}{:>9}{:>10}\n", "acknowledged after", "p50 ms",
+                                 "p99", "p99.9", "max");
+  for (uint32_t type = 0; type < names.size(); ++type) {
+    if (run.commits[type] != 0) text += line(names[type], run.durable_latency[type]);
+  }
+  text += line("of it: end of the epoch", run.epoch_wait);
+  text += line("of it: write and sync", run.log_wait);
+  text += fmt::format(
+      "  log: {}/s of records; workers waited {} times for room in their buffers\n",
+      format_bytes(static_cast<uint64_t>(static_cast<double>(run.engine.log_bytes) / run.seconds)),
+      format_count(run.engine.log_stalls));
+  return text;
+}
+
 std::string aborts_text(const RunSummary& run) {
   std::string text;
   for (uint32_t i = 0; i < kStatusCount; ++i) {

@@ -16,7 +16,10 @@ Result<void> RunSummary::merge(const WorkerResult& result, const std::string& co
     tps += type_tps;
     node.tps += type_tps;
     latency[type].merge(result.latency[type]);
+    durable_latency[type].merge(result.durable_latency[type]);
   }
+  epoch_wait.merge(result.epoch_wait);
+  log_wait.merge(result.log_wait);
   engine.add(result.engine);
   node.engine.add(result.engine);
   // The reason of the worker that stopped first says more than "another worker had to stop".

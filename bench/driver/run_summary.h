@@ -19,14 +19,22 @@ struct NodeSummary {
 
 struct RunSummary {
   RunSummary(uint32_t node_count, uint32_t type_count)
-      : nodes(node_count), commits(type_count), tps_of_type(type_count), latency(type_count) {}
+      : nodes(node_count),
+        commits(type_count),
+        tps_of_type(type_count),
+        latency(type_count),
+        durable_latency(type_count) {}
 
   double seconds = 0;  // the longest of the workers
   double tps = 0;      // committed transactions, all types
   std::vector<NodeSummary> nodes;
   std::vector<uint64_t> commits;  // by type
   std::vector<double> tps_of_type;
-  std::vector<LatencyHistogram> latency;
+  std::vector<LatencyHistogram> latency;  // to the commit
+  // With a log (WorkerResult).
+  std::vector<LatencyHistogram> durable_latency;
+  LatencyHistogram epoch_wait;
+  LatencyHistogram log_wait;
   EngineCounts engine;
   std::string ended_early;
 

@@ -14,6 +14,8 @@ std::span<const EngineCounts::Counter> EngineCounts::counters() {
       {"splits", &EngineCounts::splits},
       {"compactions", &EngineCounts::compactions},
       {"merges", &EngineCounts::merges},
+      {"log_bytes", &EngineCounts::log_bytes},
+      {"log_stalls", &EngineCounts::log_stalls},
   };
   return kCounters;
 }
@@ -29,6 +31,8 @@ EngineCounts EngineCounts::read(const WorkerMetrics& metrics) {
   counts.splits = metrics.splits.get();
   counts.compactions = metrics.compactions.get();
   counts.merges = metrics.merges.get();
+  counts.log_bytes = metrics.log_bytes.get();
+  counts.log_stalls = metrics.log_stalls.get();
   return counts;
 }
 

@@ -22,6 +22,8 @@ struct EngineCounts {
   uint64_t splits = 0;
   uint64_t compactions = 0;
   uint64_t merges = 0;
+  uint64_t log_bytes = 0;   // of log records
+  uint64_t log_stalls = 0;  // waits for room in the log buffer
 
   static EngineCounts read(const WorkerMetrics& metrics);
   EngineCounts since(const EngineCounts& before) const;

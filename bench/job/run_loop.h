@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "bench/common/clock.h"
+#include "bench/job/commit_counter.h"
 #include "bench/job/run_times.h"
 #include "bench/job/worker_result.h"
 #include "engine/array/array.h"
@@ -24,9 +25,19 @@ class RunLoop {
   /// `benchmark` stands at the begin of errors. `control`: an array whose record 0 is a StopRow.
   RunLoop(JobContext& context, std::string_view benchmark, const Array& control,
           const RunTimes& times)
-      : context_(context), benchmark_(benchmark), control_(control), times_(times) {}
+      : context_(context),
+        benchmark_(benchmark),
+        control_(control),
+        times_(times),
+        counter_(context.worker(), clock_) {}
 
   const TickClock& clock() const { return clock_; }
+
+  /// A transaction of `type` has committed, from `begin` to `end` (ticks). `result`: the one that
+  /// `go` was given.
+  void count(WorkerResult& result, uint32_t type, uint64_t begin, uint64_t end) {
+    counter_.count(result, type, begin, end, context_.transaction().commit_epoch());
+  }
 
   /// Calls `transact(now)` until the time is over: it runs one transaction that may be taken to
   /// begin at `now`, and returns the time at which it ended, or 0 after `fail`. Calls
@@ -48,6 +59,7 @@ class RunLoop {
     result.seconds = static_cast<double>(clock_.to_ns(now - measured_from)) * 1e-9;
     result.engine = EngineCounts::read(context_.worker().metrics()).since(before);
     result.ended_early = ended_early_;
+    counter_.await_all();
     if (!error_.message.empty()) return std::unexpected(error_);
     return {};
   }
@@ -90,6 +102,7 @@ class RunLoop {
   Array control_;
   RunTimes times_;
   TickClock clock_;
+  CommitCounter counter_;
   std::string ended_early_;
   Error error_;
 };

@@ -5,6 +5,19 @@
 
 namespace atolldb::bench {
 
+namespace {
+
+nlohmann::json json_of(const LatencyHistogram& histogram) {
+  return {{"max_ns", histogram.max_ns()}, {"buckets", histogram.sparse()}};
+}
+
+void take(LatencyHistogram& histogram, const nlohmann::json& json) {
+  histogram.restore(json.at("buckets").get<std::vector<std::pair<uint32_t, uint64_t>>>(),
+                    json.at("max_ns").get<uint64_t>());
+}
+
+}  // namespace
+
 uint64_t WorkerResult::total_commits() const {
   return std::accumulate(commits.begin(), commits.end(), uint64_t{0});
 }
@@ -17,9 +30,12 @@ void WorkerResult::put(nlohmann::json& json) const {
   json["commits"] = commits;
   json["aborts"] = engine.aborts;
   engine.put(json);
-  for (const LatencyHistogram& histogram : latency) {
-    json["latency"].push_back({{"max_ns", histogram.max_ns()}, {"buckets", histogram.sparse()}});
+  for (const LatencyHistogram& histogram : latency) json["latency"].push_back(json_of(histogram));
+  for (const LatencyHistogram& histogram : durable_latency) {
+    json["durable_latency"].push_back(json_of(histogram));
   }
+  json["epoch_wait"] = json_of(epoch_wait);
+  json["log_wait"] = json_of(log_wait);
 }
 
 void WorkerResult::take(const nlohmann::json& json) {
@@ -31,10 +47,11 @@ void WorkerResult::take(const nlohmann::json& json) {
   engine.take(json);
   for (uint32_t type = 0; type < commits.size(); ++type) {
     json.at("commits").at(type).get_to(commits[type]);
-    const auto& histogram = json.at("latency").at(type);
-    latency[type].restore(histogram.at("buckets").get<std::vector<std::pair<uint32_t, uint64_t>>>(),
-                          histogram.at("max_ns").get<uint64_t>());
+    bench::take(latency[type], json.at("latency").at(type));
+    bench::take(durable_latency[type], json.at("durable_latency").at(type));
   }
+  bench::take(epoch_wait, json.at("epoch_wait"));
+  bench::take(log_wait, json.at("log_wait"));
 }
 
 }  // namespace atolldb::bench

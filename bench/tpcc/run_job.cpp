@@ -72,8 +72,7 @@ class Runner {
                               [&](Transaction& txn) { return body(txn, tables_, input, output); });
     last_end_ = loop_.clock().ticks();
     if (status == Status::ok) [[likely]] {
-      ++result_->commits[static_cast<uint32_t>(type)];
-      result_->latency[static_cast<uint32_t>(type)].add(loop_.clock().to_ns(last_end_ - begin));
+      loop_.count(*result_, static_cast<uint32_t>(type), begin, last_end_);
       return true;
     }
     if (status == Status::user_abort && type == TransactionType::new_order) {

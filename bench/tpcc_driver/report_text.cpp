@@ -11,6 +11,7 @@ std::string Report::text() const {
                                          fmt::format("{} warehouses", warehouses));
   out += bench::nodes_text(run, options);
   out += bench::types_text(run, kTransactionNames, true);
+  out += bench::durable_text(run, kTransactionNames);
   out += fmt::format(
       "  rolled back by the user (unused item): {}; districts with nothing to "
       "deliver: {}\n",

@@ -69,8 +69,7 @@ class Runner {
     generator_.committed();
     const uint32_t type =
         operations_.size() == 1 ? static_cast<uint32_t>(operations_[0].operation) : kManyOperations;
-    ++result_->commits[type];
-    result_->latency[type].add(loop_.clock().to_ns(end - now));
+    loop_.count(*result_, type, now, end);
     updates_ += attempt_updates_;
     result_->scanned_records += observed_.scanned;
     return end;

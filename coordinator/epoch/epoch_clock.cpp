@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "shared/sync/wait_word.h"
+
 namespace atolldb {
 namespace {
 
@@ -37,34 +39,69 @@ uint64_t closed_epoch(const EpochBlock& epochs, const std::vector<NodeShared*>& 
   return closed;
 }
 
-/// Publishes `value` unless the word is there already: these words never run backward.
-void raise_to(std::atomic<uint64_t>& word, uint64_t value) {
+/// Publishes `value` unless the word is there already: these words never run backward. Whether it
+/// did.
+bool raise_to(std::atomic<uint64_t>& word, uint64_t value) {
   // One writer. Release pairs with the readers' acquire: what was concluded from the slots holds.
-  if (value > word.load(std::memory_order_relaxed)) word.store(value, std::memory_order_release);
+  if (value <= word.load(std::memory_order_relaxed)) return false;
+  word.store(value, std::memory_order_release);
+  return true;
+}
+
+/// Every logger writes a marker for the latest epoch that is over and in which some node has
+/// committed (R27). A node that is dirty in the current epoch only is seen by the next tick.
+void want_marker(EpochBlock& epochs, const std::vector<NodeShared*>& nodes) {
+  uint64_t dirty = 0;
+  for (NodeShared* node : nodes) {
+    dirty = std::max(dirty, node->dirty_epoch.load(std::memory_order_seq_cst));
+  }
+  const uint64_t last_over = epochs.current.load(std::memory_order_relaxed) - 1;
+  if (!raise_to(epochs.marker_wanted, std::min(dirty, last_over))) return;
+  // Release: who sees the signal changed sees the new epoch.
+  epochs.marker_signal.fetch_add(1, std::memory_order_release);
+  wake(epochs.marker_signal, kWakeAll);
 }
 
 }  // namespace
 
 void start_epochs(EpochBlock& epochs, uint64_t start_epoch) {
   epochs.current.store(start_epoch, std::memory_order_relaxed);
+  epochs.closed.store(start_epoch - 1, std::memory_order_relaxed);
+  epochs.marker_wanted.store(start_epoch - 1, std::memory_order_relaxed);
   epochs.durable.store(start_epoch - 1, std::memory_order_relaxed);
   epochs.oldest_begin.store(start_epoch, std::memory_order_relaxed);
 }
 
-bool tick_epochs(EpochBlock& epochs, const std::vector<NodeShared*>& nodes) {
+bool tick_epochs(EpochBlock& epochs, const std::vector<NodeShared*>& nodes, bool is_logged) {
   const uint64_t current = epochs.current.load(std::memory_order_relaxed);
-  const uint64_t durable = epochs.durable.load(std::memory_order_relaxed);
-  const bool advances = current < kMaxEpoch && current - durable <= kMaxOpenEpochs;
+  const uint64_t closed = epochs.closed.load(std::memory_order_relaxed);
+  const bool advances = current < kMaxEpoch && current - closed <= kMaxOpenEpochs;
   // seq_cst: the serialization point of commits (R21).
   if (advances) epochs.current.store(current + 1, std::memory_order_seq_cst);
   raise_to(epochs.oldest_begin, oldest_begin(epochs, nodes));
-  raise_to(epochs.durable, closed_epoch(epochs, nodes));
+  raise_to(epochs.closed, closed_epoch(epochs, nodes));
+  if (is_logged) {
+    want_marker(epochs, nodes);
+  } else {
+    raise_durable(epochs, epochs.closed.load(std::memory_order_relaxed));
+  }
   return advances;
 }
 
+void raise_durable(EpochBlock& epochs, uint64_t epoch) {
+  if (!raise_to(epochs.durable, epoch)) return;
+  // Release: who sees the signal changed sees the new epoch.
+  epochs.durable_signal.fetch_add(1, std::memory_order_release);
+  wake(epochs.durable_signal, kWakeAll);
+}
+
 EpochClock::EpochClock(EpochBlock& epochs, std::vector<NodeShared*> nodes,
-                       std::chrono::microseconds interval, Logger logger)
-    : epochs_(epochs), nodes_(std::move(nodes)), interval_(interval), logger_(std::move(logger)) {}
+                       std::chrono::microseconds interval, bool is_logged, Logger logger)
+    : epochs_(epochs),
+      nodes_(std::move(nodes)),
+      interval_(interval),
+      is_logged_(is_logged),
+      logger_(std::move(logger)) {}
 
 void EpochClock::start() {
   thread_ = std::thread([this] { run(); });
@@ -105,7 +142,7 @@ void EpochClock::run() {
     {
       // So that a waiter cannot look just before and sleep just after. Uncontended but for DDL.
       const std::lock_guard guard(mutex_);
-      is_held = !tick_epochs(epochs_, nodes_);
+      is_held = !tick_epochs(epochs_, nodes_, is_logged_);
     }
     ticked_.notify_all();
     if (is_held && !was_held) {

@@ -22,15 +22,20 @@ inline constexpr uint64_t kMaxOpenEpochs = 64;
 /// Starts the words of a new cluster.
 void start_epochs(EpochBlock& epochs, uint64_t start_epoch);
 
-/// One tick. False: the clock was held, because an epoch has stayed open for kMaxOpenEpochs, or
-/// because the last epoch is reached.
-bool tick_epochs(EpochBlock& epochs, const std::vector<NodeShared*>& nodes);
+/// One tick. `is_logged`: loggers make epochs durable, and are told here for which one they write
+/// a marker (R27); otherwise the closed epoch counts as durable. False: the clock was held, because
+/// an epoch has stayed open for kMaxOpenEpochs, or because the last epoch is reached.
+bool tick_epochs(EpochBlock& epochs, const std::vector<NodeShared*>& nodes, bool is_logged);
+
+/// Publishes a later global durable epoch and wakes who waits for it. One thread: the clock's, or
+/// with a log that of DurableEpoch.
+void raise_durable(EpochBlock& epochs, uint64_t epoch);
 
 /// Ticks with a thread of its own, at absolute deadlines.
 class EpochClock {
  public:
   EpochClock(EpochBlock& epochs, std::vector<NodeShared*> nodes, std::chrono::microseconds interval,
-             Logger logger);
+             bool is_logged, Logger logger);
   ~EpochClock() { stop(); }
 
   void start();
@@ -46,6 +51,7 @@ class EpochClock {
   EpochBlock& epochs_;
   std::vector<NodeShared*> nodes_;
   std::chrono::microseconds interval_;
+  bool is_logged_;
   Logger logger_;
   std::atomic<bool> stop_{false};
   std::atomic<uint64_t> ticks_{0};

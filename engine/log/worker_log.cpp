@@ -9,32 +9,29 @@
 namespace atolldb {
 
 WorkerLog::WorkerLog(std::byte* memory, uint64_t block_bytes, uint16_t worker, bool is_logged)
-    : control_(reinterpret_cast<WorkerLogControl*>(memory)),
-      blocks_(reinterpret_cast<LogBlock*>(memory + kLogBlockBytes)),
-      block_count_(block_bytes / kLogBlockBytes),
-      is_logged_(is_logged),
-      worker_(worker) {
-  CHECK(block_count_ >= kMinBlocks);
+    : ring_(WorkerLogRing::at(memory, block_bytes)), is_logged_(is_logged), worker_(worker) {
+  CHECK(ring_.block_count >= kMinBlocks);
   CHECK(block_bytes <= ~uint32_t{0});  // offsets of records
   CHECK(reinterpret_cast<uintptr_t>(memory) % kLogBlockBytes == 0);
   enter_block(0, 0);
 }
 
 uint64_t WorkerLog::limit() const {
-  if (!is_logged_) return block_count_;
-  // Acquire pairs with the logger's release: it reads the freed blocks no more.
-  return control_->durable.load(std::memory_order_acquire) + block_count_;
+  if (!is_logged_) return ring_.block_count;
+  // Pairs with the logger's store: it reads the freed blocks no more. seq_cst (free on x86):
+  // whoever waits has announced that before (Transaction::await_log_room).
+  return ring_.control->durable.load(std::memory_order_seq_cst) + ring_.block_count;
 }
 
 bool WorkerLog::has_room() const {
   if (!is_logged_) return true;
   // The block of `committed` may be partly durable: the next transaction begins behind it.
   const uint64_t free = limit() - std::min(limit(), open_block_ + 1);
-  return free >= (wants_all_ ? block_count_ - 1 : block_count_ / 4);
+  return free >= (wants_all_ ? ring_.block_count - 1 : ring_.block_count / 4);
 }
 
 void WorkerLog::enter_block(uint64_t number, uint32_t used) {
-  LogBlock& block = blocks_[number % block_count_];
+  LogBlock& block = ring_.block(number);
   block_ = number;
   cursor_ = block.payload + used;
   end_ = block.payload + kLogBlockPayload;
@@ -59,20 +56,20 @@ bool WorkerLog::go_to_next_block() {
   if (block_ == open_block_) {
     first_block_end_ = used;
   } else {
-    blocks_[block_ % block_count_].header.length = used;
+    ring_.block(block_).header.length = used;
   }
   enter_block(block_ + 1, 0);
   return true;
 }
 
 bool WorkerLog::is_too_large() {
-  if (!is_logged_ || block_ - open_block_ + 1 + kSpareBlocks >= block_count_) return true;
+  if (!is_logged_ || block_ - open_block_ + 1 + kSpareBlocks >= ring_.block_count) return true;
   wants_all_ = true;
   return false;
 }
 
 void WorkerLog::close_block(uint64_t number, uint64_t epoch, uint32_t length) {
-  LogBlockHeader& header = blocks_[number % block_count_].header;
+  LogBlockHeader& header = ring_.block(number).header;
   header.epoch = epoch;
   header.length = length;
   header.worker = worker_;
@@ -85,7 +82,7 @@ void WorkerLog::publish(uint64_t epoch) {
   const bool is_in_one_block = block_ == open_block_;
   if (!is_in_one_block) close_block(block_, epoch, used_in_block());
   for (uint64_t number = open_block_ + 1; number < block_; ++number) {
-    close_block(number, epoch, blocks_[number % block_count_].header.length);
+    close_block(number, epoch, ring_.block(number).header.length);
   }
   uint32_t last_used = used_in_block();
   const uint32_t first_end = is_in_one_block ? last_used : first_block_end_;
@@ -93,21 +90,24 @@ void WorkerLog::publish(uint64_t epoch) {
     // The epoch has changed since `begin`, and the logger may have written the first block by now:
     // what it holds of ours goes to a fresh one. (Records tell their order where it matters.)
     if (first_end != open_used_) {
-      const std::byte* ours = blocks_[open_block_ % block_count_].payload + open_used_;
+      const std::byte* ours = ring_.block(open_block_).payload + open_used_;
       last_used = first_end - open_used_;
       enter_block(block_ + 1, last_used);
-      std::memcpy(blocks_[block_ % block_count_].payload, ours, last_used);
+      std::memcpy(ring_.block(block_).payload, ours, last_used);
       close_block(block_, epoch, last_used);
     }
-  } else {
+  } else if (open_used_ == 0) {
     close_block(open_block_, epoch, first_end);
+  } else {
+    // The logger may be looking at its epoch.
+    ring_.block(open_block_).header.length = first_end;
   }
   open_block_ = block_;
   open_epoch_ = epoch;
   open_used_ = last_used;
   // Release pairs with the logger's acquire: blocks and headers are complete.
-  control_->committed.store(block_ * kLogBlockBytes + sizeof(LogBlockHeader) + last_used,
-                            std::memory_order_release);
+  ring_.control->committed.store(block_ * kLogBlockBytes + sizeof(LogBlockHeader) + last_used,
+                                 std::memory_order_release);
 }
 
 uint64_t WorkerLog::used_bytes() const {

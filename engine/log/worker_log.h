@@ -39,7 +39,22 @@ struct WorkerLogControl {
 };
 static_assert(sizeof(WorkerLogControl) == 128);
 
-/// The worker's side. Any thread may ask `control` and `block`.
+/// Where a worker's log is, in the memory that WorkerLog is made of.
+struct WorkerLogRing {
+  WorkerLogControl* control;
+  LogBlock* blocks;
+  uint64_t block_count;
+
+  /// `memory`, `block_bytes`: as for WorkerLog.
+  static WorkerLogRing at(std::byte* memory, uint64_t block_bytes) {
+    // The markers have a block's place, so that the blocks are aligned.
+    return {reinterpret_cast<WorkerLogControl*>(memory),
+            reinterpret_cast<LogBlock*>(memory + kLogBlockBytes), block_bytes / kLogBlockBytes};
+  }
+  LogBlock& block(uint64_t number) const { return blocks[number % block_count]; }
+};
+
+/// The worker's side.
 class WorkerLog {
  public:
   /// Blocks that a transaction cannot use: to move its records to, and the one that it shares with
@@ -52,14 +67,11 @@ class WorkerLog {
   WorkerLog(std::byte* memory, uint64_t block_bytes, uint16_t worker, bool is_logged);
 
   static constexpr uint64_t bytes(uint64_t block_bytes) {
-    // The markers have a block's place, so that the blocks are aligned.
     return kLogBlockBytes + block_bytes / kLogBlockBytes * kLogBlockBytes;
   }
 
   bool is_logged() const { return is_logged_; }
-  WorkerLogControl& control() { return *control_; }
-  LogBlock& block(uint64_t number) { return blocks_[number % block_count_]; }
-  uint64_t block_count() const { return block_count_; }
+  WorkerLogControl& control() { return *ring_.control; }
 
   /// Whether a transaction should begin: a quarter of the blocks is free, or all of them after one
   /// that did not fit (R23).
@@ -81,11 +93,11 @@ class WorkerLog {
   bool is_too_large();
 
   LogRecord& at(uint32_t offset) {
-    return *reinterpret_cast<LogRecord*>(reinterpret_cast<std::byte*>(blocks_) + offset);
+    return *reinterpret_cast<LogRecord*>(reinterpret_cast<std::byte*>(ring_.blocks) + offset);
   }
   uint32_t offset_of(const LogRecord* record) const {
     return static_cast<uint32_t>(reinterpret_cast<const std::byte*>(record) -
-                                 reinterpret_cast<const std::byte*>(blocks_));
+                                 reinterpret_cast<const std::byte*>(ring_.blocks));
   }
 
   /// The running transaction has committed in `epoch`: its records are for the logger. Before the
@@ -98,15 +110,13 @@ class WorkerLog {
   bool go_to_next_block();
   void enter_block(uint64_t number, uint32_t used);
   uint32_t used_in_block() const {
-    return static_cast<uint32_t>(cursor_ - blocks_[block_ % block_count_].payload);
+    return static_cast<uint32_t>(cursor_ - ring_.block(block_).payload);
   }
   void close_block(uint64_t number, uint64_t epoch, uint32_t length);
   /// The first block number that must stay free for now.
   uint64_t limit() const;
 
-  WorkerLogControl* control_;
-  LogBlock* blocks_;
-  uint64_t block_count_;
+  WorkerLogRing ring_;
   bool is_logged_;
   bool wants_all_ = false;  // the last transaction did not fit what was free
   uint16_t worker_;

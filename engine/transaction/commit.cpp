@@ -137,7 +137,7 @@ void CommitProtocol::publish_log() {
   worker_.metrics().log_bytes.add(txn_.log_.used_bytes());
   if (!txn_.log_.is_logged()) return;
   txn_.log_.publish(commit_epoch_);
-  worker_.note_dirty(commit_epoch_);
+  if (!mutant(Mutant::clean_epochs)) worker_.note_dirty(commit_epoch_);
 }
 
 void CommitProtocol::note_erased_records() {

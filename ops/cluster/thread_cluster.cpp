@@ -59,8 +59,9 @@ Result<void> ThreadCluster::start() {
       },
       [](bool) {}, make_silent_logger("coordinator"));
   for (uint32_t node = 0; node < config_.nodes.size(); ++node) {
-    nodes_.push_back(std::make_unique<Node>(config_, node, space_,
-                                            make_silent_logger("node" + std::to_string(node))));
+    nodes_.push_back(std::make_unique<Node>(
+        config_, node, space_, [](const Error&) {},
+        make_silent_logger("node" + std::to_string(node))));
   }
   Result<void> result = coordinator_->prepare();
   for (const auto& node : nodes_) result = result ? node->prepare() : result;

@@ -84,6 +84,7 @@ Result<void> Launcher::create() {
   if (!folder) return std::unexpected(folder.error());
   folder_.emplace(*std::move(folder));
   if (!folder_->leftovers().empty()) logger_->warn("{}", folder_->leftovers());
+  if (const auto locked = lock_data(); !locked) return locked;
   unlink(last_failure_path(config_).c_str());
   std::error_code error;
   std::filesystem::create_directories(config_.cluster.log_dir, error);
@@ -100,18 +101,36 @@ Result<void> Launcher::create() {
   return spawn_all();
 }
 
+/// Before anything looks at the data (R31).
+Result<void> Launcher::lock_data() {
+  if (config_.durability.mode == DurabilityMode::off) return {};
+  std::error_code error;
+  std::filesystem::create_directories(config_.cluster.data_dir, error);
+  if (error) {
+    return make_error(ExitCode::failed, config_.cluster.data_dir +
+                                            ": cannot be made: " + error.message() +
+                                            ": change cluster.data_dir in the config");
+  }
+  Result<ProcessLock> lock =
+      ProcessLock::acquire(data_lock_path(config_), config_.cluster.name, "cluster.data_dir");
+  if (!lock) return std::unexpected(lock.error());
+  data_lock_.emplace(*std::move(lock));
+  return {};
+}
+
 Result<void> Launcher::spawn_all() {
   Handover handover;
   handover.cluster_uuid[0] = random_number();
   handover.cluster_uuid[1] = random_number();
-  // Larger than any earlier one as long as the machine's clock is about right; nothing that lasts
-  // depends on it while there is no log.
+  // Larger than any earlier one as long as the machine's clock is about right. With a log the
+  // coordinator makes sure of it.
   handover.incarnation =
       static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(
                                 std::chrono::system_clock::now().time_since_epoch())
                                 .count());
   handover.config_text = to_toml(config_);
   handover.lock_fd = folder_->lock_fd();
+  if (data_lock_) handover.data_lock_fd = data_lock_->fd();
   std::vector<ProcessId> ids;
   const auto spawn = [&](const std::string& role, uint32_t node,
                          const char* program) -> Result<void> {
@@ -123,6 +142,9 @@ Result<void> Launcher::spawn_all() {
     if (!child) return std::unexpected(child.error());
     ids.push_back(child->id);
     children_.push_back(*std::move(child));
+    if (data_lock_) {
+      if (const auto noted = data_lock_->write_processes(ids); !noted) return noted;
+    }
     return folder_->write_processes(ids);
   };
   auto spawned = spawn("coordinator", kCoordinator, "atoll-coordinator");
@@ -379,6 +401,8 @@ void Launcher::kill_all() {
 
 void Launcher::clean_up() {
   segments_.reset();
+  if (data_lock_) data_lock_->forget_processes();
+  data_lock_.reset();
   folder_.reset();
 }
 

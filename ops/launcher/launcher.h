@@ -51,6 +51,7 @@ class Launcher {
   enum class Phase { starting, running, draining, stopping_nodes, stopping_coordinator, stopped };
 
   Result<void> create();
+  Result<void> lock_data();
   Result<void> spawn_all();
   Result<void> run_until(Phase phase);
   /// Waits for events once and does what follows from them.
@@ -81,6 +82,7 @@ class Launcher {
   Logger logger_;
   UniqueFd stop_fd_;  // eventfd: 1 = stop, kStopNow = at once
   std::optional<RunFolder> folder_;
+  std::optional<ProcessLock> data_lock_;  // with a log
   std::optional<SegmentSet> segments_;
   std::vector<Child> children_;  // the coordinator first
   Phase phase_ = Phase::starting;

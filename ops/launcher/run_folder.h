@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "ops/launcher/process_lock.h"
 #include "shared/config/config.h"
 #include "shared/error.h"
 #include "shared/process/process_id.h"
-#include "shared/process/unique_fd.h"
 
 namespace atolldb {
 
@@ -24,20 +24,22 @@ class RunFolder {
   ~RunFolder();
 
   /// The open file description that all processes of the cluster inherit (R31).
-  int lock_fd() const { return lock_.get(); }
+  int lock_fd() const { return lock_.fd(); }
   const std::string& leftovers() const { return leftovers_; }
 
   /// Notes who belongs to the cluster, so that the next start knows whom it may find dead.
-  Result<void> write_processes(const std::vector<ProcessId>& children);
+  Result<void> write_processes(const std::vector<ProcessId>& children) {
+    return lock_.write_processes(children);
+  }
   /// Writes a file of the folder in one piece (others see it whole or not at all).
   static Result<void> write_file(const std::string& path, const std::string& text);
 
  private:
-  RunFolder(const Config& config, UniqueFd lock) : config_(config), lock_(std::move(lock)) {}
+  RunFolder(const Config& config, ProcessLock lock) : config_(config), lock_(std::move(lock)) {}
   void remove_files();
 
   Config config_;
-  UniqueFd lock_;
+  ProcessLock lock_;
   std::string leftovers_;
 };
 

@@ -26,8 +26,9 @@ inline constexpr uint64_t kIdleEpoch = ~uint64_t{0};
 /// One cache line per word: every worker polls `current`, the others change as often.
 struct EpochBlock {
   alignas(64) std::atomic<uint64_t> current;
-  /// Every commit of this epoch and before is durable. With durability off: is final, that is no
-  /// commit of it is still on its way.
+  /// No commit of this epoch or before is still on its way, on any node (R26).
+  std::atomic<uint64_t> closed;
+  /// Every commit of this epoch and before is durable. With durability off: the same as `closed`.
   alignas(64) std::atomic<uint64_t> durable;
   /// Changes after each advance of `durable`; for wait_on (R24). Release: the new value is visible.
   alignas(64) std::atomic<uint32_t> durable_signal;
@@ -71,6 +72,7 @@ struct ControlSegment {
   uint32_t epoch_interval_us;
   std::atomic<uint32_t> catalog_version;  // bumped on every DDL
   uint64_t incarnation;
+  uint64_t start_epoch;  // of the incarnation
   alignas(64) std::atomic<uint64_t> heartbeat;
   EpochBlock epochs;
   alignas(64) StorageControl storages[kMaxStorages];

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "shared/metrics/histogram.h"
+
 namespace atolldb {
 
 class MetricFamilies {
@@ -19,10 +21,15 @@ class MetricFamilies {
   /// Starts a family; the samples that follow belong to it. Names of counters end in _total.
   MetricFamilies& counter(const char* name, const char* help);
   MetricFamilies& gauge(const char* name, const char* help);
+  MetricFamilies& histogram(const char* name, const char* help);
   MetricFamilies& sample(double value, const Labels& labels = {});
   MetricFamilies& sample(uint64_t value, const Labels& labels = {}) {
     return sample(static_cast<double>(value), labels);
   }
+
+  /// Of a histogram family, in seconds. `bounds_ns` ascend, at borders of buckets.
+  MetricFamilies& sample(const Histogram& values, const std::vector<uint64_t>& bounds_ns,
+                         const Labels& labels);
 
   std::vector<prometheus::MetricFamily> take() { return std::move(families_); }
 

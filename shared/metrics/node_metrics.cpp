@@ -4,6 +4,7 @@
 
 #include "shared/memory/page_header.h"
 #include "shared/metrics/counter_sums.h"
+#include "shared/metrics/logger_families.h"
 #include "shared/metrics/metric_families.h"
 
 namespace atolldb {
@@ -83,6 +84,7 @@ std::vector<prometheus::MetricFamily> NodeMetrics::Collect() const {
   for (const PlainCounter& plain : kPlainCounters) {
     families.counter(plain.name, plain.help).sample(sum_counter(metrics_, plain.counter));
   }
+  add_loggers(families, {metrics_.loggers, shared_.logger_count});
   add_gauges(families, shared_);
   return families.take();
 }

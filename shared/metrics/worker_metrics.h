@@ -1,25 +1,15 @@
 // Counters of one worker: single writer, in the node's `metrics` segment, read by anybody.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 
+#include "shared/memory/node_layout.h"
 #include "shared/memory/segment_header.h"
+#include "shared/metrics/counter.h"
+#include "shared/metrics/logger_metrics.h"
 #include "shared/status.h"
 
 namespace atolldb {
-
-/// A counter with one writer: no read-modify-write on the worker's path.
-class Counter {
- public:
-  void add(uint64_t amount = 1) {
-    value_.store(value_.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
-  }
-  uint64_t get() const { return value_.load(std::memory_order_relaxed); }
-
- private:
-  std::atomic<uint64_t> value_{0};
-};
 
 struct alignas(64) WorkerMetrics {
   Counter commits;
@@ -47,6 +37,7 @@ struct MetricsSegment {
   SegmentHeader header;
   uint32_t slot_count;
   uint32_t spare[15];
+  LoggerMetrics loggers[kMaxLoggersPerNode];
 
   WorkerMetrics& worker(uint32_t ordinal) {
     return reinterpret_cast<WorkerMetrics*>(this + 1)[ordinal];

@@ -22,6 +22,7 @@ struct Handover {
   std::string config_text;  // effective values (to_toml)
   int channel_fd = -1;      // lines to and from the launcher
   int lock_fd = -1;         // the open file description that holds the cluster's lock (R31)
+  int data_lock_fd = -1;    // the same for its data directory; -1: durability off
   std::map<std::string, int> segments;  // "node0.pool" -> descriptor
 };
 

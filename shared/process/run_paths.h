@@ -15,6 +15,15 @@ inline std::string endpoints_path(const Config& config) {
 }
 /// Locked by all processes of the cluster; JSON with their process ids.
 inline std::string lock_path(const Config& config) { return config.cluster.run_dir + "/lock"; }
+/// Locked by all processes of a cluster with a log: nobody else may touch its data (R31).
+inline std::string data_lock_path(const Config& config) {
+  return config.cluster.data_dir + "/lock";
+}
+/// Where this logger's files go: its node's directories in turn, else data_dir.
+inline const std::string& log_directory(const Config& config, uint32_t node, uint32_t logger) {
+  const std::vector<std::string>& own = config.nodes[node].directories;
+  return own.empty() ? config.cluster.data_dir : own[logger % own.size()];
+}
 /// The effective config of the running cluster.
 inline std::string running_config_path(const Config& config) {
   return config.cluster.run_dir + "/config.toml";

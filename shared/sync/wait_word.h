@@ -29,6 +29,8 @@ inline bool spin_or_yield(uint32_t& turns) {
 void wait_on(const std::atomic<uint32_t>& word, uint32_t expected,
              std::chrono::nanoseconds timeout);
 
+inline constexpr int kWakeAll = 0x7fffffff;
+
 /// Wakes up to `count` threads, of any process, that wait on `word`.
 void wake(const std::atomic<uint32_t>& word, int count);
 

@@ -18,10 +18,11 @@ uint32_t prefault_threads(const Machine& machine, size_t nodes) {
 
 }  // namespace
 
-Node::Node(Config config, uint32_t node, SegmentSpace& space, Logger logger)
+Node::Node(Config config, uint32_t node, SegmentSpace& space, OnFailure on_failure, Logger logger)
     : config_(std::move(config)),
       node_(node),
       space_(space),
+      on_failure_(std::move(on_failure)),
       logger_(std::move(logger)),
       machine_(Machine::detect()) {}
 
@@ -78,6 +79,7 @@ Result<void> Node::attach() {
 
 Result<void> Node::start() {
   set_state(NodeState::recovering);
+  if (const Result<void> logs = start_loggers(); !logs) return logs;
   const TransactionLimits limits = transaction_limits(config_);
   for (uint32_t ordinal = 0; ordinal < config_.nodes[node_].workers; ++ordinal) {
     WorkerSettings settings;
@@ -101,12 +103,13 @@ Result<void> Node::start() {
 void Node::drain() {
   set_state(NodeState::draining);
   jobs_.stop_all();
+  for (const auto& worker : workers_) worker->stop();
 }
 
 void Node::stop() {
   if (view_.shared[node_] == nullptr || state() == NodeState::stopped) return;
   drain();
-  for (const auto& worker : workers_) worker->stop();
+  for (const auto& logger : loggers_) logger->stop();
   {
     const std::lock_guard guard(mutex_);
     housekeeper_ends_ = true;

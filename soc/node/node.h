@@ -18,11 +18,13 @@
 #include "shared/config/config.h"
 #include "shared/config/machine.h"
 #include "shared/error.h"
+#include "shared/file/file_system.h"
 #include "shared/logging/logger.h"
 #include "shared/memory/cluster_view.h"
 #include "shared/memory/page_pool.h"
 #include "shared/memory/segment_space.h"
 #include "shared/message/control_message.h"
+#include "soc/logger/logger_thread.h"
 #include "soc/node/job_table.h"
 #include "soc/procedure/registry.h"
 #include "soc/worker/worker.h"
@@ -33,8 +35,11 @@ namespace atolldb {
 /// and beat by any.
 class Node {
  public:
+  /// What the node cannot go on with: its log cannot be written. Called by any thread, once.
+  using OnFailure = std::function<void(const Error&)>;
+
   /// REQUIRES: `space` outlives the node.
-  Node(Config config, uint32_t node, SegmentSpace& space, Logger logger);
+  Node(Config config, uint32_t node, SegmentSpace& space, OnFailure on_failure, Logger logger);
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
   ~Node();
@@ -45,9 +50,11 @@ class Node {
   Result<void> attach();
   /// Starts the threads.
   Result<void> start();
-  /// Refuses new work and tells the running jobs to end.
+  /// Refuses new work, tells the running jobs to end, runs what was accepted to its end: nothing
+  /// commits afterwards.
   void drain();
-  /// Runs what was accepted to its end, ends the threads.
+  /// Makes everything durable, ends the threads. REQUIRES: all nodes have drained, and the epoch
+  /// clock ticks; or the cluster has failed.
   void stop();
 
   /// Gauges, heartbeat word, pages that came home. Cheap; called every cluster.heartbeat.
@@ -63,6 +70,9 @@ class Node {
 
  private:
   void set_state(NodeState state);
+  Result<void> start_loggers();
+  LogWriterSettings log_settings(uint32_t ordinal) const;
+  std::vector<EpochLogger::Source> logs_of(uint32_t logger, uint32_t logger_count) const;
   void housekeep();
   /// Runs `task` on the housekeeper's thread, with its page slot.
   void give_to_housekeeper(std::function<void(WorkerContext&)> task);
@@ -80,6 +90,7 @@ class Node {
   const Config config_;
   const uint32_t node_;
   SegmentSpace& space_;
+  OnFailure on_failure_;
   Logger logger_;
   Machine machine_;
   ClusterView view_;
@@ -88,6 +99,8 @@ class Node {
   std::unique_ptr<PagePool> pool_;
   std::atomic<bool> attached_{false};  // pool_ and view_ are complete
   ProcedureRegistry registry_;
+  std::unique_ptr<FileSystem> files_;
+  std::vector<std::unique_ptr<LoggerThread>> loggers_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::atomic<uint32_t> next_worker_{0};
   JobTable jobs_;

@@ -12,6 +12,7 @@ TransactionLimits transaction_limits(const Config& config) {
   limits.pointer_set = config.memory.pointer_set;
   limits.page_version_set = config.memory.page_version_set;
   limits.log_buffer = config.memory.log_buffer;
+  limits.is_logged = config.durability.mode != DurabilityMode::off;
   return limits;
 }
 
@@ -20,6 +21,9 @@ NodeSharedLayout shared_layout(const Config& config, uint32_t node) {
   layout.worker_count = config.nodes[node].workers;
   layout.node_count = static_cast<uint32_t>(config.nodes.size());
   layout.blocks_per_slot = lock_blocks_for(config.memory.write_set);
+  if (config.durability.mode != DurabilityMode::off) {
+    layout.logger_count = config.nodes[node].loggers;
+  }
   return layout;
 }
 

@@ -21,7 +21,7 @@ class EpochClockTest : public testing::Test {
     start_epochs(epochs_, 10);
   }
   NodeShared& node() { return *reinterpret_cast<NodeShared*>(memory_.get()); }
-  bool tick() { return tick_epochs(epochs_, {&node()}); }
+  bool tick() { return tick_epochs(epochs_, {&node()}, false); }
   void begin(uint32_t worker, uint64_t epoch) {
     node().slot(worker).begin_epoch.store(epoch, std::memory_order_relaxed);
   }

@@ -1,0 +1,73 @@
+#include "bench/job/commit_counter.h"
+
+#include <algorithm>
+
+#include "shared/sync/wait_word.h"
+
+namespace atolldb::bench {
+
+CommitCounter::CommitCounter(WorkerContext& worker, const TickClock& clock)
+    : worker_(worker),
+      epochs_(worker.view().control->epochs),
+      clock_(clock),
+      is_logged_(worker.view().shared[worker.node()]->logger_count != 0) {
+  if (is_logged_) waiting_ = std::make_unique<Commit[]>(kCapacity);
+}
+
+void CommitCounter::push(WorkerResult& result, const Commit& commit) {
+  if (count_ == kCapacity) {
+    await(waiting_[first_].epoch);
+    release(result, clock_.ticks());
+    // Only a cluster that has failed leaves the oldest one waiting.
+    if (count_ == kCapacity) return;
+  }
+  waiting_[(first_ + count_++) % kCapacity] = commit;
+}
+
+void CommitCounter::release(WorkerResult& result, uint64_t now) {
+  note_epochs(now);
+  // Acquire pairs with the coordinator's release. Both words are read-mostly: once in an epoch.
+  const uint64_t durable = epochs_.durable.load(std::memory_order_acquire);
+  if (durable == durable_ && (count_ == 0 || waiting_[first_].epoch > durable)) return;
+  durable_ = durable;
+  for (; count_ != 0 && waiting_[first_].epoch <= durable; --count_) {
+    const Commit& commit = waiting_[first_];
+    ++result.commits[commit.type];
+    result.durable_latency[commit.type].add(clock_.to_ns(now - commit.begin));
+    const uint64_t ended = std::max(commit.end, ends_[commit.epoch % kEpochs]);
+    result.epoch_wait.add(clock_.to_ns(ended - commit.end));
+    result.log_wait.add(clock_.to_ns(now - std::min(now, ended)));
+    first_ = (first_ + 1) % kCapacity;
+  }
+}
+
+void CommitCounter::note_epochs(uint64_t now) {
+  const uint64_t current = worker_.current_epoch();
+  if (current == current_) return;
+  for (uint64_t epoch = std::max(current_, current - std::min(current, uint64_t{kEpochs}));
+       epoch < current; ++epoch) {
+    ends_[epoch % kEpochs] = now;
+  }
+  current_ = current;
+}
+
+void CommitCounter::await(uint64_t epoch) {
+  worker_.leave();
+  while (!worker_.cluster_failed()) {
+    // Acquire, before the epoch: an advance after our look changes the signal, too.
+    const uint32_t signal = epochs_.durable_signal.load(std::memory_order_acquire);
+    if (epochs_.durable.load(std::memory_order_acquire) >= epoch) return;
+    wait_on(epochs_.durable_signal, signal, kMaxSleep);
+  }
+}
+
+void CommitCounter::await_all() {
+  uint64_t latest = 0;
+  for (uint32_t i = 0; i < count_; ++i) {
+    latest = std::max(latest, waiting_[(first_ + i) % kCapacity].epoch);
+  }
+  count_ = 0;
+  if (latest != 0) await(latest);
+}
+
+}  // namespace atolldb::bench

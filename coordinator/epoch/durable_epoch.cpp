@@ -1,0 +1,65 @@
+#include "coordinator/epoch/durable_epoch.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "coordinator/epoch/epoch_clock.h"
+#include "shared/sync/wait_word.h"
+
+namespace atolldb {
+
+uint64_t durable_on_all(const std::vector<NodeShared*>& nodes) {
+  uint64_t durable = kMaxEpoch;
+  for (NodeShared* node : nodes) {
+    for (uint32_t logger = 0; logger < node->logger_count; ++logger) {
+      // Acquire pairs with the logger's release: what it says is on the device.
+      durable =
+          std::min(durable, node->loggers[logger].durable_epoch.load(std::memory_order_acquire));
+    }
+  }
+  return durable;
+}
+
+DurableEpoch::DurableEpoch(EpochBlock& epochs, std::vector<NodeShared*> nodes, OnFailure on_failure)
+    : epochs_(epochs), nodes_(std::move(nodes)), on_failure_(std::move(on_failure)) {}
+
+void DurableEpoch::start() {
+  thread_ = std::thread([this] { run(); });
+}
+
+void DurableEpoch::stop() {
+  stop_.store(true, std::memory_order_release);
+  epochs_.logger_signal.fetch_add(1, std::memory_order_release);
+  wake(epochs_.logger_signal, kWakeAll);
+  if (thread_.joinable()) thread_.join();
+}
+
+void DurableEpoch::run() {
+  bool has_failed = false;
+  for (;;) {
+    // Acquire, before the loggers' words: what changes after our look changes the signal, too.
+    const uint32_t signal = epochs_.logger_signal.load(std::memory_order_acquire);
+    const bool ends = stop_.load(std::memory_order_acquire);
+    raise_durable(epochs_, durable_on_all(nodes_));
+    if (!has_failed) has_failed = report_failure();
+    if (ends) return;
+    wait_on(epochs_.logger_signal, signal, kMaxSleep);
+  }
+}
+
+bool DurableEpoch::report_failure() const {
+  for (size_t node = 0; node < nodes_.size(); ++node) {
+    for (uint32_t logger = 0; logger < nodes_[node]->logger_count; ++logger) {
+      const uint32_t code = nodes_[node]->loggers[logger].failure.load(std::memory_order_acquire);
+      if (code == 0) continue;
+      on_failure_({static_cast<ExitCode>(code),
+                   "logger " + std::to_string(logger) + " of node " + std::to_string(node) +
+                       ": cannot write its log: nothing is acknowledged any more: see the log of "
+                       "that node"});
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace atolldb

@@ -1,0 +1,46 @@
+// The global durable epoch: the minimum over all loggers (design: durability). A thread that sleeps
+// until a logger has synced a marker.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "shared/error.h"
+#include "shared/logging/logger.h"
+#include "shared/memory/control_layout.h"
+#include "shared/memory/node_layout.h"
+
+namespace atolldb {
+
+/// The last epoch that all loggers have made durable.
+uint64_t durable_on_all(const std::vector<NodeShared*>& nodes);
+
+/// The only writer of EpochBlock::durable of a cluster that has a log.
+class DurableEpoch {
+ public:
+  /// Called once, by its thread, when a logger has failed: nothing becomes durable any more.
+  using OnFailure = std::function<void(const Error&)>;
+
+  /// REQUIRES: the segments outlive it.
+  DurableEpoch(EpochBlock& epochs, std::vector<NodeShared*> nodes, OnFailure on_failure);
+  ~DurableEpoch() { stop(); }
+
+  void start();
+  /// Takes the loggers' last words into account, then ends.
+  void stop();
+
+ private:
+  void run();
+  bool report_failure() const;
+
+  EpochBlock& epochs_;
+  std::vector<NodeShared*> nodes_;
+  OnFailure on_failure_;
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+}  // namespace atolldb

@@ -1,0 +1,143 @@
+#include "engine/log/epoch_logger.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "engine/mutants.h"
+#include "engine/seams.h"
+#include "shared/check.h"
+#include "shared/sync/wait_word.h"
+
+namespace atolldb {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+uint64_t ns_between(Clock::time_point from, Clock::time_point to) {
+  return static_cast<uint64_t>(std::chrono::nanoseconds(to - from).count());
+}
+
+}  // namespace
+
+EpochLogger::EpochLogger(const ClusterView& view, LogWriter writer, std::vector<Source> workers)
+    : view_(&view),
+      writer_(std::move(writer)),
+      copies_(std::make_unique<OwnBlock[]>(workers.size())) {
+  for (const Source& source : workers) workers_.push_back({source});
+}
+
+Result<void> EpochLogger::close(uint64_t epoch) {
+  // seq_cst, before the in-commit words (R21, R26).
+  CHECK(view_->control->epochs.current.load(std::memory_order_seq_cst) > epoch);
+  if (mutant(Mutant::committed_before_closed)) load_committed();
+  await_closed(epoch);
+  if (!mutant(Mutant::committed_before_closed)) load_committed();
+  const uint64_t bytes_before = writer_.counters().bytes;
+  const auto began = Clock::now();
+  Result<void> done = write_up_to(epoch);
+  const auto written = Clock::now();
+  latest_.written_bytes = writer_.counters().bytes - bytes_before;
+  if (done) done = writer_.close_epoch(epoch, durable_epoch_to_note());
+  latest_.write_ns = ns_between(began, written);
+  latest_.sync_ns = ns_between(written, Clock::now());
+  if (done) free_blocks();
+  return done;
+}
+
+Result<void> EpochLogger::prepare_next_file() {
+  return writer_.wants_next_file() ? writer_.prepare_next_file() : Result<void>{};
+}
+
+void EpochLogger::await_closed(uint64_t epoch) const {
+  for (const Worker& worker : workers_) {
+    uint32_t turns = 0;
+    for (;;) {
+      const uint64_t in_commit =
+          worker.source.slot->in_commit_epoch.load(std::memory_order_seq_cst);
+      if (in_commit == 0 || in_commit > epoch) break;
+      reach(Seam::awaiting_closed);
+      // It is past its locks, waits for nothing and needs only its processor (R23).
+      spin_or_yield(turns);
+    }
+  }
+}
+
+void EpochLogger::load_committed() {
+  for (Worker& worker : workers_) {
+    // Acquire pairs with WorkerLog::publish: blocks before it are complete.
+    worker.committed = worker.source.ring.control->committed.load(std::memory_order_acquire);
+  }
+}
+
+/// Of the first block not written; kNoEpoch when nothing is committed in it yet.
+uint64_t EpochLogger::epoch_of_next(const Worker& worker) {
+  const uint64_t begin = worker.next * kLogBlockBytes + sizeof(LogBlockHeader);
+  if (worker.committed <= begin) return kNoEpoch;
+  return worker.source.ring.block(worker.next).header.epoch;
+}
+
+Result<void> EpochLogger::write_up_to(uint64_t epoch) {
+  for (;;) {
+    // In the order of epochs (R26); usually there is one, as the last one was written an epoch ago.
+    uint64_t oldest = kNoEpoch;
+    for (const Worker& worker : workers_) oldest = std::min(oldest, epoch_of_next(worker));
+    if (oldest > epoch) return {};
+    runs_.clear();
+    copies_used_ = 0;
+    for (Worker& worker : workers_) take_blocks(worker, oldest);
+    const Result<void> written = writer_.append(runs_, durable_epoch_to_note());
+    if (!written) return written;
+  }
+}
+
+void EpochLogger::take_blocks(Worker& worker, uint64_t epoch) {
+  const WorkerLogRing& ring = worker.source.ring;
+  bool extends = false;
+  while (epoch_of_next(worker) == epoch) {
+    LogBlock& block = ring.block(worker.next);
+    const bool may_be_in_use = worker.next == worker.committed / kLogBlockBytes;
+    ++worker.next;
+    if (may_be_in_use) {
+      // A transaction may be writing behind the committed part.
+      runs_.push_back({&copy_of(block), 1});
+      return;
+    }
+    if (extends && &block != ring.blocks) {
+      runs_.back() = {runs_.back().data(), runs_.back().size() + 1};
+    } else {
+      runs_.push_back({&block, 1});
+      extends = true;
+    }
+  }
+}
+
+LogBlock& EpochLogger::copy_of(const LogBlock& block) {
+  LogBlock& copy = copies_[copies_used_++].block;
+  const uint32_t length = block.header.length;
+  CHECK(length <= kLogBlockPayload);
+  std::memcpy(&copy, &block, sizeof(LogBlockHeader) + length);
+  std::memset(copy.payload + length, 0, kLogBlockPayload - length);
+  return copy;
+}
+
+void EpochLogger::free_blocks() {
+  for (Worker& worker : workers_) {
+    WorkerLogControl& control = *worker.source.ring.control;
+    if (control.durable.load(std::memory_order_relaxed) == worker.next) continue;
+    // seq_cst, both: a worker that we do not see waiting sees what is free (R24).
+    control.durable.store(worker.next, std::memory_order_seq_cst);
+    if (control.waits.load(std::memory_order_seq_cst) == 0) continue;
+    control.signal.fetch_add(1, std::memory_order_seq_cst);
+    wake(control.signal, 1);
+  }
+}
+
+/// What recovery may rely on: every logger has closed it (R29).
+uint64_t EpochLogger::durable_epoch_to_note() const {
+  const uint64_t global = view_->control->epochs.durable.load(std::memory_order_acquire);
+  return std::min(global, durable_epoch());
+}
+
+}  // namespace atolldb

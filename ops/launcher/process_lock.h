@@ -1,0 +1,54 @@
+// A lock on a folder, held by all processes of a cluster through one open file description that
+// they inherit (R31): so it is free only when the last of them has ended. The locked file names
+// them, so that the next owner knows whom it may find dying.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shared/error.h"
+#include "shared/process/process_id.h"
+#include "shared/process/unique_fd.h"
+
+namespace atolldb {
+
+class ProcessLock {
+ public:
+  /// Makes and locks the file. Kills what is left of a dead cluster that holds it. `key`: the
+  /// config key of the folder, for errors. A live cluster: already_running, with its name and pid.
+  static Result<ProcessLock> acquire(const std::string& path, const std::string& cluster,
+                                     const std::string& key);
+  ProcessLock(ProcessLock&&) = default;
+  ProcessLock& operator=(ProcessLock&&) = default;
+
+  int fd() const { return fd_.get(); }
+  bool is_held() const { return fd_.is_open(); }
+  /// The launcher of the cluster that had the file before and did not remove or empty it.
+  const std::optional<ProcessId>& previous_launcher() const { return previous_launcher_; }
+  bool was_left() const { return was_left_; }
+
+  /// Notes who belongs to the cluster: this process as its launcher, and `children`.
+  Result<void> write_processes(const std::vector<ProcessId>& children);
+  /// An orderly end: nobody is left of this owner.
+  void forget_processes();
+
+ private:
+  ProcessLock(std::string path, std::string cluster, std::string key, UniqueFd fd)
+      : path_(std::move(path)),
+        cluster_(std::move(cluster)),
+        key_(std::move(key)),
+        fd_(std::move(fd)) {}
+
+  std::string path_;
+  std::string cluster_;
+  std::string key_;
+  UniqueFd fd_;
+  bool was_left_ = false;
+  std::optional<ProcessId> previous_launcher_;
+};
+
+/// The launcher that the file at `path` names, if that process lives.
+std::optional<ProcessId> launcher_of_lock(const std::string& path);
+
+}  // namespace atolldb

@@ -1,0 +1,14 @@
+// The loggers' part of a node's metrics.
+#pragma once
+
+#include <span>
+
+#include "shared/metrics/logger_metrics.h"
+#include "shared/metrics/metric_families.h"
+
+namespace atolldb {
+
+/// Adds families with a label `logger`; none without loggers (durability off).
+void add_loggers(MetricFamilies& families, std::span<const LoggerMetrics> loggers);
+
+}  // namespace atolldb

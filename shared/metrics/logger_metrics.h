@@ -1,0 +1,23 @@
+// Counters of one logger thread: single writer, in the node's `metrics` segment, read by anybody.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "shared/metrics/counter.h"
+#include "shared/metrics/histogram.h"
+
+namespace atolldb {
+
+struct alignas(64) LoggerMetrics {
+  Counter written_bytes;  // headers, markers and padding included
+  Counter blocks;
+  Counter batches;  // epochs made durable
+  Counter files;
+  std::atomic<uint64_t> batch_bytes;  // of the latest batch
+  std::atomic<uint64_t> epoch_lag;    // epochs between the latest batch's and the current one then
+  Histogram write_ns;                 // of a batch, its sync excluded
+  Histogram sync_ns;                  // of the marker with the sync
+};
+
+}  // namespace atolldb

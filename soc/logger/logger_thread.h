@@ -1,0 +1,58 @@
+// The thread of one logger: sleeps until a marker is wanted, makes the epoch durable, says so
+// (R27). An idle cluster writes nothing.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <thread>
+
+#include "engine/log/epoch_logger.h"
+#include "shared/logging/logger.h"
+#include "shared/memory/cluster_view.h"
+#include "shared/metrics/logger_metrics.h"
+
+namespace atolldb {
+
+class LoggerThread {
+ public:
+  /// Called by the thread when the device has failed it; it has ended then.
+  using OnFailure = std::function<void(const Error&)>;
+
+  struct Settings {
+    const ClusterView* view = nullptr;
+    uint32_t node = 0;
+    uint32_t ordinal = 0;  // within the node
+    LoggerMetrics* metrics = nullptr;
+    OnFailure on_failure;
+  };
+
+  /// REQUIRES: what the settings name outlives it.
+  LoggerThread(Settings settings, EpochLogger logger, Logger log);
+  LoggerThread(const LoggerThread&) = delete;
+  LoggerThread& operator=(const LoggerThread&) = delete;
+  ~LoggerThread() { stop(); }
+
+  void start();
+  /// Waits until everything that any node has committed is durable here, then ends the thread.
+  /// REQUIRES: no worker of the cluster commits any more, and the epoch clock ticks; or the cluster
+  /// has failed.
+  void stop();
+
+ private:
+  void run();
+  bool has_all() const;
+  Result<void> make_durable(uint64_t epoch);
+  void note(const LogWriterCounters& before, uint64_t epoch);
+  LoggerSlot& slot() const {
+    return settings_.view->shared[settings_.node]->loggers[settings_.ordinal];
+  }
+
+  Settings settings_;
+  EpochLogger logger_;
+  Logger log_;
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+}  // namespace atolldb
