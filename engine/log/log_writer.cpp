@@ -1,0 +1,165 @@
+#include "engine/log/log_writer.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <utility>
+
+#include "engine/log/crc32c.h"
+#include "shared/check.h"
+
+namespace atolldb {
+
+LogWriter::LogWriter(FileSystem& file_system, LogWriterSettings settings)
+    : file_system_(&file_system),
+      settings_(std::move(settings)),
+      blocks_per_file_(settings_.file_bytes / kLogBlockBytes),
+      last_epoch_(settings_.start_epoch - 1),
+      closed_epoch_(settings_.start_epoch - 1),
+      header_(std::make_unique<OwnBlock>()),
+      marker_(std::make_unique<OwnBlock>()) {
+  CHECK(settings_.start_epoch > 0);
+  CHECK(settings_.file_bytes % kLogBlockBytes == 0 && blocks_per_file_ >= 3);
+  LogFileHeader contents = {settings_.file_bytes, settings_.start_epoch, {}};
+  std::ranges::copy(settings_.cluster_uuid, contents.cluster_uuid);
+  std::memcpy(header_->block.payload, &contents, sizeof contents);
+  header_->block.header.length = sizeof contents;
+  header_->block.header.type = LogBlockType::file_header;
+  marker_->block.header.type = LogBlockType::marker;
+}
+
+Result<LogWriter> LogWriter::create(FileSystem& file_system, LogWriterSettings settings) {
+  LogWriter writer(file_system, std::move(settings));
+  auto made =
+      file_system.make_directory(node_directory(writer.settings_.directory, writer.settings_.node));
+  if (!made) return std::unexpected(made.error());
+  auto file = writer.make_file(0);
+  if (!file) return std::unexpected(file.error());
+  writer.current_ = std::move(*file);
+  writer.start_file();
+  if (auto written = writer.write_placed(); !written) return std::unexpected(written.error());
+  if (auto synced = writer.sync_all(); !synced) return std::unexpected(synced.error());
+  return writer;
+}
+
+Result<void> LogWriter::append(std::span<const std::span<LogBlock>> runs, uint64_t durable_epoch) {
+  if (failure_) return std::unexpected(*failure_);
+  for (const std::span<LogBlock> run : runs) {
+    for (const LogBlock& block : run) {
+      CHECK(block.header.type == LogBlockType::records);
+      CHECK(block.header.epoch > closed_epoch_ && block.header.epoch >= last_epoch_);
+      last_epoch_ = block.header.epoch;
+    }
+    if (auto placed = place(run, durable_epoch); !placed) return placed;
+  }
+  return write_placed();
+}
+
+Result<void> LogWriter::close_epoch(uint64_t epoch, uint64_t durable_epoch) {
+  if (failure_) return std::unexpected(*failure_);
+  CHECK(epoch > closed_epoch_ && epoch >= last_epoch_);
+  last_epoch_ = epoch;
+  marker_->block.header.epoch = epoch;
+  if (auto placed = place({&marker_->block, 1}, durable_epoch); !placed) return placed;
+  if (auto written = write_placed(); !written) return written;
+  if (auto synced = sync_all(); !synced) return synced;
+  closed_epoch_ = epoch;
+  return {};
+}
+
+Result<void> LogWriter::prepare_next_file() {
+  if (failure_) return std::unexpected(*failure_);
+  if (next_) return {};
+  auto file = make_file(ordinal_ + 1);
+  if (!file) return fail(std::move(file.error()));
+  next_ = std::move(*file);
+  return {};
+}
+
+Result<std::unique_ptr<File>> LogWriter::make_file(uint32_t ordinal) {
+  const std::string directory = node_directory(settings_.directory, settings_.node);
+  const LogFileName name = {settings_.incarnation, settings_.logger, ordinal};
+  auto file = file_system_->create(path_in(directory, to_string(name)), settings_.file_bytes);
+  if (!file) return file;
+  if (auto synced = (*file)->sync(); !synced) return std::unexpected(synced.error());
+  if (auto synced = file_system_->sync_directory(directory); !synced) {
+    return std::unexpected(synced.error());
+  }
+  return file;
+}
+
+void LogWriter::start_file() {
+  position_ = written_ = 0;
+  header_->block.header.epoch = closed_epoch_;
+  ++counters_.files;
+  // What a file header has to say about durability its predecessor's last block has said.
+  stamp(header_->block, 0);
+  placed_.push_back(std::as_bytes(std::span(&header_->block, 1)));
+  position_ = 1;
+}
+
+Result<void> LogWriter::place(std::span<LogBlock> run, uint64_t durable_epoch) {
+  CHECK(durable_epoch <= closed_epoch_);
+  DCHECK(reinterpret_cast<uintptr_t>(run.data()) % kIoBlockBytes == 0);
+  while (!run.empty()) {
+    if (position_ == blocks_per_file_) {
+      if (auto written = write_placed(); !written) return written;
+      if (auto prepared = prepare_next_file(); !prepared) return prepared;
+      filled_.push_back(std::exchange(current_, std::move(next_)));
+      ++ordinal_;
+      start_file();
+    }
+    const uint64_t count = std::min<uint64_t>(run.size(), blocks_per_file_ - position_);
+    for (LogBlock& block : run.first(count)) stamp(block, durable_epoch);
+    placed_.push_back(std::as_bytes(run.first(count)));
+    position_ += count;
+    run = run.subspan(count);
+  }
+  return {};
+}
+
+void LogWriter::stamp(LogBlock& block, uint64_t durable_epoch) {
+  LogBlockHeader& header = block.header;
+  CHECK(header.length <= kLogBlockPayload);
+  header.magic = kLogBlockMagic;
+  header.incarnation = settings_.incarnation;
+  header.sequence = next_sequence_++;
+  header.durable_epoch = durable_epoch;
+  header.file_ordinal = ordinal_;
+  header.node = settings_.node;
+  header.logger = settings_.logger;
+  header.version = kLogFormatVersion;
+  header.spare = 0;
+  header.crc = crc_of(block);
+}
+
+Result<void> LogWriter::write_placed() {
+  if (placed_.empty()) return {};
+  auto written = current_->write(written_ * kLogBlockBytes, placed_);
+  placed_.clear();
+  if (!written) return fail(std::move(written.error()));
+  const uint64_t count = position_ - written_;
+  written_ = position_;
+  counters_.blocks += count;
+  counters_.bytes += count * kLogBlockBytes;
+  return {};
+}
+
+Result<void> LogWriter::sync_all() {
+  for (const std::unique_ptr<File>& file : filled_) {
+    if (auto synced = file->sync(); !synced) return fail(std::move(synced.error()));
+    ++counters_.syncs;
+  }
+  filled_.clear();
+  if (auto synced = current_->sync(); !synced) return fail(std::move(synced.error()));
+  ++counters_.syncs;
+  return {};
+}
+
+Result<void> LogWriter::fail(Error error) {
+  placed_.clear();
+  failure_ = std::move(error);
+  return std::unexpected(*failure_);
+}
+
+}  // namespace atolldb

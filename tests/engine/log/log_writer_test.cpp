@@ -1,0 +1,175 @@
+#include "engine/log/log_writer.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+
+#include "engine/log/crc32c.h"
+#include "tests/engine/log/log_blocks.h"
+#include "tests/engine/log/memory_file_system.h"
+
+namespace atolldb::test {
+namespace {
+
+constexpr uint64_t kStart = (uint64_t{1} << 33) + 5;
+
+LogWriterSettings settings(uint64_t blocks_per_file) {
+  return {"/data", 3, 1, 7, kStart, {1, 2, 3}, blocks_per_file * kLogBlockBytes};
+}
+
+LogBlock block_of(MemoryFileSystem& files, const std::string& name, uint64_t position) {
+  LogBlock block;
+  std::memcpy(&block, files.bytes("/data/node3/" + name).data() + position * kLogBlockBytes,
+              sizeof block);
+  return block;
+}
+
+/// Blocks of one epoch with a record each.
+BlockBuffer blocks_of_epoch(uint64_t epoch, size_t count) {
+  BlockBuffer buffer(count);
+  for (LogBlock& block : buffer.all()) {
+    begin_block(block, epoch, 2);
+    add_record(block, LogType::append, 1, epoch << 28, {}, std::array<std::byte, 8>{});
+  }
+  return buffer;
+}
+
+Result<void> append(LogWriter& writer, std::span<LogBlock> run, uint64_t durable_epoch) {
+  return writer.append(std::array{run}, durable_epoch);
+}
+
+TEST(Crc32c, IsTheChecksumOfTheStandard) {
+  EXPECT_EQ(crc32c(std::as_bytes(std::span("123456789", 9))), 0xe3069283u);
+  EXPECT_EQ(crc32c({}), 0u);
+}
+
+TEST(LogWriter, BeginsWithAHeaderThatIsDurable) {
+  MemoryFileSystem files;
+  auto writer = LogWriter::create(files, settings(8));
+  ASSERT_TRUE(writer) << writer.error().message;
+  EXPECT_GE(files.syncs, 1u);
+  EXPECT_EQ(writer->counters().blocks, 1u);
+  EXPECT_EQ(writer->last_closed_epoch(), kStart - 1);
+
+  const LogBlock block = block_of(files, "log_7_1_000000.atlog", 0);
+  EXPECT_EQ(block.header.magic, kLogBlockMagic);
+  EXPECT_EQ(block.header.version, kLogFormatVersion);
+  EXPECT_EQ(block.header.type, LogBlockType::file_header);
+  EXPECT_EQ(block.header.crc, crc_of(block));
+  EXPECT_EQ(block.header.epoch, kStart - 1);
+  EXPECT_EQ(block.header.incarnation, 7u);
+  EXPECT_EQ(block.header.node, 3u);
+  EXPECT_EQ(block.header.logger, 1u);
+  LogFileHeader header;
+  std::memcpy(&header, block.payload, sizeof header);
+  EXPECT_EQ(header.file_bytes, 8 * kLogBlockBytes);
+  EXPECT_EQ(header.start_epoch, kStart);
+  EXPECT_EQ(header.cluster_uuid[2], 3u);
+}
+
+TEST(LogWriter, FillsFilesToTheLastBlockAndNumbersBlocksAcrossThem) {
+  MemoryFileSystem files;
+  auto writer = LogWriter::create(files, settings(4));
+  ASSERT_TRUE(writer);
+  BlockBuffer first = blocks_of_epoch(kStart, 2);
+  ASSERT_TRUE(append(*writer, first.all(), kStart - 1));
+  ASSERT_TRUE(writer->close_epoch(kStart, kStart - 1));
+  EXPECT_TRUE(writer->wants_next_file());
+  BlockBuffer second = blocks_of_epoch(kStart + 9, 4);
+  ASSERT_TRUE(append(*writer, second.all(), kStart));
+  ASSERT_TRUE(writer->close_epoch(kStart + 9, kStart));
+
+  uint64_t sequence = 0;
+  for (const auto& [name, count] : {std::pair{"log_7_1_000000.atlog", 4},
+                                    {"log_7_1_000001.atlog", 4},
+                                    {"log_7_1_000002.atlog", 3}}) {
+    for (uint64_t i = 0; i < static_cast<uint64_t>(count); ++i, ++sequence) {
+      const LogBlock block = block_of(files, name, i);
+      EXPECT_EQ(block.header.sequence, sequence) << name << ' ' << i;
+      EXPECT_EQ(block.header.file_ordinal, sequence / 4);
+      EXPECT_EQ(block.header.crc, crc_of(block));
+      EXPECT_EQ(block.header.type == LogBlockType::file_header, i == 0);
+    }
+  }
+  EXPECT_EQ(block_of(files, "log_7_1_000001.atlog", 0).header.epoch, kStart);
+  EXPECT_EQ(block_of(files, "log_7_1_000002.atlog", 0).header.epoch, kStart)
+      << "the epoch under way is not closed by the predecessor";
+  EXPECT_EQ(block_of(files, "log_7_1_000001.atlog", 1).header.durable_epoch, kStart);
+  EXPECT_EQ(block_of(files, "log_7_1_000002.atlog", 2).header.type, LogBlockType::marker);
+  EXPECT_EQ(writer->counters().blocks, sequence);
+  EXPECT_EQ(writer->counters().bytes, sequence * kLogBlockBytes);
+  EXPECT_EQ(writer->counters().files, 3u);
+}
+
+TEST(LogWriter, WritesAllRunsAtOnceAndSyncsEachTouchedFileOnce) {
+  MemoryFileSystem files;
+  auto writer = LogWriter::create(files, settings(8));
+  ASSERT_TRUE(writer);
+  BlockBuffer buffer = blocks_of_epoch(kStart, 9);
+  files.writes = files.syncs = 0;
+  const std::array runs = {buffer.run(6, 3), buffer.run(0, 2)};
+  ASSERT_TRUE(writer->append(runs, 0));
+  EXPECT_EQ(files.writes, 1u);
+  EXPECT_EQ(files.syncs, 0u);
+  ASSERT_TRUE(writer->prepare_next_file());
+  EXPECT_FALSE(writer->wants_next_file());
+  files.syncs = 0;
+  ASSERT_TRUE(append(*writer, buffer.run(2, 4), 0));
+  EXPECT_EQ(files.writes, 3u) << "the rest of the file, and the next one with its header";
+  ASSERT_TRUE(writer->close_epoch(kStart, 0));
+  EXPECT_EQ(files.syncs, 2u);
+  ASSERT_TRUE(writer->close_epoch(kStart + 1, kStart));
+  EXPECT_EQ(files.syncs, 3u);
+}
+
+TEST(LogWriter, AnswersItsFirstErrorForEver) {
+  // Every change fails once: writes, syncs, creations of further files.
+  for (uint64_t works = 0;; ++works) {
+    MemoryFileSystem files;
+    auto writer = LogWriter::create(files, settings(4));
+    ASSERT_TRUE(writer);
+    files.changes_left = works;
+    std::string problem;
+    for (uint64_t epoch = kStart; problem.empty() && epoch < kStart + 4; ++epoch) {
+      BlockBuffer buffer = blocks_of_epoch(epoch, 2);
+      auto done = append(*writer, buffer.all(), epoch - 1);
+      if (done) done = writer->close_epoch(epoch, epoch - 1);
+      if (!done) problem = done.error().message;
+    }
+    if (problem.empty()) {
+      EXPECT_GT(works, 10u);
+      return;
+    }
+    files.changes_left = UINT64_MAX;  // the disk is well again: too late
+    files.syncs = files.writes = 0;
+    auto again = writer->close_epoch(kStart + 100, kStart - 1);
+    ASSERT_FALSE(again);
+    EXPECT_EQ(again.error().message, problem);
+    EXPECT_EQ(again.error().code, ExitCode::durability);
+    EXPECT_FALSE(writer->prepare_next_file());
+    EXPECT_EQ(files.syncs + files.writes, 0u);
+  }
+}
+
+TEST(LogWriter, RefusesAFileThatIsThere) {
+  MemoryFileSystem files;
+  ASSERT_TRUE(LogWriter::create(files, settings(8)));
+  auto second = LogWriter::create(files, settings(8));
+  ASSERT_FALSE(second);
+  EXPECT_NE(second.error().message.find("log_7_1_000000.atlog"), std::string::npos);
+}
+
+TEST(LogWriterDeathTest, StopsWhenEpochsOrWhatIsDurableCannotBe) {
+  MemoryFileSystem files;
+  auto writer = LogWriter::create(files, settings(8));
+  ASSERT_TRUE(writer);
+  ASSERT_TRUE(writer->close_epoch(kStart + 3, 0));
+  BlockBuffer late = blocks_of_epoch(kStart + 3, 1);
+  EXPECT_DEATH((void)append(*writer, late.all(), 0), "closed_epoch_");
+  EXPECT_DEATH((void)writer->close_epoch(kStart + 3, 0), "closed_epoch_");
+  EXPECT_DEATH((void)writer->close_epoch(kStart + 4, kStart + 4), "durable_epoch");
+}
+
+}  // namespace
+}  // namespace atolldb::test
