@@ -9,6 +9,7 @@
 #include "tests/engine/append_rules.h"
 #include "tests/engine/commit_rules.h"
 #include "tests/engine/dropped_storage.h"
+#include "tests/engine/log_rules.h"
 #include "tests/engine/move_rules.h"
 #include "tests/engine/mutant_guard.h"
 #include "tests/engine/own_effects.h"
@@ -263,6 +264,13 @@ const Rule kRules[] = {
      [] { return a_wait_ends_with_the_cluster(Stuck::open_append); }},
     {"FailureEndsTheWaitForAnEpoch", Mutant::waits_ignore_failure,
      [] { return a_wait_ends_with_the_cluster(Stuck::used_up_ordinals); }},
+    // The log.
+    {"BlocksHaveOneEpoch", Mutant::share_log_blocks,
+     [] { return a_commit_in_a_later_epoch_leaves_the_block(); }},
+    {"ClosingWaitsForCommits", Mutant::committed_before_closed,
+     [] { return closing_waits_for_commits_under_way(); }},
+    {"CommitsMakeTheirEpochDirty", Mutant::clean_epochs,
+     [] { return a_commit_makes_its_epoch_dirty(); }},
 };
 
 TEST(Mutants, EachHasABodyThatFails) {

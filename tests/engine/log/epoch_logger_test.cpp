@@ -1,0 +1,243 @@
+// Everything that was committed, and nothing else, is in the log when its epoch is closed.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <random>
+#include <set>
+#include <thread>
+
+#include "engine/sequential/sequential.h"
+#include "tests/engine/log/logged_cluster.h"
+#include "tests/support/seed.h"
+
+namespace atolldb::test {
+namespace {
+
+/// What one worker has committed: token of a transaction -> its epoch and number of records.
+struct Committed {
+  uint64_t epoch = 0;
+  uint64_t records = 0;
+};
+using Ledger = std::map<uint64_t, Committed>;
+
+/// Transactions of one worker: each puts its token into a few records of random sizes.
+class Load {
+ public:
+  Load(TestWorker& worker, StorageControl& tree, StorageControl& list, uint64_t first_token,
+       uint64_t seed)
+      : worker_(worker), tree_(tree), list_(list), token_(first_token), random_(seed) {}
+
+  /// One attempt; `before_commit` runs when everything is planned.
+  template <typename Before>
+  Status attempt(Before&& before_commit) {
+    Transaction& txn = *worker_.transaction;
+    ++token_;
+    const Status begun = txn.begin();
+    if (begun != Status::ok) return begun;
+    const uint64_t puts = random_() % 12;
+    const uint64_t appends = random_() % 3;
+    std::set<uint64_t> keys;
+    Status status = Status::ok;
+    for (uint64_t i = 0; i < puts && status == Status::ok; ++i) {
+      const uint64_t key = random_() % 1000;
+      keys.insert(key);
+      status = MasterTree(tree_).upsert(txn, ordered_key(key), payload());
+    }
+    for (uint64_t i = 0; i < appends && status == Status::ok; ++i) {
+      status = Sequential(list_).append(txn, payload());
+    }
+    before_commit();
+    if (status == Status::ok && random_() % 8 == 0) status = Status::user_abort;
+    if (status == Status::ok) {
+      status = txn.commit();
+    } else {
+      txn.rollback(status);
+    }
+    if (status == Status::ok && keys.size() + appends != 0) {
+      ledger_[token_] = {txn.commit_epoch(), keys.size() + appends};
+    }
+    return status;
+  }
+  const Ledger& ledger() const { return ledger_; }
+
+ private:
+  std::vector<std::byte> payload() {
+    // Sizes that fill blocks to the last byte, and such that leave much of them free.
+    std::vector<std::byte> bytes(8 + random_() % (random_() % 4 == 0 ? 2000 : 100));
+    std::memcpy(bytes.data(), &token_, sizeof(token_));
+    return bytes;
+  }
+
+  TestWorker& worker_;
+  StorageControl& tree_;
+  StorageControl& list_;
+  uint64_t token_;
+  std::mt19937_64 random_;
+  Ledger ledger_;
+};
+
+uint64_t token_of(const LoggedRecord& record) {
+  uint64_t token = 0;
+  std::memcpy(&token, record.payload.data(), sizeof(token));
+  return token;
+}
+
+void expect_exactly(LoggedCluster& cluster, const Ledger& committed) {
+  const LogContent content = read_logs(cluster.files());
+  EXPECT_EQ(content.defect, "");
+  Ledger logged;
+  std::map<uint64_t, std::set<uint16_t>> appends;
+  for (const LoggedRecord& record : content.records) {
+    Committed& entry = logged[token_of(record)];
+    entry.epoch = record.block_epoch;
+    ++entry.records;
+    if (record.type == LogType::append) {
+      EXPECT_TRUE(appends[token_of(record)].insert(record.payload_offset).second)
+          << "two appends of one number";
+    }
+  }
+  EXPECT_EQ(logged.size(), committed.size());
+  for (const auto& [token, entry] : committed) {
+    ASSERT_TRUE(logged.contains(token)) << "transaction " << token << " is not in the log";
+    EXPECT_EQ(logged[token].epoch, entry.epoch);
+    EXPECT_EQ(logged[token].records, entry.records) << "a part of transaction " << token;
+  }
+}
+
+TEST(EpochLogger, TheLogHoldsWhatWasCommittedWhateverTheEpochsDo) {
+  const uint64_t first_seed = seed();
+  std::mt19937_64 random(first_seed);
+  // Small: it is filled and emptied many times.
+  LoggedCluster cluster(1, 1, logged_options(10 * kLogBlockBytes));
+  StorageControl& tree = cluster.cluster().create("tree", StorageType::mastertree, 0);
+  StorageControl& list = cluster.cluster().create("list", StorageType::sequential, 0);
+  Load load(cluster.worker(0), tree, list, 0, first_seed);
+  const auto let_time_pass = [&] {
+    const uint64_t choice = random() % 4;
+    if (choice == 0) cluster.tick();
+    if (choice == 1 && cluster.epoch() - 1 > cluster.logger(0).durable_epoch()) {
+      cluster.close(cluster.epoch() - 1);
+    }
+  };
+  const WorkerLogControl& log = cluster.log_control(0);
+  uint64_t full = 0;
+  for (int round = 0; round < 4000; ++round) {
+    let_time_pass();
+    // `begin` would wait for the logger, which is this thread.
+    if (log.committed.load() / kLogBlockBytes - log.durable.load() >= 6) {
+      cluster.tick();
+      cluster.close(cluster.epoch() - 1);
+    }
+    const Status status = load.attempt(let_time_pass);
+    if (status != Status::log_buffer_full) continue;
+    ++full;
+    cluster.tick();
+    cluster.close(cluster.epoch() - 1);
+  }
+  EXPECT_GT(full, 10U) << "the buffer was never full";
+  cluster.tick();
+  cluster.close(cluster.epoch() - 1);
+  EXPECT_GT(load.ledger().size(), 1000U);
+  expect_exactly(cluster, load.ledger());
+}
+
+TEST(EpochLogger, WorkersAndLoggersRunSideBySide) {
+  const uint64_t first_seed = seed();
+  constexpr uint32_t kNodes = 2;
+  constexpr uint32_t kWorkers = 2;
+  constexpr int kTransactions = 3000;
+  LoggedCluster cluster(kNodes, kWorkers, logged_options(uint64_t{128} << 10));
+  StorageControl& tree = cluster.cluster().create("tree", StorageType::mastertree, 0);
+  StorageControl& list = cluster.cluster().create("list", StorageType::sequential, 0);
+  std::vector<std::unique_ptr<Load>> loads;
+  for (uint32_t i = 0; i < kNodes * kWorkers; ++i) {
+    loads.push_back(std::make_unique<Load>(cluster.worker(i), tree, list,
+                                           uint64_t{i + 1} * 1'000'000, first_seed + i));
+  }
+  std::atomic<bool> done{false};
+  std::thread time([&] {
+    while (!done.load(std::memory_order_acquire)) {
+      cluster.cluster().tick();
+      cluster.close(cluster.epoch() - 1);
+    }
+  });
+  cluster.cluster().run_threads([&](uint32_t index, TestWorker&) {
+    for (int i = 0; i < kTransactions; ++i) {
+      // Conflicts and full buffers are attempts like others: they leave nothing in the log.
+      [[maybe_unused]] const Status status = loads[index]->attempt([] {});
+    }
+  });
+  done.store(true, std::memory_order_release);
+  time.join();
+  cluster.tick();
+  cluster.close(cluster.epoch() - 1);
+  Ledger all;
+  for (const auto& load : loads) all.insert(load->ledger().begin(), load->ledger().end());
+  EXPECT_GT(all.size(), uint64_t{kTransactions});
+  expect_exactly(cluster, all);
+}
+
+TEST(EpochLogger, ATransactionThatFillsTheBufferWaitsAndFits) {
+  LoggedCluster cluster(1, 1, logged_options(8 * kLogBlockBytes));
+  StorageControl& tree = cluster.cluster().create("tree", StorageType::mastertree, 0);
+  Transaction& txn = *cluster.worker(0).transaction;
+  const std::vector<std::byte> payload(2000);
+  const auto put = [&](uint64_t count) {
+    Status status = txn.begin();
+    for (uint64_t i = 0; i < count && status == Status::ok; ++i) {
+      status = MasterTree(tree).upsert(txn, ordered_key(i), payload);
+    }
+    if (status == Status::ok) return txn.commit();
+    txn.rollback(status);
+    return status;
+  };
+  // A block holds one such record. One block is shared with the transaction before, one is spare.
+  EXPECT_EQ(put(3), Status::ok);
+  EXPECT_EQ(put(5), Status::log_buffer_full);
+  std::thread logger([&] {
+    cluster.tick();
+    cluster.close(cluster.epoch() - 1);
+  });
+  EXPECT_EQ(put(6), Status::ok) << "an empty buffer holds it";
+  logger.join();
+  cluster.tick();
+  cluster.close(cluster.epoch() - 1);
+  EXPECT_EQ(put(8), Status::transaction_too_large);
+  cluster.tick();
+  EXPECT_EQ(put(6), Status::ok) << "one that is too large leaves the buffer as it was";
+  EXPECT_EQ(cluster.cluster().metrics(0, 0).log_stalls.get(), 1U);
+}
+
+TEST(EpochLogger, AWaitForRoomEndsWithItsDeadlineAndWithTheCluster) {
+  LoggedCluster cluster(1, 1, logged_options(8 * kLogBlockBytes));
+  StorageControl& tree = cluster.cluster().create("tree", StorageType::mastertree, 0);
+  Transaction& txn = *cluster.worker(0).transaction;
+  const std::vector<std::byte> payload(2000);
+  // A record a block: afterwards less than a quarter of them is free, and nobody writes the log.
+  for (uint64_t i = 0; i < 7; ++i) {
+    ASSERT_EQ(txn.begin(), Status::ok);
+    ASSERT_EQ(MasterTree(tree).upsert(txn, ordered_key(i), payload), Status::ok);
+    ASSERT_EQ(txn.commit(), Status::ok);
+  }
+  const WorkerLogControl& log = cluster.log_control(0);
+  const auto when_it_waits = [&](auto&& action) {
+    return std::thread([&log, action] {
+      while (log.waits.load(std::memory_order_acquire) == 0) std::this_thread::yield();
+      action();
+    });
+  };
+  std::thread time = when_it_waits([&] { cluster.tick(); });
+  EXPECT_EQ(txn.begin(cluster.epoch() + 1), Status::deadline_exceeded);
+  time.join();
+  std::thread end = when_it_waits([&] {
+    cluster.cluster().view().control->state.store(static_cast<uint32_t>(ClusterState::stopped),
+                                                  std::memory_order_release);
+  });
+  EXPECT_EQ(txn.begin(), Status::cluster_failed);
+  end.join();
+}
+
+}  // namespace
+}  // namespace atolldb::test
