@@ -82,6 +82,9 @@ class FaultInjector : public FileSystem {
   std::optional<Fault> count(IoCall call, const std::string& what);
   /// Counts a call; an error if it fails.
   Result<void> begin(IoCall call, const std::string& what);
+  /// Counts a call and does `operation` unless it fails.
+  template <typename Operation>
+  auto run(IoCall call, const std::string& what, Operation operation) -> decltype(operation());
 
   FileSystem& below_;
   mutable std::mutex mutex_;
