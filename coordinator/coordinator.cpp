@@ -6,24 +6,36 @@
 namespace atolldb {
 
 Coordinator::Coordinator(Config config, uint64_t incarnation, SegmentSpace& space,
-                         NodeCall call_node, StopRequest request_stop, Logger logger)
+                         NodeCall call_node, LauncherCalls launcher, Logger logger)
     : config_(std::move(config)),
       incarnation_(incarnation),
       space_(space),
       call_node_(std::move(call_node)),
-      request_stop_(std::move(request_stop)),
+      launcher_(std::move(launcher)),
       logger_(std::move(logger)) {}
 
 Coordinator::~Coordinator() { stop(); }
 
 Result<void> Coordinator::prepare() {
+  uint64_t start_epoch = config_.cluster.start_epoch;
+  uint64_t incarnation = incarnation_;
+  if (config_.durability.mode == DurabilityMode::durable) {
+    Result<std::unique_ptr<DurableState>> durable =
+        DurableState::open(config_, incarnation_, logger_);
+    if (!durable) return std::unexpected(durable.error());
+    durable_ = *std::move(durable);
+    start_epoch = durable_->start_epoch();
+    incarnation = durable_->incarnation();
+  }
   const Result<std::byte*> base = space_.prepare(SegmentKind::control, kCoordinator, {});
   if (!base) return std::unexpected(base.error());
   control_ = reinterpret_cast<ControlSegment*>(*base);
   control_->node_count = static_cast<uint32_t>(config_.nodes.size());
   control_->epoch_interval_us = static_cast<uint32_t>(config_.cluster.epoch.count());
-  control_->incarnation = incarnation_;
-  start_epochs(control_->epochs, config_.cluster.start_epoch);
+  control_->incarnation = incarnation;
+  control_->start_epoch = start_epoch;
+  if (durable_ != nullptr) std::ranges::copy(durable_->data_uuid(), control_->data_uuid);
+  start_epochs(control_->epochs, start_epoch);
   set_state(ClusterState::starting);
   catalog_ = std::make_unique<Catalog>(*control_);
   space_.publish(SegmentKind::control, kCoordinator);
@@ -49,6 +61,11 @@ Result<void> Coordinator::start() {
                                         is_logged(), logger_);
   tick_seen_at_ = std::chrono::steady_clock::now();
   clock_->start();
+  if (is_logged()) {
+    durable_epoch_ = std::make_unique<DurableEpoch>(
+        control_->epochs, nodes_, [this](const Error& error) { fail_durability(error); });
+    durable_epoch_->start();
+  }
   // Release pairs with the acquire in beat.
   watched_clock_.store(clock_.get(), std::memory_order_release);
   ddl_thread_ = std::thread([this] { run_ddl(); });
@@ -57,11 +74,21 @@ Result<void> Coordinator::start() {
 
 Result<void> Coordinator::open(const Json& metrics) {
   status_->set_metrics_endpoints(metrics);
+  if (durable_ != nullptr) {
+    if (const auto begun = durable_->begin(); !begun) return begun;
+  }
   set_state(ClusterState::running);
-  logger_->info("cluster {} runs: {} nodes, epoch {} us, durability {}{}", config_.cluster.name,
-                nodes_.size(), config_.cluster.epoch.count(), durability_text(config_),
-                config_.durability.mode == DurabilityMode::off ? ": in memory only" : "");
+  logger_->info("cluster {} runs: {} nodes, incarnation {}, epoch {} us, durability: {}",
+                config_.cluster.name, nodes_.size(), control_->incarnation,
+                config_.cluster.epoch.count(), durability_text(config_));
   return {};
+}
+
+void Coordinator::fail_durability(const Error& error) {
+  logger_->critical("{}", error.message);
+  // Commits and waits end from here on; what was acknowledged is durable.
+  set_state(ClusterState::stopped);
+  launcher_.report_failure(error);
 }
 
 void Coordinator::drain() {
@@ -71,7 +98,8 @@ void Coordinator::drain() {
 }
 
 void Coordinator::stop() {
-  if (control_ == nullptr || state() == ClusterState::stopped) return;
+  if (control_ == nullptr || has_ended_) return;
+  has_ended_ = true;
   drain();
   watched_clock_.store(nullptr, std::memory_order_release);
   // Ends a drop that waits for its grace, too.
@@ -82,6 +110,13 @@ void Coordinator::stop() {
   }
   ddl_wake_.notify_one();
   if (ddl_thread_.joinable()) ddl_thread_.join();
+  if (durable_epoch_ != nullptr) durable_epoch_->stop();
+  if (durable_ != nullptr && state() == ClusterState::draining) {
+    const uint64_t durable = control_->epochs.durable.load(std::memory_order_relaxed);
+    if (const auto ended = durable_->end(durable); !ended) {
+      logger_->error("{}", ended.error().message);
+    }
+  }
   set_state(ClusterState::stopped);
   logger_->info("cluster {} has stopped", config_.cluster.name);
 }

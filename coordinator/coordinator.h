@@ -15,6 +15,8 @@
 #include <vector>
 
 #include "coordinator/catalog/catalog.h"
+#include "coordinator/durability/durable_state.h"
+#include "coordinator/epoch/durable_epoch.h"
 #include "coordinator/epoch/epoch_clock.h"
 #include "coordinator/status.h"
 #include "shared/config/config.h"
@@ -28,8 +30,13 @@ namespace atolldb {
 
 /// How the coordinator asks a node; blocks for an answer.
 using NodeCall = std::function<Result<Json>(uint32_t node, std::string_view op, const Json& body)>;
-/// How the coordinator asks the launcher to stop the cluster.
-using StopRequest = std::function<void(bool now)>;
+/// What the coordinator needs of the launcher.
+struct LauncherCalls {
+  /// Asks it to stop the cluster.
+  std::function<void(bool now)> request_stop;
+  /// Tells it that the cluster cannot go on.
+  std::function<void(const Error&)> report_failure;
+};
 
 /// Life: prepare -> attach -> start -> open -> (drain) -> stop. The steps are called by one thread;
 /// handle and beat by any.
@@ -37,18 +44,19 @@ class Coordinator {
  public:
   /// REQUIRES: `space` outlives the coordinator.
   Coordinator(Config config, uint64_t incarnation, SegmentSpace& space, NodeCall call_node,
-              StopRequest request_stop, Logger logger);
+              LauncherCalls launcher, Logger logger);
   Coordinator(const Coordinator&) = delete;
   Coordinator& operator=(const Coordinator&) = delete;
   ~Coordinator();
 
-  /// Makes the control segment.
+  /// Makes the control segment. With a log: looks at the data directory before.
   Result<void> prepare();
   /// Maps what the nodes share. REQUIRES: all are prepared.
   Result<void> attach();
   /// Starts the clock and the DDL thread.
   Result<void> start();
-  /// The nodes run: the cluster accepts transactions. `metrics`: endpoints by role.
+  /// The nodes run: the cluster accepts transactions. `metrics`: endpoints by role. With a log the
+  /// savepoint lists the loggers before (R28).
   Result<void> open(const Json& metrics);
   /// No new work from here on.
   void drain();
@@ -65,7 +73,11 @@ class Coordinator {
   ControlSegment* control() { return control_; }
 
  private:
+  bool is_logged() const { return config_.durability.mode != DurabilityMode::off; }
   void set_state(ClusterState state);
+  /// Nothing can be made durable any more: nothing commits or is acknowledged from here on.
+  void fail_durability(const Error& error);
+  Result<void> log_ddl(DdlOperation operation, const StorageControl& storage);
   void run_ddl();
   void give_to_ddl(std::function<void()> task);
   void create_storage(const ControlRequest& request, const ControlReply& reply);
@@ -77,12 +89,15 @@ class Coordinator {
   const uint64_t incarnation_;
   SegmentSpace& space_;
   NodeCall call_node_;
-  StopRequest request_stop_;
+  LauncherCalls launcher_;
   Logger logger_;
   ControlSegment* control_ = nullptr;
   std::vector<NodeShared*> nodes_;
+  std::unique_ptr<DurableState> durable_;  // null: nothing is
   std::unique_ptr<Catalog> catalog_;
   std::unique_ptr<EpochClock> clock_;
+  std::unique_ptr<DurableEpoch> durable_epoch_;  // with a log
+  bool has_ended_ = false;
   std::unique_ptr<StatusReport> status_;
   std::atomic<const EpochClock*> watched_clock_{nullptr};  // while it ticks
   uint64_t ticks_seen_ = 0;                                // by beat()

@@ -45,7 +45,7 @@ void Coordinator::handle(const ControlRequest& request, ControlReply reply) {
     const bool now = request.body.value("now", Json(false)) == true;
     logger_->info("asked to stop{}", now ? " now" : "");
     reply(Json{{"state", "draining"}});
-    return request_stop_(now);
+    return launcher_.request_stop(now);
   }
   const bool is_ddl = request.op == "storage.create" || request.op == "storage.drop";
   if (!is_ddl) return reply(unknown_op(request));
@@ -61,7 +61,9 @@ void Coordinator::handle(const ControlRequest& request, ControlReply reply) {
 void Coordinator::create_storage(const ControlRequest& request, const ControlReply& reply) {
   const Result<StorageDefinition> definition = definition_of(request);
   if (!definition) return reply(std::unexpected(definition.error()));
-  const Result<uint32_t> id = catalog_->create(*definition);
+  const Result<uint32_t> id = catalog_->create(*definition, [this](const StorageControl& storage) {
+    return log_ddl(DdlOperation::create_storage, storage);
+  });
   if (!id) return reply(std::unexpected(id.error()));
   logger_->info("storage {} created: {}, id {}", definition->name, to_string(definition->type),
                 *id);
@@ -80,6 +82,9 @@ void Coordinator::drop_storage(const ControlRequest& request, const ControlReply
                                                        "\": hidden, but the cluster stops before "
                                                        "its pages are free"));
   }
+  if (const auto logged = log_ddl(DdlOperation::drop_storage, control_->storage(*id)); !logged) {
+    return reply(std::unexpected(logged.error()));
+  }
   // Any node can walk the pages; the ids spread the work.
   const auto node = static_cast<uint32_t>(*id % nodes_.size());
   const Result<Json> released = call_node_(node, "pages.release", Json{{"storage_id", *id}});
@@ -91,6 +96,23 @@ void Coordinator::drop_storage(const ControlRequest& request, const ControlReply
   const uint64_t pages = released->value("pages", uint64_t{0});
   logger_->info("storage {} dropped: id {}, {} pages", *name, *id, pages);
   reply(Json{{"id", *id}, {"pages", pages}});
+}
+
+Result<void> Coordinator::log_ddl(DdlOperation operation, const StorageControl& storage) {
+  if (durable_ == nullptr) return {};
+  DdlRecord record;
+  record.operation = operation;
+  record.storage_id = storage.id;
+  record.epoch = control_->epochs.current.load(std::memory_order_relaxed);
+  record.name = storage.name;
+  if (operation == DdlOperation::create_storage) {
+    record.type = storage.type;
+    record.payload_bytes = storage.payload_bytes;
+    record.record_count = storage.record_count;
+  }
+  const Result<void> logged = durable_->log_ddl(record);
+  if (!logged) fail_durability(logged.error());
+  return logged;
 }
 
 void Coordinator::describe_storage(const ControlRequest& request, const ControlReply& reply) const {

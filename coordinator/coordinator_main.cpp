@@ -23,7 +23,10 @@ ExitCode run_coordinator(const ChildContext& context) {
       [&](uint32_t node, std::string_view op, const Json& body) {
         return ControlClient(node_endpoint(config, node)).call(op, body, kDdlTimeout);
       },
-      [&](bool now) { launcher.send(now ? "stop-now-requested" : "stop-requested"); },
+      LauncherCalls{
+          .request_stop =
+              [&](bool now) { launcher.send(now ? "stop-now-requested" : "stop-requested"); },
+          .report_failure = [&](const Error& error) { launcher.report_failure(error); }},
       context.logger);
   ChildServices services;
 

@@ -19,11 +19,7 @@ ExitCode run_node(const ChildContext& context) {
   SegmentSpace space(context.handover.segments, context.segment_identity(), id);
   const LauncherLink launcher(context.handover.channel_fd);
   Node node(
-      config, id, space,
-      [&](const Error& error) {
-        launcher.send("failed: " + std::to_string(static_cast<int>(error.code)) + " " +
-                      error.message);
-      },
+      config, id, space, [&](const Error& error) { launcher.report_failure(error); },
       context.logger);
   ChildServices services;
 

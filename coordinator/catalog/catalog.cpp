@@ -81,7 +81,7 @@ Result<uint32_t> Catalog::next_free_id() const {
                                              " places are taken: drop one first");
 }
 
-Result<uint32_t> Catalog::create(const StorageDefinition& definition) {
+Result<uint32_t> Catalog::create(const StorageDefinition& definition, const Persist& persist) {
   if (const auto checked = check(definition); !checked) return std::unexpected(checked.error());
   if (find(definition.name) != nullptr) {
     return make_error(ExitCode::failed, "storage \"" + definition.name +
@@ -103,6 +103,10 @@ Result<uint32_t> Catalog::create(const StorageDefinition& definition) {
   storage.root.snapshot_word.store(0, std::memory_order_relaxed);
   storage.root_floor.store(0, std::memory_order_relaxed);
   CHECK(!storage.root_lock.is_locked());
+  if (const auto persisted = persist(storage); !persisted) {
+    publish(storage, StorageState::free);
+    return std::unexpected(persisted.error());
+  }
   publish(storage, StorageState::ready);
   return *id;
 }

@@ -1,7 +1,9 @@
 // The catalog of storages in the control segment: its only writer. One thread at a time.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,8 +24,13 @@ class Catalog {
  public:
   explicit Catalog(ControlSegment& control) : control_(&control) {}
 
-  /// The new storage's id. Usable by everybody at once.
-  Result<uint32_t> create(const StorageDefinition& definition);
+  /// Makes a creation durable; an error: it did not happen (R34).
+  using Persist = std::function<Result<void>(const StorageControl& storage)>;
+
+  /// The new storage's id. Usable by everybody when `persist` has returned.
+  Result<uint32_t> create(const StorageDefinition& definition, const Persist& persist);
+  /// Ids up to this one were given before: none is ever reused.
+  void skip_ids(uint32_t last_id) { last_id_ = std::max(last_id_, last_id); }
   /// Hides the storage: nobody finds it any more. Its slot stays taken until `free_slot`.
   Result<uint32_t> hide(std::string_view name);
   /// REQUIRES: hidden, its pages are released, and no thread can still hold a handle of it.

@@ -57,7 +57,7 @@ Result<void> ThreadCluster::start() {
       [this](uint32_t node, std::string_view op, const Json& body) {
         return call(node, op, body, kDdlTimeout);
       },
-      [](bool) {}, make_silent_logger("coordinator"));
+      LauncherCalls{[](bool) {}, [](const Error&) {}}, make_silent_logger("coordinator"));
   for (uint32_t node = 0; node < config_.nodes.size(); ++node) {
     nodes_.push_back(std::make_unique<Node>(
         config_, node, space_, [](const Error&) {},

@@ -73,6 +73,7 @@ struct ControlSegment {
   std::atomic<uint32_t> catalog_version;  // bumped on every DDL
   uint64_t incarnation;
   uint64_t start_epoch;  // of the incarnation
+  uint8_t data_uuid[16];  // of what is durable: the same in every incarnation
   alignas(64) std::atomic<uint64_t> heartbeat;
   EpochBlock epochs;
   alignas(64) StorageControl storages[kMaxStorages];

@@ -123,8 +123,7 @@ class ChildLoop {
       const Error& error = outcome_.answer.error();
       logger_->critical("{}", error.message);
       code_ = error.code;
-      send_line(channel_,
-                "failed: " + std::to_string(static_cast<int>(error.code)) + " " + error.message);
+      LauncherLink(channel_).report_failure(error);
     }
     finished_ = true;
   }
@@ -145,6 +144,10 @@ class ChildLoop {
 }  // namespace
 
 bool LauncherLink::send(const std::string& line) const { return send_line(fd_, line); }
+
+bool LauncherLink::report_failure(const Error& error) const {
+  return send("failed: " + std::to_string(static_cast<int>(error.code)) + " " + error.message);
+}
 
 ExitCode run_child(const Handover& handover, std::chrono::milliseconds heartbeat, Logger logger,
                    ChildSteps steps) {

@@ -32,6 +32,8 @@ class LauncherLink {
  public:
   explicit LauncherLink(int channel_fd) : fd_(channel_fd) {}
   bool send(const std::string& line) const;
+  /// The cluster cannot go on: the launcher ends it and hands `error` to the user.
+  bool report_failure(const Error& error) const;
 
  private:
   int fd_;

@@ -1,5 +1,5 @@
 // The node's loggers: which worker's log goes where (design: durability).
-#include <cstring>
+#include <algorithm>
 #include <utility>
 
 #include "engine/log/epoch_logger.h"
@@ -41,9 +41,7 @@ LogWriterSettings Node::log_settings(uint32_t ordinal) const {
   settings.logger = static_cast<uint16_t>(ordinal);
   settings.incarnation = control.incarnation;
   settings.start_epoch = control.start_epoch;
-  static_assert(sizeof(settings.cluster_uuid) == sizeof(control.header.cluster_uuid));
-  std::memcpy(settings.cluster_uuid.data(), control.header.cluster_uuid,
-              sizeof(settings.cluster_uuid));
+  std::ranges::copy(control.data_uuid, settings.cluster_uuid.begin());
   settings.file_bytes = config_.durability.log_file_size;
   return settings;
 }

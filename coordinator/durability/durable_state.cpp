@@ -1,0 +1,69 @@
+#include "coordinator/durability/durable_state.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "shared/process/run_paths.h"
+
+namespace atolldb {
+namespace {
+
+std::vector<LoggerPlace> loggers_of(const Config& config) {
+  std::vector<LoggerPlace> places;
+  for (uint32_t node = 0; node < config.nodes.size(); ++node) {
+    for (uint32_t logger = 0; logger < config.nodes[node].loggers; ++logger) {
+      places.push_back({static_cast<uint16_t>(node), static_cast<uint16_t>(logger),
+                        log_directory(config, node, logger)});
+    }
+  }
+  return places;
+}
+
+}  // namespace
+
+DurableState::DurableState(const Config& config, const Logger& logger)
+    : config_(config),
+      files_(make_file_system(file_system_settings(
+          config.durability, [logger](const std::string& text) { logger->warn("{}", text); }))) {}
+
+Result<std::unique_ptr<DurableState>> DurableState::open(const Config& config, uint64_t incarnation,
+                                                         const Logger& logger) {
+  std::unique_ptr<DurableState> state(new DurableState(config, logger));
+  const std::string& data_dir = config.cluster.data_dir;
+  FileSystem& files = *state->files_;
+  Result<LogStart> start = examine(files, data_dir, log_directories(config));
+  if (!start) return std::unexpected(start.error());
+  if (!start->damaged_slot.empty()) {
+    logger->warn("one of two copies of the savepoint does not count: {}", start->damaged_slot);
+  }
+  if (const auto allowed = refuse_commits(*start, data_dir); !allowed) {
+    return std::unexpected(allowed.error());
+  }
+  start->incarnation = std::max(start->incarnation, incarnation);
+  start->start_epoch = std::max(start->start_epoch, config.cluster.start_epoch);
+  if (const auto stored = store_cut(files, data_dir, *start); !stored) {
+    return std::unexpected(stored.error());
+  }
+  Result<DdlLog> ddl = DdlLog::open(files, data_dir, start->savepoint.cluster_uuid);
+  if (!ddl) return std::unexpected(ddl.error());
+  if (!ddl->torn().empty()) logger->warn("a torn record of DDL does not count: {}", ddl->torn());
+  state->start_ = *std::move(start);
+  state->ddl_.emplace(*std::move(ddl));
+  return state;
+}
+
+Result<void> DurableState::begin() {
+  const Result<void> begun =
+      begin_incarnation(*files_, config_.cluster.data_dir, start_, loggers_of(config_));
+  has_begun_ = begun.has_value();
+  return begun;
+}
+
+Result<void> DurableState::end(uint64_t durable_epoch) {
+  if (!has_begun_) return {};
+  return store_durable_epoch(*files_, config_.cluster.data_dir, start_, durable_epoch);
+}
+
+}  // namespace atolldb

@@ -1,0 +1,48 @@
+// What the coordinator keeps in the data directory: savepoint and DDL log, from the look at what an
+// earlier incarnation left to the orderly end of this one (design: durability; rules R28-R32, R34).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "engine/log/ddl_log.h"
+#include "engine/log/log_start.h"
+#include "shared/config/config.h"
+#include "shared/error.h"
+#include "shared/file/file_system.h"
+#include "shared/logging/logger.h"
+
+namespace atolldb {
+
+/// One thread at a time.
+class DurableState {
+ public:
+  /// Reads the data directory, refuses what is damaged (corruption, exit 7) or holds commits, which
+  /// nobody can load yet; then stores the cut. REQUIRES: the lock of the data directory.
+  /// `incarnation`: this one's number is at least that.
+  static Result<std::unique_ptr<DurableState>> open(const Config& config, uint64_t incarnation,
+                                                    const Logger& logger);
+
+  uint64_t incarnation() const { return start_.incarnation; }
+  uint64_t start_epoch() const { return start_.start_epoch; }
+  const ClusterUuid& data_uuid() const { return start_.savepoint.cluster_uuid; }
+
+  /// From now on commits may be accepted. REQUIRES: all loggers have begun their first files.
+  Result<void> begin();
+  /// Durable when it returns (R34). An error stays.
+  Result<void> log_ddl(const DdlRecord& record) { return ddl_->append(record); }
+  /// An orderly end: everything up to this epoch is durable, nothing came after it.
+  Result<void> end(uint64_t durable_epoch);
+
+ private:
+  DurableState(const Config& config, const Logger& logger);
+
+  const Config& config_;
+  std::unique_ptr<FileSystem> files_;
+  LogStart start_;
+  std::optional<DdlLog> ddl_;
+  bool has_begun_ = false;
+};
+
+}  // namespace atolldb
