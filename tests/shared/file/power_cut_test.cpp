@@ -2,8 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <map>
 #include <set>
+#include <thread>
 
 #include "tests/shared/file/file_test_support.h"
 #include "tests/support/power_cut_file_system.h"
@@ -256,6 +259,44 @@ TEST(PowerCut, GivesAnImageOfItsOwnThatIsAllSynced) {
   EXPECT_EQ(image->unsynced_sectors(), kSectorsPerBlock);
   EXPECT_EQ(content(*image->cut_losing_all(), "/f"), content(*file))
       << "the first one is as it was";
+}
+
+TEST(PowerCut, KeepsWhatWasAcknowledgedBeforeItWhileThreadsGoOn) {
+  constexpr int kThreads = 2;
+  constexpr int kLastStamp = 200;
+  PowerCutFileSystem files;
+  std::vector<std::unique_ptr<File>> opened;
+  for (int thread = 0; thread < kThreads; ++thread) {
+    opened.push_back(create(files, "/" + std::to_string(thread), 1));
+    ASSERT_TRUE(opened.back()->sync());
+  }
+  ASSERT_TRUE(files.sync_directory("/"));
+  std::array<std::atomic<int>, kThreads> acknowledged{};
+  std::vector<std::jthread> writers;
+  for (int thread = 0; thread < kThreads; ++thread) {
+    writers.emplace_back([&, thread] {
+      File& file = *opened[static_cast<size_t>(thread)];
+      for (int stamp = 1; stamp <= kLastStamp; ++stamp) {
+        EXPECT_TRUE(write(file, 0, stamped(static_cast<uint8_t>(stamp)).bytes()));
+        EXPECT_TRUE(file.sync());
+        // Release pairs with the acquire below: a cut that follows has this stamp.
+        acknowledged[static_cast<size_t>(thread)].store(stamp, std::memory_order_release);
+      }
+    });
+  }
+  const uint64_t first = seed();
+  for (uint64_t round = 0; round < kSeeds; ++round) {
+    std::array<int, kThreads> least{};
+    for (size_t thread = 0; thread < kThreads; ++thread) {
+      least[thread] = acknowledged[thread].load(std::memory_order_acquire);
+    }
+    const auto image = files.cut(first + round);
+    for (size_t thread = 0; thread < kThreads; ++thread) {
+      for (const int stamp : stamps(*image, "/" + std::to_string(thread))) {
+        ASSERT_GE(stamp, least[thread]);
+      }
+    }
+  }
 }
 
 TEST(PowerCut, StopsTheMachineWhenThePowerIsOff) {
