@@ -57,8 +57,9 @@ Result<void> Coordinator::start() {
 Result<void> Coordinator::open(const Json& metrics) {
   status_->set_metrics_endpoints(metrics);
   set_state(ClusterState::running);
-  logger_->info("cluster {} runs: {} nodes, epoch {} us, durability off: in memory only",
-                config_.cluster.name, nodes_.size(), config_.cluster.epoch.count());
+  logger_->info("cluster {} runs: {} nodes, epoch {} us, durability {}{}", config_.cluster.name,
+                nodes_.size(), config_.cluster.epoch.count(), durability_text(config_),
+                config_.durability.mode == DurabilityMode::off ? ": in memory only" : "");
   return {};
 }
 

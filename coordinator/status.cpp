@@ -106,7 +106,7 @@ Json StatusReport::write(Json storages) {
            {{"current", control_.epochs.current.load(std::memory_order_acquire)},
             {"durable", control_.epochs.durable.load(std::memory_order_acquire)},
             {"oldest_begin", control_.epochs.oldest_begin.load(std::memory_order_acquire)}}},
-          {"durability", config_.durability.mode == DurabilityMode::off ? "off" : "durable"},
+          {"durability", durability_text(config_)},
           {"throughput_tps", throughput},
           {"throughput_seconds", seconds},
           {"nodes", std::move(nodes)},

@@ -28,6 +28,10 @@ void print_running(const Config& config) {
               paint(Colour::green, "runs").c_str(), config.nodes.size(), workers);
   if (config.durability.mode == DurabilityMode::off) {
     print_line("durability off", paint(Colour::yellow, "in memory only: down loses the data"));
+  } else {
+    const bool is_kept = config.durability.mode == DurabilityMode::durable;
+    const std::string text = durability_text(config);
+    print_line("durability", is_kept ? text : paint(Colour::yellow, text));
   }
   const size_t numa_nodes = Machine::detect().numa_nodes.size();
   if (numa_nodes < config.nodes.size()) {

@@ -16,7 +16,9 @@ namespace atolldb {
 
 enum class HugePages : uint8_t { off, advise, require };
 enum class RestartPolicy : uint8_t { never, recover };
-enum class DurabilityMode : uint8_t { off, durable };
+/// `measure` does all that `durable` does, but into a log that keeps nothing.
+enum class DurabilityMode : uint8_t { off, durable, measure };
+enum class FileBackend : uint8_t { posix, pmem, null };
 
 struct NodeConfig {
   /// -1: node index modulo the number of the machine's NUMA nodes.
@@ -67,7 +69,10 @@ struct Config {
 
   struct Durability {
     DurabilityMode mode = DurabilityMode::off;
-    std::string backend = "posix";
+    FileBackend backend = FileBackend::posix;
+    uint64_t log_file_size = 256ULL << 20;  ///< bytes, a multiple of 4 KiB
+    /// Time that each write and each sync of a log takes more than the device needs.
+    std::chrono::microseconds emulated_latency{0};
 
     bool operator==(const Durability&) const = default;
   };
@@ -158,6 +163,14 @@ std::string to_toml(const Config& config);
 
 /// Equal for equal effective configs; stored in every segment and checked on attach.
 uint64_t config_digest(const Config& config);
+
+/// What stands beside every figure and every state of a cluster, for people and for programs:
+/// "off", "durable", "durable (emulated latency 5us)", "null log: nothing is durable".
+std::string durability_text(const Config& config);
+
+/// Where the node's log and snapshot files live: its directories, or else the one data_dir.
+/// REQUIRES: `node` is less than config.nodes.size().
+std::vector<std::string> node_directories(const Config& config, uint32_t node);
 
 /// All errors, one a line: what the commands print.
 std::string to_string(const std::vector<ConfigError>& errors);

@@ -139,6 +139,25 @@ void check_relations(const Config& config, const ConfigReport& report) {
   }
 }
 
+void check_logs(const Config& config, const ConfigReport& report) {
+  for (size_t index = 0; index < config.nodes.size(); ++index) {
+    const NodeConfig& node = config.nodes[index];
+    if (node.loggers <= node.workers) continue;
+    report(node_key(index, "loggers"),
+           "at most as many as the node has workers (" + std::to_string(node.workers) + ")",
+           std::to_string(node.loggers), "each logger writes the log of at least one worker");
+  }
+  const bool is_null = config.durability.backend == FileBackend::null;
+  if (config.durability.mode == DurabilityMode::durable && is_null) {
+    report("durability.backend", "\"posix\" or \"pmem\" with mode = \"durable\"", "\"null\"",
+           "null keeps nothing and is for measuring only: with it, set mode = \"measure\"");
+  }
+  if (config.durability.mode == DurabilityMode::measure && !is_null) {
+    report("durability.mode", "backend = \"null\" with mode = \"measure\"", "\"measure\"",
+           "set backend = \"null\" to measure without a device, or mode = \"durable\"");
+  }
+}
+
 }  // namespace
 
 void check_config(const Config& config, const Machine& machine, const ConfigReport& report) {
@@ -146,6 +165,7 @@ void check_config(const Config& config, const Machine& machine, const ConfigRepo
   check_placement(config, machine, report);
   check_memory(config, machine, report);
   check_relations(config, report);
+  check_logs(config, report);
 }
 
 void resolve_defaults(Config& config) {

@@ -11,7 +11,7 @@ using namespace config_limits;
 
 constexpr std::array<std::string_view, 3> kHugePagesChoices{"off", "advise", "require"};
 constexpr std::array<std::string_view, 2> kRestartChoices{"never", "recover"};
-constexpr std::array<std::string_view, 2> kDurabilityChoices{"off", "durable"};
+constexpr std::array<std::string_view, 3> kDurabilityChoices{"off", "durable", "measure"};
 constexpr std::array<std::string_view, 3> kBackendChoices{"posix", "pmem", "null"};
 constexpr std::array<std::string_view, 7> kLogLevelChoices{"trace", "debug",    "info", "warn",
                                                            "error", "critical", "off"};
@@ -53,8 +53,7 @@ constexpr ConfigKey kKeys[] = {
      .doc = "Transaction logs and snapshots of nodes without directories of their own.\n"
             "Default: $XDG_DATA_HOME/atoll/<name>, else ~/.local/share/atoll/<name>.",
      .min = 1,
-     .max = kMaxPathBytes,
-     .planned = true},
+     .max = kMaxPathBytes},
     {.section = "cluster",
      .name = "epoch",
      .kind = KeyKind::duration,
@@ -127,10 +126,9 @@ constexpr ConfigKey kKeys[] = {
      .name = "loggers",
      .kind = KeyKind::integer,
      .field = ATOLL_NODE(loggers),
-     .doc = "Threads that write the log.",
+     .doc = "Threads that write the log, at most as many as workers.",
      .min = 1,
-     .max = kMaxServiceThreads,
-     .planned = true},
+     .max = kMaxLoggers},
     {.section = kNodeSection,
      .name = "mappers",
      .kind = KeyKind::integer,
@@ -151,10 +149,10 @@ constexpr ConfigKey kKeys[] = {
      .name = "directories",
      .kind = KeyKind::paths,
      .field = ATOLL_NODE(directories),
-     .doc = "Folders of this node's log and snapshots; empty: one under cluster.data_dir.",
+     .doc = "Folders of this node's log and snapshots, its loggers take turns in them; empty:\n"
+            "cluster.data_dir.",
      .min = 1,
-     .max = kMaxPathBytes,
-     .planned = true},
+     .max = kMaxPathBytes},
 
     {.section = "memory",
      .name = "volatile_pool",
@@ -220,17 +218,33 @@ constexpr ConfigKey kKeys[] = {
      .name = "mode",
      .kind = KeyKind::choice,
      .field = ATOLL_CONFIG(durability.mode),
-     .doc = "Whether a commit is on disk before it is acknowledged.",
-     .choices = kDurabilityChoices,
-     .unavailable = "durable",
-     .unavailable_reason = "this version does not write a log: use \"off\""},
+     .doc =
+         "off: in memory only. durable: a commit is on disk before it is acknowledged. measure:\n"
+         "the work of durable with backend = \"null\", which keeps nothing (for benchmarks).",
+     .choices = kDurabilityChoices},
     {.section = "durability",
      .name = "backend",
      .kind = KeyKind::choice,
      .field = ATOLL_CONFIG(durability.backend),
-     .doc = "How logs reach the device.",
-     .choices = kBackendChoices,
-     .planned = true},
+     .doc =
+         "How logs reach the device: by system calls with direct I/O; mapped persistent memory;\n"
+         "not at all, which needs mode = \"measure\".",
+     .choices = kBackendChoices},
+    {.section = "durability",
+     .name = "log_file_size",
+     .kind = KeyKind::size,
+     .field = ATOLL_CONFIG(durability.log_file_size),
+     .doc = "A logger takes a new file when one of this size is full; allocated beforehand.",
+     .min = kMinLogFileBytes,
+     .max = kMaxLogFileBytes,
+     .step = kLogFileStepBytes},
+    {.section = "durability",
+     .name = "emulated_latency",
+     .kind = KeyKind::duration,
+     .field = ATOLL_CONFIG(durability.emulated_latency),
+     .doc = "Every write and sync of a log takes this much longer, to try slower devices.",
+     .min = 0,
+     .max = kMaxEmulatedLatencyUs},
 
     {.section = "gleaner",
      .name = "interval",

@@ -29,6 +29,7 @@ constexpr int64_t kMaxEndpointBytes = kMaxSocketPathBytes + 6;  // with "ipc://"
 constexpr int64_t kMaxRunDirBytes = kMaxSocketPathBytes - kMaxSocketNameBytes;
 
 constexpr int64_t kMaxServiceThreads = 64;
+constexpr int64_t kMaxLoggers = 16;
 constexpr int64_t kMaxNumaNode = 1'023;
 
 constexpr int64_t kMinEpochUs = 1 * kMillisecondUs;
@@ -45,6 +46,11 @@ constexpr int64_t kMinPoolBytes = kSegmentStepBytes;
 constexpr int64_t kMaxPoolBytes = 8 * kTiB;
 constexpr int64_t kMinLogBufferBytes = kSegmentStepBytes;
 constexpr int64_t kMaxLogBufferBytes = 1 * kGiB;
+constexpr int64_t kMinLogFileBytes = 1 * kMiB;
+constexpr int64_t kMaxLogFileBytes = 64 * kGiB;
+/// Files are written in blocks of this size (kIoBlockBytes).
+constexpr int64_t kLogFileStepBytes = 4 * kKiB;
+constexpr int64_t kMaxEmulatedLatencyUs = 100 * kMillisecondUs;
 constexpr int64_t kMinSetEntries = 16;
 constexpr int64_t kMaxSetEntries = 1LL << 24;  // of the write set: kMaxWriteSet
 

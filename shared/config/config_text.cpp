@@ -163,6 +163,26 @@ uint64_t config_digest(const Config& config) {
   return digest;
 }
 
+std::string durability_text(const Config& config) {
+  const std::chrono::microseconds latency = config.durability.emulated_latency;
+  switch (config.durability.mode) {
+    case DurabilityMode::off:
+      return "off";
+    case DurabilityMode::durable:
+      return latency.count() == 0
+                 ? "durable"
+                 : "durable (emulated latency " + format_duration_us(latency.count()) + ")";
+    case DurabilityMode::measure:
+      return "null log: nothing is durable";
+  }
+  return {};
+}
+
+std::vector<std::string> node_directories(const Config& config, uint32_t node) {
+  const std::vector<std::string>& own = config.nodes[node].directories;
+  return own.empty() ? std::vector{config.cluster.data_dir} : own;
+}
+
 std::string ConfigError::to_string() const {
   std::string text = file + ":";
   if (line != 0) text += std::to_string(line) + ":" + std::to_string(column) + ":";

@@ -123,9 +123,22 @@ const BadInput kBadInputs[] = {
     {"NameWithASlash", "[cluster]\nname = \"a/b\"\n",
      "/x/t.toml:2:8: cluster.name: expected 1 to 32 letters, digits, \"_\" or \"-\", got "
      "\"a/b\"\n"},
-    {"DurableWithoutALog", "[durability]\nmode = \"durable\"\n",
-     "/x/t.toml:2:8: durability.mode: expected \"off\", got \"durable\"; this version does not "
-     "write a log: use \"off\"\n"},
+    {"DurableIntoTheNullLog", "[durability]\nmode = \"durable\"\nbackend = \"null\"\n",
+     "/x/t.toml:3:11: durability.backend: expected \"posix\" or \"pmem\" with mode = \"durable\", "
+     "got \"null\"; null keeps nothing and is for measuring only: with it, set mode = "
+     "\"measure\"\n"},
+    {"MeasuringWithADevice", "[durability]\nmode = \"measure\"\n",
+     "/x/t.toml:2:8: durability.mode: expected backend = \"null\" with mode = \"measure\", got "
+     "\"measure\"; set backend = \"null\" to measure without a device, or mode = \"durable\"\n"},
+    {"MoreLoggersThanWorkers", "[[node]]\nworkers = 2\n[[node]]\nworkers = 2\nloggers = 3\n",
+     "/x/t.toml:5:11: node[1].loggers: expected at most as many as the node has workers (2), got "
+     "3; "
+     "each logger writes the log of at least one worker\n"},
+    {"MoreLoggersThanTheLimit", "[[node]]\nworkers = 20\nloggers = 17\n",
+     "/x/t.toml:3:11: node[0].loggers: expected an integer from 1 to 16, got 17\n"},
+    {"LogFileOfHalfABlock", "[durability]\nlog_file_size = \"1025KiB\"\n",
+     "/x/t.toml:2:17: durability.log_file_size: expected a size from \"1MiB\" to \"64GiB\", a "
+     "multiple of \"4KiB\", got \"1025KiB\"\n"},
     {"RecoveryWithoutALog", "[cluster]\nrestart = \"recover\"\n",
      "/x/t.toml:2:11: cluster.restart: expected \"never\", got \"recover\"; there is no log to "
      "recover from in this version: use \"never\"\n"},
@@ -283,16 +296,38 @@ TEST(ReadyConfigs, AreValidOnAMachineOfTheirSize) {
   EXPECT_GE(count, 3U);
 }
 
+TEST(Durability, IsOffByDefaultAndIsNamedAsWhatItIs) {
+  EXPECT_EQ(durability_text(parsed("")), "off");
+  EXPECT_EQ(durability_text(parsed("[durability]\nmode = \"durable\"\n")), "durable");
+  EXPECT_EQ(
+      durability_text(parsed("[durability]\nmode = \"durable\"\nemulated_latency = \"5us\"\n")),
+      "durable (emulated latency 5us)");
+  EXPECT_EQ(durability_text(parsed("[durability]\nmode = \"measure\"\nbackend = \"null\"\n")),
+            "null log: nothing is durable");
+}
+
+TEST(Durability, HasFilesInTheNodesDirectoriesOrElseInTheDataDirectory) {
+  const Config config =
+      parsed("[cluster]\ndata_dir = \"d\"\n[[node]]\n[[node]]\ndirectories = [\"a\", \"/b\"]\n");
+  EXPECT_EQ(node_directories(config, 0), (std::vector<std::string>{"/x/d"}));
+  EXPECT_EQ(node_directories(config, 1), (std::vector<std::string>{"/x/a", "/b"}));
+}
+
 TEST(EffectiveConfig, SurvivesTheWayToAChildProcess) {
   const Config config = parsed(
       "[cluster]\nname = \"c-1\"\nepoch = \"1500us\"\nstart_epoch = 68719476735\n"
       "[[node]]\nnuma_node = 1\ncpus = [3, 1]\nworkers = 4\ndirectories = [\"/a \\\"b\\\\\"]\n"
       "[[node]]\n[memory]\nvolatile_pool = \"1026MiB\"\nhuge_pages = \"off\"\n"
+      "[durability]\nmode = \"measure\"\nbackend = \"null\"\nlog_file_size = \"1028KiB\"\n"
+      "emulated_latency = \"7us\"\n"
       "[metrics]\nenabled = false\nbase_port = 9000\n[procedures]\nlibraries = [\"/l/a.so\"]\n");
   const Config child = parsed(to_toml(config));
   EXPECT_EQ(child.cluster, config.cluster);
   EXPECT_EQ(child.nodes, config.nodes);
   EXPECT_EQ(child.memory, config.memory);
+  EXPECT_EQ(child.durability, config.durability);
+  EXPECT_EQ(child.durability.log_file_size, 1028U << 10);
+  EXPECT_EQ(child.durability.emulated_latency, std::chrono::microseconds(7));
   EXPECT_EQ(child.metrics, config.metrics);
   EXPECT_EQ(child.procedures, config.procedures);
   EXPECT_EQ(child.control, config.control);

@@ -1,0 +1,174 @@
+#include "shared/file/descriptor.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <utility>
+#include <vector>
+
+#include "shared/file/file.h"
+#include "shared/file/file_errors.h"
+
+namespace atolldb {
+namespace {
+
+/// Data of a cluster is its user's own.
+constexpr mode_t kFileMode = 0600;
+/// Calls in a row that write less than one block each, before a write is given up.
+constexpr int kMaxFutileCalls = 16;
+
+/// A place in a list of slices.
+class Cursor {
+ public:
+  explicit Cursor(std::span<const std::span<const std::byte>> slices) : slices_(slices) {}
+
+  /// The next slices as the kernel wants them; neighbours in memory become one.
+  int fill(std::span<iovec> parts) const {
+    size_t count = 0;
+    size_t skipped = skipped_;
+    for (const auto& slice : slices_) {
+      auto* data = const_cast<std::byte*>(slice.data()) + skipped;  // pwritev only reads it
+      const size_t bytes = slice.size() - skipped;
+      skipped = 0;
+      if (bytes == 0) continue;
+      if (count > 0 &&
+          static_cast<std::byte*>(parts[count - 1].iov_base) + parts[count - 1].iov_len == data) {
+        parts[count - 1].iov_len += bytes;
+        continue;
+      }
+      if (count == parts.size()) break;
+      parts[count++] = {data, bytes};
+    }
+    return static_cast<int>(count);
+  }
+
+  void advance(uint64_t bytes) {
+    while (bytes > 0) {
+      const uint64_t part = std::min<uint64_t>(bytes, slices_.front().size() - skipped_);
+      bytes -= part;
+      skipped_ += part;
+      if (skipped_ == slices_.front().size()) {
+        slices_ = slices_.subspan(1);
+        skipped_ = 0;
+      }
+    }
+  }
+
+ private:
+  std::span<const std::span<const std::byte>> slices_;
+  size_t skipped_ = 0;  // bytes of the first slice
+};
+
+/// Some file systems cannot allocate: what is written takes its blocks at once.
+int write_zeros(SystemCalls& calls, int descriptor, uint64_t bytes) {
+  constexpr uint64_t kChunkBytes = 1 << 20;
+  const std::vector<std::byte> zeros(std::min(bytes, kChunkBytes));
+  for (uint64_t offset = 0; offset < bytes; offset += kChunkBytes) {
+    const std::span<const std::byte> slice(zeros.data(), std::min(kChunkBytes, bytes - offset));
+    if (const int error = write_all(calls, descriptor, offset, {{slice}}); error != 0) return error;
+  }
+  return 0;
+}
+
+int allocate(SystemCalls& calls, int descriptor, uint64_t bytes) {
+  if (bytes == 0) return 0;
+  int error = 0;
+  do {
+    error = calls.fallocate(descriptor, bytes) == 0 ? 0 : errno;
+  } while (error == EINTR);
+  const bool is_supported = error != EOPNOTSUPP && error != ENOSYS;
+  return is_supported ? error : write_zeros(calls, descriptor, bytes);
+}
+
+}  // namespace
+
+Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
+  if (this != &other) {
+    if (number_ >= 0) ::close(number_);
+    number_ = other.release();
+  }
+  return *this;
+}
+
+Descriptor::~Descriptor() {
+  // An error here concerns what was never synced, and of that nothing was promised.
+  if (number_ >= 0) ::close(number_);
+}
+
+int Descriptor::release() { return std::exchange(number_, -1); }
+
+Result<Descriptor> open_descriptor(SystemCalls& calls, const std::string& path, int flags) {
+  int number = -1;
+  do {
+    number = calls.open(path.c_str(), flags | O_CLOEXEC, kFileMode);
+  } while (number < 0 && errno == EINTR);
+  if (number < 0) return io_error("opening " + path, errno);
+  return Descriptor(number);
+}
+
+Result<Descriptor> create_preallocated(SystemCalls& calls, const std::string& path,
+                                       uint64_t bytes) {
+  if (auto good = check_create(path, bytes); !good) return std::unexpected(good.error());
+  // Not with O_DIRECT: where that is refused the kernel creates the file all the same.
+  auto descriptor = open_descriptor(calls, path, O_RDWR | O_CREAT | O_EXCL);
+  if (!descriptor) return descriptor;
+  const int error = allocate(calls, descriptor->get(), bytes);
+  if (error == 0) return descriptor;
+  const bool is_removed = calls.unlink(path.c_str()) == 0;
+  return io_error("creation of " + path + " with " + std::to_string(bytes) + " bytes" +
+                      (is_removed ? "" : " (and it could not be removed again)"),
+                  error);
+}
+
+int write_all(SystemCalls& calls, int descriptor, uint64_t offset,
+              std::span<const std::span<const std::byte>> slices) {
+  std::array<iovec, IOV_MAX> parts;
+  Cursor cursor(slices);
+  uint64_t left = total_bytes(slices);
+  int futile_calls = 0;
+  while (left > 0) {
+    const int count = cursor.fill(parts);
+    const ssize_t written = calls.pwritev(descriptor, parts.data(), count, offset);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno;
+    // A block of which a part was written is written again, as its rest would be misaligned.
+    const uint64_t done = static_cast<uint64_t>(written) / kIoBlockBytes * kIoBlockBytes;
+    futile_calls = done == 0 ? futile_calls + 1 : 0;
+    if (futile_calls == kMaxFutileCalls) return EIO;
+    cursor.advance(done);
+    offset += done;
+    left -= done;
+  }
+  return 0;
+}
+
+Result<uint64_t> read_all(SystemCalls& calls, int descriptor, const std::string& path,
+                          uint64_t offset, std::span<std::byte> into) {
+  uint64_t done = 0;
+  while (done < into.size()) {
+    const ssize_t got =
+        calls.pread(descriptor, into.data() + done, into.size() - done, offset + done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
+      return io_error("read of " + std::to_string(into.size()) + " bytes at " +
+                          std::to_string(offset) + " from " + path,
+                      errno);
+    }
+    if (got == 0) break;
+    done += static_cast<uint64_t>(got);
+  }
+  return done;
+}
+
+Result<uint64_t> size_of(int descriptor, const std::string& path) {
+  struct stat status;
+  if (fstat(descriptor, &status) != 0) return io_error("size of " + path, errno);
+  return static_cast<uint64_t>(status.st_size);
+}
+
+}  // namespace atolldb

@@ -1,0 +1,40 @@
+#include "shared/file/file_system.h"
+
+#include "shared/check.h"
+#include "shared/config/config_limits.h"
+#include "shared/file/null_file_system.h"
+#include "shared/file/pmem_file_system.h"
+
+namespace atolldb {
+
+static_assert(config_limits::kLogFileStepBytes == kIoBlockBytes);
+
+namespace {
+
+std::unique_ptr<FileSystem> make_backend(const FileSystemSettings& settings) {
+  switch (settings.backend) {
+    case FileBackend::posix:
+      return std::make_unique<PosixFileSystem>(settings.warn);
+    case FileBackend::pmem:
+      return std::make_unique<PmemFileSystem>(settings.warn);
+    case FileBackend::null:
+      return std::make_unique<NullFileSystem>();
+  }
+  CHECK(false);
+}
+
+}  // namespace
+
+FileSystemSettings file_system_settings(const Config::Durability& durability, FileWarning warn) {
+  return {durability.backend,
+          {.write = durability.emulated_latency, .sync = durability.emulated_latency},
+          std::move(warn)};
+}
+
+std::unique_ptr<FileSystem> make_file_system(const FileSystemSettings& settings) {
+  auto backend = make_backend(settings);
+  if (settings.latency == EmulatedLatency{}) return backend;
+  return std::make_unique<EmulatedNvm>(std::move(backend), settings.latency);
+}
+
+}  // namespace atolldb

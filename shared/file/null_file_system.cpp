@@ -1,0 +1,138 @@
+#include "shared/file/null_file_system.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+
+#include "shared/file/file_errors.h"
+
+namespace atolldb {
+namespace {
+
+std::string normal(const std::string& path) {
+  std::string text = std::filesystem::path(path).lexically_normal().string();
+  while (text.size() > 1 && text.ends_with('/')) text.pop_back();
+  return text;
+}
+
+std::string parent_of(const std::string& path) {
+  return std::filesystem::path(path).parent_path().string();
+}
+
+class NullFile : public File {
+ public:
+  NullFile(std::string path, uint64_t size, bool is_writable)
+      : path_(std::move(path)), size_(size), is_writable_(is_writable) {}
+
+  Result<void> write(uint64_t offset, std::span<const std::span<const std::byte>> slices) override {
+    if (!is_writable_) return io_error(write_text(path_, offset, total_bytes(slices)), EBADF);
+    return check_write(path_, size_, offset, slices);
+  }
+  Result<void> sync() override {
+    if (!is_writable_) return io_error("sync of " + path_, EBADF);
+    return {};
+  }
+  Result<uint64_t> read(uint64_t, std::span<std::byte>) const override {
+    return make_error(ExitCode::durability,
+                      "read of " + path_ +
+                          ": the null log keeps nothing, it is for measuring only: set "
+                          "durability.backend = \"posix\" to read back what was written");
+  }
+  Result<uint64_t> size() const override { return size_; }
+  const std::string& path() const override { return path_; }
+
+ private:
+  std::string path_;
+  uint64_t size_;
+  bool is_writable_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<File>> NullFileSystem::create(const std::string& path, uint64_t bytes) {
+  if (auto good = check_create(path, bytes); !good) return std::unexpected(good.error());
+  const std::string full = normal(path);
+  const std::lock_guard lock(mutex_);
+  if (!directories_.contains(parent_of(full))) return io_error("creation of " + path, ENOENT);
+  if (directories_.contains(full) || !files_.emplace(full, bytes).second) {
+    return io_error("creation of " + path, EEXIST);
+  }
+  return std::make_unique<NullFile>(path, bytes, true);
+}
+
+Result<std::unique_ptr<File>> NullFileSystem::open(const std::string& path) {
+  return open_file(path, true);
+}
+
+Result<std::unique_ptr<File>> NullFileSystem::open_for_reading(const std::string& path) {
+  return open_file(path, false);
+}
+
+Result<std::unique_ptr<File>> NullFileSystem::open_file(const std::string& path, bool is_writable) {
+  const std::lock_guard lock(mutex_);
+  const auto found = files_.find(normal(path));
+  if (found == files_.end()) return io_error("opening " + path, ENOENT);
+  return std::make_unique<NullFile>(path, found->second, is_writable);
+}
+
+Result<void> NullFileSystem::sync_directory(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  if (!directories_.contains(normal(path))) return io_error("sync of directory " + path, ENOENT);
+  return {};
+}
+
+Result<void> NullFileSystem::make_directory(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> made;
+  for (std::string part = normal(path); !directories_.contains(part); part = parent_of(part)) {
+    if (part.empty()) break;  // of a relative path
+    if (files_.contains(part)) return io_error("creation of directory " + path, ENOTDIR);
+    made.push_back(part);
+  }
+  directories_.insert(made.begin(), made.end());
+  return {};
+}
+
+Result<std::vector<std::string>> NullFileSystem::list(const std::string& path) {
+  const std::string full = normal(path);
+  const std::lock_guard lock(mutex_);
+  if (!directories_.contains(full)) return io_error("listing of " + path, ENOENT);
+  std::vector<std::string> names;
+  const auto add = [&](const std::string& entry) {
+    if (entry != full && parent_of(entry) == full) {
+      names.push_back(std::filesystem::path(entry).filename().string());
+    }
+  };
+  for (const auto& [file, size] : files_) add(file);
+  for (const std::string& directory : directories_) add(directory);
+  std::ranges::sort(names);
+  return names;
+}
+
+Result<bool> NullFileSystem::exists(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  return files_.contains(normal(path)) || directories_.contains(normal(path));
+}
+
+Result<void> NullFileSystem::rename(const std::string& from, const std::string& to) {
+  const std::string what = "renaming of " + from + " to " + to;
+  const std::lock_guard lock(mutex_);
+  const auto found = files_.find(normal(from));
+  if (found == files_.end() || !directories_.contains(parent_of(normal(to)))) {
+    return io_error(what, ENOENT);
+  }
+  if (directories_.contains(normal(to))) return io_error(what, EISDIR);
+  const uint64_t size = found->second;
+  files_.erase(found);
+  files_[normal(to)] = size;
+  return {};
+}
+
+Result<void> NullFileSystem::remove(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  if (directories_.contains(normal(path))) return io_error("removal of " + path, EISDIR);
+  if (files_.erase(normal(path)) == 0) return io_error("removal of " + path, ENOENT);
+  return {};
+}
+
+}  // namespace atolldb

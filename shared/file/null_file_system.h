@@ -1,0 +1,39 @@
+// Files that keep nothing: for measuring what a log costs without a device. Names and sizes are
+// kept in this process, writes are dropped, reads are errors.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "shared/file/file.h"
+
+namespace atolldb {
+
+/// REQUIRES of its files: this object outlives them.
+class NullFileSystem : public FileSystem {
+ public:
+  Result<std::unique_ptr<File>> create(const std::string& path, uint64_t bytes) override;
+  Result<std::unique_ptr<File>> open(const std::string& path) override;
+  Result<std::unique_ptr<File>> open_for_reading(const std::string& path) override;
+  Result<void> sync_directory(const std::string& path) override;
+  Result<void> make_directory(const std::string& path) override;
+  Result<std::vector<std::string>> list(const std::string& path) override;
+  Result<bool> exists(const std::string& path) override;
+  Result<void> rename(const std::string& from, const std::string& to) override;
+  Result<void> remove(const std::string& path) override;
+  bool is_durable() const override { return false; }
+  std::string describe() const override { return "null, keeps nothing: for measuring only"; }
+
+ private:
+  Result<std::unique_ptr<File>> open_file(const std::string& path, bool is_writable);
+
+  std::mutex mutex_;
+  std::map<std::string, uint64_t> files_;  // size by normal path
+  std::set<std::string> directories_{"/"};
+};
+
+}  // namespace atolldb

@@ -1,0 +1,187 @@
+#include "shared/file/pmem_file_system.h"
+
+#include <fcntl.h>
+#include <libpmem2.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "shared/file/file_errors.h"
+
+namespace atolldb {
+namespace {
+
+/// libpmem2's objects, deleted with their owner.
+struct MapDeleter {
+  void operator()(pmem2_map* map) const { pmem2_map_delete(&map); }
+};
+using Map = std::unique_ptr<pmem2_map, MapDeleter>;
+struct ConfigDeleter {
+  void operator()(pmem2_config* config) const { pmem2_config_delete(&config); }
+};
+struct SourceDeleter {
+  void operator()(pmem2_source* source) const { pmem2_source_delete(&source); }
+};
+
+std::unexpected<Error> map_error(const std::string& path) {
+  return make_error(ExitCode::durability,
+                    "mapping of " + path + ": " + pmem2_errormsg() +
+                        ": check the file system, or set durability.backend = \"posix\"");
+}
+
+Result<Map> map_file(int descriptor, const std::string& path) {
+  pmem2_config* config = nullptr;
+  if (pmem2_config_new(&config) != 0) return map_error(path);
+  const std::unique_ptr<pmem2_config, ConfigDeleter> config_owner(config);
+  pmem2_source* source = nullptr;
+  if (pmem2_source_from_fd(&source, descriptor) != 0) return map_error(path);
+  const std::unique_ptr<pmem2_source, SourceDeleter> source_owner(source);
+  // The coarsest that will do; libpmem2 grants the finest that is safe.
+  pmem2_map* map = nullptr;
+  if (pmem2_config_set_required_store_granularity(config, PMEM2_GRANULARITY_PAGE) != 0 ||
+      pmem2_map_new(&map, config, source) != 0) {
+    return map_error(path);
+  }
+  return Map(map);
+}
+
+}  // namespace
+
+class PmemFile : public File {
+ public:
+  /// `map` is empty for a file without bytes.
+  PmemFile(PmemFileSystem& owner, std::string path, Descriptor descriptor, Map map, uint64_t size)
+      : owner_(owner),
+        path_(std::move(path)),
+        descriptor_(std::move(descriptor)),
+        map_(std::move(map)),
+        size_(size) {
+    if (map_ == nullptr) return;
+    address_ = static_cast<std::byte*>(pmem2_map_get_address(map_.get()));
+    copy_ = pmem2_get_memcpy_fn(map_.get());
+    drain_ = pmem2_get_drain_fn(map_.get());
+    is_persistent_ = pmem2_map_get_store_granularity(map_.get()) != PMEM2_GRANULARITY_PAGE;
+  }
+
+  Result<void> write(uint64_t offset, std::span<const std::span<const std::byte>> slices) override {
+    if (auto good = failure_.check(); !good) return good;
+    if (auto good = check_write(path_, size_, offset, slices); !good) return good;
+    for (const auto& slice : slices) {
+      if (slice.empty()) continue;
+      if (is_persistent_) {
+        copy_(address_ + offset, slice.data(), slice.size(),
+              PMEM2_F_MEM_NONTEMPORAL | PMEM2_F_MEM_NODRAIN);
+      } else {
+        std::memcpy(address_ + offset, slice.data(), slice.size());  // libpmem2's would msync
+      }
+      offset += slice.size();
+    }
+    return {};
+  }
+
+  Result<void> sync() override {
+    if (auto good = failure_.check(); !good) return good;
+    if (is_persistent_) {
+      drain_();
+      owner_.drains_.fetch_add(1, std::memory_order_relaxed);
+    }
+    if (is_persistent_ && !needs_kernel_) return {};
+    if (owner_.calls_.fdatasync(descriptor_.get()) != 0) {
+      return failure_.keep(
+          io_error("sync of " + path_ + " (0 to " + std::to_string(size_) + ")", errno));
+    }
+    needs_kernel_ = false;
+    owner_.kernel_syncs_.fetch_add(1, std::memory_order_relaxed);
+    return {};
+  }
+
+  /// Not from the mapping: a bad block is an error here, but a signal there.
+  Result<uint64_t> read(uint64_t offset, std::span<std::byte> into) const override {
+    return read_all(owner_.calls_, descriptor_.get(), path_, offset, into);
+  }
+
+  Result<uint64_t> size() const override { return size_of(descriptor_.get(), path_); }
+  const std::string& path() const override { return path_; }
+
+ private:
+  PmemFileSystem& owner_;
+  std::string path_;
+  Descriptor descriptor_;
+  Map map_;
+  uint64_t size_;
+  // Of a new file the kernel has to write size and block list once, even on persistent memory.
+  // Of an old one too: whoever made it may have died before it was synced.
+  bool needs_kernel_ = true;
+  bool is_persistent_ = false;
+  std::byte* address_ = nullptr;
+  pmem2_memcpy_fn copy_ = nullptr;
+  pmem2_drain_fn drain_ = nullptr;
+  FirstFailure failure_;
+};
+
+Result<std::unique_ptr<File>> PmemFileSystem::create(const std::string& path, uint64_t bytes) {
+  auto descriptor = create_preallocated(calls_, path, bytes);
+  if (!descriptor) return std::unexpected(descriptor.error());
+  auto file = map(path, std::move(*descriptor));
+  if (!file) calls_.unlink(path.c_str());
+  return file;
+}
+
+Result<std::unique_ptr<File>> PmemFileSystem::open(const std::string& path) {
+  auto descriptor = open_descriptor(calls_, path, O_RDWR);
+  if (!descriptor) return std::unexpected(descriptor.error());
+  return map(path, std::move(*descriptor));
+}
+
+Result<std::unique_ptr<File>> PmemFileSystem::map(const std::string& path, Descriptor descriptor) {
+  auto size = size_of(descriptor.get(), path);
+  if (!size) return std::unexpected(size.error());
+  Map mapping;
+  if (*size > 0) {
+    auto mapped = map_file(descriptor.get(), path);
+    if (!mapped) return std::unexpected(mapped.error());
+    mapping = std::move(*mapped);
+    switch (pmem2_map_get_store_granularity(mapping.get())) {
+      case PMEM2_GRANULARITY_BYTE:
+        found(Granularity::byte, path);
+        break;
+      case PMEM2_GRANULARITY_CACHE_LINE:
+        found(Granularity::cache_line, path);
+        break;
+      case PMEM2_GRANULARITY_PAGE:
+        found(Granularity::page, path);
+        break;
+    }
+  }
+  return std::make_unique<PmemFile>(*this, path, std::move(descriptor), std::move(mapping), *size);
+}
+
+std::string PmemFileSystem::describe() const {
+  const std::lock_guard lock(mutex_);
+  switch (coarsest_) {
+    case Granularity::none_yet:
+      return "pmem, no file yet";
+    case Granularity::byte:
+      return "pmem, byte granularity: non-temporal copies and drain";
+    case Granularity::cache_line:
+      return "pmem, cache-line granularity: non-temporal copies and drain";
+    case Granularity::page:
+      return "pmem, page granularity (no persistent memory): copies and fdatasync";
+  }
+  return {};
+}
+
+void PmemFileSystem::found(Granularity granularity, const std::string& path) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (granularity <= coarsest_) return;
+    coarsest_ = granularity;
+  }
+  if (granularity == Granularity::page && warn_) {
+    warn_(path +
+          " is not on persistent memory: syncs go through the kernel, as with durability.backend "
+          "= \"posix\", which is the faster choice there");
+  }
+}
+
+}  // namespace atolldb

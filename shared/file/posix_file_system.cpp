@@ -1,0 +1,196 @@
+#include "shared/file/posix_file_system.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "shared/file/file_errors.h"
+
+namespace atolldb {
+namespace {
+
+constexpr mode_t kDirectoryMode = 0700;
+
+bool is_directory(const std::string& path) {
+  struct stat status;
+  return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+std::string parent_of(const std::string& path) {
+  const std::string parent = std::filesystem::path(path).parent_path().string();
+  return parent.empty() ? "." : parent;
+}
+
+}  // namespace
+
+/// Reads go through the page cache at any alignment. They see what direct writes wrote: the kernel
+/// drops the cached pages of the range behind each direct write.
+class PosixFile : public File {
+ public:
+  /// `direct` is empty where direct I/O is refused, `size` is unknown where nothing is written.
+  PosixFile(PosixFileSystem& owner, std::string path, Descriptor buffered, Descriptor direct,
+            std::optional<uint64_t> size)
+      : owner_(owner),
+        path_(std::move(path)),
+        buffered_(std::move(buffered)),
+        direct_(std::move(direct)),
+        size_(size) {}
+
+  Result<void> write(uint64_t offset, std::span<const std::span<const std::byte>> slices) override {
+    if (!size_) return io_error(write_text(path_, offset, total_bytes(slices)), EBADF);
+    if (auto good = failure_.check(); !good) return good;
+    if (auto good = check_write(path_, *size_, offset, slices); !good) return good;
+    int error = write_all(owner_.calls_, writing(), offset, slices);
+    if (error == EINVAL && direct_) {
+      owner_.direct_refused(path_, std::strerror(error));
+      direct_ = Descriptor();
+      error = write_all(owner_.calls_, writing(), offset, slices);
+    }
+    if (error == 0) return {};
+    return failure_.keep(io_error(write_text(path_, offset, total_bytes(slices)), error));
+  }
+
+  Result<void> sync() override {
+    if (!size_) return io_error("sync of " + path_, EBADF);
+    if (auto good = failure_.check(); !good) return good;
+    // Not even after EINTR: the kernel may have dropped what it could not write, and reports an
+    // error of writing back only once.
+    if (owner_.calls_.fdatasync(writing()) == 0) return {};
+    return failure_.keep(
+        io_error("sync of " + path_ + " (0 to " + std::to_string(*size_) + ")", errno));
+  }
+
+  Result<uint64_t> read(uint64_t offset, std::span<std::byte> into) const override {
+    return read_all(owner_.calls_, buffered_.get(), path_, offset, into);
+  }
+
+  Result<uint64_t> size() const override { return size_of(buffered_.get(), path_); }
+  const std::string& path() const override { return path_; }
+
+ private:
+  int writing() const { return direct_ ? direct_.get() : buffered_.get(); }
+
+  PosixFileSystem& owner_;
+  std::string path_;
+  Descriptor buffered_;
+  Descriptor direct_;
+  std::optional<uint64_t> size_;
+  FirstFailure failure_;
+};
+
+Result<std::unique_ptr<File>> PosixFileSystem::create(const std::string& path, uint64_t bytes) {
+  auto buffered = create_preallocated(calls_, path, bytes);
+  if (!buffered) return std::unexpected(buffered.error());
+  auto file = make_file(path, std::move(*buffered));
+  if (!file) calls_.unlink(path.c_str());
+  return file;
+}
+
+Result<std::unique_ptr<File>> PosixFileSystem::open(const std::string& path) {
+  auto buffered = open_descriptor(calls_, path, O_RDWR);
+  if (!buffered) return std::unexpected(buffered.error());
+  return make_file(path, std::move(*buffered));
+}
+
+Result<std::unique_ptr<File>> PosixFileSystem::make_file(const std::string& path,
+                                                         Descriptor buffered) {
+  auto size = size_of(buffered.get(), path);
+  if (!size) return std::unexpected(size.error());
+  int number = -1;
+  do {
+    number = calls_.open(path.c_str(), O_WRONLY | O_DIRECT | O_CLOEXEC, 0);
+  } while (number < 0 && errno == EINTR);
+  if (number < 0) {
+    if (errno != EINVAL && errno != EOPNOTSUPP) return io_error("opening " + path, errno);
+    direct_refused(path, std::strerror(errno));
+  }
+  return std::make_unique<PosixFile>(*this, path, std::move(buffered), Descriptor(number), *size);
+}
+
+Result<std::unique_ptr<File>> PosixFileSystem::open_for_reading(const std::string& path) {
+  auto buffered = open_descriptor(calls_, path, O_RDONLY);
+  if (!buffered) return std::unexpected(buffered.error());
+  if (is_directory(path)) return io_error("opening " + path, EISDIR);
+  return std::make_unique<PosixFile>(*this, path, std::move(*buffered), Descriptor(), std::nullopt);
+}
+
+Result<void> PosixFileSystem::sync_directory(const std::string& path) {
+  auto directory = open_descriptor(calls_, path, O_RDONLY | O_DIRECTORY);
+  if (!directory) return std::unexpected(directory.error());
+  if (calls_.fsync(directory->get()) != 0) return io_error("sync of directory " + path, errno);
+  return {};
+}
+
+Result<void> PosixFileSystem::make_directory(const std::string& path) {
+  if (is_directory(path)) {
+    // Whoever made it may have died before it was synced. Above folders that this user may not
+    // even read, somebody else made it.
+    auto synced = sync_directory(parent_of(path));
+    const bool is_foreign = ::euidaccess(parent_of(path).c_str(), R_OK) != 0;
+    return is_foreign ? Result<void>() : synced;
+  }
+  const std::string parent = parent_of(path);
+  if (parent != path) {
+    if (auto made = make_directory(parent); !made) return made;
+  }
+  if (calls_.mkdir(path.c_str(), kDirectoryMode) != 0) {
+    const int error = errno;
+    if (error != EEXIST || !is_directory(path)) {
+      return io_error("creation of directory " + path, error == EEXIST ? ENOTDIR : error);
+    }
+  }
+  return sync_directory(parent);
+}
+
+Result<std::vector<std::string>> PosixFileSystem::list(const std::string& path) {
+  std::error_code error;
+  std::vector<std::string> names;
+  std::filesystem::directory_iterator entry(path, error);
+  while (!error && entry != std::filesystem::directory_iterator()) {
+    names.push_back(entry->path().filename().string());
+    entry.increment(error);
+  }
+  if (error) return io_error("listing of " + path, error.value());
+  std::ranges::sort(names);
+  return names;
+}
+
+Result<bool> PosixFileSystem::exists(const std::string& path) {
+  struct stat status;
+  if (::stat(path.c_str(), &status) == 0) return true;
+  if (errno == ENOENT || errno == ENOTDIR) return false;
+  return io_error("look-up of " + path, errno);
+}
+
+Result<void> PosixFileSystem::rename(const std::string& from, const std::string& to) {
+  if (calls_.rename(from.c_str(), to.c_str()) == 0) return {};
+  return io_error("renaming of " + from + " to " + to, errno);
+}
+
+Result<void> PosixFileSystem::remove(const std::string& path) {
+  if (calls_.unlink(path.c_str()) == 0) return {};
+  return io_error("removal of " + path, errno);
+}
+
+std::string PosixFileSystem::describe() const {
+  const std::lock_guard lock(mutex_);
+  return refusal_ ? "posix, buffered I/O (" + *refusal_ + ")" : "posix, direct I/O";
+}
+
+void PosixFileSystem::direct_refused(const std::string& path, const std::string& reason) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (refusal_) return;
+    refusal_ = "direct I/O is refused for " + path + ": " + reason;
+  }
+  if (warn_) {
+    warn_("direct I/O is refused for " + path + ": " + reason +
+          ": writing through the page cache, which costs memory and copies; as durable as direct");
+  }
+}
+
+}  // namespace atolldb

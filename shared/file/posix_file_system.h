@@ -1,0 +1,54 @@
+// Files through the system's own calls: direct I/O where the file system allows it, preallocation,
+// fdatasync.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shared/file/descriptor.h"
+#include "shared/file/file.h"
+#include "shared/file/system_calls.h"
+
+namespace atolldb {
+
+/// Takes what people should know although everything works; called from any thread that does I/O.
+using FileWarning = std::function<void(const std::string&)>;
+
+/// Where direct I/O is refused (by the file system when a file is opened, or by the device when it
+/// is written), files are written through the page cache: said once. Promises are the same, as
+/// fdatasync is what keeps them.
+class PosixFileSystem : public FileSystem {
+ public:
+  /// REQUIRES: `calls` outlives this object, and this object its files.
+  explicit PosixFileSystem(FileWarning warn = {}, SystemCalls& calls = kernel_calls())
+      : warn_(std::move(warn)), calls_(calls) {}
+
+  Result<std::unique_ptr<File>> create(const std::string& path, uint64_t bytes) override;
+  Result<std::unique_ptr<File>> open(const std::string& path) override;
+  Result<std::unique_ptr<File>> open_for_reading(const std::string& path) override;
+  Result<void> sync_directory(const std::string& path) override;
+  Result<void> make_directory(const std::string& path) override;
+  Result<std::vector<std::string>> list(const std::string& path) override;
+  Result<bool> exists(const std::string& path) override;
+  Result<void> rename(const std::string& from, const std::string& to) override;
+  Result<void> remove(const std::string& path) override;
+  bool is_durable() const override { return true; }
+  std::string describe() const override;
+
+ private:
+  friend class PosixFile;
+
+  Result<std::unique_ptr<File>> make_file(const std::string& path, Descriptor buffered);
+  void direct_refused(const std::string& path, const std::string& reason);
+
+  FileWarning warn_;
+  SystemCalls& calls_;
+  mutable std::mutex mutex_;
+  std::optional<std::string> refusal_;  // of direct I/O, the first one
+};
+
+}  // namespace atolldb

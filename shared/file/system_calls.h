@@ -1,0 +1,32 @@
+// The system calls of file I/O behind one seam, so that tests can let each of them fail, or do
+// less than was asked.
+#pragma once
+
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <cstdint>
+
+namespace atolldb {
+
+/// Each answers like the call of its name: -1 and errno on failure. The base class calls the
+/// kernel. Thread-safe.
+class SystemCalls {
+ public:
+  virtual ~SystemCalls() = default;
+
+  virtual int open(const char* path, int flags, mode_t mode);
+  virtual int fallocate(int descriptor, uint64_t bytes);
+  virtual ssize_t pwritev(int descriptor, const iovec* parts, int count, uint64_t offset);
+  virtual ssize_t pread(int descriptor, void* into, uint64_t bytes, uint64_t offset);
+  virtual int fdatasync(int descriptor);
+  virtual int fsync(int descriptor);
+  virtual int mkdir(const char* path, mode_t mode);
+  virtual int rename(const char* from, const char* to);
+  virtual int unlink(const char* path);
+};
+
+/// The kernel's own.
+SystemCalls& kernel_calls();
+
+}  // namespace atolldb

@@ -1,0 +1,107 @@
+// System calls that fail, or do less, where a test says.
+#pragma once
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "shared/file/system_calls.h"
+
+namespace atolldb::test {
+
+/// All members are set before the calls begin; one thread.
+class FaultyCalls : public SystemCalls {
+ public:
+  uint64_t calls = 0;  ///< all, numbered from 1
+  uint64_t opens_direct = 0, allocations = 0, writes = 0, syncs = 0, directory_syncs = 0;
+  uint64_t most_parts = 0;  ///< of one write
+
+  uint64_t fail_call = 0;  ///< this one fails with `error`; 0: none
+  int error = 0;
+  uint64_t fail_write = 0;  ///< of the writes
+  uint64_t fail_sync = 0;   ///< of the syncs of files
+  bool refuse_direct_open = false;
+  bool refuse_direct_write = false;
+  int allocation_error = 0;
+  bool interrupt_every_second = false;    ///< calls that can be repeated
+  std::mt19937_64* cut_writes = nullptr;  ///< every second write is short by random sectors
+  int64_t futile_write = -1;              ///< what every write answers instead; -1: nothing
+
+  int open(const char* path, int flags, mode_t mode) override {
+    if (fails(true)) return -1;
+    if ((flags & O_DIRECT) != 0 && refuse_direct_open) return fail(EINVAL);
+    const int descriptor = SystemCalls::open(path, flags, mode);
+    if ((flags & O_DIRECT) != 0 && descriptor >= 0) {
+      ++opens_direct;
+      direct_ = descriptor;
+    }
+    return descriptor;
+  }
+  int fallocate(int descriptor, uint64_t bytes) override {
+    ++allocations;
+    if (fails(true)) return -1;
+    return allocation_error != 0 ? fail(allocation_error)
+                                 : SystemCalls::fallocate(descriptor, bytes);
+  }
+  ssize_t pwritev(int descriptor, const iovec* parts, int count, uint64_t offset) override {
+    ++writes;
+    most_parts = std::max(most_parts, static_cast<uint64_t>(count));
+    if (fails(true)) return -1;
+    if (writes == fail_write) return fail(error);
+    if (refuse_direct_write && descriptor == direct_) return fail(EINVAL);
+    if (futile_write >= 0) return futile_write;
+    if (cut_writes == nullptr || writes % 2 == 0)
+      return SystemCalls::pwritev(descriptor, parts, count, offset);
+    uint64_t total = 0;
+    for (int index = 0; index < count; ++index) total += parts[index].iov_len;
+    constexpr uint64_t kSector = 512;
+    uint64_t left = ((*cut_writes)() % (total / kSector) + 1) * kSector;
+    std::vector<iovec> cut;
+    for (int index = 0; index < count && left > 0; ++index) {
+      cut.push_back({parts[index].iov_base, std::min<uint64_t>(parts[index].iov_len, left)});
+      left -= cut.back().iov_len;
+    }
+    return SystemCalls::pwritev(descriptor, cut.data(), static_cast<int>(cut.size()), offset);
+  }
+  ssize_t pread(int descriptor, void* into, uint64_t bytes, uint64_t offset) override {
+    return fails(true) ? -1 : SystemCalls::pread(descriptor, into, bytes, offset);
+  }
+  int fdatasync(int descriptor) override {
+    ++syncs;
+    if (fails(false)) return -1;
+    return syncs == fail_sync ? fail(error) : SystemCalls::fdatasync(descriptor);
+  }
+  int fsync(int descriptor) override {
+    ++directory_syncs;
+    return fails(false) ? -1 : SystemCalls::fsync(descriptor);
+  }
+  int mkdir(const char* path, mode_t mode) override {
+    return fails(false) ? -1 : SystemCalls::mkdir(path, mode);
+  }
+  int rename(const char* from, const char* to) override {
+    return fails(false) ? -1 : SystemCalls::rename(from, to);
+  }
+  int unlink(const char* path) override { return fails(false) ? -1 : SystemCalls::unlink(path); }
+
+ private:
+  static int fail(int number) {
+    errno = number;
+    return -1;
+  }
+  bool fails(bool is_repeatable) {
+    ++calls;
+    if (calls == fail_call) return fail(error) != 0;
+    if (interrupt_every_second && is_repeatable && calls % 2 == 0) return fail(EINTR) != 0;
+    return false;
+  }
+
+  int direct_ = -1;  // the last one
+};
+
+}  // namespace atolldb::test

@@ -1,0 +1,58 @@
+// The choice of a backend, and the emulated latency.
+#include "shared/file/file_system.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/shared/file/file_test_support.h"
+
+namespace atolldb::test {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::nanoseconds;
+
+TEST(ChoiceOfTheBackend, FollowsTheConfig) {
+  Config::Durability durability;
+  EXPECT_EQ(make_file_system(file_system_settings(durability))->describe(), "posix, direct I/O");
+  durability.backend = FileBackend::pmem;
+  EXPECT_EQ(make_file_system(file_system_settings(durability))->describe(), "pmem, no file yet");
+  durability.backend = FileBackend::null;
+  durability.emulated_latency = microseconds(5);
+  const auto files = make_file_system(file_system_settings(durability));
+  EXPECT_EQ(files->describe(),
+            "null, keeps nothing: for measuring only; emulated latency in ns: read 0, write 5000, "
+            "sync 5000");
+  EXPECT_FALSE(files->is_durable());
+}
+
+/// The shortest of many, so that a busy machine does not count.
+nanoseconds shortest(auto operation) {
+  auto best = nanoseconds::max();
+  for (int round = 0; round < 500; ++round) {
+    const auto start = std::chrono::steady_clock::now();
+    operation();
+    best = std::min<nanoseconds>(best, std::chrono::steady_clock::now() - start);
+  }
+  return best;
+}
+
+TEST(EmulatedLatency, IsAddedToTheOperationsItIsSetFor) {
+  const auto files = make_file_system(
+      {.backend = FileBackend::null,
+       .latency = {.read = nanoseconds(0), .write = microseconds(50), .sync = microseconds(100)},
+       .warn = {}});
+  const auto file = files->create("/f", kIoBlockBytes);
+  ASSERT_TRUE(file);
+  const Blocks block(1);
+  const auto of_write = shortest([&] { ASSERT_TRUE(write(**file, 0, block.bytes())); });
+  const auto of_sync = shortest([&] { ASSERT_TRUE((*file)->sync()); });
+  const auto of_read = shortest([&] { ASSERT_FALSE((*file)->read(0, block.bytes())); });
+  EXPECT_GE(of_write, microseconds(50));
+  EXPECT_LT(of_write, microseconds(60)) << "precise";
+  EXPECT_GE(of_sync, microseconds(100));
+  EXPECT_LT(of_sync, microseconds(110));
+  EXPECT_LT(of_read, microseconds(50));
+}
+
+}  // namespace
+}  // namespace atolldb::test
