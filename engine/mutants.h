@@ -80,6 +80,12 @@ enum class Mutant : uint32_t {
   no_await_move,         // looks again at once at a page that is being replaced
   wait_in_verification,  // R23: waits, with locks held, for a record that is being moved
   pages_under_locks,     // R23: pages are taken from the pool when they are needed
+  // The log.
+  unchecked_checksum,   // R30: blocks count whatever their checksum says
+  unchecked_sequence,   // R30: gaps in a chain of blocks do not count
+  cut_at_maximum,       // R28: the cut is what one logger made durable
+  damage_is_torn_tail,  // R30: what is missing below what was known as durable is cut off
+  cut_before_sync,      // R29: a cut is stored that unsynced blocks are part of
   count_,
 };
 
