@@ -83,7 +83,12 @@ enum class Mutant : uint32_t {
   // The log.
   share_log_blocks,  // R26: records stay in a block that may have been written for its older epoch
   committed_before_closed,  // R26: loads the committed markers before the epoch is closed
-  clean_epochs,  // R27: commits do not raise the node's dirty epoch
+  clean_epochs,             // R27: commits do not raise the node's dirty epoch
+  unchecked_checksum,       // R30: blocks count whatever their checksum says
+  unchecked_sequence,       // R30: gaps in a chain of blocks do not count
+  cut_at_maximum,           // R28: the cut is what one logger made durable
+  damage_is_torn_tail,      // R30: what is missing below what was known as durable is cut off
+  cut_before_sync,          // R29: a cut is stored that unsynced blocks are part of
   count_,
 };
 

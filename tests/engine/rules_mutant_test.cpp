@@ -9,7 +9,9 @@
 #include "tests/engine/append_rules.h"
 #include "tests/engine/commit_rules.h"
 #include "tests/engine/dropped_storage.h"
-#include "tests/engine/log_rules.h"
+#include "tests/engine/log/log_rules.h"
+#include "tests/engine/log/logger_rules.h"
+#include "tests/engine/log/power_cut_logs.h"
 #include "tests/engine/move_rules.h"
 #include "tests/engine/mutant_guard.h"
 #include "tests/engine/own_effects.h"
@@ -271,6 +273,16 @@ const Rule kRules[] = {
      [] { return closing_waits_for_commits_under_way(); }},
     {"CommitsMakeTheirEpochDirty", Mutant::clean_epochs,
      [] { return a_commit_makes_its_epoch_dirty(); }},
+    {"DamagedBlocksDoNotCount", Mutant::unchecked_checksum,
+     [] { return a_flipped_bit_is_noticed(); }},
+    {"TornBlocksDoNotCount", Mutant::unchecked_checksum, [] { return cut_logs(1, 30); }},
+    {"GapsAreNoticed", Mutant::unchecked_sequence, [] { return a_missing_block_is_noticed(); }},
+    {"TheSlowestLoggerSetsTheCut", Mutant::cut_at_maximum,
+     [] { return the_slowest_logger_sets_the_cut(); }},
+    {"EpochsCountAsAWhole", Mutant::cut_at_maximum, [] { return cut_logs(1, 30); }},
+    {"DurableBlocksMayNotBeMissing", Mutant::damage_is_torn_tail,
+     [] { return missing_durable_blocks_are_corruption(); }},
+    {"CutsAreSyncedBeforeTheyAreStored", Mutant::cut_before_sync, [] { return cut_logs(1, 30); }},
 };
 
 TEST(Mutants, EachHasABodyThatFails) {

@@ -1,0 +1,90 @@
+// Numbers and texts to bytes and back, for the small files of the coordinator. Little-endian.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "shared/file/file.h"
+
+namespace atolldb {
+
+static_assert(std::endian::native == std::endian::little);
+
+class ByteWriter {
+ public:
+  template <typename Number>
+  void number(Number value) {
+    static_assert(std::is_integral_v<Number>);
+    const auto* bytes = reinterpret_cast<const std::byte*>(&value);
+    bytes_.insert(bytes_.end(), bytes, bytes + sizeof value);
+  }
+  void raw(std::span<const std::byte> bytes) {
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+  }
+  /// With its length in 16 bits in front.
+  void text(std::string_view value) {
+    number(static_cast<uint16_t>(value.size()));
+    raw(std::as_bytes(std::span(value)));
+  }
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+/// Reading past the end gives zeros, and is_good() is false from then on.
+class ByteReader {
+ public:
+  explicit ByteReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
+
+  template <typename Number>
+  Number number() {
+    Number value = 0;
+    raw(std::as_writable_bytes(std::span(&value, 1)));
+    return value;
+  }
+  void raw(std::span<std::byte> into) {
+    if (into.size() > bytes_.size()) {
+      is_good_ = false;
+      bytes_ = {};
+      return;
+    }
+    if (!into.empty()) std::memcpy(into.data(), bytes_.data(), into.size());
+    bytes_ = bytes_.subspan(into.size());
+  }
+  std::string text() {
+    std::string value(number<uint16_t>(), '\0');
+    raw(std::as_writable_bytes(std::span(value)));
+    return value;
+  }
+  bool is_good() const { return is_good_; }
+  /// All was read, and no more.
+  bool is_at_end() const { return is_good_ && bytes_.empty(); }
+
+ private:
+  std::span<const std::byte> bytes_;
+  bool is_good_ = true;
+};
+
+/// Zeros, aligned for direct I/O.
+class IoBuffer {
+ public:
+  explicit IoBuffer(uint64_t bytes) : blocks_((bytes + kIoBlockBytes - 1) / kIoBlockBytes) {}
+  std::span<std::byte> bytes() { return std::as_writable_bytes(std::span(blocks_)); }
+
+ private:
+  struct alignas(kIoBlockBytes) Block {
+    std::byte bytes[kIoBlockBytes] = {};
+  };
+  std::vector<Block> blocks_;
+};
+
+}  // namespace atolldb

@@ -1,0 +1,221 @@
+#include "engine/log/ddl_log.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "engine/log/byte_stream.h"
+#include "engine/log/crc32c.h"
+#include "shared/check.h"
+
+namespace atolldb {
+namespace {
+
+constexpr uint32_t kMagic = 0x4c444441;  // "ADDL"
+constexpr uint32_t kVersion = 1;
+
+///   0      4    8        12      16        24            40
+///   [magic][crc][version][length][sequence][cluster uuid] record of `length` bytes
+struct DdlHeader {
+  uint32_t magic;
+  uint32_t crc;  // CRC32C of bytes [8, 40 + length)
+  uint32_t version;
+  uint32_t length;
+  uint64_t sequence;  // of the record, from 0
+  uint8_t cluster_uuid[16];
+};
+static_assert(sizeof(DdlHeader) == 40);
+constexpr size_t kChecked = offsetof(DdlHeader, version);
+static_assert(sizeof(DdlHeader) + kMaxStorageName + 64 < kIoBlockBytes);
+
+bool is_zero(std::span<const std::byte> bytes) {
+  return std::ranges::all_of(bytes, [](std::byte byte) { return byte == std::byte{}; });
+}
+
+bool decode(std::span<const std::byte> bytes, DdlRecord& record) {
+  ByteReader reader(bytes);
+  record.operation = static_cast<DdlOperation>(reader.number<uint8_t>());
+  record.type = static_cast<StorageType>(reader.number<uint8_t>());
+  record.storage_id = reader.number<uint32_t>();
+  record.epoch = reader.number<uint64_t>();
+  record.payload_bytes = reader.number<uint64_t>();
+  record.record_count = reader.number<uint64_t>();
+  record.name = reader.text();
+  const bool is_known = record.operation == DdlOperation::create_storage ||
+                        record.operation == DdlOperation::drop_storage;
+  return reader.is_at_end() && is_known && record.type <= StorageType::sequential &&
+         record.name.size() <= kMaxStorageName;
+}
+
+/// Null: the block holds the record number `sequence`, which is decoded.
+const char* defect_of(std::span<const std::byte> block, uint64_t sequence,
+                      const ClusterUuid& cluster_uuid, DdlRecord& record) {
+  DdlHeader header;
+  std::memcpy(&header, block.data(), sizeof header);
+  if (header.magic != kMagic) return "no record of the DDL log begins here";
+  if (header.version != kVersion) return "the record's format has another version";
+  if (header.length > block.size() - sizeof header) return "the record's length is beyond its end";
+  if (header.crc != crc32c(block.subspan(kChecked, sizeof header - kChecked + header.length))) {
+    return "the record's checksum is wrong";
+  }
+  if (header.sequence != sequence) return "the record is not the successor of the one before";
+  if (!std::ranges::equal(header.cluster_uuid, cluster_uuid)) {
+    return "the record is another cluster's";
+  }
+  if (!decode(block.subspan(sizeof header, header.length), record)) {
+    return "the record's content cannot be";
+  }
+  return nullptr;
+}
+
+std::unexpected<Error> corruption(const std::string& place) {
+  return make_error(ExitCode::corruption,
+                    place +
+                        ", and there is more behind it: the DDL log is damaged: restore a "
+                        "backup, or start anew with `atoll up --discard-data`");
+}
+
+Result<std::vector<uint32_t>> ordinals_in(FileSystem& file_system, const std::string& directory) {
+  std::vector<uint32_t> ordinals;
+  auto exists = file_system.exists(directory);
+  if (!exists) return std::unexpected(exists.error());
+  if (!*exists) return ordinals;
+  auto names = file_system.list(directory);
+  if (!names) return std::unexpected(names.error());
+  for (const std::string& name : *names) {
+    if (const auto ordinal = parse_ddl_file_name(name)) ordinals.push_back(*ordinal);
+  }
+  std::ranges::sort(ordinals);
+  return ordinals;
+}
+
+}  // namespace
+
+Result<DdlContent> read_ddl_log(FileSystem& file_system, const std::string& data_dir,
+                                const ClusterUuid& cluster_uuid) {
+  const std::string directory = coordinator_directory(data_dir);
+  auto ordinals = ordinals_in(file_system, directory);
+  if (!ordinals) return std::unexpected(ordinals.error());
+  DdlContent content;
+  std::string ended;  // where nothing was written, or what is there does not count
+  IoBuffer buffer(kDdlFileBytes);
+  uint32_t expected = 0;
+  for (const uint32_t ordinal : *ordinals) {
+    const std::string path = path_in(directory, ddl_file_name(ordinal));
+    auto file = file_system.open_for_reading(path);
+    if (!file) return std::unexpected(file.error());
+    auto bytes = (*file)->read(0, buffer.bytes());
+    if (!bytes) return std::unexpected(bytes.error());
+    if (ordinal != expected && !is_zero(buffer.bytes().first(*bytes))) {
+      return corruption(path_in(directory, ddl_file_name(expected)) + ": the file is missing");
+    }
+    ++expected;
+    for (uint64_t offset = 0; offset + kIoBlockBytes <= *bytes; offset += kIoBlockBytes) {
+      const auto block = buffer.bytes().subspan(offset, kIoBlockBytes);
+      const std::string place = fmt::format("{}, offset {}: ", path, offset);
+      DdlRecord record;
+      const char* defect = nullptr;
+      if (is_zero(block)) {
+        defect = "nothing is written here";
+      } else if (!ended.empty()) {
+        return corruption(ended);
+      } else {
+        defect = defect_of(block, content.records.size(), cluster_uuid, record);
+        if (defect != nullptr) content.torn = place + defect;
+      }
+      if (defect == nullptr) {
+        content.records.push_back(std::move(record));
+        content.next_ordinal = ordinal;
+        content.next_offset = offset + kIoBlockBytes;
+      } else if (ended.empty()) {
+        ended = place + defect;
+      }
+    }
+  }
+  return content;
+}
+
+Result<DdlLog> DdlLog::open(FileSystem& file_system, const std::string& data_dir,
+                            const ClusterUuid& cluster_uuid) {
+  DdlLog log(file_system, coordinator_directory(data_dir), cluster_uuid);
+  auto content = read_ddl_log(file_system, data_dir, cluster_uuid);
+  if (!content) return std::unexpected(content.error());
+  log.content_ = *std::move(content);
+  // A crashed coordinator may have written the last record and not synced it: a power cut could
+  // still take it away from those who rely on it from now on.
+  if (!log.content_.records.empty()) {
+    if (auto opened = log.open_file(); !opened) return std::unexpected(opened.error());
+    if (auto synced = log.file_->sync(); !synced) return std::unexpected(synced.error());
+    auto synced = file_system.sync_directory(log.directory_);
+    if (!synced) return std::unexpected(synced.error());
+  }
+  return log;
+}
+
+Result<void> DdlLog::append(const DdlRecord& record) {
+  if (failure_) return std::unexpected(*failure_);
+  CHECK(record.name.size() <= kMaxStorageName);
+  if (auto written = write(record); !written) {
+    failure_ = written.error();
+    return written;
+  }
+  content_.records.push_back(record);
+  content_.next_offset += kIoBlockBytes;
+  return {};
+}
+
+Result<void> DdlLog::write(const DdlRecord& record) {
+  if (content_.next_offset == kDdlFileBytes) {
+    file_.reset();
+    ++content_.next_ordinal;
+    content_.next_offset = 0;
+  }
+  if (!file_) {
+    if (auto opened = open_file(); !opened) return opened;
+  }
+  ByteWriter body;
+  body.number(static_cast<uint8_t>(record.operation));
+  body.number(static_cast<uint8_t>(record.type));
+  body.number(record.storage_id);
+  body.number(record.epoch);
+  body.number(record.payload_bytes);
+  body.number(record.record_count);
+  body.text(record.name);
+  DdlHeader header = {
+      kMagic, 0, kVersion, static_cast<uint32_t>(body.bytes().size()), content_.records.size(), {}};
+  std::ranges::copy(cluster_uuid_, header.cluster_uuid);
+  IoBuffer buffer(kIoBlockBytes);
+  const std::span<std::byte> bytes = buffer.bytes();
+  std::memcpy(bytes.data(), &header, sizeof header);
+  std::ranges::copy(body.bytes(), bytes.begin() + sizeof header);
+  header.crc = crc32c(bytes.subspan(kChecked, sizeof header - kChecked + header.length));
+  std::memcpy(bytes.data(), &header, sizeof header);
+  const std::array<std::span<const std::byte>, 1> slices = {bytes};
+  if (auto written = file_->write(content_.next_offset, slices); !written) return written;
+  return file_->sync();
+}
+
+Result<void> DdlLog::open_file() {
+  const std::string path = path_in(directory_, ddl_file_name(content_.next_ordinal));
+  if (auto made = file_system_->make_directory(directory_); !made) return made;
+  auto exists = file_system_->exists(path);
+  if (!exists) return std::unexpected(exists.error());
+  // A file that a crash cut short before anything was in it is made anew.
+  if (*exists && content_.next_offset == 0) {
+    if (auto removed = file_system_->remove(path); !removed) return removed;
+    *exists = false;
+  }
+  auto file = *exists ? file_system_->open(path) : file_system_->create(path, kDdlFileBytes);
+  if (!file) return std::unexpected(file.error());
+  if (!*exists) {
+    if (auto synced = (*file)->sync(); !synced) return synced;
+    if (auto synced = file_system_->sync_directory(directory_); !synced) return synced;
+  }
+  file_ = *std::move(file);
+  return {};
+}
+
+}  // namespace atolldb

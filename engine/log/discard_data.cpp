@@ -1,0 +1,196 @@
+#include "engine/log/discard_data.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "engine/log/savepoint.h"
+
+namespace atolldb {
+namespace {
+
+std::string discarding_path(const std::string& data_dir) {
+  return savepoint_path(data_dir) + ".discarding";
+}
+
+std::string discarded_directory(const std::string& directory, uint32_t number) {
+  return path_in(directory, fmt::format("discarded-{}", number));
+}
+
+/// As `rename`, but never over an existing file.
+Result<void> move_file(FileSystem& file_system, const std::string& from, const std::string& to) {
+  auto exists = file_system.exists(to);
+  if (!exists) return std::unexpected(exists.error());
+  if (*exists) {
+    return make_error(ExitCode::failed, from + ": cannot be moved aside: " + to +
+                                            " exists: move that file away, then start with `atoll "
+                                            "up --discard-data` again");
+  }
+  return file_system.rename(from, to);
+}
+
+/// From directory to directory, durably.
+Result<void> move(FileSystem& file_system, const std::string& from_directory,
+                  const std::string& to_directory, const std::vector<std::string>& names) {
+  if (auto made = file_system.make_directory(to_directory); !made) return made;
+  for (const std::string& name : names) {
+    auto moved = move_file(file_system, path_in(from_directory, name), path_in(to_directory, name));
+    if (!moved) return moved;
+  }
+  if (auto synced = file_system.sync_directory(to_directory); !synced) return synced;
+  return file_system.sync_directory(from_directory);
+}
+
+Result<std::vector<std::string>> names_in(FileSystem& file_system, const std::string& directory) {
+  auto exists = file_system.exists(directory);
+  if (!exists) return std::unexpected(exists.error());
+  if (!*exists) return std::vector<std::string>{};
+  return file_system.list(directory);
+}
+
+/// The first number that no finished discard has: its savepoint has not arrived.
+Result<uint32_t> free_number(FileSystem& file_system, const std::string& data_dir) {
+  for (uint32_t number = 0;; ++number) {
+    auto exists = file_system.exists(savepoint_path(discarded_directory(data_dir, number)));
+    if (!exists) return std::unexpected(exists.error());
+    if (!*exists) return number;
+  }
+}
+
+Result<std::set<std::string>> directories_of(FileSystem& file_system, const std::string& data_dir,
+                                             const std::vector<std::string>& configured) {
+  std::set<std::string> all(configured.begin(), configured.end());
+  all.insert(data_dir);
+  auto read = read_savepoint_file(file_system, discarding_path(data_dir));
+  if (!read && read.error().code != ExitCode::corruption) return std::unexpected(read.error());
+  if (!read || !*read) return all;  // damaged: the configured directories are what is known
+  for (const Incarnation& incarnation : (*read)->savepoint.incarnations) {
+    for (const LoggerPlace& place : incarnation.loggers) all.insert(place.directory);
+  }
+  return all;
+}
+
+/// Says durably that a discard is under way.
+Result<void> begin_discard(FileSystem& file_system, const std::string& data_dir) {
+  const std::string directory = coordinator_directory(data_dir);
+  const std::string discarding = discarding_path(data_dir);
+  auto under_way = file_system.exists(discarding);
+  if (!under_way) return std::unexpected(under_way.error());
+  if (!*under_way) {
+    auto exists = file_system.exists(savepoint_path(data_dir));
+    if (!exists) return std::unexpected(exists.error());
+    if (*exists) {
+      auto renamed = file_system.rename(savepoint_path(data_dir), discarding);
+      if (!renamed) return renamed;
+    } else {
+      if (auto made = file_system.make_directory(directory); !made) return made;
+      auto file = file_system.create(discarding, kIoBlockBytes);
+      if (!file) return std::unexpected(file.error());
+      if (auto synced = (*file)->sync(); !synced) return synced;
+    }
+  }
+  return file_system.sync_directory(directory);
+}
+
+/// Whether there is anything to move.
+Result<bool> holds_files(FileSystem& file_system, const std::string& data_dir,
+                         const std::vector<std::string>& configured) {
+  auto names = names_in(file_system, coordinator_directory(data_dir));
+  if (!names) return std::unexpected(names.error());
+  for (const std::string& name : *names) {
+    if (name.starts_with("savepoint") || parse_ddl_file_name(name)) return true;
+  }
+  std::set<std::string> directories(configured.begin(), configured.end());
+  directories.insert(data_dir);
+  auto files = log_files_in(file_system, directories);
+  if (!files) return std::unexpected(files.error());
+  return !files->empty();
+}
+
+}  // namespace
+
+Result<std::vector<LogFilePlace>> log_files_in(FileSystem& file_system,
+                                               const std::set<std::string>& directories) {
+  std::vector<LogFilePlace> files;
+  for (const std::string& directory : directories) {
+    auto entries = names_in(file_system, directory);
+    if (!entries) return std::unexpected(entries.error());
+    for (const std::string& entry : *entries) {
+      const auto node = parse_node_directory_name(entry);
+      if (!node) continue;
+      auto names = file_system.list(path_in(directory, entry));
+      if (!names) return std::unexpected(names.error());
+      for (const std::string& name : *names) {
+        if (const auto parsed = parse_log_file_name(name)) {
+          files.push_back({directory, *node, *parsed});
+        }
+      }
+    }
+  }
+  std::ranges::stable_sort(files, [](const LogFilePlace& a, const LogFilePlace& b) {
+    return std::tuple(a.name.incarnation, a.node, a.name.logger, a.name.ordinal) <
+           std::tuple(b.name.incarnation, b.node, b.name.logger, b.name.ordinal);
+  });
+  return files;
+}
+
+Result<void> refuse_unfinished_discard(FileSystem& file_system, const std::string& data_dir) {
+  auto exists = file_system.exists(discarding_path(data_dir));
+  if (!exists) return std::unexpected(exists.error());
+  if (!*exists) return {};
+  return make_error(ExitCode::failed, data_dir +
+                                          ": moving its data aside was interrupted: finish it with "
+                                          "`atoll up --discard-data`");
+}
+
+Result<std::vector<std::string>> discard_data(FileSystem& file_system, const std::string& data_dir,
+                                              const std::vector<std::string>& directories) {
+  auto any = holds_files(file_system, data_dir, directories);
+  if (!any) return std::unexpected(any.error());
+  if (!*any) return std::vector<std::string>{};
+  if (auto begun = begin_discard(file_system, data_dir); !begun) {
+    return std::unexpected(begun.error());
+  }
+  auto number = free_number(file_system, data_dir);
+  if (!number) return std::unexpected(number.error());
+  auto all = directories_of(file_system, data_dir, directories);
+  if (!all) return std::unexpected(all.error());
+  auto files = log_files_in(file_system, *all);
+  if (!files) return std::unexpected(files.error());
+
+  std::set<std::string> used;
+  std::map<std::pair<std::string, uint32_t>, std::vector<std::string>> by_directory;
+  for (const LogFilePlace& file : *files) {
+    by_directory[{file.directory, file.node}].push_back(to_string(file.name));
+  }
+  for (const auto& [place, names] : by_directory) {
+    const auto& [directory, node] = place;
+    const std::string target = discarded_directory(directory, *number);
+    auto moved =
+        move(file_system, node_directory(directory, node), node_directory(target, node), names);
+    if (!moved) return std::unexpected(moved.error());
+    used.insert(target);
+  }
+
+  const std::string coordinator = coordinator_directory(data_dir);
+  const std::string target = discarded_directory(data_dir, *number);
+  used.insert(target);
+  auto names = names_in(file_system, coordinator);
+  if (!names) return std::unexpected(names.error());
+  std::erase_if(*names, [](const std::string& name) { return !parse_ddl_file_name(name); });
+  auto moved = move(file_system, coordinator, coordinator_directory(target), *names);
+  if (!moved) return std::unexpected(moved.error());
+  moved = file_system.rename(discarding_path(data_dir), savepoint_path(target));
+  if (!moved) return std::unexpected(moved.error());
+  for (const std::string& directory : {coordinator_directory(target), coordinator}) {
+    if (auto synced = file_system.sync_directory(directory); !synced) {
+      return std::unexpected(synced.error());
+    }
+  }
+  return std::vector<std::string>(used.begin(), used.end());
+}
+
+}  // namespace atolldb

@@ -1,0 +1,204 @@
+#include "engine/log/log_reader.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "engine/log/crc32c.h"
+#include "engine/log/log_records.h"
+#include "engine/mutants.h"
+#include "shared/check.h"
+
+namespace atolldb {
+namespace {
+
+constexpr uint64_t kReadBytes = uint64_t{1} << 20;
+
+bool is_zero(const LogBlock& block) {
+  const auto* bytes = reinterpret_cast<const std::byte*>(&block);
+  return bytes[0] == std::byte{} && std::memcmp(bytes, bytes + 1, sizeof block - 1) == 0;
+}
+
+}  // namespace
+
+void LogReader::Free::operator()(std::byte* bytes) const { std::free(bytes); }
+
+LogReader::LogReader(FileSystem& file_system, LogStream stream)
+    : file_system_(&file_system),
+      stream_(std::move(stream)),
+      // Aligned, so that direct I/O need not copy.
+      buffer_(static_cast<std::byte*>(std::aligned_alloc(kIoBlockBytes, kReadBytes))) {
+  CHECK(buffer_ != nullptr);
+  if (stream_.start_epoch) last_epoch_ = closed_epoch_ = *stream_.start_epoch - 1;
+}
+
+Result<LogReader> LogReader::open(FileSystem& file_system, LogStream stream) {
+  LogReader reader(file_system, std::move(stream));
+  const std::string directory = node_directory(reader.stream_.directory, reader.stream_.node);
+  auto found = file_system.exists(directory);
+  if (!found) return std::unexpected(found.error());
+  if (*found) {
+    auto names = file_system.list(directory);
+    if (!names) return std::unexpected(names.error());
+    for (const std::string& name : *names) {
+      const auto parsed = parse_log_file_name(name);
+      if (parsed && parsed->incarnation == reader.stream_.incarnation &&
+          parsed->logger == reader.stream_.logger) {
+        reader.ordinals_.push_back(parsed->ordinal);
+      }
+    }
+  }
+  std::ranges::sort(reader.ordinals_);
+  if (auto opened = reader.open_file(0); !opened) return std::unexpected(opened.error());
+  return reader;
+}
+
+Result<void> LogReader::open_file(uint32_t ordinal) {
+  const LogFileName name = {stream_.incarnation, stream_.logger, ordinal};
+  file_.reset();
+  path_ = path_in(node_directory(stream_.directory, stream_.node), to_string(name));
+  ordinal_ = ordinal;
+  position_ = buffer_offset_ = buffer_bytes_ = 0;
+  if (!std::ranges::binary_search(ordinals_, ordinal)) return {};
+  auto file = file_system_->open_for_reading(path_);
+  if (!file) return std::unexpected(file.error());
+  file_ = std::move(*file);
+  return {};
+}
+
+Result<const LogBlock*> LogReader::read_block() {
+  const uint64_t offset = position_ * kLogBlockBytes;
+  if (offset < buffer_offset_ || offset + kLogBlockBytes > buffer_offset_ + buffer_bytes_) {
+    auto count = file_->read(offset, {buffer_.get(), kReadBytes});
+    if (!count) return std::unexpected(count.error());
+    buffer_offset_ = offset;
+    buffer_bytes_ = *count;
+    if (*count < kLogBlockBytes) return nullptr;
+  }
+  return reinterpret_cast<const LogBlock*>(buffer_.get() + (offset - buffer_offset_));
+}
+
+Result<const LogBlock*> LogReader::next() {
+  if (end_) return nullptr;
+  if (blocks_per_file_ != 0 && position_ == blocks_per_file_) {
+    if (auto opened = open_file(ordinal_ + 1); !opened) return std::unexpected(opened.error());
+  }
+  if (!file_) {
+    const bool more = !ordinals_.empty() && ordinals_.back() > ordinal_;
+    return end_here(ordinal_ == 0 || more, "the file is missing");
+  }
+  auto block = read_block();
+  if (!block) return block;
+  if (*block == nullptr) {
+    // A file that a crash cut short before it was synced: nothing was in it.
+    return end_here(position_ != 0 || ordinal_ == 0, "the file ends here");
+  }
+  if (is_zero(**block)) {
+    return end_here(ordinal_ == 0 && position_ == 0, "nothing is written here");
+  }
+  const char* defect = defect_of(**block);
+  if (defect == nullptr) defect = chain(**block);
+  if (defect != nullptr) return end_here(true, defect);
+  if ((*block)->header.type == LogBlockType::records) {
+    if (auto record = defect_of_records(**block)) return end_here(true, *std::move(record));
+  }
+  ++position_;
+  return *block;
+}
+
+const LogBlock* LogReader::end_here(bool is_defect, std::string reason) {
+  end_ = LogEnd{path_, position_ * kLogBlockBytes, is_defect, std::move(reason)};
+  return nullptr;
+}
+
+const char* LogReader::defect_of(const LogBlock& block) const {
+  const LogBlockHeader& header = block.header;
+  if (header.magic != kLogBlockMagic) return "no block of a log begins here";
+  if (header.version != kLogFormatVersion) return "the block's format has another version";
+  if (header.length > kLogBlockPayload) return "the block's length is beyond its end";
+  if (header.crc != crc_of(block) && !mutant(Mutant::unchecked_checksum)) {
+    return "the block's checksum is wrong";
+  }
+  if (header.incarnation != stream_.incarnation) return "the block is of another incarnation";
+  if (header.node != stream_.node || header.logger != stream_.logger) {
+    return "the block is of another logger";
+  }
+  return nullptr;
+}
+
+const char* LogReader::chain(const LogBlock& block) {
+  const LogBlockHeader& header = block.header;
+  if (header.file_ordinal != ordinal_) return "the block is of another file of its logger";
+  if (header.sequence != next_sequence_ && !mutant(Mutant::unchecked_sequence)) {
+    return "the block is not the successor of the one before";
+  }
+  if ((header.type == LogBlockType::file_header) != (position_ == 0)) {
+    return position_ == 0 ? "the file does not begin with a header" : "a header amid the file";
+  }
+  if (header.type == LogBlockType::file_header) {
+    if (const char* defect = chain_header(block)) return defect;
+  } else if (header.type == LogBlockType::records || header.type == LogBlockType::marker) {
+    if (header.epoch <= closed_epoch_) return "the block's epoch was closed before";
+    if (header.epoch < last_epoch_) return "the block's epoch is before its predecessor's";
+    if (header.durable_epoch > closed_epoch_) return "the block names as durable what is not";
+    last_epoch_ = header.epoch;
+    if (header.type == LogBlockType::marker) closed_epoch_ = header.epoch;
+  } else {
+    return "the block has an unknown type";
+  }
+  next_sequence_ = header.sequence + 1;
+  return nullptr;
+}
+
+const char* LogReader::chain_header(const LogBlock& block) {
+  LogFileHeader header;
+  if (block.header.length != sizeof header) return "the file's header has another size";
+  std::memcpy(&header, block.payload, sizeof header);
+  ClusterUuid uuid;
+  std::ranges::copy(header.cluster_uuid, uuid.begin());
+  const uint64_t blocks = header.file_bytes / kLogBlockBytes;
+  if (header.file_bytes % kLogBlockBytes != 0 || blocks < 2 || header.start_epoch == 0) {
+    return "the file's header has values that cannot be";
+  }
+  if (blocks_per_file_ != 0 && blocks != blocks_per_file_) {
+    return "the file's header names another size than its predecessor's";
+  }
+  if (stream_.start_epoch.value_or(header.start_epoch) != header.start_epoch) {
+    return "the file's header names another start epoch";
+  }
+  if (stream_.cluster_uuid.value_or(uuid) != uuid) return "the file is another cluster's";
+  if (!stream_.start_epoch) last_epoch_ = closed_epoch_ = header.start_epoch - 1;
+  if (block.header.epoch != closed_epoch_) {
+    return "the file's header names another epoch than its predecessor closed last";
+  }
+  stream_.start_epoch = header.start_epoch;
+  stream_.cluster_uuid = uuid;
+  blocks_per_file_ = blocks;
+  return nullptr;
+}
+
+Result<LogRemainder> LogReader::read_remainder() {
+  CHECK(end_);
+  LogRemainder remainder;
+  for (auto next = std::ranges::lower_bound(ordinals_, ordinal_); next != ordinals_.end(); ++next) {
+    if (*next != ordinal_ || !file_) {
+      if (auto opened = open_file(*next); !opened) return std::unexpected(opened.error());
+    }
+    for (;; ++position_) {
+      auto block = read_block();
+      if (!block) return std::unexpected(block.error());
+      if (*block == nullptr) break;
+      if (defect_of(**block) != nullptr) continue;
+      const LogBlockHeader& header = (*block)->header;
+      ++remainder.intact_blocks;
+      remainder.largest_epoch = std::max(remainder.largest_epoch, header.epoch);
+      remainder.largest_durable_epoch =
+          std::max(remainder.largest_durable_epoch, header.durable_epoch);
+    }
+    file_.reset();
+  }
+  return remainder;
+}
+
+}  // namespace atolldb

@@ -1,0 +1,143 @@
+#include "engine/log/log_scan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/log/log_records.h"
+#include "engine/mutants.h"
+#include "shared/check.h"
+
+namespace atolldb {
+namespace {
+
+void count(LogFileScan& file, const LogBlock& block) {
+  ++file.blocks;
+  if (block.header.type == LogBlockType::file_header) return;
+  if (file.first_epoch == 0) file.first_epoch = block.header.epoch;
+  file.last_epoch = block.header.epoch;
+  if (block.header.type == LogBlockType::marker) {
+    ++file.markers;
+  } else {
+    for_each_record(block, [&](const LogRecord& record) {
+      if (record.type != LogType::filler) ++file.records;
+    });
+  }
+}
+
+/// The first file and its header were durable before the first commit (R28).
+bool has_begun(const LogScan& log) { return !log.files.empty(); }
+
+/// What the logs know to be durable, and how far all of them reach. REQUIRES: logs.
+void measure(IncarnationScan& scan, const Savepoint& savepoint) {
+  uint64_t least = UINT64_MAX;
+  uint64_t most = 0;
+  uint64_t named = scan.incarnation.start_epoch - 1;
+  for (const LogScan& log : scan.logs) {
+    least = std::min(least, log.durable_epoch);
+    most = std::max(most, log.durable_epoch);
+    named = std::max(named, log.largest_durable_epoch);
+    scan.largest_epoch = std::max(scan.largest_epoch, log.largest_epoch);
+  }
+  if (scan.incarnation.cut_epoch) {
+    scan.known_durable_epoch = scan.cut_epoch = *scan.incarnation.cut_epoch;
+    return;
+  }
+  scan.known_durable_epoch = std::max(named, savepoint.durable_epoch);
+  scan.cut_epoch = mutant(Mutant::cut_at_maximum) ? most : least;
+}
+
+bool lacks_what_was_durable(const IncarnationScan& scan, const LogScan& log) {
+  return log.durable_epoch < scan.known_durable_epoch ||
+         (!scan.incarnation.cut_epoch && !has_begun(log));
+}
+
+}  // namespace
+
+bool IncarnationScan::holds_commits() const {
+  return std::ranges::any_of(logs, [&](const LogScan& log) {
+    return log.first_record_epoch && *log.first_record_epoch <= cut_epoch;
+  });
+}
+
+Error IncarnationScan::corruption_error() const {
+  CHECK(corruption);
+  return {
+      ExitCode::corruption,
+      fmt::format("{}: offset {}: {}, but epoch {} was durable: the log is damaged: restore a "
+                  "backup, or start anew with `atoll up --discard-data`",
+                  corruption->file, corruption->offset, corruption->reason, known_durable_epoch)};
+}
+
+Result<LogScan> scan_log(FileSystem& file_system, const LogStream& stream, const LogVisit& visit) {
+  auto reader = LogReader::open(file_system, stream);
+  if (!reader) return std::unexpected(reader.error());
+  LogScan scan;
+  for (;;) {
+    auto block = reader->next();
+    if (!block) return std::unexpected(block.error());
+    if (*block == nullptr) break;
+    const LogBlockHeader& header = (*block)->header;
+    if (header.type == LogBlockType::file_header) scan.files.push_back({.path = reader->file()});
+    count(scan.files.back(), **block);
+    if (header.type == LogBlockType::records && !scan.first_record_epoch) {
+      scan.first_record_epoch = header.epoch;
+    }
+    scan.largest_epoch = std::max(scan.largest_epoch, header.epoch);
+    scan.largest_durable_epoch = std::max(scan.largest_durable_epoch, header.durable_epoch);
+    if (visit) visit(**block, reader->file(), reader->offset());
+  }
+  scan.stream = reader->stream();
+  scan.durable_epoch = reader->closed_epoch();
+  scan.end = reader->end();
+  auto remainder = reader->read_remainder();
+  if (!remainder) return std::unexpected(remainder.error());
+  scan.intact_behind_end = remainder->intact_blocks;
+  scan.largest_epoch = std::max(scan.largest_epoch, remainder->largest_epoch);
+  scan.largest_durable_epoch =
+      std::max(scan.largest_durable_epoch, remainder->largest_durable_epoch);
+  return scan;
+}
+
+LogStream stream_of(const Savepoint& savepoint, const Incarnation& incarnation,
+                    const LoggerPlace& place) {
+  return {
+      place.directory,       place.node, place.logger, incarnation.number, incarnation.start_epoch,
+      savepoint.cluster_uuid};
+}
+
+Result<IncarnationScan> scan_incarnation(FileSystem& file_system, const Savepoint& savepoint,
+                                         const Incarnation& incarnation) {
+  IncarnationScan scan;
+  scan.incarnation = incarnation;
+  if (incarnation.loggers.empty()) {
+    scan.known_durable_epoch = scan.cut_epoch =
+        incarnation.cut_epoch.value_or(incarnation.start_epoch - 1);
+    return scan;
+  }
+  for (const LoggerPlace& place : incarnation.loggers) {
+    auto log = scan_log(file_system, stream_of(savepoint, incarnation, place));
+    if (!log) return std::unexpected(log.error());
+    scan.logs.push_back(*std::move(log));
+  }
+  measure(scan, savepoint);
+  const IncarnationScan first = scan;
+  for (LogScan& log : scan.logs) {
+    if (!lacks_what_was_durable(first, log)) continue;
+    auto again = scan_log(file_system, log.stream);
+    if (!again) return std::unexpected(again.error());
+    log = *std::move(again);
+    if (lacks_what_was_durable(first, log) && !scan.corruption &&
+        !mutant(Mutant::damage_is_torn_tail)) {
+      scan.corruption = log.end;
+    }
+  }
+  // What the second look found durable in one log may be news to the first look at another: K stays
+  // what it was, the cut is what all have by now.
+  measure(scan, savepoint);
+  scan.known_durable_epoch = first.known_durable_epoch;
+  return scan;
+}
+
+}  // namespace atolldb

@@ -1,0 +1,227 @@
+#include "engine/log/log_start.h"
+
+#include <fmt/format.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <set>
+#include <span>
+#include <utility>
+
+#include "engine/log/discard_data.h"
+#include "engine/mutants.h"
+#include "shared/check.h"
+#include "shared/limits.h"
+
+namespace atolldb {
+namespace {
+
+ClusterUuid random_uuid() {
+  ClusterUuid uuid;
+  CHECK(getrandom(uuid.data(), uuid.size(), 0) == static_cast<ssize_t>(uuid.size()));
+  uuid[6] = static_cast<uint8_t>((uuid[6] & 0x0f) | 0x40);  // RFC 9562: version 4, random
+  uuid[8] = static_cast<uint8_t>((uuid[8] & 0x3f) | 0x80);
+  return uuid;
+}
+
+/// Which commits a finished incarnation holds, by the blocks up to the first that tells.
+Result<bool> holds_commits(FileSystem& file_system, const Savepoint& savepoint,
+                           const Incarnation& incarnation) {
+  for (const LoggerPlace& place : incarnation.loggers) {
+    if (*incarnation.cut_epoch < incarnation.start_epoch) continue;
+    auto reader = LogReader::open(file_system, stream_of(savepoint, incarnation, place));
+    if (!reader) return std::unexpected(reader.error());
+    while (reader->closed_epoch() < *incarnation.cut_epoch) {
+      auto block = reader->next();
+      if (!block) return std::unexpected(block.error());
+      if (*block == nullptr) {
+        IncarnationScan scan;
+        scan.corruption = reader->end();
+        scan.known_durable_epoch = *incarnation.cut_epoch;
+        return std::unexpected(scan.corruption_error());
+      }
+      const LogBlockHeader& header = (*block)->header;
+      if (header.type == LogBlockType::records && header.epoch <= *incarnation.cut_epoch) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+/// A file of an incarnation that the savepoint does not list may have a header (its start was
+/// given up), but no more: its blocks would be commits that were lost with a savepoint.
+Result<void> refuse_unlisted(FileSystem& file_system, const Savepoint& savepoint,
+                             const std::set<std::string>& directories) {
+  auto files = log_files_in(file_system, directories);
+  if (!files) return std::unexpected(files.error());
+  for (const LogFilePlace& place : *files) {
+    const bool is_listed =
+        std::ranges::any_of(savepoint.incarnations, [&](const Incarnation& incarnation) {
+          return incarnation.number == place.name.incarnation;
+        });
+    if (is_listed) continue;
+    LogStream stream;
+    stream.directory = place.directory;
+    stream.node = static_cast<uint16_t>(place.node);
+    stream.logger = static_cast<uint16_t>(place.name.logger);
+    stream.incarnation = place.name.incarnation;
+    auto reader = LogReader::open(file_system, std::move(stream));
+    if (!reader) return std::unexpected(reader.error());
+    for (auto block = reader->next();; block = reader->next()) {
+      if (!block) return std::unexpected(block.error());
+      if (*block == nullptr) break;
+      if ((*block)->header.type == LogBlockType::file_header) continue;
+      return make_error(ExitCode::corruption,
+                        fmt::format("{}: offset {}: a block of incarnation {}, which no intact "
+                                    "savepoint lists: the savepoint is damaged or missing: restore "
+                                    "a backup, or start anew with `atoll up --discard-data`",
+                                    reader->file(), reader->offset(), place.name.incarnation));
+    }
+  }
+  return {};
+}
+
+std::set<std::string> all_directories(const Savepoint& savepoint, const std::string& data_dir,
+                                      const std::vector<std::string>& configured) {
+  std::set<std::string> all(configured.begin(), configured.end());
+  all.insert(data_dir);
+  for (const Incarnation& incarnation : savepoint.incarnations) {
+    for (const LoggerPlace& place : incarnation.loggers) all.insert(place.directory);
+  }
+  return all;
+}
+
+/// The last incarnation's cut, if it has none yet; whether any incarnation holds commits.
+Result<void> examine_logs(FileSystem& file_system, LogStart& start) {
+  Savepoint& savepoint = start.savepoint;
+  if (const Incarnation* last = savepoint.uncut()) {
+    auto scan = scan_incarnation(file_system, savepoint, *last);
+    if (!scan) return std::unexpected(scan.error());
+    if (scan->corruption) return std::unexpected(scan->corruption_error());
+    start.holds_commits = scan->holds_commits();
+    savepoint.incarnations.back().cut_epoch = scan->cut_epoch;
+    savepoint.largest_epoch =
+        std::max({savepoint.largest_epoch, scan->largest_epoch, last->start_epoch});
+    savepoint.durable_epoch = 0;
+    start.last.push_back(*std::move(scan));
+  }
+  for (const Incarnation& incarnation : savepoint.incarnations) {
+    if (start.holds_commits) return {};
+    auto holds = holds_commits(file_system, savepoint, incarnation);
+    if (!holds) return std::unexpected(holds.error());
+    start.holds_commits = *holds;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<LogStart> examine(FileSystem& file_system, const std::string& data_dir,
+                         const std::vector<std::string>& directories) {
+  if (auto done = refuse_unfinished_discard(file_system, data_dir); !done) {
+    return std::unexpected(done.error());
+  }
+  LogStart start;
+  auto read = read_savepoint(file_system, data_dir);
+  if (!read) return std::unexpected(read.error());
+  if (*read) {
+    start.savepoint = (*read)->savepoint;
+    start.damaged_slot = (*read)->damaged_slot;
+  } else {
+    start.is_new = true;
+    start.savepoint.cluster_uuid = random_uuid();
+  }
+  Savepoint& savepoint = start.savepoint;
+  auto listed =
+      refuse_unlisted(file_system, savepoint, all_directories(savepoint, data_dir, directories));
+  if (!listed) return std::unexpected(listed.error());
+  auto ddl = read_ddl_log(file_system, data_dir, savepoint.cluster_uuid);
+  if (!ddl) return std::unexpected(ddl.error());
+  if (start.is_new && (!ddl->records.empty() || !ddl->torn.empty())) {
+    return make_error(ExitCode::corruption,
+                      savepoint_path(data_dir) +
+                          ": the file is missing, but the DDL log beside it holds records: restore "
+                          "a backup, or start anew with `atoll up --discard-data`");
+  }
+  start.ddl = std::move(ddl->records);
+  if (auto examined = examine_logs(file_system, start); !examined) {
+    return std::unexpected(examined.error());
+  }
+  for (const DdlRecord& record : start.ddl) {
+    savepoint.largest_epoch = std::max(savepoint.largest_epoch, record.epoch);
+  }
+  start.incarnation = savepoint.largest_incarnation + 1;
+  start.start_epoch = savepoint.largest_epoch + 1;
+  if (start.start_epoch >= kMaxEpoch) {
+    return make_error(ExitCode::resources,
+                      fmt::format("{}: epoch {} would be the next, the largest is {}: start anew "
+                                  "with `atoll up --discard-data`",
+                                  data_dir, start.start_epoch, kMaxEpoch));
+  }
+  return start;
+}
+
+Result<void> refuse_commits(const LogStart& start, const std::string& data_dir) {
+  if (!start.holds_commits) return {};
+  return make_error(ExitCode::failed,
+                    data_dir +
+                        ": holds committed data, which this version cannot load yet: keep "
+                        "it and choose another cluster.data_dir, or move it aside and start "
+                        "empty with `atoll up --discard-data`");
+}
+
+Result<void> store_cut(FileSystem& file_system, const std::string& data_dir, LogStart& start) {
+  const auto sync = [&]() -> Result<void> {
+    for (const IncarnationScan& scan : start.last) {
+      for (const LogScan& log : scan.logs) {
+        for (const LogFileScan& scanned : log.files) {
+          auto file = file_system.open(scanned.path);
+          if (!file) return std::unexpected(file.error());
+          if (auto synced = (*file)->sync(); !synced) return synced;
+        }
+        const std::string directory = node_directory(log.stream.directory, log.stream.node);
+        if (auto synced = file_system.sync_directory(directory); !synced) return synced;
+      }
+    }
+    return {};
+  };
+  if (!mutant(Mutant::cut_before_sync)) {
+    if (auto synced = sync(); !synced) return synced;
+  }
+  start.savepoint.largest_incarnation = start.incarnation;
+  return write_savepoint(file_system, data_dir, start.savepoint);
+}
+
+Result<void> begin_incarnation(FileSystem& file_system, const std::string& data_dir,
+                               LogStart& start, std::vector<LoggerPlace> loggers) {
+  Savepoint next = start.savepoint;
+  CHECK(next.largest_incarnation == start.incarnation && next.uncut() == nullptr);
+  next.largest_epoch = std::max(next.largest_epoch, start.start_epoch);
+  next.incarnations.push_back({start.incarnation, start.start_epoch, {}, std::move(loggers)});
+  for (const LoggerPlace& place : next.incarnations.back().loggers) {
+    auto reader = LogReader::open(file_system, stream_of(next, next.incarnations.back(), place));
+    if (!reader) return std::unexpected(reader.error());
+    auto header = reader->next();
+    if (!header) return std::unexpected(header.error());
+    if (*header == nullptr) {
+      return make_error(
+          ExitCode::durability,
+          fmt::format("{}: offset {}: {}: logger {} of node {} has not begun", reader->end().file,
+                      reader->end().offset, reader->end().reason, place.logger, place.node));
+    }
+  }
+  if (auto written = write_savepoint(file_system, data_dir, next); !written) return written;
+  start.savepoint = std::move(next);
+  return {};
+}
+
+Result<void> store_durable_epoch(FileSystem& file_system, const std::string& data_dir,
+                                 LogStart& start, uint64_t durable_epoch) {
+  CHECK(start.savepoint.uncut() != nullptr);
+  if (durable_epoch <= start.savepoint.durable_epoch) return {};
+  start.savepoint.durable_epoch = durable_epoch;
+  return write_savepoint(file_system, data_dir, start.savepoint);
+}
+
+}  // namespace atolldb

@@ -1,0 +1,60 @@
+// What a coordinator does with a data directory, from its lock to the first commit (design:
+// durability; rules R28-R30). REQUIRES throughout: the lock of the data directory, and none of the
+// processes that wrote to it before lives.
+//
+//   examine            reads all there is; damage is refused, nothing is changed
+//   refuse_commits     until recovery can load them: data that would be lost ends the start
+//   store_cut          the last incarnation's cut, and the next one's number, durably
+//   (loggers)          make their first files: LogWriter::create with that number and start epoch
+//   begin_incarnation  the savepoint lists the loggers: from now on commits may be accepted
+//
+// A crash between any two of these leaves what the next start can work with.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/log/ddl_log.h"
+#include "engine/log/log_scan.h"
+#include "engine/log/savepoint.h"
+#include "shared/error.h"
+#include "shared/file/file.h"
+
+namespace atolldb {
+
+/// What store_cut is going to store; store_cut and begin_incarnation keep it what the file says.
+struct LogStart {
+  Savepoint savepoint;
+  bool is_new = false;         // the directory has held no cluster's data yet
+  std::string damaged_slot;    // of the savepoint, which its other slot replaces; to be logged
+  bool holds_commits = false;  // of any incarnation
+  std::vector<IncarnationScan> last;  // the incarnation that got its cut now, if any
+  std::vector<DdlRecord> ddl;
+  uint64_t incarnation = 0;  // the next one
+  uint64_t start_epoch = 0;  // of the next one, above every epoch seen anywhere
+};
+
+/// `directories`: all that the nodes are configured to have; those of the savepoint are known.
+/// Code corruption names file, offset and reason; a discard_data under way is code failed.
+Result<LogStart> examine(FileSystem& file_system, const std::string& data_dir,
+                         const std::vector<std::string>& directories = {});
+
+/// Code failed, with the way out, if the data directory holds commits.
+Result<void> refuse_commits(const LogStart& start, const std::string& data_dir);
+
+/// Syncs what counts of the last incarnation's logs, which a killed process may have left unsynced;
+/// then stores the cut, and that `start.incarnation` is taken.
+Result<void> store_cut(FileSystem& file_system, const std::string& data_dir, LogStart& start);
+
+/// REQUIRES: store_cut, and each of the loggers has made its first file (an error if not).
+Result<void> begin_incarnation(FileSystem& file_system, const std::string& data_dir,
+                               LogStart& start, std::vector<LoggerPlace> loggers);
+
+/// Notes in the savepoint, at an orderly stop, what is durable of the running incarnation: then
+/// even damage to its very last epoch is told from a torn tail. REQUIRES: begin_incarnation, the
+/// loggers have closed this epoch and write no more.
+Result<void> store_durable_epoch(FileSystem& file_system, const std::string& data_dir,
+                                 LogStart& start, uint64_t durable_epoch);
+
+}  // namespace atolldb

@@ -1,0 +1,234 @@
+#include "engine/log/savepoint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "engine/log/byte_stream.h"
+#include "engine/log/crc32c.h"
+#include "shared/check.h"
+#include "shared/limits.h"
+
+namespace atolldb {
+namespace {
+
+constexpr uint32_t kMagic = 0x50534c41;  // "ALSP"
+constexpr uint32_t kVersion = 1;
+constexpr uint32_t kSameLoggers = UINT32_MAX;  // as the incarnation's before
+constexpr uint64_t kNoCut = UINT64_MAX;
+
+struct SlotHeader {
+  uint32_t magic;
+  uint32_t crc;
+  uint32_t version;
+  uint32_t length;
+  uint64_t generation;
+  uint64_t spare;
+};
+static_assert(sizeof(SlotHeader) == 32);
+constexpr size_t kChecked = offsetof(SlotHeader, version);
+
+ByteWriter encode(const Savepoint& savepoint) {
+  ByteWriter body;
+  body.raw(std::as_bytes(std::span(savepoint.cluster_uuid)));
+  body.number(savepoint.largest_epoch);
+  body.number(savepoint.largest_incarnation);
+  body.number(savepoint.durable_epoch);
+  body.number(static_cast<uint32_t>(savepoint.incarnations.size()));
+  const std::vector<LoggerPlace>* before = nullptr;
+  for (const Incarnation& incarnation : savepoint.incarnations) {
+    body.number(incarnation.number);
+    body.number(incarnation.start_epoch);
+    body.number(incarnation.cut_epoch.value_or(kNoCut));
+    if (before != nullptr && *before == incarnation.loggers) {
+      body.number(kSameLoggers);
+      continue;
+    }
+    before = &incarnation.loggers;
+    body.number(static_cast<uint32_t>(incarnation.loggers.size()));
+    for (const LoggerPlace& place : incarnation.loggers) {
+      CHECK(place.directory.size() <= kMaxLogPathBytes);
+      body.number(place.node);
+      body.number(place.logger);
+      body.text(place.directory);
+    }
+  }
+  return body;
+}
+
+/// Ascending, with epochs that can be, and at most the last without a cut.
+bool is_sensible(const Savepoint& savepoint) {
+  uint64_t before = 0;
+  for (const Incarnation& incarnation : savepoint.incarnations) {
+    const bool is_last = &incarnation == &savepoint.incarnations.back();
+    if (incarnation.number <= before || incarnation.number > savepoint.largest_incarnation) {
+      return false;
+    }
+    if (incarnation.start_epoch == 0 || incarnation.start_epoch > kMaxEpoch) return false;
+    if (!incarnation.cut_epoch && !is_last) return false;
+    if (incarnation.cut_epoch && *incarnation.cut_epoch < incarnation.start_epoch - 1) return false;
+    before = incarnation.number;
+  }
+  return true;
+}
+
+bool decode(std::span<const std::byte> bytes, Savepoint& savepoint) {
+  ByteReader body(bytes);
+  body.raw(std::as_writable_bytes(std::span(savepoint.cluster_uuid)));
+  savepoint.largest_epoch = body.number<uint64_t>();
+  savepoint.largest_incarnation = body.number<uint64_t>();
+  savepoint.durable_epoch = body.number<uint64_t>();
+  const auto count = body.number<uint32_t>();
+  for (uint32_t i = 0; i < count && body.is_good(); ++i) {
+    Incarnation incarnation;
+    incarnation.number = body.number<uint64_t>();
+    incarnation.start_epoch = body.number<uint64_t>();
+    const auto cut = body.number<uint64_t>();
+    if (cut != kNoCut) incarnation.cut_epoch = cut;
+    const auto loggers = body.number<uint32_t>();
+    if (loggers == kSameLoggers) {
+      if (i == 0) return false;
+      incarnation.loggers = savepoint.incarnations.back().loggers;
+    } else {
+      for (uint32_t l = 0; l < loggers && body.is_good(); ++l) {
+        LoggerPlace& place = incarnation.loggers.emplace_back();
+        place.node = body.number<uint16_t>();
+        place.logger = body.number<uint16_t>();
+        place.directory = body.text();
+      }
+    }
+    savepoint.incarnations.push_back(std::move(incarnation));
+  }
+  return body.is_at_end() && is_sensible(savepoint);
+}
+
+/// A slot's savepoint; nothing: `reason` says why, empty if it was never written.
+std::optional<Savepoint> decode_slot(std::span<const std::byte> slot, std::string& reason) {
+  SlotHeader header = {};
+  if (slot.size() < sizeof header) {
+    reason = "the file ends before it";
+    return std::nullopt;
+  }
+  std::memcpy(&header, slot.data(), sizeof header);
+  if (std::ranges::all_of(slot, [](std::byte byte) { return byte == std::byte{}; })) {
+    return std::nullopt;
+  }
+  if (header.magic != kMagic) {
+    reason = "it does not begin as a slot does";
+  } else if (header.length > slot.size() - sizeof header) {
+    reason = "its length is beyond its end";
+  } else if (header.crc !=
+             crc32c(slot.subspan(kChecked, sizeof header - kChecked + header.length))) {
+    reason = "its checksum is wrong";
+  } else if (header.version != kVersion) {
+    reason =
+        fmt::format("its format has version {}, this program knows {}", header.version, kVersion);
+  } else {
+    Savepoint savepoint;
+    savepoint.generation = header.generation;
+    if (decode(slot.subspan(sizeof header, header.length), savepoint)) return savepoint;
+    reason = "its content cannot be";
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+const Incarnation* Savepoint::uncut() const {
+  if (incarnations.empty() || incarnations.back().cut_epoch) return nullptr;
+  return &incarnations.back();
+}
+
+std::string savepoint_path(const std::string& data_dir) {
+  return path_in(coordinator_directory(data_dir), "savepoint");
+}
+
+Result<std::optional<SavepointRead>> read_savepoint(FileSystem& file_system,
+                                                    const std::string& data_dir) {
+  return read_savepoint_file(file_system, savepoint_path(data_dir));
+}
+
+Result<std::optional<SavepointRead>> read_savepoint_file(FileSystem& file_system,
+                                                         const std::string& path) {
+  auto exists = file_system.exists(path);
+  if (!exists) return std::unexpected(exists.error());
+  if (!*exists) return std::nullopt;
+  auto file = file_system.open_for_reading(path);
+  if (!file) return std::unexpected(file.error());
+
+  IoBuffer buffer(kSavepointSlotBytes);
+  std::array<std::optional<Savepoint>, 2> slots;
+  std::array<std::string, 2> reasons;
+  for (size_t i = 0; i < slots.size(); ++i) {
+    auto count = (*file)->read(i * kSavepointSlotBytes, buffer.bytes());
+    if (!count) return std::unexpected(count.error());
+    slots[i] = decode_slot(buffer.bytes().first(*count), reasons[i]);
+    if (!slots[i] && !reasons[i].empty()) {
+      reasons[i] = fmt::format("slot {} at offset {}: {}", i, i * kSavepointSlotBytes, reasons[i]);
+    }
+  }
+  if (!slots[0] && !slots[1]) {
+    return make_error(
+        ExitCode::corruption,
+        fmt::format("{}: no slot of the savepoint is intact: {}: {}: restore a backup, "
+                    "or start anew with `atoll up --discard-data`",
+                    path, reasons[0].empty() ? "slot 0 is empty" : reasons[0],
+                    reasons[1].empty() ? "slot 1 is empty" : reasons[1]));
+  }
+  const size_t newest =
+      !slots[0] || (slots[1] && slots[1]->generation > slots[0]->generation) ? 1 : 0;
+  return SavepointRead{*std::move(slots[newest]), reasons[1 - newest]};
+}
+
+Result<void> write_savepoint(FileSystem& file_system, const std::string& data_dir,
+                             Savepoint& savepoint) {
+  const ByteWriter body = encode(savepoint);
+  const std::string directory = coordinator_directory(data_dir);
+  const std::string path = savepoint_path(data_dir);
+  CHECK(is_sensible(savepoint));
+  if (body.bytes().size() > kSavepointSlotBytes - sizeof(SlotHeader)) {
+    return make_error(
+        ExitCode::resources,
+        fmt::format("{}: the savepoint would have {} bytes for its {} incarnations, a slot has {}: "
+                    "configure fewer loggers or shorter directories, or start anew with `atoll up "
+                    "--discard-data`",
+                    path, body.bytes().size() + sizeof(SlotHeader), savepoint.incarnations.size(),
+                    kSavepointSlotBytes));
+  }
+  SlotHeader header = {
+      kMagic, 0, kVersion, static_cast<uint32_t>(body.bytes().size()), savepoint.generation + 1, 0};
+  IoBuffer buffer(sizeof header + body.bytes().size());
+  const std::span<std::byte> bytes = buffer.bytes();
+  std::memcpy(bytes.data(), &header, sizeof header);
+  std::ranges::copy(body.bytes(), bytes.begin() + sizeof header);
+  header.crc = crc32c(bytes.subspan(kChecked, sizeof header - kChecked + header.length));
+  std::memcpy(bytes.data(), &header, sizeof header);
+
+  const bool is_new = savepoint.generation == 0;
+  const std::string target = is_new ? path + ".new" : path;
+  if (is_new) {
+    if (auto made = file_system.make_directory(directory); !made) return made;
+    auto exists = file_system.exists(target);  // of a crash amid this
+    if (!exists) return std::unexpected(exists.error());
+    if (*exists) {
+      if (auto removed = file_system.remove(target); !removed) return removed;
+    }
+  }
+  auto file = is_new ? file_system.create(target, 2 * kSavepointSlotBytes) : file_system.open(path);
+  if (!file) return std::unexpected(file.error());
+  const std::array<std::span<const std::byte>, 1> slices = {bytes};
+  const uint64_t offset = header.generation % 2 * kSavepointSlotBytes;
+  if (auto written = (*file)->write(offset, slices); !written) return written;
+  if (auto synced = (*file)->sync(); !synced) return synced;
+  if (is_new) {
+    if (auto renamed = file_system.rename(target, path); !renamed) return renamed;
+    if (auto synced = file_system.sync_directory(directory); !synced) return synced;
+  }
+  savepoint.generation = header.generation;
+  return {};
+}
+
+}  // namespace atolldb

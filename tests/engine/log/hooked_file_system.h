@@ -1,0 +1,150 @@
+// A file system that stops working after some changes: the process was killed, or its machine lost
+// power. It can also be one that does not do what loggers rely on.
+#pragma once
+
+#include <cstring>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/log/log_block.h"
+#include "shared/file/file.h"
+#include "tests/engine/log/log_blocks.h"
+
+namespace atolldb::test {
+
+/// What a file system, or a logger, may get wrong.
+struct FileFaults {
+  bool skips_sync = false;           // sync returns without having done anything
+  bool markers_before_data = false;  // blocks of records are written after the sync of their marker
+};
+
+class HookedFileSystem : public FileSystem {
+ public:
+  /// `below` outlives it. The change after `changes` others, and every call from then on, fails.
+  HookedFileSystem(FileSystem& below, FileFaults faults, uint64_t changes)
+      : below_(below), faults_(faults), changes_left_(changes) {}
+
+  bool is_off() const { return is_off_; }
+
+  Result<std::unique_ptr<File>> create(const std::string& path, uint64_t bytes) override {
+    if (!change()) return off();
+    return hook(below_.create(path, bytes));
+  }
+  Result<std::unique_ptr<File>> open(const std::string& path) override {
+    if (is_off_) return off();
+    return hook(below_.open(path));
+  }
+  Result<std::unique_ptr<File>> open_for_reading(const std::string& path) override {
+    if (is_off_) return off();
+    return below_.open_for_reading(path);
+  }
+  Result<void> sync_directory(const std::string& path) override {
+    if (!change()) return off();
+    return below_.sync_directory(path);
+  }
+  Result<void> make_directory(const std::string& path) override {
+    if (!change()) return off();
+    return below_.make_directory(path);
+  }
+  Result<std::vector<std::string>> list(const std::string& path) override {
+    if (is_off_) return off();
+    return below_.list(path);
+  }
+  Result<bool> exists(const std::string& path) override {
+    if (is_off_) return off();
+    return below_.exists(path);
+  }
+  Result<void> rename(const std::string& from, const std::string& to) override {
+    if (!change()) return off();
+    return below_.rename(from, to);
+  }
+  Result<void> remove(const std::string& path) override {
+    if (!change()) return off();
+    return below_.remove(path);
+  }
+  bool is_durable() const override { return below_.is_durable(); }
+  std::string describe() const override { return below_.describe(); }
+
+ private:
+  class HookedFile : public File {
+   public:
+    HookedFile(HookedFileSystem& owner, std::unique_ptr<File> below)
+        : owner_(owner), below_(std::move(below)) {}
+
+    Result<void> write(uint64_t offset,
+                       std::span<const std::span<const std::byte>> slices) override {
+      // The last write of a machine that loses power is done in part: it is never synced.
+      if (owner_.is_off_) return off();
+      const bool works = owner_.change();
+      auto written = owner_.faults_.markers_before_data ? write_markers(offset, slices)
+                                                        : below_->write(offset, slices);
+      if (!works) return off();
+      return written;
+    }
+    Result<void> sync() override {
+      if (!owner_.change()) return off();
+      if (owner_.faults_.skips_sync) return {};
+      auto synced = below_->sync();
+      for (auto& [offset, block] : held_) {
+        const std::span<const std::byte> slice = std::as_bytes(block->all());
+        if (auto written = below_->write(offset, {&slice, 1}); !written) return written;
+      }
+      held_.clear();
+      return synced;
+    }
+    Result<uint64_t> read(uint64_t offset, std::span<std::byte> into) const override {
+      if (owner_.is_off_) return off();
+      return below_->read(offset, into);
+    }
+    Result<uint64_t> size() const override { return below_->size(); }
+    const std::string& path() const override { return below_->path(); }
+
+   private:
+    Result<void> write_markers(uint64_t offset,
+                               std::span<const std::span<const std::byte>> slices) {
+      for (std::span<const std::byte> slice : slices) {
+        for (; !slice.empty(); slice = slice.subspan(kLogBlockBytes), offset += kLogBlockBytes) {
+          LogBlockHeader header;
+          std::memcpy(&header, slice.data(), sizeof header);
+          const auto block = slice.first(kLogBlockBytes);
+          if (header.magic == kLogBlockMagic && header.type == LogBlockType::records) {
+            auto copy = std::make_unique<BlockBuffer>(1);
+            std::memcpy(copy->all().data(), block.data(), block.size());
+            held_[offset] = std::move(copy);
+          } else if (auto written = below_->write(offset, {&block, 1}); !written) {
+            return written;
+          }
+        }
+      }
+      return {};
+    }
+
+    HookedFileSystem& owner_;
+    std::unique_ptr<File> below_;
+    std::map<uint64_t, std::unique_ptr<BlockBuffer>> held_;
+  };
+
+  Result<std::unique_ptr<File>> hook(Result<std::unique_ptr<File>> file) {
+    if (!file) return file;
+    return std::make_unique<HookedFile>(*this, *std::move(file));
+  }
+  bool change() {
+    if (changes_left_ == 0) is_off_ = true;
+    if (!is_off_) --changes_left_;
+    return !is_off_;
+  }
+  static std::unexpected<Error> off() {
+    return make_error(ExitCode::durability, "the machine has lost its power");
+  }
+
+  FileSystem& below_;
+  FileFaults faults_;
+  uint64_t changes_left_;
+  bool is_off_ = false;
+};
+
+}  // namespace atolldb::test

@@ -1,0 +1,181 @@
+#include "engine/log/log_reader.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/engine/log/log_rules.h"
+#include "tests/support/seed.h"
+
+namespace atolldb::test {
+namespace {
+
+constexpr uint64_t kStart = (uint64_t{1} << 33) + 7;
+const LogStream kStream = {"/data", 0, 0, 5, kStart, kUuid};
+
+struct Written {
+  MemoryFileSystem files;
+  std::vector<LogBlock> blocks;  // of records
+  uint64_t last_epoch = kStart - 1;
+
+  explicit Written(uint64_t seed, uint64_t epochs = 12, uint64_t blocks_per_file = 5) {
+    std::mt19937_64 random(seed);
+    LogWriter writer = make_writer(files, kFirst, 5, kStart, blocks_per_file);
+    for (uint64_t i = 0; i < epochs; ++i) {
+      const uint64_t durable = last_epoch;
+      last_epoch += 1 + random() % 3;
+      BlockBuffer buffer(random() % 4);
+      for (LogBlock& block : buffer.all()) fill_block(block, last_epoch, 1, random);
+      const std::array runs = {buffer.all()};
+      CHECK(writer.append(runs, durable).has_value());
+      CHECK(writer.close_epoch(last_epoch, durable).has_value());
+      blocks.insert(blocks.end(), buffer.all().begin(), buffer.all().end());
+    }
+  }
+};
+
+TEST(LogReader, ReadsWhatWasWrittenAcrossFiles) {
+  const uint64_t first = seed();
+  for (uint64_t round = 0; round < rounds(20, 500); ++round) {
+    Written log(first + round);
+    size_t next = 0;
+    auto scan =
+        scan_log(log.files, kStream, [&](const LogBlock& block, const std::string&, uint64_t) {
+          if (block.header.type != LogBlockType::records) return;
+          ASSERT_LT(next, log.blocks.size());
+          ASSERT_EQ(std::memcmp(&block, &log.blocks[next], sizeof block), 0);
+          ++next;
+        });
+    ASSERT_TRUE(scan) << scan.error().message;
+    EXPECT_EQ(next, log.blocks.size());
+    EXPECT_EQ(scan->durable_epoch, log.last_epoch);
+    EXPECT_FALSE(scan->end.is_defect) << scan->end.reason;
+    EXPECT_EQ(scan->intact_behind_end, 0u);
+  }
+}
+
+TEST(LogReader, FindsEveryFlippedBitOrItIsInUnusedBytes) {
+  const uint64_t first = seed();
+  std::mt19937_64 random(first);
+  Written log(first);
+  const auto whole = scan_log(log.files, kStream);
+  ASSERT_TRUE(whole);
+  for (uint64_t round = 0; round < rounds(2000, 100'000); ++round) {
+    const std::vector<std::string> paths = log.files.paths();
+    const std::string& path = paths[random() % paths.size()];
+    auto& bytes = log.files.bytes(path);
+    const uint64_t offset = random() % bytes.size();
+    const uint64_t block_offset = offset / kLogBlockBytes * kLogBlockBytes;
+    LogBlockHeader header;
+    std::memcpy(&header, bytes.data() + block_offset, sizeof header);
+    const auto bit = static_cast<std::byte>(1 << random() % 8);
+    bytes[offset] ^= bit;
+    auto scan = scan_log(log.files, kStream);
+    bytes[offset] ^= bit;
+    ASSERT_TRUE(scan);
+    const bool is_written = header.magic != 0;
+    if (is_written && offset - block_offset < sizeof header + header.length) {
+      EXPECT_TRUE(scan->end.is_defect) << path << ' ' << offset;
+      EXPECT_EQ(scan->end.file, path) << offset;
+      EXPECT_EQ(scan->end.offset, block_offset) << scan->end.reason;
+    } else {
+      EXPECT_EQ(scan->end.offset, whole->end.offset);
+      EXPECT_EQ(scan->end.file, whole->end.file);
+      EXPECT_EQ(scan->durable_epoch, whole->durable_epoch);
+    }
+  }
+}
+
+TEST(LogReader, NamesAMissingFileAndGoesOnToWhatFollows) {
+  Written log(3);
+  ASSERT_TRUE(log.files.remove("/data/node0/log_5_0_000002.atlog"));
+  auto scan = scan_log(log.files, kStream);
+  ASSERT_TRUE(scan);
+  EXPECT_TRUE(scan->end.is_defect);
+  EXPECT_EQ(scan->end.file, "/data/node0/log_5_0_000002.atlog");
+  EXPECT_EQ(scan->files.size(), 2u);
+  EXPECT_GT(scan->intact_behind_end, 0u);
+  EXPECT_EQ(scan->largest_epoch, log.last_epoch);
+  EXPECT_LT(scan->durable_epoch, log.last_epoch);
+}
+
+TEST(LogReader, EndsWithoutADefectAtAFileThatWasMadeAhead) {
+  MemoryFileSystem files;
+  std::mt19937_64 random(1);
+  LogWriter writer = make_writer(files, kFirst, 5, kStart, 4);
+  write_epoch(writer, kStart, 2, 0, random);
+  ASSERT_TRUE(writer.prepare_next_file());
+  auto scan = scan_log(files, kStream);
+  ASSERT_TRUE(scan);
+  EXPECT_FALSE(scan->end.is_defect) << scan->end.reason;
+  EXPECT_EQ(scan->end.file, "/data/node0/log_5_0_000001.atlog");
+  EXPECT_EQ(scan->durable_epoch, kStart);
+  // A power cut may have left any part of it.
+  files.bytes("/data/node0/log_5_0_000001.atlog").resize(512);
+  scan = scan_log(files, kStream);
+  ASSERT_TRUE(scan);
+  EXPECT_FALSE(scan->end.is_defect) << scan->end.reason;
+}
+
+TEST(LogReader, TakesNoFileOfAnotherStream) {
+  Written log(3);
+  for (int what = 0; what < 3; ++what) {
+    LogStream stream = kStream;
+    if (what == 0) stream.start_epoch = kStart + 1;
+    if (what == 1) stream.cluster_uuid = ClusterUuid{1};
+    if (what == 2) {
+      stream.logger = 1;
+      log.files.bytes("/data/node0/log_5_0_000000.atlog");
+      ASSERT_TRUE(
+          log.files.rename("/data/node0/log_5_0_000000.atlog", "/data/node0/log_5_1_000000.atlog"));
+    }
+    auto scan = scan_log(log.files, stream);
+    ASSERT_TRUE(scan);
+    EXPECT_TRUE(scan->end.is_defect);
+    EXPECT_EQ(scan->end.offset, 0u);
+    EXPECT_TRUE(scan->files.empty());
+  }
+}
+
+TEST(LogReader, NoticesRecordsThatCannotBeAlthoughTheChecksumFits) {
+  for (const auto& damage : std::vector<void (*)(LogRecord&)>{
+           [](LogRecord& record) { record.length += 8; },
+           [](LogRecord& record) { record.length = 0; },
+           [](LogRecord& record) { record.length = 4088; },
+           [](LogRecord& record) { record.key_bytes = 9; },
+           [](LogRecord& record) { record.type = static_cast<LogType>(9); },
+           [](LogRecord& record) { record.vid += uint64_t{1} << 28; }}) {
+    MemoryFileSystem files;
+    LogWriter writer = make_writer(files, kFirst, 5, kStart);
+    BlockBuffer buffer(1);
+    begin_block(buffer.all()[0], kStart, 0);
+    const std::array<std::byte, 8> key = {};
+    add_record(buffer.all()[0], LogType::insert, 1, kStart << 28, key, key);
+    damage(*reinterpret_cast<LogRecord*>(buffer.all()[0].payload));
+    ASSERT_TRUE(writer.append(std::array{buffer.all()}, 0));
+    auto scan = scan_log(files, kStream);
+    ASSERT_TRUE(scan);
+    EXPECT_TRUE(scan->end.is_defect);
+    EXPECT_EQ(scan->end.offset, kLogBlockBytes);
+    EXPECT_NE(scan->end.reason.find("record"), std::string::npos);
+  }
+}
+
+TEST(LogReader, NoticesDamageAndGaps) {
+  EXPECT_EQ(a_flipped_bit_is_noticed(), "");
+  EXPECT_EQ(a_missing_block_is_noticed(), "");
+}
+
+TEST(LogFiles, HaveNamesThatAreReadBackExactly) {
+  const LogFileName name = {uint64_t{1} << 40, 3, 1'000'001};
+  EXPECT_EQ(parse_log_file_name(to_string(name)), name);
+  EXPECT_EQ(to_string({3, 0, 12}), "log_3_0_000012.atlog");
+  for (const char* other : {"log_3_0_12.atlog", "log_03_0_000012.atlog", "log_3_0_000012.atlog~",
+                            "log_3_0_.atlog", "log_-3_0_000012.atlog", ""}) {
+    EXPECT_FALSE(parse_log_file_name(other)) << other;
+  }
+  EXPECT_EQ(parse_node_directory_name("node12"), 12u);
+  EXPECT_FALSE(parse_node_directory_name("node012"));
+  EXPECT_FALSE(parse_node_directory_name("node"));
+}
+
+}  // namespace
+}  // namespace atolldb::test

@@ -1,0 +1,244 @@
+#include "engine/log/log_start.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/log/discard_data.h"
+#include "tests/engine/log/log_rules.h"
+
+namespace atolldb::test {
+namespace {
+
+constexpr uint64_t kLate = (uint64_t{1} << 32) + 1000;
+
+const std::string kFirstFile = "/data/node0/log_1_0_000000.atlog";
+const std::string kSecondFile = "/fast/node1/log_1_0_000000.atlog";
+
+/// What the error of a start is, and that it names `place`.
+void expect_corruption(FileSystem& files, const std::string& place) {
+  auto start = examine(files, "/data");
+  ASSERT_FALSE(start);
+  EXPECT_EQ(start.error().code, ExitCode::corruption) << start.error().message;
+  EXPECT_NE(start.error().message.find(place), std::string::npos) << start.error().message;
+}
+
+TEST(LogStart, BeginsFromNothing) {
+  DataDirectory data;
+  ASSERT_EQ(data.begin({kFirst, kSecond}), "");
+  EXPECT_TRUE(data.start.is_new);
+  EXPECT_EQ(data.start.incarnation, 1u);
+  EXPECT_EQ(data.start.start_epoch, 1u);
+  auto next = examine(data.files, "/data");
+  ASSERT_TRUE(next) << next.error().message;
+  EXPECT_FALSE(next->is_new);
+  EXPECT_FALSE(next->holds_commits);
+  EXPECT_TRUE(refuse_commits(*next, "/data"));
+  EXPECT_EQ(next->savepoint.incarnations.back().cut_epoch, 0u) << "no marker: start - 1";
+  EXPECT_EQ(next->savepoint.cluster_uuid, data.start.savepoint.cluster_uuid);
+  EXPECT_EQ(next->incarnation, 2u);
+}
+
+TEST(LogStart, CutsAtTheSlowestLogger) {
+  EXPECT_EQ(the_slowest_logger_sets_the_cut(), "");
+  EXPECT_EQ(missing_durable_blocks_are_corruption(), "");
+}
+
+TEST(LogStart, RefusesDataThatWouldBeLostAndNamesTheWayOut) {
+  DataDirectory data;
+  ASSERT_EQ(data.begin({kFirst, kSecond}), "");
+  data.write_all(1, 2);
+  auto start = examine(data.files, "/data");
+  ASSERT_TRUE(start);
+  EXPECT_TRUE(start->holds_commits);
+  auto refused = refuse_commits(*start, "/data");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ExitCode::failed);
+  EXPECT_NE(refused.error().message.find("--discard-data"), std::string::npos);
+  // Of an incarnation that is finished, too.
+  ASSERT_EQ(data.begin({kFirst}), "");
+  start = examine(data.files, "/data");
+  ASSERT_TRUE(start);
+  EXPECT_TRUE(start->holds_commits);
+}
+
+TEST(LogStart, DoesNotCountRecordsAboveTheCutAsCommits) {
+  DataDirectory data;
+  ASSERT_EQ(data.begin({kFirst, kSecond}), "");
+  data.write(0, 1);  // the other logger has closed nothing
+  for (int crash = 0; crash < 3; ++crash) {
+    auto start = examine(data.files, "/data");
+    ASSERT_TRUE(start) << start.error().message;
+    EXPECT_FALSE(start->holds_commits);
+    EXPECT_GE(start->start_epoch, 2u) << "but their epoch was seen";
+    ASSERT_EQ(data.begin({kFirst}), "");
+  }
+}
+
+TEST(LogStart, CallsAMissingFileOrDirectoryCorruption) {
+  DataDirectory data;
+  ASSERT_EQ(data.begin({kFirst, kSecond}), "");
+  auto before = data.files.copy();
+  ASSERT_TRUE(before->remove(kSecondFile));  // the directory seems empty
+  expect_corruption(*before, kSecondFile);
+
+  data.write_all(1, 9);  // several files each
+  ASSERT_TRUE(data.files.remove("/fast/node1/log_1_0_000001.atlog"));
+  expect_corruption(data.files, "/fast/node1/log_1_0_000001.atlog: offset 0");
+}
+
+TEST(LogStart, TellsATornTailFromCorruption) {
+  DataDirectory data;
+  ASSERT_EQ(data.begin({kFirst, kSecond}, 64), "");
+  data.write_all(1, 3);  // 10 blocks each; epoch 2 is named as durable by the second log's epoch 3
+  const auto damage = [&](uint64_t block) {
+    auto image = data.files.copy();
+    image->bytes(kFirstFile)[block * kLogBlockBytes + 20] ^= std::byte{1};
+    return image;
+  };
+  for (uint64_t block = 0; block <= 6; ++block) {
+    expect_corruption(*damage(block),
+                      kFirstFile + ": offset " + std::to_string(block * kLogBlockBytes));
+  }
+  for (uint64_t block = 7; block <= 9; ++block) {
+    auto start = examine(*damage(block), "/data");
+    ASSERT_TRUE(start) << start.error().message;
+    EXPECT_EQ(start->savepoint.incarnations.back().cut_epoch, 2u) << block;
+  }
+  // An orderly stop has told that epoch 3 is durable, too.
+  ASSERT_TRUE(store_durable_epoch(data.files, "/data", data.start, 3));
+  EXPECT_TRUE(examine(data.files, "/data"));
+  expect_corruption(*damage(7), kFirstFile);
+}
+
+TEST(LogStart, CountsBlocksUpToTheCutOfTheirIncarnation) {
+  DataDirectory data;
+  ASSERT_EQ(data.begin({kFirst, kSecond}, 64), "");
+  data.write_all(1, 3);
+  data.write(0, 4);
+  ASSERT_EQ(data.begin({kFirst, kSecond, {0, 1, "/data"}}, 64), "");  // stores the cut: 3
+  const uint64_t epoch = data.start.start_epoch;
+  data.write_all(epoch, epoch + 2);
+  // What is above a stored cut is not looked at; below it every block counts.
+  data.files.bytes(kFirstFile)[11 * kLogBlockBytes + 70] ^= std::byte{1};
+  auto start = examine(data.files, "/data");
+  ASSERT_TRUE(start) << start.error().message;
+  EXPECT_EQ(start->savepoint.incarnations.at(0).cut_epoch, 3u);
+  EXPECT_EQ(start->savepoint.incarnations.at(1).cut_epoch, epoch + 2);
+  auto scan = scan_incarnation(data.files, start->savepoint, start->savepoint.incarnations.at(0));
+  ASSERT_TRUE(scan);
+  EXPECT_FALSE(scan->corruption);
+  data.files.bytes(kFirstFile)[8 * kLogBlockBytes + 70] ^= std::byte{1};
+  scan = scan_incarnation(data.files, start->savepoint, start->savepoint.incarnations.at(0));
+  ASSERT_TRUE(scan);
+  ASSERT_TRUE(scan->corruption);
+  EXPECT_EQ(scan->corruption->offset, 8 * kLogBlockBytes);
+}
+
+TEST(LogStart, StartsAboveEveryEpochSeenAnywhere) {
+  DataDirectory data;
+  ASSERT_EQ(data.begin({kFirst, kSecond}, 64), "");
+  data.write_all(kLate, kLate + 1);
+  data.write(0, kLate + 50);
+  data.write(0, kLate + 60);
+  // Even behind damage above the cut.
+  data.files.bytes(kFirstFile)[7 * kLogBlockBytes + 70] ^= std::byte{1};
+  auto start = examine(data.files, "/data");
+  ASSERT_TRUE(start) << start.error().message;
+  EXPECT_EQ(start->savepoint.incarnations.back().cut_epoch, kLate + 1);
+  EXPECT_EQ(start->start_epoch, kLate + 61);
+  // Further crashes, with other loggers, and one that comes before anything was written.
+  ASSERT_EQ(data.begin({kSecond}), "");
+  data.write_all(kLate + 70, kLate + 70);
+  ASSERT_EQ(data.begin({kFirst, kSecond, {2, 0, "/fast"}}), "");
+  ASSERT_EQ(data.begin({kFirst}), "");
+  EXPECT_GT(data.start.start_epoch, kLate + 70);
+  EXPECT_EQ(data.start.incarnation, 4u);
+}
+
+TEST(LogStart, NeverGivesANumberTwice) {
+  DataDirectory data;
+  auto start = examine(data.files, "/data");
+  ASSERT_TRUE(start && store_cut(data.files, "/data", *start));
+  make_writer(data.files, kFirst, start->incarnation, start->start_epoch, 8,
+              start->savepoint.cluster_uuid);
+  // A crash here: the file is there, no savepoint lists it.
+  ASSERT_EQ(data.begin({kFirst}), "");
+  EXPECT_EQ(data.start.incarnation, 2u);
+}
+
+TEST(LogStart, ListsOnlyLoggersThatHaveBegun) {
+  DataDirectory data;
+  auto start = examine(data.files, "/data");
+  ASSERT_TRUE(start && store_cut(data.files, "/data", *start));
+  auto begun = begin_incarnation(data.files, "/data", *start, {kFirst});
+  ASSERT_FALSE(begun);
+  EXPECT_NE(begun.error().message.find(kFirstFile), std::string::npos);
+}
+
+TEST(LogStart, NoticesThatASavepointIsMissingOrTooOld) {
+  DataDirectory data;
+  ASSERT_EQ(data.begin({kFirst, kSecond}), "");
+  data.write_all(1, 1);
+  auto without = data.files.copy();
+  ASSERT_TRUE(without->remove("/data/coordinator/savepoint"));
+  expect_corruption(*without, kFirstFile);
+  // The slot that lists the incarnation is damaged: the older one must not hide its commits.
+  data.files.bytes("/data/coordinator/savepoint")[40] ^= std::byte{1};
+  expect_corruption(data.files, kFirstFile);
+}
+
+TEST(DiscardData, MovesEverythingAsideWhateverInterruptsIt) {
+  for (uint64_t works = 0;; ++works) {
+    DataDirectory data;
+    ASSERT_EQ(data.begin({kFirst, kSecond}), "");
+    data.write_all(1, 9);
+    auto ddl = DdlLog::open(data.files, "/data", data.start.savepoint.cluster_uuid);
+    ASSERT_TRUE(ddl &&
+                ddl->append({DdlOperation::drop_storage, 1, 1, "", StorageType::none, 0, 0}));
+    const size_t files = data.files.paths().size();
+
+    data.files.changes_left = works;
+    auto moved = discard_data(data.files, "/data");
+    data.files.changes_left = UINT64_MAX;
+    const bool is_whole = moved.has_value();
+    if (!is_whole) {
+      auto start = examine(data.files, "/data");
+      if (!start) {
+        EXPECT_NE(start.error().message.find("--discard-data"), std::string::npos);
+      }
+      moved = discard_data(data.files, "/data");
+    }
+    ASSERT_TRUE(moved) << moved.error().message;
+    EXPECT_EQ(data.files.paths().size(), files);
+    for (const std::string& path : data.files.paths()) {
+      EXPECT_NE(path.find("/discarded-0/"), std::string::npos) << path;
+    }
+    EXPECT_EQ(data.begin({kFirst, kSecond}), "");
+    EXPECT_TRUE(data.start.is_new);
+    // The old data is whole in its new place, for the tools.
+    auto old = read_savepoint(data.files, "/data/discarded-0");
+    ASSERT_TRUE(old && *old);
+    auto again = discard_data(data.files, "/data");
+    ASSERT_TRUE(again);
+    EXPECT_EQ(*again, (std::vector<std::string>{"/data/discarded-1", "/fast/discarded-1"}));
+    if (is_whole) {
+      EXPECT_GT(works, 10u);
+      break;
+    }
+  }
+}
+
+TEST(DiscardData, DoesNothingWithoutDataAndWorksWithoutASavepoint) {
+  DataDirectory data;
+  auto moved = discard_data(data.files, "/data", {"/fast"});
+  ASSERT_TRUE(moved);
+  EXPECT_TRUE(moved->empty());
+  ASSERT_EQ(data.begin({kFirst, kSecond}), "");
+  ASSERT_TRUE(data.files.remove("/data/coordinator/savepoint"));
+  moved = discard_data(data.files, "/data", {"/fast"});
+  ASSERT_TRUE(moved) << moved.error().message;
+  EXPECT_EQ(moved->size(), 2u);
+  EXPECT_EQ(data.begin({kFirst, kSecond}), "");
+}
+
+}  // namespace
+}  // namespace atolldb::test
