@@ -19,6 +19,8 @@ class ClusterPort {
   virtual uint32_t worker_count() const = 0;  // of all nodes
   /// "processes" or "threads"
   virtual std::string mode() const = 0;
+  /// "off", "durable", ...: stands beside every figure.
+  virtual std::string durability() const = 0;
   virtual Result<void> create_storage(const StorageSpec& spec) = 0;
   /// Runs the job on all workers and waits; one output a worker, by node, then worker.
   virtual Result<std::vector<std::string>> run_job(const std::string& name,

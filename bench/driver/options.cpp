@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <numeric>
 
@@ -31,13 +32,11 @@ Result<void> check_common_options(std::string_view command, const CommonOptions&
       {"--repeat", options.repeat, 1, CommonOptions::kMaxRepeat},
   };
   if (const Result<void> checked = check_ranges(command, ranges); !checked) return checked;
-  if (options.durability == "durable") {
+  constexpr std::string_view kModes[] = {"", "off", "durable", "measure"};
+  if (std::ranges::find(kModes, options.durability) == std::end(kModes)) {
     return usage_error(command, "--durability",
-                       "'durable' needs a log, which this version does not write", "use off");
-  }
-  if (options.durability != "off") {
-    return usage_error(command, "--durability",
-                       fmt::format("'{}' is not a mode", options.durability), "use off");
+                       fmt::format("'{}' is not a mode", options.durability),
+                       "use durable, off, or measure (a log that is thrown away)");
   }
   return {};
 }

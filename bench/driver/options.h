@@ -18,15 +18,12 @@ struct CommonOptions {
   uint32_t warmup_seconds = 2;
   uint32_t repeat = 1;
   uint64_t seed = 1;
-  std::string durability = "off";
+  std::string durability;  // off, durable or measure; empty: as the config says
   bool verify = true;
   std::string json_file;  // empty: none
 
   static constexpr uint32_t kMaxSeconds = 86'400;
   static constexpr uint32_t kMaxRepeat = 1'000;
-
-  /// "(durability off)" stands beside every figure.
-  std::string durability_note() const { return "durability " + durability; }
 };
 
 /// `command` is what the errors begin with: "bench tpcc".

@@ -71,7 +71,7 @@ Result<std::vector<std::string>> run_with_progress(ClusterPort& cluster, const C
                                                    const CommonOptions& options,
                                                    const std::string& job, const std::string& input,
                                                    uint64_t start_ns) {
-  const Progress progress(cluster, console, options.durability_note(), start_ns);
+  const Progress progress(cluster, console, "durability " + cluster.durability(), start_ns);
   return cluster.run_job(job, input);
 }
 

@@ -29,6 +29,7 @@ struct ReportHead {
   uint32_t nodes = 0;
   uint32_t workers = 0;
   std::string mode;
+  std::string durability;
   MachineInfo machine;
   uint32_t pool_page_bytes = 0;
   double load_seconds = 0;
@@ -48,7 +49,7 @@ std::string format_rate(double per_second);
 /// and the machine.
 std::string headline_text(const ReportHead& head, const CommonOptions& options, double tps,
                           size_t run_count, const std::string& more);
-std::string nodes_text(const RunSummary& run, const CommonOptions& options);
+std::string nodes_text(const ReportHead& head, const RunSummary& run);
 /// `with_idle`: types without a commit too.
 std::string types_text(const RunSummary& run, TypeNames names, bool with_idle);
 /// Latency to durability, what it consists of, and the log's volume; empty without a log.

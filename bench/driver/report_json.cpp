@@ -77,10 +77,10 @@ nlohmann::json report_json(const ReportHead& head, const CommonOptions& options,
   config["warmup"] = options.warmup_seconds;
   config["repeat"] = options.repeat;
   config["seed"] = options.seed;
-  config["durability"] = options.durability;
+  config["durability"] = head.durability;
   nlohmann::json json{{"schema_version", kReportSchemaVersion},
                       {"throughput_tps", tps},
-                      {"durability", options.durability},
+                      {"durability", head.durability},
                       {"nodes", head.nodes},
                       {"aborts", aborts_json(run.engine)},
                       {"local_accesses", run.engine.local_accesses},

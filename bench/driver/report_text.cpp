@@ -25,26 +25,27 @@ std::string format_rate(double per_second) {
 std::string headline_text(const ReportHead& head, const CommonOptions& options, double tps,
                           size_t run_count, const std::string& more) {
   return fmt::format(
-      "\n{} transactions/s committed ({}), {} of {} s, {} nodes ({}), {} workers, {}\n"
+      "\n{} transactions/s committed (durability {}), {} of {} s, {} nodes ({}), {} workers, {}\n"
       "machine: {}\n",
-      format_rate(tps), options.durability_note(),
+      format_rate(tps), head.durability,
       run_count == 1 ? std::string("1 run") : fmt::format("median of {} runs", run_count),
       options.seconds, head.nodes, head.mode, head.workers, more,
       head.machine.line(head.pool_page_bytes));
 }
 
-std::string nodes_text(const RunSummary& run, const CommonOptions& options) {
+std::string nodes_text(const ReportHead& head, const RunSummary& run) {
   std::string text;
   for (uint32_t node = 0; node < run.nodes.size(); ++node) {
     const NodeSummary& summary = run.nodes[node];
     const EngineCounts& engine = summary.engine;
     text += fmt::format(
-        "  node {}: {} transactions/s ({}); pages resolved {} local, {} remote ({}); locks {} "
+        "  node {}: {} transactions/s (durability {}); pages resolved {} local, {} remote ({}); "
+        "locks {} "
         "local, {} remote ({})\n",
-        node, format_rate(summary.tps), options.durability_note(),
-        format_count(engine.local_accesses), format_count(engine.remote_accesses),
-        share(engine.remote_accesses, engine.local_accesses), format_count(engine.local_locks),
-        format_count(engine.remote_locks), share(engine.remote_locks, engine.local_locks));
+        node, format_rate(summary.tps), head.durability, format_count(engine.local_accesses),
+        format_count(engine.remote_accesses), share(engine.remote_accesses, engine.local_accesses),
+        format_count(engine.local_locks), format_count(engine.remote_locks),
+        share(engine.remote_locks, engine.local_locks));
   }
   return text;
 }

@@ -20,6 +20,7 @@ Driver::Driver(ClusterPort& cluster, const Options& options, uint32_t warehouses
   report_.workers = cluster.worker_count();
   report_.warehouses = warehouses;
   report_.mode = cluster.mode();
+  report_.durability = cluster.durability();
   report_.machine = bench::MachineInfo::detect();
 }
 

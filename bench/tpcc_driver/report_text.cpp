@@ -9,7 +9,7 @@ std::string Report::text() const {
   const RunSummary& run = median_run();
   std::string out = bench::headline_text(*this, options, median_tps(), runs.size(),
                                          fmt::format("{} warehouses", warehouses));
-  out += bench::nodes_text(run, options);
+  out += bench::nodes_text(*this, run);
   out += bench::types_text(run, kTransactionNames, true);
   out += bench::durable_text(run, kTransactionNames);
   out += fmt::format(

@@ -15,6 +15,7 @@ Driver::Driver(bench::ClusterPort& cluster, const Options& options, const JobInp
   report_.nodes = cluster.node_count();
   report_.workers = cluster.worker_count();
   report_.mode = cluster.mode();
+  report_.durability = cluster.durability();
   report_.machine = bench::MachineInfo::detect();
 }
 

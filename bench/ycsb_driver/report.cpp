@@ -41,7 +41,7 @@ std::string Report::text() const {
           ? "one operation a transaction"
           : fmt::format("{} operations a transaction: {} operations/s", input.operations,
                         bench::format_rate(operations_per_second())));
-  out += bench::nodes_text(run, options) + bench::types_text(run, kTypeNames, false) +
+  out += bench::nodes_text(*this, run) + bench::types_text(run, kTypeNames, false) +
          bench::durable_text(run, kTypeNames);
   if (percent_of(input.mix, Operation::scan) != 0) {
     out += fmt::format("  records that scans returned: {}\n",

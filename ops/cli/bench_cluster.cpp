@@ -17,15 +17,28 @@
 namespace atolldb::cli {
 namespace {
 
-Result<std::string> new_log_folder() {
+/// `stem` with six characters more. `what_to_do`: against a folder that cannot be written.
+Result<std::string> new_folder(const std::filesystem::path& stem, const char* what_to_do) {
   std::error_code error;
-  std::string pattern =
-      (std::filesystem::temp_directory_path(error) / "atoll-bench-XXXXXX").string();
+  std::filesystem::create_directories(stem.parent_path(), error);
+  std::string pattern = stem.string() + "-XXXXXX";
   if (mkdtemp(pattern.data()) == nullptr) {
-    return make_error(ExitCode::failed, pattern + ": cannot be made: " + std::strerror(errno) +
-                                            ": set TMPDIR to a folder that can be written");
+    return make_error(ExitCode::failed,
+                      pattern + ": cannot be made: " + std::strerror(errno) + ": " + what_to_do);
   }
   return pattern;
+}
+
+void set_durability(Config& config, const std::string& mode) {
+  if (mode.empty()) return;
+  config.durability.mode = mode == "off"       ? DurabilityMode::off
+                           : mode == "durable" ? DurabilityMode::durable
+                                               : DurabilityMode::measure;
+  if (config.durability.mode == DurabilityMode::measure) {
+    config.durability.backend = FileBackend::null;
+  } else if (config.durability.backend == FileBackend::null) {
+    config.durability.backend = FileBackend::posix;
+  }
 }
 
 }  // namespace
@@ -89,6 +102,14 @@ Result<std::unique_ptr<Cluster>> find_bench_cluster(const ClusterChoice& choice,
                                            "\" runs: --nodes and --workers-per-node are only for "
                                            "a cluster that the benchmark starts");
   }
+  Config wanted = *config;
+  set_durability(wanted, options.durability);
+  if (wanted.durability.mode != config->durability.mode) {
+    return make_error(ExitCode::usage, command + ": cluster \"" + config->cluster.name +
+                                           "\" runs with durability " + durability_text(*config) +
+                                           ": --durability is only for a cluster that the "
+                                           "benchmark starts: leave it out");
+  }
   return std::make_unique<RunningCluster>(*config);
 }
 
@@ -102,11 +123,25 @@ Result<Config> config_of_bench_cluster(const ClusterChoice& choice, const std::s
     for (NodeConfig& node : config->nodes) node.workers = options.workers_per_node;
   }
   if (choice.config_file.empty()) {
-    Result<std::string> folder = new_log_folder();
-    if (!folder) return std::unexpected(folder.error());
-    config->cluster.log_dir = *std::move(folder);
+    std::error_code error;
+    Result<std::string> logs =
+        new_folder(std::filesystem::temp_directory_path(error) / "atoll-bench",
+                   "set TMPDIR to a folder that can be written");
+    if (!logs) return std::unexpected(logs.error());
+    config->cluster.log_dir = *std::move(logs);
+    // On the file system where data is by default: /tmp may be in memory.
+    Result<std::string> data =
+        new_folder(config->cluster.data_dir, "give a config with cluster.data_dir");
+    if (!data) return std::unexpected(data.error());
+    config->cluster.data_dir = *std::move(data);
   }
+  set_durability(*config, options.durability);
   return config;
+}
+
+std::vector<std::string> own_folders(const ClusterChoice& choice, const Config& config) {
+  if (!choice.config_file.empty()) return {};
+  return {config.cluster.log_dir, config.cluster.data_dir};
 }
 
 InterruptWatch::InterruptWatch(Cluster& cluster, const UniqueFd& signals)

@@ -21,6 +21,7 @@ class BenchPort final : public bench::ClusterPort {
   uint32_t node_count() const override { return cluster_.node_count(); }
   uint32_t worker_count() const override;
   std::string mode() const override { return "processes"; }
+  std::string durability() const override { return durability_text(cluster_.config()); }
   Result<void> create_storage(const bench::StorageSpec& spec) override;
   Result<std::vector<std::string>> run_job(const std::string& name,
                                            const std::string& input) override;
@@ -37,10 +38,13 @@ Result<std::unique_ptr<Cluster>> find_bench_cluster(const ClusterChoice& choice,
                                                     const bench::CommonOptions& options);
 
 /// The config of a cluster of the benchmark's own: the file's or the defaults, with the sizes of
-/// the command line. Without a file its logs go into a new folder of their own, and `name` is its
-/// name.
+/// the command line. Without a file its logs and data go into new folders (own_folders), and `name`
+/// is its name.
 Result<Config> config_of_bench_cluster(const ClusterChoice& choice, const std::string& name,
                                        const bench::CommonOptions& options);
+
+/// Those folders of a cluster of the benchmark's own, to be removed after it.
+std::vector<std::string> own_folders(const ClusterChoice& choice, const Config& config);
 
 /// Stops a cluster of our own in order at the first SIGINT or SIGTERM, at once at the second.
 /// REQUIRES: the signals are blocked in all threads.

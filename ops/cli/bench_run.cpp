@@ -92,13 +92,15 @@ Result<void> run_on_own_cluster(const ClusterChoice& choice, const Benchmark& be
   const Result<Config> wanted =
       config_of_bench_cluster(choice, benchmark.cluster_name, benchmark.options);
   if (!wanted) return std::unexpected(wanted.error());
-  const auto remove_logs = [&] {
+  const auto remove_folders = [&] {
     std::error_code ignored;
-    if (choice.config_file.empty()) std::filesystem::remove_all(wanted->cluster.log_dir, ignored);
+    for (const std::string& folder : own_folders(choice, *wanted)) {
+      std::filesystem::remove_all(folder, ignored);
+    }
   };
   const Result<Config> config = size_pools(*wanted, choice, benchmark);
   if (!config) {
-    remove_logs();
+    remove_folders();
     return std::unexpected(config.error());
   }
   const Result<UniqueFd> signals = receive_signals({SIGINT, SIGTERM});
@@ -110,8 +112,8 @@ Result<void> run_on_own_cluster(const ClusterChoice& choice, const Benchmark& be
     return run_on(**cluster, benchmark);
   }();
   const Result<void> stopped = (*cluster)->shutdown();
-  if (!stopped) return stopped;  // a process died: its log stays
-  remove_logs();
+  if (!stopped) return stopped;  // a process died: its log and data stay
+  remove_folders();
   return done;
 }
 
@@ -127,7 +129,9 @@ void add_common_options(CLI::App& command, bench::CommonOptions& options,
   command.add_option("--seed", options.seed, "Of all random inputs")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  command.add_option("--durability", options.durability, "off or durable")->capture_default_str();
+  command.add_option(
+      "--durability", options.durability,
+      "durable, off, or measure (a log that is thrown away) [as the config says: durable]");
   command.add_flag("--verify,!--no-verify", options.verify, verify_help + " (default)");
   command.add_option("--json", options.json_file, "Write the report there, too")->type_name("FILE");
 }

@@ -15,6 +15,7 @@ namespace {
 
 struct UpOptions {
   bool foreground = false;
+  bool discards_data = false;
 };
 
 void print_line(const std::string& name, const std::string& value) {
@@ -57,10 +58,12 @@ void print_running(const Config& config) {
 Result<void> up(const ClusterChoice& choice, const UpOptions& options) {
   const Result<Config> config = config_of_new_cluster(choice);
   if (!config) return std::unexpected(config.error());
+  LaunchOptions launch;
+  launch.discards_data = options.discards_data;
   if (options.foreground) {
-    return run_foreground(*config, [&] { print_running(*config); });
+    return run_foreground(*config, [&] { print_running(*config); }, launch);
   }
-  const Result<void> started = start_background(*config);
+  const Result<void> started = start_background(*config, launch);
   if (started) print_running(*config);
   return started;
 }
@@ -74,6 +77,9 @@ void add_up_command(CLI::App& app, Invocation& invocation) {
   command->add_flag(
       "--foreground", options->foreground,
       "Stay with the cluster: the first SIGINT or SIGTERM stops it in order, the second at once");
+  command->add_flag("--discard-data", options->discards_data,
+                    "Start empty: move what cluster.data_dir and the nodes' directories hold into "
+                    "discarded-<n> beside it");
   command->callback([&invocation, options] {
     invocation.run = [&invocation, options] { return up(invocation.choice, *options); };
   });

@@ -3,6 +3,7 @@
 #include <future>
 #include <utility>
 
+#include "ops/launcher/data_lock.h"
 #include "shared/process/start_up.h"
 
 namespace atolldb {
@@ -43,9 +44,12 @@ Result<std::unique_ptr<Cluster>> ThreadCluster::launch(const Config& config) {
   if (const auto processor = check_processor(); !processor) {
     return std::unexpected(processor.error());
   }
+  auto data_lock = lock_data(config);
+  if (!data_lock) return std::unexpected(data_lock.error());
   Result<SegmentSet> segments = SegmentSet::create(config);
   if (!segments) return std::unexpected(segments.error());
   std::unique_ptr<ThreadCluster> cluster(new ThreadCluster(config, *std::move(segments)));
+  cluster->data_lock_ = *std::move(data_lock);
   const auto started = cluster->start();
   if (!started) return std::unexpected(started.error());
   return cluster;

@@ -5,11 +5,13 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
 #include "coordinator/coordinator.h"
 #include "ops/cluster/cluster.h"
+#include "ops/launcher/process_lock.h"
 #include "ops/launcher/segment_set.h"
 #include "shared/memory/segment_space.h"
 #include "soc/node/node.h"
@@ -33,6 +35,7 @@ class ThreadCluster final : public Cluster {
   Result<void> start();
   void beat();
 
+  std::optional<ProcessLock> data_lock_;  // outlives all that uses the data
   SegmentSet segments_;
   SegmentSpace space_;
   std::unique_ptr<Coordinator> coordinator_;

@@ -12,7 +12,6 @@
 #include <filesystem>
 #include <utility>
 
-#include "ops/launcher/launcher.h"
 #include "shared/process/line_channel.h"
 #include "shared/process/run_paths.h"
 #include "shared/process/start_up.h"
@@ -35,7 +34,7 @@ Result<void> become_daemon(const std::string& log_file) {
 }
 
 /// The life of the process that is left behind.
-[[noreturn]] void run_launcher(const Config& config, const std::string& binary_dir, int channel) {
+[[noreturn]] void run_launcher(const Config& config, LaunchOptions options, int channel) {
   const auto report = [&](const Error& error) {
     send_line(channel, std::to_string(static_cast<int>(error.code)) + " " + error.message);
     std::_Exit(static_cast<int>(error.code));
@@ -45,8 +44,6 @@ Result<void> become_daemon(const std::string& log_file) {
   }
   const Result<UniqueFd> signals = receive_signals({SIGINT, SIGTERM});
   if (!signals) report(signals.error());
-  LaunchOptions options;
-  options.binary_dir = binary_dir;
   options.signal_fd = signals->get();
   options.waiting_fd = channel;
   const Logger logger = make_stderr_logger("launcher", config.log.level);
@@ -66,11 +63,9 @@ Result<void> become_daemon(const std::string& log_file) {
 }  // namespace
 
 Result<void> run_foreground(const Config& config, const std::function<void()>& on_running,
-                            const std::string& binary_dir) {
+                            LaunchOptions options) {
   const Result<UniqueFd> signals = receive_signals({SIGINT, SIGTERM});
   if (!signals) return std::unexpected(signals.error());
-  LaunchOptions options;
-  options.binary_dir = binary_dir;
   options.signal_fd = signals->get();
   std::error_code ignored;
   std::filesystem::create_directories(config.cluster.log_dir, ignored);
@@ -83,7 +78,7 @@ Result<void> run_foreground(const Config& config, const std::function<void()>& o
   return launcher.supervise();
 }
 
-Result<void> start_background(const Config& config, const std::string& binary_dir) {
+Result<void> start_background(const Config& config, LaunchOptions options) {
   auto channel = make_channel();
   if (!channel) return std::unexpected(channel.error());
   std::error_code error;
@@ -95,7 +90,7 @@ Result<void> start_background(const Config& config, const std::string& binary_di
   }
   if (pid == 0) {
     channel->first.reset();
-    run_launcher(config, binary_dir, channel->second.get());
+    run_launcher(config, std::move(options), channel->second.get());
   }
   channel->second.reset();
   LineReader reader(channel->first.get());

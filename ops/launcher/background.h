@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "ops/launcher/launcher.h"
 #include "shared/config/config.h"
 #include "shared/error.h"
 
@@ -11,12 +12,12 @@ namespace atolldb {
 
 /// Starts a cluster and stays with it: the first SIGINT or SIGTERM stops it in order, the second at
 /// once. `on_running` is called when it runs. REQUIRES: called by the main thread, before others
-/// exist (signals are blocked for all).
+/// exist (signals are blocked for all). `options`: the descriptors are filled in.
 Result<void> run_foreground(const Config& config, const std::function<void()>& on_running,
-                            const std::string& binary_dir = "");
+                            LaunchOptions options = {});
 
 /// Leaves a launcher behind (own session, log in <log_dir>/launcher.log) and returns when the
 /// cluster runs, or with the reason why it does not. REQUIRES: the process has one thread.
-Result<void> start_background(const Config& config, const std::string& binary_dir = "");
+Result<void> start_background(const Config& config, LaunchOptions options = {});
 
 }  // namespace atolldb

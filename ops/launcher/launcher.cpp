@@ -13,7 +13,10 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "engine/log/discard_data.h"
+#include "ops/launcher/data_lock.h"
 #include "ops/launcher/run_notes.h"
+#include "shared/file/file_system.h"
 #include "shared/limits.h"
 #include "shared/process/run_paths.h"
 #include "shared/process/start_up.h"
@@ -84,7 +87,12 @@ Result<void> Launcher::create() {
   if (!folder) return std::unexpected(folder.error());
   folder_.emplace(*std::move(folder));
   if (!folder_->leftovers().empty()) logger_->warn("{}", folder_->leftovers());
-  if (const auto locked = lock_data(); !locked) return locked;
+  auto locked = lock_data(config_);
+  if (!locked) return std::unexpected(locked.error());
+  data_lock_ = *std::move(locked);
+  if (data_lock_ && options_.discards_data) {
+    if (const auto discarded = discard(); !discarded) return discarded;
+  }
   unlink(last_failure_path(config_).c_str());
   std::error_code error;
   std::filesystem::create_directories(config_.cluster.log_dir, error);
@@ -101,20 +109,11 @@ Result<void> Launcher::create() {
   return spawn_all();
 }
 
-/// Before anything looks at the data (R31).
-Result<void> Launcher::lock_data() {
-  if (config_.durability.mode == DurabilityMode::off) return {};
-  std::error_code error;
-  std::filesystem::create_directories(config_.cluster.data_dir, error);
-  if (error) {
-    return make_error(ExitCode::failed, config_.cluster.data_dir +
-                                            ": cannot be made: " + error.message() +
-                                            ": change cluster.data_dir in the config");
-  }
-  Result<ProcessLock> lock =
-      ProcessLock::acquire(data_lock_path(config_), config_.cluster.name, "cluster.data_dir");
-  if (!lock) return std::unexpected(lock.error());
-  data_lock_.emplace(*std::move(lock));
+Result<void> Launcher::discard() {
+  const auto files = make_file_system(file_system_settings(config_.durability));
+  const auto moved = discard_data(*files, config_.cluster.data_dir, log_directories(config_));
+  if (!moved) return std::unexpected(moved.error());
+  for (const std::string& folder : *moved) logger_->warn("the old data is in {}", folder);
   return {};
 }
 

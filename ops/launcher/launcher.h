@@ -23,6 +23,8 @@ namespace atolldb {
 struct LaunchOptions {
   /// Folder of atoll-coordinator and atoll-node; empty: the own program's.
   std::string binary_dir;
+  /// Moves what the data directory holds aside before the start.
+  bool discards_data = false;
   /// Signals to obey (SIGINT, SIGTERM: the first stops in order, the second at once); -1: none.
   int signal_fd = -1;
   /// Whoever waits for the start; when its end is closed before that, the start is given up.
@@ -51,7 +53,7 @@ class Launcher {
   enum class Phase { starting, running, draining, stopping_nodes, stopping_coordinator, stopped };
 
   Result<void> create();
-  Result<void> lock_data();
+  Result<void> discard();
   Result<void> spawn_all();
   Result<void> run_until(Phase phase);
   /// Waits for events once and does what follows from them.

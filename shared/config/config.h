@@ -68,7 +68,7 @@ struct Config {
   };
 
   struct Durability {
-    DurabilityMode mode = DurabilityMode::off;
+    DurabilityMode mode = DurabilityMode::durable;
     FileBackend backend = FileBackend::posix;
     uint64_t log_file_size = 256ULL << 20;  ///< bytes, a multiple of 4 KiB
     /// Time that each write and each sync of a log takes more than the device needs.

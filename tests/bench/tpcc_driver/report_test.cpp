@@ -34,6 +34,7 @@ Report report_of(const std::vector<uint64_t>& commits_of_run) {
   report.workers = 2;
   report.warehouses = 2;
   report.mode = "processes";
+  report.durability = "off";
   report.machine.cpu = "a processor";
   for (const uint64_t commits : commits_of_run) {
     auto summary = summarize({output_of(0, commits), output_of(1, commits)}, 2);

@@ -31,6 +31,7 @@ Report report_of(uint32_t type, uint32_t operations) {
   report.nodes = 2;
   report.workers = 2;
   report.mode = "processes";
+  report.durability = "off";
   report.machine.cpu = "a processor";
   report.storage_bytes = {{"ycsb_records", 1 << 20}};
   auto summary = summarize({output_of(0, type, 100), output_of(1, type, 300)}, 2);
