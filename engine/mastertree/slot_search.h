@@ -3,6 +3,7 @@
 
 #include <immintrin.h>
 
+#include <algorithm>
 #include <cstdint>
 
 namespace atolldb {
@@ -52,13 +53,27 @@ inline uint32_t count_in_stride(const uint64_t* values, uint32_t count, uint64_t
 }
 
 /// How many of the ascending values are <= `bound`. In two steps of independent comparisons, not by
-/// bisection: the cache lines that a step touches are loaded at the same time.
+/// bisection: the cache lines that a step touches are loaded at the same time. Border pages have
+/// the same few counts again and again, so that the loops are predicted.
 inline uint32_t count_at_or_below(const uint64_t* values, uint32_t count, uint64_t bound) {
   uint32_t at = 0;
   for (uint32_t probe = kSearchStride; probe < count; probe += kSearchStride) {
     at += values[probe] <= bound ? kSearchStride : 0;
   }
-  return at + count_in_stride(values + at, count - at, bound);
+  const uint32_t end = std::min(at + kSearchStride, count);
+  uint32_t result = at;
+  // The order of unsigned numbers is that of signed ones with the sign bit flipped.
+  constexpr auto kSign = static_cast<long long>(uint64_t{1} << 63);
+  const __m256i sign = _mm256_set1_epi64x(kSign);
+  const __m256i limit = _mm256_set1_epi64x(static_cast<long long>(bound) ^ kSign);
+  for (; at + 4 <= end; at += 4) {
+    const __m256i four = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(values + at));
+    const __m256i above = _mm256_cmpgt_epi64(_mm256_xor_si256(four, sign), limit);
+    const int mask = _mm256_movemask_pd(_mm256_castsi256_pd(above));
+    result += 4 - static_cast<uint32_t>(__builtin_popcount(static_cast<unsigned>(mask)));
+  }
+  for (; at < end; ++at) result += values[at] <= bound ? 1 : 0;
+  return result;
 }
 
 /// Where the stride begins that decides about `bound`, by a guide: guide[i] is the value number
