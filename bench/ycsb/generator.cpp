@@ -23,14 +23,14 @@ void Generator::set_inserted_of(uint32_t of_node, std::vector<uint64_t> by_worke
 }
 
 void Generator::plan(std::span<Planned> operations) {
-  planned_inserts_ = inserted_;
+  uint64_t inserts = inserted_;
   for (Planned& planned : operations) {
     uint32_t left = random_.uniform(0, 99);
     uint32_t operation = 0;
     while (left >= input_.mix[operation]) left -= input_.mix[operation++];
     planned.operation = static_cast<Operation>(operation);
     if (planned.operation == Operation::insert) {
-      planned.id = keyspace_.id_of(node_, number_of(1 + worker_, planned_inserts_++));
+      planned.id = keyspace_.id_of(node_, number_of(1 + worker_, inserts++));
       continue;
     }
     const uint32_t node = choose_node();
@@ -42,6 +42,12 @@ void Generator::plan(std::span<Planned> operations) {
     } else {
       planned.field = 0;
     }
+  }
+}
+
+void Generator::committed(std::span<const Planned> operations) {
+  for (const Planned& planned : operations) {
+    if (planned.operation == Operation::insert) ++inserted_;
   }
 }
 

@@ -24,14 +24,14 @@ class Generator {
   /// For worker `worker` of node `node`.
   Generator(const JobInput& input, uint32_t node, uint32_t nodes, uint32_t worker, uint64_t seed);
 
-  /// Plans the operations of one transaction. Inserts take the worker's next keys.
+  /// Plans the operations of the next transactions. Inserts take the worker's next keys.
   void plan(std::span<Planned> operations);
-  /// The transaction that was planned last has committed: its inserts exist.
-  void committed() { inserted_ = planned_inserts_; }
+  /// A transaction of these operations has committed: its inserts exist. In the order of the plan.
+  void committed(std::span<const Planned> operations);
 
   /// Records that this worker has inserted so far, in the life of the database.
   uint64_t inserted() const { return inserted_; }
-  void set_inserted(uint64_t count) { inserted_ = planned_inserts_ = count; }
+  void set_inserted(uint64_t count) { inserted_ = count; }
   /// How many records each worker of a node has inserted: what `latest` goes by.
   void set_inserted_of(uint32_t of_node, std::vector<uint64_t> by_worker);
 
@@ -50,7 +50,6 @@ class Generator {
   std::vector<Scatter> scatter_;
   std::vector<std::vector<uint64_t>> inserted_of_;  // by node and worker
   uint64_t inserted_ = 0;
-  uint64_t planned_inserts_ = 0;
 };
 
 }  // namespace atolldb::ycsb

@@ -64,8 +64,9 @@ class Keyspace {
  public:
   /// `records`: loaded, of all nodes. REQUIRES: at least one a node.
   Keyspace(uint64_t records, uint32_t nodes, uint32_t record_bytes, bool is_array, bool is_ordered)
-      : records_(records),
-        nodes_(nodes),
+      : nodes_(nodes),
+        smallest_(records / nodes),
+        larger_ones_(records % nodes),
         stride_(bench::whole_leaves(record_bytes, (records + nodes - 1) / nodes)),
         is_array_(is_array),
         is_ordered_(is_ordered) {}
@@ -75,7 +76,7 @@ class Keyspace {
   bool is_ordered() const { return is_ordered_; }
   /// Loaded records of the node's partition.
   uint64_t records_of(uint32_t node) const {
-    return records_ / nodes_ + (node < records_ % nodes_ ? 1 : 0);
+    return smallest_ + (node < larger_ones_ ? 1 : 0);
   }
   /// Of all partitions together; they begin at leaf pages of their own.
   uint64_t array_records() const { return stride_ * nodes_; }
@@ -97,8 +98,9 @@ class Keyspace {
   }
 
  private:
-  uint64_t records_;
   uint32_t nodes_;
+  uint64_t smallest_;     // records of a partition, at least
+  uint64_t larger_ones_;  // so many partitions, the first, have one more
   uint64_t stride_;
   bool is_array_;
   bool is_ordered_;

@@ -1,7 +1,10 @@
 // Job "ycsb.run": a worker generates its own load.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "bench/job/run_loop.h"
 #include "bench/job/try.h"
@@ -13,6 +16,9 @@ namespace atolldb::ycsb {
 
 namespace {
 
+/// Records that are read ahead together: as many misses are in flight as a core can have.
+constexpr uint32_t kReadAhead = 16;
+
 /// One worker's part of a run.
 class Runner {
  public:
@@ -23,9 +29,12 @@ class Runner {
                    seed_of(context, input)),
         goes_by_latest_(input.distribution == Distribution::latest &&
                         percent_of(input.mix, Operation::insert) != 0),
-        prefetches_(input.prefetch && input.operations > 1),
+        prefetches_(input.prefetch),
         operations_(input.operations),
-        ids_(input.operations),
+        group_(prefetches_ ? std::max(1u, kReadAhead / input.operations) : 1),
+        planned_(size_t{group_} * operations_),
+        ids_(planned_.size()),
+        next_(planned_.size()),
         loop_(context, "ycsb", table.control(), input.times),
         result_(std::make_unique<RunResult>()) {}
 
@@ -55,35 +64,51 @@ class Runner {
   /// One transaction to its commit, with all retries on the same operations. Its time begins at
   /// `now`, the end of the one before it: so the clock is read once.
   uint64_t transact(uint64_t now) {
-    generator_.plan(operations_);
-    if (prefetches_) {
-      for (size_t i = 0; i < ids_.size(); ++i) ids_[i] = operations_[i].id;
-    }
+    if (next_ == planned_.size()) plan_group();
+    begin_ = now;
+    const std::span<const Planned> operations(&planned_[next_], operations_);
     const Status status = run(context_.transaction(), context_.backoff(), kMaxEpoch,
-                              [&](Transaction& txn) { return body(txn); });
+                              [&](Transaction& txn) { return body(txn, operations); });
     const uint64_t end = loop_.clock().ticks();
     if (status != Status::ok) [[unlikely]] {
       fail(status);
       return 0;
     }
-    generator_.committed();
+    generator_.committed(operations);
+    next_ += operations_;
     const uint32_t type =
-        operations_.size() == 1 ? static_cast<uint32_t>(operations_[0].operation) : kManyOperations;
-    loop_.count(*result_, type, now, end);
+        operations_ == 1 ? static_cast<uint32_t>(operations[0].operation) : kManyOperations;
+    loop_.count(*result_, type, begin_ - share_, end);
     updates_ += attempt_updates_;
     result_->scanned_records += observed_.scanned;
     return end;
   }
 
-  Status body(Transaction& txn) {
+  /// The transactions that come next, as a server has them waiting in a queue.
+  void plan_group() {
+    generator_.plan(planned_);
+    next_ = 0;
+    reads_ahead_ = prefetches_;
+    share_ = 0;
+  }
+
+  /// Within the first transaction of the group, for all of them. Each is charged its share of the
+  /// time since the end of the group before.
+  void read_ahead(Transaction& txn) {
+    reads_ahead_ = false;
+    for (size_t i = 0; i < ids_.size(); ++i) ids_[i] = planned_[i].id;
+    table_.prefetch(txn, ids_);
+    if (group_ == 1) return;
+    const uint64_t now = loop_.clock().ticks();
+    share_ = (now - begin_) / group_;
+    begin_ = now;
+  }
+
+  Status body(Transaction& txn, std::span<const Planned> operations) {
     attempt_updates_ = 0;
     observed_.scanned = 0;
-    if (prefetches_) {
-      // An error names an operation.
-      failed_ = operations_.data();
-      BENCH_TRY(table_.prefetch(txn, ids_));
-    }
-    for (const Planned& planned : operations_) {
+    if (reads_ahead_) read_ahead(txn);
+    for (const Planned& planned : operations) {
       failed_ = &planned;
       switch (planned.operation) {
         case Operation::read:
@@ -113,7 +138,7 @@ class Runner {
       loop_.fail(fmt::format(
           "ycsb: a transaction of {} operations does not fit the access sets: lower --operations "
           "or --scan-length, or raise memory.read_set and memory.write_set",
-          operations_.size()));
+          operations_));
       return;
     }
     loop_.fail(fmt::format("{} of record {:#x}",
@@ -160,8 +185,14 @@ class Runner {
   Generator generator_;
   const bool goes_by_latest_;
   const bool prefetches_;
-  std::vector<Planned> operations_;
+  const uint32_t operations_;  // of a transaction
+  const uint32_t group_;       // transactions planned and read ahead together
+  std::vector<Planned> planned_;
   std::vector<uint64_t> ids_;
+  size_t next_;  // the first operation of the next transaction
+  bool reads_ahead_ = false;
+  uint64_t begin_ = 0;  // of this transaction
+  uint64_t share_ = 0;  // of the time that the group took to be planned and read ahead
   bench::RunLoop loop_;
   std::unique_ptr<RunResult> result_;
   Observed observed_;

@@ -114,24 +114,16 @@ Status Table::scan(Transaction& txn, uint64_t id, uint32_t length, Observed& obs
   return Status::ok;
 }
 
-Status Table::prefetch(Transaction& txn, std::span<const uint64_t> ids) {
-  constexpr size_t kBatch = 32;  // misses in flight
+void Table::prefetch(Transaction& txn, std::span<const uint64_t> ids) {
+  if (keyspace_.is_array()) return array_.prefetch(txn, ids);
+  constexpr size_t kBatch = 32;
   for (; !ids.empty(); ids = ids.subspan(std::min(kBatch, ids.size()))) {
     const size_t count = std::min(kBatch, ids.size());
-    if (keyspace_.is_array()) {
-      std::array<RecordRef, kBatch> refs;
-      BENCH_TRY(array_.find_many(txn, ids.first(count), std::span(refs).first(count)));
-      for (size_t i = 0; i < count; ++i) {
-        if (refs[i].record != nullptr) Array::prefetch(refs[i], 0, shape_.record_bytes);
-      }
-      continue;
-    }
     std::array<std::array<std::byte, 8>, kBatch> keys;
     std::array<Bytes, kBatch> bytes;
     for (size_t i = 0; i < count; ++i) bytes[i] = keys[i] = ordered_key(ids[i]);
     tree_.prefetch(txn, std::span(bytes).first(count));
   }
-  return Status::ok;
 }
 
 }  // namespace atolldb::ycsb

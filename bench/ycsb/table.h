@@ -60,7 +60,7 @@ class Table {
   Status write_loaded(Transaction& txn, uint64_t id);
 
   /// Starts to load what the operations on a key will touch.
-  Status prefetch(Transaction& txn, std::span<const uint64_t> ids);
+  void prefetch(Transaction& txn, std::span<const uint64_t> ids);
 
  private:
   Table(const JobInput& input, uint32_t nodes, const Array& array, const MasterTree& tree,

@@ -198,6 +198,27 @@ Status Array::find_many(Transaction& txn, std::span<const uint64_t> indexes,
   return Status::ok;
 }
 
+void Array::prefetch(Transaction& txn, std::span<const uint64_t> indexes) const {
+  if (storage_.check(txn) != Status::ok) return;
+  WorkerContext& worker = txn.worker();
+  const ArrayInterior* top = top_page(worker);
+  std::array<Place, kBatch> places;
+  for (size_t first = 0; first < indexes.size(); first += kBatch) {
+    const size_t count = std::min(kBatch, indexes.size() - first);
+    for (size_t i = 0; i < count; ++i) {
+      places[i] = place_of(worker, top, indexes[first + i]);
+      __builtin_prefetch(places[i].leaf);
+    }
+    for (size_t i = 0; i < count; ++i) {
+      if (places[i].leaf == nullptr) continue;
+      const VolatilePointer word = places[i].leaf->load_acquire();
+      if (word.is_null()) continue;
+      prefetch(ref_of(word, worker.resolve(word), places[i].slot, indexes[first + i]), 0,
+               payload_bytes_);
+    }
+  }
+}
+
 void Array::prefetch(const RecordRef& ref, uint32_t offset, uint32_t count) {
   if (ref.record == nullptr) return;
   const auto head = reinterpret_cast<uintptr_t>(ref.record);

@@ -54,7 +54,10 @@ class Array {
                               std::span<RecordRef> refs) const {
     return find_many(txn, indexes, refs, true);
   }
-  /// Starts to load what `get` of these bytes will touch.
+  /// Starts to load what `get` of these records will touch. Only a hint: registers nothing, and
+  /// does nothing for records whose page is missing.
+  void prefetch(Transaction& txn, std::span<const uint64_t> indexes) const;
+  /// The same for bytes of a record that was found.
   static void prefetch(const RecordRef& ref, uint32_t offset, uint32_t count);
   /// Of a record that was found: zeroes where no page was ever installed. out_of_range for a ref of
   /// an index past the end, or bytes past the payload.

@@ -60,7 +60,7 @@ void grow_root(WorkerContext& worker, const Link& link, TreePage* page, Volatile
   root->children[0].volatile_word.store(left.word(), std::memory_order_relaxed);
   root->separators[1] = page->twin_fence;
   root->children[1].volatile_word.store(right.word(), std::memory_order_relaxed);
-  root->sorted_count = 2;
+  root->set_sorted(2);
   root->header.set_version(PageVersion::make(0, 2, PageVersion::kAscending));
   swing(worker, link, page, root->self(), true);
 }

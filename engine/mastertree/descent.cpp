@@ -21,10 +21,6 @@ Vid stable_vid(WorkerContext& worker, const TreeRecord* record) {
   }
 }
 
-PageMemo::Range range_in_memo(const TreePage* page) {
-  return {page->low, page->high_is_end != 0 ? ~uint64_t{0} : page->high - 1};
-}
-
 /// A page that this worker used lately, if it still holds the slice.
 bool recall_border(WorkerContext& worker, const Link& link, uint64_t slice, BorderView& view) {
   const PageMemo::Entry* entry = worker.memo().find(link.pointer, slice);
@@ -104,7 +100,7 @@ BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link
       }
     }
     TreePage* child = tree_page(worker.resolve(word.thawed()));
-    prefetch_page_start(child);
+    prefetch_page_start(child, interior->header.level == 1);
     if (!child->contains(slice)) {
       // An adoption is under way between its two stores, or our count is old: look again.
       spin_or_yield(turns);

@@ -20,6 +20,11 @@ struct Link {
 
 inline Link root_link(StorageControl& storage) { return {&storage.root, nullptr}; }
 
+/// What the worker remembers of a page that it has looked at.
+inline PageMemo::Range range_in_memo(const TreePage* page) {
+  return {page->low, page->high_is_end != 0 ? ~uint64_t{0} : page->high - 1};
+}
+
 /// A border page that was not moved when its version was read, and covers the slice.
 struct BorderView {
   BorderPage* page = nullptr;  // null: root is null (`null_word`), or the layer was dropped

@@ -61,7 +61,7 @@ class InteriorCopy {
       to->children[i - first].volatile_word.store(children_[i].page.word(),
                                                   std::memory_order_relaxed);
     }
-    to->sorted_count = static_cast<uint16_t>(last - first);
+    to->set_sorted(last - first);
     to->header.set_version(PageVersion::make(0, last - first, PageVersion::kAscending));
   }
 

@@ -166,7 +166,7 @@ class Merge {
       page->separators[0] = range.low;
       page->children[0].volatile_word.store(merged_[level - 1]->self().word(),
                                             std::memory_order_relaxed);
-      page->sorted_count = 1;
+      page->set_sorted(1);
       page->header.set_version(PageVersion::make(0, 1, PageVersion::kAscending));
       merged_[level] = page;
     }

@@ -9,9 +9,9 @@
 //
 // Border page                                   Interior page
 //   0    PageHeader, ranges, twins (128 bytes)    0    the same 128 bytes
-//   128  slices   u64[slot_capacity]              128  separators u64[kInteriorCapacity]
-//        offsets  u16[slot_capacity]                   children   DualPointer[kInteriorCapacity]
-//        ... free ...
+//   128  slices   u64[slot_capacity]              128  guide      u64[kInteriorGuides]
+//        offsets  u16[slot_capacity]                   separators u64[kInteriorCapacity]
+//        ... free ...                                  children   DualPointer[kInteriorCapacity]
 //        records, growing down from the end
 #pragma once
 
@@ -113,7 +113,12 @@ struct BorderPage : TreePage {
   }
 };
 
+/// For every stride of separators but the first; whole cache lines.
+inline constexpr uint32_t kInteriorGuides = 16;
+static_assert(kInteriorCapacity <= kSearchStride * (kInteriorGuides + 1));
+
 struct InteriorPage : TreePage {
+  uint64_t guide[kInteriorGuides];         // the separators that begin a stride of sorted ones
   uint64_t separators[kInteriorCapacity];  // separators[i] = low fence of child i
   DualPointer children[kInteriorCapacity];
 
@@ -121,12 +126,23 @@ struct InteriorPage : TreePage {
   uint32_t find(uint64_t slice, uint32_t count) const {
     const uint32_t sorted = std::min<uint32_t>(sorted_count, count);
     // separators[0] <= slice in every page that covers the slice; others are left by their fences.
-    const uint32_t below = count_at_or_below(separators, sorted, slice);
+    const uint32_t below = count_at_or_below(separators, guide, sorted, slice);
     uint32_t best = below - (below != 0 ? 1 : 0);
     for (uint32_t i = sorted; i < count; ++i) {
       if (separators[i] <= slice && separators[i] > separators[best]) best = i;
     }
     return best;
+  }
+  /// The sorted separators among which `find` decides.
+  const uint64_t* stride_for(uint64_t slice) const {
+    return separators + stride_begin(guide, sorted_count, slice);
+  }
+  /// Of a page that nobody else sees yet: its first `count` separators are in order.
+  void set_sorted(uint32_t count) {
+    sorted_count = static_cast<uint16_t>(count);
+    for (uint32_t i = kSearchStride; i < count; i += kSearchStride) {
+      guide[i / kSearchStride - 1] = separators[i];
+    }
   }
 };
 static_assert(sizeof(InteriorPage) <= kPageBytes);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "engine/mastertree/descent.h"
 #include "engine/mastertree/slot_search.h"
 
 namespace atolldb {
@@ -10,33 +11,48 @@ namespace atolldb {
 namespace {
 
 constexpr size_t kBatch = 16;  // keys in flight: with their lines, what a core can have under way
-constexpr uint32_t kMaxHops = 16;
 
-/// The border page for `slice`, without touching it if it is not the root.
-BorderPage* find_page(WorkerContext& worker, StorageControl& storage, uint64_t slice) {
-  const PageMemo::Entry* known = worker.memo().find(&storage.root, slice);
-  if (known != nullptr && known->range.is_known()) return border_page(tree_page(known->page));
-  const VolatilePointer root = storage.root.load_acquire();
-  if (root.is_null()) return nullptr;
-  TreePage* page = tree_page(worker.view().resolve(root.thawed()));
-  bool is_border = page->is_border();
-  for (uint32_t hops = 0; !is_border; ++hops) {
-    const InteriorPage* interior = interior_page(page);
-    const PageVersion version = page->header.version();
-    // The words of a moved page are not kept up: they may lead to pages that were recycled (R9).
-    if (version.is_moved() || hops == kMaxHops) return nullptr;
-    is_border = page->header.level == 1;
-    const VolatilePointer word =
-        interior->children[interior->find(slice, version.count())].load_acquire();
-    page = tree_page(worker.view().resolve(word.thawed()));
-  }
-  worker.memo().remember(&storage.root, slice, &page->header, {});
-  return border_page(page);
+/// The child of an interior page; null when the page has moved: its words are not kept up and may
+/// lead to pages that were recycled (R9).
+TreePage* child_for(const WorkerContext& worker, TreePage* page, uint64_t slice) {
+  const InteriorPage* interior = interior_page(page);
+  const PageVersion version = page->header.version();
+  if (version.is_moved()) return nullptr;
+  const VolatilePointer word =
+      interior->children[interior->find(slice, version.count())].load_acquire();
+  return tree_page(worker.view().resolve(word.thawed()));
 }
 
-void prefetch_slots(const BorderPage* page, uint64_t slice, uint32_t records,
-                    uint32_t record_bytes) {
+/// A key on its way down, as far as it has come without waiting for memory.
+struct Way {
+  uint64_t slice = 0;
+  TreePage* page = nullptr;  // null: given up
+  bool is_border = false;
+};
+
+/// Follows pages near the root, which caches hold, to the interior page above the border page; to
+/// the border page itself when the worker remembers it.
+Way start_way(WorkerContext& worker, StorageControl& storage, uint64_t slice) {
+  const PageMemo::Entry* known = worker.memo().find(&storage.root, slice);
+  if (known != nullptr && known->range.is_known()) return {slice, tree_page(known->page), true};
+  const VolatilePointer root = storage.root.load_acquire();
+  if (root.is_null()) return {};
+  TreePage* page = tree_page(worker.view().resolve(root.thawed()));
+  uint32_t level = page->header.level;
+  for (; level > 1; --level) {
+    page = child_for(worker, page, slice);
+    if (page == nullptr) return {};
+  }
+  return {slice, page, level == 0};
+}
+
+/// Has the worker remember the page, so that the look-up does not descend again, and starts to load
+/// the records.
+void prefetch_slots(WorkerContext& worker, const DualPointer& root, BorderPage* page,
+                    uint64_t slice, uint32_t records, uint32_t record_bytes) {
   const PageVersion version = page->header.version();
+  if (version.is_moved() || !page->contains(slice)) return;
+  worker.memo().remember(&root, slice, &page->header, range_in_memo(page));
   const uint32_t count = version.count();
   const uint32_t first = version.is_ascending() ? find_lower_bound(page->slices(), count, slice)
                                                 : find_equal(page->slices(), 0, count, slice);
@@ -54,16 +70,31 @@ void prefetch_slots(const BorderPage* page, uint64_t slice, uint32_t records,
 void prefetch_records(WorkerContext& worker, StorageControl& storage, std::span<const Bytes> keys,
                       uint32_t records) {
   const uint32_t record_bytes = TreeRecord::bytes_for(8, align8(storage.payload_bytes));
-  std::array<BorderPage*, kBatch> pages;
+  std::array<Way, kBatch> ways;
   for (; !keys.empty(); keys = keys.subspan(std::min(kBatch, keys.size()))) {
     const size_t count = std::min(kBatch, keys.size());
     for (size_t i = 0; i < count; ++i) {
-      pages[i] = find_page(worker, storage, slice_of(keys[i]));
-      if (pages[i] != nullptr) prefetch_page_start(pages[i]);
+      ways[i] = start_way(worker, storage, slice_of(keys[i]));
+      if (ways[i].page != nullptr) prefetch_page_start(ways[i].page, ways[i].is_border);
     }
     for (size_t i = 0; i < count; ++i) {
-      if (pages[i] == nullptr || records == 0) continue;
-      prefetch_slots(pages[i], slice_of(keys[i]), records, record_bytes);
+      if (ways[i].page == nullptr || ways[i].is_border) continue;
+      const uint64_t* stride = interior_page(ways[i].page)->stride_for(ways[i].slice);
+      __builtin_prefetch(stride);
+      __builtin_prefetch(stride + kSearchStride / 2);
+    }
+    for (size_t i = 0; i < count; ++i) {
+      Way& way = ways[i];
+      if (way.page == nullptr || way.is_border) continue;
+      way.page = child_for(worker, way.page, way.slice);
+      if (way.page == nullptr) continue;
+      prefetch_page_start(way.page, true);
+      if (records == 0) worker.memo().remember(&storage.root, way.slice, &way.page->header, {});
+    }
+    for (size_t i = 0; i < count; ++i) {
+      const Way& way = ways[i];
+      if (way.page == nullptr || records == 0) continue;
+      prefetch_slots(worker, storage.root, border_page(way.page), way.slice, records, record_bytes);
     }
   }
 }

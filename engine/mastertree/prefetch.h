@@ -13,12 +13,21 @@
 
 namespace atolldb {
 
-/// The header of a page and the first of its slices or separators.
-inline void prefetch_page_start(const TreePage* page) {
-  constexpr uint32_t kLines = 8;
+template <uint32_t kLines>
+inline void prefetch_lines(const TreePage* page) {
   const auto* start = reinterpret_cast<const std::byte*>(page);
 #pragma GCC unroll 8
   for (uint32_t line = 0; line < kLines; ++line) __builtin_prefetch(start + line * 64);
+}
+
+/// The header of a page, and the first slices of a border page or the guide of an interior one.
+inline void prefetch_page_start(const TreePage* page, bool is_border) {
+  constexpr uint32_t kInteriorLines = (sizeof(TreePage) + sizeof(InteriorPage::guide)) / 64;
+  if (is_border) {
+    prefetch_lines<8>(page);
+  } else {
+    prefetch_lines<kInteriorLines>(page);
+  }
 }
 
 /// Of each key: the border page of the first layer, and the `records` records from it on, as far as

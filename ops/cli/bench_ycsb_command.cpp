@@ -65,8 +65,8 @@ void add_options(CLI::App& command, ycsb::Options& options) {
   command.add_option("--insert-order", options.insert_order, "hashed or ordered keys")
       ->capture_default_str();
   command.add_flag("--prefetch,!--no-prefetch", options.prefetch,
-                   "Start to load all records of a transaction of several operations at its begin "
-                   "[on]");
+                   "Start to load the records of the next transactions, 16 operations at a time, "
+                   "before running them [on]");
   add_common_options(command, options, "Check every record afterwards");
 }
 

@@ -108,7 +108,7 @@ TEST(Inserts, TakeTheNextKeysOfTheWorkerOnceTheTransactionHasCommitted) {
   EXPECT_EQ(three[2].id, keyspace.id_of(1, number_of(5, 2)));
   generator.plan(three);
   EXPECT_EQ(three[0].id, keyspace.id_of(1, number_of(5, 0))) << "the first plan never committed";
-  generator.committed();
+  generator.committed(three);
   EXPECT_EQ(generator.inserted(), 3u);
   generator.plan(three);
   EXPECT_EQ(three[0].id, keyspace.id_of(1, number_of(5, 3)));
