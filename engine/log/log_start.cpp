@@ -49,8 +49,31 @@ Result<bool> holds_commits(FileSystem& file_system, const Savepoint& savepoint,
   return false;
 }
 
-/// A file of an incarnation that the savepoint does not list may have a header (its start was
-/// given up), but no more: its blocks would be commits that were lost with a savepoint.
+/// The last incarnation's cut, if it has none yet; whether any incarnation holds commits.
+Result<void> examine_logs(FileSystem& file_system, LogStart& start) {
+  Savepoint& savepoint = start.savepoint;
+  if (const Incarnation* last = savepoint.uncut()) {
+    auto scan = scan_incarnation(file_system, savepoint, *last);
+    if (!scan) return std::unexpected(scan.error());
+    if (scan->corruption) return std::unexpected(scan->corruption_error());
+    start.holds_commits = scan->holds_commits();
+    savepoint.incarnations.back().cut_epoch = scan->cut_epoch;
+    savepoint.largest_epoch =
+        std::max({savepoint.largest_epoch, scan->largest_epoch, last->start_epoch});
+    savepoint.durable_epoch = 0;
+    start.last.push_back(*std::move(scan));
+  }
+  for (const Incarnation& incarnation : savepoint.incarnations) {
+    if (start.holds_commits) return {};
+    auto holds = holds_commits(file_system, savepoint, incarnation);
+    if (!holds) return std::unexpected(holds.error());
+    start.holds_commits = *holds;
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<void> refuse_unlisted(FileSystem& file_system, const Savepoint& savepoint,
                              const std::set<std::string>& directories) {
   auto files = log_files_in(file_system, directories);
@@ -82,7 +105,7 @@ Result<void> refuse_unlisted(FileSystem& file_system, const Savepoint& savepoint
   return {};
 }
 
-std::set<std::string> all_directories(const Savepoint& savepoint, const std::string& data_dir,
+std::set<std::string> log_directories(const Savepoint& savepoint, const std::string& data_dir,
                                       const std::vector<std::string>& configured) {
   std::set<std::string> all(configured.begin(), configured.end());
   all.insert(data_dir);
@@ -91,31 +114,6 @@ std::set<std::string> all_directories(const Savepoint& savepoint, const std::str
   }
   return all;
 }
-
-/// The last incarnation's cut, if it has none yet; whether any incarnation holds commits.
-Result<void> examine_logs(FileSystem& file_system, LogStart& start) {
-  Savepoint& savepoint = start.savepoint;
-  if (const Incarnation* last = savepoint.uncut()) {
-    auto scan = scan_incarnation(file_system, savepoint, *last);
-    if (!scan) return std::unexpected(scan.error());
-    if (scan->corruption) return std::unexpected(scan->corruption_error());
-    start.holds_commits = scan->holds_commits();
-    savepoint.incarnations.back().cut_epoch = scan->cut_epoch;
-    savepoint.largest_epoch =
-        std::max({savepoint.largest_epoch, scan->largest_epoch, last->start_epoch});
-    savepoint.durable_epoch = 0;
-    start.last.push_back(*std::move(scan));
-  }
-  for (const Incarnation& incarnation : savepoint.incarnations) {
-    if (start.holds_commits) return {};
-    auto holds = holds_commits(file_system, savepoint, incarnation);
-    if (!holds) return std::unexpected(holds.error());
-    start.holds_commits = *holds;
-  }
-  return {};
-}
-
-}  // namespace
 
 Result<LogStart> examine(FileSystem& file_system, const std::string& data_dir,
                          const std::vector<std::string>& directories) {
@@ -134,7 +132,7 @@ Result<LogStart> examine(FileSystem& file_system, const std::string& data_dir,
   }
   Savepoint& savepoint = start.savepoint;
   auto listed =
-      refuse_unlisted(file_system, savepoint, all_directories(savepoint, data_dir, directories));
+      refuse_unlisted(file_system, savepoint, log_directories(savepoint, data_dir, directories));
   if (!listed) return std::unexpected(listed.error());
   auto ddl = read_ddl_log(file_system, data_dir, savepoint.cluster_uuid);
   if (!ddl) return std::unexpected(ddl.error());

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,8 @@ struct LogStart {
   std::string damaged_slot;    // of the savepoint, which its other slot replaces; to be logged
   bool holds_commits = false;  // of any incarnation
   std::vector<IncarnationScan> last;  // the incarnation that got its cut now, if any
-  std::vector<DdlRecord> ddl;
+  std::vector<DdlRecord>
+      ddl;                   // not all durable before DdlLog::open: open it before their first use
   uint64_t incarnation = 0;  // the next one
   uint64_t start_epoch = 0;  // of the next one, above every epoch seen anywhere
 };
@@ -39,6 +41,14 @@ struct LogStart {
 /// Code corruption names file, offset and reason; a discard_data under way is code failed.
 Result<LogStart> examine(FileSystem& file_system, const std::string& data_dir,
                          const std::vector<std::string>& directories = {});
+
+/// A log file of an incarnation that the savepoint does not list may have a header (its start was
+/// given up), but no more: code corruption. Part of examine; for tools, too.
+Result<void> refuse_unlisted(FileSystem& file_system, const Savepoint& savepoint,
+                             const std::set<std::string>& directories);
+/// data_dir, those of the savepoint's loggers, and `configured`.
+std::set<std::string> log_directories(const Savepoint& savepoint, const std::string& data_dir,
+                                      const std::vector<std::string>& configured);
 
 /// Code failed, with the way out, if the data directory holds commits.
 Result<void> refuse_commits(const LogStart& start, const std::string& data_dir);

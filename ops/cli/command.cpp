@@ -152,9 +152,10 @@ int run_command_line(int argc, char** argv) {
   app.footer(footer());
   app.set_version_flag("--version", version_text, "Print versions, as `atoll version`");
   Invocation invocation;
-  for (const auto add : {add_up_command, add_status_command, add_down_command, add_logs_command,
-                         add_storage_command, add_procedure_command, add_bench_command,
-                         add_config_command, add_doctor_command, add_version_command}) {
+  for (const auto add :
+       {add_up_command, add_status_command, add_down_command, add_logs_command, add_log_command,
+        add_storage_command, add_procedure_command, add_bench_command, add_config_command,
+        add_doctor_command, add_version_command}) {
     add(app, invocation);
   }
   try {

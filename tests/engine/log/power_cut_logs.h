@@ -99,6 +99,7 @@ class PowerCutLogs {
     if (!begin_incarnation(files, "/data", *start, places)) return expect_off(files);
     auto ddl = DdlLog::open(files, "/data", start->savepoint.cluster_uuid);
     if (!ddl) return expect_off(files);
+    acknowledged_ddl_ = ddl_.size();  // what it read is durable now
     return work(files, *start, loggers, *ddl);
   }
 
@@ -211,7 +212,6 @@ class PowerCutLogs {
       return "changes of storages are not those that were made";
     }
     ddl_.resize(start.ddl.size());
-    acknowledged_ddl_ = ddl_.size();
     return "";
   }
 

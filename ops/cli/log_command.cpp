@@ -1,0 +1,174 @@
+// `atoll log ls|verify|dump`: the options, and ls.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "engine/log/discard_data.h"
+#include "engine/log/log_start.h"
+#include "ops/cli/command.h"
+#include "ops/cli/log_data.h"
+#include "ops/cli/terminal.h"
+
+namespace atolldb::cli {
+namespace {
+
+using Json = nlohmann::json;
+
+struct Listed {
+  uint64_t files = 0;
+  uint64_t bytes = 0;
+};
+
+/// By incarnation, node, logger, directory.
+using ListedLogs = std::map<std::tuple<uint64_t, uint32_t, uint32_t, std::string>, Listed>;
+
+Result<ListedLogs> listed_logs(FileSystem& file_system, const LogData& data) {
+  auto files = log_files_in(file_system, data.directories);
+  if (!files) return std::unexpected(files.error());
+  ListedLogs logs;
+  for (const LogFilePlace& place : *files) {
+    const std::string path =
+        path_in(node_directory(place.directory, place.node), to_string(place.name));
+    auto file = file_system.open_for_reading(path);
+    if (!file) return std::unexpected(file.error());
+    auto bytes = (*file)->size();
+    if (!bytes) return std::unexpected(bytes.error());
+    Listed& log = logs[{place.name.incarnation, place.node, place.name.logger, place.directory}];
+    ++log.files;
+    log.bytes += *bytes;
+  }
+  // What is listed and has no file: its line shows that.
+  for (const Incarnation& incarnation : data.savepoint.incarnations) {
+    for (const LoggerPlace& place : incarnation.loggers) {
+      logs.try_emplace({incarnation.number, place.node, place.logger, place.directory});
+    }
+  }
+  return logs;
+}
+
+const Incarnation* find(const Savepoint& savepoint, uint64_t number) {
+  const auto found = std::ranges::find(savepoint.incarnations, number, &Incarnation::number);
+  return found == savepoint.incarnations.end() ? nullptr : &*found;
+}
+
+void print_text(const LogData& data, const ListedLogs& logs) {
+  std::vector<std::vector<std::string>> rows = {{"INCARNATION", "STATE", "FIRST EPOCH", "CUT",
+                                                 "NODE", "LOGGER", "FILES", "SIZE", "DIRECTORY"}};
+  for (const auto& [key, log] : logs) {
+    const auto& [number, node, logger, directory] = key;
+    const Incarnation* incarnation = find(data.savepoint, number);
+    const bool is_cut = incarnation != nullptr && incarnation->cut_epoch;
+    rows.push_back({std::to_string(number),
+                    incarnation == nullptr ? "never begun" : state_of(*incarnation),
+                    incarnation == nullptr ? "-" : std::to_string(incarnation->start_epoch),
+                    is_cut ? std::to_string(*incarnation->cut_epoch) : "-", std::to_string(node),
+                    std::to_string(logger), std::to_string(log.files), format_bytes(log.bytes),
+                    printable(directory)});
+  }
+  std::printf("%s", format_table(rows).c_str());
+}
+
+void print_json(const LogData& data, const ListedLogs& logs) {
+  Json array = Json::array();
+  for (const auto& [key, log] : logs) {
+    const auto& [number, node, logger, directory] = key;
+    const Incarnation* incarnation = find(data.savepoint, number);
+    Json line = {{"incarnation", number}, {"node", node},           {"logger", logger},
+                 {"files", log.files},    {"bytes", log.bytes},     {"directory", directory},
+                 {"cut_epoch", nullptr},  {"start_epoch", nullptr}, {"state", "never begun"}};
+    if (incarnation != nullptr) {
+      line["state"] = state_of(*incarnation);
+      line["start_epoch"] = incarnation->start_epoch;
+      if (incarnation->cut_epoch) line["cut_epoch"] = *incarnation->cut_epoch;
+    }
+    array.push_back(std::move(line));
+  }
+  const Json whole = {{"schema_version", 1}, {"data_dir", data.data_dir}, {"logs", array}};
+  std::printf("%s\n", whole.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+}
+
+using LogAction = Result<void> (*)(const ClusterChoice&, const LogOptions&);
+
+}  // namespace
+
+std::string state_of(const Incarnation& incarnation) {
+  return incarnation.cut_epoch ? "finished" : "running";
+}
+
+Result<LogData> find_log_data(FileSystem& file_system, const ClusterChoice& choice,
+                              const LogOptions& options) {
+  LogData data;
+  std::vector<std::string> configured;
+  if (options.data_dir.empty()) {
+    const Result<Config> config = find_config(choice);
+    if (!config) return std::unexpected(config.error());
+    data.data_dir = config->cluster.data_dir;
+    for (const NodeConfig& node : config->nodes) {
+      configured.insert(configured.end(), node.directories.begin(), node.directories.end());
+    }
+  } else {
+    std::error_code error;
+    data.data_dir = std::filesystem::absolute(options.data_dir, error).lexically_normal().string();
+    while (data.data_dir.size() > 1 && data.data_dir.ends_with('/')) data.data_dir.pop_back();
+  }
+  Result<std::optional<SavepointRead>> read = read_savepoint(file_system, data.data_dir);
+  // A live coordinator may just be writing a slot.
+  for (int again = 0; again < 3 && read && *read && !(*read)->damaged_slot.empty(); ++again) {
+    read = read_savepoint(file_system, data.data_dir);
+  }
+  if (!read) return std::unexpected(read.error());
+  if (!*read) {
+    return make_error(ExitCode::failed, data.data_dir +
+                                            ": holds no log: choose another directory with "
+                                            "--data-dir, or the cluster with --cluster or -c");
+  }
+  data.savepoint = std::move((*read)->savepoint);
+  data.damaged_slot = std::move((*read)->damaged_slot);
+  data.directories = log_directories(data.savepoint, data.data_dir, configured);
+  return data;
+}
+
+Result<void> list_logs(const ClusterChoice& choice, const LogOptions& options) {
+  PosixFileSystem files;
+  const Result<LogData> data = find_log_data(files, choice, options);
+  if (!data) return std::unexpected(data.error());
+  const Result<ListedLogs> logs = listed_logs(files, *data);
+  if (!logs) return std::unexpected(logs.error());
+  options.json ? print_json(*data, *logs) : print_text(*data, *logs);
+  return {};
+}
+
+void add_log_command(CLI::App& app, Invocation& invocation) {
+  CLI::App* group = app.add_subcommand("log", "List, verify and show the logs of commits");
+  group->require_subcommand(1);
+  const auto options = std::make_shared<LogOptions>();
+  const auto add = [&](const char* name, const char* help, LogAction run) {
+    CLI::App* command = group->add_subcommand(name, help);
+    add_cluster_options(*command, invocation);
+    command
+        ->add_option("--data-dir", options->data_dir,
+                     "The data directory itself, of a cluster that is configured nowhere")
+        ->type_name("DIRECTORY");
+    command->add_flag("--json", options->json, "For programs");
+    command->callback([&invocation, options, run] {
+      invocation.run = [&invocation, options, run] { return run(invocation.choice, *options); };
+    });
+    return command;
+  };
+  add("ls", "List the logs", list_logs);
+  add("verify", "Check every block, and tell the tail of a crash from corruption", verify_logs);
+  CLI::App* dump = add("dump", "Show the records", dump_logs);
+  // The parser would take -1 for the largest number there is.
+  dump->add_option("--epoch", options->epoch, "Of this epoch only")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("EPOCH");
+  dump->add_option("--storage", options->storage, "Of this storage only: its id or its name")
+      ->type_name("STORAGE");
+}
+
+}  // namespace atolldb::cli

@@ -1,0 +1,43 @@
+// What the commands of `atoll log` have in common: which data directory, and what is in it. They
+// only read, of dead and of live clusters.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/log/log_scan.h"
+#include "ops/cli/cluster_finder.h"
+#include "shared/error.h"
+#include "shared/file/posix_file_system.h"
+
+namespace atolldb::cli {
+
+struct LogOptions {
+  std::string data_dir;  // --data-dir; empty: that of the chosen cluster
+  bool json = false;
+  std::optional<uint64_t> epoch;  // dump: of this epoch only
+  std::string storage;            // dump: of this storage only, by id or name; empty: of all
+};
+
+struct LogData {
+  std::string data_dir;
+  std::set<std::string> directories;  // that hold logs
+  Savepoint savepoint;
+  std::string damaged_slot;  // of the savepoint; empty: none
+};
+
+/// Code failed if there is no log; corruption if no slot of the savepoint is intact.
+Result<LogData> find_log_data(FileSystem& file_system, const ClusterChoice& choice,
+                              const LogOptions& options);
+
+/// "running" also stands for one whose end no start has looked at yet.
+std::string state_of(const Incarnation& incarnation);
+
+Result<void> list_logs(const ClusterChoice& choice, const LogOptions& options);
+Result<void> verify_logs(const ClusterChoice& choice, const LogOptions& options);
+Result<void> dump_logs(const ClusterChoice& choice, const LogOptions& options);
+
+}  // namespace atolldb::cli
