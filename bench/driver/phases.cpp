@@ -68,7 +68,6 @@ RunTimes announce_run(const Console& console, const CommonOptions& options, uint
 }
 
 Result<std::vector<std::string>> run_with_progress(ClusterPort& cluster, const Console& console,
-                                                   const CommonOptions& options,
                                                    const std::string& job, const std::string& input,
                                                    uint64_t start_ns) {
   const Progress progress(cluster, console, "durability " + cluster.durability(), start_ns);

@@ -24,7 +24,6 @@ RunTimes announce_run(const Console& console, const CommonOptions& options, uint
 
 /// Runs the job on all workers and meanwhile prints the rate of commits once a second.
 Result<std::vector<std::string>> run_with_progress(ClusterPort& cluster, const Console& console,
-                                                   const CommonOptions& options,
                                                    const std::string& job, const std::string& input,
                                                    uint64_t start_ns);
 

@@ -61,8 +61,8 @@ Result<void> Driver::load() {
 
 Result<void> Driver::run_once(uint32_t number) {
   input_.times = bench::announce_run(console_, options_, number);
-  const auto outputs = bench::run_with_progress(cluster_, console_, options_, kRunJob,
-                                                input_.to_json(), input_.times.start_ns);
+  const auto outputs = bench::run_with_progress(cluster_, console_, kRunJob, input_.to_json(),
+                                                input_.times.start_ns);
   if (!outputs) return std::unexpected(outputs.error());
   auto summary = summarize(*outputs, report_.nodes);
   if (!summary) return std::unexpected(summary.error());
