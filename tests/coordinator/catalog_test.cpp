@@ -20,7 +20,7 @@ class CatalogTest : public testing::Test {
 };
 
 TEST_F(CatalogTest, WhatIsCreatedIsFoundUntilItIsHidden) {
-  const auto id = catalog_.create({"orders", StorageType::array, 24, 1000});
+  const auto id = create({"orders", StorageType::array, 24, 1000});
   ASSERT_TRUE(id) << id.error().message;
   const StorageControl* found = find_storage(*control_, "orders", StorageType::array);
   ASSERT_NE(found, nullptr);
@@ -39,16 +39,16 @@ TEST_F(CatalogTest, WhatIsCreatedIsFoundUntilItIsHidden) {
 TEST_F(CatalogTest, IdsAreNeverReusedAndTheLimitIsNamed) {
   uint32_t last = 0;
   for (uint32_t i = 0; i < kMaxStorages; ++i) {
-    const auto id = catalog_.create(tree("t" + std::to_string(i)));
+    const auto id = create(tree("t" + std::to_string(i)));
     ASSERT_TRUE(id) << id.error().message;
     EXPECT_GT(*id, last);
     last = *id;
   }
-  const auto full = catalog_.create(tree("one_more"));
+  const auto full = create(tree("one_more"));
   ASSERT_FALSE(full);
   EXPECT_NE(full.error().message.find(std::to_string(kMaxStorages)), std::string::npos);
   catalog_.free_slot(*catalog_.hide("t7"));
-  const auto again = catalog_.create(tree("t7"));
+  const auto again = create(tree("t7"));
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_GT(*again, last);
 }
@@ -73,12 +73,12 @@ TEST_F(CatalogTest, BadDefinitionsAreRefusedWithTheReason) {
       {{"a", StorageType::mastertree, 0, 5}, "--records"},
   };
   for (const Case& wrong : cases) {
-    const auto id = catalog_.create(wrong.definition);
+    const auto id = create(wrong.definition);
     ASSERT_FALSE(id) << wrong.reason;
     EXPECT_NE(id.error().message.find(wrong.reason), std::string::npos) << id.error().message;
   }
-  ASSERT_TRUE(catalog_.create(tree(std::string(63, 'a'))));
-  EXPECT_FALSE(catalog_.create(tree(std::string(63, 'a'))));
+  ASSERT_TRUE(create(tree(std::string(63, 'a'))));
+  EXPECT_FALSE(create(tree(std::string(63, 'a'))));
 }
 
 }  // namespace
