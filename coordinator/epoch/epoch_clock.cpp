@@ -3,7 +3,10 @@
 #include <time.h>
 
 #include <algorithm>
+#include <climits>
 #include <utility>
+
+#include "shared/sync/wait_word.h"
 
 namespace atolldb {
 namespace {
@@ -37,10 +40,13 @@ uint64_t closed_epoch(const EpochBlock& epochs, const std::vector<NodeShared*>& 
   return closed;
 }
 
-/// Publishes `value` unless the word is there already: these words never run backward.
-void raise_to(std::atomic<uint64_t>& word, uint64_t value) {
+/// Publishes `value`, and tells so, unless the word is there already: these words never run
+/// backward.
+bool raise_to(std::atomic<uint64_t>& word, uint64_t value) {
   // One writer. Release pairs with the readers' acquire: what was concluded from the slots holds.
-  if (value > word.load(std::memory_order_relaxed)) word.store(value, std::memory_order_release);
+  if (value <= word.load(std::memory_order_relaxed)) return false;
+  word.store(value, std::memory_order_release);
+  return true;
 }
 
 }  // namespace
@@ -58,7 +64,11 @@ bool tick_epochs(EpochBlock& epochs, const std::vector<NodeShared*>& nodes) {
   // seq_cst: the serialization point of commits (R21).
   if (advances) epochs.current.store(current + 1, std::memory_order_seq_cst);
   raise_to(epochs.oldest_begin, oldest_begin(epochs, nodes));
-  raise_to(epochs.durable, closed_epoch(epochs, nodes));
+  if (raise_to(epochs.durable, closed_epoch(epochs, nodes))) {
+    // Release pairs with the acquire of those who load this word before `durable`.
+    epochs.durable_signal.fetch_add(1, std::memory_order_release);
+    wake(epochs.durable_signal, INT_MAX);
+  }
   return advances;
 }
 

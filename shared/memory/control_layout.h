@@ -29,6 +29,9 @@ struct EpochBlock {
   /// Every commit of this epoch and before is durable. With durability off: is final, that is no
   /// commit of it is still on its way.
   alignas(64) std::atomic<uint64_t> durable;
+  /// Changes after every rise of `durable`, which wakes all that wait on it: who has loaded this
+  /// word first and then finds `durable` too low sleeps on what was loaded.
+  alignas(64) std::atomic<uint32_t> durable_signal;
   /// No thread of the cluster may still look at a page that was unlinked before this epoch began.
   alignas(64) std::atomic<uint64_t> oldest_begin;
 };

@@ -21,6 +21,20 @@ class Counter {
   std::atomic<uint64_t> value_{0};
 };
 
+/// Of a node's sessions. Several threads count, each rarely or for many at once:
+/// read-modify-writes.
+struct SessionMetrics {
+  std::atomic<uint64_t> open;      // now, those included that wait for their last request
+  std::atomic<uint64_t> opened;    // ever
+  std::atomic<uint64_t> refused;   // because of the limit
+  std::atomic<uint64_t> broken;    // ended because the client broke the rules of the rings
+  std::atomic<uint64_t> requests;  // taken out of rings
+  std::atomic<uint64_t> unavailable;
+  std::atomic<uint64_t> outcome_unknown;
+  std::atomic<uint64_t> spare;
+};
+static_assert(sizeof(SessionMetrics) == 64);
+
 struct alignas(64) WorkerMetrics {
   Counter commits;
   Counter read_only_commits;
@@ -46,6 +60,7 @@ struct MetricsSegment {
   SegmentHeader header;
   uint32_t slot_count;
   uint32_t spare[15];
+  SessionMetrics sessions;
 
   WorkerMetrics& worker(uint32_t ordinal) {
     return reinterpret_cast<WorkerMetrics*>(this + 1)[ordinal];

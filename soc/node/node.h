@@ -25,6 +25,8 @@
 #include "shared/message/control_message.h"
 #include "soc/node/job_table.h"
 #include "soc/procedure/registry.h"
+#include "soc/session/durable_answers.h"
+#include "soc/session/session_server.h"
 #include "soc/worker/worker.h"
 
 namespace atolldb {
@@ -56,6 +58,11 @@ class Node {
   /// Serves a control request (soc/README.md lists them).
   void handle(const ControlRequest& request, ControlReply reply);
 
+  /// Sessions of clients in other processes, over this Unix socket. REQUIRES: started.
+  Result<void> listen_for_sessions(const std::string& path) { return sessions_->listen(path); }
+  /// The client's end of a session within this process. REQUIRES: started.
+  Result<UniqueFd> connect_session() { return sessions_->connect(); }
+
   uint32_t id() const { return node_; }
   NodeState state() const;
   const ClusterView& view() const { return view_; }
@@ -64,6 +71,8 @@ class Node {
  private:
   void set_state(NodeState state);
   void housekeep();
+  Result<void> start_sessions();
+  std::string why_no_requests() const;
   /// Runs `task` on the housekeeper's thread, with its page slot.
   void give_to_housekeeper(std::function<void(WorkerContext&)> task);
   uint64_t procedure_deadline() const;
@@ -91,6 +100,8 @@ class Node {
   std::vector<std::unique_ptr<Worker>> workers_;
   std::atomic<uint32_t> next_worker_{0};
   JobTable jobs_;
+  std::unique_ptr<DurableAnswers> answers_;
+  std::unique_ptr<SessionServer> sessions_;  // after what its calls use: goes first
 
   std::mutex mutex_;
   std::condition_variable housekeeper_wake_;
