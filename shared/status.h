@@ -34,6 +34,12 @@ enum class [[nodiscard]] Status : uint8_t {
   deadline_exceeded,
   procedure_failed,
   cluster_failed,
+  /// Of a session's request: refused before it was run (the cluster starts or stops, a limit of
+  /// requests in flight is reached). Trying again later is safe.
+  unavailable,
+  /// Of a session's request: the cluster failed while it was in flight, so that it may have
+  /// committed durably or may be lost (R41). Only a look at the data tells.
+  outcome_unknown,
   count_,
 };
 
@@ -73,7 +79,9 @@ constexpr std::string_view to_string(Status status) {
                                          "volatile_pool_exhausted",
                                          "deadline_exceeded",
                                          "procedure_failed",
-                                         "cluster_failed"};
+                                         "cluster_failed",
+                                         "unavailable",
+                                         "outcome_unknown"};
   static_assert(sizeof(kNames) / sizeof(kNames[0]) == kStatusCount);
   const auto index = static_cast<uint32_t>(status);
   return index < kStatusCount ? kNames[index] : "unknown";

@@ -36,6 +36,9 @@ ExitCode run_node(const ChildContext& context) {
           },
           1 + id, std::make_shared<NodeMetrics>(id, *node.view().shared[id], node.metrics()));
     }
+    if (started) {
+      started = node.listen_for_sessions(session_socket_path(config.cluster.run_dir, id));
+    }
     if (!started) return std::unexpected(started.error());
     return services.endpoints_text();
   };

@@ -3,9 +3,11 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <climits>
 #include <cstring>
 
 #include "shared/check.h"
+#include "shared/sync/wait_word.h"
 
 namespace atolldb::bench {
 
@@ -82,6 +84,9 @@ void LocalCluster::tick() {
   epochs.durable.store(std::max(closed, epochs.durable.load(std::memory_order_relaxed)),
                        std::memory_order_release);
   epochs.current.store(current + 1, std::memory_order_seq_cst);
+  // Release pairs with the acquire of those who load this word before `durable`.
+  epochs.durable_signal.fetch_add(1, std::memory_order_release);
+  wake(epochs.durable_signal, INT_MAX);
 }
 
 StorageControl& LocalCluster::create(std::string_view name, uint32_t payload_bytes,

@@ -44,6 +44,8 @@ class LocalCluster {
   LocalCluster(const LocalCluster&) = delete;
   LocalCluster& operator=(const LocalCluster&) = delete;
 
+  const ClusterView& view() const { return view_; }
+  PagePool& pool(uint32_t node) { return *pools_[node]; }
   /// By node, then ordinal.
   Worker& worker(uint32_t index) { return *workers_[index]; }
   /// `record_count`: of an array; 0 for a Master-tree.

@@ -14,6 +14,7 @@
 #include "shared/memory/cluster_view.h"
 #include "shared/memory/control_layout.h"
 #include "shared/message/control_message.h"
+#include "shared/session/session_client.h"
 
 namespace atolldb {
 
@@ -49,6 +50,9 @@ class Cluster {
                             std::chrono::milliseconds timeout = kDefaultTimeout) = 0;
   virtual Result<Json> coordinator(std::string_view op, const Json& body,
                                    std::chrono::milliseconds timeout = kDefaultTimeout) = 0;
+
+  /// A session of this process with a node.
+  virtual Result<std::unique_ptr<SessionClient>> connect_session(uint32_t node) = 0;
 
   /// Runs a job on all workers of all nodes, waits for its end; ordered by node and worker.
   Result<std::vector<JobOutput>> run_job(std::string_view name, std::string_view input);

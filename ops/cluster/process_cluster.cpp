@@ -71,6 +71,11 @@ Result<Json> ProcessCluster::coordinator(std::string_view op, const Json& body,
   return with_reason(coordinator_.call(op, body, timeout, [this] { return has_ended(); }));
 }
 
+Result<std::unique_ptr<SessionClient>> ProcessCluster::connect_session(uint32_t node) {
+  if (node >= nodes_.size()) return no_such_node(node);
+  return SessionClient::connect(config_.cluster.run_dir, node);
+}
+
 Result<void> ProcessCluster::shutdown() {
   {
     const std::lock_guard guard(mutex_);

@@ -23,6 +23,7 @@ class ProcessCluster final : public Cluster {
                     std::chrono::milliseconds timeout) override;
   Result<Json> coordinator(std::string_view op, const Json& body,
                            std::chrono::milliseconds timeout) override;
+  Result<std::unique_ptr<SessionClient>> connect_session(uint32_t node) override;
   Result<void> shutdown() override;
 
  private:

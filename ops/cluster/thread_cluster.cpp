@@ -102,6 +102,13 @@ Result<Json> ThreadCluster::coordinator(std::string_view op, const Json& body,
   return ask(*coordinator_, op, body, timeout);
 }
 
+Result<std::unique_ptr<SessionClient>> ThreadCluster::connect_session(uint32_t node) {
+  if (node >= nodes_.size()) return no_such_node(node);
+  Result<UniqueFd> socket = nodes_[node]->connect_session();
+  if (!socket) return std::unexpected(socket.error());
+  return SessionClient::over(*std::move(socket));
+}
+
 Result<void> ThreadCluster::shutdown() {
   {
     const std::lock_guard guard(mutex_);

@@ -28,6 +28,7 @@ class ThreadCluster final : public Cluster {
   Result<Json> coordinator(std::string_view op, const Json& body,
                            std::chrono::milliseconds timeout) override;
   const ClusterView* view() const override { return &nodes_.front()->view(); }
+  Result<std::unique_ptr<SessionClient>> connect_session(uint32_t node) override;
   Result<void> shutdown() override;
 
  private:

@@ -63,6 +63,7 @@ void RunFolder::remove_files() {
   unlink(prometheus_targets_path(config_).c_str());
   for (uint32_t node = 0; node < kMaxNodes; ++node) {
     unlink(node_socket_path(config_, node).c_str());
+    unlink(session_socket_path(config_.cluster.run_dir, node).c_str());
   }
   const std::string& endpoint = config_.control.endpoint;
   if (endpoint.starts_with(kIpc)) unlink(endpoint.c_str() + kIpc.size());

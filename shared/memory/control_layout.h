@@ -30,7 +30,8 @@ struct EpochBlock {
   std::atomic<uint64_t> closed;
   /// Every commit of this epoch and before is durable. With durability off: the same as `closed`.
   alignas(64) std::atomic<uint64_t> durable;
-  /// Changes after each advance of `durable`; for wait_on (R24). Release: the new value is visible.
+  /// Changes after every rise of `durable`, which wakes all that wait on it: who has loaded this
+  /// word first and then finds `durable` too low sleeps on what was loaded (R24).
   alignas(64) std::atomic<uint32_t> durable_signal;
   /// Loggers write a marker for this epoch, which is over: some node is dirty in it (R27).
   alignas(64) std::atomic<uint64_t> marker_wanted;

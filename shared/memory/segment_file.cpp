@@ -66,6 +66,8 @@ std::string segment_name(SegmentKind kind, uint32_t node) {
       return of_node + ".local";
     case SegmentKind::metrics:
       return of_node + ".metrics";
+    case SegmentKind::session:
+      return of_node + ".session";
   }
   return of_node + ".unknown";
 }

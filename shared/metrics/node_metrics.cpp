@@ -58,6 +58,27 @@ void add_locality(MetricFamilies& families, const MetricsSegment& metrics) {
       .sample(sum_counter(metrics, &WorkerMetrics::remote_locks), {{"locality", "remote"}});
 }
 
+void add_sessions(MetricFamilies& families, const SessionMetrics& sessions) {
+  const auto value = [](const std::atomic<uint64_t>& word) {
+    return word.load(std::memory_order_relaxed);
+  };
+  families.gauge("atoll_sessions", "Sessions of clients with this node.")
+      .sample(value(sessions.open));
+  families.counter("atoll_sessions_opened_total", "Sessions that clients have opened.")
+      .sample(value(sessions.opened));
+  families.counter("atoll_sessions_refused_total", "Sessions refused because of their limit.")
+      .sample(value(sessions.refused));
+  families
+      .counter("atoll_sessions_broken_total", "Sessions ended because their client broke rules.")
+      .sample(value(sessions.broken));
+  families.counter("atoll_session_requests_total", "Requests taken from sessions.")
+      .sample(value(sessions.requests));
+  families.counter("atoll_session_requests_refused_total", "Requests answered `unavailable`.")
+      .sample(value(sessions.unavailable));
+  families.counter("atoll_session_outcomes_unknown_total", "Requests answered `outcome_unknown`.")
+      .sample(value(sessions.outcome_unknown));
+}
+
 void add_gauges(MetricFamilies& families, const NodeShared& shared) {
   // Acquire pairs with the node's release when it changed its state.
   const auto state = static_cast<NodeState>(shared.state.load(std::memory_order_acquire));
@@ -85,6 +106,7 @@ std::vector<prometheus::MetricFamily> NodeMetrics::Collect() const {
     families.counter(plain.name, plain.help).sample(sum_counter(metrics_, plain.counter));
   }
   add_loggers(families, {metrics_.loggers, shared_.logger_count});
+  add_sessions(families, metrics_.sessions);
   add_gauges(families, shared_);
   return families.take();
 }

@@ -1,6 +1,7 @@
 // Counters of one worker: single writer, in the node's `metrics` segment, read by anybody.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "shared/memory/node_layout.h"
@@ -10,6 +11,20 @@
 #include "shared/status.h"
 
 namespace atolldb {
+
+/// Of a node's sessions. Several threads count, each rarely or for many at once:
+/// read-modify-writes.
+struct SessionMetrics {
+  std::atomic<uint64_t> open;      // now, those included that wait for their last request
+  std::atomic<uint64_t> opened;    // ever
+  std::atomic<uint64_t> refused;   // because of the limit
+  std::atomic<uint64_t> broken;    // ended because the client broke the rules of the rings
+  std::atomic<uint64_t> requests;  // taken out of rings
+  std::atomic<uint64_t> unavailable;
+  std::atomic<uint64_t> outcome_unknown;
+  std::atomic<uint64_t> spare;
+};
+static_assert(sizeof(SessionMetrics) == 64);
 
 struct alignas(64) WorkerMetrics {
   Counter commits;
@@ -38,6 +53,7 @@ struct MetricsSegment {
   uint32_t slot_count;
   uint32_t spare[15];
   LoggerMetrics loggers[kMaxLoggersPerNode];
+  SessionMetrics sessions;
 
   WorkerMetrics& worker(uint32_t ordinal) {
     return reinterpret_cast<WorkerMetrics*>(this + 1)[ordinal];

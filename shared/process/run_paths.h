@@ -47,6 +47,10 @@ inline std::string last_failure_path(const Config& config) {
 inline std::string node_socket_path(const Config& config, uint32_t node) {
   return config.cluster.run_dir + "/node" + std::to_string(node) + ".sock";
 }
+/// Where clients of sessions connect (shared/session).
+inline std::string session_socket_path(const std::string& run_dir, uint32_t node) {
+  return run_dir + "/session" + std::to_string(node) + ".sock";
+}
 inline std::string node_endpoint(const Config& config, uint32_t node) {
   return "ipc://" + node_socket_path(config, node);
 }

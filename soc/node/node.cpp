@@ -94,10 +94,37 @@ Result<void> Node::start() {
     workers_.push_back(std::make_unique<Worker>(std::move(settings), logger_));
     workers_.back()->start();
   }
+  const Result<void> sessions = start_sessions();
+  if (!sessions) return sessions;
   housekeeper_ = std::thread([this] { housekeep(); });
   set_state(NodeState::running);
   logger_->info("node {} runs with {} workers", node_, workers_.size());
   return {};
+}
+
+Result<void> Node::start_sessions() {
+  answers_ = std::make_unique<DurableAnswers>(*view_.control);
+  answers_->start();
+  SessionServices services;
+  services.node = node_;
+  services.incarnation = view_.control->incarnation;
+  services.procedures = &registry_;
+  for (const auto& worker : workers_) services.workers.push_back(worker.get());
+  services.answers = answers_.get();
+  services.metrics = &metrics_->sessions;
+  services.refusal = [this] { return why_no_requests(); };
+  services.deadline_epoch = [this] { return procedure_deadline(); };
+  sessions_ = std::make_unique<SessionServer>(std::move(services), logger_);
+  return sessions_->start();
+}
+
+std::string Node::why_no_requests() const {
+  // Acquire pairs with the releases that changed the states.
+  const uint32_t cluster = view_.control->state.load(std::memory_order_acquire);
+  if (cluster == static_cast<uint32_t>(ClusterState::running) && state() == NodeState::running) {
+    return {};
+  }
+  return "node " + std::to_string(node_) + ": the cluster starts or stops: try again later";
 }
 
 void Node::drain() {
@@ -109,7 +136,11 @@ void Node::drain() {
 void Node::stop() {
   if (view_.shared[node_] == nullptr || state() == NodeState::stopped) return;
   drain();
+  // The clock still ticks: what has committed becomes durable soon, and is answered.
+  constexpr std::chrono::milliseconds kDurablePatience{5'000};
+  if (answers_ != nullptr) answers_->stop(kDurablePatience);
   for (const auto& logger : loggers_) logger->stop();
+  if (sessions_ != nullptr) sessions_->stop();
   {
     const std::lock_guard guard(mutex_);
     housekeeper_ends_ = true;

@@ -27,6 +27,8 @@
 #include "soc/logger/logger_thread.h"
 #include "soc/node/job_table.h"
 #include "soc/procedure/registry.h"
+#include "soc/session/durable_answers.h"
+#include "soc/session/session_server.h"
 #include "soc/worker/worker.h"
 
 namespace atolldb {
@@ -63,6 +65,11 @@ class Node {
   /// Serves a control request (soc/README.md lists them).
   void handle(const ControlRequest& request, ControlReply reply);
 
+  /// Sessions of clients in other processes, over this Unix socket. REQUIRES: started.
+  Result<void> listen_for_sessions(const std::string& path) { return sessions_->listen(path); }
+  /// The client's end of a session within this process. REQUIRES: started.
+  Result<UniqueFd> connect_session() { return sessions_->connect(); }
+
   uint32_t id() const { return node_; }
   NodeState state() const;
   const ClusterView& view() const { return view_; }
@@ -74,6 +81,8 @@ class Node {
   LogWriterSettings log_settings(uint32_t ordinal) const;
   std::vector<EpochLogger::Source> logs_of(uint32_t logger, uint32_t logger_count) const;
   void housekeep();
+  Result<void> start_sessions();
+  std::string why_no_requests() const;
   /// Runs `task` on the housekeeper's thread, with its page slot.
   void give_to_housekeeper(std::function<void(WorkerContext&)> task);
   uint64_t procedure_deadline() const;
@@ -104,6 +113,8 @@ class Node {
   std::vector<std::unique_ptr<Worker>> workers_;
   std::atomic<uint32_t> next_worker_{0};
   JobTable jobs_;
+  std::unique_ptr<DurableAnswers> answers_;
+  std::unique_ptr<SessionServer> sessions_;  // after what its calls use: goes first
 
   std::mutex mutex_;
   std::condition_variable housekeeper_wake_;

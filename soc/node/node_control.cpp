@@ -169,8 +169,12 @@ void Node::call_procedure(const ControlRequest& request, ControlReply reply) {
                                                  ": choose one of them, or none"));
   }
   auto task = [input = *std::move(input), function = *function, deadline = procedure_deadline(),
-               reply](WorkerEnvironment& environment) {
-    reply(answer_of(execute_procedure(environment, function, input, deadline)));
+               reply, this](WorkerEnvironment& environment) {
+    const ProcedureOutcome outcome = execute_procedure(environment, function, input, deadline);
+    // Told when it is durable, like a session's request (R19, R20).
+    answers_->add(outcome.commit_epoch, [reply, answer = answer_of(outcome)](bool is_durable) {
+      reply(is_durable ? answer : Json{{"status", to_string(Status::outcome_unknown)}});
+    });
   };
   const auto submitted = workers_[*worker]->submit(std::move(task));
   if (!submitted) reply(std::unexpected(submitted.error()));

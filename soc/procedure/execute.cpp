@@ -10,10 +10,11 @@ namespace {
 
 /// The body of one attempt. What comes back from user code is checked, not trusted.
 Status attempt(Transaction& transaction, ProcedureFunction procedure,
-               std::span<const std::byte> input, ProcedureOutcome& outcome) {
+               std::span<const std::byte> input, uint32_t max_output_bytes,
+               ProcedureOutcome& outcome) {
   outcome.output.clear();
   outcome.message.clear();
-  ProcedureContext context(transaction, input, outcome.output);
+  ProcedureContext context(transaction, input, outcome.output, &outcome.message);
   Status status = Status::procedure_failed;
   try {
     status = procedure(context);
@@ -29,9 +30,9 @@ Status attempt(Transaction& transaction, ProcedureFunction procedure,
         "it returned " + std::to_string(static_cast<uint32_t>(status)) + ", which is no status";
     return Status::procedure_failed;
   }
-  if (outcome.output.size() > kMaxProcedureOutputBytes) {
+  if (outcome.output.size() > max_output_bytes) {
     outcome.message = "its output of " + std::to_string(outcome.output.size()) +
-                      " bytes is longer than " + std::to_string(kMaxProcedureOutputBytes);
+                      " bytes is longer than " + std::to_string(max_output_bytes);
     return Status::procedure_failed;
   }
   return status;
@@ -40,12 +41,24 @@ Status attempt(Transaction& transaction, ProcedureFunction procedure,
 }  // namespace
 
 ProcedureOutcome execute_procedure(WorkerEnvironment& environment, ProcedureFunction procedure,
-                                   std::span<const std::byte> input, uint64_t deadline_epoch) {
+                                   std::span<const std::byte> input, uint64_t deadline_epoch,
+                                   uint32_t max_output_bytes) {
   ProcedureOutcome outcome;
-  outcome.status = run(
-      environment.transaction, environment.backoff, deadline_epoch,
-      [&](Transaction& transaction) { return attempt(transaction, procedure, input, outcome); });
-  if (outcome.status != Status::ok) outcome.output.clear();
+  Transaction& own = environment.transaction;
+  const Vid last = own.last_vid();
+  outcome.status = run(own, environment.backoff, deadline_epoch, [&](Transaction& transaction) {
+    return attempt(transaction, procedure, input, max_output_bytes, outcome);
+  });
+  // Other aborts were not verified: they tell nothing of the data.
+  const bool is_verified = !is_abort(outcome.status) || outcome.status == Status::user_abort;
+  if (is_verified) outcome.commit_epoch = own.commit_epoch();
+  // Each commit that writes has a VID of its own.
+  if (own.last_vid() != last) outcome.commit_version = own.last_vid().version();
+  if (outcome.status != Status::ok) {
+    outcome.output.clear();
+  } else {
+    outcome.message.clear();
+  }
   return outcome;
 }
 

@@ -14,11 +14,17 @@ struct ProcedureOutcome {
   Status status = Status::ok;
   std::vector<std::byte> output;  // of a committed transaction
   std::string message;            // why it failed, when there is more to say than `status`
+  /// What the outcome depends on, and when it may be told to a client: when this epoch is durable
+  /// (R19, R20). 0: depends on nothing.
+  uint64_t commit_epoch = 0;
+  uint64_t commit_version = 0;  // VID word of what was written; 0: nothing was
 };
 
-/// One serializable transaction, with retries until `deadline_epoch`. Never throws.
+/// One serializable transaction, with retries until `deadline_epoch`. More output than
+/// `max_output_bytes` is procedure_failed. Never throws.
 ProcedureOutcome execute_procedure(WorkerEnvironment& environment, ProcedureFunction procedure,
-                                   std::span<const std::byte> input, uint64_t deadline_epoch);
+                                   std::span<const std::byte> input, uint64_t deadline_epoch,
+                                   uint32_t max_output_bytes = kMaxProcedureOutputBytes);
 
 /// Never throws.
 Result<std::string> execute_job(WorkerEnvironment& environment, JobFunction job,

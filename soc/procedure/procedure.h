@@ -15,6 +15,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/array/array.h"
@@ -28,7 +29,7 @@
 
 namespace atolldb {
 
-inline constexpr uint32_t kProcedureApiVersion = 1;
+inline constexpr uint32_t kProcedureApiVersion = 2;
 inline constexpr uint32_t kMaxProcedureName = 60;
 inline constexpr uint32_t kMaxProcedureInputBytes = 1u << 20;
 inline constexpr uint32_t kMaxProcedureOutputBytes = 1u << 20;
@@ -36,8 +37,8 @@ inline constexpr uint32_t kMaxProcedureOutputBytes = 1u << 20;
 class ProcedureContext {
  public:
   ProcedureContext(Transaction& transaction, std::span<const std::byte> input,
-                   std::vector<std::byte>& output)
-      : transaction_(&transaction), input_(input), output_(&output) {}
+                   std::vector<std::byte>& output, std::string* message = nullptr)
+      : transaction_(&transaction), input_(input), output_(&output), message_(message) {}
 
   Transaction& transaction() { return *transaction_; }
   std::span<const std::byte> input() const { return input_; }
@@ -48,6 +49,11 @@ class ProcedureContext {
   void set_output(std::span<const std::byte> bytes) { output_->assign(bytes.begin(), bytes.end()); }
   void set_output(std::string_view text) { set_output(std::as_bytes(std::span(text))); }
 
+  /// What the caller reads beside a status that is not ok.
+  void set_message(std::string message) {
+    if (message_ != nullptr) *message_ = std::move(message);
+  }
+
   /// Null when there is no such storage of that type.
   StorageControl* storage(std::string_view name, StorageType type) {
     return find_storage(*transaction_->worker().view().control, name, type);
@@ -57,6 +63,7 @@ class ProcedureContext {
   Transaction* transaction_;
   std::span<const std::byte> input_;
   std::vector<std::byte>* output_;
+  std::string* message_;
 };
 
 class JobContext {

@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "soc/kv/kv_procedures.h"
+
 namespace atolldb {
 namespace {
 
@@ -17,6 +19,11 @@ std::unexpected<Error> library_error(const std::string& path, const std::string&
 
 Result<ProcedureRegistry> ProcedureRegistry::load(const std::vector<std::string>& libraries) {
   ProcedureRegistry registry;
+  // Named here rather than registered: a linker drops what nothing refers to.
+  for (const ProcedureEntry& entry : kv_procedures()) {
+    const auto added = registry.add(entry, "built in");
+    if (!added) return std::unexpected(added.error());
+  }
   for (const auto* built_in = ProcedureRegistration::first(); built_in != nullptr;
        built_in = built_in->next()) {
     const auto added = registry.add(built_in->entry(), "built in");

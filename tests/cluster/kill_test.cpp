@@ -24,8 +24,9 @@ class LauncherProcess {
     auto channel = make_channel();
     pid_ = fork();
     if (pid_ == 0) {
-      const auto ended = run_foreground(
-          config, [&] { send_line(channel->second.get(), "running"); }, ATOLL_BIN_DIR);
+      const auto ended =
+          run_foreground(config, [&] { send_line(channel->second.get(), "running"); },
+                         {.binary_dir = ATOLL_BIN_DIR});
       if (!ended) send_line(channel->second.get(), ended.error().message);
       _exit(ended ? 0 : static_cast<int>(ended.error().code));
     }

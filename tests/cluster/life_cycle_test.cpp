@@ -68,7 +68,7 @@ TEST(LifeCycleTest, TwoClustersRunSideBySide) {
 TEST(LifeCycleTest, ABackgroundLauncherRunsUntilItIsAskedToStop) {
   TestFolder folder;
   const Config config = folder.config("back");
-  const auto started = start_background(config, ATOLL_BIN_DIR);
+  const auto started = start_background(config, {.binary_dir = ATOLL_BIN_DIR});
   ASSERT_TRUE(started) << started.error().message;
   const auto launcher = running_launcher(config);
   ASSERT_TRUE(launcher);
@@ -77,7 +77,7 @@ TEST(LifeCycleTest, ABackgroundLauncherRunsUntilItIsAskedToStop) {
   EXPECT_EQ(endpoints.at("launcher_pid"), launcher->pid);
   EXPECT_EQ(endpoints.at("node_endpoints").size(), 2u);
 
-  const auto again = start_background(config, ATOLL_BIN_DIR);
+  const auto again = start_background(config, {.binary_dir = ATOLL_BIN_DIR});
   ASSERT_FALSE(again);
   EXPECT_EQ(again.error().code, ExitCode::already_running);
   EXPECT_NE(again.error().message.find(std::to_string(launcher->pid)), std::string::npos);
@@ -123,7 +123,7 @@ TEST(LifeCycleTest, AStartThatCannotSucceedSaysWhyAndLeavesNothing) {
 TEST(LifeCycleTest, AnIdleClusterUsesLessThanTwoPercentOfACore) {
   TestFolder folder;
   const Config config = folder.config("idle");
-  ASSERT_TRUE(start_background(config, ATOLL_BIN_DIR));
+  ASSERT_TRUE(start_background(config, {.binary_dir = ATOLL_BIN_DIR}));
   const pid_t launcher = running_launcher(config)->pid;
   std::vector<pid_t> all = processes_of("idle");
   ASSERT_EQ(all.size(), 3u);

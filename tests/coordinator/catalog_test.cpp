@@ -15,6 +15,9 @@ class CatalogTest : public testing::Test {
   static StorageDefinition tree(std::string name) {
     return {std::move(name), StorageType::mastertree, 0, 0};
   }
+  Result<uint32_t> create(const StorageDefinition& definition) {
+    return catalog_.create(definition, [](const StorageControl&) { return Result<void>(); });
+  }
   std::unique_ptr<ControlSegment> control_ = std::make_unique<ControlSegment>();
   Catalog catalog_{*control_};
 };
@@ -79,6 +82,20 @@ TEST_F(CatalogTest, BadDefinitionsAreRefusedWithTheReason) {
   }
   ASSERT_TRUE(create(tree(std::string(63, 'a'))));
   EXPECT_FALSE(create(tree(std::string(63, 'a'))));
+}
+
+TEST_F(CatalogTest, AStorageThatCannotBeMadeDurableDoesNotExist) {
+  bool was_hidden = false;
+  const auto failed = catalog_.create(tree("t"), [&](const StorageControl& storage) {
+    EXPECT_STREQ(storage.name, "t");
+    was_hidden = find_storage(*control_, "t") == nullptr;
+    return Result<void>(make_error(ExitCode::durability, "no device"));
+  });
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().message, "no device");
+  EXPECT_TRUE(was_hidden) << "usable before it is durable (R34)";
+  EXPECT_EQ(find_storage(*control_, "t"), nullptr);
+  EXPECT_TRUE(create(tree("t"))) << "its place and its name are free again";
 }
 
 }  // namespace

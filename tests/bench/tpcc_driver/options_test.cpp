@@ -36,7 +36,7 @@ TEST(Options, DefaultsAreTheDocumentedOnesAndValid) {
   EXPECT_EQ(options.warmup_seconds, 2u);
   EXPECT_EQ(options.remote_percent, 1u);
   EXPECT_EQ(options.remote_payment_percent, 15u);
-  EXPECT_EQ(options.durability, "off");
+  EXPECT_EQ(options.durability, "") << "as the config says";
   EXPECT_TRUE(options.verify);
   EXPECT_EQ(options.scale, Scale());
 }
@@ -77,14 +77,17 @@ TEST(Options, EveryLimitIsCheckedOnBothSidesAndNamesItsFlag) {
   }
 }
 
-TEST(Options, DurableIsRefusedAsLongAsThereIsNoLog) {
+TEST(Options, DurabilityIsAModeOrWhatTheConfigSays) {
   Options options;
-  options.durability = "durable";
+  for (const char* mode : {"", "off", "durable", "measure"}) {
+    options.durability = mode;
+    EXPECT_TRUE(check_options(options).has_value()) << mode;
+  }
+  options.durability = "sometimes";
   const Result<void> checked = check_options(options);
   ASSERT_FALSE(checked.has_value());
   EXPECT_EQ(checked.error().code, ExitCode::usage);
-  options.durability = "sometimes";
-  EXPECT_FALSE(check_options(options).has_value());
+  EXPECT_NE(checked.error().message.find("'sometimes'"), std::string::npos);
 }
 
 TEST(Warehouses, DefaultIsOneAWorkerAndEveryNodeNeedsOne) {

@@ -1,0 +1,118 @@
+// The bytes of `kv.*` requests and replies; README.md of this folder draws them. All numbers are
+// little-endian; nothing is aligned.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+
+namespace atolldb {
+
+inline constexpr uint32_t kKvVersion = 1;
+inline constexpr uint32_t kMaxKvOperations = 256;
+inline constexpr uint32_t kMaxKvStorageName = 63;
+inline constexpr uint32_t kMaxKvKeyBytes = 1024;
+inline constexpr uint32_t kMaxKvValueBytes = 2048;
+inline constexpr uint32_t kMaxKvScanRows = 10'000;
+/// All scans of a request together end behind the row that reaches this; kKvMore is set then.
+inline constexpr uint32_t kMaxKvScanBytes = 32u << 10;
+
+enum class KvCode : uint8_t {
+  get = 1,
+  put,      // insert or overwrite; on an array: overwrite at `offset`
+  insert,   // already_exists
+  erase,    // not_found
+  add,      // of a number at `offset`
+  append,   // to a sequential storage
+  compare,  // with a value, or with absence
+  scan,
+  compare_version,  // with the version of an earlier read; 0: absent
+  compare_scan,     // with the digest of an earlier scan
+  count_,
+};
+std::string_view to_string(KvCode code);
+
+enum KvFlag : uint8_t {
+  /// not_found and already_exists end the transaction; without, they are this operation's status
+  /// and the others go on.
+  kKvRequire = 1,
+  kKvReturnsValue = 2,  // add: the new number is the result
+  kKvReverse = 4,       // scan: from high to low
+  kKvKeysOnly = 8,      // scan
+  kKvAbsent = 16,       // compare: the key must not exist
+  kKvHasLow = 32,       // scan: from `key` on, inclusive
+  kKvHasHigh = 64,      // scan: up to `high`, exclusive
+  kKvMore = 128,        // in a result: the scan has ended early, by its limits
+};
+
+/// Of the number that `add` changes. The values of the engine's IncrementType.
+enum class KvNumber : uint8_t { none = 0, i32, i64, u32, u64, f64 };
+
+struct KvRequestHeader {
+  uint32_t version;
+  uint32_t count;        // operations that follow
+  uint64_t incarnation;  // the request fails in any other; 0: any will do
+};
+static_assert(sizeof(KvRequestHeader) == 16);
+
+/// Storage name, key, high key and value follow it.
+struct KvOperation {
+  KvCode code = KvCode::get;
+  uint8_t flags = 0;
+  uint8_t storage_bytes = 0;
+  KvNumber number = KvNumber::none;
+  uint16_t key_bytes = 0;
+  uint16_t high_bytes = 0;
+  uint32_t value_bytes = 0;
+  uint32_t offset = 0;   // scan: at most so many rows; 0: kMaxKvScanRows
+  uint64_t version = 0;  // compare_version
+  uint64_t digest = 0;   // compare_scan
+};
+static_assert(sizeof(KvOperation) == 32);
+
+struct KvReplyHeader {
+  uint32_t version;
+  uint32_t count;
+};
+static_assert(sizeof(KvReplyHeader) == 8);
+
+/// `bytes` bytes follow: the value; of a scan, its rows one after the other.
+struct KvResult {
+  uint8_t status;  // Status
+  uint8_t flags;   // kKvMore
+  uint16_t rows;
+  uint32_t bytes;
+  uint64_t version;  // get: of the record (VID without flags). scan: digest of keys and versions
+};
+static_assert(sizeof(KvResult) == 16);
+
+/// Key and value follow.
+struct KvRow {
+  uint16_t key_bytes;
+  uint16_t spare;
+  uint32_t value_bytes;
+  uint64_t version;
+};
+static_assert(sizeof(KvRow) == 16);
+
+/// Digest of the rows of a scan: their keys and versions, in order (FNV-1a). Not for adversaries.
+class KvScanDigest {
+ public:
+  void add(std::span<const std::byte> key, uint64_t version) {
+    add_word(key.size());
+    for (const std::byte one : key) add_byte(static_cast<uint64_t>(one));
+    add_word(version);
+  }
+  uint64_t value() const { return hash_; }
+
+ private:
+  void add_byte(uint64_t byte) { hash_ = (hash_ ^ byte) * 0x100000001b3; }
+  void add_word(uint64_t word) {
+    for (int i = 0; i < 8; ++i) add_byte((word >> (8 * i)) & 255);
+  }
+  uint64_t hash_ = 0xcbf29ce484222325;
+};
+
+}  // namespace atolldb

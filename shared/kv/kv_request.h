@@ -1,0 +1,86 @@
+// Builds and reads `kv.*` requests.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "shared/kv/kv_format.h"
+
+namespace atolldb {
+
+using KvBytes = std::span<const std::byte>;
+
+inline KvBytes kv_bytes(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+struct KvScan {
+  KvBytes low{};
+  bool has_low = false;
+  KvBytes high{};
+  bool has_high = false;
+  uint32_t limit = 0;  // rows; 0: kMaxKvScanRows
+  bool reverse = false;
+  bool keys_only = false;
+};
+
+/// A list of operations. Limits are the node's to check: what is too long for its field here makes
+/// `bytes` empty, which no node accepts.
+class KvRequest {
+ public:
+  /// `incarnation`: the request fails in any other; 0: any.
+  explicit KvRequest(uint64_t incarnation = 0);
+
+  /// Keys of arrays are indexes: ordered_index_key.
+  KvRequest& get(std::string_view storage, KvBytes key, bool require = false);
+  KvRequest& put(std::string_view storage, KvBytes key, KvBytes value, uint32_t offset = 0);
+  KvRequest& insert(std::string_view storage, KvBytes key, KvBytes value, bool require = true);
+  KvRequest& erase(std::string_view storage, KvBytes key, bool require = true);
+  /// `delta`: as many bytes as the number has.
+  KvRequest& add(std::string_view storage, KvBytes key, KvNumber number, KvBytes delta,
+                 uint32_t offset = 0, bool returns_value = false);
+  KvRequest& add_i64(std::string_view storage, KvBytes key, int64_t delta, uint32_t offset = 0,
+                     bool returns_value = false);
+  KvRequest& append(std::string_view storage, KvBytes value);
+  KvRequest& compare(std::string_view storage, KvBytes key, KvBytes expected);
+  KvRequest& compare_absent(std::string_view storage, KvBytes key);
+  KvRequest& scan(std::string_view storage, const KvScan& range);
+  KvRequest& compare_version(std::string_view storage, KvBytes key, uint64_t version);
+  KvRequest& compare_scan(std::string_view storage, const KvScan& range, uint64_t digest);
+
+  /// Valid until the next change.
+  KvBytes bytes() const { return is_broken_ ? KvBytes() : KvBytes(bytes_); }
+  uint32_t count() const { return count_; }
+
+ private:
+  KvRequest& operation(KvOperation head, std::string_view storage, KvBytes key, KvBytes high,
+                       KvBytes value);
+  std::vector<std::byte> bytes_;
+  uint32_t count_ = 0;
+  bool is_broken_ = false;
+};
+
+/// The key of record `index` of an array: 8 bytes, big-endian.
+std::array<std::byte, 8> ordered_index_key(uint64_t index);
+
+/// One operation as read; views into the request.
+struct KvOperationView {
+  KvOperation head{};
+  std::string_view storage;
+  KvBytes key;
+  KvBytes high;
+  KvBytes value;
+};
+
+/// Checks everything that can be checked without a database: lengths, codes, flags, limits. The
+/// error says which operation is wrong, and how.
+std::expected<std::vector<KvOperationView>, std::string> read_kv_request(KvBytes bytes,
+                                                                         uint64_t& incarnation);
+
+}  // namespace atolldb

@@ -1,0 +1,158 @@
+// The client's side of a session: many requests in flight to one node, through shared memory.
+//
+// Maps the session's segment only, no page of the database: whatever happens to the cluster or to
+// the client leaves the other whole.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "shared/error.h"
+#include "shared/session/session_layout.h"
+#include "shared/session/session_socket.h"
+#include "shared/status.h"
+
+namespace atolldb {
+
+/// What became of a request.
+///
+///   ok                the transaction has committed
+///   unavailable       it was refused and has done nothing: try again later
+///   outcome_unknown   the cluster failed while it was in flight: it may have committed or not
+///   (R41) all others        it has done nothing
+struct SessionReply {
+  Status status = Status::outcome_unknown;
+  /// durable: what this tells, also of a failure, survives the cluster. precommitted: a failure of
+  /// the cluster may undo it.
+  AnswerAt answered_at = AnswerAt::durable;
+  uint64_t commit_epoch = 0;    // see SessionAnswer
+  uint64_t commit_version = 0;  // see SessionAnswer
+  uint64_t incarnation = 0;     // of the cluster; another one after a restart
+  std::vector<std::byte> output;
+  std::string message;
+};
+
+/// Names one request of one client; never reused.
+using SessionTicket = uint64_t;
+
+struct SessionOptions {
+  AnswerAt answer_at = AnswerAt::durable;
+  /// Requests of equal affinity run on the same worker; 0: in turn.
+  uint64_t affinity = 0;
+  /// Ordinal of a worker; it must exist.
+  uint32_t worker = kAnyWorker;
+  /// With kSessionSlots requests in flight: wait for the end of one, or fail with `unavailable`.
+  bool waits_for_room = true;
+};
+
+/// Usable by several threads at once.
+class SessionClient {
+ public:
+  /// Runs in the thread that waits, polls, or submits and waits for room; with no lock held, so it
+  /// may submit.
+  using Callback = std::function<void(SessionTicket, SessionReply)>;
+  static constexpr std::chrono::milliseconds kConnectTimeout{10'000};
+  static constexpr std::chrono::nanoseconds kForEver{INT64_MAX};
+
+  /// `run_dir`: of the cluster's config. not_running when the node does not serve; resources when
+  /// it has kMaxSessionsPerNode sessions.
+  static Result<std::unique_ptr<SessionClient>> connect(const std::string& run_dir, uint32_t node);
+  /// Of the cluster of this name, when it uses the default run_dir.
+  static Result<std::unique_ptr<SessionClient>> connect_by_name(const std::string& cluster,
+                                                                uint32_t node);
+  /// Over a connected socket (thread mode, tests).
+  static Result<std::unique_ptr<SessionClient>> over(UniqueFd socket);
+
+  SessionClient(const SessionClient&) = delete;
+  SessionClient& operator=(const SessionClient&) = delete;
+  /// What is in flight goes on; nobody learns its outcome.
+  ~SessionClient();
+
+  /// Puts a request in. With a callback: that gets the reply. Without: the ticket's place stays
+  /// taken until `wait` or `poll` has fetched the reply.
+  /// Errors, with nothing sent: unavailable (no room, or the session has ended), invalid_argument
+  /// (name not 1 to 60 bytes), payload_too_long (input longer than kMaxSessionInputBytes).
+  std::expected<SessionTicket, Status> submit(std::string_view procedure,
+                                              std::span<const std::byte> input,
+                                              const SessionOptions& options = {},
+                                              Callback callback = {});
+  /// The reply, when it is there. Nothing as well for a ticket that was fetched before.
+  std::optional<SessionReply> poll(SessionTicket ticket);
+  /// Waits for the reply; nothing after the time-out. invalid_argument for a ticket that is not (or
+  /// no more) under way.
+  std::optional<SessionReply> wait_for(SessionTicket ticket, std::chrono::nanoseconds timeout);
+  SessionReply wait(SessionTicket ticket) { return *wait_for(ticket, kForEver); }
+  /// submit and wait.
+  SessionReply call(std::string_view procedure, std::span<const std::byte> input,
+                    const SessionOptions& options = {});
+
+  /// Runs the callbacks of what has arrived; waits for the first arrival, at most that long. The
+  /// number of callbacks that ran; 0 at once when no request is in flight.
+  size_t dispatch(std::chrono::nanoseconds timeout);
+
+  /// Requests without a reply.
+  uint32_t in_flight() const;
+  /// False: the node has ended the session or is gone; connect anew, and compare incarnations.
+  bool is_open();
+  uint64_t incarnation() const { return incarnation_; }
+  uint32_t node() const { return segment_->node; }
+  /// For tests of clients that break the rules: the segment, and the call that follows a put.
+  SessionSegment& segment() { return *segment_; }
+  void wake_node();
+
+ private:
+  enum class Place : uint8_t { free, in_flight, arrived };
+  struct Pending {
+    Place place = Place::free;
+    bool is_lost = false;  // arrived as outcome_unknown: the segment has no answer
+    SessionTicket ticket = 0;
+    Callback callback;
+  };
+  struct Ready {
+    Callback callback;
+    SessionTicket ticket;
+    SessionReply reply;
+  };
+
+  SessionClient(UniqueFd socket, UniqueFd wake, SessionSegment* segment);
+  void fill(uint32_t slot, std::string_view procedure, std::span<const std::byte> input,
+            const SessionOptions& options);
+  /// Looks into the ring; moves replies with callbacks to `ready`.
+  void collect(std::vector<Ready>& ready);
+  void lose_all(std::vector<Ready>& ready);
+  SessionReply fetch(uint32_t slot);
+  std::optional<SessionReply> try_fetch(SessionTicket ticket, std::vector<Ready>& ready);
+  static size_t run(std::vector<Ready>& ready);
+  /// Sleeps until answer_signal is not `seen`; notices the end of the session.
+  void sleep(uint32_t seen, std::chrono::steady_clock::time_point until);
+  bool is_closed() const;
+  bool has_ended() const;
+
+  UniqueFd socket_;
+  UniqueFd wake_;
+  SessionSegment* segment_;
+  uint64_t incarnation_;
+
+  mutable std::mutex mutex_;
+  std::atomic<bool> ended_{false};              // written under mutex_
+  uint32_t requests_tail_ = 0;                  // guarded by mutex_
+  uint32_t answers_head_ = 0;                   // guarded by mutex_
+  uint64_t next_ = 1;                           // guarded by mutex_
+  uint32_t in_flight_ = 0;                      // guarded by mutex_
+  std::vector<uint32_t> free_;                  // guarded by mutex_; last in, first out
+  std::array<Pending, kSessionSlots> pending_;  // guarded by mutex_
+};
+
+}  // namespace atolldb

@@ -1,0 +1,175 @@
+#include "shared/session/session_socket.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "shared/session/session_layout.h"
+
+namespace atolldb {
+namespace {
+
+constexpr int kType = SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK;
+constexpr size_t kDescriptors = 2;
+constexpr size_t kControlBytes = CMSG_SPACE(kDescriptors * sizeof(int));
+
+std::unexpected<Error> socket_error(const std::string& what, ExitCode code = ExitCode::resources) {
+  return make_error(code, what + ": " + std::strerror(errno));
+}
+
+/// False: the path is too long.
+bool set_path(sockaddr_un& address, const std::string& path) {
+  address = {};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof(address.sun_path)) return false;
+  std::memcpy(address.sun_path, path.data(), path.size());
+  return true;
+}
+
+std::unexpected<Error> too_long(const std::string& path) {
+  return make_error(ExitCode::config, "session socket " + path + ": its path has " +
+                                          std::to_string(path.size()) +
+                                          " bytes, more than 107: set a shorter cluster.run_dir");
+}
+
+/// The descriptors of a message; more than expected are closed.
+SessionDescriptors take_descriptors(msghdr& message) {
+  SessionDescriptors taken;
+  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
+       part = CMSG_NXTHDR(&message, part)) {
+    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
+    const size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < count; ++i) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(part) + i * sizeof(int), sizeof(int));
+      UniqueFd owned(fd);
+      if (!taken.segment.is_open()) {
+        taken.segment = std::move(owned);
+      } else if (!taken.wake.is_open()) {
+        taken.wake = std::move(owned);
+      }
+    }
+  }
+  return taken;
+}
+
+}  // namespace
+
+Result<UniqueFd> listen_for_sessions(const std::string& path) {
+  sockaddr_un address;
+  if (!set_path(address, path)) return too_long(path);
+  UniqueFd fd(socket(AF_UNIX, kType, 0));
+  unlink(path.c_str());
+  if (!fd.is_open() ||
+      bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
+      listen(fd.get(), SOMAXCONN) != 0) {
+    return socket_error("session socket " + path);
+  }
+  return fd;
+}
+
+Result<UniqueFd> connect_to_sessions(const std::string& path) {
+  sockaddr_un address;
+  if (!set_path(address, path)) return too_long(path);
+  // Connects blocking: a full backlog is waited for.
+  UniqueFd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (!fd.is_open()) return socket_error("session socket " + path);
+  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    return socket_error("session socket " + path + ": no node listens there: start the cluster",
+                        ExitCode::not_running);
+  }
+  return fd;
+}
+
+Result<std::pair<UniqueFd, UniqueFd>> session_socket_pair() {
+  int ends[2];
+  if (socketpair(AF_UNIX, kType, 0, ends) != 0) return socket_error("session: socketpair");
+  return std::pair(UniqueFd(ends[0]), UniqueFd(ends[1]));
+}
+
+bool send_welcome(int socket, const SessionWelcome& welcome,
+                  const SessionDescriptors* descriptors) {
+  iovec bytes{const_cast<SessionWelcome*>(&welcome), sizeof(welcome)};
+  alignas(cmsghdr) char control[kControlBytes] = {};
+  msghdr message{};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  if (descriptors != nullptr) {
+    message.msg_control = control;
+    message.msg_controllen = sizeof(control);
+    cmsghdr* part = CMSG_FIRSTHDR(&message);
+    part->cmsg_level = SOL_SOCKET;
+    part->cmsg_type = SCM_RIGHTS;
+    part->cmsg_len = CMSG_LEN(kDescriptors * sizeof(int));
+    const int fds[kDescriptors] = {descriptors->segment.get(), descriptors->wake.get()};
+    std::memcpy(CMSG_DATA(part), fds, sizeof(fds));
+  }
+  return sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(welcome);
+}
+
+Result<SessionDescriptors> receive_welcome(int socket, int timeout_ms) {
+  pollfd readable{socket, POLLIN, 0};
+  if (poll(&readable, 1, timeout_ms) <= 0) {
+    return make_error(ExitCode::not_running, "session: the node does not answer within " +
+                                                 std::to_string(timeout_ms) +
+                                                 " ms: look at `atoll status`");
+  }
+  SessionWelcome welcome{};
+  iovec bytes{&welcome, sizeof(welcome)};
+  alignas(cmsghdr) char control[kControlBytes] = {};
+  msghdr message{};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof(control);
+  const ssize_t got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  if (got == 0 || (got < 0 && errno == ECONNRESET)) {
+    return make_error(ExitCode::not_running, "session: the node has closed the connection");
+  }
+  if (got < 0) return socket_error("session: welcome");
+  SessionDescriptors descriptors = take_descriptors(message);
+  if (got != sizeof(welcome) || welcome.magic != kSessionMagic) {
+    return make_error(ExitCode::failed, "session: what listens there is no node");
+  }
+  if (welcome.layout_version != kSessionLayoutVersion ||
+      (welcome.refused == 0 && welcome.segment_bytes != kSessionSegmentBytes)) {
+    return make_error(ExitCode::failed,
+                      "session: the node has layout version " +
+                          std::to_string(welcome.layout_version) + ", this program has " +
+                          std::to_string(kSessionLayoutVersion) +
+                          ": use programs of one build, and start the cluster again");
+  }
+  if (welcome.refused != 0) {
+    welcome.message[sizeof(welcome.message) - 1] = 0;
+    return make_error(ExitCode::resources, welcome.message);
+  }
+  if (!descriptors.segment.is_open() || !descriptors.wake.is_open()) {
+    return make_error(ExitCode::resources,
+                      "session: its descriptors did not arrive: raise `ulimit -n`");
+  }
+  return descriptors;
+}
+
+bool peer_is_gone(int socket) {
+  pollfd events{socket, POLLIN | POLLRDHUP, 0};
+  return poll(&events, 1, 0) > 0 && (events.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
+
+Result<UniqueFd> create_session_file(const std::string& name, uint64_t bytes) {
+  UniqueFd fd(memfd_create(("atoll." + name).c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+  if (!fd.is_open() || ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0 ||
+      fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) {
+    return socket_error("segment " + name + " of " + std::to_string(bytes >> 20) +
+                        " MiB: check memory and `ulimit -n`");
+  }
+  return fd;
+}
+
+}  // namespace atolldb

@@ -1,0 +1,218 @@
+#include "soc/kv/kv_executor.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace atolldb {
+namespace {
+
+constexpr bool has(const KvOperationView& operation, KvFlag flag) {
+  return (operation.head.flags & flag) != 0;
+}
+
+static_assert(kMaxKvKeyBytes == MasterTree::kMaxKeyBytes);
+static_assert(kMaxKvValueBytes >= MasterTree::kMaxPayloadBytes &&
+              kMaxKvValueBytes >= Array::kMaxPayloadBytes &&
+              kMaxKvValueBytes >= Sequential::kMaxPayloadBytes);
+static_assert(static_cast<int>(KvNumber::i32) == static_cast<int>(IncrementType::i32) &&
+              static_cast<int>(KvNumber::f64) == static_cast<int>(IncrementType::f64));
+
+/// Of a record that this attempt has read: had it changed since, the commit would fail.
+uint64_t version_of(const RecordRef& ref) { return ref.record->load_acquire().version(); }
+
+bool same(KvBytes left, KvBytes right) {
+  return std::equal(left.begin(), left.end(), right.begin(), right.end());
+}
+
+}  // namespace
+
+Status KvExecutor::fail(Status status, std::string why) {
+  fault_ = std::move(why);
+  return status;
+}
+
+Status KvExecutor::unsupported(const KvOperationView& operation, const char* type) {
+  return fail(Status::operation_not_supported,
+              "storage \"" + std::string(operation.storage) + "\" is " + type);
+}
+
+Status KvExecutor::finish(const KvOperationView& operation, Status status, KvBytes value,
+                          uint64_t version) {
+  const bool is_answer = status == Status::not_found || status == Status::already_exists;
+  if (status != Status::ok && (!is_answer || has(operation, kKvRequire))) return status;
+  reply_.add(status, value, version);
+  return Status::ok;
+}
+
+Status KvExecutor::run(const KvOperationView& operation) {
+  StorageControl* storage = context_.storage(operation.storage, StorageType::none);
+  if (storage == nullptr) {
+    return fail(Status::storage_not_found,
+                "there is no storage \"" + std::string(operation.storage) + "\"");
+  }
+  switch (storage->type) {
+    case StorageType::mastertree:
+      return run_on_tree(operation, MasterTree(*storage));
+    case StorageType::array:
+      return run_on_array(operation, Array(*storage));
+    case StorageType::sequential:
+      return run_on_heap(operation, Sequential(*storage));
+    case StorageType::none:
+      break;
+  }
+  return unsupported(operation, "of an unknown type");
+}
+
+Status KvExecutor::compare(const KvOperationView& operation, Status found, KvBytes value,
+                           uint64_t version) {
+  if (found != Status::ok && found != Status::not_found) return found;
+  const bool exists = found == Status::ok;
+  bool holds = false;
+  if (operation.head.code == KvCode::compare_version) {
+    holds = operation.head.version == (exists ? version : 0);
+  } else if (has(operation, kKvAbsent)) {
+    holds = !exists;
+  } else {
+    holds = exists && same(value, operation.value);
+  }
+  // The transaction's own wish to end: reported once what it saw has been verified (R20).
+  if (!holds) return fail(Status::user_abort, exists ? "it is another one" : "there is none");
+  reply_.add(Status::ok);
+  return Status::ok;
+}
+
+Status KvExecutor::add_on_tree(const KvOperationView& operation, const MasterTree& tree) {
+  const KvOperation& head = operation.head;
+  Status status = tree.increment(txn_, operation.key, head.offset,
+                                 static_cast<IncrementType>(head.number), operation.value.data());
+  if (status != Status::ok || !has(operation, kKvReturnsValue)) return finish(operation, status);
+  status = tree.get_range(txn_, operation.key, head.offset, head.value_bytes, buffer_.data());
+  return finish(operation, status, KvBytes(buffer_).first(head.value_bytes));
+}
+
+Status KvExecutor::run_on_tree(const KvOperationView& operation, MasterTree tree) {
+  const KvBytes key = operation.key;
+  switch (operation.head.code) {
+    case KvCode::get:
+    case KvCode::compare:
+    case KvCode::compare_version: {
+      uint32_t bytes = 0;
+      RecordRef ref;
+      const Status status =
+          tree.get_for_update(txn_, key, buffer_.data(), kMaxKvValueBytes, bytes, ref);
+      const bool is_found = status == Status::ok;
+      const uint64_t version = is_found ? version_of(ref) : 0;
+      const KvBytes value = KvBytes(buffer_).first(is_found ? bytes : 0);
+      if (operation.head.code != KvCode::get) return compare(operation, status, value, version);
+      return finish(operation, status, value, version);
+    }
+    case KvCode::put:
+      if (operation.head.offset != 0) {
+        return finish(operation,
+                      tree.update_range(txn_, key, operation.head.offset, operation.value));
+      }
+      return finish(operation, tree.upsert(txn_, key, operation.value));
+    case KvCode::insert:
+      return finish(operation, tree.insert(txn_, key, operation.value));
+    case KvCode::erase:
+      return finish(operation, tree.erase(txn_, key));
+    case KvCode::add:
+      return add_on_tree(operation, tree);
+    case KvCode::scan:
+    case KvCode::compare_scan:
+      return scan(operation, tree);
+    default:
+      return unsupported(operation, "a mastertree: put or insert there");
+  }
+}
+
+Status KvExecutor::scan(const KvOperationView& operation, const MasterTree& tree) {
+  const bool is_compared = operation.head.code == KvCode::compare_scan;
+  ScanRange range;
+  range.low = operation.key;
+  range.has_low = has(operation, kKvHasLow);
+  range.high = operation.high;
+  range.has_high = has(operation, kKvHasHigh);
+  MasterTreeCursor cursor(tree, txn_, range, !has(operation, kKvReverse));
+  const uint32_t limit = operation.head.offset == 0 ? kMaxKvScanRows : operation.head.offset;
+  KvScanDigest digest;
+  bool has_more = false;
+  if (!is_compared) reply_.begin_scan();
+  Status status = cursor.next();
+  for (uint32_t rows = 0; status == Status::ok; ++rows, status = cursor.next()) {
+    if (rows == limit || scanned_bytes_ >= kMaxKvScanBytes) {
+      has_more = true;
+      break;
+    }
+    const uint32_t bytes = has(operation, kKvKeysOnly) ? 0 : cursor.payload_bytes();
+    if (bytes != 0) {
+      const Status copied = cursor.get(buffer_.data(), bytes);
+      if (copied != Status::ok) return copied;
+    }
+    const uint64_t version = version_of(cursor.ref());
+    digest.add(cursor.key(), version);
+    scanned_bytes_ += sizeof(KvRow) + cursor.key().size() + bytes;
+    if (!is_compared) reply_.row(cursor.key(), KvBytes(buffer_).first(bytes), version);
+  }
+  if (status != Status::ok && status != Status::end_of_scan) return status;
+  if (!is_compared) {
+    reply_.end_scan(digest.value(), has_more);
+    return Status::ok;
+  }
+  if (digest.value() != operation.head.digest) {
+    return fail(Status::user_abort, "the range has changed");
+  }
+  reply_.add(Status::ok);
+  return Status::ok;
+}
+
+Status KvExecutor::run_on_array(const KvOperationView& operation, const Array& array) {
+  const KvOperation& head = operation.head;
+  if (operation.key.size() != 8) {
+    return fail(Status::invalid_argument,
+                "the key of an array has 8 bytes, not " + std::to_string(operation.key.size()));
+  }
+  uint64_t index = 0;
+  std::memcpy(&index, operation.key.data(), sizeof(index));
+  index = __builtin_bswap64(index);
+  const auto bytes = static_cast<uint32_t>(operation.value.size());
+  switch (head.code) {
+    case KvCode::get:
+    case KvCode::compare:
+    case KvCode::compare_version: {
+      RecordRef ref;
+      const Status status =
+          array.get_for_update(txn_, index, 0, array.payload_bytes(), buffer_.data(), ref);
+      const KvBytes value =
+          KvBytes(buffer_).first(status == Status::ok ? array.payload_bytes() : 0);
+      const uint64_t version = status == Status::ok ? version_of(ref) : 0;
+      if (head.code != KvCode::get) return compare(operation, status, value, version);
+      return finish(operation, status, value, version);
+    }
+    case KvCode::put:
+      return finish(operation,
+                    array.update(txn_, index, head.offset, bytes, operation.value.data()));
+    case KvCode::add: {
+      Status status =
+          array.increment(txn_, index, head.offset, static_cast<IncrementType>(head.number),
+                          operation.value.data());
+      if (status != Status::ok || !has(operation, kKvReturnsValue)) {
+        return finish(operation, status);
+      }
+      status = array.get(txn_, index, head.offset, bytes, buffer_.data());
+      return finish(operation, status, KvBytes(buffer_).first(bytes));
+    }
+    default:
+      return unsupported(operation, "an array: its records can be read, put and added to");
+  }
+}
+
+Status KvExecutor::run_on_heap(const KvOperationView& operation, const Sequential& heap) {
+  if (operation.head.code != KvCode::append) {
+    return unsupported(operation, "sequential: it can be appended to");
+  }
+  return finish(operation, heap.append(txn_, operation.value));
+}
+
+}  // namespace atolldb

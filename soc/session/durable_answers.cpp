@@ -1,0 +1,82 @@
+#include "soc/session/durable_answers.h"
+
+#include <utility>
+
+#include "shared/sync/wait_word.h"
+
+namespace atolldb {
+
+void DurableAnswers::start() {
+  thread_ = std::thread([this] { run(); });
+}
+
+bool DurableAnswers::has_failed() const {
+  // Acquire pairs with the coordinator's release: `durable` does not rise any more.
+  return control_.state.load(std::memory_order_acquire) >= kClusterFailedFrom;
+}
+
+void DurableAnswers::add(uint64_t epoch, Deliver deliver) {
+  // Acquire pairs with the coordinator's release: all of that epoch is durable.
+  if (epoch <= control_.epochs.durable.load(std::memory_order_acquire)) return deliver(true);
+  bool is_first = false;
+  {
+    const std::lock_guard guard(mutex_);
+    if (!has_ended_) {
+      is_first = waiting_.empty();
+      waiting_[epoch].push_back(std::move(deliver));
+      deliver = nullptr;
+    }
+  }
+  if (deliver) return deliver(false);
+  // While something waits the thread looks at every rise of `durable`.
+  if (is_first) changed_.notify_one();
+}
+
+size_t DurableAnswers::waiting() const {
+  const std::lock_guard guard(mutex_);
+  size_t count = 0;
+  for (const auto& [epoch, answers] : waiting_) count += answers.size();
+  return count;
+}
+
+void DurableAnswers::release(std::unique_lock<std::mutex>& lock, bool at_end) {
+  // Acquire: as in `add`.
+  const uint64_t durable = control_.epochs.durable.load(std::memory_order_acquire);
+  while (!waiting_.empty() && (at_end || waiting_.begin()->first <= durable)) {
+    const auto oldest = waiting_.extract(waiting_.begin());
+    lock.unlock();
+    for (const Deliver& deliver : oldest.mapped()) deliver(oldest.key() <= durable);
+    lock.lock();
+  }
+}
+
+void DurableAnswers::run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return !waiting_.empty() || ends_; });
+    // Before `durable`, with acquire: pairs with the coordinator's release after it.
+    const uint32_t seen = control_.epochs.durable_signal.load(std::memory_order_acquire);
+    const bool gives_up = ends_ && std::chrono::steady_clock::now() >= give_up_;
+    release(lock, has_failed() || gives_up);
+    if (waiting_.empty()) {
+      if (!ends_) continue;
+      has_ended_ = true;
+      return;
+    }
+    lock.unlock();
+    wait_on(control_.epochs.durable_signal, seen, kMaxSleep);
+    lock.lock();
+  }
+}
+
+void DurableAnswers::stop(std::chrono::milliseconds patience) {
+  {
+    const std::lock_guard guard(mutex_);
+    ends_ = true;
+    give_up_ = std::chrono::steady_clock::now() + patience;
+  }
+  changed_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
+}  // namespace atolldb

@@ -1,0 +1,202 @@
+#include "soc/session/session.h"
+
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <utility>
+
+#include "shared/memory/segment_file.h"
+#include "shared/memory/segment_space.h"
+#include "shared/process/process_id.h"
+#include "shared/sync/racy_copy.h"
+#include "shared/sync/wait_word.h"
+#include "soc/session/session_server.h"
+
+namespace atolldb {
+namespace {
+
+/// Buffers of a call that are longer are given back after it.
+constexpr size_t kKeptBytes = 4096;
+
+void format(SessionSegment& segment, uint32_t node, uint32_t number, uint64_t incarnation) {
+  const ProcessId self = this_process();
+  SegmentHeader& header = segment.header;
+  header.layout_version = kLayoutVersion;
+  header.kind = SegmentKind::session;
+  header.layout_hash = layout_hash();
+  header.owner_pid = self.pid;
+  header.owner_start_time = self.start_time;
+  header.size_bytes = kSessionSegmentBytes;
+  header.node = node;
+  header.real_page_bytes = 4096;
+  header.magic = kSegmentMagic;
+  segment.incarnation = incarnation;
+  segment.session_layout_version = kSessionLayoutVersion;
+  segment.node = node;
+  segment.session = number;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Session>> Session::open(SessionServer& server, UniqueFd socket,
+                                               uint32_t node, uint32_t number,
+                                               uint64_t incarnation) {
+  const std::string name = segment_name(SegmentKind::session, node) + std::to_string(number);
+  Result<UniqueFd> file = create_session_file(name, kSessionSegmentBytes);
+  if (!file) return std::unexpected(file.error());
+  UniqueFd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake.is_open()) {
+    return make_error(ExitCode::resources,
+                      name + ": eventfd: " + std::strerror(errno) + ": raise `ulimit -n`");
+  }
+  void* base =
+      mmap(nullptr, kSessionSegmentBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file->get(), 0);
+  if (base == MAP_FAILED) {
+    return make_error(ExitCode::resources, name + ": cannot be mapped: " + std::strerror(errno));
+  }
+  auto* segment = static_cast<SessionSegment*>(base);
+  format(*segment, node, number, incarnation);
+  std::unique_ptr<Session> session(
+      new Session(server, std::move(socket), std::move(wake), segment, number));
+  session->incarnation_ = incarnation;
+  SessionWelcome welcome{};
+  welcome.magic = kSessionMagic;
+  welcome.layout_version = kSessionLayoutVersion;
+  welcome.segment_bytes = kSessionSegmentBytes;
+  // The client gets its own descriptor of the one eventfd.
+  SessionDescriptors given{*std::move(file), UniqueFd(session->wake())};
+  const bool sent = send_welcome(session->socket(), welcome, &given);
+  [[maybe_unused]] const int kept = given.wake.release();
+  if (!sent) return make_error(ExitCode::failed, name + ": its client is gone already");
+  return session;
+}
+
+Session::Session(SessionServer& server, UniqueFd socket, UniqueFd wake, SessionSegment* segment,
+                 uint32_t number)
+    : server_(server),
+      socket_(std::move(socket)),
+      wake_(std::move(wake)),
+      segment_(segment),
+      number_(number) {}
+
+Session::~Session() { munmap(segment_, kSessionSegmentBytes); }
+
+bool Session::has_request() const {
+  // seq_cst: after announce_sleep's exchange; pairs with the client's fence between its put and its
+  // look at node_sleeps.
+  return segment_->requests.tail.load(std::memory_order_seq_cst) != requests_head_;
+}
+
+bool Session::announce_sleep() {
+  // A read-modify-write (R24), seq_cst: before the look at the ring, as above.
+  segment_->node_sleeps.exchange(1, std::memory_order_seq_cst);
+  return has_request();
+}
+
+Session::Taken Session::refuse(SessionCall& call, std::string why) const {
+  call.outcome.status = Status::invalid_argument;
+  call.outcome.message = std::move(why);
+  return Taken::invalid;
+}
+
+Session::Taken Session::take(uint32_t& slot) {
+  // Acquire pairs with the client's release: entry and slot are filled.
+  const uint32_t count = segment_->requests.tail.load(std::memory_order_acquire) - requests_head_;
+  if (count == 0) return Taken::nothing;
+  if (count > kSessionSlots) return Taken::broken;
+  slot = segment_->requests.entries[requests_head_ % kSessionSlots].load(std::memory_order_relaxed);
+  if (slot >= kSessionSlots) return Taken::broken;
+  SessionCall& call = calls_[slot];
+  // Acquire pairs with the release in `answer`: whoever answered has left the call.
+  if (call.in_flight.load(std::memory_order_acquire)) return Taken::broken;
+  ++requests_head_;
+  call.in_flight.store(true, std::memory_order_relaxed);
+  in_flight_.fetch_add(1, std::memory_order_relaxed);
+
+  // Copied once, then looked at: the client may go on writing (R41).
+  SessionSlot& shared = segment_->slots[slot];
+  SessionRequest request;
+  racy_read(&request, &shared.request, sizeof(request));
+  call.id = request.id;
+  call.affinity = request.affinity;
+  call.worker = request.worker;
+  call.answer_at = request.answer_at;
+  call.outcome = {};
+  call.input.clear();
+  call.procedure.clear();
+  if (request.answer_at != AnswerAt::durable && request.answer_at != AnswerAt::precommitted) {
+    call.answer_at = AnswerAt::durable;
+    return refuse(call, "answer_at " + std::to_string(static_cast<uint32_t>(request.answer_at)) +
+                            " is neither durable (0) nor precommitted (1)");
+  }
+  if (request.name_bytes == 0 || request.name_bytes > kMaxSessionProcedureName) {
+    return refuse(call, "the procedure's name has " + std::to_string(request.name_bytes) +
+                            " bytes, not 1 to " + std::to_string(kMaxSessionProcedureName));
+  }
+  if (request.input_bytes > kMaxSessionInputBytes) {
+    return refuse(call, "the input has " + std::to_string(request.input_bytes) +
+                            " bytes, more than " + std::to_string(kMaxSessionInputBytes));
+  }
+  call.procedure.assign(request.name.data(), request.name_bytes);
+  call.input.resize(request.input_bytes);
+  if (request.input_bytes != 0) {
+    racy_read(call.input.data(), shared.data.data(), request.input_bytes);
+  }
+  return Taken::request;
+}
+
+void Session::wake_client() {
+  // seq_cst, before the look at `sleepers`: pairs with the client, which announces its sleep and
+  // then compares this word once more.
+  segment_->answer_signal.fetch_add(1, std::memory_order_seq_cst);
+  if (segment_->sleepers.load(std::memory_order_seq_cst) != 0) {
+    atolldb::wake(segment_->answer_signal, INT_MAX);
+  }
+}
+
+void Session::answer(uint32_t slot) {
+  SessionCall& call = calls_[slot];
+  const ProcedureOutcome& outcome = call.outcome;
+  SessionAnswer answer{};
+  answer.id = call.id;
+  answer.commit_epoch = outcome.commit_epoch;
+  answer.commit_version = outcome.commit_version;
+  answer.incarnation = incarnation_;
+  answer.answered_at = call.answer_at;
+  answer.status = outcome.status;
+  answer.output_bytes =
+      static_cast<uint32_t>(std::min<size_t>(outcome.output.size(), kMaxSessionOutputBytes));
+  answer.message_bytes =
+      static_cast<uint32_t>(std::min<size_t>(outcome.message.size(), kMaxSessionMessageBytes));
+  copy_bytes(answer.message.data(), outcome.message.data(), answer.message_bytes);
+  SessionSlot& shared = segment_->slots[slot];
+  racy_write(&shared.answer, &answer, sizeof(answer));
+  if (answer.output_bytes != 0) {
+    racy_write(shared.data.data(), outcome.output.data(), answer.output_bytes);
+  }
+  call.outcome = {};
+  if (call.input.capacity() > kKeptBytes) call.input = {};
+  {
+    const std::lock_guard guard(answers_mutex_);
+    // Before the entry: with that the client may use the slot again. Release: as said in `take`.
+    call.in_flight.store(false, std::memory_order_release);
+    segment_->answers.put(answers_tail_++, slot);
+  }
+  wake_client();
+  SessionServer& server = server_;
+  // seq_cst: pairs with the session thread, which counts a session as ending and then looks here.
+  in_flight_.fetch_sub(1, std::memory_order_seq_cst);
+  server.note_end();
+}
+
+void Session::close() {
+  // Release pairs with the client's acquire: all answers are in the ring.
+  segment_->state.store(static_cast<uint32_t>(SessionState::closed), std::memory_order_release);
+  wake_client();
+}
+
+}  // namespace atolldb

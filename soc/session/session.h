@@ -1,0 +1,99 @@
+// The node's side of one session: takes requests out of the client's segment, puts answers in.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "shared/error.h"
+#include "shared/process/unique_fd.h"
+#include "shared/session/session_layout.h"
+#include "shared/session/session_socket.h"
+#include "soc/procedure/execute.h"
+
+namespace atolldb {
+
+class SessionServer;
+
+/// A request in the node's own memory, from `take` to `answer`. Written by the session thread, then
+/// by the worker that runs it, then by whoever answers.
+struct SessionCall {
+  std::atomic<bool> in_flight{false};
+  uint64_t id = 0;
+  uint64_t affinity = 0;
+  uint32_t worker = kAnyWorker;
+  AnswerAt answer_at = AnswerAt::durable;
+  std::string procedure;
+  std::vector<std::byte> input;
+  ProcedureFunction function = nullptr;
+  uint64_t deadline_epoch = 0;
+  ProcedureOutcome outcome;
+};
+
+class Session {
+ public:
+  enum class Taken : uint8_t {
+    nothing,
+    request,  // `slot` has it
+    invalid,  // `slot` has it, and outcome says why it must not run
+    broken,   // the client broke the rules of the ring: the session must end
+  };
+
+  /// Makes segment and eventfd and sends them to the client.
+  static Result<std::unique_ptr<Session>> open(SessionServer& server, UniqueFd socket,
+                                               uint32_t node, uint32_t number,
+                                               uint64_t incarnation);
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+  ~Session();
+
+  // -- Session thread ---------------------------------------------------------------------------
+  Taken take(uint32_t& slot);
+  bool has_request() const;
+  /// The client wakes the node from here on; true: a request came before it could know.
+  bool announce_sleep();
+  void end_sleep() { segment_->node_sleeps.store(0, std::memory_order_relaxed); }
+  /// No answer will come any more: sleepers look at the state.
+  void close();
+
+  // -- Any thread -------------------------------------------------------------------------------
+  SessionCall& call(uint32_t slot) { return calls_[slot]; }
+  /// Answers with the call's outcome. The session may be gone when this returns.
+  void answer(uint32_t slot);
+  /// Calls between `take` and the end of `answer`. seq_cst: pairs with SessionServer::note_end.
+  uint32_t in_flight() const { return in_flight_.load(std::memory_order_seq_cst); }
+
+  SessionServer& server() const { return server_; }
+  int socket() const { return socket_.get(); }
+  int wake() const { return wake_.get(); }
+  uint32_t number() const { return number_; }
+
+  // Of the session thread.
+  bool has_held = false;  // `held` waits for its worker
+  uint32_t held = 0;      // a slot
+
+ private:
+  Session(SessionServer& server, UniqueFd socket, UniqueFd wake, SessionSegment* segment,
+          uint32_t number);
+  Taken refuse(SessionCall& call, std::string why) const;
+  void wake_client();
+
+  SessionServer& server_;
+  UniqueFd socket_;
+  UniqueFd wake_;
+  SessionSegment* segment_;  // everything in it may be what the client has made of it
+  const uint32_t number_;
+  uint64_t incarnation_ = 0;
+  uint32_t requests_head_ = 0;  // session thread
+  std::mutex answers_mutex_;
+  uint32_t answers_tail_ = 0;  // guarded by answers_mutex_
+  std::atomic<uint32_t> in_flight_{0};
+  std::array<SessionCall, kSessionSlots> calls_;
+};
+
+}  // namespace atolldb

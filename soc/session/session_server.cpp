@@ -1,0 +1,359 @@
+#include "soc/session/session_server.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "shared/sync/wait_word.h"
+
+namespace atolldb {
+namespace {
+
+/// What an epoll event is about; else the number of a session, doubled, plus one for its eventfd.
+constexpr uint64_t kOwnWake = ~uint64_t{0};
+constexpr uint64_t kListener = kOwnWake - 1;
+/// Requests of one session before it is another's turn.
+constexpr int kTurn = 64;
+/// Looks at all rings before the thread sleeps: a client that waits for an answer asks again soon.
+constexpr int kIdleLooks = 40;
+/// Busy rounds between two looks at sockets.
+constexpr int kBusyRounds = 64;
+/// A worker whose queue others have filled tells nobody when it has room.
+constexpr int kRetryMs = 1;
+
+void drain_eventfd(int fd) {
+  uint64_t count = 0;
+  [[maybe_unused]] const ssize_t got = read(fd, &count, sizeof(count));
+}
+
+void send_refusal(int socket, const std::string& why) {
+  SessionWelcome welcome{};
+  welcome.magic = kSessionMagic;
+  welcome.layout_version = kSessionLayoutVersion;
+  welcome.refused = 1;
+  std::snprintf(welcome.message, sizeof(welcome.message), "%s", why.c_str());
+  send_welcome(socket, welcome, nullptr);
+}
+
+}  // namespace
+
+SessionServer::SessionServer(SessionServices services, Logger logger)
+    : services_(std::move(services)),
+      logger_(std::move(logger)),
+      queued_(services_.workers.size()) {}
+
+Result<void> SessionServer::start() {
+  epoll_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
+  wake_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!epoll_.is_open() || !wake_.is_open() || !watch(wake_.get(), kOwnWake, EPOLLIN)) {
+    return make_error(ExitCode::resources,
+                      std::string("sessions: ") + std::strerror(errno) + ": raise `ulimit -n`");
+  }
+  thread_ = std::thread([this] { run(); });
+  return {};
+}
+
+Result<void> SessionServer::listen(const std::string& path) {
+  Result<UniqueFd> listener = listen_for_sessions(path);
+  if (!listener) return std::unexpected(listener.error());
+  const std::lock_guard guard(mutex_);
+  listener_ = *std::move(listener);
+  if (watch(listener_.get(), kListener, EPOLLIN)) return {};
+  return make_error(ExitCode::resources, std::string("sessions: epoll: ") + std::strerror(errno));
+}
+
+Result<UniqueFd> SessionServer::connect() {
+  auto ends = session_socket_pair();
+  if (!ends) return std::unexpected(ends.error());
+  {
+    const std::lock_guard guard(mutex_);
+    arrived_.push_back(std::move(ends->first));
+  }
+  wake();
+  return std::move(ends->second);
+}
+
+void SessionServer::stop() {
+  if (!thread_.joinable()) return;
+  // Release pairs with the thread's acquire.
+  ends_.store(true, std::memory_order_release);
+  wake();
+  thread_.join();
+}
+
+bool SessionServer::watch(int fd, uint64_t what, uint32_t events) const {
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = what;
+  return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+void SessionServer::wake() const {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(wake_.get(), &one, sizeof(one));
+}
+
+void SessionServer::note_end() {
+  // seq_cst, after the call's counters: pairs with the thread, which sets the flag and then looks
+  // at them.
+  if (waits_for_end_.load(std::memory_order_seq_cst)) wake();
+}
+
+void SessionServer::run() {
+  int idle = 0;
+  int busy = 0;
+  // Acquire pairs with the release in stop.
+  while (!ends_.load(std::memory_order_acquire)) {
+    if (serve_all()) {
+      idle = 0;
+      if (++busy % kBusyRounds == 0) handle_events(0);
+      continue;
+    }
+    if (++idle < kIdleLooks) {
+      spin_pause();
+      continue;
+    }
+    idle = 0;
+    if (may_sleep()) {
+      const bool holds = std::any_of(sessions_.begin(), sessions_.end(),
+                                     [](const auto& session) { return session->has_held; });
+      handle_events(holds ? kRetryMs : -1);
+    }
+    for (const auto& session : sessions_) session->end_sleep();
+  }
+  for (const auto& session : sessions_) session->close();
+  free_ended();
+  services_.metrics->open.fetch_sub(sessions_.size() + ending_.size(), std::memory_order_relaxed);
+  sessions_.clear();
+  ending_.clear();
+}
+
+bool SessionServer::may_sleep() {
+  const bool holds = std::any_of(sessions_.begin(), sessions_.end(),
+                                 [](const auto& session) { return session->has_held; });
+  // seq_cst, before the looks at counters: see note_end.
+  waits_for_end_.store(holds || !ending_.empty(), std::memory_order_seq_cst);
+  free_ended();
+  for (const auto& session : sessions_) {
+    // Behind a request that is held nothing can be done.
+    if (session->announce_sleep() && !session->has_held) return false;
+  }
+  return true;
+}
+
+bool SessionServer::serve_all() {
+  bool did_something = false;
+  for (size_t i = 0; i < sessions_.size();) {
+    Session& session = *sessions_[i];
+    did_something |= serve(session);
+    // `serve` has ended the session: another one is in its place.
+    if (i < sessions_.size() && sessions_[i].get() == &session) ++i;
+  }
+  return did_something;
+}
+
+bool SessionServer::serve(Session& session) {
+  bool did_something = false;
+  if (session.has_held) {
+    if (!submit(session, session.held)) return false;
+    session.has_held = false;
+    did_something = true;
+  }
+  for (int i = 0; i < kTurn && !session.has_held; ++i) {
+    uint32_t slot = 0;
+    const Session::Taken taken = session.take(slot);
+    if (taken == Session::Taken::nothing) return did_something;
+    did_something = true;
+    if (taken == Session::Taken::broken) {
+      services_.metrics->broken.fetch_add(1, std::memory_order_relaxed);
+      const auto place = std::find_if(sessions_.begin(), sessions_.end(),
+                                      [&](const auto& one) { return one.get() == &session; });
+      end_session(static_cast<size_t>(place - sessions_.begin()), "its client broke the ring");
+      return true;
+    }
+    services_.metrics->requests.fetch_add(1, std::memory_order_relaxed);
+    if (taken == Session::Taken::invalid) {
+      session.answer(slot);
+    } else {
+      dispatch(session, slot);
+    }
+  }
+  return did_something;
+}
+
+void SessionServer::refuse(Session& session, uint32_t slot, Status status, std::string why) {
+  if (status == Status::unavailable) {
+    services_.metrics->unavailable.fetch_add(1, std::memory_order_relaxed);
+  }
+  SessionCall& call = session.call(slot);
+  call.outcome = {};
+  call.outcome.status = status;
+  call.outcome.message = std::move(why);
+  session.answer(slot);
+}
+
+void SessionServer::dispatch(Session& session, uint32_t slot) {
+  SessionCall& call = session.call(slot);
+  if (std::string why = services_.refusal(); !why.empty()) {
+    return refuse(session, slot, Status::unavailable, std::move(why));
+  }
+  const Result<ProcedureFunction> function = services_.procedures->procedure(call.procedure);
+  if (!function) {
+    return refuse(session, slot, Status::procedure_not_found, function.error().message);
+  }
+  const auto workers = static_cast<uint32_t>(services_.workers.size());
+  if (call.worker == kAnyWorker) {
+    // The upper half of a product: all bits of an affinity count.
+    call.worker =
+        call.affinity == 0
+            ? next_worker_++ % workers
+            : static_cast<uint32_t>((call.affinity * 0x9e3779b97f4a7c15ull) >> 32) % workers;
+  } else if (call.worker >= workers) {
+    return refuse(session, slot, Status::invalid_argument,
+                  "worker " + std::to_string(call.worker) + ": the node has workers 0 to " +
+                      std::to_string(workers - 1));
+  }
+  call.function = *function;
+  call.deadline_epoch = services_.deadline_epoch();
+  if (submit(session, slot)) return;
+  session.has_held = true;
+  session.held = slot;
+}
+
+bool SessionServer::submit(Session& session, uint32_t slot) {
+  const uint32_t worker = session.call(slot).worker;
+  // seq_cst: see note_end.
+  if (queued_[worker].load(std::memory_order_seq_cst) >= kMaxQueuedPerWorker) return false;
+  queued_[worker].fetch_add(1, std::memory_order_relaxed);
+  // Small enough for std::function to hold without a heap allocation.
+  const auto submitted =
+      services_.workers[worker]->submit([&session, slot](WorkerEnvironment& environment) {
+        session.server().execute(session, slot, environment);
+      });
+  if (submitted) return true;
+  queued_[worker].fetch_sub(1, std::memory_order_relaxed);
+  if (submitted.error().code == ExitCode::resources) return false;
+  refuse(session, slot, Status::unavailable, submitted.error().message);
+  return true;
+}
+
+void SessionServer::execute(Session& session, uint32_t slot, WorkerEnvironment& environment) {
+  SessionCall& call = session.call(slot);
+  call.outcome = execute_procedure(environment, call.function, call.input, call.deadline_epoch,
+                                   kMaxSessionOutputBytes);
+  // seq_cst: see note_end, which comes with the answer.
+  queued_[environment.ordinal].fetch_sub(1, std::memory_order_seq_cst);
+  note_end();
+  const auto deliver = [&session, slot](bool is_durable) {
+    SessionCall& done = session.call(slot);
+    if (!is_durable || done.outcome.status == Status::cluster_failed) {
+      session.server().services_.metrics->outcome_unknown.fetch_add(1, std::memory_order_relaxed);
+      ProcedureOutcome unknown;
+      unknown.status = Status::outcome_unknown;
+      unknown.message = "the cluster failed or ended while the request was in flight";
+      done.outcome = std::move(unknown);
+    }
+    session.answer(slot);
+  };
+  if (call.answer_at == AnswerAt::precommitted) return deliver(true);
+  services_.answers->add(call.outcome.commit_epoch, deliver);
+}
+
+void SessionServer::handle_events(int timeout_ms) {
+  std::array<epoll_event, 64> events;
+  const int count =
+      epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout_ms);
+  for (int i = 0; i < count; ++i) {
+    const uint64_t what = events[static_cast<size_t>(i)].data.u64;
+    if (what == kOwnWake) {
+      drain_eventfd(wake_.get());
+      accept_all();
+      continue;
+    }
+    if (what == kListener) {
+      accept_all();
+      continue;
+    }
+    const auto place = std::find_if(sessions_.begin(), sessions_.end(), [&](const auto& session) {
+      return session->number() == what / 2;
+    });
+    if (place == sessions_.end()) continue;  // ended by an earlier event
+    if (what % 2 == 1) {
+      drain_eventfd((*place)->wake());
+    } else {
+      // A client sends nothing: whatever arrives is its end, or as good as that.
+      end_session(static_cast<size_t>(place - sessions_.begin()), "its client is gone");
+    }
+  }
+}
+
+void SessionServer::accept_all() {
+  std::vector<UniqueFd> arrived;
+  {
+    const std::lock_guard guard(mutex_);
+    arrived.swap(arrived_);
+    while (listener_.is_open()) {
+      UniqueFd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      if (!socket.is_open()) break;
+      arrived.push_back(std::move(socket));
+    }
+  }
+  for (UniqueFd& socket : arrived) open_session(std::move(socket));
+}
+
+void SessionServer::open_session(UniqueFd socket) {
+  if (sessions_.size() + ending_.size() >= kMaxSessionsPerNode) free_ended();
+  if (sessions_.size() + ending_.size() >= kMaxSessionsPerNode) {
+    services_.metrics->refused.fetch_add(1, std::memory_order_relaxed);
+    return send_refusal(socket.get(), "session: node " + std::to_string(services_.node) + " has " +
+                                          std::to_string(kMaxSessionsPerNode) +
+                                          " sessions already: end one, or use another node");
+  }
+  const uint32_t number = next_number_++;
+  const int descriptor = socket.get();
+  auto session =
+      Session::open(*this, std::move(socket), services_.node, number, services_.incarnation);
+  if (!session) {
+    logger_->warn("{}", session.error().message);
+    return;
+  }
+  if (!watch(descriptor, uint64_t{number} * 2, EPOLLIN | EPOLLRDHUP) ||
+      !watch((*session)->wake(), uint64_t{number} * 2 + 1, EPOLLIN)) {
+    logger_->warn("session {}: epoll: {}", number, std::strerror(errno));
+    return;
+  }
+  services_.metrics->open.fetch_add(1, std::memory_order_relaxed);
+  services_.metrics->opened.fetch_add(1, std::memory_order_relaxed);
+  sessions_.push_back(*std::move(session));
+  logger_->debug("session {} is open", number);
+}
+
+void SessionServer::end_session(size_t index, const char* why) {
+  Session& session = *sessions_[index];
+  logger_->debug("session {} ends: {}", session.number(), why);
+  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, session.socket(), nullptr);
+  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, session.wake(), nullptr);
+  session.close();
+  if (session.has_held) {
+    session.has_held = false;
+    refuse(session, session.held, Status::unavailable, "the session ends");
+  }
+  ending_.push_back(std::move(sessions_[index]));
+  sessions_.erase(sessions_.begin() + static_cast<std::ptrdiff_t>(index));
+}
+
+void SessionServer::free_ended() {
+  const size_t before = ending_.size();
+  std::erase_if(ending_, [](const auto& session) { return session->in_flight() == 0; });
+  services_.metrics->open.fetch_sub(before - ending_.size(), std::memory_order_relaxed);
+}
+
+}  // namespace atolldb

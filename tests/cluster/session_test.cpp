@@ -1,0 +1,87 @@
+// Sessions with real processes: a node that is killed, and what its clients make of it.
+#include <gtest/gtest.h>
+
+#include "ops/cluster/cluster.h"
+#include "ops/ledger/ledger_client.h"
+#include "shared/process/run_paths.h"
+#include "tests/cluster/cluster_folder.h"
+
+namespace atolldb::test {
+namespace {
+
+std::unique_ptr<Cluster> launch(const Config& config) {
+  auto launched = Cluster::launch(config, LaunchMode::process, ATOLL_BIN_DIR);
+  if (!launched) ADD_FAILURE() << launched.error().message;
+  return launched ? *std::move(launched) : nullptr;
+}
+
+TEST(SessionProcessTest, ALedgerAgreesWithTheDatabaseAndASocketWithoutANodeIsRefused) {
+  TestFolder folder;
+  const Config config = folder.config("session");
+  EXPECT_FALSE(SessionClient::connect(config.cluster.run_dir, 0));
+  const auto cluster = launch(config);
+  ASSERT_NE(cluster, nullptr);
+  ASSERT_TRUE(cluster->create_storage(kLedgerStorage, StorageType::mastertree, 8));
+  auto session = cluster->connect_session(1);
+  ASSERT_TRUE(session) << session.error().message;
+  LedgerClientOptions options;
+  options.path = folder.path() + "/ledger";
+  options.keys = 40;
+  options.seed = seed();
+  auto client = LedgerClient::open(options);
+  ASSERT_TRUE(client) << client.error().message;
+  const auto counts = (*client)->run(**session, [] { return false; }, 500);
+  ASSERT_TRUE(counts) << counts.error().message;
+  EXPECT_EQ(counts->ok, 500u);
+  auto other = SessionClient::connect(config.cluster.run_dir, 0);
+  ASSERT_TRUE(other) << other.error().message;
+  const auto state = read_ledger_state(**other);
+  ASSERT_TRUE(state) << state.error().message;
+  for (const LedgerViolation& one : check_ledger(*read_ledger(options.path), *state)) {
+    ADD_FAILURE() << one.text;
+  }
+  EXPECT_TRUE(cluster->shutdown());
+  EXPECT_FALSE((*session)->is_open());
+  EXPECT_FALSE(std::filesystem::exists(session_socket_path(config.cluster.run_dir, 0)));
+}
+
+TEST(SessionProcessTest, RequestsInFlightWhenTheNodeIsKilledAreUnknownAndTheClientSurvives) {
+  TestFolder folder;
+  const Config config = folder.config("sessionkill");
+  for (int round = 0; round < 3; ++round) {
+    auto cluster = launch(config);
+    ASSERT_NE(cluster, nullptr);
+    ASSERT_TRUE(cluster->create_storage(kLedgerStorage, StorageType::mastertree, 8));
+    auto session = cluster->connect_session(0);
+    ASSERT_TRUE(session) << session.error().message;
+    LedgerClientOptions options;
+    options.path = folder.path() + "/ledger";
+    options.keys = 40;
+    options.in_flight = 100;
+    options.seed = seed();
+    auto client = LedgerClient::open(options);
+    ASSERT_TRUE(client) << client.error().message;
+    std::thread killer([&] {
+      auto watch = SessionClient::connect(config.cluster.run_dir, 1);
+      ASSERT_TRUE(watch) << watch.error().message;
+      while (read_ledger_state(**watch)->size() < 30) std::this_thread::yield();
+      for (const pid_t pid : processes_of("sessionkill", "node0")) kill(pid, SIGKILL);
+    });
+    // A hundred are always in flight: some are when it dies.
+    const auto counts = (*client)->run(**session, [] { return false; });
+    killer.join();
+    ASSERT_TRUE(counts) << counts.error().message;
+    EXPECT_GT(counts->ok, 0u);
+    EXPECT_GT(counts->unknown, 0u);
+    EXPECT_EQ(counts->ok + counts->failed + counts->unknown, counts->submitted);
+    EXPECT_FALSE((*session)->is_open());
+    EXPECT_FALSE((*session)->submit("kv.txn", {}));
+    EXPECT_FALSE(cluster->shutdown()) << "it tells who has died";
+    // The session's segment stays the client's own until it goes.
+    session->reset();
+    EXPECT_EQ(open_segments(), 0u);
+  }
+}
+
+}  // namespace
+}  // namespace atolldb::test
