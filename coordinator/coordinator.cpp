@@ -38,6 +38,7 @@ Result<void> Coordinator::prepare() {
   start_epochs(control_->epochs, start_epoch);
   set_state(ClusterState::starting);
   catalog_ = std::make_unique<Catalog>(*control_);
+  if (const auto restored = restore_storages(); !restored) return restored;
   space_.publish(SegmentKind::control, kCoordinator);
   return {};
 }
@@ -126,8 +127,13 @@ ClusterState Coordinator::state() const {
 }
 
 void Coordinator::set_state(ClusterState state) {
-  // Release pairs with the acquire of everybody who waits or begins.
-  control_->state.store(static_cast<uint32_t>(state), std::memory_order_release);
+  // Upward only: a failure is not undone by a drain beside it. Release pairs with the acquire of
+  // everybody who waits or begins.
+  const auto wanted = static_cast<uint32_t>(state);
+  uint32_t seen = control_->state.load(std::memory_order_relaxed);
+  while (seen < wanted && !control_->state.compare_exchange_weak(
+                              seen, wanted, std::memory_order_acq_rel, std::memory_order_relaxed)) {
+  }
 }
 
 bool Coordinator::beat() {

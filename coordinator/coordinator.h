@@ -77,6 +77,9 @@ class Coordinator {
   void set_state(ClusterState state);
   /// Nothing can be made durable any more: nothing commits or is acknowledged from here on.
   void fail_durability(const Error& error);
+  /// The storages that earlier incarnations have created and not dropped. They are empty: nobody
+  /// has committed to them (DurableState::open refuses that).
+  Result<void> restore_storages();
   Result<void> log_ddl(DdlOperation operation, const StorageControl& storage);
   void run_ddl();
   void give_to_ddl(std::function<void()> task);

@@ -1,4 +1,5 @@
 // The control requests that the coordinator serves.
+#include <map>
 #include <utility>
 
 #include "coordinator/coordinator.h"
@@ -96,6 +97,24 @@ void Coordinator::drop_storage(const ControlRequest& request, const ControlReply
   const uint64_t pages = released->value("pages", uint64_t{0});
   logger_->info("storage {} dropped: id {}, {} pages", *name, *id, pages);
   reply(Json{{"id", *id}, {"pages", pages}});
+}
+
+Result<void> Coordinator::restore_storages() {
+  if (durable_ == nullptr) return {};
+  std::map<uint32_t, StorageDefinition> living;
+  for (const DdlRecord& record : durable_->ddl()) {
+    catalog_->skip_ids(record.storage_id);
+    if (record.operation == DdlOperation::drop_storage) {
+      living.erase(record.storage_id);
+    } else {
+      living[record.storage_id] = {record.name, record.type, record.payload_bytes,
+                                   record.record_count};
+    }
+  }
+  for (const auto& [id, definition] : living) {
+    if (const auto restored = catalog_->restore(id, definition); !restored) return restored;
+  }
+  return {};
 }
 
 Result<void> Coordinator::log_ddl(DdlOperation operation, const StorageControl& storage) {

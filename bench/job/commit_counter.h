@@ -27,6 +27,8 @@ class CommitCounter {
     push(result, {begin, end, epoch, type});
     release(result, end);
   }
+  /// What becomes durable later than this (ticks) does not count any more.
+  void set_end(uint64_t end) { end_ = end; }
   /// Waits until all of them are durable, without counting them: their time is over. Holds no page
   /// meanwhile. Ends early when the cluster has failed.
   void await_all();
@@ -41,10 +43,16 @@ class CommitCounter {
     uint64_t epoch;
     uint64_t type;
   };
-  static constexpr uint32_t kEpochs = 128;  // whose ends are remembered: more than are ever open
+  /// When the worker saw that an epoch had ended.
+  struct EpochEnd {
+    uint64_t epoch;
+    uint64_t at;
+  };
+  static constexpr uint32_t kEpochs = 1024;  // whose ends are remembered
 
   void push(WorkerResult& result, const Commit& commit);
   void release(WorkerResult& result, uint64_t now);
+  void credit(WorkerResult& result, const Commit& commit, uint64_t now);
   void note_epochs(uint64_t now);
   void await(uint64_t epoch);
 
@@ -52,9 +60,10 @@ class CommitCounter {
   const EpochBlock& epochs_;
   const TickClock& clock_;
   bool is_logged_;
-  uint64_t durable_ = 0;         // as seen last
-  uint64_t current_ = 0;         // as seen last
-  uint64_t ends_[kEpochs] = {};  // when the worker saw that an epoch had ended
+  uint64_t durable_ = 0;  // as seen last
+  uint64_t current_ = 0;  // as seen last
+  uint64_t end_ = ~uint64_t{0};
+  EpochEnd ends_[kEpochs] = {};
   // A ring, in the order of commits; so epochs ascend, but for read-only ones.
   std::unique_ptr<Commit[]> waiting_;
   uint32_t first_ = 0;

@@ -49,6 +49,7 @@ class RunLoop {
     const uint64_t start = clock_.ticks();
     const uint64_t warm = start + clock_.from_ns(times_.warmup_ms * 1'000'000);
     const uint64_t end = warm + clock_.from_ns(times_.run_ms * 1'000'000);
+    counter_.set_end(end);
     uint64_t now = run_until(start, warm, transact, between);
     const EngineCounts before = EngineCounts::read(context_.worker().metrics());
     result = Counts();

@@ -83,6 +83,7 @@ void LocalCluster::tick() {
   epochs.oldest_begin.store(oldest, std::memory_order_release);
   epochs.durable.store(std::max(closed, epochs.durable.load(std::memory_order_relaxed)),
                        std::memory_order_release);
+  epochs.settled.store(epochs.durable.load(std::memory_order_relaxed), std::memory_order_release);
   epochs.current.store(current + 1, std::memory_order_seq_cst);
   // Release pairs with the acquire of those who load this word before `durable`.
   epochs.durable_signal.fetch_add(1, std::memory_order_release);

@@ -81,6 +81,36 @@ Result<uint32_t> Catalog::next_free_id() const {
                                              " places are taken: drop one first");
 }
 
+StorageControl& Catalog::fill(uint32_t id, const StorageDefinition& definition) {
+  StorageControl& storage = control_->storage(id);
+  publish(storage, StorageState::creating);
+  storage.id = id;
+  storage.type = definition.type;
+  storage.payload_bytes = static_cast<uint32_t>(definition.payload_bytes);
+  storage.record_count = definition.record_count;
+  std::memset(storage.name, 0, sizeof(storage.name));
+  std::memcpy(storage.name, definition.name.data(), definition.name.size());
+  // Relaxed: published by the state that follows.
+  storage.root.volatile_word.store(0, std::memory_order_relaxed);
+  storage.root.snapshot_word.store(0, std::memory_order_relaxed);
+  storage.root_floor.store(0, std::memory_order_relaxed);
+  CHECK(!storage.root_lock.is_locked());
+  return storage;
+}
+
+Result<void> Catalog::restore(uint32_t id, const StorageDefinition& definition) {
+  last_id_ = std::max(last_id_, id);
+  Result<void> checked = check(definition);
+  if (checked &&
+      (find(definition.name) != nullptr || state_of(control_->storage(id)) != StorageState::free)) {
+    checked = make_error(ExitCode::corruption, "storage \"" + definition.name + "\", id " +
+                                                   std::to_string(id) +
+                                                   ": the DDL log creates it beside another one");
+  }
+  if (checked) publish(fill(id, definition), StorageState::ready);
+  return checked;
+}
+
 Result<uint32_t> Catalog::create(const StorageDefinition& definition, const Persist& persist) {
   if (const auto checked = check(definition); !checked) return std::unexpected(checked.error());
   if (find(definition.name) != nullptr) {
@@ -90,19 +120,7 @@ Result<uint32_t> Catalog::create(const StorageDefinition& definition, const Pers
   const Result<uint32_t> id = next_free_id();
   if (!id) return id;
   last_id_ = *id;
-  StorageControl& storage = control_->storage(*id);
-  publish(storage, StorageState::creating);
-  storage.id = *id;
-  storage.type = definition.type;
-  storage.payload_bytes = static_cast<uint32_t>(definition.payload_bytes);
-  storage.record_count = definition.record_count;
-  std::memset(storage.name, 0, sizeof(storage.name));
-  std::memcpy(storage.name, definition.name.data(), definition.name.size());
-  // Relaxed: published by the state below.
-  storage.root.volatile_word.store(0, std::memory_order_relaxed);
-  storage.root.snapshot_word.store(0, std::memory_order_relaxed);
-  storage.root_floor.store(0, std::memory_order_relaxed);
-  CHECK(!storage.root_lock.is_locked());
+  StorageControl& storage = fill(*id, definition);
   if (const auto persisted = persist(storage); !persisted) {
     publish(storage, StorageState::free);
     return std::unexpected(persisted.error());

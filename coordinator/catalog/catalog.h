@@ -29,6 +29,8 @@ class Catalog {
 
   /// The new storage's id. Usable by everybody when `persist` has returned.
   Result<uint32_t> create(const StorageDefinition& definition, const Persist& persist);
+  /// A storage of an earlier incarnation, as its DDL log has it: usable at once.
+  Result<void> restore(uint32_t id, const StorageDefinition& definition);
   /// Ids up to this one were given before: none is ever reused.
   void skip_ids(uint32_t last_id) { last_id_ = std::max(last_id_, last_id); }
   /// Hides the storage: nobody finds it any more. Its slot stays taken until `free_slot`.
@@ -43,6 +45,7 @@ class Catalog {
  private:
   static Result<void> check(const StorageDefinition& definition);
   Result<uint32_t> next_free_id() const;
+  StorageControl& fill(uint32_t id, const StorageDefinition& definition);
   void publish(StorageControl& storage, StorageState state);
 
   ControlSegment* control_;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "engine/log/ddl_log.h"
 #include "engine/log/log_start.h"
@@ -27,6 +28,9 @@ class DurableState {
   uint64_t incarnation() const { return start_.incarnation; }
   uint64_t start_epoch() const { return start_.start_epoch; }
   const ClusterUuid& data_uuid() const { return start_.savepoint.cluster_uuid; }
+
+  /// Creations and drops of all earlier incarnations, in order.
+  const std::vector<DdlRecord>& ddl() const { return ddl_->records(); }
 
   /// From now on commits may be accepted. REQUIRES: all loggers have begun their first files.
   Result<void> begin();

@@ -48,13 +48,20 @@ bool raise_to(std::atomic<uint64_t>& word, uint64_t value) {
   return true;
 }
 
-/// Every logger writes a marker for the latest epoch that is over and in which some node has
-/// committed (R27). A node that is dirty in the current epoch only is seen by the next tick.
-void want_marker(EpochBlock& epochs, const std::vector<NodeShared*>& nodes) {
+/// The latest epoch that a commit of any node is in. Loaded after an epoch was found closed it
+/// names all commits of that epoch: they made it dirty before they cleared their in-commit words
+/// (R27).
+uint64_t dirty_epoch(const std::vector<NodeShared*>& nodes) {
   uint64_t dirty = 0;
   for (NodeShared* node : nodes) {
     dirty = std::max(dirty, node->dirty_epoch.load(std::memory_order_seq_cst));
   }
+  return dirty;
+}
+
+/// Every logger writes a marker for the latest epoch that is over and in which some node has
+/// committed (R27). A node that is dirty in the current epoch only is seen by the next tick.
+void want_marker(EpochBlock& epochs, uint64_t dirty) {
   const uint64_t last_over = epochs.current.load(std::memory_order_relaxed) - 1;
   if (!raise_to(epochs.marker_wanted, std::min(dirty, last_over))) return;
   // Release: who sees the signal changed sees the new epoch.
@@ -69,6 +76,7 @@ void start_epochs(EpochBlock& epochs, uint64_t start_epoch) {
   epochs.closed.store(start_epoch - 1, std::memory_order_relaxed);
   epochs.marker_wanted.store(start_epoch - 1, std::memory_order_relaxed);
   epochs.durable.store(start_epoch - 1, std::memory_order_relaxed);
+  epochs.settled.store(start_epoch - 1, std::memory_order_relaxed);
   epochs.oldest_begin.store(start_epoch, std::memory_order_relaxed);
 }
 
@@ -81,8 +89,14 @@ bool tick_epochs(EpochBlock& epochs, const std::vector<NodeShared*>& nodes, bool
   raise_to(epochs.oldest_begin, oldest_begin(epochs, nodes));
   raise_to(epochs.closed, closed_epoch(epochs, nodes));
   if (is_logged) {
-    want_marker(epochs, nodes);
+    const uint64_t last_closed = epochs.closed.load(std::memory_order_relaxed);
+    const uint64_t dirty = dirty_epoch(nodes);
+    want_marker(epochs, dirty);
+    // Acquire pairs with the release of whoever raised it: what it says is on the devices.
+    const uint64_t durable = epochs.durable.load(std::memory_order_acquire);
+    raise_to(epochs.settled, durable >= std::min(dirty, last_closed) ? last_closed : durable);
   } else {
+    raise_to(epochs.settled, epochs.closed.load(std::memory_order_relaxed));
     raise_durable(epochs, epochs.closed.load(std::memory_order_relaxed));
   }
   return advances;

@@ -17,8 +17,8 @@ const char* defect_of(const LogRecord& record, uint32_t room, uint64_t epoch) {
   }
   if (record.type == LogType::filler) return nullptr;
   if (record.length < sizeof(LogRecord) ||
-      record.length != LogRecord::bytes(record.key_bytes, record.payload_bytes)) {
-    return "has a length that does not fit its key and payload";
+      record.length < LogRecord::bytes(record.key_bytes, record.payload_bytes)) {
+    return "has a length that is too short for its key and payload";
   }
   if (Vid(record.vid).epoch() != epoch) return "is of another epoch than its block";
   return nullptr;

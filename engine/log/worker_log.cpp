@@ -16,18 +16,22 @@ WorkerLog::WorkerLog(std::byte* memory, uint64_t block_bytes, uint16_t worker, b
   enter_block(0, 0);
 }
 
-uint64_t WorkerLog::limit() const {
-  if (!is_logged_) return ring_.block_count;
+uint64_t WorkerLog::durable() const {
   // Pairs with the logger's store: it reads the freed blocks no more. seq_cst (free on x86):
   // whoever waits has announced that before (Transaction::await_log_room).
-  return ring_.control->durable.load(std::memory_order_seq_cst) + ring_.block_count;
+  return ring_.control->durable.load(std::memory_order_seq_cst);
+}
+
+uint64_t WorkerLog::limit() const {
+  if (!is_logged_) return ring_.block_count;
+  // The running transaction has begun in the open block, which may be durable by now up to there.
+  return std::min(durable(), open_block_) + ring_.block_count;
 }
 
 bool WorkerLog::has_room() const {
   if (!is_logged_) return true;
-  // The block of `committed` may be partly durable: the next transaction begins behind it.
-  const uint64_t free = limit() - std::min(limit(), open_block_ + 1);
-  return free >= (wants_all_ ? ring_.block_count - 1 : ring_.block_count / 4);
+  if (wants_all_) return durable() >= open_block_ + (open_used_ != 0 ? 1 : 0);
+  return limit() - (open_block_ + 1) >= ring_.block_count / 4;
 }
 
 void WorkerLog::enter_block(uint64_t number, uint32_t used) {
@@ -63,7 +67,8 @@ bool WorkerLog::go_to_next_block() {
 }
 
 bool WorkerLog::is_too_large() {
-  if (!is_logged_ || block_ - open_block_ + 1 + kSpareBlocks >= ring_.block_count) return true;
+  const bool had_all = open_used_ == 0 && limit() == open_block_ + ring_.block_count;
+  if (!is_logged_ || had_all) return true;
   wants_all_ = true;
   return false;
 }

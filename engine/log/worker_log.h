@@ -113,6 +113,7 @@ class WorkerLog {
     return static_cast<uint32_t>(cursor_ - ring_.block(block_).payload);
   }
   void close_block(uint64_t number, uint64_t epoch, uint32_t length);
+  uint64_t durable() const;
   /// The first block number that must stay free for now.
   uint64_t limit() const;
 

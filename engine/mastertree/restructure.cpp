@@ -13,9 +13,9 @@ namespace atolldb {
 uint64_t removable_epoch(const WorkerContext& worker) {
   if (mutant(Mutant::remove_young_dead)) return worker.current_epoch();
   const EpochBlock& epochs = worker.view().control->epochs;
-  const uint64_t durable = epochs.durable.load(std::memory_order_acquire);
+  const uint64_t settled = epochs.settled.load(std::memory_order_acquire);
   const uint64_t oldest = epochs.oldest_begin.load(std::memory_order_acquire);
-  return std::min(durable, oldest == 0 ? 0 : oldest - 1);
+  return std::min(settled, oldest == 0 ? 0 : oldest - 1);
 }
 
 namespace {

@@ -231,14 +231,14 @@ class Transaction {
   Status read_where_it_is(RecordRef ref, std::span<const std::byte> key, uint32_t offset,
                           uint32_t count, void* out);
   Status await_log_room(uint64_t deadline_epoch);
-  /// Null: no room; `no_log_room` says what to answer then.
-  LogRecord* allocate_log(LogType type, uint32_t storage_id, std::span<const std::byte> key,
+  /// A filler, until it carries a planned write. Null: no room; `no_log_room` says what to answer.
+  LogRecord* allocate_log(uint32_t storage_id, std::span<const std::byte> key,
                           uint32_t payload_bytes);
   /// transaction_too_large, or log_buffer_full: it fits once the logger has caught up.
   Status no_log_room() {
     return fail(log_.is_too_large() ? Status::transaction_too_large : Status::log_buffer_full);
   }
-  Status add_write(const RecordRef& ref, LogRecord* log, IncrementType increment);
+  Status add_write(const RecordRef& ref, LogRecord* log, LogType type, IncrementType increment);
   Status merge_update(const RecordRef& ref, std::span<const std::byte> key, WriteEntry& entry,
                       uint32_t offset, std::span<const std::byte> bytes);
   /// That the records of pending increments exist has been answered, and is verified by a commit

@@ -50,12 +50,12 @@ bool Transaction::has_write_at(UniversalName name) const {
                      [&](const WriteEntry& entry) { return entry.record == name; });
 }
 
-LogRecord* Transaction::allocate_log(LogType type, uint32_t storage_id,
-                                     std::span<const std::byte> key, uint32_t payload_bytes) {
+LogRecord* Transaction::allocate_log(uint32_t storage_id, std::span<const std::byte> key,
+                                     uint32_t payload_bytes) {
   const uint32_t length = LogRecord::bytes(static_cast<uint32_t>(key.size()), payload_bytes);
   LogRecord* log = log_.allocate(length);
   if (log == nullptr) return nullptr;
-  log->type = type;
+  log->type = LogType::filler;
   log->spare = 0;
   log->key_bytes = static_cast<uint16_t>(key.size());
   log->length = length;
@@ -67,8 +67,10 @@ LogRecord* Transaction::allocate_log(LogType type, uint32_t storage_id,
   return log;
 }
 
-Status Transaction::add_write(const RecordRef& ref, LogRecord* log, IncrementType increment) {
-  if (writes_size_ == limits_.write_set) return Status::transaction_too_large;
+Status Transaction::add_write(const RecordRef& ref, LogRecord* log, LogType type,
+                              IncrementType increment) {
+  if (writes_size_ == limits_.write_set) return fail(Status::transaction_too_large);
+  log->type = type;
   write_index_.insert(ref.identity, writes_size_);
   WriteEntry& entry = writes_[writes_size_++];
   entry.record = ref.name;
@@ -83,13 +85,13 @@ Status Transaction::add_write(const RecordRef& ref, LogRecord* log, IncrementTyp
 
 Status Transaction::write_insert(const RecordRef& ref, std::span<const std::byte> key,
                                  std::span<const std::byte> payload) {
-  LogRecord* log =
-      allocate_log(LogType::insert, ref.storage_id, key, static_cast<uint32_t>(payload.size()));
+  LogRecord* log = allocate_log(ref.storage_id, key, static_cast<uint32_t>(payload.size()));
   if (log == nullptr) return no_log_room();
   copy_bytes(log->payload(), payload.data(), payload.size());
   WriteEntry* own = find_write(ref, key);
-  if (own == nullptr) return add_write(ref, log, IncrementType::none);
+  if (own == nullptr) return add_write(ref, log, LogType::insert, IncrementType::none);
   log_of(*own).type = LogType::filler;
+  log->type = LogType::insert;
   own->log_offset = log_.offset_of(log);
   own->increment = 0;
   return Status::ok;
@@ -98,12 +100,11 @@ Status Transaction::write_insert(const RecordRef& ref, std::span<const std::byte
 Status Transaction::write_update(const RecordRef& ref, std::span<const std::byte> key,
                                  uint32_t offset, std::span<const std::byte> bytes) {
   if (WriteEntry* own = find_write(ref, key)) return merge_update(ref, key, *own, offset, bytes);
-  LogRecord* log =
-      allocate_log(LogType::update, ref.storage_id, key, static_cast<uint32_t>(bytes.size()));
+  LogRecord* log = allocate_log(ref.storage_id, key, static_cast<uint32_t>(bytes.size()));
   if (log == nullptr) return no_log_room();
   log->payload_offset = static_cast<uint16_t>(offset);
   copy_bytes(log->payload(), bytes.data(), bytes.size());
-  return add_write(ref, log, IncrementType::none);
+  return add_write(ref, log, LogType::update, IncrementType::none);
 }
 
 Status Transaction::merge_update(const RecordRef& ref, std::span<const std::byte> key,
@@ -124,7 +125,7 @@ Status Transaction::merge_update(const RecordRef& ref, std::span<const std::byte
   }
   if (old.type == LogType::insert) return Status::out_of_range;
   // The union of both ranges; bytes between them are read from the record and so validated.
-  LogRecord* log = allocate_log(LogType::update, ref.storage_id, key, high - low);
+  LogRecord* log = allocate_log(ref.storage_id, key, high - low);
   if (log == nullptr) return no_log_room();
   log->payload_offset = static_cast<uint16_t>(low);
   if (high - low > count + old.payload_bytes) {
@@ -136,6 +137,7 @@ Status Transaction::merge_update(const RecordRef& ref, std::span<const std::byte
              before.payload_bytes);
   copy_bytes(log->payload() + (offset - low), bytes.data(), count);
   before.type = LogType::filler;
+  log->type = LogType::update;
   entry.log_offset = log_.offset_of(log);
   return Status::ok;
 }
@@ -152,9 +154,9 @@ Status Transaction::write_erase(const RecordRef& ref, std::span<const std::byte>
     own->increment = 0;
     return Status::ok;
   }
-  LogRecord* log = allocate_log(LogType::erase, ref.storage_id, key, 0);
+  LogRecord* log = allocate_log(ref.storage_id, key, 0);
   if (log == nullptr) return no_log_room();
-  return add_write(ref, log, IncrementType::none);
+  return add_write(ref, log, LogType::erase, IncrementType::none);
 }
 
 Status Transaction::write_increment(const RecordRef& ref, std::span<const std::byte> key,
@@ -178,11 +180,11 @@ Status Transaction::write_increment(const RecordRef& ref, std::span<const std::b
     add_increment(type, ref.payload() + offset, delta, sum);
     return write_update(ref, key, offset, {sum, bytes});
   }
-  LogRecord* log = allocate_log(LogType::update, ref.storage_id, key, bytes);
+  LogRecord* log = allocate_log(ref.storage_id, key, bytes);
   if (log == nullptr) return no_log_room();
   log->payload_offset = static_cast<uint16_t>(offset);
   copy_bytes(log->payload(), delta, bytes);
-  return add_write(ref, log, type);
+  return add_write(ref, log, LogType::update, type);
 }
 
 /// `expected`: the VID that the caller has read the record with.
@@ -229,13 +231,15 @@ Status Transaction::overlay(const RecordRef& ref, WriteEntry& entry, Vid seen, u
 }
 
 Status Transaction::write_append(StorageControl* storage, std::span<const std::byte> payload) {
-  LogRecord* log =
-      allocate_log(LogType::append, storage->id, {}, static_cast<uint32_t>(payload.size()));
+  LogRecord* log = allocate_log(storage->id, {}, static_cast<uint32_t>(payload.size()));
   if (log == nullptr) return no_log_room();
   copy_bytes(log->payload(), payload.data(), payload.size());
   log->payload_offset = static_cast<uint16_t>(appends_.size());
-  return appends_.push({storage->id, log_.offset_of(log)}) ? Status::ok
-                                                           : Status::transaction_too_large;
+  if (!appends_.push({storage->id, log_.offset_of(log)})) {
+    return fail(Status::transaction_too_large);
+  }
+  log->type = LogType::append;
+  return Status::ok;
 }
 
 bool Transaction::own_append(uint32_t storage_id, uint32_t& index,

@@ -61,10 +61,11 @@ Result<void> ThreadCluster::start() {
       [this](uint32_t node, std::string_view op, const Json& body) {
         return call(node, op, body, kDdlTimeout);
       },
-      LauncherCalls{[](bool) {}, [](const Error&) {}}, make_silent_logger("coordinator"));
+      LauncherCalls{[](bool) {}, [this](const Error& error) { note_failure(error); }},
+      make_silent_logger("coordinator"));
   for (uint32_t node = 0; node < config_.nodes.size(); ++node) {
     nodes_.push_back(std::make_unique<Node>(
-        config_, node, space_, [](const Error&) {},
+        config_, node, space_, [this](const Error& error) { note_failure(error); },
         make_silent_logger("node" + std::to_string(node))));
   }
   Result<void> result = coordinator_->prepare();
@@ -120,7 +121,13 @@ Result<void> ThreadCluster::shutdown() {
   for (const auto& node : nodes_) node->drain();
   for (const auto& node : nodes_) node->stop();
   if (coordinator_ != nullptr) coordinator_->stop();
-  return {};
+  const std::lock_guard guard(mutex_);
+  return failure_ ? Result<void>(std::unexpected(*failure_)) : Result<void>();
+}
+
+void ThreadCluster::note_failure(const Error& error) {
+  const std::lock_guard guard(mutex_);
+  if (!failure_) failure_ = error;
 }
 
 }  // namespace atolldb

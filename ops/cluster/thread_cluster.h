@@ -35,6 +35,7 @@ class ThreadCluster final : public Cluster {
   ThreadCluster(const Config& config, SegmentSet segments);
   Result<void> start();
   void beat();
+  void note_failure(const Error& error);
 
   std::optional<ProcessLock> data_lock_;  // outlives all that uses the data
   SegmentSet segments_;
@@ -43,7 +44,8 @@ class ThreadCluster final : public Cluster {
   std::vector<std::unique_ptr<Node>> nodes_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  bool ends_ = false;  // guarded by mutex_
+  bool ends_ = false;             // guarded by mutex_
+  std::optional<Error> failure_;  // the first; guarded by mutex_
   std::thread heart_;
 };
 

@@ -33,6 +33,9 @@ struct EpochBlock {
   /// Changes after every rise of `durable`, which wakes all that wait on it: who has loaded this
   /// word first and then finds `durable` too low sleeps on what was loaded (R24).
   alignas(64) std::atomic<uint32_t> durable_signal;
+  /// Every commit that there is of this epoch and before is durable, and there will be no other:
+  /// like `durable`, but it goes on while nothing commits.
+  alignas(64) std::atomic<uint64_t> settled;
   /// Loggers write a marker for this epoch, which is over: some node is dirty in it (R27).
   alignas(64) std::atomic<uint64_t> marker_wanted;
   /// Changes after each advance of `marker_wanted`; for wait_on.

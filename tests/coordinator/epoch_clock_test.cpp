@@ -29,6 +29,8 @@ class EpochClockTest : public testing::Test {
     node().slot(worker).in_commit_epoch.store(epoch, std::memory_order_relaxed);
   }
   uint64_t current() const { return epochs_.current.load(std::memory_order_relaxed); }
+  bool tick_logged() { return tick_epochs(epochs_, {&node()}, true); }
+  uint64_t settled() const { return epochs_.settled.load(std::memory_order_relaxed); }
   uint64_t durable() const { return epochs_.durable.load(std::memory_order_relaxed); }
   uint64_t oldest() const { return epochs_.oldest_begin.load(std::memory_order_relaxed); }
 
@@ -93,6 +95,31 @@ TEST_F(EpochClockTest, TheClockStopsAtTheLastEpoch) {
   EXPECT_EQ(current(), kMaxEpoch);
   EXPECT_FALSE(tick());
   EXPECT_EQ(current(), kMaxEpoch);
+}
+
+TEST_F(EpochClockTest, WithALogOnlyLoggersMakeDurableAndOnlyWhatIsDirtyIsWanted) {
+  const uint64_t start = current();
+  tick_logged();
+  EXPECT_EQ(durable(), start - 1);
+  EXPECT_EQ(epochs_.marker_wanted.load(std::memory_order_relaxed), start - 1)
+      << "an idle cluster writes nothing (R27)";
+  node().dirty_epoch.store(start + 1, std::memory_order_relaxed);
+  tick_logged();
+  EXPECT_EQ(epochs_.marker_wanted.load(std::memory_order_relaxed), start + 1);
+  EXPECT_EQ(durable(), start - 1);
+}
+
+TEST_F(EpochClockTest, WhatIsSettledGoesOnWhileNothingCommitsButNeverPastWhatMayBeLost) {
+  for (int i = 0; i < 5; ++i) tick_logged();
+  EXPECT_EQ(settled(), current() - 1) << "nobody has committed: there is nothing to lose";
+  const uint64_t dirty = current();
+  node().dirty_epoch.store(dirty, std::memory_order_relaxed);
+  const uint64_t before = settled();
+  tick_logged();
+  EXPECT_EQ(settled(), before) << "a commit of an earlier epoch is not durable";
+  epochs_.durable.store(dirty, std::memory_order_relaxed);
+  tick_logged();
+  EXPECT_EQ(settled(), current() - 1);
 }
 
 }  // namespace

@@ -1,7 +1,10 @@
 // Thread mode: the same nodes and coordinator in one process; what ThreadSanitizer looks at.
 #include <gtest/gtest.h>
 
+#include <stdlib.h>
+
 #include <atomic>
+#include <filesystem>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -79,8 +82,13 @@ ATOLL_REGISTER_JOB(increment_often_entry, "test.increment_often", increment_ofte
 ATOLL_REGISTER_JOB(until_stopped_entry, "test.until_stopped", until_stopped);
 ATOLL_REGISTER_JOB(fill_tree_entry, "test.fill_tree", fill_tree);
 
-std::unique_ptr<Cluster> launch(uint32_t nodes, uint32_t workers) {
+/// Without a log; with one in `data_dir`, if that is given.
+std::unique_ptr<Cluster> launch(uint32_t nodes, uint32_t workers,
+                                const std::string& data_dir = "") {
   Config config = default_config();
+  config.durability.mode = data_dir.empty() ? DurabilityMode::off : DurabilityMode::durable;
+  config.cluster.data_dir = data_dir;
+  config.durability.log_file_size = uint64_t{1} << 20;
   config.nodes.assign(nodes, NodeConfig{});
   for (NodeConfig& node : config.nodes) node.workers = workers;
   config.memory.volatile_pool = uint64_t{16} << 20;
@@ -101,6 +109,40 @@ TEST(ThreadClusterTest, AValueThatNoConfigFileMayHaveIsRefused) {
       cluster.error().message.find("node[1].workers: expected an integer from 1 to 250, got 251"),
       std::string::npos)
       << cluster.error().message;
+}
+
+TEST(ThreadClusterTest, WithALogIncrementsAreDurableAndStoragesOutliveTheCluster) {
+  std::string folder = "/tmp/atoll-thread-XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  uint32_t id = 0;
+  for (int start = 0; start < 2; ++start) {
+    const auto cluster = launch(2, 2, folder);
+    ASSERT_NE(cluster, nullptr);
+    if (start == 0) {
+      const auto created = cluster->create_storage("empty", StorageType::mastertree, 8, 0);
+      ASSERT_TRUE(created) << created.error().message;
+      id = *created;
+    } else {
+      const auto again = cluster->create_storage("empty", StorageType::mastertree, 8, 0);
+      EXPECT_FALSE(again) << "a storage that was acknowledged is forgotten (R34)";
+      const auto other = cluster->create_storage("counter", StorageType::array, 8, 10);
+      ASSERT_TRUE(other) << other.error().message;
+      EXPECT_GT(*other, id) << "an id is given twice";
+      const auto answer = cluster->call(0, "procedure.call", Json{{"name", "test.increment"}});
+      ASSERT_TRUE(answer) << answer.error().message;
+    }
+    const auto ended = cluster->shutdown();
+    EXPECT_TRUE(ended) << ended.error().message;
+  }
+  // It holds a commit now, and nobody can load it yet.
+  Config config = default_config();
+  config.cluster.data_dir = folder;
+  const auto refused = Cluster::launch(config, LaunchMode::thread);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ExitCode::failed);
+  EXPECT_NE(refused.error().message.find("--discard-data"), std::string::npos)
+      << refused.error().message;
+  std::filesystem::remove_all(folder);
 }
 
 TEST(ThreadClusterTest, OneToFourNodesWithOneToFourWorkersStartAndStop) {

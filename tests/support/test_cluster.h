@@ -134,6 +134,7 @@ class TestCluster {
     epochs.oldest_begin.store(oldest, std::memory_order_release);
     if (closed > epochs.durable.load(std::memory_order_relaxed)) {
       epochs.durable.store(closed, std::memory_order_release);
+      epochs.settled.store(closed, std::memory_order_release);
     }
   }
 

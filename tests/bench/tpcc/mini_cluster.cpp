@@ -93,6 +93,7 @@ void MiniCluster::tick() {
   epochs.oldest_begin.store(oldest, std::memory_order_release);
   epochs.durable.store(std::max(final_epoch, epochs.durable.load(std::memory_order_relaxed)),
                        std::memory_order_release);
+  epochs.settled.store(epochs.durable.load(std::memory_order_relaxed), std::memory_order_release);
   epochs.current.store(current + 1, std::memory_order_seq_cst);
 }
 

@@ -8,6 +8,7 @@
 #include <set>
 #include <thread>
 
+#include "engine/log/log_scan.h"
 #include "engine/sequential/sequential.h"
 #include "tests/engine/log/logged_cluster.h"
 #include "tests/support/seed.h"
@@ -36,7 +37,7 @@ class Load {
     ++token_;
     const Status begun = txn.begin();
     if (begun != Status::ok) return begun;
-    const uint64_t puts = random_() % 12;
+    const uint64_t puts = random_() % 30;
     const uint64_t appends = random_() % 3;
     std::set<uint64_t> keys;
     Status status = Status::ok;
@@ -126,7 +127,9 @@ TEST(EpochLogger, TheLogHoldsWhatWasCommittedWhateverTheEpochsDo) {
   for (int round = 0; round < 4000; ++round) {
     let_time_pass();
     // `begin` would wait for the logger, which is this thread.
-    if (log.committed.load() / kLogBlockBytes - log.durable.load() >= 6) {
+    if (log.committed.load(std::memory_order_relaxed) / kLogBlockBytes -
+            log.durable.load(std::memory_order_relaxed) >=
+        6) {
       cluster.tick();
       cluster.close(cluster.epoch() - 1);
     }
@@ -240,6 +243,115 @@ TEST(EpochLogger, AWaitForRoomEndsWithItsDeadlineAndWithTheCluster) {
   });
   EXPECT_EQ(txn.begin(), Status::cluster_failed);
   end.join();
+}
+
+/// What the product's own reader says of the log of node 0; empty: it is sound.
+std::string defect_of_log(LoggedCluster& cluster) {
+  LogStream stream;
+  stream.directory = "/data";
+  stream.incarnation = 1;
+  const auto scan = scan_log(cluster.files(), stream);
+  if (!scan) return scan.error().message;
+  return scan->end.is_defect ? scan->end.reason : "";
+}
+
+TEST(EpochLogger, TheReaderAcceptsWhateverATransactionDoesToItsRecords) {
+  const uint64_t first_seed = seed();
+  std::mt19937_64 random(first_seed);
+  LoggedCluster cluster(1, 1, logged_options());
+  StorageControl& storage = cluster.cluster().create("tree", StorageType::mastertree, 16);
+  const MasterTree tree(storage);
+  const std::vector<std::byte> payload(16);
+  const uint64_t one = 1;
+  for (int round = 0; round < 500; ++round) {
+    const Status status = cluster.worker(0).run([&](Transaction& txn) {
+      for (uint64_t i = random() % 20; i != 0; --i) {
+        const auto key = ordered_key(random() % 4);
+        Status done = Status::ok;
+        switch (random() % 5) {
+          case 0:
+            done = tree.insert(txn, key, payload);
+            break;
+          case 1:
+            done = tree.upsert(txn, key, std::span(payload).first(random() % 2 == 0 ? 16 : 9));
+            break;
+          case 2:
+            done = tree.update(txn, key, static_cast<uint32_t>(random() % 8),
+                               std::span(payload).first(1));
+            break;
+          case 3:
+            done = tree.increment(txn, key, 0, IncrementType::u64, &one);
+            break;
+          default:
+            done = tree.erase(txn, key);
+        }
+        if (is_abort(done)) return done;
+      }
+      return Status::ok;
+    });
+    ASSERT_EQ(status, Status::ok);
+    if (random() % 8 != 0) continue;
+    cluster.tick();
+    cluster.close(cluster.epoch() - 1);
+  }
+  EXPECT_EQ(defect_of_log(cluster), "");
+}
+
+TEST(EpochLogger, AProcedureThatSwallowsAFullSetCannotCommit) {
+  TestClusterOptions options = logged_options();
+  options.limits.write_set = 4;
+  LoggedCluster cluster(1, 1, options);
+  const MasterTree tree(cluster.cluster().create("tree", StorageType::mastertree, 8));
+  const Sequential list(cluster.cluster().create("list", StorageType::sequential, 8));
+  const std::vector<std::byte> payload(8);
+  const auto full_writes = [&](Transaction& txn) {
+    Status status = Status::ok;
+    for (uint64_t i = 0; status == Status::ok; ++i) {
+      status = tree.upsert(txn, ordered_key(i), payload);
+    }
+    return Status::ok;
+  };
+  const auto full_appends = [&](Transaction& txn) {
+    while (list.append(txn, payload) == Status::ok) {
+    }
+    return Status::ok;
+  };
+  EXPECT_EQ(cluster.worker(0).run(full_writes), Status::transaction_too_large);
+  EXPECT_EQ(cluster.worker(0).run(full_appends), Status::transaction_too_large);
+  EXPECT_EQ(cluster.worker(0).run(
+                [&](Transaction& txn) { return tree.upsert(txn, ordered_key(1), payload); }),
+            Status::ok);
+  cluster.tick();
+  cluster.close(cluster.epoch() - 1);
+  EXPECT_EQ(defect_of_log(cluster), "");
+}
+
+TEST(WorkerLog, ARunningTransactionKeepsTheBlockThatItHasBegunIn) {
+  constexpr uint64_t kBlocks = 6;
+  const std::unique_ptr<std::byte, decltype(&std::free)> memory(
+      static_cast<std::byte*>(
+          std::aligned_alloc(kLogBlockBytes, WorkerLog::bytes(kBlocks * kLogBlockBytes))),
+      &std::free);
+  std::memset(memory.get(), 0, WorkerLog::bytes(kBlocks * kLogBlockBytes));
+  WorkerLog log(memory.get(), kBlocks * kLogBlockBytes, 0, true);
+  const auto put = [&](uint32_t length) {
+    LogRecord* record = log.allocate(length);
+    if (record != nullptr) record->length = length;
+    return record;
+  };
+  log.begin(1);
+  ASSERT_NE(put(64), nullptr);
+  log.publish(1);
+  log.begin(1);
+  const uint32_t first = log.offset_of(put(3000));
+  // The logger closes epoch 1: the block that both share is durable up to the second transaction.
+  log.control().durable.store(1, std::memory_order_seq_cst);
+  std::vector<uint32_t> records;
+  while (const LogRecord* record = put(4000)) records.push_back(log.offset_of(record));
+  EXPECT_EQ(records.size(), kBlocks - 2) << "one block is shared, one is spare";
+  log.publish(2);
+  EXPECT_EQ(log.at(first).length, 3000U) << "the commit still looks at its records";
+  for (const uint32_t record : records) EXPECT_EQ(log.at(record).length, 4000U);
 }
 
 }  // namespace

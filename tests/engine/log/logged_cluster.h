@@ -61,6 +61,7 @@ class LoggedCluster {
       if (logger->durable_epoch() < epoch) CHECK(logger->close(epoch).has_value());
     }
     cluster_.view().control->epochs.durable.store(epoch, std::memory_order_release);
+    cluster_.view().control->epochs.settled.store(epoch, std::memory_order_release);
   }
 
  private:

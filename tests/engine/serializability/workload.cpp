@@ -22,7 +22,10 @@ int64_t now_ns() {
 /// The VID that the log of the worker's last commit carries.
 uint64_t logged_vid(const TestWorker& worker) {
   const TransactionLimits limits = TestClusterOptions{}.limits;
-  const std::byte* log = worker.local.get() + uint64_t{limits.write_set} * sizeof(WriteEntry);
+  const std::byte* log =
+      WorkerLogRing::at(worker.local.get() + limits.log_offset(), limits.log_buffer)
+          .block(0)
+          .payload;
   for (;; log += reinterpret_cast<const LogRecord*>(log)->length) {
     const auto& record = *reinterpret_cast<const LogRecord*>(log);
     CHECK(record.length >= sizeof(LogRecord));

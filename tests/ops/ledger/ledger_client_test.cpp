@@ -16,6 +16,7 @@ class LedgerClientTest : public ::testing::Test {
  protected:
   void SetUp() override {
     Config config = default_config();
+    config.durability.mode = DurabilityMode::off;
     config.nodes.assign(2, NodeConfig{});
     config.memory.volatile_pool = uint64_t{16} << 20;
     config.memory.log_buffer = uint64_t{2} << 20;

@@ -296,8 +296,9 @@ TEST(ReadyConfigs, AreValidOnAMachineOfTheirSize) {
   EXPECT_GE(count, 3U);
 }
 
-TEST(Durability, IsOffByDefaultAndIsNamedAsWhatItIs) {
-  EXPECT_EQ(durability_text(parsed("")), "off");
+TEST(Durability, IsDurableByDefaultAndIsNamedAsWhatItIs) {
+  EXPECT_EQ(durability_text(parsed("")), "durable");
+  EXPECT_EQ(durability_text(parsed("[durability]\nmode = \"off\"\n")), "off");
   EXPECT_EQ(durability_text(parsed("[durability]\nmode = \"durable\"\n")), "durable");
   EXPECT_EQ(
       durability_text(parsed("[durability]\nmode = \"durable\"\nemulated_latency = \"5us\"\n")),

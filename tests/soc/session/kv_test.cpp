@@ -17,6 +17,7 @@ class KvTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     Config config = default_config();
+    config.durability.mode = DurabilityMode::off;
     config.nodes.assign(1, NodeConfig{});
     config.nodes[0].workers = 2;
     config.memory.volatile_pool = uint64_t{16} << 20;

@@ -84,6 +84,7 @@ class SessionTest : public ::testing::Test {
   void SetUp() override {
     gate_is_open.store(true, std::memory_order_release);
     Config config = default_config();
+    config.durability.mode = DurabilityMode::off;
     config.nodes.assign(1, NodeConfig{});
     config.nodes[0].workers = 2;
     config.memory.volatile_pool = uint64_t{8} << 20;

@@ -1,0 +1,88 @@
+// What a benchmark counts, and when.
+#include "bench/job/commit_counter.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/test_cluster.h"
+
+namespace atolldb::bench {
+namespace {
+
+class CommitCounterTest : public testing::Test {
+ protected:
+  CommitCounterTest() {
+    cluster_.view().shared[0]->logger_count = 1;
+    epochs().durable.store(9, std::memory_order_relaxed);
+    counter_ = std::make_unique<CommitCounter>(*cluster_.worker(0).context, clock_);
+  }
+  static test::TestClusterOptions options() {
+    test::TestClusterOptions options;
+    options.clock = false;
+    options.start_epoch = 10;
+    return options;
+  }
+  EpochBlock& epochs() { return cluster_.view().control->epochs; }
+  void make_durable(uint64_t epoch) {
+    epochs().durable.store(epoch, std::memory_order_release);
+    epochs().durable_signal.fetch_add(1, std::memory_order_release);
+  }
+  void count(uint32_t type, uint64_t epoch) {
+    const uint64_t now = clock_.ticks();
+    counter_->count(result_, type, now, now, epoch);
+  }
+
+  test::TestCluster cluster_{1, 1, options()};
+  TickClock clock_;
+  std::unique_ptr<CommitCounter> counter_;
+  WorkerResult result_{2};
+};
+
+TEST_F(CommitCounterTest, ACommitCountsWhenItsEpochIsDurable) {
+  count(0, 10);
+  count(1, 10);
+  EXPECT_EQ(result_.total_commits(), 0U);
+  EXPECT_EQ(result_.latency[0].count(), 1U) << "to the commit it is known";
+  make_durable(10);
+  count(0, 11);
+  EXPECT_EQ(result_.commits[0], 1U);
+  EXPECT_EQ(result_.commits[1], 1U);
+  EXPECT_EQ(result_.durable_latency[1].count(), 1U);
+  EXPECT_EQ(result_.epoch_wait.count(), 2U);
+  EXPECT_EQ(result_.log_wait.count(), 2U);
+}
+
+TEST_F(CommitCounterTest, WhatIsDurableAlreadyCountsAtOnce) {
+  count(1, 9);
+  EXPECT_EQ(result_.commits[1], 1U) << "a read-only one of old data";
+}
+
+TEST_F(CommitCounterTest, WhatBecomesDurableAfterTheEndDoesNotCount) {
+  counter_->set_end(clock_.ticks());
+  count(0, 10);
+  make_durable(10);
+  count(0, 10);
+  EXPECT_EQ(result_.total_commits(), 0U);
+}
+
+TEST_F(CommitCounterTest, WithoutALogACommitCountsAtOnce) {
+  cluster_.view().shared[0]->logger_count = 0;
+  CommitCounter counter(*cluster_.worker(0).context, clock_);
+  counter.count(result_, 0, 1, 2, 1'000);
+  EXPECT_EQ(result_.commits[0], 1U);
+  EXPECT_EQ(result_.durable_latency[0].count(), 0U);
+}
+
+TEST_F(CommitCounterTest, AFullQueueWaitsForTheDevice) {
+  for (uint32_t i = 0; i < CommitCounter::kCapacity; ++i) count(0, 10);
+  std::thread device([this] { make_durable(10); });
+  count(0, 11);
+  device.join();
+  EXPECT_EQ(result_.commits[0], CommitCounter::kCapacity);
+  // The last one is still on its way; it ends with the cluster.
+  cluster_.view().control->state.store(static_cast<uint32_t>(ClusterState::stopped),
+                                       std::memory_order_release);
+  counter_->await_all();
+}
+
+}  // namespace
+}  // namespace atolldb::bench
