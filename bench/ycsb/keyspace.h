@@ -75,9 +75,7 @@ class Keyspace {
   bool is_array() const { return is_array_; }
   bool is_ordered() const { return is_ordered_; }
   /// Loaded records of the node's partition.
-  uint64_t records_of(uint32_t node) const {
-    return smallest_ + (node < larger_ones_ ? 1 : 0);
-  }
+  uint64_t records_of(uint32_t node) const { return smallest_ + (node < larger_ones_ ? 1 : 0); }
   /// Of all partitions together; they begin at leaf pages of their own.
   uint64_t array_records() const { return stride_ * nodes_; }
 
