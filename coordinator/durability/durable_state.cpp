@@ -5,8 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "shared/process/run_paths.h"
-
 namespace atolldb {
 namespace {
 
@@ -33,7 +31,7 @@ Result<std::unique_ptr<DurableState>> DurableState::open(const Config& config, u
   std::unique_ptr<DurableState> state(new DurableState(config, logger));
   const std::string& data_dir = config.cluster.data_dir;
   FileSystem& files = *state->files_;
-  Result<LogStart> start = examine(files, data_dir, log_directories(config));
+  Result<LogStart> start = examine(files, data_dir, node_directories(config));
   if (!start) return std::unexpected(start.error());
   if (!start->damaged_slot.empty()) {
     logger->warn("one of two copies of the savepoint does not count: {}", start->damaged_slot);

@@ -108,9 +108,7 @@ Result<LogData> find_log_data(FileSystem& file_system, const ClusterChoice& choi
     const Result<Config> config = find_config(choice);
     if (!config) return std::unexpected(config.error());
     data.data_dir = config->cluster.data_dir;
-    for (const NodeConfig& node : config->nodes) {
-      configured.insert(configured.end(), node.directories.begin(), node.directories.end());
-    }
+    configured = node_directories(*config);
   } else {
     std::error_code error;
     data.data_dir = std::filesystem::absolute(options.data_dir, error).lexically_normal().string();

@@ -18,7 +18,7 @@ _atoll() {
       return
       ;;
     --durability)
-      mapfile -t COMPREPLY < <(compgen -W "off durable" -- "$word")
+      mapfile -t COMPREPLY < <(compgen -W "durable off measure" -- "$word")
       return
       ;;
     --workload)

@@ -111,7 +111,7 @@ Result<void> Launcher::create() {
 
 Result<void> Launcher::discard() {
   const auto files = make_file_system(file_system_settings(config_.durability));
-  const auto moved = discard_data(*files, config_.cluster.data_dir, log_directories(config_));
+  const auto moved = discard_data(*files, config_.cluster.data_dir, node_directories(config_));
   if (!moved) return std::unexpected(moved.error());
   for (const std::string& folder : *moved) logger_->warn("the old data is in {}", folder);
   return {};

@@ -168,9 +168,12 @@ uint64_t config_digest(const Config& config);
 /// "off", "durable", "durable (emulated latency 5us)", "null log: nothing is durable".
 std::string durability_text(const Config& config);
 
-/// Where the node's log and snapshot files live: its directories, or else the one data_dir.
-/// REQUIRES: `node` is less than config.nodes.size().
-std::vector<std::string> node_directories(const Config& config, uint32_t node);
+/// Where a logger's files go: its node's directories in turn, or else data_dir. REQUIRES: `node` is
+/// less than config.nodes.size().
+const std::string& log_directory(const Config& config, uint32_t node, uint32_t logger);
+
+/// The directories of all nodes. Besides data_dir, which has the files of nodes without any.
+std::vector<std::string> node_directories(const Config& config);
 
 /// All errors, one a line: what the commands print.
 std::string to_string(const std::vector<ConfigError>& errors);

@@ -178,9 +178,17 @@ std::string durability_text(const Config& config) {
   return {};
 }
 
-std::vector<std::string> node_directories(const Config& config, uint32_t node) {
+const std::string& log_directory(const Config& config, uint32_t node, uint32_t logger) {
   const std::vector<std::string>& own = config.nodes[node].directories;
-  return own.empty() ? std::vector{config.cluster.data_dir} : own;
+  return own.empty() ? config.cluster.data_dir : own[logger % own.size()];
+}
+
+std::vector<std::string> node_directories(const Config& config) {
+  std::vector<std::string> all;
+  for (const NodeConfig& node : config.nodes) {
+    all.insert(all.end(), node.directories.begin(), node.directories.end());
+  }
+  return all;
 }
 
 std::string ConfigError::to_string() const {

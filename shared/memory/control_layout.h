@@ -76,7 +76,7 @@ struct ControlSegment {
   uint32_t epoch_interval_us;
   std::atomic<uint32_t> catalog_version;  // bumped on every DDL
   uint64_t incarnation;
-  uint64_t start_epoch;  // of the incarnation
+  uint64_t start_epoch;   // of the incarnation
   uint8_t data_uuid[16];  // of what is durable: the same in every incarnation
   alignas(64) std::atomic<uint64_t> heartbeat;
   EpochBlock epochs;

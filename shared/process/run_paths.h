@@ -19,19 +19,6 @@ inline std::string lock_path(const Config& config) { return config.cluster.run_d
 inline std::string data_lock_path(const Config& config) {
   return config.cluster.data_dir + "/lock";
 }
-/// Where this logger's files go: its node's directories in turn, else data_dir.
-inline const std::string& log_directory(const Config& config, uint32_t node, uint32_t logger) {
-  const std::vector<std::string>& own = config.nodes[node].directories;
-  return own.empty() ? config.cluster.data_dir : own[logger % own.size()];
-}
-/// All that nodes have besides data_dir.
-inline std::vector<std::string> log_directories(const Config& config) {
-  std::vector<std::string> all;
-  for (const NodeConfig& node : config.nodes) {
-    all.insert(all.end(), node.directories.begin(), node.directories.end());
-  }
-  return all;
-}
 /// The effective config of the running cluster.
 inline std::string running_config_path(const Config& config) {
   return config.cluster.run_dir + "/config.toml";

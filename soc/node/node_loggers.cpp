@@ -4,7 +4,6 @@
 
 #include "engine/log/epoch_logger.h"
 #include "engine/log/log_writer.h"
-#include "shared/process/run_paths.h"
 #include "soc/node/node.h"
 #include "soc/node/node_segments.h"
 

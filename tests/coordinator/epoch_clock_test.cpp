@@ -77,6 +77,37 @@ TEST_F(EpochClockTest, ACommitUnderWayHoldsTheDurableEpochAndAtLastTheClock) {
   EXPECT_EQ(durable(), current() - 1);
 }
 
+TEST_F(EpochClockTest, AMarkerIsWantedForTheLatestDirtyEpochThatIsOver) {
+  const auto logged_tick = [&] { EXPECT_TRUE(tick_epochs(epochs_, {&node()}, true)); };
+  const auto wanted = [&] { return epochs_.marker_wanted.load(std::memory_order_relaxed); };
+  const auto signal = [&] { return epochs_.marker_signal.load(std::memory_order_relaxed); };
+  const auto make_dirty = [&](uint64_t epoch) {
+    node().dirty_epoch.store(epoch, std::memory_order_relaxed);
+  };
+  const uint32_t idle = signal();
+  for (int i = 0; i < 5; ++i) logged_tick();
+  EXPECT_EQ(wanted(), 9u) << "an idle cluster writes nothing";
+  EXPECT_EQ(signal(), idle);
+
+  make_dirty(current());
+  const uint64_t dirty = current();
+  logged_tick();
+  EXPECT_EQ(wanted(), dirty);
+  EXPECT_NE(signal(), idle) << "the loggers sleep on";
+  const uint32_t busy = signal();
+  for (int i = 0; i < 5; ++i) logged_tick();
+  EXPECT_EQ(wanted(), dirty) << "nothing was committed since";
+  EXPECT_EQ(signal(), busy);
+
+  // A commit of the new epoch comes before the clock looks: that epoch is not over.
+  make_dirty(current() + 1);
+  logged_tick();
+  EXPECT_EQ(wanted(), current() - 1);
+  logged_tick();
+  EXPECT_EQ(wanted(), current() - 1);
+  EXPECT_EQ(durable(), 9u) << "with a log the clock makes nothing durable";
+}
+
 TEST_F(EpochClockTest, NoWordEverRunsBackward) {
   for (int i = 0; i < 5; ++i) tick();
   const uint64_t was_durable = durable();

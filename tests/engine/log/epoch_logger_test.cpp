@@ -127,9 +127,8 @@ TEST(EpochLogger, TheLogHoldsWhatWasCommittedWhateverTheEpochsDo) {
   for (int round = 0; round < 4000; ++round) {
     let_time_pass();
     // `begin` would wait for the logger, which is this thread.
-    if (log.committed.load(std::memory_order_relaxed) / kLogBlockBytes -
-            log.durable.load(std::memory_order_relaxed) >=
-        6) {
+    const uint64_t committed = log.committed.load(std::memory_order_relaxed) / kLogBlockBytes;
+    if (committed - log.durable.load(std::memory_order_relaxed) >= 6) {
       cluster.tick();
       cluster.close(cluster.epoch() - 1);
     }

@@ -296,7 +296,7 @@ TEST(ReadyConfigs, AreValidOnAMachineOfTheirSize) {
   EXPECT_GE(count, 3U);
 }
 
-TEST(Durability, IsDurableByDefaultAndIsNamedAsWhatItIs) {
+TEST(Durability, IsOnByDefaultAndIsNamedAsWhatItIs) {
   EXPECT_EQ(durability_text(parsed("")), "durable");
   EXPECT_EQ(durability_text(parsed("[durability]\nmode = \"off\"\n")), "off");
   EXPECT_EQ(durability_text(parsed("[durability]\nmode = \"durable\"\n")), "durable");
@@ -307,11 +307,15 @@ TEST(Durability, IsDurableByDefaultAndIsNamedAsWhatItIs) {
             "null log: nothing is durable");
 }
 
-TEST(Durability, HasFilesInTheNodesDirectoriesOrElseInTheDataDirectory) {
+TEST(Durability, HasFilesInTheNodesDirectoriesInTurnOrElseInTheDataDirectory) {
   const Config config =
       parsed("[cluster]\ndata_dir = \"d\"\n[[node]]\n[[node]]\ndirectories = [\"a\", \"/b\"]\n");
-  EXPECT_EQ(node_directories(config, 0), (std::vector<std::string>{"/x/d"}));
-  EXPECT_EQ(node_directories(config, 1), (std::vector<std::string>{"/x/a", "/b"}));
+  EXPECT_EQ(log_directory(config, 0, 0), "/x/d");
+  EXPECT_EQ(log_directory(config, 0, 1), "/x/d");
+  EXPECT_EQ(log_directory(config, 1, 0), "/x/a");
+  EXPECT_EQ(log_directory(config, 1, 1), "/b");
+  EXPECT_EQ(log_directory(config, 1, 2), "/x/a");
+  EXPECT_EQ(node_directories(config), (std::vector<std::string>{"/x/a", "/b"}));
 }
 
 TEST(EffectiveConfig, SurvivesTheWayToAChildProcess) {
