@@ -27,6 +27,8 @@ class ClusterPort {
                                                    const std::string& input) = 0;
   /// Commits of all workers so far. May be called while another thread is in run_job.
   virtual uint64_t commits() = 0;
+  /// The current epoch: what commits from now on is in it or later. 0: not known.
+  virtual uint64_t epoch() = 0;
 };
 
 }  // namespace atolldb::bench

@@ -17,18 +17,6 @@
 namespace atolldb::cli {
 namespace {
 
-/// `stem` with six characters more. `what_to_do`: against a folder that cannot be written.
-Result<std::string> new_folder(const std::filesystem::path& stem, const char* what_to_do) {
-  std::error_code error;
-  std::filesystem::create_directories(stem.parent_path(), error);
-  std::string pattern = stem.string() + "-XXXXXX";
-  if (mkdtemp(pattern.data()) == nullptr) {
-    return make_error(ExitCode::failed,
-                      pattern + ": cannot be made: " + std::strerror(errno) + ": " + what_to_do);
-  }
-  return pattern;
-}
-
 void set_durability(Config& config, const std::string& mode) {
   if (mode.empty()) return;
   config.durability.mode = mode == "off"       ? DurabilityMode::off
@@ -71,6 +59,24 @@ Result<std::vector<std::string>> BenchPort::run_job(const std::string& name,
     texts.push_back(*std::move(output.output));
   }
   return texts;
+}
+
+uint64_t BenchPort::epoch() {
+  constexpr std::chrono::milliseconds kPatience{1'000};
+  const Result<Json> status = cluster_.coordinator("status", Json::object(), kPatience);
+  if (!status) return 0;
+  return status->value("epochs", Json::object()).value("current", uint64_t{0});
+}
+
+Result<std::string> new_folder(const std::filesystem::path& stem, const char* what_to_do) {
+  std::error_code error;
+  std::filesystem::create_directories(stem.parent_path(), error);
+  std::string pattern = stem.string() + "-XXXXXX";
+  if (mkdtemp(pattern.data()) == nullptr) {
+    return make_error(ExitCode::failed,
+                      pattern + ": cannot be made: " + std::strerror(errno) + ": " + what_to_do);
+  }
+  return pattern;
 }
 
 uint64_t BenchPort::commits() {

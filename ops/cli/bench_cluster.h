@@ -1,6 +1,7 @@
 // The cluster that a benchmark runs on: one that runs already, or one of its own.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <thread>
@@ -26,10 +27,15 @@ class BenchPort final : public bench::ClusterPort {
   Result<std::vector<std::string>> run_job(const std::string& name,
                                            const std::string& input) override;
   uint64_t commits() override;
+  uint64_t epoch() override;
 
  private:
   Cluster& cluster_;
 };
+
+/// A new folder: `stem` with six characters more. `what_to_do`: against a place that cannot be
+/// written.
+Result<std::string> new_folder(const std::filesystem::path& stem, const char* what_to_do);
 
 /// The running cluster to use: the chosen one; with neither choice nor sizes given the only one.
 /// Null: start one. `command` is what errors begin with.

@@ -11,6 +11,7 @@ void add_bench_command(CLI::App& app, Invocation& invocation) {
   group->require_subcommand(1);
   add_tpcc_command(*group, invocation);
   add_ycsb_command(*group, invocation);
+  add_log_bench_command(*group, invocation);
 }
 
 }  // namespace atolldb::cli

@@ -15,29 +15,10 @@
 namespace atolldb::cli {
 namespace {
 
-bench::Console make_console() {
-  bench::Console console;
-  console.line = [](const std::string& text) {
-    std::printf("%s%s\n", is_terminal() ? "\r\033[K" : "", text.c_str());
-    std::fflush(stdout);
-  };
-  console.progress = [](const std::string& text) {
-    is_terminal() ? std::printf("\r\033[K%s", text.c_str()) : std::printf("%s\n", text.c_str());
-    std::fflush(stdout);
-  };
-  return console;
-}
-
 uint32_t workers_of(const Config& config) {
   uint32_t workers = 0;
   for (const NodeConfig& node : config.nodes) workers += node.workers;
   return workers;
-}
-
-/// Before the run rather than after it.
-Result<void> check_json_file(const std::string& path) {
-  if (path.empty() || std::ofstream(path, std::ios::app)) return {};
-  return make_error(ExitCode::usage, "--json " + path + ": cannot be written: give another path");
 }
 
 Result<void> run_on(Cluster& cluster, const Benchmark& benchmark) {
@@ -45,15 +26,8 @@ Result<void> run_on(Cluster& cluster, const Benchmark& benchmark) {
   const Result<BenchReport> report = benchmark.run(port, make_console());
   if (!report) return std::unexpected(report.error());
   std::printf("%s%s", is_terminal() ? "\r\033[K" : "", report->text.c_str());
-  const std::string& json_file = benchmark.options.json_file;
-  if (!json_file.empty()) {
-    std::ofstream file(json_file, std::ios::trunc);
-    file << report->json.dump(2) << "\n";
-    if (!file.flush()) {
-      return make_error(ExitCode::failed,
-                        "--json " + json_file + ": cannot be written: is the disk full?");
-    }
-  }
+  const auto written = write_json_file(benchmark.options.json_file, report->json);
+  if (!written) return written;
   if (report->code == ExitCode::success) return {};
   return make_error(report->code, benchmark.command +
                                       (report->code == ExitCode::corruption
@@ -88,6 +62,34 @@ Result<Config> size_pools(Config config, const ClusterChoice& choice, const Benc
                                           benchmark.what_to_lower);
 }
 
+}  // namespace
+
+bench::Console make_console() {
+  bench::Console console;
+  console.line = [](const std::string& text) {
+    std::printf("%s%s\n", is_terminal() ? "\r\033[K" : "", text.c_str());
+    std::fflush(stdout);
+  };
+  console.progress = [](const std::string& text) {
+    is_terminal() ? std::printf("\r\033[K%s", text.c_str()) : std::printf("%s\n", text.c_str());
+    std::fflush(stdout);
+  };
+  return console;
+}
+
+Result<void> check_json_file(const std::string& path) {
+  if (path.empty() || std::ofstream(path, std::ios::app)) return {};
+  return make_error(ExitCode::usage, "--json " + path + ": cannot be written: give another path");
+}
+
+Result<void> write_json_file(const std::string& path, const nlohmann::json& json) {
+  if (path.empty()) return {};
+  std::ofstream file(path, std::ios::trunc);
+  file << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+  if (file.flush()) return {};
+  return make_error(ExitCode::failed, "--json " + path + ": cannot be written: is the disk full?");
+}
+
 Result<void> run_on_own_cluster(const ClusterChoice& choice, const Benchmark& benchmark) {
   const Result<Config> wanted =
       config_of_bench_cluster(choice, benchmark.cluster_name, benchmark.options);
@@ -113,11 +115,10 @@ Result<void> run_on_own_cluster(const ClusterChoice& choice, const Benchmark& be
   }();
   const Result<void> stopped = (*cluster)->shutdown();
   if (!stopped) return stopped;  // a process died: its log and data stay
+  if (done && benchmark.after_stop) done = benchmark.after_stop(*config);
   remove_folders();
   return done;
 }
-
-}  // namespace
 
 void add_common_options(CLI::App& command, bench::CommonOptions& options,
                         const std::string& verify_help) {

@@ -17,6 +17,7 @@ namespace atolldb::cli {
 
 void add_tpcc_command(CLI::App& group, Invocation& invocation);
 void add_ycsb_command(CLI::App& group, Invocation& invocation);
+void add_log_bench_command(CLI::App& group, Invocation& invocation);
 
 struct BenchReport {
   std::string text;
@@ -33,6 +34,9 @@ struct Benchmark {
   std::string violated;       // what is wrong when the verification fails
   std::function<Result<bench::Estimate>(uint32_t nodes, uint32_t workers, uint32_t cores)> estimate;
   std::function<Result<BenchReport>(bench::ClusterPort& port, const bench::Console& console)> run;
+  /// May be empty. After the end of a cluster of its own whose run was well: its data is there
+  /// still.
+  std::function<Result<void>(const Config& config)> after_stop = {};
 };
 
 /// The options that every benchmark has.
@@ -41,5 +45,12 @@ void add_common_options(CLI::App& command, bench::CommonOptions& options,
 
 /// On the running cluster, else on one that it starts and stops.
 Result<void> run_benchmark(const ClusterChoice& choice, const Benchmark& benchmark);
+Result<void> run_on_own_cluster(const ClusterChoice& choice, const Benchmark& benchmark);
+
+/// What does not replace an earlier line, and what does on a terminal.
+bench::Console make_console();
+/// Before the run rather than after it. Empty: none is wanted.
+Result<void> check_json_file(const std::string& path);
+Result<void> write_json_file(const std::string& path, const nlohmann::json& json);
 
 }  // namespace atolldb::cli

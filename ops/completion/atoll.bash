@@ -29,13 +29,17 @@ _atoll() {
       mapfile -t COMPREPLY < <(compgen -W "uniform zipfian latest" -- "$word")
       return
       ;;
-    --data-dir)
+    --data-dir | --directory)
       mapfile -t COMPREPLY < <(compgen -d -- "$word")
       return
       ;;
     --storage)
       [[ ${COMP_WORDS[1]} == log ]] && return  # an id or a name, which the program does not list
       mapfile -t COMPREPLY < <(compgen -W "mastertree array" -- "$word")
+      return
+      ;;
+    --backend)
+      mapfile -t COMPREPLY < <(compgen -W "posix pmem null" -- "$word")
       return
       ;;
     --insert-order)

@@ -125,6 +125,7 @@ TEST_F(CliManualTest, CompletionOffersCommandsOptionsAndValues) {
   EXPECT_EQ(completed({"storage", "create", "x", "--type", "a"}), "array\n");
   EXPECT_EQ(completed({"status", "--json", "--w"}), "--watch\n");
   EXPECT_EQ(completed({"bench", "ycsb", "--workload", "s"}), "silor\n");
+  EXPECT_EQ(completed({"bench", "log", "--backend", "pm"}), "pmem\n");
   EXPECT_EQ(completed({"config", "check", folder_.path() + "/run0.e"}),
             folder_.path() + "/run0.err\n");
   for (const Words& command : commands()) {

@@ -1,0 +1,200 @@
+#include "bench/log_driver/driver.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <optional>
+#include <utility>
+
+#include "bench/common/clock.h"
+#include "bench/log_driver/replay_workers.h"
+#include "engine/log/epoch_logger.h"
+#include "engine/log/log_start.h"
+#include "shared/file/file_system.h"
+
+namespace atolldb::log_bench {
+namespace {
+
+struct CpuTime {
+  uint64_t user_ns;
+  uint64_t system_ns;
+
+  static CpuTime of_this_thread() {
+    rusage usage{};
+    getrusage(RUSAGE_THREAD, &usage);
+    return {to_ns(usage.ru_utime), to_ns(usage.ru_stime)};
+  }
+  static uint64_t to_ns(const timeval& time) {
+    return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 +
+           static_cast<uint64_t>(time.tv_usec) * 1'000;
+  }
+};
+
+/// What a coordinator and its logger do until the first commit.
+class Begun {
+ public:
+  static Result<Begun> begin(FileSystem& coordinator, FileSystem& log, const Options& options,
+                             const std::string& directory) {
+    Begun begun;
+    if (log.is_durable()) {
+      auto start = examine(coordinator, directory);
+      if (!start) return std::unexpected(start.error());
+      begun.start_ = *std::move(start);
+      auto stored = store_cut(coordinator, directory, begun.start_);
+      if (!stored) return std::unexpected(stored.error());
+    } else {
+      begun.start_.incarnation = begun.start_.start_epoch = 1;
+    }
+    auto writer = LogWriter::create(log, {.directory = directory,
+                                          .node = 0,
+                                          .logger = 0,
+                                          .incarnation = begun.start_.incarnation,
+                                          .start_epoch = begun.start_.start_epoch,
+                                          .cluster_uuid = begun.start_.savepoint.cluster_uuid,
+                                          .file_bytes = options.file_bytes});
+    if (!writer) return std::unexpected(writer.error());
+    begun.writer_ = std::move(*writer);
+    if (log.is_durable()) {
+      auto listed =
+          begin_incarnation(coordinator, directory, begun.start_, {LoggerPlace{0, 0, directory}});
+      if (!listed) return std::unexpected(listed.error());
+    }
+    return begun;
+  }
+
+  uint64_t start_epoch() const { return start_.start_epoch; }
+  LogWriter take_writer() { return *std::move(writer_); }
+  LogStart& start() { return start_; }
+
+ private:
+  LogStart start_;
+  std::optional<LogWriter> writer_;
+};
+
+FileTimes difference(const FileTimes& later, const FileTimes& before) {
+  return {later.write_ns - before.write_ns, later.writes - before.writes,
+          later.sync_ns - before.sync_ns, later.syncs - before.syncs};
+}
+
+/// The work of one epoch is added.
+Result<void> close_epoch(EpochLogger& logger, const TimedFileSystem& files, uint64_t epoch,
+                         uint64_t records, LoggerWork& work) {
+  const FileTimes files_before = files.times();
+  const CpuTime cpu_before = CpuTime::of_this_thread();
+  const uint64_t begin = bench::monotonic_ns();
+  if (auto closed = logger.close(epoch); !closed) return closed;
+  const uint64_t ns = bench::monotonic_ns() - begin;
+  const CpuTime cpu = CpuTime::of_this_thread();
+  const FileTimes times = difference(files.times(), files_before);
+  ++work.epochs;
+  work.records += records;
+  work.close_ns += ns;
+  work.user_ns += cpu.user_ns - cpu_before.user_ns;
+  work.system_ns += cpu.system_ns - cpu_before.system_ns;
+  work.files.write_ns += times.write_ns;
+  work.files.writes += times.writes;
+  work.files.sync_ns += times.sync_ns;
+  work.files.syncs += times.syncs;
+  work.epoch_rates.push_back(static_cast<double>(records) * 1e9 / static_cast<double>(ns));
+  return {};
+}
+
+/// As a logger thread does when there is nothing to close.
+Result<void> prepare_next_file(EpochLogger& logger, LoggerWork& work) {
+  const uint64_t begin = bench::monotonic_ns();
+  auto prepared = logger.prepare_next_file();
+  work.next_file_ns += bench::monotonic_ns() - begin;
+  return prepared;
+}
+
+}  // namespace
+
+Result<Report> replay(const Recording& recording, const Options& options,
+                      const std::string& directory, const std::function<bool()>& is_interrupted) {
+  PosixFileSystem coordinator;
+  TimedFileSystem files(make_file_system({.backend = options.backend, .latency = {}, .warn = {}}));
+  auto begun = Begun::begin(coordinator, files, options, directory);
+  if (!begun) return std::unexpected(begun.error());
+  ReplayWorkers workers(recording, options.workers, options.buffer_bytes);
+  uint64_t epoch = begun->start_epoch();
+  EpochBlock& epochs = workers.epochs();
+  epochs.durable.store(epoch - 1, std::memory_order_release);
+  EpochLogger logger(workers.view(), begun->take_writer(), workers.sources());
+
+  const uint64_t blocks = options.epoch_bytes / kLogBlockBytes / options.workers;
+  const uint64_t end_ns = uint64_t{options.seconds} * 1'000'000'000;
+  Report report;
+  LoggerWork& work = report.work;
+  while (work.close_ns < end_ns &&
+         logger.counters().bytes + options.epoch_bytes <= options.most_bytes) {
+    if ((report.is_interrupted = is_interrupted())) break;
+    const uint64_t records = workers.commit(epoch, blocks);
+    // What the coordinator does: the epoch is over; later: it is durable (R26, R29).
+    epochs.current.store(epoch + 1, std::memory_order_seq_cst);
+    if (auto closed = close_epoch(logger, files, epoch, records, work); !closed) {
+      return std::unexpected(closed.error());
+    }
+    epochs.durable.store(epoch, std::memory_order_release);
+    ++epoch;
+    if (auto prepared = prepare_next_file(logger, work); !prepared) {
+      return std::unexpected(prepared.error());
+    }
+  }
+  work.written = logger.counters();
+  report.options = options;
+  report.directory = directory;
+  report.storage = files.describe();
+  report.machine = bench::MachineInfo::detect();
+  if (work.epochs == 0) {
+    return make_error(ExitCode::failed, std::string(kCommand) + ": interrupted before any epoch");
+  }
+  if (!files.is_durable()) return report;
+  auto noted = store_durable_epoch(coordinator, directory, begun->start(), epoch - 1);
+  if (!noted) return std::unexpected(noted.error());
+  auto violations = verify_replay(directory, work.records, epoch - 1);
+  if (!violations) return std::unexpected(violations.error());
+  report.violations = *std::move(violations);
+  report.verify_done = true;
+  return report;
+}
+
+Result<std::vector<std::string>> verify_replay(const std::string& directory, uint64_t records,
+                                               uint64_t epoch) {
+  PosixFileSystem files;
+  const auto read = read_savepoint(files, directory);
+  if (!read) return std::unexpected(read.error());
+  std::vector<std::string> violations;
+  if (!*read || (*read)->savepoint.uncut() == nullptr) {
+    violations.push_back(directory + ": no savepoint lists what was written");
+    return violations;
+  }
+  const Savepoint& savepoint = (*read)->savepoint;
+  const auto scan = scan_incarnation(files, savepoint, *savepoint.uncut());
+  if (!scan) return std::unexpected(scan.error());
+  if (scan->corruption) violations.push_back(scan->corruption_error().message);
+  uint64_t found = 0;
+  for (const LogScan& log : scan->logs) {
+    for (const LogFileScan& file : log.files) found += file.records;
+    if (log.end.is_defect || log.intact_behind_end != 0) {
+      violations.push_back(fmt::format("{}: offset {}: {}; {} intact blocks behind it",
+                                       log.end.file, log.end.offset, log.end.reason,
+                                       log.intact_behind_end));
+    }
+  }
+  if (found != records) {
+    violations.push_back(fmt::format("{} records were written, {} are there", records, found));
+  }
+  if (scan->cut_epoch != epoch) {
+    violations.push_back(
+        fmt::format("epoch {} was closed, the logs reach epoch {}", epoch, scan->cut_epoch));
+  }
+  const auto unlisted =
+      refuse_unlisted(files, savepoint, log_directories(savepoint, directory, {}));
+  if (!unlisted && unlisted.error().code != ExitCode::corruption) {
+    return std::unexpected(unlisted.error());
+  }
+  if (!unlisted) violations.push_back(unlisted.error().message);
+  return violations;
+}
+
+}  // namespace atolldb::log_bench

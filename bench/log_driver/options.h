@@ -1,0 +1,36 @@
+// What `atoll bench log` can be told, and the checks of it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "shared/config/config.h"
+#include "shared/error.h"
+
+namespace atolldb::log_bench {
+
+inline constexpr const char* kCommand = "bench log";
+
+struct Options {
+  uint32_t seconds = 5;                        // of the logger's work
+  uint32_t record_seconds = 3;                 // of TPC-C, whose log records are recorded
+  uint32_t workers = 4;                        // whose buffers the logger writes from
+  uint64_t buffer_bytes = uint64_t{16} << 20;  // of each of them
+  uint64_t epoch_bytes = uint64_t{8} << 20;    // of all workers together, in one epoch
+  uint64_t file_bytes = uint64_t{1} << 30;
+  uint64_t most_bytes = uint64_t{4} << 30;  // written at most
+  FileBackend backend = FileBackend::posix;
+
+  static constexpr uint32_t kMaxSeconds = 86'400;
+  static constexpr uint32_t kMaxWorkers = 250;
+};
+
+/// usage errors.
+Result<FileBackend> parse_backend(const std::string& name);
+const char* name_of(FileBackend backend);
+Result<void> check_options(const Options& options);
+
+/// So small that it only shows that everything works.
+void make_smoke(Options& options);
+
+}  // namespace atolldb::log_bench

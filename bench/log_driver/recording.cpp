@@ -1,0 +1,60 @@
+#include "bench/log_driver/recording.h"
+
+#include <algorithm>
+
+#include "bench/log_driver/options.h"
+#include "engine/log/log_records.h"
+#include "engine/log/log_scan.h"
+
+namespace atolldb::log_bench {
+
+uint64_t count_records(const LogBlock& block) {
+  uint64_t records = 0;
+  for_each_record(block, [&](const LogRecord& record) {
+    if (record.type != LogType::filler) ++records;
+  });
+  return records;
+}
+
+Result<Recording> read_recording(FileSystem& file_system, const std::string& data_dir,
+                                 uint64_t first_epoch, uint64_t most) {
+  const auto read = read_savepoint(file_system, data_dir);
+  if (!read) return std::unexpected(read.error());
+  Recording recording;
+  uint64_t found = 0;
+  const auto visit = [&](const LogBlock& block, const std::string&, uint64_t) {
+    if (block.header.type != LogBlockType::records || block.header.epoch < first_epoch) return;
+    // The latest ones: the oldest makes room.
+    if (recording.blocks.size() < most) {
+      recording.blocks.push_back(block);
+    } else {
+      recording.blocks[found % most] = block;
+    }
+    ++found;
+  };
+  if (*read) {
+    const Savepoint& savepoint = (*read)->savepoint;
+    for (const Incarnation& incarnation : savepoint.incarnations) {
+      const auto scan = scan_incarnation(file_system, savepoint, incarnation);
+      if (!scan) return std::unexpected(scan.error());
+      if (scan->corruption) return std::unexpected(scan->corruption_error());
+      for (const LogScan& log : scan->logs) {
+        const auto again = scan_log(file_system, log.stream, visit);
+        if (!again) return std::unexpected(again.error());
+      }
+    }
+  }
+  if (recording.blocks.empty()) {
+    return make_error(ExitCode::failed, std::string(kCommand) + ": " + data_dir +
+                                            ": no log records there: give the data directory of a "
+                                            "cluster that has committed, or leave out --data-dir");
+  }
+  if (found > most) {
+    std::ranges::rotate(recording.blocks,
+                        recording.blocks.begin() + static_cast<ptrdiff_t>(found % most));
+  }
+  for (const LogBlock& block : recording.blocks) recording.records += count_records(block);
+  return recording;
+}
+
+}  // namespace atolldb::log_bench

@@ -1,0 +1,60 @@
+// Workers that commit what was recorded, over and over: their buffers are rings like a node's, full
+// of recorded blocks, of which each epoch the next ones become committed.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "bench/log_driver/recording.h"
+#include "engine/log/epoch_logger.h"
+#include "shared/memory/cluster_view.h"
+
+namespace atolldb::log_bench {
+
+/// Zeroed pages.
+class Mapping {
+ public:
+  explicit Mapping(uint64_t bytes);
+  Mapping(Mapping&& other) noexcept;
+  Mapping& operator=(Mapping&&) = delete;
+  ~Mapping();
+
+  std::byte* bytes() const { return bytes_; }
+
+ private:
+  std::byte* bytes_;
+  uint64_t size_;
+};
+
+class ReplayWorkers {
+ public:
+  /// `buffer_bytes` of each worker. REQUIRES: the recording has a block.
+  ReplayWorkers(const Recording& recording, uint32_t workers, uint64_t buffer_bytes);
+
+  /// Every worker commits its next `blocks` blocks in `epoch`: their headers and the version of
+  /// each record are what a worker would write now. The number of records. REQUIRES: the logger has
+  /// closed the epoch before; `blocks` is less than a buffer has.
+  uint64_t commit(uint64_t epoch, uint64_t blocks);
+
+  /// For the logger: nobody is in a commit while it looks.
+  std::vector<EpochLogger::Source> sources() const;
+  /// Of a cluster that consists of these workers.
+  const ClusterView& view() const { return view_; }
+  EpochBlock& epochs() { return view_.control->epochs; }
+
+ private:
+  struct Worker {
+    Mapping memory;
+    WorkerLogRing ring;
+    uint64_t next = 0;  // number of the block that is committed next
+  };
+
+  Mapping control_;
+  Mapping slots_;
+  ClusterView view_;
+  std::vector<Worker> workers_;
+};
+
+}  // namespace atolldb::log_bench

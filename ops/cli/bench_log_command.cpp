@@ -1,0 +1,214 @@
+// `atoll bench log`: how many log records of TPC-C a second one logger writes.
+#include <poll.h>
+#include <signal.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "bench/log_driver/driver.h"
+#include "bench/tpcc_driver/driver.h"
+#include "bench/tpcc_driver/estimate.h"
+#include "ops/cli/bench_cluster.h"
+#include "ops/cli/bench_run.h"
+#include "ops/cli/command.h"
+#include "shared/file/posix_file_system.h"
+#include "shared/process/start_up.h"
+
+namespace atolldb::cli {
+namespace {
+
+struct LogBenchOptions {
+  log_bench::Options log;
+  std::string backend = "posix";
+  std::string data_dir;   // whose log is replayed; empty: of a run of TPC-C
+  std::string directory;  // that gets the data directory written to; empty: beside the default one
+  std::string json_file;
+  bool keep = false;
+  bool smoke = false;
+};
+
+/// Notes in which epoch the run began: what the load has logged before is not recorded.
+class RecordingPort final : public bench::ClusterPort {
+ public:
+  explicit RecordingPort(bench::ClusterPort& below) : below_(below) {}
+
+  uint64_t run_epoch() const { return run_epoch_; }
+
+  uint32_t node_count() const override { return below_.node_count(); }
+  uint32_t worker_count() const override { return below_.worker_count(); }
+  std::string mode() const override { return below_.mode(); }
+  std::string durability() const override { return below_.durability(); }
+  Result<void> create_storage(const bench::StorageSpec& spec) override {
+    return below_.create_storage(spec);
+  }
+  Result<std::vector<std::string>> run_job(const std::string& name,
+                                           const std::string& input) override {
+    if (name == tpcc::kRunJob) run_epoch_ = epoch();
+    return below_.run_job(name, input);
+  }
+  uint64_t commits() override { return below_.commits(); }
+  uint64_t epoch() override { return below_.epoch(); }
+
+ private:
+  bench::ClusterPort& below_;
+  uint64_t run_epoch_ = 0;
+};
+
+/// As many blocks as the buffers have room for.
+uint64_t blocks_of(const log_bench::Options& options) {
+  return options.workers * (options.buffer_bytes / kLogBlockBytes);
+}
+
+/// Runs TPC-C on a cluster of its own, and reads what its workers have logged.
+Result<log_bench::Recording> record_tpcc(const log_bench::Options& options) {
+  tpcc::Options tpcc;
+  tpcc.nodes = tpcc.workers_per_node = 1;
+  tpcc.seconds = options.record_seconds;
+  tpcc.warmup_seconds = 0;
+  tpcc.verify = false;
+  tpcc.durability = "durable";
+  uint64_t run_epoch = 0;
+  log_bench::Recording recording;
+  const Result<void> recorded = run_on_own_cluster(
+      {},
+      {.command = log_bench::kCommand,
+       .cluster_name = "log-bench",
+       .options = tpcc,
+       .what_to_lower = "--record-seconds",
+       .violated = "",
+       .estimate = [&](uint32_t nodes, uint32_t workers,
+                       uint32_t cores) -> Result<bench::Estimate> {
+         const auto warehouses = tpcc::choose_warehouses(tpcc, nodes, workers);
+         if (!warehouses) return std::unexpected(warehouses.error());
+         return tpcc::estimate_memory(tpcc, *warehouses, nodes, workers, cores);
+       },
+       .run = [&](bench::ClusterPort& port, const bench::Console& console) -> Result<BenchReport> {
+         const auto warehouses =
+             tpcc::choose_warehouses(tpcc, port.node_count(), port.worker_count());
+         if (!warehouses) return std::unexpected(warehouses.error());
+         RecordingPort recorder(port);
+         const auto report = tpcc::Driver(recorder, tpcc, *warehouses, console).go();
+         if (!report) return std::unexpected(report.error());
+         run_epoch = recorder.run_epoch();
+         // Whether a pool has filled up early does not matter to what was logged.
+         return BenchReport{"", {}, ExitCode::success};
+       },
+       .after_stop = [&](const Config& config) -> Result<void> {
+         PosixFileSystem files;
+         auto read = log_bench::read_recording(files, config.cluster.data_dir, run_epoch,
+                                               blocks_of(options));
+         if (!read) return std::unexpected(read.error());
+         recording = *std::move(read);
+         return {};
+       }});
+  if (!recorded) return std::unexpected(recorded.error());
+  return recording;
+}
+
+Result<log_bench::Recording> record(const LogBenchOptions& options) {
+  if (options.data_dir.empty()) return record_tpcc(options.log);
+  PosixFileSystem files;
+  return log_bench::read_recording(files, options.data_dir, 0, blocks_of(options.log));
+}
+
+std::string source_of(const LogBenchOptions& options) {
+  if (!options.data_dir.empty()) return "the latest of " + options.data_dir;
+  return "a run of TPC-C, without its load";
+}
+
+Result<void> replay_in(const std::string& directory, const LogBenchOptions& options,
+                       const log_bench::Recording& recording) {
+  const Result<UniqueFd> signals = receive_signals({SIGINT, SIGTERM});
+  if (!signals) return std::unexpected(signals.error());
+  const auto is_interrupted = [&] {
+    pollfd wait = {signals->get(), POLLIN, 0};
+    return poll(&wait, 1, 0) > 0;
+  };
+  auto report = log_bench::replay(recording, options.log, directory, is_interrupted);
+  if (!report) return std::unexpected(report.error());
+  report->source = source_of(options);
+  report->recorded_blocks = recording.blocks.size();
+  report->recorded_bytes_per_record = recording.bytes_per_record();
+  std::printf("%s", report->text().c_str());
+  const auto written = write_json_file(options.json_file, report->json());
+  if (!written) return written;
+  if (report->violations.empty()) return {};
+  return make_error(ExitCode::corruption, std::string(log_bench::kCommand) +
+                                              ": what was written is not whole: see above");
+}
+
+Result<void> bench_log(LogBenchOptions options) {
+  if (options.smoke) log_bench::make_smoke(options.log);
+  const auto backend = log_bench::parse_backend(options.backend);
+  if (!backend) return std::unexpected(backend.error());
+  options.log.backend = *backend;
+  if (auto checked = log_bench::check_options(options.log); !checked) return checked;
+  if (auto checked = check_json_file(options.json_file); !checked) return checked;
+  const std::filesystem::path stem =
+      options.directory.empty() ? std::filesystem::path(default_config().cluster.data_dir)
+                                : std::filesystem::absolute(options.directory) / "log-bench";
+  const auto directory =
+      new_folder(stem, "give another --directory, one that this user can write to");
+  if (!directory) return std::unexpected(directory.error());
+  const Result<void> done = [&]() -> Result<void> {
+    const auto recording = record(options);
+    if (!recording) return std::unexpected(recording.error());
+    return replay_in(*directory, options, *recording);
+  }();
+  if (options.keep) {
+    std::printf("kept: atoll log verify --data-dir %s\n", directory->c_str());
+    return done;
+  }
+  std::error_code ignored;
+  std::filesystem::remove_all(*directory, ignored);
+  return done;
+}
+
+void add_options(CLI::App& command, LogBenchOptions& options) {
+  log_bench::Options& log = options.log;
+  command.add_option("--seconds", log.seconds, "Most time of the logger's work")
+      ->capture_default_str();
+  command
+      .add_option("--record-seconds", log.record_seconds,
+                  "Time of the TPC-C run whose records are replayed")
+      ->capture_default_str();
+  command
+      .add_option("--data-dir", options.data_dir,
+                  "Replay the latest records of this data directory in place of a run")
+      ->type_name("DIRECTORY");
+  command
+      .add_option("--directory", options.directory,
+                  "Where to write [beside the default data directory]")
+      ->type_name("DIRECTORY");
+  command.add_option("--backend", options.backend, "posix, pmem, or null, which keeps nothing")
+      ->capture_default_str();
+  command.add_option("--workers", log.workers, "Whose buffers the logger writes from")
+      ->capture_default_str();
+  command.add_option("--buffer-bytes", log.buffer_bytes, "Of each worker's buffer")
+      ->capture_default_str();
+  command.add_option("--epoch-bytes", log.epoch_bytes, "Of all workers' blocks in one epoch")
+      ->capture_default_str();
+  command.add_option("--file-bytes", log.file_bytes, "Of a log file, preallocated")
+      ->capture_default_str();
+  command.add_option("--most-bytes", log.most_bytes, "Ends the run when so much is written")
+      ->capture_default_str();
+  command.add_flag("--keep", options.keep, "Leave the files, for `atoll log`");
+  command.add_flag("--smoke", options.smoke, "Small: shows that it works, not how fast");
+  command.add_option("--json", options.json_file, "Write the report there, too")->type_name("FILE");
+}
+
+}  // namespace
+
+void add_log_bench_command(CLI::App& group, Invocation& invocation) {
+  CLI::App* command = group.add_subcommand(
+      "log", "One logger, writing the log records of a run of TPC-C as fast as it can");
+  const auto options = std::make_shared<LogBenchOptions>();
+  add_options(*command, *options);
+  command->callback(
+      [&invocation, options] { invocation.run = [options] { return bench_log(*options); }; });
+}
+
+}  // namespace atolldb::cli
