@@ -18,6 +18,33 @@ std::string uuid_text(const uint64_t uuid[2]) {
   return text;
 }
 
+Json quantiles_us(const Histogram& histogram) {
+  const auto us = [](uint64_t ns) { return static_cast<double>(ns) * 1e-3; };
+  return {{"p50", us(histogram.quantile_ns(0.5))},
+          {"p99", us(histogram.quantile_ns(0.99))},
+          {"max", us(histogram.max_ns())}};
+}
+
+/// Empty without a log.
+Json loggers(const NodeShared& node, const MetricsSegment& metrics) {
+  Json loggers = Json::array();
+  for (uint32_t index = 0; index < node.logger_count; ++index) {
+    const LoggerSlot& slot = node.loggers[index];
+    const LoggerMetrics& counts = metrics.loggers[index];
+    loggers.push_back({{"logger", index},
+                       // Acquire pairs with the logger's releases.
+                       {"durable_epoch", slot.durable_epoch.load(std::memory_order_acquire)},
+                       {"failed", slot.failure.load(std::memory_order_acquire) != 0},
+                       {"written_bytes", counts.written_bytes.get()},
+                       {"batches", counts.batches.get()},
+                       {"files", counts.files.get()},
+                       {"epoch_lag", counts.epoch_lag.load(std::memory_order_relaxed)},
+                       {"write_us", quantiles_us(counts.write_ns)},
+                       {"sync_us", quantiles_us(counts.sync_ns)}});
+  }
+  return loggers;
+}
+
 }  // namespace
 
 StatusReport::StatusReport(const Config& config, const ControlSegment& control,
@@ -56,6 +83,8 @@ Json StatusReport::node(uint32_t index, uint64_t& commits) const {
            {{"total", node.pages_total.load(std::memory_order_relaxed)},
             {"free", node.pages_free.load(std::memory_order_relaxed)},
             {"page_bytes", kPageBytes}}},
+          {"loggers", loggers(node, metrics)},
+          {"log_stalls", sum_counter(metrics, &WorkerMetrics::log_stalls)},
           {"commits", writes},
           {"read_only_commits", reads},
           {"aborts", std::move(aborts)},

@@ -79,7 +79,7 @@ uint64_t BenchPort::commits() {
   if (!status) return 0;
   uint64_t commits = 0;
   for (const Json& node : status->value("nodes", Json::array())) {
-    commits += node.value("commits", uint64_t{0});
+    commits += node.value("commits", uint64_t{0}) + node.value("read_only_commits", uint64_t{0});
   }
   return commits;
 }

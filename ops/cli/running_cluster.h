@@ -1,6 +1,8 @@
 // A cluster that another process started, behind the same interface as one of our own.
 #pragma once
 
+#include <memory>
+
 #include "ops/cluster/cluster.h"
 #include "shared/message/control_client.h"
 #include "shared/process/run_paths.h"
@@ -19,6 +21,9 @@ class RunningCluster final : public Cluster {
   Result<Json> coordinator(std::string_view op, const Json& body,
                            std::chrono::milliseconds timeout) override {
     return ControlClient(config_.control.endpoint).call(op, body, timeout);
+  }
+  Result<std::unique_ptr<SessionClient>> connect_session(uint32_t node) override {
+    return SessionClient::connect(config_.cluster.run_dir, node);
   }
   /// It goes on: whoever started it stops it.
   Result<void> shutdown() override { return {}; }

@@ -64,6 +64,28 @@ std::string node_table(const Json& status) {
   return format_table(rows);
 }
 
+/// Empty without a log.
+std::string logger_table(const Json& status) {
+  std::vector<std::vector<std::string>> rows = {
+      {"LOGGER", "DURABLE EPOCH", "LAG", "WRITTEN", "BATCHES", "WRITE p50 p99", "SYNC p50 p99"}};
+  const auto times = [](const Json& us) {
+    return fmt::format("{:.1f} {:.1f} ms", us.value("p50", 0.0) * 1e-3,
+                       us.value("p99", 0.0) * 1e-3);
+  };
+  for (const Json& node : status.value("nodes", Json::array())) {
+    for (const Json& logger : node.value("loggers", Json::array())) {
+      rows.push_back({fmt::format("node{}/{}", number(node, "node"), number(logger, "logger")),
+                      format_count(number(logger, "durable_epoch")),
+                      std::to_string(number(logger, "epoch_lag")),
+                      format_bytes(number(logger, "written_bytes")),
+                      format_count(number(logger, "batches")),
+                      times(logger.value("write_us", Json::object())),
+                      times(logger.value("sync_us", Json::object()))});
+    }
+  }
+  return rows.size() == 1 ? "" : format_table(rows) + "\n";
+}
+
 std::string process_table(const Json& status) {
   std::vector<std::vector<std::string>> rows = {{"PROCESS", "PID", "METRICS"}};
   for (const Json& process : status.value("processes", Json::array())) {
@@ -91,6 +113,13 @@ std::vector<Problem> find_problems(const Json& status) {
     const std::string node_state = node.value("state", "");
     if (state == "running" && node_state != "running") {
       problems.push_back({name + " is " + node_state, "see `atoll logs " + name + "`"});
+    }
+    for (const Json& logger : node.value("loggers", Json::array())) {
+      if (!logger.value("failed", false)) continue;
+      problems.push_back(
+          {fmt::format("logger {} of {} cannot write: nothing is acknowledged any more",
+                       number(logger, "logger"), name),
+           "see `atoll logs " + name + "`, then free or replace its disk"});
     }
     const double used = used_share(node.value("pool", Json::object()));
     if (used > kNearlyFull) {
@@ -124,7 +153,7 @@ std::string status_text(const Json& status) {
                       number(epochs, "durable"), number(epochs, "oldest_begin"));
   text += fmt::format("  storages       {}\n", status.value("storages", Json::array()).size());
   text += fmt::format("  aborts         {}\n\n", aborts_text(nodes));
-  return text + node_table(status) + "\n" + process_table(status);
+  return text + node_table(status) + "\n" + logger_table(status) + process_table(status);
 }
 
 Json status_json(Json status) {

@@ -119,9 +119,12 @@ Result<void> Node::start_sessions() {
 }
 
 std::string Node::why_no_requests() const {
-  // Acquire pairs with the releases that changed the states.
-  const uint32_t cluster = view_.control->state.load(std::memory_order_acquire);
-  if (cluster == static_cast<uint32_t>(ClusterState::running) && state() == NodeState::running) {
+  // Acquire pairs with the releases that changed the states: where the cluster runs, the savepoint
+  // lists our logs (R28).
+  const bool is_attached = attached_.load(std::memory_order_acquire);
+  if (is_attached && state() == NodeState::running &&
+      view_.control->state.load(std::memory_order_acquire) ==
+          static_cast<uint32_t>(ClusterState::running)) {
     return {};
   }
   return "node " + std::to_string(node_) + ": the cluster starts or stops: try again later";

@@ -60,15 +60,8 @@ void Node::handle(const ControlRequest& request, ControlReply reply) {
   if (request.op == "procedure.list") return list_procedures(reply);
   if (request.op == "job.wait") return wait_for_job(request, std::move(reply));
   if (request.op == "job.stop") return stop_job(request, reply);
-  // Acquire pairs with the coordinator's release: the savepoint names our logs (R28).
-  const bool is_open =
-      view_.control != nullptr && view_.control->state.load(std::memory_order_acquire) ==
-                                      static_cast<uint32_t>(ClusterState::running);
-  if (state() != NodeState::running || !is_open) {
-    return reply(make_error(ExitCode::not_running, "node " + std::to_string(node_) +
-                                                       ": does not run: " + request.op +
-                                                       " is refused while a cluster starts or "
-                                                       "stops"));
+  if (const std::string refusal = why_no_requests(); !refusal.empty()) {
+    return reply(make_error(ExitCode::not_running, request.op + ": " + refusal));
   }
   if (request.op == "job.start") return start_job(request, reply);
   if (request.op == "procedure.call") return call_procedure(request, std::move(reply));

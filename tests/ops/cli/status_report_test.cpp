@@ -67,6 +67,28 @@ TEST(StatusReportTest, WhatIsWrongAndWhatToDoComeBeforeTheNumbers) {
   EXPECT_LT(advice, numbers);
 }
 
+TEST(StatusReportTest, LoggersAreListedAndAFailedOneIsTheProblem) {
+  Json status = healthy_status();
+  EXPECT_FALSE(has(status_text(status), "LOGGER"));
+  status["nodes"][1]["loggers"] = Json::array({{{"logger", 0},
+                                                {"durable_epoch", 41'000},
+                                                {"failed", false},
+                                                {"epoch_lag", 2},
+                                                {"written_bytes", 3 << 20},
+                                                {"batches", 1'234},
+                                                {"write_us", {{"p50", 500.0}, {"p99", 1'500.0}}},
+                                                {"sync_us", {{"p50", 250.0}, {"p99", 9'000.0}}}}});
+  EXPECT_TRUE(find_problems(status).empty());
+  const std::string text = status_text(status);
+  for (const char* part : {"node1/0", "41,000", "3.0 MiB", "1,234", "0.5 1.5 ms", "0.2 9.0 ms"}) {
+    EXPECT_TRUE(has(text, part)) << part << " in " << text;
+  }
+  status["nodes"][1]["loggers"][0]["failed"] = true;
+  const std::string failed = status_text(status);
+  EXPECT_TRUE(has(failed, "not healthy")) << failed;
+  EXPECT_TRUE(has(failed, "what is wrong: logger 0 of node1 cannot write")) << failed;
+}
+
 TEST(StatusReportTest, ThroughputStandsBesideTheDurabilityMode) {
   const std::string text = status_text(healthy_status());
   EXPECT_TRUE(has(text, "12,346 transactions/s (durability off, over the last 0.25 s)")) << text;
