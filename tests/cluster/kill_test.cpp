@@ -1,82 +1,17 @@
 // Fail-stop with real processes: whoever is killed or stopped, at whatever instant, nothing stays
 // behind and the message says who it was.
-#include <poll.h>
-
-#include <nlohmann/json.hpp>
 #include <random>
 
 #include "ops/cluster/cluster.h"
-#include "ops/launcher/background.h"
-#include "shared/process/line_channel.h"
 #include "shared/process/run_paths.h"
 #include "tests/cluster/cli_run.h"
 #include "tests/cluster/cluster_folder.h"
+#include "tests/cluster/launcher_process.h"
 
 namespace atolldb::test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-/// `atoll up --foreground` in a process of its own.
-class LauncherProcess {
- public:
-  explicit LauncherProcess(const Config& config) {
-    auto channel = make_channel();
-    pid_ = fork();
-    if (pid_ == 0) {
-      const auto ended =
-          run_foreground(config, [&] { send_line(channel->second.get(), "running"); },
-                         {.binary_dir = ATOLL_BIN_DIR});
-      if (!ended) send_line(channel->second.get(), ended.error().message);
-      _exit(ended ? 0 : static_cast<int>(ended.error().code));
-    }
-    channel_ = std::move(channel->first);
-  }
-  ~LauncherProcess() {
-    if (status_) return;
-    kill(pid_, SIGKILL);
-    wait();
-  }
-
-  pid_t pid() const { return pid_; }
-  bool has_ended() {
-    int status = 0;
-    if (!status_ && waitpid(pid_, &status, WNOHANG) == pid_) status_ = status;
-    return status_.has_value();
-  }
-  int wait() {
-    if (!status_) status_ = reap(pid_);
-    return *status_;
-  }
-  /// The next line it says; empty when it has ended.
-  std::string next_line() {
-    while (lines_.empty()) {
-      pollfd readable{channel_.get(), POLLIN, 0};
-      poll(&readable, 1, 10);
-      for (std::string& line : reader().read()) lines_.push_back(std::move(line));
-      if (lines_.empty() && has_ended() && reader().read().empty()) return "";
-    }
-    std::string line = lines_.front();
-    lines_.erase(lines_.begin());
-    return line;
-  }
-
- private:
-  LineReader& reader() {
-    if (!reader_) reader_.emplace(channel_.get());
-    return *reader_;
-  }
-  pid_t pid_ = 0;
-  UniqueFd channel_;
-  std::optional<LineReader> reader_;
-  std::vector<std::string> lines_;
-  std::optional<int> status_;
-};
-
-std::string last_failure(const Config& config) {
-  const auto json = nlohmann::json::parse(read_text(last_failure_path(config)), nullptr, false);
-  return json.is_object() ? json.value("message", "") : "";
-}
 
 void expect_nothing_left(const Config& config) {
   EXPECT_TRUE(eventually([&] { return processes_of(config.cluster.name).empty(); }));

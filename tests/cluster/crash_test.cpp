@@ -1,0 +1,314 @@
+// Durability with real processes: what clients were promised is in the log, whoever is killed at
+// whatever instant, and whatever follows.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "tests/cluster/cli_run.h"
+#include "tests/cluster/launcher_process.h"
+#include "tests/cluster/ledger_cluster.h"
+
+namespace atolldb::test {
+namespace {
+
+class CrashTest : public testing::Test {
+ protected:
+  Config durable(const std::string& name) const {
+    Config config = folder_.config(name);
+    config.durability.mode = DurabilityMode::durable;
+    return config;
+  }
+
+  /// Runs, has the storage of the ledger; nothing of it fails.
+  static void start(LauncherProcess& launcher, const Config& config) {
+    const std::string line = launcher.next_line();
+    ASSERT_EQ(line, "running");
+    const auto created = create_ledger(config);
+    ASSERT_TRUE(created) << created.error().message;
+  }
+
+  static void expect_dead(const Config& config) {
+    EXPECT_TRUE(eventually([&] { return processes_of(config.cluster.name).empty(); }));
+  }
+
+  /// How a start without --discard-data ends that must not come to run.
+  static std::pair<int, std::string> refused_start(const Config& config) {
+    LauncherProcess launcher(config);
+    const std::string line = launcher.next_line();
+    return {WEXITSTATUS(launcher.wait()), line};
+  }
+
+  Ran verify(const Config& config) const {
+    return runner_.atoll({"log", "verify", "--data-dir", config.cluster.data_dir});
+  }
+
+  std::string ledger_folder() {
+    const std::string path = folder_.path() + "/ledgers" + std::to_string(++ledgers_);
+    std::filesystem::create_directories(path);
+    return path;
+  }
+
+  /// One life that ends with the launcher's death after some promises; what the clients know.
+  Ledger live_and_crash(const Config& config, bool discards_data = false) {
+    LauncherProcess launcher(config, discards_data);
+    start(launcher, config);
+    if (HasFatalFailure()) return {};
+    const std::string ledgers = ledger_folder();
+    LedgerClients clients(config, ledgers, random_());
+    EXPECT_TRUE(eventually([&] {
+      return std::filesystem::exists(ledgers + "/client1.ledger") &&
+             std::filesystem::file_size(ledgers + "/client1.ledger") > 100'000;
+    }));
+    kill(launcher.pid(), SIGKILL);
+    launcher.wait();
+    clients.join();
+    expect_dead(config);
+    return clients.ledger();
+  }
+
+  TestFolder folder_;
+  CliRunner runner_{folder_};
+  std::mt19937_64 random_{seed()};
+  int ledgers_ = 0;
+};
+
+TEST_F(CrashTest, WhoeverIsKilledAtAnyInstantEveryPromiseIsInTheLog) {
+  const Config config = durable("crash");
+  const std::vector<std::string> roles = {"node0", "node1", "coordinator", "launcher"};
+  const uint64_t count = rounds(20, 200);
+  uint64_t promised = 0;
+  for (uint64_t round = 0; round < count; ++round) {
+    const std::string& role = roles[random_() % roles.size()];
+    const std::chrono::microseconds delay(random_() % 400'000);
+    SCOPED_TRACE(fmt::format("round {}: {} after {} us", round, role, delay.count()));
+    const std::string ledgers = ledger_folder();
+    LauncherProcess launcher(config, round != 0);
+    start(launcher, config);
+    if (HasFatalFailure()) return;
+    const auto found = processes_of(config.cluster.name, role);
+    const pid_t victim = role == "launcher" ? launcher.pid() : found.at(0);
+    LedgerClients clients(config, ledgers, random_());
+    std::this_thread::sleep_for(delay);  // not to synchronise: the instant is the test's input
+    kill(victim, SIGKILL);
+    launcher.wait();
+    clients.join();
+    expect_dead(config);
+    promised += expect_log_keeps(config, clients.ledger());
+    const Ran verified = verify(config);
+    EXPECT_EQ(verified.code, 0) << verified.out << verified.error;
+    if (round % 4 == 0) {
+      const auto [code, message] = refused_start(config);
+      EXPECT_EQ(code, 1) << message;
+      EXPECT_NE(message.find("atoll up --discard-data"), std::string::npos) << message;
+    }
+    if (HasFailure()) return;  // the data directory stays as the seed says
+    std::filesystem::remove_all(ledgers);
+    for (const auto& entry : std::filesystem::directory_iterator(config.cluster.data_dir)) {
+      if (entry.path().filename().string().starts_with("discarded-")) {
+        std::filesystem::remove_all(entry.path());
+      }
+    }
+  }
+  std::printf("%llu promises kept\n", static_cast<unsigned long long>(promised));
+  EXPECT_GT(promised, count * 10) << "next to nothing was promised: this has shown nothing";
+}
+
+TEST_F(CrashTest, StartsThatAreKilledChangeNothingOfWhatACrashLeft) {
+  const Config config = durable("twice");
+  const Ledger ledger = live_and_crash(config);
+  EXPECT_GT(expect_log_keeps(config, ledger), 0u);
+  const auto count = rounds(10, 100);
+  for (uint64_t round = 0; round < count; ++round) {
+    const std::chrono::microseconds delay(random_() % 150'000);
+    SCOPED_TRACE(fmt::format("start {} killed after {} us", round, delay.count()));
+    LauncherProcess launcher(config);
+    std::this_thread::sleep_for(delay);  // not to synchronise: the instant is the test's input
+    kill(launcher.pid(), SIGKILL);
+    launcher.wait();
+    expect_dead(config);
+    expect_log_keeps(config, ledger);
+    if (HasFailure()) return;
+  }
+}
+
+TEST_F(CrashTest, ADiscardThatIsKilledIsFinishedByTheNextAndKeepsTheOldDataTogether) {
+  const Config config = durable("discard");
+  const auto count = rounds(5, 50);
+  for (uint64_t round = 0; round < count; ++round) {
+    live_and_crash(config, round != 0);
+    if (HasFailure()) return;
+    const std::chrono::microseconds delay(random_() % 60'000);
+    SCOPED_TRACE(fmt::format("round {}: discard killed after {} us", round, delay.count()));
+    LauncherProcess launcher(config, true);
+    std::this_thread::sleep_for(delay);  // not to synchronise: the instant is the test's input
+    kill(launcher.pid(), SIGKILL);
+    launcher.wait();
+    expect_dead(config);
+  }
+  const Ledger ledger = live_and_crash(config, true);
+  EXPECT_GT(expect_log_keeps(config, ledger), 0u);
+  for (const auto& entry : std::filesystem::directory_iterator(config.cluster.data_dir)) {
+    if (!entry.path().filename().string().starts_with("discarded-")) continue;
+    EXPECT_TRUE(std::filesystem::exists(entry.path() / "coordinator" / "savepoint"))
+        << entry.path();
+  }
+}
+
+TEST_F(CrashTest, ANodeThatWasStoppedIsDeadAtTheNextStartAndWritesNothing) {
+  const Config config = durable("stopped");
+  LauncherProcess launcher(config);
+  start(launcher, config);
+  if (HasFatalFailure()) return;
+  const std::string ledgers = ledger_folder();
+  LedgerClients clients(config, ledgers, random_());
+  EXPECT_TRUE(eventually([&] {
+    return std::filesystem::exists(ledgers + "/client1.ledger") &&
+           std::filesystem::file_size(ledgers + "/client1.ledger") > 10'000;
+  }));
+  const auto old_processes = processes_of(config.cluster.name);
+  ASSERT_EQ(old_processes.size(), 3u);
+  const pid_t stopped = processes_of(config.cluster.name, "node1").at(0);
+  kill(stopped, SIGSTOP);
+  kill(launcher.pid(), SIGKILL);
+  launcher.wait();
+  // At once: it must cope with whoever still dies.
+  LauncherProcess next(config, true);
+  EXPECT_EQ(next.next_line(), "running");
+  for (const pid_t pid : old_processes) {
+    EXPECT_FALSE(find_process(pid)) << pid << " lives beside the next incarnation";
+  }
+  kill(stopped, SIGCONT);  // nobody is there to wake up
+  clients.join();
+  const auto created = create_ledger(config);
+  ASSERT_TRUE(created) << created.error().message;
+  const std::string more = ledger_folder();
+  LedgerClients others(config, more, random_());
+  EXPECT_TRUE(eventually([&] {
+    return std::filesystem::exists(more + "/client1.ledger") &&
+           std::filesystem::file_size(more + "/client1.ledger") > 10'000;
+  }));
+  kill(next.pid(), SIGKILL);
+  next.wait();
+  others.join();
+  expect_dead(config);
+  EXPECT_GT(expect_log_keeps(config, others.ledger()), 0u);
+}
+
+TEST_F(CrashTest, LoggersMayChangeBetweenIncarnations) {
+  Config config = durable("loggers");
+  const auto shape = [&](uint32_t loggers, std::vector<std::string> directories) {
+    for (NodeConfig& node : config.nodes) {
+      node.workers = 3;
+      node.loggers = loggers;
+      node.directories = directories;
+    }
+  };
+  const std::string fast = folder_.path() + "/fast";
+  const std::vector<std::pair<uint32_t, std::vector<std::string>>> shapes = {
+      {2, {}}, {3, {fast + "1", fast + "2"}}, {1, {fast + "2"}}, {2, {fast + "3"}}};
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    SCOPED_TRACE("incarnation " + std::to_string(i));
+    shape(shapes[i].first, shapes[i].second);
+    LauncherProcess launcher(config);
+    ASSERT_EQ(launcher.next_line(), "running");
+    kill(launcher.pid(), i % 2 == 0 ? SIGKILL : SIGTERM);
+    launcher.wait();
+    expect_dead(config);
+  }
+  const Ledger ledger = live_and_crash(config);
+  EXPECT_GT(expect_log_keeps(config, ledger), 0u);
+  shape(1, {});  // the config no longer names where the logs are; the savepoint does
+  EXPECT_GT(expect_log_keeps(config, ledger), 0u);
+  const Ran verified = verify(config);
+  EXPECT_EQ(verified.code, 0) << verified.out << verified.error;
+  EXPECT_NE(verified.out.find(fast + "3/node1/"), std::string::npos) << verified.out;
+}
+
+TEST_F(CrashTest, AMissingLogDirectoryIsCorruptionThatNamesIt) {
+  Config config = durable("missing");
+  config.nodes[1].directories = {folder_.path() + "/fast"};
+  live_and_crash(config);
+  std::filesystem::remove_all(folder_.path() + "/fast");
+  const auto [code, message] = refused_start(config);
+  EXPECT_EQ(code, 7) << message;
+  EXPECT_NE(message.find(folder_.path() + "/fast/node1/log_"), std::string::npos) << message;
+  const Ran verified = verify(config);
+  EXPECT_EQ(verified.code, 7) << verified.out;
+  EXPECT_NE(verified.error.find(folder_.path() + "/fast/node1/log_"), std::string::npos)
+      << verified.error;
+  LauncherProcess next(config, true);
+  EXPECT_EQ(next.next_line(), "running");
+}
+
+TEST_F(CrashTest, EpochsBeyond32BitsSurvive) {
+  Config config = durable("late");
+  config.cluster.start_epoch = (uint64_t{1} << 32) + 5;
+  const Ledger ledger = live_and_crash(config);
+  EXPECT_GT(expect_log_keeps(config, ledger), 0u);
+  const auto log = read_dead_log(config);
+  ASSERT_TRUE(log) << log.error().message;
+  EXPECT_GE(log->scan.cut_epoch, config.cluster.start_epoch);
+}
+
+TEST_F(CrashTest, StoragesThatWereCreatedAreNotForgotten) {
+  const Config config = durable("ddl");
+  LauncherProcess launcher(config);
+  start(launcher, config);
+  kill(launcher.pid(), SIGTERM);
+  launcher.wait();
+  const auto [code, message] = refused_start(config);
+  EXPECT_EQ(code, 1) << message;
+  EXPECT_NE(message.find("atoll up --discard-data"), std::string::npos) << message;
+}
+
+TEST_F(CrashTest, TheLogOfALiveClusterVerifiesAndAFlippedBitIsNamed) {
+  const Config config = durable("verify");
+  LauncherProcess launcher(config);
+  start(launcher, config);
+  if (HasFatalFailure()) return;
+  LedgerClients clients(config, ledger_folder(), random_());
+  for (uint64_t i = 0; i < rounds(20, 200); ++i) {
+    const Ran verified = verify(config);
+    ASSERT_EQ(verified.code, 0) << verified.out << verified.error;
+  }
+  kill(launcher.pid(), SIGKILL);
+  launcher.wait();
+  clients.join();
+  expect_dead(config);
+  EXPECT_GT(expect_log_keeps(config, clients.ledger()), 0u);
+  const auto log = read_dead_log(config);
+  ASSERT_TRUE(log) << log.error().message;
+  // Any block of records that is known to be durable.
+  std::vector<std::pair<std::string, uint64_t>> places;
+  PosixFileSystem files;
+  for (const LogScan& one : log->scan.logs) {
+    const auto scanned = scan_log(
+        files, one.stream, [&](const LogBlock& block, const std::string& file, uint64_t offset) {
+          if (block.header.type == LogBlockType::records &&
+              block.header.epoch <= log->scan.known_durable_epoch) {
+            places.emplace_back(file, offset);
+          }
+        });
+    ASSERT_TRUE(scanned);
+  }
+  ASSERT_FALSE(places.empty());
+  const auto [path, offset] = places[random_() % places.size()];
+  {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    const auto byte = static_cast<std::streamoff>(offset + sizeof(LogBlockHeader) + 9);
+    file.seekg(byte);
+    const auto old = static_cast<char>(file.get());
+    file.seekp(byte);
+    file.put(static_cast<char>(old ^ 4));
+  }
+  const Ran verified = verify(config);
+  EXPECT_EQ(verified.code, 7) << verified.out;
+  const std::string place = path + ": offset " + std::to_string(offset);
+  EXPECT_NE(verified.error.find(place), std::string::npos) << place << "\n" << verified.error;
+  const auto [code, message] = refused_start(config);
+  EXPECT_EQ(code, 7) << message;
+  EXPECT_NE(message.find(place), std::string::npos) << message;
+}
+
+}  // namespace
+}  // namespace atolldb::test

@@ -1,0 +1,170 @@
+// Ledger clients of a durable cluster, and what its log holds when it is dead.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "engine/log/log_records.h"
+#include "engine/log/log_start.h"
+#include "ops/cli/running_cluster.h"
+#include "ops/ledger/ledger_check.h"
+#include "ops/ledger/ledger_client.h"
+#include "shared/file/posix_file_system.h"
+#include "shared/process/run_paths.h"
+#include "tests/cluster/cluster_folder.h"
+
+namespace atolldb::test {
+
+/// A client of each node, a thread each, until the cluster ends or they are told to stop.
+class LedgerClients {
+ public:
+  /// The ledgers go into `folder`, which has none yet. The cluster runs and has the storage.
+  LedgerClients(const Config& config, const std::string& folder, uint64_t seed) {
+    for (uint32_t node = 0; node < config.nodes.size(); ++node) {
+      files_.push_back(folder + "/client" + std::to_string(node) + ".ledger");
+      threads_.emplace_back([this, node, seed, run_dir = config.cluster.run_dir] {
+        run_client(run_dir, node, seed + node);
+      });
+    }
+  }
+  ~LedgerClients() { stop(); }
+  LedgerClients(const LedgerClients&) = delete;
+  LedgerClients& operator=(const LedgerClients&) = delete;
+
+  void stop() {
+    stop_.store(true, std::memory_order_relaxed);
+    join();
+  }
+  /// Until the cluster has ended.
+  void join() {
+    for (std::jthread& thread : threads_) {
+      if (thread.joinable()) thread.join();
+    }
+  }
+  /// Of all clients together. REQUIRES: stop() or join().
+  Ledger ledger() const {
+    Ledger all;
+    for (const std::string& file : files_) {
+      if (!std::filesystem::exists(file)) continue;  // the cluster was dead before it connected
+      Result<Ledger> one = read_ledger(file);
+      if (!one) ADD_FAILURE() << one.error().message;
+      if (one) all.merge(*one);
+    }
+    return all;
+  }
+
+ private:
+  void run_client(const std::string& run_dir, uint32_t node, uint64_t seed) {
+    auto session = SessionClient::connect(run_dir, node);
+    if (!session) return;  // killed before that
+    LedgerClientOptions options;
+    options.path = files_[node];
+    options.client = node + 1;
+    options.keys = 300;
+    options.in_flight = 32;
+    options.precommitted_percent = 10;
+    options.seed = seed;
+    auto client = LedgerClient::open(options);
+    ASSERT_TRUE(client) << client.error().message;
+    const auto counts =
+        (*client)->run(**session, [this] { return stop_.load(std::memory_order_relaxed); });
+    EXPECT_TRUE(counts) << counts.error().message;
+  }
+
+  std::atomic<bool> stop_{false};
+  std::vector<std::string> files_;
+  std::vector<std::jthread> threads_;
+};
+
+/// Makes the storage that the clients write to.
+inline Result<uint32_t> create_ledger(const Config& config) {
+  return cli::RunningCluster(config).create_storage(kLedgerStorage, StorageType::mastertree, 8);
+}
+
+/// What the last incarnation's log says, up to its cut.
+struct DeadLog {
+  IncarnationScan scan;
+  std::vector<LedgerWrite> writes;
+};
+
+/// REQUIRES: the cluster is dead.
+inline Result<DeadLog> read_dead_log(const Config& config) {
+  PosixFileSystem files;
+  auto start = examine(files, config.cluster.data_dir, log_directories(config));
+  if (!start) return std::unexpected(start.error());
+  if (start->last.size() != 1) return make_error(ExitCode::failed, "no incarnation without a cut");
+  DeadLog log{start->last[0], {}};
+  uint32_t id = 0;
+  for (const DdlRecord& record : start->ddl) {
+    if (record.name == kLedgerStorage) id = record.storage_id;
+  }
+  for (const LogScan& logger : log.scan.logs) {
+    auto scan = scan_log(files, logger.stream, [&](const LogBlock& block, const auto&, uint64_t) {
+      const bool counts =
+          block.header.type == LogBlockType::records && block.header.epoch <= log.scan.cut_epoch;
+      if (!counts) return;
+      for_each_record(block, [&](const LogRecord& record) {
+        if (record.type == LogType::filler) return;
+        EXPECT_EQ(record.storage_id, id);
+        EXPECT_EQ(record.key_bytes, 8);
+        EXPECT_EQ(record.payload_bytes, 8);
+        LedgerWrite write;
+        uint64_t key = 0;
+        std::memcpy(&key, record.key(), sizeof(key));
+        write.key = static_cast<LedgerKey>(__builtin_bswap64(key));
+        std::memcpy(&write.value.token, const_cast<LogRecord&>(record).payload(),
+                    sizeof(write.value.token));
+        write.value.version = record.vid;
+        log.writes.push_back(write);
+      });
+    });
+    if (!scan) return std::unexpected(scan.error());
+  }
+  return log;
+}
+
+/// Every promise is kept, every transaction whole, and one epoch is the cut of all logs. Returns
+/// how many writing transactions were promised.
+inline uint64_t expect_log_keeps(const Config& config, const Ledger& ledger) {
+  const auto log = read_dead_log(config);
+  if (!log) {
+    ADD_FAILURE() << log.error().message;
+    return 0;
+  }
+  uint64_t least = UINT64_MAX;
+  for (const LogScan& one : log->scan.logs) least = std::min(least, one.durable_epoch);
+  EXPECT_EQ(log->scan.cut_epoch, least);
+  for (const LedgerViolation& one : check_ledger_log(ledger, log->writes)) {
+    ADD_FAILURE() << one.text;
+  }
+  std::map<LedgerToken, std::set<LedgerKey>> logged;
+  for (const LedgerWrite& write : log->writes) logged[write.value.token].insert(write.key);
+  for (const auto& [token, keys] : logged) {
+    const auto found = ledger.find(token);
+    if (found == ledger.end()) {
+      ADD_FAILURE() << "the log has transaction " << token << ", which nobody submitted";
+      continue;
+    }
+    const auto& writes = found->second.writes;
+    EXPECT_EQ(keys, std::set<LedgerKey>(writes.begin(), writes.end()))
+        << "transaction " << token << " is not whole";
+  }
+  uint64_t promised = 0;
+  for (const auto& [token, transaction] : ledger) {
+    if (!transaction.outcome || !transaction.outcome->is_promised()) continue;
+    EXPECT_LE(transaction.outcome->commit_epoch, log->scan.cut_epoch) << "transaction " << token;
+    promised += transaction.writes.empty() ? 0 : 1;
+  }
+  return promised;
+}
+
+}  // namespace atolldb::test
