@@ -34,14 +34,13 @@ Result<void> EpochLogger::close(uint64_t epoch) {
   if (mutant(Mutant::committed_before_closed)) load_committed();
   await_closed(epoch);
   if (!mutant(Mutant::committed_before_closed)) load_committed();
-  const uint64_t bytes_before = writer_.counters().bytes;
+  const LogWriterCounters before = writer_.counters();
   const auto began = Clock::now();
   Result<void> done = write_up_to(epoch);
-  const auto written = Clock::now();
-  latest_.written_bytes = writer_.counters().bytes - bytes_before;
-  if (done) done = writer_.close_epoch(epoch, durable_epoch_to_note());
-  latest_.write_ns = ns_between(began, written);
-  latest_.sync_ns = ns_between(written, Clock::now());
+  if (done) done = writer_.close_epoch(epoch, durable_epoch_to_note(), runs_);
+  latest_.written_bytes = writer_.counters().bytes - before.bytes;
+  latest_.sync_ns = writer_.counters().sync_ns - before.sync_ns;
+  latest_.write_ns = ns_between(began, Clock::now()) - latest_.sync_ns;
   if (done) free_blocks();
   return done;
 }
@@ -79,16 +78,20 @@ uint64_t EpochLogger::epoch_of_next(const Worker& worker) {
 }
 
 Result<void> EpochLogger::write_up_to(uint64_t epoch) {
+  runs_.clear();
+  copies_used_ = 0;
   for (;;) {
     // In the order of epochs (R26); usually there is one, as the last one was written an epoch ago.
     uint64_t oldest = kNoEpoch;
     for (const Worker& worker : workers_) oldest = std::min(oldest, epoch_of_next(worker));
     if (oldest > epoch) return {};
-    runs_.clear();
-    copies_used_ = 0;
+    if (!runs_.empty()) {
+      const Result<void> written = writer_.append(runs_, durable_epoch_to_note());
+      if (!written) return written;
+      runs_.clear();
+      copies_used_ = 0;
+    }
     for (Worker& worker : workers_) take_blocks(worker, oldest);
-    const Result<void> written = writer_.append(runs_, durable_epoch_to_note());
-    if (!written) return written;
   }
 }
 

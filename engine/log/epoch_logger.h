@@ -3,8 +3,8 @@
 //
 // Closing an epoch e: the current epoch is later; then no worker of ours is committing in e or
 // before; then its committed markers are loaded. So everything that was committed up to e is in
-// front of them, and nothing will be added. Only then its blocks are written, then the marker, then
-// one sync.
+// front of them, and nothing will be added. Only then its blocks are written, the last of them in
+// one write with the marker, then there is one sync.
 #pragma once
 
 #include <cstdint>
@@ -43,9 +43,9 @@ class EpochLogger {
 
   /// Of the latest `close`.
   struct Batch {
-    uint64_t written_bytes = 0;  // of committed blocks
-    uint64_t write_ns = 0;
-    uint64_t sync_ns = 0;  // with the marker
+    uint64_t written_bytes = 0;  // of committed blocks; headers and the marker included
+    uint64_t write_ns = 0;       // likewise
+    uint64_t sync_ns = 0;
   };
   const Batch& latest() const { return latest_; }
 
@@ -63,6 +63,7 @@ class EpochLogger {
 
   void await_closed(uint64_t epoch) const;
   void load_committed();
+  /// Writes what is committed up to `epoch`, but leaves the last of it in `runs_`.
   Result<void> write_up_to(uint64_t epoch);
   static uint64_t epoch_of_next(const Worker& worker);
   void take_blocks(Worker& worker, uint64_t epoch);
@@ -73,7 +74,7 @@ class EpochLogger {
   const ClusterView* view_;
   LogWriter writer_;
   std::vector<Worker> workers_;
-  std::vector<std::span<LogBlock>> runs_;  // of the append under way; kept for its memory
+  std::vector<std::span<LogBlock>> runs_;  // taken, not yet written; kept for its memory
   std::unique_ptr<OwnBlock[]> copies_;     // one a worker
   uint32_t copies_used_ = 0;
   Batch latest_;

@@ -1,6 +1,7 @@
 #include "engine/log/log_writer.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstring>
 #include <utility>
@@ -44,23 +45,19 @@ Result<LogWriter> LogWriter::create(FileSystem& file_system, LogWriterSettings s
 
 Result<void> LogWriter::append(std::span<const std::span<LogBlock>> runs, uint64_t durable_epoch) {
   if (failure_) return std::unexpected(*failure_);
-  for (const std::span<LogBlock> run : runs) {
-    for (const LogBlock& block : run) {
-      CHECK(block.header.type == LogBlockType::records);
-      CHECK(block.header.epoch > closed_epoch_ && block.header.epoch >= last_epoch_);
-      last_epoch_ = block.header.epoch;
-    }
-    if (auto placed = place(run, durable_epoch); !placed) return placed;
-  }
+  if (auto placed = place_records(runs, durable_epoch); !placed) return placed;
   return write_placed();
 }
 
-Result<void> LogWriter::close_epoch(uint64_t epoch, uint64_t durable_epoch) {
+Result<void> LogWriter::close_epoch(uint64_t epoch, uint64_t durable_epoch,
+                                    std::span<const std::span<LogBlock>> runs) {
   if (failure_) return std::unexpected(*failure_);
-  CHECK(epoch > closed_epoch_ && epoch >= last_epoch_);
-  last_epoch_ = epoch;
+  if (auto placed = place_records(runs, durable_epoch); !placed) return placed;
   marker_->block.header.epoch = epoch;
-  if (auto placed = place({&marker_->block, 1}, durable_epoch); !placed) return placed;
+  auto placed = place(LogBlockType::marker, {&marker_->block, 1}, durable_epoch);
+  if (!placed) return placed;
+  // One write for records and marker: no order between them is needed, as a marker without all the
+  // blocks before it ends no chain.
   if (auto written = write_placed(); !written) return written;
   if (auto synced = sync_all(); !synced) return synced;
   closed_epoch_ = epoch;
@@ -98,7 +95,16 @@ void LogWriter::start_file() {
   position_ = 1;
 }
 
-Result<void> LogWriter::place(std::span<LogBlock> run, uint64_t durable_epoch) {
+Result<void> LogWriter::place_records(std::span<const std::span<LogBlock>> runs,
+                                      uint64_t durable_epoch) {
+  for (const std::span<LogBlock> run : runs) {
+    auto placed = place(LogBlockType::records, run, durable_epoch);
+    if (!placed) return placed;
+  }
+  return {};
+}
+
+Result<void> LogWriter::place(LogBlockType type, std::span<LogBlock> run, uint64_t durable_epoch) {
   CHECK(durable_epoch <= closed_epoch_);
   DCHECK(reinterpret_cast<uintptr_t>(run.data()) % kIoBlockBytes == 0);
   while (!run.empty()) {
@@ -110,7 +116,12 @@ Result<void> LogWriter::place(std::span<LogBlock> run, uint64_t durable_epoch) {
       start_file();
     }
     const uint64_t count = std::min<uint64_t>(run.size(), blocks_per_file_ - position_);
-    for (LogBlock& block : run.first(count)) stamp(block, durable_epoch);
+    for (LogBlock& block : run.first(count)) {
+      CHECK(block.header.type == type);
+      CHECK(block.header.epoch > closed_epoch_ && block.header.epoch >= last_epoch_);
+      last_epoch_ = block.header.epoch;
+      stamp(block, durable_epoch);
+    }
     placed_.push_back(std::as_bytes(run.first(count)));
     position_ += count;
     run = run.subspan(count);
@@ -146,6 +157,7 @@ Result<void> LogWriter::write_placed() {
 }
 
 Result<void> LogWriter::sync_all() {
+  const auto begin = std::chrono::steady_clock::now();
   for (const std::unique_ptr<File>& file : filled_) {
     if (auto synced = file->sync(); !synced) return fail(std::move(synced.error()));
     ++counters_.syncs;
@@ -153,6 +165,8 @@ Result<void> LogWriter::sync_all() {
   filled_.clear();
   if (auto synced = current_->sync(); !synced) return fail(std::move(synced.error()));
   ++counters_.syncs;
+  const std::chrono::nanoseconds time = std::chrono::steady_clock::now() - begin;
+  counters_.sync_ns += static_cast<uint64_t>(time.count());
   return {};
 }
 

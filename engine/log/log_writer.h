@@ -34,10 +34,11 @@ struct LogWriterSettings {
 };
 
 struct LogWriterCounters {
-  uint64_t bytes = 0;   // written, headers and markers included
-  uint64_t blocks = 0;  // likewise
-  uint64_t syncs = 0;   // of files
-  uint64_t files = 0;   // begun
+  uint64_t bytes = 0;    // written, headers and markers included
+  uint64_t blocks = 0;   // likewise
+  uint64_t syncs = 0;    // of files
+  uint64_t files = 0;    // begun
+  uint64_t sync_ns = 0;  // of syncs
 };
 
 class LogWriter {
@@ -54,9 +55,11 @@ class LogWriter {
   /// last_closed_epoch() (CHECK): a block that named more would make its log a corrupt one (R30).
   Result<void> append(std::span<const std::span<LogBlock>> runs, uint64_t durable_epoch);
 
-  /// Writes the marker of `epoch` and syncs once each file written to since the last time. When it
-  /// returns, everything appended survives a power cut. Epochs ascend (CHECK).
-  Result<void> close_epoch(uint64_t epoch, uint64_t durable_epoch);
+  /// Writes `runs`, as append would, and in the same write the marker of `epoch`; then syncs once
+  /// each file written to since the last time. When it returns, everything appended survives a
+  /// power cut. Epochs ascend (CHECK).
+  Result<void> close_epoch(uint64_t epoch, uint64_t durable_epoch,
+                           std::span<const std::span<LogBlock>> runs = {});
 
   /// The current file is half full and its successor not made: prepare_next_file() now, when there
   /// is nothing better to do, spares the append that crosses over the time it takes.
@@ -78,8 +81,10 @@ class LogWriter {
   Result<std::unique_ptr<File>> make_file(uint32_t ordinal);
   /// Begins the current file with its header, as the first of what is to be written.
   void start_file();
-  /// Adds blocks, stamped, to what is to be written; crosses into further files.
-  Result<void> place(std::span<LogBlock> run, uint64_t durable_epoch);
+  /// Adds blocks of records, stamped, to what is to be written.
+  Result<void> place_records(std::span<const std::span<LogBlock>> runs, uint64_t durable_epoch);
+  /// The same for blocks of one type; crosses into further files.
+  Result<void> place(LogBlockType type, std::span<LogBlock> run, uint64_t durable_epoch);
   void stamp(LogBlock& block, uint64_t durable_epoch);
   Result<void> write_placed();
   Result<void> sync_all();

@@ -219,6 +219,12 @@ Result<void> write_savepoint(FileSystem& file_system, const std::string& data_di
   }
   auto file = is_new ? file_system.create(target, 2 * kSavepointSlotBytes) : file_system.open(path);
   if (!file) return std::unexpected(file.error());
+  if (!is_new) {
+    // The slot that stays is what a killed process wrote, perhaps not to the device: were it lost
+    // with the one that is overwritten now, a state before both would come back.
+    if (auto synced = (*file)->sync(); !synced) return synced;
+    if (auto synced = file_system.sync_directory(directory); !synced) return synced;
+  }
   const std::array<std::span<const std::byte>, 1> slices = {bytes};
   const uint64_t offset = header.generation % 2 * kSavepointSlotBytes;
   if (auto written = (*file)->write(offset, slices); !written) return written;

@@ -38,9 +38,9 @@ struct LoggerHistogram {
   Histogram LoggerMetrics::* histogram;
 };
 constexpr LoggerHistogram kHistograms[] = {
-    {"atoll_logger_write_seconds", "Time to write a batch, without its sync.",
+    {"atoll_logger_write_seconds", "Time to write a batch with its marker, without its sync.",
      &LoggerMetrics::write_ns},
-    {"atoll_logger_sync_seconds", "Time to write and sync the marker of a batch.",
+    {"atoll_logger_sync_seconds", "Time to sync a batch.",
      &LoggerMetrics::sync_ns},
 };
 

@@ -16,8 +16,8 @@ struct alignas(64) LoggerMetrics {
   Counter files;
   std::atomic<uint64_t> batch_bytes;  // of the latest batch
   std::atomic<uint64_t> epoch_lag;    // epochs between the latest batch's and the current one then
-  Histogram write_ns;                 // of a batch, its sync excluded
-  Histogram sync_ns;                  // of the marker with the sync
+  Histogram write_ns;                 // of a batch with its marker, its sync excluded
+  Histogram sync_ns;                  // of the sync
 };
 
 }  // namespace atolldb

@@ -123,6 +123,27 @@ TEST(LogWriter, WritesAllRunsAtOnceAndSyncsEachTouchedFileOnce) {
   EXPECT_EQ(files.syncs, 3u);
 }
 
+TEST(LogWriter, WritesTheLastBlocksOfAnEpochAndItsMarkerAtOnce) {
+  MemoryFileSystem files;
+  auto writer = LogWriter::create(files, settings(8));
+  ASSERT_TRUE(writer);
+  BlockBuffer buffer = blocks_of_epoch(kStart + 2, 5);
+  ASSERT_TRUE(append(*writer, buffer.run(0, 2), 0));
+  files.writes = files.syncs = 0;
+  const std::array runs = {buffer.run(4, 1), buffer.run(2, 2)};
+  ASSERT_TRUE(writer->close_epoch(kStart + 2, 0, runs));
+  EXPECT_EQ(files.writes, 1u);
+  EXPECT_EQ(files.syncs, 1u);
+  EXPECT_EQ(writer->last_closed_epoch(), kStart + 2);
+  for (uint64_t position = 1; position < 7; ++position) {
+    const LogBlock block = block_of(files, "log_7_1_000000.atlog", position);
+    EXPECT_EQ(block.header.sequence, position);
+    EXPECT_EQ(block.header.epoch, kStart + 2);
+    EXPECT_EQ(block.header.crc, crc_of(block));
+    EXPECT_EQ(block.header.type == LogBlockType::marker, position == 6);
+  }
+}
+
 TEST(LogWriter, AnswersItsFirstErrorForEver) {
   // Every change fails once: writes, syncs, creations of further files.
   for (uint64_t works = 0;; ++works) {

@@ -133,7 +133,14 @@ class PowerCutLogs {
       std::vector<std::span<LogBlock>> runs;
       for (const auto& buffer : logger.blocks[next]) runs.push_back(buffer->all());
       logger.appended = next;
-      return writer.append(runs, durable).has_value();
+      // The last of them may go with the marker.
+      const size_t before = random_() % 2 == 0 ? runs.size() : random_() % (runs.size() + 1);
+      const std::span<const std::span<LogBlock>> all(runs);
+      if (before != 0 && !writer.append(all.first(before), durable)) return false;
+      if (before == runs.size()) return true;
+      const bool is_closed = writer.close_epoch(next, durable, all.subspan(before)).has_value();
+      logger.blocks.erase(next);
+      return is_closed;
     }
     logger.blocks.erase(next);
     return writer.close_epoch(next, durable).has_value();

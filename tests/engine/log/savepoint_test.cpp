@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "tests/engine/log/hooked_file_system.h"
 #include "tests/engine/log/memory_file_system.h"
 #include "tests/support/power_cut_file_system.h"
 #include "tests/support/seed.h"
@@ -101,6 +102,42 @@ TEST(Savepoint, SurvivesAPowerCutAtAnyChange) {
       EXPECT_EQ(read(*half->cut(random())), before);
     }
     savepoint = next;
+  }
+}
+
+TEST(Savepoint, WhatAKilledProcessHasNotSyncedIsNotReliedOnByTheNextOne) {
+  const uint64_t first_seed = seed();
+  // Over several sectors, all of which change: a slot can be torn.
+  const auto change = [](Savepoint& savepoint) {
+    const uint64_t number = ++savepoint.largest_incarnation;
+    const auto letter = static_cast<char>('a' + number);
+    savepoint.incarnations = {
+        {number, 1, {}, {LoggerPlace{0, 0, "/" + std::string(3000, letter)}}}};
+  };
+  // Two processes are killed while they write, each before any of its changes, then power fails.
+  for (uint64_t first = 0; first < 5; ++first) {
+    for (uint64_t second = 0; second < 5; ++second) {
+      PowerCutFileSystem disk;
+      Savepoint savepoint;
+      for (; savepoint.generation < 2;) {
+        change(savepoint);
+        ASSERT_TRUE(write_savepoint(disk, "/data", savepoint));
+      }
+      for (const uint64_t changes : {first, second}) {
+        auto read = read_savepoint(disk, "/data");
+        ASSERT_TRUE(read && *read);
+        Savepoint next = (*read)->savepoint;
+        change(next);
+        HookedFileSystem killed(disk, {}, changes);
+        [[maybe_unused]] const auto may_fail = write_savepoint(killed, "/data", next);
+      }
+      for (uint64_t cut = 0; cut < 10; ++cut) {
+        auto read = read_savepoint(*disk.cut(first_seed + cut), "/data");
+        ASSERT_TRUE(read && *read) << first << ' ' << second;
+        EXPECT_GE((*read)->savepoint.generation, 2u) << first << ' ' << second;
+        EXPECT_EQ((*read)->savepoint.largest_incarnation, (*read)->savepoint.generation);
+      }
+    }
   }
 }
 
