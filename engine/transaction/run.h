@@ -23,8 +23,9 @@ class Backoff {
 void run_hints(Transaction& transaction);
 
 /// `body(transaction)` returns ok to commit, user_abort to roll back, any other answer (for
-/// example not_found) to roll back and hand it on; abort statuses from engine calls must be
-/// returned as they are. Retries until `deadline_epoch`. Returns ok only after the commit.
+/// example not_found) or procedure_failed to roll back and hand it on; abort statuses from engine
+/// calls must be returned as they are. Retries until `deadline_epoch`. Returns ok only after the
+/// commit.
 template <typename Body>
 Status run(Transaction& transaction, Backoff& backoff, uint64_t deadline_epoch, Body&& body) {
   for (uint32_t attempt = 0;; ++attempt) {
@@ -34,8 +35,9 @@ Status run(Transaction& transaction, Backoff& backoff, uint64_t deadline_epoch, 
     status = body(transaction);
     if (status == Status::ok) {
       status = transaction.commit();
-    } else if (status == Status::user_abort || !is_abort(status)) {
-      // What the body decided on must have been true (R20).
+    } else if (status == Status::user_abort || status == Status::procedure_failed ||
+               !is_abort(status)) {
+      // What the body decided on, or stumbled over, must have been true (R20).
       const Status verified = transaction.commit_user_abort();
       if (verified != Status::ok) status = verified;
     } else {

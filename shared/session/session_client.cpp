@@ -22,6 +22,8 @@ using Clock = std::chrono::steady_clock;
 
 /// Looks at the ring before the thread sleeps.
 constexpr int kLooks = 50;
+/// Waits that give up without a sleep, for one system call that looks for the node.
+constexpr uint32_t kWaitsPerLook = 64;
 
 /// A ticket tells its slot.
 constexpr uint32_t slot_of(SessionTicket ticket) { return ticket % kSessionSlots; }
@@ -162,7 +164,8 @@ std::expected<SessionTicket, Status> SessionClient::submit(std::string_view proc
     run(ready);
     if (ticket != 0) return ticket;
     if (!can_wait) return std::unexpected(Status::unavailable);
-    sleep(seen, Clock::time_point::max());
+    sleep(seen, Clock::time_point::max(), ready);
+    run(ready);
   }
 }
 
@@ -227,7 +230,9 @@ SessionReply SessionClient::fetch(uint32_t slot) {
 
 size_t SessionClient::run(std::vector<Ready>& ready) {
   for (Ready& one : ready) one.callback(one.ticket, std::move(one.reply));
-  return ready.size();
+  const size_t count = ready.size();
+  ready.clear();
+  return count;
 }
 
 std::optional<SessionReply> SessionClient::try_fetch(SessionTicket ticket,
@@ -259,11 +264,15 @@ std::optional<SessionReply> SessionClient::wait_for(SessionTicket ticket,
     std::optional<SessionReply> reply = try_fetch(ticket, ready);
     run(ready);
     if (reply) return reply;
-    if (Clock::now() >= until) return std::nullopt;
-    if (looks < kLooks) {
+    if (Clock::now() >= until) {
+      // At the end everything has arrived, as unknown at worst.
+      if (!notice_end(ready)) return std::nullopt;
+      run(ready);
+    } else if (looks < kLooks) {
       spin_pause();
     } else {
-      sleep(seen, until);
+      sleep(seen, until, ready);
+      run(ready);
     }
   }
 }
@@ -291,16 +300,31 @@ size_t SessionClient::dispatch(std::chrono::nanoseconds timeout) {
       is_idle = in_flight_ == 0;
     }
     if (const size_t count = run(ready); count != 0) return count;
-    if (is_idle || Clock::now() >= until) return 0;
+    if (is_idle) return 0;
+    if (Clock::now() >= until) {
+      notice_end(ready);
+      return run(ready);
+    }
     if (looks < kLooks) {
       spin_pause();
     } else {
-      sleep(seen, until);
+      sleep(seen, until, ready);
+      if (const size_t count = run(ready); count != 0) return count;
     }
   }
 }
 
-void SessionClient::sleep(uint32_t seen, Clock::time_point until) {
+bool SessionClient::notice_end(std::vector<Ready>& ready) {
+  if (ended_.load(std::memory_order_relaxed)) return true;
+  // A dead node leaves the state as it was: only the socket tells.
+  const bool looks = waits_.fetch_add(1, std::memory_order_relaxed) % kWaitsPerLook == 0;
+  if (!is_closed() && !(looks && peer_is_gone(socket_.get()))) return false;
+  const std::lock_guard guard(mutex_);
+  lose_all(ready);
+  return true;
+}
+
+void SessionClient::sleep(uint32_t seen, Clock::time_point until, std::vector<Ready>& ready) {
   // A read-modify-write (R24), seq_cst: pairs with the node, which changes the signal and then
   // looks for sleepers.
   segment_->sleepers.fetch_add(1, std::memory_order_seq_cst);
@@ -314,12 +338,8 @@ void SessionClient::sleep(uint32_t seen, Clock::time_point until) {
   const bool is_answered =
       segment_->answer_signal.load(std::memory_order_acquire) != seen && !is_closed();
   if (is_answered || !has_ended()) return;
-  std::vector<Ready> ready;
-  {
-    const std::lock_guard guard(mutex_);
-    lose_all(ready);
-  }
-  run(ready);
+  const std::lock_guard guard(mutex_);
+  lose_all(ready);
 }
 
 }  // namespace atolldb

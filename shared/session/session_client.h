@@ -88,7 +88,8 @@ class SessionClient {
                                               std::span<const std::byte> input,
                                               const SessionOptions& options = {},
                                               Callback callback = {});
-  /// The reply, when it is there. Nothing as well for a ticket that was fetched before.
+  /// The reply, when it is there; outcome_unknown soon after the end of the session.
+  /// invalid_argument for a ticket that is not (or, once fetched, no more) under way.
   std::optional<SessionReply> poll(SessionTicket ticket);
   /// Waits for the reply; nothing after the time-out. invalid_argument for a ticket that is not (or
   /// no more) under way.
@@ -135,8 +136,11 @@ class SessionClient {
   SessionReply fetch(uint32_t slot);
   std::optional<SessionReply> try_fetch(SessionTicket ticket, std::vector<Ready>& ready);
   static size_t run(std::vector<Ready>& ready);
+  /// Whether the session has ended; then nothing is in flight any more. Cheap: it does not look for
+  /// a dead node every time.
+  bool notice_end(std::vector<Ready>& ready);
   /// Sleeps until answer_signal is not `seen`; notices the end of the session.
-  void sleep(uint32_t seen, std::chrono::steady_clock::time_point until);
+  void sleep(uint32_t seen, std::chrono::steady_clock::time_point until, std::vector<Ready>& ready);
   bool is_closed() const;
   bool has_ended() const;
 
@@ -147,6 +151,7 @@ class SessionClient {
 
   mutable std::mutex mutex_;
   std::atomic<bool> ended_{false};              // written under mutex_
+  std::atomic<uint32_t> waits_{0};              // that gave up without a sleep
   uint32_t requests_tail_ = 0;                  // guarded by mutex_
   uint32_t answers_head_ = 0;                   // guarded by mutex_
   uint64_t next_ = 1;                           // guarded by mutex_

@@ -19,6 +19,12 @@ Json finished(const Json& outputs) { return {{"done", true}, {"outputs", outputs
 Result<std::shared_ptr<Job>> JobTable::add(std::string name, std::string input,
                                            const std::vector<uint32_t>& workers) {
   const std::lock_guard guard(mutex_);
+  if (is_closed_) {
+    return make_error(ExitCode::not_running,
+                      "job " + name +
+                          ": the node stops and starts no more jobs: start the "
+                          "cluster again");
+  }
   if (jobs_.size() >= kMaxJobs) {
     const auto finished = std::find_if(jobs_.begin(), jobs_.end(),
                                        [](const auto& entry) { return entry.second.running == 0; });
@@ -91,6 +97,7 @@ Result<void> JobTable::stop(uint64_t id) {
 
 void JobTable::stop_all() {
   const std::lock_guard guard(mutex_);
+  is_closed_ = true;
   for (auto& [id, record] : jobs_) record.job->stop.store(true, std::memory_order_relaxed);
 }
 

@@ -37,6 +37,7 @@ class JobTable {
   /// Answers {"done": bool, "outputs": [...]} when the job ends, or at the deadline.
   void wait(uint64_t id, Clock::time_point deadline, ControlReply reply);
   Result<void> stop(uint64_t id);
+  /// All jobs shall stop; `add` refuses from now on (not_running), so that none is missed.
   void stop_all();
 
   /// Answers waiters whose time is over; the next deadline.
@@ -57,6 +58,7 @@ class JobTable {
   std::mutex mutex_;
   std::map<uint64_t, Record> jobs_;  // by id: oldest first; guarded by mutex_
   uint64_t next_id_ = 1;             // guarded by mutex_
+  bool is_closed_ = false;           // guarded by mutex_
 };
 
 }  // namespace atolldb

@@ -133,6 +133,8 @@ std::string Node::why_no_requests() const {
 void Node::drain() {
   set_state(NodeState::draining);
   jobs_.stop_all();
+  // All of them before the first join: none takes tasks while another one ends.
+  for (const auto& worker : workers_) worker->close();
   for (const auto& worker : workers_) worker->stop();
 }
 

@@ -50,7 +50,8 @@ ProcedureOutcome execute_procedure(WorkerEnvironment& environment, ProcedureFunc
     return attempt(transaction, procedure, input, max_output_bytes, outcome);
   });
   // Other aborts were not verified: they tell nothing of the data.
-  const bool is_verified = !is_abort(outcome.status) || outcome.status == Status::user_abort;
+  const bool is_verified = !is_abort(outcome.status) || outcome.status == Status::user_abort ||
+                           outcome.status == Status::procedure_failed;
   if (is_verified) outcome.commit_epoch = own.commit_epoch();
   // Each commit that writes has a VID of its own.
   if (own.last_vid() != last) outcome.commit_version = own.last_vid().version();

@@ -19,15 +19,19 @@ void DurableAnswers::add(uint64_t epoch, Deliver deliver) {
   // Acquire pairs with the coordinator's release: all of that epoch is durable.
   if (epoch <= control_.epochs.durable.load(std::memory_order_acquire)) return deliver(true);
   bool is_first = false;
+  bool is_durable = false;
   {
     const std::lock_guard guard(mutex_);
-    if (!has_ended_) {
+    // Once more: a round of the thread that has seen this epoch durable may be over. If so, the
+    // lock shows us what it has seen; if not, it will find what is put in here.
+    is_durable = epoch <= control_.epochs.durable.load(std::memory_order_acquire);
+    if (!is_durable && !has_ended_) {
       is_first = waiting_.empty();
       waiting_[epoch].push_back(std::move(deliver));
       deliver = nullptr;
     }
   }
-  if (deliver) return deliver(false);
+  if (deliver) return deliver(is_durable);
   // While something waits the thread looks at every rise of `durable`.
   if (is_first) changed_.notify_one();
 }
@@ -64,7 +68,7 @@ void DurableAnswers::run() {
       return;
     }
     lock.unlock();
-    wait_on(control_.epochs.durable_signal, seen, kMaxSleep);
+    wait_on(control_.epochs.durable_signal, seen, max_sleep_);
     lock.lock();
   }
 }

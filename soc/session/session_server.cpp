@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <utility>
@@ -28,6 +29,8 @@ constexpr int kIdleLooks = 40;
 constexpr int kBusyRounds = 64;
 /// A worker whose queue others have filled tells nobody when it has room.
 constexpr int kRetryMs = 1;
+/// Nor does whoever else in the process gives a descriptor back.
+constexpr std::chrono::milliseconds kAcceptPause{1000};
 
 void drain_eventfd(int fd) {
   uint64_t count = 0;
@@ -122,11 +125,7 @@ void SessionServer::run() {
       continue;
     }
     idle = 0;
-    if (may_sleep()) {
-      const bool holds = std::any_of(sessions_.begin(), sessions_.end(),
-                                     [](const auto& session) { return session->has_held; });
-      handle_events(holds ? kRetryMs : -1);
-    }
+    if (may_sleep()) handle_events(sleep_ms());
     for (const auto& session : sessions_) session->end_sleep();
   }
   for (const auto& session : sessions_) session->close();
@@ -134,6 +133,13 @@ void SessionServer::run() {
   services_.metrics->open.fetch_sub(sessions_.size() + ending_.size(), std::memory_order_relaxed);
   sessions_.clear();
   ending_.clear();
+}
+
+int SessionServer::sleep_ms() const {
+  const bool holds = std::any_of(sessions_.begin(), sessions_.end(),
+                                 [](const auto& session) { return session->has_held; });
+  if (holds) return kRetryMs;
+  return accept_paused_ ? static_cast<int>(kAcceptPause.count()) : -1;
 }
 
 bool SessionServer::may_sleep() {
@@ -286,13 +292,31 @@ void SessionServer::handle_events(int timeout_ms) {
       return session->number() == what / 2;
     });
     if (place == sessions_.end()) continue;  // ended by an earlier event
-    if (what % 2 == 1) {
-      drain_eventfd((*place)->wake());
-    } else {
-      // A client sends nothing: whatever arrives is its end, or as good as that.
-      end_session(static_cast<size_t>(place - sessions_.begin()), "its client is gone");
-    }
+    // Its eventfd has done all it can by ending the sleep. It is the client's as well, who may have
+    // made it blocking and may have read it: we never read it (R41).
+    if (what % 2 == 1) continue;
+    // A client sends nothing: whatever arrives is its end, or as good as that.
+    end_session(static_cast<size_t>(place - sessions_.begin()), "its client is gone");
   }
+  if (accept_paused_ && std::chrono::steady_clock::now() >= accept_again_) resume_accepting();
+}
+
+void SessionServer::pause_accepting(int error) {
+  // What waits there would end every sleep at once.
+  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
+  accept_paused_ = true;
+  accept_again_ = std::chrono::steady_clock::now() + kAcceptPause;
+  if (std::exchange(accept_warned_, true)) return;
+  logger_->warn("sessions: accept: {}: new clients wait until a session ends: raise `ulimit -n`",
+                std::strerror(error));
+}
+
+void SessionServer::resume_accepting() {
+  if (!accept_paused_) return;
+  const std::lock_guard guard(mutex_);
+  accept_paused_ = false;
+  // Level-triggered: who waits is told at once. Without memory for that: try later.
+  if (!watch(listener_.get(), kListener, EPOLLIN)) pause_accepting(errno);
 }
 
 void SessionServer::accept_all() {
@@ -302,7 +326,14 @@ void SessionServer::accept_all() {
     arrived.swap(arrived_);
     while (listener_.is_open()) {
       UniqueFd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-      if (!socket.is_open()) break;
+      if (!socket.is_open()) {
+        const int error = errno;
+        const bool has_run_out =
+            error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+        if (has_run_out && !accept_paused_) pause_accepting(error);
+        break;
+      }
+      accept_warned_ = false;
       arrived.push_back(std::move(socket));
     }
   }
@@ -326,7 +357,8 @@ void SessionServer::open_session(UniqueFd socket) {
     return;
   }
   if (!watch(descriptor, uint64_t{number} * 2, EPOLLIN | EPOLLRDHUP) ||
-      !watch((*session)->wake(), uint64_t{number} * 2 + 1, EPOLLIN)) {
+      // Edge-triggered: each write is one event, and nothing has to be read.
+      !watch((*session)->wake(), uint64_t{number} * 2 + 1, EPOLLIN | EPOLLET)) {
     logger_->warn("session {}: epoll: {}", number, std::strerror(errno));
     return;
   }
@@ -354,6 +386,7 @@ void SessionServer::free_ended() {
   const size_t before = ending_.size();
   std::erase_if(ending_, [](const auto& session) { return session->in_flight() == 0; });
   services_.metrics->open.fetch_sub(before - ending_.size(), std::memory_order_relaxed);
+  if (ending_.size() != before) resume_accepting();
 }
 
 }  // namespace atolldb

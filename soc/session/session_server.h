@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -70,7 +71,11 @@ class SessionServer {
   void refuse(Session& session, uint32_t slot, Status status, std::string why);
   bool may_sleep();
   void handle_events(int timeout_ms);
+  int sleep_ms() const;
   void accept_all();
+  /// No descriptor is left: who connects waits in the backlog. REQUIRES: mutex_ is held.
+  void pause_accepting(int error);
+  void resume_accepting();
   void open_session(UniqueFd socket);
   void end_session(size_t index, const char* why);
   void free_ended();
@@ -93,6 +98,9 @@ class SessionServer {
   std::vector<std::unique_ptr<Session>> ending_;  // without a client, until their calls have ended
   uint32_t next_number_ = 0;
   uint32_t next_worker_ = 0;
+  bool accept_paused_ = false;
+  bool accept_warned_ = false;  // of a pause, since the last client that was accepted
+  std::chrono::steady_clock::time_point accept_again_;  // while paused
 
   std::vector<std::atomic<uint32_t>> queued_;  // calls given to each worker and not run yet
   /// The thread waits for the end of a call: of a session that ends, or of a busy worker.

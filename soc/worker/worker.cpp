@@ -39,12 +39,16 @@ Result<void> Worker::submit(WorkerTask task) {
   return {};
 }
 
-void Worker::stop() {
+void Worker::close() {
   {
     const std::lock_guard guard(mutex_);
     closed_ = true;
   }
   changed_.notify_one();
+}
+
+void Worker::stop() {
+  close();
   if (thread_.joinable()) thread_.join();
 }
 

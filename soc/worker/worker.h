@@ -51,7 +51,9 @@ class Worker {
   void start();
   /// The error names the limit, or says that the worker has ended.
   Result<void> submit(WorkerTask task);
-  /// Refuses new tasks, runs those that are queued, ends the thread.
+  /// Refuses new tasks from now on; waits for nothing.
+  void close();
+  /// close, and waits until the thread has run what is queued and has ended.
   void stop();
 
  private:

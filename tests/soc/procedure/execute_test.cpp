@@ -1,0 +1,104 @@
+// What a procedure's failure tells is true of a state of the database (R20).
+#include "soc/procedure/execute.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <stdexcept>
+
+#include "engine/array/array.h"
+#include "tests/support/test_cluster.h"
+
+namespace atolldb::test {
+namespace {
+
+constexpr int64_t kSum = 100;
+
+/// Procedures are plain functions: what the one below uses.
+struct Scene {
+  StorageControl* storage = nullptr;
+  std::function<void()> between;  // its two reads
+  bool always_throws = false;
+  int attempts = 0;
+};
+Scene scene;
+
+Status check_sum(ProcedureContext& context) {
+  ++scene.attempts;
+  const Array array(*scene.storage);
+  int64_t values[2] = {};
+  for (uint64_t i = 0; i < 2; ++i) {
+    if (i == 1 && scene.between) scene.between();
+    const Status status = array.get(context.transaction(), i, &values[i]);
+    if (status != Status::ok) return status;
+  }
+  if (values[0] + values[1] != kSum || scene.always_throws) throw std::runtime_error("broken sum");
+  return Status::ok;
+}
+
+class ExecuteTest : public ::testing::Test {
+ protected:
+  ExecuteTest() : cluster_(1, 2, {.clock = false}) {
+    scene = {};
+    scene.storage = &cluster_.create("pair", StorageType::array, sizeof(int64_t), 2);
+    EXPECT_EQ(cluster_.worker(1).run([](Transaction& transaction) {
+      const int64_t half = kSum / 2;
+      const Array array(*scene.storage);
+      const Status status = array.update(transaction, 0, 0, sizeof(half), &half);
+      return status == Status::ok ? array.update(transaction, 1, 0, sizeof(half), &half) : status;
+    }),
+              Status::ok);
+  }
+  /// The other worker moves some from the second record to the first; the sum stays.
+  void move_some() {
+    EXPECT_EQ(cluster_.worker(1).run([](Transaction& transaction) {
+      const Array array(*scene.storage);
+      int64_t values[2] = {};
+      for (uint64_t i = 0; i < 2; ++i) {
+        const Status status = array.get(transaction, i, &values[i]);
+        if (status != Status::ok) return status;
+      }
+      values[0] += 7;
+      values[1] -= 7;
+      for (uint64_t i = 0; i < 2; ++i) {
+        const Status status = array.update(transaction, i, 0, sizeof(values[i]), &values[i]);
+        if (status != Status::ok) return status;
+      }
+      return Status::ok;
+    }),
+              Status::ok);
+  }
+  ProcedureOutcome execute() {
+    TestWorker& worker = cluster_.worker(0);
+    WorkerEnvironment environment{*worker.transaction, worker.backoff, 0};
+    return execute_procedure(environment, check_sum, {}, kMaxEpoch);
+  }
+
+  TestCluster cluster_;
+};
+
+TEST_F(ExecuteTest, AProcedureThatThrowsOverAStateThatNeverWasIsRunAgain) {
+  scene.between = [this] {
+    if (scene.attempts <= 3) move_some();
+  };
+  const ProcedureOutcome outcome = execute();
+  EXPECT_EQ(outcome.status, Status::ok) << to_string(outcome.status) << ": " << outcome.message;
+  EXPECT_EQ(outcome.message, "");
+  EXPECT_EQ(scene.attempts, 4);
+}
+
+TEST_F(ExecuteTest, AFailureThatIsTrueIsToldWhenWhatItReadIsDurable) {
+  scene.always_throws = true;
+  cluster_.tick();
+  move_some();
+  const uint64_t written_in = cluster_.view().control->epochs.current.load();
+  const ProcedureOutcome outcome = execute();
+  EXPECT_EQ(outcome.status, Status::procedure_failed) << to_string(outcome.status);
+  EXPECT_EQ(outcome.message, "it threw: broken sum");
+  EXPECT_EQ(scene.attempts, 1);
+  EXPECT_EQ(outcome.commit_epoch, written_in);
+  EXPECT_EQ(outcome.commit_version, 0u);
+}
+
+}  // namespace
+}  // namespace atolldb::test
