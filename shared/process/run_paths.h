@@ -15,10 +15,9 @@ inline std::string endpoints_path(const Config& config) {
 }
 /// Locked by all processes of the cluster; JSON with their process ids.
 inline std::string lock_path(const Config& config) { return config.cluster.run_dir + "/lock"; }
-/// Locked by all processes of a cluster with a log: nobody else may touch its data (R31).
-inline std::string data_lock_path(const Config& config) {
-  return config.cluster.data_dir + "/lock";
-}
+/// In data_dir and each log directory, locked by all processes of a cluster with a log: nobody
+/// else may touch its data (R31).
+inline std::string directory_lock_path(const std::string& directory) { return directory + "/lock"; }
 /// Where this logger's files go: its node's directories in turn, else data_dir.
 inline const std::string& log_directory(const Config& config, uint32_t node, uint32_t logger) {
   const std::vector<std::string>& own = config.nodes[node].directories;
