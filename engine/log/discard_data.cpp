@@ -74,7 +74,8 @@ Result<std::optional<Savepoint>> find_savepoint(FileSystem& file_system,
   return std::nullopt;
 }
 
-/// The log files that are to be moved: not those that are another cluster's, as far as is known.
+/// The log files that are to be moved: not those that are another cluster's. Without a savepoint
+/// nothing tells, then all are: whoever calls knows that the directories are its own.
 Result<std::vector<LogFilePlace>> own_log_files(FileSystem& file_system,
                                                 const std::string& data_dir,
                                                 const std::vector<std::string>& configured) {

@@ -120,11 +120,15 @@ Result<void> refuse_unowned_logs(FileSystem& file_system, const std::string& dat
   if (!files) return std::unexpected(files.error());
   if (files->empty()) return {};
   auto savepoint = read_savepoint(file_system, data_dir);
-  if (!savepoint) return std::unexpected(savepoint.error());
+  // Damaged: nothing is known to be its own.
+  const bool is_known = savepoint && *savepoint;
+  if (!savepoint && savepoint.error().code != ExitCode::corruption) {
+    return std::unexpected(savepoint.error());
+  }
   for (const LogFilePlace& place : *files) {
     auto owner = owner_of(file_system, place);
     if (!owner) return std::unexpected(owner.error());
-    if (!*owner || (*savepoint && **owner == (*savepoint)->savepoint.cluster_uuid)) continue;
+    if (!*owner || (is_known && **owner == (*savepoint)->savepoint.cluster_uuid)) continue;
     return make_error(ExitCode::failed,
                       path_of(place) +
                           ": is a log of another cluster: give this cluster its own "
