@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 
+#include "engine/log/log_owner.h"
 #include "engine/log/savepoint.h"
 
 namespace atolldb {
@@ -60,17 +62,40 @@ Result<uint32_t> free_number(FileSystem& file_system, const std::string& data_di
   }
 }
 
-Result<std::set<std::string>> directories_of(FileSystem& file_system, const std::string& data_dir,
-                                             const std::vector<std::string>& configured) {
-  std::set<std::string> all(configured.begin(), configured.end());
-  all.insert(data_dir);
-  auto read = read_savepoint_file(file_system, discarding_path(data_dir));
-  if (!read && read.error().code != ExitCode::corruption) return std::unexpected(read.error());
-  if (!read || !*read) return all;  // damaged: the configured directories are what is known
-  for (const Incarnation& incarnation : (*read)->savepoint.incarnations) {
-    for (const LoggerPlace& place : incarnation.loggers) all.insert(place.directory);
+/// The savepoint that a discard is about, whichever name it has now; nothing if it is missing or
+/// damaged.
+Result<std::optional<Savepoint>> find_savepoint(FileSystem& file_system,
+                                                const std::string& data_dir) {
+  for (const std::string& path : {discarding_path(data_dir), savepoint_path(data_dir)}) {
+    auto read = read_savepoint_file(file_system, path);
+    if (!read && read.error().code != ExitCode::corruption) return std::unexpected(read.error());
+    if (read && *read) return (*read)->savepoint;
   }
-  return all;
+  return std::nullopt;
+}
+
+/// The log files that are to be moved: not those that are another cluster's. Without a savepoint
+/// nothing tells, then all are: whoever calls knows that the directories are its own.
+Result<std::vector<LogFilePlace>> own_log_files(FileSystem& file_system,
+                                                const std::string& data_dir,
+                                                const std::vector<std::string>& configured) {
+  std::set<std::string> directories(configured.begin(), configured.end());
+  directories.insert(data_dir);
+  auto savepoint = find_savepoint(file_system, data_dir);
+  if (!savepoint) return std::unexpected(savepoint.error());
+  if (!*savepoint) return log_files_in(file_system, directories);
+  for (const Incarnation& incarnation : (*savepoint)->incarnations) {
+    for (const LoggerPlace& place : incarnation.loggers) directories.insert(place.directory);
+  }
+  auto files = log_files_in(file_system, directories);
+  if (!files) return files;
+  std::vector<LogFilePlace> own;
+  for (const LogFilePlace& place : *files) {
+    auto foreign = is_foreign(file_system, place, (*savepoint)->cluster_uuid);
+    if (!foreign) return std::unexpected(foreign.error());
+    if (!*foreign) own.push_back(place);
+  }
+  return own;
 }
 
 /// Says durably that a discard is under way.
@@ -103,9 +128,7 @@ Result<bool> holds_files(FileSystem& file_system, const std::string& data_dir,
   for (const std::string& name : *names) {
     if (name.starts_with("savepoint") || parse_ddl_file_name(name)) return true;
   }
-  std::set<std::string> directories(configured.begin(), configured.end());
-  directories.insert(data_dir);
-  auto files = log_files_in(file_system, directories);
+  auto files = own_log_files(file_system, data_dir, configured);
   if (!files) return std::unexpected(files.error());
   return !files->empty();
 }
@@ -156,9 +179,7 @@ Result<std::vector<std::string>> discard_data(FileSystem& file_system, const std
   }
   auto number = free_number(file_system, data_dir);
   if (!number) return std::unexpected(number.error());
-  auto all = directories_of(file_system, data_dir, directories);
-  if (!all) return std::unexpected(all.error());
-  auto files = log_files_in(file_system, *all);
+  auto files = own_log_files(file_system, data_dir, directories);
   if (!files) return std::unexpected(files.error());
 
   std::set<std::string> used;

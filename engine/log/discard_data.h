@@ -34,9 +34,10 @@ Result<std::vector<LogFilePlace>> log_files_in(FileSystem& file_system,
 /// Code failed if a crash interrupted discard_data.
 Result<void> refuse_unfinished_discard(FileSystem& file_system, const std::string& data_dir);
 
-/// `directories`: as for examine; those of the savepoint, if it can be read, are known. Returns the
-/// directories that hold the old files now; none if there was nothing to move. Until it returns
-/// without an error the data directory must not be used.
+/// `directories`: as for examine; those of the savepoint, if it can be read, are known, and then
+/// log files of other clusters stay where they are. Returns the directories that hold the old files
+/// now; none if there was nothing to move. Until it returns without an error the data directory
+/// must not be used.
 Result<std::vector<std::string>> discard_data(FileSystem& file_system, const std::string& data_dir,
                                               const std::vector<std::string>& directories = {});
 

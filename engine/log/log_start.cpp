@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "engine/log/discard_data.h"
+#include "engine/log/log_owner.h"
 #include "engine/mutants.h"
 #include "shared/check.h"
 #include "shared/limits.h"
@@ -84,6 +85,17 @@ Result<void> refuse_unlisted(FileSystem& file_system, const Savepoint& savepoint
           return incarnation.number == place.name.incarnation;
         });
     if (is_listed) continue;
+    // Without a savepoint it is not known whose they would have to be.
+    if (savepoint.generation != 0) {
+      auto foreign = is_foreign(file_system, place, savepoint.cluster_uuid);
+      if (!foreign) return std::unexpected(foreign.error());
+      if (*foreign) {
+        return make_error(ExitCode::failed,
+                          fmt::format("{}: is a log of another cluster: give this cluster its own "
+                                      "directories, or move that cluster's files elsewhere",
+                                      path_of(place)));
+      }
+    }
     LogStream stream;
     stream.directory = place.directory;
     stream.node = static_cast<uint16_t>(place.node);

@@ -43,7 +43,8 @@ Result<LogStart> examine(FileSystem& file_system, const std::string& data_dir,
                          const std::vector<std::string>& directories = {});
 
 /// A log file of an incarnation that the savepoint does not list may have a header (its start was
-/// given up), but no more: code corruption. Part of examine; for tools, too.
+/// given up), but no more: code corruption. One of another cluster: code failed. Part of examine;
+/// for tools, too.
 Result<void> refuse_unlisted(FileSystem& file_system, const Savepoint& savepoint,
                              const std::set<std::string>& directories);
 /// data_dir, those of the savepoint's loggers, and `configured`.

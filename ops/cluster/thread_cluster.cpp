@@ -3,7 +3,6 @@
 #include <future>
 #include <utility>
 
-#include "ops/launcher/data_lock.h"
 #include "shared/process/start_up.h"
 
 namespace atolldb {

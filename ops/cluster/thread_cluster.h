@@ -11,7 +11,7 @@
 
 #include "coordinator/coordinator.h"
 #include "ops/cluster/cluster.h"
-#include "ops/launcher/process_lock.h"
+#include "ops/launcher/data_lock.h"
 #include "ops/launcher/segment_set.h"
 #include "shared/memory/segment_space.h"
 #include "soc/node/node.h"
@@ -37,7 +37,7 @@ class ThreadCluster final : public Cluster {
   void beat();
   void note_failure(const Error& error);
 
-  std::optional<ProcessLock> data_lock_;  // outlives all that uses the data
+  std::optional<DataLock> data_lock_;  // outlives all that uses the data
   SegmentSet segments_;
   SegmentSpace space_;
   std::unique_ptr<Coordinator> coordinator_;

@@ -77,7 +77,7 @@ Result<Child> spawn_child(const std::string& program, const std::string& log_fil
   for (std::string& word : words) plan.arguments.push_back(word.data());
   plan.arguments.push_back(nullptr);
   plan.inherited = {handover.channel_fd, handover.lock_fd, handover_fd->get()};
-  if (handover.data_lock_fd >= 0) plan.inherited.push_back(handover.data_lock_fd);
+  for (const int fd : handover.data_lock_fds) plan.inherited.push_back(fd);
   for (const auto& [name, fd] : handover.segments) plan.inherited.push_back(fd);
   plan.input_fd = input.get();
   plan.output_fd = output.get();

@@ -14,7 +14,6 @@
 #include <utility>
 
 #include "engine/log/discard_data.h"
-#include "ops/launcher/data_lock.h"
 #include "ops/launcher/run_notes.h"
 #include "shared/file/file_system.h"
 #include "shared/limits.h"
@@ -129,7 +128,7 @@ Result<void> Launcher::spawn_all() {
                                 .count());
   handover.config_text = to_toml(config_);
   handover.lock_fd = folder_->lock_fd();
-  if (data_lock_) handover.data_lock_fd = data_lock_->fd();
+  if (data_lock_) handover.data_lock_fds = data_lock_->fds();
   std::vector<ProcessId> ids;
   const auto spawn = [&](const std::string& role, uint32_t node,
                          const char* program) -> Result<void> {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ops/launcher/child.h"
+#include "ops/launcher/data_lock.h"
 #include "ops/launcher/run_folder.h"
 #include "ops/launcher/segment_set.h"
 #include "shared/config/config.h"
@@ -84,7 +85,7 @@ class Launcher {
   Logger logger_;
   UniqueFd stop_fd_;  // eventfd: 1 = stop, kStopNow = at once
   std::optional<RunFolder> folder_;
-  std::optional<ProcessLock> data_lock_;  // with a log
+  std::optional<DataLock> data_lock_;  // with a log
   std::optional<SegmentSet> segments_;
   std::vector<Child> children_;  // the coordinator first
   Phase phase_ = Phase::starting;

@@ -20,7 +20,7 @@ Result<UniqueFd> write_handover(const Handover& handover) {
                                {"config", handover.config_text},
                                {"channel_fd", handover.channel_fd},
                                {"lock_fd", handover.lock_fd},
-                               {"data_lock_fd", handover.data_lock_fd},
+                               {"data_lock_fds", handover.data_lock_fds},
                                {"segments", handover.segments}};
   const std::string text = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   UniqueFd fd(memfd_create("atoll.handover", MFD_CLOEXEC));
@@ -56,7 +56,7 @@ Result<Handover> read_handover(int fd) {
     handover.config_text = json.at("config").get<std::string>();
     handover.channel_fd = json.at("channel_fd").get<int>();
     handover.lock_fd = json.at("lock_fd").get<int>();
-    handover.data_lock_fd = json.at("data_lock_fd").get<int>();
+    handover.data_lock_fds = json.at("data_lock_fds").get<std::vector<int>>();
     handover.segments = json.at("segments").get<std::map<std::string, int>>();
     return handover;
   } catch (const nlohmann::json::exception& error) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "shared/error.h"
 #include "shared/process/unique_fd.h"
@@ -19,10 +20,10 @@ struct Handover {
   pid_t launcher_pid = 0;
   uint64_t cluster_uuid[2] = {0, 0};
   uint64_t incarnation = 0;
-  std::string config_text;  // effective values (to_toml)
-  int channel_fd = -1;      // lines to and from the launcher
-  int lock_fd = -1;         // the open file description that holds the cluster's lock (R31)
-  int data_lock_fd = -1;    // the same for its data directory; -1: durability off
+  std::string config_text;         // effective values (to_toml)
+  int channel_fd = -1;             // lines to and from the launcher
+  int lock_fd = -1;                // the open file description that holds the cluster's lock (R31)
+  std::vector<int> data_lock_fds;  // the same, of each directory with data; durability off: none
   std::map<std::string, int> segments;  // "node0.pool" -> descriptor
 };
 

@@ -186,6 +186,55 @@ TEST(LogStart, NoticesThatASavepointIsMissingOrTooOld) {
   expect_corruption(data.files, kFirstFile);
 }
 
+/// Another cluster's log in the directory of this one's second logger.
+void add_foreign_logs(DataDirectory& data, const ClusterUuid& other) {
+  EXPECT_EQ(data.begin({kFirst, kSecond}), "");
+  data.write_all(1, 3);
+  LogWriter foreign = make_writer(data.files, kSecond, 77, 1, 8, other);
+  write_epoch(foreign, 1, 2, 0, data.random);
+}
+
+TEST(LogStart, CallsAnotherClustersLogThatAndNotCorruptionNorDoesItSuggestADiscard) {
+  DataDirectory data;
+  add_foreign_logs(data, {1, 1, 1});
+  auto start = examine(data.files, "/data");
+  ASSERT_FALSE(start);
+  EXPECT_EQ(start.error().code, ExitCode::failed) << start.error().message;
+  EXPECT_NE(start.error().message.find("/fast/node1/log_77_0_000000.atlog"), std::string::npos);
+  EXPECT_EQ(start.error().message.find("discard"), std::string::npos) << start.error().message;
+  // One of its own that no savepoint lists is corruption still.
+  DataDirectory own;
+  ASSERT_EQ(own.begin({kFirst, kSecond}), "");
+  LogWriter unlisted = make_writer(own.files, kSecond, 77, 1, 8, own.start.savepoint.cluster_uuid);
+  write_epoch(unlisted, 1, 2, 0, own.random);
+  expect_corruption(own.files, "/fast/node1/log_77_0_000000.atlog");
+}
+
+TEST(DiscardData, LeavesTheLogsOfOtherClustersWhereTheyAreWhateverInterruptsIt) {
+  const std::string foreign = "/fast/node1/log_77_0_000000.atlog";
+  for (uint64_t works = 0;; ++works) {
+    DataDirectory data;
+    add_foreign_logs(data, {1, 1, 1});
+    const MemoryFileSystem::Bytes before = data.files.bytes(foreign);
+    data.files.changes_left = works;
+    auto moved = discard_data(data.files, "/data", {"/fast"});
+    data.files.changes_left = UINT64_MAX;
+    const bool is_whole = moved.has_value();
+    // Only its last syncs are missing when the savepoint has arrived.
+    const bool is_moved = *data.files.exists("/data/discarded-0/coordinator/savepoint");
+    if (!is_moved) {
+      moved = discard_data(data.files, "/data", {"/fast"});
+      ASSERT_TRUE(moved) << moved.error().message;
+    }
+    EXPECT_EQ(data.files.bytes(foreign), before);
+    for (const std::string& path : data.files.paths()) {
+      if (path == foreign) continue;
+      EXPECT_NE(path.find("/discarded-0/"), std::string::npos) << path;
+    }
+    if (is_whole) break;
+  }
+}
+
 TEST(DiscardData, MovesEverythingAsideWhateverInterruptsIt) {
   for (uint64_t works = 0;; ++works) {
     DataDirectory data;

@@ -1,0 +1,47 @@
+#include "engine/log/log_owner.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <span>
+
+#include "engine/log/crc32c.h"
+#include "engine/log/log_block.h"
+
+namespace atolldb {
+
+std::string path_of(const LogFilePlace& place) {
+  return path_in(node_directory(place.directory, place.node), to_string(place.name));
+}
+
+Result<std::optional<ClusterUuid>> owner_of(FileSystem& file_system, const LogFilePlace& place) {
+  auto file = file_system.open_for_reading(path_of(place));
+  if (!file) return std::unexpected(file.error());
+  const auto block = std::make_unique<LogBlock>();
+  auto count = (*file)->read(0, std::as_writable_bytes(std::span(block.get(), 1)));
+  if (!count) return std::unexpected(count.error());
+  const LogBlockHeader& header = block->header;
+  LogFileHeader content;
+  if (*count < sizeof(LogBlock) || header.magic != kLogBlockMagic ||
+      header.version != kLogFormatVersion || header.type != LogBlockType::file_header ||
+      header.length != sizeof content || header.crc != crc_of(*block)) {
+    return std::nullopt;
+  }
+  if (header.incarnation != place.name.incarnation || header.node != place.node ||
+      header.logger != place.name.logger || header.file_ordinal != place.name.ordinal) {
+    return std::nullopt;
+  }
+  std::memcpy(&content, block->payload, sizeof content);
+  ClusterUuid uuid;
+  std::ranges::copy(content.cluster_uuid, uuid.begin());
+  return uuid;
+}
+
+Result<bool> is_foreign(FileSystem& file_system, const LogFilePlace& place,
+                        const ClusterUuid& own) {
+  auto owner = owner_of(file_system, place);
+  if (!owner) return std::unexpected(owner.error());
+  return owner->has_value() && **owner != own;
+}
+
+}  // namespace atolldb
