@@ -47,8 +47,9 @@ TEST(SessionProcessTest, ALedgerAgreesWithTheDatabaseAndASocketWithoutANodeIsRef
 
 TEST(SessionProcessTest, RequestsInFlightWhenTheNodeIsKilledAreUnknownAndTheClientSurvives) {
   TestFolder folder;
-  const Config config = folder.config("sessionkill");
   for (int round = 0; round < 3; ++round) {
+    // A data directory that holds commits cannot be started again.
+    const Config config = folder.config("sessionkill" + std::to_string(round));
     auto cluster = launch(config);
     ASSERT_NE(cluster, nullptr);
     ASSERT_TRUE(cluster->create_storage(kLedgerStorage, StorageType::mastertree, 8));
@@ -65,7 +66,7 @@ TEST(SessionProcessTest, RequestsInFlightWhenTheNodeIsKilledAreUnknownAndTheClie
       auto watch = SessionClient::connect(config.cluster.run_dir, 1);
       ASSERT_TRUE(watch) << watch.error().message;
       while (read_ledger_state(**watch)->size() < 30) std::this_thread::yield();
-      for (const pid_t pid : processes_of("sessionkill", "node0")) kill(pid, SIGKILL);
+      for (const pid_t pid : processes_of(config.cluster.name, "node0")) kill(pid, SIGKILL);
     });
     // A hundred are always in flight: some are when it dies.
     const auto counts = (*client)->run(**session, [] { return false; });

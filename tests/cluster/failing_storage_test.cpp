@@ -1,0 +1,149 @@
+// Storage that fails under real processes: the cluster stops acknowledging, says why with the exit
+// code of the cause, keeps what it has promised, and starts again when the cause is gone.
+#include <gtest/gtest.h>
+#include <sys/mount.h>
+
+#include <cerrno>
+#include <cstring>
+#include <random>
+
+#include "tests/cluster/cli_run.h"
+#include "tests/cluster/launcher_process.h"
+#include "tests/cluster/ledger_cluster.h"
+
+namespace atolldb::test {
+namespace {
+
+/// A file system of its own, in memory; gone with this object.
+class SmallMount {
+ public:
+  SmallMount(std::string path, const char* size) : path_(std::move(path)) {
+    std::filesystem::create_directories(path_);
+    const std::string options = std::string("size=") + size;
+    if (mount("tmpfs", path_.c_str(), "tmpfs", 0, options.c_str()) != 0) error_ = errno;
+  }
+  ~SmallMount() {
+    if (error_ == 0) umount2(path_.c_str(), MNT_DETACH);
+  }
+  SmallMount(const SmallMount&) = delete;
+  SmallMount& operator=(const SmallMount&) = delete;
+
+  int error() const { return error_; }
+  bool resize(const char* size) const {
+    const std::string options = std::string("size=") + size;
+    return mount("tmpfs", path_.c_str(), "tmpfs", MS_REMOUNT, options.c_str()) == 0;
+  }
+
+ private:
+  std::string path_;
+  int error_ = 0;
+};
+
+class FailingStorage : public testing::Test {
+ protected:
+  Config durable(const std::string& name) const {
+    Config config = folder_.config(name);
+    config.durability.mode = DurabilityMode::durable;
+    return config;
+  }
+
+  /// The cluster has failed by itself with this code: everybody says so, and no promise is broken.
+  void expect_failed(const Config& config, LauncherProcess& launcher, LedgerClients& clients,
+                     int code) {
+    const int status = launcher.wait();
+    clients.join();
+    const std::string message = last_failure(config);
+    EXPECT_TRUE(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), code) << message;
+    EXPECT_FALSE(message.empty());
+    EXPECT_TRUE(eventually([&] { return processes_of(config.cluster.name).empty(); }));
+    const std::string file = folder_.path() + "/status.toml";
+    std::ofstream(file) << to_toml(config);
+    const Ran asked = runner_.atoll({"status", "-c", file});
+    EXPECT_NE(asked.code, 0);
+    EXPECT_NE((asked.out + asked.error).find(message), std::string::npos)
+        << asked.out << asked.error;
+    EXPECT_GT(expect_log_keeps(config, clients.ledger()), 0u);
+    const Ran verified = runner_.atoll({"log", "verify", "--data-dir", config.cluster.data_dir});
+    EXPECT_EQ(verified.code, 0) << verified.out << verified.error;
+  }
+
+  static void expect_starts(const Config& config) {
+    LauncherProcess next(config, true);
+    EXPECT_EQ(next.next_line(), "running");
+    const auto created = create_ledger(config);
+    EXPECT_TRUE(created) << created.error().message;
+    kill(next.pid(), SIGTERM);
+    EXPECT_EQ(next.wait(), 0);
+  }
+
+  TestFolder folder_;
+  CliRunner runner_{folder_};
+};
+
+TEST_F(FailingStorage, AFullFileSystemEndsTheClusterWithCode10AndNothingIsLost) {
+  const SmallMount small(folder_.path() + "/small", "6m");
+  if (small.error() != 0) {
+    GTEST_SKIP() << "a tmpfs cannot be mounted here: " << std::strerror(small.error());
+  }
+  Config config = durable("full");
+  config.nodes[1].directories = {folder_.path() + "/small"};
+  LauncherProcess launcher(config);
+  ASSERT_EQ(launcher.next_line(), "running");
+  ASSERT_TRUE(create_ledger(config));
+  LedgerClients clients(config, folder_.path(), seed());
+  expect_failed(config, launcher, clients, 10);
+  ASSERT_TRUE(small.resize("64m"));
+  expect_starts(config);
+}
+
+struct Fault {
+  const char* name;
+  const char* call;
+  const char* error;
+  int code;
+};
+
+class InjectedFault : public FailingStorage, public testing::WithParamInterface<Fault> {};
+
+TEST_P(InjectedFault, EndsTheClusterWithItsCodeAndNothingIsLost) {
+  const Fault& fault = GetParam();
+  const Config config = durable("fault");
+  LauncherProcess launcher(config);
+  ASSERT_EQ(launcher.next_line(), "running");
+  ASSERT_TRUE(create_ledger(config));
+  LedgerClients clients(config, folder_.path(), seed());
+  const auto ledger_has = [&](uint64_t bytes) {
+    const std::string path = folder_.path() + "/client1.ledger";
+    return std::filesystem::exists(path) && std::filesystem::file_size(path) > bytes;
+  };
+  ASSERT_TRUE(eventually([&] { return ledger_has(10'000); }));
+  const std::string node = std::to_string(processes_of(config.cluster.name, "node1").at(0));
+  const std::string told = folder_.path() + "/strace.err";
+  const pid_t tracer = runner_.start(
+      "/usr/bin/strace",
+      {"-f", "-e", std::string("trace=") + fault.call, "-e",
+       fmt::format("inject={}:error={}", fault.call, fault.error), "-o", "/dev/null", "-p", node},
+      folder_.path() + "/strace.out", told);
+  int status = 0;
+  if (!eventually([&] {
+        return read_text(told).find("attached") != std::string::npos ||
+               waitpid(tracer, &status, WNOHANG) == tracer;
+      }) ||
+      read_text(told).find("attached") == std::string::npos) {
+    GTEST_SKIP() << "strace cannot attach to a process here: " << read_text(told);
+  }
+  expect_failed(config, launcher, clients, fault.code);
+  reap(tracer);  // it ends with whom it traces
+  expect_starts(config);
+}
+
+INSTANTIATE_TEST_SUITE_P(Node1, InjectedFault,
+                         testing::Values(Fault{"ASyncThatFails", "fdatasync", "EIO", 8},
+                                         Fault{"AWriteThatFails", "pwritev", "EIO", 8},
+                                         Fault{"AWriteWithoutRoom", "pwritev", "ENOSPC", 10},
+                                         Fault{"AFileWithoutRoom", "fallocate", "ENOSPC", 10}),
+                         [](const auto& tested) { return std::string(tested.param.name); });
+
+}  // namespace
+}  // namespace atolldb::test
