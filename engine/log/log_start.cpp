@@ -173,8 +173,7 @@ Result<LogStart> examine(FileSystem& file_system, const std::string& data_dir,
 }
 
 Result<void> refuse_commits(const LogStart& start, const std::string& data_dir) {
-  // Storages, too: their ids may never be given again (R34).
-  if (!start.holds_commits && start.ddl.empty()) return {};
+  if (!start.holds_commits) return {};
   return make_error(ExitCode::failed,
                     data_dir +
                         ": holds committed data, which this version cannot load yet: keep "

@@ -51,7 +51,7 @@ Result<void> refuse_unlisted(FileSystem& file_system, const Savepoint& savepoint
 std::set<std::string> log_directories(const Savepoint& savepoint, const std::string& data_dir,
                                       const std::vector<std::string>& configured);
 
-/// Code failed, with the way out, if the data directory holds commits, or storages ever created.
+/// Code failed, with the way out, if the data directory holds commits.
 Result<void> refuse_commits(const LogStart& start, const std::string& data_dir);
 
 /// Syncs what counts of the last incarnation's logs, which a killed process may have left unsynced;

@@ -99,7 +99,7 @@ struct DeadLog {
 /// REQUIRES: the cluster is dead.
 inline Result<DeadLog> read_dead_log(const Config& config) {
   PosixFileSystem files;
-  auto start = examine(files, config.cluster.data_dir, log_directories(config));
+  auto start = examine(files, config.cluster.data_dir, node_directories(config));
   if (!start) return std::unexpected(start.error());
   if (start->last.size() != 1) return make_error(ExitCode::failed, "no incarnation without a cut");
   DeadLog log{start->last[0], {}};

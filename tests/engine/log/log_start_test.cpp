@@ -42,21 +42,6 @@ TEST(LogStart, CutsAtTheSlowestLogger) {
   EXPECT_EQ(missing_durable_blocks_are_corruption(), "");
 }
 
-TEST(LogStart, RefusesStoragesThatWouldBeForgottenWithTheirIds) {
-  DataDirectory data;
-  ASSERT_EQ(data.begin({kFirst}), "");
-  auto ddl = DdlLog::open(data.files, "/data", data.start.savepoint.cluster_uuid);
-  ASSERT_TRUE(ddl);
-  ASSERT_TRUE(
-      ddl->append({DdlOperation::create_storage, 1, 1, "counted", StorageType::mastertree, 8, 0}));
-  auto start = examine(data.files, "/data");
-  ASSERT_TRUE(start) << start.error().message;
-  EXPECT_FALSE(start->holds_commits);
-  const auto refused = refuse_commits(*start, "/data");
-  ASSERT_FALSE(refused);
-  EXPECT_NE(refused.error().message.find("--discard-data"), std::string::npos);
-}
-
 TEST(LogStart, RefusesDataThatWouldBeLostAndNamesTheWayOut) {
   DataDirectory data;
   ASSERT_EQ(data.begin({kFirst, kSecond}), "");
