@@ -17,6 +17,22 @@
 namespace atolldb::cli {
 namespace {
 
+/// New folders on the file systems that the config names (/tmp may be in memory): the data of one
+/// benchmark is of no use to the next, and would be in its way.
+Result<void> use_new_data_folders(Config& config) {
+  Result<std::string> data = new_folder(config.cluster.data_dir, "change cluster.data_dir");
+  if (!data) return std::unexpected(data.error());
+  config.cluster.data_dir = *std::move(data);
+  for (NodeConfig& node : config.nodes) {
+    for (std::string& directory : node.directories) {
+      Result<std::string> own = new_folder(directory + "/bench", "change the node's directories");
+      if (!own) return std::unexpected(own.error());
+      directory = *std::move(own);
+    }
+  }
+  return {};
+}
+
 void set_durability(Config& config, const std::string& mode) {
   if (mode.empty()) return;
   config.durability.mode = mode == "off"       ? DurabilityMode::off
@@ -135,19 +151,17 @@ Result<Config> config_of_bench_cluster(const ClusterChoice& choice, const std::s
                    "set TMPDIR to a folder that can be written");
     if (!logs) return std::unexpected(logs.error());
     config->cluster.log_dir = *std::move(logs);
-    // On the file system where data is by default: /tmp may be in memory.
-    Result<std::string> data =
-        new_folder(config->cluster.data_dir, "give a config with cluster.data_dir");
-    if (!data) return std::unexpected(data.error());
-    config->cluster.data_dir = *std::move(data);
   }
+  if (const auto made = use_new_data_folders(*config); !made) return std::unexpected(made.error());
   set_durability(*config, options.durability);
   return config;
 }
 
 std::vector<std::string> own_folders(const ClusterChoice& choice, const Config& config) {
-  if (!choice.config_file.empty()) return {};
-  return {config.cluster.log_dir, config.cluster.data_dir};
+  std::vector<std::string> folders = node_directories(config);
+  folders.push_back(config.cluster.data_dir);
+  if (choice.config_file.empty()) folders.push_back(config.cluster.log_dir);
+  return folders;
 }
 
 InterruptWatch::InterruptWatch(Cluster& cluster, const UniqueFd& signals)

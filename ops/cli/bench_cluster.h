@@ -44,8 +44,8 @@ Result<std::unique_ptr<Cluster>> find_bench_cluster(const ClusterChoice& choice,
                                                     const bench::CommonOptions& options);
 
 /// The config of a cluster of the benchmark's own: the file's or the defaults, with the sizes of
-/// the command line. Without a file its logs and data go into new folders (own_folders), and `name`
-/// is its name.
+/// the command line. Its data goes into new folders (own_folders); without a file its logs, too,
+/// and `name` is its name.
 Result<Config> config_of_bench_cluster(const ClusterChoice& choice, const std::string& name,
                                        const bench::CommonOptions& options);
 
