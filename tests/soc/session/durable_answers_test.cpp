@@ -4,11 +4,8 @@
 #include <gtest/gtest.h>
 #include <climits>
 
-#include <atomic>
 #include <future>
 #include <memory>
-#include <thread>
-#include <vector>
 
 #include "shared/sync/wait_word.h"
 
@@ -72,55 +69,6 @@ TEST_F(DurableAnswersTest, TheEndGivesTheClockItsTimeAndThenGivesUp) {
   EXPECT_FALSE(never.get());
   EXPECT_FALSE(add(100).get()) << "after the end";
   EXPECT_TRUE(add(11).get());
-}
-
-/// The thread may have looked at an epoch for the last time while an answer for it is on its way
-/// in: nothing would wake it for that.
-TEST(DurableAnswersRaceTest, AnAnswerWhoseEpochBecomesDurableWhileItIsAddedIsNotLeftBehind) {
-  constexpr int kAdders = 3;
-  constexpr uint64_t kRounds = 5000;
-  const auto control = std::make_unique<ControlSegment>();
-  control->state.store(static_cast<uint32_t>(ClusterState::running), std::memory_order_release);
-  // So long a sleep that who is left behind stays there.
-  DurableAnswers answers(*control, std::chrono::hours(1));
-  answers.start();
-  answers.add(UINT64_MAX - 1, [](bool) {});  // keeps the thread on the signal
-  std::atomic<uint64_t> round{0};
-  std::atomic<uint64_t> added{0};
-  std::atomic<uint64_t> told{0};
-  std::atomic<bool> ends{false};
-  std::vector<std::thread> adders;
-  for (int i = 0; i < kAdders; ++i) {
-    adders.emplace_back([&] {
-      for (uint64_t mine = 1; mine <= kRounds; ++mine) {
-        while (round.load() < mine && !ends.load()) std::this_thread::yield();
-        if (ends.load()) return;
-        answers.add(mine, [&](bool) { told.fetch_add(1); });
-        added.fetch_add(1);
-      }
-    });
-  }
-  const auto raise_signal = [&] {
-    control->epochs.durable_signal.fetch_add(1, std::memory_order_release);
-    wake(control->epochs.durable_signal, INT_MAX);
-  };
-  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  bool is_left_behind = false;
-  for (uint64_t now = 1; now <= kRounds && !is_left_behind; ++now) {
-    round.store(now);
-    for (uint64_t turns = 0; turns < now % 64; ++turns) spin_pause();
-    control->epochs.durable.store(now, std::memory_order_release);
-    raise_signal();
-    while (told.load() < now * kAdders && !is_left_behind) {
-      std::this_thread::yield();
-      is_left_behind = std::chrono::steady_clock::now() >= give_up;
-    }
-  }
-  EXPECT_FALSE(is_left_behind) << told.load() << " of " << added.load() << " were told";
-  ends.store(true);
-  for (std::thread& adder : adders) adder.join();
-  control->state.store(static_cast<uint32_t>(ClusterState::stopped), std::memory_order_release);
-  raise_signal();
 }
 
 }  // namespace
