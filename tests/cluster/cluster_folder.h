@@ -11,8 +11,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -56,7 +56,9 @@ class TestFolder {
 
 inline std::string read_text(const std::string& path) {
   std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::ostringstream text;
+  text << file.rdbuf();  // does not throw when a process goes while its file in /proc is read
+  return text.str();
 }
 
 /// Processes of the cluster with this role ("" = any), by their command lines.
