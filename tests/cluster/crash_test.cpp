@@ -35,8 +35,8 @@ class CrashTest : public testing::Test {
   static std::pair<int, std::string> refused_start(const Config& config) {
     LauncherProcess launcher(config);
     const std::string line = launcher.next_line();
-    if (line == "running")
-      kill(launcher.pid(), SIGTERM);  // the caller sees that it was not refused
+    // The caller sees that it was not refused.
+    if (line == "running") kill(launcher.pid(), SIGTERM);
     return {WEXITSTATUS(launcher.wait()), line};
   }
 
@@ -252,15 +252,28 @@ TEST_F(CrashTest, EpochsBeyond32BitsSurvive) {
   EXPECT_GE(log->scan.cut_epoch, config.cluster.start_epoch);
 }
 
-TEST_F(CrashTest, StoragesThatWereCreatedAreNotForgotten) {
+TEST_F(CrashTest, StoragesThatWereCreatedAreThereAfterAKillAndTheirIdsStayTheirs) {
   const Config config = durable("ddl");
-  LauncherProcess launcher(config);
-  start(launcher, config);
-  kill(launcher.pid(), SIGTERM);
-  launcher.wait();
-  const auto [code, message] = refused_start(config);
-  EXPECT_EQ(code, 1) << message;
-  EXPECT_NE(message.find("atoll up --discard-data"), std::string::npos) << message;
+  uint32_t last_id = 0;
+  for (int life = 0; life < 3; ++life) {
+    LauncherProcess launcher(config);
+    ASSERT_EQ(launcher.next_line(), "running");
+    cli::RunningCluster cluster(config);
+    for (int i = 0; i < life; ++i) {
+      const auto again = cluster.create_storage("of" + std::to_string(i), StorageType::sequential);
+      EXPECT_FALSE(again) << "the storage of life " << i << " was forgotten (R34)";
+    }
+    const auto dropped = cluster.create_storage("dropped", StorageType::mastertree);
+    ASSERT_TRUE(dropped) << dropped.error().message;
+    EXPECT_GT(*dropped, last_id) << "an id was given again";
+    ASSERT_TRUE(cluster.drop_storage("dropped"));
+    const auto id = cluster.create_storage("of" + std::to_string(life), StorageType::array, 8, 100);
+    ASSERT_TRUE(id) << id.error().message;
+    last_id = *id;
+    kill(launcher.pid(), SIGKILL);
+    launcher.wait();
+    expect_dead(config);
+  }
 }
 
 TEST_F(CrashTest, TheLogOfALiveClusterVerifiesAndAFlippedBitIsNamed) {
