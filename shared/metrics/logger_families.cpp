@@ -40,8 +40,7 @@ struct LoggerHistogram {
 constexpr LoggerHistogram kHistograms[] = {
     {"atoll_logger_write_seconds", "Time to write a batch with its marker, without its sync.",
      &LoggerMetrics::write_ns},
-    {"atoll_logger_sync_seconds", "Time to sync a batch.",
-     &LoggerMetrics::sync_ns},
+    {"atoll_logger_sync_seconds", "Time to sync a batch.", &LoggerMetrics::sync_ns},
 };
 
 /// Upper bounds in nanoseconds: 32 us to 2 s, each twice the one before, at borders of buckets.

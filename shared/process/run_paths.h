@@ -17,9 +17,7 @@ inline std::string endpoints_path(const Config& config) {
 inline std::string lock_path(const Config& config) { return config.cluster.run_dir + "/lock"; }
 /// In data_dir and each log directory, locked by all processes of a cluster with a log: nobody
 /// else may touch its data (R31).
-inline std::string directory_lock_path(const std::string& directory) {
-  return directory + "/lock";
-}
+inline std::string directory_lock_path(const std::string& directory) { return directory + "/lock"; }
 /// The effective config of the running cluster.
 inline std::string running_config_path(const Config& config) {
   return config.cluster.run_dir + "/config.toml";

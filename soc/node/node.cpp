@@ -131,6 +131,7 @@ std::string Node::why_no_requests() const {
 }
 
 void Node::drain() {
+  if (view_.shared[node_] == nullptr) return;  // it was never prepared
   set_state(NodeState::draining);
   jobs_.stop_all();
   // All of them before the first join: none takes tasks while another one ends.

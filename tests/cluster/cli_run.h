@@ -69,8 +69,8 @@ class CliRunner {
                      uint32_t nodes = 2) const {
     std::string path = folder_ + "/" + name + ".toml";
     std::ofstream(path) << "[cluster]\nname = \"" << name << "\"\n[nodes]\ncount = " << nodes
+                        << (more.contains("[durability]") ? "" : "\n[durability]\nmode = \"off\"")
                         << "\n[memory]\nvolatile_pool = \"16MiB\"\nlog_buffer = \"2MiB\"\n"
-                        << (more.contains("[durability]") ? "" : "[durability]\nmode = \"off\"\n")
                         << more << "\n";
     return path;
   }

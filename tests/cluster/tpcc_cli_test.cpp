@@ -46,7 +46,6 @@ TEST_F(TpccCommand, RefusesEveryBadFlagWithExitCode2AndLeavesNothing) {
       {"--mix", ""},
       {"--seed", "-1"},
       {"--seed", "x"},
-      {"--durability", "durable"},
       {"--durability", "sometimes"},
       {"--json", "/no/such/folder/report.json"},
       {"--json"},
@@ -68,7 +67,7 @@ TEST_F(TpccCommand, RunsOnAClusterOfItsOwnVerifiesAndWritesJson) {
   const test::Ran ran = bench({"--seconds", "1", "--warmup", "0", "--json", file});
   EXPECT_EQ(ran.code, 0) << ran.out << ran.error;
   EXPECT_NE(ran.out.find("memory estimate: "), std::string::npos) << ran.out;
-  EXPECT_NE(ran.out.find("transactions/s committed (durability off)"), std::string::npos);
+  EXPECT_NE(ran.out.find("transactions/s committed (durability durable)"), std::string::npos);
   EXPECT_NE(ran.out.find("consistency conditions 1-12 hold for all 2 warehouses"),
             std::string::npos)
       << ran.out;

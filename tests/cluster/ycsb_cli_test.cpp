@@ -44,11 +44,11 @@ TEST_F(YcsbCommand, RefusesEveryBadFlagWithExitCode2AndLeavesNothing) {
       {"--storage", "hash"},
       {"--storage", "array", "--workload", "E"},
       {"--insert-order", "later"},
+      {"--durability", "sometimes"},
       {"--seconds", "0"},
       {"--warmup", "86401"},
       {"--repeat", "0"},
       {"--seed", "-1"},
-      {"--durability", "durable"},
       {"--json", "/no/such/x"},
       {"--no-such-flag"},
   };
@@ -74,7 +74,7 @@ TEST_F(YcsbCommand, RunsOnAClusterOfItsOwnVerifiesAndWritesJson) {
                                "--fields", "5", "--seconds", "1", "--warmup", "0", "--json", file});
   EXPECT_EQ(ran.code, 0) << ran.out << ran.error;
   EXPECT_NE(ran.out.find("memory estimate: "), std::string::npos) << ran.out;
-  EXPECT_NE(ran.out.find("transactions/s committed (durability off)"), std::string::npos);
+  EXPECT_NE(ran.out.find("transactions/s committed (durability durable)"), std::string::npos);
   EXPECT_NE(ran.out.find("verify: every record is there once and whole, and no update was lost"),
             std::string::npos)
       << ran.out;

@@ -147,8 +147,14 @@ TEST(Sequential, LimitsHoldAtAndPastTheirValue) {
     ASSERT_EQ(heap.append(txn, bytes_of(longest)), Status::ok);
   }
   EXPECT_EQ(heap.append(txn, bytes_of(longest + "x")), Status::payload_too_long);
-  EXPECT_EQ(heap.append(txn, {}), Status::transaction_too_large);
   EXPECT_EQ(txn.commit(), Status::ok);
+  EXPECT_EQ(scan(cluster.worker(0), heap).size(), Transaction::kMaxAppends);
+  ASSERT_EQ(txn.begin(), Status::ok);
+  for (uint32_t i = 0; i < Transaction::kMaxAppends; ++i) {
+    ASSERT_EQ(heap.append(txn, {}), Status::ok);
+  }
+  EXPECT_EQ(heap.append(txn, {}), Status::transaction_too_large);
+  EXPECT_EQ(txn.commit(), Status::transaction_too_large) << "a part of it must not commit";
   EXPECT_EQ(scan(cluster.worker(0), heap).size(), Transaction::kMaxAppends);
 }
 

@@ -87,7 +87,7 @@ std::unique_ptr<Cluster> launch(uint32_t nodes, uint32_t workers,
                                 const std::string& data_dir = "") {
   Config config = default_config();
   config.durability.mode = data_dir.empty() ? DurabilityMode::off : DurabilityMode::durable;
-  config.cluster.data_dir = data_dir;
+  if (!data_dir.empty()) config.cluster.data_dir = data_dir;
   config.durability.log_file_size = uint64_t{1} << 20;
   config.nodes.assign(nodes, NodeConfig{});
   for (NodeConfig& node : config.nodes) node.workers = workers;

@@ -275,8 +275,8 @@ TEST(EpochLogger, TheReaderAcceptsWhateverATransactionDoesToItsRecords) {
             done = tree.upsert(txn, key, std::span(payload).first(random() % 2 == 0 ? 16 : 9));
             break;
           case 2:
-            done = tree.update(txn, key, static_cast<uint32_t>(random() % 8),
-                               std::span(payload).first(1));
+            done = tree.update_range(txn, key, static_cast<uint32_t>(random() % 8),
+                                     std::span(payload).first(1));
             break;
           case 3:
             done = tree.increment(txn, key, 0, IncrementType::u64, &one);

@@ -91,7 +91,8 @@ TEST_F(ExecuteTest, AFailureThatIsTrueIsToldWhenWhatItReadIsDurable) {
   scene.always_throws = true;
   cluster_.tick();
   move_some();
-  const uint64_t written_in = cluster_.view().control->epochs.current.load();
+  const uint64_t written_in =
+      cluster_.view().control->epochs.current.load(std::memory_order_relaxed);
   const ProcedureOutcome outcome = execute();
   EXPECT_EQ(outcome.status, Status::procedure_failed) << to_string(outcome.status);
   EXPECT_EQ(outcome.message, "it threw: broken sum");
