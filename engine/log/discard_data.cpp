@@ -153,9 +153,9 @@ Result<std::vector<LogFilePlace>> log_files_in(FileSystem& file_system,
       }
     }
   }
-  std::ranges::stable_sort(files, [](const LogFilePlace& a, const LogFilePlace& b) {
-    return std::tuple(a.name.incarnation, a.node, a.name.logger, a.name.ordinal) <
-           std::tuple(b.name.incarnation, b.node, b.name.logger, b.name.ordinal);
+  std::ranges::sort(files, {}, [](const LogFilePlace& file) {
+    return std::tuple(file.name.incarnation, file.node, file.name.logger, file.name.ordinal,
+                      std::string_view(file.directory));
   });
   return files;
 }
