@@ -5,40 +5,34 @@
 namespace atolldb::log_bench {
 namespace {
 
-class TimedFile : public File {
+class TimedFile : public ForwardingFile {
  public:
   TimedFile(std::unique_ptr<File> below, FileTimes& times)
-      : below_(std::move(below)), times_(times) {}
+      : ForwardingFile(std::move(below)), times_(times) {}
 
   Result<void> write(uint64_t offset, std::span<const std::span<const std::byte>> slices) override {
     const uint64_t begin = bench::monotonic_ns();
-    auto written = below_->write(offset, slices);
+    auto written = below().write(offset, slices);
     times_.write_ns += bench::monotonic_ns() - begin;
     ++times_.writes;
     return written;
   }
   Result<void> sync() override {
     const uint64_t begin = bench::monotonic_ns();
-    auto synced = below_->sync();
+    auto synced = below().sync();
     times_.sync_ns += bench::monotonic_ns() - begin;
     ++times_.syncs;
     return synced;
   }
-  Result<uint64_t> read(uint64_t offset, std::span<std::byte> into) const override {
-    return below_->read(offset, into);
-  }
-  Result<uint64_t> size() const override { return below_->size(); }
-  const std::string& path() const override { return below_->path(); }
 
  private:
-  std::unique_ptr<File> below_;
   FileTimes& times_;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<File>> TimedFileSystem::create(const std::string& path, uint64_t bytes) {
-  auto file = below_->create(path, bytes);
+  auto file = below().create(path, bytes);
   if (!file) return file;
   return std::make_unique<TimedFile>(std::move(*file), times_);
 }

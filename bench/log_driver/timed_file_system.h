@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
+#include <utility>
 
-#include "shared/file/file.h"
+#include "shared/file/forwarding_file_system.h"
 
 namespace atolldb::log_bench {
 
@@ -18,38 +18,17 @@ struct FileTimes {
 };
 
 /// One thread's. Files must not outlive it.
-class TimedFileSystem : public FileSystem {
+class TimedFileSystem : public ForwardingFileSystem {
  public:
-  explicit TimedFileSystem(std::unique_ptr<FileSystem> below) : below_(std::move(below)) {}
+  explicit TimedFileSystem(std::unique_ptr<FileSystem> below)
+      : ForwardingFileSystem(*below), owned_(std::move(below)) {}
 
   const FileTimes& times() const { return times_; }
 
   Result<std::unique_ptr<File>> create(const std::string& path, uint64_t bytes) override;
-  Result<std::unique_ptr<File>> open(const std::string& path) override {
-    return below_->open(path);
-  }
-  Result<std::unique_ptr<File>> open_for_reading(const std::string& path) override {
-    return below_->open_for_reading(path);
-  }
-  Result<void> sync_directory(const std::string& path) override {
-    return below_->sync_directory(path);
-  }
-  Result<void> make_directory(const std::string& path) override {
-    return below_->make_directory(path);
-  }
-  Result<std::vector<std::string>> list(const std::string& path) override {
-    return below_->list(path);
-  }
-  Result<bool> exists(const std::string& path) override { return below_->exists(path); }
-  Result<void> rename(const std::string& from, const std::string& to) override {
-    return below_->rename(from, to);
-  }
-  Result<void> remove(const std::string& path) override { return below_->remove(path); }
-  bool is_durable() const override { return below_->is_durable(); }
-  std::string describe() const override { return below_->describe(); }
 
  private:
-  std::unique_ptr<FileSystem> below_;
+  std::unique_ptr<FileSystem> owned_;
   FileTimes times_;
 };
 

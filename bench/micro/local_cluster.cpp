@@ -3,7 +3,6 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <climits>
 #include <cstring>
 
 #include "shared/check.h"
@@ -87,7 +86,7 @@ void LocalCluster::tick() {
   epochs.current.store(current + 1, std::memory_order_seq_cst);
   // Release pairs with the acquire of those who load this word before `durable`.
   epochs.durable_signal.fetch_add(1, std::memory_order_release);
-  wake(epochs.durable_signal, INT_MAX);
+  wake(epochs.durable_signal, kWakeAll);
 }
 
 StorageControl& LocalCluster::create(std::string_view name, uint32_t payload_bytes,

@@ -12,31 +12,28 @@ void spin(std::chrono::nanoseconds time) {
   while (std::chrono::steady_clock::now() < end) _mm_pause();
 }
 
-class SlowFile : public File {
+class SlowFile : public ForwardingFile {
  public:
   SlowFile(std::unique_ptr<File> below, EmulatedLatency latency)
-      : below_(std::move(below)), latency_(latency) {}
+      : ForwardingFile(std::move(below)), latency_(latency) {}
 
   Result<void> write(uint64_t offset, std::span<const std::span<const std::byte>> slices) override {
-    auto written = below_->write(offset, slices);
+    auto written = below().write(offset, slices);
     spin(latency_.write);
     return written;
   }
   Result<void> sync() override {
-    auto synced = below_->sync();
+    auto synced = below().sync();
     spin(latency_.sync);
     return synced;
   }
   Result<uint64_t> read(uint64_t offset, std::span<std::byte> into) const override {
-    auto got = below_->read(offset, into);
+    auto got = below().read(offset, into);
     spin(latency_.read);
     return got;
   }
-  Result<uint64_t> size() const override { return below_->size(); }
-  const std::string& path() const override { return below_->path(); }
 
  private:
-  std::unique_ptr<File> below_;
   EmulatedLatency latency_;
 };
 
@@ -48,25 +45,25 @@ Result<std::unique_ptr<File>> slow(Result<std::unique_ptr<File>> file, EmulatedL
 }  // namespace
 
 Result<std::unique_ptr<File>> EmulatedNvm::create(const std::string& path, uint64_t bytes) {
-  return slow(below_->create(path, bytes), latency_);
+  return slow(below().create(path, bytes), latency_);
 }
 
 Result<std::unique_ptr<File>> EmulatedNvm::open(const std::string& path) {
-  return slow(below_->open(path), latency_);
+  return slow(below().open(path), latency_);
 }
 
 Result<std::unique_ptr<File>> EmulatedNvm::open_for_reading(const std::string& path) {
-  return slow(below_->open_for_reading(path), latency_);
+  return slow(below().open_for_reading(path), latency_);
 }
 
 Result<void> EmulatedNvm::sync_directory(const std::string& path) {
-  auto synced = below_->sync_directory(path);
+  auto synced = below().sync_directory(path);
   spin(latency_.sync);
   return synced;
 }
 
 std::string EmulatedNvm::describe() const {
-  return below_->describe() + "; emulated latency in ns: read " +
+  return below().describe() + "; emulated latency in ns: read " +
          std::to_string(latency_.read.count()) + ", write " +
          std::to_string(latency_.write.count()) + ", sync " + std::to_string(latency_.sync.count());
 }

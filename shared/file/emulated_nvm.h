@@ -8,9 +8,9 @@
 #include <chrono>
 #include <memory>
 #include <string>
-#include <vector>
+#include <utility>
 
-#include "shared/file/file.h"
+#include "shared/file/forwarding_file_system.h"
 
 namespace atolldb {
 
@@ -23,32 +23,20 @@ struct EmulatedLatency {
 };
 
 /// Files must not outlive their file system.
-class EmulatedNvm : public FileSystem {
+class EmulatedNvm : public ForwardingFileSystem {
  public:
   EmulatedNvm(std::unique_ptr<FileSystem> below, EmulatedLatency latency)
-      : below_(std::move(below)), latency_(latency) {}
+      : ForwardingFileSystem(*below), owned_(std::move(below)), latency_(latency) {}
 
   Result<std::unique_ptr<File>> create(const std::string& path, uint64_t bytes) override;
   Result<std::unique_ptr<File>> open(const std::string& path) override;
   Result<std::unique_ptr<File>> open_for_reading(const std::string& path) override;
   Result<void> sync_directory(const std::string& path) override;
-  Result<void> make_directory(const std::string& path) override {
-    return below_->make_directory(path);
-  }
-  Result<std::vector<std::string>> list(const std::string& path) override {
-    return below_->list(path);
-  }
-  Result<bool> exists(const std::string& path) override { return below_->exists(path); }
-  Result<void> rename(const std::string& from, const std::string& to) override {
-    return below_->rename(from, to);
-  }
-  Result<void> remove(const std::string& path) override { return below_->remove(path); }
-  bool is_durable() const override { return below_->is_durable(); }
   /// "posix, direct I/O; emulated latency in ns: read 0, write 5000, sync 5000"
   std::string describe() const override;
 
  private:
-  std::unique_ptr<FileSystem> below_;
+  std::unique_ptr<FileSystem> owned_;
   EmulatedLatency latency_;
 };
 

@@ -68,7 +68,7 @@ void DurableAnswers::run() {
       return;
     }
     lock.unlock();
-    wait_on(control_.epochs.durable_signal, seen, max_sleep_);
+    wait_on(control_.epochs.durable_signal, seen, kMaxSleep);
     lock.lock();
   }
 }

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "shared/memory/control_layout.h"
-#include "shared/sync/wait_word.h"
 
 namespace atolldb {
 
@@ -25,10 +24,7 @@ class DurableAnswers {
   using Deliver = std::function<void(bool is_durable)>;
 
   /// REQUIRES: the control segment outlives this.
-  /// `max_sleep`: until the thread looks whether the cluster has failed.
-  explicit DurableAnswers(const ControlSegment& control,
-                          std::chrono::nanoseconds max_sleep = kMaxSleep)
-      : control_(control), max_sleep_(max_sleep) {}
+  explicit DurableAnswers(const ControlSegment& control) : control_(control) {}
   DurableAnswers(const DurableAnswers&) = delete;
   DurableAnswers& operator=(const DurableAnswers&) = delete;
   ~DurableAnswers() { stop(std::chrono::milliseconds(0)); }
@@ -49,7 +45,6 @@ class DurableAnswers {
   bool has_failed() const;
 
   const ControlSegment& control_;
-  const std::chrono::nanoseconds max_sleep_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::map<uint64_t, std::vector<Deliver>> waiting_;  // by epoch; guarded by mutex_

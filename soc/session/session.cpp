@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <cstring>
 #include <utility>
 
@@ -154,7 +153,7 @@ void Session::wake_client() {
   // then compares this word once more.
   segment_->answer_signal.fetch_add(1, std::memory_order_seq_cst);
   if (segment_->sleepers.load(std::memory_order_seq_cst) != 0) {
-    atolldb::wake(segment_->answer_signal, INT_MAX);
+    atolldb::wake(segment_->answer_signal, kWakeAll);
   }
 }
 

@@ -21,6 +21,7 @@
 #include "engine/log/epoch_logger.h"
 #include "engine/log/log_records.h"
 #include "engine/log/log_start.h"
+#include "shared/file/forwarding_file_system.h"
 #include "tests/engine/anomaly_stage.h"
 #include "tests/engine/at_seam.h"
 #include "tests/support/power_cut_file_system.h"
@@ -46,69 +47,44 @@ inline const char* to_string(Instant instant) {
 }
 
 /// Reports what is written and synced to log files.
-class ObservedFileSystem : public FileSystem {
+class ObservedFileSystem : public ForwardingFileSystem {
  public:
   using Observer = std::function<void(Instant)>;
   ObservedFileSystem(FileSystem& below, Observer observer)
-      : below_(below), observer_(std::move(observer)) {}
+      : ForwardingFileSystem(below), observer_(std::move(observer)) {}
 
   bool skips_sync = false;  // sync returns without having done anything
 
   Result<std::unique_ptr<File>> create(const std::string& path, uint64_t bytes) override {
-    return observe(below_.create(path, bytes));
+    return observe(below().create(path, bytes));
   }
   Result<std::unique_ptr<File>> open(const std::string& path) override {
-    return observe(below_.open(path));
+    return observe(below().open(path));
   }
-  Result<std::unique_ptr<File>> open_for_reading(const std::string& path) override {
-    return below_.open_for_reading(path);
-  }
-  Result<void> sync_directory(const std::string& path) override {
-    return below_.sync_directory(path);
-  }
-  Result<void> make_directory(const std::string& path) override {
-    return below_.make_directory(path);
-  }
-  Result<std::vector<std::string>> list(const std::string& path) override {
-    return below_.list(path);
-  }
-  Result<bool> exists(const std::string& path) override { return below_.exists(path); }
-  Result<void> rename(const std::string& from, const std::string& to) override {
-    return below_.rename(from, to);
-  }
-  Result<void> remove(const std::string& path) override { return below_.remove(path); }
-  bool is_durable() const override { return below_.is_durable(); }
-  std::string describe() const override { return below_.describe(); }
 
  private:
-  class ObservedFile : public File {
+  class ObservedFile : public ForwardingFile {
    public:
     ObservedFile(const ObservedFileSystem& owner, std::unique_ptr<File> below)
-        : owner_(owner), below_(std::move(below)) {}
+        : ForwardingFile(std::move(below)), owner_(owner) {}
     Result<void> write(uint64_t offset,
                        std::span<const std::span<const std::byte>> slices) override {
       LogBlockHeader last;
       const std::span<const std::byte> tail = slices.back().last(kLogBlockBytes);
       std::memcpy(&last, tail.data(), sizeof(last));
-      Result<void> written = below_->write(offset, slices);
+      Result<void> written = below().write(offset, slices);
       owner_.observer_(last.type == LogBlockType::marker ? Instant::after_marker
                                                          : Instant::after_write);
       return written;
     }
     Result<void> sync() override {
-      Result<void> synced = owner_.skips_sync ? Result<void>() : below_->sync();
+      Result<void> synced = owner_.skips_sync ? Result<void>() : below().sync();
       owner_.observer_(Instant::after_sync);
       return synced;
     }
-    Result<uint64_t> read(uint64_t offset, std::span<std::byte> into) const override {
-      return below_->read(offset, into);
-    }
-    Result<uint64_t> size() const override { return below_->size(); }
-    const std::string& path() const override { return below_->path(); }
 
    private:
     const ObservedFileSystem& owner_;
-    std::unique_ptr<File> below_;
   };
 
   Result<std::unique_ptr<File>> observe(Result<std::unique_ptr<File>> file) {
@@ -116,7 +92,6 @@ class ObservedFileSystem : public FileSystem {
     return std::make_unique<ObservedFile>(*this, *std::move(file));
   }
 
-  FileSystem& below_;
   const Observer observer_;
 };
 

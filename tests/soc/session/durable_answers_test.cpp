@@ -2,7 +2,6 @@
 #include "soc/session/durable_answers.h"
 
 #include <gtest/gtest.h>
-#include <climits>
 
 #include <future>
 #include <memory>
@@ -27,7 +26,7 @@ class DurableAnswersTest : public ::testing::Test {
   void raise(uint64_t epoch) {
     control_->epochs.durable.store(epoch, std::memory_order_release);
     control_->epochs.durable_signal.fetch_add(1, std::memory_order_release);
-    wake(control_->epochs.durable_signal, INT_MAX);
+    wake(control_->epochs.durable_signal, kWakeAll);
   }
   static bool is_told(std::future<bool>& future) {
     return future.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
