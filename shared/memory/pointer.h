@@ -55,13 +55,27 @@ class VolatilePointer {
 };
 static_assert(sizeof(VolatilePointer) == 8);
 
-/// 64-bit name of an immutable snapshot page: snapshot id 24, node 8, page 32; page 0 is null.
+/// 64-bit name of an immutable snapshot page (R37). An id is never reused.
+///
+///   63          40 39    32 31        0
+///   [ snapshot 24 ][ node 8 ][ page 32 ]
+///
+/// Page 0 is null: it is the header of the snapshot's file of that node. Node 255 is the
+/// coordinator, which writes the upper pages of partitioned storages.
 class SnapshotPointer {
  public:
+  static constexpr uint32_t kMaxSnapshot = (uint32_t{1} << 24) - 1;
+
   constexpr SnapshotPointer() = default;
   constexpr explicit SnapshotPointer(uint64_t word) : word_(word) {}
+  static constexpr SnapshotPointer make(uint32_t snapshot, uint32_t node, uint32_t page) {
+    return SnapshotPointer((uint64_t{snapshot} << 40) | (uint64_t{node} << 32) | page);
+  }
   constexpr uint64_t word() const { return word_; }
   constexpr bool is_null() const { return (word_ & 0xffffffffull) == 0; }
+  constexpr uint32_t snapshot() const { return static_cast<uint32_t>(word_ >> 40); }
+  constexpr uint32_t node() const { return static_cast<uint32_t>((word_ >> 32) & 0xff); }
+  constexpr uint32_t page() const { return static_cast<uint32_t>(word_ & 0xffffffffull); }
   constexpr bool operator==(const SnapshotPointer&) const = default;
 
  private:

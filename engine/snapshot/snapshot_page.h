@@ -1,0 +1,43 @@
+// What is special about pages of snapshots (design: stratified snapshots; rules R36, R37, R43).
+//
+// A snapshot page has the layout of the volatile page that it stands for, so that the same code
+// reads both, and a copy-up copies it:
+//  - header.self is its SnapshotPointer, is_snapshot is 1, locks are 0;
+//  - header.floor is {epoch of its snapshot, ordinal 0}: what a copy-up must inherit (R43);
+//  - header.check is its CRC32C;
+//  - records keep their VIDs, without flags but next_layer; none is deleted; slots ascend;
+//  - volatile words of its dual pointers are 0.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include "engine/log/crc32c.h"
+#include "engine/transaction/vid.h"
+#include "shared/memory/page_header.h"
+
+namespace atolldb {
+
+/// What a page's `check` must be: CRC32C of the whole page with that field left out.
+inline uint64_t check_of(const PageHeader& page) {
+  const auto* bytes = reinterpret_cast<const std::byte*>(&page);
+  constexpr size_t kAt = offsetof(PageHeader, check);
+  constexpr size_t kBehind = kAt + sizeof(PageHeader::check);
+  const uint64_t front = crc32c({bytes, kAt});
+  return front << 32 | crc32c({bytes + kBehind, kPageBytes - kBehind});
+}
+
+/// Makes zeroed memory the snapshot page `self`; type, layer, level and content are the caller's.
+inline void begin_snapshot_page(PageHeader& page, SnapshotPointer self, uint64_t epoch,
+                                uint32_t storage_id) {
+  page.self = self.word();
+  page.is_snapshot = 1;
+  page.storage_id = storage_id;
+  page.floor.store(Vid::make(epoch, 0).word(), std::memory_order_relaxed);
+}
+
+inline SnapshotPointer snapshot_self(const PageHeader& page) { return SnapshotPointer(page.self); }
+
+}  // namespace atolldb
