@@ -5,6 +5,7 @@
 #include <functional>
 #include <mutex>
 
+#include "engine/mutants.h"
 #include "shared/check.h"
 
 namespace atolldb {
@@ -58,7 +59,7 @@ Status SnapshotReader::load(SnapshotPointer pointer, const PageHeader*& page) {
   uint32_t frame = 0;
   // A frame may be free from the round on that we are going to begin.
   for (uint32_t turns = 0; !cache_->take_frame(frame); spin_or_yield(turns)) quiesce();
-  return cache_->load(frame, pointer, page);
+  return cache_->fill(frame, pointer, page);
 }
 
 /// False: every frame that could be used again may still be looked at by some reader.
@@ -75,14 +76,16 @@ bool SnapshotCache::take_frame(uint32_t& frame) {
   }
   if (evicted_.empty()) return false;
   frame = evicted_[evicted_head_];
-  if (frame_states_[frame].free_from > oldest_round()) return false;
+  if (frame_states_[frame].free_from > oldest_round() && !mutant(Mutant::reuse_frames_at_once)) {
+    return false;
+  }
   ++evicted_head_;
   return true;
 }
 
 /// Not under the lock: several pages are read at once. Two readers that miss the same page read it
 /// twice; both copies are found, and go when nobody uses them.
-Status SnapshotCache::load(uint32_t frame, SnapshotPointer pointer, const PageHeader*& page) {
+Status SnapshotCache::fill(uint32_t frame, SnapshotPointer pointer, const PageHeader*& page) {
   const Result<void> read = files_.read(pointer, page_at(frame));
   if (!read) on_error_(read.error());
   const std::lock_guard guard(lock_);
@@ -138,7 +141,8 @@ void SnapshotCache::unlist(uint32_t frame) {
 void SnapshotCache::list(uint32_t frame, SnapshotPointer pointer) {
   Frame& state = frame_states_[frame];
   state.pointer = pointer.word();
-  state.is_used.store(1, std::memory_order_relaxed);
+  // Not yet "used lately": a scan of what is not used again does not push out what is.
+  state.is_used.store(0, std::memory_order_relaxed);
   state.is_listed = true;
   const uint64_t hash = SnapshotCache::hash(pointer.word());
   Bucket& bucket = bucket_of(hash);

@@ -81,7 +81,7 @@ class SnapshotCache {
   }
   const PageHeader* find(SnapshotPointer pointer) const;
   bool take_frame(uint32_t& frame);
-  Status load(uint32_t frame, SnapshotPointer pointer, const PageHeader*& page);
+  Status fill(uint32_t frame, SnapshotPointer pointer, const PageHeader*& page);
   // Under the lock.
   void evict();
   void unlist(uint32_t frame);
