@@ -20,6 +20,9 @@ std::vector<std::pair<std::string, uint64_t>> plan(const Config& config) {
     segments.emplace_back(segment_name(SegmentKind::pool, node), sizes.pool);
     segments.emplace_back(segment_name(SegmentKind::local, node), sizes.local);
     segments.emplace_back(segment_name(SegmentKind::metrics, node), sizes.metrics);
+    if (sizes.exchange != 0) {
+      segments.emplace_back(segment_name(SegmentKind::exchange, node), sizes.exchange);
+    }
   }
   return segments;
 }
@@ -54,6 +57,9 @@ std::map<std::string, int> SegmentSet::of_process(uint32_t node) const {
   for (uint32_t owner = 0; owner < node_count_; ++owner) {
     add(SegmentKind::shared, owner);
     add(is_coordinator ? SegmentKind::metrics : SegmentKind::pool, owner);
+    // Mappers of every node write to the reducers of every other one.
+    const bool has_exchange = files_.contains(segment_name(SegmentKind::exchange, owner));
+    if (!is_coordinator && has_exchange) add(SegmentKind::exchange, owner);
   }
   if (!is_coordinator) {
     add(SegmentKind::local, node);

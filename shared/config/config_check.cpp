@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <numeric>
@@ -93,24 +94,31 @@ void check_placement(const Config& config, const Machine& machine, const ConfigR
 void check_memory(const Config& config, const Machine& machine, const ConfigReport& report) {
   // At most 255 nodes with 8 TiB and 250 buffers of 1 GiB each: far from an overflow.
   uint64_t workers = 0;
-  for (const NodeConfig& node : config.nodes) workers += node.workers;
+  uint64_t reducers = 0;
+  for (const NodeConfig& node : config.nodes) {
+    workers += node.workers;
+    if (config.durability.mode != DurabilityMode::off) reducers += node.reducers;
+  }
   const uint64_t pools = config.memory.volatile_pool * config.nodes.size();
   const uint64_t caches = config.memory.snapshot_cache * config.nodes.size();
   const uint64_t buffers = config.memory.log_buffer * workers;
-  const uint64_t total = pools + caches + buffers;
+  const uint64_t exchange = config.memory.exchange * reducers;
+  const uint64_t total = pools + caches + buffers + exchange;
   if (total <= machine.memory_bytes) return;
   const auto text = [](uint64_t bytes) { return format_size(static_cast<int64_t>(bytes)); };
   const std::string nodes = std::to_string(config.nodes.size()) + " nodes";
   const char* key = "memory.volatile_pool";
   if (caches > pools && caches >= buffers) key = "memory.snapshot_cache";
   if (buffers > pools && buffers > caches) key = "memory.log_buffer";
+  if (exchange > std::max({pools, caches, buffers})) key = "memory.exchange";
   report(key,
          "pools, caches and buffers of at most this machine's " +
              text(machine.memory_bytes >> 20 << 20) + " in all",
          text(total),
          text(pools) + " are volatile pools (" + nodes + "), " + text(caches) +
              " snapshot caches, " + text(buffers) + " log buffers (" + std::to_string(workers) +
-             " workers)");
+             " workers), " + text(exchange) + " exchange (" + std::to_string(reducers) +
+             " reducers)");
 }
 
 void check_relations(const Config& config, const ConfigReport& report) {

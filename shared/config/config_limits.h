@@ -48,6 +48,8 @@ constexpr int64_t kMaxPoolBytes = 8 * kTiB;
 constexpr int64_t kMinSnapshotCacheBytes = kSegmentStepBytes;
 constexpr int64_t kMinLogBufferBytes = kSegmentStepBytes;
 constexpr int64_t kMaxLogBufferBytes = 1 * kGiB;
+constexpr int64_t kMinExchangeBytes = kSegmentStepBytes;
+constexpr int64_t kMaxExchangeBytes = 1 * kGiB;
 constexpr int64_t kMinLogFileBytes = 1 * kMiB;
 constexpr int64_t kMaxLogFileBytes = 64 * kGiB;
 /// Files are written in blocks of this size (kIoBlockBytes).

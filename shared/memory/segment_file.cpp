@@ -68,6 +68,8 @@ std::string segment_name(SegmentKind kind, uint32_t node) {
       return of_node + ".metrics";
     case SegmentKind::session:
       return of_node + ".session";
+    case SegmentKind::exchange:
+      return of_node + ".exchange";
   }
   return of_node + ".unknown";
 }

@@ -37,13 +37,14 @@ Result<void> Node::prepare() {
   placement.numa_node = numa_node_of(config_, node_, machine_);
   placement.transparent_huge = config_.memory.huge_pages != HugePages::off;
   placement.prefault_threads = prefault_threads(machine_, config_.nodes.size());
-  constexpr SegmentKind kKinds[] = {SegmentKind::shared, SegmentKind::pool, SegmentKind::local,
+  std::vector<SegmentKind> kinds = {SegmentKind::shared, SegmentKind::pool, SegmentKind::local,
                                     SegmentKind::metrics};
-  std::byte* bases[std::size(kKinds)] = {};
-  for (size_t i = 0; i < std::size(kKinds); ++i) {
-    const Result<std::byte*> base = space_.prepare(kKinds[i], node_, placement);
+  if (node_segment_sizes(config_, node_).exchange != 0) kinds.push_back(SegmentKind::exchange);
+  std::vector<std::byte*> bases;
+  for (const SegmentKind kind : kinds) {
+    const Result<std::byte*> base = space_.prepare(kind, node_, placement);
     if (!base) return std::unexpected(base.error());
-    bases[i] = *base;
+    bases.push_back(*base);
   }
   auto& shared = *reinterpret_cast<NodeShared*>(bases[0]);
   shared_layout(config_, node_).format(shared);
@@ -53,7 +54,7 @@ Result<void> Node::prepare() {
   metrics_->slot_count = shared.slot_count;
   view_.add_node(node_, shared, bases[1]);
   set_state(NodeState::starting);
-  for (const SegmentKind kind : kKinds) space_.publish(kind, node_);
+  for (const SegmentKind kind : kinds) space_.publish(kind, node_);
   logger_->info("node {} has prepared its segments: {} MiB of pages of {} bytes", node_,
                 config_.memory.volatile_pool >> 20, shared.header.real_page_bytes);
   return {};
@@ -69,6 +70,10 @@ Result<void> Node::attach() {
     const Result<std::byte*> pool = space_.attach(SegmentKind::pool, node, true);
     if (!pool) return std::unexpected(pool.error());
     view_.add_node(node, *reinterpret_cast<NodeShared*>(*shared), *pool);
+    if (node_segment_sizes(config_, node).exchange == 0) continue;
+    const Result<std::byte*> exchange = space_.attach(SegmentKind::exchange, node, true);
+    if (!exchange) return std::unexpected(exchange.error());
+    exchange_.push_back(*exchange);
   }
   pool_ = std::make_unique<PagePool>(view_, node_);
   attached_.store(true, std::memory_order_release);

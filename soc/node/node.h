@@ -107,6 +107,7 @@ class Node {
   ClusterView view_;
   MetricsSegment* metrics_ = nullptr;
   std::byte* local_ = nullptr;
+  std::vector<std::byte*> exchange_;  // of all nodes; empty without a log
   std::unique_ptr<PagePool> pool_;
   std::atomic<bool> attached_{false};  // pool_ and view_ are complete
   ProcedureRegistry registry_;

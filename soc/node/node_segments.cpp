@@ -32,6 +32,12 @@ uint64_t local_offset(const TransactionLimits& limits, uint32_t ordinal) {
   return kPageBytes + ordinal * limits.local_bytes();
 }
 
+uint64_t inbox_offset(const Config& config, uint32_t reducer) {
+  return reducer * config.memory.exchange + kPageBytes;
+}
+
+uint64_t inbox_bytes(const Config& config) { return config.memory.exchange - kPageBytes; }
+
 NodeSegmentSizes node_segment_sizes(const Config& config, uint32_t node) {
   const NodeSharedLayout layout = shared_layout(config, node);
   NodeSegmentSizes sizes;
@@ -39,6 +45,9 @@ NodeSegmentSizes node_segment_sizes(const Config& config, uint32_t node) {
   sizes.pool = round_to_segment(config.memory.volatile_pool);
   sizes.local = round_to_segment(local_offset(transaction_limits(config), layout.worker_count));
   sizes.metrics = round_to_segment(MetricsSegment::bytes(layout.slot_count()));
+  if (config.durability.mode != DurabilityMode::off) {
+    sizes.exchange = round_to_segment(config.memory.exchange * config.nodes[node].reducers);
+  }
   return sizes;
 }
 

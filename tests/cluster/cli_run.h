@@ -71,6 +71,7 @@ class CliRunner {
     std::ofstream(path) << "[cluster]\nname = \"" << name << "\"\n[nodes]\ncount = " << nodes
                         << (more.contains("[durability]") ? "" : "\n[durability]\nmode = \"off\"")
                         << "\n[memory]\nvolatile_pool = \"16MiB\"\nlog_buffer = \"2MiB\"\n"
+                        << "exchange = \"2MiB\"\n"
                         << more << "\n";
     return path;
   }

@@ -45,6 +45,7 @@ class TestFolder {
     for (NodeConfig& node : config.nodes) node.workers = workers;
     config.memory.volatile_pool = uint64_t{8} << 20;
     config.memory.log_buffer = uint64_t{2} << 20;
+    config.memory.exchange = uint64_t{2} << 20;
     config.durability.log_file_size = uint64_t{1} << 20;
     return config;
   }

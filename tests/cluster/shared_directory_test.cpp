@@ -25,10 +25,10 @@ std::map<std::string, ino_t> files_below(const std::string& directory) {
 std::string config_with(const CliRunner& runner, const std::string& name,
                         const std::string& directory) {
   const std::string path = runner.folder() + "/" + name + ".toml";
-  std::ofstream(path) << "[cluster]\nname = \"" << name
-                      << "\"\n[[node]]\n[[node]]\ndirectories = [\"" << directory
-                      << "\"]\n[memory]\nvolatile_pool = \"16MiB\"\n"
-                      << "log_buffer = \"2MiB\"\n[durability]\nlog_file_size = \"1MiB\"\n";
+  std::ofstream(path)
+      << "[cluster]\nname = \"" << name << "\"\n[[node]]\n[[node]]\ndirectories = [\"" << directory
+      << "\"]\n[memory]\nvolatile_pool = \"16MiB\"\n"
+      << "log_buffer = \"2MiB\"\nexchange = \"2MiB\"\n[durability]\nlog_file_size = \"1MiB\"\n";
   return path;
 }
 

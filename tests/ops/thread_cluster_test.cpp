@@ -93,6 +93,7 @@ std::unique_ptr<Cluster> launch(uint32_t nodes, uint32_t workers,
   for (NodeConfig& node : config.nodes) node.workers = workers;
   config.memory.volatile_pool = uint64_t{16} << 20;
   config.memory.log_buffer = uint64_t{2} << 20;
+  config.memory.exchange = uint64_t{2} << 20;
   config.procedures.time_limit = std::chrono::milliseconds(200);
   auto cluster = Cluster::launch(config, LaunchMode::thread);
   if (!cluster) ADD_FAILURE() << cluster.error().message;

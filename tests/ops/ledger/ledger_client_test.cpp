@@ -20,6 +20,7 @@ class LedgerClientTest : public ::testing::Test {
     config.nodes.assign(2, NodeConfig{});
     config.memory.volatile_pool = uint64_t{16} << 20;
     config.memory.log_buffer = uint64_t{2} << 20;
+    config.memory.exchange = uint64_t{2} << 20;
     config.cluster.epoch = std::chrono::milliseconds(2);
     auto launched = Cluster::launch(config, LaunchMode::thread);
     ASSERT_TRUE(launched) << launched.error().message;

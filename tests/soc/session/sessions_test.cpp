@@ -89,6 +89,7 @@ class SessionTest : public ::testing::Test {
     config.nodes[0].workers = 2;
     config.memory.volatile_pool = uint64_t{8} << 20;
     config.memory.log_buffer = uint64_t{2} << 20;
+    config.memory.exchange = uint64_t{2} << 20;
     config.cluster.epoch = std::chrono::milliseconds(2);
     config.procedures.time_limit = std::chrono::milliseconds(60'000);
     auto launched = Cluster::launch(config, LaunchMode::thread);
