@@ -101,7 +101,9 @@ inline std::string a_page_stays_while_it_is_looked_at() {
   holder.leave();
   other.join();
   if (!problem.empty()) return problem;
-  return read.load() == 4 * pages.count() ? "" : "the other reader saw a wrong page";
+  return read.load(std::memory_order_relaxed) == 4 * pages.count()
+             ? ""
+             : "the other reader saw a wrong page";
 }
 
 }  // namespace atolldb::test
