@@ -23,11 +23,12 @@ class ByteWriter {
   template <typename Number>
   void number(Number value) {
     static_assert(std::is_integral_v<Number>);
-    const auto* bytes = reinterpret_cast<const std::byte*>(&value);
-    bytes_.insert(bytes_.end(), bytes, bytes + sizeof value);
+    raw(std::as_bytes(std::span(&value, 1)));
   }
   void raw(std::span<const std::byte> bytes) {
-    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+    const size_t at = bytes_.size();
+    bytes_.resize(at + bytes.size());
+    if (!bytes.empty()) std::memcpy(bytes_.data() + at, bytes.data(), bytes.size());
   }
   /// With its length in 16 bits in front.
   void text(std::string_view value) {

@@ -63,10 +63,13 @@ class OracleWorker {
     return {};
   }
 
+  using Model = std::map<std::string, std::string>;
+
   size_t size() const { return model_.size(); }
+  /// What is committed.
+  const Model& model() const { return model_; }
 
  private:
-  using Model = std::map<std::string, std::string>;
 
   std::string make_key(std::mt19937_64& random) const {
     if (options_.shape == KeyShape::integers) {
