@@ -18,7 +18,12 @@ class PageWalk {
   /// Reads a page and checks all of its header but level and version word. `parent`: its page; the
   /// root's is itself.
   Result<void> read(SnapshotPointer pointer, SnapshotPointer parent, PageBuffer& into,
-                    PageType type, uint8_t layer);
+                    PageType type, uint8_t layer) {
+    return read(pointer, parent, into, type, type, layer);
+  }
+  /// The same, of a page that may be of either type.
+  Result<void> read(SnapshotPointer pointer, SnapshotPointer parent, PageBuffer& into,
+                    PageType type, PageType other, uint8_t layer);
   /// Counts and visits a record; checks its VID against the page that holds it.
   Result<void> visit(const PageHeader& page, const WalkedRecord& record);
   std::unexpected<Error> wrong(const PageHeader& page, const std::string& reason) const {

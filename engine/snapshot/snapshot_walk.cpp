@@ -14,7 +14,7 @@
 namespace atolldb {
 
 Result<void> PageWalk::read(SnapshotPointer pointer, SnapshotPointer parent, PageBuffer& into,
-                            PageType type, uint8_t layer) {
+                            PageType type, PageType other, uint8_t layer) {
   if (auto good = files_.read(pointer, &into.header()); !good) return good;
   ++totals.pages;
   const PageHeader& page = into.header();
@@ -22,7 +22,7 @@ Result<void> PageWalk::read(SnapshotPointer pointer, SnapshotPointer parent, Pag
   if (page.storage_id != storage.id) {
     return wrong(page, fmt::format("it is of storage {}", page.storage_id));
   }
-  if (page.type != type) {
+  if (page.type != type && page.type != other) {
     return wrong(page, fmt::format("its type is {}, not {}", static_cast<int>(page.type),
                                    static_cast<int>(type)));
   }

@@ -20,13 +20,8 @@ class TreeWalk {
   Result<void> layer(SnapshotPointer root, SnapshotPointer parent) {
     ++walk_.totals.layers;
     const auto buffer = std::make_unique<PageBuffer>();
-    auto read = walk_.read(root, parent, *buffer, PageType::mastertree_border, layer_number());
-    // A page of the other type is good, too: of a root nobody says the type.
-    if (!read && buffer->header().self == root.word() &&
-        buffer->header().type == PageType::mastertree_interior) {
-      --walk_.totals.pages;
-      read = walk_.read(root, parent, *buffer, PageType::mastertree_interior, layer_number());
-    }
+    auto read = walk_.read(root, parent, *buffer, PageType::mastertree_border,
+                           PageType::mastertree_interior, layer_number());
     if (!read) return read;
     return content(*buffer, SliceRange{}, buffer->header().level);
   }
