@@ -1,0 +1,168 @@
+// `atoll snapshot ls|verify`: the options, and ls.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "engine/snapshot/stored_snapshots.h"
+#include "ops/cli/command.h"
+#include "ops/cli/snapshot_data.h"
+#include "ops/cli/terminal.h"
+
+namespace atolldb::cli {
+namespace {
+
+using Json = nlohmann::json;
+
+/// Nothing if a live cluster has just deleted it.
+Result<std::optional<uint64_t>> size_of(FileSystem& file_system, const std::string& path) {
+  auto file = file_system.open_for_reading(path);
+  if (!file) {
+    auto exists = file_system.exists(path);
+    if (exists && !*exists) return std::nullopt;
+    return std::unexpected(file.error());
+  }
+  auto bytes = (*file)->size();
+  if (!bytes) return std::unexpected(bytes.error());
+  return *bytes;
+}
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + printable(name);
+  return text.empty() ? "-" : text;
+}
+
+void print_text(const LogData& data, const std::map<uint32_t, ListedSnapshot>& snapshots) {
+  std::vector<std::vector<std::string>> rows = {
+      {"SNAPSHOT", "STATE", "EPOCH", "BASE", "STORAGES", "FILES", "SIZE", "PINS"}};
+  for (const auto& [id, snapshot] : snapshots) {
+    const auto& metadata = snapshot.metadata;
+    rows.push_back({std::to_string(id), state_of(data.savepoint, id, snapshot),
+                    metadata ? std::to_string(metadata->epoch) : "-",
+                    metadata && metadata->base != 0 ? std::to_string(metadata->base) : "-",
+                    metadata ? std::to_string(metadata->storages.size()) : "-",
+                    std::to_string(snapshot.files), format_bytes(snapshot.bytes),
+                    joined(snapshot.pins)});
+  }
+  std::printf("%s", format_table(rows).c_str());
+  for (const auto& [id, snapshot] : snapshots) {
+    if (!snapshot.damage.empty()) std::printf("%s\n", printable(snapshot.damage).c_str());
+  }
+}
+
+void print_json(const LogData& data, const std::map<uint32_t, ListedSnapshot>& snapshots) {
+  Json array = Json::array();
+  for (const auto& [id, snapshot] : snapshots) {
+    Json line = {{"id", id},
+                 {"state", state_of(data.savepoint, id, snapshot)},
+                 {"newest", snapshot.is_newest},
+                 {"pins", snapshot.pins},
+                 {"files", snapshot.files},
+                 {"bytes", snapshot.bytes},
+                 {"epoch", nullptr},
+                 {"base", nullptr},
+                 {"storages", nullptr},
+                 {"damage", snapshot.damage}};
+    if (snapshot.metadata) {
+      line["epoch"] = snapshot.metadata->epoch;
+      line["base"] = snapshot.metadata->base;
+      line["storages"] = snapshot.metadata->storages.size();
+    }
+    array.push_back(std::move(line));
+  }
+  const Json whole = {{"schema_version", 1}, {"data_dir", data.data_dir}, {"snapshots", array}};
+  std::printf("%s\n", whole.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+}
+
+}  // namespace
+
+Result<LogData> find_snapshot_data(FileSystem& file_system, const ClusterChoice& choice,
+                                   const SnapshotOptions& options) {
+  LogOptions log_options;
+  log_options.data_dir = options.data_dir;
+  return find_log_data(file_system, choice, log_options);
+}
+
+Result<std::map<uint32_t, ListedSnapshot>> find_snapshots(FileSystem& file_system,
+                                                          const LogData& data) {
+  std::map<uint32_t, ListedSnapshot> snapshots;
+  auto files = snapshot_files_in(file_system, data.data_dir, data.directories);
+  if (!files) return std::unexpected(files.error());
+  for (const StoredSnapshotFile& file : *files) {
+    ListedSnapshot& snapshot = snapshots[file.snapshot];
+    if (file.kind == StoredSnapshotKind::pages) {
+      auto bytes = size_of(file_system, file.path);
+      if (!bytes) return std::unexpected(bytes.error());
+      if (!*bytes) continue;
+      ++snapshot.files;
+      snapshot.bytes += **bytes;
+    } else if (file.kind == StoredSnapshotKind::metadata) {
+      auto metadata = read_snapshot_metadata(file_system, data.data_dir, file.snapshot);
+      if (metadata) {
+        snapshot.metadata = *std::move(metadata);
+      } else if (metadata.error().code == ExitCode::corruption) {
+        snapshot.damage = metadata.error().message;
+      } else {
+        return std::unexpected(metadata.error());
+      }
+    }
+  }
+  if (data.savepoint.snapshot != 0) snapshots[data.savepoint.snapshot].is_newest = true;
+  for (const PinnedSnapshot& pin : data.savepoint.pinned) {
+    snapshots[pin.id].pins.push_back(pin.name);
+  }
+  for (auto& [id, snapshot] : snapshots) {
+    const bool is_kept = snapshot.is_newest || !snapshot.pins.empty();
+    if (!is_kept || !snapshot.metadata) continue;
+    for (const SnapshotFilePlace& file : snapshot.metadata->files) {
+      const auto older = snapshots.find(file.snapshot);
+      if (older != snapshots.end()) older->second.is_referred_to = true;
+    }
+  }
+  return snapshots;
+}
+
+std::string state_of(const Savepoint& savepoint, uint32_t id, const ListedSnapshot& snapshot) {
+  if (snapshot.is_newest) return "newest";
+  if (!snapshot.pins.empty()) return "pinned";
+  if (snapshot.is_referred_to) return "in use";
+  return id > savepoint.snapshot ? "unfinished" : "unneeded";
+}
+
+Result<void> list_snapshots(const ClusterChoice& choice, const SnapshotOptions& options) {
+  PosixFileSystem files;
+  const Result<LogData> data = find_snapshot_data(files, choice, options);
+  if (!data) return std::unexpected(data.error());
+  const auto snapshots = find_snapshots(files, *data);
+  if (!snapshots) return std::unexpected(snapshots.error());
+  options.json ? print_json(*data, *snapshots) : print_text(*data, *snapshots);
+  return {};
+}
+
+void add_snapshot_command(CLI::App& app, Invocation& invocation) {
+  CLI::App* group = app.add_subcommand("snapshot", "List and verify snapshots");
+  group->require_subcommand(1);
+  const auto options = std::make_shared<SnapshotOptions>();
+  const auto add = [&](const char* name, const char* help, auto run) {
+    CLI::App* command = group->add_subcommand(name, help);
+    add_cluster_options(*command, invocation);
+    command
+        ->add_option("--data-dir", options->data_dir,
+                     "The data directory itself, of a cluster that is configured nowhere")
+        ->type_name("DIRECTORY");
+    command->add_flag("--json", options->json, "For programs");
+    command->callback([&invocation, options, run] {
+      invocation.run = [&invocation, options, run] { return run(invocation.choice, *options); };
+    });
+    return command;
+  };
+  add("ls", "List the snapshots", list_snapshots);
+  add("verify", "Check metadata, files and every page of the newest and the pinned snapshots",
+      verify_snapshots)
+      ->add_option("ID", options->id, "Of this snapshot only")
+      ->check(CLI::Range(uint32_t{1}, SnapshotPointer::kMaxSnapshot));
+}
+
+}  // namespace atolldb::cli

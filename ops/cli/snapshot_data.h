@@ -1,0 +1,49 @@
+// What the commands of `atoll snapshot` have in common: which snapshots a data directory holds.
+// They only read, of dead and of live clusters.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/snapshot/snapshot_metadata.h"
+#include "ops/cli/log_data.h"
+#include "shared/error.h"
+
+namespace atolldb::cli {
+
+struct SnapshotOptions {
+  std::string data_dir;  // --data-dir; empty: that of the chosen cluster
+  bool json = false;
+  std::optional<uint32_t> id;  // verify: this one only
+};
+
+/// All that there is of one snapshot.
+struct ListedSnapshot {
+  bool is_newest = false;
+  std::vector<std::string> pins;
+  /// A snapshot that is the newest or pinned lists files of it: older pages that did not change.
+  bool is_referred_to = false;
+  std::optional<SnapshotMetadata> metadata;
+  std::string damage;  // why there is no metadata although there is a file of it
+  uint64_t files = 0;  // of pages
+  uint64_t bytes = 0;  // of those
+};
+
+/// By id, those that the savepoint names without any file included.
+Result<std::map<uint32_t, ListedSnapshot>> find_snapshots(FileSystem& file_system,
+                                                          const LogData& data);
+
+/// "newest", "pinned"; "in use" by one of these; "unneeded": to be deleted, or left by a run that
+/// failed; "unfinished": of a run under way, or one that failed since the newest.
+std::string state_of(const Savepoint& savepoint, uint32_t id, const ListedSnapshot& snapshot);
+
+Result<LogData> find_snapshot_data(FileSystem& file_system, const ClusterChoice& choice,
+                                   const SnapshotOptions& options);
+
+Result<void> list_snapshots(const ClusterChoice& choice, const SnapshotOptions& options);
+Result<void> verify_snapshots(const ClusterChoice& choice, const SnapshotOptions& options);
+
+}  // namespace atolldb::cli

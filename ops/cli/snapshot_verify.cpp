@@ -1,0 +1,179 @@
+// `atoll snapshot verify`: metadata, files and every page of snapshots.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "engine/log/byte_stream.h"
+#include "ops/cli/snapshot_data.h"
+#include "ops/cli/terminal.h"
+
+namespace atolldb::cli {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr uint32_t kPagesAtOnce = 256;
+
+struct Verified {
+  uint32_t id = 0;
+  uint64_t epoch = 0;
+  uint64_t files = 0;
+  uint64_t pages = 0;  // read and found intact, page 0 of each file included
+  std::vector<Error> problems;
+};
+
+bool is_kept(const Savepoint& savepoint, uint32_t id) {
+  return id == savepoint.snapshot ||
+         std::ranges::any_of(savepoint.pinned,
+                             [&](const PinnedSnapshot& pin) { return pin.id == id; });
+}
+
+/// Up to the file's first defect.
+Result<void> verify_pages(const SnapshotFiles& files, const SnapshotFilePlace& place,
+                          IoBuffer& buffer, uint64_t& pages) {
+  ++pages;  // the header, which is checked when the file is opened
+  for (uint64_t page = 1; page < place.page_count;) {
+    const auto count =
+        static_cast<uint32_t>(std::min<uint64_t>(kPagesAtOnce, place.page_count - page));
+    const auto first =
+        SnapshotPointer::make(place.snapshot, place.node, static_cast<uint32_t>(page));
+    auto read = files.read_run(first, count, buffer.bytes().data());
+    if (!read) return read;
+    page += count;
+    pages += count;
+  }
+  return {};
+}
+
+/// The root is a page of the storage, of a file that is whole.
+Result<void> verify_root(const SnapshotFiles& files, const SnapshotStorage& storage,
+                         const std::string& metadata_path, IoBuffer& buffer) {
+  if (storage.root.is_null()) return {};
+  auto* page = reinterpret_cast<PageHeader*>(buffer.bytes().data());
+  if (auto read = files.read(storage.root, page); !read) return read;
+  if (page->storage_id == storage.id) return {};
+  return make_error(ExitCode::corruption,
+                    fmt::format("{}: the root of storage {} ({}), page {} of node {} of snapshot "
+                                "{}, is a page of storage {}: restore a backup",
+                                metadata_path, storage.id, storage.name, storage.root.page(),
+                                storage.root.node(), storage.root.snapshot(), page->storage_id));
+}
+
+/// Problems that are no corruption are the answer; corruption is part of it.
+Result<Verified> verify(FileSystem& file_system, const LogData& data, uint32_t id) {
+  Verified verified;
+  verified.id = id;
+  auto metadata = read_snapshot_metadata(file_system, data.data_dir, id);
+  Result<void> problem;
+  const auto note = [&](const Error& error) {
+    if (error.code != ExitCode::corruption && problem) problem = std::unexpected(error);
+    verified.problems.push_back(error);
+  };
+  if (!metadata) {
+    note(metadata.error());
+  } else {
+    verified.epoch = metadata->epoch;
+    SnapshotFiles files(file_system, data.savepoint.cluster_uuid);
+    IoBuffer buffer(kPagesAtOnce * kPageBytes);
+    std::set<std::pair<uint32_t, uint32_t>> intact;  // snapshot and node
+    for (const SnapshotFilePlace& place : metadata->files) {
+      ++verified.files;
+      Result<void> read = files.open({place});
+      if (read) read = verify_pages(files, place, buffer, verified.pages);
+      if (read) {
+        intact.insert({place.snapshot, place.node});
+      } else {
+        note(read.error());
+      }
+    }
+    const std::string path = snapshot_metadata_path(data.data_dir, id);
+    for (const SnapshotStorage& storage : metadata->storages) {
+      if (!intact.contains({storage.root.snapshot(), storage.root.node()})) continue;
+      const Result<void> root = verify_root(files, storage, path, buffer);
+      if (!root) note(root.error());
+    }
+  }
+  if (!problem) return std::unexpected(problem.error());
+  return verified;
+}
+
+void print_text(const Verified& verified) {
+  std::printf("snapshot %u, epoch %llu: %s files, %s pages: %s\n", verified.id,
+              static_cast<unsigned long long>(verified.epoch), format_count(verified.files).c_str(),
+              format_count(verified.pages).c_str(),
+              verified.problems.empty() ? paint(Colour::green, "intact").c_str()
+                                        : paint(Colour::red, "corrupt").c_str());
+  for (const Error& problem : verified.problems) {
+    std::printf("  %s\n", printable(problem.message).c_str());
+  }
+}
+
+Json to_json(const Verified& verified) {
+  Json problems = Json::array();
+  for (const Error& problem : verified.problems) problems.push_back(problem.message);
+  return {{"id", verified.id},
+          {"epoch", verified.epoch},
+          {"files", verified.files},
+          {"pages", verified.pages},
+          {"intact", verified.problems.empty()},
+          {"problems", problems}};
+}
+
+/// Those that are to be verified.
+Result<std::vector<uint32_t>> chosen(FileSystem& file_system, const LogData& data,
+                                     const SnapshotOptions& options) {
+  if (options.id) {
+    auto exists = file_system.exists(snapshot_metadata_path(data.data_dir, *options.id));
+    if (!exists) return std::unexpected(exists.error());
+    if (*exists || is_kept(data.savepoint, *options.id)) return std::vector{*options.id};
+    return make_error(ExitCode::failed, fmt::format("snapshot {}: there is none in {}: `atoll "
+                                                    "snapshot ls` lists those there are",
+                                                    *options.id, data.data_dir));
+  }
+  std::set<uint32_t> ids;
+  if (data.savepoint.snapshot != 0) ids.insert(data.savepoint.snapshot);
+  for (const PinnedSnapshot& pin : data.savepoint.pinned) ids.insert(pin.id);
+  return std::vector<uint32_t>(ids.begin(), ids.end());
+}
+
+/// A live cluster may have made a newer snapshot, and deleted this one while it was read.
+bool is_gone(FileSystem& file_system, const ClusterChoice& choice, const SnapshotOptions& options,
+             uint32_t id) {
+  const Result<LogData> now = find_snapshot_data(file_system, choice, options);
+  return now && !is_kept(now->savepoint, id);
+}
+
+}  // namespace
+
+Result<void> verify_snapshots(const ClusterChoice& choice, const SnapshotOptions& options) {
+  PosixFileSystem files;
+  const Result<LogData> data = find_snapshot_data(files, choice, options);
+  if (!data) return std::unexpected(data.error());
+  const auto ids = chosen(files, *data, options);
+  if (!ids) return std::unexpected(ids.error());
+  Json whole = {{"schema_version", 1}, {"data_dir", data->data_dir}, {"snapshots", Json::array()}};
+  Result<void> verdict;
+  for (const uint32_t id : *ids) {
+    const Result<Verified> verified = verify(files, *data, id);
+    const bool has_problem = !verified || !verified->problems.empty();
+    if (has_problem && !options.id && is_gone(files, choice, options, id)) continue;
+    if (!verified) return std::unexpected(verified.error());
+    if (!options.json) print_text(*verified);
+    whole["snapshots"].push_back(to_json(*verified));
+    if (has_problem && verdict) verdict = std::unexpected(verified->problems.front());
+  }
+  whole["intact"] = verdict.has_value();
+  whole["problem"] = verdict ? "" : verdict.error().message;
+  if (options.json) {
+    std::printf("%s\n", whole.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+  } else if (ids->empty()) {
+    std::printf("no snapshot yet\n");
+  }
+  return verdict;
+}
+
+}  // namespace atolldb::cli
