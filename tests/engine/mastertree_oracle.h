@@ -70,7 +70,6 @@ class OracleWorker {
   const Model& model() const { return model_; }
 
  private:
-
   std::string make_key(std::mt19937_64& random) const {
     if (options_.shape == KeyShape::integers) {
       const uint64_t value = random() % options_.keys_per_worker * options_.workers + self_;
