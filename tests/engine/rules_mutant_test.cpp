@@ -19,6 +19,7 @@
 #include "tests/engine/reclaim_rules.h"
 #include "tests/engine/reservation_window.h"
 #include "tests/engine/snapshot/cache_rules.h"
+#include "tests/engine/snapshot/cold_storages.h"
 #include "tests/engine/wait_rules.h"
 
 namespace atolldb::test {
@@ -65,6 +66,8 @@ const Rule kRules[] = {
      [] { return absence_of_a_page_then_foreign_install(Kind::array); }},
     {"PointerSetCheckTree", Mutant::skip_pointer_set_check,
      [] { return absence_of_a_page_then_foreign_install(Kind::tree); }},
+    {"PointerSetCheckColdPage", Mutant::skip_pointer_set_check,
+     [] { return cold_read_then_foreign_copy_up(); }},
     {"PublishBeforeUnlock", Mutant::unlock_before_publish, [] { return counters_sum_up(5000); },
      20},
     {"ReservedRecordsInScans", Mutant::ignore_dead_in_scans,

@@ -70,7 +70,7 @@ class SnapshotStage {
       while (at < logs.size() && (is_last || is_before(logs[at].key, lows[i + 1]))) {
         part.push_back(logs[at++]);
       }
-      VectorLogSource source(kStorage, part);
+      VectorLogSource source(storage.id, part);
       std::mutex mutex;
       auto partition = compose({plan, 0, i, source, reader, writers[i % kNodes], mutex});
       if (!partition) return std::unexpected(partition.error());

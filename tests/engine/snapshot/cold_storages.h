@@ -1,0 +1,286 @@
+// Bodies of tests of storages whose pages are in snapshots; empty, or what went wrong.
+//
+// Each round runs on a cluster of its own, which begins with the snapshot of all that was committed
+// before and without any volatile page. Its cache is so small that frames are used again all the
+// time.
+#pragma once
+
+#include <cstring>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "engine/array/array.h"
+#include "engine/mastertree/inspect.h"
+#include "engine/sequential/sequential.h"
+#include "tests/engine/mastertree_oracle.h"
+#include "tests/engine/snapshot/cache_rules.h"
+#include "tests/engine/snapshot/snapshot_stage.h"
+#include "tests/support/seed.h"
+
+namespace atolldb::test {
+
+inline constexpr uint64_t kEpochsPerRound = 1'000'000;
+
+/// A cluster over the newest snapshot of a stage.
+class ColdCluster {
+ public:
+  ColdCluster(SnapshotStage& stage, uint32_t workers)
+      : stage_(stage),
+        cluster(1, workers, {.start_epoch = stage.epoch + 1}),
+        storage(cluster.create("cold", stage.storage.type, stage.storage.payload_bytes,
+                               stage.storage.record_count)),
+        cache_(stage.reader, 16, workers) {
+    stage.storage.id = storage.id;
+    storage.root.snapshot_word.store(stage.storage.base_root.word(), std::memory_order_release);
+    cluster.use_snapshots(cache_.cache);
+  }
+
+  /// The next snapshot, of these records, which are all of this round.
+  std::string take(std::vector<GleanedLog> logs) {
+    sort_gleaned(logs);
+    const auto combined = stage_.round(logs, {""}, stage_.epoch + kEpochsPerRound);
+    return combined ? "" : combined.error().message;
+  }
+  uint64_t next_epoch() const { return stage_.epoch + kEpochsPerRound; }
+
+ private:
+  SnapshotStage& stage_;
+
+ public:
+  TestCluster cluster;
+  StorageControl& storage;
+
+ private:
+  TestCache cache_;
+};
+
+/// What changes `before` into `now`, in one epoch.
+inline std::vector<GleanedLog> changes_between(const OracleWorker::Model& before,
+                                               const OracleWorker::Model& now, uint64_t epoch) {
+  std::vector<GleanedLog> logs;
+  for (const auto& [key, payload] : before) {
+    if (!now.contains(key)) logs.push_back({LogType::erase, key, 0, "", Vid::make(epoch, 1)});
+  }
+  for (const auto& [key, payload] : now) {
+    const auto old = before.find(key);
+    if (old != before.end() && old->second == payload) continue;
+    logs.push_back({LogType::insert, key, 0, payload, Vid::make(epoch, 1)});
+  }
+  return logs;
+}
+
+/// Random transactions of several workers on a Master-tree.
+inline std::string cold_tree_oracle(KeyShape shape, uint32_t workers, uint64_t rounds,
+                                    uint64_t transactions) {
+  OracleOptions options{.shape = shape, .transactions = transactions, .seed = seed()};
+  options.workers = workers;
+  options.keys_per_worker = 600;
+  std::vector<OracleWorker> oracles;
+  for (uint32_t i = 0; i < workers; ++i) oracles.emplace_back(options, i);
+  SnapshotStage stage(StorageType::mastertree);
+  OracleWorker::Model before;
+  for (uint64_t round = 0; round < rounds; ++round) {
+    ColdCluster cold(stage, workers);
+    std::vector<std::string> problems(workers);
+    cold.cluster.run_threads([&](uint32_t index, TestWorker& worker) {
+      problems[index] = oracles[index].run(worker, MasterTree(cold.storage));
+    });
+    OracleWorker::Model now;
+    for (uint32_t i = 0; i < workers; ++i) {
+      if (!problems[i].empty()) return problems[i] + " in round " + std::to_string(round);
+      now.insert(oracles[i].model().begin(), oracles[i].model().end());
+    }
+    TreeStatistics statistics;
+    const std::string unsound = check_tree(cold.cluster.view(), cold.storage, statistics);
+    if (!unsound.empty()) return unsound;
+    const std::string problem = cold.take(changes_between(before, now, cold.next_epoch()));
+    if (!problem.empty()) return problem;
+    before = std::move(now);
+  }
+  return {};
+}
+
+/// Random transactions of one worker on an array of 8-byte counters: reads, updates, increments,
+/// look-ups of many, scans.
+inline std::string cold_array_oracle(uint64_t record_count, uint64_t rounds,
+                                     uint64_t transactions) {
+  std::mt19937_64 random(seed());
+  SnapshotStage stage(StorageType::array, record_count, sizeof(uint64_t));
+  std::map<uint64_t, uint64_t> model;  // what is not 0
+  std::string problem;
+  for (uint64_t round = 0; round < rounds && problem.empty(); ++round) {
+    ColdCluster cold(stage, 1);
+    const Array array(cold.storage);
+    std::map<uint64_t, uint64_t> now = model;
+    for (uint64_t i = 0; i < transactions && problem.empty(); ++i) {
+      const uint64_t seed = random();
+      std::map<uint64_t, uint64_t> after;
+      const Status status = cold.cluster.worker(0).run([&](Transaction& txn) {
+        after = now;
+        problem.clear();
+        std::mt19937_64 choose(seed);
+        const auto value_of = [&](uint64_t index) {
+          const auto found = after.find(index);
+          return found == after.end() ? 0 : found->second;
+        };
+        for (int left = 4; left > 0; --left) {
+          const uint64_t index = choose() % record_count;
+          uint64_t value = choose();
+          Status one = Status::ok;
+          switch (choose() % 5) {
+            case 0:
+            case 1:
+              one = array.get(txn, index, &value);
+              if (one == Status::ok && value != value_of(index)) problem = "get: wrong value";
+              break;
+            case 2:
+              one = array.update(txn, index, 0, sizeof value, &value);
+              after[index] = value;
+              break;
+            case 3:
+              value %= 1000;
+              one = array.increment(txn, index, 0, IncrementType::u64, &value);
+              after[index] = value_of(index) + value;
+              break;
+            default: {
+              uint64_t indexes[3];
+              uint64_t values[3];
+              for (uint64_t& each : indexes) each = choose() % record_count;
+              one = array.get_many(txn, indexes, values);
+              for (int k = 0; k < 3 && one == Status::ok; ++k) {
+                if (values[k] != value_of(indexes[k])) problem = "get_many: wrong value";
+              }
+            }
+          }
+          if (one != Status::ok) return one;
+        }
+        return Status::ok;
+      });
+      if (status != Status::ok) return "transaction ended with " + std::string(to_string(status));
+      now = std::move(after);
+    }
+    std::vector<GleanedLog> logs;
+    for (const auto& [index, value] : now) {
+      const auto old = model.find(index);
+      if (old != model.end() && old->second == value) continue;
+      logs.push_back({LogType::update, big_endian(index), 0,
+                      std::string(reinterpret_cast<const char*>(&value), sizeof value),
+                      Vid::make(cold.next_epoch(), 1)});
+    }
+    if (problem.empty()) problem = cold.take(std::move(logs));
+    model = std::move(now);
+  }
+  return problem;
+}
+
+/// Appends and scans of a sequential storage: a scan finds all that was ever appended, in order.
+inline std::string cold_sequential_oracle(uint64_t rounds, uint64_t appends) {
+  std::mt19937_64 random(seed());
+  SnapshotStage stage(StorageType::sequential);
+  std::vector<std::string> all;
+  for (uint64_t round = 0; round < rounds; ++round) {
+    ColdCluster cold(stage, 1);
+    const Sequential heap(cold.storage);
+    std::vector<std::string> fresh;
+    const auto scan = [&]() -> std::string {
+      std::vector<std::string> found;
+      const Status status = cold.cluster.worker(0).run([&](Transaction& txn) {
+        found.clear();
+        SequentialCursor cursor(heap, txn);
+        for (;;) {
+          const Status one = cursor.next();
+          if (one == Status::end_of_scan) return Status::ok;
+          if (one != Status::ok) return one;
+          found.emplace_back(reinterpret_cast<const char*>(cursor.payload().data()),
+                             cursor.payload().size());
+        }
+      });
+      if (status != Status::ok) return "scan ended with " + std::string(to_string(status));
+      std::vector<std::string> wanted = all;
+      wanted.insert(wanted.end(), fresh.begin(), fresh.end());
+      return found == wanted ? ""
+                             : "a scan found " + std::to_string(found.size()) + " of " +
+                                   std::to_string(wanted.size()) + " records, or wrong ones";
+    };
+    std::string problem = scan();
+    for (uint64_t i = 0; i < appends && problem.empty(); ++i) {
+      const std::string payload(random() % 300, static_cast<char>('a' + random() % 26));
+      const Status status = cold.cluster.worker(0).run(
+          [&](Transaction& txn) { return heap.append(txn, bytes_of(payload)); });
+      if (status != Status::ok) return "append ended with " + std::string(to_string(status));
+      fresh.push_back(payload);
+    }
+    if (problem.empty()) problem = scan();
+    std::vector<GleanedLog> logs;
+    for (uint64_t i = 0; i < fresh.size(); ++i) {
+      const uint64_t epoch = cold.next_epoch() - fresh.size() + i;
+      logs.push_back({LogType::append, big_endian(epoch) + std::string(8, '\0'), 0, fresh[i],
+                      Vid::make(epoch, 1)});
+    }
+    if (problem.empty()) problem = cold.take(std::move(logs));
+    if (!problem.empty()) return problem + " in round " + std::to_string(round);
+    all.insert(all.end(), fresh.begin(), fresh.end());
+  }
+  return {};
+}
+
+/// A transaction has read below a pointer to a snapshot page; another one copies that page up and
+/// changes the record before the first one commits (R4, foedus.txt Algorithm 2).
+inline std::string cold_read_then_foreign_copy_up() {
+  SnapshotStage stage(StorageType::mastertree);
+  {
+    ColdCluster cold(stage, 1);
+    const std::string problem =
+        cold.take({{LogType::insert, "key", 0, "old", Vid::make(cold.next_epoch(), 1)}});
+    if (!problem.empty()) return problem;
+  }
+  ColdCluster cold(stage, 2);
+  const MasterTree tree(cold.storage);
+  Transaction& reader = *cold.cluster.worker(0).transaction;
+  if (reader.begin() != Status::ok) return "no transaction";
+  char buffer[8];
+  uint32_t length = 0;
+  if (tree.get(reader, bytes_of("key"), buffer, sizeof buffer, length) != Status::ok ||
+      std::string(buffer, length) != "old") {
+    return "the snapshot's record is not read";
+  }
+  if (reader.pointer_set_size() != 1) return "the pointer was not registered";
+  const Status written = cold.cluster.worker(1).run(
+      [&](Transaction& txn) { return tree.update(txn, bytes_of("key"), bytes_of("new")); });
+  if (written != Status::ok) return "the update ended with " + std::string(to_string(written));
+  const Status status = reader.commit();
+  return status == Status::pointer_installed ? "" : "the reader's commit passed";
+}
+
+/// A scan of a cold tree depends on one pointer, however large it is (foedus.txt section 6.2).
+inline std::string cold_scan_registers_one_pointer() {
+  SnapshotStage stage(StorageType::mastertree);
+  constexpr uint64_t kRecords = 3000;
+  {
+    ColdCluster cold(stage, 1);
+    std::vector<GleanedLog> logs;
+    for (uint64_t i = 0; i < kRecords; ++i) {
+      logs.push_back(
+          {LogType::insert, big_endian(i), 0, "payload", Vid::make(cold.next_epoch(), 1)});
+    }
+    const std::string problem = cold.take(std::move(logs));
+    if (!problem.empty()) return problem;
+  }
+  ColdCluster cold(stage, 1);
+  Transaction& txn = *cold.cluster.worker(0).transaction;
+  if (txn.begin() != Status::ok) return "no transaction";
+  MasterTreeCursor cursor(MasterTree(cold.storage), txn, {}, true);
+  uint64_t found = 0;
+  while (cursor.next() == Status::ok) ++found;
+  if (found != kRecords) return "the scan found " + std::to_string(found) + " records";
+  if (txn.pointer_set_size() != 1) {
+    return std::to_string(txn.pointer_set_size()) + " pointers are registered";
+  }
+  if (txn.read_set_size() != 0 || txn.page_version_set_size() != 0) return "more is registered";
+  return txn.commit() == Status::ok ? "" : "the commit failed";
+}
+
+}  // namespace atolldb::test

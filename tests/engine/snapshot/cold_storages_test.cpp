@@ -1,0 +1,40 @@
+#include "tests/engine/snapshot/cold_storages.h"
+
+#include <gtest/gtest.h>
+
+namespace atolldb::test {
+namespace {
+
+TEST(ColdStorages, TreesAnswerLikeAMapOverSnapshotsAndVolatilePages) {
+  EXPECT_EQ(cold_tree_oracle(KeyShape::integers, 1, rounds(8, 100), 300), "");
+}
+
+TEST(ColdStorages, TreesAnswerLikeAMapWithLayers) {
+  EXPECT_EQ(cold_tree_oracle(KeyShape::layered, 1, rounds(8, 100), 300), "");
+}
+
+TEST(ColdStorages, TreesAnswerLikeAMapToSeveralWorkers) {
+  EXPECT_EQ(cold_tree_oracle(KeyShape::integers, 3, rounds(6, 100), 300), "");
+  EXPECT_EQ(cold_tree_oracle(KeyShape::layered, 3, rounds(6, 100), 300), "");
+}
+
+TEST(ColdStorages, ArraysAnswerLikeAMap) {
+  EXPECT_EQ(cold_array_oracle(20, rounds(5, 50), 100), "") << "one page";
+  EXPECT_EQ(cold_array_oracle(5'000, rounds(8, 100), 300), "") << "two levels";
+  EXPECT_EQ(cold_array_oracle(3'000'000, rounds(5, 50), 300), "") << "three levels";
+}
+
+TEST(ColdStorages, SequentialScansFindAllInOrder) {
+  EXPECT_EQ(cold_sequential_oracle(rounds(8, 200), 100), "");
+}
+
+TEST(ColdStorages, AReadOfASnapshotPageFailsWhenThePageIsCopiedUp) {
+  EXPECT_EQ(cold_read_then_foreign_copy_up(), "");
+}
+
+TEST(ColdStorages, AScanOverColdDataRegistersOnePointer) {
+  EXPECT_EQ(cold_scan_registers_one_pointer(), "");
+}
+
+}  // namespace
+}  // namespace atolldb::test
