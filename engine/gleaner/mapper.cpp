@@ -102,6 +102,7 @@ Result<void> Mapper::read(const GleanStream& stream) {
   auto reader = LogReader::open(*file_system_, stream.stream);
   if (!reader) return std::unexpected(reader.error());
   // Up to the marker behind which nothing of these epochs comes: an epoch counts as a whole.
+  const uint64_t last_epoch = std::min(stream.last_epoch, plan_->epoch);
   while (reader->closed_epoch() < stream.last_epoch) {
     auto block = reader->next();
     if (!block) return std::unexpected(block.error());
@@ -116,7 +117,7 @@ Result<void> Mapper::read(const GleanStream& stream) {
     add(progress_.bytes_read, kLogBlockBytes);
     const LogBlockHeader& header = (*block)->header;
     if (header.type != LogBlockType::records || header.epoch <= plan_->base_epoch ||
-        header.epoch > stream.last_epoch) {
+        header.epoch > last_epoch) {
       continue;
     }
     if (auto taken = take_block(**block, *reader); !taken) return taken;

@@ -126,7 +126,8 @@ TEST(DataPath, RefusesAStreamThatEndsBeforeItsLastEpochIsClosed) {
   const std::string place = damage(
       stage,
       [&](const LogBlock& block) {
-        return block.header.type == LogBlockType::marker && block.header.epoch >= stage.plan.epoch;
+        return block.header.type == LogBlockType::marker &&
+               block.header.epoch >= stage.plan.mappers[0].streams[0].last_epoch;
       },
       &zero);
   const std::string errors = stage.run();
@@ -145,13 +146,13 @@ TEST(DataPath, TakesAStreamThatIsTornBehindItsLastEpoch) {
     ASSERT_TRUE(reader);
     for (auto block = reader->next(); block && *block != nullptr; block = reader->next()) {
       is_next = is_next || is_closed;
-      is_closed = reader->closed_epoch() >= stage.plan.epoch;
+      is_closed = reader->closed_epoch() >= stream.last_epoch;
     }
     if (!is_next) continue;
     is_closed = false;
     uint64_t closed = 0;
     damage(stage, [&](const LogBlock& block) {
-      const bool is_behind = closed >= stage.plan.epoch;
+      const bool is_behind = closed >= stream.last_epoch;
       if (block.header.type == LogBlockType::marker) closed = block.header.epoch;
       return is_behind;
     });

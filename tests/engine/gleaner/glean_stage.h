@@ -244,9 +244,11 @@ class GleanStage {
 
   void write_stream(GleanMapper& mapper, uint16_t logger) {
     LogWriter writer = make_writer(files, {mapper.node, logger, "/data"}, 2, kStart, 6);
-    mapper.streams.push_back({{"/data", mapper.node, logger, 2, kStart, kUuid}, plan.epoch});
+    // Cut before the end of the run, with it, or not yet.
+    const uint64_t last_epoch = plan.epoch - 2 + random_() % 5;
+    mapper.streams.push_back({{"/data", mapper.node, logger, 2, kStart, kUuid}, last_epoch});
     for (uint64_t epoch = kStart; epoch < kStart + options_.epochs; ++epoch) {
-      const bool counts = epoch > plan.base_epoch && epoch <= plan.epoch;
+      const bool counts = epoch > plan.base_epoch && epoch <= std::min(plan.epoch, last_epoch);
       BlockBuffer buffer(random_() % 5);
       for (LogBlock& block : buffer.all()) {
         begin_block(block, epoch, static_cast<uint16_t>(random_() % 3));
