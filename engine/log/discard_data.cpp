@@ -10,6 +10,9 @@
 
 #include "engine/log/log_owner.h"
 #include "engine/log/savepoint.h"
+#include "engine/snapshot/snapshot_files.h"
+#include "engine/snapshot/stored_snapshots.h"
+#include "shared/limits.h"
 
 namespace atolldb {
 namespace {
@@ -74,26 +77,39 @@ Result<std::optional<Savepoint>> find_savepoint(FileSystem& file_system,
   return std::nullopt;
 }
 
-/// The log files that are to be moved: not those that are another cluster's. Without a savepoint
+struct OwnFiles {
+  std::vector<LogFilePlace> logs;
+  std::vector<StoredSnapshotFile> snapshots;
+};
+
+/// The files that are to be moved: not those that are another cluster's. Without a savepoint
 /// nothing tells, then all are: whoever calls knows that the directories are its own.
-Result<std::vector<LogFilePlace>> own_log_files(FileSystem& file_system,
-                                                const std::string& data_dir,
-                                                const std::vector<std::string>& configured) {
+Result<OwnFiles> own_files(FileSystem& file_system, const std::string& data_dir,
+                           const std::vector<std::string>& configured) {
   std::set<std::string> directories(configured.begin(), configured.end());
   directories.insert(data_dir);
   auto savepoint = find_savepoint(file_system, data_dir);
   if (!savepoint) return std::unexpected(savepoint.error());
-  if (!*savepoint) return log_files_in(file_system, directories);
-  for (const Incarnation& incarnation : (*savepoint)->incarnations) {
-    for (const LoggerPlace& place : incarnation.loggers) directories.insert(place.directory);
+  if (*savepoint) {
+    for (const Incarnation& incarnation : (*savepoint)->incarnations) {
+      for (const LoggerPlace& place : incarnation.loggers) directories.insert(place.directory);
+    }
   }
-  auto files = log_files_in(file_system, directories);
-  if (!files) return files;
-  std::vector<LogFilePlace> own;
-  for (const LogFilePlace& place : *files) {
+  auto logs = log_files_in(file_system, directories);
+  if (!logs) return std::unexpected(logs.error());
+  auto snapshots = snapshot_files_in(file_system, data_dir, directories);
+  if (!snapshots) return std::unexpected(snapshots.error());
+  if (!*savepoint) return OwnFiles{*std::move(logs), *std::move(snapshots)};
+  OwnFiles own;
+  for (const LogFilePlace& place : *logs) {
     auto foreign = is_foreign(file_system, place, (*savepoint)->cluster_uuid);
     if (!foreign) return std::unexpected(foreign.error());
-    if (!*foreign) own.push_back(place);
+    if (!*foreign) own.logs.push_back(place);
+  }
+  for (const StoredSnapshotFile& file : *snapshots) {
+    auto foreign = is_foreign(file_system, file, (*savepoint)->cluster_uuid);
+    if (!foreign) return std::unexpected(foreign.error());
+    if (!*foreign) own.snapshots.push_back(file);
   }
   return own;
 }
@@ -128,9 +144,9 @@ Result<bool> holds_files(FileSystem& file_system, const std::string& data_dir,
   for (const std::string& name : *names) {
     if (name.starts_with("savepoint") || parse_ddl_file_name(name)) return true;
   }
-  auto files = own_log_files(file_system, data_dir, configured);
+  auto files = own_files(file_system, data_dir, configured);
   if (!files) return std::unexpected(files.error());
-  return !files->empty();
+  return !files->logs.empty() || !files->snapshots.empty();
 }
 
 }  // namespace
@@ -179,13 +195,17 @@ Result<std::vector<std::string>> discard_data(FileSystem& file_system, const std
   }
   auto number = free_number(file_system, data_dir);
   if (!number) return std::unexpected(number.error());
-  auto files = own_log_files(file_system, data_dir, directories);
+  auto files = own_files(file_system, data_dir, directories);
   if (!files) return std::unexpected(files.error());
 
   std::set<std::string> used;
   std::map<std::pair<std::string, uint32_t>, std::vector<std::string>> by_directory;
-  for (const LogFilePlace& file : *files) {
+  for (const LogFilePlace& file : files->logs) {
     by_directory[{file.directory, file.node}].push_back(to_string(file.name));
+  }
+  for (const StoredSnapshotFile& file : files->snapshots) {
+    if (file.node == kCoordinator) continue;  // goes with all else that is there
+    by_directory[{file.directory, file.node}].push_back(snapshot_file_name(file.snapshot));
   }
   for (const auto& [place, names] : by_directory) {
     const auto& [directory, node] = place;
@@ -201,7 +221,10 @@ Result<std::vector<std::string>> discard_data(FileSystem& file_system, const std
   used.insert(target);
   auto names = names_in(file_system, coordinator);
   if (!names) return std::unexpected(names.error());
-  std::erase_if(*names, [](const std::string& name) { return !parse_ddl_file_name(name); });
+  // Last: metadata tells where files of snapshots are.
+  std::erase_if(*names, [](const std::string& name) {
+    return !parse_ddl_file_name(name) && !parse_snapshot_file_name(name);
+  });
   auto moved = move(file_system, coordinator, coordinator_directory(target), *names);
   if (!moved) return std::unexpected(moved.error());
   moved = file_system.rename(discarding_path(data_dir), savepoint_path(target));

@@ -1,8 +1,9 @@
 // Moves what a data directory holds aside, for a start from nothing: nothing is deleted. And which
 // files of logs there are.
 //
-//   data_dir/coordinator/*   -> data_dir/discarded-<n>/coordinator/*
-//   <directory>/node<k>/log* -> <directory>/discarded-<n>/node<k>/log*
+//   data_dir/coordinator/*        -> data_dir/discarded-<n>/coordinator/*
+//   <directory>/node<k>/log*      -> <directory>/discarded-<n>/node<k>/log*
+//   <directory>/node<k>/snapshot* -> <directory>/discarded-<n>/node<k>/snapshot*
 //
 // The savepoint goes first to savepoint.discarding, which says that a discard is under way, and
 // arrives last: a crash at any time is finished by the next call, into the same discarded-<n>. If
@@ -35,7 +36,7 @@ Result<std::vector<LogFilePlace>> log_files_in(FileSystem& file_system,
 Result<void> refuse_unfinished_discard(FileSystem& file_system, const std::string& data_dir);
 
 /// `directories`: as for examine; those of the savepoint, if it can be read, are known, and then
-/// log files of other clusters stay where they are. Returns the directories that hold the old files
+/// files of other clusters stay where they are. Returns the directories that hold the old files
 /// now; none if there was nothing to move. Until it returns without an error the data directory
 /// must not be used.
 Result<std::vector<std::string>> discard_data(FileSystem& file_system, const std::string& data_dir,

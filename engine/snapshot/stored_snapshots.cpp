@@ -60,7 +60,14 @@ Result<std::vector<StoredSnapshotFile>> snapshot_files_in(
   auto added =
       add_files(file_system, data_dir, kCoordinator, coordinator_directory(data_dir), files);
   if (!added) return std::unexpected(added.error());
-  for (const std::string& directory : directories) {
+  std::set<std::string> all = directories;
+  for (const StoredSnapshotFile& file : files) {
+    if (file.kind != StoredSnapshotKind::metadata) continue;
+    const auto metadata = read_snapshot_metadata(file_system, data_dir, file.snapshot);
+    if (!metadata) continue;  // what reads it for its content tells
+    for (const SnapshotFilePlace& place : metadata->files) all.insert(place.directory);
+  }
+  for (const std::string& directory : all) {
     auto exists = file_system.exists(directory);
     if (!exists) return std::unexpected(exists.error());
     if (!*exists) continue;

@@ -368,6 +368,7 @@ TEST(DiscardData, MovesEverythingAsideWhateverInterruptsIt) {
     auto ddl = DdlLog::open(data.files, "/data", data.start.savepoint.cluster_uuid);
     ASSERT_TRUE(ddl &&
                 ddl->append({DdlOperation::drop_storage, 1, 1, "", StorageType::none, 0, 0}));
+    ASSERT_EQ(make_snapshot(data.files, "/data", data.start.savepoint, 2), "");
     const size_t files = data.files.paths().size();
 
     data.files.changes_left = works;

@@ -252,6 +252,20 @@ TEST(Retention, LeavesAGoodStateWhateverChangeACrashInterrupts) {
   EXPECT_GT(changes, 15u);
 }
 
+TEST(StoredSnapshots, AreFoundWhereverMetadataSaysTheyAre) {
+  MemoryFileSystem files;
+  const SnapshotFilePlace elsewhere = {1, 3, "/elsewhere", kMadePages + 1};
+  ASSERT_EQ(make_snapshot_file(files, kUuid, elsewhere, 1), "");
+  ASSERT_EQ(make_snapshot_files(files, "/data", kUuid, 1, 1, {elsewhere}), "");
+  auto found = snapshot_files_in(files, "/data", kDirectories);
+  ASSERT_TRUE(found) << found.error().message;
+  Paths paths;
+  for (const StoredSnapshotFile& file : *found) paths.push_back(file.path);
+  EXPECT_EQ(paths,
+            (Paths{"/data/node0/snapshot_1.atsnap", "/elsewhere/node3/snapshot_1.atsnap",
+                   "/data/coordinator/snapshot_1.atsnap", "/data/coordinator/snapshot_1.meta"}));
+}
+
 TEST(StoredSnapshots, HaveNamesThatAreTakenApartExactly) {
   const auto parsed = parse_snapshot_file_name("snapshot_12.atsnap");
   ASSERT_TRUE(parsed);
