@@ -36,8 +36,12 @@ Result<std::unique_ptr<DurableState>> DurableState::open(const Config& config, u
   if (!start->damaged_slot.empty()) {
     logger->warn("one of two copies of the savepoint does not count: {}", start->damaged_slot);
   }
-  if (const auto allowed = refuse_commits(*start, data_dir); !allowed) {
-    return std::unexpected(allowed.error());
+  if (!start->to_glean.empty() || start->snapshot) {
+    return make_error(ExitCode::failed,
+                      data_dir +
+                          ": holds committed data, which this version cannot load yet: keep "
+                          "it and choose another cluster.data_dir, or move it aside and start "
+                          "empty with `atoll up --discard-data`");
   }
   start->incarnation = std::max(start->incarnation, incarnation);
   start->start_epoch = std::max(start->start_epoch, config.cluster.start_epoch);

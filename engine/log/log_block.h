@@ -30,7 +30,8 @@ enum class LogBlockType : uint8_t {
 ///   0      4      8            16         24      32              40       44
 ///   [magic][crc  ][incarnation][sequence ][epoch ][durable epoch ][length ][file ordinal]
 ///   48    50      52      54    55       56       64
-///   [node][logger][worker][type][version][spare   ] payload of `length` bytes, then unused bytes
+///   [node][logger][worker][type][version][last epoch before] payload of `length` bytes, then
+///   unused bytes
 ///
 /// The worker fills epoch and length (which counts committed records only), the logger the rest.
 struct LogBlockHeader {
@@ -47,7 +48,9 @@ struct LogBlockHeader {
   uint16_t worker;  // within the node; 0 for markers and file headers
   LogBlockType type;
   uint8_t version;
-  uint64_t spare;
+  /// File header: the last epoch of any block before it, which may be one that is not closed yet;
+  /// file 0: as `epoch`. Else 0.
+  uint64_t last_epoch_before;
 };
 static_assert(sizeof(LogBlockHeader) == 64);
 
@@ -60,7 +63,8 @@ struct LogBlock {
 static_assert(sizeof(LogBlock) == kLogBlockBytes);
 
 /// Payload of block 0. Its block's `epoch` is the last epoch that the predecessor file closed
-/// (file 0: the incarnation's start epoch - 1), so a missing file is noticed (R38).
+/// (file 0: the incarnation's start epoch - 1), so a missing file is noticed. Its block's
+/// `last_epoch_before` tells whether all that missing predecessors held is in a snapshot (R38).
 struct LogFileHeader {
   uint64_t file_bytes;   // preallocated size, a multiple of kLogBlockBytes
   uint64_t start_epoch;  // of the incarnation

@@ -50,7 +50,11 @@ Result<LogReader> LogReader::open(FileSystem& file_system, LogStream stream) {
     }
   }
   std::ranges::sort(reader.ordinals_);
-  if (auto opened = reader.open_file(0); !opened) return std::unexpected(opened.error());
+  if (reader.stream_.covered_epoch != 0 && !reader.ordinals_.empty()) {
+    reader.first_ordinal_ = reader.ordinals_.front();
+  }
+  if (auto opened = reader.open_file(reader.first_ordinal_); !opened)
+    return std::unexpected(opened.error());
   return reader;
 }
 
@@ -86,16 +90,16 @@ Result<const LogBlock*> LogReader::next() {
   }
   if (!file_) {
     const bool more = !ordinals_.empty() && ordinals_.back() > ordinal_;
-    return end_here(ordinal_ == 0 || more, "the file is missing");
+    return end_here(ordinal_ == first_ordinal_ || more, "the file is missing");
   }
   auto block = read_block();
   if (!block) return block;
   if (*block == nullptr) {
     // A file that a crash cut short before it was synced: nothing was in it.
-    return end_here(position_ != 0 || ordinal_ == 0, "the file ends here");
+    return end_here(position_ != 0 || ordinal_ == first_ordinal_, "the file ends here");
   }
   if (is_zero(**block)) {
-    return end_here(ordinal_ == 0 && position_ == 0, "nothing is written here");
+    return end_here(ordinal_ == first_ordinal_ && position_ == 0, "nothing is written here");
   }
   const char* defect = defect_of(**block);
   if (defect == nullptr) defect = chain(**block);
@@ -130,7 +134,9 @@ const char* LogReader::defect_of(const LogBlock& block) const {
 const char* LogReader::chain(const LogBlock& block) {
   const LogBlockHeader& header = block.header;
   if (header.file_ordinal != ordinal_) return "the block is of another file of its logger";
-  if (header.sequence != next_sequence_ && !mutant(Mutant::unchecked_sequence)) {
+  // Of the first file, where others went before it, chain_first_header checks the sequence.
+  const bool begins_late = ordinal_ == first_ordinal_ && ordinal_ != 0 && position_ == 0;
+  if (header.sequence != next_sequence_ && !begins_late && !mutant(Mutant::unchecked_sequence)) {
     return "the block is not the successor of the one before";
   }
   if ((header.type == LogBlockType::file_header) != (position_ == 0)) {
@@ -169,12 +175,32 @@ const char* LogReader::chain_header(const LogBlock& block) {
   }
   if (stream_.cluster_uuid.value_or(uuid) != uuid) return "the file is another cluster's";
   if (!stream_.start_epoch) last_epoch_ = closed_epoch_ = header.start_epoch - 1;
+  if (ordinal_ == first_ordinal_ && ordinal_ != 0) {
+    blocks_per_file_ = blocks;
+    if (const char* defect = chain_first_header(block)) return defect;
+  } else if (block.header.last_epoch_before != 0 && block.header.last_epoch_before != last_epoch_ &&
+             stream_.start_epoch) {
+    return "the file's header names another last epoch than its predecessor had";
+  }
   if (block.header.epoch != closed_epoch_) {
     return "the file's header names another epoch than its predecessor closed last";
   }
   stream_.start_epoch = header.start_epoch;
   stream_.cluster_uuid = uuid;
   blocks_per_file_ = blocks;
+  return nullptr;
+}
+
+const char* LogReader::chain_first_header(const LogBlock& block) {
+  const LogBlockHeader& header = block.header;
+  if (header.sequence != ordinal_ * blocks_per_file_) {
+    return "the file's header has a sequence that its place does not have";
+  }
+  if (header.last_epoch_before < header.epoch || header.last_epoch_before > stream_.covered_epoch) {
+    return "the files before it are missing, and held epochs that no snapshot covers";
+  }
+  last_epoch_ = header.last_epoch_before;
+  closed_epoch_ = header.epoch;
   return nullptr;
 }
 

@@ -27,6 +27,9 @@ struct LogStream {
   uint64_t incarnation = 0;
   std::optional<uint64_t> start_epoch;      // else taken from the first file
   std::optional<ClusterUuid> cluster_uuid;  // likewise
+  /// A snapshot has all commits up to this epoch: first files that hold no later one may be missing
+  /// (R38).
+  uint64_t covered_epoch = 0;
 };
 
 /// A place, and why the stream ends there.
@@ -46,7 +49,8 @@ struct LogRemainder {
 
 class LogReader {
  public:
-  /// Looks for the stream's files; a missing first one is the end of the stream, and a defect.
+  /// Looks for the stream's files; a missing first one that no snapshot covers is the end of the
+  /// stream, and a defect.
   /// `file_system` outlives the reader. Errors: those of the file system.
   static Result<LogReader> open(FileSystem& file_system, LogStream stream);
 
@@ -86,6 +90,8 @@ class LogReader {
   /// What is wrong with it as the next one of the chain; else takes it over. Null: nothing.
   const char* chain(const LogBlock& block);
   const char* chain_header(const LogBlock& block);
+  /// The same of the first file there is, whose predecessors were deleted.
+  const char* chain_first_header(const LogBlock& block);
 
   FileSystem* file_system_;
   LogStream stream_;
@@ -97,6 +103,7 @@ class LogReader {
   std::unique_ptr<File> file_;
   std::string path_;
   uint32_t ordinal_ = 0;
+  uint32_t first_ordinal_ = 0;    // where the stream begins
   uint64_t position_ = 0;         // of the next block in the file
   uint64_t blocks_per_file_ = 0;  // 0: not known yet
   uint64_t next_sequence_ = 0;

@@ -44,7 +44,7 @@ void measure(IncarnationScan& scan, const Savepoint& savepoint) {
     scan.known_durable_epoch = scan.cut_epoch = *scan.incarnation.cut_epoch;
     return;
   }
-  scan.known_durable_epoch = std::max(named, savepoint.durable_epoch);
+  scan.known_durable_epoch = std::max({named, savepoint.durable_epoch, savepoint.snapshot_epoch});
   scan.cut_epoch = mutant(Mutant::cut_at_maximum) ? most : least;
 }
 
@@ -81,7 +81,8 @@ Result<LogScan> scan_log(FileSystem& file_system, const LogStream& stream, const
     const LogBlockHeader& header = (*block)->header;
     if (header.type == LogBlockType::file_header) scan.files.push_back({.path = reader->file()});
     count(scan.files.back(), **block);
-    if (header.type == LogBlockType::records && !scan.first_record_epoch) {
+    if (header.type == LogBlockType::records && header.epoch > stream.covered_epoch &&
+        !scan.first_record_epoch) {
       scan.first_record_epoch = header.epoch;
     }
     scan.largest_epoch = std::max(scan.largest_epoch, header.epoch);
@@ -102,9 +103,13 @@ Result<LogScan> scan_log(FileSystem& file_system, const LogStream& stream, const
 
 LogStream stream_of(const Savepoint& savepoint, const Incarnation& incarnation,
                     const LoggerPlace& place) {
-  return {
-      place.directory,       place.node, place.logger, incarnation.number, incarnation.start_epoch,
-      savepoint.cluster_uuid};
+  return {place.directory,
+          place.node,
+          place.logger,
+          incarnation.number,
+          incarnation.start_epoch,
+          savepoint.cluster_uuid,
+          savepoint.snapshot_epoch};
 }
 
 Result<IncarnationScan> scan_incarnation(FileSystem& file_system, const Savepoint& savepoint,

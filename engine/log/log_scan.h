@@ -31,6 +31,7 @@ struct LogScan {
   LogStream stream;
   std::vector<LogFileScan> files;
   uint64_t durable_epoch = 0;  // of the last marker; start epoch - 1 before the first
+  /// Of the first block of records that no snapshot covers (LogStream::covered_epoch).
   std::optional<uint64_t> first_record_epoch;
   uint64_t largest_epoch = 0;          // of any intact block, behind the end, too
   uint64_t largest_durable_epoch = 0;  // named by any intact block, behind the end, too
@@ -49,7 +50,7 @@ struct IncarnationScan {
   /// Where a block is missing or damaged that was durable; nothing: what is missing is torn tails.
   std::optional<LogEnd> corruption;
 
-  /// Records of the incarnation count.
+  /// Records of the incarnation count, and are in no snapshot yet.
   bool holds_commits() const;
   /// Place, reason and way out, with code corruption. REQUIRES: corruption.
   Error corruption_error() const;

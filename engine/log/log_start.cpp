@@ -25,51 +25,85 @@ ClusterUuid random_uuid() {
   return uuid;
 }
 
-/// Which commits a finished incarnation holds, by the blocks up to the first that tells.
-Result<bool> holds_commits(FileSystem& file_system, const Savepoint& savepoint,
-                           const Incarnation& incarnation) {
-  for (const LoggerPlace& place : incarnation.loggers) {
-    if (*incarnation.cut_epoch < incarnation.start_epoch) continue;
-    auto reader = LogReader::open(file_system, stream_of(savepoint, incarnation, place));
-    if (!reader) return std::unexpected(reader.error());
-    while (reader->closed_epoch() < *incarnation.cut_epoch) {
-      auto block = reader->next();
-      if (!block) return std::unexpected(block.error());
-      if (*block == nullptr) {
-        IncarnationScan scan;
-        scan.corruption = reader->end();
-        scan.known_durable_epoch = *incarnation.cut_epoch;
-        return std::unexpected(scan.corruption_error());
-      }
-      const LogBlockHeader& header = (*block)->header;
-      if (header.type == LogBlockType::records && header.epoch <= *incarnation.cut_epoch) {
-        return true;
-      }
+/// Whether a stream of a finished incarnation holds records in (covered epoch, cut], by the blocks
+/// up to the first that tells.
+Result<bool> holds_records(FileSystem& file_system, const LogStream& stream, uint64_t cut) {
+  auto reader = LogReader::open(file_system, stream);
+  if (!reader) return std::unexpected(reader.error());
+  while (reader->closed_epoch() < cut) {
+    auto block = reader->next();
+    if (!block) return std::unexpected(block.error());
+    if (*block == nullptr) {
+      IncarnationScan scan;
+      scan.corruption = reader->end();
+      scan.known_durable_epoch = cut;
+      return std::unexpected(scan.corruption_error());
+    }
+    const LogBlockHeader& header = (*block)->header;
+    if (header.type == LogBlockType::records && header.epoch > stream.covered_epoch) {
+      return header.epoch <= cut;
     }
   }
   return false;
 }
 
-/// The last incarnation's cut, if it has none yet; whether any incarnation holds commits.
-Result<void> examine_logs(FileSystem& file_system, LogStart& start) {
+/// The last incarnation's cut, if it has none yet.
+Result<void> cut_last(FileSystem& file_system, LogStart& start) {
   Savepoint& savepoint = start.savepoint;
-  if (const Incarnation* last = savepoint.uncut()) {
-    auto scan = scan_incarnation(file_system, savepoint, *last);
-    if (!scan) return std::unexpected(scan.error());
-    if (scan->corruption) return std::unexpected(scan->corruption_error());
-    start.holds_commits = scan->holds_commits();
-    savepoint.incarnations.back().cut_epoch = scan->cut_epoch;
-    savepoint.largest_epoch =
-        std::max({savepoint.largest_epoch, scan->largest_epoch, last->start_epoch});
-    savepoint.durable_epoch = 0;
-    start.last.push_back(*std::move(scan));
-  }
+  const Incarnation* last = savepoint.uncut();
+  if (last == nullptr) return {};
+  auto scan = scan_incarnation(file_system, savepoint, *last);
+  if (!scan) return std::unexpected(scan.error());
+  if (scan->corruption) return std::unexpected(scan->corruption_error());
+  savepoint.incarnations.back().cut_epoch = scan->cut_epoch;
+  savepoint.largest_epoch =
+      std::max({savepoint.largest_epoch, scan->largest_epoch, last->start_epoch});
+  savepoint.durable_epoch = 0;
+  start.last.push_back(*std::move(scan));
+  return {};
+}
+
+/// What is to be gleaned, and up to which epoch. REQUIRES: every incarnation has its cut.
+Result<void> collect_streams(FileSystem& file_system, LogStart& start) {
+  const Savepoint& savepoint = start.savepoint;
+  start.recovery_epoch = savepoint.snapshot_epoch;
   for (const Incarnation& incarnation : savepoint.incarnations) {
-    if (start.holds_commits) return {};
-    auto holds = holds_commits(file_system, savepoint, incarnation);
-    if (!holds) return std::unexpected(holds.error());
-    start.holds_commits = *holds;
+    const uint64_t cut = *incarnation.cut_epoch;
+    start.recovery_epoch = std::max(start.recovery_epoch, cut);
+    // Whatever has become of the files of one that is covered: nobody reads them again.
+    if (cut < incarnation.start_epoch || cut <= savepoint.snapshot_epoch) continue;
+    for (const LoggerPlace& place : incarnation.loggers) {
+      LogStream stream = stream_of(savepoint, incarnation, place);
+      auto holds = holds_records(file_system, stream, cut);
+      if (!holds) return std::unexpected(holds.error());
+      if (*holds) start.to_glean.push_back({std::move(stream), cut});
+    }
   }
+  return {};
+}
+
+/// The snapshot that the savepoint names is there.
+Result<void> examine_snapshot(FileSystem& file_system, const std::string& data_dir,
+                              LogStart& start) {
+  const Savepoint& savepoint = start.savepoint;
+  if (savepoint.snapshot == 0) return {};
+  auto metadata = read_snapshot_metadata(file_system, data_dir, savepoint.snapshot);
+  if (!metadata) return std::unexpected(metadata.error());
+  if (metadata->epoch != savepoint.snapshot_epoch ||
+      metadata->cluster_uuid != savepoint.cluster_uuid) {
+    return make_error(
+        ExitCode::corruption,
+        fmt::format("{}: is of {}, but the savepoint names snapshot {} as of epoch {}: restore a "
+                    "backup, or start anew with `atoll up --discard-data`",
+                    snapshot_metadata_path(data_dir, savepoint.snapshot),
+                    metadata->cluster_uuid != savepoint.cluster_uuid
+                        ? "another cluster"
+                        : fmt::format("epoch {}", metadata->epoch),
+                    savepoint.snapshot, savepoint.snapshot_epoch));
+  }
+  SnapshotFiles files(file_system, savepoint.cluster_uuid);
+  if (auto opened = files.open(metadata->files); !opened) return opened;
+  start.snapshot = *std::move(metadata);
   return {};
 }
 
@@ -85,6 +119,7 @@ Result<void> refuse_unlisted(FileSystem& file_system, const Savepoint& savepoint
           return incarnation.number == place.name.incarnation;
         });
     if (is_listed) continue;
+    const bool is_covered = place.name.incarnation <= savepoint.covered_incarnation;
     // Without a savepoint it is not known whose they would have to be.
     if (savepoint.generation != 0) {
       auto foreign = is_foreign(file_system, place, savepoint.cluster_uuid);
@@ -96,6 +131,7 @@ Result<void> refuse_unlisted(FileSystem& file_system, const Savepoint& savepoint
                                       path_of(place)));
       }
     }
+    if (is_covered) continue;  // to be deleted, or left by a crash amid that
     LogStream stream;
     stream.directory = place.directory;
     stream.node = static_cast<uint16_t>(place.node);
@@ -155,8 +191,12 @@ Result<LogStart> examine(FileSystem& file_system, const std::string& data_dir,
                           "a backup, or start anew with `atoll up --discard-data`");
   }
   start.ddl = std::move(ddl->records);
-  if (auto examined = examine_logs(file_system, start); !examined) {
+  if (auto examined = examine_snapshot(file_system, data_dir, start); !examined) {
     return std::unexpected(examined.error());
+  }
+  if (auto cut = cut_last(file_system, start); !cut) return std::unexpected(cut.error());
+  if (auto collected = collect_streams(file_system, start); !collected) {
+    return std::unexpected(collected.error());
   }
   for (const DdlRecord& record : start.ddl) {
     savepoint.largest_epoch = std::max(savepoint.largest_epoch, record.epoch);
@@ -170,15 +210,6 @@ Result<LogStart> examine(FileSystem& file_system, const std::string& data_dir,
                                   data_dir, start.start_epoch, kMaxEpoch));
   }
   return start;
-}
-
-Result<void> refuse_commits(const LogStart& start, const std::string& data_dir) {
-  if (!start.holds_commits) return {};
-  return make_error(ExitCode::failed,
-                    data_dir +
-                        ": holds committed data, which this version cannot load yet: keep "
-                        "it and choose another cluster.data_dir, or move it aside and start "
-                        "empty with `atoll up --discard-data`");
 }
 
 Result<void> store_cut(FileSystem& file_system, const std::string& data_dir, LogStart& start) {

@@ -3,22 +3,26 @@
 // processes that wrote to it before lives.
 //
 //   examine            reads all there is; damage is refused, nothing is changed
-//   refuse_commits     until recovery can load them: data that would be lost ends the start
 //   store_cut          the last incarnation's cut, and the next one's number, durably
-//   (loggers)          make their first files: LogWriter::create with that number and start epoch
-//   begin_incarnation  the savepoint lists the loggers: from now on commits may be accepted
+//   (recovery)         a snapshot of recovery_epoch from what is to be gleaned
+//   (savepoint_snapshots.h) (loggers)          make their first files: LogWriter::create with that
+//   number and start epoch begin_incarnation  the savepoint lists the loggers: from now on commits
+//   may be accepted
 //
 // A crash between any two of these leaves what the next start can work with.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "engine/gleaner/glean_plan.h"
 #include "engine/log/ddl_log.h"
 #include "engine/log/log_scan.h"
 #include "engine/log/savepoint.h"
+#include "engine/snapshot/snapshot_metadata.h"
 #include "shared/error.h"
 #include "shared/file/file.h"
 
@@ -27,9 +31,14 @@ namespace atolldb {
 /// What store_cut is going to store; store_cut and begin_incarnation keep it what the file says.
 struct LogStart {
   Savepoint savepoint;
-  bool is_new = false;         // the directory has held no cluster's data yet
-  std::string damaged_slot;    // of the savepoint, which its other slot replaces; to be logged
-  bool holds_commits = false;  // of any incarnation
+  bool is_new = false;       // the directory has held no cluster's data yet
+  std::string damaged_slot;  // of the savepoint, which its other slot replaces; to be logged
+  std::optional<SnapshotMetadata> snapshot;  // the newest complete one
+  /// The streams of all incarnations that hold records in (snapshot epoch, their cut]: what
+  /// recovery must glean. Ascending by incarnation.
+  std::vector<GleanStream> to_glean;
+  /// D of R32: what is committed, all of it in epochs up to this one; 0: nothing ever ran.
+  uint64_t recovery_epoch = 0;
   std::vector<IncarnationScan> last;  // the incarnation that got its cut now, if any
   std::vector<DdlRecord>
       ddl;                   // not all durable before DdlLog::open: open it before their first use
@@ -38,21 +47,20 @@ struct LogStart {
 };
 
 /// `directories`: all that the nodes are configured to have; those of the savepoint are known.
-/// Code corruption names file, offset and reason; a discard_data under way is code failed.
+/// Code corruption names file, offset and reason, of the snapshot's files, too: each is there with
+/// all its pages (their content is checked when they are read). A discard_data under way is code
+/// failed.
 Result<LogStart> examine(FileSystem& file_system, const std::string& data_dir,
                          const std::vector<std::string>& directories = {});
 
 /// A log file of an incarnation that the savepoint does not list may have a header (its start was
-/// given up), but no more: code corruption. One of another cluster: code failed. Part of examine;
-/// for tools, too.
+/// given up), but no more unless a snapshot covers the incarnation: code corruption. One of another
+/// cluster: code failed. Part of examine; for tools, too.
 Result<void> refuse_unlisted(FileSystem& file_system, const Savepoint& savepoint,
                              const std::set<std::string>& directories);
 /// data_dir, those of the savepoint's loggers, and `configured`.
 std::set<std::string> log_directories(const Savepoint& savepoint, const std::string& data_dir,
                                       const std::vector<std::string>& configured);
-
-/// Code failed, with the way out, if the data directory holds commits.
-Result<void> refuse_commits(const LogStart& start, const std::string& data_dir);
 
 /// Syncs what counts of the last incarnation's logs, which a killed process may have left unsynced;
 /// then stores the cut, and that `start.incarnation` is taken.

@@ -88,6 +88,7 @@ Result<std::unique_ptr<File>> LogWriter::make_file(uint32_t ordinal) {
 void LogWriter::start_file() {
   position_ = written_ = 0;
   header_->block.header.epoch = closed_epoch_;
+  header_->block.header.last_epoch_before = last_epoch_;
   ++counters_.files;
   // What a file header has to say about durability its predecessor's last block has said.
   stamp(header_->block, 0);
@@ -140,7 +141,7 @@ void LogWriter::stamp(LogBlock& block, uint64_t durable_epoch) {
   header.node = settings_.node;
   header.logger = settings_.logger;
   header.version = kLogFormatVersion;
-  header.spare = 0;
+  if (header.type != LogBlockType::file_header) header.last_epoch_before = 0;
   header.crc = crc_of(block);
 }
 

@@ -5,19 +5,23 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "engine/log/byte_stream.h"
 #include "engine/log/crc32c.h"
 #include "shared/check.h"
 #include "shared/limits.h"
+#include "shared/memory/pointer.h"
 
 namespace atolldb {
 namespace {
 
 constexpr uint32_t kMagic = 0x50534c41;  // "ALSP"
-constexpr uint32_t kVersion = 1;
-constexpr uint32_t kSameLoggers = UINT32_MAX;  // as the incarnation's before
+constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersionBeforeSnapshots = 1;  // its body says nothing of them
+constexpr uint32_t kSameLoggers = UINT32_MAX;    // as the incarnation's before
 constexpr uint64_t kNoCut = UINT64_MAX;
 
 struct SlotHeader {
@@ -31,12 +35,40 @@ struct SlotHeader {
 static_assert(sizeof(SlotHeader) == 32);
 constexpr size_t kChecked = offsetof(SlotHeader, version);
 
+void encode_snapshots(const Savepoint& savepoint, ByteWriter& body) {
+  body.number(savepoint.snapshot);
+  body.number(savepoint.snapshot_epoch);
+  body.number(savepoint.largest_snapshot);
+  body.number(savepoint.covered_incarnation);
+  body.number(static_cast<uint32_t>(savepoint.pinned.size()));
+  for (const PinnedSnapshot& pin : savepoint.pinned) {
+    body.number(pin.id);
+    body.number(pin.epoch);
+    body.text(pin.name);
+  }
+}
+
+void decode_snapshots(ByteReader& body, Savepoint& savepoint) {
+  savepoint.snapshot = body.number<uint32_t>();
+  savepoint.snapshot_epoch = body.number<uint64_t>();
+  savepoint.largest_snapshot = body.number<uint32_t>();
+  savepoint.covered_incarnation = body.number<uint64_t>();
+  const auto pins = body.number<uint32_t>();
+  for (uint32_t i = 0; i < pins && body.is_good(); ++i) {
+    PinnedSnapshot& pin = savepoint.pinned.emplace_back();
+    pin.id = body.number<uint32_t>();
+    pin.epoch = body.number<uint64_t>();
+    pin.name = body.text();
+  }
+}
+
 ByteWriter encode(const Savepoint& savepoint) {
   ByteWriter body;
   body.raw(std::as_bytes(std::span(savepoint.cluster_uuid)));
   body.number(savepoint.largest_epoch);
   body.number(savepoint.largest_incarnation);
   body.number(savepoint.durable_epoch);
+  encode_snapshots(savepoint, body);
   body.number(static_cast<uint32_t>(savepoint.incarnations.size()));
   const std::vector<LoggerPlace>* before = nullptr;
   for (const Incarnation& incarnation : savepoint.incarnations) {
@@ -59,9 +91,29 @@ ByteWriter encode(const Savepoint& savepoint) {
   return body;
 }
 
-/// Ascending, with epochs that can be, and at most the last without a cut.
+/// Snapshots whose ids were given, pins that tell each other apart.
+bool has_sensible_snapshots(const Savepoint& savepoint) {
+  if (savepoint.largest_snapshot > SnapshotPointer::kMaxSnapshot) return false;
+  if (savepoint.snapshot > savepoint.largest_snapshot) return false;
+  if (savepoint.snapshot_epoch > kMaxEpoch) return false;
+  if (savepoint.snapshot == 0 &&
+      (savepoint.snapshot_epoch != 0 || savepoint.covered_incarnation != 0)) {
+    return false;
+  }
+  if (savepoint.covered_incarnation > savepoint.largest_incarnation) return false;
+  if (savepoint.pinned.size() > kMaxPinnedSnapshots) return false;
+  std::set<std::string_view> names;
+  return std::ranges::all_of(savepoint.pinned, [&](const PinnedSnapshot& pin) {
+    return pin.id != 0 && pin.id <= savepoint.snapshot && !pin.name.empty() &&
+           pin.name.size() <= kMaxPinNameBytes && pin.epoch <= savepoint.snapshot_epoch &&
+           names.insert(pin.name).second;
+  });
+}
+
+/// Incarnations ascend, with epochs that can be, and at most the last without a cut.
 bool is_sensible(const Savepoint& savepoint) {
-  uint64_t before = 0;
+  if (!has_sensible_snapshots(savepoint)) return false;
+  uint64_t before = savepoint.covered_incarnation;
   for (const Incarnation& incarnation : savepoint.incarnations) {
     const bool is_last = &incarnation == &savepoint.incarnations.back();
     if (incarnation.number <= before || incarnation.number > savepoint.largest_incarnation) {
@@ -75,12 +127,13 @@ bool is_sensible(const Savepoint& savepoint) {
   return true;
 }
 
-bool decode(std::span<const std::byte> bytes, Savepoint& savepoint) {
+bool decode(std::span<const std::byte> bytes, uint32_t version, Savepoint& savepoint) {
   ByteReader body(bytes);
   body.raw(std::as_writable_bytes(std::span(savepoint.cluster_uuid)));
   savepoint.largest_epoch = body.number<uint64_t>();
   savepoint.largest_incarnation = body.number<uint64_t>();
   savepoint.durable_epoch = body.number<uint64_t>();
+  if (version != kVersionBeforeSnapshots) decode_snapshots(body, savepoint);
   const auto count = body.number<uint32_t>();
   for (uint32_t i = 0; i < count && body.is_good(); ++i) {
     Incarnation incarnation;
@@ -123,13 +176,15 @@ std::optional<Savepoint> decode_slot(std::span<const std::byte> slot, std::strin
   } else if (header.crc !=
              crc32c(slot.subspan(kChecked, sizeof header - kChecked + header.length))) {
     reason = "its checksum is wrong";
-  } else if (header.version != kVersion) {
-    reason =
-        fmt::format("its format has version {}, this program knows {}", header.version, kVersion);
+  } else if (header.version != kVersion && header.version != kVersionBeforeSnapshots) {
+    reason = fmt::format("its format has version {}, this program knows up to {}", header.version,
+                         kVersion);
   } else {
     Savepoint savepoint;
     savepoint.generation = header.generation;
-    if (decode(slot.subspan(sizeof header, header.length), savepoint)) return savepoint;
+    if (decode(slot.subspan(sizeof header, header.length), header.version, savepoint)) {
+      return savepoint;
+    }
     reason = "its content cannot be";
   }
   return std::nullopt;
@@ -151,36 +206,47 @@ Result<std::optional<SavepointRead>> read_savepoint(FileSystem& file_system,
   return read_savepoint_file(file_system, savepoint_path(data_dir));
 }
 
+Result<std::array<SavepointSlot, 2>> read_savepoint_slots(FileSystem& file_system,
+                                                          const std::string& path) {
+  std::array<SavepointSlot, 2> slots;
+  auto exists = file_system.exists(path);
+  if (!exists) return std::unexpected(exists.error());
+  if (!*exists) return slots;
+  auto file = file_system.open_for_reading(path);
+  if (!file) return std::unexpected(file.error());
+  IoBuffer buffer(kSavepointSlotBytes);
+  for (size_t i = 0; i < slots.size(); ++i) {
+    auto count = (*file)->read(i * kSavepointSlotBytes, buffer.bytes());
+    if (!count) return std::unexpected(count.error());
+    std::string& damage = slots[i].damage;
+    slots[i].savepoint = decode_slot(buffer.bytes().first(*count), damage);
+    if (!damage.empty()) {
+      damage = fmt::format("slot {} at offset {}: {}", i, i * kSavepointSlotBytes, damage);
+    }
+  }
+  return slots;
+}
+
 Result<std::optional<SavepointRead>> read_savepoint_file(FileSystem& file_system,
                                                          const std::string& path) {
   auto exists = file_system.exists(path);
   if (!exists) return std::unexpected(exists.error());
   if (!*exists) return std::nullopt;
-  auto file = file_system.open_for_reading(path);
-  if (!file) return std::unexpected(file.error());
-
-  IoBuffer buffer(kSavepointSlotBytes);
-  std::array<std::optional<Savepoint>, 2> slots;
-  std::array<std::string, 2> reasons;
-  for (size_t i = 0; i < slots.size(); ++i) {
-    auto count = (*file)->read(i * kSavepointSlotBytes, buffer.bytes());
-    if (!count) return std::unexpected(count.error());
-    slots[i] = decode_slot(buffer.bytes().first(*count), reasons[i]);
-    if (!slots[i] && !reasons[i].empty()) {
-      reasons[i] = fmt::format("slot {} at offset {}: {}", i, i * kSavepointSlotBytes, reasons[i]);
-    }
-  }
-  if (!slots[0] && !slots[1]) {
+  auto slots = read_savepoint_slots(file_system, path);
+  if (!slots) return std::unexpected(slots.error());
+  auto& [first, second] = *slots;
+  if (!first.savepoint && !second.savepoint) {
     return make_error(
         ExitCode::corruption,
         fmt::format("{}: no slot of the savepoint is intact: {}: {}: restore a backup, "
                     "or start anew with `atoll up --discard-data`",
-                    path, reasons[0].empty() ? "slot 0 is empty" : reasons[0],
-                    reasons[1].empty() ? "slot 1 is empty" : reasons[1]));
+                    path, first.damage.empty() ? "slot 0 is empty" : first.damage,
+                    second.damage.empty() ? "slot 1 is empty" : second.damage));
   }
-  const size_t newest =
-      !slots[0] || (slots[1] && slots[1]->generation > slots[0]->generation) ? 1 : 0;
-  return SavepointRead{*std::move(slots[newest]), reasons[1 - newest]};
+  const bool is_second = !first.savepoint || (second.savepoint && second.savepoint->generation >
+                                                                      first.savepoint->generation);
+  return is_second ? SavepointRead{*std::move(second.savepoint), std::move(first.damage)}
+                   : SavepointRead{*std::move(first.savepoint), std::move(second.damage)};
 }
 
 Result<void> write_savepoint(FileSystem& file_system, const std::string& data_dir,

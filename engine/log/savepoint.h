@@ -1,5 +1,6 @@
 // What the coordinator must know of a data directory besides its logs: which incarnations there
-// were, with which loggers, and where each was cut (design: durability; rules R28, R29).
+// were, with which loggers, and where each was cut; which snapshot is the newest, and which are
+// pinned (design: durability, stratified snapshots; rules R28, R29, R37, R38).
 //
 // data_dir/coordinator/savepoint has two slots of kSavepointSlotBytes. A write goes to the older
 // one and is synced; so one intact slot is always there, and a crash amid a write leaves the state
@@ -9,6 +10,7 @@
 //   crc: CRC32C of bytes [8, 32 + length). All numbers are little-endian.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -20,12 +22,15 @@
 
 namespace atolldb {
 
-/// Room for 30,000 incarnations with the same loggers, or for 6,000 loggers with paths of 150
-/// bytes.
+/// Room, besides the pins, for 30,000 incarnations with the same loggers, or for 6,000 loggers with
+/// paths of 150 bytes. Incarnations that a snapshot covers leave the list, so it does not grow
+/// without bound.
 inline constexpr uint64_t kSavepointSlotBytes = uint64_t{1} << 20;
 static_assert(kSavepointSlotBytes % kIoBlockBytes == 0);
 /// Of the directory of a logger.
 inline constexpr uint32_t kMaxLogPathBytes = 4095;
+inline constexpr uint32_t kMaxPinnedSnapshots = 64;
+inline constexpr uint32_t kMaxPinNameBytes = 255;
 
 struct LoggerPlace {
   uint16_t node = 0;
@@ -44,6 +49,15 @@ struct Incarnation {
   bool operator==(const Incarnation&) const = default;
 };
 
+/// A user keeps this snapshot, by a name of its own.
+struct PinnedSnapshot {
+  uint32_t id = 0;
+  uint64_t epoch = 0;
+  std::string name;  // 1 to kMaxPinNameBytes; no other pin has it
+
+  bool operator==(const PinnedSnapshot&) const = default;
+};
+
 struct Savepoint {
   uint64_t generation = 0;  // of the slot; 0: not written yet
   ClusterUuid cluster_uuid = {};
@@ -53,6 +67,14 @@ struct Savepoint {
   uint64_t largest_incarnation = 0;
   /// What the last incarnation is known to have made durable (R30); 0: unknown.
   uint64_t durable_epoch = 0;
+  /// The newest complete snapshot; 0: none. It has every commit up to its epoch.
+  uint32_t snapshot = 0;
+  uint64_t snapshot_epoch = 0;
+  /// The largest id given to a snapshot, also to one that failed: no id is given twice (R37).
+  uint32_t largest_snapshot = 0;
+  std::vector<PinnedSnapshot> pinned;  // at most kMaxPinnedSnapshots
+  /// Incarnations up to this number have left the list: all that counts of them is in the snapshot.
+  uint64_t covered_incarnation = 0;
   std::vector<Incarnation> incarnations;  // ascending; only the last one may lack a cut
 
   /// The last incarnation if it has no cut; else null.
@@ -65,6 +87,16 @@ struct SavepointRead {
   /// Why the other slot does not count: it was never written (empty), or a crash tore it, or worse.
   std::string damaged_slot;
 };
+
+struct SavepointSlot {
+  std::optional<Savepoint> savepoint;
+  std::string damage;  // why it has none; empty: it was never written
+};
+
+/// Both slots of a file, as they are, in the order of the file. The file's absence: two slots that
+/// were never written.
+Result<std::array<SavepointSlot, 2>> read_savepoint_slots(FileSystem& file_system,
+                                                          const std::string& path);
 
 /// Nothing if there is no savepoint. Both slots damaged: code corruption, with file and reasons.
 Result<std::optional<SavepointRead>> read_savepoint(FileSystem& file_system,

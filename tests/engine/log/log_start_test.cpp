@@ -4,6 +4,7 @@
 
 #include "engine/log/discard_data.h"
 #include "tests/engine/log/log_rules.h"
+#include "tests/engine/snapshot/made_snapshot.h"
 
 namespace atolldb::test {
 namespace {
@@ -30,8 +31,8 @@ TEST(LogStart, BeginsFromNothing) {
   auto next = examine(data.files, "/data");
   ASSERT_TRUE(next) << next.error().message;
   EXPECT_FALSE(next->is_new);
-  EXPECT_FALSE(next->holds_commits);
-  EXPECT_TRUE(refuse_commits(*next, "/data"));
+  EXPECT_TRUE(next->to_glean.empty());
+  EXPECT_EQ(next->recovery_epoch, 0u);
   EXPECT_EQ(next->savepoint.incarnations.back().cut_epoch, 0u) << "no marker: start - 1";
   EXPECT_EQ(next->savepoint.cluster_uuid, data.start.savepoint.cluster_uuid);
   EXPECT_EQ(next->incarnation, 2u);
@@ -42,22 +43,146 @@ TEST(LogStart, CutsAtTheSlowestLogger) {
   EXPECT_EQ(missing_durable_blocks_are_corruption(), "");
 }
 
-TEST(LogStart, RefusesDataThatWouldBeLostAndNamesTheWayOut) {
+/// "incarnation/node up to last epoch", of all streams.
+std::vector<std::string> streams(const LogStart& start) {
+  std::vector<std::string> all;
+  for (const GleanStream& gleaned : start.to_glean) {
+    all.push_back(std::to_string(gleaned.stream.incarnation) + "/" +
+                  std::to_string(gleaned.stream.node) + " up to " +
+                  std::to_string(gleaned.last_epoch));
+  }
+  return all;
+}
+
+TEST(LogStart, NamesTheStreamsThatHoldCommitsAndTheEpochTheyReach) {
   DataDirectory data;
   ASSERT_EQ(data.begin({kFirst, kSecond}), "");
   data.write_all(1, 2);
   auto start = examine(data.files, "/data");
-  ASSERT_TRUE(start);
-  EXPECT_TRUE(start->holds_commits);
-  auto refused = refuse_commits(*start, "/data");
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, ExitCode::failed);
-  EXPECT_NE(refused.error().message.find("--discard-data"), std::string::npos);
-  // Of an incarnation that is finished, too.
+  ASSERT_TRUE(start) << start.error().message;
+  EXPECT_EQ(streams(*start), (std::vector<std::string>{"1/0 up to 2", "1/1 up to 2"}));
+  EXPECT_EQ(start->recovery_epoch, 2u);
+  // Of an incarnation that is finished, too; of one without commits, nothing.
   ASSERT_EQ(data.begin({kFirst}), "");
+  ASSERT_EQ(data.begin({kFirst, kSecond}), "");
+  const uint64_t epoch = data.start.start_epoch;
+  data.write_all(epoch, epoch);
   start = examine(data.files, "/data");
-  ASSERT_TRUE(start);
-  EXPECT_TRUE(start->holds_commits);
+  ASSERT_TRUE(start) << start.error().message;
+  const std::string last = " up to " + std::to_string(epoch);
+  EXPECT_EQ(streams(*start),
+            (std::vector<std::string>{"1/0 up to 2", "1/1 up to 2", "3/0" + last, "3/1" + last}));
+  EXPECT_EQ(start->recovery_epoch, epoch);
+}
+
+TEST(LogStart, GleansWhatTheSnapshotLacksAndNoMore) {
+  DataDirectory data;
+  ASSERT_EQ(data.begin({kFirst, kSecond}, 64), "");
+  data.write_all(1, 5);
+  Savepoint& savepoint = data.start.savepoint;
+  ASSERT_EQ(make_snapshot(data.files, "/data", savepoint, 3), "");
+  auto start = examine(data.files, "/data");
+  ASSERT_TRUE(start) << start.error().message;
+  ASSERT_TRUE(start->snapshot);
+  EXPECT_EQ(start->snapshot->id, 1u);
+  EXPECT_EQ(streams(*start), (std::vector<std::string>{"1/0 up to 5", "1/1 up to 5"}));
+  for (const GleanStream& gleaned : start->to_glean) {
+    EXPECT_EQ(gleaned.stream.covered_epoch, 3u);
+  }
+  ASSERT_EQ(make_snapshot(data.files, "/data", savepoint, 5), "");
+  start = examine(data.files, "/data");
+  ASSERT_TRUE(start) << start.error().message;
+  EXPECT_EQ(start->snapshot->id, 2u);
+  EXPECT_EQ(streams(*start), (std::vector<std::string>{}));
+  EXPECT_EQ(start->recovery_epoch, 5u);
+  // The snapshot is one more thing that knows what was durable.
+  auto damaged = data.files.copy();
+  damaged->bytes(kFirstFile)[13 * kLogBlockBytes + 70] ^= std::byte{1};
+  expect_corruption(*damaged, kFirstFile + ": offset " + std::to_string(13 * kLogBlockBytes));
+}
+
+TEST(LogStart, ForgetsIncarnationsThatASnapshotCoversAndNeedsNoFilesOfThem) {
+  DataDirectory data;
+  ASSERT_EQ(data.begin({kFirst, kSecond}), "");
+  data.write_all(1, 3);
+  auto start = examine(data.files, "/data");
+  ASSERT_TRUE(start && store_cut(data.files, "/data", *start));
+  EXPECT_EQ(start->recovery_epoch, 3u);
+  // Recovery, then a crash.
+  ASSERT_EQ(make_snapshot(data.files, "/data", start->savepoint, start->recovery_epoch), "");
+  EXPECT_TRUE(start->savepoint.incarnations.empty());
+  EXPECT_EQ(start->savepoint.covered_incarnation, 1u);
+  auto next = examine(data.files, "/data", {"/fast"});  // files of incarnation 1 are there still
+  ASSERT_TRUE(next) << next.error().message;
+  EXPECT_EQ(next->recovery_epoch, 3u);
+  EXPECT_TRUE(next->to_glean.empty());
+  EXPECT_GT(next->start_epoch, 3u);
+  EXPECT_EQ(next->incarnation, 3u) << "2 was taken by the start that crashed";
+  ASSERT_TRUE(data.files.remove(kFirstFile));
+  EXPECT_TRUE(examine(data.files, "/data", {"/fast"}));
+  // The next incarnation's files are looked at as ever.
+  ASSERT_EQ(data.begin({kFirst, kSecond}), "");
+  data.write_all(data.start.start_epoch, data.start.start_epoch + 1);
+  next = examine(data.files, "/data");
+  ASSERT_TRUE(next) << next.error().message;
+  EXPECT_EQ(next->to_glean.size(), 2u);
+  EXPECT_EQ(next->savepoint.incarnations.size(), 1u);
+}
+
+TEST(LogStart, TakesAMissingFirstFileForADeletedOneOnlyIfTheSnapshotCoversAllOfIt) {
+  DataDirectory data;
+  ASSERT_EQ(data.begin({kFirst}, 8), "");
+  // Blocks of file 0: header, 2 records and marker of epoch 1, of epoch 2, 1 record of epoch 3.
+  data.write_all(1, 9);
+  const std::string second = "/data/node0/log_1_0_000001.atlog";
+  expect_corruption(
+      *[&] {
+        auto image = data.files.copy();
+        EXPECT_TRUE(image->remove(kFirstFile));
+        return image;
+      }(),
+      kFirstFile);
+  for (uint64_t epoch = 1; epoch <= 4; ++epoch) {
+    auto image = data.files.copy();
+    Savepoint savepoint = data.start.savepoint;
+    ASSERT_EQ(make_snapshot(*image, "/data", savepoint, epoch), "");
+    ASSERT_TRUE(examine(*image, "/data")) << epoch;
+    ASSERT_TRUE(image->remove(kFirstFile));
+    if (epoch < 3) {  // its header names 2 as the last closed epoch, but a block of 3 went before
+      expect_corruption(*image, second + ": offset 0");
+      continue;
+    }
+    auto start = examine(*image, "/data");
+    ASSERT_TRUE(start) << epoch << ": " << start.error().message;
+    EXPECT_EQ(start->recovery_epoch, 9u);
+    EXPECT_EQ(streams(*start), (std::vector<std::string>{"1/0 up to 9"}));
+    // A file amid the others is none that may be missing.
+    ASSERT_TRUE(image->remove("/data/node0/log_1_0_000002.atlog"));
+    expect_corruption(*image, "/data/node0/log_1_0_000002.atlog");
+  }
+}
+
+TEST(LogStart, RefusesASnapshotThatIsNotAllThereAndNamesTheFile) {
+  DataDirectory data;
+  ASSERT_EQ(data.begin({kFirst, kSecond}), "");
+  data.write_all(1, 3);
+  ASSERT_EQ(make_snapshot(data.files, "/data", data.start.savepoint, 2), "");
+  ASSERT_TRUE(examine(data.files, "/data"));
+  for (const char* name : {"coordinator/snapshot_1.meta", "coordinator/snapshot_1.atsnap",
+                           "node0/snapshot_1.atsnap"}) {
+    const std::string path = std::string("/data/") + name;
+    auto image = data.files.copy();
+    ASSERT_TRUE(image->remove(path));
+    expect_corruption(*image, path);
+    image = data.files.copy();
+    image->bytes(path).resize(image->bytes(path).size() - kIoBlockBytes);
+    expect_corruption(*image, path);
+  }
+  // Metadata of another epoch than the savepoint's.
+  ASSERT_EQ(make_snapshot_files(data.files, "/data", data.start.savepoint.cluster_uuid, 1, 1), "");
+  expect_corruption(data.files, "/data/coordinator/snapshot_1.meta: is of epoch 1");
+  ASSERT_EQ(make_snapshot_files(data.files, "/data", {5}, 1, 2), "");
+  expect_corruption(data.files, "/data/coordinator/snapshot_1.meta: is of another cluster");
 }
 
 TEST(LogStart, DoesNotCountRecordsAboveTheCutAsCommits) {
@@ -67,7 +192,7 @@ TEST(LogStart, DoesNotCountRecordsAboveTheCutAsCommits) {
   for (int crash = 0; crash < 3; ++crash) {
     auto start = examine(data.files, "/data");
     ASSERT_TRUE(start) << start.error().message;
-    EXPECT_FALSE(start->holds_commits);
+    EXPECT_TRUE(start->to_glean.empty());
     EXPECT_GE(start->start_epoch, 2u) << "but their epoch was seen";
     ASSERT_EQ(data.begin({kFirst}), "");
   }

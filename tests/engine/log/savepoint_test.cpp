@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <random>
+#include <span>
 
+#include "engine/log/crc32c.h"
 #include "tests/engine/log/hooked_file_system.h"
 #include "tests/engine/log/memory_file_system.h"
 #include "tests/support/power_cut_file_system.h"
@@ -27,6 +30,19 @@ Savepoint random_savepoint(std::mt19937_64& random) {
     savepoint.incarnations.push_back(std::move(incarnation));
   }
   savepoint.largest_incarnation = count + random() % 3;
+  savepoint.largest_snapshot = static_cast<uint32_t>(random() % 5);
+  if (savepoint.largest_snapshot != 0 && random() % 4 != 0) {
+    savepoint.snapshot = 1 + static_cast<uint32_t>(random() % savepoint.largest_snapshot);
+    savepoint.snapshot_epoch = random() % 1000;
+    for (uint64_t i = random() % 3; i > 0; --i) {
+      savepoint.pinned.push_back({savepoint.snapshot, random() % (savepoint.snapshot_epoch + 1),
+                                  "pin " + std::to_string(i)});
+    }
+    savepoint.covered_incarnation = random() % (savepoint.largest_incarnation + 1);
+    std::erase_if(savepoint.incarnations, [&](const Incarnation& incarnation) {
+      return incarnation.number <= savepoint.covered_incarnation;
+    });
+  }
   savepoint.largest_epoch = (uint64_t{1} << 33) + epoch;
   return savepoint;
 }
@@ -60,7 +76,7 @@ TEST(Savepoint, FallsBackToTheOtherSlotAndThenIsCorrupt) {
   const Savepoint older = savepoint;
   ASSERT_TRUE(write_savepoint(files, "/data", savepoint));
   auto& bytes = files.bytes("/data/coordinator/savepoint");
-  for (uint64_t byte = 0; byte < 120; ++byte) {
+  for (uint64_t byte = 0; byte < 100; ++byte) {
     if (byte >= 24 && byte < 32) continue;  // spare, yet checked: below
     bytes[byte] ^= std::byte{16};           // generation 2 is in slot 0
     auto found = read_savepoint(files, "/data");
@@ -77,6 +93,35 @@ TEST(Savepoint, FallsBackToTheOtherSlotAndThenIsCorrupt) {
   EXPECT_EQ(found.error().code, ExitCode::corruption);
   EXPECT_NE(found.error().message.find("/data/coordinator/savepoint"), std::string::npos);
   EXPECT_NE(found.error().message.find("checksum"), std::string::npos);
+}
+
+/// Version 1 had the same body without what it says of snapshots: 28 bytes behind uuid and epochs.
+TEST(Savepoint, IsReadAsItWasBeforeThereWereSnapshots) {
+  std::mt19937_64 random(seed());
+  MemoryFileSystem files;
+  Savepoint savepoint = random_savepoint(random);
+  savepoint.snapshot = savepoint.largest_snapshot = 0;
+  savepoint.snapshot_epoch = savepoint.covered_incarnation = 0;
+  savepoint.pinned.clear();
+  ASSERT_TRUE(write_savepoint(files, "/data", savepoint));
+  constexpr uint32_t kHeader = 32;
+  constexpr uint32_t kBehind = kHeader + 40;
+  constexpr uint32_t kRemoved = 28;
+  auto& bytes = files.bytes("/data/coordinator/savepoint");
+  const std::span<std::byte> slot(bytes.data() + kSavepointSlotBytes, kSavepointSlotBytes);
+  std::copy(slot.begin() + kBehind + kRemoved, slot.end(), slot.begin() + kBehind);
+  uint32_t words[4];  // magic, checksum, version, length
+  std::memcpy(words, slot.data(), sizeof words);
+  words[2] = 1;
+  words[3] -= kRemoved;
+  std::memcpy(slot.data(), words, sizeof words);
+  words[1] = crc32c(slot.subspan(8, kHeader - 8 + words[3]));
+  std::memcpy(slot.data(), words, sizeof words);
+  EXPECT_EQ(read(files), savepoint);
+  // The next write is one of today.
+  savepoint.largest_snapshot = 1;
+  ASSERT_TRUE(write_savepoint(files, "/data", savepoint));
+  EXPECT_EQ(read(files), savepoint);
 }
 
 TEST(Savepoint, SurvivesAPowerCutAtAnyChange) {

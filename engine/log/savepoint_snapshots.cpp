@@ -1,0 +1,114 @@
+#include "engine/log/savepoint_snapshots.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include "shared/check.h"
+#include "shared/limits.h"
+#include "shared/memory/pointer.h"
+
+namespace atolldb {
+namespace {
+
+/// Takes over `next` once it is durable.
+Result<void> replace(FileSystem& file_system, const std::string& data_dir, Savepoint& savepoint,
+                     Savepoint next) {
+  if (auto written = write_savepoint(file_system, data_dir, next); !written) return written;
+  savepoint = std::move(next);
+  return {};
+}
+
+/// The epoch of a snapshot that exists and will not be deleted meanwhile: the newest one, or one
+/// that has a pin. Metadata of others may be what a run that failed has left.
+std::optional<uint64_t> epoch_of(const Savepoint& savepoint, uint32_t id) {
+  if (id != 0 && id == savepoint.snapshot) return savepoint.snapshot_epoch;
+  const auto pin = std::ranges::find(savepoint.pinned, id, &PinnedSnapshot::id);
+  if (pin == savepoint.pinned.end()) return std::nullopt;
+  return pin->epoch;
+}
+
+}  // namespace
+
+Result<uint32_t> take_snapshot_id(FileSystem& file_system, const std::string& data_dir,
+                                  Savepoint& savepoint) {
+  if (savepoint.largest_snapshot == SnapshotPointer::kMaxSnapshot) {
+    return make_error(ExitCode::resources,
+                      fmt::format("{}: all {} ids of snapshots are used up: export the data and "
+                                  "load it into a new cluster",
+                                  data_dir, SnapshotPointer::kMaxSnapshot));
+  }
+  Savepoint next = savepoint;
+  ++next.largest_snapshot;
+  auto replaced = replace(file_system, data_dir, savepoint, std::move(next));
+  if (!replaced) return std::unexpected(replaced.error());
+  return savepoint.largest_snapshot;
+}
+
+Result<void> store_snapshot(FileSystem& file_system, const std::string& data_dir,
+                            Savepoint& savepoint, uint32_t id, uint64_t epoch) {
+  CHECK(id > savepoint.snapshot && id <= savepoint.largest_snapshot);
+  CHECK(epoch >= savepoint.snapshot_epoch && epoch <= kMaxEpoch);
+  Savepoint next = savepoint;
+  next.snapshot = id;
+  next.snapshot_epoch = epoch;
+  next.largest_epoch = std::max(next.largest_epoch, epoch);
+  // Cuts ascend, so those that go are the first ones.
+  const auto kept = std::ranges::find_if(next.incarnations, [&](const Incarnation& incarnation) {
+    return !incarnation.cut_epoch || *incarnation.cut_epoch > epoch;
+  });
+  if (kept != next.incarnations.begin()) next.covered_incarnation = std::prev(kept)->number;
+  next.incarnations.erase(next.incarnations.begin(), kept);
+  return replace(file_system, data_dir, savepoint, std::move(next));
+}
+
+Result<void> pin_snapshot(FileSystem& file_system, const std::string& data_dir,
+                          Savepoint& savepoint, uint32_t id, const std::string& name) {
+  if (name.empty() || name.size() > kMaxPinNameBytes) {
+    return make_error(ExitCode::failed,
+                      fmt::format("snapshot {}: the name of a pin has {} bytes, allowed are 1 to "
+                                  "{}: choose another name",
+                                  id, name.size(), kMaxPinNameBytes));
+  }
+  const auto same_name = std::ranges::find(savepoint.pinned, name, &PinnedSnapshot::name);
+  if (same_name != savepoint.pinned.end()) {
+    return make_error(ExitCode::failed,
+                      fmt::format("snapshot {}: a pin has the name {} already: choose another "
+                                  "name, or remove that pin",
+                                  id, name));
+  }
+  if (savepoint.pinned.size() >= kMaxPinnedSnapshots) {
+    return make_error(ExitCode::resources,
+                      fmt::format("snapshot {}: there are {} pins, as many as there may be: remove "
+                                  "one",
+                                  id, kMaxPinnedSnapshots));
+  }
+  const std::optional<uint64_t> epoch = epoch_of(savepoint, id);
+  if (!epoch) {
+    return make_error(ExitCode::failed,
+                      fmt::format("snapshot {}: is neither the newest one of {}, which is {}, nor "
+                                  "pinned: pin one of those that `atoll snapshot ls` lists",
+                                  id, data_dir, savepoint.snapshot));
+  }
+  Savepoint next = savepoint;
+  next.pinned.push_back({id, *epoch, name});
+  return replace(file_system, data_dir, savepoint, std::move(next));
+}
+
+Result<void> unpin_snapshot(FileSystem& file_system, const std::string& data_dir,
+                            Savepoint& savepoint, const std::string& name) {
+  Savepoint next = savepoint;
+  const auto is_pin = [&](const PinnedSnapshot& pin) { return pin.name == name; };
+  if (std::erase_if(next.pinned, is_pin) == 0) {
+    return make_error(ExitCode::failed,
+                      fmt::format("{}: no pin of a snapshot has the name {}: `atoll snapshot ls` "
+                                  "lists those there are",
+                                  data_dir, name));
+  }
+  return replace(file_system, data_dir, savepoint, std::move(next));
+}
+
+}  // namespace atolldb

@@ -1,0 +1,198 @@
+#include "engine/snapshot/snapshot_metadata.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "engine/log/byte_stream.h"
+#include "engine/log/crc32c.h"
+#include "engine/log/log_files.h"
+#include "engine/log/savepoint.h"
+#include "shared/check.h"
+#include "shared/limits.h"
+
+namespace atolldb {
+namespace {
+
+constexpr uint32_t kMagic = 0x4d534c41;  // "ALSM"
+constexpr uint32_t kVersion = 1;
+
+/// The body follows, then zeros up to a multiple of kIoBlockBytes.
+struct FileHeader {
+  uint32_t magic;
+  uint32_t crc;  // CRC32C of the bytes behind it, up to the end of the file
+  uint32_t version;
+  uint32_t spare;
+  uint64_t length;  // of the body
+};
+static_assert(sizeof(FileHeader) == 24);
+constexpr size_t kChecked = offsetof(FileHeader, version);
+
+ByteWriter encode(const SnapshotMetadata& metadata) {
+  ByteWriter body;
+  body.number(metadata.id);
+  body.number(metadata.base);
+  body.number(metadata.epoch);
+  body.number(metadata.base_epoch);
+  body.raw(std::as_bytes(std::span(metadata.cluster_uuid)));
+  body.number(static_cast<uint32_t>(metadata.storages.size()));
+  for (const SnapshotStorage& storage : metadata.storages) {
+    CHECK(storage.name.size() <= kMaxStorageName);
+    body.number(storage.id);
+    body.number(static_cast<uint8_t>(storage.type));
+    body.text(storage.name);
+    body.number(storage.root.word());
+    body.number(storage.records);
+  }
+  body.number(static_cast<uint32_t>(metadata.files.size()));
+  for (const SnapshotFilePlace& file : metadata.files) {
+    CHECK(file.directory.size() <= kMaxLogPathBytes);
+    body.number(file.snapshot);
+    body.number(file.node);
+    body.text(file.directory);
+    body.number(file.page_count);
+  }
+  return body;
+}
+
+bool is_listed(const SnapshotMetadata& metadata, SnapshotPointer page) {
+  return std::ranges::any_of(metadata.files, [&](const SnapshotFilePlace& file) {
+    return file.snapshot == page.snapshot() && file.node == page.node() &&
+           page.page() < file.page_count;
+  });
+}
+
+/// What a run of the gleaner can have made: ids and epochs in order, every root in a listed file.
+bool is_sensible(const SnapshotMetadata& metadata) {
+  if (metadata.id == 0 || metadata.id > SnapshotPointer::kMaxSnapshot) return false;
+  if (metadata.base >= metadata.id || metadata.epoch > kMaxEpoch) return false;
+  if (metadata.base_epoch > metadata.epoch) return false;
+  uint32_t before = 0;
+  for (const SnapshotStorage& storage : metadata.storages) {
+    if (&storage != &metadata.storages.front() && storage.id <= before) return false;
+    if (storage.type == StorageType::none || storage.type > StorageType::sequential) return false;
+    if (!storage.root.is_null() && !is_listed(metadata, storage.root)) return false;
+    before = storage.id;
+  }
+  return std::ranges::all_of(metadata.files, [&](const SnapshotFilePlace& file) {
+    return file.snapshot != 0 && file.snapshot <= metadata.id && file.node <= kCoordinator &&
+           file.page_count <= uint64_t{1} << 32;
+  });
+}
+
+bool decode(std::span<const std::byte> bytes, SnapshotMetadata& metadata) {
+  ByteReader body(bytes);
+  metadata.id = body.number<uint32_t>();
+  metadata.base = body.number<uint32_t>();
+  metadata.epoch = body.number<uint64_t>();
+  metadata.base_epoch = body.number<uint64_t>();
+  body.raw(std::as_writable_bytes(std::span(metadata.cluster_uuid)));
+  const auto storages = body.number<uint32_t>();
+  for (uint32_t i = 0; i < storages && body.is_good(); ++i) {
+    SnapshotStorage& storage = metadata.storages.emplace_back();
+    storage.id = body.number<uint32_t>();
+    storage.type = static_cast<StorageType>(body.number<uint8_t>());
+    storage.name = body.text();
+    storage.root = SnapshotPointer(body.number<uint64_t>());
+    storage.records = body.number<uint64_t>();
+  }
+  const auto files = body.number<uint32_t>();
+  for (uint32_t i = 0; i < files && body.is_good(); ++i) {
+    SnapshotFilePlace& file = metadata.files.emplace_back();
+    file.snapshot = body.number<uint32_t>();
+    file.node = body.number<uint32_t>();
+    file.directory = body.text();
+    file.page_count = body.number<uint64_t>();
+  }
+  return body.is_at_end() && is_sensible(metadata);
+}
+
+/// Empty, or why the file's bytes are no metadata.
+std::string decode_file(std::span<const std::byte> bytes, SnapshotMetadata& metadata) {
+  FileHeader header = {};
+  if (bytes.size() < sizeof header) return "it ends within its header";
+  std::memcpy(&header, bytes.data(), sizeof header);
+  if (header.magic != kMagic) return "it does not begin as metadata of a snapshot does";
+  if (header.crc != crc32c(bytes.subspan(kChecked))) return "its checksum is wrong";
+  if (header.version != kVersion) {
+    return fmt::format("its format has version {}, this program knows {}", header.version,
+                       kVersion);
+  }
+  if (header.length > bytes.size() - sizeof header) return "its length is beyond its end";
+  if (!decode(bytes.subspan(sizeof header, header.length), metadata)) {
+    return "its content cannot be";
+  }
+  return "";
+}
+
+std::unexpected<Error> damaged(const std::string& path, const std::string& reason) {
+  return make_error(ExitCode::corruption,
+                    path + ": metadata of a snapshot: " + reason +
+                        ": restore a backup, or start anew with `atoll up --discard-data`");
+}
+
+/// A new file with these bytes, synced.
+Result<void> write_file(FileSystem& file_system, const std::string& path,
+                        std::span<const std::byte> bytes) {
+  auto exists = file_system.exists(path);  // of a crash amid this
+  if (!exists) return std::unexpected(exists.error());
+  if (*exists) {
+    if (auto removed = file_system.remove(path); !removed) return removed;
+  }
+  auto file = file_system.create(path, bytes.size());
+  if (!file) return std::unexpected(file.error());
+  const std::array<std::span<const std::byte>, 1> slices = {bytes};
+  if (auto written = (*file)->write(0, slices); !written) return written;
+  return (*file)->sync();
+}
+
+}  // namespace
+
+std::string snapshot_metadata_path(const std::string& data_dir, uint32_t id) {
+  return path_in(coordinator_directory(data_dir), fmt::format("snapshot_{}.meta", id));
+}
+
+Result<void> write_snapshot_metadata(FileSystem& file_system, const std::string& data_dir,
+                                     const SnapshotMetadata& metadata) {
+  CHECK(is_sensible(metadata));
+  const ByteWriter body = encode(metadata);
+  FileHeader header = {kMagic, 0, kVersion, 0, body.bytes().size()};
+  IoBuffer buffer(sizeof header + body.bytes().size());
+  const std::span<std::byte> bytes = buffer.bytes();
+  std::memcpy(bytes.data(), &header, sizeof header);
+  std::ranges::copy(body.bytes(), bytes.begin() + sizeof header);
+  header.crc = crc32c(bytes.subspan(kChecked));
+  std::memcpy(bytes.data(), &header, sizeof header);
+
+  const std::string directory = coordinator_directory(data_dir);
+  const std::string path = snapshot_metadata_path(data_dir, metadata.id);
+  if (auto made = file_system.make_directory(directory); !made) return made;
+  if (auto written = write_file(file_system, path + ".new", bytes); !written) return written;
+  if (auto renamed = file_system.rename(path + ".new", path); !renamed) return renamed;
+  return file_system.sync_directory(directory);
+}
+
+Result<SnapshotMetadata> read_snapshot_metadata(FileSystem& file_system,
+                                                const std::string& data_dir, uint32_t id) {
+  const std::string path = snapshot_metadata_path(data_dir, id);
+  auto exists = file_system.exists(path);
+  if (!exists) return std::unexpected(exists.error());
+  if (!*exists) return damaged(path, "the file is missing");
+  auto file = file_system.open_for_reading(path);
+  if (!file) return std::unexpected(file.error());
+  auto size = (*file)->size();
+  if (!size) return std::unexpected(size.error());
+  IoBuffer buffer(*size);
+  auto count = (*file)->read(0, buffer.bytes());
+  if (!count) return std::unexpected(count.error());
+  SnapshotMetadata metadata;
+  const std::string reason = decode_file(buffer.bytes().first(*count), metadata);
+  if (!reason.empty()) return damaged(path, reason);
+  if (metadata.id != id) return damaged(path, fmt::format("it is of snapshot {}", metadata.id));
+  return metadata;
+}
+
+}  // namespace atolldb

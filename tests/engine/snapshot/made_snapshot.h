@@ -1,0 +1,63 @@
+// A snapshot with a few empty pages, which exists as far as files, metadata and savepoint tell.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/log/savepoint_snapshots.h"
+#include "engine/snapshot/snapshot_metadata.h"
+#include "engine/snapshot/snapshot_writer.h"
+
+namespace atolldb::test {
+
+inline constexpr uint64_t kMadePages = 3;  // besides page 0
+
+/// Writes the pages of `node` into `directory`. Empty, or the error.
+inline std::string make_snapshot_file(FileSystem& files, const ClusterUuid& uuid,
+                                      const SnapshotFilePlace& place, uint64_t epoch) {
+  auto writer =
+      SnapshotWriter::create(files, {place.directory, place.node, place.snapshot, epoch, uuid});
+  if (!writer) return writer.error().message;
+  for (uint64_t page = 0; page < kMadePages; ++page) {
+    if (auto next = writer->next(1); !next) return next.error().message;
+  }
+  auto finished = writer->finish();
+  return finished ? "" : finished.error().message;
+}
+
+/// Files of node 0 and of the coordinator, and metadata; `older` are files of snapshots before that
+/// it refers to. Empty, or the error.
+inline std::string make_snapshot_files(FileSystem& files, const std::string& data_dir,
+                                       const ClusterUuid& uuid, uint32_t id, uint64_t epoch,
+                                       std::vector<SnapshotFilePlace> older = {}) {
+  SnapshotMetadata metadata;
+  metadata.id = id;
+  metadata.epoch = epoch;
+  metadata.cluster_uuid = uuid;
+  metadata.files = std::move(older);
+  for (const uint32_t node : {uint32_t{0}, kCoordinator}) {
+    const SnapshotFilePlace place = {id, node, data_dir, kMadePages + 1};
+    const std::string problem = make_snapshot_file(files, uuid, place, epoch);
+    if (!problem.empty()) return problem;
+    metadata.files.push_back(place);
+  }
+  metadata.storages.push_back(
+      {1, StorageType::mastertree, "accounts", SnapshotPointer::make(id, 0, 1), 0});
+  auto written = write_snapshot_metadata(files, data_dir, metadata);
+  return written ? "" : written.error().message;
+}
+
+/// The whole way of a snapshot into the savepoint. Empty, or the error.
+inline std::string make_snapshot(FileSystem& files, const std::string& data_dir,
+                                 Savepoint& savepoint, uint64_t epoch,
+                                 std::vector<SnapshotFilePlace> older = {}) {
+  auto id = take_snapshot_id(files, data_dir, savepoint);
+  if (!id) return id.error().message;
+  const std::string problem =
+      make_snapshot_files(files, data_dir, savepoint.cluster_uuid, *id, epoch, std::move(older));
+  if (!problem.empty()) return problem;
+  auto stored = store_snapshot(files, data_dir, savepoint, *id, epoch);
+  return stored ? "" : stored.error().message;
+}
+
+}  // namespace atolldb::test

@@ -1,0 +1,140 @@
+#include "engine/snapshot/snapshot_metadata.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "shared/limits.h"
+#include "tests/engine/log/hooked_file_system.h"
+#include "tests/engine/log/memory_file_system.h"
+#include "tests/support/power_cut_file_system.h"
+#include "tests/support/seed.h"
+
+namespace atolldb::test {
+namespace {
+
+SnapshotMetadata random_metadata(std::mt19937_64& random, uint32_t id) {
+  SnapshotMetadata metadata;
+  metadata.id = id;
+  metadata.base = id - 1;
+  metadata.base_epoch = random() % 1000;
+  metadata.epoch = metadata.base_epoch + random() % 1000;
+  for (uint8_t& byte : metadata.cluster_uuid) byte = static_cast<uint8_t>(random());
+  const uint64_t files = random() % 300;
+  for (uint32_t i = 0; i < files; ++i) {
+    metadata.files.push_back({1 + static_cast<uint32_t>(random() % id), i % (kCoordinator + 1),
+                              "/a b/" + std::to_string(random()), 2 + random() % 1000});
+  }
+  uint32_t storage_id = static_cast<uint32_t>(random() % 3);
+  const uint64_t storages = random() % 300;
+  for (uint64_t i = 0; i < storages; ++i) {
+    SnapshotStorage& storage = metadata.storages.emplace_back();
+    storage.id = storage_id;
+    storage.type = static_cast<StorageType>(1 + random() % 3);
+    storage.name = std::string(random() % (kMaxStorageName + 1), 'n');
+    storage.records = random();
+    if (!metadata.files.empty() && random() % 4 != 0) {
+      const SnapshotFilePlace& file = metadata.files[random() % metadata.files.size()];
+      storage.root = SnapshotPointer::make(file.snapshot, file.node, 1);
+    }
+    storage_id += 1 + static_cast<uint32_t>(random() % 1000);
+  }
+  return metadata;
+}
+
+TEST(SnapshotMetadata, IsReadBackAsItWasWritten) {
+  std::mt19937_64 random(seed());
+  MemoryFileSystem files;
+  for (uint64_t round = 0; round < rounds(100, 2000); ++round) {
+    const auto id = static_cast<uint32_t>(1 + random() % 5);
+    const SnapshotMetadata metadata = random_metadata(random, id);
+    ASSERT_TRUE(write_snapshot_metadata(files, "/data", metadata));
+    auto read = read_snapshot_metadata(files, "/data", id);
+    ASSERT_TRUE(read) << read.error().message;
+    EXPECT_EQ(*read, metadata);
+  }
+}
+
+TEST(SnapshotMetadata, IsRefusedWhateverBitTurnsAndTheFileIsNamed) {
+  std::mt19937_64 random(seed());
+  MemoryFileSystem files;
+  ASSERT_TRUE(write_snapshot_metadata(files, "/data", random_metadata(random, 3)));
+  const std::string path = snapshot_metadata_path("/data", 3);
+  EXPECT_EQ(path, "/data/coordinator/snapshot_3.meta");
+  auto& bytes = files.bytes(path);
+  for (uint64_t byte = 0; byte < bytes.size(); ++byte) {
+    const auto bit = std::byte{1} << (random() % 8);
+    bytes[byte] ^= bit;
+    auto read = read_snapshot_metadata(files, "/data", 3);
+    ASSERT_FALSE(read) << "byte " << byte;
+    EXPECT_EQ(read.error().code, ExitCode::corruption);
+    EXPECT_TRUE(read.error().message.starts_with(path + ": ")) << read.error().message;
+    bytes[byte] ^= bit;
+  }
+  EXPECT_TRUE(read_snapshot_metadata(files, "/data", 3));
+}
+
+TEST(SnapshotMetadata, IsRefusedWhenItIsShortOrMissingOrOfAnotherSnapshot) {
+  std::mt19937_64 random(seed());
+  MemoryFileSystem files;
+  ASSERT_TRUE(write_snapshot_metadata(files, "/data", random_metadata(random, 3)));
+  auto& bytes = files.bytes(snapshot_metadata_path("/data", 3));
+  const auto reason = [&](uint32_t id) {
+    auto read = read_snapshot_metadata(files, "/data", id);
+    EXPECT_FALSE(read);
+    if (read) return std::string();
+    EXPECT_EQ(read.error().code, ExitCode::corruption);
+    return read.error().message;
+  };
+  EXPECT_NE(reason(4).find("missing"), std::string::npos);
+  ASSERT_TRUE(files.rename(snapshot_metadata_path("/data", 3), snapshot_metadata_path("/data", 4)));
+  EXPECT_NE(reason(4).find("it is of snapshot 3"), std::string::npos);
+  bytes[8] = std::byte{9};  // the version, which its checksum covers
+  EXPECT_NE(reason(4).find("checksum"), std::string::npos);
+  bytes.resize(bytes.size() - 1);
+  EXPECT_NE(reason(4).find("checksum"), std::string::npos);
+  bytes.resize(20);
+  EXPECT_NE(reason(4).find("ends within"), std::string::npos);
+  bytes.clear();
+  EXPECT_NE(reason(4).find("ends within"), std::string::npos);
+}
+
+TEST(SnapshotMetadata, SurvivesAPowerCutOnceItIsWritten) {
+  std::mt19937_64 random(seed());
+  for (uint64_t round = 0; round < rounds(20, 300); ++round) {
+    PowerCutFileSystem disk;
+    const SnapshotMetadata metadata = random_metadata(random, 7);
+    ASSERT_TRUE(write_snapshot_metadata(disk, "/data", metadata));
+    auto read = read_snapshot_metadata(*disk.cut(random()), "/data", 7);
+    ASSERT_TRUE(read) << read.error().message;
+    EXPECT_EQ(*read, metadata);
+  }
+}
+
+TEST(SnapshotMetadata, IsTheOldOneOrTheNewOneWhateverChangeACrashInterrupts) {
+  std::mt19937_64 random(seed());
+  uint64_t changes = 0;
+  for (bool is_done = false; !is_done; ++changes) {
+    PowerCutFileSystem disk;
+    const SnapshotMetadata old = random_metadata(random, 7);
+    SnapshotMetadata next = random_metadata(random, 7);
+    next.epoch = old.epoch + 1;
+    next.base_epoch = 0;
+    ASSERT_TRUE(write_snapshot_metadata(disk, "/data", old));
+    HookedFileSystem killed(disk, {}, changes);
+    is_done = write_snapshot_metadata(killed, "/data", next).has_value();
+    for (uint64_t cut = 0; cut < 10; ++cut) {
+      auto image = disk.cut(random());
+      auto read = read_snapshot_metadata(*image, "/data", 7);
+      ASSERT_TRUE(read) << changes << ": " << read.error().message;
+      EXPECT_TRUE(*read == next || (!is_done && *read == old)) << changes;
+      // What the crash left in the way does not stop the next one.
+      ASSERT_TRUE(write_snapshot_metadata(*image, "/data", next));
+      EXPECT_EQ(*read_snapshot_metadata(*image->cut(random()), "/data", 7), next);
+    }
+  }
+  EXPECT_GT(changes, 5u);
+}
+
+}  // namespace
+}  // namespace atolldb::test
