@@ -89,6 +89,8 @@ enum class Mutant : uint32_t {
   cut_at_maximum,           // R28: the cut is what one logger made durable
   damage_is_torn_tail,      // R30: what is missing below what was known as durable is cut off
   cut_before_sync,          // R29: a cut is stored that unsynced blocks are part of
+  // Snapshots.
+  reuse_frames_at_once,  // R39: an evicted frame is filled anew while readers look at it
   count_,
 };
 

@@ -40,6 +40,8 @@ enum class [[nodiscard]] Status : uint8_t {
   /// Of a session's request: the cluster failed while it was in flight, so that it may have
   /// committed durably or may be lost (R41). Only a look at the data tells.
   outcome_unknown,
+  /// A page of a snapshot cannot be read, or is damaged: the log says which.
+  snapshot_unreadable,
   count_,
 };
 
@@ -81,7 +83,8 @@ constexpr std::string_view to_string(Status status) {
                                          "procedure_failed",
                                          "cluster_failed",
                                          "unavailable",
-                                         "outcome_unknown"};
+                                         "outcome_unknown",
+                                         "snapshot_unreadable"};
   static_assert(sizeof(kNames) / sizeof(kNames[0]) == kStatusCount);
   const auto index = static_cast<uint32_t>(status);
   return index < kStatusCount ? kNames[index] : "unknown";

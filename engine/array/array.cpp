@@ -6,6 +6,7 @@
 #include "engine/array/array_page.h"
 #include "engine/mutants.h"
 #include "engine/seams.h"
+#include "engine/snapshot/copy_up.h"
 #include "shared/check.h"
 
 namespace atolldb {
@@ -121,7 +122,7 @@ Status Array::locate(Transaction& txn, uint64_t index, bool create, RecordRef& r
 }
 
 Status Array::locate_slowly(Transaction& txn, uint64_t index, bool create, RecordRef& ref) const {
-  std::array<uint64_t, kMaxLevels> child;
+  Children child;
   uint64_t page_number = leaf_of(index);
   const auto slot = static_cast<uint32_t>(index - page_number * records_per_leaf_);
   for (uint32_t level = 1; level < levels_; ++level, page_number /= kArrayFanout) {
@@ -129,26 +130,63 @@ Status Array::locate_slowly(Transaction& txn, uint64_t index, bool create, Recor
   }
   DualPointer* pointer = &storage_.control().root;
   for (uint32_t level = levels_ - 1;; --level) {
-    VolatilePointer word = pointer->load_acquire();
-    while (word.is_null()) {
+    DualPointer::View view = pointer->load_both();
+    while (view.page.is_null()) {
       if (!create && !txn.installs_on_read()) {
-        ref.record = nullptr;
+        ref = RecordRef{};
         ref.payload_bytes = static_cast<uint16_t>(payload_bytes_);
-        return txn.register_pointer(pointer, word.word());
+        const Status registered = txn.register_pointer(pointer, view.page.word());
+        if (registered != Status::ok || view.snapshot.is_null()) return registered;
+        return locate_in_snapshot(txn, view.snapshot, level, child, slot, ref);
       }
       const PageType type = level == 0 ? PageType::array_leaf : PageType::array_interior;
-      const Status installed =
-          install_page(txn, *pointer, word, type, static_cast<uint8_t>(level), storage_.id());
+      const Status installed = view.snapshot.is_null()
+                                   ? install_page(txn, *pointer, view.page, type,
+                                                  static_cast<uint8_t>(level), storage_.id())
+                                   : copy_up(txn, *pointer, view);
       if (installed != Status::ok) return installed;
-      word = pointer->load_acquire();
+      view = pointer->load_both();
     }
-    PageHeader* page = txn.worker().resolve(word);
+    PageHeader* page = txn.worker().resolve(view.page);
     if (level == 0) {
-      ref = ref_of(word, page, slot, index);
+      ref = ref_of(view.page, page, slot, index);
       return Status::ok;
     }
     pointer = &reinterpret_cast<ArrayInterior*>(page)->children[child[level]];
   }
+}
+
+/// From the page at `pointer`, of this level, down to the leaf, which `ref` then names. No leaf:
+/// the record was never written.
+Status Array::locate_in_snapshot(Transaction& txn, SnapshotPointer pointer, uint32_t level,
+                                 const Children& child, uint32_t slot, RecordRef& ref) const {
+  for (; level != 0; --level) {
+    const PageHeader* page = nullptr;
+    const Status status = txn.worker().snapshot_page(pointer, page);
+    if (status != Status::ok) return status;
+    const auto* interior = reinterpret_cast<const ArrayInterior*>(page);
+    pointer = SnapshotPointer(
+        interior->children[child[level]].snapshot_word.load(std::memory_order_relaxed));
+    if (pointer.is_null()) return Status::ok;
+  }
+  ref.snapshot = pointer;
+  ref.payload_at =
+      static_cast<uint16_t>(sizeof(PageHeader) + slot * record_bytes_ + sizeof(RecordHead));
+  return Status::ok;
+}
+
+Status Array::get_cold(Transaction& txn, const RecordRef& ref, uint32_t offset, uint32_t count,
+                       void* out) {
+  if (ref.snapshot.is_null()) {
+    std::memset(out, 0, count);
+    return Status::ok;
+  }
+  const PageHeader* page = nullptr;
+  const Status status = txn.worker().snapshot_page(ref.snapshot, page);
+  if (status != Status::ok) return status;
+  // Immutable, and covered by the pointer set.
+  std::memcpy(out, reinterpret_cast<const std::byte*>(page) + ref.payload_at + offset, count);
+  return Status::ok;
 }
 
 Status Array::get(Transaction& txn, uint64_t index, uint32_t offset, uint32_t count,

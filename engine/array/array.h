@@ -1,5 +1,6 @@
 // Array storage: dense integer keys 0 .. record_count-1, fixed-size records that always exist
-// (zero-filled until written). A radix of dual pointers; no phantoms by construction.
+// (zero-filled until written). A radix of dual pointers; no phantoms by construction. What has no
+// volatile page is read from the snapshot's.
 #pragma once
 
 #include <array>
@@ -59,7 +60,7 @@ class Array {
   void prefetch(Transaction& txn, std::span<const uint64_t> indexes) const;
   /// The same for bytes of a record that was found.
   static void prefetch(const RecordRef& ref, uint32_t offset, uint32_t count);
-  /// Of a record that was found: zeroes where no page was ever installed. out_of_range for a ref of
+  /// Of a record that was found: zeroes where it was never written. out_of_range for a ref of
   /// an index past the end, or bytes past the payload.
   Status get(Transaction& txn, const RecordRef& ref, uint32_t offset, uint32_t count,
              void* out) const {
@@ -68,8 +69,7 @@ class Array {
     if (status != Status::ok) return status;
     if (ref.record != nullptr) [[likely]]
       return txn.read_existing(ref, offset, count, out);
-    std::memset(out, 0, count);
-    return Status::ok;
+    return get_cold(txn, ref, offset, count, out);
   }
 
   /// Overwrites bytes; does not read, so it conflicts with nobody who only writes. out_of_range
@@ -92,10 +92,17 @@ class Array {
   static constexpr uint32_t kMaxLevels = 32;  // enough for kMaxRecords at the smallest fan-out
   static constexpr size_t kBatch = 16;        // look-ups in flight
 
+  using Children = std::array<uint64_t, kMaxLevels>;  // which child on the way, by level
+
   /// Finds record `index`. With `create`, installs missing pages; without, a null pointer is
-  /// registered (R4) and `ref.record` stays null: the record is all zeroes.
+  /// registered (R4) and `ref.record` stays null: the record is in `ref.snapshot`, or all zeroes.
   Status locate(Transaction& txn, uint64_t index, bool create, RecordRef& ref) const;
   Status locate_slowly(Transaction& txn, uint64_t index, bool create, RecordRef& ref) const;
+  Status locate_in_snapshot(Transaction& txn, SnapshotPointer pointer, uint32_t level,
+                            const Children& child, uint32_t slot, RecordRef& ref) const;
+  /// Of a record without a volatile page.
+  static Status get_cold(Transaction& txn, const RecordRef& ref, uint32_t offset, uint32_t count,
+                         void* out);
   Status find_many(Transaction& txn, std::span<const uint64_t> indexes, std::span<RecordRef> refs,
                    bool create) const;
 

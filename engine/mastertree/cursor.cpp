@@ -7,6 +7,7 @@
 #include "engine/mastertree/reserve.h"
 #include "engine/mastertree/restructure.h"
 #include "engine/mastertree/slot_search.h"
+#include "engine/mastertree/snapshot_tree.h"
 #include "engine/mastertree/track.h"
 #include "engine/mastertree/tree_read.h"
 #include "engine/mutants.h"
@@ -108,12 +109,13 @@ Status MasterTreeCursor::seek() {
   const Status usable = tree_.handle().check(*txn_);
   if (usable != Status::ok) return usable;
   Bytes bound;
-  return open_layer(root_link(tree_.storage()), start_bound(bound));
+  return open_layer(root_link(tree_.storage()), {}, start_bound(bound));
 }
 
-Status MasterTreeCursor::open_layer(const Link& root, bool at_bound) {
+Status MasterTreeCursor::open_layer(const Link& root, SnapshotPointer cold_root, bool at_bound) {
   set_depth(depth_ + 1);
   frame().root = root;
+  frame().cold_root = cold_root;
   uint64_t slice = forward_ ? 0 : ~uint64_t{0};
   Bytes bound;
   if (at_bound && start_bound(bound)) slice = slice_of(bound.subspan(prefix().size()));
@@ -121,25 +123,62 @@ Status MasterTreeCursor::open_layer(const Link& root, bool at_bound) {
 }
 
 Status MasterTreeCursor::open_page(uint64_t slice) {
+  if (!frame().cold_root.is_null()) return open_cold_page(frame().cold_root, slice);
   const BorderView view = find_border(txn_->worker(), tree_.storage(), frame().root, slice);
   if (view.dropped) {
     const Status moved = await_drop(txn_->worker(), frame().root);
     return moved == Status::ok ? seek() : moved;
   }
-  if (view.page == nullptr) {
-    if (txn_->installs_on_read()) {
-      const Status status = install_root(*txn_, tree_.storage(), view.null_word, 0);
-      return status == Status::ok ? seek() : status;
-    }
-    ended_ = true;
-    return txn_->register_pointer(frame().root.pointer, view.null_word);
-  }
+  if (view.missing) return open_missing(view.missing, slice);
   const Status status = txn_->register_page(&view.page->header, view.version);
   if (status != Status::ok) return status;
-  frame().page = view.page;
-  frame().version = view.version;
-  frame().dead = 0;
+  take_page(view.page, {}, view.version);
   order_slots(slice);
+  return Status::ok;
+}
+
+Status MasterTreeCursor::open_missing(const MissingPage& missing, uint64_t slice) {
+  if (txn_->installs_on_read()) {
+    const Status status = install_missing(*txn_, tree_.storage(), missing, 0);
+    return status == Status::ok ? seek() : status;
+  }
+  const Status status = txn_->register_pointer(missing.pointer, missing.view.page.word());
+  if (status != Status::ok) return status;
+  if (!missing.view.snapshot.is_null()) return open_cold_page(missing.view.snapshot, slice);
+  ended_ = true;  // an empty tree
+  return Status::ok;
+}
+
+Status MasterTreeCursor::open_cold_page(SnapshotPointer root, uint64_t slice) {
+  SnapshotBorder border;
+  const Status status = find_snapshot_border(txn_->worker(), root, slice, border);
+  if (status != Status::ok) return status;
+  held_ = border.pointer;
+  take_page(border.page, border.pointer, border.page->header.version());
+  order_slots(slice);
+  return Status::ok;
+}
+
+void MasterTreeCursor::take_page(BorderPage* page, SnapshotPointer cold, PageVersion version) {
+  Frame& frame = this->frame();
+  frame.page = page;
+  frame.cold = cold;
+  frame.page_low = page->low;
+  frame.page_high = page->high;
+  frame.page_high_is_end = page->high_is_end != 0;
+  frame.version = version;
+  frame.dead = 0;
+}
+
+/// R39: the address of a snapshot page is good until this worker gets the next one.
+Status MasterTreeCursor::hold_page() {
+  Frame& frame = this->frame();
+  if (frame.cold.is_null() || frame.cold == held_) return Status::ok;
+  const PageHeader* page = nullptr;
+  const Status status = txn_->worker().snapshot_page(frame.cold, page);
+  if (status != Status::ok) return status;
+  held_ = frame.cold;
+  frame.page = border_page(tree_page(const_cast<PageHeader*>(page)));
   return Status::ok;
 }
 
@@ -181,14 +220,14 @@ void MasterTreeCursor::order_slots(uint64_t slice) {
 }
 
 Status MasterTreeCursor::leave_page() {
-  const BorderPage* page = frame().page;
-  const bool at_end = forward_ ? page->high_is_end != 0 : page->low == 0;
+  const Frame& left = frame();
+  const bool at_end = forward_ ? left.page_high_is_end : left.page_low == 0;
   if (at_end) {
     set_depth(depth_ - 1);
     if (depth_ == 0) ended_ = true;
     return Status::ok;
   }
-  const uint64_t fence = forward_ ? page->high : page->low;
+  const uint64_t fence = forward_ ? left.page_high : left.page_low;
   if (fence_ends_scan(fence)) {
     ended_ = true;
     return Status::ok;
@@ -202,6 +241,7 @@ Status MasterTreeCursor::next() {
   Status status = txn_->check();
   if (status != Status::ok) return status;
   if (ended_) return Status::end_of_scan;
+  held_ = {};
   // Own inserts since the route was made may lie before us, on the page at hand (R14).
   if (reservations_ != txn_->reservations()) status = seek();
   bool found = false;
@@ -209,8 +249,11 @@ Status MasterTreeCursor::next() {
     const Frame& current = frame();
     if (!current.is_within(current.position)) {
       status = leave_page();
-    } else {
+    } else if (current.cold.is_null()) {
       status = visit(found);
+    } else {
+      status = hold_page();
+      if (status == Status::ok) status = visit_cold(found);
     }
   }
   if (status != Status::ok) return status;
@@ -254,27 +297,55 @@ Status MasterTreeCursor::visit(bool& found) {
   return visit_record(record, slice, found);
 }
 
+/// Nobody writes here: nothing to register, to wait for or to lay over.
+Status MasterTreeCursor::visit_cold(bool& found) {
+  Frame& current = frame();
+  const uint32_t slot = current.slot_at(current.position);
+  TreeRecord* record = current.page->record(slot);
+  const uint64_t slice = current.page->slices()[slot];
+  advance();
+  if (record->head.load_acquire().is_next_layer()) return enter_layer(record, slice);
+  put_key(record, slice);
+  if (!passes_bounds(slice)) return Status::ok;
+  visited_ = true;
+  payload_bytes_ = record->payload_bytes.load(std::memory_order_relaxed);
+  ref_ = RecordRef{};
+  ref_.snapshot = current.cold;
+  ref_.payload_at =
+      static_cast<uint16_t>(record->payload() - reinterpret_cast<const std::byte*>(current.page));
+  ref_.payload_bytes = static_cast<uint16_t>(payload_bytes_);
+  ref_is_complete_ = true;
+  found = true;
+  return Status::ok;
+}
+
 Status MasterTreeCursor::enter_layer(TreeRecord* record, uint64_t slice) {
   const size_t above = prefix().size();
-  const Link root{record->next_layer(), frame().page};
+  const bool is_cold = !frame().cold.is_null();
+  const Link root{is_cold ? nullptr : record->next_layer(), is_cold ? nullptr : frame().page};
+  const SnapshotPointer cold_root(
+      is_cold ? record->next_layer()->snapshot_word.load(std::memory_order_relaxed) : 0);
   put_slice(slice, prefix_.data() + above);
   Bytes bound;
   const bool at_bound = start_bound(bound) && bound.size() > above + 8 &&
                         std::memcmp(bound.data(), prefix_.data(), above + 8) == 0;
-  return open_layer(root, at_bound);
+  return open_layer(root, cold_root, at_bound);
+}
+
+/// Whether key_ is within the range; behind its end, the scan is over.
+bool MasterTreeCursor::passes_bounds(uint64_t slice) {
+  if (!may_be_outside(slice)) return true;
+  if (before_start()) return false;
+  ended_ = behind_far_bound();
+  return !ended_;
 }
 
 Status MasterTreeCursor::visit_record(TreeRecord* record, uint64_t slice, bool& found) {
   put_key(record, slice);
-  if (may_be_outside(slice)) {
-    if (before_start()) return Status::ok;
-    if (behind_far_bound()) {
-      ended_ = true;
-      return Status::ok;
-    }
-  }
+  if (!passes_bounds(slice)) return Status::ok;
   visited_ = true;
   ref_.record = &record->head;
+  ref_.snapshot = {};
   ref_.payload_at = record->payload_at();
   ref_is_complete_ = false;
   if (!seen_.is_deleted() || !mutant(Mutant::ignore_dead_in_scans)) {
@@ -354,7 +425,17 @@ void MasterTreeCursor::note_dead(Vid vid, uint64_t removable) {
   push_dead_hint(txn_->worker(), current.page, prefix(), current.page->low);
 }
 
+Status MasterTreeCursor::get_cold(void* out, uint32_t capacity) {
+  const PageHeader* page = nullptr;
+  const Status status = txn_->worker().snapshot_page(ref_.snapshot, page);
+  if (status != Status::ok) return status;
+  std::memcpy(out, reinterpret_cast<const std::byte*>(page) + ref_.payload_at,
+              std::min(capacity, payload_bytes_));
+  return Status::ok;
+}
+
 Status MasterTreeCursor::get_slowly(void* out, uint32_t capacity) {
+  if (ref_.record == nullptr) return get_cold(out, capacity);
   WriteEntry* own = txn_->find_write(ref(), key());
   if (own != nullptr && txn_->log_of(*own).type == LogType::erase) return Status::not_found;
   if (own != nullptr && txn_->log_of(*own).type == LogType::insert) {

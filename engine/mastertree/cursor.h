@@ -30,6 +30,10 @@ struct ScanRange {
 /// The route is one border page a layer. To go on behind a page's last record the cursor descends
 /// again for the page's fence in the same layer: right whatever was reorganised meanwhile, since
 /// fences are immutable (the interior pages it passes are in the cache anyway).
+///
+/// Where there is no volatile page it goes on in the snapshot's: the pointer that led there is
+/// registered, and answers for all that is below it. Between its calls it keeps names of such
+/// pages, not addresses (R39).
 class MasterTreeCursor {
  public:
   MasterTreeCursor(const MasterTree& tree, Transaction& txn, const ScanRange& range, bool forward);
@@ -45,7 +49,7 @@ class MasterTreeCursor {
   Status get(void* out, uint32_t capacity) {
     const Status checked = txn_->check();
     if (checked != Status::ok) return checked;
-    if (txn_->plans_no_write() && capacity <= payload_bytes_) {
+    if (txn_->plans_no_write() && capacity <= payload_bytes_ && ref_.record != nullptr) {
       racy_read(out, ref_.payload(), capacity);
       // The same VID as when next() looked: nobody wrote meanwhile.
       if (ref_.record->load_acquire() == seen_) [[likely]]
@@ -64,8 +68,14 @@ class MasterTreeCursor {
 
   /// One border page of the route, its slots in key order.
   struct Frame {
-    Link root;  // of the layer
+    Link root;                  // of the layer
+    SnapshotPointer cold_root;  // not null: the layer is in a snapshot, and `root` is not used
+    // The page; of a snapshot's, the name, too, and the address only while hold_page says so.
     BorderPage* page;
+    SnapshotPointer cold;
+    uint64_t page_low;
+    uint64_t page_high;
+    bool page_high_is_end;
     PageVersion version;
     uint32_t ordered;  // slots that can lie within the bounds
     bool ascending;    // they follow each other from `first` on; else `order` lists them
@@ -95,17 +105,24 @@ class MasterTreeCursor {
   bool far_bound(Bytes& bound) const;
 
   Status seek();
-  Status open_layer(const Link& root, bool at_bound);
+  Status open_layer(const Link& root, SnapshotPointer cold_root, bool at_bound);
   Status open_page(uint64_t slice);
+  Status open_missing(const MissingPage& missing, uint64_t slice);
+  Status open_cold_page(SnapshotPointer root, uint64_t slice);
+  void take_page(BorderPage* page, SnapshotPointer cold, PageVersion version);
+  Status hold_page();
   void order_slots(uint64_t slice);
   Status leave_page();
   void advance() { frame().position += forward_ ? 1 : -1; }
   Status visit(bool& found);
   Status visit_record(TreeRecord* record, uint64_t slice, bool& found);
+  Status visit_cold(bool& found);
+  bool passes_bounds(uint64_t slice);
   Status enter_layer(TreeRecord* record, uint64_t slice);
   void put_key(const TreeRecord* record, uint64_t slice);
   void complete_ref();
   Status get_slowly(void* out, uint32_t capacity);
+  Status get_cold(void* out, uint32_t capacity);
   bool may_be_outside(uint64_t slice);
   bool before_start() const;
   bool behind_far_bound() const;
@@ -122,6 +139,7 @@ class MasterTreeCursor {
   bool has_resume_ = false;  // the route starts behind resume_, not at the range's bound
   uint64_t reservations_ = ~uint64_t{0};  // of the transaction when the route was made
 
+  SnapshotPointer held_;  // the snapshot page whose address is good: the worker's latest
   uint32_t depth_ = 0;
   Frame* top_ = nullptr;  // of layer `depth_`
   std::array<Frame, kInlineFrames> frames_;

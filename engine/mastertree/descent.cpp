@@ -37,6 +37,18 @@ bool recall_border(WorkerContext& worker, const Link& link, uint64_t slice, Bord
   return true;
 }
 
+/// The child in `slot`, found when the page had `version`, is in a snapshot only. False: look
+/// again: it is there now, or the page is being replaced (R3: a frozen null word waits), or it has
+/// got a child that the slice may belong to, and what stands for the old one is not known to cover
+/// it.
+bool is_missing(InteriorPage* interior, uint32_t slot, PageVersion version, MissingPage& missing) {
+  missing = {&interior->children[slot], interior->children[slot].load_both()};
+  const bool is_it = missing.view.page.is_null() && !missing.view.page.is_frozen() &&
+                     interior->header.version() == version;
+  if (!is_it) missing = {};
+  return is_it;
+}
+
 }  // namespace
 
 BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link, uint64_t slice,
@@ -49,12 +61,14 @@ BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link
     return view;
   }
   uint32_t turns = 0;
-  const VolatilePointer root = link.pointer->load_acquire();
-  if (root.is_null()) {
-    view.null_word = root.word();
+  const DualPointer::View root = link.pointer->load_both();
+  if (root.page.is_null()) {
+    // R3: a frozen null word waits, for its holder to say what has replaced it.
+    view.dropped = root.page.is_frozen();
+    if (!view.dropped) view.missing = {link.pointer, root};
     return view;
   }
-  TreePage* page = tree_page(worker.resolve(root.thawed()));
+  TreePage* page = tree_page(worker.resolve(root.page.thawed()));
   for (;;) {
     const PageVersion version = page->header.version();
     if (version.is_moved()) {
@@ -99,6 +113,15 @@ BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link
         continue;
       }
     }
+    if (word.is_null()) {
+      if (is_missing(interior, slot, version, view.missing)) return view;
+      if (worker.cluster_failed()) {
+        view.dropped = true;
+        return view;
+      }
+      spin_or_yield(turns);
+      continue;
+    }
     TreePage* child = tree_page(worker.resolve(word.thawed()));
     prefetch_page_start(child, interior->header.level == 1);
     if (!child->contains(slice)) {
@@ -127,8 +150,11 @@ Status await_drop(const WorkerContext& worker, const Link& link) {
   const PageHeader* holder = &link.holder->header;
   for (uint32_t turns = 0; !holder->version().is_moved();) {
     if (worker.cluster_failed()) return Status::cluster_failed;
-    const VolatilePointer root = link.pointer->load_acquire().thawed();
-    if (root.is_null() || !worker.view().resolve(root)->version().is_dropped()) return Status::ok;
+    const VolatilePointer root = link.pointer->load_acquire();
+    const bool is_gone = root.is_null()
+                             ? root.is_frozen()
+                             : worker.view().resolve(root.thawed())->version().is_dropped();
+    if (!is_gone) return Status::ok;
     spin_or_yield(turns);
   }
   return worker.cluster_failed() ? Status::cluster_failed : Status::ok;
@@ -183,7 +209,7 @@ Location locate(WorkerContext& worker, StorageControl& storage, Bytes key) {
       }
       location.page = border.page;
       location.version = border.version;
-      location.null_word = border.null_word;
+      location.missing = border.missing;
       if (border.page == nullptr) return location;
       const SlotView slot = find_slot(worker, border.page, border.version, rest);
       if (slot.match == Match::next_layer) {

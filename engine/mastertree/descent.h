@@ -25,12 +25,21 @@ inline PageMemo::Range range_in_memo(const TreePage* page) {
   return {page->low, page->high_is_end != 0 ? ~uint64_t{0} : page->high - 1};
 }
 
+/// A pointer on the way down whose volatile word is null: an empty tree, or what follows is in a
+/// snapshot only.
+struct MissingPage {
+  DualPointer* pointer = nullptr;
+  DualPointer::View view{};
+
+  explicit operator bool() const { return pointer != nullptr; }
+};
+
 /// A border page that was not moved when its version was read, and covers the slice.
 struct BorderView {
-  BorderPage* page = nullptr;  // null: root is null (`null_word`), or the layer was dropped
+  BorderPage* page = nullptr;  // null: there is none (`missing`), or the layer was dropped
   PageVersion version{};
   bool dropped = false;  // start again at the first layer
-  uint64_t null_word = 0;
+  MissingPage missing{};
 };
 
 /// Whether a descent adopts the splits that it meets, as far as locks are free. Not within a
@@ -77,11 +86,11 @@ SlotView find_slot(WorkerContext& worker, BorderPage* page, PageVersion version,
 struct Location {
   TreeRecord* record = nullptr;    // null: absent
   TreeRecord* conflict = nullptr;  // absent, and this record has the same slice: a layer is needed
-  BorderPage* page = nullptr;      // null: empty tree, see null_word
+  BorderPage* page = nullptr;      // null: there is none, see `missing`
   PageVersion version{};
   Link link{};          // root of the last layer
   uint16_t key_at = 0;  // key bytes consumed by the layers above
-  uint64_t null_word = 0;
+  MissingPage missing{};
 };
 
 /// Descends all layers.

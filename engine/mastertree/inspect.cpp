@@ -16,15 +16,24 @@ class Inspector {
   Inspector(const ClusterView& view, TreeStatistics& statistics)
       : view_(view), statistics_(statistics) {}
 
-  std::string layer(VolatilePointer root) {
+  std::string layer(const DualPointer& root) {
     ++statistics_.layers;
-    return page(root, SliceRange{}, -1);
+    const VolatilePointer page = root.load_acquire();
+    if (page.is_null()) return cold(root) ? std::string() : "a layer without a root";
+    return this->page(page, SliceRange{}, -1);
   }
 
  private:
   static std::string wrong(const TreePage* page, const std::string& what) {
     return what + " at page " + std::to_string(page->self().index()) + " of node " +
            std::to_string(page->self().node());
+  }
+
+  /// A null word has a page of a snapshot beside it (R44).
+  bool cold(const DualPointer& pointer) {
+    ++statistics_.cold_subtrees;
+    return pointer.snapshot_word.load(std::memory_order_relaxed) != 0 &&
+           !pointer.load_acquire().is_frozen();
   }
 
   /// `level`: expected, -1 = any. The page covers at least `range`.
@@ -62,7 +71,8 @@ class Inspector {
     std::vector<Child> children;
     for (uint32_t i = 0; i < version.count(); ++i) {
       const VolatilePointer pointer = tree->children[i].load_acquire();
-      if (pointer.is_null() || pointer.is_frozen()) return wrong(tree, "null or frozen child");
+      if (pointer.is_frozen()) return wrong(tree, "frozen child");
+      if (pointer.is_null() && !cold(tree->children[i])) return wrong(tree, "null child");
       children.push_back({tree->separators[i], pointer});
     }
     std::sort(children.begin(), children.end(),
@@ -71,6 +81,7 @@ class Inspector {
       return wrong(tree, "first separator is not the low fence");
     }
     for (size_t i = 0; i < children.size(); ++i) {
+      if (children[i].pointer.is_null()) continue;
       const bool last = i + 1 == children.size();
       const SliceRange expected{children[i].separator,
                                 last ? tree->high : children[i + 1].separator,
@@ -94,7 +105,7 @@ class Inspector {
       if (vid.is_moved() || vid.is_being_written()) return wrong(tree, "record in motion");
       seen.emplace_back(slice, length_class(record->remainder));
       if (vid.is_next_layer()) {
-        const std::string problem = layer(record->next_layer()->load_acquire());
+        const std::string problem = layer(*record->next_layer());
         if (!problem.empty()) return problem;
       } else {
         ++(vid.is_deleted() ? statistics_.dead_records : statistics_.records);
@@ -118,6 +129,7 @@ class Inspector {
 };
 
 void release_page(WorkerContext& worker, VolatilePointer pointer) {
+  if (pointer.is_null()) return;
   TreePage* page = tree_page(worker.view().resolve(pointer.thawed()));
   const PageVersion version = page->header.version();
   if (version.is_moved()) {
@@ -145,8 +157,9 @@ void release_page(WorkerContext& worker, VolatilePointer pointer) {
 std::string check_tree(const ClusterView& view, StorageControl& storage,
                        TreeStatistics& statistics) {
   statistics = {};
-  const VolatilePointer root = storage.root.load_acquire();
-  return root.is_null() ? std::string() : Inspector(view, statistics).layer(root);
+  const DualPointer::View root = storage.root.load_both();
+  if (root.page.is_null() && root.snapshot.is_null()) return {};
+  return Inspector(view, statistics).layer(storage.root);
 }
 
 void release_tree(WorkerContext& worker, StorageControl& storage) {

@@ -16,6 +16,7 @@ struct TreeStatistics {
   uint64_t records = 0;      // live
   uint64_t dead_records = 0;
   uint64_t layers = 0;
+  uint64_t cold_subtrees = 0;  // in a snapshot only: not looked at
   uint64_t pages() const { return border_pages + interior_pages + moved_pages; }
 };
 

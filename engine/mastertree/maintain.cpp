@@ -23,7 +23,9 @@ struct DeadCount {
 };
 
 bool leads_to_empty_layer(WorkerContext& worker, TreeRecord* record) {
-  TreePage* root = tree_page(worker.view().resolve(record->next_layer()->load_acquire().thawed()));
+  const VolatilePointer word = record->next_layer()->load_acquire();
+  if (word.is_null()) return false;  // in a snapshot only
+  TreePage* root = tree_page(worker.view().resolve(word.thawed()));
   const PageVersion version = root->header.version();
   return root->is_border() && !version.is_moved() && version.count() == 0;
 }

@@ -7,6 +7,7 @@
 #include "engine/mastertree/descent.h"
 #include "engine/mastertree/prefetch.h"
 #include "engine/mastertree/reserve.h"
+#include "engine/mastertree/snapshot_tree.h"
 #include "engine/mastertree/tree_read.h"
 #include "engine/transaction/optimistic_read.h"
 
@@ -26,21 +27,39 @@ Status check_lengths(Bytes key, size_t payload_bytes) {
 
 /// Enters into the access sets that the key is absent: the root word of an empty tree (R4), or the
 /// page that would hold it (R12).
-Status register_absent(Transaction& txn, StorageControl& storage, const Location& location) {
-  const Status status = location.page == nullptr
-                            ? txn.register_pointer(&storage.root, location.null_word)
-                            : txn.register_page(&location.page->header, location.version);
+Status register_absent(Transaction& txn, const Location& location) {
+  const Status status =
+      location.missing
+          ? txn.register_pointer(location.missing.pointer, location.missing.view.page.word())
+          : txn.register_page(&location.page->header, location.version);
   return status == Status::ok ? Status::not_found : status;
 }
 
-/// R5, on the retry: makes the empty tree's root a page, so that its absence is a page's word.
-bool wants_root(const Transaction& txn, const Location& location) {
-  return location.page == nullptr && txn.installs_on_read();
+/// Whether the record is going to be written: then a snapshot page is copied up before it is read
+/// (R5).
+enum class Intent : uint8_t { read, write };
+
+/// Whether a volatile page is to be put where there is none: for a write, if there is anything to
+/// write to; and on the retry after an attempt that had relied on its absence (R5).
+bool wants_page(const Transaction& txn, const MissingPage& missing, Intent intent) {
+  if (!missing) return false;
+  return txn.installs_on_read() || (intent == Intent::write && !missing.view.snapshot.is_null());
 }
 
-/// Finds an existing record and reads bytes of it; `request.exact` etc. as in TreeRead.
-Status find_and_read(Transaction& txn, const StorageHandle& handle, Bytes key, TreeRead& request,
-                     RecordRef& ref) {
+/// Of a key below a missing page: one entry in the pointer set answers for all that is read there.
+Status read_below(Transaction& txn, const Location& location, Bytes key, TreeRead& request) {
+  const DualPointer::View& view = location.missing.view;
+  const Status status = txn.register_pointer(location.missing.pointer, view.page.word());
+  if (status != Status::ok) return status;
+  if (view.snapshot.is_null()) return Status::not_found;
+  return read_snapshot_record(txn.worker(), view.snapshot, LayerKey(key.subspan(location.key_at)),
+                              request);
+}
+
+/// Finds an existing record and reads bytes of it; `request.exact` etc. as in TreeRead. `ref` is
+/// that of a volatile record, if `intent` is to write; else it may stay empty.
+Status find_and_read(Transaction& txn, const StorageHandle& handle, Bytes key, Intent intent,
+                     TreeRead& request, RecordRef& ref) {
   StorageControl& storage = handle.control();
   Status status = handle.check(txn);
   if (status != Status::ok) return status;
@@ -50,8 +69,11 @@ Status find_and_read(Transaction& txn, const StorageHandle& handle, Bytes key, T
     const Location location = locate(txn.worker(), storage, key);
     if (location.record == nullptr) {
       if (txn.worker().cluster_failed()) return Status::cluster_failed;
-      if (!wants_root(txn, location)) return register_absent(txn, storage, location);
-      status = install_root(txn, storage, location.null_word, 0);
+      if (!wants_page(txn, location.missing, intent)) {
+        return location.missing ? read_below(txn, location, key, request)
+                                : register_absent(txn, location);
+      }
+      status = install_missing(txn, storage, location.missing, 0);
       if (status != Status::ok) return status;
       continue;
     }
@@ -99,20 +121,23 @@ Status keep_own_answer(Transaction& txn, const RecordRef& ref, Bytes key, Vid se
 Status MasterTree::get(Transaction& txn, Bytes key, void* out, uint32_t capacity,
                        uint32_t& payload_bytes) const {
   RecordRef ref;
-  return get_for_update(txn, key, out, capacity, payload_bytes, ref);
+  TreeRead request{.offset = 0, .count = capacity, .exact = false, .out = out};
+  const Status status = find_and_read(txn, storage_, key, Intent::read, request, ref);
+  payload_bytes = request.payload_bytes;
+  return status;
 }
 
 Status MasterTree::get_range(Transaction& txn, Bytes key, uint32_t offset, uint32_t count,
                              void* out) const {
   RecordRef ref;
   TreeRead request{.offset = offset, .count = count, .exact = true, .out = out};
-  return find_and_read(txn, storage_, key, request, ref);
+  return find_and_read(txn, storage_, key, Intent::read, request, ref);
 }
 
 Status MasterTree::get_for_update(Transaction& txn, Bytes key, void* out, uint32_t capacity,
                                   uint32_t& payload_bytes, RecordRef& ref) const {
   TreeRead request{.offset = 0, .count = capacity, .exact = false, .out = out};
-  const Status status = find_and_read(txn, storage_, key, request, ref);
+  const Status status = find_and_read(txn, storage_, key, Intent::write, request, ref);
   payload_bytes = request.payload_bytes;
   return status;
 }
@@ -200,7 +225,7 @@ Status MasterTree::update(Transaction& txn, Bytes key, Bytes payload) const {
   if (status != Status::ok) return status;
   TreeRead request{};
   RecordRef ref;
-  status = find_and_read(txn, storage_, key, request, ref);
+  status = find_and_read(txn, storage_, key, Intent::write, request, ref);
   if (status != Status::ok) return status;
   if (reinterpret_cast<TreeRecord*>(ref.record)->capacity < payload.size()) {
     // A pending write stays with the record: commits and look-ups follow it to its larger copy.
@@ -214,7 +239,7 @@ Status MasterTree::update(Transaction& txn, Bytes key, Bytes payload) const {
 Status MasterTree::update_range(Transaction& txn, Bytes key, uint32_t offset, Bytes bytes) const {
   RecordRef ref;
   TreeRead request{};
-  const Status status = find_and_read(txn, storage_, key, request, ref);
+  const Status status = find_and_read(txn, storage_, key, Intent::write, request, ref);
   if (status != Status::ok) return status;
   if (offset + bytes.size() > request.payload_bytes) return Status::out_of_range;
   return txn.write_update(ref, key, offset, bytes);
@@ -222,6 +247,8 @@ Status MasterTree::update_range(Transaction& txn, Bytes key, uint32_t offset, By
 
 Status MasterTree::update_range(Transaction& txn, const RecordRef& ref, Bytes key, uint32_t offset,
                                 Bytes bytes) const {
+  // Found in a snapshot by a scan: looked up again, for writing.
+  if (ref.record == nullptr) return update_range(txn, key, offset, bytes);
   const Status status = txn.check();
   if (status != Status::ok) return status;
   if (offset + bytes.size() > ref.payload_bytes) return Status::out_of_range;
@@ -238,8 +265,8 @@ Status MasterTree::increment(Transaction& txn, Bytes key, uint32_t offset, Incre
     const Location location = locate(txn.worker(), storage_.control(), key);
     if (location.record == nullptr) {
       if (txn.worker().cluster_failed()) return Status::cluster_failed;
-      if (!wants_root(txn, location)) return register_absent(txn, storage_.control(), location);
-      status = install_root(txn, storage_.control(), location.null_word, 0);
+      if (!wants_page(txn, location.missing, Intent::write)) return register_absent(txn, location);
+      status = install_missing(txn, storage_.control(), location.missing, 0);
       if (status != Status::ok) return status;
       continue;
     }
@@ -279,11 +306,12 @@ Status MasterTree::increment(Transaction& txn, Bytes key, uint32_t offset, Incre
 Status MasterTree::erase(Transaction& txn, Bytes key) const {
   RecordRef ref;
   TreeRead request{};
-  const Status status = find_and_read(txn, storage_, key, request, ref);
+  const Status status = find_and_read(txn, storage_, key, Intent::write, request, ref);
   return status == Status::ok ? txn.write_erase(ref, key) : status;
 }
 
 Status MasterTree::erase(Transaction& txn, const RecordRef& ref, Bytes key) const {
+  if (ref.record == nullptr) return erase(txn, key);
   const Status status = txn.check();
   return status == Status::ok ? txn.write_erase(ref, key) : status;
 }

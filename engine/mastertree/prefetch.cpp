@@ -12,14 +12,15 @@ namespace {
 
 constexpr size_t kBatch = 16;  // keys in flight: with their lines, what a core can have under way
 
-/// The child of an interior page; null when the page has moved: its words are not kept up and may
-/// lead to pages that were recycled (R9).
+/// The child of an interior page; null when it is in a snapshot only, or the page has moved: its
+/// words are not kept up and may lead to pages that were recycled (R9).
 TreePage* child_for(const WorkerContext& worker, TreePage* page, uint64_t slice) {
   const InteriorPage* interior = interior_page(page);
   const PageVersion version = page->header.version();
   if (version.is_moved()) return nullptr;
   const VolatilePointer word =
       interior->children[interior->find(slice, version.count())].load_acquire();
+  if (word.is_null()) return nullptr;
   return tree_page(worker.view().resolve(word.thawed()));
 }
 

@@ -8,6 +8,7 @@
 #include "engine/mastertree/restructure.h"
 #include "engine/mutants.h"
 #include "engine/seams.h"
+#include "engine/snapshot/copy_up.h"
 
 namespace atolldb {
 
@@ -177,8 +178,11 @@ Status change_page(Transaction& txn, Bytes key, uint32_t payload_bytes, Location
 
 }  // namespace
 
-Status install_root(Transaction& txn, StorageControl& storage, uint64_t null_word,
-                    uint32_t payload_bytes) {
+Status install_missing(Transaction& txn, StorageControl& storage, const MissingPage& missing,
+                       uint32_t payload_bytes) {
+  if (!missing.view.snapshot.is_null()) return copy_up(txn, *missing.pointer, missing.view);
+  // Below the root every null word has a snapshot page (R44).
+  CHECK(missing.pointer == &storage.root);
   if (txn.depends_on(&storage.root)) return Status::pointer_installed;
   WorkerContext& worker = txn.worker();
   if (!worker.reserve_pages(1)) return Status::volatile_pool_exhausted;
@@ -190,7 +194,7 @@ Status install_root(Transaction& txn, StorageControl& storage, uint64_t null_wor
   reach(Seam::installing);
   uint64_t expected = mutant(Mutant::install_by_store)
                           ? storage.root.volatile_word.load(std::memory_order_acquire)
-                          : null_word;
+                          : missing.view.page.word();
   if (!storage.root.volatile_word.compare_exchange_strong(
           expected, page->self().word(), std::memory_order_acq_rel, std::memory_order_acquire)) {
     worker.pages().give_back(&page->header);
@@ -246,7 +250,7 @@ Status reserve(Transaction& txn, StorageControl& storage, Bytes key, uint32_t pa
     // R23: pages before locks. (Roots grow in `adopt`, which reserves for itself.)
     if (!worker.reserve_pages(kPagesPerRestructure)) return Status::volatile_pool_exhausted;
     if (location.page == nullptr) {
-      const Status status = install_root(txn, storage, location.null_word, payload_bytes);
+      const Status status = install_missing(txn, storage, location.missing, payload_bytes);
       if (status != Status::ok) return status;
       continue;
     }

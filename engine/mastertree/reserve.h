@@ -15,10 +15,11 @@ namespace atolldb {
 Status reserve(Transaction& txn, StorageControl& storage, Bytes key, uint32_t payload_bytes,
                Location& location);
 
-/// Puts an empty border page behind the null root word that was read (R1), for records with about
-/// `payload_bytes`. pointer_installed if the transaction depends on that word (R5).
-Status install_root(Transaction& txn, StorageControl& storage, uint64_t null_word,
-                    uint32_t payload_bytes);
+/// Puts a volatile page behind the null word that was read (R1): a copy of the snapshot's, or,
+/// where there is none, the tree's first border page, for records with about `payload_bytes`. ok:
+/// look again. pointer_installed if the transaction depends on that word (R5).
+Status install_missing(Transaction& txn, StorageControl& storage, const MissingPage& missing,
+                       uint32_t payload_bytes);
 
 /// Reserves records for the first keys, as long as they ascend, go behind all others of one page of
 /// the first layer, and fit. `done`: how many, with `records[0 ... done)` and the VID that all of

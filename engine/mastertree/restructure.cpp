@@ -141,8 +141,9 @@ class Restructuring {
   /// as dropped, and this page must be replaced; false: nothing was changed.
   bool try_drop_layer(TreeRecord* record) {
     if (!request_.compaction_only) return false;
-    TreePage* root =
-        tree_page(worker_.view().resolve(record->next_layer()->load_acquire().thawed()));
+    const VolatilePointer word = record->next_layer()->load_acquire();
+    if (word.is_null()) return false;  // in a snapshot only
+    TreePage* root = tree_page(worker_.view().resolve(word.thawed()));
     if (!root->is_border()) return false;
     ScopedLock lock;
     if (!lock.try_lock_page(worker_, root, kHolderBlock)) return false;

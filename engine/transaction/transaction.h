@@ -33,11 +33,12 @@ uint32_t increment_bytes(IncrementType type);
 /// until the end of the transaction. Process-local.
 struct RecordRef {
   RecordHead* record = nullptr;
-  uint16_t payload_at = 0;     // bytes from `record` to the payload
+  uint16_t payload_at = 0;     // bytes from `record`, or from the snapshot's page, to the payload
   uint16_t payload_bytes = 0;  // current length of the payload
   uint32_t storage_id = 0;
-  UniversalName name{};   // of `record`
-  uint64_t identity = 0;  // hash of storage and key (identity_of): survives moves
+  UniversalName name{};        // of `record`
+  uint64_t identity = 0;       // hash of storage and key (identity_of): survives moves
+  SnapshotPointer snapshot{};  // `record` is null, and this page holds it: for reading only
 
   std::byte* payload() const { return reinterpret_cast<std::byte*>(record) + payload_at; }
 };

@@ -42,6 +42,7 @@ void WorkerContext::enter() {
     if (!mutant(Mutant::keep_memo)) memo_.clear();
     dead_runs_.clear();
   }
+  if (snapshots_ != nullptr) snapshots_->quiesce();
   // Acquire pairs with the coordinator's release: it has seen every begin epoch.
   const uint64_t oldest = epochs.oldest_begin.load(std::memory_order_acquire);
   if (oldest != recycled_at_ || mutant(Mutant::reuse_without_grace)) {
@@ -63,6 +64,7 @@ void WorkerContext::leave() {
   // seq_cst pairs with the coordinator's scan of the slots: all page reads stay before it.
   slot_->begin_epoch.store(kIdleEpoch, std::memory_order_seq_cst);
   begin_epoch_ = kIdleEpoch;
+  if (snapshots_ != nullptr) snapshots_->leave();
   if (!mutant(Mutant::keep_memo)) memo_.clear();
   dead_runs_.clear();
 }

@@ -6,9 +6,11 @@
 #include <cstdint>
 
 #include "engine/mutants.h"
+#include "engine/snapshot/snapshot_cache.h"
 #include "engine/transaction/hint_queue.h"
 #include "engine/transaction/page_memo.h"
 #include "engine/transaction/vid.h"
+#include "shared/check.h"
 #include "shared/limits.h"
 #include "shared/memory/cluster_view.h"
 #include "shared/memory/page_pool.h"
@@ -51,6 +53,15 @@ class WorkerContext {
   HintQueue& hints() { return hints_; }
   PageMemo& memo() { return memo_; }
   DeadRunMemo& dead_runs() { return dead_runs_; }
+  /// This thread's way into its node's cache of snapshot pages, which outlives the context. Before
+  /// the first transaction.
+  void use_snapshots(SnapshotReader& snapshots) { snapshots_ = &snapshots; }
+  /// A page of a snapshot, good until the next call; see SnapshotReader::get. REQUIRES:
+  /// use_snapshots.
+  Status snapshot_page(SnapshotPointer pointer, const PageHeader*& page) {
+    CHECK(snapshots_ != nullptr);
+    return snapshots_->get(pointer, page);
+  }
   uint32_t first_system_block() const { return first_system_block_; }
 
   uint64_t current_epoch() const { return epoch_->load(std::memory_order_relaxed); }
@@ -91,8 +102,8 @@ class WorkerContext {
   }
 
  private:
-  /// States of the cluster that end every wait (R24).
   void raise_dirty_epoch(uint64_t epoch);
+  /// States of the cluster that end every wait (R24).
   static uint32_t failed_from() {
     return mutant(Mutant::waits_ignore_failure) ? ~uint32_t{0} : kClusterFailedFrom;
   }
@@ -106,7 +117,8 @@ class WorkerContext {
   HintQueue hints_;
   PageMemo memo_;
   DeadRunMemo dead_runs_;
-  const std::atomic<uint64_t>* epoch_;  // the cluster's
+  SnapshotReader* snapshots_ = nullptr;  // null: there are no snapshots
+  const std::atomic<uint64_t>* epoch_;   // the cluster's
   uint32_t first_system_block_;
   uint64_t begin_epoch_ = kIdleEpoch;
   uint64_t dirty_epoch_ = 0;  // the latest that this worker has announced

@@ -55,7 +55,7 @@ struct Config {
 
   struct Memory {
     uint64_t volatile_pool = 512ULL << 20;  ///< bytes per node, a multiple of 2 MiB
-    uint64_t snapshot_cache = 0;            ///< bytes per node, a multiple of 2 MiB
+    uint64_t snapshot_cache = 64ULL << 20;  ///< bytes per node, a multiple of 2 MiB
     uint64_t log_buffer = 16ULL << 20;      ///< bytes per worker, a multiple of 2 MiB
     uint64_t exchange = 8ULL << 20;         ///< bytes per reducer, a multiple of 2 MiB
     // Most entries of one transaction's sets.

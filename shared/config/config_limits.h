@@ -44,6 +44,8 @@ constexpr int64_t kMinHeartbeatsPerHangLimit = 3;
 constexpr int64_t kMinPoolBytes = kSegmentStepBytes;
 /// 31 bits of page index, 4 KiB a page.
 constexpr int64_t kMaxPoolBytes = 8 * kTiB;
+/// More than a frame for each thread that reads snapshots: kMaxWorkersPerNode and a few.
+constexpr int64_t kMinSnapshotCacheBytes = kSegmentStepBytes;
 constexpr int64_t kMinLogBufferBytes = kSegmentStepBytes;
 constexpr int64_t kMaxLogBufferBytes = 1 * kGiB;
 constexpr int64_t kMinExchangeBytes = kSegmentStepBytes;

@@ -65,24 +65,25 @@ class Cursor {
 };
 
 /// Some file systems cannot allocate: what is written takes its blocks at once.
-int write_zeros(SystemCalls& calls, int descriptor, uint64_t bytes) {
+int write_zeros(SystemCalls& calls, int descriptor, uint64_t from, uint64_t bytes) {
   constexpr uint64_t kChunkBytes = 1 << 20;
-  const std::vector<std::byte> zeros(std::min(bytes, kChunkBytes));
-  for (uint64_t offset = 0; offset < bytes; offset += kChunkBytes) {
+  const std::vector<std::byte> zeros(std::min(bytes - from, kChunkBytes));
+  for (uint64_t offset = from; offset < bytes; offset += kChunkBytes) {
     const std::span<const std::byte> slice(zeros.data(), std::min(kChunkBytes, bytes - offset));
     if (const int error = write_all(calls, descriptor, offset, {{slice}}); error != 0) return error;
   }
   return 0;
 }
 
-int allocate(SystemCalls& calls, int descriptor, uint64_t bytes) {
-  if (bytes == 0) return 0;
+/// Blocks for [0, bytes), of which those before `from` are there.
+int allocate(SystemCalls& calls, int descriptor, uint64_t from, uint64_t bytes) {
+  if (bytes == from) return 0;
   int error = 0;
   do {
     error = calls.fallocate(descriptor, bytes) == 0 ? 0 : errno;
   } while (error == EINTR);
   const bool is_supported = error != EOPNOTSUPP && error != ENOSYS;
-  return is_supported ? error : write_zeros(calls, descriptor, bytes);
+  return is_supported ? error : write_zeros(calls, descriptor, from, bytes);
 }
 
 }  // namespace
@@ -117,11 +118,23 @@ Result<Descriptor> create_preallocated(SystemCalls& calls, const std::string& pa
   // Not with O_DIRECT: where that is refused the kernel creates the file all the same.
   auto descriptor = open_descriptor(calls, path, O_RDWR | O_CREAT | O_EXCL);
   if (!descriptor) return descriptor;
-  const int error = allocate(calls, descriptor->get(), bytes);
+  const int error = allocate(calls, descriptor->get(), 0, bytes);
   if (error == 0) return descriptor;
   const bool is_removed = calls.unlink(path.c_str()) == 0;
   return io_error("creation of " + path + " with " + std::to_string(bytes) + " bytes" +
                       (is_removed ? "" : " (and it could not be removed again)"),
+                  error);
+}
+
+Result<void> grow_preallocated(SystemCalls& calls, int descriptor, const std::string& path,
+                               uint64_t size, uint64_t bytes) {
+  if (auto good = check_grow(path, size, bytes); !good) return good;
+  const int error = allocate(calls, descriptor, size, bytes);
+  if (error == 0) return {};
+  const bool is_cut = ::ftruncate(descriptor, static_cast<off_t>(size)) == 0;
+  return io_error("growth of " + path + " from " + std::to_string(size) + " to " +
+                      std::to_string(bytes) + " bytes" +
+                      (is_cut ? "" : " (and it could not be cut again)"),
                   error);
 }
 

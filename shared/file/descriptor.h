@@ -36,6 +36,10 @@ Result<Descriptor> open_descriptor(SystemCalls& calls, const std::string& path, 
 /// cache; an error if it exists. Leaves no file behind when it fails.
 Result<Descriptor> create_preallocated(SystemCalls& calls, const std::string& path, uint64_t bytes);
 
+/// File::grow of a file of `size` bytes.
+Result<void> grow_preallocated(SystemCalls& calls, int descriptor, const std::string& path,
+                               uint64_t size, uint64_t bytes);
+
 /// Writes all slices, however short the single calls are. The first `errno`, or 0.
 /// Offsets and addresses of all calls are multiples of kIoBlockBytes, as direct I/O wants it.
 int write_all(SystemCalls& calls, int descriptor, uint64_t offset,

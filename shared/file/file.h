@@ -27,7 +27,11 @@ class File {
   /// length, are multiples of kIoBlockBytes. All or an error: disk_full, or durability.
   virtual Result<void> write(uint64_t offset,
                              std::span<const std::span<const std::byte>> slices) = 0;
-  /// Everything written before survives a power cut afterwards.
+  /// Makes the file `bytes` long, a multiple of kIoBlockBytes and not less than now: zeros behind
+  /// what it had, with their blocks allocated. Called by the thread that writes. Nothing or all; an
+  /// error (disk_full, or durability) leaves the file good and as long as it was.
+  virtual Result<void> grow(uint64_t bytes) = 0;
+  /// Everything written before, and the file's size, survives a power cut afterwards.
   virtual Result<void> sync() = 0;
   /// Reads into `into` from any offset; fewer bytes only at the end of the file.
   virtual Result<uint64_t> read(uint64_t offset, std::span<std::byte> into) const = 0;
@@ -43,7 +47,7 @@ class FileSystem {
   /// A new file of `bytes` zeros whose blocks are allocated; an error if it exists. Durable with
   /// its directory entry once `sync` of the file and `sync_directory` have returned.
   virtual Result<std::unique_ptr<File>> create(const std::string& path, uint64_t bytes) = 0;
-  /// An existing file, for reading and for writing within its size.
+  /// An existing file, for reading and for writing within its size, or growing.
   virtual Result<std::unique_ptr<File>> open(const std::string& path) = 0;
   /// The same, never for writing: of somebody else's live files, too.
   virtual Result<std::unique_ptr<File>> open_for_reading(const std::string& path) = 0;

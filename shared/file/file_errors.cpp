@@ -82,4 +82,13 @@ Result<void> check_create(const std::string& path, uint64_t bytes) {
                                               ": this is a bug of the caller");
 }
 
+Result<void> check_grow(const std::string& path, uint64_t size, uint64_t bytes) {
+  if (bytes % kIoBlockBytes == 0 && bytes >= size) return {};
+  return make_error(ExitCode::durability,
+                    "growth of " + path + " from " + std::to_string(size) + " to " +
+                        std::to_string(bytes) + " bytes: the size must be a multiple of " +
+                        std::to_string(kIoBlockBytes) +
+                        " and never less than before: this is a bug of the caller");
+}
+
 }  // namespace atolldb

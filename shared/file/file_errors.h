@@ -29,6 +29,9 @@ Result<void> check_write(const std::string& path, uint64_t size, uint64_t offset
 /// The same for the size of a new file.
 Result<void> check_create(const std::string& path, uint64_t bytes);
 
+/// And for the size that a file of `size` bytes is to grow to: misaligned, or less than now.
+Result<void> check_grow(const std::string& path, uint64_t size, uint64_t bytes);
+
 /// Remembers the first failed write or sync of a file and answers it ever after: what a failed sync
 /// left behind is unknown, and a second one that succeeds would claim what the first one lost.
 /// Belongs to the one thread that writes the file.

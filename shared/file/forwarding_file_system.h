@@ -18,6 +18,7 @@ class ForwardingFile : public File {
   Result<void> write(uint64_t offset, std::span<const std::span<const std::byte>> slices) override {
     return below_->write(offset, slices);
   }
+  Result<void> grow(uint64_t bytes) override { return below_->grow(bytes); }
   Result<void> sync() override { return below_->sync(); }
   Result<uint64_t> read(uint64_t offset, std::span<std::byte> into) const override {
     return below_->read(offset, into);

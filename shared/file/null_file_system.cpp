@@ -19,14 +19,26 @@ std::string parent_of(const std::string& path) {
   return std::filesystem::path(path).parent_path().string();
 }
 
+}  // namespace
+
 class NullFile : public File {
  public:
-  NullFile(std::string path, uint64_t size, bool is_writable)
-      : path_(std::move(path)), size_(size), is_writable_(is_writable) {}
+  NullFile(NullFileSystem& owner, std::string path, uint64_t size, bool is_writable)
+      : owner_(owner), path_(std::move(path)), size_(size), is_writable_(is_writable) {}
 
   Result<void> write(uint64_t offset, std::span<const std::span<const std::byte>> slices) override {
     if (!is_writable_) return io_error(write_text(path_, offset, total_bytes(slices)), EBADF);
     return check_write(path_, size_, offset, slices);
+  }
+  Result<void> grow(uint64_t bytes) override {
+    if (!is_writable_) return io_error("growth of " + path_, EBADF);
+    if (auto good = check_grow(path_, size_, bytes); !good) return good;
+    size_ = bytes;
+    const std::lock_guard lock(owner_.mutex_);
+    if (const auto found = owner_.files_.find(normal(path_)); found != owner_.files_.end()) {
+      found->second = bytes;
+    }
+    return {};
   }
   Result<void> sync() override {
     if (!is_writable_) return io_error("sync of " + path_, EBADF);
@@ -42,12 +54,11 @@ class NullFile : public File {
   const std::string& path() const override { return path_; }
 
  private:
+  NullFileSystem& owner_;
   std::string path_;
   uint64_t size_;
   bool is_writable_;
 };
-
-}  // namespace
 
 Result<std::unique_ptr<File>> NullFileSystem::create(const std::string& path, uint64_t bytes) {
   if (auto good = check_create(path, bytes); !good) return std::unexpected(good.error());
@@ -57,7 +68,7 @@ Result<std::unique_ptr<File>> NullFileSystem::create(const std::string& path, ui
   if (directories_.contains(full) || !files_.emplace(full, bytes).second) {
     return io_error("creation of " + path, EEXIST);
   }
-  return std::make_unique<NullFile>(path, bytes, true);
+  return std::make_unique<NullFile>(*this, path, bytes, true);
 }
 
 Result<std::unique_ptr<File>> NullFileSystem::open(const std::string& path) {
@@ -72,7 +83,7 @@ Result<std::unique_ptr<File>> NullFileSystem::open_file(const std::string& path,
   const std::lock_guard lock(mutex_);
   const auto found = files_.find(normal(path));
   if (found == files_.end()) return io_error("opening " + path, ENOENT);
-  return std::make_unique<NullFile>(path, found->second, is_writable);
+  return std::make_unique<NullFile>(*this, path, found->second, is_writable);
 }
 
 Result<void> NullFileSystem::sync_directory(const std::string& path) {

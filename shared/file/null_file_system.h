@@ -29,6 +29,7 @@ class NullFileSystem : public FileSystem {
   std::string describe() const override { return "null, keeps nothing: for measuring only"; }
 
  private:
+  friend class NullFile;
   Result<std::unique_ptr<File>> open_file(const std::string& path, bool is_writable);
 
   std::mutex mutex_;

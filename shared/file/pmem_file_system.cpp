@@ -54,13 +54,8 @@ class PmemFile : public File {
       : owner_(owner),
         path_(std::move(path)),
         descriptor_(std::move(descriptor)),
-        map_(std::move(map)),
         size_(size) {
-    if (map_ == nullptr) return;
-    address_ = static_cast<std::byte*>(pmem2_map_get_address(map_.get()));
-    copy_ = pmem2_get_memcpy_fn(map_.get());
-    drain_ = pmem2_get_drain_fn(map_.get());
-    is_persistent_ = pmem2_map_get_store_granularity(map_.get()) != PMEM2_GRANULARITY_PAGE;
+    use(std::move(map));
   }
 
   Result<void> write(uint64_t offset, std::span<const std::span<const std::byte>> slices) override {
@@ -76,6 +71,20 @@ class PmemFile : public File {
       }
       offset += slice.size();
     }
+    return {};
+  }
+
+  /// What was written before stays in the caches' keeping until `sync`: of the same memory, by
+  /// whatever mapping.
+  Result<void> grow(uint64_t bytes) override {
+    if (auto good = failure_.check(); !good) return good;
+    auto grown = grow_preallocated(owner_.calls_, descriptor_.get(), path_, size_, bytes);
+    if (!grown || bytes == size_) return grown;
+    auto mapped = map_file(descriptor_.get(), path_);
+    if (!mapped) return failure_.keep(std::unexpected(mapped.error()));
+    use(std::move(*mapped));
+    size_ = bytes;
+    needs_kernel_ = true;
     return {};
   }
 
@@ -104,12 +113,21 @@ class PmemFile : public File {
   const std::string& path() const override { return path_; }
 
  private:
+  void use(Map map) {
+    map_ = std::move(map);
+    if (map_ == nullptr) return;
+    address_ = static_cast<std::byte*>(pmem2_map_get_address(map_.get()));
+    copy_ = pmem2_get_memcpy_fn(map_.get());
+    drain_ = pmem2_get_drain_fn(map_.get());
+    is_persistent_ = pmem2_map_get_store_granularity(map_.get()) != PMEM2_GRANULARITY_PAGE;
+  }
+
   PmemFileSystem& owner_;
   std::string path_;
   Descriptor descriptor_;
   Map map_;
   uint64_t size_;
-  // Of a new file the kernel has to write size and block list once, even on persistent memory.
+  // Of a new or grown file the kernel has to write size and block list once, even on persistent memory.
   // Of an old one too: whoever made it may have died before it was synced.
   bool needs_kernel_ = true;
   bool is_persistent_ = false;

@@ -54,6 +54,14 @@ class PosixFile : public File {
     return failure_.keep(io_error(write_text(path_, offset, total_bytes(slices)), error));
   }
 
+  Result<void> grow(uint64_t bytes) override {
+    if (!size_) return io_error("growth of " + path_, EBADF);
+    if (auto good = failure_.check(); !good) return good;
+    auto grown = grow_preallocated(owner_.calls_, buffered_.get(), path_, *size_, bytes);
+    if (grown) size_ = bytes;
+    return grown;
+  }
+
   Result<void> sync() override {
     if (!size_) return io_error("sync of " + path_, EBADF);
     if (auto good = failure_.check(); !good) return good;

@@ -56,6 +56,7 @@ class PageVersion {
   constexpr PageVersion with_status(uint64_t bits) const {
     return make(counter() + 1, count(), status() | bits);
   }
+  constexpr bool operator==(const PageVersion&) const = default;
 
  private:
   uint64_t word_ = 0;

@@ -85,6 +85,7 @@ Result<void> Node::attach() {
 Result<void> Node::start() {
   set_state(NodeState::recovering);
   if (const Result<void> logs = start_loggers(); !logs) return logs;
+  if (const Result<void> snapshots = start_snapshots(); !snapshots) return snapshots;
   const TransactionLimits limits = transaction_limits(config_);
   for (uint32_t ordinal = 0; ordinal < config_.nodes[node_].workers; ++ordinal) {
     WorkerSettings settings;
@@ -95,6 +96,7 @@ Result<void> Node::start() {
     settings.local = local_ + local_offset(limits, ordinal);
     settings.node = node_;
     settings.ordinal = ordinal;
+    if (snapshots_ != nullptr) settings.snapshots = &snapshots_->cache();
     settings.cpus = worker_cpus(config_, node_, ordinal, machine_);
     workers_.push_back(std::make_unique<Worker>(std::move(settings), logger_));
     workers_.back()->start();

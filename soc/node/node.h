@@ -29,6 +29,7 @@
 #include "soc/procedure/registry.h"
 #include "soc/session/durable_answers.h"
 #include "soc/session/session_server.h"
+#include "soc/snapshot/node_snapshots.h"
 #include "soc/worker/worker.h"
 
 namespace atolldb {
@@ -78,6 +79,7 @@ class Node {
  private:
   void set_state(NodeState state);
   Result<void> start_loggers();
+  Result<void> start_snapshots();
   LogWriterSettings log_settings(uint32_t ordinal) const;
   std::vector<EpochLogger::Source> logs_of(uint32_t logger, uint32_t logger_count) const;
   void housekeep();
@@ -110,6 +112,7 @@ class Node {
   std::atomic<bool> attached_{false};  // pool_ and view_ are complete
   ProcedureRegistry registry_;
   std::unique_ptr<FileSystem> files_;
+  std::unique_ptr<NodeSnapshots> snapshots_;  // null without a log
   std::vector<std::unique_ptr<LoggerThread>> loggers_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::atomic<uint32_t> next_worker_{0};

@@ -1,6 +1,7 @@
 #include "soc/worker/worker.h"
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -59,6 +60,10 @@ void Worker::run() {
   // Made by the thread that uses them: their memory comes from its NUMA node.
   WorkerContext context(*settings_.view, *settings_.pool, settings_.node, settings_.ordinal,
                         *settings_.metrics, settings_.limits.write_set);
+  std::optional<SnapshotReader> snapshots;
+  if (settings_.snapshots != nullptr) {
+    context.use_snapshots(snapshots.emplace(*settings_.snapshots, settings_.ordinal));
+  }
   Transaction transaction(context, settings_.limits, settings_.local);
   Backoff backoff(uint64_t{context.id()} + 1);
   WorkerEnvironment environment{transaction, backoff, settings_.ordinal};

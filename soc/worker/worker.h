@@ -32,7 +32,8 @@ struct WorkerSettings {
   PagePool* pool = nullptr;
   WorkerMetrics* metrics = nullptr;
   TransactionLimits limits;
-  std::byte* local = nullptr;  // limits.local_bytes() bytes
+  std::byte* local = nullptr;          // limits.local_bytes() bytes
+  SnapshotCache* snapshots = nullptr;  // null: there are none
   uint32_t node = 0;
   uint32_t ordinal = 0;
   std::vector<int32_t> cpus;  // empty: any

@@ -18,6 +18,7 @@
 #include "tests/engine/races.h"
 #include "tests/engine/reclaim_rules.h"
 #include "tests/engine/reservation_window.h"
+#include "tests/engine/snapshot/cache_rules.h"
 #include "tests/engine/wait_rules.h"
 
 namespace atolldb::test {
@@ -283,6 +284,8 @@ const Rule kRules[] = {
     {"DurableBlocksMayNotBeMissing", Mutant::damage_is_torn_tail,
      [] { return missing_durable_blocks_are_corruption(); }},
     {"CutsAreSyncedBeforeTheyAreStored", Mutant::cut_before_sync, [] { return cut_logs(1, 30); }},
+    {"FramesAreReusedAfterTheirGrace", Mutant::reuse_frames_at_once,
+     [] { return a_page_stays_while_it_is_looked_at(); }},
 };
 
 TEST(Mutants, EachHasABodyThatFails) {

@@ -45,6 +45,13 @@ class FaultyFile : public File {
     return failure_.keep(injected(*fault, what));
   }
 
+  Result<void> grow(uint64_t bytes) override {
+    if (auto good = failure_.check(); !good) return good;
+    const std::string what = "growth of " + path() + " to " + std::to_string(bytes) + " bytes";
+    if (auto begun = injector_.begin(IoCall::grow, what); !begun) return begun;
+    return below_->grow(bytes);
+  }
+
   Result<void> sync() override {
     if (auto good = failure_.check(); !good) return good;
     if (auto begun = injector_.begin(IoCall::sync, "sync of " + path()); !begun) {

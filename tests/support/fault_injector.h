@@ -20,6 +20,7 @@ enum class IoCall : uint8_t {
   open,
   open_for_reading,
   write,
+  grow,
   sync,
   read,
   size,

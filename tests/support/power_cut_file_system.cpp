@@ -215,6 +215,16 @@ class PowerCutFile : public File {
     return {};
   }
 
+  Result<void> grow(uint64_t bytes) override {
+    const std::string what = "growth of " + path_;
+    const std::lock_guard lock(state_->mutex);
+    if (auto on = state_->check_power(what); !on) return on;
+    if (!is_writable_) return io_error(what, EBADF);
+    if (auto good = check_grow(path_, inode_->size, bytes); !good) return good;
+    inode_->size = bytes;
+    return {};
+  }
+
   Result<void> sync() override {
     const std::lock_guard lock(state_->mutex);
     if (auto on = state_->check_power("sync of " + path_); !on) return on;

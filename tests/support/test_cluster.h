@@ -42,6 +42,7 @@ struct TestWorker {
   /// Zeroed and aligned as a `local` segment is.
   std::unique_ptr<std::byte, decltype(&std::free)> local{nullptr, &std::free};
   std::unique_ptr<WorkerContext> context;
+  std::unique_ptr<SnapshotReader> snapshots;  // if use_snapshots was called
   std::unique_ptr<Transaction> transaction;
   Backoff backoff{1};
 
@@ -101,6 +102,14 @@ class TestCluster {
   PagePool& pool(uint32_t node) { return *pools_[node]; }
   WorkerMetrics& metrics(uint32_t node, uint32_t ordinal) {
     return metrics_[node]->worker(ordinal);
+  }
+
+  /// All workers read snapshot pages through this cache, which has a reader for each.
+  void use_snapshots(SnapshotCache& cache) {
+    for (uint32_t i = 0; i < worker_count(); ++i) {
+      worker(i).snapshots = std::make_unique<SnapshotReader>(cache, i);
+      worker(i).context->use_snapshots(*worker(i).snapshots);
+    }
   }
 
   StorageControl& create(const std::string& name, StorageType type, uint32_t payload_bytes = 0,

@@ -85,6 +85,10 @@ class HookedFileSystem : public FileSystem {
       if (!works) return off();
       return written;
     }
+    Result<void> grow(uint64_t bytes) override {
+      if (!owner_.change()) return off();
+      return below_->grow(bytes);
+    }
     Result<void> sync() override {
       if (!owner_.change()) return off();
       if (owner_.faults_.skips_sync) return {};

@@ -119,6 +119,12 @@ class MemoryFileSystem : public FileSystem {
       }
       return {};
     }
+    Result<void> grow(uint64_t bytes) override {
+      if (!owner_->change()) return refused(path_);
+      CHECK(bytes % kIoBlockBytes == 0 && bytes >= bytes_->size());
+      bytes_->resize(bytes);
+      return {};
+    }
     Result<void> sync() override {
       if (!owner_->change()) return refused(path_);
       ++owner_->syncs;

@@ -1,0 +1,70 @@
+#include "engine/gleaner/gleaned_record.h"
+
+#include "shared/memory/copy_bytes.h"
+
+namespace atolldb {
+namespace {
+
+constexpr uint32_t kArrayKeyBytes = 8;
+
+const char* defect_in_array(const LogRecord& record, const GleanStorage& storage) {
+  if (record.type != LogType::update) return "is no update, in an array";
+  if (record.key_bytes != kArrayKeyBytes) return "has a key that is no array index";
+  uint64_t index = 0;
+  std::memcpy(&index, record.key(), sizeof index);
+  if (index >= storage.record_count) return "is beyond its array's end";
+  if (uint32_t{record.payload_offset} + record.payload_bytes > storage.payload_bytes) {
+    return "writes beyond its array record's end";
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+const char* defect_in_storage(const LogRecord& record, const GleanStorage& storage) {
+  switch (storage.type) {
+    case StorageType::array:
+      return defect_in_array(record, storage);
+    case StorageType::mastertree:
+      return record.type == LogType::append ? "is an append, in a tree" : nullptr;
+    case StorageType::sequential:
+      if (record.type != LogType::append) return "is no append, in a sequential storage";
+      return record.key_bytes != 0 ? "is an append with a key" : nullptr;
+    case StorageType::none:
+      break;
+  }
+  return "is of a storage without a type";
+}
+
+LogRecord* write_gleaned(const LogRecord& record, StorageType type, const LogBlockHeader& header,
+                         std::byte* into) {
+  auto* out = reinterpret_cast<LogRecord*>(into);
+  if (type != StorageType::sequential) {
+    // Only the end of `length` may differ: a worker may have taken more room than it then used.
+    const uint32_t bytes = LogRecord::bytes(record.key_bytes, record.payload_bytes);
+    copy_bytes(into, &record, bytes);
+    out->length = bytes;
+    if (type == StorageType::array) {
+      uint64_t index = 0;
+      std::memcpy(&index, record.key(), sizeof index);
+      index = __builtin_bswap64(index);
+      std::memcpy(out->key(), &index, sizeof index);
+    }
+    return out;
+  }
+  *out = record;
+  out->key_bytes = kSequentialKeyBytes;
+  out->length = LogRecord::bytes(kSequentialKeyBytes, record.payload_bytes);
+  out->payload_offset = 0;
+  const uint64_t epoch = __builtin_bswap64(header.epoch);
+  // [node 1][worker 1][ordinal 4][number 2]
+  const uint64_t place = __builtin_bswap64(uint64_t{header.node & 0xffu} << 56 |
+                                           uint64_t{header.worker & 0xffu} << 48 |
+                                           Vid(record.vid).ordinal() << 16 | record.payload_offset);
+  std::memcpy(out->key(), &epoch, sizeof epoch);
+  std::memcpy(out->key() + sizeof epoch, &place, sizeof place);
+  copy_bytes(out->payload(), record.payload(), align8(record.payload_bytes));
+  return out;
+}
+
+}  // namespace atolldb

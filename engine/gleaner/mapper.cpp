@@ -1,0 +1,244 @@
+#include "engine/gleaner/mapper.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/gleaner/compaction.h"
+#include "engine/log/log_records.h"
+#include "shared/check.h"
+#include "shared/memory/copy_bytes.h"
+
+namespace atolldb {
+namespace {
+
+void add(std::atomic<uint64_t>& counter, uint64_t value) {
+  // One writer: no need for a locked instruction.
+  counter.store(counter.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
+}
+
+/// Of the first key that is not below `bound`.
+size_t first_from(std::span<const SortKey> sorted, size_t begin, std::string_view bound) {
+  const auto found =
+      std::partition_point(sorted.begin() + static_cast<ptrdiff_t>(begin), sorted.end(),
+                           [&](const SortKey& key) { return key_of(*key.record) < bound; });
+  return static_cast<size_t>(found - sorted.begin());
+}
+
+}  // namespace
+
+Mapper::Mapper(FileSystem& file_system, const GleanPlan& plan, const GleanMapper& task,
+               std::span<ReducerInbox* const> inboxes, MapperSettings settings)
+    : file_system_(&file_system),
+      plan_(&plan),
+      task_(&task),
+      inboxes_(inboxes),
+      settings_(settings),
+      max_buckets_(
+          std::max<uint64_t>(1, settings.memory_bytes / Bucket::footprint(settings.bucket_bytes))),
+      message_(std::make_unique_for_overwrite<std::byte[]>(settings.bucket_bytes)) {}
+
+Result<std::unique_ptr<Mapper>> Mapper::create(FileSystem& file_system, const GleanPlan& plan,
+                                               const GleanMapper& task,
+                                               std::span<ReducerInbox* const> inboxes,
+                                               MapperSettings settings) {
+  CHECK(settings.bucket_bytes >= MapperSettings::kMinBucketBytes);
+  CHECK(settings.bucket_bytes % 8 == 0 && settings.bucket_bytes <= uint64_t{1} << 30);
+  CHECK(inboxes.size() == plan.reducers.size());
+  std::unique_ptr<Mapper> mapper(new Mapper(file_system, plan, task, inboxes, settings));
+  for (const GleanStorage& storage : plan.storages) {
+    if (auto added = mapper->add_storage(storage); !added) return std::unexpected(added.error());
+  }
+  return mapper;
+}
+
+Result<void> Mapper::add_storage(const GleanStorage& storage) {
+  Storage added = {&storage, {}, nullptr};
+  std::vector<ReducerPlace> places;
+  for (const GleanPartition& partition : storage.partitions) places.push_back(partition.owner);
+  if (storage.type == StorageType::sequential) places = {{task_->node, 0}};
+  for (const ReducerPlace& place : places) {
+    const auto found = std::ranges::find(plan_->reducers, place);
+    if (found == plan_->reducers.end()) {
+      return make_error(ExitCode::failed,
+                        fmt::format("snapshot {}: storage {} is for reducer {} of node {}, which "
+                                    "the plan does not have",
+                                    plan_->snapshot, storage.id, place.reducer, place.node));
+    }
+    added.owners.push_back(inboxes_[static_cast<size_t>(found - plan_->reducers.begin())]);
+  }
+  if (added.owners.empty()) {
+    return make_error(ExitCode::failed, fmt::format("snapshot {}: storage {} has no partition",
+                                                    plan_->snapshot, storage.id));
+  }
+  CHECK(storages_.empty() || storages_.back().plan->id < storage.id);
+  storages_.push_back(std::move(added));
+  return {};
+}
+
+Result<void> Mapper::run() {
+  auto mapped = map_all();
+  if (!mapped) {
+    for (ReducerInbox* inbox : inboxes_) inbox->give_up(plan_->snapshot);
+  }
+  return mapped;
+}
+
+Result<void> Mapper::map_all() {
+  for (const GleanStream& stream : task_->streams) {
+    if (auto done = read(stream); !done) return done;
+  }
+  for (const auto& bucket : buckets_) {
+    if (auto shipped = ship(*bucket); !shipped) return shipped;
+  }
+  for (ReducerInbox* inbox : inboxes_) {
+    if (auto finished = inbox->finish(plan_->snapshot); !finished) return finished;
+  }
+  return {};
+}
+
+Result<void> Mapper::read(const GleanStream& stream) {
+  if (stream.last_epoch <= plan_->base_epoch) return {};  // all of it is in the base
+  auto reader = LogReader::open(*file_system_, stream.stream);
+  if (!reader) return std::unexpected(reader.error());
+  // Up to the marker behind which nothing of these epochs comes: an epoch counts as a whole.
+  while (reader->closed_epoch() < stream.last_epoch) {
+    auto block = reader->next();
+    if (!block) return std::unexpected(block.error());
+    if (*block == nullptr) {
+      const LogEnd& end = reader->end();
+      return make_error(
+          ExitCode::corruption,
+          fmt::format("{}: offset {}: {}, but epochs up to {} must be there, and only those up to "
+                      "{} are: restore the log from a copy",
+                      end.file, end.offset, end.reason, stream.last_epoch, reader->closed_epoch()));
+    }
+    add(progress_.bytes_read, kLogBlockBytes);
+    const LogBlockHeader& header = (*block)->header;
+    if (header.type != LogBlockType::records || header.epoch <= plan_->base_epoch ||
+        header.epoch > stream.last_epoch) {
+      continue;
+    }
+    if (auto taken = take_block(**block, *reader); !taken) return taken;
+  }
+  return {};
+}
+
+Result<void> Mapper::take_block(const LogBlock& block, const LogReader& reader) {
+  uint64_t records = 0;
+  Storage* storage = nullptr;
+  for (uint32_t offset = 0; offset < block.header.length;) {
+    const auto& record = *reinterpret_cast<const LogRecord*>(block.payload + offset);
+    const uint32_t at = offset;
+    offset += record.length;
+    if (record.type == LogType::filler) continue;
+    if (storage == nullptr || storage->plan->id != record.storage_id) {
+      storage = find(record.storage_id);
+      if (storage == nullptr) continue;  // dropped
+    }
+    if (const char* defect = defect_in_storage(record, *storage->plan)) [[unlikely]] {
+      return make_error(ExitCode::corruption,
+                        fmt::format("{}: offset {}: the record at byte {} of its payload, of "
+                                    "storage {}, {}",
+                                    reader.file(), reader.offset(), at, record.storage_id, defect));
+    }
+    const uint32_t bytes = gleaned_bytes(record);
+    Bucket* bucket = storage->bucket;
+    if (bucket == nullptr || !bucket->has_room(bytes)) [[unlikely]] {
+      auto made = room_for(*storage, bytes);
+      if (!made) return std::unexpected(made.error());
+      bucket = *made;
+    }
+    bucket->add(record, storage->plan->type, block.header);
+    ++records;
+  }
+  add(progress_.records_read, records);
+  return {};
+}
+
+Mapper::Storage* Mapper::find(uint32_t storage_id) {
+  const auto found = std::ranges::lower_bound(
+      storages_, storage_id, {}, [](const Storage& storage) { return storage.plan->id; });
+  return found != storages_.end() && found->plan->id == storage_id ? &*found : nullptr;
+}
+
+Result<Bucket*> Mapper::room_for(Storage& storage, uint32_t bytes) {
+  if (storage.bucket == nullptr) {
+    auto bucket = free_bucket();
+    if (!bucket) return bucket;
+    storage.bucket = *bucket;
+    storage.bucket->storage = static_cast<uint32_t>(&storage - storages_.data());
+  } else if (!storage.bucket->has_room(bytes)) {
+    if (auto shipped = ship(*storage.bucket); !shipped) return std::unexpected(shipped.error());
+  }
+  CHECK(storage.bucket->has_room(bytes));
+  return storage.bucket;
+}
+
+/// An empty bucket that belongs to nobody.
+Result<Bucket*> Mapper::free_bucket() {
+  if (buckets_.size() < max_buckets_) {
+    buckets_.push_back(std::make_unique<Bucket>(settings_.bucket_bytes));
+    return buckets_.back().get();
+  }
+  Bucket* fullest = std::ranges::max_element(buckets_, {}, [](const auto& bucket) {
+                      return bucket->used_bytes();
+                    })->get();
+  if (auto shipped = ship(*fullest); !shipped) return std::unexpected(shipped.error());
+  storages_[fullest->storage].bucket = nullptr;
+  return fullest;
+}
+
+Result<void> Mapper::ship(Bucket& bucket) {
+  if (bucket.is_empty()) return {};
+  const Storage& storage = storages_[bucket.storage];
+  const std::span<SortKey> all = bucket.keys();
+  std::sort(all.begin(), all.end());
+  const std::span<const SortKey> kept = compact(all);
+  add(progress_.records_left_out, all.size() - kept.size());
+
+  size_t begin = 0;
+  for (size_t i = 0; i < storage.owners.size(); ++i) {
+    const size_t end = i + 1 < storage.owners.size()
+                           ? first_from(kept, begin, storage.plan->partitions[i + 1].low)
+                           : kept.size();
+    auto shipped =
+        ship_part(kept.subspan(begin, end - begin), storage.plan->id, *storage.owners[i]);
+    if (!shipped) return shipped;
+    begin = end;
+  }
+  bucket.clear();
+  return {};
+}
+
+Result<void> Mapper::ship_part(std::span<const SortKey> part, uint32_t storage_id,
+                               ReducerInbox& inbox) {
+  const uint64_t limit = std::min(settings_.bucket_bytes, inbox.max_message_bytes());
+  uint64_t used = 0;
+  uint32_t records = 0;
+  for (const SortKey& key : part) {
+    const uint32_t length = key.record->length;
+    if (used + length > limit) {
+      if (auto sent = send(storage_id, used, records, inbox); !sent) return sent;
+      used = records = 0;
+    }
+    copy_bytes(message_.get() + used, key.record, length);
+    used += length;
+    ++records;
+  }
+  return records == 0 ? Result<void>() : send(storage_id, used, records, inbox);
+}
+
+Result<void> Mapper::send(uint32_t storage_id, uint64_t bytes, uint32_t records,
+                          ReducerInbox& inbox) {
+  auto room = inbox.reserve(plan_->snapshot, storage_id, static_cast<uint32_t>(bytes));
+  if (!room) return std::unexpected(room.error());
+  std::memcpy(room->bytes().data(), message_.get(), bytes);
+  room->announce(records);
+  add(progress_.records_shipped, records);
+  add(progress_.bytes_shipped, bytes);
+  add(progress_.messages, 1);
+  return {};
+}
+
+}  // namespace atolldb

@@ -1,0 +1,110 @@
+#include "engine/gleaner/record_merge.h"
+
+#include "shared/check.h"
+
+namespace atolldb {
+
+void RecordMerge::add(std::span<const std::byte> records) {
+  inputs_.push_back({records.data(), records.data() + records.size(), nullptr});
+}
+
+void RecordMerge::add(std::unique_ptr<SortedRunReader> run) {
+  inputs_.push_back({nullptr, nullptr, std::move(run)});
+}
+
+bool RecordMerge::comes_before(uint32_t a, uint32_t b) const {
+  const Head& left = heads_[a];
+  const Head& right = heads_[b];
+  if (left.storage != right.storage) return left.storage < right.storage;
+  if (left.storage == kEnded) return a < b;
+  if (left.key < right.key) return true;
+  return !(right.key < left.key) && a < b;
+}
+
+Result<void> RecordMerge::refill(uint32_t number) {
+  Input& input = inputs_[number];
+  while (input.at == input.end && input.run != nullptr) {
+    auto chunk = input.run->next();
+    if (!chunk) return std::unexpected(chunk.error());
+    if (chunk->empty()) break;
+    input.at = chunk->data();
+    input.end = chunk->data() + chunk->size();
+  }
+  return {};
+}
+
+/// Makes the next record of an input its head.
+Result<void> RecordMerge::step(uint32_t number) {
+  Input& input = inputs_[number];
+  if (input.at == input.end) [[unlikely]] {
+    if (auto refilled = refill(number); !refilled) return refilled;
+    if (input.at == input.end) {
+      heads_[number].storage = kEnded;
+      return {};
+    }
+  }
+  const auto room = static_cast<uint64_t>(input.end - input.at);
+  const auto& record = *reinterpret_cast<const LogRecord*>(input.at);
+  if (room < sizeof record || record.length > room || record.length % 8 != 0 ||
+      record.length < LogRecord::bytes(record.key_bytes, record.payload_bytes)) [[unlikely]] {
+    return make_error(ExitCode::corruption,
+                      "a reducer's memory: bytes that are no record: written over by somebody");
+  }
+  heads_[number] = {record.storage_id, SortKey::of(record)};
+  input.at += record.length;
+  return {};
+}
+
+Result<void> RecordMerge::start() {
+  const auto count = static_cast<uint32_t>(inputs_.size());
+  heads_.resize(count);
+  losers_.assign(count, 0);
+  for (uint32_t i = 0; i < count; ++i) {
+    if (auto stepped = step(i); !stepped) return stepped;
+  }
+  if (count == 0) return {};
+  // Match n is between the winners of 2n and 2n + 1; input i stands at place count + i.
+  std::vector<uint32_t> winners(2 * size_t{count});
+  for (uint32_t i = 0; i < count; ++i) winners[count + i] = i;
+  for (uint32_t match = count; match-- > 1;) {
+    const uint32_t left = winners[2 * size_t{match}];
+    const uint32_t right = winners[2 * size_t{match} + 1];
+    const bool left_wins = comes_before(left, right);
+    winners[match] = left_wins ? left : right;
+    losers_[match] = left_wins ? right : left;
+  }
+  winner_ = winners[1];
+  return advance();
+}
+
+/// After the head of `input`, the winner, has changed.
+void RecordMerge::replay(uint32_t input) {
+  uint32_t winner = input;
+  for (size_t match = (inputs_.size() + input) / 2; match > 0; match /= 2) {
+    if (comes_before(losers_[match], winner)) std::swap(losers_[match], winner);
+  }
+  winner_ = winner;
+}
+
+Result<void> RecordMerge::advance() {
+  for (;;) {
+    const Head head = heads_[winner_];
+    if (head.storage == kEnded) {
+      current_ = nullptr;
+      return {};
+    }
+    if (auto stepped = step(winner_); !stepped) return stepped;
+    replay(winner_);
+    // What covers a record is given out, or is itself covered by what is: so this covers it too.
+    const Head& next = heads_[winner_];
+    if (next.storage == head.storage && is_same_key(next.key, head.key) &&
+        covers(*next.key.record, *head.key.record)) {
+      ++left_out_;
+      continue;
+    }
+    current_ = head.key.record;
+    return {};
+  }
+}
+
+}  // namespace atolldb

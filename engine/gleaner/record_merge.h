@@ -1,0 +1,60 @@
+// Merges sorted sequences of gleaned records, in memory or in sorted runs, by a tree of losers: one
+// comparison per level for each record.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/gleaner/gleaned_record.h"
+#include "engine/gleaner/sorted_run.h"
+#include "shared/error.h"
+
+namespace atolldb {
+
+class RecordMerge {
+ public:
+  /// Records in sort order, which stay where they are as long as the merge does.
+  void add(std::span<const std::byte> records);
+  void add(std::unique_ptr<SortedRunReader> run);
+  /// Behind the last `add`: `current` is the first record.
+  Result<void> start();
+
+  /// In sort order, without those that the next one of their key covers (R35); null: the end. Valid
+  /// until the next `advance`.
+  const LogRecord* current() const { return current_; }
+  /// REQUIRES: current() is not null. Errors: those of reading a sorted run, and code corruption
+  /// for bytes that are no records.
+  Result<void> advance();
+
+  uint64_t left_out() const { return left_out_; }
+
+ private:
+  static constexpr uint64_t kEnded = ~uint64_t{0};
+
+  /// The record at hand of an input.
+  struct Head {
+    uint64_t storage;  // kEnded behind the last one
+    SortKey key;
+  };
+  struct Input {
+    const std::byte* at = nullptr;
+    const std::byte* end = nullptr;
+    std::unique_ptr<SortedRunReader> run;
+  };
+
+  bool comes_before(uint32_t a, uint32_t b) const;
+  Result<void> step(uint32_t input);
+  Result<void> refill(uint32_t input);
+  void replay(uint32_t input);
+
+  std::vector<Input> inputs_;
+  std::vector<Head> heads_;       // of each input
+  std::vector<uint32_t> losers_;  // [1, inputs): of each match, the input that lost it
+  uint32_t winner_ = 0;
+  const LogRecord* current_ = nullptr;
+  uint64_t left_out_ = 0;
+};
+
+}  // namespace atolldb

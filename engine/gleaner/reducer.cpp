@@ -1,0 +1,133 @@
+#include "engine/gleaner/reducer.h"
+
+#include <algorithm>
+
+#include "engine/log/log_files.h"
+#include "shared/check.h"
+
+namespace atolldb {
+namespace {
+
+constexpr uint64_t kWriteBytes = uint64_t{1} << 20;
+
+/// The part of a merge that is below the end of a range.
+class RangeSource : public LogSource {
+ public:
+  RangeSource(RecordMerge& merge, uint32_t storage_id, std::optional<std::string_view> high)
+      : merge_(&merge), storage_id_(storage_id), high_(high) {}
+
+  const LogRecord* current() const override {
+    const LogRecord* record = merge_->current();
+    if (record == nullptr || record->storage_id != storage_id_) return nullptr;
+    return high_ && key_of(*record) >= *high_ ? nullptr : record;
+  }
+  Result<void> advance() override { return merge_->advance(); }
+
+ private:
+  RecordMerge* merge_;
+  uint32_t storage_id_;
+  std::optional<std::string> high_;
+};
+
+}  // namespace
+
+Reducer::Reducer(FileSystem& file_system, ReducerInbox& inbox, ReducerSettings settings)
+    : file_system_(&file_system),
+      inbox_(&inbox),
+      settings_(std::move(settings)),
+      folder_(node_directory(settings_.directory, settings_.node)) {}
+
+Reducer::~Reducer() {
+  for (const std::string& path : paths_) {
+    // What cannot be removed now is a leftover, for remove_sorted_runs.
+    if (auto exists = file_system_->exists(path); exists && *exists) {
+      static_cast<void>(file_system_->remove(path));
+    }
+  }
+}
+
+Result<void> Reducer::collect() {
+  auto collected = collect_all();
+  if (!collected) inbox_->give_up(settings_.snapshot);
+  return collected;
+}
+
+Result<void> Reducer::collect_all() {
+  for (;;) {
+    auto batch = inbox_->next_batch(settings_.snapshot);
+    if (!batch) return std::unexpected(batch.error());
+    if (!batch->is_last) {
+      if (auto dumped = dump(*batch); !dumped) return dumped;
+      continue;
+    }
+    uint64_t bytes = 0;
+    for (const SortedRun& run : runs_) {
+      auto reader = SortedRunReader::open(*file_system_, run);
+      if (!reader) return std::unexpected(reader.error());
+      merge_.add(*std::move(reader));
+    }
+    if (auto added = add_messages(*batch, merge_, bytes); !added) return added;
+    return merge_.start();
+  }
+}
+
+Result<void> Reducer::add_messages(const InboxBatch& batch, RecordMerge& merge, uint64_t& bytes) {
+  uint64_t records = 0;
+  for (std::span<const std::byte> rest = batch.bytes; !rest.empty();) {
+    auto message = take_message(rest);
+    if (!message) return std::unexpected(message.error());
+    if (message->records == 0) continue;  // void (R40)
+    merge.add(message->bytes);
+    bytes += message->bytes.size();
+    records += message->records;
+  }
+  progress_.records_received.fetch_add(records, std::memory_order_relaxed);
+  progress_.bytes_received.fetch_add(bytes, std::memory_order_relaxed);
+  return {};
+}
+
+Result<void> Reducer::dump(const InboxBatch& batch) {
+  RecordMerge merge;
+  uint64_t bytes = 0;
+  if (auto added = add_messages(batch, merge, bytes); !added) return added;
+  if (bytes == 0) return {};
+  if (auto started = merge.start(); !started) return started;
+
+  if (runs_.empty()) {
+    if (auto made = file_system_->make_directory(folder_); !made) return made;
+  }
+  const SortedRunName name = {settings_.snapshot, settings_.reducer,
+                              static_cast<uint32_t>(runs_.size())};
+  paths_.push_back(path_in(folder_, to_string(name)));
+  IoBuffer buffer(std::max<uint64_t>(1, kWriteBytes / settings_.chunk_bytes) *
+                  settings_.chunk_bytes);
+  auto writer = SortedRunWriter::create(*file_system_, paths_.back(), name, bytes,
+                                        settings_.chunk_bytes, buffer.bytes());
+  if (!writer) return std::unexpected(writer.error());
+  while (const LogRecord* record = merge.current()) {
+    if (auto added = writer->add(*record); !added) return added;
+    if (auto advanced = merge.advance(); !advanced) return advanced;
+  }
+  auto run = writer->finish();
+  if (!run) return std::unexpected(run.error());
+  progress_.sorted_runs.fetch_add(1, std::memory_order_relaxed);
+  progress_.bytes_dumped.fetch_add(run->bytes, std::memory_order_relaxed);
+  left_out_ += merge.left_out();
+  runs_.push_back(*std::move(run));
+  return {};
+}
+
+Result<std::unique_ptr<LogSource>> Reducer::open(uint32_t storage_id, std::string_view low,
+                                                 std::optional<std::string_view> high) {
+  while (const LogRecord* record = merge_.current()) {
+    if (record->storage_id > storage_id ||
+        (record->storage_id == storage_id && key_of(*record) >= low)) {
+      break;
+    }
+    ++skipped_;
+    if (auto advanced = merge_.advance(); !advanced) return std::unexpected(advanced.error());
+  }
+  return std::make_unique<RangeSource>(merge_, storage_id, high);
+}
+
+}  // namespace atolldb

@@ -1,0 +1,167 @@
+#include "engine/gleaner/sorted_run.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+
+#include "engine/log/crc32c.h"
+#include "engine/log/log_files.h"
+#include "shared/memory/copy_bytes.h"
+
+namespace atolldb {
+namespace {
+
+constexpr size_t kCrcFrom = offsetof(RunChunkHeader, snapshot);
+
+uint32_t crc_of(std::span<const std::byte> chunk, uint32_t record_bytes) {
+  return crc32c(chunk.subspan(kCrcFrom, sizeof(RunChunkHeader) - kCrcFrom + record_bytes));
+}
+
+/// Chunks that `record_bytes` of records take at most: records do not cross them.
+uint64_t max_chunks(uint64_t record_bytes, uint64_t chunk_bytes) {
+  const uint64_t least = chunk_bytes - sizeof(RunChunkHeader) - kMaxGleanedBytes;
+  return (record_bytes + least - 1) / least;
+}
+
+const char* defect_of(std::span<const std::byte> chunk, const SortedRun& run, uint32_t number) {
+  const auto& header = *reinterpret_cast<const RunChunkHeader*>(chunk.data());
+  if (header.magic != kRunChunkMagic) return "no chunk of a sorted run begins here";
+  if (header.bytes > chunk.size() - sizeof header) return "the chunk's length is beyond its end";
+  if (header.crc != crc_of(chunk, header.bytes)) return "the chunk's checksum is wrong";
+  if (header.snapshot != run.name.snapshot || header.run != run.name.number ||
+      header.chunk != number) {
+    return "the chunk is another one";
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::string to_string(const SortedRunName& name) {
+  return fmt::format("run_{}_{}_{}.tmp", name.snapshot, name.reducer, name.number);
+}
+
+std::optional<SortedRunName> parse_sorted_run_name(std::string_view name) {
+  constexpr std::string_view kPrefix = "run_";
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  const char* at = name.data() + kPrefix.size();
+  const char* end = name.data() + name.size();
+  SortedRunName parsed;
+  for (uint32_t* number : {&parsed.snapshot, &parsed.reducer, &parsed.number}) {
+    const auto [next, problem] = std::from_chars(at, end, *number);
+    if (problem != std::errc{} || next == end) return std::nullopt;
+    at = next + 1;
+  }
+  if (to_string(parsed) != name) return std::nullopt;  // other signs between, another end
+  return parsed;
+}
+
+Result<std::vector<std::string>> list_sorted_runs(FileSystem& file_system,
+                                                  const std::string& directory, uint32_t node) {
+  const std::string folder = node_directory(directory, node);
+  auto exists = file_system.exists(folder);
+  if (!exists) return std::unexpected(exists.error());
+  if (!*exists) return std::vector<std::string>();
+  auto names = file_system.list(folder);
+  if (names) std::erase_if(*names, [](const auto& name) { return !parse_sorted_run_name(name); });
+  return names;
+}
+
+Result<void> remove_sorted_runs(FileSystem& file_system, const std::string& directory,
+                                uint32_t node) {
+  auto names = list_sorted_runs(file_system, directory, node);
+  if (!names) return std::unexpected(names.error());
+  for (const std::string& name : *names) {
+    auto removed = file_system.remove(path_in(node_directory(directory, node), name));
+    if (!removed) return removed;
+  }
+  return {};
+}
+
+Result<SortedRunWriter> SortedRunWriter::create(FileSystem& file_system, std::string path,
+                                                SortedRunName name, uint64_t record_bytes,
+                                                uint64_t chunk_bytes, std::span<std::byte> buffer) {
+  CHECK(chunk_bytes >= kMinChunkBytes && chunk_bytes % kIoBlockBytes == 0);
+  CHECK(buffer.size() >= chunk_bytes && buffer.size() % chunk_bytes == 0);
+  auto file = file_system.create(
+      path, std::max<uint64_t>(1, max_chunks(record_bytes, chunk_bytes)) * chunk_bytes);
+  if (!file) return std::unexpected(file.error());
+  return SortedRunWriter(*std::move(file), {std::move(path), name, chunk_bytes, 0, 0, 0}, buffer);
+}
+
+void SortedRunWriter::begin_chunk() {
+  std::byte* chunk = buffer_.data() + used_;
+  cursor_ = chunk + sizeof(RunChunkHeader);
+  end_ = chunk + run_.chunk_bytes;
+}
+
+void SortedRunWriter::end_chunk() {
+  const std::span<std::byte> chunk = buffer_.subspan(used_, run_.chunk_bytes);
+  auto& header = *reinterpret_cast<RunChunkHeader*>(chunk.data());
+  const auto bytes = static_cast<uint32_t>(cursor_ - (chunk.data() + sizeof(RunChunkHeader)));
+  header = {kRunChunkMagic, 0, run_.name.snapshot, run_.name.number, run_.chunks, bytes, 0};
+  header.crc = crc_of(chunk, bytes);
+  ++run_.chunks;
+  used_ += run_.chunk_bytes;
+  cursor_ = end_ = nullptr;
+}
+
+Result<void> SortedRunWriter::write() {
+  if (used_ == 0) return {};
+  const std::span<const std::byte> slice = buffer_.first(used_);
+  auto result = file_->write(written_, std::array{slice});
+  written_ += used_;
+  used_ = 0;
+  return result;
+}
+
+Result<void> SortedRunWriter::add(const LogRecord& record) {
+  if (record.length > static_cast<size_t>(end_ - cursor_)) [[unlikely]] {
+    if (cursor_ != nullptr) end_chunk();
+    if (used_ == buffer_.size()) {
+      if (auto written = write(); !written) return written;
+    }
+    begin_chunk();
+  }
+  copy_bytes(cursor_, &record, record.length);
+  cursor_ += record.length;
+  ++run_.records;
+  run_.bytes += record.length;
+  return {};
+}
+
+Result<SortedRun> SortedRunWriter::finish() {
+  if (cursor_ != nullptr) end_chunk();
+  if (auto written = write(); !written) return std::unexpected(written.error());
+  return std::move(run_);
+}
+
+Result<std::unique_ptr<SortedRunReader>> SortedRunReader::open(FileSystem& file_system,
+                                                               const SortedRun& run) {
+  auto file = file_system.open_for_reading(run.path);
+  if (!file) return std::unexpected(file.error());
+  return std::unique_ptr<SortedRunReader>(new SortedRunReader(*std::move(file), run));
+}
+
+Result<std::span<const std::byte>> SortedRunReader::next() {
+  if (chunk_ == run_.chunks) return std::span<const std::byte>();
+  const std::span<std::byte> chunk = buffers_[chunk_ % 2].bytes().first(run_.chunk_bytes);
+  const uint64_t offset = uint64_t{chunk_} * run_.chunk_bytes;
+  auto count = file_->read(offset, chunk);
+  if (!count) return std::unexpected(count.error());
+  const char* defect =
+      *count < chunk.size() ? "the file ends in this chunk" : defect_of(chunk, run_, chunk_);
+  if (defect != nullptr) {
+    return make_error(
+        ExitCode::corruption,
+        fmt::format("{}: offset {}: {}: nothing is lost, the logs are whole: take the "
+                    "snapshot again",
+                    file_->path(), offset, defect));
+  }
+  ++chunk_;
+  const auto& header = *reinterpret_cast<const RunChunkHeader*>(chunk.data());
+  return chunk.subspan(sizeof header, header.bytes);
+}
+
+}  // namespace atolldb

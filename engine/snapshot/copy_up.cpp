@@ -1,0 +1,42 @@
+#include "engine/snapshot/copy_up.h"
+
+#include <cstring>
+
+#include "engine/mutants.h"
+#include "engine/seams.h"
+#include "shared/check.h"
+
+namespace atolldb {
+
+Status copy_up(Transaction& txn, DualPointer& pointer, const DualPointer::View& view) {
+  if (txn.depends_on(&pointer)) return Status::pointer_installed;
+  WorkerContext& worker = txn.worker();
+  PageHeader* page = worker.pages().take();
+  if (page == nullptr) return Status::volatile_pool_exhausted;
+  const PageHeader* from = nullptr;
+  const Status status = worker.snapshot_page(view.snapshot, from);
+  if (status != Status::ok) {
+    worker.pages().give_back(page);
+    return status;
+  }
+  // The floor is copied, too: what the snapshot left out is of its epoch or before (R43).
+  const uint64_t self = page->self;
+  std::memcpy(static_cast<void*>(page), from, kPageBytes);
+  page->self = self;
+  page->is_snapshot = 0;
+  page->check = 0;
+  page->last_modifier.store(static_cast<uint16_t>(worker.node()), std::memory_order_relaxed);
+  reach(Seam::installing);
+  uint64_t expected = mutant(Mutant::install_by_store)
+                          ? pointer.volatile_word.load(std::memory_order_acquire)
+                          : view.page.word();
+  // R1: by CAS from exactly the word that was read. Release: the page is complete before anybody
+  // can find it. A loser uses the winner's page.
+  if (!pointer.volatile_word.compare_exchange_strong(expected, self, std::memory_order_acq_rel,
+                                                     std::memory_order_acquire)) {
+    worker.pages().give_back(page);
+  }
+  return Status::ok;
+}
+
+}  // namespace atolldb

@@ -1,0 +1,162 @@
+#include "engine/snapshot/snapshot_cache.h"
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <mutex>
+
+#include "engine/mutants.h"
+#include "shared/check.h"
+
+namespace atolldb {
+namespace {
+
+/// Twice as many entries as frames: buckets are seldom full.
+uint64_t bucket_count(uint32_t frames, uint32_t ways) {
+  return std::bit_ceil(std::max<uint64_t>(1, 2 * uint64_t{frames} / ways));
+}
+
+}  // namespace
+
+SnapshotCache::SnapshotCache(std::byte* frames, uint64_t bytes, uint32_t reader_count,
+                             const SnapshotFiles& files, OnError on_error)
+    : frames_(frames),
+      frame_count_(static_cast<uint32_t>(bytes / kPageBytes)),
+      files_(files),
+      on_error_(std::move(on_error)),
+      buckets_(std::make_unique<Bucket[]>(bucket_count(frame_count_, kWays))),
+      bucket_mask_(bucket_count(frame_count_, kWays) - 1),
+      slots_(reader_count),
+      frame_states_(std::make_unique<Frame[]>(frame_count_)) {
+  CHECK(bytes >= min_bytes(reader_count) && bytes / kPageBytes < ~uint32_t{0});
+  evicted_.reserve(frame_count_);
+}
+
+SnapshotCache::Statistics SnapshotCache::statistics() const {
+  const std::lock_guard guard(lock_);
+  return {frame_count_, misses_, evictions_};
+}
+
+const PageHeader* SnapshotCache::find(SnapshotPointer pointer) const {
+  const uint64_t hash = SnapshotCache::hash(pointer.word());
+  const Bucket& bucket = bucket_of(hash);
+  for (const std::atomic<uint64_t>& entry : bucket.entries) {
+    // seq_cst (free on x86) pairs with the eviction's store, which this load may not pass our
+    // slot's; and with the release in `list`: the page is complete.
+    const uint64_t word = entry.load(std::memory_order_seq_cst);
+    if ((word ^ hash) >> 32 != 0 || word == 0) continue;
+    const auto frame = static_cast<uint32_t>(word & 0xffffffff) - 1;
+    PageHeader* page = page_at(frame);
+    if (page->self != pointer.word()) continue;
+    std::atomic<uint8_t>& is_used = frame_states_[frame].is_used;
+    if (is_used.load(std::memory_order_relaxed) == 0) is_used.store(1, std::memory_order_relaxed);
+    return page;
+  }
+  return nullptr;
+}
+
+Status SnapshotReader::load(SnapshotPointer pointer, const PageHeader*& page) {
+  uint32_t frame = 0;
+  // A frame may be free from the round on that we are going to begin.
+  for (uint32_t turns = 0; !cache_->take_frame(frame); spin_or_yield(turns)) quiesce();
+  return cache_->fill(frame, pointer, page);
+}
+
+/// False: every frame that could be used again may still be looked at by some reader.
+bool SnapshotCache::take_frame(uint32_t& frame) {
+  const std::lock_guard guard(lock_);
+  if (never_used_ < frame_count_) {
+    frame = never_used_++;
+    return true;
+  }
+  if (evicted_head_ == evicted_.size()) {
+    evicted_.clear();
+    evicted_head_ = 0;
+    evict();
+  }
+  if (evicted_.empty()) return false;
+  frame = evicted_[evicted_head_];
+  if (frame_states_[frame].free_from > oldest_round() && !mutant(Mutant::reuse_frames_at_once)) {
+    return false;
+  }
+  ++evicted_head_;
+  return true;
+}
+
+/// Not under the lock: several pages are read at once. Two readers that miss the same page read it
+/// twice; both copies are found, and go when nobody uses them.
+Status SnapshotCache::fill(uint32_t frame, SnapshotPointer pointer, const PageHeader*& page) {
+  const Result<void> read = files_.read(pointer, page_at(frame));
+  if (!read) on_error_(read.error());
+  const std::lock_guard guard(lock_);
+  ++misses_;
+  if (!read) {
+    frame_states_[frame].free_from = 0;
+    evicted_.push_back(frame);
+    return Status::snapshot_unreadable;
+  }
+  list(frame, pointer);
+  page = page_at(frame);
+  return Status::ok;
+}
+
+/// The frames that nobody has used since the hand passed last, a few at once.
+void SnapshotCache::evict() {
+  const uint32_t wanted = std::min(kEvictAtOnce, std::max(1u, frame_count_ / 4));
+  for (uint32_t passed = 0; evicted_.size() < wanted && passed < 3 * frame_count_; ++passed) {
+    const uint32_t frame = hand_;
+    hand_ = hand_ + 1 == frame_count_ ? 0 : hand_ + 1;
+    Frame& state = frame_states_[frame];
+    if (!state.is_listed) continue;
+    if (state.is_used.exchange(0, std::memory_order_relaxed) != 0) continue;
+    unlist(frame);
+    evicted_.push_back(frame);
+    ++evictions_;
+  }
+  // seq_cst: who sees the new round does not find the frames any more, and oldest_round, which
+  // comes later, sees every reader that may have.
+  const uint64_t round = round_.fetch_add(1, std::memory_order_seq_cst) + 1;
+  for (const uint32_t frame : evicted_) frame_states_[frame].free_from = round;
+}
+
+uint64_t SnapshotCache::oldest_round() const {
+  uint64_t oldest = kIdle;
+  // seq_cst pairs with SnapshotReader::quiesce.
+  for (const Slot& slot : slots_) {
+    oldest = std::min(oldest, slot.round.load(std::memory_order_seq_cst));
+  }
+  return oldest;
+}
+
+void SnapshotCache::unlist(uint32_t frame) {
+  Frame& state = frame_states_[frame];
+  const uint64_t hash = SnapshotCache::hash(state.pointer);
+  for (std::atomic<uint64_t>& entry : bucket_of(hash).entries) {
+    if (entry.load(std::memory_order_relaxed) != entry_of(hash, frame)) continue;
+    entry.store(0, std::memory_order_seq_cst);
+  }
+  state.is_listed = false;
+}
+
+void SnapshotCache::list(uint32_t frame, SnapshotPointer pointer) {
+  Frame& state = frame_states_[frame];
+  state.pointer = pointer.word();
+  // Not yet "used lately": a scan of what is not used again does not push out what is.
+  state.is_used.store(0, std::memory_order_relaxed);
+  state.is_listed = true;
+  const uint64_t hash = SnapshotCache::hash(pointer.word());
+  Bucket& bucket = bucket_of(hash);
+  std::atomic<uint64_t>* place = nullptr;
+  for (std::atomic<uint64_t>& entry : bucket.entries) {
+    if (entry.load(std::memory_order_relaxed) == 0) place = &entry;
+  }
+  if (place == nullptr) {
+    // A full bucket: the frame that loses its entry is found by the hand later, as unlisted but
+    // still marked as listed, and is free then.
+    place = &bucket.entries[misses_ % kWays];
+  }
+  // Release pairs with the acquire in `find`.
+  place->store(entry_of(hash, frame), std::memory_order_release);
+}
+
+}  // namespace atolldb

@@ -1,0 +1,153 @@
+// A node's cache of snapshot pages: local to its process, since they are immutable and each node
+// may have its own copy (foedus.txt section 5; rule R39).
+//
+// Look-ups take no lock and write nothing but the page's own "used lately" mark. A hash table leads
+// from a page's name to a frame; an entry may be missing or out of date, so whoever follows one
+// compares the name that is in the frame. A miss takes a lock, though not while it reads: it costs
+// a read from the device anyway.
+//
+// Frames are used again after a grace of their own. Every reader has a slot with the *round* that
+// it was quiescent in last: it then held no pointer to a frame. Evicting takes the entry out of the
+// table, then begins a new round; the frame is free when every slot has that round or is idle.
+// A call of `get` is such a point: it ends what earlier calls of the same reader gave.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "engine/snapshot/snapshot_files.h"
+#include "shared/memory/page_header.h"
+#include "shared/status.h"
+#include "shared/sync/futex_lock.h"
+
+namespace atolldb {
+
+class SnapshotCache {
+ public:
+  /// A cache with fewer frames cannot serve its readers: each may hold one.
+  static uint64_t min_bytes(uint32_t reader_count) { return (reader_count + 2) * kPageBytes; }
+
+  /// What went wrong with a page that could not be read; called by any thread.
+  using OnError = std::function<void(const Error&)>;
+
+  /// `frames`: `bytes` bytes (at least min_bytes), aligned to pages. `files` outlives the cache.
+  SnapshotCache(std::byte* frames, uint64_t bytes, uint32_t reader_count,
+                const SnapshotFiles& files, OnError on_error);
+  SnapshotCache(const SnapshotCache&) = delete;
+  SnapshotCache& operator=(const SnapshotCache&) = delete;
+
+  struct Statistics {
+    uint64_t frames = 0;
+    uint64_t misses = 0;
+    uint64_t evictions = 0;
+  };
+  Statistics statistics() const;
+
+ private:
+  friend class SnapshotReader;
+
+  static constexpr uint64_t kIdle = ~uint64_t{0};
+  static constexpr uint32_t kWays = 8;          // entries of a bucket: one cache line
+  static constexpr uint32_t kEvictAtOnce = 16;  // so that rounds are few
+
+  struct alignas(64) Bucket {
+    /// [tag 32][frame + 1, 32]; 0: none.
+    std::atomic<uint64_t> entries[kWays];
+  };
+  struct alignas(64) Slot {
+    std::atomic<uint64_t> round{kIdle};
+  };
+  struct Frame {
+    std::atomic<uint8_t> is_used{0};  // lately; CLOCK
+    bool is_listed = false;           // in the table
+    uint64_t pointer = 0;             // whose page it holds
+    uint64_t free_from = 0;           // an evicted one: the round
+  };
+
+  static uint64_t hash(uint64_t word) {
+    word *= 0x9e3779b97f4a7c15ull;
+    return word ^ (word >> 29);
+  }
+  Bucket& bucket_of(uint64_t hash) const { return buckets_[hash & bucket_mask_]; }
+  static uint64_t entry_of(uint64_t hash, uint32_t frame) {
+    return (hash & 0xffffffff00000000ull) | (frame + 1);
+  }
+  PageHeader* page_at(uint32_t frame) const {
+    return reinterpret_cast<PageHeader*>(frames_ + uint64_t{frame} * kPageBytes);
+  }
+  const PageHeader* find(SnapshotPointer pointer) const;
+  bool take_frame(uint32_t& frame);
+  Status fill(uint32_t frame, SnapshotPointer pointer, const PageHeader*& page);
+  // Under the lock.
+  void evict();
+  void unlist(uint32_t frame);
+  void list(uint32_t frame, SnapshotPointer pointer);
+  uint64_t oldest_round() const;
+
+  std::byte* frames_;
+  const uint32_t frame_count_;
+  const SnapshotFiles& files_;
+  OnError on_error_;
+  std::unique_ptr<Bucket[]> buckets_;
+  uint64_t bucket_mask_;
+  std::vector<Slot> slots_;
+  std::atomic<uint64_t> round_{1};
+  std::unique_ptr<Frame[]> frame_states_;
+
+  mutable FutexLock lock_;
+  // Guarded by lock_.
+  uint32_t never_used_ = 0;        // frames from here on were never taken
+  uint32_t hand_ = 0;              // of the CLOCK
+  std::vector<uint32_t> evicted_;  // in order; the first `evicted_head_` were taken again
+  uint32_t evicted_head_ = 0;
+  uint64_t misses_ = 0;
+  uint64_t evictions_ = 0;
+};
+
+/// One thread's way into the cache of its node.
+class SnapshotReader {
+ public:
+  /// `slot`: less than the cache's reader count, nobody else's.
+  SnapshotReader(SnapshotCache& cache, uint32_t slot)
+      : cache_(&cache), slot_(&cache.slots_[slot]) {}
+
+  /// The page, good until the next call of any function of this reader. snapshot_unreadable: the
+  /// owner has been told why (SnapshotCache::OnError).
+  Status get(SnapshotPointer pointer, const PageHeader*& page) {
+    quiesce();
+    page = cache_->find(pointer);
+    if (page != nullptr) [[likely]]
+      return Status::ok;
+    return load(pointer, page);
+  }
+  /// Holds no page from here on: at the begin of a transaction. Cheap.
+  void quiesce() {
+    // Acquire pairs with the release of the eviction that began the round: what it took out of the
+    // table is not found any more.
+    const uint64_t round = cache_->round_.load(std::memory_order_acquire);
+    if (round == seen_) return;
+    // seq_cst pairs with oldest_round: stored before any entry of the table is loaded.
+    slot_->round.store(round, std::memory_order_seq_cst);
+    seen_ = round;
+  }
+  /// Holds none for a long time: before blocking.
+  void leave() {
+    if (seen_ == SnapshotCache::kIdle) return;
+    seen_ = SnapshotCache::kIdle;
+    // Release: all reads of frames stay before it.
+    slot_->round.store(SnapshotCache::kIdle, std::memory_order_release);
+  }
+
+ private:
+  Status load(SnapshotPointer pointer, const PageHeader*& page);
+
+  SnapshotCache* cache_;
+  SnapshotCache::Slot* slot_;
+  uint64_t seen_ = SnapshotCache::kIdle;
+};
+
+}  // namespace atolldb

@@ -1,0 +1,159 @@
+#include "engine/snapshot/snapshot_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/log/byte_stream.h"
+#include "engine/snapshot/snapshot_format.h"
+#include "engine/snapshot/snapshot_page.h"
+#include "shared/limits.h"
+
+namespace atolldb {
+
+namespace {
+
+constexpr const char* kWayOut =
+    "restore the file from a backup, or recover from an older snapshot and its log";
+
+std::unexpected<Error> damaged(const std::string& path, const std::string& reason) {
+  return make_error(ExitCode::corruption,
+                    fmt::format("snapshot file {}: {}: {}", path, reason, kWayOut));
+}
+
+std::unexpected<Error> damaged_page(const std::string& path, SnapshotPointer page,
+                                    const std::string& reason) {
+  return damaged(path, fmt::format("page {}: {}", page.page(), reason));
+}
+
+uint64_t file_key(SnapshotPointer page) {
+  return SnapshotPointer::make(page.snapshot(), page.node(), 0).word();
+}
+
+std::string complaint_about(const SnapshotFileHeader& header, const SnapshotFilePlace& place,
+                            const ClusterUuid& cluster_uuid) {
+  if (header.magic != kSnapshotFileMagic) return "it has no header: it was never finished";
+  if (header.crc != crc_of(header)) return "the checksum of its header is wrong";
+  if (header.version != kSnapshotFormatVersion) {
+    return fmt::format("it has format version {}, this is {}", header.version,
+                       kSnapshotFormatVersion);
+  }
+  if (header.layout_hash != snapshot_layout_hash()) return "its pages are of another build";
+  if (!std::ranges::equal(header.cluster_uuid, cluster_uuid)) return "it is of another cluster";
+  if (header.snapshot != place.snapshot || header.node != place.node) {
+    return fmt::format("it says that it is of snapshot {} and node {}", header.snapshot,
+                       header.node);
+  }
+  if (header.page_count != place.page_count) {
+    return fmt::format("it says that it has {} pages, not {}", header.page_count, place.page_count);
+  }
+  return {};
+}
+
+/// Empty: the page is what it should be.
+std::string complaint_about(const PageHeader& page, SnapshotPointer self) {
+  if (page.check != check_of(page)) return "its checksum is wrong";
+  if (page.self != self.word()) {
+    const SnapshotPointer found = snapshot_self(page);
+    return fmt::format("it says that it is page {} of snapshot {} and node {}", found.page(),
+                       found.snapshot(), found.node());
+  }
+  if (page.is_snapshot != 1) return "it is no page of a snapshot";
+  return {};
+}
+
+Result<std::unique_ptr<File>> open_place(FileSystem& file_system, const SnapshotFilePlace& place,
+                                         const ClusterUuid& cluster_uuid) {
+  const std::string path = snapshot_file_path(place.directory, place.node, place.snapshot);
+  auto is_there = file_system.exists(path);
+  if (!is_there) return std::unexpected(is_there.error());
+  if (!*is_there) return damaged(path, "it is missing");
+  auto file = file_system.open_for_reading(path);
+  if (!file) return file;
+  IoBuffer buffer(kPageBytes);
+  auto got = (*file)->read(0, buffer.bytes());
+  if (!got) return std::unexpected(got.error());
+  if (*got < kPageBytes) return damaged(path, fmt::format("it has {} bytes only", *got));
+  SnapshotFileHeader header;
+  std::memcpy(&header, buffer.bytes().data(), sizeof header);
+  const std::string complaint = complaint_about(header, place, cluster_uuid);
+  if (!complaint.empty()) return damaged(path, complaint);
+  auto size = (*file)->size();
+  if (!size) return std::unexpected(size.error());
+  if (*size != place.page_count * kPageBytes) {
+    return damaged(path, fmt::format("it has {} bytes, not those of {} pages", *size,
+                                     place.page_count));
+  }
+  return file;
+}
+
+}  // namespace
+
+std::string snapshot_file_name(uint32_t snapshot) {
+  return fmt::format("snapshot_{}.atsnap", snapshot);
+}
+
+std::string snapshot_file_path(const std::string& directory, uint32_t node, uint32_t snapshot) {
+  const std::string folder = node == kCoordinator ? "coordinator" : fmt::format("node{}", node);
+  return fmt::format("{}/{}/{}", directory, folder, snapshot_file_name(snapshot));
+}
+
+Result<void> SnapshotFiles::open(const std::vector<SnapshotFilePlace>& places) {
+  const std::unique_lock lock(mutex_);
+  for (const SnapshotFilePlace& place : places) {
+    const uint64_t key = SnapshotPointer::make(place.snapshot, place.node, 0).word();
+    if (files_.contains(key)) continue;
+    auto file = open_place(*file_system_, place, cluster_uuid_);
+    if (!file) return std::unexpected(file.error());
+    files_[key] = {std::move(*file), place.page_count};
+  }
+  return {};
+}
+
+void SnapshotFiles::close(uint32_t snapshot) {
+  const std::unique_lock lock(mutex_);
+  std::erase_if(files_, [snapshot](const auto& entry) {
+    return SnapshotPointer(entry.first).snapshot() == snapshot;
+  });
+}
+
+Result<void> SnapshotFiles::read(SnapshotPointer pointer, PageHeader* into) const {
+  return read_run(pointer, 1, reinterpret_cast<std::byte*>(into));
+}
+
+Result<void> SnapshotFiles::read_run(SnapshotPointer first, uint32_t count,
+                                     std::byte* into) const {
+  const OpenFile* found = nullptr;
+  {
+    const std::shared_lock lock(mutex_);
+    const auto entry = files_.find(file_key(first));
+    if (entry != files_.end()) found = &entry->second;
+  }
+  if (found == nullptr) {
+    return make_error(ExitCode::corruption,
+                      fmt::format("page {} of snapshot {} and node {}: that file is not open: it is "
+                                  "missing in the list of the snapshot's metadata: {}",
+                                  first.page(), first.snapshot(), first.node(), kWayOut));
+  }
+  const File& file = *found->file;
+  if (first.is_null() || first.page() + uint64_t{count} > found->page_count) {
+    return damaged_page(file.path(), first,
+                        fmt::format("a pointer leads to {} pages from there, the file has {}",
+                                    count, found->page_count));
+  }
+  const uint64_t bytes = count * kPageBytes;
+  auto got = file.read(first.page() * kPageBytes, {into, bytes});
+  if (!got) return std::unexpected(got.error());
+  if (*got != bytes) return damaged_page(file.path(), first, "the file ends before");
+  for (uint32_t i = 0; i < count; ++i) {
+    const auto self = SnapshotPointer::make(first.snapshot(), first.node(), first.page() + i);
+    const auto& page = *reinterpret_cast<const PageHeader*>(into + i * kPageBytes);
+    // Cheap when all is well: an empty text owns no memory.
+    const std::string complaint = complaint_about(page, self);
+    if (!complaint.empty()) return damaged_page(file.path(), self, complaint);
+  }
+  return {};
+}
+
+}  // namespace atolldb

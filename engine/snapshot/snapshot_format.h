@@ -1,0 +1,47 @@
+// What the header of a snapshot file says about its pages.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "engine/array/array_page.h"
+#include "engine/log/crc32c.h"
+#include "engine/mastertree/page.h"
+#include "engine/sequential/page.h"
+#include "engine/snapshot/snapshot_files.h"
+
+namespace atolldb {
+
+/// Of all that decides where in a page something lies: a build with other constants cannot read the
+/// pages.
+inline uint32_t snapshot_layout_hash() {
+  constexpr std::array<uint32_t, 16> kConstants = {
+      kPageBytes,
+      sizeof(PageHeader),
+      sizeof(RecordHead),
+      sizeof(DualPointer),
+      kArrayFanout,
+      kMaxRecordsPerArrayLeaf,
+      sizeof(TreePage),
+      sizeof(TreeRecord),
+      kMaxBorderSlots,
+      kMaxSlotsOfOneSlice,
+      kInteriorCapacity,
+      kInteriorGuides,
+      offsetof(SequentialPage, data),
+      sizeof(SequentialRecord),
+      SequentialPage::kMaxRecords,
+      kRemainderNextLayer,
+  };
+  return crc32c(std::as_bytes(std::span(kConstants)));
+}
+
+/// What a header's `crc` must be.
+inline uint32_t crc_of(const SnapshotFileHeader& header) {
+  constexpr size_t kFirst = offsetof(SnapshotFileHeader, version);
+  return crc32c(std::as_bytes(std::span(&header, 1)).subspan(kFirst));
+}
+
+}  // namespace atolldb

@@ -1,0 +1,145 @@
+#include "engine/snapshot/snapshot_writer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "engine/snapshot/snapshot_format.h"
+#include "shared/check.h"
+
+namespace atolldb {
+
+namespace {
+
+/// What one write to the device takes.
+constexpr uint32_t kBufferPages = 256;
+constexpr uint64_t kMaxPages = uint64_t{1} << 32;
+
+}  // namespace
+
+struct SnapshotWriter::State {
+  State(FileSystem& files, SnapshotWriterSettings with)
+      : file_system(&files),
+        settings(std::move(with)),
+        path(snapshot_file_path(settings.directory, settings.node, settings.snapshot)),
+        buffer(kBufferPages * kPageBytes) {}
+
+  PageHeader* page(uint32_t slot) {
+    return reinterpret_cast<PageHeader*>(buffer.bytes().data() + slot * kPageBytes);
+  }
+
+  /// Makes the file as long as its pages, and writes those in the buffer.
+  Result<void> flush() {
+    if (buffered == 0) return {};
+    if (file == nullptr) {
+      auto created = file_system->create(path, 0);
+      if (!created) return std::unexpected(created.error());
+      file = std::move(*created);
+    }
+    const uint64_t first = pages - buffered;
+    for (uint32_t slot = first == 0 ? 1 : 0; slot < buffered; ++slot) {
+      page(slot)->check = check_of(*page(slot));
+    }
+    if (auto grown = file->grow(pages * kPageBytes); !grown) return grown;
+    const std::span<const std::byte> slice = buffer.bytes().first(buffered * kPageBytes);
+    if (auto written = file->write(first * kPageBytes, {&slice, 1}); !written) return written;
+    std::ranges::fill(buffer.bytes().first(buffered * kPageBytes), std::byte{0});
+    buffered = 0;
+    return {};
+  }
+
+  Result<void> write_header() {
+    SnapshotFileHeader header{};
+    header.magic = kSnapshotFileMagic;
+    header.version = kSnapshotFormatVersion;
+    header.snapshot = settings.snapshot;
+    std::ranges::copy(settings.cluster_uuid, header.cluster_uuid);
+    header.epoch = settings.epoch;
+    header.page_count = pages;
+    header.node = settings.node;
+    header.layout_hash = snapshot_layout_hash();
+    header.crc = crc_of(header);
+    const auto bytes = buffer.bytes().first(kPageBytes);
+    std::ranges::fill(bytes, std::byte{0});
+    std::memcpy(bytes.data(), &header, sizeof header);
+    const std::span<const std::byte> slice = bytes;
+    return file->write(0, {&slice, 1});
+  }
+
+  FileSystem* file_system;
+  SnapshotWriterSettings settings;
+  std::string path;
+  std::unique_ptr<File> file;  // none until the first write
+  IoBuffer buffer;
+  uint32_t buffered = 1;  // pages in the buffer; page 0 is zeros until the end
+  uint64_t pages = 1;     // page 0 and those in the buffer included
+  bool is_finished = false;
+};
+
+SnapshotWriter::SnapshotWriter(std::unique_ptr<State> state) : state_(std::move(state)) {}
+SnapshotWriter::~SnapshotWriter() = default;
+SnapshotWriter::SnapshotWriter(SnapshotWriter&&) noexcept = default;
+SnapshotWriter& SnapshotWriter::operator=(SnapshotWriter&&) noexcept = default;
+
+Result<SnapshotWriter> SnapshotWriter::create(FileSystem& file_system,
+                                              SnapshotWriterSettings settings) {
+  auto state = std::make_unique<State>(file_system, std::move(settings));
+  const std::string folder = std::filesystem::path(state->path).parent_path().string();
+  if (auto made = file_system.make_directory(folder); !made) return std::unexpected(made.error());
+  auto is_there = file_system.exists(state->path);
+  if (!is_there) return std::unexpected(is_there.error());
+  if (*is_there) {
+    if (auto gone = file_system.remove(state->path); !gone) return std::unexpected(gone.error());
+  }
+  return SnapshotWriter(std::move(state));
+}
+
+Result<PageHeader*> SnapshotWriter::next(uint32_t storage_id) {
+  State& state = *state_;
+  CHECK(!state.is_finished);
+  if (state.pages == kMaxPages) {
+    return make_error(ExitCode::resources,
+                      fmt::format("snapshot file {} has {} pages, the most that page numbers of 32 "
+                                  "bits can tell apart: spread the storages over more nodes",
+                                  state.path, state.pages));
+  }
+  if (state.buffered == kBufferPages) {
+    if (auto flushed = state.flush(); !flushed) return std::unexpected(flushed.error());
+  }
+  PageHeader* page = state.page(state.buffered);
+  const auto self = SnapshotPointer::make(state.settings.snapshot, state.settings.node,
+                                          static_cast<uint32_t>(state.pages));
+  begin_snapshot_page(*page, self, state.settings.epoch, storage_id);
+  ++state.buffered;
+  ++state.pages;
+  return page;
+}
+
+uint64_t SnapshotWriter::page_count() const { return state_->pages; }
+
+Result<void> SnapshotWriter::finish() {
+  State& state = *state_;
+  CHECK(!state.is_finished);
+  state.is_finished = true;
+  if (state.pages == 1) return {};
+  if (auto flushed = state.flush(); !flushed) return flushed;
+  // All pages are there before the header says so.
+  if (auto synced = state.file->sync(); !synced) return synced;
+  if (auto written = state.write_header(); !written) return written;
+  if (auto synced = state.file->sync(); !synced) return synced;
+  return state.file_system->sync_directory(
+      std::filesystem::path(state.path).parent_path().string());
+}
+
+void SnapshotWriter::discard() {
+  State& state = *state_;
+  state.is_finished = true;
+  if (state.file == nullptr) return;
+  state.file.reset();
+  // A file that stays has an id that is never used again (R37): it only takes room.
+  static_cast<void>(state.file_system->remove(state.path));
+}
+
+}  // namespace atolldb

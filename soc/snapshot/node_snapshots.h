@@ -1,0 +1,45 @@
+// What a node has for reading snapshots: their open files and its cache of pages (R39).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "engine/snapshot/snapshot_cache.h"
+#include "engine/snapshot/snapshot_files.h"
+#include "shared/error.h"
+#include "shared/logging/logger.h"
+
+namespace atolldb {
+
+struct NodeSnapshotsSettings {
+  FileSystem* file_system = nullptr;  // outlives the node's snapshots
+  ClusterUuid cluster_uuid = {};
+  uint64_t cache_bytes = 0;
+  uint32_t reader_count = 0;  // threads of the node that read snapshot pages
+  int32_t numa_node = -1;     // where the cache's memory comes from
+};
+
+class NodeSnapshots {
+ public:
+  /// Takes no memory before it is used. A cache too small for its readers: code config.
+  static Result<std::unique_ptr<NodeSnapshots>> create(const NodeSnapshotsSettings& settings,
+                                                       const Logger& logger);
+
+  SnapshotFiles& files() { return files_; }
+  SnapshotCache& cache() { return *cache_; }
+
+ private:
+  explicit NodeSnapshots(const NodeSnapshotsSettings& settings)
+      : files_(*settings.file_system, settings.cluster_uuid) {}
+
+  struct Free {
+    void operator()(std::byte* bytes) const;
+  };
+
+  SnapshotFiles files_;
+  std::unique_ptr<std::byte, Free> memory_;
+  std::unique_ptr<SnapshotCache> cache_;
+};
+
+}  // namespace atolldb

@@ -1,0 +1,205 @@
+// Mappers and reducers together, against a model.
+#include <gtest/gtest.h>
+
+#include "engine/log/log_files.h"
+#include "tests/engine/gleaner/glean_stage.h"
+#include "tests/support/seed.h"
+
+namespace atolldb::test {
+namespace {
+
+TEST(DataPath, GivesOutExactlyWhatTheLogsHoldInSortOrder) {
+  const uint64_t first = seed();
+  uint64_t left_out = 0;
+  uint64_t runs = 0;
+  for (uint64_t round = 0; round < rounds(12, 1000); ++round) {
+    StageOptions options;
+    options.nodes = static_cast<uint16_t>(1 + round % 3);
+    options.mappers_per_node = static_cast<uint16_t>(1 + round % 2);
+    options.reducers_per_node = static_cast<uint16_t>(1 + round / 2 % 2);
+    options.keys = round % 4 == 3 ? 2000 : 30;
+    GleanStage stage(first + round, options);
+    ASSERT_EQ(stage.run(), "") << "ATOLL_SEED=" << first + round;
+    ASSERT_EQ(stage.check(), "") << "ATOLL_SEED=" << first + round;
+    left_out += stage.left_out;
+    for (const auto& reducer : stage.reducers)
+      runs += reducer->progress().sorted_runs.load(std::memory_order_relaxed);
+  }
+  EXPECT_GT(left_out, 0u) << "nothing was left out: this has not shown much";
+  EXPECT_GT(runs, 10u) << "next to nothing was dumped: this has not shown much";
+}
+
+TEST(DataPath, NeedsNoFileWhenAllFitsTheInbox) {
+  StageOptions options;
+  options.half_bytes = 16 << 20;
+  options.mapper = {};
+  GleanStage stage(seed(), options);
+  ASSERT_EQ(stage.run(), "");
+  for (const auto& reducer : stage.reducers)
+    EXPECT_EQ(reducer->progress().sorted_runs.load(std::memory_order_relaxed), 0u);
+  EXPECT_EQ(stage.check(), "");
+}
+
+TEST(DataPath, RemovesItsFilesAlsoAfterErrors) {
+  const uint64_t first = seed();
+  const auto runs = [](GleanStage& stage) {
+    size_t count = 0;
+    for (const std::string& path : stage.disk.paths()) count += path.starts_with("/runs/") ? 1 : 0;
+    return count;
+  };
+  {
+    GleanStage stage(first, {});
+    ASSERT_EQ(stage.run(), "");
+    EXPECT_GT(runs(stage), 0u);
+    stage.reducers.clear();
+    EXPECT_EQ(runs(stage), 0u);
+  }
+  GleanStage stage(first, {});
+  stage.disk.changes_left = 3;  // the directory is made, a file, its first write
+  EXPECT_NE(stage.run().find("input/output error"), std::string::npos);
+  stage.disk.changes_left = UINT64_MAX;
+  stage.reducers.clear();
+  EXPECT_EQ(runs(stage), 0u);
+}
+
+TEST(DataPath, TellsWhereASortedRunIsDamaged) {
+  StageOptions options;
+  options.half_bytes = 4 * SortedRunWriter::kMinChunkBytes;
+  options.keys = 5000;
+  options.epochs = 40;
+  GleanStage stage(seed(), options);
+  ASSERT_EQ(stage.run(), "");
+  uint64_t damaged = 0;
+  for (const std::string& path : stage.disk.paths()) {
+    if (!path.starts_with("/runs/")) continue;
+    // The last chunk: it was not read when the merge began.
+    auto& bytes = stage.disk.bytes(path);
+    uint64_t chunk = bytes.size() - SortedRunWriter::kMinChunkBytes;
+    while (bytes[chunk] == std::byte{}) chunk -= SortedRunWriter::kMinChunkBytes;
+    if (chunk == 0) continue;
+    bytes[chunk + 100] ^= std::byte{1};
+    const std::string problem = stage.check();
+    EXPECT_NE(
+        problem.find(fmt::format("{}: offset {}: the chunk's checksum is wrong", path, chunk)),
+        std::string::npos)
+        << problem;
+    ++damaged;
+    break;
+  }
+  EXPECT_EQ(damaged, 1u) << "no run had two chunks";
+}
+
+/// A stage whose first stream is damaged in the first block that holds for `block`.
+template <typename Which>
+std::string damage(GleanStage& stage, Which block_is_right, std::byte* zeros = nullptr) {
+  const GleanStream& stream = stage.plan.mappers[0].streams[0];
+  auto reader = LogReader::open(stage.files, stream.stream);
+  CHECK(reader.has_value());
+  for (;;) {
+    auto block = reader->next();
+    CHECK(block.has_value() && *block != nullptr);
+    if (!block_is_right(**block)) continue;
+    auto& bytes = stage.disk.bytes(reader->file());
+    if (zeros != nullptr) {
+      std::fill(bytes.begin() + static_cast<ptrdiff_t>(reader->offset()), bytes.end(), *zeros);
+    } else {
+      bytes[reader->offset() + 70] ^= std::byte{4};
+    }
+    return fmt::format("{}: offset {}: ", reader->file(), reader->offset());
+  }
+}
+
+TEST(DataPath, RefusesADamagedBlockOfTheEpochsItNeeds) {
+  GleanStage stage(seed(), {});
+  const std::string place = damage(stage, [&](const LogBlock& block) {
+    return block.header.type == LogBlockType::records && block.header.epoch > stage.plan.base_epoch;
+  });
+  const std::string errors = stage.run();
+  EXPECT_NE(errors.find(place + "the block's checksum is wrong"), std::string::npos) << errors;
+  // All others end, too.
+  EXPECT_GE(std::ranges::count(errors, '\n'), 1 + static_cast<int>(stage.plan.reducers.size()));
+}
+
+TEST(DataPath, RefusesAStreamThatEndsBeforeItsLastEpochIsClosed) {
+  GleanStage stage(seed(), {});
+  std::byte zero{};
+  const std::string place = damage(
+      stage,
+      [&](const LogBlock& block) {
+        return block.header.type == LogBlockType::marker && block.header.epoch >= stage.plan.epoch;
+      },
+      &zero);
+  const std::string errors = stage.run();
+  EXPECT_NE(errors.find(place), std::string::npos) << errors;
+  EXPECT_NE(errors.find("epochs up to"), std::string::npos) << errors;
+}
+
+TEST(DataPath, TakesAStreamThatIsTornBehindItsLastEpoch) {
+  for (uint64_t first = seed();; ++first) {
+    GleanStage stage(first, {});
+    bool is_closed = false;
+    bool is_next = false;
+    // A block behind the marker that closes the last epoch; not every stream has one.
+    const GleanStream& stream = stage.plan.mappers[0].streams[0];
+    auto reader = LogReader::open(stage.files, stream.stream);
+    ASSERT_TRUE(reader);
+    for (auto block = reader->next(); block && *block != nullptr; block = reader->next()) {
+      is_next = is_next || is_closed;
+      is_closed = reader->closed_epoch() >= stage.plan.epoch;
+    }
+    if (!is_next) continue;
+    is_closed = false;
+    uint64_t closed = 0;
+    damage(stage, [&](const LogBlock& block) {
+      const bool is_behind = closed >= stage.plan.epoch;
+      if (block.header.type == LogBlockType::marker) closed = block.header.epoch;
+      return is_behind;
+    });
+    ASSERT_EQ(stage.run(), "");
+    EXPECT_EQ(stage.check(), "");
+    return;
+  }
+}
+
+TEST(DataPath, RefusesRecordsThatCannotBeOfTheirStorage) {
+  GleanStage stage(seed(), {});
+  stage.plan.storages[0].record_count = 1;  // the array's
+  const std::string errors = stage.run();
+  EXPECT_NE(errors.find("of storage 3, is beyond its array's end"), std::string::npos) << errors;
+}
+
+TEST(DataPath, RefusesAPlanWithAnOwnerThatItDoesNotHave) {
+  GleanStage stage(seed(), {});
+  stage.plan.storages[1].partitions[0].owner = {9, 1};
+  const std::vector<ReducerInbox*> none(stage.plan.reducers.size());
+  auto mapper = Mapper::create(stage.files, stage.plan, stage.plan.mappers[0], none);
+  ASSERT_FALSE(mapper);
+  EXPECT_NE(mapper.error().message.find("reducer 1 of node 9"), std::string::npos);
+}
+
+TEST(DataPath, EndsEverywhereWhenOneSideGivesUp) {
+  // No reducer takes anything: mappers fill both halves' room and wait.
+  GleanStage stage(seed(), {});
+  SharedInbox inbox(ReducerInbox::kMinHalfBytes);
+  ASSERT_TRUE(inbox.reducer.begin(stage.plan.snapshot, 4));
+  const std::vector<ReducerInbox*> views(stage.plan.reducers.size(), &inbox.mappers);
+  std::atomic<uint32_t> failed{0};
+  {
+    std::vector<std::jthread> threads;
+    for (const GleanMapper& task : stage.plan.mappers) {
+      threads.emplace_back([&] {
+        auto mapper = Mapper::create(stage.files, stage.plan, task, views);
+        const auto done = (*mapper)->run();
+        if (!done && done.error().message.find("given up") != std::string::npos)
+          failed.fetch_add(1, std::memory_order_relaxed);
+      });
+    }
+    auto* control = reinterpret_cast<InboxControl*>(inbox.memory.base(0));
+    while (control->swaps_wanted.load(std::memory_order_relaxed) == 0) std::this_thread::yield();
+    inbox.reducer.give_up(stage.plan.snapshot);
+  }
+  EXPECT_EQ(failed.load(std::memory_order_relaxed), stage.plan.mappers.size());
+}
+
+}  // namespace
+}  // namespace atolldb::test

@@ -1,0 +1,130 @@
+#include "engine/gleaner/gleaned_record.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/engine/log/log_blocks.h"
+#include "tests/support/seed.h"
+
+namespace atolldb::test {
+namespace {
+
+struct One {
+  One(LogType type, const std::string& key, const std::string& payload, uint64_t vid,
+      uint16_t offset = 0)
+      : memory(1) {
+    begin_block(block(), Vid(vid).epoch(), 5);
+    block().header.node = 200;
+    CHECK(add_record(block(), type, 9, vid, std::as_bytes(std::span(key)),
+                     std::as_bytes(std::span(payload)), offset));
+  }
+  LogBlock& block() { return memory.all()[0]; }
+  LogRecord& record() { return *reinterpret_cast<LogRecord*>(block().payload); }
+  const LogRecord& gleaned(StorageType type) {
+    CHECK(gleaned_bytes(record()) <= kMaxGleanedBytes);
+    return *write_gleaned(record(), type, block().header, out);
+  }
+  BlockBuffer memory;
+  alignas(8) std::byte out[kMaxGleanedBytes];
+};
+
+std::string text(const std::byte* bytes, size_t count) {
+  return {reinterpret_cast<const char*>(bytes), count};
+}
+
+TEST(GleanedRecord, ArrayIndexesOrderLikeBytes) {
+  One one(LogType::update, std::string("\x01\x02\0\0\0\0\0\0", 8), "value", Vid::make(7, 3).word(),
+          12);
+  const LogRecord& gleaned = one.gleaned(StorageType::array);
+  EXPECT_EQ(key_of(gleaned), std::string_view("\0\0\0\0\0\0\x02\x01", 8));
+  EXPECT_EQ(text(gleaned.payload(), gleaned.payload_bytes), "value");
+  EXPECT_EQ(gleaned.payload_offset, 12);
+  EXPECT_EQ(gleaned.type, LogType::update);
+  EXPECT_EQ(gleaned.vid, Vid::make(7, 3).word());
+  EXPECT_EQ(gleaned.length, LogRecord::bytes(8, 5));
+}
+
+TEST(GleanedRecord, TreeKeysStayAndUnusedRoomGoes) {
+  One one(LogType::insert, "abc", "0123456789", Vid::make(7, 3).word());
+  one.record().length += 64;  // a worker that took more than it used
+  const LogRecord& gleaned = one.gleaned(StorageType::mastertree);
+  EXPECT_EQ(key_of(gleaned), "abc");
+  EXPECT_EQ(text(gleaned.payload(), gleaned.payload_bytes), "0123456789");
+  EXPECT_EQ(gleaned.length, LogRecord::bytes(3, 10));
+}
+
+TEST(GleanedRecord, EveryAppendGetsAKeyOfItsOwn) {
+  const uint64_t vid = Vid::make(0x123456789, 0x2abcde, Vid::kDeleted).word();
+  One one(LogType::append, "", "payload", vid, 0x1f2e);
+  const LogRecord& gleaned = one.gleaned(StorageType::sequential);
+  EXPECT_EQ(key_of(gleaned),
+            std::string_view("\0\0\0\x01\x23\x45\x67\x89\xc8\x05\0\x2a\xbc\xde\x1f\x2e", 16));
+  EXPECT_EQ(text(gleaned.payload(), gleaned.payload_bytes), "payload");
+  EXPECT_EQ(gleaned.payload_offset, 0);
+  EXPECT_EQ(gleaned.length, LogRecord::bytes(16, 7));
+  EXPECT_EQ(gleaned_bytes(one.record()), gleaned.length);
+}
+
+TEST(GleanedRecord, RefusesWhatDoesNotFitItsStorage) {
+  GleanStorage array;
+  array.type = StorageType::array;
+  array.payload_bytes = 16;
+  array.record_count = 3;
+  const std::string index("\x02\0\0\0\0\0\0\0", 8);
+  const auto defect = [](One one, const GleanStorage& storage) -> std::string {
+    const char* found = defect_in_storage(one.record(), storage);
+    return found == nullptr ? "" : found;
+  };
+  const std::string eight(8, 'p');
+  EXPECT_EQ(defect(One(LogType::update, index, eight, 1, 8), array), "");
+  EXPECT_EQ(defect(One(LogType::update, index, eight, 1, 9), array),
+            "writes beyond its array record's end");
+  EXPECT_EQ(defect(One(LogType::update, "\x03" + index.substr(1), eight, 1), array),
+            "is beyond its array's end");
+  EXPECT_EQ(defect(One(LogType::update, index.substr(1), eight, 1), array),
+            "has a key that is no array index");
+  EXPECT_EQ(defect(One(LogType::insert, index, eight, 1), array), "is no update, in an array");
+  GleanStorage heap;
+  heap.type = StorageType::sequential;
+  EXPECT_EQ(defect(One(LogType::append, "", eight, 1), heap), "");
+  EXPECT_EQ(defect(One(LogType::append, "k", eight, 1), heap), "is an append with a key");
+  EXPECT_EQ(defect(One(LogType::insert, "k", eight, 1), heap),
+            "is no append, in a sequential storage");
+  GleanStorage tree;
+  tree.type = StorageType::mastertree;
+  EXPECT_EQ(defect(One(LogType::erase, "k", "", 1), tree), "");
+  EXPECT_EQ(defect(One(LogType::append, "", eight, 1), tree), "is an append, in a tree");
+}
+
+TEST(GleanedRecord, SortKeysOrderLikeKeysAndThenVersions) {
+  const uint64_t first = seed();
+  std::mt19937_64 random(first);
+  // Few different bytes, lengths around those where words end: many keys that begin alike.
+  const auto key = [&] {
+    const size_t lengths[] = {0, 1, 7, 8, 9, 15, 16, 17, 24, 40};
+    std::string made(lengths[random() % 10], '\0');
+    for (char& byte : made) byte = random() % 12 == 0 ? '\xff' : '\0';
+    return made;
+  };
+  for (uint64_t round = 0; round < rounds(20'000, 1'000'000); ++round) {
+    const std::string keys[] = {key(), random() % 8 == 0 ? "" : key()};
+    const uint64_t vids[] = {Vid::make(1 + random() % 2, random() % 3, random() % 64).word(),
+                             Vid::make(1 + random() % 2, random() % 3, random() % 64).word()};
+    One a(LogType::insert, keys[0], "", vids[0]);
+    One b(LogType::insert, keys[1], "", vids[1]);
+    const SortKey left = SortKey::of(a.record());
+    const SortKey right = SortKey::of(b.record());
+    const bool is_same = keys[0] == keys[1];
+    ASSERT_EQ(is_same_key(left, right), is_same) << "ATOLL_SEED=" << first;
+    const bool is_less =
+        is_same ? Vid(vids[0]).version() < Vid(vids[1]).version() : keys[0] < keys[1];
+    ASSERT_EQ(left < right, is_less) << "ATOLL_SEED=" << first << ", round " << round;
+  }
+}
+
+}  // namespace
+}  // namespace atolldb::test

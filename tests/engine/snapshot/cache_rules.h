@@ -1,0 +1,109 @@
+// Bodies of tests of the snapshot cache; empty, or what went wrong.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "engine/snapshot/snapshot_cache.h"
+#include "engine/snapshot/snapshot_writer.h"
+#include "tests/support/power_cut_file_system.h"
+
+namespace atolldb::test {
+
+/// A snapshot of pages that are full of their own number.
+class NumberedPages {
+ public:
+  explicit NumberedPages(uint32_t count) : count_(count) {
+    SnapshotWriterSettings settings;
+    settings.directory = "/data";
+    settings.snapshot = 1;
+    settings.epoch = 7;
+    auto writer = SnapshotWriter::create(files_, settings);
+    CHECK(writer.has_value());
+    for (uint32_t page = 1; page <= count; ++page) {
+      auto next = writer->next(1);
+      CHECK(next.has_value());
+      auto* words = reinterpret_cast<uint64_t*>(*next);
+      for (size_t i = kFirstWord; i < kWords; ++i) words[i] = page;
+    }
+    CHECK(writer->finish().has_value());
+    CHECK(snapshot_.open({{1, 0, "/data", count + 1}}).has_value());
+  }
+
+  uint32_t count() const { return count_; }
+  PowerCutFileSystem& file_system() { return files_; }
+  SnapshotFiles& files() { return snapshot_; }
+  static SnapshotPointer pointer(uint32_t page) { return SnapshotPointer::make(1, 0, page); }
+
+  /// Whether every word of the page is its number.
+  static bool is_page(const PageHeader* page, uint32_t number) {
+    const auto* words = reinterpret_cast<const uint64_t*>(page);
+    for (size_t i = kFirstWord; i < kWords; ++i) {
+      // Relaxed atomics: the mutant's races are what this looks for.
+      if (__atomic_load_n(words + i, __ATOMIC_RELAXED) != number) return false;
+    }
+    return page->self == pointer(number).word();
+  }
+
+ private:
+  static constexpr size_t kFirstWord = sizeof(PageHeader) / sizeof(uint64_t);
+  static constexpr size_t kWords = kPageBytes / sizeof(uint64_t);
+
+  uint32_t count_;
+  PowerCutFileSystem files_;
+  SnapshotFiles snapshot_{files_, ClusterUuid{}};
+};
+
+/// A cache of `frames` frames with its memory.
+struct TestCache {
+  TestCache(SnapshotFiles& files, uint32_t frames, uint32_t readers)
+      : memory(static_cast<std::byte*>(std::aligned_alloc(kPageBytes, frames * kPageBytes)),
+               &std::free),
+        cache(memory.get(), frames * kPageBytes, readers, files,
+              [this](const Error& error) { last_error = error.message; }) {}
+
+  std::unique_ptr<std::byte, decltype(&std::free)> memory;
+  std::string last_error;  // tests with one reader look at it
+  SnapshotCache cache;
+};
+
+/// A reader looks at a page while another one reads through many times as many pages as there are
+/// frames: it stays what it was (R39). Deterministic.
+inline std::string a_page_stays_while_it_is_looked_at() {
+  NumberedPages pages(64);
+  TestCache test(pages.files(), 8, 2);
+  SnapshotReader holder(test.cache, 0);
+  SnapshotReader churner(test.cache, 1);
+  const PageHeader* held = nullptr;
+  if (holder.get(NumberedPages::pointer(1), held) != Status::ok) return "page 1 is not read";
+  // The frames that the holder does not look at go round, as often as its round allows.
+  std::atomic<uint32_t> read{0};
+  std::thread other([&] {
+    for (uint32_t turn = 0; turn < 4 * pages.count(); ++turn) {
+      const uint32_t number = 2 + turn % (pages.count() - 1);
+      const PageHeader* page = nullptr;
+      if (churner.get(NumberedPages::pointer(number), page) != Status::ok) break;
+      if (!NumberedPages::is_page(page, number)) break;
+      read.fetch_add(1, std::memory_order_relaxed);
+    }
+  });
+  // The other one waits for us once all frames are evicted that may be; it has read 7 by then.
+  while (read.load(std::memory_order_relaxed) < 7) std::this_thread::yield();
+  std::string problem;
+  for (int look = 0; look < 20'000 && problem.empty(); ++look) {
+    if (!NumberedPages::is_page(held, 1)) problem = "the page changed under its reader";
+  }
+  holder.leave();
+  other.join();
+  if (!problem.empty()) return problem;
+  return read.load(std::memory_order_relaxed) == 4 * pages.count()
+             ? ""
+             : "the other reader saw a wrong page";
+}
+
+}  // namespace atolldb::test

@@ -1,0 +1,91 @@
+#include "engine/snapshot/snapshot_cache.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "tests/engine/snapshot/cache_rules.h"
+#include "tests/support/seed.h"
+
+namespace atolldb::test {
+namespace {
+
+TEST(SnapshotCache, APageStaysWhileItIsLookedAt) {
+  EXPECT_EQ(a_page_stays_while_it_is_looked_at(), "");
+}
+
+TEST(SnapshotCache, ReadsEachPageOnceWhileAllFit) {
+  NumberedPages pages(20);
+  TestCache test(pages.files(), 32, 1);
+  SnapshotReader reader(test.cache, 0);
+  for (int round = 0; round < 3; ++round) {
+    for (uint32_t number = 1; number <= pages.count(); ++number) {
+      const PageHeader* page = nullptr;
+      ASSERT_EQ(reader.get(NumberedPages::pointer(number), page), Status::ok);
+      ASSERT_TRUE(NumberedPages::is_page(page, number));
+    }
+  }
+  EXPECT_EQ(test.cache.statistics().misses, pages.count());
+  EXPECT_EQ(test.cache.statistics().evictions, 0u);
+}
+
+TEST(SnapshotCache, KeepsWhatIsUsedAgain) {
+  NumberedPages pages(200);
+  TestCache test(pages.files(), 32, 1);
+  SnapshotReader reader(test.cache, 0);
+  const PageHeader* page = nullptr;
+  for (uint32_t number = 2; number <= pages.count(); ++number) {
+    ASSERT_EQ(reader.get(NumberedPages::pointer(1), page), Status::ok);
+    ASSERT_EQ(reader.get(NumberedPages::pointer(number), page), Status::ok);
+  }
+  EXPECT_EQ(test.cache.statistics().misses, pages.count()) << "page 1 was evicted";
+}
+
+TEST(SnapshotCache, ServesManyThreadsThroughFewFrames) {
+  const uint64_t start = seed();
+  NumberedPages pages(300);
+  constexpr uint32_t kReaders = 4;
+  TestCache test(pages.files(), 24, kReaders);
+  std::atomic<uint32_t> wrong{0};
+  std::vector<std::thread> threads;
+  for (uint32_t ordinal = 0; ordinal < kReaders; ++ordinal) {
+    threads.emplace_back([&, ordinal] {
+      SnapshotReader reader(test.cache, ordinal);
+      std::mt19937_64 random(start + ordinal);
+      for (uint64_t i = 0; i < rounds(20'000, 1'000'000); ++i) {
+        // A few pages are read often.
+        const uint64_t hot = random() % 4;
+        const auto number =
+            static_cast<uint32_t>(1 + random() % (hot == 0 ? pages.count() : pages.count() / 16));
+        const PageHeader* page = nullptr;
+        const bool good = reader.get(NumberedPages::pointer(number), page) == Status::ok &&
+                          NumberedPages::is_page(page, number) &&
+                          NumberedPages::is_page(page, number);
+        if (!good) wrong.fetch_add(1, std::memory_order_relaxed);
+        if (random() % 64 == 0) reader.leave();
+      }
+      reader.leave();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong.load(std::memory_order_relaxed), 0u);
+  EXPECT_GT(test.cache.statistics().evictions, 1'000u);
+}
+
+TEST(SnapshotCache, APageThatCannotBeReadIsAnAnswerAndTakesNoFrame) {
+  NumberedPages pages(10);
+  TestCache test(pages.files(), 4, 1);
+  SnapshotReader reader(test.cache, 0);
+  const PageHeader* page = nullptr;
+  for (uint32_t behind = 1; behind <= 20; ++behind) {
+    ASSERT_EQ(reader.get(NumberedPages::pointer(10 + behind), page), Status::snapshot_unreadable);
+    EXPECT_NE(test.last_error.find("snapshot_1"), std::string::npos) << test.last_error;
+  }
+  for (uint32_t number = 1; number <= 10; ++number) {
+    ASSERT_EQ(reader.get(NumberedPages::pointer(number), page), Status::ok);
+    ASSERT_TRUE(NumberedPages::is_page(page, number));
+  }
+}
+
+}  // namespace
+}  // namespace atolldb::test
