@@ -1,0 +1,121 @@
+#include "engine/snapshot/compose_sequential.h"
+
+#include <cstring>
+#include <memory>
+
+#include "engine/sequential/page.h"
+#include "engine/snapshot/log_input.h"
+#include "engine/snapshot/page_output.h"
+
+namespace atolldb {
+
+namespace {
+
+/// Pages handed to the writer at once, so that runs are long although composers take turns.
+constexpr uint32_t kBatchPages = 64;
+
+class SequentialComposer {
+ public:
+  explicit SequentialComposer(const ComposeTask& task)
+      : task_(task),
+        storage_id_(task.plan.storages[task.storage].id),
+        pages_(task.base, task.writer, &task.writer_mutex, storage_id_, task.cancelled),
+        logs_(task.logs, pages_, storage_id_),
+        batch_(kBatchPages) {}
+
+  Result<ComposedPartition> run() {
+    composed_.storage_id = storage_id_;
+    composed_.partition = task_.partition;
+    while (logs_.current() != nullptr) {
+      auto done = add(*logs_.current());
+      if (done) done = logs_.advance();
+      if (!done) return std::unexpected(done.error());
+    }
+    if (auto done = flush(); !done) return std::unexpected(done.error());
+    composed_.log_records = logs_.count();
+    composed_.pages_written = pages_.pages_written();
+    return std::move(composed_);
+  }
+
+ private:
+  SequentialPage* page() { return batch_[used_ - 1].as<SequentialPage>(); }
+
+  Result<void> add(const LogRecord& log) {
+    if (log.type != LogType::append) {
+      return logs_.wrong(LogInput::key_of(log), "a sequential storage's are appends only");
+    }
+    const uint32_t bytes = SequentialRecord::bytes_for(log.payload_bytes);
+    if (bytes > SequentialPage::kDataBytes) {
+      return logs_.wrong(LogInput::key_of(log), "its payload is longer than a page");
+    }
+    if (used_ == 0 || !page()->has_room(bytes)) {
+      if (auto begun = begin_page(); !begun) return begun;
+    }
+    auto* record = reinterpret_cast<SequentialRecord*>(page()->data + page()->used_bytes);
+    record->vid = Vid(log.vid).version();
+    record->payload_bytes = log.payload_bytes;
+    if (log.payload_bytes != 0) std::memcpy(record->payload(), log.payload(), log.payload_bytes);
+    page()->used_bytes += bytes;
+    PageHeader& header = page()->header;
+    header.version_word.store(PageVersion::make(0, header.version().count() + 1, 0).word(),
+                              std::memory_order_relaxed);
+    const uint64_t epoch = Vid(log.vid).epoch();
+    if (run_.records++ == 0) run_.low = epoch;
+    run_.high = epoch;  // they ascend
+    return {};
+  }
+
+  Result<void> begin_page() {
+    if (used_ == kBatchPages) {
+      if (auto flushed = flush(); !flushed) return flushed;
+    }
+    batch_[used_++].header().type = PageType::sequential;
+    return {};
+  }
+
+  /// Writes the batch: behind the last run if it comes to lie there, else as a new one.
+  Result<void> flush() {
+    if (used_ == 0) return {};
+    bool follows = false;
+    auto written = pages_.write_run({batch_.data(), used_}, [&](SnapshotPointer first) {
+      follows = !composed_.pages.empty() && end_of(composed_.pages.back()) == first.word();
+      const uint64_t number = follows ? composed_.pages.back().pages : 0;
+      for (uint32_t i = 0; i < used_; ++i) batch_[i].as<SequentialPage>()->number = number + i;
+      run_.page = first;
+      run_.pages = used_;
+    });
+    if (!written) return written;
+    if (follows) {
+      ComposedPage& last = composed_.pages.back();
+      last.pages += run_.pages;
+      last.high = run_.high;
+      last.records += run_.records;
+    } else {
+      composed_.pages.push_back(run_);
+    }
+    run_ = {};
+    for (uint32_t i = 0; i < used_; ++i) batch_[i] = {};
+    used_ = 0;
+    return {};
+  }
+
+  /// The word of the page behind a run.
+  static uint64_t end_of(const ComposedPage& run) { return run.page.word() + run.pages; }
+
+  const ComposeTask& task_;
+  uint32_t storage_id_;
+  PageOutput pages_;
+  LogInput logs_;
+  std::vector<PageBuffer> batch_;
+  uint32_t used_ = 0;  // pages of the batch
+  ComposedPage run_;   // what is in the batch
+  ComposedPartition composed_;
+};
+
+}  // namespace
+
+Result<ComposedPartition> compose_sequential(const ComposeTask& task) {
+  return SequentialComposer(task).run();
+}
+
+}  // namespace atolldb

@@ -1,0 +1,10 @@
+// `compose` for sequential storages.
+#pragma once
+
+#include "engine/snapshot/compose.h"
+
+namespace atolldb {
+
+Result<ComposedPartition> compose_sequential(const ComposeTask& task);
+
+}  // namespace atolldb

@@ -1,0 +1,332 @@
+#include "engine/snapshot/layer_composer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+namespace atolldb {
+
+namespace {
+
+std::string text_of(Bytes bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+Bytes bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
+
+int compare(Bytes a, Bytes b) {
+  const size_t common = std::min(a.size(), b.size());
+  const int order = common == 0 ? 0 : std::memcmp(a.data(), b.data(), common);
+  if (order != 0) return order;
+  return a.size() < b.size() ? -1 : (a.size() > b.size() ? 1 : 0);
+}
+
+bool is_beyond(const TreeItem& item) { return item.remainder > 8; }
+
+TreeItem item_of(const CarriedRecord& record) {
+  const LayerKey key(bytes_of(record.rest));
+  TreeItem item;
+  item.slice = key.slice;
+  item.remainder = key.remainder;
+  item.suffix = key.suffix();
+  item.payload = bytes_of(record.payload);
+  item.vid = record.vid;
+  return item;
+}
+
+}  // namespace
+
+LayerComposer::LayerComposer(TreeWork& work, std::string prefix, const SliceRange& range)
+    : work_(work),
+      prefix_(std::move(prefix)),
+      range_(range),
+      builder_(work.pages, static_cast<uint8_t>(prefix_.size() / 8)) {}
+
+Result<std::vector<TreeChild>> LayerComposer::compose_partition(SnapshotPointer base,
+                                                                uint32_t& level) {
+  auto done = base.is_null() ? compose_records(range_, std::nullopt) : compose_tree(base);
+  if (!done) return std::unexpected(done.error());
+  return builder_.finish(range_, 2 * kInteriorCapacity, level);
+}
+
+Result<LayerResult> LayerComposer::compose(SnapshotPointer base) {
+  if (auto done = compose_tree(base); !done) return std::unexpected(done.error());
+  return finish();
+}
+
+Result<LayerResult> LayerComposer::compose(std::span<const CarriedRecord> carried,
+                                           bool keeps_single) {
+  for (const CarriedRecord& record : carried) items_.push_back(item_of(record));
+  builder_.begin_border(range_.low);
+  for (size_t at = 0; at < items_.size() || has_log();) {
+    const uint64_t slice = at == items_.size() ? log_slice()
+                           : has_log()         ? std::min(items_[at].slice, log_slice())
+                                               : items_[at].slice;
+    if (auto done = compose_slice(slice, at); !done) return std::unexpected(done.error());
+  }
+  const std::optional<TreeItem> only = builder_.only_item();
+  if (only && !only->is_next_layer() && !keeps_single) {
+    std::string rest(8, '\0');
+    put_slice(only->slice, reinterpret_cast<std::byte*>(rest.data()));
+    rest.resize(std::min<size_t>(8, only->remainder));
+    rest += text_of(only->suffix);
+    return LayerResult{{}, CarriedRecord{std::move(rest), text_of(only->payload), only->vid}};
+  }
+  if (auto ended = builder_.end_border(range_, false); !ended) {
+    return std::unexpected(ended.error());
+  }
+  return finish();
+}
+
+Result<LayerResult> LayerComposer::finish() {
+  uint32_t level = 0;
+  auto top = builder_.finish(range_, 1, level);
+  if (!top) return std::unexpected(top.error());
+  return LayerResult{top->front().page, std::nullopt};
+}
+
+bool LayerComposer::has_log() const {
+  const LogRecord* log = work_.logs.current();
+  if (log == nullptr) return false;
+  if (prefix_.empty()) return true;
+  return log->key_bytes > prefix_.size() &&
+         std::memcmp(log->key(), prefix_.data(), prefix_.size()) == 0;
+}
+
+bool LayerComposer::is_inside(const SliceRange& range) const {
+  return range.low >= range_.low &&
+         (range_.high_is_end || (!range.high_is_end && range.high <= range_.high));
+}
+
+bool LayerComposer::overlaps(const SliceRange& range) const {
+  return (range_.high_is_end || range.low < range_.high) &&
+         (range.high_is_end || range_.low < range.high);
+}
+
+SliceRange LayerComposer::clip(const SliceRange& range) const {
+  SliceRange clipped = range;
+  clipped.low = std::max(range.low, range_.low);
+  if (range.high_is_end || (!range_.high_is_end && range_.high < range.high)) {
+    clipped.high = range_.high;
+    clipped.high_is_end = range_.high_is_end;
+  }
+  return clipped;
+}
+
+/// The root itself is not rebuilt here: what it leads to gets as many levels as it needs.
+Result<void> LayerComposer::compose_tree(SnapshotPointer root) {
+  const auto page = std::make_unique<PageBuffer>();
+  const auto layer = static_cast<uint8_t>(prefix_.size() / 8);
+  auto read = work_.pages.read(root, *page, PageType::mastertree_border,
+                               PageType::mastertree_interior, layer);
+  if (!read) return read;
+  return compose_page(root, *page, std::nullopt);
+}
+
+/// `next`: the range of the page to the right, below the same parent.
+Result<void> LayerComposer::compose_node(SnapshotPointer pointer, uint32_t level,
+                                         const SliceRange& range,
+                                         const std::optional<SliceRange>& next) {
+  if (is_inside(range) && !has_log(range)) return builder_.add_page(level, range.low, pointer);
+  const auto page = std::make_unique<PageBuffer>();
+  const PageType type =
+      level == 0 ? PageType::mastertree_border : PageType::mastertree_interior;
+  const auto layer = static_cast<uint8_t>(prefix_.size() / 8);
+  if (auto read = work_.pages.read(pointer, *page, type, layer); !read) return read;
+  const SliceRange found = range_of(*page->as<TreePage>());
+  if (page->header().level != level || found.low != range.low ||
+      found.high_is_end != range.high_is_end || (!range.high_is_end && found.high != range.high)) {
+    return wrong_page(work_.pages.storage_id(), pointer, "its level or range is not what its parent says");
+  }
+  if (auto done = compose_page(pointer, *page, next); !done) return done;
+  return level == 0 ? Result<void>() : builder_.close(level - 1, clip(range));
+}
+
+Result<void> LayerComposer::compose_page(SnapshotPointer pointer, PageBuffer& page,
+                                         const std::optional<SliceRange>& next) {
+  if (page.header().level != 0) return compose_interior(pointer, *page.as<InteriorPage>());
+  take_items(*page.as<BorderPage>());
+  return compose_records(clip(range_of(*page.as<TreePage>())), next);
+}
+
+Result<void> LayerComposer::compose_interior(SnapshotPointer pointer, const InteriorPage& page) {
+  const uint32_t count = page.header.version().count();
+  if (count == 0 || count > kInteriorCapacity) {
+    return wrong_page(work_.pages.storage_id(), pointer, fmt::format("it has {} children", count));
+  }
+  const auto range_at = [&](uint32_t i) {
+    return i + 1 == count ? SliceRange{page.separators[i], page.high, page.high_is_end != 0}
+                          : SliceRange{page.separators[i], page.separators[i + 1], false};
+  };
+  for (uint32_t i = 0; i < count; ++i) {
+    if (!overlaps(range_at(i))) continue;
+    std::optional<SliceRange> next;
+    if (i + 1 < count && overlaps(range_at(i + 1))) next = range_at(i + 1);
+    const SnapshotPointer child(page.children[i].snapshot_word.load(std::memory_order_relaxed));
+    auto done = compose_node(child, uint32_t{page.header.level} - 1, range_at(i), next);
+    if (!done) return done;
+  }
+  return {};
+}
+
+/// The slots of a page that lie in the composer's range.
+void LayerComposer::take_items(const BorderPage& page) {
+  items_.clear();
+  auto& from = const_cast<BorderPage&>(page);
+  const uint32_t count = page.header.version().count();
+  for (uint32_t slot = 0; slot < count; ++slot) {
+    if (!range_.contains(page.slices()[slot])) continue;
+    TreeRecord* record = from.record(slot);
+    TreeItem item;
+    item.slice = page.slices()[slot];
+    item.vid = Vid(record->head.vid.load(std::memory_order_relaxed));
+    item.remainder = record->remainder;
+    if (item.vid.is_next_layer()) {
+      item.remainder = kRemainderNextLayer;
+      item.next_layer = SnapshotPointer(
+          record->next_layer()->snapshot_word.load(std::memory_order_relaxed));
+    } else {
+      item.suffix = {record->suffix(), record->suffix_bytes()};
+      item.payload = {record->payload(), record->payload_bytes.load(std::memory_order_relaxed)};
+    }
+    items_.push_back(item);
+  }
+}
+
+Result<void> LayerComposer::compose_records(const SliceRange& range,
+                                            const std::optional<SliceRange>& next) {
+  builder_.begin_border(range.low);
+  for (size_t at = 0; at < items_.size() || has_log(range);) {
+    const bool is_log_first =
+        has_log(range) && (at == items_.size() || log_slice() < items_[at].slice);
+    const uint64_t slice = is_log_first ? log_slice() : items_[at].slice;
+    if (auto done = compose_slice(slice, at); !done) return done;
+  }
+  return builder_.end_border(range, next && has_log(*next));
+}
+
+/// All records of a slice; `at` moves on behind the base's.
+Result<void> LayerComposer::compose_slice(uint64_t slice, size_t& at) {
+  constexpr uint32_t kNone = 9;
+  for (;;) {
+    const bool is_here = at < items_.size() && items_[at].slice == slice && !is_beyond(items_[at]);
+    const uint32_t base_length = is_here ? items_[at].remainder : kNone;
+    uint32_t log_length = kNone;
+    if (has_log_at(slice)) log_length = length_class(static_cast<uint32_t>(log_rest().size()));
+    const uint32_t length = std::min(base_length, log_length);
+    if (length == kNone) break;
+    const TreeItem* base = base_length == length ? &items_[at++] : nullptr;
+    auto done = log_length == length
+                    ? compose_record(slice, static_cast<uint16_t>(length), base)
+                    : builder_.add(*base);
+    if (!done) return done;
+  }
+  const size_t first = at;
+  while (at < items_.size() && items_[at].slice == slice) ++at;
+  if (first == at && !has_log_at(slice)) return {};
+  return compose_beyond(slice, std::span(items_).subspan(first, at - first));
+}
+
+/// A record whose key ends in this layer, with log records.
+Result<void> LayerComposer::compose_record(uint64_t slice, uint16_t remainder,
+                                           const TreeItem* base) {
+  RecordFold& fold = work_.fold;
+  base == nullptr ? fold.begin_absent() : fold.begin(base->vid, base->payload);
+  while (has_log_at(slice) && log_rest().size() == remainder) {
+    fold.apply(*work_.logs.current());
+    if (auto good = work_.logs.advance(); !good) return good;
+  }
+  if (fold.is_unbacked()) {
+    std::byte bytes[8];
+    put_slice(slice, bytes);
+    return work_.logs.unbacked(prefix_ + text_of(Bytes(bytes).first(remainder)));
+  }
+  if (!fold.exists()) return {};
+  TreeItem item;
+  item.slice = slice;
+  item.remainder = remainder;
+  item.payload = fold.payload();
+  item.vid = fold.vid();
+  return builder_.add(item);
+}
+
+/// The records of a slice that go on behind it: one in this page, or all in a layer below.
+Result<void> LayerComposer::compose_beyond(uint64_t slice, std::span<const TreeItem> base) {
+  if (!base.empty() && base.front().is_next_layer()) {
+    if (!has_log_at(slice)) return builder_.add(base.front());
+    return add_sublayer(slice, below(slice).compose(base.front().next_layer));
+  }
+  std::vector<CarriedRecord> carried;
+  const bool is_log_first =
+      has_log_at(slice) && (base.empty() || compare(log_rest().subspan(8), base[0].suffix) <= 0);
+  if (is_log_first) {
+    const std::string rest = text_of(log_rest().subspan(8));
+    const bool has_base = !base.empty() && compare(bytes_of(rest), base[0].suffix) == 0;
+    has_base ? work_.fold.begin(base[0].vid, base[0].payload) : work_.fold.begin_absent();
+    if (auto folded = fold_logs(slice, bytes_of(rest)); !folded) return folded;
+    if (has_base) base = base.subspan(1);
+    const bool is_alone = base.empty() && !has_log_at(slice);
+    if (is_alone && !work_.fold.exists()) return {};
+    if (is_alone) {
+      return add_beyond({slice, static_cast<uint16_t>(8 + rest.size()), bytes_of(rest),
+                         work_.fold.payload(), work_.fold.vid(), {}});
+    }
+    if (work_.fold.exists()) {
+      carried.push_back({rest, text_of(work_.fold.payload()), work_.fold.vid()});
+    }
+  } else if (base.size() == 1 && !has_log_at(slice)) {
+    return add_beyond(base.front());
+  }
+  for (const TreeItem& item : base) {
+    carried.push_back({text_of(item.suffix), text_of(item.payload), item.vid});
+  }
+  return add_sublayer(slice, below(slice).compose(carried, false));
+}
+
+/// Applies all log records of one key. `rest`: its bytes behind the slice.
+Result<void> LayerComposer::fold_logs(uint64_t slice, Bytes rest) {
+  while (has_log_at(slice) && log_rest().size() == 8 + rest.size() &&
+         compare(log_rest().subspan(8), rest) == 0) {
+    work_.fold.apply(*work_.logs.current());
+    if (auto good = work_.logs.advance(); !good) return good;
+  }
+  if (!work_.fold.is_unbacked()) return {};
+  return work_.logs.unbacked(full_key(slice, rest));
+}
+
+Result<void> LayerComposer::add_sublayer(uint64_t slice, Result<LayerResult> below) {
+  if (!below) return std::unexpected(below.error());
+  if (below->single) {
+    const Bytes rest = bytes_of(below->single->rest);
+    return add_beyond({slice, static_cast<uint16_t>(8 + rest.size()), rest,
+                       bytes_of(below->single->payload), below->single->vid, {}});
+  }
+  if (below->root.is_null()) return {};
+  const Vid vid = Vid::make(work_.epoch, 0, Vid::kNextLayer);
+  return builder_.add({slice, kRemainderNextLayer, {}, {}, vid, below->root});
+}
+
+/// One that has no room beside the others of its slice goes into a layer of its own: those that
+/// made it so long ago needed no room for it here.
+Result<void> LayerComposer::add_beyond(const TreeItem& item) {
+  if (builder_.bytes_of_slice(item.slice) + item.page_bytes() <= kBorderUsableBytes) {
+    return builder_.add(item);
+  }
+  const CarriedRecord carried{text_of(item.suffix), text_of(item.payload), item.vid};
+  return add_sublayer(item.slice, below(item.slice).compose({&carried, 1}, true));
+}
+
+LayerComposer LayerComposer::below(uint64_t slice) const {
+  return LayerComposer(work_, full_key(slice, {}), SliceRange{});
+}
+
+std::string LayerComposer::full_key(uint64_t slice, Bytes rest) const {
+  std::byte bytes[8];
+  put_slice(slice, bytes);
+  return prefix_ + text_of(bytes) + text_of(rest);
+}
+
+}  // namespace atolldb

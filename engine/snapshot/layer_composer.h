@@ -1,0 +1,90 @@
+// One layer of a Master-tree: its base pages, in parallel with the log records whose keys begin
+// with the layer's prefix, into the pages of the new snapshot (foedus.txt sections 7.3, 8.1).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/snapshot/log_input.h"
+#include "engine/snapshot/page_output.h"
+#include "engine/snapshot/record_fold.h"
+#include "engine/snapshot/tree_builder.h"
+
+namespace atolldb {
+
+/// What all layers of a task share.
+struct TreeWork {
+  PageOutput& pages;
+  LogInput logs;
+  RecordFold fold;
+  uint64_t epoch;  // of the snapshot
+};
+
+/// A record that goes into a layer below: the key from that layer on.
+struct CarriedRecord {
+  std::string rest;
+  std::string payload;
+  Vid vid;
+};
+
+/// Both empty: no records are left.
+struct LayerResult {
+  SnapshotPointer root;
+  std::optional<CarriedRecord> single;  // all there is, if that needs no layer of its own
+};
+
+class LayerComposer {
+ public:
+  /// `prefix`: the key's slices of the layers above, 8 bytes each.
+  LayerComposer(TreeWork& work, std::string prefix, const SliceRange& range);
+
+  /// The first layer, within the range. Pages of one level, answered in `level`; or one that is
+  /// null: no records.
+  Result<std::vector<TreeChild>> compose_partition(SnapshotPointer base, uint32_t& level);
+  /// A lower layer of which the base has pages.
+  Result<LayerResult> compose(SnapshotPointer base);
+  /// A lower layer of which the base has none. `carried`: ascending; the log's records are added to
+  /// them. One record alone comes back as `single` unless `keeps_single`.
+  Result<LayerResult> compose(std::span<const CarriedRecord> carried, bool keeps_single);
+
+ private:
+  bool has_log() const;
+  bool has_log(const SliceRange& range) const { return has_log() && range.contains(log_slice()); }
+  bool has_log_at(uint64_t slice) const { return has_log() && log_slice() == slice; }
+  Bytes log_rest() const { return work_.logs.current()->key_span().subspan(prefix_.size()); }
+  uint64_t log_slice() const { return slice_of(log_rest()); }
+  bool is_inside(const SliceRange& range) const;
+  bool overlaps(const SliceRange& range) const;
+  SliceRange clip(const SliceRange& range) const;
+
+  Result<void> compose_tree(SnapshotPointer root);
+  Result<void> compose_node(SnapshotPointer page, uint32_t level, const SliceRange& range,
+                            const std::optional<SliceRange>& next);
+  Result<void> compose_page(SnapshotPointer pointer, PageBuffer& page,
+                            const std::optional<SliceRange>& next);
+  Result<void> compose_interior(SnapshotPointer pointer, const InteriorPage& page);
+  Result<void> compose_records(const SliceRange& range, const std::optional<SliceRange>& next);
+  Result<LayerResult> finish();
+
+  void take_items(const BorderPage& page);
+  Result<void> compose_slice(uint64_t slice, size_t& at);
+  Result<void> compose_record(uint64_t slice, uint16_t remainder, const TreeItem* base);
+  Result<void> compose_beyond(uint64_t slice, std::span<const TreeItem> base);
+  Result<void> fold_logs(uint64_t slice, Bytes key);
+  Result<void> add_sublayer(uint64_t slice, Result<LayerResult> below);
+  Result<void> add_beyond(const TreeItem& item);
+  LayerComposer below(uint64_t slice) const;
+  std::string full_key(uint64_t slice, Bytes rest) const;
+
+  TreeWork& work_;
+  std::string prefix_;
+  SliceRange range_;
+  TreeBuilder builder_;
+  std::vector<TreeItem> items_;  // of the base page at hand, or carried
+};
+
+}  // namespace atolldb

@@ -1,0 +1,76 @@
+// The log records of a composer's task, counted, and errors that name their keys.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "engine/gleaner/log_source.h"
+#include "engine/snapshot/page_output.h"
+#include "engine/transaction/vid.h"
+
+namespace atolldb {
+
+/// Bytes as hexadecimal digits, for messages.
+inline std::string hex_of(std::string_view bytes) {
+  std::string text;
+  for (const char byte : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return text;
+}
+
+class LogInput {
+ public:
+  LogInput(LogSource& source, const PageOutput& pages, uint32_t storage_id)
+      : source_(source), pages_(pages), storage_id_(storage_id), current_(source.current()) {}
+
+  /// Null: the end.
+  const LogRecord* current() const { return current_; }
+  Result<void> advance() {
+    if (++count_ % kRecordsPerCheck == 0) {
+      if (auto go_on = pages_.check_cancelled(); !go_on) return go_on;
+    }
+    last_key_ = key_of(*current_);
+    last_version_ = Vid(current_->vid).version();
+    if (auto good = source_.advance(); !good) return good;
+    current_ = source_.current();
+    if (current_ == nullptr) return {};
+    const int order = key_of(*current_).compare(last_key_);
+    const bool is_behind = order == 0 && Vid(current_->vid).version() < last_version_;
+    if (order > 0 || (order == 0 && !is_behind)) return {};
+    return wrong(key_of(*current_), "they are not sorted");
+  }
+  uint64_t count() const { return count_; }
+
+  static std::string_view key_of(const LogRecord& log) {
+    return {reinterpret_cast<const char*>(log.key()), log.key_bytes};
+  }
+  std::unexpected<Error> wrong(std::string_view key, const std::string& reason) const {
+    return make_error(ExitCode::corruption,
+                      fmt::format("storage {}: log records of the key 0x{}: {}: the log is damaged "
+                                  "or incomplete: restore it from a backup",
+                                  storage_id_, hex_of(key), reason));
+  }
+  std::unexpected<Error> unbacked(std::string_view key) const {
+    return wrong(key, "an update of a record that is not there, or beyond its end");
+  }
+  /// After the last record that belongs to the partition.
+  Result<void> check_end() const {
+    if (current_ == nullptr) return {};
+    return wrong(key_of(*current_), "they are outside the partition");
+  }
+
+ private:
+  static constexpr uint64_t kRecordsPerCheck = 1024;
+
+  LogSource& source_;
+  const PageOutput& pages_;
+  uint32_t storage_id_;
+  const LogRecord* current_;
+  std::string last_key_;
+  uint64_t last_version_ = 0;
+  uint64_t count_ = 0;
+};
+
+}  // namespace atolldb
