@@ -1,7 +1,10 @@
 #include "engine/sequential/sequential.h"
 
+#include <algorithm>
+
 #include "engine/mutants.h"
 #include "engine/seams.h"
+#include "engine/snapshot/sequential_root.h"
 #include "shared/sync/wait_word.h"
 
 namespace atolldb {
@@ -27,6 +30,11 @@ Status SequentialCursor::open() {
   WorkerContext& worker = txn_->worker();
   const DualPointer& root_pointer = storage_.control().root;
   const VolatilePointer root = root_pointer.load_acquire();
+  const SnapshotPointer snapshot(root_pointer.snapshot_word.load(std::memory_order_acquire));
+  if (!snapshot.is_null()) {
+    const Status status = open_snapshot(snapshot);
+    if (status != Status::ok) return status;
+  }
   if (root.is_null()) return txn_->register_pointer(&root_pointer, root.word());
   auto* directory = reinterpret_cast<SequentialDirectory*>(worker.resolve(root));
   for (uint32_t node = 0; node < worker.view().node_count; ++node) {
@@ -44,6 +52,29 @@ Status SequentialCursor::open() {
       if (status != Status::ok) return status;
     }
   }
+  return Status::ok;
+}
+
+/// Finds the runs of the snapshot's pages, which newer root pages list behind older ones.
+Status SequentialCursor::open_snapshot(SnapshotPointer root) {
+  for (bool is_newest = true; !root.is_null(); is_newest = false) {
+    const PageHeader* page = nullptr;
+    const Status status = txn_->worker().snapshot_page(root, page);
+    if (status != Status::ok) return status;
+    if (is_newest) snapshot_epoch_ = Vid(page->floor.load(std::memory_order_relaxed)).epoch();
+    const auto* runs = reinterpret_cast<const SequentialSnapshotRoot*>(page);
+    for (uint64_t i = runs->count; i-- > 0;) {
+      const SequentialRun& run = runs->runs[i];
+      if (run.last_epoch < first_epoch_ || run.first_epoch > last_epoch_) continue;
+      ListPosition position;
+      // Before its first page: settle moves there.
+      position.cold = SnapshotPointer(run.first_page - 1);
+      position.cold_pages = run.pages + 1;
+      lists_.push_back(position);
+    }
+    root = SnapshotPointer(runs->previous);
+  }
+  std::reverse(lists_.begin(), lists_.end());
   return Status::ok;
 }
 
@@ -67,25 +98,91 @@ Status SequentialCursor::open_list(const std::atomic<uint64_t>& word) {
   auto* page = reinterpret_cast<SequentialPage*>(worker.resolve(first));
   // Page numbers without a gap, from 0: nothing is missing (R17).
   if (page->number != 0 && !mutant(Mutant::ignore_list_gaps)) return Status::read_conflict;
-  lists_.push_back({page, 0, 0, page->header.version().count()});
+  ListPosition position;
+  position.page = page;
+  position.count = page->header.version().count();
+  lists_.push_back(position);
   return Status::ok;
 }
 
-/// Moves a position that has passed its page's records to the next page.
-Status SequentialCursor::settle(ListPosition& position, bool& ended) {
-  ended = false;
-  while (position.index == position.count) {
+/// The page of a position, good until the worker's next snapshot page.
+Status SequentialCursor::hold_page(const ListPosition& position, SequentialPage*& page) {
+  page = position.page;
+  if (page != nullptr) return Status::ok;
+  const PageHeader* header = nullptr;
+  const Status status = txn_->worker().snapshot_page(position.cold, header);
+  page = reinterpret_cast<SequentialPage*>(const_cast<PageHeader*>(header));
+  return status;
+}
+
+Status SequentialCursor::next_page(ListPosition& position, bool& ended) {
+  SequentialPage* page = nullptr;
+  if (position.page == nullptr) {
+    ended = --position.cold_pages == 0;
+    if (ended) return Status::ok;
+    position.cold = SnapshotPointer(position.cold.word() + 1);
+    const Status status = hold_page(position, page);
+    if (status != Status::ok) return status;
+  } else {
     const VolatilePointer next(position.page->next.load(std::memory_order_acquire));
-    if (next.is_null()) {
-      ended = true;
-      return Status::ok;
-    }
-    auto* page = reinterpret_cast<SequentialPage*>(txn_->worker().resolve(next));
+    ended = next.is_null();
+    if (ended) return Status::ok;
+    page = reinterpret_cast<SequentialPage*>(txn_->worker().resolve(next));
     if (page->number != position.page->number + 1 && !mutant(Mutant::ignore_list_gaps)) {
       return Status::read_conflict;
     }
-    position = {page, 0, 0, page->header.version().count()};
+    position.page = page;
   }
+  position.index = 0;
+  position.offset = 0;
+  position.count = page->header.version().count();
+  return Status::ok;
+}
+
+/// Moves a position to its next record, over the end of a page.
+Status SequentialCursor::settle(ListPosition& position, bool& ended) {
+  ended = false;
+  while (!position.is_settled) {
+    while (position.index == position.count) {
+      const Status status = next_page(position, ended);
+      if (status != Status::ok || ended) return status;
+    }
+    SequentialPage* page = nullptr;
+    const Status status = hold_page(position, page);
+    if (status != Status::ok) return status;
+    const auto* record = reinterpret_cast<SequentialRecord*>(page->data + position.offset);
+    position.epoch = Vid(record->vid).epoch();
+    position.is_settled = true;
+    // In the snapshot already.
+    if (position.page != nullptr && position.epoch <= snapshot_epoch_) {
+      txn_->observe(Vid(record->vid));
+      skip(position, *record);
+    }
+  }
+  return Status::ok;
+}
+
+void SequentialCursor::skip(ListPosition& position, const SequentialRecord& record) {
+  position.offset += SequentialRecord::bytes_for(static_cast<uint32_t>(record.payload_bytes));
+  ++position.index;
+  position.is_settled = false;
+}
+
+/// Makes the record of the position the current one, and moves behind it.
+Status SequentialCursor::take(ListPosition& position) {
+  SequentialPage* page = nullptr;
+  const Status status = hold_page(position, page);
+  if (status != Status::ok) return status;
+  auto* record = reinterpret_cast<SequentialRecord*>(page->data + position.offset);
+  payload_ = {record->payload(), record->payload_bytes};
+  if (position.page == nullptr) {
+    cold_payload_.assign(payload_.begin(), payload_.end());
+    payload_ = cold_payload_;
+  } else {
+    txn_->observe(Vid(record->vid));
+  }
+  epoch_ = position.epoch;
+  skip(position, *record);
   return Status::ok;
 }
 
@@ -96,29 +193,21 @@ Status SequentialCursor::next() {
   if (status != Status::ok) return status;
   for (;;) {
     ListPosition* best = nullptr;
-    uint64_t best_epoch = 0;
     for (size_t i = 0; i < lists_.size();) {
       bool ended = false;
       status = settle(lists_[i], ended);
       if (status != Status::ok) return status;
       if (ended) {
         lists_.erase(lists_.begin() + static_cast<std::ptrdiff_t>(i));
+        // `best` comes before what was erased.
         continue;
       }
-      const uint64_t epoch = Vid(record(lists_[i])->vid).epoch();
-      if (best == nullptr || epoch < best_epoch) {
-        best = &lists_[i];
-        best_epoch = epoch;
-      }
+      if (best == nullptr || lists_[i].epoch < best->epoch) best = &lists_[i];
       ++i;
     }
     if (best == nullptr) break;
-    SequentialRecord* current = record(*best);
-    payload_ = {current->payload(), current->payload_bytes};
-    epoch_ = best_epoch;
-    best->offset += SequentialRecord::bytes_for(static_cast<uint32_t>(current->payload_bytes));
-    ++best->index;
-    txn_->observe(Vid(current->vid));
+    status = take(*best);
+    if (status != Status::ok) return status;
     if (epoch_ >= first_epoch_ && epoch_ <= last_epoch_) return Status::ok;
   }
   epoch_ = 0;

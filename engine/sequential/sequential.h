@@ -35,7 +35,8 @@ class Sequential {
 
 /// Full scan in the order of commit epochs [first_epoch, last_epoch]; within an epoch list by list,
 /// in append order. Own pending appends come last. Registers every list's version word and what is
-/// missing yet. Must not outlive the attempt of its transaction.
+/// missing yet. What is in the snapshot is read there: it never changes. Must not outlive the
+/// attempt of its transaction.
 class SequentialCursor {
  public:
   SequentialCursor(const Sequential& sequential, Transaction& txn, uint64_t first_epoch = 0,
@@ -43,25 +44,32 @@ class SequentialCursor {
 
   /// Moves to the next record; end_of_scan when there is none.
   Status next();
-  /// Of the current record; stays valid until the end of the attempt: records never change.
+  /// Of the current record; valid until the next call of next().
   std::span<const std::byte> payload() const { return payload_; }
   /// Commit epoch; 0 for an own pending append.
   uint64_t epoch() const { return epoch_; }
 
  private:
+  /// In a worker's list, or in a run of pages of the snapshot.
   struct ListPosition {
-    SequentialPage* page;
-    uint32_t index;  // records passed on this page
-    uint32_t offset;
-    uint32_t count;  // when the page was opened
+    SequentialPage* page = nullptr;  // null: in the snapshot
+    SnapshotPointer cold{};
+    uint64_t cold_pages = 0;  // of the run, from this one on
+    uint32_t index = 0;       // records passed on this page
+    uint32_t offset = 0;
+    uint32_t count = 0;       // when the page was opened
+    uint64_t epoch = 0;       // of the record at hand
+    bool is_settled = false;  // there is one
   };
 
   Status open();
+  Status open_snapshot(SnapshotPointer root);
   Status open_list(const std::atomic<uint64_t>& word);
   Status settle(ListPosition& position, bool& ended);
-  SequentialRecord* record(const ListPosition& position) const {
-    return reinterpret_cast<SequentialRecord*>(position.page->data + position.offset);
-  }
+  Status next_page(ListPosition& position, bool& ended);
+  Status hold_page(const ListPosition& position, SequentialPage*& page);
+  Status take(ListPosition& position);
+  static void skip(ListPosition& position, const SequentialRecord& record);
 
   StorageHandle storage_;
   Transaction* txn_;
@@ -70,6 +78,8 @@ class SequentialCursor {
   bool opened_ = false;
   uint32_t own_ = 0;
   std::vector<ListPosition> lists_;  // scans are not the transaction path of OLTP: may allocate
+  uint64_t snapshot_epoch_ = 0;      // records up to it are in the snapshot
+  std::vector<std::byte> cold_payload_;
   std::span<const std::byte> payload_;
   uint64_t epoch_ = 0;
 };
