@@ -14,7 +14,7 @@ std::string path_of(const LogFilePlace& place) {
   return path_in(node_directory(place.directory, place.node), to_string(place.name));
 }
 
-Result<std::optional<ClusterUuid>> owner_of(FileSystem& file_system, const LogFilePlace& place) {
+Result<std::optional<LogFileBegin>> begin_of(FileSystem& file_system, const LogFilePlace& place) {
   auto file = file_system.open_for_reading(path_of(place));
   if (!file) return std::unexpected(file.error());
   const auto block = std::make_unique<LogBlock>();
@@ -32,9 +32,16 @@ Result<std::optional<ClusterUuid>> owner_of(FileSystem& file_system, const LogFi
     return std::nullopt;
   }
   std::memcpy(&content, block->payload, sizeof content);
-  ClusterUuid uuid;
-  std::ranges::copy(content.cluster_uuid, uuid.begin());
-  return uuid;
+  LogFileBegin begin = {{}, header.epoch, header.last_epoch_before};
+  std::ranges::copy(content.cluster_uuid, begin.cluster_uuid.begin());
+  return begin;
+}
+
+Result<std::optional<ClusterUuid>> owner_of(FileSystem& file_system, const LogFilePlace& place) {
+  auto begin = begin_of(file_system, place);
+  if (!begin) return std::unexpected(begin.error());
+  if (!*begin) return std::nullopt;
+  return (*begin)->cluster_uuid;
 }
 
 Result<bool> is_foreign(FileSystem& file_system, const LogFilePlace& place,

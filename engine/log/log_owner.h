@@ -2,6 +2,7 @@
 // are left alone (rule R31 keeps their clusters out; this keeps their files whole).
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -14,6 +15,16 @@ namespace atolldb {
 
 /// "<directory>/node<k>/log_..."
 std::string path_of(const LogFilePlace& place);
+
+/// What the header of a log file says.
+struct LogFileBegin {
+  ClusterUuid cluster_uuid = {};
+  uint64_t closed_epoch = 0;  // by its predecessor, last
+  uint64_t last_epoch_before = 0;
+};
+
+/// Nothing if the header is not intact, or of another file.
+Result<std::optional<LogFileBegin>> begin_of(FileSystem& file_system, const LogFilePlace& place);
 
 /// The cluster that the file's header names; nothing if the header is not intact, or of another
 /// file.

@@ -1,0 +1,216 @@
+#include "engine/gleaner/assign_partitions.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "engine/array/array_page.h"
+#include "engine/log/crc32c.h"
+#include "engine/log/log_files.h"
+#include "engine/log/log_records.h"
+#include "engine/mastertree/key.h"
+#include "shared/check.h"
+
+namespace atolldb {
+namespace {
+
+/// The files of a stream, opened.
+Result<std::vector<std::unique_ptr<File>>> open_files(FileSystem& file_system,
+                                                      const LogStream& stream) {
+  std::vector<std::unique_ptr<File>> files;
+  const std::string directory = node_directory(stream.directory, stream.node);
+  auto names = file_system.list(directory);
+  if (!names) return std::unexpected(names.error());
+  for (const std::string& name : *names) {
+    const auto parsed = parse_log_file_name(name);
+    if (!parsed || parsed->incarnation != stream.incarnation || parsed->logger != stream.logger) {
+      continue;
+    }
+    auto file = file_system.open_for_reading(path_in(directory, name));
+    if (!file) return std::unexpected(file.error());
+    files.push_back(*std::move(file));
+  }
+  return files;
+}
+
+bool counts(const LogBlock& block, const GleanStream& gleaned, uint64_t base_epoch) {
+  const LogBlockHeader& header = block.header;
+  return header.magic == kLogBlockMagic && header.version == kLogFormatVersion &&
+         header.type == LogBlockType::records && header.length <= kLogBlockPayload &&
+         header.incarnation == gleaned.stream.incarnation && header.epoch > base_epoch &&
+         header.epoch <= gleaned.last_epoch && header.crc == crc_of(block) &&
+         !defect_of_records(block);
+}
+
+/// The record's key, as a number that orders as gleaned keys do; nothing: no key, or another's.
+std::optional<SampledKey> key_of(const LogRecord& record, uint16_t node,
+                                 std::span<const GleanStorage> storages) {
+  if (record.type == LogType::filler) return std::nullopt;
+  const auto found = std::ranges::lower_bound(storages, record.storage_id, {}, &GleanStorage::id);
+  if (found == storages.end() || found->id != record.storage_id) return std::nullopt;
+  SampledKey sampled = {record.storage_id, node, 0};
+  if (found->type == StorageType::mastertree) {
+    sampled.key = slice_of(record.key_span());
+  } else if (found->type == StorageType::array && record.key_bytes == sizeof sampled.key) {
+    std::memcpy(&sampled.key, record.key(), sizeof sampled.key);
+  } else {
+    return std::nullopt;
+  }
+  return sampled;
+}
+
+/// Hands out the reducers of one run: within a node the one with the least to do.
+class Owners {
+ public:
+  explicit Owners(std::span<const ReducerPlace> reducers)
+      : reducers_(reducers), load_(reducers.size()), is_taken_(reducers.size()) {}
+
+  void next_storage() { is_taken_.assign(reducers_.size(), false); }
+
+  /// `records` by node. A reducer that has no partition of this storage yet.
+  ReducerPlace take(const std::map<uint16_t, uint64_t>& records) {
+    std::optional<size_t> best;
+    for (size_t i = 0; i < reducers_.size(); ++i) {
+      if (is_taken_[i]) continue;
+      if (!best || is_better(i, *best, records)) best = i;
+    }
+    CHECK(best);
+    is_taken_[*best] = true;
+    for (const auto& [node, count] : records) load_[*best] += count;
+    return reducers_[*best];
+  }
+
+ private:
+  bool is_better(size_t one, size_t other, const std::map<uint16_t, uint64_t>& records) const {
+    const auto logged = [&](size_t i) {
+      const auto found = records.find(reducers_[i].node);
+      return found == records.end() ? 0 : found->second;
+    };
+    if (logged(one) != logged(other)) return logged(one) > logged(other);
+    return load_[one] < load_[other];
+  }
+
+  std::span<const ReducerPlace> reducers_;
+  std::vector<uint64_t> load_;  // sampled records of all storages so far
+  std::vector<bool> is_taken_;  // for the storage at hand
+};
+
+/// Ascending boundaries within the sampled keys, so that no partition is without any.
+std::vector<uint64_t> boundaries_of(const GleanStorage& storage, std::span<const SampledKey> keys,
+                                    uint64_t reducers) {
+  const uint64_t wanted = std::min<uint64_t>(reducers, keys.size() / kSampledPerPartition);
+  const uint64_t grain =
+      storage.type == StorageType::array ? records_below_root_child(storage) : uint64_t{1};
+  std::vector<uint64_t> boundaries;
+  for (uint64_t i = 1; i < wanted; ++i) {
+    const uint64_t key = keys[keys.size() * i / wanted].key;
+    const uint64_t boundary = key / grain * grain;
+    const uint64_t before = boundaries.empty() ? keys.front().key : boundaries.back();
+    if (boundary > before) boundaries.push_back(boundary);
+  }
+  return boundaries;
+}
+
+std::string low_of(uint64_t key) {
+  std::string low(sizeof key, '\0');
+  put_slice(key, reinterpret_cast<std::byte*>(low.data()));
+  return low;
+}
+
+void assign(GleanStorage& storage, std::span<const SampledKey> keys, uint64_t reducers,
+            Owners& owners) {
+  storage.partitions.clear();
+  if (storage.type == StorageType::sequential) return;
+  const std::vector<uint64_t> boundaries = boundaries_of(storage, keys, reducers);
+  std::vector<std::map<uint16_t, uint64_t>> logged(boundaries.size() + 1);
+  storage.partitions.resize(logged.size());
+  for (size_t i = 0; i < boundaries.size(); ++i) {
+    storage.partitions[i + 1].low = low_of(boundaries[i]);
+  }
+  for (const SampledKey& key : keys) {
+    const auto above = std::ranges::upper_bound(boundaries, key.key);
+    ++logged[static_cast<size_t>(above - boundaries.begin())][key.node];
+  }
+  // Who has most to lose by going elsewhere chooses first.
+  std::vector<size_t> order(logged.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  const auto most = [&](size_t partition) {
+    uint64_t count = 0;
+    for (const auto& [node, records] : logged[partition]) count = std::max(count, records);
+    return count;
+  };
+  std::ranges::stable_sort(order, std::ranges::greater(), most);
+  owners.next_storage();
+  for (const size_t partition : order) {
+    storage.partitions[partition].owner = owners.take(logged[partition]);
+  }
+}
+
+}  // namespace
+
+Result<std::vector<SampledKey>> sample_keys(FileSystem& file_system,
+                                            std::span<const GleanStorage> storages,
+                                            std::span<const GleanStream> streams,
+                                            uint64_t base_epoch, uint64_t blocks) {
+  std::vector<std::vector<std::unique_ptr<File>>> files;
+  uint64_t log_blocks = 0;
+  for (const GleanStream& gleaned : streams) {
+    auto opened = open_files(file_system, gleaned.stream);
+    if (!opened) return std::unexpected(opened.error());
+    for (const std::unique_ptr<File>& file : *opened) {
+      auto bytes = file->size();
+      if (!bytes) return std::unexpected(bytes.error());
+      log_blocks += *bytes / kLogBlockBytes;
+    }
+    files.push_back(*std::move(opened));
+  }
+  const uint64_t stride = std::max<uint64_t>(1, log_blocks / std::max<uint64_t>(1, blocks));
+  std::vector<SampledKey> sample;
+  const auto block = std::make_unique<LogBlock>();
+  for (size_t i = 0; i < streams.size(); ++i) {
+    for (const std::unique_ptr<File>& file : files[i]) {
+      // Block 0 of a file is its header.
+      for (uint64_t at = 1;; at += stride) {
+        auto count =
+            file->read(at * kLogBlockBytes, std::as_writable_bytes(std::span(block.get(), 1)));
+        if (!count) return std::unexpected(count.error());
+        if (*count < kLogBlockBytes) break;
+        if (!counts(*block, streams[i], base_epoch)) continue;
+        for_each_record(*block, [&](const LogRecord& record) {
+          const auto key = key_of(record, streams[i].stream.node, storages);
+          if (key) sample.push_back(*key);
+        });
+      }
+    }
+  }
+  return sample;
+}
+
+uint64_t records_below_root_child(const GleanStorage& storage) {
+  const uint64_t record_bytes = sizeof(RecordHead) + align8(storage.payload_bytes);
+  uint64_t below =
+      std::min<uint64_t>(sizeof(ArrayLeaf::data) / record_bytes, kMaxRecordsPerArrayLeaf);
+  if (below >= storage.record_count) return std::max<uint64_t>(1, storage.record_count);
+  while (below * kArrayFanout < storage.record_count) below *= kArrayFanout;
+  return below;
+}
+
+void assign_partitions(std::vector<GleanStorage>& storages, std::vector<SampledKey> sample,
+                       std::span<const ReducerPlace> reducers) {
+  CHECK(!reducers.empty());
+  std::ranges::sort(sample, {}, [](const SampledKey& key) {
+    return std::tuple(key.storage_id, key.key, key.node);
+  });
+  Owners owners(reducers);
+  for (GleanStorage& storage : storages) {
+    const auto keys = std::ranges::equal_range(sample, storage.id, {}, &SampledKey::storage_id);
+    assign(storage, {keys.begin(), keys.end()}, reducers.size(), owners);
+  }
+}
+
+}  // namespace atolldb

@@ -1,0 +1,204 @@
+#include "engine/snapshot/retention.h"
+
+#include <algorithm>
+#include <span>
+#include <tuple>
+#include <utility>
+
+#include "engine/log/discard_data.h"
+#include "engine/log/log_owner.h"
+#include "engine/snapshot/snapshot_metadata.h"
+#include "engine/snapshot/stored_snapshots.h"
+
+namespace atolldb {
+namespace {
+
+bool are_intact(const std::array<SavepointSlot, 2>& slots) {
+  return slots[0].savepoint && slots[1].savepoint;
+}
+
+/// The part of a savepoint that keeps files.
+auto needs(const Savepoint& savepoint) {
+  return std::tie(savepoint.snapshot, savepoint.snapshot_epoch, savepoint.covered_incarnation,
+                  savepoint.pinned, savepoint.largest_snapshot);
+}
+
+bool is_listed(const Savepoint& savepoint, const LogFilePlace& place) {
+  return std::ranges::any_of(savepoint.incarnations, [&](const Incarnation& incarnation) {
+    if (incarnation.number != place.name.incarnation) return false;
+    return std::ranges::any_of(incarnation.loggers, [&](const LoggerPlace& logger) {
+      return logger.node == place.node && logger.logger == place.name.logger &&
+             logger.directory == place.directory;
+    });
+  });
+}
+
+bool is_same_stream(const LogFilePlace& a, const LogFilePlace& b) {
+  return a.name.incarnation == b.name.incarnation && a.name.logger == b.name.logger &&
+         a.node == b.node && a.directory == b.directory;
+}
+
+/// The first files of a listed stream: all before the last one whose header says that no later
+/// epoch went before it. So the newest one with a header stays.
+Result<void> add_covered_files(FileSystem& file_system, const ClusterUuid& own, uint64_t covered,
+                               std::span<const LogFilePlace> stream,
+                               std::vector<std::string>& paths) {
+  size_t kept = 0;
+  for (size_t i = 0; i < stream.size(); ++i) {
+    auto begin = begin_of(file_system, stream[i]);
+    if (!begin) return std::unexpected(begin.error());
+    if (!*begin || (*begin)->cluster_uuid != own) break;
+    if ((*begin)->last_epoch_before < (*begin)->closed_epoch) break;  // of before R38 was kept
+    if ((*begin)->last_epoch_before > covered) break;
+    kept = i;
+  }
+  for (const LogFilePlace& place : stream.first(kept)) paths.push_back(path_of(place));
+  return {};
+}
+
+/// All files of a stream that no slot lists any more. Those without a header (made ahead of their
+/// first block) tell not whose they are, so the others, which tell, go last.
+Result<void> add_whole_stream(FileSystem& file_system, const ClusterUuid& own,
+                              std::span<const LogFilePlace> stream,
+                              std::vector<std::string>& paths) {
+  std::vector<std::string> telling;
+  std::vector<std::string> all;
+  for (const LogFilePlace& place : stream) {
+    auto begin = begin_of(file_system, place);
+    if (!begin) return std::unexpected(begin.error());
+    if (*begin && (*begin)->cluster_uuid != own) return {};
+    (*begin ? telling : all).push_back(path_of(place));
+  }
+  if (telling.empty()) return {};
+  paths.insert(paths.end(), all.begin(), all.end());
+  paths.insert(paths.end(), telling.begin(), telling.end());
+  return {};
+}
+
+/// Where the pages of the kept snapshots may lie; which metadata is kept.
+struct Kept {
+  std::set<uint32_t> ids;
+  std::set<std::string> paths;
+};
+
+Result<Kept> find_kept(FileSystem& file_system, const RetentionView& view) {
+  Kept kept;
+  kept.ids = view.in_use;
+  for (const SavepointSlot& slot : view.slots) {
+    kept.ids.insert(slot.savepoint->snapshot);
+    for (const PinnedSnapshot& pin : slot.savepoint->pinned) kept.ids.insert(pin.id);
+  }
+  kept.ids.erase(0);
+  for (const uint32_t id : kept.ids) {
+    auto metadata = read_snapshot_metadata(file_system, view.data_dir, id);
+    if (!metadata) return std::unexpected(metadata.error());
+    kept.paths.insert(snapshot_metadata_path(view.data_dir, id));
+    for (const SnapshotFilePlace& file : metadata->files) {
+      kept.paths.insert(snapshot_file_path(file.directory, file.node, file.snapshot));
+    }
+  }
+  return kept;
+}
+
+/// One after the other, each durably before the next: a stream must not have a gap.
+Result<void> remove_in_order(FileSystem& file_system, const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    if (auto removed = file_system.remove(path); !removed) return removed;
+    auto synced = file_system.sync_directory(path.substr(0, path.rfind('/')));
+    if (!synced) return synced;
+  }
+  return {};
+}
+
+/// Until both slots say of snapshots what `savepoint` does.
+Result<std::array<SavepointSlot, 2>> equal_slots(FileSystem& file_system,
+                                                 const std::string& data_dir,
+                                                 Savepoint& savepoint) {
+  for (int writes = 0;; ++writes) {
+    auto slots = read_savepoint_slots(file_system, savepoint_path(data_dir));
+    if (!slots) return slots;
+    const bool are_equal = std::ranges::all_of(*slots, [&](const SavepointSlot& slot) {
+      return slot.savepoint && needs(*slot.savepoint) == needs(savepoint);
+    });
+    if (are_equal || writes == 2) return slots;
+    if (auto written = write_savepoint(file_system, data_dir, savepoint); !written) {
+      return std::unexpected(written.error());
+    }
+  }
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> deletable_logs(FileSystem& file_system,
+                                                const RetentionView& view) {
+  std::vector<std::string> paths;
+  if (!are_intact(view.slots)) return paths;
+  const Savepoint& first = *view.slots[0].savepoint;
+  const Savepoint& second = *view.slots[1].savepoint;
+  const uint64_t covered_epoch = std::min(first.snapshot_epoch, second.snapshot_epoch);
+  const uint64_t covered = std::min(first.covered_incarnation, second.covered_incarnation);
+  auto files = log_files_in(file_system, view.directories);
+  if (!files) return std::unexpected(files.error());
+  // Streams in different directories may be alternated by ordinals.
+  std::ranges::stable_sort(*files, {}, [](const LogFilePlace& place) {
+    return std::tuple(place.name.incarnation, place.node, place.name.logger,
+                      std::string_view(place.directory), place.name.ordinal);
+  });
+  for (std::span<const LogFilePlace> rest(*files); !rest.empty();) {
+    const LogFilePlace& place = rest.front();
+    const auto end = std::ranges::find_if_not(
+        rest, [&](const LogFilePlace& other) { return is_same_stream(place, other); });
+    const auto stream = rest.first(static_cast<size_t>(end - rest.begin()));
+    rest = rest.subspan(stream.size());
+    Result<void> added;
+    if (is_listed(first, place) && is_listed(second, place)) {
+      added = add_covered_files(file_system, first.cluster_uuid, covered_epoch, stream, paths);
+    } else if (place.name.incarnation <= covered) {  // neither lists it: see Savepoint
+      added = add_whole_stream(file_system, first.cluster_uuid, stream, paths);
+    }
+    if (!added) return std::unexpected(added.error());
+  }
+  return paths;
+}
+
+Result<std::vector<std::string>> deletable_snapshots(FileSystem& file_system,
+                                                     const RetentionView& view) {
+  std::vector<std::string> paths;
+  if (!are_intact(view.slots)) return paths;
+  auto kept = find_kept(file_system, view);
+  if (!kept) return std::unexpected(kept.error());
+  auto files = snapshot_files_in(file_system, view.data_dir, view.directories);
+  if (!files) return std::unexpected(files.error());
+  const uint32_t largest = std::min(view.slots[0].savepoint->largest_snapshot,
+                                    view.slots[1].savepoint->largest_snapshot);
+  std::vector<std::string> pages;
+  for (const StoredSnapshotFile& file : *files) {
+    if (kept->paths.contains(file.path) || file.snapshot > largest) continue;
+    auto foreign = is_foreign(file_system, file, view.slots[0].savepoint->cluster_uuid);
+    if (!foreign) return std::unexpected(foreign.error());
+    if (*foreign) continue;
+    (file.kind == StoredSnapshotKind::pages ? pages : paths).push_back(file.path);
+  }
+  paths.insert(paths.end(), pages.begin(), pages.end());
+  return paths;
+}
+
+Result<std::vector<std::string>> delete_unneeded(FileSystem& file_system,
+                                                 const std::string& data_dir, Savepoint& savepoint,
+                                                 const std::set<std::string>& directories,
+                                                 const std::set<uint32_t>& in_use) {
+  auto slots = equal_slots(file_system, data_dir, savepoint);
+  if (!slots) return std::unexpected(slots.error());
+  const RetentionView view = {data_dir, directories, *std::move(slots), in_use};
+  auto paths = deletable_snapshots(file_system, view);
+  if (!paths) return paths;
+  auto logs = deletable_logs(file_system, view);
+  if (!logs) return logs;
+  paths->insert(paths->end(), logs->begin(), logs->end());
+  if (auto removed = remove_in_order(file_system, *paths); !removed) {
+    return std::unexpected(removed.error());
+  }
+  return paths;
+}
+
+}  // namespace atolldb

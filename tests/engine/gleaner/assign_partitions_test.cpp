@@ -1,0 +1,255 @@
+#include "engine/gleaner/assign_partitions.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <random>
+#include <set>
+
+#include "engine/mastertree/key.h"
+#include "tests/engine/log/log_blocks.h"
+#include "tests/engine/log/written_log.h"
+#include "tests/support/seed.h"
+
+namespace atolldb::test {
+namespace {
+
+GleanStorage storage_of(uint32_t id, StorageType type, uint64_t record_count = 0) {
+  GleanStorage storage;
+  storage.id = id;
+  storage.type = type;
+  storage.payload_bytes = 8;
+  storage.record_count = record_count;
+  return storage;
+}
+
+std::vector<ReducerPlace> reducers_of(uint16_t nodes, uint16_t each) {
+  std::vector<ReducerPlace> reducers;
+  for (uint16_t node = 0; node < nodes; ++node) {
+    for (uint16_t reducer = 0; reducer < each; ++reducer) reducers.push_back({node, reducer});
+  }
+  return reducers;
+}
+
+uint64_t key_of(const std::string& low) { return slice_of(std::as_bytes(std::span(low))); }
+
+size_t partition_of(const GleanStorage& storage, uint64_t key) {
+  size_t partition = 0;
+  while (partition + 1 < storage.partitions.size() &&
+         key_of(storage.partitions[partition + 1].low) <= key) {
+    ++partition;
+  }
+  return partition;
+}
+
+/// Empty, or what is wrong with the partitions of a storage that is not sequential.
+std::string defect_of(const GleanStorage& storage, const std::vector<ReducerPlace>& reducers) {
+  if (storage.partitions.empty()) return "no partition";
+  if (!storage.partitions.front().low.empty()) return "the first one does not begin at the start";
+  std::set<std::pair<uint16_t, uint16_t>> owners;
+  for (size_t i = 0; i < storage.partitions.size(); ++i) {
+    const GleanPartition& partition = storage.partitions[i];
+    if (i != 0 && partition.low.size() != 8) return "a boundary has not 8 bytes";
+    if (i != 0 && partition.low <= storage.partitions[i - 1].low) return "they do not ascend";
+    if (std::ranges::find(reducers, partition.owner) == reducers.end()) return "unknown owner";
+    if (!owners.insert({partition.owner.node, partition.owner.reducer}).second) {
+      return "a reducer has two of them";
+    }
+  }
+  return "";
+}
+
+TEST(AssignPartitions, GivesEachReducerItsShareOfUniformKeysWhoeverLoggedThem) {
+  std::mt19937_64 random(seed());
+  const auto reducers = reducers_of(3, 2);
+  std::vector<GleanStorage> storages = {storage_of(4, StorageType::mastertree)};
+  std::vector<SampledKey> sample;
+  for (int i = 0; i < 6000; ++i) {
+    sample.push_back({4, static_cast<uint16_t>(random() % 3), random()});
+  }
+  assign_partitions(storages, sample, reducers);
+  ASSERT_EQ(defect_of(storages[0], reducers), "");
+  ASSERT_EQ(storages[0].partitions.size(), 6u);
+  std::map<size_t, int> records;
+  for (const SampledKey& key : sample) ++records[partition_of(storages[0], key.key)];
+  for (const auto& [partition, count] : records) EXPECT_NEAR(count, 1000, 2) << partition;
+  // The order of the sample does not matter.
+  std::vector<GleanStorage> again = {storage_of(4, StorageType::mastertree)};
+  std::ranges::shuffle(sample, random);
+  assign_partitions(again, sample, reducers);
+  EXPECT_EQ(again, storages);
+}
+
+TEST(AssignPartitions, GivesARangeToTheNodeThatLoggedItWhereNodesHaveRangesOfTheirOwn) {
+  std::mt19937_64 random(seed());
+  const auto reducers = reducers_of(4, 2);
+  std::vector<GleanStorage> storages = {storage_of(4, StorageType::mastertree)};
+  std::vector<SampledKey> sample;
+  constexpr uint64_t kRange = uint64_t{1} << 60;
+  for (int i = 0; i < 8000; ++i) {
+    const auto node = static_cast<uint16_t>(i % 4);
+    sample.push_back({4, node, (3 - node) * kRange + random() % kRange});
+  }
+  assign_partitions(storages, sample, reducers);
+  ASSERT_EQ(defect_of(storages[0], reducers), "");
+  ASSERT_EQ(storages[0].partitions.size(), 8u);
+  uint64_t at_home = 0;
+  for (const SampledKey& key : sample) {
+    const GleanPartition& partition = storages[0].partitions[partition_of(storages[0], key.key)];
+    at_home += partition.owner.node == key.node ? 1 : 0;
+  }
+  EXPECT_EQ(at_home, sample.size());
+}
+
+TEST(AssignPartitions, CutsWhereTheKeysAreHoweverSkewedTheyAre) {
+  std::mt19937_64 random(seed());
+  const auto reducers = reducers_of(2, 2);
+  for (uint64_t round = 0; round < rounds(50, 1000); ++round) {
+    std::vector<GleanStorage> storages = {storage_of(1, StorageType::mastertree),
+                                          storage_of(2, StorageType::mastertree)};
+    std::vector<SampledKey> sample;
+    const uint64_t shift = random() % 64;
+    for (uint64_t i = random() % 3000; i > 0; --i) {
+      const uint64_t hot = random() % 2 == 0 ? 77 : random() >> shift;
+      sample.push_back(
+          {1 + static_cast<uint32_t>(random() % 2), static_cast<uint16_t>(random() % 2), hot});
+    }
+    assign_partitions(storages, sample, reducers);
+    for (const GleanStorage& storage : storages) {
+      ASSERT_EQ(defect_of(storage, reducers), "");
+      std::set<size_t> with_records;
+      for (const SampledKey& key : sample) {
+        if (key.storage_id == storage.id) with_records.insert(partition_of(storage, key.key));
+      }
+      if (storage.partitions.size() > 1) {
+        EXPECT_EQ(with_records.size(), storage.partitions.size()) << "none is for nothing";
+      }
+    }
+  }
+}
+
+TEST(AssignPartitions, MakesOnePartitionOfASingleKeyOfFewRecordsAndOfNone) {
+  const auto reducers = reducers_of(3, 2);
+  std::vector<GleanStorage> storages = {
+      storage_of(1, StorageType::mastertree), storage_of(2, StorageType::mastertree),
+      storage_of(3, StorageType::mastertree), storage_of(4, StorageType::sequential),
+      storage_of(5, StorageType::array, 1000000)};
+  std::vector<SampledKey> sample;
+  for (int i = 0; i < 5000; ++i)
+    sample.push_back({1, static_cast<uint16_t>(i % 5 == 0 ? 0 : 1), 9});
+  for (uint64_t i = 0; i < kSampledPerPartition * 2 - 1; ++i) sample.push_back({2, 2, i});
+  assign_partitions(storages, sample, reducers);
+  for (const size_t i : {0, 1, 2, 4}) {
+    EXPECT_EQ(defect_of(storages[i], reducers), "");
+    EXPECT_EQ(storages[i].partitions.size(), 1u);
+  }
+  EXPECT_EQ(storages[0].partitions[0].owner.node, 1u);
+  EXPECT_EQ(storages[1].partitions[0].owner.node, 2u);
+  EXPECT_TRUE(storages[3].partitions.empty());
+}
+
+TEST(AssignPartitions, HasNoMorePartitionsThanKeysAllow) {
+  const auto reducers = reducers_of(50, 4);
+  std::vector<GleanStorage> storages = {storage_of(1, StorageType::mastertree)};
+  std::vector<SampledKey> sample;
+  for (uint64_t i = 0; i < 900; ++i) sample.push_back({1, static_cast<uint16_t>(i % 50), i % 3});
+  assign_partitions(storages, sample, reducers);
+  EXPECT_EQ(defect_of(storages[0], reducers), "");
+  EXPECT_EQ(storages[0].partitions.size(), 3u);
+  // A node that logs and has no reducer.
+  storages = {storage_of(1, StorageType::mastertree)};
+  assign_partitions(storages, std::vector<SampledKey>(100, {1, 49, 5}), reducers_of(1, 1));
+  EXPECT_EQ(storages[0].partitions.at(0).owner, (ReducerPlace{0, 0}));
+}
+
+TEST(AssignPartitions, SpreadsSmallStoragesOfANodeOverItsReducers) {
+  const auto reducers = reducers_of(2, 3);
+  std::vector<GleanStorage> storages;
+  std::vector<SampledKey> sample;
+  for (uint32_t id = 1; id <= 9; ++id) {
+    storages.push_back(storage_of(id, StorageType::mastertree));
+    for (int i = 0; i < 10; ++i) sample.push_back({id, 1, id});
+  }
+  assign_partitions(storages, sample, reducers);
+  std::map<uint16_t, int> owned;
+  for (const GleanStorage& storage : storages) {
+    EXPECT_EQ(storage.partitions.at(0).owner.node, 1u);
+    ++owned[storage.partitions[0].owner.reducer];
+  }
+  EXPECT_EQ(owned, (std::map<uint16_t, int>{{0, 3}, {1, 3}, {2, 3}}));
+}
+
+TEST(AssignPartitions, CutsArraysBetweenChildrenOfTheRoot) {
+  std::mt19937_64 random(seed());
+  const auto reducers = reducers_of(2, 4);
+  for (const uint64_t records : {10ull, 1000ull, 1000000ull, 100000000ull}) {
+    std::vector<GleanStorage> storages = {storage_of(6, StorageType::array, records)};
+    std::vector<SampledKey> sample;
+    for (int i = 0; i < 4000; ++i) sample.push_back({6, 0, random() % records});
+    assign_partitions(storages, sample, reducers);
+    ASSERT_EQ(defect_of(storages[0], reducers), "");
+    const uint64_t grain = records_below_root_child(storages[0]);
+    for (const GleanPartition& partition : storages[0].partitions) {
+      if (!partition.low.empty()) {
+        EXPECT_EQ(key_of(partition.low) % grain, 0u);
+      }
+    }
+    // A root has at least two children, and no more than fit.
+    if (storages[0].partitions.size() == 1) {
+      EXPECT_LE(records, grain * 2);
+    }
+  }
+}
+
+TEST(SampleKeys, FindsKeysOfTheEpochsToBeGleanedAndIsNotStoppedByDamage) {
+  DataDirectory data;
+  ASSERT_EQ(data.begin({kFirst, kSecond}, 64), "");
+  for (size_t writer = 0; writer < 2; ++writer) {
+    for (uint64_t epoch = 1; epoch <= 6; ++epoch) {
+      BlockBuffer buffer(1);
+      LogBlock& block = buffer.all()[0];
+      begin_block(block, epoch, 0);
+      const uint64_t index = epoch * 10;
+      const uint64_t slice = std::byteswap(index);
+      add_record(block, LogType::update, 1, Vid::make(epoch, 1).word(),
+                 std::as_bytes(std::span(&index, 1)), {});
+      add_record(block, LogType::insert, 2, Vid::make(epoch, 2).word(),
+                 std::as_bytes(std::span(&slice, 1)), {});
+      add_record(block, LogType::insert, 3, Vid::make(epoch, 3).word(),
+                 std::as_bytes(std::span(&slice, 1)), {});
+      ASSERT_TRUE(data.writers[writer].append(std::array{buffer.all()}, 0));
+      ASSERT_TRUE(data.writers[writer].close_epoch(epoch, 0));
+    }
+  }
+  const auto start = examine(data.files, "/data");
+  ASSERT_TRUE(start);
+  std::vector<GleanStream> streams = start->to_glean;
+  for (GleanStream& stream : streams) stream.last_epoch = 5;
+  const std::vector<GleanStorage> storages = {storage_of(1, StorageType::array, 100),
+                                              storage_of(2, StorageType::mastertree)};
+  const auto keys = [&](uint64_t base_epoch, uint64_t blocks) {
+    auto sample = sample_keys(data.files, storages, streams, base_epoch, blocks);
+    EXPECT_TRUE(sample) << sample.error().message;
+    std::ranges::sort(*sample);
+    return *sample;
+  };
+  EXPECT_EQ(keys(0, 1000).size(), 20u);
+  EXPECT_EQ(keys(3, 1000), (std::vector<SampledKey>{{1, 0, 40},
+                                                    {1, 0, 50},
+                                                    {1, 1, 40},
+                                                    {1, 1, 50},
+                                                    {2, 0, 40},
+                                                    {2, 0, 50},
+                                                    {2, 1, 40},
+                                                    {2, 1, 50}}));
+  const size_t some = keys(0, 40).size();
+  EXPECT_GT(some, 0u);
+  EXPECT_LT(some, 20u);
+  data.files.bytes("/data/node0/log_1_0_000000.atlog")[kLogBlockBytes + 70] ^= std::byte{1};
+  EXPECT_EQ(keys(0, 1000).size(), 18u);
+}
+
+}  // namespace
+}  // namespace atolldb::test

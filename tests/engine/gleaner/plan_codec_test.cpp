@@ -1,0 +1,164 @@
+#include "engine/gleaner/plan_codec.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "tests/support/seed.h"
+
+namespace atolldb::test {
+namespace {
+
+using Random = std::mt19937_64;
+
+std::string random_text(Random& random, size_t most) {
+  std::string text(random() % (most + 1), '\0');
+  for (char& letter : text) letter = static_cast<char>(random());
+  return text;
+}
+
+template <typename Number>
+Number any(Random& random) {
+  return static_cast<Number>(random());
+}
+
+GleanStorage random_storage(Random& random) {
+  GleanStorage storage = {any<uint32_t>(random),     static_cast<StorageType>(random() % 4),
+                          any<uint32_t>(random),     random(),
+                          SnapshotPointer(random()), {}};
+  for (uint64_t i = random() % 5; i > 0; --i) {
+    storage.partitions.push_back(
+        {random_text(random, 8), {any<uint16_t>(random), any<uint16_t>(random)}});
+  }
+  return storage;
+}
+
+GleanStream random_stream(Random& random) {
+  GleanStream gleaned;
+  gleaned.stream = {random_text(random, 100),
+                    any<uint16_t>(random),
+                    any<uint16_t>(random),
+                    random(),
+                    {},
+                    {},
+                    random()};
+  if (random() % 2 == 0) gleaned.stream.start_epoch = random();
+  if (random() % 2 == 0) gleaned.stream.cluster_uuid = ClusterUuid{any<uint8_t>(random)};
+  gleaned.last_epoch = random();
+  return gleaned;
+}
+
+GleanPlan random_plan(Random& random) {
+  GleanPlan plan;
+  plan.snapshot = any<uint32_t>(random);
+  plan.base = any<uint32_t>(random);
+  plan.base_epoch = random();
+  plan.epoch = random();
+  plan.cluster_uuid = {any<uint8_t>(random), any<uint8_t>(random)};
+  for (uint64_t i = random() % 4; i > 0; --i) plan.storages.push_back(random_storage(random));
+  for (uint64_t i = random() % 4; i > 0; --i) {
+    GleanMapper& mapper =
+        plan.mappers.emplace_back(GleanMapper{any<uint16_t>(random), any<uint16_t>(random), {}});
+    for (uint64_t s = random() % 3; s > 0; --s) mapper.streams.push_back(random_stream(random));
+  }
+  for (uint64_t i = random() % 4; i > 0; --i) {
+    plan.reducers.push_back({any<uint16_t>(random), any<uint16_t>(random)});
+  }
+  for (uint64_t i = random() % 4; i > 0; --i) {
+    plan.files.push_back(
+        {any<uint32_t>(random), any<uint32_t>(random), random_text(random, 100), random()});
+  }
+  return plan;
+}
+
+void expect_same(const GleanPlan& a, const GleanPlan& b) {
+  EXPECT_EQ(a.snapshot, b.snapshot);
+  EXPECT_EQ(a.base, b.base);
+  EXPECT_EQ(a.base_epoch, b.base_epoch);
+  EXPECT_EQ(a.epoch, b.epoch);
+  EXPECT_EQ(a.cluster_uuid, b.cluster_uuid);
+  EXPECT_EQ(a.storages, b.storages);
+  EXPECT_EQ(a.reducers, b.reducers);
+  EXPECT_EQ(a.files, b.files);
+  ASSERT_EQ(a.mappers.size(), b.mappers.size());
+  for (size_t m = 0; m < a.mappers.size(); ++m) {
+    EXPECT_EQ(a.mappers[m].node, b.mappers[m].node);
+    EXPECT_EQ(a.mappers[m].mapper, b.mappers[m].mapper);
+    ASSERT_EQ(a.mappers[m].streams.size(), b.mappers[m].streams.size());
+    for (size_t s = 0; s < a.mappers[m].streams.size(); ++s) {
+      const GleanStream& one = a.mappers[m].streams[s];
+      const GleanStream& other = b.mappers[m].streams[s];
+      EXPECT_EQ(one.last_epoch, other.last_epoch);
+      EXPECT_EQ(one.stream.directory, other.stream.directory);
+      EXPECT_EQ(one.stream.node, other.stream.node);
+      EXPECT_EQ(one.stream.logger, other.stream.logger);
+      EXPECT_EQ(one.stream.incarnation, other.stream.incarnation);
+      EXPECT_EQ(one.stream.start_epoch, other.stream.start_epoch);
+      EXPECT_EQ(one.stream.cluster_uuid, other.stream.cluster_uuid);
+      EXPECT_EQ(one.stream.covered_epoch, other.stream.covered_epoch);
+    }
+  }
+}
+
+std::vector<ComposedPartition> random_composed(Random& random) {
+  std::vector<ComposedPartition> all(random() % 4);
+  for (ComposedPartition& partition : all) {
+    partition = {any<uint32_t>(random), any<uint32_t>(random), {}, random(), random(), random()};
+    for (uint64_t i = random() % 10; i > 0; --i) {
+      partition.pages.push_back({random(), SnapshotPointer(random()), any<uint32_t>(random),
+                                 any<uint32_t>(random), random(), random()});
+    }
+  }
+  return all;
+}
+
+/// Neither half a text nor one with a changed letter is taken for anything but what it says.
+template <typename Decode, typename Encode>
+void expect_robust(const std::string& text, Random& random, Decode decode, Encode encode) {
+  for (size_t length = 0; length < text.size(); ++length) {
+    ASSERT_FALSE(decode(std::string_view(text).substr(0, length))) << length;
+  }
+  ASSERT_FALSE(decode(text + "AAAA"));
+  for (int i = 0; i < 100; ++i) {
+    std::string changed = text;
+    changed[random() % changed.size()] = static_cast<char>(random());
+    const auto decoded = decode(changed);
+    if (decoded) {
+      EXPECT_EQ(encode(*decoded), changed);
+    }
+  }
+}
+
+TEST(PlanCodec, GivesThePlanBackAndRefusesWhatItDidNotWrite) {
+  Random random(seed());
+  for (uint64_t round = 0; round < rounds(100, 2000); ++round) {
+    const GleanPlan plan = random_plan(random);
+    const std::string text = encode_plan(plan);
+    const auto decoded = decode_plan(text);
+    ASSERT_TRUE(decoded) << decoded.error().message;
+    expect_same(*decoded, plan);
+    expect_robust(text, random, decode_plan, encode_plan);
+  }
+}
+
+TEST(PlanCodec, GivesComposedPartitionsBackAndRefusesWhatItDidNotWrite) {
+  Random random(seed());
+  for (uint64_t round = 0; round < rounds(100, 2000); ++round) {
+    const std::vector<ComposedPartition> composed = random_composed(random);
+    const std::string text = encode_composed(composed);
+    const auto decoded = decode_composed(text);
+    ASSERT_TRUE(decoded) << decoded.error().message;
+    EXPECT_EQ(*decoded, composed);
+    expect_robust(text, random, decode_composed, encode_composed);
+  }
+  EXPECT_FALSE(decode_plan(encode_composed({})));
+  EXPECT_FALSE(decode_composed(encode_plan({})));
+}
+
+TEST(PlanCodec, DoesNotTakeMemoryForACountThatCannotBe) {
+  // "GLC1" and the largest count, in base64.
+  EXPECT_FALSE(decode_composed("R0xDMf////8="));
+}
+
+}  // namespace
+}  // namespace atolldb::test
