@@ -24,6 +24,7 @@ Result<void> Coordinator::prepare() {
         DurableState::open(config_, incarnation_, logger_);
     if (!durable) return std::unexpected(durable.error());
     durable_ = *std::move(durable);
+    gleaner_ = std::make_unique<GleanerRun>(config_, durable_->files(), call_node_, logger_);
     start_epoch = durable_->start_epoch();
     incarnation = durable_->incarnation();
   }
@@ -76,6 +77,7 @@ Result<void> Coordinator::start() {
 Result<void> Coordinator::open(const Json& metrics) {
   status_->set_metrics_endpoints(metrics);
   if (durable_ != nullptr) {
+    if (const auto recovered = recover(); !recovered) return recovered;
     if (const auto begun = durable_->begin(); !begun) return begun;
   }
   set_state(ClusterState::running);

@@ -18,6 +18,7 @@
 #include "coordinator/durability/durable_state.h"
 #include "coordinator/epoch/durable_epoch.h"
 #include "coordinator/epoch/epoch_clock.h"
+#include "coordinator/gleaner/gleaner_run.h"
 #include "coordinator/status.h"
 #include "shared/config/config.h"
 #include "shared/error.h"
@@ -28,8 +29,6 @@
 
 namespace atolldb {
 
-/// How the coordinator asks a node; blocks for an answer.
-using NodeCall = std::function<Result<Json>(uint32_t node, std::string_view op, const Json& body)>;
 /// What the coordinator needs of the launcher.
 struct LauncherCalls {
   /// Asks it to stop the cluster.
@@ -55,8 +54,9 @@ class Coordinator {
   Result<void> attach();
   /// Starts the clock and the DDL thread.
   Result<void> start();
-  /// The nodes run: the cluster accepts transactions. `metrics`: endpoints by role. With a log the
-  /// savepoint lists the loggers before (R28).
+  /// The nodes run: the cluster accepts transactions. `metrics`: endpoints by role. With a log,
+  /// what earlier incarnations have committed is in a snapshot before (R32), and the savepoint
+  /// lists the loggers (R28).
   Result<void> open(const Json& metrics);
   /// No new work from here on.
   void drain();
@@ -77,9 +77,14 @@ class Coordinator {
   void set_state(ClusterState state);
   /// Nothing can be made durable any more: nothing commits or is acknowledged from here on.
   void fail_durability(const Error& error);
-  /// The storages that earlier incarnations have created and not dropped. They are empty: nobody
-  /// has committed to them (DurableState::open refuses that).
+  /// The storages that earlier incarnations have created and not dropped, empty until `recover`.
   Result<void> restore_storages();
+  /// Makes a snapshot of what is in no other one yet, and lets all nodes read it.
+  Result<void> recover();
+  Result<SnapshotMetadata> take_recovery_snapshot();
+  Result<void> publish(const SnapshotMetadata& snapshot);
+  std::vector<StorageToGlean> storages_to_glean() const;
+  Json snapshot_status() const;
   Result<void> log_ddl(DdlOperation operation, const StorageControl& storage);
   void run_ddl();
   void give_to_ddl(std::function<void()> task);
@@ -97,6 +102,9 @@ class Coordinator {
   ControlSegment* control_ = nullptr;
   std::vector<NodeShared*> nodes_;
   std::unique_ptr<DurableState> durable_;  // null: nothing is
+  std::unique_ptr<GleanerRun> gleaner_;    // likewise
+  std::atomic<uint32_t> snapshot_{0};      // the one that nodes read; 0: none
+  std::atomic<uint64_t> snapshot_epoch_{0};
   std::unique_ptr<Catalog> catalog_;
   std::unique_ptr<EpochClock> clock_;
   std::unique_ptr<DurableEpoch> durable_epoch_;  // with a log

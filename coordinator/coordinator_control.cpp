@@ -39,7 +39,11 @@ Result<StorageDefinition> definition_of(const ControlRequest& request) {
 }  // namespace
 
 void Coordinator::handle(const ControlRequest& request, ControlReply reply) {
-  if (request.op == "status") return reply(status_->write(storages()));
+  if (request.op == "status") {
+    Json status = status_->write(storages());
+    status["snapshots"] = snapshot_status();
+    return reply(std::move(status));
+  }
   if (request.op == "storage.list") return reply(Json{{"storages", storages()}});
   if (request.op == "storage.describe") return describe_storage(request, reply);
   if (request.op == "down") {

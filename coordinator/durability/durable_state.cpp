@@ -5,6 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "engine/log/savepoint_snapshots.h"
+#include "shared/check.h"
+
 namespace atolldb {
 namespace {
 
@@ -36,13 +39,6 @@ Result<std::unique_ptr<DurableState>> DurableState::open(const Config& config, u
   if (!start->damaged_slot.empty()) {
     logger->warn("one of two copies of the savepoint does not count: {}", start->damaged_slot);
   }
-  if (!start->to_glean.empty() || start->snapshot) {
-    return make_error(ExitCode::failed,
-                      data_dir +
-                          ": holds committed data, which this version cannot load yet: keep "
-                          "it and choose another cluster.data_dir, or move it aside and start "
-                          "empty with `atoll up --discard-data`");
-  }
   start->incarnation = std::max(start->incarnation, incarnation);
   start->start_epoch = std::max(start->start_epoch, config.cluster.start_epoch);
   if (const auto stored = store_cut(files, data_dir, *start); !stored) {
@@ -56,7 +52,21 @@ Result<std::unique_ptr<DurableState>> DurableState::open(const Config& config, u
   return state;
 }
 
+Result<uint32_t> DurableState::take_snapshot_id() {
+  return atolldb::take_snapshot_id(*files_, config_.cluster.data_dir, start_.savepoint);
+}
+
+Result<void> DurableState::store_snapshot(const SnapshotMetadata& metadata) {
+  const Result<void> stored = atolldb::store_snapshot(
+      *files_, config_.cluster.data_dir, start_.savepoint, metadata.id, metadata.epoch);
+  if (!stored) return stored;
+  start_.snapshot = metadata;
+  start_.to_glean.clear();
+  return {};
+}
+
 Result<void> DurableState::begin() {
+  CHECK(start_.to_glean.empty());
   const Result<void> begun =
       begin_incarnation(*files_, config_.cluster.data_dir, start_, loggers_of(config_));
   has_begun_ = begun.has_value();

@@ -19,9 +19,8 @@ namespace atolldb {
 /// One thread at a time.
 class DurableState {
  public:
-  /// Reads the data directory, refuses what is damaged (corruption, exit 7) or holds commits, which
-  /// nobody can load yet; then stores the cut. REQUIRES: the lock of the data directory.
-  /// `incarnation`: this one's number is at least that.
+  /// Reads the data directory, refuses what is damaged (corruption, exit 7); then stores the cut.
+  /// REQUIRES: the lock of the data directory. `incarnation`: this one's number is at least that.
   static Result<std::unique_ptr<DurableState>> open(const Config& config, uint64_t incarnation,
                                                     const Logger& logger);
 
@@ -32,7 +31,22 @@ class DurableState {
   /// Creations and drops of all earlier incarnations, in order.
   const std::vector<DdlRecord>& ddl() const { return ddl_->records(); }
 
-  /// From now on commits may be accepted. REQUIRES: all loggers have begun their first files.
+  /// The newest snapshot, if there is one, and what recovery must glean of the logs behind it: all
+  /// records up to recovery_epoch().
+  const std::optional<SnapshotMetadata>& snapshot() const { return start_.snapshot; }
+  const std::vector<GleanStream>& to_glean() const { return start_.to_glean; }
+  uint64_t recovery_epoch() const { return start_.recovery_epoch; }
+
+  /// The id of the snapshot that is to be made; durably, no other one gets it (R37).
+  Result<uint32_t> take_snapshot_id();
+  /// The snapshot exists from now on, and there is nothing to glean before it. REQUIRES: its files
+  /// and metadata are durable. An error: it may exist or not.
+  Result<void> store_snapshot(const SnapshotMetadata& metadata);
+
+  FileSystem& files() { return *files_; }
+
+  /// From now on commits may be accepted. REQUIRES: all loggers have begun their first files, and
+  /// nothing is left to glean (R32).
   Result<void> begin();
   /// Durable when it returns (R34). An error stays.
   Result<void> log_ddl(const DdlRecord& record) { return ddl_->append(record); }

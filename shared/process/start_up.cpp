@@ -49,6 +49,11 @@ Result<UniqueFd> receive_signals(std::initializer_list<int> signals) {
                                              ": raise `ulimit -n`");
 }
 
+void name_thread(const std::string& name) {
+  constexpr size_t kLongest = 15;
+  pthread_setname_np(pthread_self(), name.substr(0, kLongest).c_str());
+}
+
 Result<void> pin_thread(std::span<const int32_t> cpus) {
   if (cpus.empty()) return {};
   const auto free_set = [](cpu_set_t* set) { CPU_FREE(set); };

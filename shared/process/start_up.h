@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <span>
+#include <string>
 
 #include "shared/error.h"
 #include "shared/process/unique_fd.h"
@@ -25,6 +26,9 @@ Result<UniqueFd> receive_signals(std::initializer_list<int> signals);
 
 /// Lets the calling thread run on these CPUs only. Empty: leaves it as it is.
 Result<void> pin_thread(std::span<const int32_t> cpus);
+
+/// What tools show for the calling thread: `top -H`, /proc/<pid>/task/*/comm. Cut at 15 bytes.
+void name_thread(const std::string& name);
 
 /// As many open files as the hard limit allows: a cluster has several descriptors per node.
 void raise_open_files_limit();

@@ -52,6 +52,9 @@ Result<void> Node::prepare() {
   local_ = bases[2];
   metrics_ = reinterpret_cast<MetricsSegment*>(bases[3]);
   metrics_->slot_count = shared.slot_count;
+  for (uint32_t i = 0; bases.size() > 4 && i < config_.nodes[node_].reducers; ++i) {
+    ReducerInbox::format(bases[4] + inbox_offset(config_, i), inbox_bytes(config_));
+  }
   view_.add_node(node_, shared, bases[1]);
   set_state(NodeState::starting);
   for (const SegmentKind kind : kinds) space_.publish(kind, node_);
@@ -86,6 +89,7 @@ Result<void> Node::start() {
   set_state(NodeState::recovering);
   if (const Result<void> logs = start_loggers(); !logs) return logs;
   if (const Result<void> snapshots = start_snapshots(); !snapshots) return snapshots;
+  if (const Result<void> ready = start_gleaning(); !ready) return ready;
   const TransactionLimits limits = transaction_limits(config_);
   for (uint32_t ordinal = 0; ordinal < config_.nodes[node_].workers; ++ordinal) {
     WorkerSettings settings;
@@ -140,6 +144,7 @@ std::string Node::why_no_requests() const {
 void Node::drain() {
   if (view_.shared[node_] == nullptr) return;  // it was never prepared
   set_state(NodeState::draining);
+  if (gleaner_ != nullptr) gleaner_->stop();
   jobs_.stop_all();
   // All of them before the first join: none takes tasks while another one ends.
   for (const auto& worker : workers_) worker->close();

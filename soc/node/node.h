@@ -24,6 +24,7 @@
 #include "shared/memory/page_pool.h"
 #include "shared/memory/segment_space.h"
 #include "shared/message/control_message.h"
+#include "soc/gleaner/glean_service.h"
 #include "soc/logger/logger_thread.h"
 #include "soc/node/job_table.h"
 #include "soc/procedure/registry.h"
@@ -80,6 +81,7 @@ class Node {
   void set_state(NodeState state);
   Result<void> start_loggers();
   Result<void> start_snapshots();
+  Result<void> start_gleaning();
   LogWriterSettings log_settings(uint32_t ordinal) const;
   std::vector<EpochLogger::Source> logs_of(uint32_t logger, uint32_t logger_count) const;
   void housekeep();
@@ -96,6 +98,7 @@ class Node {
   void list_procedures(const ControlReply& reply) const;
   void release_pages(const ControlRequest& request, ControlReply reply);
   void describe(const ControlReply& reply) const;
+  void open_snapshots(const ControlRequest& request, const ControlReply& reply);
   Result<std::vector<uint32_t>> chosen_workers(const ControlRequest& request) const;
 
   const Config config_;
@@ -113,6 +116,7 @@ class Node {
   ProcedureRegistry registry_;
   std::unique_ptr<FileSystem> files_;
   std::unique_ptr<NodeSnapshots> snapshots_;  // null without a log
+  std::unique_ptr<GleanService> gleaner_;     // null without a log
   std::vector<std::unique_ptr<LoggerThread>> loggers_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::atomic<uint32_t> next_worker_{0};

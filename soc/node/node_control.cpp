@@ -60,6 +60,20 @@ void Node::handle(const ControlRequest& request, ControlReply reply) {
   if (request.op == "procedure.list") return list_procedures(reply);
   if (request.op == "job.wait") return wait_for_job(request, std::move(reply));
   if (request.op == "job.stop") return stop_job(request, reply);
+  // The coordinator's, before the cluster runs, too: recovery (R32).
+  const bool gleans = GleanService::serves(request);
+  if (gleans || request.op == "snapshot.open") {
+    // Acquire pairs with the release of `start`: what serves these requests is there.
+    const bool is_ready = attached_.load(std::memory_order_acquire) &&
+                          state() == NodeState::running && gleaner_ != nullptr;
+    if (!is_ready) {
+      return reply(make_error(ExitCode::not_running, request.op + ": node " +
+                                                         std::to_string(node_) +
+                                                         ": does not run, or has no log to glean"));
+    }
+    if (gleans) return gleaner_->handle(request, std::move(reply));
+    return open_snapshots(request, reply);
+  }
   if (const std::string refusal = why_no_requests(); !refusal.empty()) {
     return reply(make_error(ExitCode::not_running, request.op + ": " + refusal));
   }

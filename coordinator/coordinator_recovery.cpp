@@ -1,0 +1,78 @@
+// Recovery is the gleaner: what the logs hold behind the newest snapshot becomes another one, which
+// the cluster begins from (design: stratified snapshots; rules R32, R36, R43).
+#include <utility>
+
+#include "coordinator/coordinator.h"
+#include "engine/transaction/vid.h"
+
+namespace atolldb {
+
+Result<void> Coordinator::recover() {
+  if (!durable_->to_glean().empty()) {
+    const auto made = take_recovery_snapshot();
+    if (!made) return std::unexpected(made.error());
+  }
+  if (!durable_->snapshot()) return {};
+  return publish(*durable_->snapshot());
+}
+
+Result<SnapshotMetadata> Coordinator::take_recovery_snapshot() {
+  const auto id = durable_->take_snapshot_id();
+  if (!id) return std::unexpected(id.error());
+  GleanTask task;
+  task.snapshot = *id;
+  task.epoch = durable_->recovery_epoch();
+  task.cluster_uuid = durable_->data_uuid();
+  task.base = durable_->snapshot();
+  task.streams = durable_->to_glean();
+  task.storages = storages_to_glean();
+  logger_->info("recovery: {} logs up to epoch {} become snapshot {}", task.streams.size(),
+                task.epoch, task.snapshot);
+  auto metadata = gleaner_->run(task);
+  if (!metadata) return metadata;
+  const auto stored = durable_->store_snapshot(*metadata);
+  gleaner_->keep(*id);
+  if (!stored) return std::unexpected(stored.error());
+  return metadata;
+}
+
+std::vector<StorageToGlean> Coordinator::storages_to_glean() const {
+  std::vector<StorageToGlean> storages;
+  for (const StorageControl* storage : catalog_->list()) {
+    storages.push_back(
+        {storage->id, storage->type, storage->name, storage->payload_bytes, storage->record_count});
+  }
+  return storages;
+}
+
+/// REQUIRES: no transaction runs yet. The files are open on all nodes before any pointer leads
+/// there.
+Result<void> Coordinator::publish(const SnapshotMetadata& snapshot) {
+  const auto opened = open_on_nodes(config_, call_node_, snapshot.files);
+  if (!opened) return opened;
+  for (const SnapshotStorage& stored : snapshot.storages) {
+    StorageControl& storage = control_->storage(stored.id);
+    const auto state = static_cast<StorageState>(storage.state.load(std::memory_order_relaxed));
+    // It was dropped when the snapshot had been made.
+    if (storage.id != stored.id || state != StorageState::ready) continue;
+    // Relaxed: the release of the state `running` publishes both.
+    storage.root.snapshot_word.store(stored.root.is_null() ? 0 : stored.root.word(),
+                                     std::memory_order_relaxed);
+    // What the snapshot left out, erased keys among it, is not later than its epoch.
+    storage.root_floor.store(Vid::make(snapshot.epoch, 0).word(), std::memory_order_relaxed);
+  }
+  snapshot_epoch_.store(snapshot.epoch, std::memory_order_relaxed);
+  snapshot_.store(snapshot.id, std::memory_order_relaxed);
+  logger_->info("snapshot {} of epoch {}: {} storages, {} files", snapshot.id, snapshot.epoch,
+                snapshot.storages.size(), snapshot.files.size());
+  return {};
+}
+
+Json Coordinator::snapshot_status() const {
+  // Relaxed: for people.
+  return {{"newest", snapshot_.load(std::memory_order_relaxed)},
+          {"epoch", snapshot_epoch_.load(std::memory_order_relaxed)},
+          {"run", gleaner_ != nullptr ? gleaner_->status() : Json::object()}};
+}
+
+}  // namespace atolldb

@@ -1,0 +1,252 @@
+#include "coordinator/gleaner/gleaner_run.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "engine/gleaner/plan_codec.h"
+#include "engine/snapshot/combine_roots.h"
+#include "engine/snapshot/snapshot_writer.h"
+
+namespace atolldb {
+namespace {
+
+/// A node answers after this time at the latest, so that progress is seen, and a cancellation.
+constexpr uint64_t kWaitMs = 200;
+
+Error of_run(uint32_t snapshot, const Error& error) {
+  return {error.code, "snapshot " + std::to_string(snapshot) + ": " + error.message};
+}
+
+/// Sums of what the nodes have done, by name.
+Json sum_of(const std::vector<Json>& progress) {
+  std::map<std::string, uint64_t> sums;
+  for (const Json& node : progress) {
+    for (const auto& [name, value] : node.items()) {
+      if (value.is_number_unsigned()) sums[name] += value.get<uint64_t>();
+    }
+  }
+  return sums;
+}
+
+/// Of all nodes, those of one storage, ascending.
+std::vector<ComposedPartition> take_partitions(std::vector<NodePart>& parts, uint32_t storage_id) {
+  std::vector<ComposedPartition> taken;
+  for (NodePart& part : parts) {
+    for (ComposedPartition& partition : part.partitions) {
+      if (partition.storage_id == storage_id) taken.push_back(std::move(partition));
+    }
+  }
+  std::ranges::sort(taken, {}, &ComposedPartition::partition);
+  return taken;
+}
+
+/// Those that a page of the new snapshot may lie in.
+std::vector<SnapshotFilePlace> all_files(const GleanPlan& plan, const std::vector<NodePart>& parts,
+                                         const SnapshotFilePlace& own) {
+  std::vector<SnapshotFilePlace> files = plan.files;
+  for (const NodePart& part : parts) files.push_back(part.file);
+  files.push_back(own);
+  // Page 0 is the header: where nothing was written there is no file.
+  std::erase_if(files, [](const SnapshotFilePlace& place) { return place.page_count <= 1; });
+  return files;
+}
+
+/// On all at once; of several errors the one that says most.
+Result<void> on_all_nodes(const Config& config,
+                          const std::function<Result<void>(uint32_t node)>& action) {
+  std::vector<Result<void>> results(config.nodes.size());
+  {
+    std::vector<std::jthread> threads;
+    for (uint32_t node = 0; node < results.size(); ++node) {
+      threads.emplace_back([&, node] { results[node] = action(node); });
+    }
+  }
+  std::optional<Error> worst;
+  for (uint32_t node = 0; node < results.size(); ++node) {
+    if (results[node]) continue;
+    const Error& error = results[node].error();
+    // When one node fails, the others are told that the run was given up, which is code failed.
+    if (worst && (worst->code != ExitCode::failed || error.code == ExitCode::failed)) continue;
+    worst = Error{error.code, "node " + std::to_string(node) + ": " + error.message};
+  }
+  if (worst) return std::unexpected(*worst);
+  return {};
+}
+
+}  // namespace
+
+Result<SnapshotMetadata> GleanerRun::run(const GleanTask& task) {
+  is_cancelled_.store(false, std::memory_order_relaxed);
+  set_phase(task.snapshot, "planning");
+  Result<SnapshotMetadata> metadata = [&]() -> Result<SnapshotMetadata> {
+    auto plan = make_plan(config_, file_system_, task);
+    if (!plan) return std::unexpected(plan.error());
+    return run_planned(task, *plan);
+  }();
+  if (metadata) return metadata;
+  discard(task.snapshot);
+  set_phase(task.snapshot, "failed");
+  return std::unexpected(of_run(task.snapshot, metadata.error()));
+}
+
+Result<SnapshotMetadata> GleanerRun::run_planned(const GleanTask& task, const GleanPlan& plan) {
+  auto parts = glean_on_nodes(plan);
+  if (!parts) return std::unexpected(parts.error());
+  set_phase(task.snapshot, "combining");
+  auto metadata = combine(task, plan, *std::move(parts));
+  if (!metadata) return metadata;
+  const auto written = write_snapshot_metadata(file_system_, config_.cluster.data_dir, *metadata);
+  if (!written) return std::unexpected(written.error());
+  set_phase(task.snapshot, "done");
+  return metadata;
+}
+
+Result<std::vector<NodePart>> GleanerRun::glean_on_nodes(const GleanPlan& plan) {
+  set_phase(plan.snapshot, "preparing");
+  const Json prepare = {{"plan", encode_plan(plan)}};
+  const Json run = {{"run", plan.snapshot}};
+  const auto ask_all = [&](const char* op, const Json& body) {
+    return on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
+      const auto answer = call_node_(node, op, body);
+      if (!answer) return std::unexpected(answer.error());
+      return {};
+    });
+  };
+  // Every inbox takes records before any mapper sends some.
+  if (auto prepared = ask_all("glean.prepare", prepare); !prepared) {
+    return std::unexpected(prepared.error());
+  }
+  set_phase(plan.snapshot, "gleaning");
+  if (auto mapping = ask_all("glean.map", run); !mapping) return std::unexpected(mapping.error());
+  std::vector<NodePart> parts(config_.nodes.size());
+  const auto ended = on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
+    auto part = await(node, plan.snapshot);
+    if (!part) return std::unexpected(part.error());
+    parts[node] = *std::move(part);
+    return {};
+  });
+  if (!ended) return std::unexpected(ended.error());
+  return parts;
+}
+
+Result<NodePart> GleanerRun::await(uint32_t node, uint32_t snapshot) {
+  const Json body = {{"run", snapshot}, {"timeout_ms", kWaitMs}};
+  for (;;) {
+    if (is_cancelled_.load(std::memory_order_relaxed)) {
+      return make_error(ExitCode::failed, "its run was cancelled");
+    }
+    auto answer = call_node_(node, "glean.wait", body);
+    if (!answer) return std::unexpected(answer.error());
+    {
+      const std::lock_guard guard(mutex_);
+      progress_[node] = *answer;
+    }
+    if (answer->value("done", false) == false) continue;
+    auto partitions = decode_composed(answer->value("partitions", std::string()));
+    if (!partitions) return std::unexpected(partitions.error());
+    NodePart part;
+    part.partitions = *std::move(partitions);
+    part.file = {snapshot, node, answer->value("directory", std::string()),
+                 answer->value("page_count", uint64_t{0})};
+    return part;
+  }
+}
+
+Result<SnapshotMetadata> GleanerRun::combine(const GleanTask& task, const GleanPlan& plan,
+                                             std::vector<NodePart> parts) {
+  const std::string& data_dir = config_.cluster.data_dir;
+  SnapshotFiles base(file_system_, plan.cluster_uuid);
+  if (auto opened = base.open(plan.files); !opened) return std::unexpected(opened.error());
+  auto writer = SnapshotWriter::create(
+      file_system_, {data_dir, kCoordinator, plan.snapshot, plan.epoch, plan.cluster_uuid});
+  if (!writer) return std::unexpected(writer.error());
+  SnapshotMetadata metadata;
+  metadata.id = plan.snapshot;
+  metadata.base = plan.base;
+  metadata.epoch = plan.epoch;
+  metadata.base_epoch = plan.base_epoch;
+  metadata.cluster_uuid = plan.cluster_uuid;
+  Result<void> combined;
+  for (size_t index = 0; combined && index < plan.storages.size(); ++index) {
+    const GleanStorage& storage = plan.storages[index];
+    const auto root = combine_roots(plan, index, take_partitions(parts, storage.id), base, *writer);
+    if (!root) {
+      combined = std::unexpected(root.error());
+      break;
+    }
+    const auto known = std::ranges::find(task.storages, storage.id, &StorageToGlean::id);
+    metadata.storages.push_back({storage.id, storage.type, known->name, root->root, root->records});
+  }
+  if (combined) combined = writer->finish();
+  if (!combined) {
+    writer->discard();
+    return std::unexpected(combined.error());
+  }
+  metadata.files =
+      all_files(plan, parts, {plan.snapshot, kCoordinator, data_dir, writer->page_count()});
+  return metadata;
+}
+
+void GleanerRun::keep(uint32_t snapshot) {
+  const auto kept = on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
+    const auto answer = call_node_(node, "glean.end", Json{{"run", snapshot}, {"keep", true}});
+    if (!answer) return std::unexpected(answer.error());
+    return {};
+  });
+  if (!kept) logger_->warn("snapshot {}: {}", snapshot, kept.error().message);
+}
+
+/// Files that cannot be removed are in nobody's way: ids are not used twice (R37).
+void GleanerRun::discard(uint32_t snapshot) {
+  const auto discarded = on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
+    const auto answer = call_node_(node, "glean.end", Json{{"run", snapshot}, {"keep", false}});
+    if (!answer) return std::unexpected(answer.error());
+    return {};
+  });
+  if (!discarded) logger_->warn("snapshot {}: {}", snapshot, discarded.error().message);
+  const std::string& data_dir = config_.cluster.data_dir;
+  for (const std::string& path : {snapshot_metadata_path(data_dir, snapshot),
+                                  snapshot_file_path(data_dir, kCoordinator, snapshot)}) {
+    const auto exists = file_system_.exists(path);
+    if (!exists || !*exists) continue;
+    if (const auto removed = file_system_.remove(path); !removed) {
+      logger_->warn("snapshot {}: {}", snapshot, removed.error().message);
+    }
+  }
+}
+
+void GleanerRun::set_phase(uint32_t snapshot, const char* phase) {
+  logger_->info("snapshot {}: {}", snapshot, phase);
+  const std::lock_guard guard(mutex_);
+  if (status_.value("snapshot", 0u) != snapshot) progress_.assign(config_.nodes.size(), Json());
+  status_ = {{"snapshot", snapshot}, {"phase", phase}};
+}
+
+Json GleanerRun::status() const {
+  const std::lock_guard guard(mutex_);
+  Json status = status_;
+  if (!status.empty()) status["progress"] = sum_of(progress_);
+  return status;
+}
+
+Result<void> open_on_nodes(const Config& config, const NodeCall& call_node,
+                           const std::vector<SnapshotFilePlace>& places) {
+  Json list = Json::array();
+  for (const SnapshotFilePlace& place : places) {
+    list.push_back({{"snapshot", place.snapshot},
+                    {"node", place.node},
+                    {"directory", place.directory},
+                    {"page_count", place.page_count}});
+  }
+  const Json body = {{"places", std::move(list)}};
+  return on_all_nodes(config, [&](uint32_t node) -> Result<void> {
+    const auto answer = call_node(node, "snapshot.open", body);
+    if (!answer) return std::unexpected(answer.error());
+    return {};
+  });
+}
+
+}  // namespace atolldb

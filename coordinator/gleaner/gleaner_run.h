@@ -1,0 +1,80 @@
+// One run of the gleaner over all nodes: turns the log behind a snapshot into the next one (design:
+// stratified snapshots; foedus.txt section 7; rules R36, R37). The caller stores the savepoint:
+// before that, the snapshot does not exist.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "coordinator/gleaner/make_plan.h"
+#include "engine/gleaner/composed.h"
+#include "engine/snapshot/snapshot_metadata.h"
+#include "shared/config/config.h"
+#include "shared/error.h"
+#include "shared/file/file.h"
+#include "shared/logging/logger.h"
+#include "shared/message/control_message.h"
+
+namespace atolldb {
+
+/// How the coordinator asks a node; blocks for an answer. Any thread.
+using NodeCall = std::function<Result<Json>(uint32_t node, std::string_view op, const Json& body)>;
+
+/// What a node has made of its part.
+struct NodePart {
+  std::vector<ComposedPartition> partitions;
+  SnapshotFilePlace file;
+};
+
+class GleanerRun {
+ public:
+  /// All of these outlive it.
+  GleanerRun(const Config& config, FileSystem& file_system, const NodeCall& call_node,
+             Logger logger)
+      : config_(config),
+        file_system_(file_system),
+        call_node_(call_node),
+        logger_(std::move(logger)) {}
+
+  /// Blocks until files and metadata are durable. An error: no file of it is left, if they could be
+  /// removed; a retry takes another id. One thread.
+  Result<SnapshotMetadata> run(const GleanTask& task);
+  /// The savepoint names it now: the nodes forget the run. Or it does not, since storing it failed:
+  /// then it must be kept, too, as nobody knows what the savepoint says.
+  void keep(uint32_t snapshot);
+  /// Lets a run under way fail soon. Any thread.
+  void cancel() { is_cancelled_.store(true, std::memory_order_relaxed); }
+
+  /// {"snapshot", "phase", and the sums of the nodes' progress}; {} when none was begun. Any
+  /// thread.
+  Json status() const;
+
+ private:
+  Result<SnapshotMetadata> run_planned(const GleanTask& task, const GleanPlan& plan);
+  Result<std::vector<NodePart>> glean_on_nodes(const GleanPlan& plan);
+  Result<NodePart> await(uint32_t node, uint32_t snapshot);
+  Result<SnapshotMetadata> combine(const GleanTask& task, const GleanPlan& plan,
+                                   std::vector<NodePart> gleaned);
+  void discard(uint32_t snapshot);
+  void set_phase(uint32_t snapshot, const char* phase);
+
+  const Config& config_;
+  FileSystem& file_system_;
+  const NodeCall& call_node_;
+  Logger logger_;
+  std::atomic<bool> is_cancelled_{false};
+  mutable std::mutex mutex_;
+  Json status_ = Json::object();  // guarded by mutex_, as below
+  std::vector<Json> progress_;    // by node
+};
+
+/// Opens the snapshot's files on all nodes.
+Result<void> open_on_nodes(const Config& config, const NodeCall& call_node,
+                           const std::vector<SnapshotFilePlace>& places);
+
+}  // namespace atolldb

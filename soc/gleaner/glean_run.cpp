@@ -1,0 +1,204 @@
+#include "soc/gleaner/glean_run.h"
+
+#include <algorithm>
+
+#include "engine/gleaner/plan_codec.h"
+#include "shared/process/start_up.h"
+
+namespace atolldb {
+
+Json to_json(const GleanProgress& progress) {
+  return {{"bytes_read", progress.bytes_read},
+          {"records_read", progress.records_read},
+          {"records_shipped", progress.records_shipped},
+          {"records_received", progress.records_received},
+          {"bytes_dumped", progress.bytes_dumped},
+          {"pages_written", progress.pages_written}};
+}
+
+GleanRun::GleanRun(GleanPlan plan, const GleanPlaces& places, ControlReply prepared, Logger logger)
+    : work_(std::move(plan), places), logger_(std::move(logger)) {
+  control_ = std::thread([this, prepared = std::move(prepared)] { run(prepared); });
+}
+
+GleanRun::~GleanRun() {
+  give_up();
+  control_.join();
+}
+
+void GleanRun::map() {
+  const std::lock_guard guard(mutex_);
+  map_wanted_ = true;
+  changed_.notify_all();
+}
+
+void GleanRun::wait(Clock::time_point deadline, ControlReply reply) {
+  std::unique_lock lock(mutex_);
+  waiters_.push_back({deadline, std::move(reply)});
+  if (has_ended_) return answer_due(lock);
+  changed_.notify_all();
+}
+
+void GleanRun::discard(const ControlReply& reply) {
+  {
+    const std::lock_guard guard(mutex_);
+    if (has_ended_) {
+      is_discarded_ = true;
+      work_.discard();
+    } else {
+      discarders_.push_back(reply);
+    }
+  }
+  if (!give_up()) reply(Json::object());
+}
+
+bool GleanRun::give_up() {
+  {
+    const std::lock_guard guard(mutex_);
+    if (has_ended_) return false;
+    is_discarded_ = true;
+    changed_.notify_all();
+  }
+  work_.give_up();
+  return true;
+}
+
+bool GleanRun::has_ended() const {
+  const std::lock_guard guard(mutex_);
+  return has_ended_;
+}
+
+void GleanRun::run(const ControlReply& prepared) {
+  name_thread("glean");
+  const Result<void> ready = work_.prepare();
+  if (ready) {
+    logger_->info("snapshot {}: this node is prepared: {} reducers", number(),
+                  work_.reducer_count());
+    start("glean-red", work_.reducer_count(), &GleanWork::reduce);
+    prepared(Json::object());
+  } else {
+    fail(ready.error());
+    prepared(std::unexpected(ready.error()));
+  }
+  serve();
+  for (std::thread& part : parts_) part.join();
+  end();
+}
+
+/// Until no part goes on and none will.
+void GleanRun::serve() {
+  std::unique_lock lock(mutex_);
+  while (!is_idle()) {
+    if (map_wanted_ && !is_mapping_) {
+      is_mapping_ = true;
+      lock.unlock();
+      const Result<void> made = work_.make_mappers();
+      if (made) start("glean-map", work_.mapper_count(), &GleanWork::map);
+      if (!made) fail(made.error());
+      lock.lock();
+      continue;
+    }
+    answer_due(lock);
+    if (is_idle() || (map_wanted_ && !is_mapping_)) continue;
+    auto next = Clock::time_point::max();
+    for (const Waiter& waiter : waiters_) next = std::min(next, waiter.deadline);
+    if (next == Clock::time_point::max()) {
+      changed_.wait(lock);
+    } else {
+      changed_.wait_until(lock, next);
+    }
+  }
+}
+
+bool GleanRun::is_idle() const {
+  return parts_going_ == 0 && (is_mapping_ || failure_ || is_discarded_);
+}
+
+void GleanRun::start(const char* name, uint32_t count, Part part) {
+  {
+    const std::lock_guard guard(mutex_);
+    parts_going_ += count;
+  }
+  for (uint32_t ordinal = 0; ordinal < count; ++ordinal) {
+    parts_.emplace_back([this, name, ordinal, part] {
+      name_thread(name + std::to_string(ordinal));
+      const Result<void> done = (work_.*part)(ordinal);
+      if (!done) fail(done.error());
+      const std::lock_guard guard(mutex_);
+      --parts_going_;
+      changed_.notify_all();
+    });
+  }
+}
+
+void GleanRun::fail(const Error& error) {
+  {
+    const std::lock_guard guard(mutex_);
+    if (!failure_) {
+      failure_ = error;
+      if (!is_discarded_) logger_->error("snapshot {}: {}", number(), error.message);
+    }
+    changed_.notify_all();
+  }
+  work_.give_up();
+}
+
+void GleanRun::end() {
+  bool is_wanted = false;
+  {
+    const std::lock_guard guard(mutex_);
+    is_wanted = !failure_ && !is_discarded_;
+  }
+  Result<NodeGleaned> gleaned = NodeGleaned{};
+  if (is_wanted) {
+    gleaned = work_.finish();
+    if (!gleaned) fail(gleaned.error());
+  }
+  work_.release();
+  std::unique_lock lock(mutex_);
+  if (failure_ || is_discarded_) {
+    work_.discard();
+  } else {
+    result_ = {{"partitions", encode_composed(gleaned->partitions)},
+               {"directory", gleaned->file.directory},
+               {"page_count", gleaned->file.page_count}};
+    logger_->info("snapshot {}: this node has written {} pages", number(),
+                  gleaned->file.page_count);
+  }
+  has_ended_ = true;
+  const std::vector<ControlReply> discarders = std::move(discarders_);
+  answer_due(lock);
+  lock.unlock();
+  for (const ControlReply& reply : discarders) reply(Json::object());
+}
+
+Result<Json> GleanRun::outcome() const {
+  if (is_discarded_) {
+    return make_error(ExitCode::failed,
+                      "snapshot " + std::to_string(number()) + ": its run was given up");
+  }
+  if (failure_) return std::unexpected(*failure_);
+  Json answer = to_json(work_.progress());
+  answer["done"] = has_ended_;
+  if (has_ended_) answer.update(result_);
+  return answer;
+}
+
+/// Everybody when there is an outcome, else those whose time is over. Leaves and takes the lock.
+void GleanRun::answer_due(std::unique_lock<std::mutex>& lock) {
+  const bool all = has_ended_ || is_discarded_ || failure_.has_value();
+  const auto now = Clock::now();
+  std::vector<Waiter> due;
+  std::erase_if(waiters_, [&](Waiter& waiter) {
+    if (!all && waiter.deadline > now) return false;
+    due.push_back(std::move(waiter));
+    return true;
+  });
+  if (due.empty()) return;
+  const Result<Json> answer = outcome();
+  lock.unlock();
+  for (const Waiter& waiter : due) waiter.reply(answer);
+  lock.lock();
+}
+
+}  // namespace atolldb

@@ -1,0 +1,104 @@
+#include "soc/gleaner/glean_service.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "engine/gleaner/plan_codec.h"
+
+namespace atolldb {
+namespace {
+
+Result<GleanPlan> plan_of(const ControlRequest& request) {
+  const Result<std::string> text = get_text(request, "plan");
+  if (!text) return std::unexpected(text.error());
+  return decode_plan(*text);
+}
+
+}  // namespace
+
+void GleanService::handle(const ControlRequest& request, ControlReply reply) {
+  if (request.op == "glean.prepare") return prepare(request, std::move(reply));
+  if (request.op == "glean.wait") return wait(request, std::move(reply));
+  if (request.op == "glean.end") return end(request, std::move(reply));
+  if (request.op != "glean.map") return reply(unknown_op(request));
+  const auto run = run_of(request);
+  if (!run) return reply(std::unexpected(run.error()));
+  (*run)->map();
+  reply(Json::object());
+}
+
+void GleanService::prepare(const ControlRequest& request, ControlReply reply) {
+  Result<GleanPlan> plan = plan_of(request);
+  if (!plan) return reply(std::unexpected(plan.error()));
+  std::shared_ptr<GleanRun> before;  // ends without the lock
+  std::unique_lock lock(mutex_);
+  if (is_stopped_) {
+    lock.unlock();
+    return reply(make_error(ExitCode::not_running, request.op + ": the node stops"));
+  }
+  if (run_ != nullptr && !run_->has_ended()) {
+    const uint32_t other = run_->number();
+    lock.unlock();
+    return reply(make_error(ExitCode::failed, request.op + ": the run of snapshot " +
+                                                  std::to_string(other) +
+                                                  " is under way: end it with glean.end"));
+  }
+  before = std::exchange(
+      run_, std::make_shared<GleanRun>(*std::move(plan), places_, std::move(reply), logger_));
+}
+
+void GleanService::wait(const ControlRequest& request, ControlReply reply) {
+  constexpr uint64_t kMaxWaitMs = 60'000;
+  const auto run = run_of(request);
+  if (!run) return reply(std::unexpected(run.error()));
+  const Result<uint64_t> timeout_ms = get_number_or(request, "timeout_ms", 0);
+  if (!timeout_ms) return reply(std::unexpected(timeout_ms.error()));
+  const std::chrono::milliseconds timeout(std::min(*timeout_ms, kMaxWaitMs));
+  (*run)->wait(GleanRun::Clock::now() + timeout, std::move(reply));
+}
+
+void GleanService::end(const ControlRequest& request, ControlReply reply) {
+  auto run = run_of(request);
+  // Asked for twice, or before anything of it was here: there is nothing to end.
+  if (!run) return reply(Json::object());
+  if (request.body.value("keep", Json(false)) != true) return (*run)->discard(reply);
+  if (!(*run)->has_ended()) {
+    return reply(make_error(ExitCode::failed, request.op + ": the run of snapshot " +
+                                                  std::to_string((*run)->number()) +
+                                                  " has not ended: its file cannot be kept"));
+  }
+  {
+    const std::lock_guard guard(mutex_);
+    if (run_ == *run) run_.reset();
+  }
+  run->reset();
+  reply(Json::object());
+}
+
+Result<std::shared_ptr<GleanRun>> GleanService::run_of(const ControlRequest& request) const {
+  const Result<uint64_t> number = get_number(request, "run");
+  if (!number) return std::unexpected(number.error());
+  const std::lock_guard guard(mutex_);
+  if (run_ != nullptr && run_->number() == *number) return run_;
+  return make_error(ExitCode::failed, request.op + ": node " + std::to_string(places_.node) +
+                                          ": has no run of snapshot " + std::to_string(*number));
+}
+
+void GleanService::stop() {
+  std::shared_ptr<GleanRun> run;
+  {
+    const std::lock_guard guard(mutex_);
+    is_stopped_ = true;
+    run = std::move(run_);
+  }
+  if (run != nullptr) run->give_up();
+}
+
+std::optional<GleanProgress> GleanService::progress() const {
+  const std::lock_guard guard(mutex_);
+  if (run_ == nullptr) return std::nullopt;
+  return run_->progress();
+}
+
+}  // namespace atolldb

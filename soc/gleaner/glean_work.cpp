@@ -1,0 +1,156 @@
+#include "soc/gleaner/glean_work.h"
+
+#include <algorithm>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "engine/snapshot/compose.h"
+
+namespace atolldb {
+
+Result<void> GleanWork::prepare() {
+  directory_ = places_.directory(plan_.snapshot);
+  if (auto opened = places_.snapshots->open(plan_.files); !opened) return opened;
+  auto writer = SnapshotWriter::create(
+      *places_.file_system,
+      {directory_, places_.node, plan_.snapshot, plan_.epoch, plan_.cluster_uuid});
+  if (!writer) return std::unexpected(writer.error());
+  writer_.emplace(*std::move(writer));
+  const auto mappers = static_cast<uint32_t>(plan_.mappers.size());
+  const std::lock_guard guard(mutex_);
+  for (const ReducerPlace& place : plan_.reducers) {
+    std::byte* memory = places_.inbox(place);
+    if (memory == nullptr) {
+      return make_error(ExitCode::failed, "the plan names reducer " +
+                                              std::to_string(place.reducer) + " of node " +
+                                              std::to_string(place.node) + ", which has no inbox");
+    }
+    inboxes_.push_back(std::make_unique<ReducerInbox>(memory, [this] { return is_over(); }));
+    inbox_order_.push_back(inboxes_.back().get());
+    if (place.node != places_.node) continue;
+    if (auto begun = inboxes_.back()->begin(plan_.snapshot, mappers); !begun) return begun;
+    ReducerSettings settings;
+    settings.directory = directory_;
+    settings.node = place.node;
+    settings.reducer = place.reducer;
+    settings.snapshot = plan_.snapshot;
+    reducers_.push_back(
+        std::make_unique<Reducer>(*places_.file_system, *inboxes_.back(), std::move(settings)));
+    places_of_reducers_.push_back(place);
+  }
+  return {};
+}
+
+Result<void> GleanWork::make_mappers() {
+  const std::lock_guard guard(mutex_);
+  for (const GleanMapper& task : plan_.mappers) {
+    if (task.node != places_.node) continue;
+    auto mapper = Mapper::create(*places_.file_system, plan_, task, inbox_order_);
+    if (!mapper) return std::unexpected(mapper.error());
+    mappers_.push_back(*std::move(mapper));
+  }
+  return {};
+}
+
+Result<void> GleanWork::reduce(uint32_t ordinal) {
+  Reducer& reducer = *reducers_[ordinal];
+  if (auto collected = reducer.collect(); !collected) return collected;
+  return compose_all(reducer, places_of_reducers_[ordinal]);
+}
+
+/// In the order in which a reducer gives its records out.
+Result<void> GleanWork::compose_all(Reducer& reducer, const ReducerPlace& place) {
+  for (size_t index = 0; index < plan_.storages.size(); ++index) {
+    const GleanStorage& storage = plan_.storages[index];
+    if (storage.type == StorageType::sequential) {
+      // A node's appends stay in the node.
+      if (place.reducer != 0) continue;
+      if (auto composed = compose_one(reducer, index, place.node); !composed) return composed;
+      continue;
+    }
+    for (uint32_t i = 0; i < storage.partitions.size(); ++i) {
+      if (storage.partitions[i].owner != place) continue;
+      if (auto composed = compose_one(reducer, index, i); !composed) return composed;
+    }
+  }
+  return {};
+}
+
+Result<void> GleanWork::compose_one(Reducer& reducer, size_t storage, uint32_t partition) {
+  const GleanStorage& planned = plan_.storages[storage];
+  std::string_view low;
+  std::optional<std::string_view> high;
+  if (planned.type != StorageType::sequential) {
+    low = planned.partitions[partition].low;
+    if (partition + 1 < planned.partitions.size()) high = planned.partitions[partition + 1].low;
+  }
+  auto logs = reducer.open(planned.id, low, high);
+  if (!logs) return std::unexpected(logs.error());
+  auto composed = compose({.plan = plan_,
+                           .storage = storage,
+                           .partition = partition,
+                           .logs = **logs,
+                           .base = *places_.snapshots,
+                           .writer = *writer_,
+                           .writer_mutex = writer_mutex_,
+                           .cancelled = [this] { return is_over(); }});
+  if (!composed) return std::unexpected(composed.error());
+  const std::lock_guard guard(mutex_);
+  last_.pages_written += composed->pages_written;
+  composed_.push_back(*std::move(composed));
+  return {};
+}
+
+Result<NodeGleaned> GleanWork::finish() {
+  if (auto finished = writer_->finish(); !finished) return std::unexpected(finished.error());
+  NodeGleaned gleaned;
+  gleaned.file = {plan_.snapshot, places_.node, directory_, writer_->page_count()};
+  const std::lock_guard guard(mutex_);
+  gleaned.partitions = std::move(composed_);
+  std::ranges::sort(gleaned.partitions, {}, [](const ComposedPartition& partition) {
+    return std::tuple(partition.storage_id, partition.partition);
+  });
+  return gleaned;
+}
+
+void GleanWork::discard() {
+  if (writer_) writer_->discard();
+}
+
+void GleanWork::give_up() {
+  gives_up_.store(true, std::memory_order_relaxed);
+  const std::lock_guard guard(mutex_);
+  for (const auto& inbox : inboxes_) inbox->give_up(plan_.snapshot);
+}
+
+void GleanWork::release() {
+  const std::lock_guard guard(mutex_);
+  last_ = progress_locked();
+  mappers_.clear();
+  reducers_.clear();
+}
+
+GleanProgress GleanWork::progress() const {
+  const std::lock_guard guard(mutex_);
+  return progress_locked();
+}
+
+GleanProgress GleanWork::progress_locked() const {
+  const auto load = [](const std::atomic<uint64_t>& count) {
+    return count.load(std::memory_order_relaxed);
+  };
+  GleanProgress sum = last_;
+  for (const auto& mapper : mappers_) {
+    sum.bytes_read += load(mapper->progress().bytes_read);
+    sum.records_read += load(mapper->progress().records_read);
+    sum.records_shipped += load(mapper->progress().records_shipped);
+  }
+  for (const auto& reducer : reducers_) {
+    sum.records_received += load(reducer->progress().records_received);
+    sum.bytes_dumped += load(reducer->progress().bytes_dumped);
+  }
+  return sum;
+}
+
+}  // namespace atolldb

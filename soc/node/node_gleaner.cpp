@@ -1,0 +1,71 @@
+// What a node has for the gleaner: files of snapshots, memory of inboxes, leftovers of a crash.
+#include <algorithm>
+#include <utility>
+
+#include "engine/gleaner/sorted_run.h"
+#include "soc/node/node.h"
+#include "soc/node/node_segments.h"
+
+namespace atolldb {
+namespace {
+
+Result<SnapshotFilePlace> place_of(const ControlRequest& request, const Json& entry) {
+  const ControlRequest member{request.op, entry};
+  SnapshotFilePlace place;
+  const auto snapshot = get_number(member, "snapshot");
+  const auto node = get_number(member, "node");
+  const auto directory = get_text(member, "directory");
+  const auto page_count = get_number(member, "page_count");
+  if (!snapshot) return std::unexpected(snapshot.error());
+  if (!node) return std::unexpected(node.error());
+  if (!directory) return std::unexpected(directory.error());
+  if (!page_count) return std::unexpected(page_count.error());
+  return SnapshotFilePlace{static_cast<uint32_t>(*snapshot), static_cast<uint32_t>(*node),
+                           *directory, *page_count};
+}
+
+}  // namespace
+
+Result<void> Node::start_gleaning() {
+  if (files_ == nullptr) return {};
+  const auto directories = static_cast<uint32_t>(config_.nodes[node_].directories.size());
+  for (uint32_t i = 0; i < std::max(directories, 1u); ++i) {
+    const auto removed = remove_sorted_runs(*files_, log_directory(config_, node_, i), node_);
+    if (!removed) return removed;
+  }
+  GleanPlaces places;
+  places.node = node_;
+  places.file_system = files_.get();
+  places.snapshots = &snapshots_->files();
+  // A node's directories take turns, as for its loggers.
+  places.directory = [this](uint32_t snapshot) { return log_directory(config_, node_, snapshot); };
+  places.inbox = [this](const ReducerPlace& place) -> std::byte* {
+    const bool is_there =
+        place.node < exchange_.size() && place.reducer < config_.nodes[place.node].reducers;
+    return is_there ? exchange_[place.node] + inbox_offset(config_, place.reducer) : nullptr;
+  };
+  places.has_failed = [this] {
+    return view_.control->state.load(std::memory_order_relaxed) >= kClusterFailedFrom;
+  };
+  gleaner_ = std::make_unique<GleanService>(std::move(places), logger_);
+  return {};
+}
+
+void Node::open_snapshots(const ControlRequest& request, const ControlReply& reply) {
+  const Json list = request.body.value("places", Json());
+  if (!list.is_array()) {
+    return reply(
+        make_error(ExitCode::usage, request.op + ": member \"places\" must be a list of files"));
+  }
+  std::vector<SnapshotFilePlace> places;
+  for (const Json& entry : list) {
+    auto place = place_of(request, entry);
+    if (!place) return reply(std::unexpected(place.error()));
+    places.push_back(*std::move(place));
+  }
+  const Result<void> opened = snapshots_->files().open(places);
+  if (!opened) return reply(std::unexpected(opened.error()));
+  reply(Json::object());
+}
+
+}  // namespace atolldb

@@ -1,0 +1,174 @@
+// Recovery in thread mode: what was committed is in a snapshot before the cluster runs again, and
+// is read from there.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "engine/array/array.h"
+#include "engine/mastertree/mastertree.h"
+#include "ops/cluster/cluster.h"
+#include "soc/procedure/procedure.h"
+#include "tests/cluster/cluster_folder.h"
+
+namespace atolldb {
+namespace {
+
+constexpr uint64_t kRecords = 3000;
+
+/// What a round leaves at a number: 0 is nothing.
+uint64_t value_of(uint64_t number, uint64_t round) { return round * 1'000'000 + number; }
+
+Result<std::string> failed(Status status) {
+  return make_error(ExitCode::failed, std::string(to_string(status)));
+}
+
+/// In round r every node writes to the numbers that are its own, in array and tree; in later rounds
+/// to each r-th only, and erases every 100th of the tree's.
+Result<std::string> write_round(JobContext& context) {
+  const uint64_t round = std::stoull(std::string(context.input()));
+  const Array array(*context.storage("array", StorageType::array));
+  MasterTree tree(*context.storage("tree", StorageType::mastertree));
+  for (uint64_t number = context.node(); number < kRecords; number += 2) {
+    if (round > 1 && number % round != 0) continue;
+    const uint64_t value = value_of(number, round);
+    const auto bytes = std::as_bytes(std::span(&value, 1));
+    const Status status =
+        run(context.transaction(), context.backoff(), kMaxEpoch, [&](Transaction& txn) {
+          Status done = array.update(txn, number, 0, sizeof(value), &value);
+          if (done != Status::ok) return done;
+          const auto key = ordered_key(number);
+          if (round > 1 && number % 100 == 0) {
+            done = tree.erase(txn, key);
+            return done == Status::not_found ? Status::ok : done;
+          }
+          return tree.upsert(txn, key, bytes);
+        });
+    if (status != Status::ok) return failed(status);
+  }
+  return std::string("written");
+}
+
+/// Whether all is as rounds 1 to `input` have left it.
+Result<std::string> check_rounds(JobContext& context) {
+  const uint64_t rounds = std::stoull(std::string(context.input()));
+  const Array array(*context.storage("array", StorageType::array));
+  MasterTree tree(*context.storage("tree", StorageType::mastertree));
+  for (uint64_t number = 0; number < kRecords; ++number) {
+    uint64_t last = rounds;
+    while (last > 1 && number % last != 0) --last;
+    const bool is_erased = rounds > 1 && number % 100 == 0;
+    uint64_t in_array = 0;
+    uint64_t in_tree = 0;
+    bool is_found = false;
+    const Status status =
+        run(context.transaction(), context.backoff(), kMaxEpoch, [&](Transaction& txn) {
+          const Status got = array.get(txn, number, &in_array);
+          if (got != Status::ok) return got;
+          const Status found =
+              tree.get_range(txn, ordered_key(number), 0, sizeof(in_tree), &in_tree);
+          is_found = found == Status::ok;
+          return found == Status::not_found ? Status::ok : found;
+        });
+    if (status != Status::ok) return failed(status);
+    const uint64_t expected = value_of(number, last);
+    const bool is_right =
+        in_array == expected && is_found == !is_erased && (is_erased || in_tree == expected);
+    if (is_right) continue;
+    return make_error(ExitCode::failed, "number " + std::to_string(number) + ": array " +
+                                            std::to_string(in_array) + ", tree " +
+                                            (is_found ? std::to_string(in_tree) : "none") +
+                                            ", expected " + std::to_string(expected));
+  }
+  return std::string("right");
+}
+
+ATOLL_REGISTER_JOB(write_round_entry, "test.write_round", write_round);
+ATOLL_REGISTER_JOB(check_rounds_entry, "test.check_rounds", check_rounds);
+
+class RecoveryTest : public testing::Test {
+ protected:
+  std::unique_ptr<Cluster> launch() {
+    Config config = folder_.config("recovery");
+    config.memory.volatile_pool = uint64_t{16} << 20;
+    for (NodeConfig& node : config.nodes) node.reducers = 2;
+    auto cluster = Cluster::launch(config, LaunchMode::thread);
+    if (!cluster) ADD_FAILURE() << cluster.error().message;
+    return cluster ? *std::move(cluster) : nullptr;
+  }
+  static void run_job(Cluster& cluster, const std::string& name, uint64_t rounds) {
+    const auto outputs = cluster.run_job(name, std::to_string(rounds));
+    ASSERT_TRUE(outputs) << outputs.error().message;
+    for (const JobOutput& output : *outputs) {
+      EXPECT_TRUE(output.output) << name << " " << rounds << ": " << output.output.error().message;
+    }
+  }
+  static Json snapshots(Cluster& cluster) {
+    const auto status = cluster.coordinator("status", Json::object());
+    return status ? status->at("snapshots") : Json(status.error().message);
+  }
+
+  test::TestFolder folder_;
+};
+
+TEST_F(RecoveryTest, EveryStartHasWhatAllEarlierOnesHaveCommitted) {
+  for (uint64_t start = 1; start <= 4; ++start) {
+    const auto cluster = launch();
+    ASSERT_NE(cluster, nullptr) << "start " << start;
+    EXPECT_EQ(snapshots(*cluster).at("newest"), start - 1);
+    if (start == 1) {
+      ASSERT_TRUE(cluster->create_storage("array", StorageType::array, 8, kRecords));
+      ASSERT_TRUE(cluster->create_storage("tree", StorageType::mastertree, 8));
+    } else {
+      run_job(*cluster, "test.check_rounds", start - 1);
+    }
+    run_job(*cluster, "test.write_round", start);
+    run_job(*cluster, "test.check_rounds", start);
+    const auto ended = cluster->shutdown();
+    EXPECT_TRUE(ended) << ended.error().message;
+  }
+}
+
+TEST_F(RecoveryTest, AStartAfterWhichNothingWasCommittedNeedsNoFurtherSnapshot) {
+  for (uint64_t start = 0; start < 3; ++start) {
+    const auto cluster = launch();
+    ASSERT_NE(cluster, nullptr);
+    EXPECT_EQ(snapshots(*cluster).at("newest"), start == 0 ? 0 : 1);
+    if (start == 0) {
+      ASSERT_TRUE(cluster->create_storage("array", StorageType::array, 8, kRecords));
+      ASSERT_TRUE(cluster->create_storage("tree", StorageType::mastertree, 8));
+      run_job(*cluster, "test.write_round", 1);
+    } else {
+      run_job(*cluster, "test.check_rounds", 1);
+    }
+    EXPECT_TRUE(cluster->shutdown());
+  }
+}
+
+TEST_F(RecoveryTest, AStorageThatWasDroppedIsInNoSnapshot) {
+  {
+    const auto cluster = launch();
+    ASSERT_NE(cluster, nullptr);
+    ASSERT_TRUE(cluster->create_storage("array", StorageType::array, 8, kRecords));
+    ASSERT_TRUE(cluster->create_storage("tree", StorageType::mastertree, 8));
+    run_job(*cluster, "test.write_round", 1);
+    ASSERT_TRUE(cluster->drop_storage("tree"));
+    EXPECT_TRUE(cluster->shutdown());
+  }
+  const auto cluster = launch();
+  ASSERT_NE(cluster, nullptr);
+  ASSERT_TRUE(cluster->create_storage("tree", StorageType::mastertree, 8));
+  const auto outputs = cluster->run_job("test.check_rounds", "1");
+  ASSERT_TRUE(outputs);
+  for (const JobOutput& output : *outputs) {
+    ASSERT_FALSE(output.output);
+    EXPECT_NE(output.output.error().message.find("tree none"), std::string::npos)
+        << output.output.error().message;
+  }
+}
+
+}  // namespace
+}  // namespace atolldb
