@@ -41,6 +41,15 @@ inline std::string_view key_of(const LogRecord& record) {
   return {reinterpret_cast<const char*>(record.key()), record.key_bytes};
 }
 
+/// Whether a key belongs to a partition before the one that begins with `low`: keys that end before
+/// `low` does count as if zeros followed, as slices do.
+inline bool is_before(std::string_view key, std::string_view low) {
+  const size_t common = std::min(key.size(), low.size());
+  const int order = common == 0 ? 0 : std::memcmp(key.data(), low.data(), common);
+  if (order != 0) return order < 0;
+  return std::ranges::any_of(low.substr(common), [](char byte) { return byte != '\0'; });
+}
+
 /// A record's place in the sort order among those of its storage, so that comparing two seldom has
 /// to look at the records.
 ///

@@ -17,11 +17,11 @@ void add(std::atomic<uint64_t>& counter, uint64_t value) {
   counter.store(counter.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
 }
 
-/// Of the first key that is not below `bound`.
-size_t first_from(std::span<const SortKey> sorted, size_t begin, std::string_view bound) {
+/// Of the first key that belongs to the partition which begins with `low`, or to a later one.
+size_t first_from(std::span<const SortKey> sorted, size_t begin, std::string_view low) {
   const auto found =
       std::partition_point(sorted.begin() + static_cast<ptrdiff_t>(begin), sorted.end(),
-                           [&](const SortKey& key) { return key_of(*key.record) < bound; });
+                           [&](const SortKey& key) { return is_before(key_of(*key.record), low); });
   return static_cast<size_t>(found - sorted.begin());
 }
 

@@ -19,7 +19,7 @@ class RangeSource : public LogSource {
   const LogRecord* current() const override {
     const LogRecord* record = merge_->current();
     if (record == nullptr || record->storage_id != storage_id_) return nullptr;
-    return high_ && key_of(*record) >= *high_ ? nullptr : record;
+    return high_ && !is_before(key_of(*record), *high_) ? nullptr : record;
   }
   Result<void> advance() override { return merge_->advance(); }
 
@@ -121,7 +121,7 @@ Result<std::unique_ptr<LogSource>> Reducer::open(uint32_t storage_id, std::strin
                                                  std::optional<std::string_view> high) {
   while (const LogRecord* record = merge_.current()) {
     if (record->storage_id > storage_id ||
-        (record->storage_id == storage_id && key_of(*record) >= low)) {
+        (record->storage_id == storage_id && !is_before(key_of(*record), low))) {
       break;
     }
     ++skipped_;

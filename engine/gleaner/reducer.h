@@ -60,6 +60,8 @@ class Reducer {
   uint64_t left_out() const { return left_out_ + merge_.left_out(); }
   /// Records that were in no range opened so far.
   uint64_t skipped() const { return skipped_; }
+  /// Every record was given out or skipped.
+  bool is_at_end() const { return merge_.current() == nullptr; }
 
  private:
   Result<void> collect_all();

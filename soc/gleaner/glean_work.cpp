@@ -1,5 +1,7 @@
 #include "soc/gleaner/glean_work.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string_view>
 #include <tuple>
@@ -74,7 +76,12 @@ Result<void> GleanWork::compose_all(Reducer& reducer, const ReducerPlace& place)
       if (auto composed = compose_one(reducer, index, i); !composed) return composed;
     }
   }
-  return {};
+  // Whatever was left over would be missing in the snapshot.
+  if (reducer.skipped() == 0 && reducer.is_at_end()) return {};
+  return make_error(ExitCode::failed,
+                    fmt::format("snapshot {}: reducer {} of node {} got records of no partition of "
+                                "its own: a fault of this program",
+                                plan_.snapshot, place.reducer, place.node));
 }
 
 Result<void> GleanWork::compose_one(Reducer& reducer, size_t storage, uint32_t partition) {

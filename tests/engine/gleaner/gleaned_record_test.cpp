@@ -100,6 +100,18 @@ TEST(GleanedRecord, RefusesWhatDoesNotFitItsStorage) {
   EXPECT_EQ(defect(One(LogType::append, "", eight, 1), tree), "is an append, in a tree");
 }
 
+TEST(GleanedRecord, KeysThatEndBeforeABoundaryCountAsIfZerosFollowed) {
+  using namespace std::literals;
+  const std::string low = "ab"s + std::string(6, '\0');
+  EXPECT_FALSE(is_before("ab", low)) << "its slice is the boundary";
+  EXPECT_FALSE(is_before("ab\0"s, low));
+  EXPECT_FALSE(is_before("ab\0\0\0\0\0\0x"s, low));
+  EXPECT_TRUE(is_before("aa\xff\xff\xff\xff\xff\xff"s, low));
+  EXPECT_TRUE(is_before("a", low));
+  EXPECT_TRUE(is_before("", low));
+  EXPECT_FALSE(is_before("", "")) << "the first partition has all";
+}
+
 TEST(GleanedRecord, SortKeysOrderLikeKeysAndThenVersions) {
   const uint64_t first = seed();
   std::mt19937_64 random(first);

@@ -48,16 +48,9 @@ inline void tree_rounds_against_a_map(uint64_t histories, uint64_t operations) {
               : history.round(history.below(4) == 0 ? history.below(5) : operations, erase_percent);
       auto combined = stage.round(logs, history.partitions(5), history.epoch);
       ASSERT_TRUE(combined) << combined.error().message;
-<<<<<<< HEAD
-      ASSERT_EQ(combined->root.is_null(),
-                history.model.empty() && !combined->root.is_null() ? false : history.model.empty());
+      ASSERT_EQ(combined->root.is_null(), history.model.empty());
       ASSERT_NO_FATAL_FAILURE(check_stage(stage, history.model))
           << "history " << i << " round " << round;
-=======
-      ASSERT_EQ(combined->root.is_null(), history.model.empty());
-      ASSERT_NO_FATAL_FAILURE(check_stage(stage, history.model)) << "history " << i << " round "
-                                                                 << round;
->>>>>>> h_b
     }
   }
 }

@@ -1,0 +1,83 @@
+#include "coordinator/gleaner/snapshot_taker.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "shared/process/start_up.h"
+
+namespace atolldb {
+namespace {
+
+/// Between two looks at how much log there is.
+constexpr std::chrono::milliseconds kLookAround{100};
+
+}  // namespace
+
+void SnapshotTaker::start() {
+  last_at_ = Clock::now();
+  last_log_bytes_ = hooks_.log_bytes();
+  thread_ = std::thread([this] { run(); });
+}
+
+void SnapshotTaker::stop() {
+  {
+    const std::lock_guard guard(mutex_);
+    ends_ = true;
+  }
+  changed_.notify_one();
+  if (thread_.joinable()) thread_.join();
+  for (const Reply& reply : std::exchange(requests_, {})) {
+    reply(make_error(ExitCode::not_running, "snapshot: the cluster stops"));
+  }
+}
+
+void SnapshotTaker::request(Reply reply) {
+  {
+    const std::lock_guard guard(mutex_);
+    if (!ends_) {
+      requests_.push_back(std::move(reply));
+      reply = {};
+    }
+  }
+  if (reply) return reply(make_error(ExitCode::not_running, "snapshot: the cluster stops"));
+  changed_.notify_one();
+}
+
+std::string SnapshotTaker::reason() const {
+  if (!hooks_.has_news()) return {};
+  if (Clock::now() - last_at_ >= config_.interval) return "gleaner.interval is over";
+  if (hooks_.log_bytes() - last_log_bytes_ >= config_.log_volume) {
+    return "a node has written gleaner.log_volume";
+  }
+  return {};
+}
+
+void SnapshotTaker::run() {
+  name_thread("snapshots");
+  std::unique_lock lock(mutex_);
+  while (!ends_) {
+    changed_.wait_for(lock, std::min<Clock::duration>(kLookAround, config_.interval),
+                      [this] { return ends_ || !requests_.empty(); });
+    if (ends_) return;
+    const std::vector<Reply> replies = std::exchange(requests_, {});
+    lock.unlock();
+    const std::string why = replies.empty() ? reason() : "requested";
+    if (!why.empty()) {
+      const auto begun = Clock::now();
+      last_log_bytes_ = hooks_.log_bytes();
+      const Result<uint32_t> taken = hooks_.take();
+      last_at_ = Clock::now();
+      const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(last_at_ - begun);
+      if (taken) {
+        logger_->info("snapshot {}: {}; it took {} ms", *taken, why, took.count());
+      } else {
+        logger_->error("no snapshot ({}): {}; the previous one stays in force", why,
+                       taken.error().message);
+      }
+      for (const Reply& reply : replies) reply(taken);
+    }
+    lock.lock();
+  }
+}
+
+}  // namespace atolldb
