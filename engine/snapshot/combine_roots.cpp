@@ -121,12 +121,13 @@ Result<void> check_partitions(const GleanStorage& storage, Partitions partitions
   const bool is_sequential = storage.type == StorageType::sequential;
   const size_t expected = is_sequential ? partitions.size() : storage.partitions.size();
   for (size_t i = 0; i < partitions.size(); ++i) {
-    if (partitions[i].storage_id != storage.id || (!is_sequential && partitions[i].partition != i)) {
-      return make_error(ExitCode::failed,
-                        fmt::format("storage {}: composed partition number {} is partition {} of "
-                                    "storage {}",
-                                    storage.id, i, partitions[i].partition,
-                                    partitions[i].storage_id));
+    if (partitions[i].storage_id != storage.id ||
+        (!is_sequential && partitions[i].partition != i)) {
+      return make_error(
+          ExitCode::failed,
+          fmt::format("storage {}: composed partition number {} is partition {} of "
+                      "storage {}",
+                      storage.id, i, partitions[i].partition, partitions[i].storage_id));
     }
   }
   if (partitions.size() == expected) return {};
@@ -154,10 +155,10 @@ Result<CombinedRoot> combine_roots(const GleanPlan& plan, size_t storage_index,
   combined.records = combined.log_records;
   const bool is_sequential = storage.type == StorageType::sequential;
   if (combined.log_records != 0 || is_sequential) {
-    auto root = is_sequential
-                    ? combine_sequential(pages, storage, partitions, combined.records)
-                : storage.type == StorageType::array ? combine_array(pages, storage, partitions)
-                                                     : combine_mastertree(pages, storage, partitions);
+    auto root = is_sequential ? combine_sequential(pages, storage, partitions, combined.records)
+                : storage.type == StorageType::array
+                    ? combine_array(pages, storage, partitions)
+                    : combine_mastertree(pages, storage, partitions);
     if (!root) return std::unexpected(root.error());
     combined.root = *root;
   }

@@ -15,9 +15,9 @@
 namespace atolldb {
 
 struct CombinedRoot {
-  SnapshotPointer root;      // null: no records
-  uint64_t records = 0;      // sequential: in all; others: log records that were applied
-  uint64_t log_records = 0;  // applied, of all partitions
+  SnapshotPointer root;        // null: no records
+  uint64_t records = 0;        // sequential: in all; others: log records that were applied
+  uint64_t log_records = 0;    // applied, of all partitions
   uint64_t pages_written = 0;  // by composers and here
 };
 

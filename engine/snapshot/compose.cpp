@@ -20,9 +20,8 @@ Result<ComposedPartition> compose(const ComposeTask& task) {
     case StorageType::none:
       break;
   }
-  return make_error(ExitCode::failed,
-                    fmt::format("storage {}: type {} is unknown", storage.id,
-                                static_cast<int>(storage.type)));
+  return make_error(ExitCode::failed, fmt::format("storage {}: type {} is unknown", storage.id,
+                                                  static_cast<int>(storage.type)));
 }
 
 }  // namespace atolldb

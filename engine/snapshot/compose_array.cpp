@@ -97,8 +97,8 @@ class ArrayComposer {
   }
 
   Result<void> read(SnapshotPointer pointer, PageBuffer& into, uint32_t level) {
-    auto good = pages_.read(pointer, into,
-                            level == 0 ? PageType::array_leaf : PageType::array_interior, 0);
+    auto good =
+        pages_.read(pointer, into, level == 0 ? PageType::array_leaf : PageType::array_interior, 0);
     if (good && into.header().level != level) {
       return wrong_page(storage_.id, pointer, fmt::format("its level is not {}", level));
     }

@@ -130,16 +130,18 @@ Result<void> LayerComposer::compose_tree(SnapshotPointer root) {
 Result<void> LayerComposer::compose_node(SnapshotPointer pointer, uint32_t level,
                                          const SliceRange& range,
                                          const std::optional<SliceRange>& next) {
-  if (is_inside(range) && !has_log(range)) return builder_.add_page(level, range.low, pointer);
+  if (is_inside(range) && !has_log(range) && !builder_.is_open()) {
+    return builder_.add_page(level, range.low, pointer);
+  }
   const auto page = std::make_unique<PageBuffer>();
-  const PageType type =
-      level == 0 ? PageType::mastertree_border : PageType::mastertree_interior;
+  const PageType type = level == 0 ? PageType::mastertree_border : PageType::mastertree_interior;
   const auto layer = static_cast<uint8_t>(prefix_.size() / 8);
   if (auto read = work_.pages.read(pointer, *page, type, layer); !read) return read;
   const SliceRange found = range_of(*page->as<TreePage>());
   if (page->header().level != level || found.low != range.low ||
       found.high_is_end != range.high_is_end || (!range.high_is_end && found.high != range.high)) {
-    return wrong_page(work_.pages.storage_id(), pointer, "its level or range is not what its parent says");
+    return wrong_page(work_.pages.storage_id(), pointer,
+                      "its level or range is not what its parent says");
   }
   if (auto done = compose_page(pointer, *page, next); !done) return done;
   return level == 0 ? Result<void>() : builder_.close(level - 1, clip(range));
@@ -186,8 +188,8 @@ void LayerComposer::take_items(const BorderPage& page) {
     item.remainder = record->remainder;
     if (item.vid.is_next_layer()) {
       item.remainder = kRemainderNextLayer;
-      item.next_layer = SnapshotPointer(
-          record->next_layer()->snapshot_word.load(std::memory_order_relaxed));
+      item.next_layer =
+          SnapshotPointer(record->next_layer()->snapshot_word.load(std::memory_order_relaxed));
     } else {
       item.suffix = {record->suffix(), record->suffix_bytes()};
       item.payload = {record->payload(), record->payload_bytes.load(std::memory_order_relaxed)};
@@ -205,7 +207,8 @@ Result<void> LayerComposer::compose_records(const SliceRange& range,
     const uint64_t slice = is_log_first ? log_slice() : items_[at].slice;
     if (auto done = compose_slice(slice, at); !done) return done;
   }
-  return builder_.end_border(range, next && has_log(*next));
+  // An empty range is joined with whatever comes next.
+  return builder_.end_border(range, next && (has_log(*next) || builder_.is_empty()));
 }
 
 /// All records of a slice; `at` moves on behind the base's.
@@ -219,9 +222,8 @@ Result<void> LayerComposer::compose_slice(uint64_t slice, size_t& at) {
     const uint32_t length = std::min(base_length, log_length);
     if (length == kNone) break;
     const TreeItem* base = base_length == length ? &items_[at++] : nullptr;
-    auto done = log_length == length
-                    ? compose_record(slice, static_cast<uint16_t>(length), base)
-                    : builder_.add(*base);
+    auto done = log_length == length ? compose_record(slice, static_cast<uint16_t>(length), base)
+                                     : builder_.add(*base);
     if (!done) return done;
   }
   const size_t first = at;
@@ -271,8 +273,12 @@ Result<void> LayerComposer::compose_beyond(uint64_t slice, std::span<const TreeI
     const bool is_alone = base.empty() && !has_log_at(slice);
     if (is_alone && !work_.fold.exists()) return {};
     if (is_alone) {
-      return add_beyond({slice, static_cast<uint16_t>(8 + rest.size()), bytes_of(rest),
-                         work_.fold.payload(), work_.fold.vid(), {}});
+      return add_beyond({slice,
+                         static_cast<uint16_t>(8 + rest.size()),
+                         bytes_of(rest),
+                         work_.fold.payload(),
+                         work_.fold.vid(),
+                         {}});
     }
     if (work_.fold.exists()) {
       carried.push_back({rest, text_of(work_.fold.payload()), work_.fold.vid()});
@@ -301,8 +307,12 @@ Result<void> LayerComposer::add_sublayer(uint64_t slice, Result<LayerResult> bel
   if (!below) return std::unexpected(below.error());
   if (below->single) {
     const Bytes rest = bytes_of(below->single->rest);
-    return add_beyond({slice, static_cast<uint16_t>(8 + rest.size()), rest,
-                       bytes_of(below->single->payload), below->single->vid, {}});
+    return add_beyond({slice,
+                       static_cast<uint16_t>(8 + rest.size()),
+                       rest,
+                       bytes_of(below->single->payload),
+                       below->single->vid,
+                       {}});
   }
   if (below->root.is_null()) return {};
   const Vid vid = Vid::make(work_.epoch, 0, Vid::kNextLayer);

@@ -35,10 +35,10 @@ Result<void> PageOutput::read(SnapshotPointer pointer, PageBuffer& into, PageTyp
     return wrong_page(storage_id_, pointer, fmt::format("it is of storage {}", header.storage_id));
   }
   if ((header.type != type && header.type != other) || header.layer != layer) {
-    return wrong_page(storage_id_, pointer,
-                      fmt::format("it has type {} and layer {}, not type {} and layer {}",
-                                  static_cast<int>(header.type), header.layer,
-                                  static_cast<int>(type), layer));
+    return wrong_page(
+        storage_id_, pointer,
+        fmt::format("it has type {} and layer {}, not type {} and layer {}",
+                    static_cast<int>(header.type), header.layer, static_cast<int>(type), layer));
   }
   return {};
 }

@@ -82,8 +82,8 @@ Result<std::unique_ptr<File>> open_place(FileSystem& file_system, const Snapshot
   auto size = (*file)->size();
   if (!size) return std::unexpected(size.error());
   if (*size != place.page_count * kPageBytes) {
-    return damaged(path, fmt::format("it has {} bytes, not those of {} pages", *size,
-                                     place.page_count));
+    return damaged(path,
+                   fmt::format("it has {} bytes, not those of {} pages", *size, place.page_count));
   }
   return file;
 }
@@ -122,8 +122,7 @@ Result<void> SnapshotFiles::read(SnapshotPointer pointer, PageHeader* into) cons
   return read_run(pointer, 1, reinterpret_cast<std::byte*>(into));
 }
 
-Result<void> SnapshotFiles::read_run(SnapshotPointer first, uint32_t count,
-                                     std::byte* into) const {
+Result<void> SnapshotFiles::read_run(SnapshotPointer first, uint32_t count, std::byte* into) const {
   const OpenFile* found = nullptr;
   {
     const std::shared_lock lock(mutex_);
@@ -131,10 +130,11 @@ Result<void> SnapshotFiles::read_run(SnapshotPointer first, uint32_t count,
     if (entry != files_.end()) found = &entry->second;
   }
   if (found == nullptr) {
-    return make_error(ExitCode::corruption,
-                      fmt::format("page {} of snapshot {} and node {}: that file is not open: it is "
-                                  "missing in the list of the snapshot's metadata: {}",
-                                  first.page(), first.snapshot(), first.node(), kWayOut));
+    return make_error(
+        ExitCode::corruption,
+        fmt::format("page {} of snapshot {} and node {}: that file is not open: it is "
+                    "missing in the list of the snapshot's metadata: {}",
+                    first.page(), first.snapshot(), first.node(), kWayOut));
   }
   const File& file = *found->file;
   if (first.is_null() || first.page() + uint64_t{count} > found->page_count) {

@@ -30,8 +30,8 @@ Result<void> PageWalk::read(SnapshotPointer pointer, SnapshotPointer parent, Pag
     return wrong(page, fmt::format("its layer is {}, not {}", page.layer, layer));
   }
   if (floor != Vid::make(floor.epoch(), 0) || floor.epoch() == 0 || floor.epoch() > epoch_) {
-    return wrong(page, fmt::format("its floor is epoch {}, the snapshot's is {}", floor.epoch(),
-                                   epoch_));
+    return wrong(page,
+                 fmt::format("its floor is epoch {}, the snapshot's is {}", floor.epoch(), epoch_));
   }
   if (pointer.snapshot() > parent.snapshot()) return wrong(page, "it is newer than its parent");
   if (page.lock.is_locked()) return wrong(page, "it is locked");
@@ -88,7 +88,8 @@ class ArrayWalk {
       if (first + i * span >= shape_.record_count) {
         return walk_.wrong(page_buffer.header(), "it has a page behind the last record");
       }
-      auto done = page(below, SnapshotPointer(page_buffer.header().self), level - 1, first + i * span);
+      auto done =
+          page(below, SnapshotPointer(page_buffer.header().self), level - 1, first + i * span);
       if (!done) return done;
     }
     return {};
@@ -113,10 +114,10 @@ class ArrayWalk {
         return walk_.wrong(page_buffer.header(), "it has a record behind the last one");
       }
       const uint64_t key = __builtin_bswap64(index);
-      auto visited = walk_.visit(page_buffer.header(),
-                                 {{reinterpret_cast<const char*>(&key), sizeof key},
-                                  {payload, shape_.payload_bytes},
-                                  vid});
+      auto visited =
+          walk_.visit(page_buffer.header(), {{reinterpret_cast<const char*>(&key), sizeof key},
+                                             {payload, shape_.payload_bytes},
+                                             vid});
       if (!visited) return visited;
     }
     return {};
@@ -186,7 +187,8 @@ Result<void> walk_sequential(PageWalk& walk) {
   std::vector<SnapshotPointer> chain;
   PageBuffer buffer;
   const auto* root = buffer.as<SequentialSnapshotRoot>();
-  for (SnapshotPointer at = walk.storage.root; !at.is_null(); at = SnapshotPointer(root->previous)) {
+  for (SnapshotPointer at = walk.storage.root; !at.is_null();
+       at = SnapshotPointer(root->previous)) {
     const SnapshotPointer parent = chain.empty() ? at : chain.back();
     auto read = walk.read(at, parent, buffer, PageType::sequential, 0);
     if (!read) return read;

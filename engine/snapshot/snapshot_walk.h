@@ -1,5 +1,5 @@
-// Reads all of a storage in a snapshot, and checks all that its pages promise: for tools that verify
-// snapshots, and as the oracle of tests.
+// Reads all of a storage in a snapshot, and checks all that its pages promise: for tools that
+// verify snapshots, and as the oracle of tests.
 #pragma once
 
 #include <cstddef>

@@ -141,9 +141,9 @@ Result<void> TreeBuilder::end_border(const SliceRange& range, bool may_join) {
   }
   while (!held_.empty() && !fit_all()) {
     const size_t cut = boundary_ == 0 ? even_cut() : 0;
-    auto emitted = cut == 0 ? emit_overflow()
-                            : emit_border(cut, fence_between(held_[cut - 1].slice, held_[cut].slice),
-                                          false);
+    auto emitted =
+        cut == 0 ? emit_overflow()
+                 : emit_border(cut, fence_between(held_[cut - 1].slice, held_[cut].slice), false);
     if (!emitted) return emitted;
   }
   auto emitted = emit_border(held_.size(), range.high, range.high_is_end);
@@ -186,8 +186,8 @@ Result<SnapshotPointer> TreeBuilder::write_border(size_t count, const SliceRange
     const uint32_t capacity = item.is_next_layer()
                                   ? static_cast<uint32_t>(sizeof(DualPointer))
                                   : TreeRecord::capacity_for(item.remainder, payload_bytes);
-    TreeRecord* record = write_slot(page, slot, item.slice, item.remainder, item.suffix.data(),
-                                    capacity, item.vid);
+    TreeRecord* record =
+        write_slot(page, slot, item.slice, item.remainder, item.suffix.data(), capacity, item.vid);
     if (item.is_next_layer()) {
       record->next_layer()->snapshot_word.store(item.next_layer.word(), std::memory_order_relaxed);
       continue;

@@ -28,8 +28,8 @@ struct TreeChild {
 /// A record that is on its way into a page.
 struct TreeItem {
   uint64_t slice = 0;
-  uint16_t remainder = 0;      // kRemainderNextLayer: `next_layer` counts, not the payload
-  Bytes suffix = {};           // remainder - 8 bytes, if it is more than that
+  uint16_t remainder = 0;  // kRemainderNextLayer: `next_layer` counts, not the payload
+  Bytes suffix = {};       // remainder - 8 bytes, if it is more than that
   Bytes payload = {};
   Vid vid = {};
   SnapshotPointer next_layer = {};
@@ -38,8 +38,9 @@ struct TreeItem {
   /// What it takes in a border page, its slot included.
   uint32_t page_bytes() const {
     const uint32_t capacity =
-        is_next_layer() ? static_cast<uint32_t>(sizeof(DualPointer))
-                        : TreeRecord::capacity_for(remainder, static_cast<uint32_t>(payload.size()));
+        is_next_layer()
+            ? static_cast<uint32_t>(sizeof(DualPointer))
+            : TreeRecord::capacity_for(remainder, static_cast<uint32_t>(payload.size()));
     return kSlotBytes + TreeRecord::bytes_for(remainder, capacity);
   }
 };
@@ -50,6 +51,10 @@ class TreeBuilder {
 
   /// Records from here on, of a range that begins at `low`: behind what was said before.
   void begin_border(uint64_t low);
+  /// A range has ended that may be joined with the next one (end_border).
+  bool is_open() const { return is_open_; }
+  /// No record is held that is not in a page yet.
+  bool is_empty() const { return held_.empty(); }
   /// In order; the item's bytes are copied. All records of a slice must fit in one page.
   Result<void> add(const TreeItem& item);
   /// Bytes in a page that the records of this slice take so far.
@@ -62,8 +67,8 @@ class TreeBuilder {
   Result<void> add_page(uint32_t level, uint64_t low, SnapshotPointer page);
   /// The pages at `level` since the last time get parents, none of which goes beyond range.high.
   Result<void> close(uint32_t level, const SliceRange& range);
-  /// Closes levels until at most `limit` pages are left, all of one level. An only one that is null:
-  /// no records at all; else none is null.
+  /// Closes levels until at most `limit` pages are left, all of one level. An only one that is
+  /// null: no records at all; else none is null.
   Result<std::vector<TreeChild>> finish(const SliceRange& range, size_t limit, uint32_t& level);
 
   /// The one record that was added, if it is all there is.

@@ -32,8 +32,7 @@ class TreeWalk {
   Result<void> page(SnapshotPointer pointer, SnapshotPointer parent, const SliceRange& range,
                     uint32_t level) {
     const auto buffer = std::make_unique<PageBuffer>();
-    const PageType type =
-        level == 0 ? PageType::mastertree_border : PageType::mastertree_interior;
+    const PageType type = level == 0 ? PageType::mastertree_border : PageType::mastertree_interior;
     if (auto read = walk_.read(pointer, parent, *buffer, type, layer_number()); !read) return read;
     return content(*buffer, range, level);
   }
@@ -77,8 +76,8 @@ class TreeWalk {
       if (tree.find(tree.separators[i], count) != i) {
         return walk_.wrong(tree.header, fmt::format("a search does not find child {}", i));
       }
-      auto done = page(child, SnapshotPointer(tree.header.self), range,
-                       uint32_t{tree.header.level} - 1);
+      auto done =
+          page(child, SnapshotPointer(tree.header.self), range, uint32_t{tree.header.level} - 1);
       if (!done) return done;
     }
     return {};
@@ -90,8 +89,8 @@ class TreeWalk {
     const uint32_t limit = BorderPage::heap_limit(tree.slot_capacity);
     if (count > tree.slot_capacity || tree.slot_capacity > kBorderSlotBound ||
         tree.heap_begin < limit || tree.heap_begin > kPageBytes) {
-      return walk_.wrong(tree.header, fmt::format("it has {} records of {}", count,
-                                                  tree.slot_capacity));
+      return walk_.wrong(tree.header,
+                         fmt::format("it has {} records of {}", count, tree.slot_capacity));
     }
     if (count > kMaxBorderSlots && tree.slices()[0] != tree.slices()[count - 1]) {
       return walk_.wrong(tree.header, fmt::format("it has {} records of several slices", count));
@@ -122,7 +121,8 @@ class TreeWalk {
     }
     const uint32_t length = length_class(record->remainder);
     if (length < 8 && length * 8 < 64 && (slice << (length * 8)) != 0) {
-      return walk_.wrong(tree.header, fmt::format("the key of slot {} goes on behind its end", slot));
+      return walk_.wrong(tree.header,
+                         fmt::format("the key of slot {} goes on behind its end", slot));
     }
     if (slot == 0) return {};
     const uint64_t before = tree.slices()[slot - 1];
@@ -139,8 +139,7 @@ class TreeWalk {
     const size_t above = prefix_.size();
     std::byte slice[8];
     put_slice(tree.slices()[slot], slice);
-    prefix_.append(reinterpret_cast<const char*>(slice),
-                   std::min<uint32_t>(8, record->remainder));
+    prefix_.append(reinterpret_cast<const char*>(slice), std::min<uint32_t>(8, record->remainder));
     Result<void> done;
     if (vid.is_next_layer()) {
       const DualPointer* pointer = record->next_layer();
@@ -153,10 +152,9 @@ class TreeWalk {
     } else {
       prefix_.append(reinterpret_cast<const char*>(record->suffix()), record->suffix_bytes());
       done = walk_.visit(
-          tree.header,
-          {prefix_,
-           {record->payload(), record->payload_bytes.load(std::memory_order_relaxed)},
-           vid});
+          tree.header, {prefix_,
+                        {record->payload(), record->payload_bytes.load(std::memory_order_relaxed)},
+                        vid});
     }
     prefix_.resize(above);
     return done;

@@ -51,10 +51,7 @@ class PmemFile : public File {
  public:
   /// `map` is empty for a file without bytes.
   PmemFile(PmemFileSystem& owner, std::string path, Descriptor descriptor, Map map, uint64_t size)
-      : owner_(owner),
-        path_(std::move(path)),
-        descriptor_(std::move(descriptor)),
-        size_(size) {
+      : owner_(owner), path_(std::move(path)), descriptor_(std::move(descriptor)), size_(size) {
     use(std::move(map));
   }
 
@@ -127,8 +124,8 @@ class PmemFile : public File {
   Descriptor descriptor_;
   Map map_;
   uint64_t size_;
-  // Of a new or grown file the kernel has to write size and block list once, even on persistent memory.
-  // Of an old one too: whoever made it may have died before it was synced.
+  // Of a new or grown file the kernel has to write size and block list once, even on persistent
+  // memory. Of an old one too: whoever made it may have died before it was synced.
   bool needs_kernel_ = true;
   bool is_persistent_ = false;
   std::byte* address_ = nullptr;

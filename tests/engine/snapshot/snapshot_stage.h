@@ -56,8 +56,9 @@ class SnapshotStage {
     GleanPlan plan = make_plan(lows, epoch_now);
     std::vector<SnapshotWriter> writers;
     for (uint32_t node = 0; node <= kNodes; ++node) {
-      auto writer = SnapshotWriter::create(*files, {directory_, node == kNodes ? kCoordinator : node,
-                                                    plan.snapshot, epoch_now, kUuid});
+      auto writer = SnapshotWriter::create(
+          *files,
+          {directory_, node == kNodes ? kCoordinator : node, plan.snapshot, epoch_now, kUuid});
       if (!writer) return std::unexpected(writer.error());
       writers.push_back(std::move(*writer));
     }
@@ -71,8 +72,7 @@ class SnapshotStage {
       }
       VectorLogSource source(kStorage, part);
       std::mutex mutex;
-      auto partition =
-          compose({plan, 0, i, source, reader, writers[i % kNodes], mutex});
+      auto partition = compose({plan, 0, i, source, reader, writers[i % kNodes], mutex});
       if (!partition) return std::unexpected(partition.error());
       composed.push_back(std::move(*partition));
     }
@@ -94,10 +94,10 @@ class SnapshotStage {
     });
   }
   Result<SnapshotWalkTotals> walk(const RecordVisitor& visit) {
-    return walk_snapshot(reader,
-                         {storage.id, storage.type, storage.payload_bytes, storage.record_count,
-                          storage.base_root},
-                         epoch, visit);
+    return walk_snapshot(
+        reader,
+        {storage.id, storage.type, storage.payload_bytes, storage.record_count, storage.base_root},
+        epoch, visit);
   }
 
   std::unique_ptr<FileSystem> files;
@@ -110,7 +110,8 @@ class SnapshotStage {
  private:
   static constexpr ClusterUuid kUuid = {1, 2, 3};
 
-  /// Partitions of Master-trees begin at slices: a key that ends before counts as if zeros followed.
+  /// Partitions of Master-trees begin at slices: a key that ends before counts as if zeros
+  /// followed.
   bool is_before(std::string key, const std::string& low) const {
     if (storage.type == StorageType::mastertree) key.resize(8, '\0');
     return key < low;
