@@ -130,7 +130,9 @@ Result<void> LayerComposer::compose_tree(SnapshotPointer root) {
 Result<void> LayerComposer::compose_node(SnapshotPointer pointer, uint32_t level,
                                          const SliceRange& range,
                                          const std::optional<SliceRange>& next) {
-  if (is_inside(range) && !has_log(range)) return builder_.add_page(level, range.low, pointer);
+  if (is_inside(range) && !has_log(range) && !builder_.is_open()) {
+    return builder_.add_page(level, range.low, pointer);
+  }
   const auto page = std::make_unique<PageBuffer>();
   const PageType type = level == 0 ? PageType::mastertree_border : PageType::mastertree_interior;
   const auto layer = static_cast<uint8_t>(prefix_.size() / 8);
@@ -205,7 +207,8 @@ Result<void> LayerComposer::compose_records(const SliceRange& range,
     const uint64_t slice = is_log_first ? log_slice() : items_[at].slice;
     if (auto done = compose_slice(slice, at); !done) return done;
   }
-  return builder_.end_border(range, next && has_log(*next));
+  // An empty range is joined with whatever comes next.
+  return builder_.end_border(range, next && (has_log(*next) || builder_.is_empty()));
 }
 
 /// All records of a slice; `at` moves on behind the base's.

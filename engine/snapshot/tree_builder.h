@@ -51,6 +51,10 @@ class TreeBuilder {
 
   /// Records from here on, of a range that begins at `low`: behind what was said before.
   void begin_border(uint64_t low);
+  /// A range has ended that may be joined with the next one (end_border).
+  bool is_open() const { return is_open_; }
+  /// No record is held that is not in a page yet.
+  bool is_empty() const { return held_.empty(); }
   /// In order; the item's bytes are copied. All records of a slice must fit in one page.
   Result<void> add(const TreeItem& item);
   /// Bytes in a page that the records of this slice take so far.

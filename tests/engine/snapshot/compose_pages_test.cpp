@@ -78,6 +78,30 @@ TEST(ComposePages, RandomInsertsDoNotLeavePagesOfFewRecords) {
   EXPECT_GE(totals.records / totals.leaf_pages, 25u);  // 55 fit
 }
 
+TEST(ComposePages, ATreeWhoseRecordsAreAllErasedHasNoPages) {
+  SnapshotStage stage(StorageType::mastertree);
+  auto logs = inserts(20'000, 3, 40);
+  const std::vector<std::string> lows = {"", big_endian(200'000)};
+  ASSERT_TRUE(stage.round(logs, lows, 3));
+  for (GleanedLog& log : logs) log = {LogType::erase, log.key, 0, {}, Vid::make(4, 1)};
+  auto combined = stage.round(logs, lows, 4);
+  ASSERT_TRUE(combined) << combined.error().message;
+  EXPECT_TRUE(combined->root.is_null());
+  EXPECT_EQ(combined->pages_written, 0u);
+}
+
+TEST(ComposePages, AnEmptiedPageIsJoinedWithItsNeighbour) {
+  SnapshotStage stage(StorageType::mastertree);
+  auto logs = inserts(2000, 3, 40);
+  ASSERT_TRUE(stage.round(logs, {""}, 3));
+  const uint64_t pages = totals_of(stage).leaf_pages;
+  logs.resize(500);
+  for (GleanedLog& log : logs) log = {LogType::erase, log.key, 0, {}, Vid::make(4, 1)};
+  ASSERT_TRUE(stage.round(logs, {""}, 4));
+  EXPECT_EQ(totals_of(stage).records, 1500u);
+  EXPECT_LE(totals_of(stage).leaf_pages, pages * 3 / 4 + 1);
+}
+
 TEST(ComposePages, WithoutALogRecordTheRootStaysAndNothingIsWritten) {
   for (const StorageType type : {StorageType::mastertree, StorageType::array}) {
     SnapshotStage stage(type, 10'000, 64);
@@ -104,8 +128,7 @@ TEST(ComposePages, AnArraysPagesThatNobodyWroteAreNotThere) {
 TEST(ComposePages, AnUpdateWithoutARecordIsNamedWithStorageAndKey) {
   SnapshotStage stage(StorageType::mastertree);
   for (const std::string& key : {std::string("ab"), std::string("abcdefgh-and-more")}) {
-    auto combined =
-        stage.round({{LogType::update, key, 0, "12345678", Vid::make(3, 1)}}, {""}, 3);
+    auto combined = stage.round({{LogType::update, key, 0, "12345678", Vid::make(3, 1)}}, {""}, 3);
     ASSERT_FALSE(combined);
     EXPECT_EQ(combined.error().code, ExitCode::corruption);
     EXPECT_NE(combined.error().message.find("storage 7: log records of the key 0x6162"),
@@ -133,8 +156,8 @@ TEST(ComposePages, RecordsOutOfOrderOrOutsideThePartitionAreRefused) {
   ASSERT_FALSE(combined);
   EXPECT_NE(combined.error().message.find("not sorted"), std::string::npos);
   SnapshotStage array(StorageType::array, 100, 8);
-  combined = array.round({{LogType::update, big_endian(100), 0, "12345678", Vid::make(3, 1)}},
-                         {""}, 3);
+  combined =
+      array.round({{LogType::update, big_endian(100), 0, "12345678", Vid::make(3, 1)}}, {""}, 3);
   ASSERT_FALSE(combined);
   EXPECT_NE(combined.error().message.find("outside the partition"), std::string::npos);
 }
@@ -163,10 +186,10 @@ TEST(ComposePages, KeysThatShareAWholeLayerGetOneOfTheirOwn) {
 TEST(ComposePages, ARecordWithoutRoomBesideItsSliceGetsALayer) {
   SnapshotStage stage(StorageType::mastertree);
   const std::string big(2048, 'x');
-  ASSERT_TRUE(stage.round({{LogType::insert, "abc", 0, big, Vid::make(3, 1)},
-                           {LogType::insert, std::string("abc\0\0\0\0\0and", 11), 0, big,
-                            Vid::make(3, 2)}},
-                          {""}, 3));
+  ASSERT_TRUE(
+      stage.round({{LogType::insert, "abc", 0, big, Vid::make(3, 1)},
+                   {LogType::insert, std::string("abc\0\0\0\0\0and", 11), 0, big, Vid::make(3, 2)}},
+                  {""}, 3));
   EXPECT_EQ(totals_of(stage).layers, 2u);
   EXPECT_EQ(totals_of(stage).records, 2u);
 }
@@ -181,8 +204,8 @@ TEST(ComposePages, ACancelledCompositionEndsWithAnError) {
   std::mutex mutex;
   VectorLogSource source(SnapshotStage::kStorage, inserts(10'000, 3, 8));
   int asked = 0;
-  auto composed = compose({plan, 0, 0, source, stage.reader, *writer, mutex,
-                           [&] { return ++asked == 3; }});
+  auto composed =
+      compose({plan, 0, 0, source, stage.reader, *writer, mutex, [&] { return ++asked == 3; }});
   ASSERT_FALSE(composed);
   EXPECT_NE(composed.error().message.find("cancelled"), std::string::npos);
   EXPECT_EQ(asked, 3);

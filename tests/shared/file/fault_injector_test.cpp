@@ -33,6 +33,7 @@ std::optional<Error> one_of_each(FileSystem& files) {
   if (auto error = error_of(files.open("/f"))) return error;
   if (auto error = error_of(files.open_for_reading("/f"))) return error;
   if (auto error = error_of(write(**file, 0, Blocks(1, 1).bytes()))) return error;
+  if (auto error = error_of((*file)->grow(2 * kIoBlockBytes))) return error;
   if (auto error = error_of((*file)->sync())) return error;
   Blocks block(1);
   if (auto error = error_of((*file)->read(0, block.bytes()))) return error;
