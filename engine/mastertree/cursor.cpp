@@ -309,6 +309,7 @@ Status MasterTreeCursor::visit_cold(bool& found) {
   if (!passes_bounds(slice)) return Status::ok;
   visited_ = true;
   payload_bytes_ = record->payload_bytes.load(std::memory_order_relaxed);
+  seen_ = record->head.load_acquire();
   ref_ = RecordRef{};
   ref_.snapshot = current.cold;
   ref_.payload_at =

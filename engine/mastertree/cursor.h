@@ -57,6 +57,8 @@ class MasterTreeCursor {
     }
     return get_slowly(out, capacity);
   }
+  /// VID of the current record as it was read; in a snapshot, too, which keeps VIDs (R36).
+  Vid vid() const { return seen_; }
   /// Place of the current record, for update and erase.
   const RecordRef& ref() {
     if (!ref_is_complete_) complete_ref();

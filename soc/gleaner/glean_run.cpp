@@ -134,10 +134,11 @@ void GleanRun::start(const char* name, uint32_t count, Part part) {
 void GleanRun::fail(const Error& error) {
   {
     const std::lock_guard guard(mutex_);
-    if (!failure_) {
-      failure_ = error;
-      if (!is_discarded_) logger_->error("snapshot {}: {}", number(), error.message);
-    }
+    // Who fails gives the run up, and the others' errors may be here first: code failed.
+    const bool says_more =
+        !failure_ || (failure_->code == ExitCode::failed && error.code != ExitCode::failed);
+    if (says_more) failure_ = error;
+    if (says_more && !is_discarded_) logger_->error("snapshot {}: {}", number(), error.message);
     changed_.notify_all();
   }
   work_.give_up();
@@ -173,24 +174,23 @@ void GleanRun::end() {
 }
 
 Result<Json> GleanRun::outcome() const {
-  if (is_discarded_) {
+  if (has_ended_ && is_discarded_) {
     return make_error(ExitCode::failed,
                       "snapshot " + std::to_string(number()) + ": its run was given up");
   }
-  if (failure_) return std::unexpected(*failure_);
+  if (has_ended_ && failure_) return std::unexpected(*failure_);
   Json answer = to_json(work_.progress());
   answer["done"] = has_ended_;
   if (has_ended_) answer.update(result_);
   return answer;
 }
 
-/// Everybody when there is an outcome, else those whose time is over. Leaves and takes the lock.
+/// Everybody when it has ended, else those whose time is over. Leaves and takes the lock.
 void GleanRun::answer_due(std::unique_lock<std::mutex>& lock) {
-  const bool all = has_ended_ || is_discarded_ || failure_.has_value();
   const auto now = Clock::now();
   std::vector<Waiter> due;
   std::erase_if(waiters_, [&](Waiter& waiter) {
-    if (!all && waiter.deadline > now) return false;
+    if (!has_ended_ && waiter.deadline > now) return false;
     due.push_back(std::move(waiter));
     return true;
   });

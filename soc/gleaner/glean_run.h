@@ -36,8 +36,8 @@ class GleanRun {
   uint32_t number() const { return work_.snapshot(); }
   /// Starts the mappers. REQUIRES: all nodes are prepared.
   void map();
-  /// Answers {"done": true} and what the node has made when it has ended, an error as soon as
-  /// it has failed, and at the deadline {"done": false}; always with the progress.
+  /// Answers {"done": true} and what the node has made when it has ended, an error when
+  /// it has ended otherwise, and {"done": false} at the deadline; with the progress.
   void wait(Clock::time_point deadline, ControlReply reply);
   /// Gives it up and removes its file, even if it has ended well; answers {} when that is done.
   void discard(const ControlReply& reply);
@@ -76,7 +76,7 @@ class GleanRun {
   bool is_discarded_ = false;
   bool has_ended_ = false;
   uint32_t parts_going_ = 0;
-  std::optional<Error> failure_;  // the first
+  std::optional<Error> failure_;  // the one that says most
   Json result_;                   // once ended well
   std::vector<Waiter> waiters_;
   std::vector<ControlReply> discarders_;

@@ -150,7 +150,8 @@ Status KvExecutor::scan(const KvOperationView& operation, const MasterTree& tree
       const Status copied = cursor.get(buffer_.data(), bytes);
       if (copied != Status::ok) return copied;
     }
-    const uint64_t version = version_of(cursor.ref());
+    const bool is_cold = cursor.ref().record == nullptr;
+    const uint64_t version = is_cold ? cursor.vid().version() : version_of(cursor.ref());
     digest.add(cursor.key(), version);
     scanned_bytes_ += sizeof(KvRow) + cursor.key().size() + bytes;
     if (!is_compared) reply_.row(cursor.key(), KvBytes(buffer_).first(bytes), version);

@@ -1,0 +1,80 @@
+// Recovery with real processes: what clients were promised is there again after the cluster was
+// killed, however often its starts are killed, too.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "tests/cluster/launcher_process.h"
+#include "tests/cluster/ledger_cluster.h"
+
+namespace atolldb::test {
+namespace {
+
+class RecoveryCrashTest : public testing::Test {
+ protected:
+  /// Kills the launcher, and all with it.
+  void kill_all(LauncherProcess& launcher) {
+    kill(launcher.pid(), SIGKILL);
+    launcher.wait();
+    EXPECT_TRUE(eventually([&] { return processes_of(config_.cluster.name).empty(); }));
+  }
+
+  /// Runs clients until they were promised something, then kills all.
+  Ledger live_and_crash() {
+    LauncherProcess launcher(config_);
+    EXPECT_EQ(launcher.next_line(), "running");
+    const auto created = create_ledger(config_);
+    EXPECT_TRUE(created) << created.error().message;
+    const std::string ledgers = folder_.path() + "/ledgers";
+    std::filesystem::create_directories(ledgers);
+    LedgerClients clients(config_, ledgers, random_());
+    EXPECT_TRUE(eventually([&] {
+      return std::filesystem::exists(ledgers + "/client1.ledger") &&
+             std::filesystem::file_size(ledgers + "/client1.ledger") > 100'000;
+    }));
+    kill_all(launcher);
+    clients.join();
+    return clients.ledger();
+  }
+
+  void expect_promises_kept(const Ledger& ledger) const {
+    for (const uint32_t node : {0u, 1u}) {
+      auto session = SessionClient::connect(config_.cluster.run_dir, node);
+      ASSERT_TRUE(session) << session.error().message;
+      const auto state = read_ledger_state(**session);
+      ASSERT_TRUE(state) << state.error().message;
+      for (const LedgerViolation& one : check_ledger(ledger, *state)) ADD_FAILURE() << one.text;
+    }
+  }
+
+  TestFolder folder_;
+  Config config_ = folder_.config("recovers");
+  std::mt19937_64 random_{seed()};
+};
+
+TEST_F(RecoveryCrashTest, WhatWasPromisedIsThereAgainHoweverOftenStartsAreKilled) {
+  const Ledger ledger = live_and_crash();
+  const uint64_t count = rounds(5, 100);
+  for (uint64_t round = 0; round < count; ++round) {
+    const std::chrono::microseconds delay(random_() % 400'000);
+    SCOPED_TRACE(fmt::format("start {} killed after {} us", round, delay.count()));
+    LauncherProcess launcher(config_);
+    std::this_thread::sleep_for(delay);  // not to synchronise: the instant is the test's input
+    kill_all(launcher);
+  }
+  for (int start = 0; start < 2; ++start) {
+    SCOPED_TRACE("start " + std::to_string(start));
+    LauncherProcess launcher(config_);
+    ASSERT_EQ(launcher.next_line(), "running");
+    expect_promises_kept(ledger);
+    const auto status =
+        cli::RunningCluster(config_).coordinator("status", {}, Cluster::kDefaultTimeout);
+    ASSERT_TRUE(status) << status.error().message;
+    EXPECT_GE(status->at("snapshots").at("newest"), 1);
+    kill(launcher.pid(), SIGTERM);
+    EXPECT_EQ(launcher.wait(), 0);
+  }
+}
+
+}  // namespace
+}  // namespace atolldb::test

@@ -1,0 +1,196 @@
+// A node's part of a run of the gleaner: how it ends, well or not.
+#include "soc/gleaner/glean_run.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <future>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/gleaner/plan_codec.h"
+#include "soc/gleaner/glean_service.h"
+#include "tests/engine/gleaner/locked_file_system.h"
+#include "tests/engine/log/memory_file_system.h"
+
+namespace atolldb {
+namespace {
+
+using Clock = GleanRun::Clock;
+
+constexpr uint32_t kSnapshot = 7;
+constexpr uint64_t kInboxBytes = 64 * 1024;
+
+/// Takes an answer, and waits for it.
+class Answer {
+ public:
+  ControlReply reply() const {
+    return [promise = promise_](Result<Json> result) { promise->set_value(std::move(result)); };
+  }
+  Result<Json> get() { return future_.get(); }
+
+ private:
+  std::shared_ptr<std::promise<Result<Json>>> promise_ =
+      std::make_shared<std::promise<Result<Json>>>();
+  std::future<Result<Json>> future_ = promise_->get_future();
+};
+
+struct FreeMemory {
+  void operator()(std::byte* bytes) const { std::free(bytes); }
+};
+
+/// Two nodes with a reducer each, over one file system.
+class GleanRunTest : public testing::Test {
+ protected:
+  GleanRunTest() {
+    for (uint32_t node = 0; node < 2; ++node) {
+      inboxes_.emplace_back(static_cast<std::byte*>(std::aligned_alloc(4096, kInboxBytes)));
+      ReducerInbox::format(inboxes_.back().get(), kInboxBytes);
+      snapshots_.push_back(std::make_unique<SnapshotFiles>(files_, ClusterUuid{}));
+      GleanPlaces& places = places_[node];
+      places.node = node;
+      places.file_system = &files_;
+      places.snapshots = snapshots_.back().get();
+      places.directory = [](uint32_t) { return std::string("/data"); };
+      places.inbox = [this](const ReducerPlace& place) {
+        return place.node < 2 && place.reducer == 0 ? inboxes_[place.node].get() : nullptr;
+      };
+      places.has_failed = [] { return false; };
+    }
+  }
+
+  /// An array, and a mapper on node 0. `has_stream`: it is to read a log that is not there.
+  static GleanPlan plan(bool has_stream) {
+    GleanPlan plan;
+    plan.snapshot = kSnapshot;
+    plan.epoch = 10;
+    GleanStorage storage;
+    storage.id = 1;
+    storage.type = StorageType::array;
+    storage.payload_bytes = 8;
+    storage.record_count = 100;
+    storage.partitions = {{"", {1, 0}}};
+    plan.storages.push_back(storage);
+    plan.reducers = {{0, 0}, {1, 0}};
+    GleanMapper mapper;
+    if (has_stream) {
+      LogStream stream;
+      stream.directory = "/data";
+      stream.incarnation = 3;
+      stream.start_epoch = 5;
+      stream.cluster_uuid = ClusterUuid{};
+      mapper.streams.push_back({stream, 10});
+    }
+    plan.mappers.push_back(mapper);
+    return plan;
+  }
+
+  std::unique_ptr<GleanRun> start(uint32_t node, bool has_stream) {
+    Answer prepared;
+    auto run = std::make_unique<GleanRun>(plan(has_stream), places_[node], prepared.reply(),
+                                          make_silent_logger("test"));
+    const auto answer = prepared.get();
+    EXPECT_TRUE(answer) << answer.error().message;
+    return run;
+  }
+  static Result<Json> outcome(GleanRun& run) {
+    Answer answer;
+    run.wait(Clock::time_point::max(), answer.reply());
+    return answer.get();
+  }
+  bool has_file(uint32_t node) {
+    return *files_.exists(snapshot_file_path("/data", node, kSnapshot));
+  }
+
+  test::MemoryFileSystem memory_;
+  test::LockedFileSystem files_{memory_};
+  std::vector<std::unique_ptr<std::byte, FreeMemory>> inboxes_;
+  std::vector<std::unique_ptr<SnapshotFiles>> snapshots_;
+  GleanPlaces places_[2];
+};
+
+TEST_F(GleanRunTest, ARunWithoutRecordsEndsOnAllNodesAndMakesNoFile) {
+  const auto first = start(0, false);
+  const auto second = start(1, false);
+  Answer early;
+  second->wait(Clock::now(), early.reply());
+  const auto going = early.get();
+  ASSERT_TRUE(going) << going.error().message;
+  EXPECT_FALSE(going->at("done").get<bool>());
+  first->map();
+  second->map();
+  for (GleanRun* run : {first.get(), second.get()}) {
+    const auto ended = outcome(*run);
+    ASSERT_TRUE(ended) << ended.error().message;
+    EXPECT_TRUE(ended->at("done").get<bool>());
+    EXPECT_EQ(ended->at("page_count"), 1);
+    EXPECT_TRUE(decode_composed(ended->at("partitions").get<std::string>()));
+  }
+  EXPECT_FALSE(has_file(0));
+  EXPECT_FALSE(has_file(1));
+}
+
+TEST_F(GleanRunTest, AMapperThatFailsEndsTheRunOnAllNodesAndLeavesNoFile) {
+  const auto first = start(0, true);
+  const auto second = start(1, true);
+  first->map();
+  second->map();
+  const auto failed = outcome(*first);
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code, ExitCode::corruption) << failed.error().message;
+  const auto given_up = outcome(*second);
+  ASSERT_FALSE(given_up);
+  EXPECT_EQ(given_up.error().code, ExitCode::failed) << given_up.error().message;
+  for (GleanRun* run : {first.get(), second.get()}) {
+    Answer discarded;
+    run->discard(discarded.reply());
+    EXPECT_TRUE(discarded.get());
+  }
+  EXPECT_FALSE(has_file(0));
+  EXPECT_FALSE(has_file(1));
+}
+
+TEST_F(GleanRunTest, ARunThatIsDiscardedBeforeItsMappersStartEnds) {
+  const auto run = start(1, false);
+  Answer waiting;
+  run->wait(Clock::time_point::max(), waiting.reply());
+  Answer discarded;
+  run->discard(discarded.reply());
+  EXPECT_TRUE(discarded.get());
+  EXPECT_FALSE(waiting.get());
+  EXPECT_TRUE(run->has_ended());
+  EXPECT_FALSE(has_file(1));
+}
+
+TEST_F(GleanRunTest, TheServiceRunsOneAtATimeAndEndsItWhenTheNodeStops) {
+  GleanService service(places_[1], make_silent_logger("test"));
+  const auto ask = [&](const char* op, const Json& body) {
+    Answer answer;
+    service.handle({op, body}, answer.reply());
+    return answer.get();
+  };
+  EXPECT_FALSE(ask("glean.prepare", {{"plan", "no plan"}}));
+  EXPECT_FALSE(ask("glean.map", {{"run", kSnapshot}}));
+  const Json prepare = {{"plan", encode_plan(plan(false))}};
+  ASSERT_TRUE(ask("glean.prepare", prepare));
+  const auto second = ask("glean.prepare", prepare);
+  ASSERT_FALSE(second);
+  EXPECT_NE(second.error().message.find("snapshot 7 is under way"), std::string::npos)
+      << second.error().message;
+  EXPECT_FALSE(ask("glean.end", {{"run", kSnapshot}, {"keep", true}})) << "it has not ended";
+  EXPECT_TRUE(service.progress());
+  EXPECT_TRUE(ask("glean.end", {{"run", kSnapshot}, {"keep", false}}));
+  EXPECT_TRUE(ask("glean.end", {{"run", 99}, {"keep", false}})) << "there is nothing to end";
+  Answer waiting;
+  GleanPlan next = plan(false);
+  next.snapshot = kSnapshot + 1;
+  ASSERT_TRUE(ask("glean.prepare", {{"plan", encode_plan(next)}}));
+  service.handle({"glean.wait", {{"run", next.snapshot}, {"timeout_ms", 60'000}}}, waiting.reply());
+  service.stop();
+  EXPECT_FALSE(waiting.get());
+  EXPECT_FALSE(ask("glean.prepare", prepare)) << "the node stops";
+}
+
+}  // namespace
+}  // namespace atolldb
