@@ -77,8 +77,8 @@ class RandomHistory {
         return key;
       }
       case 2:  // long common prefixes, of several layers
-        return std::string(below(2) == 0 ? 31 : 64, 'p') + std::to_string(below(key_space / 4)) +
-               (below(2) == 0 ? "-and more of it" : "");
+        return std::string(below(2) == 0 ? 31 : 64, 'p') +
+               std::to_string(below(key_space / 4 + 1)) + (below(2) == 0 ? "-and more of it" : "");
       default:
         return "user" + std::to_string(below(key_space));
     }
