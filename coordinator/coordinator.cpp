@@ -45,16 +45,15 @@ Result<void> Coordinator::prepare() {
 }
 
 Result<void> Coordinator::attach() {
-  std::vector<const MetricsSegment*> metrics_of_nodes;
   for (uint32_t node = 0; node < config_.nodes.size(); ++node) {
     const Result<std::byte*> shared = space_.attach(SegmentKind::shared, node, true);
     if (!shared) return std::unexpected(shared.error());
     nodes_.push_back(reinterpret_cast<NodeShared*>(*shared));
     const Result<std::byte*> metrics = space_.attach(SegmentKind::metrics, node, false);
     if (!metrics) return std::unexpected(metrics.error());
-    metrics_of_nodes.push_back(reinterpret_cast<const MetricsSegment*>(*metrics));
+    metrics_.push_back(reinterpret_cast<const MetricsSegment*>(*metrics));
   }
-  status_ = std::make_unique<StatusReport>(config_, *control_, nodes_, std::move(metrics_of_nodes));
+  status_ = std::make_unique<StatusReport>(config_, *control_, nodes_, metrics_);
   return {};
 }
 
@@ -81,6 +80,7 @@ Result<void> Coordinator::open(const Json& metrics) {
     if (const auto begun = durable_->begin(); !begun) return begun;
   }
   set_state(ClusterState::running);
+  if (durable_ != nullptr) start_snapshots();
   logger_->info("cluster {} runs: {} nodes, incarnation {}, epoch {} us, durability: {}",
                 config_.cluster.name, nodes_.size(), control_->incarnation,
                 config_.cluster.epoch.count(), durability_text(config_));
@@ -105,6 +105,10 @@ void Coordinator::stop() {
   has_ended_ = true;
   drain();
   watched_clock_.store(nullptr, std::memory_order_release);
+  if (taker_ != nullptr) {
+    gleaner_->cancel();
+    taker_->stop();
+  }
   // Ends a drop that waits for its grace, too.
   if (clock_ != nullptr) clock_->stop();
   {

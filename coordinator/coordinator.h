@@ -19,6 +19,7 @@
 #include "coordinator/epoch/durable_epoch.h"
 #include "coordinator/epoch/epoch_clock.h"
 #include "coordinator/gleaner/gleaner_run.h"
+#include "coordinator/gleaner/snapshot_taker.h"
 #include "coordinator/status.h"
 #include "shared/config/config.h"
 #include "shared/error.h"
@@ -81,9 +82,19 @@ class Coordinator {
   Result<void> restore_storages();
   /// Makes a snapshot of what is in no other one yet, and lets all nodes read it.
   Result<void> recover();
-  Result<SnapshotMetadata> take_recovery_snapshot();
+  Result<void> take_recovery_snapshot();
   Result<void> publish(const SnapshotMetadata& snapshot);
   std::vector<StorageToGlean> storages_to_glean() const;
+  /// Runs the gleaner, and makes what it made the newest snapshot.
+  Result<void> glean(uint64_t epoch, std::vector<GleanStream> streams,
+                     std::vector<StorageToGlean> storages);
+  // While the cluster runs; on the taker's thread.
+  void start_snapshots();
+  bool has_news() const;
+  Result<uint32_t> take_snapshot();
+  std::vector<StorageToGlean> ask_ddl_for_storages();
+  Result<void> forget_unneeded();
+  void request_snapshot(const ControlReply& reply);
   Json snapshot_status() const;
   Result<void> log_ddl(DdlOperation operation, const StorageControl& storage);
   void run_ddl();
@@ -101,9 +112,13 @@ class Coordinator {
   Logger logger_;
   ControlSegment* control_ = nullptr;
   std::vector<NodeShared*> nodes_;
+  std::vector<const MetricsSegment*> metrics_;
   std::unique_ptr<DurableState> durable_;  // null: nothing is
   std::unique_ptr<GleanerRun> gleaner_;    // likewise
-  std::atomic<uint32_t> snapshot_{0};      // the one that nodes read; 0: none
+  std::unique_ptr<SnapshotTaker> taker_;   // likewise
+  /// The one that nodes read, since the start: no volatile page refers to a later one.
+  std::optional<SnapshotMetadata> published_;
+  std::atomic<uint32_t> snapshot_{0};  // the newest; 0: none
   std::atomic<uint64_t> snapshot_epoch_{0};
   std::unique_ptr<Catalog> catalog_;
   std::unique_ptr<EpochClock> clock_;

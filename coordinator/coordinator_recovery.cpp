@@ -9,31 +9,19 @@ namespace atolldb {
 
 Result<void> Coordinator::recover() {
   if (!durable_->to_glean().empty()) {
-    const auto made = take_recovery_snapshot();
-    if (!made) return std::unexpected(made.error());
+    if (const auto made = take_recovery_snapshot(); !made) return made;
   }
-  if (!durable_->snapshot()) return {};
-  return publish(*durable_->snapshot());
+  if (durable_->snapshot()) {
+    if (const auto published = publish(*durable_->snapshot()); !published) return published;
+  }
+  return forget_unneeded();
 }
 
-Result<SnapshotMetadata> Coordinator::take_recovery_snapshot() {
-  const auto id = durable_->take_snapshot_id();
-  if (!id) return std::unexpected(id.error());
-  GleanTask task;
-  task.snapshot = *id;
-  task.epoch = durable_->recovery_epoch();
-  task.cluster_uuid = durable_->data_uuid();
-  task.base = durable_->snapshot();
-  task.streams = durable_->to_glean();
-  task.storages = storages_to_glean();
-  logger_->info("recovery: {} logs up to epoch {} become snapshot {}", task.streams.size(),
-                task.epoch, task.snapshot);
-  auto metadata = gleaner_->run(task);
-  if (!metadata) return metadata;
-  const auto stored = durable_->store_snapshot(*metadata);
-  gleaner_->keep(*id);
-  if (!stored) return std::unexpected(stored.error());
-  return metadata;
+Result<void> Coordinator::take_recovery_snapshot() {
+  const uint64_t epoch = durable_->recovery_epoch();
+  logger_->info("recovery: {} logs up to epoch {} become a snapshot", durable_->to_glean().size(),
+                epoch);
+  return glean(epoch, durable_->to_glean(), storages_to_glean());
 }
 
 std::vector<StorageToGlean> Coordinator::storages_to_glean() const {
@@ -61,18 +49,12 @@ Result<void> Coordinator::publish(const SnapshotMetadata& snapshot) {
     // What the snapshot left out, erased keys among it, is not later than its epoch.
     storage.root_floor.store(Vid::make(snapshot.epoch, 0).word(), std::memory_order_relaxed);
   }
+  published_ = snapshot;
   snapshot_epoch_.store(snapshot.epoch, std::memory_order_relaxed);
   snapshot_.store(snapshot.id, std::memory_order_relaxed);
   logger_->info("snapshot {} of epoch {}: {} storages, {} files", snapshot.id, snapshot.epoch,
                 snapshot.storages.size(), snapshot.files.size());
   return {};
-}
-
-Json Coordinator::snapshot_status() const {
-  // Relaxed: for people.
-  return {{"newest", snapshot_.load(std::memory_order_relaxed)},
-          {"epoch", snapshot_epoch_.load(std::memory_order_relaxed)},
-          {"run", gleaner_ != nullptr ? gleaner_->status() : Json::object()}};
 }
 
 }  // namespace atolldb

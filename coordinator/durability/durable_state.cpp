@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/log/savepoint_snapshots.h"
+#include "engine/snapshot/retention.h"
 #include "shared/check.h"
 
 namespace atolldb {
@@ -63,6 +64,25 @@ Result<void> DurableState::store_snapshot(const SnapshotMetadata& metadata) {
   start_.snapshot = metadata;
   start_.to_glean.clear();
   return {};
+}
+
+std::vector<GleanStream> DurableState::live_streams(uint64_t epoch) const {
+  const Incarnation* running = start_.savepoint.uncut();
+  CHECK(running != nullptr);
+  std::vector<GleanStream> streams;
+  for (const LoggerPlace& place : running->loggers) {
+    streams.push_back({stream_of(start_.savepoint, *running, place), epoch});
+  }
+  return streams;
+}
+
+Result<size_t> DurableState::delete_unneeded(const std::set<uint32_t>& in_use) {
+  const std::string& data_dir = config_.cluster.data_dir;
+  const auto deleted = atolldb::delete_unneeded(
+      *files_, data_dir, start_.savepoint,
+      log_directories(start_.savepoint, data_dir, node_directories(config_)), in_use);
+  if (!deleted) return std::unexpected(deleted.error());
+  return deleted->size();
 }
 
 Result<void> DurableState::begin() {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "engine/log/ddl_log.h"
@@ -16,7 +17,8 @@
 
 namespace atolldb {
 
-/// One thread at a time.
+/// One thread at a time; but log_ddl and the rest, which concern different files, may be called by
+/// two.
 class DurableState {
  public:
   /// Reads the data directory, refuses what is damaged (corruption, exit 7); then stores the cut.
@@ -42,6 +44,12 @@ class DurableState {
   /// The snapshot exists from now on, and there is nothing to glean before it. REQUIRES: its files
   /// and metadata are durable. An error: it may exist or not.
   Result<void> store_snapshot(const SnapshotMetadata& metadata);
+
+  /// What the running incarnation has logged, up to this epoch, which is durable. REQUIRES: begin.
+  std::vector<GleanStream> live_streams(uint64_t epoch) const;
+  /// Deletes files of logs and snapshots that nothing needs (R38). `in_use`: snapshots that memory
+  /// refers to. Answers how many. REQUIRES: no run of the gleaner is under way.
+  Result<size_t> delete_unneeded(const std::set<uint32_t>& in_use);
 
   FileSystem& files() { return *files_; }
 

@@ -46,7 +46,8 @@ std::vector<ComposedPartition> take_partitions(std::vector<NodePart>& parts, uin
 /// Those that a page of the new snapshot may lie in.
 std::vector<SnapshotFilePlace> all_files(const GleanPlan& plan, const std::vector<NodePart>& parts,
                                          const SnapshotFilePlace& own) {
-  std::vector<SnapshotFilePlace> files = plan.files;
+  std::vector<SnapshotFilePlace> files;
+  if (!plan.rewrites) files = plan.files;
   for (const NodePart& part : parts) files.push_back(part.file);
   files.push_back(own);
   // Page 0 is the header: where nothing was written there is no file.

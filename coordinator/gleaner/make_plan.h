@@ -32,6 +32,7 @@ struct GleanTask {
   std::optional<SnapshotMetadata> base;
   std::vector<GleanStream> streams;
   std::vector<StorageToGlean> storages;  // those that are not dropped
+  bool rewrites = false;                 // see GleanPlan
 };
 
 /// The mappers of all nodes that have something to read. A stream is read by the node that wrote

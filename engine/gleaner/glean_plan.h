@@ -61,6 +61,9 @@ struct GleanPlan {
   uint32_t base = 0;        // 0: none
   uint64_t base_epoch = 0;  // records of this epoch and before are in the base already
   uint64_t epoch = 0;       // records of later epochs do not count
+  /// No page of the base is used as it is: all are written anew, so that the files of older
+  /// snapshots are not needed any more (R38). Every so often, so that their number is bounded.
+  bool rewrites = false;
   ClusterUuid cluster_uuid = {};
   std::vector<GleanStorage> storages;    // ascending ids; records of others do not count (dropped)
   std::vector<GleanMapper> mappers;      // of all nodes

@@ -185,6 +185,7 @@ std::string encode_plan(const GleanPlan& plan) {
   to.number(plan.base);
   to.number(plan.base_epoch);
   to.number(plan.epoch);
+  to.number(static_cast<uint8_t>(plan.rewrites));
   put(to, plan.cluster_uuid);
   put(to, plan.storages);
   put(to, plan.mappers);
@@ -203,6 +204,7 @@ Result<GleanPlan> decode_plan(std::string_view text) {
   get(from, plan.base);
   get(from, plan.base_epoch);
   get(from, plan.epoch);
+  plan.rewrites = from.number<uint8_t>() != 0;
   get(from, plan.cluster_uuid);
   get(from, plan.storages);
   get(from, plan.mappers);

@@ -77,10 +77,11 @@ Result<SnapshotPointer> combine_mastertree(PageOutput& pages, const GleanStorage
 
 /// Adds the runs behind those of the base's newest root page, and goes on in new ones.
 Result<SnapshotPointer> combine_sequential(PageOutput& pages, const GleanStorage& storage,
-                                           Partitions partitions, uint64_t& records) {
+                                           bool rewrites, Partitions partitions,
+                                           uint64_t& records) {
   PageBuffer buffer;
   auto* root = buffer.as<SequentialSnapshotRoot>();
-  SnapshotPointer at = storage.base_root;
+  SnapshotPointer at = rewrites ? SnapshotPointer() : storage.base_root;
   if (!at.is_null()) {
     if (auto good = pages.read(at, buffer, PageType::sequential, 0); !good) {
       return std::unexpected(good.error());
@@ -154,11 +155,13 @@ Result<CombinedRoot> combine_roots(const GleanPlan& plan, size_t storage_index,
   }
   combined.records = combined.log_records;
   const bool is_sequential = storage.type == StorageType::sequential;
-  if (combined.log_records != 0 || is_sequential) {
-    auto root = is_sequential ? combine_sequential(pages, storage, partitions, combined.records)
-                : storage.type == StorageType::array
-                    ? combine_array(pages, storage, partitions)
-                    : combine_mastertree(pages, storage, partitions);
+  const bool is_rewritten = plan.rewrites && !storage.base_root.is_null();
+  if (combined.log_records != 0 || is_sequential || is_rewritten) {
+    auto root =
+        is_sequential
+            ? combine_sequential(pages, storage, plan.rewrites, partitions, combined.records)
+        : storage.type == StorageType::array ? combine_array(pages, storage, partitions)
+                                             : combine_mastertree(pages, storage, partitions);
     if (!root) return std::unexpected(root.error());
     combined.root = *root;
   }

@@ -122,7 +122,7 @@ class ArrayComposer {
     const uint64_t end = std::min(first + shape_.records_below(level), storage_.record_count);
     auto is_changed = has_log(first, end);
     if (!is_changed) return std::unexpected(is_changed.error());
-    if (!*is_changed) return base;
+    if (!*is_changed && (base.is_null() || !task_.plan.rewrites)) return base;
     const auto page = std::make_unique<PageBuffer>();
     if (!base.is_null()) {
       if (auto good = read(base, *page, level); !good) return std::unexpected(good.error());
@@ -136,11 +136,13 @@ class ArrayComposer {
 
   Result<void> fill_interior(PageBuffer& page, uint32_t level, uint64_t first, uint64_t end) {
     const uint64_t span = shape_.records_below(level - 1);
-    for (;;) {
-      auto is_changed = has_log(first, end);
-      if (!is_changed) return std::unexpected(is_changed.error());
-      if (!*is_changed) return {};
-      const uint64_t child = (index_of(LogInput::key_of(*logs_.current())) - first) / span;
+    for (uint64_t child = 0; first + child * span < end; ++child) {
+      if (!task_.plan.rewrites) {
+        auto is_changed = has_log(first, end);
+        if (!is_changed) return std::unexpected(is_changed.error());
+        if (!*is_changed) return {};
+        child = (index_of(LogInput::key_of(*logs_.current())) - first) / span;
+      }
       DualPointer& pointer = page.as<ArrayInterior>()->children[child];
       auto written =
           compose(level - 1, first + child * span,
@@ -148,6 +150,7 @@ class ArrayComposer {
       if (!written) return std::unexpected(written.error());
       pointer.snapshot_word.store(written->word(), std::memory_order_relaxed);
     }
+    return {};
   }
 
   Result<void> fill_leaf(PageBuffer& page, uint64_t first, uint64_t end) {

@@ -6,6 +6,7 @@
 #include "engine/sequential/page.h"
 #include "engine/snapshot/log_input.h"
 #include "engine/snapshot/page_output.h"
+#include "engine/snapshot/sequential_root.h"
 
 namespace atolldb {
 
@@ -26,6 +27,9 @@ class SequentialComposer {
   Result<ComposedPartition> run() {
     composed_.storage_id = storage_id_;
     composed_.partition = task_.partition;
+    if (task_.plan.rewrites && task_.partition == task_.plan.reducers.front().node) {
+      if (auto copied = copy_base(); !copied) return std::unexpected(copied.error());
+    }
     while (logs_.current() != nullptr) {
       auto done = add(*logs_.current());
       if (done) done = logs_.advance();
@@ -39,6 +43,39 @@ class SequentialComposer {
 
  private:
   SequentialPage* page() { return batch_[used_ - 1].as<SequentialPage>(); }
+
+  /// All runs of the base, each as it is, the oldest first.
+  Result<void> copy_base() {
+    std::vector<SequentialRun> runs;
+    PageBuffer buffer;
+    SnapshotPointer at = task_.plan.storages[task_.storage].base_root;
+    while (!at.is_null()) {
+      if (auto good = pages_.read(at, buffer, PageType::sequential, 0); !good) return good;
+      const auto& root = *buffer.as<SequentialSnapshotRoot>();
+      for (uint64_t i = root.count; i-- > 0;) runs.push_back(root.runs[i]);
+      at = SnapshotPointer(root.previous);
+    }
+    for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
+      if (auto copied = copy_run(*run); !copied) return copied;
+    }
+    return {};
+  }
+
+  Result<void> copy_run(const SequentialRun& run) {
+    for (uint64_t i = 0; i < run.pages; ++i) {
+      if (auto begun = begin_page(); !begun) return begun;
+      auto good = pages_.read(SnapshotPointer(run.first_page + i), batch_[used_ - 1],
+                              PageType::sequential, 0);
+      if (!good) return good;
+      // Of a part of the run the epochs are not known: a scan looks into it, and finds them there.
+      run_.low = run.first_epoch;
+      run_.high = run.last_epoch;
+      run_.records += batch_[used_ - 1].header().version().count();
+    }
+    if (auto done = flush(); !done) return done;
+    may_follow_ = false;
+    return {};
+  }
 
   Result<void> add(const LogRecord& log) {
     if (log.type != LogType::append) {
@@ -78,7 +115,8 @@ class SequentialComposer {
     if (used_ == 0) return {};
     bool follows = false;
     auto written = pages_.write_run({batch_.data(), used_}, [&](SnapshotPointer first) {
-      follows = !composed_.pages.empty() && end_of(composed_.pages.back()) == first.word();
+      follows =
+          may_follow_ && !composed_.pages.empty() && end_of(composed_.pages.back()) == first.word();
       const uint64_t number = follows ? composed_.pages.back().pages : 0;
       for (uint32_t i = 0; i < used_; ++i) batch_[i].as<SequentialPage>()->number = number + i;
       run_.page = first;
@@ -94,6 +132,7 @@ class SequentialComposer {
       composed_.pages.push_back(run_);
     }
     run_ = {};
+    may_follow_ = true;
     for (uint32_t i = 0; i < used_; ++i) batch_[i] = {};
     used_ = 0;
     return {};
@@ -109,6 +148,8 @@ class SequentialComposer {
   std::vector<PageBuffer> batch_;
   uint32_t used_ = 0;  // pages of the batch
   ComposedPage run_;   // what is in the batch
+  // What comes next goes on in epochs where the last run ends.
+  bool may_follow_ = true;
   ComposedPartition composed_;
 };
 

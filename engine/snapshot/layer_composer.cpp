@@ -130,7 +130,7 @@ Result<void> LayerComposer::compose_tree(SnapshotPointer root) {
 Result<void> LayerComposer::compose_node(SnapshotPointer pointer, uint32_t level,
                                          const SliceRange& range,
                                          const std::optional<SliceRange>& next) {
-  if (is_inside(range) && !has_log(range) && !builder_.is_open()) {
+  if (!work_.rewrites && is_inside(range) && !has_log(range) && !builder_.is_open()) {
     return builder_.add_page(level, range.low, pointer);
   }
   const auto page = std::make_unique<PageBuffer>();
@@ -208,7 +208,8 @@ Result<void> LayerComposer::compose_records(const SliceRange& range,
     if (auto done = compose_slice(slice, at); !done) return done;
   }
   // An empty range is joined with whatever comes next.
-  return builder_.end_border(range, next && (has_log(*next) || builder_.is_empty()));
+  const bool is_next_rewritten = next && (work_.rewrites || has_log(*next));
+  return builder_.end_border(range, is_next_rewritten || (next && builder_.is_empty()));
 }
 
 /// All records of a slice; `at` moves on behind the base's.
@@ -258,7 +259,7 @@ Result<void> LayerComposer::compose_record(uint64_t slice, uint16_t remainder,
 /// The records of a slice that go on behind it: one in this page, or all in a layer below.
 Result<void> LayerComposer::compose_beyond(uint64_t slice, std::span<const TreeItem> base) {
   if (!base.empty() && base.front().is_next_layer()) {
-    if (!has_log_at(slice)) return builder_.add(base.front());
+    if (!has_log_at(slice) && !work_.rewrites) return builder_.add(base.front());
     return add_sublayer(slice, below(slice).compose(base.front().next_layer));
   }
   std::vector<CarriedRecord> carried;

@@ -22,6 +22,7 @@ struct TreeWork {
   LogInput logs;
   RecordFold fold;
   uint64_t epoch;  // of the snapshot
+  bool rewrites;   // all pages, see GleanPlan
 };
 
 /// A record that goes into a layer below: the key from that layer on.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "engine/log/byte_stream.h"
@@ -108,6 +109,17 @@ Result<void> SnapshotFiles::open(const std::vector<SnapshotFilePlace>& places) {
     if (!file) return std::unexpected(file.error());
     files_[key] = {std::move(*file), place.page_count};
   }
+  return {};
+}
+
+Result<void> SnapshotFiles::open_only(const std::vector<SnapshotFilePlace>& places) {
+  if (auto opened = open(places); !opened) return opened;
+  std::set<uint64_t> wanted;
+  for (const SnapshotFilePlace& place : places) {
+    wanted.insert(SnapshotPointer::make(place.snapshot, place.node, 0).word());
+  }
+  const std::unique_lock lock(mutex_);
+  std::erase_if(files_, [&](const auto& entry) { return !wanted.contains(entry.first); });
   return {};
 }
 

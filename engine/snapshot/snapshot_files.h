@@ -66,6 +66,8 @@ class SnapshotFiles {
   /// Opens the files for reading; those that are open already stay. Checks each header and that the
   /// file has all its pages: code corruption names file and reason.
   Result<void> open(const std::vector<SnapshotFilePlace>& places);
+  /// The same, and closes all others. REQUIRES: nobody reads those (R38).
+  Result<void> open_only(const std::vector<SnapshotFilePlace>& places);
   /// Forgets the files of a snapshot. REQUIRES: nobody reads them (R38).
   void close(uint32_t snapshot);
 

@@ -1,4 +1,4 @@
-// `atoll snapshot ls|verify`: the options, and ls.
+// `atoll snapshot ls|verify|take`: the options, ls and take.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
@@ -9,6 +9,7 @@
 #include "ops/cli/command.h"
 #include "ops/cli/snapshot_data.h"
 #include "ops/cli/terminal.h"
+#include "shared/message/control_client.h"
 
 namespace atolldb::cli {
 namespace {
@@ -141,8 +142,27 @@ Result<void> list_snapshots(const ClusterChoice& choice, const SnapshotOptions& 
   return {};
 }
 
+Result<void> take_snapshot(const ClusterChoice& choice, const SnapshotOptions& options) {
+  const Result<Config> config = find_running(choice);
+  if (!config) return std::unexpected(config.error());
+  const Result<Json> taken =
+      ControlClient(config->control.endpoint).call("snapshot.take", Json::object(), kGleanTimeout);
+  if (!taken) return std::unexpected(taken.error());
+  const auto id = taken->value("id", uint64_t{0});
+  if (options.json) {
+    const Json whole = {{"schema_version", 1}, {"id", id}, {"epoch", taken->value("epoch", 0ull)}};
+    std::printf("%s\n", whole.dump(2).c_str());
+  } else if (id == 0) {
+    std::printf("nothing has been committed yet: there is nothing to take a snapshot of\n");
+  } else {
+    std::printf("snapshot %s: all that was durable, up to epoch %s\n", std::to_string(id).c_str(),
+                std::to_string(taken->value("epoch", 0ull)).c_str());
+  }
+  return {};
+}
+
 void add_snapshot_command(CLI::App& app, Invocation& invocation) {
-  CLI::App* group = app.add_subcommand("snapshot", "List and verify snapshots");
+  CLI::App* group = app.add_subcommand("snapshot", "List, verify and take snapshots");
   group->require_subcommand(1);
   const auto options = std::make_shared<SnapshotOptions>();
   const auto add = [&](const char* name, const char* help, auto run) {
@@ -163,6 +183,12 @@ void add_snapshot_command(CLI::App& app, Invocation& invocation) {
       verify_snapshots)
       ->add_option("ID", options->id, "Of this snapshot only")
       ->check(CLI::Range(uint32_t{1}, SnapshotPointer::kMaxSnapshot));
+  CLI::App* take = group->add_subcommand("take", "Take a snapshot of all that is durable now");
+  add_cluster_options(*take, invocation);
+  take->add_flag("--json", options->json, "For programs");
+  take->callback([&invocation, options] {
+    invocation.run = [&invocation, options] { return take_snapshot(invocation.choice, *options); };
+  });
 }
 
 }  // namespace atolldb::cli

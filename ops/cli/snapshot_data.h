@@ -45,5 +45,7 @@ Result<LogData> find_snapshot_data(FileSystem& file_system, const ClusterChoice&
 
 Result<void> list_snapshots(const ClusterChoice& choice, const SnapshotOptions& options);
 Result<void> verify_snapshots(const ClusterChoice& choice, const SnapshotOptions& options);
+/// Of a running cluster; waits until it is durable.
+Result<void> take_snapshot(const ClusterChoice& choice, const SnapshotOptions& options);
 
 }  // namespace atolldb::cli

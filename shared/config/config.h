@@ -79,9 +79,9 @@ struct Config {
   };
 
   struct Gleaner {
-    std::chrono::milliseconds interval{10'000};  ///< at least this often
-    uint64_t log_volume = 1ULL << 30;            ///< or after this many bytes of log per node
-    uint32_t pool_low_water = 20;                ///< or below this many percent of free pages
+    std::chrono::milliseconds interval{600'000};  ///< at least this often
+    uint64_t log_volume = 1ULL << 30;             ///< or after this many bytes of log per node
+    uint32_t pool_low_water = 20;                 ///< or below this many percent of free pages
 
     bool operator==(const Gleaner&) const = default;
   };

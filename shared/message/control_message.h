@@ -25,6 +25,8 @@ inline constexpr size_t kMaxOpBytes = 64;
 /// Patience with requests that change the catalog: a drop waits for the grace of its pages and
 /// walks them all.
 inline constexpr std::chrono::milliseconds kDdlTimeout{600'000};
+/// A snapshot takes as long as its log is.
+inline constexpr std::chrono::milliseconds kGleanTimeout{3'600'000};
 
 struct ControlRequest {
   std::string op;

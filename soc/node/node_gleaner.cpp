@@ -63,7 +63,7 @@ void Node::open_snapshots(const ControlRequest& request, const ControlReply& rep
     if (!place) return reply(std::unexpected(place.error()));
     places.push_back(*std::move(place));
   }
-  const Result<void> opened = snapshots_->files().open(places);
+  const Result<void> opened = snapshots_->files().open_only(places);
   if (!opened) return reply(std::unexpected(opened.error()));
   reply(Json::object());
 }

@@ -27,7 +27,8 @@ namespace atolldb::test {
 /// A client of each node, a thread each, until the cluster ends or they are told to stop.
 class LedgerClients {
  public:
-  /// The ledgers go into `folder`, which has none yet. The cluster runs and has the storage.
+  /// The ledgers go into `folder`, behind what they hold there. The cluster runs and has the
+  /// storage.
   LedgerClients(const Config& config, const std::string& folder, uint64_t seed) {
     for (uint32_t node = 0; node < config.nodes.size(); ++node) {
       files_.push_back(folder + "/client" + std::to_string(node) + ".ledger");

@@ -46,6 +46,7 @@ inline void tree_rounds_against_a_map(uint64_t histories, uint64_t operations) {
           is_clearing
               ? history.erase_all()
               : history.round(history.below(4) == 0 ? history.below(5) : operations, erase_percent);
+      stage.rewrites = history.below(4) == 0;
       auto combined = stage.round(logs, history.partitions(5), history.epoch);
       ASSERT_TRUE(combined) << combined.error().message;
       // Empty pages may be left, at the ends of their parents.
@@ -85,6 +86,7 @@ inline void array_rounds_against_a_map(uint64_t histories, uint64_t most_records
       for (uint64_t low = unit; low < count; low += unit) {
         if (random() % 3 == 0 && lows.size() < 5) lows.push_back(big_endian(low));
       }
+      stage.rewrites = random() % 4 == 0;
       auto combined = stage.round(logs, lows, epoch);
       ASSERT_TRUE(combined) << combined.error().message;
       ASSERT_NO_FATAL_FAILURE(check_stage(stage, model)) << "history " << i << " epoch " << epoch;
@@ -114,6 +116,7 @@ inline void sequential_rounds_keep_all_appends(uint64_t rounds_of_it, uint64_t m
     // Two nodes; the second begins in the middle.
     std::vector<std::string> lows = {""};
     if (logs.size() > 1) lows.push_back(logs[logs.size() / 2].key);
+    stage.rewrites = random() % 4 == 0;
     auto combined = stage.round(logs, lows, epoch + 1);
     ASSERT_TRUE(combined) << combined.error().message;
     records += logs.size();

@@ -106,6 +106,8 @@ class SnapshotStage {
   std::vector<ComposedPartition> composed;  // of the last round
   uint32_t snapshot = 0;
   uint64_t epoch = 0;
+  /// The next rounds write all pages anew, and no older file is there afterwards.
+  bool rewrites = false;
 
  private:
   static constexpr ClusterUuid kUuid = {1, 2, 3};
@@ -124,6 +126,8 @@ class SnapshotStage {
     plan.snapshot = ++snapshot;
     plan.epoch = epoch = epoch_now;
     plan.cluster_uuid = kUuid;
+    plan.rewrites = rewrites;
+    plan.reducers = {{0, 0}, {1, 0}};
     storage.partitions.clear();
     if (storage.type != StorageType::sequential) {
       for (const std::string& low : lows) storage.partitions.push_back({low, {}});
@@ -139,6 +143,9 @@ class SnapshotStage {
       if (writers[node].page_count() == 1) continue;
       places.push_back({plan.snapshot, node == kNodes ? kCoordinator : node, directory_,
                         writers[node].page_count()});
+    }
+    if (plan.rewrites) {
+      for (uint32_t old = 1; old < plan.snapshot; ++old) reader.close(old);
     }
     return reader.open(places);
   }
