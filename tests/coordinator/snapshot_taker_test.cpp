@@ -1,0 +1,147 @@
+#include "coordinator/gleaner/snapshot_taker.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <future>
+#include <mutex>
+
+namespace atolldb::test {
+namespace {
+
+/// A taker whose snapshots are numbers, each of which waits until it is let through.
+class SnapshotTakerTest : public testing::Test {
+ protected:
+  SnapshotTakerTest() {
+    config_.interval = std::chrono::hours(1);
+    config_.log_volume = 1000;
+    hooks_.has_news = [this] { return has_news_.load(std::memory_order_relaxed); };
+    hooks_.log_bytes = [this] { return log_bytes_.load(std::memory_order_relaxed); };
+    hooks_.take = [this] { return take(); };
+  }
+  ~SnapshotTakerTest() override { let_through(1000); }
+
+  Result<uint32_t> take() {
+    std::unique_lock lock(mutex_);
+    ++begun_;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return allowed_ >= begun_; });
+    if (fails_) return make_error(ExitCode::disk_full, "no space left");
+    return begun_;
+  }
+  void let_through(uint32_t count) {
+    {
+      const std::lock_guard lock(mutex_);
+      allowed_ += count;
+    }
+    changed_.notify_all();
+  }
+  void await_begun(uint32_t count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return begun_ >= count; });
+  }
+  uint32_t begun() {
+    const std::lock_guard lock(mutex_);
+    return begun_;
+  }
+  std::future<Result<uint32_t>> request(SnapshotTaker& taker) {
+    auto promise = std::make_shared<std::promise<Result<uint32_t>>>();
+    taker.request([promise](Result<uint32_t> taken) { promise->set_value(std::move(taken)); });
+    return promise->get_future();
+  }
+
+  Config::Gleaner config_;
+  SnapshotTakerHooks hooks_;
+  std::atomic<bool> has_news_{true};
+  std::atomic<uint64_t> log_bytes_{0};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  uint32_t begun_ = 0;  // guarded by mutex_, as the next ones
+  uint32_t allowed_ = 0;
+  bool fails_ = false;
+  Logger logger_ = make_silent_logger("taker");
+};
+
+TEST_F(SnapshotTakerTest, TakesOneForARequestAndAnotherForThoseThatComeMeanwhile) {
+  SnapshotTaker taker(config_, hooks_, logger_);
+  taker.start();
+  auto first = request(taker);
+  await_begun(1);
+  // What is durable when these are made may be later than what the first one looks at.
+  auto second = request(taker);
+  auto third = request(taker);
+  let_through(2);
+  EXPECT_EQ(first.get().value(), 1u);
+  EXPECT_EQ(second.get().value(), 2u);
+  EXPECT_EQ(third.get().value(), 2u);
+  EXPECT_EQ(begun(), 2u);
+}
+
+TEST_F(SnapshotTakerTest, TakesOneAfterSoMuchLog) {
+  SnapshotTaker taker(config_, hooks_, logger_);
+  taker.start();
+  log_bytes_.store(999, std::memory_order_relaxed);
+  auto asked = request(taker);  // the taker has looked around when this is answered
+  let_through(1);
+  EXPECT_EQ(asked.get().value(), 1u);
+  log_bytes_.store(999 + 1000, std::memory_order_relaxed);
+  await_begun(2);
+  let_through(1);
+}
+
+TEST_F(SnapshotTakerTest, TakesOneWhenTheIntervalIsOverAndSomethingWasCommitted) {
+  config_.interval = std::chrono::milliseconds(1);
+  SnapshotTaker taker(config_, hooks_, logger_);
+  let_through(3);
+  taker.start();
+  await_begun(4);
+  has_news_.store(false, std::memory_order_relaxed);
+  let_through(1);
+}
+
+TEST_F(SnapshotTakerTest, TakesNoneByItselfWhenNothingWasCommitted) {
+  config_.interval = std::chrono::milliseconds(1);
+  has_news_.store(false, std::memory_order_relaxed);
+  SnapshotTaker taker(config_, hooks_, logger_);
+  taker.start();
+  log_bytes_.store(1'000'000, std::memory_order_relaxed);
+  auto asked = request(taker);
+  let_through(1);
+  EXPECT_EQ(asked.get().value(), 1u) << "the one that was asked for is the first";
+  EXPECT_EQ(begun(), 1u);
+}
+
+TEST_F(SnapshotTakerTest, AFailureIsTheAnswerAndTheNextOneIsTriedAllTheSame) {
+  fails_ = true;
+  let_through(2);
+  SnapshotTaker taker(config_, hooks_, logger_);
+  taker.start();
+  const auto failed = request(taker).get();
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code, ExitCode::disk_full);
+  {
+    const std::lock_guard lock(mutex_);
+    fails_ = false;
+  }
+  EXPECT_EQ(request(taker).get().value(), 2u);
+}
+
+TEST_F(SnapshotTakerTest, RequestsThatWaitWhenItEndsAreAnswered) {
+  SnapshotTaker taker(config_, hooks_, logger_);
+  taker.start();
+  auto first = request(taker);
+  await_begun(1);
+  auto second = request(taker);
+  std::thread ends([&] { taker.stop(); });
+  let_through(2);
+  ends.join();
+  EXPECT_TRUE(first.get());
+  // Taken before the end, or answered that there is one.
+  const auto answer = second.get();
+  EXPECT_TRUE(answer || answer.error().code == ExitCode::not_running);
+  EXPECT_EQ(request(taker).get().error().code, ExitCode::not_running);
+}
+
+}  // namespace
+}  // namespace atolldb::test
