@@ -28,6 +28,10 @@ Result<Report> Driver::go() {
   for (const auto phase : {&Driver::create_storages, &Driver::load}) {
     if (const Result<void> done = (this->*phase)(); !done) return std::unexpected(done.error());
   }
+  return resume();
+}
+
+Result<Report> Driver::resume() {
   for (uint32_t number = 1; number <= options_.repeat; ++number) {
     if (const Result<void> done = run_once(number); !done) return std::unexpected(done.error());
     if (report_.ended_early()) break;
