@@ -255,6 +255,40 @@ inline std::string cold_read_then_foreign_copy_up() {
   return status == Status::pointer_installed ? "" : "the reader's commit passed";
 }
 
+/// What is copied up for a write has the versions that the commits gave (R36), and the floor that
+/// the snapshot's epoch is (R43).
+inline std::string copy_up_keeps_versions() {
+  SnapshotStage stage(StorageType::mastertree);
+  constexpr uint64_t kEarlier = 77;  // epoch of the commits, some time before the snapshot
+  {
+    ColdCluster cold(stage, 1);
+    const std::string problem =
+        cold.take({{LogType::insert, "a", 0, "old", Vid::make(kEarlier, 5)},
+                   {LogType::insert, "b", 0, "old", Vid::make(kEarlier, 6)}});
+    if (!problem.empty()) return problem;
+  }
+  ColdCluster cold(stage, 1);
+  const MasterTree tree(cold.storage);
+  std::string problem;
+  const Status status = cold.cluster.worker(0).run([&](Transaction& txn) {
+    problem.clear();
+    Status one = tree.update(txn, bytes_of("a"), bytes_of("new"));
+    char buffer[8];
+    uint32_t length = 0;
+    RecordRef ref;
+    if (one == Status::ok) {
+      one = tree.get_for_update(txn, bytes_of("b"), buffer, sizeof buffer, length, ref);
+    }
+    if (one != Status::ok) return one;
+    if (ref.record->load_acquire() != Vid::make(kEarlier, 6)) problem = "another version";
+    const Vid floor(page_of(ref.record)->floor.load(std::memory_order_relaxed));
+    if (floor.epoch() != stage.epoch) problem = "floor " + std::to_string(floor.epoch());
+    return Status::ok;
+  });
+  if (status != Status::ok) return "the transaction ended with " + std::string(to_string(status));
+  return problem;
+}
+
 /// A scan of a cold tree depends on one pointer, however large it is (foedus.txt section 6.2).
 inline std::string cold_scan_registers_one_pointer() {
   SnapshotStage stage(StorageType::mastertree);

@@ -32,6 +32,8 @@ TEST(ColdStoragesStress, AReadOfASnapshotPageFailsWhenThePageIsCopiedUp) {
   EXPECT_EQ(cold_read_then_foreign_copy_up(), "");
 }
 
+TEST(ColdStoragesStress, ACopyUpKeepsVersions) { EXPECT_EQ(copy_up_keeps_versions(), ""); }
+
 TEST(ColdStoragesStress, AScanOverColdDataRegistersOnePointer) {
   EXPECT_EQ(cold_scan_registers_one_pointer(), "");
 }
