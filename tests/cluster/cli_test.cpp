@@ -45,16 +45,16 @@ TEST_F(CliTest, RefusesBadCommandLinesWithTheRightExitCodeAndMessage) {
   const BadInput inputs[] = {
       {{},
        2,
-       "atoll: no command given: choose one of up, status, down, logs, log, storage, "
-       "procedure, bench, config, doctor, version: see `atoll --help`\n"},
+       "atoll: no command given: choose one of up, status, down, logs, log, snapshot, "
+       "storage, procedure, bench, config, doctor, version: see `atoll --help`\n"},
       {{"strat"},
        2,
        "atoll: \"strat\": no such command: did you mean \"status\"? see `atoll --help`\n"},
       {{"start"}, 2, "\"start\": no such command: did you mean \"up\"? see `atoll --help`\n"},
       {{"frobnicate"},
        2,
-       "\"frobnicate\": no such command: choose one of up, status, down, logs, log, storage, "
-       "procedure, bench, config, doctor, version: see `atoll --help`\n"},
+       "\"frobnicate\": no such command: choose one of up, status, down, logs, log, snapshot, "
+       "storage, procedure, bench, config, doctor, version: see `atoll --help`\n"},
       {{"storage", "list"},
        2,
        "atoll: \"storage list\": no such command: did you mean \"storage ls\"? see `atoll "
@@ -86,7 +86,7 @@ TEST_F(CliTest, RefusesBadCommandLinesWithTheRightExitCodeAndMessage) {
       {{"config", "show", wrong}, 78, "cluste"},
       {{"config", "check", large},
        78,
-       "large.toml:10:13: memory.write_set: expected an integer from 16 to 64510, got 64511"},
+       "large.toml:11:13: memory.write_set: expected an integer from 16 to 64510, got 64511"},
       {{"status"}, 3, "atoll: no cluster runs: start one with `atoll up`"},
       {{"status", "--cluster", "idle"}, 3, "atoll: cluster \"idle\": not running"},
       {{"status", "-c", idle}, 3, "atoll: cluster \"idle\": not running"},

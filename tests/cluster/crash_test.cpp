@@ -110,24 +110,6 @@ TEST_F(CrashTest, WhoeverIsKilledAtAnyInstantEveryPromiseIsInTheLog) {
   EXPECT_GT(promised, count * 10) << "next to nothing was promised: this has shown nothing";
 }
 
-TEST_F(CrashTest, StartsThatAreKilledChangeNothingOfWhatACrashLeft) {
-  const Config config = durable("twice");
-  const Ledger ledger = live_and_crash(config);
-  EXPECT_GT(expect_log_keeps(config, ledger), 0u);
-  const auto count = rounds(10, 100);
-  for (uint64_t round = 0; round < count; ++round) {
-    const std::chrono::microseconds delay(random_() % 150'000);
-    SCOPED_TRACE(fmt::format("start {} killed after {} us", round, delay.count()));
-    LauncherProcess launcher(config);
-    std::this_thread::sleep_for(delay);  // not to synchronise: the instant is the test's input
-    kill(launcher.pid(), SIGKILL);
-    launcher.wait();
-    expect_dead(config);
-    expect_log_keeps(config, ledger);
-    if (HasFailure()) return;
-  }
-}
-
 TEST_F(CrashTest, ADiscardThatIsKilledIsFinishedByTheNextAndKeepsTheOldDataTogether) {
   const Config config = durable("discard");
   const auto count = rounds(5, 50);

@@ -90,16 +90,16 @@ const BadInput kBadInputs[] = {
      "2\n"},
     {"PoolsLargerThanMemory", "[memory]\nvolatile_pool = \"4GiB\"\n",
      "/x/t.toml:2:17: memory.volatile_pool: expected pools, caches and buffers of at most this "
-     "machine's 8GiB in all, got 8240MiB; 8GiB are volatile pools (2 nodes), 0B snapshot caches, "
-     "32MiB log buffers (2 workers), 16MiB exchange (2 reducers)\n"},
+     "machine's 8GiB in all, got 8368MiB; 8GiB are volatile pools (2 nodes), 128MiB snapshot "
+     "caches, 32MiB log buffers (2 workers), 16MiB exchange (2 reducers)\n"},
     {"BuffersLargerThanMemory", "[memory]\nlog_buffer = \"1GiB\"\n[[node]]\nworkers = 8\n",
      "/x/t.toml:2:14: memory.log_buffer: expected pools, caches and buffers of at most this "
-     "machine's 8GiB in all, got 8712MiB; 512MiB are volatile pools (1 nodes), 0B snapshot caches, "
-     "8GiB log buffers (8 workers), 8MiB exchange (1 reducers)\n"},
+     "machine's 8GiB in all, got 8776MiB; 512MiB are volatile pools (1 nodes), 64MiB snapshot "
+     "caches, 8GiB log buffers (8 workers), 8MiB exchange (1 reducers)\n"},
     {"ExchangeLargerThanMemory", "[memory]\nexchange = \"1GiB\"\n[[node]]\nreducers = 8\n",
      "/x/t.toml:2:12: memory.exchange: expected pools, caches and buffers of at most this "
-     "machine's 8GiB in all, got 8720MiB; 512MiB are volatile pools (1 nodes), 0B snapshot caches, "
-     "16MiB log buffers (1 workers), 8GiB exchange (8 reducers)\n"},
+     "machine's 8GiB in all, got 8784MiB; 512MiB are volatile pools (1 nodes), 64MiB snapshot "
+     "caches, 16MiB log buffers (1 workers), 8GiB exchange (8 reducers)\n"},
     {"CachesLargerThanMemory", "[memory]\nsnapshot_cache = \"8TiB\"\n",
      "/x/t.toml:2:18: memory.snapshot_cache: expected pools, caches and buffers of at most this "
      "machine's 8GiB in all, got 16778288MiB; 1GiB are volatile pools (2 nodes), 16TiB snapshot "
