@@ -79,8 +79,8 @@ Result<void> Coordinator::open(const Json& metrics) {
     if (const auto recovered = recover(); !recovered) return recovered;
     if (const auto begun = durable_->begin(); !begun) return begun;
   }
-  set_state(ClusterState::running);
   if (durable_ != nullptr) start_snapshots();
+  set_state(ClusterState::running);
   logger_->info("cluster {} runs: {} nodes, incarnation {}, epoch {} us, durability: {}",
                 config_.cluster.name, nodes_.size(), control_->incarnation,
                 config_.cluster.epoch.count(), durability_text(config_));

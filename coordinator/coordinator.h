@@ -87,10 +87,11 @@ class Coordinator {
   std::vector<StorageToGlean> storages_to_glean() const;
   /// Runs the gleaner, and makes what it made the newest snapshot.
   Result<void> glean(uint64_t epoch, std::vector<GleanStream> streams,
-                     std::vector<StorageToGlean> storages);
+                     std::vector<StorageToGlean> storages, bool rewrites);
   // While the cluster runs; on the taker's thread.
   void start_snapshots();
   bool has_news() const;
+  bool is_rewrite_due();
   Result<uint32_t> take_snapshot();
   std::vector<StorageToGlean> ask_ddl_for_storages();
   Result<void> forget_unneeded();
@@ -118,7 +119,8 @@ class Coordinator {
   std::unique_ptr<SnapshotTaker> taker_;   // likewise
   /// The one that nodes read, since the start: no volatile page refers to a later one.
   std::optional<SnapshotMetadata> published_;
-  std::atomic<uint32_t> snapshot_{0};  // the newest; 0: none
+  uint32_t snapshots_until_rewrite_ = 0;  // the taker's thread's
+  std::atomic<uint32_t> snapshot_{0};     // the newest; 0: none
   std::atomic<uint64_t> snapshot_epoch_{0};
   std::unique_ptr<Catalog> catalog_;
   std::unique_ptr<EpochClock> clock_;

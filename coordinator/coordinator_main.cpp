@@ -18,10 +18,14 @@ ExitCode run_coordinator(const ChildContext& context) {
   const Config& config = context.config;
   SegmentSpace space(context.handover.segments, context.segment_identity(), context.handover.node);
   const LauncherLink launcher(context.handover.channel_fd);
+  std::atomic<bool> is_stopping{false};
   Coordinator coordinator(
       config, context.handover.incarnation, space,
       [&](uint32_t node, std::string_view op, const Json& body) {
-        return ControlClient(node_endpoint(config, node)).call(op, body, kDdlTimeout);
+        // A node that has stopped answers nobody: what was asked last may be lost.
+        return ControlClient(node_endpoint(config, node)).call(op, body, kDdlTimeout, [&] {
+          return is_stopping.load(std::memory_order_relaxed);
+        });
       },
       LauncherCalls{
           .request_stop =
@@ -52,6 +56,7 @@ ExitCode run_coordinator(const ChildContext& context) {
   };
   steps.drain = [&] { coordinator.drain(); };
   steps.stop = [&] {
+    is_stopping.store(true, std::memory_order_relaxed);
     services.stop();
     coordinator.stop();
   };

@@ -14,14 +14,18 @@ Result<void> Coordinator::recover() {
   if (durable_->snapshot()) {
     if (const auto published = publish(*durable_->snapshot()); !published) return published;
   }
-  return forget_unneeded();
+  if (const auto forgotten = forget_unneeded(); !forgotten) {
+    logger_->warn("files that nothing needs stay for now: {}", forgotten.error().message);
+  }
+  return {};
 }
 
 Result<void> Coordinator::take_recovery_snapshot() {
   const uint64_t epoch = durable_->recovery_epoch();
   logger_->info("recovery: {} logs up to epoch {} become a snapshot", durable_->to_glean().size(),
                 epoch);
-  return glean(epoch, durable_->to_glean(), storages_to_glean());
+  // Never all pages anew: a start waits for this, and there may be no room.
+  return glean(epoch, durable_->to_glean(), storages_to_glean(), false);
 }
 
 std::vector<StorageToGlean> Coordinator::storages_to_glean() const {

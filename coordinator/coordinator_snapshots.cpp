@@ -10,9 +10,12 @@
 namespace atolldb {
 namespace {
 
-/// A base with files of so many snapshots is written anew as a whole: so the number of files, and
-/// the space that pages take which nothing refers to, are bounded.
-constexpr size_t kMaxSnapshotsInUse = 32;
+/// A base with files of so many snapshots is written anew as a whole, when there is time and room:
+/// so the number of files, and the space that pages take which nothing refers to, are bounded.
+constexpr size_t kManySnapshotsInUse = 32;
+/// After a rewrite that failed (there may be no room for it) so many ordinary snapshots come first:
+/// without any, the log would grow for ever.
+constexpr uint32_t kSnapshotsBetweenRewrites = 8;
 
 size_t snapshots_in(const SnapshotMetadata& metadata) {
   std::set<uint32_t> ids;
@@ -23,7 +26,7 @@ size_t snapshots_in(const SnapshotMetadata& metadata) {
 }  // namespace
 
 Result<void> Coordinator::glean(uint64_t epoch, std::vector<GleanStream> streams,
-                                std::vector<StorageToGlean> storages) {
+                                std::vector<StorageToGlean> storages, bool rewrites) {
   const auto id = durable_->take_snapshot_id();
   if (!id) return std::unexpected(id.error());
   GleanTask task;
@@ -31,7 +34,7 @@ Result<void> Coordinator::glean(uint64_t epoch, std::vector<GleanStream> streams
   task.epoch = epoch;
   task.cluster_uuid = durable_->data_uuid();
   task.base = durable_->snapshot();
-  task.rewrites = task.base && snapshots_in(*task.base) >= kMaxSnapshotsInUse;
+  task.rewrites = rewrites;
   task.streams = std::move(streams);
   task.storages = std::move(storages);
   const auto metadata = gleaner_->run(task);
@@ -80,13 +83,24 @@ Result<uint32_t> Coordinator::take_snapshot() {
   if (has_news()) {
     // The epoch first: a storage that has commits of it was created before.
     const uint64_t epoch = control_->epochs.durable.load(std::memory_order_acquire);
-    const auto taken = glean(epoch, durable_->live_streams(epoch), ask_ddl_for_storages());
+    const bool rewrites = is_rewrite_due();
+    const auto taken =
+        glean(epoch, durable_->live_streams(epoch), ask_ddl_for_storages(), rewrites);
+    if (rewrites && !taken) snapshots_until_rewrite_ = kSnapshotsBetweenRewrites;
     if (!taken) return std::unexpected(taken.error());
     if (const auto forgotten = forget_unneeded(); !forgotten) {
       logger_->warn("files that nothing needs stay for now: {}", forgotten.error().message);
     }
   }
   return snapshot_.load(std::memory_order_relaxed);
+}
+
+bool Coordinator::is_rewrite_due() {
+  if (snapshots_until_rewrite_ != 0) {
+    --snapshots_until_rewrite_;
+    return false;
+  }
+  return durable_->snapshot() && snapshots_in(*durable_->snapshot()) >= kManySnapshotsInUse;
 }
 
 /// The catalog is the DDL thread's. Storages that are being dropped count until that is durable.

@@ -80,7 +80,6 @@ Result<void> on_all_nodes(const Config& config,
 }  // namespace
 
 Result<SnapshotMetadata> GleanerRun::run(const GleanTask& task) {
-  is_cancelled_.store(false, std::memory_order_relaxed);
   set_phase(task.snapshot, "planning");
   Result<SnapshotMetadata> metadata = [&]() -> Result<SnapshotMetadata> {
     auto plan = make_plan(config_, file_system_, task);

@@ -47,7 +47,7 @@ class GleanerRun {
   /// The savepoint names it now: the nodes forget the run. Or it does not, since storing it failed:
   /// then it must be kept, too, as nobody knows what the savepoint says.
   void keep(uint32_t snapshot);
-  /// Lets a run under way fail soon. Any thread.
+  /// Lets the run under way, and all later ones, fail soon. Any thread.
   void cancel() { is_cancelled_.store(true, std::memory_order_relaxed); }
 
   /// {"snapshot", "phase", and the sums of the nodes' progress}; {} when none was begun. Any

@@ -175,8 +175,17 @@ Status Array::locate_in_snapshot(Transaction& txn, SnapshotPointer pointer, uint
   return Status::ok;
 }
 
+Status Array::get(Transaction& txn, uint64_t index, void* out, Vid& seen) const {
+  RecordRef ref;
+  seen = {};
+  const Status status = locate(txn, index, false, ref);
+  if (status != Status::ok) return status;
+  return ref.record != nullptr ? txn.read(ref, 0, payload_bytes_, out, seen)
+                               : get_cold(txn, ref, 0, payload_bytes_, out, &seen);
+}
+
 Status Array::get_cold(Transaction& txn, const RecordRef& ref, uint32_t offset, uint32_t count,
-                       void* out) {
+                       void* out, Vid* seen) {
   if (ref.snapshot.is_null()) {
     std::memset(out, 0, count);
     return Status::ok;
@@ -185,7 +194,9 @@ Status Array::get_cold(Transaction& txn, const RecordRef& ref, uint32_t offset, 
   const Status status = txn.worker().snapshot_page(ref.snapshot, page);
   if (status != Status::ok) return status;
   // Immutable, and covered by the pointer set.
-  std::memcpy(out, reinterpret_cast<const std::byte*>(page) + ref.payload_at + offset, count);
+  const auto* payload = reinterpret_cast<const std::byte*>(page) + ref.payload_at;
+  if (seen != nullptr) *seen = reinterpret_cast<const RecordHead*>(payload)[-1].load_acquire();
+  std::memcpy(out, payload + offset, count);
   return Status::ok;
 }
 

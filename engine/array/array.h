@@ -34,6 +34,8 @@ class Array {
   Status get(Transaction& txn, uint64_t index, void* out) const {
     return get(txn, index, 0, payload_bytes_, out);
   }
+  /// The same of a whole record, and its version: 0 if it was never written.
+  Status get(Transaction& txn, uint64_t index, void* out, Vid& seen) const;
   /// Reads a record that is going to be written (R5) and hands out its place for `update`.
   Status get_for_update(Transaction& txn, uint64_t index, uint32_t offset, uint32_t count,
                         void* out, RecordRef& ref) const;
@@ -102,7 +104,7 @@ class Array {
                             const Children& child, uint32_t slot, RecordRef& ref) const;
   /// Of a record without a volatile page.
   static Status get_cold(Transaction& txn, const RecordRef& ref, uint32_t offset, uint32_t count,
-                         void* out);
+                         void* out, Vid* seen = nullptr);
   Status find_many(Transaction& txn, std::span<const uint64_t> indexes, std::span<RecordRef> refs,
                    bool create) const;
 

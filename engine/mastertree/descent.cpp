@@ -115,7 +115,8 @@ BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link
     }
     if (word.is_null()) {
       if (is_missing(interior, slot, version, view.missing)) return view;
-      if (worker.cluster_failed()) {
+      // R23: who holds locks does not wait for a page that is being replaced.
+      if (worker.cluster_failed() || adoption == Adoption::no) {
         view.dropped = true;
         return view;
       }

@@ -120,10 +120,17 @@ Status keep_own_answer(Transaction& txn, const RecordRef& ref, Bytes key, Vid se
 
 Status MasterTree::get(Transaction& txn, Bytes key, void* out, uint32_t capacity,
                        uint32_t& payload_bytes) const {
+  Vid seen;
+  return get(txn, key, out, capacity, payload_bytes, seen);
+}
+
+Status MasterTree::get(Transaction& txn, Bytes key, void* out, uint32_t capacity,
+                       uint32_t& payload_bytes, Vid& seen) const {
   RecordRef ref;
   TreeRead request{.offset = 0, .count = capacity, .exact = false, .out = out};
   const Status status = find_and_read(txn, storage_, key, Intent::read, request, ref);
   payload_bytes = request.payload_bytes;
+  seen = request.seen;
   return status;
 }
 

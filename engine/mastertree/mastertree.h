@@ -27,6 +27,9 @@ class MasterTree {
   /// Copies at most `capacity` bytes of the payload; `payload_bytes` = its whole length.
   Status get(Transaction& txn, Bytes key, void* out, uint32_t capacity,
              uint32_t& payload_bytes) const;
+  /// The same, and the record's version: without a pending write of its own.
+  Status get(Transaction& txn, Bytes key, void* out, uint32_t capacity, uint32_t& payload_bytes,
+             Vid& seen) const;
   /// Reads bytes [offset, offset+count); out_of_range when the payload is shorter.
   Status get_range(Transaction& txn, Bytes key, uint32_t offset, uint32_t count, void* out) const;
   /// Like get, and hands out the place for `update` and `erase`.

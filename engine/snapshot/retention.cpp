@@ -53,7 +53,13 @@ Result<void> add_covered_files(FileSystem& file_system, const ClusterUuid& own, 
     kept = i;
   }
   for (const LogFilePlace& place : stream.first(kept)) paths.push_back(path_of(place));
-  return {};
+  if (kept == 0) return {};
+  // The stream begins with that file from now on: what was read of it must survive a power cut.
+  const std::string path = path_of(stream[kept]);
+  auto file = file_system.open(path);
+  if (!file) return std::unexpected(file.error());
+  if (auto synced = (*file)->sync(); !synced) return synced;
+  return file_system.sync_directory(path.substr(0, path.rfind('/')));
 }
 
 /// All files of a stream that no slot lists any more. Those without a header (made ahead of their

@@ -7,6 +7,7 @@
 
 #include "engine/mutants.h"
 #include "shared/check.h"
+#include "shared/memory/control_layout.h"
 
 namespace atolldb {
 namespace {
@@ -58,7 +59,13 @@ const PageHeader* SnapshotCache::find(SnapshotPointer pointer) const {
 Status SnapshotReader::load(SnapshotPointer pointer, const PageHeader*& page) {
   uint32_t frame = 0;
   // A frame may be free from the round on that we are going to begin.
-  for (uint32_t turns = 0; !cache_->take_frame(frame); spin_or_yield(turns)) quiesce();
+  for (uint32_t turns = 0; !cache_->take_frame(frame); spin_or_yield(turns)) {
+    // Acquire pairs with the release of whoever ended the cluster.
+    if (state_ != nullptr && state_->load(std::memory_order_acquire) >= kClusterFailedFrom) {
+      return Status::cluster_failed;
+    }
+    quiesce();
+  }
   return cache_->fill(frame, pointer, page);
 }
 

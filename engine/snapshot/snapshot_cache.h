@@ -111,12 +111,13 @@ class SnapshotCache {
 /// One thread's way into the cache of its node.
 class SnapshotReader {
  public:
-  /// `slot`: less than the cache's reader count, nobody else's.
-  SnapshotReader(SnapshotCache& cache, uint32_t slot)
-      : cache_(&cache), slot_(&cache.slots_[slot]) {}
+  /// `slot`: less than the cache's reader count, nobody else's. `state`: ClusterState, which ends
+  /// waits (R24); null: none.
+  SnapshotReader(SnapshotCache& cache, uint32_t slot, const std::atomic<uint32_t>* state = nullptr)
+      : cache_(&cache), slot_(&cache.slots_[slot]), state_(state) {}
 
   /// The page, good until the next call of any function of this reader. snapshot_unreadable: the
-  /// owner has been told why (SnapshotCache::OnError).
+  /// owner has been told why (SnapshotCache::OnError). cluster_failed.
   Status get(SnapshotPointer pointer, const PageHeader*& page) {
     quiesce();
     page = cache_->find(pointer);
@@ -124,7 +125,16 @@ class SnapshotReader {
       return Status::ok;
     return load(pointer, page);
   }
-  /// Holds no page from here on: at the begin of a transaction. Cheap.
+  /// Holds no page from here on: at the begin of a transaction, and before blocking. So whoever
+  /// waits for a frame does not wait for a transaction that reads no snapshot.
+  void leave() {
+    if (seen_ == SnapshotCache::kIdle) return;
+    seen_ = SnapshotCache::kIdle;
+    // Release: all reads of frames stay before it.
+    slot_->round.store(SnapshotCache::kIdle, std::memory_order_release);
+  }
+
+ private:
   void quiesce() {
     // Acquire pairs with the release of the eviction that began the round: what it took out of the
     // table is not found any more.
@@ -134,19 +144,11 @@ class SnapshotReader {
     slot_->round.store(round, std::memory_order_seq_cst);
     seen_ = round;
   }
-  /// Holds none for a long time: before blocking.
-  void leave() {
-    if (seen_ == SnapshotCache::kIdle) return;
-    seen_ = SnapshotCache::kIdle;
-    // Release: all reads of frames stay before it.
-    slot_->round.store(SnapshotCache::kIdle, std::memory_order_release);
-  }
-
- private:
   Status load(SnapshotPointer pointer, const PageHeader*& page);
 
   SnapshotCache* cache_;
   SnapshotCache::Slot* slot_;
+  const std::atomic<uint32_t>* state_;
   uint64_t seen_ = SnapshotCache::kIdle;
 };
 

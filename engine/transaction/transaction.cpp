@@ -80,13 +80,14 @@ void Transaction::clear() {
   writes_blindly_ = false;
   reservations_ = 0;
   observed_ = 0;
+  relied_on_absence_ = false;
   broken_ = Status::ok;
 }
 
 void Transaction::rollback(Status reason) {
   if (!active_) return;
   worker_->metrics().aborts[static_cast<uint32_t>(reason)].add();
-  installs_on_read_ = reason == Status::pointer_installed;
+  installs_on_read_ = reason == Status::pointer_installed && relied_on_absence_;
   active_ = false;
 }
 
@@ -105,8 +106,11 @@ Status Transaction::read(const RecordRef& ref, uint32_t offset, uint32_t count, 
 }
 
 Status Transaction::register_pointer(const DualPointer* pointer, uint64_t word) {
-  // Large parts of an array may hang on one null word.
-  for (const PointerEntry& entry : pointers_) {
+  // Large parts of an array may hang on one null word, and so may a whole cold tree: the latest
+  // entries are looked at. One that is there twice does no harm.
+  constexpr uint32_t kLatest = 16;
+  for (uint32_t i = pointers_.size(); i > 0 && pointers_.size() - i < kLatest; --i) {
+    const PointerEntry& entry = pointers_[i - 1];
     if (entry.pointer == pointer) return entry.seen == word ? Status::ok : Status::read_conflict;
   }
   return pointers_.push({pointer, word}) ? Status::ok : fail(Status::transaction_too_large);
@@ -129,8 +133,10 @@ Status Transaction::register_word(const std::atomic<uint64_t>& word, uint64_t se
 
 bool Transaction::depends_on(const DualPointer* pointer) {
   if (mutant(Mutant::install_over_own_reads)) pointers_.clear();
-  return std::any_of(pointers_.begin(), pointers_.end(),
-                     [&](const PointerEntry& entry) { return entry.pointer == pointer; });
+  relied_on_absence_ =
+      std::any_of(pointers_.begin(), pointers_.end(),
+                  [&](const PointerEntry& entry) { return entry.pointer == pointer; });
+  return relied_on_absence_;
 }
 
 Status Transaction::page_changed(PageHeader* page, PageVersion before, PageVersion after) {

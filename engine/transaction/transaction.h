@@ -85,8 +85,9 @@ class Transaction {
   /// Verifies what was read, as a read-only commit would, and discards the writes: a user abort
   /// may be reported only then (R20).
   Status commit_user_abort();
-  /// Nothing when not active. `reason` is what the metrics count, and pointer_installed makes the
-  /// next attempt install pages where it reads (R5).
+  /// Nothing when not active. `reason` is what the metrics count. When the attempt was about to
+  /// install a page itself whose absence it relied on, the next one installs pages where it reads
+  /// (R5).
   void rollback(Status reason);
 
   bool is_active() const { return active_; }
@@ -258,7 +259,8 @@ class Transaction {
   TransactionLimits limits_;
   bool active_ = false;
   bool installs_on_read_ = false;
-  Status broken_ = Status::ok;  // why the sets are incomplete
+  bool relied_on_absence_ = false;  // of a page that this attempt was about to install (R5)
+  Status broken_ = Status::ok;      // why the sets are incomplete
   uint64_t deadline_epoch_ = kMaxEpoch;
   uint64_t commit_epoch_ = 0;
   uint64_t reservations_ = 0;

@@ -42,7 +42,7 @@ void WorkerContext::enter() {
     if (!mutant(Mutant::keep_memo)) memo_.clear();
     dead_runs_.clear();
   }
-  if (snapshots_ != nullptr) snapshots_->quiesce();
+  if (snapshots_ != nullptr) snapshots_->leave();
   // Acquire pairs with the coordinator's release: it has seen every begin epoch.
   const uint64_t oldest = epochs.oldest_begin.load(std::memory_order_acquire);
   if (oldest != recycled_at_ || mutant(Mutant::reuse_without_grace)) {

@@ -61,7 +61,7 @@ struct Config {
     // Most entries of one transaction's sets.
     uint32_t read_set = 32'768;
     uint32_t write_set = 8'192;
-    uint32_t pointer_set = 1'024;
+    uint32_t pointer_set = 32'768;
     uint32_t page_version_set = 4'096;
     HugePages huge_pages = HugePages::advise;
 

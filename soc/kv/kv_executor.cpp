@@ -18,9 +18,6 @@ static_assert(kMaxKvValueBytes >= MasterTree::kMaxPayloadBytes &&
 static_assert(static_cast<int>(KvNumber::i32) == static_cast<int>(IncrementType::i32) &&
               static_cast<int>(KvNumber::f64) == static_cast<int>(IncrementType::f64));
 
-/// Of a record that this attempt has read: had it changed since, the commit would fail.
-uint64_t version_of(const RecordRef& ref) { return ref.record->load_acquire().version(); }
-
 bool same(KvBytes left, KvBytes right) {
   return std::equal(left.begin(), left.end(), right.begin(), right.end());
 }
@@ -98,11 +95,10 @@ Status KvExecutor::run_on_tree(const KvOperationView& operation, MasterTree tree
     case KvCode::compare:
     case KvCode::compare_version: {
       uint32_t bytes = 0;
-      RecordRef ref;
-      const Status status =
-          tree.get_for_update(txn_, key, buffer_.data(), kMaxKvValueBytes, bytes, ref);
+      Vid seen;
+      const Status status = tree.get(txn_, key, buffer_.data(), kMaxKvValueBytes, bytes, seen);
       const bool is_found = status == Status::ok;
-      const uint64_t version = is_found ? version_of(ref) : 0;
+      const uint64_t version = is_found ? seen.version() : 0;
       const KvBytes value = KvBytes(buffer_).first(is_found ? bytes : 0);
       if (operation.head.code != KvCode::get) return compare(operation, status, value, version);
       return finish(operation, status, value, version);
@@ -150,8 +146,7 @@ Status KvExecutor::scan(const KvOperationView& operation, const MasterTree& tree
       const Status copied = cursor.get(buffer_.data(), bytes);
       if (copied != Status::ok) return copied;
     }
-    const bool is_cold = cursor.ref().record == nullptr;
-    const uint64_t version = is_cold ? cursor.vid().version() : version_of(cursor.ref());
+    const uint64_t version = cursor.vid().version();
     digest.add(cursor.key(), version);
     scanned_bytes_ += sizeof(KvRow) + cursor.key().size() + bytes;
     if (!is_compared) reply_.row(cursor.key(), KvBytes(buffer_).first(bytes), version);
@@ -182,12 +177,11 @@ Status KvExecutor::run_on_array(const KvOperationView& operation, const Array& a
     case KvCode::get:
     case KvCode::compare:
     case KvCode::compare_version: {
-      RecordRef ref;
-      const Status status =
-          array.get_for_update(txn_, index, 0, array.payload_bytes(), buffer_.data(), ref);
+      Vid seen;
+      const Status status = array.get(txn_, index, buffer_.data(), seen);
       const KvBytes value =
           KvBytes(buffer_).first(status == Status::ok ? array.payload_bytes() : 0);
-      const uint64_t version = status == Status::ok ? version_of(ref) : 0;
+      const uint64_t version = status == Status::ok ? seen.version() : 0;
       if (head.code != KvCode::get) return compare(operation, status, value, version);
       return finish(operation, status, value, version);
     }

@@ -62,7 +62,8 @@ void Worker::run() {
                         *settings_.metrics, settings_.limits.write_set);
   std::optional<SnapshotReader> snapshots;
   if (settings_.snapshots != nullptr) {
-    context.use_snapshots(snapshots.emplace(*settings_.snapshots, settings_.ordinal));
+    context.use_snapshots(snapshots.emplace(*settings_.snapshots, settings_.ordinal,
+                                            &settings_.view->control->state));
   }
   Transaction transaction(context, settings_.limits, settings_.local);
   Backoff backoff(uint64_t{context.id()} + 1);
