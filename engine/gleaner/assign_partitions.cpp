@@ -144,7 +144,9 @@ void assign(GleanStorage& storage, std::span<const SampledKey> keys, uint64_t re
     for (const auto& [node, records] : logged[partition]) count = std::max(count, records);
     return count;
   };
-  std::ranges::stable_sort(order, std::ranges::greater(), most);
+  std::ranges::sort(order, {}, [&](size_t partition) {
+    return std::pair(UINT64_MAX - most(partition), partition);
+  });
   owners.next_storage();
   for (const size_t partition : order) {
     storage.partitions[partition].owner = owners.take(logged[partition]);

@@ -146,7 +146,7 @@ Result<std::vector<std::string>> deletable_logs(FileSystem& file_system,
   auto files = log_files_in(file_system, view.directories);
   if (!files) return std::unexpected(files.error());
   // Streams in different directories may be alternated by ordinals.
-  std::ranges::stable_sort(*files, {}, [](const LogFilePlace& place) {
+  std::ranges::sort(*files, {}, [](const LogFilePlace& place) {
     return std::tuple(place.name.incarnation, place.node, place.name.logger,
                       std::string_view(place.directory), place.name.ordinal);
   });

@@ -23,7 +23,7 @@ struct GleanedLog {
 };
 
 inline void sort_gleaned(std::vector<GleanedLog>& logs) {
-  std::ranges::stable_sort(logs, [](const GleanedLog& a, const GleanedLog& b) {
+  std::ranges::sort(logs, [](const GleanedLog& a, const GleanedLog& b) {
     const int order = a.key.compare(b.key);
     return order != 0 ? order < 0 : a.vid.version() < b.vid.version();
   });

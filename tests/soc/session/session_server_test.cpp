@@ -44,7 +44,8 @@ class SessionServerTest : public ::testing::Test {
     auto client = SessionClient::over(*std::move(socket));
     return client ? *std::move(client) : nullptr;
   }
-  static bool becomes(const std::atomic<uint32_t>& word, uint32_t value) {
+  template <typename Word>
+  static bool becomes(const std::atomic<Word>& word, Word value) {
     const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (word.load(std::memory_order_acquire) != value) {
       if (std::chrono::steady_clock::now() >= give_up) return false;
@@ -144,6 +145,8 @@ TEST_F(SessionServerTest, WithoutDescriptorsNewClientsWaitForTheEndOfASessionAnd
   ASSERT_TRUE(server_->listen(path));
   auto first = connect();
   ASSERT_NE(first, nullptr);
+  // Its client is welcome a moment before the thread has given back what it needed meanwhile.
+  ASSERT_TRUE(becomes(metrics_.opened, uint64_t{1}));
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   auto lowered = before;
