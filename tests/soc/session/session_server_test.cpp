@@ -17,6 +17,7 @@
 #include <sstream>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "shared/session/session_client.h"
@@ -45,7 +46,7 @@ class SessionServerTest : public ::testing::Test {
     return client ? *std::move(client) : nullptr;
   }
   template <typename Word>
-  static bool becomes(const std::atomic<Word>& word, Word value) {
+  static bool becomes(const std::atomic<Word>& word, std::type_identity_t<Word> value) {
     const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (word.load(std::memory_order_acquire) != value) {
       if (std::chrono::steady_clock::now() >= give_up) return false;
@@ -146,7 +147,7 @@ TEST_F(SessionServerTest, WithoutDescriptorsNewClientsWaitForTheEndOfASessionAnd
   auto first = connect();
   ASSERT_NE(first, nullptr);
   // Its client is welcome a moment before the thread has given back what it needed meanwhile.
-  ASSERT_TRUE(becomes(metrics_.opened, uint64_t{1}));
+  ASSERT_TRUE(becomes(metrics_.opened, 1));
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   auto lowered = before;
