@@ -44,8 +44,7 @@ class NumberedPages {
   static bool is_page(const PageHeader* page, uint32_t number) {
     const auto* words = reinterpret_cast<const uint64_t*>(page);
     for (size_t i = kFirstWord; i < kWords; ++i) {
-      // Relaxed atomics: the mutant's races are what this looks for.
-      if (__atomic_load_n(words + i, __ATOMIC_RELAXED) != number) return false;
+      if (words[i] != number) return false;
     }
     return page->self == pointer(number).word();
   }
@@ -92,12 +91,16 @@ inline std::string a_page_stays_while_it_is_looked_at() {
       read.fetch_add(1, std::memory_order_relaxed);
     }
   });
-  // The other one waits for us once all frames are evicted that may be; it has read 7 by then.
+  // The other one waits for us once all frames are evicted that may be; it has read 7 by then. With
+  // more it has taken a frame that we may look at.
   while (read.load(std::memory_order_relaxed) < 7) std::this_thread::yield();
   std::string problem;
   for (int look = 0; look < 20'000 && problem.empty(); ++look) {
-    if (!NumberedPages::is_page(held, 1)) problem = "the page changed under its reader";
+    std::this_thread::yield();
+    if (read.load(std::memory_order_relaxed) > 7)
+      problem = "a frame went to another page too early";
   }
+  if (problem.empty() && !NumberedPages::is_page(held, 1)) problem = "the page changed";
   holder.leave();
   other.join();
   if (!problem.empty()) return problem;
