@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "engine/array/array_page.h"
+#include "engine/array/array_shape.h"
 #include "engine/mutants.h"
 #include "engine/seams.h"
 #include "engine/snapshot/copy_up.h"
@@ -51,17 +52,19 @@ Array::Array(StorageControl& storage)
     : storage_(storage),
       record_count_(storage.record_count),
       payload_bytes_(storage.payload_bytes),
-      record_bytes_(static_cast<uint32_t>(sizeof(RecordHead)) + align8(storage.payload_bytes)),
-      records_per_leaf_(std::min(static_cast<uint32_t>(sizeof(ArrayLeaf::data)) / record_bytes_,
-                                 kMaxRecordsPerArrayLeaf)),
-      levels_(1),
-      leaf_reciprocal_(~uint64_t{0} / records_per_leaf_ + 1) {
+      record_bytes_(0),
+      records_per_leaf_(0),
+      levels_(0),
+      leaf_reciprocal_(0) {
   CHECK(storage.type == StorageType::array);
+  const ArrayShape shape(record_count_, payload_bytes_);
+  record_bytes_ = shape.record_bytes;
+  records_per_leaf_ = shape.records_per_leaf;
+  levels_ = shape.levels;
   // leaf_of is exact while index * (rounding error, at most records_per_leaf_) < 2^64.
   static_assert(kMaxRecords <= uint64_t{1} << 40);
   CHECK(records_per_leaf_ >= 2 && records_per_leaf_ < 1u << 24);
-  uint64_t pages = (record_count_ + records_per_leaf_ - 1) / records_per_leaf_;
-  for (; pages > 1; pages = (pages + kArrayFanout - 1) / kArrayFanout) ++levels_;
+  leaf_reciprocal_ = ~uint64_t{0} / records_per_leaf_ + 1;
 }
 
 inline uint64_t Array::leaf_of(uint64_t index) const {

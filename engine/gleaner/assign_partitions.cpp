@@ -9,7 +9,7 @@
 #include <tuple>
 #include <utility>
 
-#include "engine/array/array_page.h"
+#include "engine/array/array_shape.h"
 #include "engine/log/crc32c.h"
 #include "engine/log/log_files.h"
 #include "engine/log/log_records.h"
@@ -105,7 +105,9 @@ std::vector<uint64_t> boundaries_of(const GleanStorage& storage, std::span<const
                                     uint64_t reducers) {
   const uint64_t wanted = std::min<uint64_t>(reducers, keys.size() / kSampledPerPartition);
   const uint64_t grain =
-      storage.type == StorageType::array ? records_below_root_child(storage) : uint64_t{1};
+      storage.type == StorageType::array
+          ? ArrayShape(storage.record_count, storage.payload_bytes).records_below_root_child()
+          : uint64_t{1};
   std::vector<uint64_t> boundaries;
   for (uint64_t i = 1; i < wanted; ++i) {
     const uint64_t key = keys[keys.size() * i / wanted].key;
@@ -191,15 +193,6 @@ Result<std::vector<SampledKey>> sample_keys(FileSystem& file_system,
     }
   }
   return sample;
-}
-
-uint64_t records_below_root_child(const GleanStorage& storage) {
-  const uint64_t record_bytes = sizeof(RecordHead) + align8(storage.payload_bytes);
-  uint64_t below =
-      std::min<uint64_t>(sizeof(ArrayLeaf::data) / record_bytes, kMaxRecordsPerArrayLeaf);
-  if (below >= storage.record_count) return std::max<uint64_t>(1, storage.record_count);
-  while (below * kArrayFanout < storage.record_count) below *= kArrayFanout;
-  return below;
 }
 
 void assign_partitions(std::vector<GleanStorage>& storages, std::vector<SampledKey> sample,

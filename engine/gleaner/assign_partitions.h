@@ -36,9 +36,6 @@ Result<std::vector<SampledKey>> sample_keys(FileSystem& file_system,
                                             std::span<const GleanStream> streams,
                                             uint64_t base_epoch, uint64_t blocks = kSampledBlocks);
 
-/// Of an array: records below one child of its root; all, if the root is a leaf.
-uint64_t records_below_root_child(const GleanStorage& storage);
-
 /// Partitions of fewer sampled records than this are not worth a reducer of their own.
 inline constexpr uint64_t kSampledPerPartition = 16;
 

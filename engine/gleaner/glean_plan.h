@@ -21,9 +21,10 @@ struct ReducerPlace {
   bool operator==(const ReducerPlace&) const = default;
 };
 
-/// Keys (in gleaned form) from `low` on, up to the next partition's.
+/// Keys (in gleaned form) from `low` on, up to the next partition's, as is_before orders them.
 struct GleanPartition {
-  std::string low;  // array: 8 bytes; Master-tree: a slice of the first layer, 8 bytes big-endian;
+  std::string low;  // array: 8 bytes; Master-tree: a slice of the first layer, 8 bytes big-endian,
+                    // to which keys are compared by is_before;
                     // the first partition of a storage: empty
   ReducerPlace owner;
 

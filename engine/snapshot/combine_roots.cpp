@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/snapshot/array_shape.h"
+#include "engine/array/array_shape.h"
 #include "engine/snapshot/page_output.h"
 #include "engine/snapshot/sequential_root.h"
 #include "engine/snapshot/tree_builder.h"

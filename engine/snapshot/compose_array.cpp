@@ -5,7 +5,7 @@
 #include <cstring>
 #include <memory>
 
-#include "engine/snapshot/array_shape.h"
+#include "engine/array/array_shape.h"
 #include "engine/snapshot/log_input.h"
 #include "engine/snapshot/page_output.h"
 #include "engine/snapshot/record_fold.h"
@@ -48,8 +48,7 @@ class ArrayComposer {
   /// Records of the partition: whole children of the root.
   Result<void> set_range() {
     const auto& partitions = storage_.partitions;
-    const uint64_t unit =
-        shape_.levels == 1 ? storage_.record_count : shape_.records_below(shape_.levels - 2);
+    const uint64_t unit = shape_.records_below_root_child();
     const auto bound = [&](size_t at) {
       return at == partitions.size() ? storage_.record_count
              : at == 0               ? 0

@@ -123,13 +123,6 @@ Result<void> SnapshotFiles::open_only(const std::vector<SnapshotFilePlace>& plac
   return {};
 }
 
-void SnapshotFiles::close(uint32_t snapshot) {
-  const std::unique_lock lock(mutex_);
-  std::erase_if(files_, [snapshot](const auto& entry) {
-    return SnapshotPointer(entry.first).snapshot() == snapshot;
-  });
-}
-
 Result<void> SnapshotFiles::read(SnapshotPointer pointer, PageHeader* into) const {
   return read_run(pointer, 1, reinterpret_cast<std::byte*>(into));
 }

@@ -68,8 +68,6 @@ class SnapshotFiles {
   Result<void> open(const std::vector<SnapshotFilePlace>& places);
   /// The same, and closes all others. REQUIRES: nobody reads those (R38).
   Result<void> open_only(const std::vector<SnapshotFilePlace>& places);
-  /// Forgets the files of a snapshot. REQUIRES: nobody reads them (R38).
-  void close(uint32_t snapshot);
 
   /// Reads a page into 4 KiB at `into`, aligned to kIoBlockBytes, and checks it: code corruption
   /// names file, page and reason. One read call; allocates nothing when all is well.

@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
+#include "engine/array/array_shape.h"
 #include "engine/sequential/page.h"
-#include "engine/snapshot/array_shape.h"
 #include "engine/snapshot/page_walk.h"
 #include "engine/snapshot/sequential_root.h"
 

@@ -41,15 +41,18 @@ void GleanRun::wait(Clock::time_point deadline, ControlReply reply) {
 
 void GleanRun::discard(const ControlReply& reply) {
   {
-    const std::lock_guard guard(mutex_);
+    std::unique_lock lock(mutex_);
+    is_discarded_ = true;
     if (has_ended_) {
-      is_discarded_ = true;
       work_.discard();
-    } else {
-      discarders_.push_back(reply);
+      lock.unlock();
+      return reply(Json::object());
     }
+    // Answered by the end of the run, which removes the file.
+    discarders_.push_back(reply);
+    changed_.notify_all();
   }
-  if (!give_up()) reply(Json::object());
+  work_.give_up();
 }
 
 bool GleanRun::give_up() {

@@ -8,6 +8,7 @@
 #include <random>
 #include <set>
 
+#include "engine/array/array_shape.h"
 #include "engine/mastertree/key.h"
 #include "tests/engine/log/log_blocks.h"
 #include "tests/engine/log/written_log.h"
@@ -190,7 +191,8 @@ TEST(AssignPartitions, CutsArraysBetweenChildrenOfTheRoot) {
     for (int i = 0; i < 4000; ++i) sample.push_back({6, 0, random() % records});
     assign_partitions(storages, sample, reducers);
     ASSERT_EQ(defect_of(storages[0], reducers), "");
-    const uint64_t grain = records_below_root_child(storages[0]);
+    const uint64_t grain =
+        ArrayShape(storages[0].record_count, storages[0].payload_bytes).records_below_root_child();
     for (const GleanPartition& partition : storages[0].partitions) {
       if (!partition.low.empty()) {
         EXPECT_EQ(key_of(partition.low) % grain, 0u);

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/array/array_shape.h"
 #include "engine/mastertree/page.h"
-#include "engine/snapshot/array_shape.h"
 #include "tests/engine/snapshot/snapshot_stage.h"
 #include "tests/support/seed.h"
 

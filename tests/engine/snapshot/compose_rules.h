@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/snapshot/array_shape.h"
+#include "engine/array/array_shape.h"
 #include "tests/engine/snapshot/random_history.h"
 #include "tests/engine/snapshot/snapshot_stage.h"
 #include "tests/support/seed.h"
@@ -63,7 +63,7 @@ inline void array_rounds_against_a_map(uint64_t histories, uint64_t most_records
     const uint64_t count = 1 + random() % most_records;
     const auto payload_bytes = static_cast<uint32_t>(1 + random() % 200);
     const ArrayShape shape(count, payload_bytes);
-    const uint64_t unit = shape.levels == 1 ? count : shape.records_below(shape.levels - 2);
+    const uint64_t unit = shape.records_below_root_child();
     SnapshotStage stage(StorageType::array, count, payload_bytes);
     Model model;
     for (uint64_t epoch = 3; epoch < 8; ++epoch) {

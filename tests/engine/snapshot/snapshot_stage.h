@@ -144,10 +144,7 @@ class SnapshotStage {
       places.push_back({plan.snapshot, node == kNodes ? kCoordinator : node, directory_,
                         writers[node].page_count()});
     }
-    if (plan.rewrites) {
-      for (uint32_t old = 1; old < plan.snapshot; ++old) reader.close(old);
-    }
-    return reader.open(places);
+    return plan.rewrites ? reader.open_only(places) : reader.open(places);
   }
 
   std::string directory_;

@@ -1,4 +1,4 @@
-// The radix of an array's pages, as engine/array/array.cpp has it.
+// The radix of an array's pages, volatile and of snapshots.
 #pragma once
 
 #include <algorithm>
@@ -25,6 +25,11 @@ struct ArrayShape {
     uint64_t records = records_per_leaf;
     for (uint32_t i = 0; i < level; ++i) records *= kArrayFanout;
     return records;
+  }
+
+  /// Records below one child of the root; all, if the root is a leaf. Partitions consist of these.
+  uint64_t records_below_root_child() const {
+    return levels == 1 ? std::max<uint64_t>(1, record_count) : records_below(levels - 2);
   }
 
   uint64_t record_count;
