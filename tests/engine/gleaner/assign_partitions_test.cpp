@@ -142,7 +142,7 @@ TEST(AssignPartitions, MakesOnePartitionOfASingleKeyOfFewRecordsAndOfNone) {
     sample.push_back({1, static_cast<uint16_t>(i % 5 == 0 ? 0 : 1), 9});
   for (uint64_t i = 0; i < kSampledPerPartition * 2 - 1; ++i) sample.push_back({2, 2, i});
   assign_partitions(storages, sample, reducers);
-  for (const size_t i : {0, 1, 2, 4}) {
+  for (const size_t i : {0u, 1u, 2u, 4u}) {
     EXPECT_EQ(defect_of(storages[i], reducers), "");
     EXPECT_EQ(storages[i].partitions.size(), 1u);
   }
