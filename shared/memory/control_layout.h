@@ -67,6 +67,9 @@ struct alignas(64) StorageControl {
   McsWord root_lock;  // guards changes of `root` from one page to another
   /// Array and Master-tree: VID word floor of the root slot (R43).
   std::atomic<uint64_t> root_floor;
+  /// Pages that were dropped, modulo 2^32: makes every null word differ from those before it (R1).
+  /// Writers: installers.
+  std::atomic<uint32_t> drop_count;
 };
 
 struct ControlSegment {

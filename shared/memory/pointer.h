@@ -24,7 +24,6 @@ class VolatilePointer {
   static constexpr uint64_t kIndexMask = 0x7fffffffull;
   static constexpr uint64_t kFrozenBit = 0x80000000ull;
   static constexpr uint64_t kGenerationMask = 0xffffffull;
-  static constexpr uint64_t kDropCountUnit = uint64_t{1} << 32;
 
   constexpr VolatilePointer() = default;
   constexpr explicit VolatilePointer(uint64_t word) : word_(word) {}
@@ -43,9 +42,9 @@ class VolatilePointer {
   constexpr uint32_t index() const { return static_cast<uint32_t>(word_ & kIndexMask); }
   constexpr VolatilePointer frozen() const { return VolatilePointer(word_ | kFrozenBit); }
   constexpr VolatilePointer thawed() const { return VolatilePointer(word_ & ~kFrozenBit); }
-  /// The null word that follows this one when its page is dropped (R1).
-  constexpr VolatilePointer next_null(uint64_t drop_count) const {
-    return VolatilePointer((drop_count + 1) << 32);
+  /// The null word of the drop with this number (R1).
+  static constexpr VolatilePointer null_of(uint32_t drop) {
+    return VolatilePointer(uint64_t{drop} << 32);
   }
 
   constexpr bool operator==(const VolatilePointer&) const = default;

@@ -48,8 +48,8 @@ TEST(VolatilePointer, FreezingChangesNothingElseAndCanBeUndone) {
 
 TEST(VolatilePointer, NullWordsBeforeAndAfterADropDiffer) {
   const VolatilePointer never;
-  const VolatilePointer once = never.next_null(0);
-  const VolatilePointer twice = once.next_null(1);
+  const VolatilePointer once = VolatilePointer::null_of(1);
+  const VolatilePointer twice = VolatilePointer::null_of(2);
   EXPECT_TRUE(once.is_null());
   EXPECT_TRUE(twice.is_null());
   EXPECT_FALSE(once.is_frozen());

@@ -1,0 +1,41 @@
+#include "engine/snapshot/install.h"
+
+#include <algorithm>
+
+#include "engine/snapshot/install_array.h"
+#include "engine/snapshot/install_mastertree.h"
+#include "engine/snapshot/install_sequential.h"
+
+namespace atolldb {
+
+void InstallReport::add(const InstallReport& other) {
+  installed += other.installed;
+  unmatched += other.unmatched;
+  dropped += other.dropped;
+  kept += other.kept;
+  busy += other.busy;
+  oldest_left = std::min(oldest_left, other.oldest_left);
+}
+
+Status install_snapshot(WorkerContext& worker, StorageControl& storage, const InstallTask& task,
+                        InstallReport& report) {
+  Status status = Status::invalid_argument;
+  switch (storage.type) {
+    case StorageType::array:
+      status = install_array(worker, storage, task, report);
+      break;
+    case StorageType::mastertree:
+      status = install_mastertree(worker, storage, task, report);
+      break;
+    case StorageType::sequential:
+      status = install_sequential(worker, storage, task, report);
+      break;
+    case StorageType::none:
+      break;
+  }
+  worker.leave();
+  if (status != Status::ok) report.oldest_left = 0;
+  return status;
+}
+
+}  // namespace atolldb

@@ -1,0 +1,54 @@
+// Installing a snapshot in the volatile pages of a running cluster, and dropping those that it
+// makes unnecessary, while transactions go on (foedus.txt section 5; rules R1-R3, R8, R9, R44).
+//
+// An installer walks the volatile pages of a storage. Beside every pointer it stores the
+// snapshot's page of the very same range, or null where there is none and the volatile page stands
+// alone. Then it drops volatile pages, from the bottom up, whose content is the snapshot's.
+// Whatever it meets locked it leaves for the next snapshot: nobody waits for it longer than for
+// one page.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "engine/transaction/worker_context.h"
+#include "shared/memory/control_layout.h"
+#include "shared/memory/pointer.h"
+#include "shared/status.h"
+
+namespace atolldb {
+
+struct InstallTask {
+  SnapshotPointer root;   // of the storage in the snapshot; null: it has no records there
+  uint32_t snapshot = 0;  // its id
+  uint64_t epoch = 0;     // its epoch
+  /// Whether a page of this node may be dropped now: asked before each drop.
+  std::function<bool(uint32_t node)> may_drop;
+  /// Asked every few pages; the rest is left to the next snapshot.
+  std::function<bool()> cancelled;
+};
+
+struct InstallReport {
+  uint64_t installed = 0;  // pointers with a page of the snapshot beside them now
+  uint64_t unmatched = 0;  // volatile pages for whose range the snapshot has no page
+  uint64_t dropped = 0;    // volatile pages
+  uint64_t kept = 0;       // that might have been dropped, but for may_drop
+  uint64_t busy = 0;       // what was left since somebody else held a lock
+  /// Pointers without a volatile page that still lead to an older snapshot, whose files must stay:
+  /// the oldest one's id; kNoSnapshot: there are none.
+  static constexpr uint32_t kNoSnapshot = ~uint32_t{0};
+  uint32_t oldest_left = kNoSnapshot;
+
+  void add(const InstallReport& other);
+};
+
+/// Of one storage; one thread per storage at a time, of any node, with a page slot of its own
+/// (R9), which is idle again on return. REQUIRES: the files of the snapshot can be read on all
+/// nodes; no page was dropped since its composers looked at the volatile pages (runs of the gleaner
+/// follow each other). ok: all pointers were looked at; snapshot_unreadable, cluster_failed, or
+/// unavailable (`cancelled` said so): some were not, and `report.oldest_left` is 0. Blocks for
+/// reads of snapshot pages, with no lock held.
+Status install_snapshot(WorkerContext& worker, StorageControl& storage, const InstallTask& task,
+                        InstallReport& report);
+
+}  // namespace atolldb

@@ -1,0 +1,11 @@
+// `install_snapshot` for arrays.
+#pragma once
+
+#include "engine/snapshot/install.h"
+
+namespace atolldb {
+
+Status install_array(WorkerContext& worker, StorageControl& storage, const InstallTask& task,
+                     InstallReport& report);
+
+}  // namespace atolldb
