@@ -13,6 +13,7 @@
 #include "engine/gleaner/composed.h"
 #include "engine/gleaner/glean_plan.h"
 #include "engine/gleaner/log_source.h"
+#include "engine/snapshot/shape_source.h"
 #include "engine/snapshot/snapshot_files.h"
 #include "engine/snapshot/snapshot_writer.h"
 #include "shared/error.h"
@@ -29,6 +30,9 @@ struct ComposeTask {
   SnapshotWriter& writer;    // of the node
   std::mutex& writer_mutex;  // held while a page, or a run of them, is handed to the writer
   std::function<bool()> cancelled = {};  // asked now and then; none: never
+  /// Of the volatile pages beside which the new ones are to be installed; none: there are none, or
+  /// it does not matter.
+  ShapeSource* shapes = nullptr;
 };
 
 /// Applies all log records and writes the partition's pages. Errors: those of reading and writing;
