@@ -38,7 +38,7 @@ class TreeInstaller {
  public:
   TreeInstaller(WorkerContext& worker, StorageControl& storage, const InstallTask& task,
                 InstallReport& report)
-      : worker_(worker), storage_(storage), task_(task), report_(report) {}
+      : worker_(worker), storage_(storage), id_(storage.id), task_(task), report_(report) {}
 
   Status run() {
     Status status = begin_turn();
@@ -65,7 +65,7 @@ class TreeInstaller {
     // Acquire: after the begin epoch, for which whoever drops the storage waits (R34).
     const bool is_ready = storage_.state.load(std::memory_order_acquire) ==
                           static_cast<uint32_t>(StorageState::ready);
-    return is_ready ? Status::ok : Status::storage_not_found;
+    return is_ready && storage_.id == id_ ? Status::ok : Status::storage_not_found;
   }
 
   void install_root() {
@@ -154,6 +154,7 @@ class TreeInstaller {
     const Status status =
         find_snapshot_level(worker_, walk.root, page->header.level - 1u, range, level.pages);
     if (status != Status::ok) return status;
+    const HoldTimer timer(report_);
     ScopedLock lock;
     if (!lock.lock_page(worker_, page, kPageBlock)) return Status::cluster_failed;
     const PageVersion version = page->header.version();
@@ -189,6 +190,7 @@ class TreeInstaller {
     }
     if (layers.empty()) return Status::ok;
     {
+      const HoldTimer timer(report_);
       ScopedLock lock;
       if (!lock.lock_page(worker_, page, kPageBlock)) return Status::cluster_failed;
       if (page->header.version() != version) {
@@ -258,6 +260,7 @@ class TreeInstaller {
       ++report_.kept;
       return;
     }
+    const HoldTimer timer(report_);
     Dropped dropped = Dropped::changed;
     if constexpr (std::is_same_v<Page, BorderPage>) {
       dropped = drop_border(worker_, storage_, link, page, snapshot, limits_);
@@ -274,6 +277,7 @@ class TreeInstaller {
 
   WorkerContext& worker_;
   StorageControl& storage_;
+  const uint32_t id_;
   const InstallTask& task_;
   InstallReport& report_;
   DropLimits limits_{};
