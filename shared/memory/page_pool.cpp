@@ -80,6 +80,11 @@ bool PageAllocator::reserve(uint32_t count) {
   return cached_count_ >= count;
 }
 
+uint64_t PageAllocator::free_in_pool() {
+  pool_->collect_returns();
+  return pool_->free_count();
+}
+
 PageHeader* PageAllocator::take() {
   if (!reserve(1)) return nullptr;
   const uint32_t index = cached_[--cached_count_];

@@ -92,6 +92,8 @@ class PageAllocator {
   void flush();
 
   uint64_t retired_count() const { return retired_count_; }
+  /// Free pages of the node's pool, without those in the caches of threads. Fetches what came home.
+  uint64_t free_in_pool();
   static constexpr uint32_t kMaxReserve = PagePool::kBatchPages;
 
  private:
