@@ -56,6 +56,7 @@ class PagePool {
   uint32_t* free_stack() const { return reinterpret_cast<uint32_t*>(control_ + 1); }
   void collect_returns_locked();
   void push_locked(uint32_t index);
+  void set_free_locked(uint64_t count);
 
   const ClusterView* view_;
   uint32_t node_;
