@@ -90,7 +90,10 @@ enum class Mutant : uint32_t {
   damage_is_torn_tail,      // R30: what is missing below what was known as durable is cut off
   cut_before_sync,          // R29: a cut is stored that unsynced blocks are part of
   // Snapshots.
-  reuse_frames_at_once,  // R39: an evicted frame is filled anew while readers look at it
+  drop_later_changes,     // R8: a page is dropped whatever its records' versions are
+  drop_unlocked_records,  // R8: a page is dropped while commits write to its records
+  drop_without_count,     // R1: the null word after a drop is the same as any other
+  reuse_frames_at_once,   // R39: an evicted frame is filled anew while readers look at it
   count_,
 };
 

@@ -28,6 +28,7 @@ enum class Seam : uint32_t {
   awaiting_move,     // waiting for a page word that is about to say moved
   found_run,         // a merge has seen a run of empty pages, and locked none of them
   publishing_merge,  // a merge publishes what it has built
+  dropping,          // a page says that it was dropped, its parent does not yet
   awaiting_closed,   // a logger waits for a commit under way
 };
 

@@ -49,17 +49,12 @@ bool is_missing(InteriorPage* interior, uint32_t slot, PageVersion version, Miss
   return is_it;
 }
 
-}  // namespace
-
-BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link, uint64_t slice,
-                       Adoption adoption) {
-  reach(Seam::descending);
+/// One way down from the root of the layer. `again`: a page on it was dropped (R8) before its
+/// parent says so; start at the root once more.
+inline BorderView descend(WorkerContext& worker, StorageControl& storage, Link link, uint64_t slice,
+                          Adoption adoption, const void* first_layer, bool& again) {
+  again = false;
   BorderView view;
-  const void* first_layer = link.holder == nullptr ? link.pointer : nullptr;
-  if (first_layer != nullptr && adoption != Adoption::whole_way &&
-      recall_border(worker, link, slice, view)) {
-    return view;
-  }
   uint32_t turns = 0;
   const DualPointer::View root = link.pointer->load_both();
   if (root.page.is_null()) {
@@ -68,12 +63,14 @@ BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link
     if (!view.dropped) view.missing = {link.pointer, root};
     return view;
   }
-  TreePage* page = tree_page(worker.resolve(root.page.thawed()));
+  TreePage* const root_page = tree_page(worker.resolve(root.page.thawed()));
+  TreePage* page = root_page;
   for (;;) {
     const PageVersion version = page->header.version();
     if (version.is_moved()) {
       if (version.is_dropped()) {
         view.dropped = true;
+        again = page != root_page && adoption != Adoption::no;
         return view;
       }
       const VolatilePointer twin = page->twin_for(slice);
@@ -132,6 +129,25 @@ BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link
     }
     link = {&interior->children[slot], interior};
     page = child;
+  }
+}
+
+}  // namespace
+
+BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link, uint64_t slice,
+                       Adoption adoption) {
+  reach(Seam::descending);
+  const void* first_layer = link.holder == nullptr ? link.pointer : nullptr;
+  if (first_layer != nullptr && adoption != Adoption::whole_way) {
+    BorderView view;
+    if (recall_border(worker, link, slice, view)) return view;
+  }
+  for (uint32_t turns = 0;;) {
+    bool again = false;
+    const BorderView view = descend(worker, storage, link, slice, adoption, first_layer, again);
+    if (!again || worker.cluster_failed()) [[likely]]
+      return view;
+    spin_or_yield(turns);
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "engine/mastertree/page_lock.h"
 #include "engine/mastertree/restructure.h"
+#include "engine/mastertree/tree_path.h"
 #include "engine/transaction/run.h"
 
 namespace atolldb {
@@ -43,26 +44,6 @@ DeadCount count_dead(WorkerContext& worker, BorderPage* page, PageVersion versio
     }
   }
   return dead;
-}
-
-bool find_layer(WorkerContext& worker, StorageControl& storage, std::span<const std::byte> prefix,
-                Link& link) {
-  link = root_link(storage);
-  for (; !prefix.empty(); prefix = prefix.subspan(8)) {
-    const uint64_t slice = slice_of(prefix);
-    const BorderView view = find_border(worker, storage, link, slice);
-    if (view.page == nullptr) return false;
-    bool found = false;
-    for (uint32_t slot = 0; slot < view.version.count() && !found; ++slot) {
-      TreeRecord* record = view.page->record(slot);
-      if (view.page->slices()[slot] != slice || !record->head.load_acquire().is_next_layer())
-        continue;
-      link = {record->next_layer(), view.page};
-      found = true;
-    }
-    if (!found) return false;
-  }
-  return true;
 }
 
 bool compact(WorkerContext& worker, BorderPage* page) {

@@ -6,6 +6,7 @@
 #include "engine/mastertree/interior_copy.h"
 #include "engine/mastertree/maintain.h"
 #include "engine/mastertree/page_lock.h"
+#include "engine/mastertree/tree_path.h"
 #include "engine/mutants.h"
 #include "engine/seams.h"
 
@@ -14,7 +15,7 @@ namespace atolldb {
 namespace {
 
 constexpr uint32_t kMaxMergePages = 96;
-constexpr uint32_t kMaxLevels = 32;
+constexpr uint32_t kMaxLevels = TreePath::kMaxLevels;
 
 /// Whether the page, an interior page of one child perhaps, leads to one empty border page only.
 /// The pages of the chain are written to `chain` from the top. Without locks: a first look.
@@ -221,31 +222,6 @@ bool shorten_root(WorkerContext& worker, StorageControl& storage, const Link& li
   return true;
 }
 
-struct PathStep {
-  Link link;
-  InteriorPage* page;
-};
-
-/// Interior pages from the root down to the border page of `slice`. False: something on the way has
-/// moved; a descent has adopted it meanwhile or will.
-bool find_path(WorkerContext& worker, const Link& root, uint64_t slice,
-               std::array<PathStep, kMaxLevels>& path, uint32_t& size) {
-  Link link = root;
-  size = 0;
-  for (;;) {
-    const VolatilePointer word = link.pointer->load_acquire();
-    if (word.is_null() || word.is_frozen()) return false;
-    TreePage* page = tree_page(worker.view().resolve(word));
-    const PageVersion version = page->header.version();
-    if (version.is_moved() || !page->contains(slice)) return false;
-    if (page->is_border()) return true;
-    if (size == kMaxLevels) return false;
-    InteriorPage* interior = interior_page(page);
-    path[size++] = {link, interior};
-    link = {&interior->children[interior->find(slice, version.count())], interior};
-  }
-}
-
 }  // namespace
 
 void merge_around(WorkerContext& worker, StorageControl& storage, const Link& root,
@@ -253,15 +229,16 @@ void merge_around(WorkerContext& worker, StorageControl& storage, const Link& ro
   constexpr uint32_t kMaxRounds = 8;
   for (uint32_t round = 0; round < kMaxRounds; ++round) {
     find_border(worker, storage, root, slice, Adoption::whole_way);
-    std::array<PathStep, kMaxLevels> path;
-    uint32_t size = 0;
-    if (!find_path(worker, root, slice, path, size)) continue;
+    TreePath path;
+    if (!find_path(worker, root, slice, path)) continue;
+    if (path.border == nullptr) return;
     bool changed = false;
-    for (uint32_t i = size; i-- > 0 && !changed;) {
-      changed = Merge(worker, storage, path[i].link, path[i].page).run(slice);
+    for (uint32_t i = path.size; i-- > 0 && !changed;) {
+      changed = Merge(worker, storage, path.steps[i].link, path.steps[i].page).run(slice);
     }
-    if (!changed && size != 0 && path[0].page->header.version().count() == 1) {
-      changed = shorten_root(worker, storage, path[0].link, path[0].page);
+    const TreePath::Step& top = path.steps[0];
+    if (!changed && path.size != 0 && top.page->header.version().count() == 1) {
+      changed = shorten_root(worker, storage, top.link, top.page);
     }
     if (!changed) return;
   }

@@ -20,6 +20,11 @@ enum SystemBlock : uint32_t {
 };
 static_assert(kFirstRecordBlock + kBorderSlotBound < kFirstChildBlock);
 
+/// Roots are not in a pool: node 255 (the coordinator) and the storage id name them.
+inline UniversalName root_lock_name(const StorageControl& storage) {
+  return UniversalName::make(VolatilePointer::make(kMaxNodes, 0, storage.id % kMaxStorages), 0);
+}
+
 class ScopedLock {
  public:
   ScopedLock() = default;
@@ -50,7 +55,7 @@ class ScopedLock {
   /// Locks what guards changes of the link's word.
   bool try_lock_holder(WorkerContext& worker, StorageControl& storage, const Link& link) {
     if (link.holder != nullptr) return try_lock_page(worker, link.holder, kHolderBlock);
-    return try_lock(worker, storage.root_lock, kHolderBlock, root_name(storage));
+    return try_lock(worker, storage.root_lock, kHolderBlock, root_lock_name(storage));
   }
   void unlock() {
     if (word_ == nullptr) return;
@@ -62,10 +67,6 @@ class ScopedLock {
  private:
   static UniversalName name_of(const TreePage* page) {
     return UniversalName::make(page->self(), offsetof(PageHeader, lock));
-  }
-  /// Roots are not in a pool: node 255 (the coordinator) and the storage id name them.
-  static UniversalName root_name(const StorageControl& storage) {
-    return UniversalName::make(VolatilePointer::make(kMaxNodes, 0, storage.id % kMaxStorages), 0);
   }
   bool hold(WorkerContext& worker, McsWord& word, uint32_t index) {
     worker_ = &worker;

@@ -25,8 +25,12 @@ SliceRange range_of_partition(const GleanStorage& storage, uint32_t at) {
 Result<ComposedPartition> compose_mastertree(const ComposeTask& task) {
   const GleanStorage& storage = task.plan.storages[task.storage];
   PageOutput pages(task.base, task.writer, &task.writer_mutex, storage.id, task.cancelled);
-  TreeWork work{pages, LogInput(task.logs, pages, storage.id), RecordFold(), task.plan.epoch,
-                task.plan.rewrites};
+  TreeWork work{pages,
+                LogInput(task.logs, pages, storage.id),
+                RecordFold(),
+                task.plan.epoch,
+                task.plan.rewrites,
+                task.shapes};
   LayerComposer layer(work, {}, range_of_partition(storage, task.partition));
   uint32_t level = 0;
   auto top = layer.compose_partition(storage.base_root, level);

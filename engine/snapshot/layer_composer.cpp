@@ -47,26 +47,25 @@ LayerComposer::LayerComposer(TreeWork& work, std::string prefix, const SliceRang
 
 Result<std::vector<TreeChild>> LayerComposer::compose_partition(SnapshotPointer base,
                                                                 uint32_t& level) {
+  if (auto taken = take_shape(); !taken) return std::unexpected(taken.error());
   auto done = base.is_null() ? compose_records(range_, std::nullopt) : compose_tree(base);
   if (!done) return std::unexpected(done.error());
   return builder_.finish(range_, 2 * kInteriorCapacity, level);
 }
 
 Result<LayerResult> LayerComposer::compose(SnapshotPointer base) {
+  if (auto taken = take_shape(); !taken) return std::unexpected(taken.error());
   if (auto done = compose_tree(base); !done) return std::unexpected(done.error());
   return finish();
 }
 
 Result<LayerResult> LayerComposer::compose(std::span<const CarriedRecord> carried,
                                            bool keeps_single) {
+  if (auto taken = take_shape(); !taken) return std::unexpected(taken.error());
   for (const CarriedRecord& record : carried) items_.push_back(item_of(record));
   builder_.begin_border(range_.low);
-  for (size_t at = 0; at < items_.size() || has_log();) {
-    const uint64_t slice = at == items_.size() ? log_slice()
-                           : has_log()         ? std::min(items_[at].slice, log_slice())
-                                               : items_[at].slice;
-    if (auto done = compose_slice(slice, at); !done) return std::unexpected(done.error());
-  }
+  size_t at = 0;
+  if (auto added = add_cut_records(range_, at); !added) return std::unexpected(added.error());
   const std::optional<TreeItem> only = builder_.only_item();
   if (only && !only->is_next_layer() && !keeps_single) {
     std::string rest(8, '\0');
@@ -75,7 +74,7 @@ Result<LayerResult> LayerComposer::compose(std::span<const CarriedRecord> carrie
     rest += text_of(only->suffix);
     return LayerResult{{}, CarriedRecord{std::move(rest), text_of(only->payload), only->vid}};
   }
-  if (auto ended = builder_.end_border(range_, false); !ended) {
+  if (auto ended = builder_.end_border(range_, TreeBuilder::Ending::plain); !ended) {
     return std::unexpected(ended.error());
   }
   return finish();
@@ -86,6 +85,29 @@ Result<LayerResult> LayerComposer::finish() {
   auto top = builder_.finish(range_, 1, level);
   if (!top) return std::unexpected(top.error());
   return LayerResult{top->front().page, std::nullopt};
+}
+
+Result<void> LayerComposer::take_shape() {
+  if (work_.shapes == nullptr) return {};
+  const Status status =
+      work_.shapes->shape_of(work_.pages.storage_id(), bytes_of(prefix_), range_, shape_);
+  if (status == Status::ok) return {};
+  return make_error(ExitCode::failed, fmt::format("storage {}: its volatile pages: {}",
+                                                  work_.pages.storage_id(), to_string(status)));
+}
+
+/// What comes next begins at `slice`: where volatile pages begin, pages of the snapshot end (R44).
+Result<void> LayerComposer::pass(uint64_t slice) {
+  const SliceRange before{0, slice, false};
+  for (uint32_t level = 0; level < shape_.level_count(); ++level) {
+    if (!shape_.is_fence(level, slice)) continue;
+    auto ended = level == 0 ? Result<void>() : builder_.close(level - 1, before);
+    if (level == 0 && builder_.is_open()) {
+      ended = builder_.end_border(before, TreeBuilder::Ending::exact);
+    }
+    if (!ended) return ended;
+  }
+  return {};
 }
 
 bool LayerComposer::has_log() const {
@@ -130,7 +152,9 @@ Result<void> LayerComposer::compose_tree(SnapshotPointer root) {
 Result<void> LayerComposer::compose_node(SnapshotPointer pointer, uint32_t level,
                                          const SliceRange& range,
                                          const std::optional<SliceRange>& next) {
-  if (!work_.rewrites && is_inside(range) && !has_log(range) && !builder_.is_open()) {
+  if (auto passed = pass(range.low); !passed) return passed;
+  if (!work_.rewrites && is_inside(range) && !has_log(range) && !builder_.is_open() &&
+      shape_.fits(level, range)) {
     return builder_.add_page(level, range.low, pointer);
   }
   const auto page = std::make_unique<PageBuffer>();
@@ -144,7 +168,10 @@ Result<void> LayerComposer::compose_node(SnapshotPointer pointer, uint32_t level
                       "its level or range is not what its parent says");
   }
   if (auto done = compose_page(pointer, *page, next); !done) return done;
-  return level == 0 ? Result<void>() : builder_.close(level - 1, clip(range));
+  const SliceRange clipped = clip(range);
+  // A volatile page goes on behind the base's: what is here will be part of its successor.
+  const bool is_cut = clipped.high_is_end || shape_.may_cut(level, clipped.high);
+  return level == 0 || !is_cut ? Result<void>() : builder_.close(level - 1, clipped);
 }
 
 Result<void> LayerComposer::compose_page(SnapshotPointer pointer, PageBuffer& page,
@@ -200,16 +227,46 @@ void LayerComposer::take_items(const BorderPage& page) {
 
 Result<void> LayerComposer::compose_records(const SliceRange& range,
                                             const std::optional<SliceRange>& next) {
+  if (auto passed = pass(range.low); !passed) return passed;
   builder_.begin_border(range.low);
-  for (size_t at = 0; at < items_.size() || has_log(range);) {
-    const bool is_log_first =
-        has_log(range) && (at == items_.size() || log_slice() < items_[at].slice);
-    const uint64_t slice = is_log_first ? log_slice() : items_[at].slice;
-    if (auto done = compose_slice(slice, at); !done) return done;
+  size_t at = 0;
+  if (auto added = add_cut_records(range, at); !added) return added;
+  const bool is_at_end = range.high_is_end || (!range_.high_is_end && range.high == range_.high);
+  if (!is_at_end && !shape_.may_cut(0, range.high)) return {};  // a volatile page goes on
+  if (!is_at_end && shape_.is_fence(0, range.high)) {
+    return builder_.end_border(range, TreeBuilder::Ending::exact);
   }
   // An empty range is joined with whatever comes next.
   const bool is_next_rewritten = next && (work_.rewrites || has_log(*next));
-  return builder_.end_border(range, is_next_rewritten || (next && builder_.is_empty()));
+  const bool may_join = is_next_rewritten || (next && builder_.is_empty());
+  return builder_.end_border(range,
+                             may_join ? TreeBuilder::Ending::joinable : TreeBuilder::Ending::plain);
+}
+
+/// The records of a range, cut where volatile pages begin.
+Result<void> LayerComposer::add_cut_records(const SliceRange& range, size_t& at) {
+  SliceRange part = range;
+  uint64_t fence = 0;
+  while (shape_.next_fence(0, part.low, fence) && (range.high_is_end || fence < range.high)) {
+    part.high = fence;
+    part.high_is_end = false;
+    if (auto added = add_records(part, at); !added) return added;
+    if (auto passed = pass(fence); !passed) return passed;
+    builder_.begin_border(fence);
+    part = range;
+    part.low = fence;
+  }
+  return add_records(part, at);
+}
+
+Result<void> LayerComposer::add_records(const SliceRange& range, size_t& at) {
+  const auto has_item = [&] { return at < items_.size() && range.contains(items_[at].slice); };
+  while (has_item() || has_log(range)) {
+    const bool is_log_first = has_log(range) && (!has_item() || log_slice() < items_[at].slice);
+    const uint64_t slice = is_log_first ? log_slice() : items_[at].slice;
+    if (auto done = compose_slice(slice, at); !done) return done;
+  }
+  return {};
 }
 
 /// All records of a slice; `at` moves on behind the base's.

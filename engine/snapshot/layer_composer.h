@@ -12,6 +12,7 @@
 #include "engine/snapshot/log_input.h"
 #include "engine/snapshot/page_output.h"
 #include "engine/snapshot/record_fold.h"
+#include "engine/snapshot/shape_source.h"
 #include "engine/snapshot/tree_builder.h"
 
 namespace atolldb {
@@ -21,8 +22,9 @@ struct TreeWork {
   PageOutput& pages;
   LogInput logs;
   RecordFold fold;
-  uint64_t epoch;  // of the snapshot
-  bool rewrites;   // all pages, see GleanPlan
+  uint64_t epoch;       // of the snapshot
+  bool rewrites;        // all pages, see GleanPlan
+  ShapeSource* shapes;  // null: there are no volatile pages
 };
 
 /// A record that goes into a layer below: the key from that layer on.
@@ -69,7 +71,11 @@ class LayerComposer {
                             const std::optional<SliceRange>& next);
   Result<void> compose_interior(SnapshotPointer pointer, const InteriorPage& page);
   Result<void> compose_records(const SliceRange& range, const std::optional<SliceRange>& next);
+  Result<void> add_cut_records(const SliceRange& range, size_t& at);
+  Result<void> add_records(const SliceRange& range, size_t& at);
   Result<LayerResult> finish();
+  Result<void> take_shape();
+  Result<void> pass(uint64_t slice);
 
   void take_items(const BorderPage& page);
   Result<void> compose_slice(uint64_t slice, size_t& at);
@@ -84,6 +90,7 @@ class LayerComposer {
   TreeWork& work_;
   std::string prefix_;
   SliceRange range_;
+  TreeShape shape_;  // of the layer's volatile pages
   TreeBuilder builder_;
   std::vector<TreeItem> items_;  // of the base page at hand, or carried
 };

@@ -133,8 +133,8 @@ Result<void> TreeBuilder::emit_overflow() {
   return emit_border(count, fence_between(held_[count - 1].slice, held_[count].slice), false);
 }
 
-Result<void> TreeBuilder::end_border(const SliceRange& range, bool may_join) {
-  if (may_join && (held_.empty() || is_small())) {
+Result<void> TreeBuilder::end_border(const SliceRange& range, Ending ending) {
+  if (ending == Ending::joinable && (held_.empty() || is_small())) {
     boundary_ = held_.size();
     boundary_fence_ = range.high;
     return {};
@@ -146,15 +146,16 @@ Result<void> TreeBuilder::end_border(const SliceRange& range, bool may_join) {
                  : emit_border(cut, fence_between(held_[cut - 1].slice, held_[cut].slice), false);
     if (!emitted) return emitted;
   }
-  auto emitted = emit_border(held_.size(), range.high, range.high_is_end);
+  auto emitted = emit_border(held_.size(), range.high, range.high_is_end, ending == Ending::exact);
   is_open_ = false;
   return emitted;
 }
 
 /// The first `count` items become a page that ends at `high`; the next one begins there.
-Result<void> TreeBuilder::emit_border(size_t count, uint64_t high, bool high_is_end) {
+Result<void> TreeBuilder::emit_border(size_t count, uint64_t high, bool high_is_end,
+                                      bool keeps_empty) {
   SnapshotPointer page;
-  if (count != 0) {
+  if (count != 0 || keeps_empty) {
     auto written = write_border(count, {low_, high, high_is_end});
     if (!written) return std::unexpected(written.error());
     page = *written;

@@ -4,6 +4,7 @@
 //
 // Ranges: the caller says where a base page's range ends, and there a page ends, so that fences
 // stay what they were; only small pages are joined with the next one, if that is rewritten, too.
+// And it says where volatile pages end: there one ends in any case, were it empty (R44).
 #pragma once
 
 #include <cstddef>
@@ -59,9 +60,13 @@ class TreeBuilder {
   Result<void> add(const TreeItem& item);
   /// Bytes in a page that the records of this slice take so far.
   uint32_t bytes_of_slice(uint64_t slice) const;
-  /// The range of records ends at `range.high`. `may_join`: another one begins right there, and the
-  /// two may share a page.
-  Result<void> end_border(const SliceRange& range, bool may_join);
+  enum class Ending : uint8_t {
+    plain,
+    joinable,  // another range begins right there, and the two may share a page
+    exact,     // a page of its own, even without records
+  };
+  /// The range of records ends at `range.high`.
+  Result<void> end_border(const SliceRange& range, Ending ending);
 
   /// A page as it is, or (null) a range without records.
   Result<void> add_page(uint32_t level, uint64_t low, SnapshotPointer page);
@@ -96,7 +101,7 @@ class TreeBuilder {
   size_t longest_prefix() const;
   size_t even_cut() const;
   Result<void> emit_overflow();
-  Result<void> emit_border(size_t count, uint64_t high, bool high_is_end);
+  Result<void> emit_border(size_t count, uint64_t high, bool high_is_end, bool keeps_empty = false);
   Result<SnapshotPointer> write_border(size_t count, const SliceRange& range);
   Result<void> emit_interior(uint32_t level, size_t count, uint64_t high, bool high_is_end);
   Result<void> fill_gaps(uint32_t level, std::span<TreeChild> children, uint64_t high,

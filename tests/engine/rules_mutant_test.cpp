@@ -20,6 +20,7 @@
 #include "tests/engine/reservation_window.h"
 #include "tests/engine/snapshot/cache_rules.h"
 #include "tests/engine/snapshot/cold_storages.h"
+#include "tests/engine/snapshot/drop_rules.h"
 #include "tests/engine/wait_rules.h"
 
 namespace atolldb::test {
@@ -287,6 +288,10 @@ const Rule kRules[] = {
     {"DurableBlocksMayNotBeMissing", Mutant::damage_is_torn_tail,
      [] { return missing_durable_blocks_are_corruption(); }},
     {"CutsAreSyncedBeforeTheyAreStored", Mutant::cut_before_sync, [] { return cut_logs(1, 30); }},
+    {"LaterChangesStay", Mutant::drop_later_changes, [] { return later_changes_stay(); }},
+    {"LockedRecordsStay", Mutant::drop_unlocked_records, [] { return locked_records_stay(); }},
+    {"DropsAreCounted", Mutant::drop_without_count,
+     [] { return a_dropped_page_is_not_the_one_before(); }},
     {"FramesAreReusedAfterTheirGrace", Mutant::reuse_frames_at_once,
      [] { return a_page_stays_while_it_is_looked_at(); }},
 };

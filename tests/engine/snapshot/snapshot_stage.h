@@ -51,8 +51,11 @@ class SnapshotStage {
   }
 
   /// One snapshot on top of the last. `lows`: of the partitions; the first one empty. Logs: sorted.
+  /// `shapes`: of volatile pages, beside which it is to be installed: files that it does not need
+  /// any more stay open.
   Result<CombinedRoot> round(const std::vector<GleanedLog>& logs,
-                             const std::vector<std::string>& lows, uint64_t epoch_now) {
+                             const std::vector<std::string>& lows, uint64_t epoch_now,
+                             ShapeSource* shapes = nullptr) {
     GleanPlan plan = make_plan(lows, epoch_now);
     std::vector<SnapshotWriter> writers;
     for (uint32_t node = 0; node <= kNodes; ++node) {
@@ -72,7 +75,8 @@ class SnapshotStage {
       }
       VectorLogSource source(storage.id, part);
       std::mutex mutex;
-      auto partition = compose({plan, 0, i, source, reader, writers[i % kNodes], mutex});
+      auto partition =
+          compose({plan, 0, i, source, reader, writers[i % kNodes], mutex, {}, shapes});
       if (!partition) return std::unexpected(partition.error());
       composed.push_back(std::move(*partition));
     }
@@ -80,8 +84,12 @@ class SnapshotStage {
     if (!combined) return combined;
     if (auto kept = keep(plan, writers); !kept) return std::unexpected(kept.error());
     storage.base_root = combined->root;
+    if (shapes != nullptr) return combined;
+    if (auto closed = close_unneeded(); !closed) return std::unexpected(closed.error());
     return combined;
   }
+  /// Nobody reads a file any more that the last snapshot has no page in.
+  Result<void> close_unneeded() { return reader.open_only(places_); }
 
   /// All records as the snapshot has them; for sequential storages use `walk`.
   Result<SnapshotWalkTotals> read_all(Model& records) {
@@ -138,16 +146,19 @@ class SnapshotStage {
 
   Result<void> keep(const GleanPlan& plan, std::vector<SnapshotWriter>& writers) {
     std::vector<SnapshotFilePlace> places;
+    if (plan.rewrites) places_.clear();
     for (uint32_t node = 0; node <= kNodes; ++node) {
       if (auto finished = writers[node].finish(); !finished) return finished;
       if (writers[node].page_count() == 1) continue;
       places.push_back({plan.snapshot, node == kNodes ? kCoordinator : node, directory_,
                         writers[node].page_count()});
     }
-    return plan.rewrites ? reader.open_only(places) : reader.open(places);
+    places_.insert(places_.end(), places.begin(), places.end());
+    return reader.open(places);
   }
 
   std::string directory_;
+  std::vector<SnapshotFilePlace> places_;  // of pages of the last snapshot
 };
 
 }  // namespace atolldb::test

@@ -1,0 +1,96 @@
+#include "engine/mastertree/tree_path.h"
+
+#include "engine/mastertree/interior_copy.h"
+
+namespace atolldb {
+
+ChildRanges::ChildRanges(const InteriorPage& page, uint32_t count) : page_(page), size_(count) {
+  for (uint32_t i = 0; i < count; ++i) order_[i] = i;
+  insertion_sort(order_.data(), count,
+                 [&](uint32_t a, uint32_t b) { return page.separators[a] < page.separators[b]; });
+}
+
+SliceRange ChildRanges::range(uint32_t position) const {
+  const uint64_t low = page_.separators[order_[position]];
+  if (position + 1 == size_) return {low, page_.high, page_.high_is_end != 0};
+  return {low, page_.separators[order_[position + 1]], false};
+}
+
+namespace {
+
+/// The range of the child that `find` gives for the slice.
+SliceRange range_around(const InteriorPage& page, uint32_t count, uint32_t slot) {
+  SliceRange range{page.separators[slot], page.high, page.high_is_end != 0};
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint64_t separator = page.separators[i];
+    if (separator <= range.low || (!range.high_is_end && separator >= range.high)) continue;
+    range.high = separator;
+    range.high_is_end = false;
+  }
+  return range;
+}
+
+}  // namespace
+
+bool find_path(WorkerContext& worker, const Link& root, uint64_t slice, TreePath& path) {
+  path.size = 0;
+  path.border = nullptr;
+  path.link = root;
+  path.range = SliceRange{};
+  PageVersion holder_version;
+  for (;;) {
+    const DualPointer::View view = path.link.pointer->load_both();
+    if (view.page.is_frozen()) return false;
+    if (view.page.is_null()) {
+      // Unchanged: no other child has come between, and the page is where it was.
+      return path.size == 0 || path.steps[path.size - 1].page->header.version() == holder_version;
+    }
+    TreePage* page = tree_page(worker.view().resolve(view.page));
+    const PageVersion version = page->header.version();
+    if (version.is_moved() || !page->contains(slice)) return false;
+    path.range = range_of(*page);
+    if (page->is_border()) {
+      path.border = border_page(page);
+      return true;
+    }
+    if (path.size == TreePath::kMaxLevels) return false;
+    InteriorPage* interior = interior_page(page);
+    path.steps[path.size++] = {path.link, interior};
+    const uint32_t slot = interior->find(slice, version.count());
+    path.link = {&interior->children[slot], interior};
+    path.range = range_around(*interior, version.count(), slot);
+    holder_version = version;
+  }
+}
+
+bool reach_path(WorkerContext& worker, StorageControl& storage, const Link& root, uint64_t slice,
+                TreePath& path) {
+  constexpr uint32_t kAttempts = 16;
+  for (uint32_t attempt = 0; attempt < kAttempts; ++attempt) {
+    if (find_path(worker, root, slice, path)) return true;
+    if (find_border(worker, storage, root, slice, Adoption::whole_way).dropped) return false;
+  }
+  return false;
+}
+
+bool find_layer(WorkerContext& worker, StorageControl& storage, std::span<const std::byte> prefix,
+                Link& link) {
+  link = root_link(storage);
+  for (; !prefix.empty(); prefix = prefix.subspan(8)) {
+    const uint64_t slice = slice_of(prefix);
+    const BorderView view = find_border(worker, storage, link, slice);
+    if (view.page == nullptr) return false;
+    bool found = false;
+    for (uint32_t slot = 0; slot < view.version.count() && !found; ++slot) {
+      TreeRecord* record = view.page->record(slot);
+      if (view.page->slices()[slot] != slice || !record->head.load_acquire().is_next_layer())
+        continue;
+      link = {record->next_layer(), view.page};
+      found = true;
+    }
+    if (!found) return false;
+  }
+  return true;
+}
+
+}  // namespace atolldb

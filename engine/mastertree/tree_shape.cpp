@@ -1,0 +1,190 @@
+#include "engine/mastertree/tree_shape.h"
+
+#include <algorithm>
+
+#include "engine/mastertree/tree_path.h"
+
+namespace atolldb {
+
+// -- The shape ------------------------------------------------------------------------------------
+
+const TreeShape::Slot* TreeShape::find(uint32_t level, uint64_t slice) const {
+  if (level >= levels_.size()) return nullptr;
+  const Level& slots = levels_[level];
+  const auto behind = std::ranges::upper_bound(slots, slice, {}, &Slot::low);
+  return behind == slots.begin() ? nullptr : &*std::prev(behind);
+}
+
+bool TreeShape::is_fence(uint32_t level, uint64_t slice) const {
+  const Slot* slot = find(level, slice);
+  return slot != nullptr && slot->low == slice;
+}
+
+bool TreeShape::may_cut(uint32_t level, uint64_t slice) const {
+  if (levels_.empty()) return true;
+  const Slot* slot = find(std::min(level, level_count() - 1), slice);
+  return slot == nullptr || slot->low == slice || slot->kind == Kind::below;
+}
+
+bool TreeShape::next_fence(uint32_t level, uint64_t slice, uint64_t& fence) const {
+  if (level >= levels_.size()) return false;
+  const Level& slots = levels_[level];
+  const auto behind = std::ranges::upper_bound(slots, slice, {}, &Slot::low);
+  if (behind == slots.end()) return false;
+  fence = behind->low;
+  return true;
+}
+
+bool TreeShape::fits(uint32_t level, const SliceRange& range) const {
+  if (levels_.empty()) return true;
+  const uint32_t known = std::min(level, level_count() - 1);
+  const Slot* slot = find(known, range.low);
+  if (slot == nullptr || slot->kind == Kind::below) return true;
+  if (slot->low != range.low) return false;
+  const Slot* const end = levels_[known].data() + levels_[known].size();
+  // A page above the highest level that is known stands for several slots.
+  const bool is_above = level > known;
+  for (; slot != end && (range.high_is_end || slot->low < range.high); ++slot) {
+    if (slot->kind == Kind::warm && !(slot->is_covered && (slot->has_snapshot || !is_above))) {
+      return false;
+    }
+    if (!is_above && slot->low != range.low) return false;
+  }
+  return range.high_is_end ? slot == end : slot == end || slot->low == range.high;
+}
+
+void TreeShape::add(uint32_t level, const Slot& slot) {
+  if (levels_.size() <= level) levels_.resize(level + 1);
+  const auto append = [](Level& slots, const Slot& one) {
+    // Not what was split or replaced between two looks.
+    if (slots.empty() || slots.back().low < one.low) slots.push_back(one);
+  };
+  append(levels_[level], slot);
+  if (slot.kind != Kind::cold) return;
+  for (uint32_t lower = 0; lower < level; ++lower) {
+    append(levels_[lower], Slot{slot.low, Kind::below});
+  }
+}
+
+void TreeShape::settle() {
+  for (uint32_t level = 1; level < levels_.size(); ++level) {
+    const Level& children = levels_[level - 1];
+    auto child = children.begin();
+    for (size_t i = 0; i < levels_[level].size(); ++i) {
+      Slot& slot = levels_[level][i];
+      const bool is_last = i + 1 == levels_[level].size();
+      for (; child != children.end() && (is_last || child->low < levels_[level][i + 1].low);
+           ++child) {
+        if (child->kind == Kind::warm && !(child->has_snapshot && child->is_covered)) {
+          slot.is_covered = false;
+        }
+      }
+    }
+  }
+}
+
+// -- Looking at the pages -------------------------------------------------------------------------
+
+namespace {
+
+constexpr uint32_t kPathsPerEpoch = 64;
+
+bool has_snapshot(const Link& link) {
+  return link.pointer->snapshot_word.load(std::memory_order_relaxed) != 0;
+}
+
+/// Children that were split or replaced, and wait for somebody who comes by to adopt their
+/// successors.
+void adopt_children(WorkerContext& worker, StorageControl& storage, const Link& root,
+                    const InteriorPage& page) {
+  const uint32_t count = page.header.version().count();
+  for (uint32_t i = 0; i < count; ++i) {
+    const VolatilePointer word = page.children[i].load_acquire();
+    if (word.is_null() || word.is_frozen()) continue;
+    if (!worker.view().resolve(word)->version().is_moved()) continue;
+    static_cast<void>(find_border(worker, storage, root, page.separators[i], Adoption::whole_way));
+  }
+}
+
+/// All children of a page of level 1; false: it has changed meanwhile.
+bool add_borders(const InteriorPage& page, TreeShape& shape) {
+  const PageVersion version = page.header.version();
+  const ChildRanges children(page, version.count());
+  std::array<TreeShape::Slot, kInteriorCapacity> slots;
+  for (uint32_t i = 0; i < children.size(); ++i) {
+    const DualPointer& pointer = page.children[children[i]];
+    const bool is_cold = pointer.load_acquire().is_null();
+    slots[i] = {children.range(i).low, is_cold ? TreeShape::Kind::cold : TreeShape::Kind::warm,
+                pointer.snapshot_word.load(std::memory_order_relaxed) != 0, true};
+  }
+  if (page.header.version() != version) return false;
+  for (uint32_t i = 0; i < children.size(); ++i) shape.add(0, slots[i]);
+  return true;
+}
+
+/// What a path shows of the pages on it, and the range that is known then. False: look again.
+bool add_path(const TreePath& path, TreeShape& shape, SliceRange& seen) {
+  if (path.size == 0) {
+    seen = SliceRange{};
+    return true;
+  }
+  for (uint32_t i = 1; i < path.size; ++i) {
+    const InteriorPage& page = *path.steps[i].page;
+    shape.add(page.header.level,
+              {page.low, TreeShape::Kind::warm, has_snapshot(path.steps[i].link), true});
+  }
+  const InteriorPage& last = *path.steps[path.size - 1].page;
+  if (last.header.level == 1) {
+    seen = range_of(last);
+    return add_borders(last, shape);
+  }
+  // The path ends above the border pages.
+  seen = path.range;
+  shape.add(last.header.level - 1u, {path.range.low, TreeShape::Kind::cold});
+  return true;
+}
+
+}  // namespace
+
+Status collect_shape(WorkerContext& worker, StorageControl& storage,
+                     std::span<const std::byte> prefix, const SliceRange& range, TreeShape& shape) {
+  shape.clear();
+  SliceRange seen;
+  seen.high = range.low;
+  seen.high_is_end = false;
+  const auto is_done = [&] {
+    return seen.high_is_end || (!range.high_is_end && seen.high >= range.high);
+  };
+  TreePath path;
+  while (!is_done()) {
+    worker.enter();
+    Link root;
+    if (!find_layer(worker, storage, prefix, root)) break;
+    bool is_known = true;
+    for (uint32_t i = 0; i < kPathsPerEpoch && is_known && !is_done(); ++i) {
+      if (worker.cluster_failed()) return Status::cluster_failed;
+      SliceRange next;
+      is_known = reach_path(worker, storage, root, seen.high, path);
+      if (is_known && path.size != 0 && path.steps[path.size - 1].page->header.level == 1) {
+        adopt_children(worker, storage, root, *path.steps[path.size - 1].page);
+        is_known = find_path(worker, root, seen.high, path);
+      }
+      is_known = is_known && add_path(path, shape, next);
+      if (is_known) seen = next;
+    }
+  }
+  worker.leave();
+  shape.settle();
+  return Status::ok;
+}
+
+uint64_t cut_at_or_before(WorkerContext& worker, StorageControl& storage, uint64_t slice) {
+  worker.enter();
+  TreePath path;
+  const bool is_found = reach_path(worker, storage, root_link(storage), slice, path);
+  const uint64_t cut = is_found && path.size != 0 ? path.range.low : 0;
+  worker.leave();
+  return cut;
+}
+
+}  // namespace atolldb

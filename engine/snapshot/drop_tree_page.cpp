@@ -1,0 +1,162 @@
+#include "engine/snapshot/drop_tree_page.h"
+
+#include <algorithm>
+#include <array>
+
+#include "engine/mastertree/page_lock.h"
+#include "engine/seams.h"
+
+namespace atolldb {
+
+namespace {
+
+/// Pointers in a page that is to be dropped: all null, and frozen, so that nobody installs a page
+/// any more (R3). Thawed again unless `keep` is called.
+class FrozenNulls {
+ public:
+  ~FrozenNulls() {
+    for (uint32_t i = 0; i < count_; ++i) {
+      std::atomic<uint64_t>& word = pointers_[i]->volatile_word;
+      // Nobody else changes a frozen word: the page lock is held.
+      word.store(VolatilePointer(word.load(std::memory_order_relaxed)).thawed().word(),
+                 std::memory_order_release);
+    }
+  }
+  /// False: there is a volatile page.
+  bool add(DualPointer& pointer) {
+    uint64_t word = pointer.volatile_word.load(std::memory_order_relaxed);
+    if (!VolatilePointer(word).is_null()) return false;
+    // By CAS: pages are installed without the page lock.
+    const uint64_t frozen = VolatilePointer(word).frozen().word();
+    if (!pointer.volatile_word.compare_exchange_strong(word, frozen, std::memory_order_acq_rel,
+                                                       std::memory_order_relaxed)) {
+      return false;
+    }
+    pointers_[count_++] = &pointer;
+    return true;
+  }
+  void keep() { count_ = 0; }
+
+ private:
+  std::array<DualPointer*, std::max(kInteriorCapacity, kBorderSlotBound)> pointers_;
+  uint32_t count_ = 0;
+};
+
+/// Both pages locked and as they were found: the link leads here, and the snapshot's page is beside
+/// it.
+class Locked {
+ public:
+  Locked(WorkerContext& worker, const Link& link, TreePage* page, SnapshotPointer snapshot) {
+    if (!holder_.try_lock_page(worker, link.holder, kHolderBlock) ||
+        !page_.try_lock_page(worker, page, kPageBlock)) {
+      is_busy_ = true;
+      return;
+    }
+    // R44: the word may have become null, or that of another slot's page, since it was stored.
+    const uint64_t word = link.pointer->snapshot_word.load(std::memory_order_relaxed);
+    is_good_ = link_leads_to(link, page) && !page->header.version().is_moved() &&
+               !snapshot.is_null() && word == snapshot.word();
+  }
+  bool is_busy() const { return is_busy_; }
+  bool is_good() const { return is_good_; }
+
+ private:
+  ScopedLock holder_;
+  ScopedLock page_;
+  bool is_busy_ = false;
+  bool is_good_ = false;
+};
+
+class RecordLocks {
+ public:
+  RecordLocks(WorkerContext& worker, BorderPage* page) : worker_(worker), page_(page) {}
+  ~RecordLocks() {
+    for (uint32_t slot = 0; slot < count_; ++slot) {
+      worker_.locker().unlock(page_->record(slot)->head.lock, block_of(slot));
+    }
+  }
+  bool try_lock_all(uint32_t count) {
+    for (; count_ < count && !mutant(Mutant::drop_unlocked_records); ++count_) {
+      TreeRecord* record = page_->record(count_);
+      if (!worker_.locker().try_lock(record->head.lock, block_of(count_), worker_.name_of(record)))
+        return false;
+    }
+    return true;
+  }
+
+ private:
+  uint32_t block_of(uint32_t slot) const {
+    return worker_.first_system_block() + kFirstRecordBlock + slot;
+  }
+  WorkerContext& worker_;
+  BorderPage* page_;
+  uint32_t count_ = 0;
+};
+
+/// A first look, without locks.
+bool is_covered(BorderPage* page, const DropLimits& limits) {
+  if (!limits.cover_floor(page->header.floor.load(std::memory_order_relaxed))) return false;
+  const uint32_t count = page->header.version().count();
+  for (uint32_t slot = 0; slot < count; ++slot) {
+    if (!limits.cover(page->record(slot)->head.load_acquire())) return false;
+  }
+  return true;
+}
+
+/// From here on nobody finds the page any more.
+void unlink(WorkerContext& worker, StorageControl& storage, const Link& link, TreePage* page,
+            uint64_t version) {
+  const PageVersion before = page->header.version();
+  page->header.set_version(before.with_status(PageVersion::kMoved | PageVersion::kDropped));
+  raise_floor(link.holder->header.floor, version);
+  reach(Seam::dropping);
+  // Release pairs with DualPointer::load_both: the snapshot word was stored before (R2).
+  link.pointer->volatile_word.store(next_null(storage).word(), std::memory_order_release);
+  worker.pages().retire(&page->header);
+}
+
+}  // namespace
+
+Dropped drop_border(WorkerContext& worker, StorageControl& storage, const Link& link,
+                    BorderPage* page, SnapshotPointer snapshot, const DropLimits& limits) {
+  if (!is_covered(page, limits)) return Dropped::changed;
+  Locked locked(worker, link, page, snapshot);
+  if (!locked.is_good()) return locked.is_busy() ? Dropped::busy : Dropped::changed;
+  RecordLocks records(worker, page);
+  const uint32_t count = page->header.version().count();
+  if (!records.try_lock_all(count)) return Dropped::busy;
+  uint64_t latest = page->header.floor.load(std::memory_order_relaxed);
+  if (!limits.cover_floor(latest)) return Dropped::changed;
+  FrozenNulls layers;
+  for (uint32_t slot = 0; slot < count; ++slot) {
+    TreeRecord* record = page->record(slot);
+    const Vid vid(record->head.vid.load(std::memory_order_relaxed));
+    if (!limits.cover(vid)) return Dropped::changed;
+    if (vid.is_next_layer() && !layers.add(*record->next_layer())) return Dropped::changed;
+    latest = std::max(latest, vid.version());
+  }
+  layers.keep();
+  for (uint32_t slot = 0; slot < count; ++slot) {
+    std::atomic<uint64_t>& vid = page->record(slot)->head.vid;
+    vid.store(vid.load(std::memory_order_relaxed) | Vid::kMoved, std::memory_order_release);
+  }
+  unlink(worker, storage, link, page, latest);
+  return Dropped::yes;
+}
+
+Dropped drop_interior(WorkerContext& worker, StorageControl& storage, const Link& link,
+                      InteriorPage* page, SnapshotPointer snapshot, const DropLimits& limits) {
+  Locked locked(worker, link, page, snapshot);
+  if (!locked.is_good()) return locked.is_busy() ? Dropped::busy : Dropped::changed;
+  const uint64_t floor = page->header.floor.load(std::memory_order_relaxed);
+  if (!limits.cover_floor(floor)) return Dropped::changed;
+  FrozenNulls children;
+  for (uint32_t i = 0; i < page->header.version().count(); ++i) {
+    if (!children.add(page->children[i])) return Dropped::changed;
+  }
+  children.keep();
+  unlink(worker, storage, link, page, floor);
+  return Dropped::yes;
+}
+
+}  // namespace atolldb

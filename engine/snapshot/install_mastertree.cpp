@@ -1,0 +1,291 @@
+#include "engine/snapshot/install_mastertree.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/mastertree/page_lock.h"
+#include "engine/mastertree/snapshot_tree.h"
+#include "engine/mastertree/tree_path.h"
+#include "engine/snapshot/drop_tree_page.h"
+#include "engine/snapshot/snapshot_level.h"
+
+namespace atolldb {
+
+namespace {
+
+/// Paths between two begin epochs of the installer (R9).
+constexpr uint32_t kPathsPerTurn = 32;
+
+/// What is known of one layer while it is walked.
+struct LayerWalk {
+  std::string prefix;    // slices above, 8 bytes each
+  SnapshotPointer root;  // of the layer in the snapshot; null: not there
+  uint64_t slice = 0;    // what comes next
+  bool has_ended = false;
+  /// By level of pages: up to where pointers to them were looked at, and the snapshot's pages for
+  /// the page above that was looked at last.
+  struct Level {
+    uint64_t done_to = 0;
+    std::vector<SnapshotLevelPage> pages;
+  };
+  std::array<Level, TreePath::kMaxLevels> levels;
+};
+
+class TreeInstaller {
+ public:
+  TreeInstaller(WorkerContext& worker, StorageControl& storage, const InstallTask& task,
+                InstallReport& report)
+      : worker_(worker), storage_(storage), task_(task), report_(report) {}
+
+  Status run() {
+    Status status = begin_turn();
+    if (status == Status::ok) {
+      install_root();
+      LayerWalk walk;
+      walk.root = task_.root;
+      status = walk_layer(walk);
+    }
+    if (status == Status::storage_not_found) status = Status::ok;  // there is nothing left of it
+    if (has_missed_) report_.oldest_left = 0;
+    return status;
+  }
+
+ private:
+  enum class Step : uint8_t { done, again };
+
+  /// Pages found before must not be used any more.
+  Status begin_turn() {
+    worker_.enter();
+    if (worker_.cluster_failed()) return Status::cluster_failed;
+    if (task_.cancelled && task_.cancelled()) return Status::unavailable;
+    limits_ = {task_.epoch, worker_.view().control->epochs.settled.load(std::memory_order_acquire)};
+    // Acquire: after the begin epoch, for which whoever drops the storage waits (R34).
+    const bool is_ready = storage_.state.load(std::memory_order_acquire) ==
+                          static_cast<uint32_t>(StorageState::ready);
+    return is_ready ? Status::ok : Status::storage_not_found;
+  }
+
+  void install_root() {
+    ScopedLock lock;
+    // By waiting: nothing else is held. A cluster that has failed is noticed in the next turn.
+    if (!lock.lock(worker_, storage_.root_lock, kHolderBlock, root_lock_name(storage_))) return;
+    install(storage_.root, task_.root);
+  }
+
+  /// With what guards the pointer locked (R44). A null `page`: the snapshot has none of this range.
+  void install(DualPointer& pointer, SnapshotPointer page) {
+    const uint64_t before = pointer.snapshot_word.load(std::memory_order_relaxed);
+    if (page.is_null()) {
+      // Null from here on only through us: a copy-up may come, but no drop.
+      if (pointer.load_acquire().is_null()) {
+        if (before == 0) return;
+        report_.oldest_left = std::min(report_.oldest_left, SnapshotPointer(before).snapshot());
+        return;
+      }
+      ++report_.unmatched;
+    } else {
+      ++report_.installed;
+    }
+    // Release: R2, before the word that drops the page.
+    if (before != page.word()) pointer.snapshot_word.store(page.word(), std::memory_order_release);
+  }
+
+  Status walk_layer(LayerWalk& walk) {
+    for (uint32_t failures = 0; !walk.has_ended;) {
+      const Status status = begin_turn();
+      if (status != Status::ok) return status;
+      Link root;
+      if (!find_layer(worker_, storage_, bytes_of(walk.prefix), root)) {
+        // Gone with its slot, or in motion.
+        has_missed_ = true;
+        return Status::ok;
+      }
+      Step step = Step::done;
+      for (uint32_t i = 0; i < kPathsPerTurn && step == Step::done && !walk.has_ended; ++i) {
+        const Status stepped = take_step(walk, root, step);
+        if (stepped != Status::ok) return stepped;
+      }
+      failures = step == Step::again ? failures + 1 : 0;
+      if (failures < kMaxFailures) continue;
+      has_missed_ = true;
+      return Status::ok;
+    }
+    return Status::ok;
+  }
+
+  Status take_step(LayerWalk& walk, const Link& root, Step& step) {
+    TreePath path;
+    const bool is_known = reach_path(worker_, storage_, root, walk.slice, path);
+    for (uint32_t i = 0; i < path.size; ++i) {
+      const Status status = look_at(walk, path.steps[i].page, step);
+      if (status != Status::ok || step == Step::again) return status;
+    }
+    if (is_known && path.border != nullptr) {
+      const Status status = look_at_layers(walk, path.border, step);
+      if (status != Status::ok || step == Step::again) return status;
+      if (path.size != 0) drop(walk, path.link, path.border);
+    }
+    // What moves and cannot be adopted, for want of pages perhaps, is left out.
+    if (!is_known) has_missed_ = true;
+    for (uint32_t i = path.size; i-- > 1;) {
+      const InteriorPage& page = *path.steps[i].page;
+      const bool is_last = path.range.high_is_end
+                               ? page.high_is_end != 0
+                               : page.high_is_end == 0 && page.high == path.range.high;
+      if (is_last) drop(walk, path.steps[i].link, path.steps[i].page);
+    }
+    // Those below what is behind us; not the layer itself, which is its holder's to forget.
+    std::erase_if(done_layers_, [&](const std::string& layer) {
+      return layer.size() > walk.prefix.size() && layer.starts_with(walk.prefix);
+    });
+    walk.has_ended = path.range.high_is_end;
+    walk.slice = path.range.high;
+    return Status::ok;
+  }
+
+  /// Installs beside all pointers of an interior page, once.
+  Status look_at(LayerWalk& walk, InteriorPage* page, Step& step) {
+    LayerWalk::Level& level = walk.levels[page->header.level - 1];
+    if (walk.slice < level.done_to) return Status::ok;
+    const SliceRange range = range_of(*page);
+    const Status status =
+        find_snapshot_level(worker_, walk.root, page->header.level - 1u, range, level.pages);
+    if (status != Status::ok) return status;
+    ScopedLock lock;
+    if (!lock.lock_page(worker_, page, kPageBlock)) return Status::cluster_failed;
+    const PageVersion version = page->header.version();
+    if (version.is_moved()) {
+      step = Step::again;
+      return Status::ok;
+    }
+    const ChildRanges children(*page, version.count());
+    for (uint32_t i = 0; i < children.size(); ++i) {
+      install(page->children[children[i]], page_of_range(level.pages, children.range(i)));
+    }
+    level.done_to = range.high_is_end ? ~uint64_t{0} : range.high;
+    return Status::ok;
+  }
+
+  struct Layer {
+    uint64_t slice;
+    TreeRecord* record;
+    SnapshotPointer root;
+  };
+
+  /// Installs beside the pointers to layers below a border page, walks those, and drops their
+  /// roots.
+  Status look_at_layers(LayerWalk& walk, BorderPage* page, Step& step) {
+    const PageVersion version = page->header.version();
+    std::vector<Layer> layers;
+    for (uint32_t slot = 0; slot < version.count(); ++slot) {
+      TreeRecord* record = page->record(slot);
+      if (!record->head.load_acquire().is_next_layer()) continue;
+      layers.push_back({page->slices()[slot], record, {}});
+      const Status status = find_snapshot_layer(walk.root, layers.back());
+      if (status != Status::ok) return status;
+    }
+    if (layers.empty()) return Status::ok;
+    {
+      ScopedLock lock;
+      if (!lock.lock_page(worker_, page, kPageBlock)) return Status::cluster_failed;
+      if (page->header.version() != version) {
+        step = Step::again;
+        return Status::ok;
+      }
+      for (const Layer& layer : layers) install(*layer.record->next_layer(), layer.root);
+    }
+    for (const Layer& layer : layers) {
+      const Status status = look_into(walk, page, layer, step);
+      if (status != Status::ok || step == Step::again) return status;
+    }
+    return Status::ok;
+  }
+
+  Status look_into(const LayerWalk& walk, BorderPage* holder, const Layer& layer, Step& step) {
+    const Link link{layer.record->next_layer(), holder};
+    const VolatilePointer word = link.pointer->load_acquire();
+    if (word.is_null()) return Status::ok;
+    TreePage* root = tree_page(worker_.view().resolve(word.thawed()));
+    LayerWalk below;
+    below.prefix = walk.prefix;
+    std::byte bytes[8];
+    put_slice(layer.slice, bytes);
+    below.prefix.append(reinterpret_cast<const char*>(bytes), sizeof bytes);
+    below.root = layer.root;
+    if (root->is_border() && !root->header.version().is_moved()) {
+      // Most layers are one page: no turn of their own.
+      const Status status = look_at_layers(below, border_page(root), step);
+      if (status == Status::ok && step == Step::done) drop(below, link, border_page(root));
+      return status;
+    }
+    if (done_layers_.insert(below.prefix).second) {
+      // Its turns make what was found so far invalid.
+      step = Step::again;
+      return walk_layer(below);
+    }
+    if (!root->is_border()) drop(below, link, interior_page(root));
+    return Status::ok;
+  }
+
+  Status find_snapshot_layer(SnapshotPointer root, Layer& layer) {
+    if (root.is_null()) return Status::ok;
+    SnapshotBorder border;
+    const Status status = find_snapshot_border(worker_, root, layer.slice, border);
+    if (status != Status::ok) return status;
+    const uint32_t count = border.page->header.version().count();
+    const uint64_t* slices = border.page->slices();
+    for (uint32_t slot = find_lower_bound(slices, count, layer.slice);
+         slot < count && slices[slot] == layer.slice; ++slot) {
+      TreeRecord* record = border.page->record(slot);
+      if (!record->head.load_acquire().is_next_layer()) continue;
+      layer.root =
+          SnapshotPointer(record->next_layer()->snapshot_word.load(std::memory_order_relaxed));
+    }
+    return Status::ok;
+  }
+
+  template <typename Page>
+  void drop(const LayerWalk& walk, const Link& link, Page* page) {
+    const bool is_layer_root = link.holder->header.layer != page->header.layer;
+    const SnapshotPointer snapshot =
+        is_layer_root ? walk.root
+                      : page_of_range(walk.levels[page->header.level].pages, range_of(*page));
+    if (snapshot.is_null()) return;
+    if (task_.may_drop && !task_.may_drop(page->self().node())) {
+      ++report_.kept;
+      return;
+    }
+    Dropped dropped = Dropped::changed;
+    if constexpr (std::is_same_v<Page, BorderPage>) {
+      dropped = drop_border(worker_, storage_, link, page, snapshot, limits_);
+    } else {
+      dropped = drop_interior(worker_, storage_, link, page, snapshot, limits_);
+    }
+    report_.dropped += dropped == Dropped::yes ? 1 : 0;
+    report_.busy += dropped == Dropped::busy ? 1 : 0;
+  }
+
+  static Bytes bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
+
+  static constexpr uint32_t kMaxFailures = 1000;
+
+  WorkerContext& worker_;
+  StorageControl& storage_;
+  const InstallTask& task_;
+  InstallReport& report_;
+  DropLimits limits_{};
+  bool has_missed_ = false;
+  std::set<std::string> done_layers_;  // prefixes; below the border pages at hand
+};
+
+}  // namespace
+
+Status install_mastertree(WorkerContext& worker, StorageControl& storage, const InstallTask& task,
+                          InstallReport& report) {
+  return TreeInstaller(worker, storage, task, report).run();
+}
+
+}  // namespace atolldb

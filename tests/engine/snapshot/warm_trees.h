@@ -1,0 +1,172 @@
+// Bodies of tests of snapshots that are installed beside the volatile pages of a Master-tree while
+// transactions go on, and of dropping those; empty, or what went wrong.
+#pragma once
+
+#include <map>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "engine/mastertree/inspect.h"
+#include "engine/snapshot/install.h"
+#include "tests/engine/mastertree_oracle.h"
+#include "tests/engine/snapshot/cold_storages.h"
+#include "tests/engine/snapshot/snapshot_stage.h"
+#include "tests/support/seed.h"
+
+namespace atolldb::test {
+
+/// A cluster with one tree, whose snapshots are taken and installed by a thread beside its workers.
+class WarmTree : public ShapeSource {
+ public:
+  explicit WarmTree(uint32_t workers, uint32_t frames = 32)
+      : stage(StorageType::mastertree),
+        cluster(1, workers),
+        storage(cluster.create("warm", StorageType::mastertree)),
+        cache_(stage.reader, frames, workers + 1),
+        reader_(cache_.cache, workers),
+        installer_(cluster.view(), cluster.pool(0), 0, workers, cluster.metrics(0, workers),
+                   TestClusterOptions{}.limits.write_set) {
+    stage.storage.id = storage.id;
+    cluster.use_snapshots(cache_.cache);
+    installer_.use_snapshots(reader_);
+  }
+
+  /// Nothing commits in this epoch or before any more.
+  uint64_t settle() {
+    const EpochBlock& epochs = cluster.view().control->epochs;
+    const uint64_t epoch = epochs.current.load(std::memory_order_seq_cst);
+    while (epochs.settled.load(std::memory_order_acquire) < epoch) std::this_thread::yield();
+    return epoch;
+  }
+
+  /// Of these changes, which are all since the last one, up to `epoch`. `cut`: where a second
+  /// partition may begin.
+  std::string take(std::vector<GleanedLog> logs, uint64_t epoch, uint64_t cut) {
+    sort_gleaned(logs);
+    std::vector<std::string> lows = {""};
+    cut = cut_at_or_before(installer_, storage, cut);
+    if (cut != 0) lows.push_back(big_endian(cut));
+    const auto combined = stage.round(logs, lows, epoch, this);
+    return combined ? "" : combined.error().message;
+  }
+
+  std::string install(bool drops) {
+    InstallTask task;
+    task.root = stage.storage.base_root;
+    task.snapshot = stage.snapshot;
+    task.epoch = stage.epoch;
+    task.may_drop = [drops](uint32_t) { return drops; };
+    report = {};
+    const Status status = install_snapshot(installer_, storage, task, report);
+    if (status != Status::ok) return "install ended with " + std::string(to_string(status));
+    totals.add(report);
+    if (report.oldest_left != InstallReport::kNoSnapshot) return {};
+    ++closings;
+    const auto closed = stage.close_unneeded();
+    return closed ? "" : closed.error().message;
+  }
+
+  Status shape_of(uint32_t, std::span<const std::byte> prefix, const SliceRange& range,
+                  TreeShape& shape) override {
+    return collect_shape(installer_, storage, prefix, range, shape);
+  }
+
+  /// Sound, and with so many volatile pages.
+  std::string check(TreeStatistics& statistics) {
+    return check_tree(cluster.view(), storage, statistics);
+  }
+
+  SnapshotStage stage;
+  TestCluster cluster;
+  StorageControl& storage;
+  InstallReport report;  // of the last one
+  InstallReport totals;
+  uint64_t closings = 0;  // of files that no pointer leads to any more
+
+ private:
+  TestCache cache_;
+  SnapshotReader reader_;
+  WorkerContext installer_;
+};
+
+/// Random transactions of several workers; in each round the snapshot of what the rounds before
+/// have committed is composed, installed, and volatile pages are dropped, while they run.
+inline std::string warm_tree_oracle(KeyShape shape, uint32_t workers, uint64_t rounds,
+                                    uint64_t transactions) {
+  OracleOptions options{.shape = shape, .transactions = transactions, .seed = seed()};
+  options.workers = workers;
+  options.keys_per_worker = 600;
+  std::vector<OracleWorker> oracles;
+  for (uint32_t i = 0; i < workers; ++i) oracles.emplace_back(options, i);
+  std::mt19937_64 random(seed());
+  WarmTree warm(workers);
+  OracleWorker::Model before;
+  std::vector<GleanedLog> logs;
+  uint64_t epoch = 0;
+  for (uint64_t round = 0; round < rounds; ++round) {
+    std::string unsound;
+    const uint64_t cut = random();
+    const bool drops = random() % 4 != 0;
+    warm.stage.rewrites = random() % 8 == 0;
+    std::thread gleaner([&] {
+      if (epoch == 0) return;
+      unsound = warm.take(std::move(logs), epoch, shape == KeyShape::integers ? cut % 2000 : cut);
+      if (unsound.empty()) unsound = warm.install(drops);
+    });
+    std::vector<std::string> problems(workers);
+    warm.cluster.run_threads([&](uint32_t index, TestWorker& worker) {
+      problems[index] = oracles[index].run(worker, MasterTree(warm.storage));
+    });
+    gleaner.join();
+    if (!unsound.empty()) return unsound + " in round " + std::to_string(round);
+    OracleWorker::Model now;
+    for (uint32_t i = 0; i < workers; ++i) {
+      if (!problems[i].empty()) return problems[i] + " in round " + std::to_string(round);
+      now.insert(oracles[i].model().begin(), oracles[i].model().end());
+    }
+    TreeStatistics statistics;
+    unsound = warm.check(statistics);
+    if (!unsound.empty()) return unsound + " after round " + std::to_string(round);
+    epoch = warm.settle();
+    logs = changes_between(before, now, epoch);
+    before = std::move(now);
+  }
+  if (warm.totals.dropped == 0) return "no page was ever dropped";
+  if (warm.closings < rounds / 4) return "old snapshots are needed most of the time";
+  return {};
+}
+
+/// Of a tree at rest all pages but the root are dropped, it reads the same, and a write brings back
+/// its own path only.
+inline std::string all_pages_are_dropped(KeyShape shape) {
+  OracleOptions options{.shape = shape, .transactions = 3000, .seed = seed()};
+  options.keys_per_worker = 3000;
+  OracleWorker oracle(options, 0);
+  WarmTree warm(1);
+  for (int round = 0; round < 3; ++round) {
+    const OracleWorker::Model before = oracle.model();
+    std::string problem = oracle.run(warm.cluster.worker(0), MasterTree(warm.storage));
+    warm.cluster.worker(0).context->leave();
+    if (!problem.empty()) return problem;
+    const uint64_t epoch = warm.settle();
+    problem = warm.take(changes_between(before, oracle.model(), epoch), epoch, 0);
+    if (problem.empty()) problem = warm.install(true);
+    if (!problem.empty()) return problem;
+    if (warm.report.busy != 0) return "a lock was held";
+    TreeStatistics statistics;
+    problem = warm.check(statistics);
+    if (!problem.empty()) return problem;
+    const uint64_t left = statistics.border_pages + statistics.interior_pages;
+    if (left > 1) {
+      return std::to_string(left) + " volatile pages are left, " +
+             std::to_string(warm.report.dropped) + " were dropped, " +
+             std::to_string(warm.report.unmatched) + " have no snapshot page";
+    }
+    if (warm.report.oldest_left != InstallReport::kNoSnapshot) return "an older snapshot is needed";
+  }
+  return {};
+}
+
+}  // namespace atolldb::test
