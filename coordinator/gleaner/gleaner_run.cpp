@@ -23,7 +23,7 @@ Json sum_of(const std::vector<Json>& progress) {
   std::map<std::string, uint64_t> sums;
   for (const Json& node : progress) {
     for (const auto& [name, value] : node.items()) {
-      if (value.is_number_unsigned()) sums[name] += value.get<uint64_t>();
+      if (name != "v" && value.is_number_unsigned()) sums[name] += value.get<uint64_t>();
     }
   }
   return sums;
