@@ -97,6 +97,8 @@ void Coordinator::fail_durability(const Error& error) {
 void Coordinator::drain() {
   if (control_ == nullptr || state() >= ClusterState::draining) return;
   set_state(ClusterState::draining);
+  // No snapshot lets pages go any more. Relaxed: says only whether to wait.
+  control_->pages_come_back.store(0, std::memory_order_relaxed);
   logger_->info("cluster {} drains", config_.cluster.name);
 }
 

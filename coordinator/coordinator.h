@@ -86,8 +86,7 @@ class Coordinator {
   Result<void> publish(const SnapshotMetadata& snapshot);
   std::vector<StorageToGlean> storages_to_glean() const;
   /// Runs the gleaner, and makes what it made the newest snapshot.
-  Result<void> glean(uint64_t epoch, std::vector<GleanStream> streams,
-                     std::vector<StorageToGlean> storages, bool rewrites);
+  Result<void> glean(GleanTask task);
   // While the cluster runs; on the taker's thread.
   void start_snapshots();
   bool has_news() const;
@@ -95,8 +94,15 @@ class Coordinator {
   Result<uint32_t> take_snapshot();
   std::vector<StorageToGlean> ask_ddl_for_storages();
   Result<void> forget_unneeded();
+  bool lacks_pages() const;
+  void install_newest();
+  Result<void> open_kept_and(const SnapshotMetadata& snapshot);
+  void release_kept(uint32_t oldest_left);
+  void note_install(const Result<InstallReport>& report, std::chrono::milliseconds took);
   void request_snapshot(const ControlReply& reply);
   Json snapshot_status() const;
+  Json install_status() const;
+  void tell_in_vain();
   Result<void> log_ddl(DdlOperation operation, const StorageControl& storage);
   void run_ddl();
   void give_to_ddl(std::function<void()> task);
@@ -117,8 +123,17 @@ class Coordinator {
   std::unique_ptr<DurableState> durable_;  // null: nothing is
   std::unique_ptr<GleanerRun> gleaner_;    // likewise
   std::unique_ptr<SnapshotTaker> taker_;   // likewise
-  /// The one that nodes read, since the start: no volatile page refers to a later one.
+  /// The latest that is installed. Changed, as `kept_`, by the taker's thread once it runs.
   std::optional<SnapshotMetadata> published_;
+  /// A snapshot that pointers of volatile pages may refer to.
+  struct KeptSnapshot {
+    SnapshotMetadata metadata;
+    /// The epoch in which the last pointer was gone: whoever began later cannot know it. 0: it is
+    /// in use.
+    uint64_t released_at = 0;
+  };
+  std::vector<KeptSnapshot> kept_;        // oldest first
+  bool has_freed_pages_ = false;          // the latest install; the taker's thread's
   uint32_t snapshots_until_rewrite_ = 0;  // the taker's thread's
   std::atomic<uint32_t> snapshot_{0};     // the newest; 0: none
   std::atomic<uint64_t> snapshot_epoch_{0};
@@ -131,10 +146,11 @@ class Coordinator {
   uint64_t ticks_seen_ = 0;                                // by beat()
   std::chrono::steady_clock::time_point tick_seen_at_;     // by beat()
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable ddl_wake_;
   std::deque<std::function<void()>> ddl_tasks_;  // guarded by mutex_
   bool ddl_ends_ = false;                        // guarded by mutex_
+  Json install_status_ = Json::object();         // guarded by mutex_: of the latest one
   std::thread ddl_thread_;
 };
 

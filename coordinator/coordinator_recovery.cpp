@@ -25,7 +25,7 @@ Result<void> Coordinator::take_recovery_snapshot() {
   logger_->info("recovery: {} logs up to epoch {} become a snapshot", durable_->to_glean().size(),
                 epoch);
   // Never all pages anew: a start waits for this, and there may be no room.
-  return glean(epoch, durable_->to_glean(), storages_to_glean(), false);
+  return glean({.epoch = epoch, .streams = durable_->to_glean(), .storages = storages_to_glean()});
 }
 
 std::vector<StorageToGlean> Coordinator::storages_to_glean() const {
@@ -54,6 +54,7 @@ Result<void> Coordinator::publish(const SnapshotMetadata& snapshot) {
     storage.root_floor.store(Vid::make(snapshot.epoch, 0).word(), std::memory_order_relaxed);
   }
   published_ = snapshot;
+  kept_.push_back({snapshot, 0});
   snapshot_epoch_.store(snapshot.epoch, std::memory_order_relaxed);
   snapshot_.store(snapshot.id, std::memory_order_relaxed);
   logger_->info("snapshot {} of epoch {}: {} storages, {} files", snapshot.id, snapshot.epoch,

@@ -1,5 +1,5 @@
 // Snapshots of a running cluster (design: stratified snapshots; rules R36-R38). They bound what
-// recovery has to glean, and let old logs go. The nodes go on reading the one they began with.
+// recovery has to glean, and let old logs and volatile pages go (coordinator_install.cpp).
 #include <algorithm>
 #include <future>
 #include <set>
@@ -25,18 +25,13 @@ size_t snapshots_in(const SnapshotMetadata& metadata) {
 
 }  // namespace
 
-Result<void> Coordinator::glean(uint64_t epoch, std::vector<GleanStream> streams,
-                                std::vector<StorageToGlean> storages, bool rewrites) {
+/// Fills in what all tasks have in common.
+Result<void> Coordinator::glean(GleanTask task) {
   const auto id = durable_->take_snapshot_id();
   if (!id) return std::unexpected(id.error());
-  GleanTask task;
   task.snapshot = *id;
-  task.epoch = epoch;
   task.cluster_uuid = durable_->data_uuid();
   task.base = durable_->snapshot();
-  task.rewrites = rewrites;
-  task.streams = std::move(streams);
-  task.storages = std::move(storages);
   const auto metadata = gleaner_->run(task);
   if (!metadata) return std::unexpected(metadata.error());
   const auto stored = durable_->store_snapshot(*metadata);
@@ -63,6 +58,10 @@ void Coordinator::start_snapshots() {
     }
     return most;
   };
+  hooks.lacks_pages = [this] { return lacks_pages(); };
+  hooks.has_freed = [this] { return has_freed_pages_; };
+  // Relaxed: says only whether to wait.
+  control_->pages_come_back.store(1, std::memory_order_relaxed);
   taker_ = std::make_unique<SnapshotTaker>(config_.gleaner, std::move(hooks), logger_);
   taker_->start();
 }
@@ -84,9 +83,15 @@ Result<uint32_t> Coordinator::take_snapshot() {
     // The epoch first: a storage that has commits of it was created before.
     const uint64_t epoch = control_->epochs.durable.load(std::memory_order_acquire);
     const bool rewrites = is_rewrite_due();
-    const auto taken =
-        glean(epoch, durable_->live_streams(epoch), ask_ddl_for_storages(), rewrites);
+    has_freed_pages_ = false;
+    const auto taken = glean({.epoch = epoch,
+                              .streams = durable_->live_streams(epoch),
+                              .storages = ask_ddl_for_storages(),
+                              .rewrites = rewrites,
+                              .has_volatile_pages = true});
     if (rewrites && !taken) snapshots_until_rewrite_ = kSnapshotsBetweenRewrites;
+    if (taken) install_newest();
+    if (!has_freed_pages_ && lacks_pages()) tell_in_vain();
     if (!taken) return std::unexpected(taken.error());
     if (const auto forgotten = forget_unneeded(); !forgotten) {
       logger_->warn("files that nothing needs stay for now: {}", forgotten.error().message);
@@ -115,13 +120,12 @@ std::vector<StorageToGlean> Coordinator::ask_ddl_for_storages() {
 Result<void> Coordinator::forget_unneeded() {
   std::vector<SnapshotFilePlace> places;
   std::set<uint32_t> in_use;
-  const auto keep = [&](const std::optional<SnapshotMetadata>& snapshot) {
-    if (!snapshot) return;
-    in_use.insert(snapshot->id);
-    places.insert(places.end(), snapshot->files.begin(), snapshot->files.end());
+  const auto keep = [&](const SnapshotMetadata& snapshot) {
+    in_use.insert(snapshot.id);
+    places.insert(places.end(), snapshot.files.begin(), snapshot.files.end());
   };
-  keep(published_);
-  keep(durable_->snapshot());
+  for (const KeptSnapshot& kept : kept_) keep(kept.metadata);
+  if (durable_->snapshot()) keep(*durable_->snapshot());
   if (const auto opened = open_on_nodes(config_, call_node_, places); !opened) return opened;
   const auto deleted = durable_->delete_unneeded(in_use);
   if (!deleted) return std::unexpected(deleted.error());
@@ -150,6 +154,7 @@ Json Coordinator::snapshot_status() const {
   // Relaxed: for people.
   return {{"newest", snapshot_.load(std::memory_order_relaxed)},
           {"epoch", snapshot_epoch_.load(std::memory_order_relaxed)},
+          {"install", install_status()},
           {"run", gleaner_ != nullptr ? gleaner_->status() : Json::object()}};
 }
 

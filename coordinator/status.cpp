@@ -85,6 +85,7 @@ Json StatusReport::node(uint32_t index, uint64_t& commits) const {
             {"page_bytes", kPageBytes}}},
           {"loggers", loggers(node, metrics)},
           {"log_stalls", sum_counter(metrics, &WorkerMetrics::log_stalls)},
+          {"page_stalls", sum_counter(metrics, &WorkerMetrics::page_stalls)},
           {"commits", writes},
           {"read_only_commits", reads},
           {"aborts", std::move(aborts)},

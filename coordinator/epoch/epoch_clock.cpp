@@ -139,6 +139,16 @@ bool EpochClock::wait_until_begun_after(uint64_t epoch) {
   return !stop_.load(std::memory_order_relaxed);
 }
 
+bool EpochClock::wait_until_begun_after(uint64_t epoch, std::chrono::milliseconds patience) {
+  std::unique_lock lock(mutex_);
+  const auto has_begun = [&] {
+    return epochs_.oldest_begin.load(std::memory_order_acquire) > epoch;
+  };
+  ticked_.wait_for(lock, patience,
+                   [&] { return stop_.load(std::memory_order_relaxed) || has_begun(); });
+  return has_begun();
+}
+
 void EpochClock::run() {
   constexpr int64_t kSecondNs = 1'000'000'000;
   const int64_t interval_ns = std::chrono::nanoseconds(interval_).count();

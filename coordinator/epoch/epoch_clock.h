@@ -44,6 +44,8 @@ class EpochClock {
   uint64_t tick_count() const { return ticks_.load(std::memory_order_relaxed); }
   /// Blocks until every thread of the cluster has begun later than `epoch`. False: stopped.
   bool wait_until_begun_after(uint64_t epoch);
+  /// The same for so long at most. False: somebody who began before goes on still, too.
+  bool wait_until_begun_after(uint64_t epoch, std::chrono::milliseconds patience);
 
  private:
   void run();

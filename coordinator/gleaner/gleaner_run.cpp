@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
-#include <thread>
 #include <utility>
 
 #include "engine/gleaner/plan_codec.h"
@@ -25,7 +23,7 @@ Json sum_of(const std::vector<Json>& progress) {
   std::map<std::string, uint64_t> sums;
   for (const Json& node : progress) {
     for (const auto& [name, value] : node.items()) {
-      if (value.is_number_unsigned()) sums[name] += value.get<uint64_t>();
+      if (name != "v" && value.is_number_unsigned()) sums[name] += value.get<uint64_t>();
     }
   }
   return sums;
@@ -55,28 +53,6 @@ std::vector<SnapshotFilePlace> all_files(const GleanPlan& plan, const std::vecto
   return files;
 }
 
-/// On all at once; of several errors the one that says most.
-Result<void> on_all_nodes(const Config& config,
-                          const std::function<Result<void>(uint32_t node)>& action) {
-  std::vector<Result<void>> results(config.nodes.size());
-  {
-    std::vector<std::jthread> threads;
-    for (uint32_t node = 0; node < results.size(); ++node) {
-      threads.emplace_back([&, node] { results[node] = action(node); });
-    }
-  }
-  std::optional<Error> worst;
-  for (uint32_t node = 0; node < results.size(); ++node) {
-    if (results[node]) continue;
-    const Error& error = results[node].error();
-    // When one node fails, the others are told that the run was given up, which is code failed.
-    if (worst && (worst->code != ExitCode::failed || error.code == ExitCode::failed)) continue;
-    worst = Error{error.code, "node " + std::to_string(node) + ": " + error.message};
-  }
-  if (worst) return std::unexpected(*worst);
-  return {};
-}
-
 }  // namespace
 
 Result<SnapshotMetadata> GleanerRun::run(const GleanTask& task) {
@@ -84,6 +60,7 @@ Result<SnapshotMetadata> GleanerRun::run(const GleanTask& task) {
   Result<SnapshotMetadata> metadata = [&]() -> Result<SnapshotMetadata> {
     auto plan = make_plan(config_, file_system_, task);
     if (!plan) return std::unexpected(plan.error());
+    if (auto aligned = align(task, *plan); !aligned) return std::unexpected(aligned.error());
     return run_planned(task, *plan);
   }();
   if (metadata) return metadata;

@@ -5,14 +5,14 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <mutex>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "coordinator/gleaner/ask_nodes.h"
 #include "coordinator/gleaner/make_plan.h"
 #include "engine/gleaner/composed.h"
+#include "engine/snapshot/install.h"
 #include "engine/snapshot/snapshot_metadata.h"
 #include "shared/config/config.h"
 #include "shared/error.h"
@@ -21,9 +21,6 @@
 #include "shared/message/control_message.h"
 
 namespace atolldb {
-
-/// How the coordinator asks a node; blocks for an answer. Any thread.
-using NodeCall = std::function<Result<Json>(uint32_t node, std::string_view op, const Json& body)>;
 
 /// What a node has made of its part.
 struct NodePart {
@@ -47,6 +44,11 @@ class GleanerRun {
   /// The savepoint names it now: the nodes forget the run. Or it does not, since storing it failed:
   /// then it must be kept, too, as nobody knows what the savepoint says.
   void keep(uint32_t snapshot);
+  /// Lets the volatile pages of the running cluster refer to the snapshot, and drops those that it
+  /// makes unnecessary where pages are short. REQUIRES: its files can be read on all nodes, and it
+  /// is the latest that ran. An error: any pointer may refer to it, or to an older one still. The
+  /// same thread as `run`.
+  Result<InstallReport> install(const SnapshotMetadata& snapshot);
   /// Lets the run under way, and all later ones, fail soon. Any thread.
   void cancel() { is_cancelled_.store(true, std::memory_order_relaxed); }
 
@@ -55,6 +57,8 @@ class GleanerRun {
   Json status() const;
 
  private:
+  Result<void> align(const GleanTask& task, GleanPlan& plan);
+  Result<InstallReport> install_on(uint32_t node, const Json& body);
   Result<SnapshotMetadata> run_planned(const GleanTask& task, const GleanPlan& plan);
   Result<std::vector<NodePart>> glean_on_nodes(const GleanPlan& plan);
   Result<NodePart> await(uint32_t node, uint32_t snapshot);

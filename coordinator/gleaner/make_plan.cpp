@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 #include <utility>
 
 #include "engine/gleaner/assign_partitions.h"
+#include "engine/mastertree/key.h"
 
 namespace atolldb {
 namespace {
@@ -28,6 +30,18 @@ std::vector<GleanStorage> storages_of(const GleanTask& task) {
   }
   std::ranges::sort(storages, {}, &GleanStorage::id);
   return storages;
+}
+
+/// The first partition's text is empty, which stands for slice 0.
+uint64_t low_of(const GleanPartition& partition) {
+  return slice_of(std::as_bytes(std::span(partition.low)));
+}
+
+std::string low_text(uint64_t slice) {
+  if (slice == 0) return {};
+  std::string text(sizeof slice, '\0');
+  put_slice(slice, reinterpret_cast<std::byte*>(text.data()));
+  return text;
 }
 
 }  // namespace
@@ -81,6 +95,34 @@ Result<GleanPlan> make_plan(const Config& config, FileSystem& file_system, const
   if (!sample) return std::unexpected(sample.error());
   assign_partitions(plan.storages, *std::move(sample), plan.reducers);
   return plan;
+}
+
+Result<void> align_partitions(std::vector<GleanStorage>& storages, const CutsOf& cuts_of) {
+  for (GleanStorage& storage : storages) {
+    if (storage.type != StorageType::mastertree || storage.partitions.size() < 2) continue;
+    std::vector<uint64_t> slices;
+    for (size_t i = 1; i < storage.partitions.size(); ++i) {
+      slices.push_back(low_of(storage.partitions[i]));
+    }
+    auto cuts = cuts_of(storage.id, slices);
+    if (!cuts) return std::unexpected(cuts.error());
+    if (cuts->size() != slices.size()) {
+      return make_error(ExitCode::failed, "storage " + std::to_string(storage.id) +
+                                              ": a node knows not all of the boundaries that it "
+                                              "was asked for");
+    }
+    std::vector<GleanPartition> kept;
+    uint64_t low = 0;
+    for (size_t i = 0; i < storage.partitions.size(); ++i) {
+      // The tree changes meanwhile: a cut below the one before it is none.
+      if (i != 0) low = std::max(low, (*cuts)[i - 1]);
+      // The one before it, which has the same begin, is empty.
+      if (!kept.empty() && low == low_of(kept.back())) kept.pop_back();
+      kept.push_back({low_text(low), storage.partitions[i].owner});
+    }
+    storage.partitions = std::move(kept);
+  }
+  return {};
 }
 
 }  // namespace atolldb

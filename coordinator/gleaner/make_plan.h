@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,10 +30,12 @@ struct GleanTask {
   uint32_t snapshot = 0;  // its id, taken durably (R37)
   uint64_t epoch = 0;     // of the snapshot: every commit up to it is in the base or in `streams`
   ClusterUuid cluster_uuid = {};
-  std::optional<SnapshotMetadata> base;
-  std::vector<GleanStream> streams;
-  std::vector<StorageToGlean> storages;  // those that are not dropped
-  bool rewrites = false;                 // see GleanPlan
+  std::optional<SnapshotMetadata> base = {};
+  std::vector<GleanStream> streams = {};
+  std::vector<StorageToGlean> storages = {};  // those that are not dropped
+  bool rewrites = false;                      // see GleanPlan
+  /// The cluster runs: the snapshot is to be installed beside volatile pages.
+  bool has_volatile_pages = false;
 };
 
 /// The mappers of all nodes that have something to read. A stream is read by the node that wrote
@@ -45,5 +48,13 @@ std::vector<ReducerPlace> reducers_of(const Config& config);
 
 /// Reads a sample of the log. Errors: those of reading it.
 Result<GleanPlan> make_plan(const Config& config, FileSystem& file_system, const GleanTask& task);
+
+/// Where partitions of a Master-tree may begin: for each slice, ascending, one at or before it.
+using CutsOf = std::function<Result<std::vector<uint64_t>>(uint32_t storage_id,
+                                                           const std::vector<uint64_t>& slices)>;
+
+/// Moves the boundaries of Master-trees' partitions down to where no pointer leads to both sides;
+/// partitions that are empty then are no more.
+Result<void> align_partitions(std::vector<GleanStorage>& storages, const CutsOf& cuts_of);
 
 }  // namespace atolldb

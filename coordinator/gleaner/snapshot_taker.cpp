@@ -10,6 +10,11 @@ namespace {
 
 /// Between two looks at how much log there is.
 constexpr std::chrono::milliseconds kLookAround{100};
+/// After a snapshot that was to free pages and hardly did, since all are in use: at least and at
+/// most, until the next one for that reason.
+constexpr std::chrono::milliseconds kMinPagePause{200};
+constexpr std::chrono::seconds kMaxPagePause{10};
+constexpr const char* kLacksPages = "volatile pool";
 
 }  // namespace
 
@@ -49,7 +54,18 @@ std::string SnapshotTaker::reason() const {
   if (hooks_.log_bytes() - last_log_bytes_ >= config_.log_volume) {
     return "a node has written gleaner.log_volume";
   }
+  const bool may_free_pages = hooks_.lacks_pages && Clock::now() - last_at_ >= page_pause_;
+  if (may_free_pages && hooks_.lacks_pages()) return kLacksPages;
   return {};
+}
+
+/// The pause doubles with each one in vain.
+void SnapshotTaker::wait_after(const std::string& why) {
+  if (hooks_.has_freed && hooks_.has_freed()) {
+    page_pause_ = {};
+  } else if (why == kLacksPages) {
+    page_pause_ = std::clamp<Clock::duration>(2 * page_pause_, kMinPagePause, kMaxPagePause);
+  }
 }
 
 void SnapshotTaker::run() {
@@ -74,6 +90,7 @@ void SnapshotTaker::run() {
         logger_->error("no snapshot ({}): {}; the previous one stays in force", why,
                        taken.error().message);
       }
+      wait_after(why);
       for (const Reply& reply : replies) reply(taken);
     }
     lock.lock();

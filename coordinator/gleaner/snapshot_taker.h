@@ -1,6 +1,6 @@
-// When snapshots are taken while the cluster runs: at intervals, after so much log, and on request
-// (design: stratified snapshots). A thread of the coordinator; what a snapshot takes is not its
-// business.
+// When snapshots are taken while the cluster runs: at intervals, after so much log, when volatile
+// pages are short, and on request (design: stratified snapshots). A thread of the coordinator; what
+// a snapshot takes is not its business.
 #pragma once
 
 #include <chrono>
@@ -26,6 +26,10 @@ struct SnapshotTakerHooks {
   std::function<bool()> has_news;
   /// Bytes of log that the busiest node has written since the cluster began.
   std::function<uint64_t()> log_bytes;
+  /// Whether volatile pages are short on some node. None: they never are.
+  std::function<bool()> lacks_pages = {};
+  /// Whether the latest snapshot has let a good part of some node's pages go. None: never.
+  std::function<bool()> has_freed = {};
 };
 
 class SnapshotTaker {
@@ -53,6 +57,7 @@ class SnapshotTaker {
   void run();
   /// Why one is to be taken now; empty: not yet.
   std::string reason() const;
+  void wait_after(const std::string& why);
 
   const Config::Gleaner& config_;
   SnapshotTakerHooks hooks_;
@@ -65,6 +70,7 @@ class SnapshotTaker {
   // The thread's own.
   Clock::time_point last_at_;
   uint64_t last_log_bytes_ = 0;
+  Clock::duration page_pause_{0};  // before the next one for want of pages
   std::thread thread_;
 };
 

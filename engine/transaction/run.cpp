@@ -3,10 +3,19 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "shared/sync/wait_word.h"
 
 namespace atolldb {
+namespace {
+
+uint64_t now_ns() {
+  return static_cast<uint64_t>(
+      std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count());
+}
+
+}  // namespace
 
 void Backoff::wait(uint32_t attempt) {
   // Xorshift: jitter only, quality does not matter.
@@ -21,6 +30,41 @@ void Backoff::wait(uint32_t attempt) {
     sched_yield();
   }
   for (uint64_t i = 0; i < spins; ++i) spin_pause();
+}
+
+bool PageWait::wait(WorkerContext& worker, uint64_t deadline_epoch) {
+  // More than one batch, so that whoever wakes up with others gets some.
+  constexpr uint64_t kPagesToGoOn = 2 * PagePool::kBatchPages;
+  constexpr std::chrono::milliseconds kLookAround{2};
+  const ControlSegment& control = *worker.view().control;
+  // Relaxed, here and below: only say how long to wait.
+  uint32_t vain = control.vain_snapshots.load(std::memory_order_relaxed);
+  if (end_ns_ == 0) {
+    end_ns_ = now_ns() + static_cast<uint64_t>(std::chrono::nanoseconds(kPatience).count());
+    vain_snapshots_ = vain;
+  }
+  worker.leave();
+  bool has_counted = false;
+  while (!is_in_vain(worker, deadline_epoch)) {
+    if (!std::exchange(has_counted, true)) worker.metrics().page_stalls.add();
+    // Nothing stays here that others could use, and what was retired here may be what is missing.
+    worker.pages().recycle();
+    worker.pages().flush();
+    if (worker.pages().free_in_pool() >= kPagesToGoOn) return true;
+    wait_on(control.vain_snapshots, vain, kLookAround);
+    vain = control.vain_snapshots.load(std::memory_order_relaxed);
+  }
+  return false;
+}
+
+bool PageWait::is_in_vain(const WorkerContext& worker, uint64_t deadline_epoch) const {
+  const ControlSegment& control = *worker.view().control;
+  // The second one began when this transaction waited already: whatever could go has gone.
+  constexpr uint32_t kVainSnapshots = 2;
+  return control.pages_come_back.load(std::memory_order_relaxed) == 0 || worker.cluster_failed() ||
+         control.vain_snapshots.load(std::memory_order_relaxed) - vain_snapshots_ >=
+             kVainSnapshots ||
+         worker.current_epoch() >= deadline_epoch || now_ns() >= end_ns_;
 }
 
 }  // namespace atolldb

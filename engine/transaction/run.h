@@ -1,6 +1,7 @@
 // Runs a body as one serializable transaction: begin, body, commit, and again after a conflict.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 
 #include "engine/transaction/transaction.h"
@@ -19,15 +20,34 @@ class Backoff {
   uint64_t state_;
 };
 
+/// What a transaction does that found no free page: it has ended its attempt, and waits where it
+/// holds nothing until snapshots have let pages go (R23).
+class PageWait {
+ public:
+  /// A transaction waits so long in all; then it is told that there are no pages.
+  static constexpr std::chrono::seconds kPatience{20};
+
+  /// True: there are pages, so another attempt may help. False: nobody lets pages go, or
+  /// `deadline_epoch` or the patience is over. REQUIRES: no transaction is active.
+  bool wait(WorkerContext& worker, uint64_t deadline_epoch);
+
+ private:
+  bool is_in_vain(const WorkerContext& worker, uint64_t deadline_epoch) const;
+
+  uint64_t end_ns_ = 0;  // of the patience; 0: it has not begun
+  uint32_t vain_snapshots_ = 0;
+};
+
 /// Between transactions: works off hints (compaction, merging), bounded. Called by `run`.
 void run_hints(Transaction& transaction);
 
 /// `body(transaction)` returns ok to commit, user_abort to roll back, any other answer (for
 /// example not_found) or procedure_failed to roll back and hand it on; abort statuses from engine
-/// calls must be returned as they are. Retries until `deadline_epoch`. Returns ok only after the
-/// commit.
+/// calls must be returned as they are. Retries until `deadline_epoch`; waits for pages that
+/// snapshots let go. Returns ok only after the commit.
 template <typename Body>
 Status run(Transaction& transaction, Backoff& backoff, uint64_t deadline_epoch, Body&& body) {
+  PageWait page_wait;
   for (uint32_t attempt = 0;; ++attempt) {
     if (attempt != 0) backoff.wait(attempt);
     Status status = transaction.begin(deadline_epoch);
@@ -45,7 +65,9 @@ Status run(Transaction& transaction, Backoff& backoff, uint64_t deadline_epoch, 
     }
     WorkerContext& worker = transaction.worker();
     if (worker.hints().is_due(worker.current_epoch())) run_hints(transaction);
-    if (!is_retryable(status)) return status;
+    if (is_retryable(status)) continue;
+    const bool lacks_pages = status == Status::volatile_pool_exhausted;
+    if (!lacks_pages || !page_wait.wait(worker, deadline_epoch)) return status;
   }
 }
 

@@ -131,6 +131,12 @@ void check_relations(const Config& config, const ConfigReport& report) {
                us(config.cluster.heartbeat) + ")",
            us(config.cluster.hang_limit), "");
   }
+  if (config.gleaner.pool_high_water <= config.gleaner.pool_low_water) {
+    report(
+        "gleaner.pool_high_water",
+        "more than gleaner.pool_low_water (" + std::to_string(config.gleaner.pool_low_water) + ")",
+        std::to_string(config.gleaner.pool_high_water), "");
+  }
   const auto nodes = static_cast<int64_t>(config.nodes.size());
   if (config.metrics.base_port != 0 && config.metrics.base_port + nodes > kMaxPort) {
     report("metrics.base_port",

@@ -273,8 +273,15 @@ constexpr ConfigKey kKeys[] = {
      .doc = "A snapshot is taken when less than this percentage of a node's volatile pool is free, "
             "too.",
      .min = kMinPoolLowWaterPercent,
-     .max = kMaxPoolLowWaterPercent,
-     .planned = true},
+     .max = kMaxPoolLowWaterPercent},
+    {.section = "gleaner",
+     .name = "pool_high_water",
+     .kind = KeyKind::integer,
+     .field = ATOLL_CONFIG(gleaner.pool_high_water),
+     .doc =
+         "A snapshot lets volatile pages of a node go until this percentage of its pool is free.",
+     .min = kMinPoolHighWaterPercent,
+     .max = kMaxPoolHighWaterPercent},
 
     {.section = "metrics",
      .name = "enabled",

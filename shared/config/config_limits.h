@@ -64,6 +64,8 @@ constexpr int64_t kMinLogVolumeBytes = 1 * kMiB;
 constexpr int64_t kMaxLogVolumeBytes = 1 * kTiB;
 constexpr int64_t kMinPoolLowWaterPercent = 1;
 constexpr int64_t kMaxPoolLowWaterPercent = 90;
+constexpr int64_t kMinPoolHighWaterPercent = kMinPoolLowWaterPercent + 1;
+constexpr int64_t kMaxPoolHighWaterPercent = 95;
 
 constexpr int64_t kMaxPort = 65'535;
 /// The first node's port is the next one.

@@ -81,6 +81,10 @@ struct ControlSegment {
   uint64_t incarnation;
   uint64_t start_epoch;   // of the incarnation
   uint8_t data_uuid[16];  // of what is durable: the same in every incarnation
+  /// Not 0: snapshots let volatile pages go, so that a thread that finds none waits for it (R23).
+  std::atomic<uint32_t> pages_come_back;
+  /// Snapshots that were taken for want of pages and let next to none go; for wait_on.
+  std::atomic<uint32_t> vain_snapshots;
   alignas(64) std::atomic<uint64_t> heartbeat;
   EpochBlock epochs;
   alignas(64) StorageControl storages[kMaxStorages];

@@ -15,7 +15,7 @@ namespace atolldb {
 enum class NodeState : uint32_t { starting = 0, attached, recovering, running, draining, stopped };
 
 /// Slots after the workers': threads of the node that dereference pages but run no transactions
-/// (the housekeeper).
+/// (the housekeeper; whoever visits pages for snapshots).
 inline constexpr uint32_t kAuxiliarySlots = 2;
 static_assert(kMaxWorkersPerNode + kAuxiliarySlots <= 256);
 

@@ -33,7 +33,13 @@ void PagePool::push_locked(uint32_t index) {
   const uint64_t count = control_->free_count.load(std::memory_order_relaxed);
   CHECK(index >= control_->first_page && index < control_->page_count && count < page_count());
   free_stack()[count] = index;
-  control_->free_count.store(count + 1, std::memory_order_relaxed);
+  set_free_locked(count + 1);
+}
+
+/// The coordinator looks at the gauge between heartbeats: whether pages are short.
+void PagePool::set_free_locked(uint64_t count) {
+  control_->free_count.store(count, std::memory_order_relaxed);
+  view_->shared[node_]->pages_free.store(count, std::memory_order_relaxed);
 }
 
 uint32_t PagePool::grab(uint32_t* indexes, uint32_t count) {
@@ -43,7 +49,7 @@ uint32_t PagePool::grab(uint32_t* indexes, uint32_t count) {
   const uint64_t free = control_->free_count.load(std::memory_order_relaxed);
   const auto taken = static_cast<uint32_t>(std::min<uint64_t>(free, count));
   for (uint32_t i = 0; i < taken; ++i) indexes[i] = free_stack()[free - 1 - i];
-  control_->free_count.store(free - taken, std::memory_order_relaxed);
+  set_free_locked(free - taken);
   return taken;
 }
 
@@ -78,6 +84,11 @@ bool PageAllocator::reserve(uint32_t count) {
   if (cached_count_ >= count) return true;
   cached_count_ += pool_->grab(cached_.data() + cached_count_, PagePool::kBatchPages);
   return cached_count_ >= count;
+}
+
+uint64_t PageAllocator::free_in_pool() {
+  pool_->collect_returns();
+  return pool_->free_count();
 }
 
 PageHeader* PageAllocator::take() {

@@ -56,6 +56,7 @@ class PagePool {
   uint32_t* free_stack() const { return reinterpret_cast<uint32_t*>(control_ + 1); }
   void collect_returns_locked();
   void push_locked(uint32_t index);
+  void set_free_locked(uint64_t count);
 
   const ClusterView* view_;
   uint32_t node_;
@@ -92,6 +93,8 @@ class PageAllocator {
   void flush();
 
   uint64_t retired_count() const { return retired_count_; }
+  /// Free pages of the node's pool, without those in the caches of threads. Fetches what came home.
+  uint64_t free_in_pool();
   static constexpr uint32_t kMaxReserve = PagePool::kBatchPages;
 
  private:

@@ -35,6 +35,8 @@ constexpr PlainCounter kPlainCounters[] = {
     {"atoll_log_written_bytes_total", "Bytes of log records written.", &WorkerMetrics::log_bytes},
     {"atoll_log_stalls_total", "Times that a worker waited for room in its log buffer.",
      &WorkerMetrics::log_stalls},
+    {"atoll_page_stalls_total", "Times that a worker waited for free pages of the volatile pool.",
+     &WorkerMetrics::page_stalls},
 };
 
 void add_transactions(MetricFamilies& families, const MetricsSegment& metrics) {

@@ -43,8 +43,9 @@ struct alignas(64) WorkerMetrics {
   Counter merges;
   Counter next_layers;
   Counter log_bytes;
-  Counter log_stalls;  // waits for room in the log buffer
-  Counter spare[15];
+  Counter log_stalls;   // waits for room in the log buffer
+  Counter page_stalls;  // waits for free pages of the volatile pool
+  Counter spare[14];
 };
 
 /// Fixed part; one WorkerMetrics per slot (auxiliary threads included) follows.

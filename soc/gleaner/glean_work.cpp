@@ -101,7 +101,8 @@ Result<void> GleanWork::compose_one(Reducer& reducer, size_t storage, uint32_t p
                            .base = *places_.snapshots,
                            .writer = *writer_,
                            .writer_mutex = writer_mutex_,
-                           .cancelled = [this] { return is_over(); }});
+                           .cancelled = [this] { return is_over(); },
+                           .shapes = places_.shapes ? places_.shapes() : nullptr});
   if (!composed) return std::unexpected(composed.error());
   const std::lock_guard guard(mutex_);
   last_.pages_written += composed->pages_written;

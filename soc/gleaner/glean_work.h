@@ -18,6 +18,7 @@
 #include "engine/gleaner/glean_plan.h"
 #include "engine/gleaner/mapper.h"
 #include "engine/gleaner/reducer.h"
+#include "engine/snapshot/shape_source.h"
 #include "engine/snapshot/snapshot_files.h"
 #include "engine/snapshot/snapshot_writer.h"
 #include "shared/file/file.h"
@@ -33,6 +34,8 @@ struct GleanPlaces {
   std::function<std::string(uint32_t snapshot)> directory;
   /// A reducer's inbox, formatted, in this process. Null: there is no such reducer.
   std::function<std::byte*(const ReducerPlace&)> inbox;
+  /// Where composers learn how volatile pages lie; null, or none: there are none yet.
+  std::function<ShapeSource*()> shapes;
   /// The cluster has failed: every wait ends.
   std::function<bool()> has_failed;
 };

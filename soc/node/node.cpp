@@ -145,6 +145,7 @@ void Node::drain() {
   if (view_.shared[node_] == nullptr) return;  // it was never prepared
   set_state(NodeState::draining);
   if (gleaner_ != nullptr) gleaner_->stop();
+  if (installer_ != nullptr) installer_->stop();
   jobs_.stop_all();
   // All of them before the first join: none takes tasks while another one ends.
   for (const auto& worker : workers_) worker->close();

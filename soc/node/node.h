@@ -30,7 +30,9 @@
 #include "soc/procedure/registry.h"
 #include "soc/session/durable_answers.h"
 #include "soc/session/session_server.h"
+#include "soc/snapshot/installer.h"
 #include "soc/snapshot/node_snapshots.h"
+#include "soc/snapshot/page_visitor.h"
 #include "soc/worker/worker.h"
 
 namespace atolldb {
@@ -115,8 +117,11 @@ class Node {
   std::atomic<bool> attached_{false};  // pool_ and view_ are complete
   ProcedureRegistry registry_;
   std::unique_ptr<FileSystem> files_;
-  std::unique_ptr<NodeSnapshots> snapshots_;  // null without a log
-  std::unique_ptr<GleanService> gleaner_;     // null without a log
+  // Null without a log, all of them; each uses those before it.
+  std::unique_ptr<NodeSnapshots> snapshots_;
+  std::unique_ptr<PageVisitor> visitor_;
+  std::unique_ptr<Installer> installer_;
+  std::unique_ptr<GleanService> gleaner_;
   std::vector<std::unique_ptr<LoggerThread>> loggers_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::atomic<uint32_t> next_worker_{0};

@@ -79,6 +79,9 @@ void Node::handle(const ControlRequest& request, ControlReply reply) {
   }
   if (request.op == "job.start") return start_job(request, reply);
   if (request.op == "procedure.call") return call_procedure(request, std::move(reply));
+  if (installer_ != nullptr && Installer::serves(request)) {
+    return installer_->handle(request, reply);
+  }
   if (request.op == "pages.release") return release_pages(request, std::move(reply));
   reply(unknown_op(request));
 }

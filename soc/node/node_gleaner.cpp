@@ -44,6 +44,12 @@ Result<void> Node::start_gleaning() {
         place.node < exchange_.size() && place.reducer < config_.nodes[place.node].reducers;
     return is_there ? exchange_[place.node] + inbox_offset(config_, place.reducer) : nullptr;
   };
+  // Before the cluster runs there are no volatile pages. Acquire pairs with the coordinator's
+  // release.
+  places.shapes = [this]() -> ShapeSource* {
+    const auto state = view_.control->state.load(std::memory_order_acquire);
+    return state == static_cast<uint32_t>(ClusterState::starting) ? nullptr : visitor_.get();
+  };
   places.has_failed = [this] {
     return view_.control->state.load(std::memory_order_relaxed) >= kClusterFailedFrom;
   };

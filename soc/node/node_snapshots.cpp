@@ -1,4 +1,5 @@
-// The node's cache of snapshot pages (design: stratified snapshots).
+// What a node has for snapshots of the running cluster: a cache of their pages, and an installer
+// (design: stratified snapshots).
 #include <algorithm>
 
 #include "soc/node/node.h"
@@ -17,6 +18,19 @@ Result<void> Node::start_snapshots() {
   Result<std::unique_ptr<NodeSnapshots>> snapshots = NodeSnapshots::create(settings, logger_);
   if (!snapshots) return std::unexpected(snapshots.error());
   snapshots_ = *std::move(snapshots);
+  PageVisitorSettings visitor;
+  visitor.view = &view_;
+  visitor.pool = pool_.get();
+  visitor.snapshots = &snapshots_->cache();
+  visitor.node = node_;
+  visitor.slot = config_.nodes[node_].workers + 1;  // the second auxiliary one
+  static_assert(kAuxiliarySlots >= 2);
+  visitor.metrics = &metrics_->worker(visitor.slot);
+  visitor.write_set = config_.memory.write_set;
+  visitor_ = std::make_unique<PageVisitor>(visitor);
+  installer_ =
+      std::make_unique<Installer>(view_, *visitor_, config_.gleaner.pool_high_water, logger_);
+  installer_->start();
   return {};
 }
 

@@ -71,5 +71,62 @@ TEST(MakePlanTest, NamesAllReducersAndTheRootsOfTheBase) {
   for (const GleanStorage& storage : plan->storages) EXPECT_GE(storage.partitions.size(), 1u);
 }
 
+/// A partition that begins at this slice, of the reducer `owner` of node 0.
+GleanPartition from(uint64_t slice, uint16_t owner) {
+  std::string low;
+  for (int shift = 56; slice != 0 && shift >= 0; shift -= 8) {
+    low.push_back(static_cast<char>(slice >> shift & 0xff));
+  }
+  return {low, {0, owner}};
+}
+
+std::vector<GleanStorage> tree_of(std::vector<GleanPartition> partitions) {
+  GleanStorage tree;
+  tree.id = 3;
+  tree.type = StorageType::mastertree;
+  tree.partitions = std::move(partitions);
+  return {tree};
+}
+
+TEST(AlignPartitionsTest, BoundariesMoveDownToWhereATreeMayBeCut) {
+  auto storages = tree_of({from(0, 0), from(0x1234, 1), from(uint64_t{1} << 63, 2)});
+  const auto aligned = align_partitions(storages, [](uint32_t id, const auto& slices) {
+    EXPECT_EQ(id, 3u);
+    EXPECT_EQ(slices, (std::vector<uint64_t>{0x1234, uint64_t{1} << 63}));
+    return Result<std::vector<uint64_t>>({0x1200, uint64_t{1} << 63});
+  });
+  ASSERT_TRUE(aligned);
+  EXPECT_EQ(storages[0].partitions,
+            (std::vector<GleanPartition>{from(0, 0), from(0x1200, 1), from(uint64_t{1} << 63, 2)}));
+}
+
+TEST(AlignPartitionsTest, PartitionsThatAreEmptyThenAreNoMore) {
+  auto storages = tree_of({from(0, 0), from(10, 1), from(20, 2), from(30, 3), from(40, 4)});
+  // The tree changed between the answers, too: a cut before the one to its left.
+  const auto aligned = align_partitions(storages, [](uint32_t, const auto&) {
+    return Result<std::vector<uint64_t>>({0, 15, 15, 12});
+  });
+  ASSERT_TRUE(aligned);
+  EXPECT_EQ(storages[0].partitions, (std::vector<GleanPartition>{from(0, 1), from(15, 4)}));
+}
+
+TEST(AlignPartitionsTest, OthersAreNotAskedForAndAnErrorOrTooFewAnswersEndIt) {
+  auto storages = tree_of({from(0, 0)});
+  storages.push_back(tree_of({from(0, 0), from(10, 1)})[0]);
+  storages[1].type = StorageType::array;
+  const CutsOf none = [](uint32_t, const auto&) {
+    ADD_FAILURE() << "nothing to cut";
+    return Result<std::vector<uint64_t>>(std::vector<uint64_t>());
+  };
+  EXPECT_TRUE(align_partitions(storages, none));
+  storages[1].type = StorageType::mastertree;
+  EXPECT_FALSE(align_partitions(storages, [](uint32_t, const auto&) {
+    return Result<std::vector<uint64_t>>(std::vector<uint64_t>());
+  }));
+  EXPECT_FALSE(align_partitions(storages, [](uint32_t, const auto&) {
+    return Result<std::vector<uint64_t>>(make_error(ExitCode::failed, "no"));
+  }));
+}
+
 }  // namespace
 }  // namespace atolldb

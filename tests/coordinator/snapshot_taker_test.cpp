@@ -112,6 +112,44 @@ TEST_F(SnapshotTakerTest, TakesNoneByItselfWhenNothingWasCommitted) {
   EXPECT_EQ(begun(), 1u);
 }
 
+TEST_F(SnapshotTakerTest, TakesOneAfterTheOtherWhilePagesAreShortAndItHelps) {
+  hooks_.lacks_pages = [] { return true; };
+  hooks_.has_freed = [] { return true; };
+  SnapshotTaker taker(config_, hooks_, logger_);
+  let_through(4);
+  taker.start();
+  await_begun(5);
+  has_news_.store(false, std::memory_order_relaxed);
+  let_through(1);
+}
+
+TEST_F(SnapshotTakerTest, TakesFewerAndFewerForWantOfPagesThatBringNone) {
+  hooks_.lacks_pages = [] { return true; };
+  hooks_.has_freed = [] { return false; };
+  SnapshotTaker taker(config_, hooks_, logger_);
+  let_through(1000);
+  const auto begin = std::chrono::steady_clock::now();
+  taker.start();
+  await_begun(4);
+  // 200, 400 and 800 ms between them.
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(1400));
+  EXPECT_EQ(request(taker).get().value(), 5u) << "requests do not wait for that";
+}
+
+TEST_F(SnapshotTakerTest, TakesNoneForWantOfPagesWhenNothingWasCommitted) {
+  std::atomic<uint32_t> looks{0};
+  has_news_.store(false, std::memory_order_relaxed);
+  hooks_.has_news = [&] {
+    looks.fetch_add(1, std::memory_order_relaxed);
+    return false;
+  };
+  hooks_.lacks_pages = [] { return true; };
+  SnapshotTaker taker(config_, hooks_, logger_);
+  taker.start();
+  while (looks.load(std::memory_order_relaxed) < 3) std::this_thread::yield();
+  EXPECT_EQ(begun(), 0u);
+}
+
 TEST_F(SnapshotTakerTest, AFailureIsTheAnswerAndTheNextOneIsTriedAllTheSame) {
   fails_ = true;
   let_through(2);

@@ -1,0 +1,113 @@
+// New snapshots and the volatile pages of the running cluster (design: stratified snapshots; rules
+// R23, R38, R44): pointers refer to the new one, pages that it makes unnecessary go, then the files
+// that nothing refers to any more. All of it is in volatile memory: a crash at any instant leaves
+// the savepoint, which names the new snapshot already (R37).
+#include <algorithm>
+#include <utility>
+
+#include "coordinator/coordinator.h"
+#include "shared/sync/wait_word.h"
+
+namespace atolldb {
+
+/// Fewer than gleaner.pool_low_water percent of some node's pages are free.
+bool Coordinator::lacks_pages() const {
+  return std::ranges::any_of(nodes_, [this](const NodeShared* node) {
+    // Relaxed: gauges.
+    const uint64_t total = node->pages_total.load(std::memory_order_relaxed);
+    const uint64_t free = node->pages_free.load(std::memory_order_relaxed);
+    return free * 100 < total * config_.gleaner.pool_low_water;
+  });
+}
+
+/// Those who wait for pages count the snapshots that brought none.
+void Coordinator::tell_in_vain() {
+  // Relaxed: says only how long to wait.
+  control_->vain_snapshots.fetch_add(1, std::memory_order_relaxed);
+  wake(control_->vain_snapshots, kWakeAll);
+}
+
+/// What fails here costs memory and files until the next snapshot, and no more: all that any
+/// pointer may refer to stays readable.
+void Coordinator::install_newest() {
+  const SnapshotMetadata snapshot = *durable_->snapshot();
+  if (const auto opened = open_kept_and(snapshot); !opened) {
+    logger_->warn("snapshot {} is not installed: {}", snapshot.id, opened.error().message);
+    return;
+  }
+  // From here on pointers may refer to it, whatever becomes of this.
+  kept_.push_back({snapshot, 0});
+  const auto begun = std::chrono::steady_clock::now();
+  const auto report = gleaner_->install(snapshot);
+  const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::steady_clock::now() - begun);
+  note_install(report, took);
+  if (!report) {
+    logger_->warn("snapshot {} is not installed everywhere: {}; older ones stay readable",
+                  snapshot.id, report.error().message);
+    return;
+  }
+  // What transactions read that ask for a snapshot (R18): its files are open on all nodes.
+  published_ = snapshot;
+  release_kept(report->oldest_left);
+}
+
+/// The files of a snapshot include those of older ones that it refers to.
+Result<void> Coordinator::open_kept_and(const SnapshotMetadata& snapshot) {
+  std::vector<SnapshotFilePlace> places = snapshot.files;
+  for (const KeptSnapshot& kept : kept_) {
+    places.insert(places.end(), kept.metadata.files.begin(), kept.metadata.files.end());
+  }
+  return open_on_nodes(config_, call_node_, places);
+}
+
+/// A pointer that came with a snapshot refers to a page of it or of an older one. So where none is
+/// left that refers to one before `oldest_left`, none is left of those that came with one before.
+void Coordinator::release_kept(uint32_t oldest_left) {
+  // seq_cst: whoever begins in a later epoch than this one finds no pointer that was replaced.
+  const uint64_t now = control_->epochs.current.load(std::memory_order_seq_cst);
+  for (KeptSnapshot& kept : kept_) {
+    const bool is_needed = kept.metadata.id >= std::min(oldest_left, published_->id);
+    if (!is_needed && kept.released_at == 0) kept.released_at = now;
+  }
+  // Patience with transactions that began before: if they go on, the files go next time.
+  constexpr std::chrono::milliseconds kPatience{1000};
+  clock_->wait_until_begun_after(now, kPatience);
+  // Acquire pairs with the clock's release: it has seen every begin epoch.
+  const uint64_t oldest = control_->epochs.oldest_begin.load(std::memory_order_acquire);
+  std::erase_if(kept_, [&](const KeptSnapshot& kept) {
+    return kept.released_at != 0 && kept.released_at < oldest;
+  });
+}
+
+void Coordinator::note_install(const Result<InstallReport>& report,
+                               std::chrono::milliseconds took) {
+  Json status = {{"snapshot", durable_->snapshot()->id}, {"took_ms", took.count()}};
+  if (report) {
+    // Less than this much of the smallest pool does not help for long.
+    constexpr uint64_t kGoodPart = 128;
+    uint64_t pages = UINT64_MAX;
+    for (const NodeShared* node : nodes_) {
+      pages = std::min(pages, node->pages_total.load(std::memory_order_relaxed));
+    }
+    has_freed_pages_ = report->dropped >= std::max<uint64_t>(1, pages / kGoodPart);
+    status.update({{"installed", report->installed},
+                   {"unmatched", report->unmatched},
+                   {"dropped", report->dropped},
+                   {"kept", report->kept},
+                   {"busy", report->busy}});
+    const bool is_left = report->oldest_left != InstallReport::kNoSnapshot;
+    status["oldest_left"] = is_left ? Json(report->oldest_left) : Json();
+  } else {
+    status["error"] = report.error().message;
+  }
+  const std::lock_guard guard(mutex_);
+  install_status_ = std::move(status);
+}
+
+Json Coordinator::install_status() const {
+  const std::lock_guard guard(mutex_);
+  return install_status_;
+}
+
+}  // namespace atolldb

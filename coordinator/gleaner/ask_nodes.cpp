@@ -1,0 +1,31 @@
+#include "coordinator/gleaner/ask_nodes.h"
+
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace atolldb {
+
+Result<void> on_all_nodes(const Config& config,
+                          const std::function<Result<void>(uint32_t node)>& action) {
+  std::vector<Result<void>> results(config.nodes.size());
+  {
+    std::vector<std::jthread> threads;
+    for (uint32_t node = 0; node < results.size(); ++node) {
+      threads.emplace_back([&, node] { results[node] = action(node); });
+    }
+  }
+  std::optional<Error> worst;
+  for (uint32_t node = 0; node < results.size(); ++node) {
+    if (results[node]) continue;
+    const Error& error = results[node].error();
+    // When one node fails, the others are told that the run was given up, which is code failed.
+    if (worst && (worst->code != ExitCode::failed || error.code == ExitCode::failed)) continue;
+    worst = Error{error.code, "node " + std::to_string(node) + ": " + error.message};
+  }
+  if (worst) return std::unexpected(*worst);
+  return {};
+}
+
+}  // namespace atolldb

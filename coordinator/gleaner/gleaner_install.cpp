@@ -1,0 +1,102 @@
+// The runs of the gleaner and the volatile pages of the running cluster (rule R44).
+#include <algorithm>
+#include <utility>
+
+#include "coordinator/gleaner/divide_storages.h"
+#include "coordinator/gleaner/gleaner_run.h"
+
+namespace atolldb {
+namespace {
+
+/// A node answers after this time at the latest, so that progress is seen, and a cancellation.
+constexpr uint64_t kWaitMs = 200;
+
+InstallReport report_of(const Json& answer) {
+  InstallReport report;
+  report.installed = answer.value("installed", uint64_t{0});
+  report.unmatched = answer.value("unmatched", uint64_t{0});
+  report.dropped = answer.value("dropped", uint64_t{0});
+  report.kept = answer.value("kept", uint64_t{0});
+  report.busy = answer.value("busy", uint64_t{0});
+  report.oldest_left = answer.value("oldest_left", InstallReport::kNoSnapshot);
+  return report;
+}
+
+}  // namespace
+
+std::vector<std::vector<SnapshotStorage>> divide_storages(std::vector<SnapshotStorage> storages,
+                                                          uint32_t node_count) {
+  std::ranges::sort(storages, [](const SnapshotStorage& one, const SnapshotStorage& other) {
+    return std::pair(other.records, one.id) < std::pair(one.records, other.id);
+  });
+  std::vector<std::vector<SnapshotStorage>> shares(node_count);
+  for (size_t i = 0; i < storages.size(); ++i) {
+    shares[i % node_count].push_back(std::move(storages[i]));
+  }
+  return shares;
+}
+
+Result<void> GleanerRun::align(const GleanTask& task, GleanPlan& plan) {
+  if (!task.has_volatile_pages) return {};
+  return align_partitions(plan.storages, [&](uint32_t storage_id, const auto& slices) {
+    // Any node can walk the pages; the ids spread the work.
+    const auto node = storage_id % static_cast<uint32_t>(config_.nodes.size());
+    const Json body = {{"storage", storage_id}, {"keys", slices}};
+    const Result<Json> answer = call_node_(node, "snapshot.align", body);
+    if (!answer) return Result<std::vector<uint64_t>>(std::unexpected(answer.error()));
+    std::vector<uint64_t> cuts;
+    for (const Json& cut : answer->value("keys", Json::array())) {
+      if (cut.is_number_unsigned()) cuts.push_back(cut.get<uint64_t>());
+    }
+    return Result<std::vector<uint64_t>>(std::move(cuts));
+  });
+}
+
+Result<InstallReport> GleanerRun::install(const SnapshotMetadata& snapshot) {
+  set_phase(snapshot.id, "installing");
+  const auto node_count = static_cast<uint32_t>(config_.nodes.size());
+  const auto shares = divide_storages(snapshot.storages, node_count);
+  std::vector<InstallReport> reports(node_count);
+  const auto installed = on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
+    Json roots = Json::array();
+    for (const SnapshotStorage& storage : shares[node]) {
+      roots.push_back(
+          {{"id", storage.id}, {"root", storage.root.is_null() ? 0 : storage.root.word()}});
+    }
+    const Json body = {{"snapshot", snapshot.id},
+                       {"epoch", snapshot.epoch},
+                       {"storages", std::move(roots)},
+                       {"timeout_ms", kWaitMs}};
+    auto report = install_on(node, body);
+    if (!report) return std::unexpected(report.error());
+    reports[node] = *report;
+    return {};
+  });
+  set_phase(snapshot.id, installed ? "done" : "not installed");
+  if (!installed) return std::unexpected(installed.error());
+  InstallReport sum;
+  for (const InstallReport& report : reports) sum.add(report);
+  return sum;
+}
+
+/// Until the node's share is done. The request that began it also asks how far it is.
+Result<InstallReport> GleanerRun::install_on(uint32_t node, const Json& body) {
+  for (;;) {
+    if (is_cancelled_.load(std::memory_order_relaxed)) {
+      return make_error(ExitCode::failed, "its run was cancelled");
+    }
+    const auto answer = call_node_(node, "snapshot.install", body);
+    if (!answer) return std::unexpected(answer.error());
+    const InstallReport report = report_of(*answer);
+    {
+      const std::lock_guard guard(mutex_);
+      Json progress = *answer;
+      progress.erase("oldest_left");  // no sum of anything
+      if (!progress_[node].is_object()) progress_[node] = Json::object();
+      progress_[node].update(progress);
+    }
+    if (answer->value("done", false)) return report;
+  }
+}
+
+}  // namespace atolldb

@@ -1,0 +1,204 @@
+#include "soc/snapshot/installer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/mastertree/tree_shape.h"
+#include "shared/process/start_up.h"
+
+namespace atolldb {
+namespace {
+
+/// About an epoch: then retired pages may be past their grace.
+constexpr std::chrono::milliseconds kGracePause{10};
+
+}  // namespace
+
+InstallerActions InstallerActions::of_engine() {
+  return {.install = install_snapshot, .cut = cut_at_or_before};
+}
+
+Json to_json(const InstallReport& report) {
+  Json json = {{"installed", report.installed},
+               {"unmatched", report.unmatched},
+               {"dropped", report.dropped},
+               {"kept", report.kept},
+               {"busy", report.busy}};
+  if (report.oldest_left != InstallReport::kNoSnapshot) json["oldest_left"] = report.oldest_left;
+  return json;
+}
+
+Installer::Installer(const ClusterView& view, PageVisitor& visitor, uint32_t high_water,
+                     Logger logger, InstallerActions actions)
+    : view_(view),
+      visitor_(visitor),
+      high_water_(high_water),
+      logger_(std::move(logger)),
+      actions_(std::move(actions)) {}
+
+void Installer::start() {
+  thread_ = std::thread([this] { work(); });
+}
+
+void Installer::stop() {
+  {
+    const std::lock_guard guard(mutex_);
+    ends_ = true;
+  }
+  changed_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Installer::work() {
+  name_thread("install");
+  std::unique_lock lock(mutex_);
+  bool is_clean = true;  // nothing that was retired here waits for its grace
+  while (!ends_) {
+    if (work_once(lock)) {
+      is_clean = false;
+      continue;
+    }
+    const auto is_woken = [this] {
+      return ends_ || !aligns_.empty() || !waiters_.empty() || (run_ && !has_begun_run_);
+    };
+    if (is_clean) {
+      changed_.wait(lock, is_woken);
+    } else if (!changed_.wait_for(lock, kGracePause, is_woken)) {
+      lock.unlock();
+      is_clean = visitor_.recycle();
+      lock.lock();
+    }
+  }
+  const std::vector<Waiter> waiters = std::exchange(waiters_, {});
+  const std::deque<Align> aligns = std::exchange(aligns_, {});
+  lock.unlock();
+  const Error stops{ExitCode::not_running, "snapshot.install: the node stops"};
+  for (const Waiter& waiter : waiters) waiter.reply(std::unexpected(stops));
+  for (const Align& task : aligns) task.reply(std::unexpected(stops));
+}
+
+/// False: there is nothing to do. Leaves and takes the lock.
+bool Installer::work_once(std::unique_lock<std::mutex>& lock) {
+  if (!aligns_.empty()) {
+    Align task = std::move(aligns_.front());
+    aligns_.pop_front();
+    lock.unlock();
+    align(std::move(task));
+    lock.lock();
+    return true;
+  }
+  if (run_ && !std::exchange(has_begun_run_, true)) {
+    Run& run = *run_;  // nobody else's before it has ended
+    lock.unlock();
+    install(run);
+    lock.lock();
+    run.has_ended = true;
+    return true;
+  }
+  if (waiters_.empty()) return false;
+  // Whoever asks has named a run, and it has ended.
+  const Run run = *run_;
+  std::vector<Waiter> waiters = std::exchange(waiters_, {});
+  lock.unlock();
+  answer(run, run.report, std::move(waiters));
+  lock.lock();
+  return true;
+}
+
+void Installer::align(Align task) {
+  visitor_.visit([&](WorkerContext& context) {
+    StorageControl& storage = view_.control->storage(task.storage);
+    for (uint64_t& key : task.keys) {
+      context.enter();
+      // Nobody needs pages any more of a storage that is being dropped.
+      if (!is_ready(storage, task.storage)) break;
+      key = actions_.cut(context, storage, key);
+    }
+  });
+  task.reply(Json{{"keys", task.keys}});
+}
+
+void Installer::install(Run& run) {
+  DropBudget budget(view_, high_water_);
+  for (const Root& root : run.roots) {
+    const Status status = install_one(run, root, budget);
+    if (status == Status::ok) continue;
+    run.failure = Error{ExitCode::failed,
+                        fmt::format("snapshot {}: not all pages of storage {} refer to it: {}",
+                                    run.snapshot, root.storage, to_string(status))};
+    logger_->warn("{}", run.failure->message);
+    break;
+  }
+  logger_->info(
+      "snapshot {}: {} pointers installed, {} pages dropped, {} kept, {} busy, {} unmatched",
+      run.snapshot, run.report.installed, run.report.dropped, run.report.kept, run.report.busy,
+      run.report.unmatched);
+}
+
+Status Installer::install_one(Run& run, const Root& root, DropBudget& budget) {
+  Status status = Status::ok;
+  visitor_.visit([&](WorkerContext& context) {
+    StorageControl& storage = view_.control->storage(root.storage);
+    // Dropped since the snapshot was made, or while it is installed: its pages go anyway.
+    if (!is_ready(storage, root.storage)) return;
+    InstallReport report;
+    InstallTask task;
+    task.root = root.page;
+    task.snapshot = run.snapshot;
+    task.epoch = run.epoch;
+    task.may_drop = [&](uint32_t node) {
+      return budget.allows(node, context.pages().retired_count());
+    };
+    task.cancelled = [&] { return !goes_on(run, report) || !is_ready(storage, root.storage); };
+    status = actions_.install(context, storage, task, report);
+    if (is_ready(storage, root.storage)) {
+      run.report.add(report);
+    } else if (status == Status::unavailable) {
+      status = Status::ok;
+    }
+  });
+  return status;
+}
+
+/// Asked every few pages: answers those whose time is over, too.
+bool Installer::goes_on(const Run& run, const InstallReport& current) {
+  std::unique_lock lock(mutex_);
+  const bool ends = ends_;
+  std::vector<Waiter> due = take_due();
+  lock.unlock();
+  if (!due.empty()) {
+    InstallReport sum = run.report;
+    sum.add(current);
+    answer(run, sum, std::move(due));
+  }
+  return !ends;
+}
+
+/// Under the lock.
+std::vector<Installer::Waiter> Installer::take_due() {
+  const auto now = Clock::now();
+  std::vector<Waiter> due;
+  std::erase_if(waiters_, [&](Waiter& waiter) {
+    if (waiter.deadline > now) return false;
+    due.push_back(std::move(waiter));
+    return true;
+  });
+  return due;
+}
+
+void Installer::answer(const Run& run, const InstallReport& report,
+                       std::vector<Waiter> waiters) const {
+  Json json = to_json(report);
+  json["done"] = run.has_ended;
+  for (const Waiter& waiter : waiters) {
+    if (run.failure) {
+      waiter.reply(std::unexpected(*run.failure));
+    } else {
+      waiter.reply(json);
+    }
+  }
+}
+
+}  // namespace atolldb

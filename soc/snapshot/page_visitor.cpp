@@ -1,0 +1,48 @@
+#include "soc/snapshot/page_visitor.h"
+
+#include "engine/mastertree/tree_shape.h"
+
+namespace atolldb {
+
+bool is_ready(const StorageControl& storage, uint32_t id) {
+  // seq_cst pairs with the store that hid it: either we see that, or its drop sees our begin epoch.
+  return static_cast<StorageState>(storage.state.load(std::memory_order_seq_cst)) ==
+             StorageState::ready &&
+         storage.id == id;
+}
+
+PageVisitor::PageVisitor(const PageVisitorSettings& settings)
+    : snapshots_(*settings.snapshots, settings.slot, &settings.view->control->state),
+      context_(*settings.view, *settings.pool, settings.node, settings.slot, *settings.metrics,
+               settings.write_set) {
+  context_.use_snapshots(snapshots_);
+}
+
+void PageVisitor::visit(const std::function<void(WorkerContext&)>& visit) {
+  const std::lock_guard guard(mutex_);
+  context_.enter();
+  visit(context_);
+  context_.leave();
+}
+
+Status PageVisitor::shape_of(uint32_t storage_id, std::span<const std::byte> prefix,
+                             const SliceRange& range, TreeShape& shape) {
+  Status status = Status::ok;
+  shape.clear();
+  visit([&](WorkerContext& context) {
+    StorageControl& storage = context.view().control->storage(storage_id);
+    if (!is_ready(storage, storage_id)) return;
+    status = collect_shape(context, storage, prefix, range, shape);
+  });
+  return status;
+}
+
+bool PageVisitor::recycle() {
+  const std::lock_guard guard(mutex_);
+  context_.pages().recycle();
+  if (context_.pages().retired_count() != 0) return false;
+  context_.pages().flush();
+  return true;
+}
+
+}  // namespace atolldb

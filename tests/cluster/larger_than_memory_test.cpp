@@ -1,0 +1,219 @@
+// Data ten times as large as the volatile pools: snapshots take over what memory cannot hold, while
+// clients load, read and write all of it, and compare each value with what they wrote last.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <sstream>
+#include <thread>
+#include <vector>
+
+#include "ops/cli/running_cluster.h"
+#include "shared/kv/kv_reply.h"
+#include "shared/kv/kv_request.h"
+#include "shared/session/session_client.h"
+#include "tests/cluster/launcher_process.h"
+
+namespace atolldb::test {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr uint32_t kNodes = 2;
+constexpr uint64_t kPoolBytes = uint64_t{4} << 20;  // of a node
+constexpr size_t kValueBytes = 512;
+/// Values alone are ten times the pools.
+constexpr uint64_t kKeys = 10 * kNodes * kPoolBytes / kValueBytes;
+constexpr uint64_t kKeysOfOne = kKeys / kNodes;
+constexpr const char* kStorage = "large";
+
+using Value = std::array<std::byte, kValueBytes>;
+
+/// Depends on key and counter in every byte.
+Value value_of(uint64_t key, uint64_t counter) {
+  std::mt19937_64 random(key * 1'000'003 + counter);
+  Value value;
+  for (size_t at = 0; at < value.size(); at += 8) {
+    const uint64_t word = random();
+    std::memcpy(value.data() + at, &word, sizeof word);
+  }
+  return value;
+}
+
+std::array<std::byte, 8> key_of(uint64_t key) {
+  key = __builtin_bswap64(key);
+  std::array<std::byte, 8> bytes;
+  std::memcpy(bytes.data(), &key, sizeof key);
+  return bytes;
+}
+
+/// Owns every n-th key, so that it knows what each has to be.
+class Client {
+ public:
+  Client(const std::string& run_dir, uint32_t node, uint64_t seed) : node_(node), random_(seed) {
+    auto session = SessionClient::connect(run_dir, node);
+    if (!session) {
+      ADD_FAILURE() << session.error().message;
+      return;
+    }
+    session_ = *std::move(session);
+  }
+
+  void load() {
+    constexpr uint64_t kAtOnce = 64;
+    for (uint64_t first = 0; first < kKeysOfOne && is_well(); first += kAtOnce) {
+      KvRequest request;
+      for (uint64_t i = first; i < std::min(first + kAtOnce, kKeysOfOne); ++i) {
+        request.put(kStorage, key_of(key(i)), value_of(key(i), 0));
+      }
+      transact(request);
+    }
+  }
+
+  /// Reads and writes of keys from all over, until `end`.
+  void work(Clock::time_point end) {
+    constexpr size_t kAtOnce = 4;
+    while (Clock::now() < end && is_well()) {
+      std::array<uint64_t, kAtOnce> indexes;
+      for (uint64_t& index : indexes) index = random_() % kKeysOfOne;
+      const bool writes = random_() % 2 == 0;
+      std::array<uint64_t, kAtOnce> next;
+      KvRequest request;
+      for (const uint64_t index : indexes) request.get(kStorage, key_of(key(index)));
+      for (size_t i = 0; writes && i < kAtOnce; ++i) {
+        next[i] = counters_[indexes[i]] + 1;  // the same key twice: the same value
+        request.put(kStorage, key_of(key(indexes[i])), value_of(key(indexes[i]), next[i]));
+      }
+      const SessionReply reply = transact(request);
+      expect_values(reply, request, indexes);
+      for (size_t i = 0; writes && i < kAtOnce; ++i) counters_[indexes[i]] = next[i];
+      ++transactions_;
+    }
+  }
+
+  /// Every key, once.
+  void verify() {
+    constexpr uint64_t kAtOnce = 32;
+    for (uint64_t first = 0; first < kKeysOfOne && is_well(); first += kAtOnce) {
+      KvRequest request;
+      std::vector<uint64_t> indexes;
+      for (uint64_t i = first; i < std::min(first + kAtOnce, kKeysOfOne); ++i) {
+        indexes.push_back(i);
+        request.get(kStorage, key_of(key(i)));
+      }
+      expect_values(transact(request), request, indexes);
+    }
+  }
+
+  uint64_t transactions() const { return transactions_; }
+
+ private:
+  uint64_t key(uint64_t index) const { return index * kNodes + node_; }
+  bool is_well() const { return session_ != nullptr && !testing::Test::HasFailure(); }
+
+  /// Until it succeeds. Pages that are short end soon, or it is a failure.
+  SessionReply transact(const KvRequest& request) {
+    const auto patience = Clock::now() + std::chrono::seconds(30);
+    SessionReply reply;
+    do {
+      reply = session_->call("kv.txn", request.bytes());
+    } while (reply.status == Status::volatile_pool_exhausted && Clock::now() < patience);
+    EXPECT_EQ(reply.status, Status::ok) << to_string(reply.status) << " " << reply.message;
+    return reply;
+  }
+
+  template <typename Indexes>
+  void expect_values(const SessionReply& reply, const KvRequest& request, const Indexes& indexes) {
+    if (reply.status != Status::ok) return;
+    const auto results = read_kv_reply(reply.output, request.bytes());
+    ASSERT_TRUE(results);
+    for (size_t i = 0; i < indexes.size(); ++i) {
+      const KvResultView& got = (*results)[i];
+      const Value wanted = value_of(key(indexes[i]), counters_[indexes[i]]);
+      ASSERT_EQ(got.status, Status::ok) << "key " << key(indexes[i]);
+      ASSERT_TRUE(std::ranges::equal(got.value, wanted))
+          << "key " << key(indexes[i]) << ", written " << counters_[indexes[i]] << " times";
+    }
+  }
+
+  uint32_t node_;
+  std::mt19937_64 random_;
+  std::unique_ptr<SessionClient> session_;
+  std::vector<uint64_t> counters_ = std::vector<uint64_t>(kKeysOfOne, 0);  // the oracle
+  uint64_t transactions_ = 0;
+};
+
+class LargerThanMemoryTest : public testing::Test {
+ protected:
+  LargerThanMemoryTest() {
+    config_.memory.volatile_pool = kPoolBytes;
+    config_.memory.snapshot_cache = kPoolBytes;
+    config_.gleaner.pool_low_water = 50;
+    config_.gleaner.pool_high_water = 90;
+  }
+
+  Json status() const {
+    const auto status =
+        cli::RunningCluster(config_).coordinator("status", {}, Cluster::kDefaultTimeout);
+    EXPECT_TRUE(status) << status.error().message;
+    return status ? *status : Json::object();
+  }
+  /// Private memory of all nodes.
+  uint64_t anonymous_bytes() const {
+    uint64_t sum = 0;
+    for (uint32_t node = 0; node < kNodes; ++node) {
+      for (const pid_t pid : processes_of(config_.cluster.name, "node" + std::to_string(node))) {
+        std::istringstream lines(read_text("/proc/" + std::to_string(pid) + "/status"));
+        for (std::string line; std::getline(lines, line);) {
+          if (line.starts_with("RssAnon:")) sum += std::stoull(line.substr(8)) << 10;
+        }
+      }
+    }
+    return sum;
+  }
+  void on_all(const std::function<void(Client&)>& body) {
+    std::vector<std::jthread> threads;
+    for (const auto& client : clients_) threads.emplace_back([&] { body(*client); });
+  }
+
+  TestFolder folder_;
+  Config config_ = folder_.config("large", kNodes);
+  std::vector<std::unique_ptr<Client>> clients_;
+};
+
+TEST_F(LargerThanMemoryTest, AllOfItIsReadAndWrittenWhileMemoryStaysAsItIs) {
+  LauncherProcess launcher(config_);
+  ASSERT_EQ(launcher.next_line(), "running");
+  const auto created = cli::RunningCluster(config_).create_storage(
+      kStorage, StorageType::mastertree, static_cast<uint32_t>(kValueBytes));
+  ASSERT_TRUE(created) << created.error().message;
+  for (uint32_t node = 0; node < kNodes; ++node) {
+    clients_.push_back(std::make_unique<Client>(config_.cluster.run_dir, node, seed() + node));
+  }
+  on_all([](Client& client) { client.load(); });
+  ASSERT_FALSE(HasFailure()) << status().dump(1);
+  const uint64_t loaded_bytes = anonymous_bytes();
+  const auto end = Clock::now() + std::chrono::seconds(rounds(5, 600));
+  on_all([&](Client& client) { client.work(end); });
+  const uint64_t worked_bytes = anonymous_bytes();
+  on_all([](Client& client) { client.verify(); });
+  const Json last = status();
+  ASSERT_FALSE(HasFailure()) << last.dump(1);
+  EXPECT_GT(last.at("snapshots").at("newest"), 3);
+  EXPECT_FALSE(last.at("snapshots").at("install").contains("error")) << last.dump(1);
+  ASSERT_GT(loaded_bytes, 0u);
+  EXPECT_LT(worked_bytes, loaded_bytes + (uint64_t{32} << 20));
+  uint64_t transactions = 0;
+  for (const auto& client : clients_) transactions += client->transactions();
+  EXPECT_GT(transactions, 0u);
+  std::printf("%lu transactions of 4 keys out of %lu; %s\n", transactions, kKeys,
+              last.at("snapshots").dump().c_str());
+  kill(launcher.pid(), SIGTERM);
+  EXPECT_EQ(launcher.wait(), 0);
+}
+
+}  // namespace
+}  // namespace atolldb::test
