@@ -29,6 +29,7 @@ enum class Seam : uint32_t {
   found_run,         // a merge has seen a run of empty pages, and locked none of them
   publishing_merge,  // a merge publishes what it has built
   awaiting_closed,   // a logger waits for a commit under way
+  opening_lists,     // a scan knows the snapshot, and has not seen the lists
 };
 
 #ifdef ATOLL_MUTANTS
