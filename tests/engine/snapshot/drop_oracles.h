@@ -12,11 +12,11 @@
 namespace atolldb::test {
 
 struct OracleTotals {
-  uint64_t snapshots = 0;
+  std::atomic<uint64_t> snapshots{0};
   InstallReport report;
 };
 
-/// Composes and installs what has settled, until `is_over` and once more. `step`: one snapshot.
+/// Composes and installs what has settled, until no worker is running, and once more.
 template <typename Warm>
 std::string keep_installing(Warm& warm, const std::atomic<uint32_t>& running,
                             OracleTotals& totals) {
@@ -33,8 +33,11 @@ std::string keep_installing(Warm& warm, const std::atomic<uint32_t>& running,
     }
     std::string problem = warm.snapshot(epoch);
     if (problem.empty()) problem = warm.install(totals.report);
-    if (!problem.empty()) return problem;
-    ++totals.snapshots;
+    if (!problem.empty()) {
+      totals.snapshots.store(~uint64_t{0}, std::memory_order_release);  // nobody waits for more
+      return problem;
+    }
+    totals.snapshots.fetch_add(1, std::memory_order_release);
   }
   return {};
 }
@@ -53,11 +56,13 @@ class TransferWorker {
         random_(seed_value),
         groups_(warm.array.record_count() / kGroup) {}
 
-  std::string run(uint64_t transactions) {
+  /// Until so many snapshots were installed.
+  std::string run(const std::atomic<uint64_t>& snapshots, uint64_t last) {
     TestWorker& worker = warm_.cluster.worker(self_);
     std::string problem;
-    for (uint64_t i = 0; i < transactions && problem.empty(); ++i) {
-      group_ = (i * groups_ / transactions + random_() % kWindow) % groups_;
+    for (uint64_t now = 0; now < last && problem.empty();) {
+      now = snapshots.load(std::memory_order_acquire);
+      group_ = (now * 3 * kWindow + random_() % kWindow) % groups_;
       const uint64_t choice = random_() % 6;
       warm_.log.begin(self_, worker.context->current_epoch());
       const Status status = worker.run([&](Transaction& txn) {
@@ -155,7 +160,7 @@ class TransferWorker {
 };
 
 inline std::string arrays_while_pages_are_dropped(uint64_t records, uint32_t payload_bytes,
-                                                  uint64_t transactions) {
+                                                  uint64_t snapshots) {
   const uint64_t seed_value = seed();
   WarmArray warm(2, true, records, payload_bytes);
   std::vector<std::string> problems(warm.cluster.worker_count());
@@ -166,21 +171,22 @@ inline std::string arrays_while_pages_are_dropped(uint64_t records, uint32_t pay
       problems[index] = keep_installing(warm, running, totals);
       return;
     }
-    problems[index] = TransferWorker(warm, index, seed_value + index).run(transactions);
+    problems[index] =
+        TransferWorker(warm, index, seed_value + index).run(totals.snapshots, snapshots);
     running.fetch_sub(1, std::memory_order_release);
   });
   for (const std::string& problem : problems) {
     if (!problem.empty()) return problem;
   }
   std::printf("%llu snapshots, %llu pages dropped, %llu busy\n",
-              static_cast<unsigned long long>(totals.snapshots),
+              static_cast<unsigned long long>(totals.snapshots.load(std::memory_order_relaxed)),
               static_cast<unsigned long long>(totals.report.dropped),
               static_cast<unsigned long long>(totals.report.busy));
   if (warm.pages().leaves != 0) return "the last snapshot has left leaves";
   return reads_all(warm, 0, warm.values);
 }
 
-inline std::string heaps_while_pages_are_dropped(uint64_t appends) {
+inline std::string heaps_while_pages_are_dropped(uint64_t snapshots) {
   const uint64_t seed_value = seed();
   WarmHeap warm(2, true);
   std::vector<std::string> problems(warm.cluster.worker_count());
@@ -192,12 +198,21 @@ inline std::string heaps_while_pages_are_dropped(uint64_t appends) {
       return;
     }
     std::mt19937_64 random(seed_value + index);
-    for (uint64_t i = 0; i < appends && problems[index].empty(); ++i) {
+    uint64_t transactions = 0;
+    for (uint64_t now = 0; now < snapshots && problems[index].empty();) {
+      now = totals.snapshots.load(std::memory_order_acquire);
+      // A few between two snapshots: scans look at all there ever was.
+      if (transactions++ == 20 * (now + 1)) {
+        --transactions;
+        warm.log.end(index);
+        std::this_thread::yield();
+        continue;
+      }
       warm.log.begin(index, worker.context->current_epoch());
       const Status status = warm.append(index, 1 + random() % 8);
       if (status != Status::ok) problems[index] = "append: " + std::string(to_string(status));
       uint64_t found = 0;
-      if (random() % 40 == 0 && problems[index].empty()) problems[index] = warm.scan(index, found);
+      if (random() % 20 == 0 && problems[index].empty()) problems[index] = warm.scan(index, found);
     }
     warm.log.end(index);
     running.fetch_sub(1, std::memory_order_release);
@@ -206,7 +221,7 @@ inline std::string heaps_while_pages_are_dropped(uint64_t appends) {
     if (!problem.empty()) return problem;
   }
   std::printf("%llu snapshots, %llu pages dropped\n",
-              static_cast<unsigned long long>(totals.snapshots),
+              static_cast<unsigned long long>(totals.snapshots.load(std::memory_order_relaxed)),
               static_cast<unsigned long long>(totals.report.dropped));
   if (warm.pages() != warm.writers()) return "the last snapshot has left pages";
   uint64_t found = 0;

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "tests/engine/anomaly_stage.h"
-#include "tests/engine/at_seam.h"
 #include "tests/engine/snapshot/warm_cluster.h"
 
 namespace atolldb::test {
@@ -54,9 +53,10 @@ inline std::string reads_all(WarmArray& warm, uint32_t worker,
                 std::to_string(value) + ", wanted " + std::to_string(right);
     }
   };
-  const Status status = warm.cluster.worker(worker).run([&](Transaction& txn) {
+  // Each in a transaction of its own: with all pages cold, each registers every pointer to a leaf.
+  Status status = warm.run_alone(worker, [&](Transaction& txn) {
+    std::vector<std::byte> one(width);
     for (const uint64_t index : indexes) {
-      std::vector<std::byte> one(width);
       Vid seen;
       Status got = warm.array.get(txn, index, 0, width, one.data());
       if (got == Status::ok) compare("get", index, one.data());
@@ -64,11 +64,16 @@ inline std::string reads_all(WarmArray& warm, uint32_t worker,
       if (got != Status::ok) return got;
       compare("get with version", index, one.data());
     }
-    const Status got = warm.array.get_many(txn, indexes, many.data());
-    if (got != Status::ok) return got;
-    for (size_t i = 0; i < indexes.size(); ++i) {
-      compare("get_many", indexes[i], many.data() + i * width);
-    }
+    return Status::ok;
+  });
+  if (status != Status::ok) return "get: " + std::string(to_string(status));
+  status = warm.run_alone(
+      worker, [&](Transaction& txn) { return warm.array.get_many(txn, indexes, many.data()); });
+  if (status != Status::ok) return "get_many: " + std::string(to_string(status));
+  for (size_t i = 0; i < indexes.size(); ++i) {
+    compare("get_many", indexes[i], many.data() + i * width);
+  }
+  status = warm.run_alone(worker, [&](Transaction& txn) {
     ArrayCursor cursor(warm.array, txn, 0, warm.array.record_count() - 1, true);
     std::vector<std::byte> record(width);
     uint64_t index = 0;
@@ -78,7 +83,7 @@ inline std::string reads_all(WarmArray& warm, uint32_t worker,
     }
     return next == Status::end_of_scan ? Status::ok : next;
   });
-  return status == Status::ok ? problem : "reading: " + std::string(to_string(status));
+  return status == Status::ok ? problem : "scan: " + std::string(to_string(status));
 }
 
 /// All pages go but the root, and all answers stay the same; a write copies up what it needs, and
@@ -141,109 +146,6 @@ inline std::string later_changes_keep_their_page() {
   if (stage.read(0, stage.index(0, 0, 1)) != 2) return "a later change was dropped";
   if (stage.pages().leaves != 1) return "another leaf was not dropped";
   return stage.read(0, stage.index(0, 1, 0)) == 1 ? "" : "a dropped record has changed";
-}
-
-/// A commit has locked its record, and verified, when the installer comes by.
-inline std::string a_commit_under_way_keeps_its_page() {
-  DropStage stage;
-  stage.fill(0, 1);
-  stage.cluster.tick();
-  std::string problem = stage.snapshot(stage.settled());
-  if (!problem.empty()) return problem;
-  InstallReport report;
-  {
-    const AtFirst seam(Seam::verified, [&] { problem = stage.install(report); });
-    if (stage.write(0, {{stage.index(0, 0, 1), false, 2}}) != Status::ok) return "writing";
-  }
-  if (!problem.empty()) return problem;
-  if (stage.read(1, stage.index(0, 0, 1)) != 2) return "a commit was lost";
-  return report.busy == 1 ? "" : std::to_string(report.busy) + " pages were busy";
-}
-
-/// A worker is about to copy a page up; meanwhile another one has done so, written, and the page
-/// was dropped again, onto a later snapshot.
-inline std::string a_copy_up_of_an_older_page_fails() {
-  DropStage stage;
-  stage.fill(0, 1);
-  InstallReport report;
-  std::string problem = stage.snapshot_and_install(report);
-  if (!problem.empty()) return problem;
-  {
-    const AtFirst seam(Seam::installing, [&] {
-      stage.fill(1, 2);
-      problem = stage.snapshot_and_install(report);
-    });
-    if (stage.write(0, {{stage.index(0, 0, 0), false, 3}}) != Status::ok) return "writing";
-  }
-  if (!problem.empty()) return problem;
-  if (stage.read(1, stage.index(0, 0, 0)) != 3) return "a commit was lost";
-  return stage.read(1, stage.index(0, 0, 1)) == 2 ? "" : "a commit before the drop was lost";
-}
-
-/// The same of a page above the leaves: the snapshot is written anew, and older files go.
-inline std::string a_copy_up_brings_no_older_snapshot_back() {
-  DropStage stage;
-  stage.fill(0, 1);
-  InstallReport report;
-  std::string problem = stage.snapshot_and_install(report);
-  if (!problem.empty()) return problem;
-  {
-    const AtFirst seam(Seam::installing, [&] {
-      stage.stage.rewrites = true;
-      problem = stage.snapshot_and_install(report);
-    });
-    const Status status = stage.write(0, {{stage.index(0, 0, 0), false, 3}});
-    if (status != Status::ok) return "writing: " + std::string(to_string(status));
-  }
-  if (!problem.empty()) return problem;
-  const uint32_t oldest = stage.pages().oldest_snapshot;
-  if (oldest != stage.stage.snapshot)
-    return "snapshot " + std::to_string(oldest) + " is referred to";
-  return stage.read(1, stage.index(0, 1, 0)) == 1 ? "" : "a record is not read";
-}
-
-/// A worker is about to copy a leaf up below a page that is dropped meanwhile.
-inline std::string nothing_is_installed_below_a_dropped_page() {
-  DropStage stage;
-  stage.fill(0, 1);
-  InstallReport report;
-  int left = 2;  // the leaves; what is above them stays for now
-  stage.may_drop = [&](uint32_t) { return left-- > 0; };
-  std::string problem = stage.snapshot_and_install(report);
-  if (!problem.empty()) return problem;
-  if (stage.pages().leaves != 0 || stage.pages().interiors != 1) return "the stage is not set";
-  stage.may_drop = [](uint32_t) { return true; };
-  {
-    const AtFirst seam(Seam::installing, [&] { problem = stage.install(report); });
-    if (stage.write(0, {{stage.index(0, 0, 0), false, 3}}) != Status::ok) return "writing";
-  }
-  if (!problem.empty()) return problem;
-  return stage.read(1, stage.index(0, 0, 0)) == 3 ? "" : "a commit was lost";
-}
-
-/// A copy-up is faster than the drop of the page above: all frozen words become what they were.
-inline std::string a_drop_that_is_given_up_leaves_all_as_it_was() {
-  DropStage stage;
-  stage.fill(0, 1);
-  InstallReport report;
-  int left = 2;
-  stage.may_drop = [&](uint32_t) { return left-- > 0; };
-  std::string problem = stage.snapshot_and_install(report);
-  if (!problem.empty()) return problem;
-  stage.may_drop = [](uint32_t) { return true; };
-  {
-    // The installer has looked at all children, and locked their page.
-    const AtFirst seam(Seam::locked_page, [&] {
-      if (stage.write(0, {{stage.index(0, 1, 0), false, 3}}) != Status::ok) problem = "writing";
-    });
-    const std::string installed = stage.install(report);
-    if (problem.empty()) problem = installed;
-  }
-  if (!problem.empty()) return problem;
-  if (stage.pages().interiors != 1 || stage.pages().leaves != 1) return "a page in use has gone";
-  if (stage.write(1, {{stage.index(0, 0, 0), false, 4}}) != Status::ok) return "writing beside it";
-  if (stage.read(1, stage.index(0, 1, 0)) != 3) return "a commit was lost";
-  return stage.read(0, stage.index(0, 0, 0)) == 4 ? "" : "a commit beside it was lost";
 }
 
 /// A record was found, then its page was dropped, then somebody wrote to the copy.
@@ -370,22 +272,6 @@ inline std::string later_appends_stay() {
   problem = warm.install(report);
   uint64_t found = 0;
   return problem.empty() ? warm.scan(1, found) : problem;
-}
-
-/// A snapshot is installed between a scan's look at the snapshot word and at the lists.
-inline std::string a_scan_amid_an_installation_misses_nothing() {
-  WarmHeap warm(2, false);
-  for (int i = 0; i < 30; ++i) {
-    if (warm.append(0, 4) != Status::ok) return "appending";
-  }
-  std::string problem;
-  InstallReport report;
-  const AtFirst seam(Seam::opening_lists, [&] { problem = warm.snapshot_and_install(report); });
-  uint64_t found = 0;
-  const std::string scanned = warm.scan(1, found);
-  if (!problem.empty()) return problem;
-  if (report.dropped == 0) return "nothing was dropped";
-  return scanned;
 }
 
 }  // namespace atolldb::test
