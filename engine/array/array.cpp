@@ -9,6 +9,7 @@
 #include "engine/seams.h"
 #include "engine/snapshot/copy_up.h"
 #include "shared/check.h"
+#include "shared/sync/wait_word.h"
 
 namespace atolldb {
 
@@ -131,10 +132,26 @@ Status Array::locate_slowly(Transaction& txn, uint64_t index, bool create, Recor
   for (uint32_t level = 1; level < levels_; ++level, page_number /= kArrayFanout) {
     child[level] = page_number % kArrayFanout;
   }
+  for (uint32_t turns = 0;;) {
+    bool is_frozen = false;
+    const Status status = descend(txn, index, child, slot, create, ref, is_frozen);
+    if (!is_frozen) return status;
+    // The page that holds the word is about to be dropped, or stays after all (R3).
+    reach(Seam::awaiting_move);
+    if (spin_or_yield(turns) && txn.worker().cluster_failed()) return Status::cluster_failed;
+  }
+}
+
+/// From the root down to the leaf, or to where the volatile pages end. `is_frozen`: on the way
+/// there was a frozen null word, nothing was registered, look again.
+Status Array::descend(Transaction& txn, uint64_t index, const Children& child, uint32_t slot,
+                      bool create, RecordRef& ref, bool& is_frozen) const {
   DualPointer* pointer = &storage_.control().root;
   for (uint32_t level = levels_ - 1;; --level) {
     DualPointer::View view = pointer->load_both();
     while (view.page.is_null()) {
+      is_frozen = view.page.is_frozen();
+      if (is_frozen) return Status::ok;
       if (!create && !txn.installs_on_read()) {
         ref = RecordRef{};
         ref.payload_bytes = static_cast<uint16_t>(payload_bytes_);
@@ -183,7 +200,7 @@ Status Array::get(Transaction& txn, uint64_t index, void* out, Vid& seen) const 
   seen = {};
   const Status status = locate(txn, index, false, ref);
   if (status != Status::ok) return status;
-  return ref.record != nullptr ? txn.read(ref, 0, payload_bytes_, out, seen)
+  return ref.record != nullptr ? txn.read_in_place(ref, 0, payload_bytes_, out, seen)
                                : get_cold(txn, ref, 0, payload_bytes_, out, &seen);
 }
 

@@ -100,6 +100,8 @@ class Array {
   /// registered (R4) and `ref.record` stays null: the record is in `ref.snapshot`, or all zeroes.
   Status locate(Transaction& txn, uint64_t index, bool create, RecordRef& ref) const;
   Status locate_slowly(Transaction& txn, uint64_t index, bool create, RecordRef& ref) const;
+  Status descend(Transaction& txn, uint64_t index, const Children& child, uint32_t slot,
+                 bool create, RecordRef& ref, bool& is_frozen) const;
   Status locate_in_snapshot(Transaction& txn, SnapshotPointer pointer, uint32_t level,
                             const Children& child, uint32_t slot, RecordRef& ref) const;
   /// Of a record without a volatile page.

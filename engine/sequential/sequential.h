@@ -63,6 +63,7 @@ class SequentialCursor {
   };
 
   Status open();
+  Status open_all(SnapshotPointer snapshot);
   Status open_snapshot(SnapshotPointer root);
   Status open_list(const std::atomic<uint64_t>& word);
   Status settle(ListPosition& position, bool& ended);

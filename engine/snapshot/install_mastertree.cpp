@@ -61,11 +61,8 @@ class TreeInstaller {
     worker_.enter();
     if (worker_.cluster_failed()) return Status::cluster_failed;
     if (task_.cancelled && task_.cancelled()) return Status::unavailable;
-    limits_ = {task_.epoch, worker_.view().control->epochs.settled.load(std::memory_order_acquire)};
-    // Acquire: after the begin epoch, for which whoever drops the storage waits (R34).
-    const bool is_ready = storage_.state.load(std::memory_order_acquire) ==
-                          static_cast<uint32_t>(StorageState::ready);
-    return is_ready && storage_.id == id_ ? Status::ok : Status::storage_not_found;
+    // After the begin epoch, for which whoever drops the storage waits (R34).
+    return is_installable(storage_, id_) ? Status::ok : Status::storage_not_found;
   }
 
   void install_root() {
@@ -78,19 +75,18 @@ class TreeInstaller {
   /// With what guards the pointer locked (R44). A null `page`: the snapshot has none of this range.
   void install(DualPointer& pointer, SnapshotPointer page) {
     const uint64_t before = pointer.snapshot_word.load(std::memory_order_relaxed);
-    if (page.is_null()) {
-      // Null from here on only through us: a copy-up may come, but no drop.
-      if (pointer.load_acquire().is_null()) {
-        if (before == 0) return;
-        report_.oldest_left = std::min(report_.oldest_left, SnapshotPointer(before).snapshot());
-        return;
-      }
-      ++report_.unmatched;
-    } else {
-      ++report_.installed;
+    // Null from here on only through us: a copy-up may come, but no drop.
+    const VolatilePointer word = pointer.load_acquire();
+    if (page.is_null() && word.is_null()) {
+      if (before == 0) return;
+      report_.oldest_left = std::min(report_.oldest_left, SnapshotPointer(before).snapshot());
+      return;
     }
+    ++(page.is_null() ? report_.unmatched : report_.installed);
+    if (before == page.word()) return;
+    if (word.is_null() && replace_cold(storage_, pointer, word, page)) return;
     // Release: R2, before the word that drops the page.
-    if (before != page.word()) pointer.snapshot_word.store(page.word(), std::memory_order_release);
+    pointer.snapshot_word.store(page.word(), std::memory_order_release);
   }
 
   Status walk_layer(LayerWalk& walk) {
@@ -127,6 +123,10 @@ class TreeInstaller {
       const Status status = look_at_layers(walk, path.border, step);
       if (status != Status::ok || step == Step::again) return status;
       if (path.size != 0) drop(walk, path.link, path.border);
+    }
+    if (is_known && path.border == nullptr && !path.link.pointer->load_acquire().is_null()) {
+      step = Step::again;  // copied up meanwhile, from the older page perhaps: look into it
+      return Status::ok;
     }
     // What moves and cannot be adopted, for want of pages perhaps, is left out.
     if (!is_known) has_missed_ = true;
@@ -263,9 +263,9 @@ class TreeInstaller {
     const HoldTimer timer(report_);
     Dropped dropped = Dropped::changed;
     if constexpr (std::is_same_v<Page, BorderPage>) {
-      dropped = drop_border(worker_, storage_, link, page, snapshot, limits_);
+      dropped = drop_border(worker_, storage_, link, page, snapshot, task_.epoch);
     } else {
-      dropped = drop_interior(worker_, storage_, link, page, snapshot, limits_);
+      dropped = drop_interior(worker_, storage_, link, page, snapshot, task_.epoch);
     }
     report_.dropped += dropped == Dropped::yes ? 1 : 0;
     report_.busy += dropped == Dropped::busy ? 1 : 0;
@@ -280,7 +280,6 @@ class TreeInstaller {
   const uint32_t id_;
   const InstallTask& task_;
   InstallReport& report_;
-  DropLimits limits_{};
   bool has_missed_ = false;
   std::set<std::string> done_layers_;  // prefixes; below the border pages at hand
 };

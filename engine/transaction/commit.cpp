@@ -213,7 +213,8 @@ Status CommitProtocol::lock_in_order(uint32_t& locked, uint32_t& remote, bool& m
     ++locked;
     if (entry.record.node() != worker_.node()) ++remote;
     const Vid vid = record->load_acquire();
-    if (vid.is_elsewhere()) {
+    const bool is_ignored = mutant(Mutant::use_dropped_pages) && is_array_write(entry);
+    if (vid.is_elsewhere() && !is_ignored) {
       moved = true;
       return Status::ok;
     }

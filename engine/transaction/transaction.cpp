@@ -105,6 +105,13 @@ Status Transaction::read(const RecordRef& ref, uint32_t offset, uint32_t count, 
   return overlay(ref, *own, seen, offset, count, out);
 }
 
+Status Transaction::read_in_place(const RecordRef& ref, uint32_t offset, uint32_t count, void* out,
+                                  Vid& seen) {
+  const Status status = read(ref, offset, count, out, seen);
+  // Nobody follows it: the next attempt finds the snapshot's page, or what was copied up from it.
+  return status == Status::ok && seen.is_elsewhere() ? Status::read_conflict : status;
+}
+
 Status Transaction::register_pointer(const DualPointer* pointer, uint64_t word) {
   // Large parts of an array may hang on one null word, and so may a whole cold tree: the latest
   // entries are looked at. One that is there twice does no harm.

@@ -115,19 +115,24 @@ class Transaction {
   /// `key`: as for find_write.
   Status read(const RecordRef& ref, uint32_t offset, uint32_t count, void* out, Vid& seen,
               std::span<const std::byte> key = {});
-  /// The same for a record that always exists and never moves: an array's. Inline: where the sizes
-  /// are constants the copy becomes a few moves.
+  /// The same for a record that always exists and never moves: an array's. read_conflict: its page
+  /// was dropped since it was found (R8). Inline: where the sizes are constants the copy becomes a
+  /// few moves.
   Status read_existing(const RecordRef& ref, uint32_t offset, uint32_t count, void* out) {
     Vid seen = ref.record->load_acquire();
-    if (!seen.is_being_written()) [[likely]] {
+    const bool is_here =
+        mutant(Mutant::use_dropped_pages) ? !seen.is_being_written() : seen.is_in_place();
+    if (is_here) [[likely]] {
       racy_read(out, ref.payload() + offset, count);
       if (ref.record->load_acquire() == seen) [[likely]] {
         const Status status = register_read(ref.record, seen);
         if (status != Status::ok || find_write(ref) == nullptr) return status;
       }
     }
-    return read(ref, offset, count, out, seen);
+    return read_in_place(ref, offset, count, out, seen);
   }
+  /// The same, and its VID.
+  Status read_in_place(const RecordRef& ref, uint32_t offset, uint32_t count, void* out, Vid& seen);
   /// Enters a record whose VID decided a read without copying the payload.
   Status register_read(RecordHead* record, Vid seen) {
     // Several fields of one record, one after the other: one entry is enough.
