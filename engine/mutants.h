@@ -90,7 +90,11 @@ enum class Mutant : uint32_t {
   damage_is_torn_tail,      // R30: what is missing below what was known as durable is cut off
   cut_before_sync,          // R29: a cut is stored that unsynced blocks are part of
   // Snapshots.
-  reuse_frames_at_once,  // R39: an evicted frame is filled anew while readers look at it
+  snapshot_write_unchecked,    // R18: writes go over what was committed after the snapshot
+  snapshot_reserve_unchecked,  // R18: the floor of a page does not count
+  snapshot_read_volatile,      // R18: reads go on in volatile pages
+  unannounced_snapshot,        // R18: a worker's slot does not say which snapshot it reads
+  reuse_frames_at_once,        // R39: an evicted frame is filled anew while readers look at it
   count_,
 };
 

@@ -44,7 +44,7 @@ struct alignas(64) WorkerMetrics {
   Counter next_layers;
   Counter log_bytes;
   Counter log_stalls;  // waits for room in the log buffer
-  Counter spare[15];
+  Counter spare[12];
 };
 
 /// Fixed part; one WorkerMetrics per slot (auxiliary threads included) follows.
