@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -94,6 +95,8 @@ class Coordinator {
   bool is_rewrite_due();
   Result<uint32_t> take_snapshot();
   std::vector<StorageToGlean> ask_ddl_for_storages();
+  Result<void> publish_to_transactions();
+  std::vector<SnapshotFilePlace> readable_places() const;
   Result<void> forget_unneeded();
   void request_snapshot(const ControlReply& reply);
   Json snapshot_status() const;
@@ -119,6 +122,9 @@ class Coordinator {
   std::unique_ptr<SnapshotTaker> taker_;   // likewise
   /// The one that nodes read, since the start: no volatile page refers to a later one.
   std::optional<SnapshotMetadata> published_;
+  /// Those that transactions may begin with (R18), and those withdrawn that were read at the last
+  /// look: their files are open on all nodes. By id; the taker's thread's.
+  std::map<uint32_t, SnapshotMetadata> offered_;
   uint32_t snapshots_until_rewrite_ = 0;  // the taker's thread's
   std::atomic<uint32_t> snapshot_{0};     // the newest; 0: none
   std::atomic<uint64_t> snapshot_epoch_{0};
