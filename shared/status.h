@@ -44,8 +44,8 @@ enum class [[nodiscard]] Status : uint8_t {
   snapshot_unreadable,
   /// There is no snapshot yet, or none of that id that could be read.
   snapshot_not_found,
-  /// With `snapshot` isolation: a record that it writes has changed since its snapshot. Trying again
-  /// helps only once there is a later one.
+  /// With `snapshot` isolation: a record that it writes has changed since its snapshot. Trying
+  /// again helps only once there is a later one.
   snapshot_conflict,
   /// It may only read, and was about to write.
   read_only_transaction,

@@ -1,5 +1,5 @@
-// Operations on a Master-tree of a transaction that reads a snapshot (rule R18): the same answers as
-// those of MasterTree, from the snapshot's root and its own writes alone.
+// Operations on a Master-tree of a transaction that reads a snapshot (rule R18): the same answers
+// as those of MasterTree, from the snapshot's root and its own writes alone.
 #pragma once
 
 #include <cstdint>

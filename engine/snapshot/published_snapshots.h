@@ -1,8 +1,8 @@
 // The snapshots that transactions of a process may begin with (rules R18, R38).
 //
-// A worker announces the id in its slot before it looks the snapshot up; whoever withdraws one takes
-// it out of the table before it looks at the slots (all seq_cst). So either the worker does not find
-// it, or the other one sees that it is in use:
+// A worker announces the id in its slot before it looks the snapshot up; whoever withdraws one
+// takes it out of the table before it looks at the slots (all seq_cst). So either the worker does
+// not find it, or the other one sees that it is in use:
 //  - its SnapshotView stays until no slot of this node names it (`collect`, on every change);
 //  - its files stay until no slot of any node does: the coordinator asks all nodes to withdraw it,
 //    then calls snapshots_in_use, and deletes what neither that nor anything else needs.

@@ -227,9 +227,9 @@ Status CommitProtocol::lock_in_order(uint32_t& locked, uint32_t& remote, bool& m
   return Status::ok;
 }
 
-/// R18: no record that is locked has been written since the snapshot. One that somebody has reserved
-/// (ordinal 0) has not, but its key may have had another record, which was left out: then the page
-/// has a later floor (R43). Records of arrays are always there.
+/// R18: no record that is locked has been written since the snapshot. One that somebody has
+/// reserved (ordinal 0) has not, but its key may have had another record, which was left out: then
+/// the page has a later floor (R43). Records of arrays are always there.
 bool CommitProtocol::are_as_of_snapshot() const {
   const uint64_t epoch = txn_.snapshot_->epoch();
   for (uint32_t i = 0; i < txn_.writes_size_; ++i) {

@@ -20,6 +20,8 @@
 #include "tests/engine/reservation_window.h"
 #include "tests/engine/snapshot/cache_rules.h"
 #include "tests/engine/snapshot/cold_storages.h"
+#include "tests/engine/snapshot/isolation_rules.h"
+#include "tests/engine/snapshot/isolation_tree.h"
 #include "tests/engine/wait_rules.h"
 
 namespace atolldb::test {
@@ -287,6 +289,23 @@ const Rule kRules[] = {
     {"DurableBlocksMayNotBeMissing", Mutant::damage_is_torn_tail,
      [] { return missing_durable_blocks_are_corruption(); }},
     {"CutsAreSyncedBeforeTheyAreStored", Mutant::cut_before_sync, [] { return cut_logs(1, 30); }},
+    // Snapshots.
+    {"SnapshotWritesAreCheckedArray", Mutant::snapshot_write_unchecked,
+     [] { return snapshot_write_of_a_changed_record(Kind::array, true); }},
+    {"SnapshotWritesAreCheckedTree", Mutant::snapshot_write_unchecked,
+     [] { return snapshot_write_of_a_changed_record(Kind::tree, false); }},
+    {"SnapshotWritesAreCheckedOracle", Mutant::snapshot_write_unchecked,
+     [] { return tree_isolation_oracle(300, 5); }, 3},
+    {"SnapshotReservationsAreChecked", Mutant::snapshot_reserve_unchecked,
+     [] { return snapshot_write_of_a_key_that_was_left_out(); }},
+    {"SnapshotReadsEnterByItsRootArray", Mutant::snapshot_read_volatile,
+     [] { return snapshot_readers_see_no_later_commit(Kind::array); }},
+    {"SnapshotReadsEnterByItsRootTree", Mutant::snapshot_read_volatile,
+     [] { return snapshot_readers_see_no_later_commit(Kind::tree); }},
+    {"OwnWritesAreSeenOnSnapshots", Mutant::hide_own_writes,
+     [] { return tree_isolation_oracle(300, 5); }, 3},
+    {"SnapshotsAreAnnounced", Mutant::unannounced_snapshot,
+     [] { return a_snapshot_that_is_read_is_announced(); }},
     {"FramesAreReusedAfterTheirGrace", Mutant::reuse_frames_at_once,
      [] { return a_page_stays_while_it_is_looked_at(); }},
 };
