@@ -47,9 +47,9 @@ void MasterTreeCursor::find_own_writes() {
     const bool is_behind = !scan.has_returned || scan.order(scan.returned, key) < 0;
     if (!is_behind || before_start(key) || behind_far_bound(key)) continue;
     const auto next = scan.own.begin() + static_cast<std::ptrdiff_t>(scan.own_at);
-    const auto place = std::upper_bound(
-        next, scan.own.end(), key,
-        [&](Bytes left, uint32_t right) { return scan.order(left, key_of(right)) < 0; });
+    const auto place = std::upper_bound(next, scan.own.end(), key, [&](Bytes left, uint32_t right) {
+      return scan.order(left, key_of(right)) < 0;
+    });
     scan.own.insert(place, scan.planned);
   }
 }
@@ -72,32 +72,36 @@ Status MasterTreeCursor::next_in_snapshot() {
   if (status != Status::ok) return status;
   held_ = {};
   if (scan_ == nullptr) status = open_snapshot();
+  if (status == Status::ok && txn_->plans_no_write()) {
+    return ended_ ? Status::end_of_scan : walk();
+  }
+  if (visited_ && !scan_->has_returned) {
+    // The first write comes amid the scan.
+    scan_->has_returned = true;
+    scan_->returned.assign(key().begin(), key().end());
+  }
   for (;;) {
     if (status == Status::ok) status = look_ahead();
     if (status != Status::ok) return status;
     find_own_writes();
     SnapshotScan& scan = *scan_;
-    const ScannedRecord& ahead = scan.ahead;
     const bool has_own = scan.own_at < scan.own.size();
     if (!has_own && !scan.has_ahead) return Status::end_of_scan;
-    if (!has_own) {
-      scan.has_ahead = false;
-      take_record(ahead.key(), ahead.payload_bytes, ahead.ref, ahead.seen);
-      return Status::ok;
-    }
-    LogRecord& log = txn_->log_of(txn_->planned_writes()[scan.own[scan.own_at]]);
-    const int order = scan.has_ahead ? scan.order(log.key_span(), ahead.key()) : -1;
+    const LogRecord* own =
+        has_own ? &txn_->log_of(txn_->planned_writes()[scan.own[scan.own_at]]) : nullptr;
+    const ScannedRecord& ahead = scan.ahead;
+    const int order = !has_own          ? 1
+                      : !scan.has_ahead ? -1
+                                        : scan.order(own->key_span(), ahead.key());
+    if (order >= 0) scan.has_ahead = false;
     if (order > 0) {
-      scan.has_ahead = false;
       take_record(ahead.key(), ahead.payload_bytes, ahead.ref, ahead.seen);
       return Status::ok;
     }
     // An own write stands for the snapshot's record of the same key.
-    const Vid seen = order == 0 ? ahead.seen : Vid();
-    if (order == 0) scan.has_ahead = false;
     ++scan.own_at;
-    if (log.type == LogType::erase) continue;
-    take_record(log.key_span(), log.payload_bytes, {}, seen);
+    if (own->type == LogType::erase) continue;
+    take_record(own->key_span(), own->payload_bytes, {}, order == 0 ? ahead.seen : Vid());
     return Status::ok;
   }
 }

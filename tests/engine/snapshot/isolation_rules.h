@@ -1,7 +1,10 @@
 // Bodies of tests of transactions that read a snapshot (R18); empty, or what went wrong.
 #pragma once
 
+#include <random>
+#include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/engine/anomaly_stage.h"
@@ -32,6 +35,11 @@ class IsolationStage {
   Transaction& txn(uint32_t worker) { return *cold_->cluster.worker(worker).transaction; }
   Status begin(uint32_t worker, Isolation isolation) {
     return txn(worker).begin(kMaxEpoch, {isolation});
+  }
+  /// For a moment, transactions find no snapshot.
+  void withdraw_and_publish() {
+    cold_->published.withdraw_all_but({});
+    CHECK(cold_->published.publish(ColdCluster::view_of(stage_, 1)).has_value());
   }
   /// Of the second worker, amid what the first one does.
   Status put_amid(uint64_t key, uint64_t value) {
@@ -173,6 +181,73 @@ inline std::string a_snapshot_that_is_read_is_announced() {
   problem.expect(stage.table().get(stage.txn(0), 3, value), Status::ok, "get");
   problem.expect(stage.txn(0).commit(), Status::ok, "commit");
   problem.expect(in_use().empty(), "the slot names a snapshot that is not read any more");
+  return problem.text();
+}
+
+/// Two threads move amounts between records, one of them on snapshots, which it reads in between; a
+/// third one withdraws the snapshot and publishes it again. No amount gets lost.
+inline std::string transfers_keep_the_sum(Kind kind, uint64_t transactions) {
+  IsolationStage stage(kind);
+  const Table& table = stage.table();
+  constexpr uint64_t kRecords = IsolationStage::kRecords;
+  const auto sum_of = [&](Transaction& txn, uint64_t& sum, bool& are_zero) {
+    sum = 0;
+    are_zero = true;
+    for (uint64_t key = 0; key < kRecords; ++key) {
+      uint64_t value = 0;
+      const Status status = table.get(txn, key, value);
+      if (status != Status::ok) return status;
+      sum += value;
+      are_zero = are_zero && value == 0;
+    }
+    return Status::ok;
+  };
+  const auto move = [&](Transaction& txn, uint64_t choice) {
+    const uint64_t from = choice % kRecords;
+    const uint64_t to = choice / kRecords % kRecords;
+    uint64_t values[2] = {};
+    Status status = table.get(txn, from, values[0]);
+    if (status == Status::ok) status = table.put(txn, from, values[0] - 1);
+    if (status == Status::ok) status = table.get(txn, to, values[1]);
+    return status == Status::ok ? table.put(txn, to, values[1] + 1) : status;
+  };
+  std::string problems[2];
+  {
+    std::jthread publisher([&](const std::stop_token& stop) {
+      while (!stop.stop_requested()) stage.withdraw_and_publish();
+    });
+    const uint64_t first = seed();
+    stage.cold().cluster.run_threads([&](uint32_t index, TestWorker& worker) {
+      std::mt19937_64 random(first + index);
+      for (uint64_t i = 0; i < transactions && problems[index].empty(); ++i) {
+        const bool only_reads = index == 0 && i % 2 == 0;
+        const Isolation isolation = index == 1   ? Isolation::serializable
+                                    : only_reads ? Isolation::snapshot_read_only
+                                                 : Isolation::snapshot;
+        bool are_zero = true;
+        const auto body = [&](Transaction& txn) {
+          uint64_t sum = 0;
+          return only_reads ? sum_of(txn, sum, are_zero) : move(txn, random());
+        };
+        const Status status =
+            run(*worker.transaction, worker.backoff, kMaxEpoch, body, {isolation});
+        const bool is_expected =
+            status == Status::ok || (index == 0 && status == Status::snapshot_not_found) ||
+            (isolation == Isolation::snapshot && status == Status::snapshot_conflict);
+        if (!is_expected) problems[index] = "it ended with " + std::string(to_string(status));
+        if (!are_zero) problems[index] = "the snapshot has changed";
+      }
+    });
+  }
+  Problem problem;
+  problem.expect(problems[0].empty(), "on snapshots: " + problems[0]);
+  problem.expect(problems[1].empty(), "serializable: " + problems[1]);
+  uint64_t sum = 0;
+  bool are_zero = true;
+  problem.expect(
+      stage.cold().run_amid([&](Transaction& txn) { return sum_of(txn, sum, are_zero); }),
+      Status::ok, "the last look");
+  problem.expect(sum == 0, "an amount was lost");
   return problem.text();
 }
 

@@ -46,6 +46,11 @@ TEST(Isolation, WriteSkewIsPossibleOnSnapshotsAndNotBetweenSerializableTransacti
   EXPECT_EQ(write_skew_under(Isolation::serializable), "");
 }
 
+TEST(Isolation, TransfersKeepTheSumWithWhateverIsolation) {
+  EXPECT_EQ(transfers_keep_the_sum(Kind::tree, rounds(3000, 300'000)), "");
+  EXPECT_EQ(transfers_keep_the_sum(Kind::array, rounds(3000, 300'000)), "");
+}
+
 TEST(Isolation, ASnapshotThatIsReadIsAnnounced) {
   EXPECT_EQ(a_snapshot_that_is_read_is_announced(), "");
 }
