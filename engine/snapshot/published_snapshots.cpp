@@ -1,5 +1,6 @@
 #include "engine/snapshot/published_snapshots.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -39,22 +40,28 @@ const SnapshotView* PublishedSnapshots::use(WorkerSlot& slot, uint32_t id) const
 Result<void> PublishedSnapshots::publish(std::unique_ptr<const SnapshotView> view) {
   const std::lock_guard guard(mutex_);
   collect();
-  if (find(view->id()) != nullptr) return {};
-  for (Entry& entry : entries_) {
-    if (entry.view != nullptr) continue;
-    const uint32_t latest = latest_.load(std::memory_order_relaxed);
-    const bool is_latest = latest == 0 || find(latest)->view->epoch() <= view->epoch();
-    const uint32_t id = view->id();
-    entry.view = std::move(view);
-    // Each publishes what comes before it to those who find it: the view, then the entry.
-    entry.id.store(id, std::memory_order_seq_cst);
-    if (is_latest) latest_.store(id, std::memory_order_seq_cst);
-    return {};
+  const uint32_t id = view->id();
+  if (find(id) != nullptr) return {};
+  // One that was withdrawn and is read still is the same: ids are never given twice (R37).
+  auto place = std::ranges::find_if(entries_, [id](const Entry& entry) {
+    return entry.view != nullptr && entry.view->id() == id;
+  });
+  if (place == entries_.end()) {
+    place = std::ranges::find_if(entries_, [](const Entry& entry) { return !entry.view; });
   }
-  return make_error(ExitCode::resources,
-                    "snapshot " + std::to_string(view->id()) + ": transactions may begin with " +
-                        std::to_string(kMaxSnapshots) +
-                        " snapshots at most, those included that are still read: unpin some");
+  if (place == entries_.end()) {
+    return make_error(ExitCode::resources,
+                      "snapshot " + std::to_string(id) + ": transactions may begin with " +
+                          std::to_string(kMaxSnapshots) +
+                          " snapshots at most, those included that are still read: unpin some");
+  }
+  if (place->view == nullptr) place->view = std::move(view);
+  const uint32_t latest = latest_.load(std::memory_order_relaxed);
+  const bool is_latest = latest == 0 || find(latest)->view->epoch() <= place->view->epoch();
+  // Each publishes what comes before it to those who find it: the view, then the entry.
+  place->id.store(id, std::memory_order_seq_cst);
+  if (is_latest) latest_.store(id, std::memory_order_seq_cst);
+  return {};
 }
 
 void PublishedSnapshots::withdraw_all_but(const std::set<uint32_t>& ids) {
