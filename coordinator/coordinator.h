@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -93,6 +94,8 @@ class Coordinator {
   bool is_rewrite_due();
   Result<uint32_t> take_snapshot();
   std::vector<StorageToGlean> ask_ddl_for_storages();
+  Result<void> publish_to_transactions();
+  std::vector<SnapshotFilePlace> readable_places() const;
   Result<void> forget_unneeded();
   bool lacks_pages() const;
   void install_newest();
@@ -134,6 +137,9 @@ class Coordinator {
   };
   std::vector<KeptSnapshot> kept_;        // oldest first
   bool has_freed_pages_ = false;          // the latest install; the taker's thread's
+  /// Those that transactions may begin with (R18), and those withdrawn that were read at the last
+  /// look: their files are open on all nodes. By id; the taker's thread's.
+  std::map<uint32_t, SnapshotMetadata> offered_;
   uint32_t snapshots_until_rewrite_ = 0;  // the taker's thread's
   std::atomic<uint32_t> snapshot_{0};     // the newest; 0: none
   std::atomic<uint64_t> snapshot_epoch_{0};

@@ -1,11 +1,13 @@
 // Snapshots of a running cluster (design: stratified snapshots; rules R36-R38). They bound what
-// recovery has to glean, and let old logs and volatile pages go (coordinator_install.cpp).
+// recovery has to glean, let old logs and volatile pages go (coordinator_install.cpp), and are what
+// transactions with snapshot isolation read (R18).
 #include <algorithm>
 #include <future>
 #include <set>
 #include <utility>
 
 #include "coordinator/coordinator.h"
+#include "engine/snapshot/published_snapshots.h"
 
 namespace atolldb {
 namespace {
@@ -116,17 +118,59 @@ std::vector<StorageToGlean> Coordinator::ask_ddl_for_storages() {
   return answer.get();
 }
 
+/// Transactions may begin with the newest snapshot, and with those that are pinned.
+Result<void> Coordinator::publish_to_transactions() {
+  if (!durable_->snapshot()) return {};
+  std::vector<SnapshotMetadata> offers = {*durable_->snapshot()};
+  for (const PinnedSnapshot& pin : durable_->pinned()) {
+    if (std::ranges::find(offers, pin.id, &SnapshotMetadata::id) != offers.end()) continue;
+    auto metadata = read_snapshot_metadata(durable_->files(), config_.cluster.data_dir, pin.id);
+    if (metadata) {
+      offers.push_back(*std::move(metadata));
+    } else {
+      logger_->warn("snapshot {} is pinned, and cannot be read: {}", pin.id,
+                    metadata.error().message);
+    }
+  }
+  for (const SnapshotMetadata& offer : offers) offered_.try_emplace(offer.id, offer);
+  if (const auto opened = open_on_nodes(config_, call_node_, readable_places()); !opened) {
+    return opened;
+  }
+  for (const SnapshotMetadata& offer : offers) {
+    const auto published = publish_on_nodes(config_, call_node_, offer);
+    if (!published) return published;
+  }
+  // Afterwards, so that there is one at any time.
+  std::set<uint32_t> kept;
+  for (const SnapshotMetadata& offer : offers) kept.insert(offer.id);
+  if (const auto gone = withdraw_on_nodes(config_, call_node_, kept); !gone) return gone;
+  for (NodeShared* node : nodes_) snapshots_in_use(*node, kept);
+  std::erase_if(offered_, [&](const auto& offer) { return !kept.contains(offer.first); });
+  return {};
+}
+
+/// Files that volatile pages or transactions may lead to.
+std::vector<SnapshotFilePlace> Coordinator::readable_places() const {
+  std::vector<SnapshotFilePlace> places;
+  for (const KeptSnapshot& kept : kept_) {
+    places.insert(places.end(), kept.metadata.files.begin(), kept.metadata.files.end());
+  }
+  for (const auto& [id, offer] : offered_) {
+    places.insert(places.end(), offer.files.begin(), offer.files.end());
+  }
+  return places;
+}
+
 /// Closes files, then deletes them. REQUIRES: no run of the gleaner is under way.
 Result<void> Coordinator::forget_unneeded() {
-  std::vector<SnapshotFilePlace> places;
+  if (const auto published = publish_to_transactions(); !published) return published;
   std::set<uint32_t> in_use;
-  const auto keep = [&](const SnapshotMetadata& snapshot) {
-    in_use.insert(snapshot.id);
-    places.insert(places.end(), snapshot.files.begin(), snapshot.files.end());
-  };
-  for (const KeptSnapshot& kept : kept_) keep(kept.metadata);
-  if (durable_->snapshot()) keep(*durable_->snapshot());
-  if (const auto opened = open_on_nodes(config_, call_node_, places); !opened) return opened;
+  for (const KeptSnapshot& kept : kept_) in_use.insert(kept.metadata.id);
+  if (durable_->snapshot()) in_use.insert(durable_->snapshot()->id);
+  for (const auto& [id, offer] : offered_) in_use.insert(id);
+  if (const auto opened = open_on_nodes(config_, call_node_, readable_places()); !opened) {
+    return opened;
+  }
   const auto deleted = durable_->delete_unneeded(in_use);
   if (!deleted) return std::unexpected(deleted.error());
   if (*deleted != 0) logger_->info("{} files of logs and snapshots deleted", *deleted);

@@ -39,6 +39,9 @@ class DurableState {
   const std::vector<GleanStream>& to_glean() const { return start_.to_glean; }
   uint64_t recovery_epoch() const { return start_.recovery_epoch; }
 
+  /// Snapshots that users keep.
+  const std::vector<PinnedSnapshot>& pinned() const { return start_.savepoint.pinned; }
+
   /// The id of the snapshot that is to be made; durably, no other one gets it (R37).
   Result<uint32_t> take_snapshot_id();
   /// The snapshot exists from now on, and there is nothing to glean before it. REQUIRES: its files

@@ -226,4 +226,28 @@ Result<void> open_on_nodes(const Config& config, const NodeCall& call_node,
   });
 }
 
+Result<void> publish_on_nodes(const Config& config, const NodeCall& call_node,
+                              const SnapshotMetadata& snapshot) {
+  Json roots = Json::array();
+  for (const SnapshotStorage& storage : snapshot.storages) {
+    const uint64_t root = storage.root.is_null() ? 0 : storage.root.word();
+    roots.push_back(Json::array({storage.id, root}));
+  }
+  const Json body = {{"id", snapshot.id}, {"epoch", snapshot.epoch}, {"roots", std::move(roots)}};
+  return on_all_nodes(config, [&](uint32_t node) -> Result<void> {
+    const auto answer = call_node(node, "snapshot.publish", body);
+    if (!answer) return std::unexpected(answer.error());
+    return {};
+  });
+}
+
+Result<void> withdraw_on_nodes(const Config& config, const NodeCall& call_node,
+                               const std::set<uint32_t>& keep) {
+  return on_all_nodes(config, [&](uint32_t node) -> Result<void> {
+    const auto answer = call_node(node, "snapshot.withdraw", {{"keep", keep}});
+    if (!answer) return std::unexpected(answer.error());
+    return {};
+  });
+}
+
 }  // namespace atolldb

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -77,8 +78,17 @@ class GleanerRun {
   std::vector<Json> progress_;    // by node
 };
 
-/// Opens the snapshot's files on all nodes.
+/// Opens the snapshot's files on all nodes, and closes all others there.
 Result<void> open_on_nodes(const Config& config, const NodeCall& call_node,
                            const std::vector<SnapshotFilePlace>& places);
+
+/// Transactions of all nodes may begin with it from now on (R18). REQUIRES: open_on_nodes.
+Result<void> publish_on_nodes(const Config& config, const NodeCall& call_node,
+                              const SnapshotMetadata& snapshot);
+
+/// When it returns, no transaction begins any more with a snapshot that is not in `keep`. Those
+/// that run say so in their slots (snapshots_in_use).
+Result<void> withdraw_on_nodes(const Config& config, const NodeCall& call_node,
+                               const std::set<uint32_t>& keep);
 
 }  // namespace atolldb

@@ -21,12 +21,6 @@ namespace {
 /// Records whose cache lines are loaded before a scan comes to them.
 constexpr int64_t kRecordsAhead = 4;
 
-int compare(Bytes left, Bytes right) {
-  const size_t common = std::min(left.size(), right.size());
-  const int order = common == 0 ? 0 : std::memcmp(left.data(), right.data(), common);
-  if (order != 0) return order;
-  return left.size() < right.size() ? -1 : left.size() > right.size() ? 1 : 0;
-}
 }  // namespace
 
 MasterTreeCursor::MasterTreeCursor(const MasterTree& tree, Transaction& txn, const ScanRange& range,
@@ -49,13 +43,13 @@ bool MasterTreeCursor::far_bound(Bytes& bound) const {
   return forward_ ? range_.has_high : range_.has_low;
 }
 
-bool MasterTreeCursor::before_start() const {
+bool MasterTreeCursor::before_start(Bytes key) const {
   if (has_resume_) {
-    const int order = compare(key(), {resume_.data(), resume_bytes_});
+    const int order = compare_keys(key, {resume_.data(), resume_bytes_});
     return forward_ ? order <= 0 : order >= 0;
   }
   if (forward_ ? !range_.has_low : !range_.has_high) return false;
-  const int order = forward_ ? compare(key(), range_.low) : compare(range_.high, key());
+  const int order = forward_ ? compare_keys(key, range_.low) : compare_keys(range_.high, key);
   return order < 0 || (order == 0 && !(forward_ ? range_.low_inclusive : range_.high_inclusive));
 }
 
@@ -64,10 +58,10 @@ bool MasterTreeCursor::may_be_outside(uint64_t slice) {
   return !frame.slices_decide || slice <= frame.low_slice || slice >= frame.high_slice;
 }
 
-bool MasterTreeCursor::behind_far_bound() const {
+bool MasterTreeCursor::behind_far_bound(Bytes key) const {
   Bytes bound;
   if (!far_bound(bound)) return false;
-  const int order = forward_ ? compare(key(), bound) : compare(bound, key());
+  const int order = forward_ ? compare_keys(key, bound) : compare_keys(bound, key);
   return order > 0 || (order == 0 && !(forward_ ? range_.high_inclusive : range_.low_inclusive));
 }
 
@@ -82,7 +76,7 @@ bool MasterTreeCursor::fence_ends_scan(uint64_t fence) const {
   put_slice(fence, bytes.data() + prefix_bytes);
   size_t length = prefix_bytes + 8;
   while (length > prefix_bytes && bytes[length - 1] == std::byte{0}) --length;
-  const int order = compare({bytes.data(), length}, bound);
+  const int order = compare_keys({bytes.data(), length}, bound);
   return forward_ ? order > 0 || (order == 0 && !range_.high_inclusive) : order <= 0;
 }
 
@@ -238,12 +232,19 @@ Status MasterTreeCursor::leave_page() {
 // -- Records --------------------------------------------------------------------------------------
 
 Status MasterTreeCursor::next() {
-  Status status = txn_->check();
-  if (status != Status::ok) return status;
+  Status status = txn_->check_volatile();
+  if (status != Status::ok) [[unlikely]]
+    return txn_->snapshot() == nullptr ? status : next_in_snapshot();
   if (ended_) return Status::end_of_scan;
   held_ = {};
   // Own inserts since the route was made may lie before us, on the page at hand (R14).
   if (reservations_ != txn_->reservations()) status = seek();
+  return status == Status::ok ? walk() : status;
+}
+
+/// Moves to the next record on the route.
+Status MasterTreeCursor::walk() {
+  Status status = Status::ok;
   bool found = false;
   while (status == Status::ok && !ended_ && !found) {
     const Frame& current = frame();
@@ -336,8 +337,8 @@ Status MasterTreeCursor::enter_layer(TreeRecord* record, uint64_t slice) {
 /// Whether key_ is within the range; behind its end, the scan is over.
 bool MasterTreeCursor::passes_bounds(uint64_t slice) {
   if (!may_be_outside(slice)) return true;
-  if (before_start()) return false;
-  ended_ = behind_far_bound();
+  if (before_start(key())) return false;
+  ended_ = behind_far_bound(key());
   return !ended_;
 }
 
@@ -436,7 +437,9 @@ Status MasterTreeCursor::get_cold(void* out, uint32_t capacity) {
 }
 
 Status MasterTreeCursor::get_slowly(void* out, uint32_t capacity) {
-  if (ref_.record == nullptr) return get_cold(out, capacity);
+  if (ref_.record == nullptr) {
+    return txn_->snapshot() == nullptr ? get_cold(out, capacity) : get_in_snapshot(out, capacity);
+  }
   WriteEntry* own = txn_->find_write(ref(), key());
   if (own != nullptr && txn_->log_of(*own).type == LogType::erase) return Status::not_found;
   if (own != nullptr && txn_->log_of(*own).type == LogType::insert) {

@@ -30,6 +30,9 @@ inline RecordRef make_ref(const WorkerContext& worker, TreeRecord* record,
   return ref;
 }
 
+/// Of what the transaction itself has inserted or overwritten as a whole: out_of_range.
+Status read_own_insert(const LogRecord& log, TreeRead& request);
+
 /// Reads and registers the record; own pending writes are laid over it (R14). not_found when it is
 /// deleted. Sets ref.payload_bytes.
 Status read_tree_record(Transaction& txn, RecordRef& ref, std::span<const std::byte> key,

@@ -10,8 +10,12 @@
 namespace atolldb {
 
 Status Sequential::append(Transaction& txn, std::span<const std::byte> payload) const {
-  const Status status = storage_.check(txn);
-  if (status != Status::ok) return status;
+  Status status = storage_.check_volatile(txn);
+  if (status != Status::ok) [[unlikely]] {
+    if (txn.snapshot() == nullptr) return status;
+    status = storage_.check_snapshot(txn, true);
+    if (status != Status::ok) return status;
+  }
   if (payload.size() > kMaxPayloadBytes) return Status::payload_too_long;
   return txn.write_append(&storage_.control(), payload);
 }
@@ -24,8 +28,12 @@ SequentialCursor::SequentialCursor(const Sequential& sequential, Transaction& tx
       last_epoch_(last_epoch) {}
 
 Status SequentialCursor::open() {
-  const Status usable = storage_.check(*txn_);
-  if (usable != Status::ok) return usable;
+  const Status usable = storage_.check_volatile(*txn_);
+  if (usable != Status::ok && txn_->snapshot() == nullptr) return usable;
+  if (usable != Status::ok) {
+    opened_ = true;
+    return open_snapshot(txn_->snapshot()->root_of(storage_.id()));
+  }
   opened_ = true;
   const std::atomic<uint64_t>& word = storage_.control().root.snapshot_word;
   for (;;) {
@@ -207,7 +215,8 @@ Status SequentialCursor::take(ListPosition& position) {
 }
 
 Status SequentialCursor::next() {
-  Status status = txn_->check();
+  Status status =
+      txn_->snapshot() == nullptr ? txn_->check() : storage_.check_snapshot(*txn_, false);
   if (status != Status::ok) return status;
   if (!opened_) status = open();
   if (status != Status::ok) return status;

@@ -45,7 +45,7 @@ struct alignas(64) WorkerMetrics {
   Counter log_bytes;
   Counter log_stalls;   // waits for room in the log buffer
   Counter page_stalls;  // waits for free pages of the volatile pool
-  Counter spare[14];
+  Counter spare[11];
 };
 
 /// Fixed part; one WorkerMetrics per slot (auxiliary threads included) follows.

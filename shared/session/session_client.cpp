@@ -124,6 +124,10 @@ void SessionClient::fill(uint32_t slot, std::string_view procedure,
   request.answer_at = options.answer_at;
   request.input_bytes = static_cast<uint32_t>(input.size());
   request.name_bytes = static_cast<uint32_t>(procedure.size());
+  request.snapshot = options.snapshot;
+  request.isolation =
+      options.isolation ? static_cast<uint8_t>(static_cast<uint8_t>(*options.isolation) + 1) : 0;
+  request.spare = {};
   copy_bytes(request.name.data(), procedure.data(), procedure.size());
   copy_bytes(shared.data.data(), input.data(), input.size());
 }

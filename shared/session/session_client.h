@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "shared/error.h"
+#include "shared/isolation.h"
 #include "shared/session/session_layout.h"
 #include "shared/session/session_socket.h"
 #include "shared/status.h"
@@ -53,6 +54,10 @@ struct SessionOptions {
   uint64_t affinity = 0;
   /// Ordinal of a worker; it must exist.
   uint32_t worker = kAnyWorker;
+  /// None: what the procedure's entry says; `kv.*`: serializable.
+  std::optional<Isolation> isolation;
+  /// Id of the snapshot that is to be read; 0: the latest. Only with snapshot_read_only.
+  uint32_t snapshot = 0;
   /// With kSessionSlots requests in flight: wait for the end of one, or fail with `unavailable`.
   bool waits_for_room = true;
 };

@@ -100,7 +100,10 @@ Result<void> Node::start() {
     settings.local = local_ + local_offset(limits, ordinal);
     settings.node = node_;
     settings.ordinal = ordinal;
-    if (snapshots_ != nullptr) settings.snapshots = &snapshots_->cache();
+    if (snapshots_ != nullptr) {
+      settings.snapshots = &snapshots_->cache();
+      settings.published = &snapshots_->published();
+    }
     settings.cpus = worker_cpus(config_, node_, ordinal, machine_);
     workers_.push_back(std::make_unique<Worker>(std::move(settings), logger_));
     workers_.back()->start();

@@ -101,6 +101,8 @@ class Node {
   void release_pages(const ControlRequest& request, ControlReply reply);
   void describe(const ControlReply& reply) const;
   void open_snapshots(const ControlRequest& request, const ControlReply& reply);
+  void publish_snapshot(const ControlRequest& request, const ControlReply& reply);
+  void withdraw_snapshots(const ControlRequest& request, const ControlReply& reply);
   Result<std::vector<uint32_t>> chosen_workers(const ControlRequest& request) const;
 
   const Config config_;

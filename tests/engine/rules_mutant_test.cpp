@@ -21,6 +21,8 @@
 #include "tests/engine/snapshot/cache_rules.h"
 #include "tests/engine/snapshot/cold_storages.h"
 #include "tests/engine/snapshot/drop_races.h"
+#include "tests/engine/snapshot/isolation_rules.h"
+#include "tests/engine/snapshot/isolation_tree.h"
 #include "tests/engine/snapshot/tree_drop_rules.h"
 #include "tests/engine/wait_rules.h"
 
@@ -293,6 +295,23 @@ const Rule kRules[] = {
     {"LockedRecordsStay", Mutant::drop_unlocked_records, [] { return locked_records_stay(); }},
     {"TreeDropsAreCounted", Mutant::drop_without_count,
      [] { return a_dropped_page_is_not_the_one_before(); }},
+    // Snapshots.
+    {"SnapshotWritesAreCheckedArray", Mutant::snapshot_write_unchecked,
+     [] { return snapshot_write_of_a_changed_record(Kind::array, true); }},
+    {"SnapshotWritesAreCheckedTree", Mutant::snapshot_write_unchecked,
+     [] { return snapshot_write_of_a_changed_record(Kind::tree, false); }},
+    {"SnapshotWritesAreCheckedOracle", Mutant::snapshot_write_unchecked,
+     [] { return tree_isolation_oracle(300, 5); }, 3},
+    {"SnapshotReservationsAreChecked", Mutant::snapshot_reserve_unchecked,
+     [] { return snapshot_write_of_a_key_that_was_left_out(); }},
+    {"SnapshotReadsEnterByItsRootArray", Mutant::snapshot_read_volatile,
+     [] { return snapshot_readers_see_no_later_commit(Kind::array); }},
+    {"SnapshotReadsEnterByItsRootTree", Mutant::snapshot_read_volatile,
+     [] { return snapshot_readers_see_no_later_commit(Kind::tree); }},
+    {"OwnWritesAreSeenOnSnapshots", Mutant::hide_own_writes,
+     [] { return tree_isolation_oracle(300, 5); }, 3},
+    {"SnapshotsAreAnnounced", Mutant::unannounced_snapshot,
+     [] { return a_snapshot_that_is_read_is_announced(); }},
     {"FramesAreReusedAfterTheirGrace", Mutant::reuse_frames_at_once,
      [] { return a_page_stays_while_it_is_looked_at(); }},
     {"DropsLockRecords", Mutant::drop_unlocked_records,
