@@ -65,10 +65,11 @@ constexpr ConfigKey kKeys[] = {
      .name = "restart",
      .kind = KeyKind::choice,
      .field = ATOLL_CONFIG(cluster.restart),
-     .doc = "What happens after a process has died and the cluster has stopped.",
-     .choices = kRestartChoices,
-     .unavailable = "recover",
-     .unavailable_reason = "there is no log to recover from in this version: use \"never\""},
+     .doc = "What happens after a process has died or hung and the cluster has stopped. recover: "
+            "it is\nstarted again and goes on with what was committed, unless data or disks are "
+            "damaged or\nfull, or after five restarts in succession within a minute of each other. "
+            "Needs\ndurability.mode = \"durable\".",
+     .choices = kRestartChoices},
     {.section = "cluster",
      .name = "heartbeat",
      .kind = KeyKind::duration,
