@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -83,11 +84,13 @@ class Coordinator {
   /// Makes a snapshot of what is in no other one yet, and lets all nodes read it.
   Result<void> recover();
   Result<void> take_recovery_snapshot();
+  void warn_of_left_directories();
   Result<void> publish(const SnapshotMetadata& snapshot);
   std::vector<StorageToGlean> storages_to_glean() const;
   /// Runs the gleaner, and makes what it made the newest snapshot.
+  /// `disk_reserve`: see GleanTask.
   Result<void> glean(uint64_t epoch, std::vector<GleanStream> streams,
-                     std::vector<StorageToGlean> storages, bool rewrites);
+                     std::vector<StorageToGlean> storages, bool rewrites, uint64_t disk_reserve);
   // While the cluster runs; on the taker's thread.
   void start_snapshots();
   bool has_news() const;
@@ -97,6 +100,10 @@ class Coordinator {
   Result<void> forget_unneeded();
   void request_snapshot(const ControlReply& reply);
   Json snapshot_status() const;
+  /// snapshot.pin, snapshot.unpin, snapshot.remove: on the taker's thread.
+  void request_change(const ControlRequest& request, const ControlReply& reply);
+  Result<Json> change_snapshots(const ControlRequest& request);
+  std::set<uint32_t> snapshots_in_use() const;
   Result<void> log_ddl(DdlOperation operation, const StorageControl& storage);
   void run_ddl();
   void give_to_ddl(std::function<void()> task);

@@ -26,7 +26,8 @@ size_t snapshots_in(const SnapshotMetadata& metadata) {
 }  // namespace
 
 Result<void> Coordinator::glean(uint64_t epoch, std::vector<GleanStream> streams,
-                                std::vector<StorageToGlean> storages, bool rewrites) {
+                                std::vector<StorageToGlean> storages, bool rewrites,
+                                uint64_t disk_reserve) {
   const auto id = durable_->take_snapshot_id();
   if (!id) return std::unexpected(id.error());
   GleanTask task;
@@ -35,6 +36,7 @@ Result<void> Coordinator::glean(uint64_t epoch, std::vector<GleanStream> streams
   task.cluster_uuid = durable_->data_uuid();
   task.base = durable_->snapshot();
   task.rewrites = rewrites;
+  task.disk_reserve = disk_reserve;
   task.streams = std::move(streams);
   task.storages = std::move(storages);
   const auto metadata = gleaner_->run(task);
@@ -84,8 +86,8 @@ Result<uint32_t> Coordinator::take_snapshot() {
     // The epoch first: a storage that has commits of it was created before.
     const uint64_t epoch = control_->epochs.durable.load(std::memory_order_acquire);
     const bool rewrites = is_rewrite_due();
-    const auto taken =
-        glean(epoch, durable_->live_streams(epoch), ask_ddl_for_storages(), rewrites);
+    const auto taken = glean(epoch, durable_->live_streams(epoch), ask_ddl_for_storages(), rewrites,
+                             config_.gleaner.disk_reserve);
     if (rewrites && !taken) snapshots_until_rewrite_ = kSnapshotsBetweenRewrites;
     if (!taken) return std::unexpected(taken.error());
     if (const auto forgotten = forget_unneeded(); !forgotten) {

@@ -33,6 +33,7 @@ struct GleanTask {
   std::vector<GleanStream> streams;
   std::vector<StorageToGlean> storages;  // those that are not dropped
   bool rewrites = false;                 // see GleanPlan
+  uint64_t disk_reserve = 0;             // bytes of each file system that it leaves free
 };
 
 /// The mappers of all nodes that have something to read. A stream is read by the node that wrote

@@ -113,6 +113,12 @@ std::string process_table(const Json& status) {
 
 std::vector<Problem> find_problems(const Json& status) {
   std::vector<Problem> problems;
+  const Json snapshot = status.value("snapshots", Json::object()).value("run", Json::object());
+  if (snapshot.value("phase", "") == "failed") {
+    problems.push_back({"the last snapshot failed: " + snapshot.value("failure", ""),
+                        "the one before stays in force, and logs grow: remove the cause, then "
+                        "`atoll snapshot take`"});
+  }
   const std::string state = status.value("state", "");
   if (state == "draining") {
     problems.push_back({"the cluster drains", "wait for its end, or `atoll down --now`"});

@@ -276,6 +276,14 @@ constexpr ConfigKey kKeys[] = {
      .min = kMinPoolLowWaterPercent,
      .max = kMaxPoolLowWaterPercent,
      .planned = true},
+    {.section = "gleaner",
+     .name = "disk_reserve",
+     .kind = KeyKind::size,
+     .field = ATOLL_CONFIG(gleaner.disk_reserve),
+     .doc = "Snapshots of a running cluster leave this much of each file system free, for the log: "
+            "one\nthat would not is given up, and the one before stays in force.",
+     .min = 0,
+     .max = kMaxDiskReserveBytes},
 
     {.section = "metrics",
      .name = "enabled",

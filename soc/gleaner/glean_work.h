@@ -20,7 +20,7 @@
 #include "engine/gleaner/reducer.h"
 #include "engine/snapshot/snapshot_files.h"
 #include "engine/snapshot/snapshot_writer.h"
-#include "shared/file/file.h"
+#include "shared/file/reserving_file_system.h"
 
 namespace atolldb {
 
@@ -54,7 +54,9 @@ struct GleanProgress {
 
 class GleanWork {
  public:
-  GleanWork(GleanPlan plan, const GleanPlaces& places) : plan_(std::move(plan)), places_(places) {}
+  /// `disk_reserve`: bytes of the file system that its files leave free.
+  GleanWork(GleanPlan plan, const GleanPlaces& places, uint64_t disk_reserve)
+      : plan_(std::move(plan)), places_(places), files_(*places.file_system, disk_reserve) {}
   GleanWork(const GleanWork&) = delete;
   GleanWork& operator=(const GleanWork&) = delete;
 
@@ -95,6 +97,7 @@ class GleanWork {
 
   const GleanPlan plan_;
   const GleanPlaces& places_;
+  ReservingFileSystem files_;  // for all that it writes
   std::string directory_;
   std::optional<SnapshotWriter> writer_;
   std::mutex writer_mutex_;
