@@ -123,6 +123,26 @@ TEST_F(RestartTest, KilledUnderLoadTheClusterComesBackWithAllThatWasAcknowledged
   EXPECT_FALSE(std::filesystem::exists(config_.cluster.run_dir));
 }
 
+TEST_F(RestartTest, AHungProcessIsReplacedAndDataThatWereDiscardedOnceAreNotAgain) {
+  config_.cluster.hang_limit = std::chrono::seconds(2);
+  LauncherProcess launcher(config_, true, kManyRestarts);
+  ASSERT_EQ(launcher.next_line(), "running");
+  ASSERT_TRUE(create_ledger(config_));
+  const auto hung = processes_of(config_.cluster.name, "node0");
+  ASSERT_EQ(hung.size(), 1u);
+  kill(hung.front(), SIGSTOP);
+  ASSERT_TRUE(has_restarted(1)) << note().dump();
+  const std::string reason = note().value("last_reason", "");
+  EXPECT_NE(reason.find("node0 (pid " + std::to_string(hung.front()) + ") hung"), std::string::npos)
+      << reason;
+  EXPECT_FALSE(find_process(hung.front()));
+  const auto storage = cli::RunningCluster(config_).coordinator(
+      "storage.describe", Json{{"name", std::string(kLedgerStorage)}}, Cluster::kDefaultTimeout);
+  EXPECT_TRUE(storage) << storage.error().message;
+  kill(launcher.pid(), SIGTERM);
+  EXPECT_EQ(launcher.wait(), 0);
+}
+
 TEST_F(RestartTest, ACrashLoopEndsAndSaysSo) {
   LauncherProcess launcher(config_, false, {.most = 2, .first_wait = {}, .longest_wait = {}});
   ASSERT_EQ(launcher.next_line(), "running");
