@@ -181,7 +181,7 @@ std::expected<SessionTicket, Status> SessionClient::submit(std::string_view proc
         const uint32_t slot = free_.back();
         free_.pop_back();
         ticket = next_++ * kSessionSlots + slot;
-        pending_[slot] = {Place::in_flight, false, ticket, std::move(callback)};
+        pending_[slot] = {Place::in_flight, false, ticket, std::exchange(callback, {})};
         ++in_flight_;
         fill(slot, procedure, input, options);
         segment_->requests.put(requests_tail_++, slot);
