@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -84,6 +85,7 @@ class Coordinator {
   /// Makes a snapshot of what is in no other one yet, and lets all nodes read it.
   Result<void> recover();
   Result<void> take_recovery_snapshot();
+  void warn_of_left_directories();
   Result<void> publish(const SnapshotMetadata& snapshot);
   std::vector<StorageToGlean> storages_to_glean() const;
   /// Runs the gleaner, and makes what it made the newest snapshot.
@@ -106,6 +108,11 @@ class Coordinator {
   Json snapshot_status() const;
   Json install_status() const;
   void tell_in_vain();
+  /// snapshot.pin, snapshot.unpin, snapshot.remove: on the taker's thread.
+  void request_change(const ControlRequest& request, const ControlReply& reply);
+  Result<Json> change_snapshots(const ControlRequest& request);
+  /// That volatile pages or transactions may lead to, and the newest one.
+  std::set<uint32_t> ids_in_use() const;
   Result<void> log_ddl(DdlOperation operation, const StorageControl& storage);
   void run_ddl();
   void give_to_ddl(std::function<void()> task);
@@ -135,8 +142,8 @@ class Coordinator {
     /// in use.
     uint64_t released_at = 0;
   };
-  std::vector<KeptSnapshot> kept_;        // oldest first
-  bool has_freed_pages_ = false;          // the latest install; the taker's thread's
+  std::vector<KeptSnapshot> kept_;  // oldest first
+  bool has_freed_pages_ = false;    // the latest install; the taker's thread's
   /// Those that transactions may begin with (R18), and those withdrawn that were read at the last
   /// look: their files are open on all nodes. By id; the taker's thread's.
   std::map<uint32_t, SnapshotMetadata> offered_;

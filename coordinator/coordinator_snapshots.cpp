@@ -90,6 +90,7 @@ Result<uint32_t> Coordinator::take_snapshot() {
                               .streams = durable_->live_streams(epoch),
                               .storages = ask_ddl_for_storages(),
                               .rewrites = rewrites,
+                              .disk_reserve = config_.gleaner.disk_reserve,
                               .has_volatile_pages = true});
     if (rewrites && !taken) snapshots_until_rewrite_ = kSnapshotsBetweenRewrites;
     if (taken) install_newest();
@@ -164,14 +165,10 @@ std::vector<SnapshotFilePlace> Coordinator::readable_places() const {
 /// Closes files, then deletes them. REQUIRES: no run of the gleaner is under way.
 Result<void> Coordinator::forget_unneeded() {
   if (const auto published = publish_to_transactions(); !published) return published;
-  std::set<uint32_t> in_use;
-  for (const KeptSnapshot& kept : kept_) in_use.insert(kept.metadata.id);
-  if (durable_->snapshot()) in_use.insert(durable_->snapshot()->id);
-  for (const auto& [id, offer] : offered_) in_use.insert(id);
   if (const auto opened = open_on_nodes(config_, call_node_, readable_places()); !opened) {
     return opened;
   }
-  const auto deleted = durable_->delete_unneeded(in_use);
+  const auto deleted = durable_->delete_unneeded(ids_in_use());
   if (!deleted) return std::unexpected(deleted.error());
   if (*deleted != 0) logger_->info("{} files of logs and snapshots deleted", *deleted);
   return {};

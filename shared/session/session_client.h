@@ -74,6 +74,13 @@ class SessionClient {
   /// `run_dir`: of the cluster's config. not_running when the node does not serve; resources when
   /// it has kMaxSessionsPerNode sessions.
   static Result<std::unique_ptr<SessionClient>> connect(const std::string& run_dir, uint32_t node);
+  /// The same, of a cluster that is being started, perhaps again after a failure
+  /// (cluster.restart): tries until the node runs requests, for `patience` at most (then
+  /// not_running), or until `gives_up` says so. After the end of a session: what was in flight has
+  /// ended as outcome_unknown; a later incarnation has all that was acknowledged as durable.
+  static Result<std::unique_ptr<SessionClient>> connect_within(
+      const std::string& run_dir, uint32_t node, std::chrono::milliseconds patience,
+      const std::function<bool()>& gives_up = {});
   /// Of the cluster of this name, when it uses the default run_dir.
   static Result<std::unique_ptr<SessionClient>> connect_by_name(const std::string& cluster,
                                                                 uint32_t node);
@@ -110,7 +117,8 @@ class SessionClient {
 
   /// Requests without a reply.
   uint32_t in_flight() const;
-  /// False: the node has ended the session or is gone; connect anew, and compare incarnations.
+  /// False: the node has ended the session or is gone; connect anew (connect_within), and compare
+  /// incarnations.
   bool is_open();
   uint64_t incarnation() const { return incarnation_; }
   uint32_t node() const { return segment_->node; }

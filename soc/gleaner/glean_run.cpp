@@ -16,8 +16,9 @@ Json to_json(const GleanProgress& progress) {
           {"pages_written", progress.pages_written}};
 }
 
-GleanRun::GleanRun(GleanPlan plan, const GleanPlaces& places, ControlReply prepared, Logger logger)
-    : work_(std::move(plan), places), logger_(std::move(logger)) {
+GleanRun::GleanRun(GleanPlan plan, const GleanPlaces& places, uint64_t disk_reserve,
+                   ControlReply prepared, Logger logger)
+    : work_(std::move(plan), places, disk_reserve), logger_(std::move(logger)) {
   control_ = std::thread([this, prepared = std::move(prepared)] { run(prepared); });
 }
 

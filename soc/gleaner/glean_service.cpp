@@ -31,6 +31,8 @@ void GleanService::handle(const ControlRequest& request, ControlReply reply) {
 void GleanService::prepare(const ControlRequest& request, ControlReply reply) {
   Result<GleanPlan> plan = plan_of(request);
   if (!plan) return reply(std::unexpected(plan.error()));
+  const Result<uint64_t> disk_reserve = get_number_or(request, "disk_reserve", 0);
+  if (!disk_reserve) return reply(std::unexpected(disk_reserve.error()));
   std::shared_ptr<GleanRun> before;  // ends without the lock
   std::unique_lock lock(mutex_);
   if (is_stopped_) {
@@ -44,8 +46,8 @@ void GleanService::prepare(const ControlRequest& request, ControlReply reply) {
                                                   std::to_string(other) +
                                                   " is under way: end it with glean.end"));
   }
-  before = std::exchange(
-      run_, std::make_shared<GleanRun>(*std::move(plan), places_, std::move(reply), logger_));
+  before = std::exchange(run_, std::make_shared<GleanRun>(*std::move(plan), places_, *disk_reserve,
+                                                          std::move(reply), logger_));
 }
 
 void GleanService::wait(const ControlRequest& request, ControlReply reply) {

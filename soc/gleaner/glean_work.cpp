@@ -13,10 +13,10 @@ namespace atolldb {
 
 Result<void> GleanWork::prepare() {
   directory_ = places_.directory(plan_.snapshot);
+  if (auto room = files_.check_room(directory_, 0); !room) return room;
   if (auto opened = places_.snapshots->open(plan_.files); !opened) return opened;
   auto writer = SnapshotWriter::create(
-      *places_.file_system,
-      {directory_, places_.node, plan_.snapshot, plan_.epoch, plan_.cluster_uuid});
+      files_, {directory_, places_.node, plan_.snapshot, plan_.epoch, plan_.cluster_uuid});
   if (!writer) return std::unexpected(writer.error());
   writer_.emplace(*std::move(writer));
   const auto mappers = static_cast<uint32_t>(plan_.mappers.size());
@@ -37,8 +37,7 @@ Result<void> GleanWork::prepare() {
     settings.node = place.node;
     settings.reducer = place.reducer;
     settings.snapshot = plan_.snapshot;
-    reducers_.push_back(
-        std::make_unique<Reducer>(*places_.file_system, *inboxes_.back(), std::move(settings)));
+    reducers_.push_back(std::make_unique<Reducer>(files_, *inboxes_.back(), std::move(settings)));
     places_of_reducers_.push_back(place);
   }
   return {};

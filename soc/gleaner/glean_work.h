@@ -21,7 +21,7 @@
 #include "engine/snapshot/shape_source.h"
 #include "engine/snapshot/snapshot_files.h"
 #include "engine/snapshot/snapshot_writer.h"
-#include "shared/file/file.h"
+#include "shared/file/reserving_file_system.h"
 
 namespace atolldb {
 
@@ -57,7 +57,9 @@ struct GleanProgress {
 
 class GleanWork {
  public:
-  GleanWork(GleanPlan plan, const GleanPlaces& places) : plan_(std::move(plan)), places_(places) {}
+  /// `disk_reserve`: bytes of the file system that its files leave free.
+  GleanWork(GleanPlan plan, const GleanPlaces& places, uint64_t disk_reserve)
+      : plan_(std::move(plan)), places_(places), files_(*places.file_system, disk_reserve) {}
   GleanWork(const GleanWork&) = delete;
   GleanWork& operator=(const GleanWork&) = delete;
 
@@ -98,6 +100,7 @@ class GleanWork {
 
   const GleanPlan plan_;
   const GleanPlaces& places_;
+  ReservingFileSystem files_;  // for all that it writes
   std::string directory_;
   std::optional<SnapshotWriter> writer_;
   std::mutex writer_mutex_;
