@@ -27,6 +27,7 @@
 #include "shared/memory/control_layout.h"
 #include "shared/memory/segment_space.h"
 #include "shared/message/control_message.h"
+#include "shared/metrics/snapshot_metrics.h"
 
 namespace atolldb {
 
@@ -72,6 +73,10 @@ class Coordinator {
 
   ClusterState state() const;
   ControlSegment* control() { return control_; }
+  /// Null without a log.
+  const SnapshotMetrics* snapshot_metrics() const {
+    return is_logged() ? &snapshot_metrics_ : nullptr;
+  }
 
  private:
   bool is_logged() const { return config_.durability.mode != DurabilityMode::off; }
@@ -85,9 +90,11 @@ class Coordinator {
   Result<void> take_recovery_snapshot();
   Result<void> publish(const SnapshotMetadata& snapshot);
   std::vector<StorageToGlean> storages_to_glean() const;
-  /// Runs the gleaner, and makes what it made the newest snapshot.
+  /// Runs the gleaner, makes what it made the newest snapshot, and counts that.
   Result<void> glean(uint64_t epoch, std::vector<GleanStream> streams,
                      std::vector<StorageToGlean> storages, bool rewrites);
+  Result<void> glean_and_store(uint64_t epoch, std::vector<GleanStream> streams,
+                               std::vector<StorageToGlean> storages, bool rewrites);
   // While the cluster runs; on the taker's thread.
   void start_snapshots();
   bool has_news() const;
@@ -96,6 +103,8 @@ class Coordinator {
   std::vector<StorageToGlean> ask_ddl_for_storages();
   Result<void> forget_unneeded();
   void request_snapshot(const ControlReply& reply);
+  /// It is the newest one now.
+  void note_newest(const SnapshotMetadata& snapshot);
   Json snapshot_status() const;
   Result<void> log_ddl(DdlOperation operation, const StorageControl& storage);
   void run_ddl();
@@ -122,6 +131,7 @@ class Coordinator {
   uint32_t snapshots_until_rewrite_ = 0;  // the taker's thread's
   std::atomic<uint32_t> snapshot_{0};     // the newest; 0: none
   std::atomic<uint64_t> snapshot_epoch_{0};
+  SnapshotMetrics snapshot_metrics_;
   std::unique_ptr<Catalog> catalog_;
   std::unique_ptr<EpochClock> clock_;
   std::unique_ptr<DurableEpoch> durable_epoch_;  // with a log

@@ -54,8 +54,7 @@ Result<void> Coordinator::publish(const SnapshotMetadata& snapshot) {
     storage.root_floor.store(Vid::make(snapshot.epoch, 0).word(), std::memory_order_relaxed);
   }
   published_ = snapshot;
-  snapshot_epoch_.store(snapshot.epoch, std::memory_order_relaxed);
-  snapshot_.store(snapshot.id, std::memory_order_relaxed);
+  note_newest(snapshot);
   logger_->info("snapshot {} of epoch {}: {} storages, {} files", snapshot.id, snapshot.epoch,
                 snapshot.storages.size(), snapshot.files.size());
   return {};
