@@ -124,7 +124,7 @@ TEST_F(NodeOfTwoWorkers, ShowsSnapshotsOnlyWithALog) {
   auto exposer =
       MetricsExposer::start("127.0.0.1", 0, std::make_shared<NodeMetrics>(0, *shared_, *metrics_));
   ASSERT_TRUE(exposer) << exposer.error().message;
-  EXPECT_EQ(scrape((*exposer)->endpoint()).find("snapshot"), std::string::npos);
+  EXPECT_EQ(scrape((*exposer)->endpoint()).find("atoll_snapshot"), std::string::npos);
   shared_->logger_count = 1;
   const std::string text = scrape((*exposer)->endpoint());
   for (const char* line : {"atoll_snapshot_cache_reads_total{node=\"0\"} 11\n",
