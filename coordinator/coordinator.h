@@ -29,6 +29,7 @@
 #include "shared/memory/control_layout.h"
 #include "shared/memory/segment_space.h"
 #include "shared/message/control_message.h"
+#include "shared/metrics/snapshot_metrics.h"
 
 namespace atolldb {
 
@@ -74,6 +75,10 @@ class Coordinator {
 
   ClusterState state() const;
   ControlSegment* control() { return control_; }
+  /// Null without a log.
+  const SnapshotMetrics* snapshot_metrics() const {
+    return is_logged() ? &snapshot_metrics_ : nullptr;
+  }
 
  private:
   bool is_logged() const { return config_.durability.mode != DurabilityMode::off; }
@@ -88,8 +93,9 @@ class Coordinator {
   void warn_of_left_directories();
   Result<void> publish(const SnapshotMetadata& snapshot);
   std::vector<StorageToGlean> storages_to_glean() const;
-  /// Runs the gleaner, and makes what it made the newest snapshot.
+  /// Runs the gleaner, makes what it made the newest snapshot, and counts that.
   Result<void> glean(GleanTask task);
+  Result<void> glean_and_store(GleanTask task);
   // While the cluster runs; on the taker's thread.
   void start_snapshots();
   bool has_news() const;
@@ -105,6 +111,8 @@ class Coordinator {
   void release_kept(uint32_t oldest_left);
   void note_install(const Result<InstallReport>& report, std::chrono::milliseconds took);
   void request_snapshot(const ControlReply& reply);
+  /// It is the newest one now.
+  void note_newest(const SnapshotMetadata& snapshot);
   Json snapshot_status() const;
   Json install_status() const;
   void tell_in_vain();
@@ -150,6 +158,7 @@ class Coordinator {
   uint32_t snapshots_until_rewrite_ = 0;  // the taker's thread's
   std::atomic<uint32_t> snapshot_{0};     // the newest; 0: none
   std::atomic<uint64_t> snapshot_epoch_{0};
+  SnapshotMetrics snapshot_metrics_;
   std::unique_ptr<Catalog> catalog_;
   std::unique_ptr<EpochClock> clock_;
   std::unique_ptr<DurableEpoch> durable_epoch_;  // with a log

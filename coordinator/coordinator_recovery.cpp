@@ -73,8 +73,7 @@ Result<void> Coordinator::publish(const SnapshotMetadata& snapshot) {
   }
   published_ = snapshot;
   kept_.push_back({snapshot, 0});
-  snapshot_epoch_.store(snapshot.epoch, std::memory_order_relaxed);
-  snapshot_.store(snapshot.id, std::memory_order_relaxed);
+  note_newest(snapshot);
   logger_->info("snapshot {} of epoch {}: {} storages, {} files", snapshot.id, snapshot.epoch,
                 snapshot.storages.size(), snapshot.files.size());
   return {};

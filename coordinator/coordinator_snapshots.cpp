@@ -27,8 +27,25 @@ size_t snapshots_in(const SnapshotMetadata& metadata) {
 
 }  // namespace
 
-/// Fills in what all tasks have in common.
 Result<void> Coordinator::glean(GleanTask task) {
+  const auto begun = std::chrono::steady_clock::now();
+  // Relaxed, as all metrics.
+  snapshot_metrics_.is_taking.store(true, std::memory_order_relaxed);
+  const auto gleaned = glean_and_store(std::move(task));
+  snapshot_metrics_.is_taking.store(false, std::memory_order_relaxed);
+  (gleaned ? snapshot_metrics_.taken : snapshot_metrics_.failed).add();
+  if (!gleaned) return gleaned;
+  const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begun;
+  snapshot_metrics_.duration_us.store(static_cast<uint64_t>(took.count()),
+                                      std::memory_order_relaxed);
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count();
+  snapshot_metrics_.taken_at_s.store(static_cast<uint64_t>(seconds), std::memory_order_relaxed);
+  return {};
+}
+
+/// Fills in what all tasks have in common.
+Result<void> Coordinator::glean_and_store(GleanTask task) {
   const auto id = durable_->take_snapshot_id();
   if (!id) return std::unexpected(id.error());
   task.snapshot = *id;
@@ -39,10 +56,26 @@ Result<void> Coordinator::glean(GleanTask task) {
   const auto stored = durable_->store_snapshot(*metadata);
   gleaner_->keep(*id);
   if (!stored) return stored;
-  // Relaxed: for people, and for this thread.
-  snapshot_epoch_.store(metadata->epoch, std::memory_order_relaxed);
-  snapshot_.store(metadata->id, std::memory_order_relaxed);
+  note_newest(*metadata);
   return {};
+}
+
+void Coordinator::note_newest(const SnapshotMetadata& snapshot) {
+  // Relaxed: for people, and for this thread.
+  snapshot_epoch_.store(snapshot.epoch, std::memory_order_relaxed);
+  snapshot_.store(snapshot.id, std::memory_order_relaxed);
+  uint64_t pages_stored = 0;
+  uint64_t pages_written = 0;
+  for (const SnapshotFilePlace& file : snapshot.files) {
+    pages_stored += file.page_count;
+    if (file.snapshot == snapshot.id) pages_written += file.page_count;
+  }
+  SnapshotMetrics& metrics = snapshot_metrics_;
+  metrics.id.store(snapshot.id, std::memory_order_relaxed);
+  metrics.epoch.store(snapshot.epoch, std::memory_order_relaxed);
+  metrics.pages_written.store(pages_written, std::memory_order_relaxed);
+  metrics.files.store(snapshot.files.size(), std::memory_order_relaxed);
+  metrics.pages_stored.store(pages_stored, std::memory_order_relaxed);
 }
 
 void Coordinator::start_snapshots() {

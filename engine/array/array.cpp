@@ -107,7 +107,7 @@ inline RecordRef Array::ref_of(VolatilePointer leaf, PageHeader* page, uint32_t 
   ref.payload_at = sizeof(RecordHead);
   ref.payload_bytes = static_cast<uint16_t>(payload_bytes_);
   ref.storage_id = storage_.id();
-  ref.name = UniversalName::make(leaf, sizeof(PageHeader) + uint64_t{slot} * record_bytes_);
+  ref.place = UniversalName::make(leaf, sizeof(PageHeader) + uint64_t{slot} * record_bytes_).word();
   ref.identity = identity_of(storage_.id(), index);
   return ref;
 }
@@ -198,7 +198,7 @@ Status Array::locate_in_snapshot(Transaction& txn, SnapshotPointer pointer, uint
         interior->children[child[level]].snapshot_word.load(std::memory_order_relaxed));
     if (pointer.is_null()) return Status::ok;
   }
-  ref.snapshot = pointer;
+  ref.place = pointer.word();
   ref.payload_at =
       static_cast<uint16_t>(sizeof(PageHeader) + slot * record_bytes_ + sizeof(RecordHead));
   return Status::ok;
@@ -256,12 +256,12 @@ Status Array::get_cold(Transaction& txn, const RecordRef& ref, uint32_t offset, 
   if (txn.snapshot() != nullptr && get_own(txn, ref, offset, count, out) == Status::ok) {
     return Status::ok;
   }
-  if (ref.snapshot.is_null()) {
+  if (ref.snapshot().is_null()) {
     std::memset(out, 0, count);
     return Status::ok;
   }
   const PageHeader* page = nullptr;
-  const Status status = txn.worker().snapshot_page(ref.snapshot, page);
+  const Status status = txn.worker().snapshot_page(ref.snapshot(), page);
   if (status != Status::ok) return status;
   // Immutable, and covered by the pointer set.
   const auto* payload = reinterpret_cast<const std::byte*>(page) + ref.payload_at;

@@ -167,7 +167,7 @@ void MasterTreeCursor::take_page(BorderPage* page, SnapshotPointer cold, PageVer
 /// R39: the address of a snapshot page is good until this worker gets the next one.
 Status MasterTreeCursor::hold_page() {
   Frame& frame = this->frame();
-  if (frame.cold.is_null() || frame.cold == held_) return Status::ok;
+  if (frame.cold == held_) return Status::ok;
   const PageHeader* page = nullptr;
   const Status status = txn_->worker().snapshot_page(frame.cold, page);
   if (status != Status::ok) return status;
@@ -250,11 +250,8 @@ Status MasterTreeCursor::walk() {
     const Frame& current = frame();
     if (!current.is_within(current.position)) {
       status = leave_page();
-    } else if (current.cold.is_null()) {
-      status = visit(found);
     } else {
-      status = hold_page();
-      if (status == Status::ok) status = visit_cold(found);
+      status = current.cold.is_null() ? visit(found) : visit_cold(found);
     }
   }
   if (status != Status::ok) return status;
@@ -300,6 +297,8 @@ Status MasterTreeCursor::visit(bool& found) {
 
 /// Nobody writes here: nothing to register, to wait for or to lay over.
 Status MasterTreeCursor::visit_cold(bool& found) {
+  const Status held = hold_page();
+  if (held != Status::ok) return held;
   Frame& current = frame();
   const uint32_t slot = current.slot_at(current.position);
   TreeRecord* record = current.page->record(slot);
@@ -312,7 +311,7 @@ Status MasterTreeCursor::visit_cold(bool& found) {
   payload_bytes_ = record->payload_bytes.load(std::memory_order_relaxed);
   seen_ = record->head.load_acquire();
   ref_ = RecordRef{};
-  ref_.snapshot = current.cold;
+  ref_.place = current.cold.word();
   ref_.payload_at =
       static_cast<uint16_t>(record->payload() - reinterpret_cast<const std::byte*>(current.page));
   ref_.payload_bytes = static_cast<uint16_t>(payload_bytes_);
@@ -347,7 +346,6 @@ Status MasterTreeCursor::visit_record(TreeRecord* record, uint64_t slice, bool& 
   if (!passes_bounds(slice)) return Status::ok;
   visited_ = true;
   ref_.record = &record->head;
-  ref_.snapshot = {};
   ref_.payload_at = record->payload_at();
   ref_is_complete_ = false;
   if (!seen_.is_deleted() || !mutant(Mutant::ignore_dead_in_scans)) {
@@ -374,7 +372,7 @@ Status MasterTreeCursor::visit_record(TreeRecord* record, uint64_t slice, bool& 
 
 void MasterTreeCursor::complete_ref() {
   ref_.storage_id = tree_.storage().id;
-  ref_.name = txn_->worker().name_of(ref_.record);
+  ref_.place = txn_->worker().name_of(ref_.record).word();
   ref_.identity = identity_of(ref_.storage_id, key());
   ref_is_complete_ = true;
 }
@@ -429,7 +427,7 @@ void MasterTreeCursor::note_dead(Vid vid, uint64_t removable) {
 
 Status MasterTreeCursor::get_cold(void* out, uint32_t capacity) {
   const PageHeader* page = nullptr;
-  const Status status = txn_->worker().snapshot_page(ref_.snapshot, page);
+  const Status status = txn_->worker().snapshot_page(ref_.snapshot(), page);
   if (status != Status::ok) return status;
   std::memcpy(out, reinterpret_cast<const std::byte*>(page) + ref_.payload_at,
               std::min(capacity, payload_bytes_));
@@ -462,7 +460,7 @@ Status MasterTreeCursor::get_slowly(void* out, uint32_t capacity) {
       if (moved != Status::ok) return moved;
     }
     if (!track_moved(txn_->worker(), ref_.record, ref_.payload_at)) return Status::read_conflict;
-    ref_.name = txn_->worker().name_of(ref_.record);
+    ref_.place = txn_->worker().name_of(ref_.record).word();
   }
   return own == nullptr ? Status::ok : txn_->overlay(ref_, *own, seen_, 0, count, out);
 }

@@ -121,7 +121,8 @@ class MasterTreeCursor {
   void advance() { frame().position += forward_ ? 1 : -1; }
   Status visit(bool& found);
   Status visit_record(TreeRecord* record, uint64_t slice, bool& found);
-  Status visit_cold(bool& found);
+  // Not inlined: next() is short, and calls visit() for nearly every record.
+  [[gnu::noinline]] Status visit_cold(bool& found);
   bool passes_bounds(uint64_t slice);
   Status enter_layer(TreeRecord* record, uint64_t slice);
   void put_key(const TreeRecord* record, uint64_t slice);

@@ -25,7 +25,7 @@ inline RecordRef make_ref(const WorkerContext& worker, TreeRecord* record,
   ref.record = &record->head;
   ref.payload_at = record->payload_at();
   ref.storage_id = page_of(record)->storage_id;
-  ref.name = worker.name_of(record);
+  ref.place = worker.name_of(record).word();
   ref.identity = identity_of(ref.storage_id, key);
   return ref;
 }

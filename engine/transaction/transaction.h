@@ -43,12 +43,17 @@ struct RecordRef {
   uint16_t payload_at = 0;     // bytes from `record`, or from the snapshot's page, to the payload
   uint16_t payload_bytes = 0;  // current length of the payload
   uint32_t storage_id = 0;
-  UniversalName name{};        // of `record`
-  uint64_t identity = 0;       // hash of storage and key (identity_of): survives moves
-  SnapshotPointer snapshot{};  // `record` is null, and this page holds it: for reading only
+  uint64_t place = 0;     // the word of `record`'s name, or of the snapshot's page
+  uint64_t identity = 0;  // hash of storage and key (identity_of): survives moves
 
+  /// REQUIRES: `record` is not null.
+  UniversalName name() const { return UniversalName(place); }
+  /// REQUIRES: `record` is null. This page holds it, for reading only; null: no page does.
+  SnapshotPointer snapshot() const { return SnapshotPointer(place); }
   std::byte* payload() const { return reinterpret_cast<std::byte*>(record) + payload_at; }
 };
+// Look-ups in batches fill and copy many: two vector registers each.
+static_assert(sizeof(RecordRef) == 32);
 
 /// Hash of what a record is, wherever it moves. Its top 8 bits pick the bit of the write filter.
 inline uint64_t identity_of(uint32_t storage_id, std::span<const std::byte> key) {

@@ -68,6 +68,7 @@ class WorkerContext {
   /// use_snapshots.
   Status snapshot_page(SnapshotPointer pointer, const PageHeader*& page) {
     CHECK(snapshots_ != nullptr);
+    metrics_->snapshot_reads.add();
     return snapshots_->get(pointer, page);
   }
   uint32_t first_system_block() const { return first_system_block_; }

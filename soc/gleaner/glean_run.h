@@ -16,6 +16,7 @@
 
 #include "shared/logging/logger.h"
 #include "shared/message/control_message.h"
+#include "shared/metrics/gleaner_metrics.h"
 #include "soc/gleaner/glean_work.h"
 
 namespace atolldb {
@@ -49,6 +50,7 @@ class GleanRun {
   bool has_ended() const;
 
   GleanProgress progress() const { return work_.progress(); }
+  GleanPhase phase() const;
 
  private:
   struct Waiter {

@@ -11,6 +11,20 @@
 
 namespace atolldb {
 
+GleanProgress& GleanProgress::operator+=(const GleanProgress& other) {
+  bytes_read += other.bytes_read;
+  records_read += other.records_read;
+  records_shipped += other.records_shipped;
+  records_received += other.records_received;
+  bytes_received += other.bytes_received;
+  sorted_runs += other.sorted_runs;
+  bytes_dumped += other.bytes_dumped;
+  records_composed += other.records_composed;
+  pages_written += other.pages_written;
+  pages_read += other.pages_read;
+  return *this;
+}
+
 Result<void> GleanWork::prepare() {
   directory_ = places_.directory(plan_.snapshot);
   if (auto room = files_.check_room(directory_, 0); !room) return room;
@@ -104,7 +118,9 @@ Result<void> GleanWork::compose_one(Reducer& reducer, size_t storage, uint32_t p
                            .shapes = places_.shapes ? places_.shapes() : nullptr});
   if (!composed) return std::unexpected(composed.error());
   const std::lock_guard guard(mutex_);
+  last_.records_composed += composed->log_records;
   last_.pages_written += composed->pages_written;
+  last_.pages_read += composed->pages_read;
   composed_.push_back(*std::move(composed));
   return {};
 }
@@ -155,6 +171,8 @@ GleanProgress GleanWork::progress_locked() const {
   }
   for (const auto& reducer : reducers_) {
     sum.records_received += load(reducer->progress().records_received);
+    sum.bytes_received += load(reducer->progress().bytes_received);
+    sum.sorted_runs += load(reducer->progress().sorted_runs);
     sum.bytes_dumped += load(reducer->progress().bytes_dumped);
   }
   return sum;

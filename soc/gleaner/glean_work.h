@@ -51,8 +51,15 @@ struct GleanProgress {
   uint64_t records_read = 0;
   uint64_t records_shipped = 0;
   uint64_t records_received = 0;
-  uint64_t bytes_dumped = 0;   // to sorted runs
-  uint64_t pages_written = 0;  // by composers that have ended
+  uint64_t bytes_received = 0;
+  uint64_t sorted_runs = 0;
+  uint64_t bytes_dumped = 0;  // to sorted runs
+  // By composers that have ended.
+  uint64_t records_composed = 0;
+  uint64_t pages_written = 0;
+  uint64_t pages_read = 0;
+
+  GleanProgress& operator+=(const GleanProgress& other);
 };
 
 class GleanWork {

@@ -189,6 +189,8 @@ void Node::beat() {
   NodeShared& shared = *view_.shared[node_];
   shared.pages_total.store(pool_->page_count(), std::memory_order_relaxed);
   shared.pages_free.store(pool_->free_count(), std::memory_order_relaxed);
+  // From `running` on, what the metrics show of snapshots is there; state() is an acquire load.
+  if (state() >= NodeState::running) publish_gleaner();
   shared.heartbeat.fetch_add(1, std::memory_order_relaxed);
 }
 

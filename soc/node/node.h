@@ -84,6 +84,7 @@ class Node {
   Result<void> start_loggers();
   Result<void> start_snapshots();
   Result<void> start_gleaning();
+  void publish_gleaner();
   LogWriterSettings log_settings(uint32_t ordinal) const;
   std::vector<EpochLogger::Source> logs_of(uint32_t logger, uint32_t logger_count) const;
   void housekeep();

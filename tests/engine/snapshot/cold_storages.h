@@ -271,6 +271,7 @@ inline std::string cold_read_then_foreign_copy_up() {
     return "the snapshot's record is not read";
   }
   if (reader.pointer_set_size() != 1) return "the pointer was not registered";
+  if (cold.cluster.metrics(0, 0).snapshot_reads.get() == 0) return "the look-up was not counted";
   const Status written = cold.cluster.worker(1).run(
       [&](Transaction& txn) { return tree.update(txn, bytes_of("key"), bytes_of("new")); });
   if (written != Status::ok) return "the update ended with " + std::string(to_string(written));
