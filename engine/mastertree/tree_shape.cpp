@@ -21,9 +21,11 @@ bool TreeShape::is_fence(uint32_t level, uint64_t slice) const {
 }
 
 bool TreeShape::may_cut(uint32_t level, uint64_t slice) const {
-  if (levels_.empty()) return true;
-  const Slot* slot = find(std::min(level, level_count() - 1), slice);
-  return slot == nullptr || slot->low == slice || slot->kind == Kind::below;
+  for (uint32_t at = 0; at <= level && at < level_count(); ++at) {
+    const Slot* slot = find(at, slice);
+    if (slot != nullptr && slot->low != slice && slot->kind != Kind::below) return false;
+  }
+  return true;
 }
 
 bool TreeShape::next_fence(uint32_t level, uint64_t slice, uint64_t& fence) const {
@@ -67,6 +69,11 @@ void TreeShape::add(uint32_t level, const Slot& slot) {
 }
 
 void TreeShape::settle() {
+  // Where pages were split between two looks, a level may begin a page where the one below does
+  // not: that is no fence.
+  for (uint32_t level = 1; level < levels_.size(); ++level) {
+    std::erase_if(levels_[level], [&](const Slot& slot) { return !is_fence(level - 1, slot.low); });
+  }
   for (uint32_t level = 1; level < levels_.size(); ++level) {
     const Level& children = levels_[level - 1];
     auto child = children.begin();
@@ -88,6 +95,16 @@ void TreeShape::settle() {
 namespace {
 
 constexpr uint32_t kPathsPerEpoch = 64;
+constexpr uint32_t kMaxFailures = 100;
+
+/// After every `enter`: a drop of the storage waits for begin epochs that may have asked before it
+/// (R34).
+bool is_there(const StorageControl& storage, uint32_t storage_id) {
+  // Acquire pairs with the release of the state: the id belongs to it.
+  return storage.state.load(std::memory_order_acquire) ==
+             static_cast<uint32_t>(StorageState::ready) &&
+         storage.id == storage_id;
+}
 
 bool has_snapshot(const Link& link) {
   return link.pointer->snapshot_word.load(std::memory_order_relaxed) != 0;
@@ -148,6 +165,7 @@ bool add_path(const TreePath& path, TreeShape& shape, SliceRange& seen) {
 
 Status collect_shape(WorkerContext& worker, StorageControl& storage,
                      std::span<const std::byte> prefix, const SliceRange& range, TreeShape& shape) {
+  const uint32_t storage_id = storage.id;
   shape.clear();
   SliceRange seen;
   seen.high = range.low;
@@ -156,13 +174,13 @@ Status collect_shape(WorkerContext& worker, StorageControl& storage,
     return seen.high_is_end || (!range.high_is_end && seen.high >= range.high);
   };
   TreePath path;
-  while (!is_done()) {
+  for (uint32_t failures = 0; !is_done();) {
     worker.enter();
+    if (worker.cluster_failed()) return Status::cluster_failed;
     Link root;
-    if (!find_layer(worker, storage, prefix, root)) break;
+    if (!is_there(storage, storage_id) || !find_layer(worker, storage, prefix, root)) break;
     bool is_known = true;
     for (uint32_t i = 0; i < kPathsPerEpoch && is_known && !is_done(); ++i) {
-      if (worker.cluster_failed()) return Status::cluster_failed;
       SliceRange next;
       is_known = reach_path(worker, storage, root, seen.high, path);
       if (is_known && path.size != 0 && path.steps[path.size - 1].page->header.level == 1) {
@@ -172,6 +190,14 @@ Status collect_shape(WorkerContext& worker, StorageControl& storage,
       is_known = is_known && add_path(path, shape, next);
       if (is_known) seen = next;
     }
+    failures = is_known ? 0 : failures + 1;
+    if (failures != kMaxFailures) continue;
+    // What moves and cannot be adopted, for want of pages perhaps, counts as one page.
+    failures = 0;
+    static_cast<void>(find_path(worker, root, seen.high, path));
+    const uint32_t level = path.size == 0 ? 0 : path.steps[path.size - 1].page->header.level - 1u;
+    shape.add(level, {path.range.low, TreeShape::Kind::warm, false, false});
+    seen = path.range;
   }
   worker.leave();
   shape.settle();
@@ -179,9 +205,11 @@ Status collect_shape(WorkerContext& worker, StorageControl& storage,
 }
 
 uint64_t cut_at_or_before(WorkerContext& worker, StorageControl& storage, uint64_t slice) {
+  const uint32_t storage_id = storage.id;
   worker.enter();
   TreePath path;
-  const bool is_found = reach_path(worker, storage, root_link(storage), slice, path);
+  const bool is_found =
+      is_there(storage, storage_id) && reach_path(worker, storage, root_link(storage), slice, path);
   const uint64_t cut = is_found && path.size != 0 ? path.range.low : 0;
   worker.leave();
   return cut;

@@ -139,7 +139,8 @@ Dropped drop_border(WorkerContext& worker, StorageControl& storage, const Link& 
     const Vid vid(record->head.vid.load(std::memory_order_relaxed));
     if (!is_covered(worker, vid, epoch)) return Dropped::changed;
     if (vid.is_next_layer() && !layers.add(*record->next_layer())) return Dropped::changed;
-    latest = std::max(latest, vid.version());
+    // Ordinal 0 was never a commit.
+    if (vid.ordinal() != 0 || vid.is_next_layer()) latest = std::max(latest, vid.version());
   }
   layers.keep();
   for (uint32_t slot = 0; slot < count; ++slot) {
@@ -156,6 +157,10 @@ Dropped drop_interior(WorkerContext& worker, StorageControl& storage, const Link
   if (!locked.is_good()) return locked.is_busy() ? Dropped::busy : Dropped::changed;
   const uint64_t floor = page->header.floor.load(std::memory_order_relaxed);
   if (!is_floor_in_snapshot(floor, epoch)) return Dropped::changed;
+  // First without freezing: most pages have volatile children.
+  for (uint32_t i = 0; i < page->header.version().count(); ++i) {
+    if (!page->children[i].load_acquire().is_null()) return Dropped::changed;
+  }
   FrozenNulls children;
   for (uint32_t i = 0; i < page->header.version().count(); ++i) {
     if (!children.add(page->children[i])) return Dropped::changed;

@@ -11,6 +11,7 @@
 #include "engine/mastertree/tree_path.h"
 #include "engine/snapshot/drop_tree_page.h"
 #include "engine/snapshot/snapshot_level.h"
+#include "shared/check.h"
 
 namespace atolldb {
 
@@ -77,6 +78,7 @@ class TreeInstaller {
     const uint64_t before = pointer.snapshot_word.load(std::memory_order_relaxed);
     // Null from here on only through us: a copy-up may come, but no drop.
     const VolatilePointer word = pointer.load_acquire();
+    DCHECK(!word.is_frozen());  // only in pages that are locked, or moved
     if (page.is_null() && word.is_null()) {
       if (before == 0) return;
       report_.oldest_left = std::min(report_.oldest_left, SnapshotPointer(before).snapshot());
@@ -105,11 +107,21 @@ class TreeInstaller {
         if (stepped != Status::ok) return stepped;
       }
       failures = step == Step::again ? failures + 1 : 0;
-      if (failures < kMaxFailures) continue;
-      has_missed_ = true;
-      return Status::ok;
+      if (failures == kMaxFailures) {
+        skip_path(walk, root);
+        failures = 0;
+      }
     }
     return Status::ok;
+  }
+
+  /// What changes all the time is left for the next snapshot.
+  void skip_path(LayerWalk& walk, const Link& root) {
+    TreePath path;
+    static_cast<void>(find_path(worker_, root, walk.slice, path));
+    has_missed_ = true;
+    walk.has_ended = path.range.high_is_end;
+    walk.slice = path.range.high;
   }
 
   Status take_step(LayerWalk& walk, const Link& root, Step& step) {
@@ -179,9 +191,9 @@ class TreeInstaller {
   /// Installs beside the pointers to layers below a border page, walks those, and drops their
   /// roots.
   Status look_at_layers(LayerWalk& walk, BorderPage* page, Step& step) {
-    const PageVersion version = page->header.version();
+    const uint32_t count = page->header.version().count();
     std::vector<Layer> layers;
-    for (uint32_t slot = 0; slot < version.count(); ++slot) {
+    for (uint32_t slot = 0; slot < count; ++slot) {
       TreeRecord* record = page->record(slot);
       if (!record->head.load_acquire().is_next_layer()) continue;
       layers.push_back({page->slices()[slot], record, {}});
@@ -193,7 +205,9 @@ class TreeInstaller {
       const HoldTimer timer(report_);
       ScopedLock lock;
       if (!lock.lock_page(worker_, page, kPageBlock)) return Status::cluster_failed;
-      if (page->header.version() != version) {
+      // Slots stay where they are as long as the page does; a layer that has come meanwhile has no
+      // snapshot page, and none below it.
+      if (page->header.version().is_moved()) {
         step = Step::again;
         return Status::ok;
       }
@@ -273,7 +287,7 @@ class TreeInstaller {
 
   static Bytes bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
-  static constexpr uint32_t kMaxFailures = 1000;
+  static constexpr uint32_t kMaxFailures = 100;
 
   WorkerContext& worker_;
   StorageControl& storage_;

@@ -100,7 +100,7 @@ Result<void> LayerComposer::take_shape() {
 Result<void> LayerComposer::pass(uint64_t slice) {
   const SliceRange before{0, slice, false};
   for (uint32_t level = 0; level < shape_.level_count(); ++level) {
-    if (!shape_.is_fence(level, slice)) continue;
+    if (!shape_.is_fence(level, slice)) break;  // nor is it one above
     auto ended = level == 0 ? Result<void>() : builder_.close(level - 1, before);
     if (level == 0 && builder_.is_open()) {
       ended = builder_.end_border(before, TreeBuilder::Ending::exact);
@@ -153,7 +153,7 @@ Result<void> LayerComposer::compose_node(SnapshotPointer pointer, uint32_t level
                                          const SliceRange& range,
                                          const std::optional<SliceRange>& next) {
   if (auto passed = pass(range.low); !passed) return passed;
-  if (!work_.rewrites && is_inside(range) && !has_log(range) && !builder_.is_open() &&
+  if (!work_.rewrites && is_inside(range) && !has_log(range) && builder_.may_add(level) &&
       shape_.fits(level, range)) {
     return builder_.add_page(level, range.low, pointer);
   }

@@ -204,8 +204,17 @@ std::vector<TreeChild>& TreeBuilder::children(uint32_t level) {
   return levels_[level];
 }
 
+bool TreeBuilder::may_add(uint32_t level) const {
+  if (is_open_) return false;
+  for (uint32_t below = 0; below < level && below < levels_.size(); ++below) {
+    if (!levels_[below].empty()) return false;
+  }
+  return true;
+}
+
 Result<void> TreeBuilder::add_page(uint32_t level, uint64_t low, SnapshotPointer page) {
   std::vector<TreeChild>& here = children(level);
+  CHECK(here.empty() || here.back().low < low);
   // Empty ranges side by side are one.
   if (page.is_null() && !here.empty() && here.back().page.is_null()) return {};
   here.push_back({low, page});

@@ -68,7 +68,9 @@ class TreeBuilder {
   /// The range of records ends at `range.high`.
   Result<void> end_border(const SliceRange& range, Ending ending);
 
-  /// A page as it is, or (null) a range without records.
+  /// Nothing below that level waits for its parent.
+  bool may_add(uint32_t level) const;
+  /// A page as it is, or (null) a range without records. REQUIRES: may_add.
   Result<void> add_page(uint32_t level, uint64_t low, SnapshotPointer page);
   /// The pages at `level` since the last time get parents, none of which goes beyond range.high.
   Result<void> close(uint32_t level, const SliceRange& range);
