@@ -74,6 +74,7 @@ void TreeShape::settle() {
   for (uint32_t level = 1; level < levels_.size(); ++level) {
     std::erase_if(levels_[level], [&](const Slot& slot) { return !is_fence(level - 1, slot.low); });
   }
+  while (!levels_.empty() && levels_.back().empty()) levels_.pop_back();
   for (uint32_t level = 1; level < levels_.size(); ++level) {
     const Level& children = levels_[level - 1];
     auto child = children.begin();

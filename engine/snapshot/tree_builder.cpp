@@ -214,9 +214,14 @@ bool TreeBuilder::may_add(uint32_t level) const {
 
 Result<void> TreeBuilder::add_page(uint32_t level, uint64_t low, SnapshotPointer page) {
   std::vector<TreeChild>& here = children(level);
-  CHECK(here.empty() || here.back().low < low);
   // Empty ranges side by side are one.
   if (page.is_null() && !here.empty() && here.back().page.is_null()) return {};
+  if (!here.empty() && here.back().low >= low) {
+    return make_error(ExitCode::failed,
+                      fmt::format("storage {}: pages of level {} in layer {} overlap at slice "
+                                  "0x{:016x}: the snapshot is given up",
+                                  pages_.storage_id(), level, layer_, low));
+  }
   here.push_back({low, page});
   if (here.size() <= 2 * kInteriorCapacity) return {};
   return emit_interior(level, kInteriorCapacity, here[kInteriorCapacity].low, false);

@@ -62,7 +62,7 @@ class Client {
     session_ = *std::move(session);
   }
 
-  void load() {
+  void fill() {
     constexpr uint64_t kAtOnce = 64;
     for (uint64_t first = 0; first < kKeysOfOne && is_well(); first += kAtOnce) {
       KvRequest request;
@@ -193,7 +193,7 @@ TEST_F(LargerThanMemoryTest, AllOfItIsReadAndWrittenWhileMemoryStaysAsItIs) {
   for (uint32_t node = 0; node < kNodes; ++node) {
     clients_.push_back(std::make_unique<Client>(config_.cluster.run_dir, node, seed() + node));
   }
-  on_all([](Client& client) { client.load(); });
+  on_all([](Client& client) { client.fill(); });
   ASSERT_FALSE(HasFailure()) << status().dump(1);
   const uint64_t loaded_bytes = anonymous_bytes();
   const auto end = Clock::now() + std::chrono::seconds(rounds(5, 600));
