@@ -23,7 +23,8 @@ std::string keep_installing(Warm& warm, const std::atomic<uint32_t>& running,
   for (bool is_last = false; !is_last;) {
     is_last = running.load(std::memory_order_acquire) == 0;
     if (is_last) {
-      const uint64_t last = warm.cluster.view().control->epochs.current.load();
+      const uint64_t last =
+          warm.cluster.view().control->epochs.current.load(std::memory_order_seq_cst);
       while (warm.settled() < last) std::this_thread::yield();
     }
     const uint64_t epoch = warm.log.complete(warm.settled());
