@@ -63,7 +63,10 @@ class TransferWorker {
     std::string problem;
     for (uint64_t now = 0; now < last && problem.empty();) {
       now = snapshots.load(std::memory_order_acquire);
-      group_ = (now * 3 * kWindow + random_() % kWindow) % groups_;
+      // Now and then what has cooled down, and may just be dropped.
+      const uint64_t first =
+          now * 401 - (random_() % 16 == 0 ? std::min<uint64_t>(now, 3) * 401 : 0);
+      group_ = (first + random_() % kWindow) % groups_;
       const uint64_t choice = random_() % 6;
       warm_.log.begin(self_, worker.context->current_epoch());
       const Status status = worker.run([&](Transaction& txn) {

@@ -41,7 +41,7 @@ TEST(DropPagesStress, HeapsScanTheSameWithoutPages) {
 TEST(DropPagesStress, LaterAppendsStay) { EXPECT_EQ(later_appends_stay(), ""); }
 
 TEST(DropPagesStress, HeapsAreRightWhilePagesAreDropped) {
-  EXPECT_EQ(heaps_while_pages_are_dropped(rounds(30, 300)), "");
+  EXPECT_EQ(heaps_while_pages_are_dropped(rounds(8, 60)), "");
 }
 
 }  // namespace

@@ -238,7 +238,7 @@ inline std::string heaps_scan_the_same_without_pages() {
   WarmHeap warm(2, false);
   InstallReport report;
   uint64_t total = 0;
-  for (int round = 0; round < 3; ++round) {
+  for (uint32_t round = 0; round < 3; ++round) {
     for (int i = 0; i < 30; ++i) {
       for (uint32_t worker = 0; worker < warm.writers(); ++worker) {
         if (warm.append(worker, 4) != Status::ok) return "appending";

@@ -36,7 +36,7 @@ class CommitLog {
   void end(uint32_t worker) { quiet_from_[worker].store(kIdleEpoch, std::memory_order_seq_cst); }
   void add(const Change& change) {
     const std::lock_guard lock(mutex_);
-    changes_.push_back(change);
+    changes_.emplace(change.vid.version(), change);
   }
   /// All changes of epochs up to the answer are here; `settled`: of the cluster.
   uint64_t complete(uint64_t settled) const {
@@ -49,19 +49,16 @@ class CommitLog {
   std::vector<Change> take(uint64_t epoch) {
     std::vector<Change> taken;
     const std::lock_guard lock(mutex_);
-    const auto later =
-        std::stable_partition(changes_.begin(), changes_.end(),
-                              [&](const Change& change) { return change.vid.epoch() <= epoch; });
-    taken.assign(changes_.begin(), later);
+    const auto later = changes_.lower_bound(Vid::make(epoch + 1, 0).word());
+    for (auto at = changes_.begin(); at != later; ++at) taken.push_back(at->second);
     changes_.erase(changes_.begin(), later);
-    std::ranges::stable_sort(taken, {}, [](const Change& change) { return change.vid.version(); });
     return taken;
   }
 
  private:
   std::vector<std::atomic<uint64_t>> quiet_from_;
   mutable std::mutex mutex_;
-  std::vector<Change> changes_;
+  std::multimap<uint64_t, Change> changes_;  // by version; of one commit: as they were added
 };
 
 /// Two nodes; the last worker installs.
@@ -134,8 +131,7 @@ class WarmArray : public WarmCluster {
       : WarmCluster(workers_per_node, clock, StorageType::array, record_count, payload_bytes),
         array(storage),
         shape(record_count, payload_bytes),
-        log(writers()),
-        payload_bytes_(payload_bytes) {}
+        log(writers()) {}
 
   Status get(Transaction& txn, uint64_t index, int64_t& value) const {
     return array.get(txn, index, 0, sizeof value, &value);
@@ -223,8 +219,6 @@ class WarmArray : public WarmCluster {
     const auto* page = reinterpret_cast<const ArrayInterior*>(cluster.view().resolve(word));
     for (const DualPointer& child : page->children) count(child, level - 1, found);
   }
-
-  uint32_t payload_bytes_;
 };
 
 /// Numbered appends: (worker, number).
