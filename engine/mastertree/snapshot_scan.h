@@ -30,8 +30,8 @@ struct SnapshotScan {
   }
 
   bool is_forward = true;
-  bool is_at_end = false;   // the snapshot has no more records in the range
-  bool has_ahead = false;   // `ahead` is the snapshot's next one, and not returned yet
+  bool is_at_end = false;  // the snapshot has no more records in the range
+  bool has_ahead = false;  // `ahead` is the snapshot's next one, and not returned yet
   bool has_returned = false;
   ScannedRecord ahead;
   std::vector<std::byte> returned;  // key of the latest record that was returned

@@ -126,9 +126,9 @@ class WorkerContext {
   HintQueue hints_;
   PageMemo memo_;
   DeadRunMemo dead_runs_;
-  SnapshotReader* snapshots_ = nullptr;             // null: there are no snapshots
-  const PublishedSnapshots* published_ = nullptr;   // null: transactions read none
-  const std::atomic<uint64_t>* epoch_;              // the cluster's
+  SnapshotReader* snapshots_ = nullptr;            // null: there are no snapshots
+  const PublishedSnapshots* published_ = nullptr;  // null: transactions read none
+  const std::atomic<uint64_t>* epoch_;             // the cluster's
   uint32_t first_system_block_;
   uint64_t begin_epoch_ = kIdleEpoch;
   uint64_t dirty_epoch_ = 0;  // the latest that this worker has announced

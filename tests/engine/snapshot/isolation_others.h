@@ -65,7 +65,7 @@ class ArrayIsolation {
   std::string check_now() {
     const Array array(cold_->storage);
     std::string problem;
-    const Status status = cold_->cluster.worker(1).run([&](Transaction& txn) {
+    const Status status = cold_->run_amid([&](Transaction& txn) {
       for (const auto& [index, wanted] : now_) {
         Record record{};
         const Status one = array.get(txn, index, record.data());
@@ -233,7 +233,7 @@ inline std::string sequential_isolation_oracle(uint64_t rounds) {
   }
   if (!problem.empty()) return problem;
   uint64_t found = 0;
-  const Status status = cold.cluster.worker(1).run([&](Transaction& txn) {
+  const Status status = cold.run_amid([&](Transaction& txn) {
     SequentialCursor cursor(heap, txn);
     Status one = cursor.next();
     for (found = 0; one == Status::ok; one = cursor.next()) ++found;

@@ -112,7 +112,7 @@ class TreeIsolation {
   /// What serializable transactions see is what all commits together have made.
   std::string check_now() {
     std::string problem;
-    const Status status = cold_->cluster.worker(1).run([&](Transaction& txn) {
+    const Status status = cold_->run_amid([&](Transaction& txn) {
       problem = scan_all(txn, now_);
       return Status::ok;
     });

@@ -26,7 +26,7 @@ Status count_records(ProcedureContext& context) {
   context.set_output(std::to_string(count));
   return status == Status::end_of_scan ? Status::ok : status;
 }
-const ProcedureRegistration count_entry({"test.count_in_snapshot", count_records, nullptr,
+const ProcedureRegistration kCountEntry({"test.count_in_snapshot", count_records, nullptr,
                                          Isolation::snapshot_read_only});
 
 class SessionIsolation : public ::testing::Test {
