@@ -1,5 +1,7 @@
 #include "engine/mastertree/tree_shape.h"
 
+#include <sched.h>
+
 #include <algorithm>
 
 #include "engine/mastertree/tree_path.h"
@@ -88,6 +90,9 @@ void TreeShape::settle() {
 namespace {
 
 constexpr uint32_t kPathsPerEpoch = 64;
+/// Looks in a row that show nothing new: of a child that was split, and whose parent nobody can
+/// replace since there are no pages.
+constexpr uint32_t kMaxVainLooks = 1000;
 
 bool has_snapshot(const Link& link) {
   return link.pointer->snapshot_word.load(std::memory_order_relaxed) != 0;
@@ -156,8 +161,13 @@ Status collect_shape(WorkerContext& worker, StorageControl& storage,
     return seen.high_is_end || (!range.high_is_end && seen.high >= range.high);
   };
   TreePath path;
+  uint32_t vain_looks = 0;
   while (!is_done()) {
     worker.enter();
+    if (vain_looks > kMaxVainLooks) {
+      worker.leave();
+      return Status::volatile_pool_exhausted;
+    }
     Link root;
     if (!find_layer(worker, storage, prefix, root)) break;
     bool is_known = true;
@@ -171,7 +181,9 @@ Status collect_shape(WorkerContext& worker, StorageControl& storage,
       }
       is_known = is_known && add_path(path, shape, next);
       if (is_known) seen = next;
+      vain_looks = is_known ? 0 : vain_looks + 1;
     }
+    if (vain_looks != 0) sched_yield();
   }
   worker.leave();
   shape.settle();
