@@ -69,7 +69,7 @@ class Client {
     is_lost_ = false;
   }
 
-  void load() {
+  void fill() {
     constexpr uint64_t kAtOnce = 64;
     for (uint64_t first = 0; first < counters_.size() && is_well(); first += kAtOnce) {
       KvRequest request;
@@ -215,7 +215,7 @@ class LargerThanMemoryTest : public testing::Test {
     for (const auto& client : clients_) ASSERT_NO_FATAL_FAILURE(client->connect());
   }
   /// The cluster runs.
-  void load(uint64_t keys) {
+  void fill(uint64_t keys) {
     const auto created = cli::RunningCluster(config_).create_storage(
         kStorage, StorageType::mastertree, static_cast<uint32_t>(kValueBytes));
     ASSERT_TRUE(created) << created.error().message;
@@ -224,7 +224,7 @@ class LargerThanMemoryTest : public testing::Test {
           std::make_unique<Client>(config_.cluster.run_dir, node, keys, seed() + node));
     }
     ASSERT_NO_FATAL_FAILURE(connect_all());
-    on_all([](Client& client) { client.load(); });
+    on_all([](Client& client) { client.fill(); });
     ASSERT_FALSE(HasFailure()) << status().dump(1);
   }
 
@@ -236,7 +236,7 @@ class LargerThanMemoryTest : public testing::Test {
 TEST_F(LargerThanMemoryTest, AllOfItIsReadAndWrittenWhileMemoryStaysAsItIs) {
   LauncherProcess launcher(config_);
   ASSERT_EQ(launcher.next_line(), "running");
-  ASSERT_NO_FATAL_FAILURE(load(kTenTimes));
+  ASSERT_NO_FATAL_FAILURE(fill(kTenTimes));
   const uint64_t loaded_bytes = anonymous_bytes();
   const auto end = Clock::now() + std::chrono::seconds(rounds(5, 600));
   on_all([&](Client& client) { client.work(end); });
@@ -267,7 +267,7 @@ TEST_F(LargerThanMemoryTest, WhatWasPromisedIsThereThoughProcessesDieWhilePagesG
     LauncherProcess launcher(config_);
     ASSERT_EQ(launcher.next_line(), "running");
     if (round == 0) {
-      ASSERT_NO_FATAL_FAILURE(load(kTwice));
+      ASSERT_NO_FATAL_FAILURE(fill(kTwice));
     }
     ASSERT_NO_FATAL_FAILURE(connect_all());
     on_all([](Client& client) { client.verify(); });
