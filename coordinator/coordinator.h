@@ -19,6 +19,7 @@
 #include "coordinator/epoch/durable_epoch.h"
 #include "coordinator/epoch/epoch_clock.h"
 #include "coordinator/gleaner/gleaner_run.h"
+#include "coordinator/gleaner/kept_snapshots.h"
 #include "coordinator/gleaner/snapshot_taker.h"
 #include "coordinator/status.h"
 #include "shared/config/config.h"
@@ -125,14 +126,7 @@ class Coordinator {
   std::unique_ptr<SnapshotTaker> taker_;   // likewise
   /// The latest that is installed. Changed, as `kept_`, by the taker's thread once it runs.
   std::optional<SnapshotMetadata> published_;
-  /// A snapshot that pointers of volatile pages may refer to.
-  struct KeptSnapshot {
-    SnapshotMetadata metadata;
-    /// The epoch in which the last pointer was gone: whoever began later cannot know it. 0: it is
-    /// in use.
-    uint64_t released_at = 0;
-  };
-  std::vector<KeptSnapshot> kept_;        // oldest first
+  KeptSnapshots kept_;                    // the nodes have their files open
   bool has_freed_pages_ = false;          // the latest install; the taker's thread's
   uint32_t snapshots_until_rewrite_ = 0;  // the taker's thread's
   std::atomic<uint32_t> snapshot_{0};     // the newest; 0: none

@@ -54,7 +54,7 @@ Result<void> Coordinator::publish(const SnapshotMetadata& snapshot) {
     storage.root_floor.store(Vid::make(snapshot.epoch, 0).word(), std::memory_order_relaxed);
   }
   published_ = snapshot;
-  kept_.push_back({snapshot, 0});
+  kept_.add(snapshot);
   snapshot_epoch_.store(snapshot.epoch, std::memory_order_relaxed);
   snapshot_.store(snapshot.id, std::memory_order_relaxed);
   logger_->info("snapshot {} of epoch {}: {} storages, {} files", snapshot.id, snapshot.epoch,

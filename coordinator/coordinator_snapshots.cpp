@@ -124,7 +124,7 @@ Result<void> Coordinator::forget_unneeded() {
     in_use.insert(snapshot.id);
     places.insert(places.end(), snapshot.files.begin(), snapshot.files.end());
   };
-  for (const KeptSnapshot& kept : kept_) keep(kept.metadata);
+  for (const SnapshotMetadata& kept : kept_.all()) keep(kept);
   if (durable_->snapshot()) keep(*durable_->snapshot());
   if (const auto opened = open_on_nodes(config_, call_node_, places); !opened) return opened;
   const auto deleted = durable_->delete_unneeded(in_use);
