@@ -103,6 +103,8 @@ class Client {
   }
 
   uint64_t transactions() const { return transactions_; }
+  /// For want of pages, after the node has waited for some.
+  uint64_t refusals() const { return refusals_; }
 
  private:
   static constexpr size_t kKeysAtOnce = 4;
@@ -138,6 +140,7 @@ class Client {
     SessionReply reply;
     do {
       reply = session_->call("kv.txn", request.bytes());
+      refusals_ += reply.status == Status::volatile_pool_exhausted ? 1 : 0;
     } while (reply.status == Status::volatile_pool_exhausted && Clock::now() < patience);
     is_lost_ = may_be_lost_ && reply.status != Status::ok && !is_wrong(reply.status);
     EXPECT_TRUE(is_lost_ || reply.status == Status::ok)
@@ -177,6 +180,7 @@ class Client {
   bool may_be_lost_ = false;
   bool is_lost_ = false;  // the session, with the cluster
   uint64_t transactions_ = 0;
+  uint64_t refusals_ = 0;
 };
 
 class LargerThanMemoryTest : public testing::Test {
@@ -249,7 +253,10 @@ TEST_F(LargerThanMemoryTest, AllOfItIsReadAndWrittenWhileMemoryStaysAsItIs) {
   ASSERT_GT(loaded_bytes, 0u);
   EXPECT_LT(worked_bytes, loaded_bytes + (uint64_t{32} << 20));
   uint64_t transactions = 0;
-  for (const auto& client : clients_) transactions += client->transactions();
+  for (const auto& client : clients_) {
+    transactions += client->transactions();
+    EXPECT_EQ(client->refusals(), 0u);
+  }
   EXPECT_GT(transactions, 0u);
   uint64_t stalls = 0;
   for (const Json& node : last.at("nodes")) stalls += node.at("page_stalls").get<uint64_t>();
