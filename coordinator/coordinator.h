@@ -8,8 +8,10 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -28,6 +30,7 @@
 #include "shared/memory/control_layout.h"
 #include "shared/memory/segment_space.h"
 #include "shared/message/control_message.h"
+#include "shared/metrics/snapshot_metrics.h"
 
 namespace atolldb {
 
@@ -73,6 +76,10 @@ class Coordinator {
 
   ClusterState state() const;
   ControlSegment* control() { return control_; }
+  /// Null without a log.
+  const SnapshotMetrics* snapshot_metrics() const {
+    return is_logged() ? &snapshot_metrics_ : nullptr;
+  }
 
  private:
   bool is_logged() const { return config_.durability.mode != DurabilityMode::off; }
@@ -84,16 +91,20 @@ class Coordinator {
   /// Makes a snapshot of what is in no other one yet, and lets all nodes read it.
   Result<void> recover();
   Result<void> take_recovery_snapshot();
+  void warn_of_left_directories();
   Result<void> publish(const SnapshotMetadata& snapshot);
   std::vector<StorageToGlean> storages_to_glean() const;
-  /// Runs the gleaner, and makes what it made the newest snapshot.
+  /// Runs the gleaner, makes what it made the newest snapshot, and counts that.
   Result<void> glean(GleanTask task);
+  Result<void> glean_and_store(GleanTask task);
   // While the cluster runs; on the taker's thread.
   void start_snapshots();
   bool has_news() const;
   bool is_rewrite_due();
   Result<uint32_t> take_snapshot();
   std::vector<StorageToGlean> ask_ddl_for_storages();
+  Result<void> publish_to_transactions();
+  std::vector<SnapshotFilePlace> readable_places() const;
   Result<void> forget_unneeded();
   bool lacks_pages() const;
   void install_newest();
@@ -101,9 +112,16 @@ class Coordinator {
   void release_kept(uint32_t oldest_left);
   void note_install(const Result<InstallReport>& report, std::chrono::milliseconds took);
   void request_snapshot(const ControlReply& reply);
+  /// It is the newest one now.
+  void note_newest(const SnapshotMetadata& snapshot);
   Json snapshot_status() const;
   Json install_status() const;
   void tell_in_vain();
+  /// snapshot.pin, snapshot.unpin, snapshot.remove: on the taker's thread.
+  void request_change(const ControlRequest& request, const ControlReply& reply);
+  Result<Json> change_snapshots(const ControlRequest& request);
+  /// That volatile pages or transactions may lead to, and the newest one.
+  std::set<uint32_t> ids_in_use() const;
   Result<void> log_ddl(DdlOperation operation, const StorageControl& storage);
   void run_ddl();
   void give_to_ddl(std::function<void()> task);
@@ -126,11 +144,15 @@ class Coordinator {
   std::unique_ptr<SnapshotTaker> taker_;   // likewise
   /// The latest that is installed. Changed, as `kept_`, by the taker's thread once it runs.
   std::optional<SnapshotMetadata> published_;
-  KeptSnapshots kept_;                    // the nodes have their files open
-  bool has_freed_pages_ = false;          // the latest install; the taker's thread's
+  KeptSnapshots kept_;            // the nodes have their files open
+  bool has_freed_pages_ = false;  // the latest install; the taker's thread's
+  /// Those that transactions may begin with (R18), and those withdrawn that were read at the last
+  /// look: their files are open on all nodes. By id; the taker's thread's.
+  std::map<uint32_t, SnapshotMetadata> offered_;
   uint32_t snapshots_until_rewrite_ = 0;  // the taker's thread's
   std::atomic<uint32_t> snapshot_{0};     // the newest; 0: none
   std::atomic<uint64_t> snapshot_epoch_{0};
+  SnapshotMetrics snapshot_metrics_;
   std::unique_ptr<Catalog> catalog_;
   std::unique_ptr<EpochClock> clock_;
   std::unique_ptr<DurableEpoch> durable_epoch_;  // with a log

@@ -47,6 +47,7 @@ void Coordinator::handle(const ControlRequest& request, ControlReply reply) {
   if (request.op == "storage.list") return reply(Json{{"storages", storages()}});
   if (request.op == "storage.describe") return describe_storage(request, reply);
   if (request.op == "snapshot.take") return request_snapshot(reply);
+  if (request.op.starts_with("snapshot.")) return request_change(request, reply);
   if (request.op == "down") {
     const bool now = request.body.value("now", Json(false)) == true;
     logger_->info("asked to stop{}", now ? " now" : "");

@@ -54,10 +54,8 @@ void Coordinator::install_newest() {
 
 /// The files of a snapshot include those of older ones that it refers to.
 Result<void> Coordinator::open_kept_and(const SnapshotMetadata& snapshot) {
-  std::vector<SnapshotFilePlace> places = snapshot.files;
-  for (const SnapshotMetadata& kept : kept_.all()) {
-    places.insert(places.end(), kept.files.begin(), kept.files.end());
-  }
+  std::vector<SnapshotFilePlace> places = readable_places();
+  places.insert(places.end(), snapshot.files.begin(), snapshot.files.end());
   return open_on_nodes(config_, call_node_, places);
 }
 

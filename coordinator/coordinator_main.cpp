@@ -45,7 +45,8 @@ ExitCode run_coordinator(const ChildContext& context) {
           [&](const ControlRequest& request, ControlReply reply) {
             coordinator.handle(request, std::move(reply));
           },
-          0, std::make_shared<ClusterMetrics>(*coordinator.control()));
+          0,
+          std::make_shared<ClusterMetrics>(*coordinator.control(), coordinator.snapshot_metrics()));
     }
     if (!started) return std::unexpected(started.error());
     return services.endpoints_text();

@@ -17,14 +17,32 @@ Result<void> Coordinator::recover() {
   if (const auto forgotten = forget_unneeded(); !forgotten) {
     logger_->warn("files that nothing needs stay for now: {}", forgotten.error().message);
   }
+  warn_of_left_directories();
   return {};
+}
+
+void Coordinator::warn_of_left_directories() {
+  const auto left = durable_->left_directories();
+  if (!left) return logger_->warn("{}", left.error().message);
+  for (const auto& [directory, files] : *left) {
+    if (files == 0) {
+      logger_->info("{}: is not in the config any more, and holds nothing of this cluster",
+                    directory);
+    } else {
+      logger_->warn(
+          "{}: is not in the config any more, but holds {} files of snapshots or logs that are "
+          "needed: keep it; they are deleted when nothing needs them",
+          directory, files);
+    }
+  }
 }
 
 Result<void> Coordinator::take_recovery_snapshot() {
   const uint64_t epoch = durable_->recovery_epoch();
   logger_->info("recovery: {} logs up to epoch {} become a snapshot", durable_->to_glean().size(),
                 epoch);
-  // Never all pages anew: a start waits for this, and there may be no room.
+  // Never all pages anew: a start waits for this, and there may be no room. Nor is any reserved:
+  // without this snapshot nothing starts, and the logs that it covers make room.
   return glean({.epoch = epoch, .streams = durable_->to_glean(), .storages = storages_to_glean()});
 }
 
@@ -55,8 +73,7 @@ Result<void> Coordinator::publish(const SnapshotMetadata& snapshot) {
   }
   published_ = snapshot;
   kept_.add(snapshot);
-  snapshot_epoch_.store(snapshot.epoch, std::memory_order_relaxed);
-  snapshot_.store(snapshot.id, std::memory_order_relaxed);
+  note_newest(snapshot);
   logger_->info("snapshot {} of epoch {}: {} storages, {} files", snapshot.id, snapshot.epoch,
                 snapshot.storages.size(), snapshot.files.size());
   return {};

@@ -1,11 +1,13 @@
 // Snapshots of a running cluster (design: stratified snapshots; rules R36-R38). They bound what
-// recovery has to glean, and let old logs and volatile pages go (coordinator_install.cpp).
+// recovery has to glean, let old logs and volatile pages go (coordinator_install.cpp), and are what
+// transactions with snapshot isolation read (R18).
 #include <algorithm>
 #include <future>
 #include <set>
 #include <utility>
 
 #include "coordinator/coordinator.h"
+#include "engine/snapshot/published_snapshots.h"
 
 namespace atolldb {
 namespace {
@@ -25,8 +27,25 @@ size_t snapshots_in(const SnapshotMetadata& metadata) {
 
 }  // namespace
 
-/// Fills in what all tasks have in common.
 Result<void> Coordinator::glean(GleanTask task) {
+  const auto begun = std::chrono::steady_clock::now();
+  // Relaxed, as all metrics.
+  snapshot_metrics_.is_taking.store(true, std::memory_order_relaxed);
+  const auto gleaned = glean_and_store(std::move(task));
+  snapshot_metrics_.is_taking.store(false, std::memory_order_relaxed);
+  (gleaned ? snapshot_metrics_.taken : snapshot_metrics_.failed).add();
+  if (!gleaned) return gleaned;
+  const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begun;
+  snapshot_metrics_.duration_us.store(static_cast<uint64_t>(took.count()),
+                                      std::memory_order_relaxed);
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count();
+  snapshot_metrics_.taken_at_s.store(static_cast<uint64_t>(seconds), std::memory_order_relaxed);
+  return {};
+}
+
+/// Fills in what all tasks have in common.
+Result<void> Coordinator::glean_and_store(GleanTask task) {
   const auto id = durable_->take_snapshot_id();
   if (!id) return std::unexpected(id.error());
   task.snapshot = *id;
@@ -37,10 +56,26 @@ Result<void> Coordinator::glean(GleanTask task) {
   const auto stored = durable_->store_snapshot(*metadata);
   gleaner_->keep(*id);
   if (!stored) return stored;
-  // Relaxed: for people, and for this thread.
-  snapshot_epoch_.store(metadata->epoch, std::memory_order_relaxed);
-  snapshot_.store(metadata->id, std::memory_order_relaxed);
+  note_newest(*metadata);
   return {};
+}
+
+void Coordinator::note_newest(const SnapshotMetadata& snapshot) {
+  // Relaxed: for people, and for this thread.
+  snapshot_epoch_.store(snapshot.epoch, std::memory_order_relaxed);
+  snapshot_.store(snapshot.id, std::memory_order_relaxed);
+  uint64_t pages_stored = 0;
+  uint64_t pages_written = 0;
+  for (const SnapshotFilePlace& file : snapshot.files) {
+    pages_stored += file.page_count;
+    if (file.snapshot == snapshot.id) pages_written += file.page_count;
+  }
+  SnapshotMetrics& metrics = snapshot_metrics_;
+  metrics.id.store(snapshot.id, std::memory_order_relaxed);
+  metrics.epoch.store(snapshot.epoch, std::memory_order_relaxed);
+  metrics.pages_written.store(pages_written, std::memory_order_relaxed);
+  metrics.files.store(snapshot.files.size(), std::memory_order_relaxed);
+  metrics.pages_stored.store(pages_stored, std::memory_order_relaxed);
 }
 
 void Coordinator::start_snapshots() {
@@ -88,6 +123,7 @@ Result<uint32_t> Coordinator::take_snapshot() {
                               .streams = durable_->live_streams(epoch),
                               .storages = ask_ddl_for_storages(),
                               .rewrites = rewrites,
+                              .disk_reserve = config_.gleaner.disk_reserve,
                               .has_volatile_pages = true});
     if (rewrites && !taken) snapshots_until_rewrite_ = kSnapshotsBetweenRewrites;
     if (taken) install_newest();
@@ -116,18 +152,56 @@ std::vector<StorageToGlean> Coordinator::ask_ddl_for_storages() {
   return answer.get();
 }
 
+/// Transactions may begin with the newest snapshot, and with those that are pinned.
+Result<void> Coordinator::publish_to_transactions() {
+  if (!durable_->snapshot()) return {};
+  std::vector<SnapshotMetadata> offers = {*durable_->snapshot()};
+  for (const PinnedSnapshot& pin : durable_->pinned()) {
+    if (std::ranges::find(offers, pin.id, &SnapshotMetadata::id) != offers.end()) continue;
+    auto metadata = read_snapshot_metadata(durable_->files(), config_.cluster.data_dir, pin.id);
+    if (metadata) {
+      offers.push_back(*std::move(metadata));
+    } else {
+      logger_->warn("snapshot {} is pinned, and cannot be read: {}", pin.id,
+                    metadata.error().message);
+    }
+  }
+  for (const SnapshotMetadata& offer : offers) offered_.try_emplace(offer.id, offer);
+  if (const auto opened = open_on_nodes(config_, call_node_, readable_places()); !opened) {
+    return opened;
+  }
+  for (const SnapshotMetadata& offer : offers) {
+    const auto published = publish_on_nodes(config_, call_node_, offer);
+    if (!published) return published;
+  }
+  // Afterwards, so that there is one at any time.
+  std::set<uint32_t> kept;
+  for (const SnapshotMetadata& offer : offers) kept.insert(offer.id);
+  if (const auto gone = withdraw_on_nodes(config_, call_node_, kept); !gone) return gone;
+  for (NodeShared* node : nodes_) snapshots_in_use(*node, kept);
+  std::erase_if(offered_, [&](const auto& offer) { return !kept.contains(offer.first); });
+  return {};
+}
+
+/// Files that volatile pages or transactions may lead to.
+std::vector<SnapshotFilePlace> Coordinator::readable_places() const {
+  std::vector<SnapshotFilePlace> places;
+  for (const SnapshotMetadata& kept : kept_.all()) {
+    places.insert(places.end(), kept.files.begin(), kept.files.end());
+  }
+  for (const auto& [id, offer] : offered_) {
+    places.insert(places.end(), offer.files.begin(), offer.files.end());
+  }
+  return places;
+}
+
 /// Closes files, then deletes them. REQUIRES: no run of the gleaner is under way.
 Result<void> Coordinator::forget_unneeded() {
-  std::vector<SnapshotFilePlace> places;
-  std::set<uint32_t> in_use;
-  const auto keep = [&](const SnapshotMetadata& snapshot) {
-    in_use.insert(snapshot.id);
-    places.insert(places.end(), snapshot.files.begin(), snapshot.files.end());
-  };
-  for (const SnapshotMetadata& kept : kept_.all()) keep(kept);
-  if (durable_->snapshot()) keep(*durable_->snapshot());
-  if (const auto opened = open_on_nodes(config_, call_node_, places); !opened) return opened;
-  const auto deleted = durable_->delete_unneeded(in_use);
+  if (const auto published = publish_to_transactions(); !published) return published;
+  if (const auto opened = open_on_nodes(config_, call_node_, readable_places()); !opened) {
+    return opened;
+  }
+  const auto deleted = durable_->delete_unneeded(ids_in_use());
   if (!deleted) return std::unexpected(deleted.error());
   if (*deleted != 0) logger_->info("{} files of logs and snapshots deleted", *deleted);
   return {};

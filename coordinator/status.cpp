@@ -45,6 +45,19 @@ Json loggers(const NodeShared& node, const MetricsSegment& metrics) {
   return loggers;
 }
 
+/// All 0 without a log.
+Json snapshot_cache(const MetricsSegment& metrics) {
+  const auto bytes = [](const std::atomic<uint64_t>& frames) {
+    return frames.load(std::memory_order_relaxed) * kPageBytes;
+  };
+  const SnapshotCacheMetrics& cache = metrics.snapshot_cache;
+  return {{"bytes", bytes(cache.frames)},
+          {"used_bytes", bytes(cache.frames_in_use)},
+          {"reads", sum_counter(metrics, &WorkerMetrics::snapshot_reads)},
+          {"misses", cache.misses.load(std::memory_order_relaxed)},
+          {"evictions", cache.evictions.load(std::memory_order_relaxed)}};
+}
+
 }  // namespace
 
 StatusReport::StatusReport(const Config& config, const ControlSegment& control,
@@ -84,6 +97,7 @@ Json StatusReport::node(uint32_t index, uint64_t& commits) const {
             {"free", node.pages_free.load(std::memory_order_relaxed)},
             {"page_bytes", kPageBytes}}},
           {"loggers", loggers(node, metrics)},
+          {"snapshot_cache", snapshot_cache(metrics)},
           {"log_stalls", sum_counter(metrics, &WorkerMetrics::log_stalls)},
           {"page_stalls", sum_counter(metrics, &WorkerMetrics::page_stalls)},
           {"commits", writes},

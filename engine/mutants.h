@@ -90,10 +90,17 @@ enum class Mutant : uint32_t {
   damage_is_torn_tail,      // R30: what is missing below what was known as durable is cut off
   cut_before_sync,          // R29: a cut is stored that unsynced blocks are part of
   // Snapshots.
-  drop_later_changes,     // R8: a page is dropped whatever its records' versions are
-  drop_unlocked_records,  // R8: a page is dropped while commits write to its records
-  drop_without_count,     // R1: the null word after a drop is the same as any other
-  reuse_frames_at_once,   // R39: an evicted frame is filled anew while readers look at it
+  reuse_frames_at_once,        // R39: an evicted frame is filled anew while readers look at it
+  drop_unlocked_records,       // R8: pages are dropped under commits that write into them
+  drop_later_changes,          // R8: what was changed after the snapshot is dropped with its page
+  drop_without_count,          // R1: null words are the same before and after a drop
+  drop_unfrozen,               // R3: a page may still be installed below one that is being dropped
+  use_dropped_pages,           // R8: array records are read and written in pages that were dropped
+  scan_one_snapshot_word,      // R17: scans do not look whether a snapshot was installed meanwhile
+  snapshot_write_unchecked,    // R18: writes go over what was committed after the snapshot
+  snapshot_reserve_unchecked,  // R18: the floor of a page does not count
+  snapshot_read_volatile,      // R18: reads go on in volatile pages
+  unannounced_snapshot,        // R18: a worker's slot does not say which snapshot it reads
   count_,
 };
 

@@ -30,6 +30,7 @@ enum class Seam : uint32_t {
   publishing_merge,  // a merge publishes what it has built
   dropping,          // a page says that it was dropped, its parent does not yet
   awaiting_closed,   // a logger waits for a commit under way
+  opening_lists,     // a scan knows the snapshot, and has not seen the lists
 };
 
 #ifdef ATOLL_MUTANTS

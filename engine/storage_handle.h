@@ -23,7 +23,22 @@ class StorageHandle {
   /// that was told ok.
   Status check(const Transaction& txn) const {
     const Status status = txn.check();
-    if (status != Status::ok) return status;
+    return status == Status::ok ? check_storage() : status;
+  }
+  /// The same of an operation that goes on to volatile pages: Transaction::check_volatile. If
+  /// it is not ok, ask whether the transaction reads a snapshot.
+  Status check_volatile(const Transaction& txn) const {
+    const Status status = txn.check_volatile();
+    return status == Status::ok ? check_storage() : status;
+  }
+  /// The same of an operation of a transaction that reads a snapshot.
+  Status check_snapshot(Transaction& txn, bool writes) const {
+    const Status status = txn.check_snapshot(writes);
+    return status == Status::ok ? check_storage() : status;
+  }
+
+ private:
+  Status check_storage() const {
     // Acquire pairs with the release that made the storage ready: its id is visible.
     const bool is_ready = control_->state.load(std::memory_order_acquire) ==
                           static_cast<uint32_t>(StorageState::ready);
@@ -32,7 +47,6 @@ class StorageHandle {
                                                             : Status::storage_not_found;
   }
 
- private:
   StorageControl* control_;
   uint32_t id_;
 };

@@ -42,6 +42,13 @@ enum class [[nodiscard]] Status : uint8_t {
   outcome_unknown,
   /// A page of a snapshot cannot be read, or is damaged: the log says which.
   snapshot_unreadable,
+  /// There is no snapshot yet, or none of that id that could be read.
+  snapshot_not_found,
+  /// With `snapshot` isolation: a record that it writes has changed since its snapshot. Trying
+  /// again helps only once there is a later one.
+  snapshot_conflict,
+  /// It may only read, and was about to write.
+  read_only_transaction,
   count_,
 };
 
@@ -84,7 +91,10 @@ constexpr std::string_view to_string(Status status) {
                                          "cluster_failed",
                                          "unavailable",
                                          "outcome_unknown",
-                                         "snapshot_unreadable"};
+                                         "snapshot_unreadable",
+                                         "snapshot_not_found",
+                                         "snapshot_conflict",
+                                         "read_only_transaction"};
   static_assert(sizeof(kNames) / sizeof(kNames[0]) == kStatusCount);
   const auto index = static_cast<uint32_t>(status);
   return index < kStatusCount ? kNames[index] : "unknown";

@@ -5,8 +5,11 @@
 #include <utility>
 #include <vector>
 
+#include "engine/log/discard_data.h"
+#include "engine/log/log_owner.h"
 #include "engine/log/savepoint_snapshots.h"
 #include "engine/snapshot/retention.h"
+#include "engine/snapshot/stored_snapshots.h"
 #include "shared/check.h"
 
 namespace atolldb {
@@ -49,8 +52,53 @@ Result<std::unique_ptr<DurableState>> DurableState::open(const Config& config, u
   if (!ddl) return std::unexpected(ddl.error());
   if (!ddl->torn().empty()) logger->warn("a torn record of DDL does not count: {}", ddl->torn());
   state->start_ = *std::move(start);
+  state->directories_ = state->all_directories();
   state->ddl_.emplace(*std::move(ddl));
   return state;
+}
+
+/// Those of pinned snapshots whose metadata cannot be read are left out: nothing is deleted then.
+std::set<std::string> DurableState::all_directories() const {
+  const Savepoint& savepoint = start_.savepoint;
+  std::set<std::string> all =
+      log_directories(savepoint, config_.cluster.data_dir, node_directories(config_));
+  const auto add = [&](const SnapshotMetadata& metadata) {
+    for (const SnapshotFilePlace& file : metadata.files) all.insert(file.directory);
+  };
+  if (start_.snapshot) add(*start_.snapshot);
+  for (const PinnedSnapshot& pin : savepoint.pinned) {
+    const auto metadata = read_snapshot_metadata(*files_, config_.cluster.data_dir, pin.id);
+    if (metadata) add(*metadata);
+  }
+  return all;
+}
+
+Result<std::map<std::string, size_t>> DurableState::left_directories() {
+  std::map<std::string, size_t> left;
+  for (const std::string& directory : directories_) left[directory] = 0;
+  left.erase(config_.cluster.data_dir);
+  for (const std::string& directory : node_directories(config_)) left.erase(directory);
+  if (left.empty()) return left;
+  const ClusterUuid& own = start_.savepoint.cluster_uuid;
+  auto logs = log_files_in(*files_, directories_);
+  if (!logs) return std::unexpected(logs.error());
+  for (const LogFilePlace& place : *logs) {
+    const auto found = left.find(place.directory);
+    if (found == left.end()) continue;
+    const auto foreign = is_foreign(*files_, place, own);
+    if (!foreign) return std::unexpected(foreign.error());
+    if (!*foreign) ++found->second;
+  }
+  auto snapshots = snapshot_files_in(*files_, config_.cluster.data_dir, directories_);
+  if (!snapshots) return std::unexpected(snapshots.error());
+  for (const StoredSnapshotFile& file : *snapshots) {
+    const auto found = left.find(file.directory);
+    if (found == left.end()) continue;
+    const auto foreign = is_foreign(*files_, file, own);
+    if (!foreign) return std::unexpected(foreign.error());
+    if (!*foreign) ++found->second;
+  }
+  return left;
 }
 
 Result<uint32_t> DurableState::take_snapshot_id() {
@@ -78,11 +126,36 @@ std::vector<GleanStream> DurableState::live_streams(uint64_t epoch) const {
 
 Result<size_t> DurableState::delete_unneeded(const std::set<uint32_t>& in_use) {
   const std::string& data_dir = config_.cluster.data_dir;
-  const auto deleted = atolldb::delete_unneeded(
-      *files_, data_dir, start_.savepoint,
-      log_directories(start_.savepoint, data_dir, node_directories(config_)), in_use);
+  const auto deleted =
+      atolldb::delete_unneeded(*files_, data_dir, start_.savepoint, directories_, in_use);
   if (!deleted) return std::unexpected(deleted.error());
   return deleted->size();
+}
+
+Result<PinnedSnapshot> DurableState::pin(uint32_t id, const std::string& name) {
+  auto chosen = choose_pin(start_.savepoint, id, name);
+  if (!chosen) return chosen;
+  const auto pinned =
+      pin_snapshot(*files_, config_.cluster.data_dir, start_.savepoint, chosen->id, chosen->name);
+  if (!pinned) return std::unexpected(pinned.error());
+  return chosen;
+}
+
+Result<PinnedSnapshot> DurableState::unpin(const std::string& name_or_id) {
+  auto found = find_pin(start_.savepoint, name_or_id);
+  if (!found) return found;
+  const auto unpinned =
+      unpin_snapshot(*files_, config_.cluster.data_dir, start_.savepoint, found->name);
+  if (!unpinned) return std::unexpected(unpinned.error());
+  return found;
+}
+
+Result<size_t> DurableState::remove(uint32_t id, const std::set<uint32_t>& in_use) {
+  const std::string& data_dir = config_.cluster.data_dir;
+  const auto removed =
+      remove_snapshot(*files_, data_dir, start_.savepoint, directories_, in_use, id);
+  if (!removed) return std::unexpected(removed.error());
+  return removed->size();
 }
 
 Result<void> DurableState::begin() {

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "engine/log/ddl_log.h"
@@ -39,6 +41,9 @@ class DurableState {
   const std::vector<GleanStream>& to_glean() const { return start_.to_glean; }
   uint64_t recovery_epoch() const { return start_.recovery_epoch; }
 
+  /// Snapshots that users keep.
+  const std::vector<PinnedSnapshot>& pinned() const { return start_.savepoint.pinned; }
+
   /// The id of the snapshot that is to be made; durably, no other one gets it (R37).
   Result<uint32_t> take_snapshot_id();
   /// The snapshot exists from now on, and there is nothing to glean before it. REQUIRES: its files
@@ -50,6 +55,17 @@ class DurableState {
   /// Deletes files of logs and snapshots that nothing needs (R38). `in_use`: snapshots that memory
   /// refers to. Answers how many. REQUIRES: no run of the gleaner is under way.
   Result<size_t> delete_unneeded(const std::set<uint32_t>& in_use);
+
+  /// As choose_pin and pin_snapshot. Answers the pin.
+  Result<PinnedSnapshot> pin(uint32_t id, const std::string& name);
+  /// As find_pin and unpin_snapshot. Answers the pin that is no more.
+  Result<PinnedSnapshot> unpin(const std::string& name_or_id);
+  /// As remove_snapshot; REQUIRES and `in_use`: those of delete_unneeded.
+  Result<size_t> remove(uint32_t id, const std::set<uint32_t>& in_use);
+
+  /// Directories that were configured when their files were written and are no more: how many of
+  /// this cluster's files of logs and snapshots each holds. They count for delete_unneeded.
+  Result<std::map<std::string, size_t>> left_directories();
 
   FileSystem& files() { return *files_; }
 
@@ -63,11 +79,15 @@ class DurableState {
 
  private:
   DurableState(const Config& config, const Logger& logger);
+  std::set<std::string> all_directories() const;
 
   const Config& config_;
   std::unique_ptr<FileSystem> files_;
   LogStart start_;
   std::optional<DdlLog> ddl_;
+  /// All that held files when this incarnation began: incarnations and snapshots that tell of some
+  /// of them may leave the savepoint before those files are deleted.
+  std::set<std::string> directories_;
   bool has_begun_ = false;
 };
 

@@ -7,6 +7,7 @@
 #include "engine/gleaner/plan_codec.h"
 #include "engine/snapshot/combine_roots.h"
 #include "engine/snapshot/snapshot_writer.h"
+#include "shared/file/reserving_file_system.h"
 
 namespace atolldb {
 namespace {
@@ -58,6 +59,9 @@ std::vector<SnapshotFilePlace> all_files(const GleanPlan& plan, const std::vecto
 Result<SnapshotMetadata> GleanerRun::run(const GleanTask& task) {
   set_phase(task.snapshot, "planning");
   Result<SnapshotMetadata> metadata = [&]() -> Result<SnapshotMetadata> {
+    const ReservingFileSystem roomy(file_system_, task.disk_reserve);
+    const auto room = roomy.check_room(config_.cluster.data_dir, 0);
+    if (!room) return std::unexpected(room.error());
     auto plan = make_plan(config_, file_system_, task);
     if (!plan) return std::unexpected(plan.error());
     if (auto aligned = align(task, *plan); !aligned) return std::unexpected(aligned.error());
@@ -66,11 +70,12 @@ Result<SnapshotMetadata> GleanerRun::run(const GleanTask& task) {
   if (metadata) return metadata;
   discard(task.snapshot);
   set_phase(task.snapshot, "failed");
+  note_failure(metadata.error());
   return std::unexpected(of_run(task.snapshot, metadata.error()));
 }
 
 Result<SnapshotMetadata> GleanerRun::run_planned(const GleanTask& task, const GleanPlan& plan) {
-  auto parts = glean_on_nodes(plan);
+  auto parts = glean_on_nodes(task, plan);
   if (!parts) return std::unexpected(parts.error());
   set_phase(task.snapshot, "combining");
   auto metadata = combine(task, plan, *std::move(parts));
@@ -81,9 +86,10 @@ Result<SnapshotMetadata> GleanerRun::run_planned(const GleanTask& task, const Gl
   return metadata;
 }
 
-Result<std::vector<NodePart>> GleanerRun::glean_on_nodes(const GleanPlan& plan) {
+Result<std::vector<NodePart>> GleanerRun::glean_on_nodes(const GleanTask& task,
+                                                         const GleanPlan& plan) {
   set_phase(plan.snapshot, "preparing");
-  const Json prepare = {{"plan", encode_plan(plan)}};
+  const Json prepare = {{"plan", encode_plan(plan)}, {"disk_reserve", task.disk_reserve}};
   const Json run = {{"run", plan.snapshot}};
   const auto ask_all = [&](const char* op, const Json& body) {
     return on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
@@ -137,8 +143,9 @@ Result<SnapshotMetadata> GleanerRun::combine(const GleanTask& task, const GleanP
   const std::string& data_dir = config_.cluster.data_dir;
   SnapshotFiles base(file_system_, plan.cluster_uuid);
   if (auto opened = base.open(plan.files); !opened) return std::unexpected(opened.error());
+  ReservingFileSystem roomy(file_system_, task.disk_reserve);
   auto writer = SnapshotWriter::create(
-      file_system_, {data_dir, kCoordinator, plan.snapshot, plan.epoch, plan.cluster_uuid});
+      roomy, {data_dir, kCoordinator, plan.snapshot, plan.epoch, plan.cluster_uuid});
   if (!writer) return std::unexpected(writer.error());
   SnapshotMetadata metadata;
   metadata.id = plan.snapshot;
@@ -202,6 +209,11 @@ void GleanerRun::set_phase(uint32_t snapshot, const char* phase) {
   status_ = {{"snapshot", snapshot}, {"phase", phase}};
 }
 
+void GleanerRun::note_failure(const Error& error) {
+  const std::lock_guard guard(mutex_);
+  status_["failure"] = error.message;
+}
+
 Json GleanerRun::status() const {
   const std::lock_guard guard(mutex_);
   Json status = status_;
@@ -221,6 +233,30 @@ Result<void> open_on_nodes(const Config& config, const NodeCall& call_node,
   const Json body = {{"places", std::move(list)}};
   return on_all_nodes(config, [&](uint32_t node) -> Result<void> {
     const auto answer = call_node(node, "snapshot.open", body);
+    if (!answer) return std::unexpected(answer.error());
+    return {};
+  });
+}
+
+Result<void> publish_on_nodes(const Config& config, const NodeCall& call_node,
+                              const SnapshotMetadata& snapshot) {
+  Json roots = Json::array();
+  for (const SnapshotStorage& storage : snapshot.storages) {
+    const uint64_t root = storage.root.is_null() ? 0 : storage.root.word();
+    roots.push_back(Json::array({storage.id, root}));
+  }
+  const Json body = {{"id", snapshot.id}, {"epoch", snapshot.epoch}, {"roots", std::move(roots)}};
+  return on_all_nodes(config, [&](uint32_t node) -> Result<void> {
+    const auto answer = call_node(node, "snapshot.publish", body);
+    if (!answer) return std::unexpected(answer.error());
+    return {};
+  });
+}
+
+Result<void> withdraw_on_nodes(const Config& config, const NodeCall& call_node,
+                               const std::set<uint32_t>& keep) {
+  return on_all_nodes(config, [&](uint32_t node) -> Result<void> {
+    const auto answer = call_node(node, "snapshot.withdraw", {{"keep", keep}});
     if (!answer) return std::unexpected(answer.error());
     return {};
   });

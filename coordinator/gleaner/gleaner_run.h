@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -52,20 +53,21 @@ class GleanerRun {
   /// Lets the run under way, and all later ones, fail soon. Any thread.
   void cancel() { is_cancelled_.store(true, std::memory_order_relaxed); }
 
-  /// {"snapshot", "phase", and the sums of the nodes' progress}; {} when none was begun. Any
-  /// thread.
+  /// {"snapshot", "phase", of one that failed "failure", and the sums of the nodes' progress}; {}
+  /// when none was begun. Any thread.
   Json status() const;
 
  private:
   Result<void> align(const GleanTask& task, GleanPlan& plan);
   Result<InstallReport> install_on(uint32_t node, const Json& body);
   Result<SnapshotMetadata> run_planned(const GleanTask& task, const GleanPlan& plan);
-  Result<std::vector<NodePart>> glean_on_nodes(const GleanPlan& plan);
+  Result<std::vector<NodePart>> glean_on_nodes(const GleanTask& task, const GleanPlan& plan);
   Result<NodePart> await(uint32_t node, uint32_t snapshot);
   Result<SnapshotMetadata> combine(const GleanTask& task, const GleanPlan& plan,
                                    std::vector<NodePart> gleaned);
   void discard(uint32_t snapshot);
   void set_phase(uint32_t snapshot, const char* phase);
+  void note_failure(const Error& error);
 
   const Config& config_;
   FileSystem& file_system_;
@@ -77,8 +79,17 @@ class GleanerRun {
   std::vector<Json> progress_;    // by node
 };
 
-/// Opens the snapshot's files on all nodes.
+/// Opens the snapshot's files on all nodes, and closes all others there.
 Result<void> open_on_nodes(const Config& config, const NodeCall& call_node,
                            const std::vector<SnapshotFilePlace>& places);
+
+/// Transactions of all nodes may begin with it from now on (R18). REQUIRES: open_on_nodes.
+Result<void> publish_on_nodes(const Config& config, const NodeCall& call_node,
+                              const SnapshotMetadata& snapshot);
+
+/// When it returns, no transaction begins any more with a snapshot that is not in `keep`. Those
+/// that run say so in their slots (snapshots_in_use).
+Result<void> withdraw_on_nodes(const Config& config, const NodeCall& call_node,
+                               const std::set<uint32_t>& keep);
 
 }  // namespace atolldb

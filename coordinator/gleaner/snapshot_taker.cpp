@@ -34,6 +34,19 @@ void SnapshotTaker::stop() {
   for (const Reply& reply : std::exchange(requests_, {})) {
     reply(make_error(ExitCode::not_running, "snapshot: the cluster stops"));
   }
+  for (const Task& task : std::exchange(tasks_, {})) task(false);
+}
+
+void SnapshotTaker::between_runs(Task task) {
+  {
+    const std::lock_guard guard(mutex_);
+    if (!ends_) {
+      tasks_.push_back(std::move(task));
+      task = {};
+    }
+  }
+  if (task) return task(false);
+  changed_.notify_one();
 }
 
 void SnapshotTaker::request(Reply reply) {
@@ -73,10 +86,12 @@ void SnapshotTaker::run() {
   std::unique_lock lock(mutex_);
   while (!ends_) {
     changed_.wait_for(lock, std::min<Clock::duration>(kLookAround, config_.interval),
-                      [this] { return ends_ || !requests_.empty(); });
+                      [this] { return ends_ || !requests_.empty() || !tasks_.empty(); });
     if (ends_) return;
+    const std::vector<Task> tasks = std::exchange(tasks_, {});
     const std::vector<Reply> replies = std::exchange(requests_, {});
     lock.unlock();
+    for (const Task& task : tasks) task(true);
     const std::string why = replies.empty() ? reason() : "requested";
     if (!why.empty()) {
       const auto begun = Clock::now();

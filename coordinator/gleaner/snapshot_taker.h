@@ -48,6 +48,11 @@ class SnapshotTaker {
   /// before.
   void stop();
 
+  /// Something else that needs the savepoint, on the taker's thread between two runs; `runs` is
+  /// false when the taker ends before.
+  using Task = std::function<void(bool runs)>;
+  void between_runs(Task task);
+
   /// A snapshot of all that is durable now. Requests that come during a run wait for the next one.
   void request(Reply reply);
 
@@ -66,6 +71,7 @@ class SnapshotTaker {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Reply> requests_;  // guarded by mutex_
+  std::vector<Task> tasks_;      // guarded by mutex_
   bool ends_ = false;            // guarded by mutex_
   // The thread's own.
   Clock::time_point last_at_;

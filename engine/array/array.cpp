@@ -8,7 +8,9 @@
 #include "engine/mutants.h"
 #include "engine/seams.h"
 #include "engine/snapshot/copy_up.h"
+#include "engine/transaction/increment.h"
 #include "shared/check.h"
+#include "shared/sync/wait_word.h"
 
 namespace atolldb {
 
@@ -105,14 +107,16 @@ inline RecordRef Array::ref_of(VolatilePointer leaf, PageHeader* page, uint32_t 
   ref.payload_at = sizeof(RecordHead);
   ref.payload_bytes = static_cast<uint16_t>(payload_bytes_);
   ref.storage_id = storage_.id();
-  ref.name = UniversalName::make(leaf, sizeof(PageHeader) + uint64_t{slot} * record_bytes_);
+  ref.place = UniversalName::make(leaf, sizeof(PageHeader) + uint64_t{slot} * record_bytes_).word();
   ref.identity = identity_of(storage_.id(), index);
   return ref;
 }
 
+/// `create`: only for a transaction that reads no snapshot.
 Status Array::locate(Transaction& txn, uint64_t index, bool create, RecordRef& ref) const {
-  const Status status = storage_.check(txn);
-  if (status != Status::ok) return status;
+  const Status status = storage_.check_volatile(txn);
+  if (status != Status::ok) [[unlikely]]
+    return txn.snapshot() == nullptr ? status : locate_for_reader(txn, index, ref);
   const Place place = place_of(txn.worker(), top_page(txn.worker()), index);
   if (place.leaf != nullptr) [[likely]] {
     const VolatilePointer word = place.leaf->load_acquire();
@@ -124,17 +128,39 @@ Status Array::locate(Transaction& txn, uint64_t index, bool create, RecordRef& r
   return index < record_count_ ? locate_slowly(txn, index, create, ref) : Status::out_of_range;
 }
 
-Status Array::locate_slowly(Transaction& txn, uint64_t index, bool create, RecordRef& ref) const {
-  Children child;
+/// Which children lead there; answers the slot in the leaf.
+uint32_t Array::path_to(uint64_t index, Children& child) const {
   uint64_t page_number = leaf_of(index);
   const auto slot = static_cast<uint32_t>(index - page_number * records_per_leaf_);
   for (uint32_t level = 1; level < levels_; ++level, page_number /= kArrayFanout) {
     child[level] = page_number % kArrayFanout;
   }
+  return slot;
+}
+
+Status Array::locate_slowly(Transaction& txn, uint64_t index, bool create, RecordRef& ref) const {
+  Children child;
+  const uint32_t slot = path_to(index, child);
+  for (uint32_t turns = 0;;) {
+    bool is_frozen = false;
+    const Status status = descend(txn, child, slot, create, ref, is_frozen);
+    if (!is_frozen) return status;
+    // The page that holds the word is about to be dropped, or stays after all (R3).
+    reach(Seam::awaiting_move);
+    if (spin_or_yield(turns) && txn.worker().cluster_failed()) return Status::cluster_failed;
+  }
+}
+
+/// From the root down to the leaf, or to where the volatile pages end. `is_frozen`: on the way
+/// there was a frozen null word, nothing was registered, look again.
+Status Array::descend(Transaction& txn, const Children& child, uint32_t slot, bool create,
+                      RecordRef& ref, bool& is_frozen) const {
   DualPointer* pointer = &storage_.control().root;
   for (uint32_t level = levels_ - 1;; --level) {
     DualPointer::View view = pointer->load_both();
     while (view.page.is_null()) {
+      is_frozen = view.page.is_frozen();
+      if (is_frozen) return Status::ok;
       if (!create && !txn.installs_on_read()) {
         ref = RecordRef{};
         ref.payload_bytes = static_cast<uint16_t>(payload_bytes_);
@@ -172,9 +198,47 @@ Status Array::locate_in_snapshot(Transaction& txn, SnapshotPointer pointer, uint
         interior->children[child[level]].snapshot_word.load(std::memory_order_relaxed));
     if (pointer.is_null()) return Status::ok;
   }
-  ref.snapshot = pointer;
+  ref.place = pointer.word();
   ref.payload_at =
       static_cast<uint16_t>(sizeof(PageHeader) + slot * record_bytes_ + sizeof(RecordHead));
+  return Status::ok;
+}
+
+Status Array::locate_for_reader(Transaction& txn, uint64_t index, RecordRef& ref) const {
+  const Status status = storage_.check_snapshot(txn, false);
+  if (status != Status::ok) return status;
+  if (index >= record_count_) return Status::out_of_range;
+  ref = RecordRef{};
+  ref.payload_bytes = static_cast<uint16_t>(payload_bytes_);
+  // For its own writes.
+  ref.storage_id = storage_.id();
+  ref.identity = identity_of(storage_.id(), index);
+  const SnapshotPointer root = txn.snapshot()->root_of(storage_.id());
+  if (root.is_null()) return Status::ok;
+  Children child;
+  const uint32_t slot = path_to(index, child);
+  return locate_in_snapshot(txn, root, levels_ - 1, child, slot, ref);
+}
+
+Status Array::read_whole(Transaction& txn, uint64_t index, Whole& record) const {
+  const Status status = storage_.check_snapshot(txn, true);
+  return status == Status::ok ? get(txn, index, record.data()) : status;
+}
+
+/// Own writes of one that reads a snapshot are whole records.
+Status Array::write_whole(Transaction& txn, uint64_t index, const Whole& record) const {
+  RecordRef ref;
+  const Status status = locate_slowly(txn, index, true, ref);
+  if (status != Status::ok) return status;
+  return txn.write_update(ref, key_of(index), 0, std::span(record).first(payload_bytes_));
+}
+
+/// not_found: this transaction, which reads a snapshot, has not written the record.
+Status Array::get_own(Transaction& txn, const RecordRef& ref, uint32_t offset, uint32_t count,
+                      void* out) {
+  const WriteEntry* own = mutant(Mutant::hide_own_writes) ? nullptr : txn.find_write(ref);
+  if (own == nullptr) return Status::not_found;
+  std::memcpy(out, txn.log_of(*own).payload() + offset, count);
   return Status::ok;
 }
 
@@ -183,18 +247,21 @@ Status Array::get(Transaction& txn, uint64_t index, void* out, Vid& seen) const 
   seen = {};
   const Status status = locate(txn, index, false, ref);
   if (status != Status::ok) return status;
-  return ref.record != nullptr ? txn.read(ref, 0, payload_bytes_, out, seen)
+  return ref.record != nullptr ? txn.read_in_place(ref, 0, payload_bytes_, out, seen)
                                : get_cold(txn, ref, 0, payload_bytes_, out, &seen);
 }
 
 Status Array::get_cold(Transaction& txn, const RecordRef& ref, uint32_t offset, uint32_t count,
                        void* out, Vid* seen) {
-  if (ref.snapshot.is_null()) {
+  if (txn.snapshot() != nullptr && get_own(txn, ref, offset, count, out) == Status::ok) {
+    return Status::ok;
+  }
+  if (ref.snapshot().is_null()) {
     std::memset(out, 0, count);
     return Status::ok;
   }
   const PageHeader* page = nullptr;
-  const Status status = txn.worker().snapshot_page(ref.snapshot, page);
+  const Status status = txn.worker().snapshot_page(ref.snapshot(), page);
   if (status != Status::ok) return status;
   // Immutable, and covered by the pointer set.
   const auto* payload = reinterpret_cast<const std::byte*>(page) + ref.payload_at;
@@ -213,6 +280,11 @@ Status Array::get(Transaction& txn, uint64_t index, uint32_t offset, uint32_t co
 Status Array::get_for_update(Transaction& txn, uint64_t index, uint32_t offset, uint32_t count,
                              void* out, RecordRef& ref) const {
   if (offset + uint64_t{count} > payload_bytes_) return Status::out_of_range;
+  if (!txn.is_serializable()) [[unlikely]] {
+    const Status writes = storage_.check_snapshot(txn, true);
+    const Status found = writes == Status::ok ? locate(txn, index, false, ref) : writes;
+    return found == Status::ok ? get(txn, ref, offset, count, out) : found;
+  }
   const Status status = locate(txn, index, true, ref);
   if (status != Status::ok) return status;
   return txn.read_existing(ref, offset, count, out);
@@ -221,8 +293,17 @@ Status Array::get_for_update(Transaction& txn, uint64_t index, uint32_t offset, 
 Status Array::find_many(Transaction& txn, std::span<const uint64_t> indexes,
                         std::span<RecordRef> refs, bool create) const {
   if (refs.size() < indexes.size()) return Status::invalid_argument;
-  const Status checked = storage_.check(txn);
-  if (checked != Status::ok) return checked;
+  const Status checked = storage_.check_volatile(txn);
+  if (checked != Status::ok) [[unlikely]] {
+    if (txn.snapshot() == nullptr) return checked;
+    const Status usable = storage_.check_snapshot(txn, create);
+    for (size_t i = 0; i < indexes.size() && usable == Status::ok; ++i) {
+      const Status status = locate_for_reader(txn, indexes[i], refs[i]);
+      if (status == Status::out_of_range) refs[i] = RecordRef{};
+      if (status != Status::ok && status != Status::out_of_range) return status;
+    }
+    return usable;
+  }
   WorkerContext& worker = txn.worker();
   const ArrayInterior* top = top_page(worker);
   std::array<Place, kBatch> places;
@@ -251,7 +332,7 @@ Status Array::find_many(Transaction& txn, std::span<const uint64_t> indexes,
 }
 
 void Array::prefetch(Transaction& txn, std::span<const uint64_t> indexes) const {
-  if (storage_.check(txn) != Status::ok) return;
+  if (storage_.check_volatile(txn) != Status::ok) return;
   WorkerContext& worker = txn.worker();
   const ArrayInterior* top = top_page(worker);
   std::array<Place, kBatch> places;
@@ -300,6 +381,14 @@ Status Array::get_many(Transaction& txn, std::span<const uint64_t> indexes, void
 
 Status Array::update(Transaction& txn, uint64_t index, uint32_t offset, uint32_t count,
                      const void* bytes) const {
+  if (!txn.is_serializable()) [[unlikely]] {
+    Whole record;
+    const Status status = read_whole(txn, index, record);
+    if (status != Status::ok) return status;
+    if (offset + uint64_t{count} > payload_bytes_) return Status::out_of_range;
+    if (count != 0) std::memcpy(record.data() + offset, bytes, count);
+    return write_whole(txn, index, record);
+  }
   RecordRef ref;
   const Status status = locate(txn, index, true, ref);
   if (status != Status::ok) return status;
@@ -309,8 +398,11 @@ Status Array::update(Transaction& txn, uint64_t index, uint32_t offset, uint32_t
 Status Array::update(Transaction& txn, const RecordRef& ref, uint64_t index, uint32_t offset,
                      uint32_t count, const void* bytes) const {
   if (offset + uint64_t{count} > ref.payload_bytes) return Status::out_of_range;
-  // Found for reading only, and there is no page yet.
-  if (ref.record == nullptr) return Status::invalid_argument;
+  // Found for reading only, and there is no page yet; or in a snapshot.
+  if (ref.record == nullptr) {
+    return txn.snapshot() == nullptr ? Status::invalid_argument
+                                     : update(txn, index, offset, count, bytes);
+  }
   const Status status = txn.check();
   if (status != Status::ok) return status;
   return txn.write_update(ref, key_of(index), offset,
@@ -320,6 +412,14 @@ Status Array::update(Transaction& txn, const RecordRef& ref, uint64_t index, uin
 Status Array::increment(Transaction& txn, uint64_t index, uint32_t offset, IncrementType type,
                         const void* delta) const {
   if (offset + uint64_t{increment_bytes(type)} > payload_bytes_) return Status::out_of_range;
+  if (!txn.is_serializable()) [[unlikely]] {
+    if (increment_bytes(type) == 0) return Status::invalid_argument;
+    Whole record;
+    const Status status = read_whole(txn, index, record);
+    if (status != Status::ok) return status;
+    add_increment(type, record.data() + offset, delta, record.data() + offset);
+    return write_whole(txn, index, record);
+  }
   RecordRef ref;
   const Status status = locate(txn, index, true, ref);
   if (status != Status::ok) return status;

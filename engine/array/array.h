@@ -20,7 +20,8 @@ struct ArrayInterior;
 
 using Bytes8 = std::array<std::byte, 8>;
 
-/// A light handle; copy it freely. Every call may return an abort status.
+/// A light handle; copy it freely. Every call may return an abort status; one that writes,
+/// read_only_transaction.
 class Array {
  public:
   /// `storage` must be of type array and ready.
@@ -36,7 +37,8 @@ class Array {
   }
   /// The same of a whole record, and its version: 0 if it was never written.
   Status get(Transaction& txn, uint64_t index, void* out, Vid& seen) const;
-  /// Reads a record that is going to be written (R5) and hands out its place for `update`.
+  /// Reads a record that is going to be written (R5) and hands out its place for `update`. (A
+  /// transaction that reads a snapshot finds its places when it writes.)
   Status get_for_update(Transaction& txn, uint64_t index, uint32_t offset, uint32_t count,
                         void* out, RecordRef& ref) const;
   /// Reads whole records `indexes[i]` to `out + i * payload_bytes()`, overlapping cache misses.
@@ -94,17 +96,27 @@ class Array {
   static constexpr uint32_t kMaxLevels = 32;  // enough for kMaxRecords at the smallest fan-out
   static constexpr size_t kBatch = 16;        // look-ups in flight
 
-  using Children = std::array<uint64_t, kMaxLevels>;  // which child on the way, by level
+  using Children = std::array<uint64_t, kMaxLevels>;      // which child on the way, by level
+  using Whole = std::array<std::byte, kMaxPayloadBytes>;  // a record
 
   /// Finds record `index`. With `create`, installs missing pages; without, a null pointer is
   /// registered (R4) and `ref.record` stays null: the record is in `ref.snapshot`, or all zeroes.
   Status locate(Transaction& txn, uint64_t index, bool create, RecordRef& ref) const;
   Status locate_slowly(Transaction& txn, uint64_t index, bool create, RecordRef& ref) const;
+  Status descend(Transaction& txn, const Children& child, uint32_t slot, bool create,
+                 RecordRef& ref, bool& is_frozen) const;
+  uint32_t path_to(uint64_t index, Children& child) const;
+  // Of a transaction that reads a snapshot (R18).
+  Status locate_for_reader(Transaction& txn, uint64_t index, RecordRef& ref) const;
+  Status read_whole(Transaction& txn, uint64_t index, Whole& record) const;
+  Status write_whole(Transaction& txn, uint64_t index, const Whole& record) const;
   Status locate_in_snapshot(Transaction& txn, SnapshotPointer pointer, uint32_t level,
                             const Children& child, uint32_t slot, RecordRef& ref) const;
   /// Of a record without a volatile page.
   static Status get_cold(Transaction& txn, const RecordRef& ref, uint32_t offset, uint32_t count,
                          void* out, Vid* seen = nullptr);
+  static Status get_own(Transaction& txn, const RecordRef& ref, uint32_t offset, uint32_t count,
+                        void* out);
   Status find_many(Transaction& txn, std::span<const uint64_t> indexes, std::span<RecordRef> refs,
                    bool create) const;
 

@@ -65,6 +65,44 @@ Result<void> store_snapshot(FileSystem& file_system, const std::string& data_dir
   return replace(file_system, data_dir, savepoint, std::move(next));
 }
 
+Result<PinnedSnapshot> choose_pin(const Savepoint& savepoint, uint32_t id, std::string name) {
+  if (id == 0) id = savepoint.snapshot;
+  if (id == 0) {
+    return make_error(ExitCode::failed,
+                      "there is no snapshot yet: take one with `atoll snapshot take`");
+  }
+  if (name.empty()) name = fmt::format("snapshot-{}", id);
+  return PinnedSnapshot{id, epoch_of(savepoint, id).value_or(0), std::move(name)};
+}
+
+Result<PinnedSnapshot> find_pin(const Savepoint& savepoint, const std::string& name_or_id) {
+  const auto named = std::ranges::find(savepoint.pinned, name_or_id, &PinnedSnapshot::name);
+  if (named != savepoint.pinned.end()) return *named;
+  std::optional<PinnedSnapshot> found;
+  std::string names;
+  for (const PinnedSnapshot& pin : savepoint.pinned) {
+    if (fmt::format("{}", pin.id) != name_or_id) continue;
+    if (found) {
+      names += ", " + pin.name;
+      continue;
+    }
+    found = pin;
+    names = pin.name;
+  }
+  if (!found) {
+    return make_error(ExitCode::failed,
+                      fmt::format("{}: is neither the name of a pin nor the id of a pinned "
+                                  "snapshot: `atoll snapshot ls` lists those there are",
+                                  name_or_id));
+  }
+  if (names != found->name) {
+    return make_error(ExitCode::failed,
+                      fmt::format("snapshot {}: has several pins ({}): choose one by its name",
+                                  name_or_id, names));
+  }
+  return *found;
+}
+
 Result<void> pin_snapshot(FileSystem& file_system, const std::string& data_dir,
                           Savepoint& savepoint, uint32_t id, const std::string& name) {
   if (name.empty() || name.size() > kMaxPinNameBytes) {

@@ -24,6 +24,14 @@ Result<uint32_t> take_snapshot_id(FileSystem& file_system, const std::string& da
 Result<void> store_snapshot(FileSystem& file_system, const std::string& data_dir,
                             Savepoint& savepoint, uint32_t id, uint64_t epoch);
 
+/// What a user means to pin: without an id (0) the newest snapshot, without a name
+/// "snapshot-<id>". Code failed: there is no snapshot.
+Result<PinnedSnapshot> choose_pin(const Savepoint& savepoint, uint32_t id, std::string name);
+
+/// The pin that a user means by its name, or by the id of a snapshot with one pin. Code failed:
+/// there is none, or there are several of that id.
+Result<PinnedSnapshot> find_pin(const Savepoint& savepoint, const std::string& name_or_id);
+
 /// Keeps a snapshot until unpin_snapshot. Code failed: it is neither the newest nor pinned, or a
 /// pin has the name, or the name is empty or too long; code resources: as many pins as there may
 /// be.

@@ -21,12 +21,6 @@ namespace {
 /// Records whose cache lines are loaded before a scan comes to them.
 constexpr int64_t kRecordsAhead = 4;
 
-int compare(Bytes left, Bytes right) {
-  const size_t common = std::min(left.size(), right.size());
-  const int order = common == 0 ? 0 : std::memcmp(left.data(), right.data(), common);
-  if (order != 0) return order;
-  return left.size() < right.size() ? -1 : left.size() > right.size() ? 1 : 0;
-}
 }  // namespace
 
 MasterTreeCursor::MasterTreeCursor(const MasterTree& tree, Transaction& txn, const ScanRange& range,
@@ -49,13 +43,13 @@ bool MasterTreeCursor::far_bound(Bytes& bound) const {
   return forward_ ? range_.has_high : range_.has_low;
 }
 
-bool MasterTreeCursor::before_start() const {
+bool MasterTreeCursor::before_start(Bytes key) const {
   if (has_resume_) {
-    const int order = compare(key(), {resume_.data(), resume_bytes_});
+    const int order = compare_keys(key, {resume_.data(), resume_bytes_});
     return forward_ ? order <= 0 : order >= 0;
   }
   if (forward_ ? !range_.has_low : !range_.has_high) return false;
-  const int order = forward_ ? compare(key(), range_.low) : compare(range_.high, key());
+  const int order = forward_ ? compare_keys(key, range_.low) : compare_keys(range_.high, key);
   return order < 0 || (order == 0 && !(forward_ ? range_.low_inclusive : range_.high_inclusive));
 }
 
@@ -64,10 +58,10 @@ bool MasterTreeCursor::may_be_outside(uint64_t slice) {
   return !frame.slices_decide || slice <= frame.low_slice || slice >= frame.high_slice;
 }
 
-bool MasterTreeCursor::behind_far_bound() const {
+bool MasterTreeCursor::behind_far_bound(Bytes key) const {
   Bytes bound;
   if (!far_bound(bound)) return false;
-  const int order = forward_ ? compare(key(), bound) : compare(bound, key());
+  const int order = forward_ ? compare_keys(key, bound) : compare_keys(bound, key);
   return order > 0 || (order == 0 && !(forward_ ? range_.high_inclusive : range_.low_inclusive));
 }
 
@@ -82,7 +76,7 @@ bool MasterTreeCursor::fence_ends_scan(uint64_t fence) const {
   put_slice(fence, bytes.data() + prefix_bytes);
   size_t length = prefix_bytes + 8;
   while (length > prefix_bytes && bytes[length - 1] == std::byte{0}) --length;
-  const int order = compare({bytes.data(), length}, bound);
+  const int order = compare_keys({bytes.data(), length}, bound);
   return forward_ ? order > 0 || (order == 0 && !range_.high_inclusive) : order <= 0;
 }
 
@@ -173,7 +167,7 @@ void MasterTreeCursor::take_page(BorderPage* page, SnapshotPointer cold, PageVer
 /// R39: the address of a snapshot page is good until this worker gets the next one.
 Status MasterTreeCursor::hold_page() {
   Frame& frame = this->frame();
-  if (frame.cold.is_null() || frame.cold == held_) return Status::ok;
+  if (frame.cold == held_) return Status::ok;
   const PageHeader* page = nullptr;
   const Status status = txn_->worker().snapshot_page(frame.cold, page);
   if (status != Status::ok) return status;
@@ -238,22 +232,26 @@ Status MasterTreeCursor::leave_page() {
 // -- Records --------------------------------------------------------------------------------------
 
 Status MasterTreeCursor::next() {
-  Status status = txn_->check();
-  if (status != Status::ok) return status;
+  Status status = txn_->check_volatile();
+  if (status != Status::ok) [[unlikely]]
+    return txn_->snapshot() == nullptr ? status : next_in_snapshot();
   if (ended_) return Status::end_of_scan;
   held_ = {};
   // Own inserts since the route was made may lie before us, on the page at hand (R14).
   if (reservations_ != txn_->reservations()) status = seek();
+  return status == Status::ok ? walk() : status;
+}
+
+/// Moves to the next record on the route.
+Status MasterTreeCursor::walk() {
+  Status status = Status::ok;
   bool found = false;
   while (status == Status::ok && !ended_ && !found) {
     const Frame& current = frame();
     if (!current.is_within(current.position)) {
       status = leave_page();
-    } else if (current.cold.is_null()) {
-      status = visit(found);
     } else {
-      status = hold_page();
-      if (status == Status::ok) status = visit_cold(found);
+      status = current.cold.is_null() ? visit(found) : visit_cold(found);
     }
   }
   if (status != Status::ok) return status;
@@ -299,6 +297,8 @@ Status MasterTreeCursor::visit(bool& found) {
 
 /// Nobody writes here: nothing to register, to wait for or to lay over.
 Status MasterTreeCursor::visit_cold(bool& found) {
+  const Status held = hold_page();
+  if (held != Status::ok) return held;
   Frame& current = frame();
   const uint32_t slot = current.slot_at(current.position);
   TreeRecord* record = current.page->record(slot);
@@ -311,7 +311,7 @@ Status MasterTreeCursor::visit_cold(bool& found) {
   payload_bytes_ = record->payload_bytes.load(std::memory_order_relaxed);
   seen_ = record->head.load_acquire();
   ref_ = RecordRef{};
-  ref_.snapshot = current.cold;
+  ref_.place = current.cold.word();
   ref_.payload_at =
       static_cast<uint16_t>(record->payload() - reinterpret_cast<const std::byte*>(current.page));
   ref_.payload_bytes = static_cast<uint16_t>(payload_bytes_);
@@ -336,8 +336,8 @@ Status MasterTreeCursor::enter_layer(TreeRecord* record, uint64_t slice) {
 /// Whether key_ is within the range; behind its end, the scan is over.
 bool MasterTreeCursor::passes_bounds(uint64_t slice) {
   if (!may_be_outside(slice)) return true;
-  if (before_start()) return false;
-  ended_ = behind_far_bound();
+  if (before_start(key())) return false;
+  ended_ = behind_far_bound(key());
   return !ended_;
 }
 
@@ -346,7 +346,6 @@ Status MasterTreeCursor::visit_record(TreeRecord* record, uint64_t slice, bool& 
   if (!passes_bounds(slice)) return Status::ok;
   visited_ = true;
   ref_.record = &record->head;
-  ref_.snapshot = {};
   ref_.payload_at = record->payload_at();
   ref_is_complete_ = false;
   if (!seen_.is_deleted() || !mutant(Mutant::ignore_dead_in_scans)) {
@@ -373,7 +372,7 @@ Status MasterTreeCursor::visit_record(TreeRecord* record, uint64_t slice, bool& 
 
 void MasterTreeCursor::complete_ref() {
   ref_.storage_id = tree_.storage().id;
-  ref_.name = txn_->worker().name_of(ref_.record);
+  ref_.place = txn_->worker().name_of(ref_.record).word();
   ref_.identity = identity_of(ref_.storage_id, key());
   ref_is_complete_ = true;
 }
@@ -428,7 +427,7 @@ void MasterTreeCursor::note_dead(Vid vid, uint64_t removable) {
 
 Status MasterTreeCursor::get_cold(void* out, uint32_t capacity) {
   const PageHeader* page = nullptr;
-  const Status status = txn_->worker().snapshot_page(ref_.snapshot, page);
+  const Status status = txn_->worker().snapshot_page(ref_.snapshot(), page);
   if (status != Status::ok) return status;
   std::memcpy(out, reinterpret_cast<const std::byte*>(page) + ref_.payload_at,
               std::min(capacity, payload_bytes_));
@@ -436,7 +435,9 @@ Status MasterTreeCursor::get_cold(void* out, uint32_t capacity) {
 }
 
 Status MasterTreeCursor::get_slowly(void* out, uint32_t capacity) {
-  if (ref_.record == nullptr) return get_cold(out, capacity);
+  if (ref_.record == nullptr) {
+    return txn_->snapshot() == nullptr ? get_cold(out, capacity) : get_in_snapshot(out, capacity);
+  }
   WriteEntry* own = txn_->find_write(ref(), key());
   if (own != nullptr && txn_->log_of(*own).type == LogType::erase) return Status::not_found;
   if (own != nullptr && txn_->log_of(*own).type == LogType::insert) {
@@ -459,7 +460,7 @@ Status MasterTreeCursor::get_slowly(void* out, uint32_t capacity) {
       if (moved != Status::ok) return moved;
     }
     if (!track_moved(txn_->worker(), ref_.record, ref_.payload_at)) return Status::read_conflict;
-    ref_.name = txn_->worker().name_of(ref_.record);
+    ref_.place = txn_->worker().name_of(ref_.record).word();
   }
   return own == nullptr ? Status::ok : txn_->overlay(ref_, *own, seen_, 0, count, out);
 }

@@ -8,6 +8,7 @@
 
 #include "engine/mastertree/descent.h"
 #include "engine/mastertree/mastertree.h"
+#include "engine/mastertree/snapshot_scan.h"
 #include "shared/sync/racy_copy.h"
 
 namespace atolldb {
@@ -33,7 +34,8 @@ struct ScanRange {
 ///
 /// Where there is no volatile page it goes on in the snapshot's: the pointer that led there is
 /// registered, and answers for all that is below it. Between its calls it keeps names of such
-/// pages, not addresses (R39).
+/// pages, not addresses (R39). In a transaction that reads a snapshot the whole route is there, and
+/// own writes are merged in (snapshot_cursor.cpp).
 class MasterTreeCursor {
  public:
   MasterTreeCursor(const MasterTree& tree, Transaction& txn, const ScanRange& range, bool forward);
@@ -107,6 +109,7 @@ class MasterTreeCursor {
   bool far_bound(Bytes& bound) const;
 
   Status seek();
+  Status walk();
   Status open_layer(const Link& root, SnapshotPointer cold_root, bool at_bound);
   Status open_page(uint64_t slice);
   Status open_missing(const MissingPage& missing, uint64_t slice);
@@ -118,7 +121,8 @@ class MasterTreeCursor {
   void advance() { frame().position += forward_ ? 1 : -1; }
   Status visit(bool& found);
   Status visit_record(TreeRecord* record, uint64_t slice, bool& found);
-  Status visit_cold(bool& found);
+  // Not inlined: next() is short, and calls visit() for nearly every record.
+  [[gnu::noinline]] Status visit_cold(bool& found);
   bool passes_bounds(uint64_t slice);
   Status enter_layer(TreeRecord* record, uint64_t slice);
   void put_key(const TreeRecord* record, uint64_t slice);
@@ -126,11 +130,18 @@ class MasterTreeCursor {
   Status get_slowly(void* out, uint32_t capacity);
   Status get_cold(void* out, uint32_t capacity);
   bool may_be_outside(uint64_t slice);
-  bool before_start() const;
-  bool behind_far_bound() const;
+  bool before_start(Bytes key) const;
+  bool behind_far_bound(Bytes key) const;
   bool fence_ends_scan(uint64_t fence) const;
   void pass_settled_dead();
   void note_dead(Vid vid, uint64_t removable);
+  // Of a transaction that reads a snapshot.
+  Status next_in_snapshot();
+  Status open_snapshot();
+  Status look_ahead();
+  void find_own_writes();
+  void take_record(Bytes key, uint32_t payload_bytes, const RecordRef& ref, Vid seen);
+  Status get_in_snapshot(void* out, uint32_t capacity);
 
   MasterTree tree_;
   Transaction* txn_;
@@ -156,6 +167,7 @@ class MasterTreeCursor {
   bool ref_is_complete_ = false;  // name and identity are there, too
   Vid seen_;
   uint32_t payload_bytes_ = 0;
+  std::unique_ptr<SnapshotScan> scan_;  // null: the transaction reads no snapshot, or not yet
 };
 
 }  // namespace atolldb

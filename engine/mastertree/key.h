@@ -27,6 +27,14 @@ inline uint64_t slice_of(Bytes rest) {
   return __builtin_bswap64(slice);
 }
 
+/// Order of keys: that of their bytes, a prefix before what goes on behind it.
+inline int compare_keys(Bytes left, Bytes right) {
+  const size_t common = std::min(left.size(), right.size());
+  const int order = common == 0 ? 0 : std::memcmp(left.data(), right.data(), common);
+  if (order != 0) return order;
+  return left.size() < right.size() ? -1 : left.size() > right.size() ? 1 : 0;
+}
+
 inline void put_slice(uint64_t slice, std::byte* to) {
   slice = __builtin_bswap64(slice);
   std::memcpy(to, &slice, 8);

@@ -7,6 +7,7 @@
 #include "engine/mastertree/descent.h"
 #include "engine/mastertree/prefetch.h"
 #include "engine/mastertree/reserve.h"
+#include "engine/mastertree/snapshot_access.h"
 #include "engine/mastertree/snapshot_tree.h"
 #include "engine/mastertree/tree_read.h"
 #include "engine/transaction/optimistic_read.h"
@@ -57,12 +58,17 @@ Status read_below(Transaction& txn, const Location& location, Bytes key, TreeRea
 }
 
 /// Finds an existing record and reads bytes of it; `request.exact` etc. as in TreeRead. `ref` is
-/// that of a volatile record, if `intent` is to write; else it may stay empty.
+/// that of a volatile record, if `intent` is to write; else, and for a transaction that reads a
+/// snapshot, it may stay empty.
 Status find_and_read(Transaction& txn, const StorageHandle& handle, Bytes key, Intent intent,
                      TreeRead& request, RecordRef& ref) {
   StorageControl& storage = handle.control();
-  Status status = handle.check(txn);
-  if (status != Status::ok) return status;
+  Status status = handle.check_volatile(txn);
+  if (status != Status::ok) [[unlikely]] {
+    if (txn.snapshot() == nullptr) return status;
+    SnapshotTreeAccess access(txn, handle);
+    return intent == Intent::read ? access.read(key, request) : access.read_for_write(key, request);
+  }
   status = check_lengths(key, 0);
   if (status != Status::ok) return status;
   for (;;) {
@@ -165,6 +171,8 @@ Status MasterTree::get_many(Transaction& txn, std::span<const Bytes> keys, void*
 Status MasterTree::insert(Transaction& txn, Bytes key, Bytes payload) const {
   Status status = check_lengths(key, payload.size());
   if (status != Status::ok) return status;
+  if (!txn.is_serializable()) [[unlikely]]
+    return SnapshotTreeAccess(txn, storage_).insert(key, payload);
   RecordRef ref;
   Vid seen;
   status = reserve_and_look(txn, storage_, key, static_cast<uint32_t>(payload.size()), ref, seen);
@@ -186,6 +194,13 @@ Status MasterTree::insert_many(Transaction& txn, std::span<const Bytes> keys,
   for (size_t i = 0; i < keys.size(); ++i) {
     const Status status = check_lengths(keys[i], payloads[i].size());
     if (status != Status::ok) return status;
+  }
+  if (!txn.is_serializable()) [[unlikely]] {
+    for (size_t i = 0; i < keys.size(); ++i) {
+      const Status status = SnapshotTreeAccess(txn, storage_).insert(keys[i], payloads[i]);
+      if (status != Status::ok) return status;
+    }
+    return Status::ok;
   }
   std::array<TreeRecord*, kMaxRun> records;
   while (!keys.empty()) {
@@ -213,6 +228,8 @@ Status MasterTree::insert_many(Transaction& txn, std::span<const Bytes> keys,
 Status MasterTree::upsert(Transaction& txn, Bytes key, Bytes payload) const {
   Status status = check_lengths(key, payload.size());
   if (status != Status::ok) return status;
+  if (!txn.is_serializable()) [[unlikely]]
+    return SnapshotTreeAccess(txn, storage_).upsert(key, payload);
   RecordRef ref;
   Vid seen;
   status = reserve_and_look(txn, storage_, key, static_cast<uint32_t>(payload.size()), ref, seen);
@@ -230,6 +247,8 @@ Status MasterTree::upsert(Transaction& txn, Bytes key, Bytes payload) const {
 Status MasterTree::update(Transaction& txn, Bytes key, Bytes payload) const {
   Status status = check_lengths(key, payload.size());
   if (status != Status::ok) return status;
+  if (!txn.is_serializable()) [[unlikely]]
+    return SnapshotTreeAccess(txn, storage_).update(key, payload);
   TreeRead request{};
   RecordRef ref;
   status = find_and_read(txn, storage_, key, Intent::write, request, ref);
@@ -244,6 +263,8 @@ Status MasterTree::update(Transaction& txn, Bytes key, Bytes payload) const {
 }
 
 Status MasterTree::update_range(Transaction& txn, Bytes key, uint32_t offset, Bytes bytes) const {
+  if (!txn.is_serializable()) [[unlikely]]
+    return SnapshotTreeAccess(txn, storage_).update_range(key, offset, bytes);
   RecordRef ref;
   TreeRead request{};
   const Status status = find_and_read(txn, storage_, key, Intent::write, request, ref);
@@ -264,8 +285,12 @@ Status MasterTree::update_range(Transaction& txn, const RecordRef& ref, Bytes ke
 
 Status MasterTree::increment(Transaction& txn, Bytes key, uint32_t offset, IncrementType type,
                              const void* delta) const {
-  Status status = storage_.check(txn);
-  if (status != Status::ok) return status;
+  Status status = storage_.check_volatile(txn);
+  if (status != Status::ok) [[unlikely]] {
+    return txn.snapshot() == nullptr
+               ? status
+               : SnapshotTreeAccess(txn, storage_).increment(key, offset, type, delta);
+  }
   status = check_lengths(key, 0);
   if (status != Status::ok) return status;
   for (;;) {
@@ -311,6 +336,8 @@ Status MasterTree::increment(Transaction& txn, Bytes key, uint32_t offset, Incre
 }
 
 Status MasterTree::erase(Transaction& txn, Bytes key) const {
+  if (!txn.is_serializable()) [[unlikely]]
+    return SnapshotTreeAccess(txn, storage_).erase(key);
   RecordRef ref;
   TreeRead request{};
   const Status status = find_and_read(txn, storage_, key, Intent::write, request, ref);
@@ -324,7 +351,7 @@ Status MasterTree::erase(Transaction& txn, const RecordRef& ref, Bytes key) cons
 }
 
 void MasterTree::prefetch(Transaction& txn, std::span<const Bytes> keys, uint32_t records) const {
-  if (storage_.check(txn) != Status::ok) return;
+  if (storage_.check_volatile(txn) != Status::ok) return;
   prefetch_records(txn.worker(), storage_.control(), keys, records);
 }
 

@@ -14,8 +14,8 @@
 
 namespace atolldb {
 
-/// A light handle; copy it freely. Every call may return an abort status.
-/// key_too_long past kMaxKeyBytes, payload_too_long past kMaxPayloadBytes.
+/// A light handle; copy it freely. Every call may return an abort status; one that writes,
+/// read_only_transaction. key_too_long past kMaxKeyBytes, payload_too_long past kMaxPayloadBytes.
 class MasterTree {
  public:
   static constexpr uint32_t kMaxKeyBytes = kMaxTreeKeyBytes;

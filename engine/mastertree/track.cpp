@@ -32,6 +32,8 @@ BorderPage* current_page(WorkerContext& worker, TreePage* page, uint64_t slice,
 }  // namespace
 
 bool track_moved(WorkerContext& worker, RecordHead*& head, uint16_t& payload_at) {
+  // Arrays have no twins: what has moved was dropped with its page (R8).
+  if (page_of(head)->type != PageType::mastertree_border) return false;
   auto* record = reinterpret_cast<TreeRecord*>(head);
   TreePage* page = tree_page(page_of(record));
   StorageControl& storage = worker.view().control->storage(page->header.storage_id);

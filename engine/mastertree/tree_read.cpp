@@ -9,8 +9,6 @@
 
 namespace atolldb {
 
-namespace {
-/// What the transaction itself has inserted or overwritten as a whole.
 Status read_own_insert(const LogRecord& log, TreeRead& request) {
   request.payload_bytes = log.payload_bytes;
   if (request.exact && request.offset + uint64_t{request.count} > log.payload_bytes) {
@@ -22,7 +20,6 @@ Status read_own_insert(const LogRecord& log, TreeRead& request) {
   }
   return Status::ok;
 }
-}  // namespace
 
 Status read_tree_record(Transaction& txn, RecordRef& ref, std::span<const std::byte> key,
                         TreeRead& request) {

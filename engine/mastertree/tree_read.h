@@ -25,10 +25,13 @@ inline RecordRef make_ref(const WorkerContext& worker, TreeRecord* record,
   ref.record = &record->head;
   ref.payload_at = record->payload_at();
   ref.storage_id = page_of(record)->storage_id;
-  ref.name = worker.name_of(record);
+  ref.place = worker.name_of(record).word();
   ref.identity = identity_of(ref.storage_id, key);
   return ref;
 }
+
+/// Of what the transaction itself has inserted or overwritten as a whole: out_of_range.
+Status read_own_insert(const LogRecord& log, TreeRead& request);
 
 /// Reads and registers the record; own pending writes are laid over it (R14). not_found when it is
 /// deleted. Sets ref.payload_bytes.

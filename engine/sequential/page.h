@@ -24,12 +24,17 @@ struct SequentialDirectory {
 };
 static_assert(sizeof(SequentialDirectory) <= kPageBytes);
 
-/// Writer: the list's worker. Readers: scanners and their verification.
+/// Writer: the list's worker; of `first`, once the list has two pages, whoever installs snapshots.
+/// Readers: scanners and their verification.
 struct SequentialListHead {
   PageHeader header;
   std::atomic<uint64_t> version;  // odd: an append is under way
   std::atomic<uint64_t> first;    // VolatilePointer word of the oldest data page
   uint64_t last;                  // of the newest; the worker's own
+  /// At least the number of the page that `first` leads to: whoever loads `first` (acquire), then
+  /// this, sees a gap in the list, but not that its head was dropped. Writer: the installer, before
+  /// `first`.
+  std::atomic<uint64_t> first_number;
 };
 static_assert(sizeof(SequentialListHead) <= kPageBytes);
 

@@ -10,8 +10,12 @@
 namespace atolldb {
 
 Status Sequential::append(Transaction& txn, std::span<const std::byte> payload) const {
-  const Status status = storage_.check(txn);
-  if (status != Status::ok) return status;
+  Status status = storage_.check_volatile(txn);
+  if (status != Status::ok) [[unlikely]] {
+    if (txn.snapshot() == nullptr) return status;
+    status = storage_.check_snapshot(txn, true);
+    if (status != Status::ok) return status;
+  }
   if (payload.size() > kMaxPayloadBytes) return Status::payload_too_long;
   return txn.write_append(&storage_.control(), payload);
 }
@@ -24,13 +28,34 @@ SequentialCursor::SequentialCursor(const Sequential& sequential, Transaction& tx
       last_epoch_(last_epoch) {}
 
 Status SequentialCursor::open() {
-  const Status usable = storage_.check(*txn_);
-  if (usable != Status::ok) return usable;
+  const Status usable = storage_.check_volatile(*txn_);
+  if (usable != Status::ok && txn_->snapshot() == nullptr) return usable;
+  if (usable != Status::ok) {
+    opened_ = true;
+    return open_snapshot(txn_->snapshot()->root_of(storage_.id()));
+  }
   opened_ = true;
+  const std::atomic<uint64_t>& word = storage_.control().root.snapshot_word;
+  for (;;) {
+    const SnapshotPointer snapshot(word.load(std::memory_order_acquire));
+    reach(Seam::opening_lists);
+    const Status status = open_all(snapshot);
+    if (status != Status::ok) return status;
+    // The installer stores this word (release) before it shortens lists: if a list lacks pages that
+    // went onto a later snapshot, this load, behind that of the list's head (acquire), says so.
+    if (word.load(std::memory_order_acquire) == snapshot.word() ||
+        mutant(Mutant::scan_one_snapshot_word)) {
+      return Status::ok;
+    }
+  }
+}
+
+Status SequentialCursor::open_all(SnapshotPointer snapshot) {
+  lists_.clear();
+  snapshot_epoch_ = 0;
   WorkerContext& worker = txn_->worker();
   const DualPointer& root_pointer = storage_.control().root;
   const VolatilePointer root = root_pointer.load_acquire();
-  const SnapshotPointer snapshot(root_pointer.snapshot_word.load(std::memory_order_acquire));
   if (!snapshot.is_null()) {
     const Status status = open_snapshot(snapshot);
     if (status != Status::ok) return status;
@@ -96,8 +121,11 @@ Status SequentialCursor::open_list(const std::atomic<uint64_t>& word) {
   const VolatilePointer first(list->first.load(std::memory_order_acquire));
   if (first.is_null()) return Status::ok;
   auto* page = reinterpret_cast<SequentialPage*>(worker.resolve(first));
-  // Page numbers without a gap, from 0: nothing is missing (R17).
-  if (page->number != 0 && !mutant(Mutant::ignore_list_gaps)) return Status::read_conflict;
+  // Page numbers without a gap, from the first one that was not dropped: nothing is missing (R17).
+  // Acquire, after `first`: see SequentialListHead.
+  if (page->number > list->first_number.load(std::memory_order_acquire) &&
+      !mutant(Mutant::ignore_list_gaps))
+    return Status::read_conflict;
   ListPosition position;
   position.page = page;
   position.count = page->header.version().count();
@@ -187,7 +215,8 @@ Status SequentialCursor::take(ListPosition& position) {
 }
 
 Status SequentialCursor::next() {
-  Status status = txn_->check();
+  Status status =
+      txn_->snapshot() == nullptr ? txn_->check() : storage_.check_snapshot(*txn_, false);
   if (status != Status::ok) return status;
   if (!opened_) status = open();
   if (status != Status::ok) return status;

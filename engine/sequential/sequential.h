@@ -35,8 +35,9 @@ class Sequential {
 
 /// Full scan in the order of commit epochs [first_epoch, last_epoch]; within an epoch list by list,
 /// in append order. Own pending appends come last. Registers every list's version word and what is
-/// missing yet. What is in the snapshot is read there: it never changes. Must not outlive the
-/// attempt of its transaction.
+/// missing yet. What is in the snapshot is read there: it never changes. A transaction that reads a
+/// snapshot finds what is there, and its own appends. Must not outlive the attempt of its
+/// transaction.
 class SequentialCursor {
  public:
   SequentialCursor(const Sequential& sequential, Transaction& txn, uint64_t first_epoch = 0,
@@ -63,6 +64,7 @@ class SequentialCursor {
   };
 
   Status open();
+  Status open_all(SnapshotPointer snapshot);
   Status open_snapshot(SnapshotPointer root);
   Status open_list(const std::atomic<uint64_t>& word);
   Status settle(ListPosition& position, bool& ended);

@@ -93,12 +93,18 @@ class RecordLocks {
   uint32_t count_ = 0;
 };
 
+bool is_covered(const WorkerContext& worker, Vid vid, uint64_t epoch) {
+  return !vid.is_being_written() && is_in_snapshot(vid, epoch, worker.view().control->epochs);
+}
+
 /// A first look, without locks.
-bool is_covered(BorderPage* page, const DropLimits& limits) {
-  if (!limits.cover_floor(page->header.floor.load(std::memory_order_relaxed))) return false;
+bool is_covered(const WorkerContext& worker, BorderPage* page, uint64_t epoch) {
+  if (!is_floor_in_snapshot(page->header.floor.load(std::memory_order_relaxed), epoch)) {
+    return false;
+  }
   const uint32_t count = page->header.version().count();
   for (uint32_t slot = 0; slot < count; ++slot) {
-    if (!limits.cover(page->record(slot)->head.load_acquire())) return false;
+    if (!is_covered(worker, page->record(slot)->head.load_acquire(), epoch)) return false;
   }
   return true;
 }
@@ -118,20 +124,20 @@ void unlink(WorkerContext& worker, StorageControl& storage, const Link& link, Tr
 }  // namespace
 
 Dropped drop_border(WorkerContext& worker, StorageControl& storage, const Link& link,
-                    BorderPage* page, SnapshotPointer snapshot, const DropLimits& limits) {
-  if (!is_covered(page, limits)) return Dropped::changed;
+                    BorderPage* page, SnapshotPointer snapshot, uint64_t epoch) {
+  if (!is_covered(worker, page, epoch)) return Dropped::changed;
   Locked locked(worker, link, page, snapshot);
   if (!locked.is_good()) return locked.is_busy() ? Dropped::busy : Dropped::changed;
   RecordLocks records(worker, page);
   const uint32_t count = page->header.version().count();
   if (!records.try_lock_all(count)) return Dropped::busy;
   uint64_t latest = page->header.floor.load(std::memory_order_relaxed);
-  if (!limits.cover_floor(latest)) return Dropped::changed;
+  if (!is_floor_in_snapshot(latest, epoch)) return Dropped::changed;
   FrozenNulls layers;
   for (uint32_t slot = 0; slot < count; ++slot) {
     TreeRecord* record = page->record(slot);
     const Vid vid(record->head.vid.load(std::memory_order_relaxed));
-    if (!limits.cover(vid)) return Dropped::changed;
+    if (!is_covered(worker, vid, epoch)) return Dropped::changed;
     if (vid.is_next_layer() && !layers.add(*record->next_layer())) return Dropped::changed;
     latest = std::max(latest, vid.version());
   }
@@ -145,11 +151,11 @@ Dropped drop_border(WorkerContext& worker, StorageControl& storage, const Link& 
 }
 
 Dropped drop_interior(WorkerContext& worker, StorageControl& storage, const Link& link,
-                      InteriorPage* page, SnapshotPointer snapshot, const DropLimits& limits) {
+                      InteriorPage* page, SnapshotPointer snapshot, uint64_t epoch) {
   Locked locked(worker, link, page, snapshot);
   if (!locked.is_good()) return locked.is_busy() ? Dropped::busy : Dropped::changed;
   const uint64_t floor = page->header.floor.load(std::memory_order_relaxed);
-  if (!limits.cover_floor(floor)) return Dropped::changed;
+  if (!is_floor_in_snapshot(floor, epoch)) return Dropped::changed;
   FrozenNulls children;
   for (uint32_t i = 0; i < page->header.version().count(); ++i) {
     if (!children.add(page->children[i])) return Dropped::changed;

@@ -15,11 +15,11 @@ enum class Dropped : uint8_t {
 };
 
 /// `link` leads to `page`, which is not a storage's root; `snapshot`: the page of the very same
-/// range, or, for the root of a layer, its root, as a snapshot of `limits.epoch` has it, which the
+/// range, or, for the root of a layer, its root, as the snapshot of this epoch has it, which the
 /// caller has stored beside the pointer. Never waits.
 Dropped drop_border(WorkerContext& worker, StorageControl& storage, const Link& link,
-                    BorderPage* page, SnapshotPointer snapshot, const DropLimits& limits);
+                    BorderPage* page, SnapshotPointer snapshot, uint64_t epoch);
 Dropped drop_interior(WorkerContext& worker, StorageControl& storage, const Link& link,
-                      InteriorPage* page, SnapshotPointer snapshot, const DropLimits& limits);
+                      InteriorPage* page, SnapshotPointer snapshot, uint64_t epoch);
 
 }  // namespace atolldb

@@ -14,6 +14,7 @@ void InstallReport::add(const InstallReport& other) {
   dropped += other.dropped;
   kept += other.kept;
   busy += other.busy;
+  longest_hold_ns = std::max(longest_hold_ns, other.longest_hold_ns);
   oldest_left = std::min(oldest_left, other.oldest_left);
 }
 

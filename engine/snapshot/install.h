@@ -8,6 +8,8 @@
 // one page.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 
@@ -29,17 +31,37 @@ struct InstallTask {
 };
 
 struct InstallReport {
-  uint64_t installed = 0;  // pointers with a page of the snapshot beside them now
-  uint64_t unmatched = 0;  // volatile pages for whose range the snapshot has no page
-  uint64_t dropped = 0;    // volatile pages
-  uint64_t kept = 0;       // that might have been dropped, but for may_drop
-  uint64_t busy = 0;       // what was left since somebody else held a lock
+  uint64_t installed = 0;        // pointers with a page of the snapshot beside them now
+  uint64_t unmatched = 0;        // volatile pages for whose range the snapshot has no page
+  uint64_t dropped = 0;          // volatile pages
+  uint64_t kept = 0;             // that might have been dropped, but for may_drop
+  uint64_t busy = 0;             // what was left since somebody else held a lock
+  uint64_t longest_hold_ns = 0;  // of locks, all those of one step together
   /// Pointers without a volatile page that still lead to an older snapshot, whose files must stay:
   /// the oldest one's id; kNoSnapshot: there are none.
   static constexpr uint32_t kNoSnapshot = ~uint32_t{0};
   uint32_t oldest_left = kNoSnapshot;
 
   void add(const InstallReport& other);
+};
+
+/// Notes for how long its life was: made before locks are taken, gone after they are released, so
+/// more than what anybody has waited for.
+class HoldTimer {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  explicit HoldTimer(InstallReport& report) : report_(report), begin_(Clock::now()) {}
+  HoldTimer(const HoldTimer&) = delete;
+  HoldTimer& operator=(const HoldTimer&) = delete;
+  ~HoldTimer() {
+    const auto held = std::chrono::nanoseconds(Clock::now() - begin_).count();
+    report_.longest_hold_ns = std::max(report_.longest_hold_ns, static_cast<uint64_t>(held));
+  }
+
+ private:
+  InstallReport& report_;
+  Clock::time_point begin_;
 };
 
 /// Of one storage; one thread per storage at a time, of any node, with a page slot of its own

@@ -38,7 +38,7 @@ class TreeInstaller {
  public:
   TreeInstaller(WorkerContext& worker, StorageControl& storage, const InstallTask& task,
                 InstallReport& report)
-      : worker_(worker), storage_(storage), task_(task), report_(report) {}
+      : worker_(worker), storage_(storage), id_(storage.id), task_(task), report_(report) {}
 
   Status run() {
     Status status = begin_turn();
@@ -61,11 +61,8 @@ class TreeInstaller {
     worker_.enter();
     if (worker_.cluster_failed()) return Status::cluster_failed;
     if (task_.cancelled && task_.cancelled()) return Status::unavailable;
-    limits_ = {task_.epoch, worker_.view().control->epochs.settled.load(std::memory_order_acquire)};
-    // Acquire: after the begin epoch, for which whoever drops the storage waits (R34).
-    const bool is_ready = storage_.state.load(std::memory_order_acquire) ==
-                          static_cast<uint32_t>(StorageState::ready);
-    return is_ready ? Status::ok : Status::storage_not_found;
+    // After the begin epoch, for which whoever drops the storage waits (R34).
+    return is_installable(storage_, id_) ? Status::ok : Status::storage_not_found;
   }
 
   void install_root() {
@@ -78,19 +75,18 @@ class TreeInstaller {
   /// With what guards the pointer locked (R44). A null `page`: the snapshot has none of this range.
   void install(DualPointer& pointer, SnapshotPointer page) {
     const uint64_t before = pointer.snapshot_word.load(std::memory_order_relaxed);
-    if (page.is_null()) {
-      // Null from here on only through us: a copy-up may come, but no drop.
-      if (pointer.load_acquire().is_null()) {
-        if (before == 0) return;
-        report_.oldest_left = std::min(report_.oldest_left, SnapshotPointer(before).snapshot());
-        return;
-      }
-      ++report_.unmatched;
-    } else {
-      ++report_.installed;
+    // Null from here on only through us: a copy-up may come, but no drop.
+    const VolatilePointer word = pointer.load_acquire();
+    if (page.is_null() && word.is_null()) {
+      if (before == 0) return;
+      report_.oldest_left = std::min(report_.oldest_left, SnapshotPointer(before).snapshot());
+      return;
     }
+    ++(page.is_null() ? report_.unmatched : report_.installed);
+    if (before == page.word()) return;
+    if (word.is_null() && replace_cold(storage_, pointer, word, page)) return;
     // Release: R2, before the word that drops the page.
-    if (before != page.word()) pointer.snapshot_word.store(page.word(), std::memory_order_release);
+    pointer.snapshot_word.store(page.word(), std::memory_order_release);
   }
 
   Status walk_layer(LayerWalk& walk) {
@@ -128,6 +124,10 @@ class TreeInstaller {
       if (status != Status::ok || step == Step::again) return status;
       if (path.size != 0) drop(walk, path.link, path.border);
     }
+    if (is_known && path.border == nullptr && !path.link.pointer->load_acquire().is_null()) {
+      step = Step::again;  // copied up meanwhile, from the older page perhaps: look into it
+      return Status::ok;
+    }
     // What moves and cannot be adopted, for want of pages perhaps, is left out.
     if (!is_known) has_missed_ = true;
     for (uint32_t i = path.size; i-- > 1;) {
@@ -154,6 +154,7 @@ class TreeInstaller {
     const Status status =
         find_snapshot_level(worker_, walk.root, page->header.level - 1u, range, level.pages);
     if (status != Status::ok) return status;
+    const HoldTimer timer(report_);
     ScopedLock lock;
     if (!lock.lock_page(worker_, page, kPageBlock)) return Status::cluster_failed;
     const PageVersion version = page->header.version();
@@ -189,6 +190,7 @@ class TreeInstaller {
     }
     if (layers.empty()) return Status::ok;
     {
+      const HoldTimer timer(report_);
       ScopedLock lock;
       if (!lock.lock_page(worker_, page, kPageBlock)) return Status::cluster_failed;
       if (page->header.version() != version) {
@@ -258,11 +260,12 @@ class TreeInstaller {
       ++report_.kept;
       return;
     }
+    const HoldTimer timer(report_);
     Dropped dropped = Dropped::changed;
     if constexpr (std::is_same_v<Page, BorderPage>) {
-      dropped = drop_border(worker_, storage_, link, page, snapshot, limits_);
+      dropped = drop_border(worker_, storage_, link, page, snapshot, task_.epoch);
     } else {
-      dropped = drop_interior(worker_, storage_, link, page, snapshot, limits_);
+      dropped = drop_interior(worker_, storage_, link, page, snapshot, task_.epoch);
     }
     report_.dropped += dropped == Dropped::yes ? 1 : 0;
     report_.busy += dropped == Dropped::busy ? 1 : 0;
@@ -274,9 +277,9 @@ class TreeInstaller {
 
   WorkerContext& worker_;
   StorageControl& storage_;
+  const uint32_t id_;
   const InstallTask& task_;
   InstallReport& report_;
-  DropLimits limits_{};
   bool has_missed_ = false;
   std::set<std::string> done_layers_;  // prefixes; below the border pages at hand
 };

@@ -1,5 +1,7 @@
 #include "engine/snapshot/retention.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <span>
 #include <tuple>
@@ -133,6 +135,41 @@ Result<std::array<SavepointSlot, 2>> equal_slots(FileSystem& file_system,
   }
 }
 
+/// Why the files `own` of a snapshot must stay.
+Result<void> refuse_removal(FileSystem& file_system, const RetentionView& view,
+                            const Savepoint& savepoint, uint32_t id,
+                            const std::set<std::string>& own) {
+  const auto refuse = [&](const std::string& why) -> Result<void> {
+    return make_error(ExitCode::failed, fmt::format("snapshot {}: {}", id, why));
+  };
+  if (own.empty() || id > savepoint.largest_snapshot) {
+    return refuse("there is none: `atoll snapshot ls` lists those there are");
+  }
+  if (id == savepoint.snapshot) {
+    return refuse("is the newest one, which the next start needs: take another one before");
+  }
+  for (const PinnedSnapshot& pin : savepoint.pinned) {
+    if (pin.id != id) continue;
+    return refuse(
+        fmt::format("is pinned as {}: remove the pin with `atoll snapshot unpin`", pin.name));
+  }
+  if (view.in_use.contains(id)) {
+    return refuse("the running cluster reads it: try again when it has a newer one, or is down");
+  }
+  if (!are_intact(view.slots))
+    return refuse("a copy of the savepoint is damaged: start the cluster");
+  auto kept = find_kept(file_system, view);
+  if (!kept) return std::unexpected(kept.error());
+  for (const uint32_t other : kept->ids) {
+    auto metadata = read_snapshot_metadata(file_system, view.data_dir, other);
+    if (!metadata) return std::unexpected(metadata.error());
+    const bool refers = std::ranges::any_of(
+        metadata->files, [&](const SnapshotFilePlace& file) { return file.snapshot == id; });
+    if (refers) return refuse(fmt::format("snapshot {} refers to pages of it", other));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> deletable_logs(FileSystem& file_system,
@@ -201,6 +238,31 @@ Result<std::vector<std::string>> delete_unneeded(FileSystem& file_system,
   auto logs = deletable_logs(file_system, view);
   if (!logs) return logs;
   paths->insert(paths->end(), logs->begin(), logs->end());
+  if (auto removed = remove_in_order(file_system, *paths); !removed) {
+    return std::unexpected(removed.error());
+  }
+  return paths;
+}
+
+Result<std::vector<std::string>> remove_snapshot(FileSystem& file_system,
+                                                 const std::string& data_dir, Savepoint& savepoint,
+                                                 const std::set<std::string>& directories,
+                                                 const std::set<uint32_t>& in_use, uint32_t id) {
+  auto slots = equal_slots(file_system, data_dir, savepoint);
+  if (!slots) return std::unexpected(slots.error());
+  const RetentionView view = {data_dir, directories, *std::move(slots), in_use};
+  auto files = snapshot_files_in(file_system, data_dir, directories);
+  if (!files) return std::unexpected(files.error());
+  std::set<std::string> own;
+  for (const StoredSnapshotFile& file : *files) {
+    if (file.snapshot == id) own.insert(file.path);
+  }
+  if (auto kept = refuse_removal(file_system, view, savepoint, id, own); !kept) {
+    return std::unexpected(kept.error());
+  }
+  auto paths = deletable_snapshots(file_system, view);
+  if (!paths) return paths;
+  std::erase_if(*paths, [&](const std::string& path) { return !own.contains(path); });
   if (auto removed = remove_in_order(file_system, *paths); !removed) {
     return std::unexpected(removed.error());
   }

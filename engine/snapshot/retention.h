@@ -50,4 +50,12 @@ Result<std::vector<std::string>> delete_unneeded(FileSystem& file_system,
                                                  const std::set<std::string>& directories,
                                                  const std::set<uint32_t>& in_use);
 
+/// Deletes one snapshot's files that nothing needs, which delete_unneeded would do, too. Answers
+/// their paths. Code failed, with the reason: it is the newest one, pinned, in use, another one
+/// refers to its pages, or there is no such snapshot.
+Result<std::vector<std::string>> remove_snapshot(FileSystem& file_system,
+                                                 const std::string& data_dir, Savepoint& savepoint,
+                                                 const std::set<std::string>& directories,
+                                                 const std::set<uint32_t>& in_use, uint32_t id);
+
 }  // namespace atolldb

@@ -35,7 +35,7 @@ SnapshotCache::SnapshotCache(std::byte* frames, uint64_t bytes, uint32_t reader_
 
 SnapshotCache::Statistics SnapshotCache::statistics() const {
   const std::lock_guard guard(lock_);
-  return {frame_count_, misses_, evictions_};
+  return {frame_count_, never_used_ - (evicted_.size() - evicted_head_), misses_, evictions_};
 }
 
 const PageHeader* SnapshotCache::find(SnapshotPointer pointer) const {

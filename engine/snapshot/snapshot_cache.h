@@ -42,6 +42,7 @@ class SnapshotCache {
 
   struct Statistics {
     uint64_t frames = 0;
+    uint64_t frames_in_use = 0;
     uint64_t misses = 0;
     uint64_t evictions = 0;
   };

@@ -17,7 +17,7 @@
 namespace atolldb {
 
 Status Transaction::commit() {
-  if (!active_) return Status::invalid_argument;
+  if (!is_active()) return Status::invalid_argument;
   if (broken_ != Status::ok) {
     const Status reason = broken_;
     rollback(reason);
@@ -33,7 +33,7 @@ Status Transaction::commit() {
   WorkerMetrics& metrics = worker_->metrics();
   (read_only ? metrics.read_only_commits : metrics.commits).add();
   installs_on_read_ = false;
-  active_ = false;
+  end();
   return Status::ok;
 }
 
@@ -57,7 +57,7 @@ Status Transaction::register_incremented() {
 }
 
 Status Transaction::commit_user_abort() {
-  if (!active_) return Status::invalid_argument;
+  if (!is_active()) return Status::invalid_argument;
   Status status = broken_;
   if (status == Status::ok) status = register_incremented();
   if (writes_size_ != 0 && !mutant(Mutant::user_abort_keeps_writes)) {
@@ -213,17 +213,37 @@ Status CommitProtocol::lock_in_order(uint32_t& locked, uint32_t& remote, bool& m
     ++locked;
     if (entry.record.node() != worker_.node()) ++remote;
     const Vid vid = record->load_acquire();
-    if (vid.is_elsewhere()) {
+    const bool is_ignored = mutant(Mutant::use_dropped_pages) && is_array_write(entry);
+    if (vid.is_elsewhere() && !is_ignored) {
       moved = true;
       return Status::ok;
     }
     if (!write_still_fits(entry, *record, vid)) return Status::write_conflict;
     max_locked = std::max(max_locked, vid.version());
   }
+  if (txn_.snapshot_ != nullptr && !are_as_of_snapshot()) return Status::snapshot_conflict;
   reach(Seam::locked_writes);
   // R15: the VID found under the lock counts as observed, so VIDs grow per key.
   max_seen_ = mutant(Mutant::vid_ignores_locked_record) ? 0 : max_locked;
   return Status::ok;
+}
+
+/// R18: no record that is locked has been written since the snapshot. One that somebody has
+/// reserved (ordinal 0) has not, but its key may have had another record, which was left out: then
+/// the page has a later floor (R43). Records of arrays are always there.
+bool CommitProtocol::are_as_of_snapshot() const {
+  const uint64_t epoch = txn_.snapshot_->epoch();
+  for (uint32_t i = 0; i < txn_.writes_size_; ++i) {
+    const RecordHead* record = txn_.write_heads_[i];
+    const Vid vid = record->load_acquire();
+    if (vid.ordinal() != 0) {
+      if (vid.epoch() > epoch && !mutant(Mutant::snapshot_write_unchecked)) return false;
+    } else if (!is_array_write(txn_.writes_[i])) {
+      const Vid floor(page_of(record)->floor.load(std::memory_order_relaxed));
+      if (floor.epoch() > epoch && !mutant(Mutant::snapshot_reserve_unchecked)) return false;
+    }
+  }
+  return true;
 }
 
 bool CommitProtocol::write_still_fits(const WriteEntry& entry, const RecordHead& record,
@@ -266,6 +286,9 @@ void CommitProtocol::unlock(uint32_t count) {
 // -- Verification ---------------------------------------------------------------------------------
 
 Status CommitProtocol::verify() {
+  // What was read is in a snapshot; the records that writes have reserved are looked at under their
+  // locks.
+  if (txn_.snapshot_ != nullptr) return Status::ok;
   max_seen_ = std::max(max_seen_, txn_.observed_);
   if (!mutant(Mutant::skip_read_set_check)) {
     for (const ReadEntry& read : txn_.reads_) {

@@ -30,6 +30,7 @@ class CommitProtocol {
   Status lock_writes_once(bool& moved);
   Status lock_in_order(uint32_t& locked, uint32_t& remote, bool& moved);
   Status track_writes();
+  bool are_as_of_snapshot() const;
   Status verify();
   struct Look {
     uint64_t tail;  // of the lock: 0 = free

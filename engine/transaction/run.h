@@ -1,4 +1,4 @@
-// Runs a body as one serializable transaction: begin, body, commit, and again after a conflict.
+// Runs a body as one transaction: begin, body, commit, and again after a conflict.
 #pragma once
 
 #include <chrono>
@@ -46,11 +46,12 @@ void run_hints(Transaction& transaction);
 /// calls must be returned as they are. Retries until `deadline_epoch`; waits for pages that
 /// snapshots let go. Returns ok only after the commit.
 template <typename Body>
-Status run(Transaction& transaction, Backoff& backoff, uint64_t deadline_epoch, Body&& body) {
+Status run(Transaction& transaction, Backoff& backoff, uint64_t deadline_epoch, Body&& body,
+           TransactionMode mode = {}) {
   PageWait page_wait;
   for (uint32_t attempt = 0;; ++attempt) {
     if (attempt != 0) backoff.wait(attempt);
-    Status status = transaction.begin(deadline_epoch);
+    Status status = transaction.begin(deadline_epoch, mode);
     if (status != Status::ok) return status;
     status = body(transaction);
     if (status == Status::ok) {

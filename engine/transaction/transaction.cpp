@@ -26,8 +26,12 @@ Transaction::Transaction(WorkerContext& worker, const TransactionLimits& limits,
   CHECK(limits.write_set <= kMaxWriteSet);
 }
 
-Status Transaction::begin(uint64_t deadline_epoch) {
-  if (active_) return Status::invalid_argument;
+Status Transaction::begin(uint64_t deadline_epoch, TransactionMode mode) {
+  if (is_active() || mode.isolation >= Isolation::count_) return Status::invalid_argument;
+  // Every write of one that reads an older snapshot would be in vain.
+  if (mode.snapshot != 0 && mode.isolation != Isolation::snapshot_read_only) {
+    return Status::invalid_argument;
+  }
   if (worker_->cluster_failed()) return Status::cluster_failed;
   if (!log_.has_room()) [[unlikely]] {
     const Status status = await_log_room(deadline_epoch);
@@ -38,7 +42,32 @@ Status Transaction::begin(uint64_t deadline_epoch) {
   log_.begin(worker_->current_epoch());
   deadline_epoch_ = deadline_epoch;
   if (worker_->current_epoch() >= deadline_epoch) return Status::deadline_exceeded;
-  active_ = true;
+  if (mode.isolation == Isolation::serializable) [[likely]] {
+    state_ = State::serializable;
+    return Status::ok;
+  }
+  snapshot_ = worker_->begin_snapshot(mode.snapshot);
+  if (snapshot_ == nullptr) return Status::snapshot_not_found;
+  state_ = mode.isolation == Isolation::snapshot ? State::snapshot : State::snapshot_read_only;
+  return Status::ok;
+}
+
+void Transaction::end() {
+  state_ = State::idle;
+  if (snapshot_ == nullptr) return;
+  snapshot_ = nullptr;
+  worker_->end_snapshot();
+}
+
+Status Transaction::check_snapshot(bool writes) {
+  const Status status = check();
+  if (status != Status::ok) return status;
+  if (state_ != State::snapshot_read_only) return Status::ok;
+  if (writes) return Status::read_only_transaction;
+  // It holds no volatile page: however long it runs, it holds none of them back (R9). Relaxed: the
+  // word is our own.
+  const auto& begin_epoch = worker_->slot().begin_epoch;
+  if (begin_epoch.load(std::memory_order_relaxed) != worker_->current_epoch()) worker_->enter();
   return Status::ok;
 }
 
@@ -85,10 +114,10 @@ void Transaction::clear() {
 }
 
 void Transaction::rollback(Status reason) {
-  if (!active_) return;
+  if (!is_active()) return;
   worker_->metrics().aborts[static_cast<uint32_t>(reason)].add();
   installs_on_read_ = reason == Status::pointer_installed && relied_on_absence_;
-  active_ = false;
+  end();
 }
 
 Status Transaction::read(const RecordRef& ref, uint32_t offset, uint32_t count, void* out,
@@ -103,6 +132,13 @@ Status Transaction::read(const RecordRef& ref, uint32_t offset, uint32_t count, 
   if (own == nullptr) return seen.is_deleted() ? Status::not_found : Status::ok;
   if (log_of(*own).type == LogType::erase) return Status::not_found;
   return overlay(ref, *own, seen, offset, count, out);
+}
+
+Status Transaction::read_in_place(const RecordRef& ref, uint32_t offset, uint32_t count, void* out,
+                                  Vid& seen) {
+  const Status status = read(ref, offset, count, out, seen);
+  // Nobody follows it: the next attempt finds the snapshot's page, or what was copied up from it.
+  return status == Status::ok && seen.is_elsewhere() ? Status::read_conflict : status;
 }
 
 Status Transaction::register_pointer(const DualPointer* pointer, uint64_t word) {

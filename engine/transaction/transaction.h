@@ -1,10 +1,15 @@
-// A serializable transaction on one worker (foedus.txt Algorithm 2, made multi-process; rules
-// R11-R23). Reused from one transaction to the next; allocates nothing after construction.
+// A transaction on one worker (foedus.txt Algorithm 2, made multi-process; rules R11-R23). Reused
+// from one transaction to the next; allocates nothing after construction.
 //
 // Life: begin -> operations of storages -> commit or rollback. An operation that returns an abort
 // status (`is_abort`) has ended the attempt: call `rollback`. engine/transaction/run.h has the
 // loop with retries; procedures never call begin, commit or rollback themselves. One thread's: not
 // shared.
+//
+// One that reads a snapshot (R18) has its SnapshotView from begin to end. Storages answer it from
+// the roots there, and never from volatile pages; what it reads is in no set, since it never
+// changes. Its writes hold whole records, so that a look-up finds either an own write or the
+// snapshot's record, and are planned, locked and applied like all others.
 #pragma once
 
 #include <array>
@@ -16,10 +21,12 @@
 
 #include "engine/log/worker_log.h"
 #include "engine/mutants.h"
+#include "engine/snapshot/snapshot_view.h"
 #include "engine/transaction/access_sets.h"
 #include "engine/transaction/vid.h"
 #include "engine/transaction/worker_context.h"
 #include "engine/transaction/write_index.h"
+#include "shared/isolation.h"
 #include "shared/status.h"
 #include "shared/sync/racy_copy.h"
 
@@ -36,12 +43,17 @@ struct RecordRef {
   uint16_t payload_at = 0;     // bytes from `record`, or from the snapshot's page, to the payload
   uint16_t payload_bytes = 0;  // current length of the payload
   uint32_t storage_id = 0;
-  UniversalName name{};        // of `record`
-  uint64_t identity = 0;       // hash of storage and key (identity_of): survives moves
-  SnapshotPointer snapshot{};  // `record` is null, and this page holds it: for reading only
+  uint64_t place = 0;     // the word of `record`'s name, or of the snapshot's page
+  uint64_t identity = 0;  // hash of storage and key (identity_of): survives moves
 
+  /// REQUIRES: `record` is not null.
+  UniversalName name() const { return UniversalName(place); }
+  /// REQUIRES: `record` is null. This page holds it, for reading only; null: no page does.
+  SnapshotPointer snapshot() const { return SnapshotPointer(place); }
   std::byte* payload() const { return reinterpret_cast<std::byte*>(record) + payload_at; }
 };
+// Look-ups in batches fill and copy many: two vector registers each.
+static_assert(sizeof(RecordRef) == 32);
 
 /// Hash of what a record is, wherever it moves. Its top 8 bits pick the bit of the write filter.
 inline uint64_t identity_of(uint32_t storage_id, std::span<const std::byte> key) {
@@ -78,8 +90,9 @@ class Transaction {
 
   // -- Life, called by run.h ------------------------------------------------------------------
   /// `deadline_epoch`: engine calls fail with deadline_exceeded from that epoch on (R20).
-  /// Waits at admission for room in the log, without a begin epoch (R23).
-  Status begin(uint64_t deadline_epoch = kMaxEpoch);
+  /// Waits at admission for room in the log, without a begin epoch (R23). snapshot_not_found;
+  /// invalid_argument for a mode that names a snapshot and is not snapshot_read_only.
+  Status begin(uint64_t deadline_epoch = kMaxEpoch, TransactionMode mode = {});
   /// ok, or the reason for the abort (everything is rolled back then).
   Status commit();
   /// Verifies what was read, as a read-only commit would, and discards the writes: a user abort
@@ -90,7 +103,7 @@ class Transaction {
   /// (R5).
   void rollback(Status reason);
 
-  bool is_active() const { return active_; }
+  bool is_active() const { return state_ != State::idle; }
   bool is_read_only() const { return writes_size_ == 0 && appends_.empty(); }
   /// After an ok commit: epoch to wait for before acknowledging (R19 for read-only ones).
   uint64_t commit_epoch() const { return commit_epoch_; }
@@ -105,8 +118,24 @@ class Transaction {
     if (worker_->current_epoch() >= deadline_epoch_ && !mutant(Mutant::ignore_deadline)) {
       return Status::deadline_exceeded;
     }
-    return active_ ? Status::ok : Status::invalid_argument;
+    return is_active() ? Status::ok : Status::invalid_argument;
   }
+  /// The same for an operation that goes on to volatile pages: not ok either for a transaction that
+  /// reads a snapshot, which has a way of its own. So the usual one asks one question.
+  Status check_volatile() const {
+    if (worker_->current_epoch() >= deadline_epoch_ && !mutant(Mutant::ignore_deadline)) {
+      return Status::deadline_exceeded;
+    }
+    return is_serializable() || (mutant(Mutant::snapshot_read_volatile) && is_active())
+               ? Status::ok
+               : Status::invalid_argument;
+  }
+  bool is_serializable() const { return state_ == State::serializable; }
+  /// What it reads, if it reads a snapshot; else null.
+  const SnapshotView* snapshot() const { return snapshot_; }
+  /// check, for the storages' ways through snapshots; `writes`: read_only_transaction for one that
+  /// must not.
+  Status check_snapshot(bool writes);
 
   /// Reads [offset, offset+count) of the payload into `out` consistently, with own pending writes
   /// laid over it (R14), and enters the record in the read set. `seen`: the VID; when it is
@@ -115,19 +144,24 @@ class Transaction {
   /// `key`: as for find_write.
   Status read(const RecordRef& ref, uint32_t offset, uint32_t count, void* out, Vid& seen,
               std::span<const std::byte> key = {});
-  /// The same for a record that always exists and never moves: an array's. Inline: where the sizes
-  /// are constants the copy becomes a few moves.
+  /// The same for a record that always exists and never moves: an array's. read_conflict: its page
+  /// was dropped since it was found (R8). Inline: where the sizes are constants the copy becomes a
+  /// few moves.
   Status read_existing(const RecordRef& ref, uint32_t offset, uint32_t count, void* out) {
     Vid seen = ref.record->load_acquire();
-    if (!seen.is_being_written()) [[likely]] {
+    const bool is_here =
+        mutant(Mutant::use_dropped_pages) ? !seen.is_being_written() : seen.is_in_place();
+    if (is_here) [[likely]] {
       racy_read(out, ref.payload() + offset, count);
       if (ref.record->load_acquire() == seen) [[likely]] {
         const Status status = register_read(ref.record, seen);
         if (status != Status::ok || find_write(ref) == nullptr) return status;
       }
     }
-    return read(ref, offset, count, out, seen);
+    return read_in_place(ref, offset, count, out, seen);
   }
+  /// The same, and its VID.
+  Status read_in_place(const RecordRef& ref, uint32_t offset, uint32_t count, void* out, Vid& seen);
   /// Enters a record whose VID decided a read without copying the payload.
   Status register_read(RecordHead* record, Vid seen) {
     // Several fields of one record, one after the other: one entry is enough.
@@ -171,6 +205,15 @@ class Transaction {
     const auto bit = static_cast<uint32_t>(ref.identity >> 56);
     return ((filter_[bit >> 6] >> (bit & 63)) & 1) != 0 ? find_write_slow(ref, key) : nullptr;
   }
+  /// The same for a record of a Master-tree that need not have a place.
+  WriteEntry* find_write(uint32_t storage_id, std::span<const std::byte> key) {
+    RecordRef ref;
+    ref.storage_id = storage_id;
+    ref.identity = identity_of(storage_id, key);
+    return find_write(ref, key);
+  }
+  /// All that is planned, in no order.
+  std::span<const WriteEntry> planned_writes() const { return {writes_, writes_size_}; }
   /// No record has a pending write: there is nothing to find or to lay over.
   bool plans_no_write() const { return writes_size_ == 0; }
   /// A write was planned over a record that lived and was not read: nothing but the commit would
@@ -248,6 +291,8 @@ class Transaction {
   Status register_incremented();
   Status materialize_increment(RecordRef ref, WriteEntry& entry, const Vid* expected = nullptr);
   void clear();
+  /// Not active any more.
+  void end();
   /// The sets do not say any more what was read: whatever the procedure makes of `reason`, this
   /// attempt cannot commit, nor can its user abort be reported (R20).
   Status fail(Status reason) {
@@ -257,10 +302,12 @@ class Transaction {
 
   WorkerContext* worker_;
   TransactionLimits limits_;
-  bool active_ = false;
+  enum class State : uint8_t { idle, serializable, snapshot, snapshot_read_only };
+  State state_ = State::idle;
   bool installs_on_read_ = false;
   bool relied_on_absence_ = false;  // of a page that this attempt was about to install (R5)
   Status broken_ = Status::ok;      // why the sets are incomplete
+  const SnapshotView* snapshot_ = nullptr;
   uint64_t deadline_epoch_ = kMaxEpoch;
   uint64_t commit_epoch_ = 0;
   uint64_t reservations_ = 0;

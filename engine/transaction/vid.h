@@ -36,6 +36,8 @@ class Vid {
   constexpr uint64_t epoch() const { return word_ >> kEpochShift; }
   constexpr uint64_t ordinal() const { return (word_ >> kOrdinalShift) & kMaxOrdinal; }
   constexpr bool is_being_written() const { return (word_ & kBeingWritten) != 0; }
+  /// The payload beside it is what it says: nobody changes it, and it has not moved.
+  constexpr bool is_in_place() const { return (word_ & (kBeingWritten | kMoved)) == 0; }
   constexpr bool is_deleted() const { return (word_ & kDeleted) != 0; }
   constexpr bool is_moved() const { return (word_ & kMoved) != 0; }
   constexpr bool is_next_layer() const { return (word_ & kNextLayer) != 0; }

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "engine/mutants.h"
+#include "engine/snapshot/published_snapshots.h"
 #include "engine/snapshot/snapshot_cache.h"
 #include "engine/transaction/hint_queue.h"
 #include "engine/transaction/page_memo.h"
@@ -56,10 +57,18 @@ class WorkerContext {
   /// This thread's way into its node's cache of snapshot pages, which outlives the context. Before
   /// the first transaction.
   void use_snapshots(SnapshotReader& snapshots) { snapshots_ = &snapshots; }
+  /// What its transactions may begin with, if they are to read snapshots; outlives the context.
+  void use_published(const PublishedSnapshots& published) { published_ = &published; }
+  /// Announces and finds the snapshot of this id, or the latest (0); null: there is none.
+  const SnapshotView* begin_snapshot(uint32_t id) {
+    return published_ == nullptr ? nullptr : published_->use(*slot_, id);
+  }
+  void end_snapshot() { PublishedSnapshots::release(*slot_); }
   /// A page of a snapshot, good until the next call; see SnapshotReader::get. REQUIRES:
   /// use_snapshots.
   Status snapshot_page(SnapshotPointer pointer, const PageHeader*& page) {
     CHECK(snapshots_ != nullptr);
+    metrics_->snapshot_reads.add();
     return snapshots_->get(pointer, page);
   }
   uint32_t first_system_block() const { return first_system_block_; }
@@ -117,8 +126,9 @@ class WorkerContext {
   HintQueue hints_;
   PageMemo memo_;
   DeadRunMemo dead_runs_;
-  SnapshotReader* snapshots_ = nullptr;  // null: there are no snapshots
-  const std::atomic<uint64_t>* epoch_;   // the cluster's
+  SnapshotReader* snapshots_ = nullptr;             // null: there are no snapshots
+  const PublishedSnapshots* published_ = nullptr;   // null: transactions read none
+  const std::atomic<uint64_t>* epoch_;              // the cluster's
   uint32_t first_system_block_;
   uint64_t begin_epoch_ = kIdleEpoch;
   uint64_t dirty_epoch_ = 0;  // the latest that this worker has announced

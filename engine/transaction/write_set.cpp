@@ -73,7 +73,7 @@ Status Transaction::add_write(const RecordRef& ref, LogRecord* log, LogType type
   log->type = type;
   write_index_.insert(ref.identity, writes_size_);
   WriteEntry& entry = writes_[writes_size_++];
-  entry.record = ref.name;
+  entry.record = ref.name();
   entry.log_offset = log_.offset_of(log);
   entry.payload_at = ref.payload_at;
   entry.increment = static_cast<uint8_t>(increment);

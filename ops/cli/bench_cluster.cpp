@@ -154,6 +154,8 @@ Result<Config> config_of_bench_cluster(const ClusterChoice& choice, const std::s
   }
   if (const auto made = use_new_data_folders(*config); !made) return std::unexpected(made.error());
   set_durability(*config, options.durability);
+  // Its data is of one run; and figures over a restart are none.
+  config->cluster.restart = RestartPolicy::never;
   return config;
 }
 

@@ -12,6 +12,7 @@ void add_bench_command(CLI::App& app, Invocation& invocation) {
   add_tpcc_command(*group, invocation);
   add_ycsb_command(*group, invocation);
   add_log_bench_command(*group, invocation);
+  add_gleaner_bench_command(*group, invocation);
 }
 
 }  // namespace atolldb::cli

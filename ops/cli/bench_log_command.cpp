@@ -9,10 +9,9 @@
 #include <optional>
 
 #include "bench/log_driver/driver.h"
-#include "bench/tpcc_driver/driver.h"
-#include "bench/tpcc_driver/estimate.h"
 #include "ops/cli/bench_cluster.h"
 #include "ops/cli/bench_run.h"
+#include "ops/cli/bench_tpcc_log.h"
 #include "ops/cli/command.h"
 #include "shared/file/posix_file_system.h"
 #include "shared/process/start_up.h"
@@ -30,33 +29,6 @@ struct LogBenchOptions {
   bool smoke = false;
 };
 
-/// Notes in which epoch the run began: what the load has logged before is not recorded.
-class RecordingPort final : public bench::ClusterPort {
- public:
-  explicit RecordingPort(bench::ClusterPort& below) : below_(below) {}
-
-  uint64_t run_epoch() const { return run_epoch_; }
-
-  uint32_t node_count() const override { return below_.node_count(); }
-  uint32_t worker_count() const override { return below_.worker_count(); }
-  std::string mode() const override { return below_.mode(); }
-  std::string durability() const override { return below_.durability(); }
-  Result<void> create_storage(const bench::StorageSpec& spec) override {
-    return below_.create_storage(spec);
-  }
-  Result<std::vector<std::string>> run_job(const std::string& name,
-                                           const std::string& input) override {
-    if (name == tpcc::kRunJob) run_epoch_ = epoch();
-    return below_.run_job(name, input);
-  }
-  uint64_t commits() override { return below_.commits(); }
-  uint64_t epoch() override { return below_.epoch(); }
-
- private:
-  bench::ClusterPort& below_;
-  uint64_t run_epoch_ = 0;
-};
-
 /// As many blocks as the buffers have room for.
 uint64_t blocks_of(const log_bench::Options& options) {
   return options.workers * (options.buffer_bytes / kLogBlockBytes);
@@ -64,46 +36,19 @@ uint64_t blocks_of(const log_bench::Options& options) {
 
 /// Runs TPC-C on a cluster of its own, and reads what its workers have logged.
 Result<log_bench::Recording> record_tpcc(const log_bench::Options& options) {
-  tpcc::Options tpcc;
-  tpcc.nodes = tpcc.workers_per_node = 1;
-  tpcc.seconds = options.record_seconds;
-  tpcc.warmup_seconds = 0;
-  tpcc.verify = false;
-  tpcc.durability = "durable";
-  uint64_t run_epoch = 0;
   log_bench::Recording recording;
-  const Result<void> recorded = run_on_own_cluster(
-      {},
+  const Result<void> recorded = run_tpcc_for_its_log(
       {.command = log_bench::kCommand,
        .cluster_name = "log-bench",
-       .options = tpcc,
        .what_to_lower = "--record-seconds",
-       .violated = "",
-       .estimate = [&](uint32_t nodes, uint32_t workers,
-                       uint32_t cores) -> Result<bench::Estimate> {
-         const auto warehouses = tpcc::choose_warehouses(tpcc, nodes, workers);
-         if (!warehouses) return std::unexpected(warehouses.error());
-         return tpcc::estimate_memory(tpcc, *warehouses, nodes, workers, cores);
-       },
-       .run = [&](bench::ClusterPort& port, const bench::Console& console) -> Result<BenchReport> {
-         const auto warehouses =
-             tpcc::choose_warehouses(tpcc, port.node_count(), port.worker_count());
-         if (!warehouses) return std::unexpected(warehouses.error());
-         RecordingPort recorder(port);
-         const auto report = tpcc::Driver(recorder, tpcc, *warehouses, console).go();
-         if (!report) return std::unexpected(report.error());
-         run_epoch = recorder.run_epoch();
-         // Whether a pool has filled up early does not matter to what was logged.
-         return BenchReport{"", {}, ExitCode::success};
-       },
-       .after_stop = [&](const Config& config) -> Result<void> {
-         PosixFileSystem files;
-         auto read = log_bench::read_recording(files, config.cluster.data_dir, run_epoch,
-                                               blocks_of(options));
-         if (!read) return std::unexpected(read.error());
-         recording = *std::move(read);
-         return {};
-       }});
+       .seconds = options.record_seconds},
+      [&](const std::string& data_dir, uint64_t run_epoch) -> Result<void> {
+        PosixFileSystem files;
+        auto read = log_bench::read_recording(files, data_dir, run_epoch, blocks_of(options));
+        if (!read) return std::unexpected(read.error());
+        recording = *std::move(read);
+        return {};
+      });
   if (!recorded) return std::unexpected(recorded.error());
   return recording;
 }

@@ -18,6 +18,7 @@ namespace atolldb::cli {
 void add_tpcc_command(CLI::App& group, Invocation& invocation);
 void add_ycsb_command(CLI::App& group, Invocation& invocation);
 void add_log_bench_command(CLI::App& group, Invocation& invocation);
+void add_gleaner_bench_command(CLI::App& group, Invocation& invocation);
 
 struct BenchReport {
   std::string text;

@@ -127,6 +127,15 @@ std::vector<Config> running_clusters() {
   return running;
 }
 
+Json restarts_of(const Config& config) {
+  std::ifstream file(restarts_path(config));
+  if (!file) return {};
+  Json note = Json::parse(file, nullptr, false);
+  if (!note.is_object()) return {};
+  note.erase("schema_version");
+  return note;
+}
+
 std::string last_failure(const Config& config) {
   std::ifstream file(last_failure_path(config));
   if (!file) return "";

@@ -6,6 +6,7 @@
 
 #include "shared/config/config.h"
 #include "shared/error.h"
+#include "shared/message/control_message.h"
 
 namespace atolldb::cli {
 
@@ -30,6 +31,9 @@ Result<Config> find_running(const ClusterChoice& choice);
 
 /// Clusters of this user that run, from the run folders at their default place.
 std::vector<Config> running_clusters();
+
+/// How often and why the running cluster was started again (see note_restart); null: it was not.
+Json restarts_of(const Config& config);
 
 /// How the last run ended badly, from its note; empty: it did not.
 std::string last_failure(const Config& config);

@@ -18,6 +18,8 @@ struct ProcedureOptions {
   std::string name;
   std::string input;
   std::string input_file;
+  std::string isolation;  // empty: what the procedure's entry says
+  uint32_t snapshot = 0;
   uint32_t node = 0;
   bool json = false;
 };
@@ -87,8 +89,10 @@ void print_output(const Json& answer) {
 Result<void> call(const ClusterChoice& choice, const ProcedureOptions& options) {
   const Result<std::string> input = input_of(options);
   if (!input) return std::unexpected(input.error());
-  const Json body = {{"name", options.name},
-                     {"input_base64", to_base64(std::as_bytes(std::span(*input)))}};
+  Json body = {{"name", options.name},
+               {"input_base64", to_base64(std::as_bytes(std::span(*input)))}};
+  if (!options.isolation.empty()) body["isolation"] = options.isolation;
+  if (options.snapshot != 0) body["snapshot"] = options.snapshot;
   const Result<Json> answer = ask(choice, options.node, "procedure.call", body);
   if (!answer) return std::unexpected(answer.error());
   const std::string status = answer->value("status", "");
@@ -124,6 +128,12 @@ void add_procedure_command(CLI::App& app, Invocation& invocation) {
   CLI::Option* input = calling->add_option("INPUT", options->input, "Its input, as text");
   calling->add_option("--input-file", options->input_file, "Its input, from a file")
       ->excludes(input);
+  calling
+      ->add_option("--isolation", options->isolation,
+                   "How the transaction is kept apart; by default as the procedure's library says")
+      ->check(CLI::IsMember({"serializable", "snapshot", "snapshot_read_only"}));
+  calling->add_option("--snapshot", options->snapshot,
+                      "Read this snapshot, the newest or a pinned one; with snapshot_read_only");
 }
 
 }  // namespace atolldb::cli

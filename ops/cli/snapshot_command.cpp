@@ -1,4 +1,4 @@
-// `atoll snapshot ls|verify|take`: the options, ls and take.
+// `atoll snapshot ls|verify|take|pin|unpin|rm`: the options, ls and take.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
@@ -162,7 +162,7 @@ Result<void> take_snapshot(const ClusterChoice& choice, const SnapshotOptions& o
 }
 
 void add_snapshot_command(CLI::App& app, Invocation& invocation) {
-  CLI::App* group = app.add_subcommand("snapshot", "List, verify and take snapshots");
+  CLI::App* group = app.add_subcommand("snapshot", "List, verify, take, keep and remove snapshots");
   group->require_subcommand(1);
   const auto options = std::make_shared<SnapshotOptions>();
   const auto add = [&](const char* name, const char* help, auto run) {
@@ -183,6 +183,18 @@ void add_snapshot_command(CLI::App& app, Invocation& invocation) {
       verify_snapshots)
       ->add_option("ID", options->id, "Of this snapshot only")
       ->check(CLI::Range(uint32_t{1}, SnapshotPointer::kMaxSnapshot));
+  const auto id_range = CLI::Range(uint32_t{1}, SnapshotPointer::kMaxSnapshot);
+  CLI::App* pin = add("pin", "Keep a snapshot until it is unpinned", pin_snapshot);
+  pin->add_option("ID", options->id, "This snapshot; without it the newest one")->check(id_range);
+  pin->add_option("--name", options->name, "Name of the pin; without it snapshot-<ID>")
+      ->type_name("NAME");
+  add("unpin", "Let a snapshot go that was pinned", unpin_snapshot)
+      ->add_option("PIN", options->pin, "Name of the pin, or id of a snapshot with one pin")
+      ->required();
+  add("rm", "Remove a snapshot that nothing needs", remove_snapshot)
+      ->add_option("ID", options->id, "This snapshot")
+      ->required()
+      ->check(id_range);
   CLI::App* take = group->add_subcommand("take", "Take a snapshot of all that is durable now");
   add_cluster_options(*take, invocation);
   take->add_flag("--json", options->json, "For programs");

@@ -1,5 +1,5 @@
 // What the commands of `atoll snapshot` have in common: which snapshots a data directory holds.
-// They only read, of dead and of live clusters.
+// ls and verify only read, of dead and of live clusters.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,9 @@ namespace atolldb::cli {
 struct SnapshotOptions {
   std::string data_dir;  // --data-dir; empty: that of the chosen cluster
   bool json = false;
-  std::optional<uint32_t> id;  // verify: this one only
+  std::optional<uint32_t> id;  // verify: this one only; pin: none is the newest
+  std::string name;            // pin: of the pin; empty: made of the id
+  std::string pin;             // unpin: a pin's name, or a snapshot's id
 };
 
 /// All that there is of one snapshot.
@@ -47,5 +49,10 @@ Result<void> list_snapshots(const ClusterChoice& choice, const SnapshotOptions& 
 Result<void> verify_snapshots(const ClusterChoice& choice, const SnapshotOptions& options);
 /// Of a running cluster; waits until it is durable.
 Result<void> take_snapshot(const ClusterChoice& choice, const SnapshotOptions& options);
+/// Of a running cluster through its coordinator, of a dead one under the lock of its data (code
+/// already_running if --data-dir names a live one's).
+Result<void> pin_snapshot(const ClusterChoice& choice, const SnapshotOptions& options);
+Result<void> unpin_snapshot(const ClusterChoice& choice, const SnapshotOptions& options);
+Result<void> remove_snapshot(const ClusterChoice& choice, const SnapshotOptions& options);
 
 }  // namespace atolldb::cli

@@ -1,4 +1,6 @@
 // `atoll status`: one look at a cluster, or one a second.
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
@@ -23,9 +25,29 @@ constexpr std::chrono::milliseconds kTimeout{5'000};
 constexpr std::chrono::milliseconds kInterval{250};
 constexpr std::chrono::milliseconds kWatchInterval{1'000};
 
+bool is_under_way(const Json& restarts) {
+  return restarts.is_object() && restarts.value("under_way", false);
+}
+
+std::string restarting_text(const Config& config, const Json& restarts) {
+  return fmt::format(
+      "cluster \"{}\": is being started again (restart {} of at most {} in succession) after: {}: "
+      "wait for it with `atoll status`, or end it with `atoll down`",
+      config.cluster.name, restarts.value("attempt", 0u), restarts.value("most_attempts", 0u),
+      restarts.value("last_reason", ""));
+}
+
 Result<Json> ask(const Config& config) {
   Result<Json> answer = ControlClient(config.control.endpoint).call("status", {}, kTimeout);
-  if (answer || answer.error().code != ExitCode::coordinator_unreachable) return answer;
+  const Json restarts = restarts_of(config);
+  if (answer) {
+    (*answer)["restarts"] = restarts;
+    return answer;
+  }
+  if (answer.error().code != ExitCode::coordinator_unreachable) return answer;
+  if (is_under_way(restarts)) {
+    return make_error(ExitCode::coordinator_unreachable, restarting_text(config, restarts));
+  }
   return make_error(ExitCode::coordinator_unreachable,
                     "cluster \"" + config.cluster.name +
                         "\": its launcher runs but the coordinator does not answer: see `atoll "
@@ -43,6 +65,17 @@ void show(const Json& status, const StatusOptions& options) {
 }
 
 /// Programs get an object in any case.
+void show_restarting(const Config& config) {
+  const Json restarts = restarts_of(config);
+  if (!is_under_way(restarts)) return;
+  const Json status = {{"schema_version", 1},
+                       {"name", config.cluster.name},
+                       {"state", "restarting"},
+                       {"healthy", false},
+                       {"restarts", restarts}};
+  std::printf("%s\n", status.dump(2).c_str());
+}
+
 void show_not_running(const ClusterChoice& choice) {
   Json status = {{"schema_version", 1}, {"state", "not_running"}, {"healthy", false}};
   if (const Result<Config> config = find_config(choice); config) {
@@ -61,7 +94,10 @@ Result<void> status(const ClusterChoice& choice, const StatusOptions& options) {
     return std::unexpected(config.error());
   }
   Result<Json> answer = ask(*config);
-  if (!answer) return std::unexpected(answer.error());
+  if (!answer) {
+    if (options.json) show_restarting(*config);
+    return std::unexpected(answer.error());
+  }
   std::this_thread::sleep_for(kInterval);
   do {
     answer = ask(*config);

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <ctime>
 #include <map>
 
 #include "ops/cli/terminal.h"
@@ -86,6 +88,16 @@ std::string logger_table(const Json& status) {
   return rows.size() == 1 ? "" : format_table(rows) + "\n";
 }
 
+/// Empty when there was none.
+std::string restarts_text(const Json& status) {
+  const Json restarts = status.value("restarts", Json());
+  if (!restarts.is_object()) return "";
+  const auto since =
+      std::time(nullptr) - static_cast<std::time_t>(restarts.value("last_time", int64_t{0}));
+  return fmt::format("  restarts       {}, the last one {} s ago: {}\n", number(restarts, "count"),
+                     std::max<std::time_t>(since, 0), restarts.value("last_reason", ""));
+}
+
 std::string process_table(const Json& status) {
   std::vector<std::vector<std::string>> rows = {{"PROCESS", "PID", "METRICS"}};
   for (const Json& process : status.value("processes", Json::array())) {
@@ -101,6 +113,12 @@ std::string process_table(const Json& status) {
 
 std::vector<Problem> find_problems(const Json& status) {
   std::vector<Problem> problems;
+  const Json snapshot = status.value("snapshots", Json::object()).value("run", Json::object());
+  if (snapshot.value("phase", "") == "failed") {
+    problems.push_back({"the last snapshot failed: " + snapshot.value("failure", ""),
+                        "the one before stays in force, and logs grow: remove the cause, then "
+                        "`atoll snapshot take`"});
+  }
   const std::string state = status.value("state", "");
   if (state == "draining") {
     problems.push_back({"the cluster drains", "wait for its end, or `atoll down --now`"});
@@ -152,7 +170,8 @@ std::string status_text(const Json& status) {
                       status.value("durability", "") == "off" ? "final" : "durable",
                       number(epochs, "durable"), number(epochs, "oldest_begin"));
   text += fmt::format("  storages       {}\n", status.value("storages", Json::array()).size());
-  text += fmt::format("  aborts         {}\n\n", aborts_text(nodes));
+  text += fmt::format("  aborts         {}\n", aborts_text(nodes));
+  text += restarts_text(status) + "\n";
   return text + node_table(status) + "\n" + logger_table(status) + process_table(status);
 }
 

@@ -13,6 +13,10 @@ _atoll() {
       fi
       [[ ${#COMPREPLY[@]} -gt 0 ]] && return
       ;;
+    --isolation)
+      mapfile -t COMPREPLY < <(compgen -W "serializable snapshot snapshot_read_only" -- "$word")
+      return
+      ;;
     --type)
       mapfile -t COMPREPLY < <(compgen -W "array mastertree sequential" -- "$word")
       return

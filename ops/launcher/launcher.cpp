@@ -53,7 +53,8 @@ Launcher::Launcher(Config config, LaunchOptions options, Logger logger)
     : config_(std::move(config)),
       options_(std::move(options)),
       logger_(std::move(logger)),
-      stop_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+      stop_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      restarts_(config_.cluster.restart, options_.restarts) {
   if (options_.binary_dir.empty()) options_.binary_dir = own_folder();
 }
 
@@ -74,18 +75,35 @@ Result<void> Launcher::start() {
     clean_up();
     return result;
   }
-  return run_until(Phase::running);
+  result = run_until(Phase::running);
+  // Whoever waited is answered; and what was moved aside at the first start is not to go again.
+  options_.waiting_fd = -1;
+  options_.discards_data = false;
+  return result;
 }
 
-Result<void> Launcher::supervise() { return run_until(Phase::stopped); }
+Result<void> Launcher::supervise() {
+  Result<void> ended = run_until(Phase::stopped);
+  while (!ended && restart_wait_) {
+    ended = restart();
+    if (ended) ended = run_until(Phase::stopped);
+  }
+  return ended;
+}
 
-Result<void> Launcher::create() {
-  if (const auto processor = check_processor(); !processor) return processor;
-  raise_open_files_limit();
+Result<void> Launcher::acquire_folder() {
+  if (folder_) return {};
   Result<RunFolder> folder = RunFolder::acquire(config_);
   if (!folder) return std::unexpected(folder.error());
   folder_.emplace(*std::move(folder));
   if (!folder_->leftovers().empty()) logger_->warn("{}", folder_->leftovers());
+  return {};
+}
+
+Result<void> Launcher::create() {
+  if (const auto processor = check_processor(); !processor) return processor;
+  raise_open_files_limit();
+  if (const auto folder = acquire_folder(); !folder) return folder;
   auto locked = lock_data(config_);
   if (!locked) return std::unexpected(locked.error());
   data_lock_ = *std::move(locked);
@@ -206,7 +224,7 @@ Result<void> Launcher::stop_at_once() {
   logger_->warn("stopped at once");
   kill_all();
   clean_up();
-  const bool was_started = phase_ != Phase::starting;
+  const bool was_started = phase_ != Phase::starting || restarts_.count() != 0;
   phase_ = Phase::stopped;
   if (was_started) return {};
   return make_error(ExitCode::failed,
@@ -263,8 +281,9 @@ Error Launcher::died(const Child& child) const {
     // It says itself what to do.
     return {child.failure->code, where + ": " + child.failure->message + stopped};
   }
+  const bool is_recovered = config_.cluster.restart == RestartPolicy::recover;
   return {ExitCode::failed, where + " " + describe_exit(*child.wait_status) + stopped +
-                                ", start it again with `atoll up`"};
+                                (is_recovered ? "" : ", start it again with `atoll up`")};
 }
 
 Result<void> Launcher::check_children() {
@@ -333,9 +352,11 @@ Result<void> Launcher::advance_start() {
     send_line(children_.front().channel.get(), "OPEN " + metrics.dump());
   } else if (awaited_ == "opened" && children_.front().reached == "opened") {
     phase_ = Phase::running;
+    restarts_.note_running(Clock::now());
     logger_->info("cluster {} runs", config_.cluster.name);
     const auto announced = announce(config_, children_);
     if (!announced) return fail(announced.error());
+    if (restarts_.count() != 0) note_restart_now(false);
   }
   return {};
 }
@@ -379,10 +400,12 @@ void Launcher::begin_drain() {
 }
 
 std::unexpected<Error> Launcher::fail(Error error) {
-  phase_ = Phase::stopped;
-  logger_->critical("{}", error.message);
+  const Phase failed_in = std::exchange(phase_, Phase::stopped);
   kill_all();
-  clean_up();
+  plan_restart(error, failed_in);
+  logger_->critical("{}", error.message);
+  release();
+  if (!restart_wait_) clean_up();
   const auto written = note_failure(config_, error);
   if (!written) logger_->error("{}", written.error().message);
   return std::unexpected(std::move(error));
@@ -397,10 +420,14 @@ void Launcher::kill_all() {
   }
 }
 
-void Launcher::clean_up() {
+void Launcher::release() {
   segments_.reset();
   if (data_lock_) data_lock_->forget_processes();
   data_lock_.reset();
+}
+
+void Launcher::clean_up() {
+  release();
   folder_.reset();
 }
 

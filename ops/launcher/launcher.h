@@ -12,7 +12,9 @@
 
 #include "ops/launcher/child.h"
 #include "ops/launcher/data_lock.h"
+#include "ops/launcher/restart_plan.h"
 #include "ops/launcher/run_folder.h"
+#include "ops/launcher/run_notes.h"
 #include "ops/launcher/segment_set.h"
 #include "shared/config/config.h"
 #include "shared/error.h"
@@ -30,6 +32,8 @@ struct LaunchOptions {
   int signal_fd = -1;
   /// Whoever waits for the start; when its end is closed before that, the start is given up.
   int waiting_fd = -1;
+  /// With cluster.restart = "recover".
+  RestartLimits restarts = {};
 };
 
 /// All calls from one thread, which must live as long as the cluster (children die with it), but
@@ -45,7 +49,8 @@ class Launcher {
   /// Returns when the cluster runs. An error: nothing is left of it.
   Result<void> start();
   /// Returns when the cluster has stopped as it was asked to. An error: it failed; says who and
-  /// how; nothing is left of it.
+  /// how; nothing is left of it. With cluster.restart = "recover" it is started again before, as
+  /// often as options.restarts and the cause of the failure allow.
   Result<void> supervise();
   /// Any thread. The second request, or `now`, kills.
   void request_stop(bool now);
@@ -53,7 +58,9 @@ class Launcher {
  private:
   enum class Phase { starting, running, draining, stopping_nodes, stopping_coordinator, stopped };
 
+  /// All before the first process; the run folder stays over restarts.
   Result<void> create();
+  Result<void> acquire_folder();
   Result<void> discard();
   Result<void> spawn_all();
   Result<void> run_until(Phase phase);
@@ -73,9 +80,19 @@ class Launcher {
   bool nodes_ended() const;
   void send_all(const char* command);
   Error died(const Child& child) const;
-  /// Kills all, cleans up, notes the failure; hands the error on.
+  /// Kills all, cleans up, notes the failure; hands the error on. When the cluster is to be started
+  /// again, the run folder stays and restart_wait_ says when.
   std::unexpected<Error> fail(Error error);
+  void plan_restart(Error& error, Phase failed_in);
+  /// REQUIRES: restart_wait_. Returns when the cluster runs again, or has stopped as it was asked
+  /// to. An error: as fail.
+  Result<void> restart();
+  /// False when the cluster was told to stop meanwhile.
+  bool wait_for_restart(std::chrono::milliseconds wait);
+  void note_restart_now(bool is_under_way);
   void kill_all();
+  /// Segments and the lock of the data.
+  void release();
   void clean_up();
   int poll_timeout_ms() const;
   std::chrono::milliseconds stop_patience() const;
@@ -94,6 +111,9 @@ class Launcher {
   bool stop_now_ = false;
   bool waiting_gone_ = false;
   std::chrono::steady_clock::time_point stop_deadline_;
+  RestartPlan restarts_;
+  RestartNote restart_note_;
+  std::optional<std::chrono::milliseconds> restart_wait_;  // it is to be started again after this
 };
 
 }  // namespace atolldb

@@ -57,9 +57,19 @@ RunFolder::~RunFolder() {
   rmdir(config_.cluster.run_dir.c_str());
 }
 
+Result<void> RunFolder::await_restart() {
+  remove_endpoints();
+  return lock_.write_processes({});
+}
+
 void RunFolder::remove_files() {
-  unlink(endpoints_path(config_).c_str());
+  remove_endpoints();
   unlink(running_config_path(config_).c_str());
+  unlink(restarts_path(config_).c_str());
+}
+
+void RunFolder::remove_endpoints() {
+  unlink(endpoints_path(config_).c_str());
   unlink(prometheus_targets_path(config_).c_str());
   for (uint32_t node = 0; node < kMaxNodes; ++node) {
     unlink(node_socket_path(config_, node).c_str());

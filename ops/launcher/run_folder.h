@@ -31,12 +31,16 @@ class RunFolder {
   Result<void> write_processes(const std::vector<ProcessId>& children) {
     return lock_.write_processes(children);
   }
+  /// A cluster that is to be started again: nobody is left to talk to, but it has an owner.
+  Result<void> await_restart();
   /// Writes a file of the folder in one piece (others see it whole or not at all).
   static Result<void> write_file(const std::string& path, const std::string& text);
 
  private:
   RunFolder(const Config& config, ProcessLock lock) : config_(config), lock_(std::move(lock)) {}
   void remove_files();
+  /// Where processes that live no more were found.
+  void remove_endpoints();
 
   Config config_;
   ProcessLock lock_;

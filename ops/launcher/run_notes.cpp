@@ -60,4 +60,15 @@ Result<void> note_failure(const Config& config, const Error& error) {
   return RunFolder::write_file(last_failure_path(config), note.dump(2) + "\n");
 }
 
+Result<void> note_restart(const Config& config, const RestartNote& note) {
+  const Json json = {{"schema_version", 1},
+                     {"count", note.count},
+                     {"attempt", note.attempt},
+                     {"most_attempts", note.most_attempts},
+                     {"under_way", note.is_under_way},
+                     {"last_time", note.time},
+                     {"last_reason", note.reason}};
+  return RunFolder::write_file(restarts_path(config), json.dump(2) + "\n");
+}
+
 }  // namespace atolldb

@@ -2,6 +2,8 @@
 // one failed. The paths are in shared/process/run_paths.h.
 #pragma once
 
+#include <cstdint>
+#include <string>
 #include <vector>
 
 #include "ops/launcher/child.h"
@@ -14,5 +16,17 @@ namespace atolldb {
 Result<void> announce(const Config& config, const std::vector<Child>& children);
 /// Outlives the run folder.
 Result<void> note_failure(const Config& config, const Error& error);
+
+/// Of a cluster with cluster.restart = "recover" that has failed.
+struct RestartNote {
+  uint32_t count = 0;    // since `atoll up`, one under way included
+  uint32_t attempt = 0;  // of a succession
+  uint32_t most_attempts = 0;
+  bool is_under_way = false;  // the cluster does not run yet
+  int64_t time = 0;           // of the failure, seconds of the system's clock
+  std::string reason;         // of the failure
+};
+/// In the run folder.
+Result<void> note_restart(const Config& config, const RestartNote& note);
 
 }  // namespace atolldb

@@ -129,6 +129,26 @@ Result<LedgerClientCounts> LedgerClient::run(SessionClient& session,
   return counts_;
 }
 
+Result<LedgerClientCounts> LedgerClient::run_over_restarts(const Connect& connect,
+                                                           const std::function<bool()>& stop,
+                                                           uint64_t max_transactions) {
+  LedgerClientCounts all;
+  while (!stop() && (max_transactions == 0 || all.submitted < max_transactions)) {
+    const auto session = connect();
+    if (!session && stop()) break;
+    if (!session) return std::unexpected(session.error());
+    ++all.sessions;
+    const uint64_t left = max_transactions == 0 ? 0 : max_transactions - all.submitted;
+    const auto counts = run(**session, stop, left);
+    if (!counts) return counts;
+    all.submitted += counts->submitted;
+    all.ok += counts->ok;
+    all.failed += counts->failed;
+    all.unknown += counts->unknown;
+  }
+  return all;
+}
+
 Result<LedgerState> read_ledger_state(SessionClient& session) {
   LedgerState state;
   KvScan range;

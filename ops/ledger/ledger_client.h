@@ -31,6 +31,7 @@ struct LedgerClientCounts {
   uint64_t ok = 0;
   uint64_t failed = 0;  // for certain
   uint64_t unknown = 0;
+  uint64_t sessions = 0;  // of run_over_restarts
 };
 
 /// One thread's.
@@ -44,6 +45,13 @@ class LedgerClient {
   /// `unavailable` answers (a cluster that starts or drains) end it, too.
   Result<LedgerClientCounts> run(SessionClient& session, const std::function<bool()>& stop,
                                  uint64_t max_transactions = 0);
+
+  /// The same over several sessions: whenever one ends, it goes on with what `connect` answers, in
+  /// the cluster's next incarnation. An error of `connect` when nobody has said stop ends it, too.
+  using Connect = std::function<Result<std::unique_ptr<SessionClient>>()>;
+  Result<LedgerClientCounts> run_over_restarts(const Connect& connect,
+                                               const std::function<bool()>& stop,
+                                               uint64_t max_transactions = 0);
 
  private:
   explicit LedgerClient(const LedgerClientOptions& options)

@@ -21,18 +21,22 @@ int report(const Error& error) {
   return static_cast<int>(error.code);
 }
 
-int run_client(SessionClient& session, const LedgerClientOptions& options, double seconds,
-               uint64_t transactions) {
+int run_client(const LedgerClient::Connect& connect, const LedgerClientOptions& options,
+               double seconds, uint64_t transactions, bool reconnects) {
   auto client = LedgerClient::open(options);
   if (!client) return report(client.error());
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-  const auto counts = (*client)->run(
-      session,
-      [&] {
-        return is_told_to_stop.load(std::memory_order_relaxed) ||
-               (seconds > 0 && std::chrono::steady_clock::now() >= end);
-      },
-      transactions);
+  const auto stop = [&] {
+    return is_told_to_stop.load(std::memory_order_relaxed) ||
+           (seconds > 0 && std::chrono::steady_clock::now() >= end);
+  };
+  const auto run = [&]() -> Result<LedgerClientCounts> {
+    if (reconnects) return (*client)->run_over_restarts(connect, stop, transactions);
+    const auto session = connect();
+    if (!session) return std::unexpected(session.error());
+    return (*client)->run(**session, stop, transactions);
+  };
+  const Result<LedgerClientCounts> counts = run();
   if (!counts) return report(counts.error());
   std::printf("submitted %llu, ok %llu, failed %llu, outcome_unknown %llu\n",
               static_cast<unsigned long long>(counts->submitted),
@@ -71,6 +75,7 @@ int main_of(int argc, char** argv) {
   LedgerClientOptions options;
   double seconds = 0;
   uint64_t transactions = 0;
+  uint32_t reconnect_seconds = 0;
   std::vector<std::string> files;
   const auto common = [&](CLI::App& command) {
     command.add_option("--run-dir", run_dir, "cluster.run_dir of the cluster")->required();
@@ -88,6 +93,11 @@ int main_of(int argc, char** argv) {
   run.add_option("--seed", options.seed);
   run.add_option("--seconds", seconds, "0: no limit");
   run.add_option("--transactions", transactions, "0: no limit");
+  run.add_option(
+         "--reconnect", reconnect_seconds,
+         "after the end of a session wait so many seconds for the cluster's restart, and go "
+         "on; 0: end with the session")
+      ->check(CLI::Range(0, 3600));
   CLI::App& compare = *app.add_subcommand("check", "compares the storage with ledgers");
   common(compare);
   compare.add_option("files", files)->required();
@@ -98,10 +108,17 @@ int main_of(int argc, char** argv) {
   }
   signal(SIGINT, tell_to_stop);
   signal(SIGTERM, tell_to_stop);
+  if (run.parsed()) {
+    const auto connect = [&] {
+      if (reconnect_seconds == 0) return SessionClient::connect(run_dir, node);
+      return SessionClient::connect_within(
+          run_dir, node, std::chrono::seconds(reconnect_seconds),
+          [] { return is_told_to_stop.load(std::memory_order_relaxed); });
+    };
+    return run_client(connect, options, seconds, transactions, reconnect_seconds != 0);
+  }
   const auto session = SessionClient::connect(run_dir, node);
-  if (!session) return report(session.error());
-  return run.parsed() ? run_client(**session, options, seconds, transactions)
-                      : check(**session, files);
+  return session ? check(**session, files) : report(session.error());
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <numeric>
 
-#include "shared/config/config_keys.h"
 #include "shared/config/config_limits.h"
 #include "shared/config/config_values.h"
 
@@ -46,25 +45,6 @@ std::string ranges_text(const std::vector<int32_t>& ids) {
     first = last + 1;
   }
   return text;
-}
-
-void check_unavailable(const Config& config, const ConfigReport& report) {
-  Config copy = config;
-  NodeConfig node;
-  uint32_t node_count = 0;
-  for (const ConfigKey& key : config_keys()) {
-    if (key.unavailable.empty()) continue;
-    if (value_text(key, key.field({copy, node, node_count})) != quote_toml(key.unavailable)) {
-      continue;
-    }
-    std::string available;
-    for (const std::string_view choice : key.choices) {
-      if (choice == key.unavailable) continue;
-      available += (available.empty() ? "" : ", ") + quote_toml(choice);
-    }
-    report(key.full_name(), available, quote_toml(key.unavailable),
-           std::string(key.unavailable_reason));
-  }
 }
 
 void check_placement(const Config& config, const Machine& machine, const ConfigReport& report) {
@@ -170,12 +150,16 @@ void check_logs(const Config& config, const ConfigReport& report) {
     report("durability.mode", "backend = \"null\" with mode = \"measure\"", "\"measure\"",
            "set backend = \"null\" to measure without a device, or mode = \"durable\"");
   }
+  if (config.cluster.restart == RestartPolicy::recover &&
+      config.durability.mode != DurabilityMode::durable) {
+    report("cluster.restart", "\"never\" without mode = \"durable\"", "\"recover\"",
+           "nothing is kept that a restart could recover");
+  }
 }
 
 }  // namespace
 
 void check_config(const Config& config, const Machine& machine, const ConfigReport& report) {
-  check_unavailable(config, report);
   check_placement(config, machine, report);
   check_memory(config, machine, report);
   check_relations(config, report);

@@ -65,10 +65,11 @@ constexpr ConfigKey kKeys[] = {
      .name = "restart",
      .kind = KeyKind::choice,
      .field = ATOLL_CONFIG(cluster.restart),
-     .doc = "What happens after a process has died and the cluster has stopped.",
-     .choices = kRestartChoices,
-     .unavailable = "recover",
-     .unavailable_reason = "there is no log to recover from in this version: use \"never\""},
+     .doc = "What happens after a process has died or hung and the cluster has stopped. recover: "
+            "it is\nstarted again and goes on with what was committed, unless data or disks are "
+            "damaged or\nfull, or after five restarts in succession within a minute of each other. "
+            "Needs\ndurability.mode = \"durable\".",
+     .choices = kRestartChoices},
     {.section = "cluster",
      .name = "heartbeat",
      .kind = KeyKind::duration,
@@ -282,6 +283,14 @@ constexpr ConfigKey kKeys[] = {
          "A snapshot lets volatile pages of a node go until this percentage of its pool is free.",
      .min = kMinPoolHighWaterPercent,
      .max = kMaxPoolHighWaterPercent},
+    {.section = "gleaner",
+     .name = "disk_reserve",
+     .kind = KeyKind::size,
+     .field = ATOLL_CONFIG(gleaner.disk_reserve),
+     .doc = "Snapshots of a running cluster leave this much of each file system free, for the log: "
+            "one\nthat would not is given up, and the one before stays in force.",
+     .min = 0,
+     .max = kMaxDiskReserveBytes},
 
     {.section = "metrics",
      .name = "enabled",

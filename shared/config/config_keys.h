@@ -52,9 +52,6 @@ struct ConfigKey {
   std::span<const std::string_view> choices = {};
   /// Read and checked, but for a later version.
   bool planned = false;
-  /// A value of a later version, and why it is rejected today.
-  std::string_view unavailable = {};
-  std::string_view unavailable_reason = {};
 
   std::string full_name() const { return std::string(section) + "." + std::string(name); }
 };

@@ -62,6 +62,7 @@ constexpr int64_t kMinGleanerIntervalUs = 100 * kMillisecondUs;
 constexpr int64_t kMaxGleanerIntervalUs = 24 * kHourUs;
 constexpr int64_t kMinLogVolumeBytes = 1 * kMiB;
 constexpr int64_t kMaxLogVolumeBytes = 1 * kTiB;
+constexpr int64_t kMaxDiskReserveBytes = 1 * kTiB;
 constexpr int64_t kMinPoolLowWaterPercent = 1;
 constexpr int64_t kMaxPoolLowWaterPercent = 90;
 constexpr int64_t kMinPoolHighWaterPercent = kMinPoolLowWaterPercent + 1;

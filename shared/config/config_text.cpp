@@ -230,10 +230,6 @@ std::string reference_toml() {
     out += comment(key.doc);
     if (key.planned) out += "# (" + std::string(kNoEffectYet) + ")\n";
     out += "# Value: " + expected_text(key) + ".\n";
-    if (!key.unavailable.empty()) {
-      out += comment("Not yet " + quote_toml(key.unavailable) + ": " +
-                     std::string(key.unavailable_reason) + ".");
-    }
     const std::string value = value_text(key, key.field({config, node, node_count}));
     const bool depends_on_user = value == "\"\"";
     out += (of_node || depends_on_user ? "# " : "") + std::string(key.name) + " = " + value + "\n";

@@ -23,6 +23,9 @@ static_assert(kMaxWorkersPerNode + kAuxiliarySlots <= 256);
 struct WorkerSlot {
   /// Epoch at the begin of the running or latest transaction; kIdleEpoch before blocking (R9).
   alignas(64) std::atomic<uint64_t> begin_epoch;
+  /// Id of the snapshot that the running transaction reads; 0: none (R18). Nobody deletes its files
+  /// (R38).
+  std::atomic<uint64_t> snapshot;
   /// Lower bound of the epoch of the commit under way; 0 = none.
   alignas(64) std::atomic<uint64_t> in_commit_epoch;
 };

@@ -1,5 +1,6 @@
 #include "shared/metrics/cluster_metrics.h"
 
+#include "shared/memory/page_header.h"
 #include "shared/metrics/metric_families.h"
 
 namespace atolldb {
@@ -13,6 +14,38 @@ uint64_t ready_storages(const ControlSegment& control) {
     if (state == static_cast<uint32_t>(StorageState::ready)) ++count;
   }
   return count;
+}
+
+void add_snapshots(MetricFamilies& families, const SnapshotMetrics& snapshots) {
+  // Relaxed: figures for people, each right by itself.
+  const auto value = [](const std::atomic<uint64_t>& word) {
+    return word.load(std::memory_order_relaxed);
+  };
+  families.counter("atoll_snapshots_taken_total", "Snapshots taken, at the start included.")
+      .sample(snapshots.taken.get());
+  families.counter("atoll_snapshots_failed_total", "Attempts to take a snapshot that failed.")
+      .sample(snapshots.failed.get());
+  families.gauge("atoll_snapshot_running", "1 while a snapshot is being taken.")
+      .sample(snapshots.is_taking.load(std::memory_order_relaxed) ? 1.0 : 0.0);
+  families.gauge("atoll_snapshot_duration_seconds", "Time that the latest snapshot took.")
+      .sample(static_cast<double>(value(snapshots.duration_us)) * 1e-6);
+  families.gauge("atoll_snapshot_id", "Number of the newest snapshot; 0: there is none.")
+      .sample(value(snapshots.id));
+  families.gauge("atoll_snapshot_epoch", "Epoch of the newest snapshot.")
+      .sample(value(snapshots.epoch));
+  families
+      .gauge("atoll_snapshot_timestamp_seconds",
+             "When this run of the cluster took the newest snapshot; 0: it has taken none.")
+      .sample(value(snapshots.taken_at_s));
+  families
+      .gauge("atoll_snapshot_written_bytes", "Size of the files written for the newest snapshot.")
+      .sample(value(snapshots.pages_written) * kPageBytes);
+  families.gauge("atoll_snapshot_files", "Files that pages of the newest snapshot lie in.")
+      .sample(value(snapshots.files));
+  families
+      .gauge("atoll_snapshot_stored_bytes",
+             "Size of these files, with pages that only older snapshots need.")
+      .sample(value(snapshots.pages_stored) * kPageBytes);
 }
 
 }  // namespace
@@ -42,6 +75,7 @@ std::vector<prometheus::MetricFamily> ClusterMetrics::Collect() const {
       .sample(epochs.durable.load(std::memory_order_relaxed));
   families.gauge("atoll_epoch_oldest_begin", "Oldest epoch in which a running thread began.")
       .sample(epochs.oldest_begin.load(std::memory_order_relaxed));
+  if (snapshots_ != nullptr) add_snapshots(families, *snapshots_);
   return families.take();
 }
 

@@ -1,4 +1,4 @@
-// What the coordinator tells Prometheus: state, epochs and storages of the cluster.
+// What the coordinator tells Prometheus: state, epochs, storages and snapshots of the cluster.
 #pragma once
 
 #include <prometheus/collectable.h>
@@ -6,19 +6,23 @@
 #include <vector>
 
 #include "shared/memory/control_layout.h"
+#include "shared/metrics/snapshot_metrics.h"
 
 namespace atolldb {
 
-/// Called by the threads of the HTTP server. Reads shared memory only.
+/// Called by the threads of the HTTP server. Reads memory only.
 class ClusterMetrics : public prometheus::Collectable {
  public:
-  /// REQUIRES: the segment stays mapped as long as this object lives.
-  explicit ClusterMetrics(const ControlSegment& control) : control_(control) {}
+  /// REQUIRES: the segment stays mapped, and `snapshots` there, as long as this object lives. Null:
+  /// there are none without a log.
+  explicit ClusterMetrics(const ControlSegment& control, const SnapshotMetrics* snapshots = nullptr)
+      : control_(control), snapshots_(snapshots) {}
 
   std::vector<prometheus::MetricFamily> Collect() const override;
 
  private:
   const ControlSegment& control_;
+  const SnapshotMetrics* const snapshots_;
 };
 
 }  // namespace atolldb

@@ -4,6 +4,7 @@
 
 #include "shared/memory/page_header.h"
 #include "shared/metrics/counter_sums.h"
+#include "shared/metrics/gleaner_families.h"
 #include "shared/metrics/logger_families.h"
 #include "shared/metrics/metric_families.h"
 
@@ -108,6 +109,10 @@ std::vector<prometheus::MetricFamily> NodeMetrics::Collect() const {
     families.counter(plain.name, plain.help).sample(sum_counter(metrics_, plain.counter));
   }
   add_loggers(families, {metrics_.loggers, shared_.logger_count});
+  if (shared_.logger_count != 0) {
+    add_snapshot_cache(families, metrics_);
+    add_gleaner(families, metrics_.gleaner);
+  }
   add_sessions(families, metrics_.sessions);
   add_gauges(families, shared_);
   return families.take();

@@ -7,6 +7,7 @@
 #include "shared/memory/node_layout.h"
 #include "shared/memory/segment_header.h"
 #include "shared/metrics/counter.h"
+#include "shared/metrics/gleaner_metrics.h"
 #include "shared/metrics/logger_metrics.h"
 #include "shared/status.h"
 
@@ -43,9 +44,10 @@ struct alignas(64) WorkerMetrics {
   Counter merges;
   Counter next_layers;
   Counter log_bytes;
-  Counter log_stalls;   // waits for room in the log buffer
-  Counter page_stalls;  // waits for free pages of the volatile pool
-  Counter spare[14];
+  Counter log_stalls;      // waits for room in the log buffer
+  Counter page_stalls;     // waits for free pages of the volatile pool
+  Counter snapshot_reads;  // pages of snapshots asked of the node's cache
+  Counter spare[10];
 };
 
 /// Fixed part; one WorkerMetrics per slot (auxiliary threads included) follows.
@@ -55,6 +57,8 @@ struct MetricsSegment {
   uint32_t spare[15];
   LoggerMetrics loggers[kMaxLoggersPerNode];
   SessionMetrics sessions;
+  SnapshotCacheMetrics snapshot_cache;  // all 0 without a log, as the next
+  GleanerMetrics gleaner;
 
   WorkerMetrics& worker(uint32_t ordinal) {
     return reinterpret_cast<WorkerMetrics*>(this + 1)[ordinal];

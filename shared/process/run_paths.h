@@ -30,6 +30,10 @@ inline std::string prometheus_targets_path(const Config& config) {
 inline std::string last_failure_path(const Config& config) {
   return config.cluster.run_dir + ".last_failure.json";
 }
+/// Exists once the running cluster was restarted: JSON that tells how often, and why.
+inline std::string restarts_path(const Config& config) {
+  return config.cluster.run_dir + "/restarts.json";
+}
 inline std::string node_socket_path(const Config& config, uint32_t node) {
   return config.cluster.run_dir + "/node" + std::to_string(node) + ".sock";
 }

@@ -7,10 +7,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "shared/config/config.h"
 #include "shared/config/config_check.h"
+#include "shared/kv/kv_request.h"
 #include "shared/memory/copy_bytes.h"
 #include "shared/process/run_paths.h"
 #include "shared/sync/wait_word.h"
@@ -24,6 +26,9 @@ using Clock = std::chrono::steady_clock;
 constexpr int kLooks = 50;
 /// Waits that give up without a sleep, for one system call that looks for the node.
 constexpr uint32_t kWaitsPerLook = 64;
+
+/// Between two tries to find a node.
+constexpr std::chrono::milliseconds kConnectPause{10};
 
 /// A ticket tells its slot.
 constexpr uint32_t slot_of(SessionTicket ticket) { return ticket % kSessionSlots; }
@@ -40,6 +45,31 @@ Result<std::unique_ptr<SessionClient>> SessionClient::connect(const std::string&
   Result<UniqueFd> socket = connect_to_sessions(session_socket_path(run_dir, node));
   if (!socket) return std::unexpected(socket.error());
   return over(*std::move(socket));
+}
+
+Result<std::unique_ptr<SessionClient>> SessionClient::connect_within(
+    const std::string& run_dir, uint32_t node, std::chrono::milliseconds patience,
+    const std::function<bool()>& gives_up) {
+  const auto until = deadline_of(patience);
+  for (;;) {
+    auto client = connect(run_dir, node);
+    if (!client && client.error().code != ExitCode::not_running) return client;
+    // A node serves before its cluster runs: a transaction of no operations tells.
+    if (client) {
+      const SessionReply reply = (*client)->call("kv.txn", KvRequest().bytes());
+      if (reply.status != Status::unavailable && reply.status != Status::outcome_unknown) {
+        return client;
+      }
+    }
+    if (Clock::now() >= until || (gives_up && gives_up())) {
+      const std::string why = client ? "the cluster does not run" : client.error().message;
+      return make_error(ExitCode::not_running, "session: node " + std::to_string(node) +
+                                                   " runs no requests within " +
+                                                   std::to_string(patience.count()) +
+                                                   " ms: " + why + ": look at `atoll status`");
+    }
+    std::this_thread::sleep_for(kConnectPause);  // a cluster that is down has no event to wait for
+  }
 }
 
 Result<std::unique_ptr<SessionClient>> SessionClient::connect_by_name(const std::string& cluster,
@@ -124,6 +154,10 @@ void SessionClient::fill(uint32_t slot, std::string_view procedure,
   request.answer_at = options.answer_at;
   request.input_bytes = static_cast<uint32_t>(input.size());
   request.name_bytes = static_cast<uint32_t>(procedure.size());
+  request.snapshot = options.snapshot;
+  request.isolation =
+      options.isolation ? static_cast<uint8_t>(static_cast<uint8_t>(*options.isolation) + 1) : 0;
+  request.spare = {};
   copy_bytes(request.name.data(), procedure.data(), procedure.size());
   copy_bytes(shared.data.data(), input.data(), input.size());
 }
@@ -151,7 +185,7 @@ std::expected<SessionTicket, Status> SessionClient::submit(std::string_view proc
         const uint32_t slot = free_.back();
         free_.pop_back();
         ticket = next_++ * kSessionSlots + slot;
-        pending_[slot] = {Place::in_flight, false, ticket, std::move(callback)};
+        pending_[slot] = {Place::in_flight, false, ticket, std::exchange(callback, {})};
         ++in_flight_;
         fill(slot, procedure, input, options);
         segment_->requests.put(requests_tail_++, slot);

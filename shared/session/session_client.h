@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "shared/error.h"
+#include "shared/isolation.h"
 #include "shared/session/session_layout.h"
 #include "shared/session/session_socket.h"
 #include "shared/status.h"
@@ -53,6 +54,10 @@ struct SessionOptions {
   uint64_t affinity = 0;
   /// Ordinal of a worker; it must exist.
   uint32_t worker = kAnyWorker;
+  /// None: what the procedure's entry says; `kv.*`: serializable.
+  std::optional<Isolation> isolation;
+  /// Id of the snapshot that is to be read; 0: the latest. Only with snapshot_read_only.
+  uint32_t snapshot = 0;
   /// With kSessionSlots requests in flight: wait for the end of one, or fail with `unavailable`.
   bool waits_for_room = true;
 };
@@ -69,6 +74,13 @@ class SessionClient {
   /// `run_dir`: of the cluster's config. not_running when the node does not serve; resources when
   /// it has kMaxSessionsPerNode sessions.
   static Result<std::unique_ptr<SessionClient>> connect(const std::string& run_dir, uint32_t node);
+  /// The same, of a cluster that is being started, perhaps again after a failure
+  /// (cluster.restart): tries until the node runs requests, for `patience` at most (then
+  /// not_running), or until `gives_up` says so. After the end of a session: what was in flight has
+  /// ended as outcome_unknown; a later incarnation has all that was acknowledged as durable.
+  static Result<std::unique_ptr<SessionClient>> connect_within(
+      const std::string& run_dir, uint32_t node, std::chrono::milliseconds patience,
+      const std::function<bool()>& gives_up = {});
   /// Of the cluster of this name, when it uses the default run_dir.
   static Result<std::unique_ptr<SessionClient>> connect_by_name(const std::string& cluster,
                                                                 uint32_t node);
@@ -105,7 +117,8 @@ class SessionClient {
 
   /// Requests without a reply.
   uint32_t in_flight() const;
-  /// False: the node has ended the session or is gone; connect anew, and compare incarnations.
+  /// False: the node has ended the session or is gone; connect anew (connect_within), and compare
+  /// incarnations.
   bool is_open();
   uint64_t incarnation() const { return incarnation_; }
   uint32_t node() const { return segment_->node; }

@@ -22,7 +22,7 @@
 
 namespace atolldb {
 
-inline constexpr uint32_t kSessionLayoutVersion = 1;
+inline constexpr uint32_t kSessionLayoutVersion = 2;
 /// Requests of one session that are in flight at the same time. A power of two.
 inline constexpr uint32_t kSessionSlots = 256;
 inline constexpr uint32_t kMaxSessionInputBytes = 64u << 10;
@@ -51,8 +51,11 @@ struct SessionRequest {
   uint32_t input_bytes;
   uint32_t name_bytes;
   std::array<char, kMaxSessionProcedureName + 4> name;  // of the procedure; not terminated
+  uint32_t snapshot;                                    // see TransactionMode
+  uint8_t isolation;  // 1 + Isolation; 0: what the procedure's entry says
+  std::array<uint8_t, 3> spare;
 };
-static_assert(sizeof(SessionRequest) == 96);
+static_assert(sizeof(SessionRequest) == 104);
 
 /// Writer: the node. The output follows in the slot.
 struct SessionAnswer {

@@ -12,12 +12,17 @@ Json to_json(const GleanProgress& progress) {
           {"records_read", progress.records_read},
           {"records_shipped", progress.records_shipped},
           {"records_received", progress.records_received},
+          {"bytes_received", progress.bytes_received},
+          {"sorted_runs", progress.sorted_runs},
           {"bytes_dumped", progress.bytes_dumped},
-          {"pages_written", progress.pages_written}};
+          {"records_composed", progress.records_composed},
+          {"pages_written", progress.pages_written},
+          {"pages_read", progress.pages_read}};
 }
 
-GleanRun::GleanRun(GleanPlan plan, const GleanPlaces& places, ControlReply prepared, Logger logger)
-    : work_(std::move(plan), places), logger_(std::move(logger)) {
+GleanRun::GleanRun(GleanPlan plan, const GleanPlaces& places, uint64_t disk_reserve,
+                   ControlReply prepared, Logger logger)
+    : work_(std::move(plan), places, disk_reserve), logger_(std::move(logger)) {
   control_ = std::thread([this, prepared = std::move(prepared)] { run(prepared); });
 }
 
@@ -69,6 +74,12 @@ bool GleanRun::give_up() {
 bool GleanRun::has_ended() const {
   const std::lock_guard guard(mutex_);
   return has_ended_;
+}
+
+GleanPhase GleanRun::phase() const {
+  const std::lock_guard guard(mutex_);
+  if (has_ended_) return GleanPhase::idle;
+  return is_mapping_ ? GleanPhase::gleaning : GleanPhase::preparing;
 }
 
 void GleanRun::run(const ControlReply& prepared) {

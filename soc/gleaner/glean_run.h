@@ -16,6 +16,7 @@
 
 #include "shared/logging/logger.h"
 #include "shared/message/control_message.h"
+#include "shared/metrics/gleaner_metrics.h"
 #include "soc/gleaner/glean_work.h"
 
 namespace atolldb {
@@ -27,7 +28,9 @@ class GleanRun {
 
   /// Begins at once. `prepared` is answered when the inboxes of this node take records, or with the
   /// reason why they never will. `places` outlive the run.
-  GleanRun(GleanPlan plan, const GleanPlaces& places, ControlReply prepared, Logger logger);
+  /// `disk_reserve`: see GleanWork.
+  GleanRun(GleanPlan plan, const GleanPlaces& places, uint64_t disk_reserve, ControlReply prepared,
+           Logger logger);
   GleanRun(const GleanRun&) = delete;
   GleanRun& operator=(const GleanRun&) = delete;
   /// Gives up a run that has not ended; the file of one that has ended well stays.
@@ -47,6 +50,7 @@ class GleanRun {
   bool has_ended() const;
 
   GleanProgress progress() const { return work_.progress(); }
+  GleanPhase phase() const;
 
  private:
   struct Waiter {

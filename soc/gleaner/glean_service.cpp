@@ -31,6 +31,8 @@ void GleanService::handle(const ControlRequest& request, ControlReply reply) {
 void GleanService::prepare(const ControlRequest& request, ControlReply reply) {
   Result<GleanPlan> plan = plan_of(request);
   if (!plan) return reply(std::unexpected(plan.error()));
+  const Result<uint64_t> disk_reserve = get_number_or(request, "disk_reserve", 0);
+  if (!disk_reserve) return reply(std::unexpected(disk_reserve.error()));
   std::shared_ptr<GleanRun> before;  // ends without the lock
   std::unique_lock lock(mutex_);
   if (is_stopped_) {
@@ -44,8 +46,9 @@ void GleanService::prepare(const ControlRequest& request, ControlReply reply) {
                                                   std::to_string(other) +
                                                   " is under way: end it with glean.end"));
   }
-  before = std::exchange(
-      run_, std::make_shared<GleanRun>(*std::move(plan), places_, std::move(reply), logger_));
+  before = take_run();
+  run_ = std::make_shared<GleanRun>(*std::move(plan), places_, *disk_reserve, std::move(reply),
+                                    logger_);
 }
 
 void GleanService::wait(const ControlRequest& request, ControlReply reply) {
@@ -70,7 +73,7 @@ void GleanService::end(const ControlRequest& request, ControlReply reply) {
   }
   {
     const std::lock_guard guard(mutex_);
-    if (run_ == *run) run_.reset();
+    if (run_ == *run) take_run();
   }
   run->reset();
   reply(Json::object());
@@ -90,15 +93,26 @@ void GleanService::stop() {
   {
     const std::lock_guard guard(mutex_);
     is_stopped_ = true;
-    run = std::move(run_);
+    run = take_run();
   }
   if (run != nullptr) run->give_up();
 }
 
-std::optional<GleanProgress> GleanService::progress() const {
+std::shared_ptr<GleanRun> GleanService::take_run() {
+  if (run_ != nullptr) before_ += run_->progress();
+  return std::exchange(run_, nullptr);
+}
+
+GleanProgress GleanService::total() const {
   const std::lock_guard guard(mutex_);
-  if (run_ == nullptr) return std::nullopt;
-  return run_->progress();
+  GleanProgress total = before_;
+  if (run_ != nullptr) total += run_->progress();
+  return total;
+}
+
+GleanPhase GleanService::phase() const {
+  const std::lock_guard guard(mutex_);
+  return run_ != nullptr ? run_->phase() : GleanPhase::idle;
 }
 
 }  // namespace atolldb

@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <mutex>
-#include <optional>
 
 #include "shared/logging/logger.h"
 #include "shared/message/control_message.h"
@@ -26,21 +25,26 @@ class GleanService {
   /// Gives up a run under way; refuses others from now on.
   void stop();
 
-  /// Of the run under way or of the latest one; nothing: there was none yet.
-  std::optional<GleanProgress> progress() const;
+  /// Of all runs so far, that under way included: never less than before.
+  GleanProgress total() const;
+  GleanPhase phase() const;
 
  private:
   void prepare(const ControlRequest& request, ControlReply reply);
   void wait(const ControlRequest& request, ControlReply reply);
   void end(const ControlRequest& request, ControlReply reply);
+  /// Takes it out, and counts what it has done. REQUIRES: mutex_.
+  std::shared_ptr<GleanRun> take_run();
   /// The run that the request names.
   Result<std::shared_ptr<GleanRun>> run_of(const ControlRequest& request) const;
 
   const GleanPlaces places_;
   Logger logger_;
   mutable std::mutex mutex_;
-  std::shared_ptr<GleanRun> run_;  // guarded by mutex_; shared: a request may outlive it here
-  bool is_stopped_ = false;        // guarded by mutex_
+  // Guarded by mutex_:
+  std::shared_ptr<GleanRun> run_;  // shared: a request may outlive it here
+  GleanProgress before_;           // of the runs before run_
+  bool is_stopped_ = false;
 };
 
 }  // namespace atolldb

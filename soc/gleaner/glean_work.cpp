@@ -11,12 +11,26 @@
 
 namespace atolldb {
 
+GleanProgress& GleanProgress::operator+=(const GleanProgress& other) {
+  bytes_read += other.bytes_read;
+  records_read += other.records_read;
+  records_shipped += other.records_shipped;
+  records_received += other.records_received;
+  bytes_received += other.bytes_received;
+  sorted_runs += other.sorted_runs;
+  bytes_dumped += other.bytes_dumped;
+  records_composed += other.records_composed;
+  pages_written += other.pages_written;
+  pages_read += other.pages_read;
+  return *this;
+}
+
 Result<void> GleanWork::prepare() {
   directory_ = places_.directory(plan_.snapshot);
+  if (auto room = files_.check_room(directory_, 0); !room) return room;
   if (auto opened = places_.snapshots->open(plan_.files); !opened) return opened;
   auto writer = SnapshotWriter::create(
-      *places_.file_system,
-      {directory_, places_.node, plan_.snapshot, plan_.epoch, plan_.cluster_uuid});
+      files_, {directory_, places_.node, plan_.snapshot, plan_.epoch, plan_.cluster_uuid});
   if (!writer) return std::unexpected(writer.error());
   writer_.emplace(*std::move(writer));
   const auto mappers = static_cast<uint32_t>(plan_.mappers.size());
@@ -37,8 +51,7 @@ Result<void> GleanWork::prepare() {
     settings.node = place.node;
     settings.reducer = place.reducer;
     settings.snapshot = plan_.snapshot;
-    reducers_.push_back(
-        std::make_unique<Reducer>(*places_.file_system, *inboxes_.back(), std::move(settings)));
+    reducers_.push_back(std::make_unique<Reducer>(files_, *inboxes_.back(), std::move(settings)));
     places_of_reducers_.push_back(place);
   }
   return {};
@@ -105,7 +118,9 @@ Result<void> GleanWork::compose_one(Reducer& reducer, size_t storage, uint32_t p
                            .shapes = places_.shapes ? places_.shapes() : nullptr});
   if (!composed) return std::unexpected(composed.error());
   const std::lock_guard guard(mutex_);
+  last_.records_composed += composed->log_records;
   last_.pages_written += composed->pages_written;
+  last_.pages_read += composed->pages_read;
   composed_.push_back(*std::move(composed));
   return {};
 }
@@ -156,6 +171,8 @@ GleanProgress GleanWork::progress_locked() const {
   }
   for (const auto& reducer : reducers_) {
     sum.records_received += load(reducer->progress().records_received);
+    sum.bytes_received += load(reducer->progress().bytes_received);
+    sum.sorted_runs += load(reducer->progress().sorted_runs);
     sum.bytes_dumped += load(reducer->progress().bytes_dumped);
   }
   return sum;

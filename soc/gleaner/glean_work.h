@@ -21,7 +21,7 @@
 #include "engine/snapshot/shape_source.h"
 #include "engine/snapshot/snapshot_files.h"
 #include "engine/snapshot/snapshot_writer.h"
-#include "shared/file/file.h"
+#include "shared/file/reserving_file_system.h"
 
 namespace atolldb {
 
@@ -51,13 +51,22 @@ struct GleanProgress {
   uint64_t records_read = 0;
   uint64_t records_shipped = 0;
   uint64_t records_received = 0;
-  uint64_t bytes_dumped = 0;   // to sorted runs
-  uint64_t pages_written = 0;  // by composers that have ended
+  uint64_t bytes_received = 0;
+  uint64_t sorted_runs = 0;
+  uint64_t bytes_dumped = 0;  // to sorted runs
+  // By composers that have ended.
+  uint64_t records_composed = 0;
+  uint64_t pages_written = 0;
+  uint64_t pages_read = 0;
+
+  GleanProgress& operator+=(const GleanProgress& other);
 };
 
 class GleanWork {
  public:
-  GleanWork(GleanPlan plan, const GleanPlaces& places) : plan_(std::move(plan)), places_(places) {}
+  /// `disk_reserve`: bytes of the file system that its files leave free.
+  GleanWork(GleanPlan plan, const GleanPlaces& places, uint64_t disk_reserve)
+      : plan_(std::move(plan)), places_(places), files_(*places.file_system, disk_reserve) {}
   GleanWork(const GleanWork&) = delete;
   GleanWork& operator=(const GleanWork&) = delete;
 
@@ -98,6 +107,7 @@ class GleanWork {
 
   const GleanPlan plan_;
   const GleanPlaces& places_;
+  ReservingFileSystem files_;  // for all that it writes
   std::string directory_;
   std::optional<SnapshotWriter> writer_;
   std::mutex writer_mutex_;

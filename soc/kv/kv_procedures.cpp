@@ -50,6 +50,12 @@ Status run_request(ProcedureContext& context, KvCode only, bool needs_incarnatio
     context.set_message("kv.commit needs the incarnation that its versions were read in");
     return Status::invalid_argument;
   }
+  if (needs_incarnation && !context.transaction().is_serializable()) {
+    context.set_message(
+        "kv.commit compares what was read with what there is: it runs as a "
+        "serializable transaction only");
+    return Status::invalid_argument;
+  }
   const uint64_t own = context.transaction().worker().view().control->incarnation;
   if (incarnation != 0 && incarnation != own) {
     context.set_message("the request is for incarnation " + std::to_string(incarnation) +

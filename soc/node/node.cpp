@@ -100,7 +100,10 @@ Result<void> Node::start() {
     settings.local = local_ + local_offset(limits, ordinal);
     settings.node = node_;
     settings.ordinal = ordinal;
-    if (snapshots_ != nullptr) settings.snapshots = &snapshots_->cache();
+    if (snapshots_ != nullptr) {
+      settings.snapshots = &snapshots_->cache();
+      settings.published = &snapshots_->published();
+    }
     settings.cpus = worker_cpus(config_, node_, ordinal, machine_);
     workers_.push_back(std::make_unique<Worker>(std::move(settings), logger_));
     workers_.back()->start();
@@ -186,6 +189,8 @@ void Node::beat() {
   NodeShared& shared = *view_.shared[node_];
   shared.pages_total.store(pool_->page_count(), std::memory_order_relaxed);
   shared.pages_free.store(pool_->free_count(), std::memory_order_relaxed);
+  // From `running` on, what the metrics show of snapshots is there; state() is an acquire load.
+  if (state() >= NodeState::running) publish_gleaner();
   shared.heartbeat.fetch_add(1, std::memory_order_relaxed);
 }
 

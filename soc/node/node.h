@@ -84,6 +84,7 @@ class Node {
   Result<void> start_loggers();
   Result<void> start_snapshots();
   Result<void> start_gleaning();
+  void publish_gleaner();
   LogWriterSettings log_settings(uint32_t ordinal) const;
   std::vector<EpochLogger::Source> logs_of(uint32_t logger, uint32_t logger_count) const;
   void housekeep();
@@ -101,6 +102,8 @@ class Node {
   void release_pages(const ControlRequest& request, ControlReply reply);
   void describe(const ControlReply& reply) const;
   void open_snapshots(const ControlRequest& request, const ControlReply& reply);
+  void publish_snapshot(const ControlRequest& request, const ControlReply& reply);
+  void withdraw_snapshots(const ControlRequest& request, const ControlReply& reply);
   Result<std::vector<uint32_t>> chosen_workers(const ControlRequest& request) const;
 
   const Config config_;

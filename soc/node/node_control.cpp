@@ -1,6 +1,7 @@
 // The control requests that a node serves.
 #include <unistd.h>
 
+#include <algorithm>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -39,6 +40,29 @@ Result<std::vector<std::byte>> input_of(const ControlRequest& request) {
   return input;
 }
 
+/// Members `isolation` and `snapshot`; without them, what the procedure's entry says.
+Result<TransactionMode> mode_of(const ControlRequest& request, Isolation usual) {
+  TransactionMode mode{usual};
+  if (request.body.contains("isolation")) {
+    const Result<std::string> name = get_text(request, "isolation");
+    if (!name) return std::unexpected(name.error());
+    const auto isolation = isolation_of(*name);
+    if (!isolation) {
+      return make_error(ExitCode::usage, request.op + ": isolation \"" + *name +
+                                             "\": must be serializable, snapshot or "
+                                             "snapshot_read_only");
+    }
+    mode.isolation = *isolation;
+  }
+  const Result<uint64_t> snapshot = get_number_or(request, "snapshot", 0);
+  if (!snapshot) return std::unexpected(snapshot.error());
+  mode.snapshot = static_cast<uint32_t>(std::min<uint64_t>(*snapshot, UINT32_MAX));
+  if (const std::string fault = fault_of(mode); !fault.empty()) {
+    return make_error(ExitCode::usage, request.op + ": " + fault);
+  }
+  return mode;
+}
+
 Json answer_of(const ProcedureOutcome& outcome) {
   Json answer = {{"status", to_string(outcome.status)}};
   if (!outcome.message.empty()) answer["message"] = outcome.message;
@@ -62,7 +86,7 @@ void Node::handle(const ControlRequest& request, ControlReply reply) {
   if (request.op == "job.stop") return stop_job(request, reply);
   // The coordinator's, before the cluster runs, too: recovery (R32).
   const bool gleans = GleanService::serves(request);
-  if (gleans || request.op == "snapshot.open") {
+  if (gleans || request.op.starts_with("snapshot.")) {
     // Acquire pairs with the release of `start`: what serves these requests is there.
     const bool is_ready = attached_.load(std::memory_order_acquire) &&
                           state() == NodeState::running && gleaner_ != nullptr;
@@ -72,7 +96,10 @@ void Node::handle(const ControlRequest& request, ControlReply reply) {
                                                          ": does not run, or has no log to glean"));
     }
     if (gleans) return gleaner_->handle(request, std::move(reply));
-    return open_snapshots(request, reply);
+    if (request.op == "snapshot.open") return open_snapshots(request, reply);
+    if (request.op == "snapshot.publish") return publish_snapshot(request, reply);
+    if (request.op == "snapshot.withdraw") return withdraw_snapshots(request, reply);
+    return reply(unknown_op(request));
   }
   if (const std::string refusal = why_no_requests(); !refusal.empty()) {
     return reply(make_error(ExitCode::not_running, request.op + ": " + refusal));
@@ -167,6 +194,8 @@ void Node::call_procedure(const ControlRequest& request, ControlReply reply) {
   if (!function) return reply(std::unexpected(function.error()));
   Result<std::vector<std::byte>> input = input_of(request);
   if (!input) return reply(std::unexpected(input.error()));
+  const Result<TransactionMode> mode = mode_of(request, registry_.isolation(*name));
+  if (!mode) return reply(std::unexpected(mode.error()));
   // Relaxed: any worker will do; this only spreads the calls.
   const uint32_t turn = next_worker_.fetch_add(1, std::memory_order_relaxed);
   const auto count = static_cast<uint32_t>(workers_.size());
@@ -179,8 +208,9 @@ void Node::call_procedure(const ControlRequest& request, ControlReply reply) {
                                                  ": choose one of them, or none"));
   }
   auto task = [input = *std::move(input), function = *function, deadline = procedure_deadline(),
-               reply, this](WorkerEnvironment& environment) {
-    const ProcedureOutcome outcome = execute_procedure(environment, function, input, deadline);
+               mode = *mode, reply, this](WorkerEnvironment& environment) {
+    const ProcedureOutcome outcome =
+        execute_procedure(environment, function, input, deadline, kMaxProcedureOutputBytes, mode);
     // Told when it is durable, like a session's request (R19, R20).
     answers_->add(outcome.commit_epoch, [reply, answer = answer_of(outcome)](bool is_durable) {
       reply(is_durable ? answer : Json{{"status", to_string(Status::outcome_unknown)}});

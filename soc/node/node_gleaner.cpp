@@ -57,6 +57,34 @@ Result<void> Node::start_gleaning() {
   return {};
 }
 
+/// REQUIRES: the node runs, or has run.
+void Node::publish_gleaner() {
+  if (gleaner_ == nullptr) return;
+  // Relaxed: figures for people, each right by itself.
+  const auto put = [](std::atomic<uint64_t>& word, uint64_t value) {
+    word.store(value, std::memory_order_relaxed);
+  };
+  SnapshotCacheMetrics& cache = metrics_->snapshot_cache;
+  const SnapshotCache::Statistics statistics = snapshots_->cache().statistics();
+  put(cache.frames, statistics.frames);
+  put(cache.frames_in_use, statistics.frames_in_use);
+  put(cache.misses, statistics.misses);
+  put(cache.evictions, statistics.evictions);
+  GleanerMetrics& gleaner = metrics_->gleaner;
+  const GleanProgress total = gleaner_->total();
+  put(gleaner.phase, static_cast<uint64_t>(gleaner_->phase()));
+  put(gleaner.bytes_read, total.bytes_read);
+  put(gleaner.records_read, total.records_read);
+  put(gleaner.records_shipped, total.records_shipped);
+  put(gleaner.records_received, total.records_received);
+  put(gleaner.bytes_received, total.bytes_received);
+  put(gleaner.sorted_runs, total.sorted_runs);
+  put(gleaner.bytes_dumped, total.bytes_dumped);
+  put(gleaner.records_composed, total.records_composed);
+  put(gleaner.pages_written, total.pages_written);
+  put(gleaner.pages_read, total.pages_read);
+}
+
 void Node::open_snapshots(const ControlRequest& request, const ControlReply& reply) {
   const Json list = request.body.value("places", Json());
   if (!list.is_array()) {

@@ -1,6 +1,10 @@
-// What a node has for snapshots of the running cluster: a cache of their pages, and an installer
-// (design: stratified snapshots).
+// The node's snapshots: its cache of their pages, its installer, and which of them transactions may
+// begin with (design: stratified snapshots; rule R18).
 #include <algorithm>
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include "soc/node/node.h"
 #include "soc/node/placement.h"
@@ -11,6 +15,7 @@ Result<void> Node::start_snapshots() {
   if (files_ == nullptr) return {};
   NodeSnapshotsSettings settings;
   settings.file_system = files_.get();
+  settings.shared = view_.shared[node_];
   std::ranges::copy(view_.control->data_uuid, settings.cluster_uuid.begin());
   settings.cache_bytes = config_.memory.snapshot_cache;
   settings.reader_count = view_.shared[node_]->slot_count;
@@ -32,6 +37,45 @@ Result<void> Node::start_snapshots() {
       std::make_unique<Installer>(view_, *visitor_, config_.gleaner.pool_high_water, logger_);
   installer_->start();
   return {};
+}
+
+/// REQUIRES: all its files are open (snapshot.open).
+void Node::publish_snapshot(const ControlRequest& request, const ControlReply& reply) {
+  const Result<uint64_t> id = get_number(request, "id");
+  if (!id) return reply(std::unexpected(id.error()));
+  const Result<uint64_t> epoch = get_number(request, "epoch");
+  if (!epoch) return reply(std::unexpected(epoch.error()));
+  const Json list = request.body.value("roots", Json());
+  const bool is_list = list.is_array() && std::ranges::all_of(list, [](const Json& root) {
+                         return root.is_array() && root.size() == 2 &&
+                                root[0].is_number_unsigned() && root[1].is_number_unsigned();
+                       });
+  if (!is_list || *id == 0 || *id > SnapshotPointer::kMaxSnapshot) {
+    return reply(make_error(ExitCode::usage,
+                            request.op + ": member \"roots\" must be a list of [storage id, page], "
+                                         "\"id\" that of a snapshot"));
+  }
+  std::vector<SnapshotView::Root> roots;
+  for (const Json& root : list) {
+    roots.push_back({root[0].get<uint32_t>(), SnapshotPointer(root[1].get<uint64_t>())});
+  }
+  const Result<void> published = snapshots_->published().publish(
+      std::make_unique<SnapshotView>(static_cast<uint32_t>(*id), *epoch, std::move(roots)));
+  if (!published) return reply(std::unexpected(published.error()));
+  reply(Json::object());
+}
+
+void Node::withdraw_snapshots(const ControlRequest& request, const ControlReply& reply) {
+  const Json keep = request.body.value("keep", Json());
+  const bool is_list = keep.is_array() && std::ranges::all_of(keep, [](const Json& id) {
+                         return id.is_number_unsigned();
+                       });
+  if (!is_list) {
+    return reply(make_error(ExitCode::usage,
+                            request.op + ": member \"keep\" must be a list of ids of snapshots"));
+  }
+  snapshots_->published().withdraw_all_but(keep.get<std::set<uint32_t>>());
+  reply(Json::object());
 }
 
 }  // namespace atolldb

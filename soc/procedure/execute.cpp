@@ -42,13 +42,21 @@ Status attempt(Transaction& transaction, ProcedureFunction procedure,
 
 ProcedureOutcome execute_procedure(WorkerEnvironment& environment, ProcedureFunction procedure,
                                    std::span<const std::byte> input, uint64_t deadline_epoch,
-                                   uint32_t max_output_bytes) {
+                                   uint32_t max_output_bytes, TransactionMode mode) {
   ProcedureOutcome outcome;
   Transaction& own = environment.transaction;
   const Vid last = own.last_vid();
-  outcome.status = run(own, environment.backoff, deadline_epoch, [&](Transaction& transaction) {
+  const auto body = [&](Transaction& transaction) {
     return attempt(transaction, procedure, input, max_output_bytes, outcome);
-  });
+  };
+  outcome.status = run(own, environment.backoff, deadline_epoch, body, mode);
+  if (outcome.status == Status::snapshot_not_found) {
+    outcome.message = mode.snapshot == 0
+                          ? "there is no snapshot yet: `atoll snapshot take` makes one"
+                          : "snapshot " + std::to_string(mode.snapshot) +
+                                ": is not the newest one, nor pinned: `atoll snapshot ls` lists "
+                                "what there is";
+  }
   // Other aborts were not verified: they tell nothing of the data.
   const bool is_verified = !is_abort(outcome.status) || outcome.status == Status::user_abort ||
                            outcome.status == Status::procedure_failed;
@@ -61,6 +69,17 @@ ProcedureOutcome execute_procedure(WorkerEnvironment& environment, ProcedureFunc
     outcome.message.clear();
   }
   return outcome;
+}
+
+std::string fault_of(TransactionMode mode) {
+  if (mode.isolation >= Isolation::count_) {
+    return "isolation " + std::to_string(static_cast<uint32_t>(mode.isolation)) +
+           " is none of serializable (0), snapshot (1) and snapshot_read_only (2)";
+  }
+  if (mode.snapshot == 0 || mode.isolation == Isolation::snapshot_read_only) return {};
+  return "snapshot " + std::to_string(mode.snapshot) + " is named, but the isolation is " +
+         std::string(to_string(mode.isolation)) +
+         ": only snapshot_read_only reads a snapshot that is named";
 }
 
 Result<std::string> execute_job(WorkerEnvironment& environment, JobFunction job,

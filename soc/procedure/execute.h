@@ -20,11 +20,15 @@ struct ProcedureOutcome {
   uint64_t commit_version = 0;  // VID word of what was written; 0: nothing was
 };
 
-/// One serializable transaction, with retries until `deadline_epoch`. More output than
-/// `max_output_bytes` is procedure_failed. Never throws.
+/// One transaction, with retries until `deadline_epoch`. More output than `max_output_bytes` is
+/// procedure_failed. Never throws.
 ProcedureOutcome execute_procedure(WorkerEnvironment& environment, ProcedureFunction procedure,
                                    std::span<const std::byte> input, uint64_t deadline_epoch,
-                                   uint32_t max_output_bytes = kMaxProcedureOutputBytes);
+                                   uint32_t max_output_bytes = kMaxProcedureOutputBytes,
+                                   TransactionMode mode = {});
+
+/// Why there can be no such transaction; empty: there can.
+std::string fault_of(TransactionMode mode);
 
 /// Never throws.
 Result<std::string> execute_job(WorkerEnvironment& environment, JobFunction job,

@@ -1,8 +1,9 @@
 // The procedure API: how applications use the engine fastest. Include this one header.
 //
-// A *procedure* is the body of one serializable transaction. The node runs begin, commit and
-// retries around it; it may run several times and must not have side effects of its own. Shipped
-// libraries register with ATOLL_REGISTER_PROCEDURE; a user's shared library exports its list with
+// A *procedure* is the body of one transaction: serializable, unless its entry or whoever calls it
+// asks for another isolation (shared/isolation.h). The node runs begin, commit and retries around
+// it; it may run several times and must not have side effects of its own. Shipped libraries
+// register with ATOLL_REGISTER_PROCEDURE; a user's shared library exports its list with
 // ATOLL_PROCEDURE_LIBRARY (see bench/example_procedure/). Thread: a worker of the node.
 //
 // A *job* runs on one worker outside any transaction and drives its own (bulk loads, benchmark
@@ -29,7 +30,7 @@
 
 namespace atolldb {
 
-inline constexpr uint32_t kProcedureApiVersion = 2;
+inline constexpr uint32_t kProcedureApiVersion = 3;
 inline constexpr uint32_t kMaxProcedureName = 60;
 inline constexpr uint32_t kMaxProcedureInputBytes = 1u << 20;
 inline constexpr uint32_t kMaxProcedureOutputBytes = 1u << 20;
@@ -112,6 +113,8 @@ struct ProcedureEntry {
   const char* name = nullptr;
   ProcedureFunction procedure = nullptr;  // exactly one of the two
   JobFunction job = nullptr;
+  /// Of a procedure, where the call does not say otherwise.
+  Isolation isolation = Isolation::serializable;
 };
 
 /// What a shared library exports as `atoll_procedure_library`.
@@ -144,6 +147,7 @@ class ProcedureRegistration {
   static const ::atolldb::ProcedureRegistration variable({name, nullptr, function})
 
 /// In a user's library, once: ATOLL_PROCEDURE_LIBRARY({"name", function}, {"other", function2});
+/// {"report", function3, nullptr, Isolation::snapshot_read_only} reads the latest snapshot.
 #define ATOLL_PROCEDURE_LIBRARY(...)                                                \
   static const ::atolldb::ProcedureEntry atoll_procedure_entries[] = {__VA_ARGS__}; \
   extern "C" const ::atolldb::ProcedureLibrary atoll_procedure_library;             \

@@ -79,6 +79,11 @@ Result<void> ProcedureRegistry::add(const ProcedureEntry& entry, const std::stri
   if ((entry.procedure == nullptr) == (entry.job == nullptr)) {
     return library_error(origin, name + " must be either a procedure or a job");
   }
+  if (entry.isolation >= Isolation::count_) {
+    return library_error(origin, name + " asks for isolation " +
+                                     std::to_string(static_cast<uint32_t>(entry.isolation)) +
+                                     ", which there is not: see shared/isolation.h");
+  }
   const auto [existing, is_new] = entries_.emplace(name, Entry{entry, origin});
   if (is_new) return {};
   return library_error(
@@ -93,6 +98,11 @@ Result<ProcedureFunction> ProcedureRegistry::procedure(std::string_view name) co
   return make_error(ExitCode::failed, "procedure \"" + std::string(name) + "\": " +
                                           (found == entries_.end() ? "unknown" : "is a job") +
                                           ": `atoll procedure ls` lists what there is");
+}
+
+Isolation ProcedureRegistry::isolation(std::string_view name) const {
+  const auto found = entries_.find(name);
+  return found == entries_.end() ? Isolation::serializable : found->second.entry.isolation;
 }
 
 Result<JobFunction> ProcedureRegistry::job(std::string_view name) const {

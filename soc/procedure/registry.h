@@ -27,6 +27,8 @@ class ProcedureRegistry {
   /// The entry that is a procedure (or a job); the error tells what there is instead.
   Result<ProcedureFunction> procedure(std::string_view name) const;
   Result<JobFunction> job(std::string_view name) const;
+  /// Of a procedure, where the call does not say otherwise.
+  Isolation isolation(std::string_view name) const;
   const std::map<std::string, Entry, std::less<>>& entries() const { return entries_; }
 
   /// For `load` and tests: checks and adds the entries of one library.

@@ -124,6 +124,8 @@ Session::Taken Session::take(uint32_t& slot) {
   call.affinity = request.affinity;
   call.worker = request.worker;
   call.answer_at = request.answer_at;
+  call.isolation = request.isolation;
+  call.mode = {Isolation::serializable, request.snapshot};
   call.outcome = {};
   call.input.clear();
   call.procedure.clear();

@@ -28,6 +28,8 @@ struct SessionCall {
   uint64_t affinity = 0;
   uint32_t worker = kAnyWorker;
   AnswerAt answer_at = AnswerAt::durable;
+  uint8_t isolation = 0;  // as in SessionRequest
+  TransactionMode mode;   // what it comes to
   std::string procedure;
   std::vector<std::byte> input;
   ProcedureFunction function = nullptr;

@@ -215,6 +215,11 @@ void SessionServer::dispatch(Session& session, uint32_t slot) {
   if (!function) {
     return refuse(session, slot, Status::procedure_not_found, function.error().message);
   }
+  call.mode.isolation = call.isolation == 0 ? services_.procedures->isolation(call.procedure)
+                                            : static_cast<Isolation>(call.isolation - 1);
+  if (std::string fault = fault_of(call.mode); !fault.empty()) {
+    return refuse(session, slot, Status::invalid_argument, std::move(fault));
+  }
   const auto workers = static_cast<uint32_t>(services_.workers.size());
   if (call.worker == kAnyWorker) {
     // The upper half of a product: all bits of an affinity count.
@@ -254,7 +259,7 @@ bool SessionServer::submit(Session& session, uint32_t slot) {
 void SessionServer::execute(Session& session, uint32_t slot, WorkerEnvironment& environment) {
   SessionCall& call = session.call(slot);
   call.outcome = execute_procedure(environment, call.function, call.input, call.deadline_epoch,
-                                   kMaxSessionOutputBytes);
+                                   kMaxSessionOutputBytes, call.mode);
   // seq_cst: see note_end, which comes with the answer.
   queued_[environment.ordinal].fetch_sub(1, std::memory_order_seq_cst);
   note_end();

@@ -1,10 +1,12 @@
-// What a node has for reading snapshots: their open files and its cache of pages (R39).
+// What a node has for reading snapshots: their open files, its cache of pages (R39), and which of
+// them transactions may begin with (R18).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 
+#include "engine/snapshot/published_snapshots.h"
 #include "engine/snapshot/snapshot_cache.h"
 #include "engine/snapshot/snapshot_files.h"
 #include "shared/error.h"
@@ -14,6 +16,7 @@ namespace atolldb {
 
 struct NodeSnapshotsSettings {
   FileSystem* file_system = nullptr;  // outlives the node's snapshots
+  NodeShared* shared = nullptr;       // of the node, with its workers' slots; outlives them, too
   ClusterUuid cluster_uuid = {};
   uint64_t cache_bytes = 0;
   uint32_t reader_count = 0;  // threads of the node that read snapshot pages
@@ -28,16 +31,18 @@ class NodeSnapshots {
 
   SnapshotFiles& files() { return files_; }
   SnapshotCache& cache() { return *cache_; }
+  PublishedSnapshots& published() { return published_; }
 
  private:
   explicit NodeSnapshots(const NodeSnapshotsSettings& settings)
-      : files_(*settings.file_system, settings.cluster_uuid) {}
+      : files_(*settings.file_system, settings.cluster_uuid), published_(*settings.shared) {}
 
   struct Free {
     void operator()(std::byte* bytes) const;
   };
 
   SnapshotFiles files_;
+  PublishedSnapshots published_;
   std::unique_ptr<std::byte, Free> memory_;
   std::unique_ptr<SnapshotCache> cache_;
 };

@@ -32,8 +32,9 @@ struct WorkerSettings {
   PagePool* pool = nullptr;
   WorkerMetrics* metrics = nullptr;
   TransactionLimits limits;
-  std::byte* local = nullptr;          // limits.local_bytes() bytes
-  SnapshotCache* snapshots = nullptr;  // null: there are none
+  std::byte* local = nullptr;                     // limits.local_bytes() bytes
+  SnapshotCache* snapshots = nullptr;             // null: there are none
+  const PublishedSnapshots* published = nullptr;  // what transactions may begin with, likewise
   uint32_t node = 0;
   uint32_t ordinal = 0;
   std::vector<int32_t> cpus;  // empty: any

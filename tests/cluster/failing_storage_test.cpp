@@ -7,6 +7,7 @@
 #include <cstring>
 #include <random>
 
+#include "shared/kv/kv_request.h"
 #include "tests/cluster/cli_run.h"
 #include "tests/cluster/launcher_process.h"
 #include "tests/cluster/ledger_cluster.h"
@@ -95,6 +96,64 @@ TEST_F(FailingStorage, AFullFileSystemEndsTheClusterWithCode10AndNothingIsLost) 
   expect_failed(config, launcher, clients, 10);
   ASSERT_TRUE(small.resize("64m"));
   expect_starts(config);
+}
+
+TEST_F(FailingStorage, SnapshotsLeaveTheLogItsReserveAndTheClusterGoesOn) {
+  const std::string disk = folder_.path() + "/small";
+  const SmallMount small(disk, "64m");
+  if (small.error() != 0) {
+    GTEST_SKIP() << "a tmpfs cannot be mounted here: " << std::strerror(small.error());
+  }
+  Config config = durable("reserve");
+  config.nodes[1].directories = {disk};
+  config.gleaner.interval = std::chrono::hours(1);  // taken by the test alone
+  config.gleaner.disk_reserve = uint64_t{32} << 20;
+  const std::string file = folder_.path() + "/reserve.toml";
+  std::ofstream(file) << to_toml(config);
+  const auto fill = [&] { std::ofstream(disk + "/filler") << std::string(48u << 20, 'x'); };
+  uint64_t commits = 0;
+  const auto commit = [&] {
+    auto session = SessionClient::connect(config.cluster.run_dir, 1);
+    ASSERT_TRUE(session) << session.error().message;
+    KvRequest request;
+    const uint64_t key = ++commits;
+    request.put(kLedgerStorage, ordered_index_key(key), std::as_bytes(std::span(&key, 1)));
+    const SessionReply reply = (*session)->call("kv.txn", request.bytes());
+    EXPECT_EQ(reply.status, Status::ok) << reply.message;
+  };
+  const auto take = [&](int code) {
+    commit();
+    const Ran ran = runner_.atoll({"snapshot", "take", "-c", file});
+    EXPECT_EQ(ran.code, code) << ran.out << ran.error;
+    return ran.error;
+  };
+  {
+    LauncherProcess launcher(config);
+    ASSERT_EQ(launcher.next_line(), "running");
+    ASSERT_TRUE(create_ledger(config));
+    take(0);
+    fill();
+    const std::string message = take(10);
+    EXPECT_NE(message.find(disk), std::string::npos) << message;
+    EXPECT_NE(message.find("lower gleaner.disk_reserve"), std::string::npos) << message;
+    const Ran status = runner_.atoll({"status", "-c", file});
+    EXPECT_EQ(status.code, 0) << status.error;
+    EXPECT_NE(status.out.find("what is wrong: the last snapshot failed"), std::string::npos)
+        << status.out;
+    std::filesystem::remove(disk + "/filler");
+    take(0);
+    fill();
+    commit();
+    kill(launcher.pid(), SIGKILL);
+    launcher.wait();
+    EXPECT_TRUE(eventually([&] { return processes_of(config.cluster.name).empty(); }));
+  }
+  // Without its snapshot nothing starts: that one takes what room there is.
+  LauncherProcess launcher(config);
+  ASSERT_EQ(launcher.next_line(), "running");
+  take(10);
+  kill(launcher.pid(), SIGTERM);
+  EXPECT_EQ(launcher.wait(), 0);
 }
 
 struct Fault {

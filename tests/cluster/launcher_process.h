@@ -23,13 +23,14 @@ namespace atolldb::test {
 /// `atoll up --foreground` in a process of its own.
 class LauncherProcess {
  public:
-  explicit LauncherProcess(const Config& config, bool discards_data = false) {
+  explicit LauncherProcess(const Config& config, bool discards_data = false,
+                           RestartLimits restarts = {}) {
     auto channel = make_channel();
     pid_ = fork();
     if (pid_ == 0) {
-      const auto ended =
-          run_foreground(config, [&] { send_line(channel->second.get(), "running"); },
-                         {.binary_dir = ATOLL_BIN_DIR, .discards_data = discards_data});
+      const auto ended = run_foreground(
+          config, [&] { send_line(channel->second.get(), "running"); },
+          {.binary_dir = ATOLL_BIN_DIR, .discards_data = discards_data, .restarts = restarts});
       if (!ended) send_line(channel->second.get(), ended.error().message);
       _exit(ended ? 0 : static_cast<int>(ended.error().code));
     }

@@ -28,12 +28,14 @@ namespace atolldb::test {
 class LedgerClients {
  public:
   /// The ledgers go into `folder`, behind what they hold there. The cluster runs and has the
-  /// storage.
-  LedgerClients(const Config& config, const std::string& folder, uint64_t seed) {
+  /// storage. `reconnects`: they go on with its next incarnation until they are told to stop.
+  LedgerClients(const Config& config, const std::string& folder, uint64_t seed,
+                bool reconnects = false) {
     for (uint32_t node = 0; node < config.nodes.size(); ++node) {
       files_.push_back(folder + "/client" + std::to_string(node) + ".ledger");
-      threads_.emplace_back([this, node, seed, run_dir = config.cluster.run_dir] {
-        run_client(run_dir, node, seed + node);
+      threads_.emplace_back([this, node, seed, reconnects, run_dir = config.cluster.run_dir] {
+        reconnects ? run_over_restarts(run_dir, node, seed + node)
+                   : run_client(run_dir, node, seed + node);
       });
     }
   }
@@ -63,10 +65,20 @@ class LedgerClients {
     return all;
   }
 
+  /// Where a node's client writes.
+  const std::string& file(uint32_t node) const { return files_[node]; }
+
  private:
-  void run_client(const std::string& run_dir, uint32_t node, uint64_t seed) {
-    auto session = SessionClient::connect(run_dir, node);
-    if (!session) return;  // killed before that
+  void run_over_restarts(const std::string& run_dir, uint32_t node, uint64_t seed) {
+    auto client = LedgerClient::open(options_of(node, seed));
+    ASSERT_TRUE(client) << client.error().message;
+    const auto stop = [this] { return stop_.load(std::memory_order_relaxed); };
+    const auto counts = (*client)->run_over_restarts(
+        [&] { return SessionClient::connect_within(run_dir, node, std::chrono::minutes(1), stop); },
+        stop);
+    EXPECT_TRUE(counts) << counts.error().message;
+  }
+  LedgerClientOptions options_of(uint32_t node, uint64_t seed) const {
     LedgerClientOptions options;
     options.path = files_[node];
     options.client = node + 1;
@@ -74,7 +86,12 @@ class LedgerClients {
     options.in_flight = 32;
     options.precommitted_percent = 10;
     options.seed = seed;
-    auto client = LedgerClient::open(options);
+    return options;
+  }
+  void run_client(const std::string& run_dir, uint32_t node, uint64_t seed) {
+    auto session = SessionClient::connect(run_dir, node);
+    if (!session) return;  // killed before that
+    auto client = LedgerClient::open(options_of(node, seed));
     ASSERT_TRUE(client) << client.error().message;
     const auto counts =
         (*client)->run(**session, [this] { return stop_.load(std::memory_order_relaxed); });

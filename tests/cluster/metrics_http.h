@@ -65,4 +65,19 @@ inline std::string url_encode(const std::string& text) {
   return encoded;
 }
 
+/// A program of Prometheus's package: on the PATH, or where ops/setup unpacks it. Empty: not there.
+inline std::string find_program(const std::string& name) {
+  const std::string unpacked =
+      std::string(ATOLL_SOURCE_DIR) + "/build/tools/prometheus/usr/bin/" + name;
+  for (const std::string& path : {"/usr/bin/" + name, "/usr/local/bin/" + name, unpacked}) {
+    if (access(path.c_str(), X_OK) == 0) return path;
+  }
+  return "";
+}
+
+/// Of "host:port".
+inline uint16_t port_of(const std::string& endpoint) {
+  return static_cast<uint16_t>(std::stoi(endpoint.substr(endpoint.rfind(':') + 1)));
+}
+
 }  // namespace atolldb::test

@@ -16,20 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A program of Prometheus's package: on the PATH, or where ops/setup unpacks it. Empty: not there.
-std::string find_program(const std::string& name) {
-  const std::string unpacked =
-      std::string(ATOLL_SOURCE_DIR) + "/build/tools/prometheus/usr/bin/" + name;
-  for (const std::string& path : {"/usr/bin/" + name, "/usr/local/bin/" + name, unpacked}) {
-    if (access(path.c_str(), X_OK) == 0) return path;
-  }
-  return "";
-}
-
-uint16_t port_of(const std::string& endpoint) {
-  return static_cast<uint16_t>(std::stoi(endpoint.substr(endpoint.rfind(':') + 1)));
-}
-
 /// Prometheus with a copy of ops/prometheus.yml that scrapes more often.
 class Prometheus {
  public:
@@ -42,6 +28,7 @@ class Prometheus {
       config.replace(at, 12, "interval: 1s");
     }
     std::ofstream(folder + "/prometheus.yml") << config;
+    fs::copy_file(std::string(ATOLL_SOURCE_DIR) + "/ops/alerts.yml", folder + "/alerts.yml");
     log_ = folder + "/log";
     pid_ = runner.start(
         find_program("prometheus"),
@@ -165,10 +152,22 @@ TEST_F(MetricsTest, PromtoolFindsNothingToComplainAbout) {
   }
 }
 
+TEST_F(MetricsTest, AlertsFireWhenTheyShouldAndNotBefore) {
+  const std::string promtool = find_program("promtool");
+  ASSERT_FALSE(promtool.empty()) << "ops/setup --test brings it";
+  const std::string ops = std::string(ATOLL_SOURCE_DIR) + "/ops/";
+  const Ran checked = runner_.run(promtool, {"check", "rules", ops + "alerts.yml"});
+  EXPECT_EQ(checked.code, 0) << checked.out << checked.error;
+  const Ran tested = runner_.run(promtool, {"test", "rules", ops + "alerts_test.yml"});
+  EXPECT_EQ(tested.code, 0) << tested.out << tested.error;
+}
+
 TEST_F(MetricsTest, MetricsCanBeSwitchedOff) {
   CliCluster cluster(runner_, runner_.config("dark", "[metrics]\nenabled = false"));
   EXPECT_EQ(cluster.up().out.find("/metrics"), std::string::npos) << cluster.up().out;
-  for (const auto& process : cluster.status()["processes"]) {
+  const nlohmann::json status = cluster.status();
+  ASSERT_EQ(status["processes"].size(), 3u) << status;
+  for (const auto& process : status["processes"]) {
     EXPECT_TRUE(process["metrics"].is_null() || process["metrics"] == "") << process;
   }
 }

@@ -165,6 +165,27 @@ TEST_F(SnapshotTakerTest, AFailureIsTheAnswerAndTheNextOneIsTriedAllTheSame) {
   EXPECT_EQ(request(taker).get().value(), 2u);
 }
 
+TEST_F(SnapshotTakerTest, TasksWaitForTheRunUnderWayAndTheLastOnesLearnOfTheEnd) {
+  SnapshotTaker taker(config_, hooks_, logger_);
+  taker.start();
+  auto taken = request(taker);
+  await_begun(1);
+  std::promise<bool> ran;
+  std::atomic<bool> is_over{false};
+  taker.between_runs([&](bool runs) {
+    EXPECT_TRUE(is_over.load(std::memory_order_relaxed));
+    ran.set_value(runs);
+  });
+  is_over.store(true, std::memory_order_relaxed);
+  let_through(1);
+  EXPECT_TRUE(taken.get());
+  EXPECT_TRUE(ran.get_future().get());
+  taker.stop();
+  bool runs = true;
+  taker.between_runs([&](bool it_does) { runs = it_does; });
+  EXPECT_FALSE(runs);
+}
+
 TEST_F(SnapshotTakerTest, RequestsThatWaitWhenItEndsAreAnswered) {
   SnapshotTaker taker(config_, hooks_, logger_);
   taker.start();

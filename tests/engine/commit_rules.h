@@ -117,7 +117,7 @@ inline std::string a_writer_ends_amid_a_verification() {
   RecordRef ref;
   problem.expect(a.begin(), Status::ok, "begin");
   problem.expect(stage.array().find(a, 10, ref), Status::ok, "read");
-  problem.expect(b.lock(ref.record->lock, 1, ref.name), Status::ok, "foreign lock");
+  problem.expect(b.lock(ref.record->lock, 1, ref.name()), Status::ok, "foreign lock");
   const Vid before = ref.record->load_acquire();
   const AtFirst seam(Seam::verifying_read, [&] {
     ref.record->vid.store(Vid::make(before.epoch(), before.ordinal() + 1).word(),

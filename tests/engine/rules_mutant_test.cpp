@@ -20,7 +20,10 @@
 #include "tests/engine/reservation_window.h"
 #include "tests/engine/snapshot/cache_rules.h"
 #include "tests/engine/snapshot/cold_storages.h"
-#include "tests/engine/snapshot/drop_rules.h"
+#include "tests/engine/snapshot/drop_races.h"
+#include "tests/engine/snapshot/isolation_rules.h"
+#include "tests/engine/snapshot/isolation_tree.h"
+#include "tests/engine/snapshot/tree_drop_rules.h"
 #include "tests/engine/wait_rules.h"
 
 namespace atolldb::test {
@@ -290,10 +293,47 @@ const Rule kRules[] = {
     {"CutsAreSyncedBeforeTheyAreStored", Mutant::cut_before_sync, [] { return cut_logs(1, 30); }},
     {"LaterChangesStay", Mutant::drop_later_changes, [] { return later_changes_stay(); }},
     {"LockedRecordsStay", Mutant::drop_unlocked_records, [] { return locked_records_stay(); }},
-    {"DropsAreCounted", Mutant::drop_without_count,
+    {"TreeDropsAreCounted", Mutant::drop_without_count,
      [] { return a_dropped_page_is_not_the_one_before(); }},
+    // Snapshots.
+    {"SnapshotWritesAreCheckedArray", Mutant::snapshot_write_unchecked,
+     [] { return snapshot_write_of_a_changed_record(Kind::array, true); }},
+    {"SnapshotWritesAreCheckedTree", Mutant::snapshot_write_unchecked,
+     [] { return snapshot_write_of_a_changed_record(Kind::tree, false); }},
+    {"SnapshotWritesAreCheckedOracle", Mutant::snapshot_write_unchecked,
+     [] { return tree_isolation_oracle(300, 5); }, 3},
+    {"SnapshotReservationsAreChecked", Mutant::snapshot_reserve_unchecked,
+     [] { return snapshot_write_of_a_key_that_was_left_out(); }},
+    {"SnapshotReadsEnterByItsRootArray", Mutant::snapshot_read_volatile,
+     [] { return snapshot_readers_see_no_later_commit(Kind::array); }},
+    {"SnapshotReadsEnterByItsRootTree", Mutant::snapshot_read_volatile,
+     [] { return snapshot_readers_see_no_later_commit(Kind::tree); }},
+    {"OwnWritesAreSeenOnSnapshots", Mutant::hide_own_writes,
+     [] { return tree_isolation_oracle(300, 5); }, 3},
+    {"SnapshotsAreAnnounced", Mutant::unannounced_snapshot,
+     [] { return a_snapshot_that_is_read_is_announced(); }},
     {"FramesAreReusedAfterTheirGrace", Mutant::reuse_frames_at_once,
      [] { return a_page_stays_while_it_is_looked_at(); }},
+    {"DropsLockRecords", Mutant::drop_unlocked_records,
+     [] { return a_commit_under_way_keeps_its_page(); }},
+    {"LaterChangesAreNotDropped", Mutant::drop_later_changes,
+     [] { return later_changes_keep_their_page(); }},
+    {"LaterAppendsAreNotDropped", Mutant::drop_later_changes, [] { return later_appends_stay(); }},
+    {"DropsAreCounted", Mutant::drop_without_count,
+     [] { return a_copy_up_of_an_older_page_fails(); }},
+    {"ReplacedColdWordsAreCounted", Mutant::drop_without_count,
+     [] { return a_copy_up_brings_no_older_snapshot_back(); }},
+    {"DroppedWordsAreFrozen", Mutant::drop_unfrozen,
+     [] { return nothing_is_installed_below_a_dropped_page(); }},
+    {"RecordsInDroppedPagesAreNotRead", Mutant::use_dropped_pages,
+     [] { return found_records_are_not_read_in_dropped_pages(); }},
+    {"RecordsInDroppedPagesAreNotWritten", Mutant::use_dropped_pages,
+     [] { return nothing_is_written_into_dropped_pages(false); }},
+    {"RecordsInDroppedPagesAreNotIncremented", Mutant::use_dropped_pages,
+     [] { return nothing_is_written_into_dropped_pages(true); }},
+    {"FloorsOfDrops", Mutant::floor_forgets_left_out, [] { return drops_raise_the_floor_above(); }},
+    {"ScansLookAgainAtTheSnapshot", Mutant::scan_one_snapshot_word,
+     [] { return a_scan_amid_an_installation_misses_nothing(); }},
 };
 
 TEST(Mutants, EachHasABodyThatFails) {

@@ -112,6 +112,11 @@ class TestCluster {
     }
   }
 
+  /// Transactions may begin with these.
+  void use_published(const PublishedSnapshots& published) {
+    for (uint32_t i = 0; i < worker_count(); ++i) worker(i).context->use_published(published);
+  }
+
   StorageControl& create(const std::string& name, StorageType type, uint32_t payload_bytes = 0,
                          uint64_t record_count = 0) {
     StorageControl& storage = view_.control->storage(next_storage_);

@@ -269,7 +269,7 @@ TEST_F(Load, PagesLieOnTheNodeOfTheirWarehouse) {
       RecordRef ref;
       const Status status = tables().stock.get_for_update(
           txn, tables().stock_at<StockRow>(w, kSmallScale.items), 0, sizeof(row), &row, ref);
-      EXPECT_EQ(ref.name.node(), (w - 1) % 2);
+      EXPECT_EQ(ref.name().node(), (w - 1) % 2);
       return status;
     });
   }

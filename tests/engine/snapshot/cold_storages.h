@@ -32,10 +32,30 @@ class ColdCluster {
         cluster(1, workers, {.start_epoch = stage.epoch + 1}),
         storage(cluster.create("cold", stage.storage.type, stage.storage.payload_bytes,
                                stage.storage.record_count)),
-        cache_(stage.reader, 16, workers) {
+        cache_(stage.reader, 16, workers),
+        published(*cluster.view().shared[0]) {
     stage.storage.id = storage.id;
     storage.root.snapshot_word.store(stage.storage.base_root.word(), std::memory_order_release);
     cluster.use_snapshots(cache_.cache);
+    cluster.use_published(published);
+    if (stage.snapshot != 0) CHECK(published.publish(view_of(stage, storage.id)).has_value());
+  }
+
+  /// A transaction of the second worker, in the midst of one of the first: both are this thread, so
+  /// neither may wait for a frame of the cache that the other one looked at last (R39).
+  template <typename Body>
+  Status run_amid(Body&& body) {
+    cluster.worker(0).snapshots->leave();
+    const Status status = cluster.worker(1).run(body);
+    cluster.worker(1).snapshots->leave();
+    return status;
+  }
+
+  /// The newest snapshot of the stage, as transactions see it.
+  static std::unique_ptr<const SnapshotView> view_of(const SnapshotStage& stage, uint32_t storage) {
+    return std::make_unique<SnapshotView>(
+        stage.snapshot, stage.epoch,
+        std::vector<SnapshotView::Root>{{storage, stage.storage.base_root}});
   }
 
   /// The next snapshot, of these records, which are all of this round.
@@ -55,6 +75,9 @@ class ColdCluster {
 
  private:
   TestCache cache_;
+
+ public:
+  PublishedSnapshots published;
 };
 
 /// What changes `before` into `now`, in one epoch.
@@ -248,6 +271,7 @@ inline std::string cold_read_then_foreign_copy_up() {
     return "the snapshot's record is not read";
   }
   if (reader.pointer_set_size() != 1) return "the pointer was not registered";
+  if (cold.cluster.metrics(0, 0).snapshot_reads.get() == 0) return "the look-up was not counted";
   const Status written = cold.cluster.worker(1).run(
       [&](Transaction& txn) { return tree.update(txn, bytes_of("key"), bytes_of("new")); });
   if (written != Status::ok) return "the update ended with " + std::string(to_string(written));

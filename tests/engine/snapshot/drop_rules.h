@@ -1,112 +1,277 @@
-// What has to hold when a volatile page is dropped onto a snapshot (R1, R8), in interleavings that
-// are the same in every run. Empty, or what went wrong.
+// Bodies of tests of dropping pages of arrays and sequential storages onto an installed snapshot;
+// empty, or what went wrong. Every run takes the same steps.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "tests/engine/at_seam.h"
-#include "tests/engine/snapshot/warm_trees.h"
+#include "tests/engine/anomaly_stage.h"
+#include "tests/engine/snapshot/warm_cluster.h"
 
 namespace atolldb::test {
 
-/// A tree of several pages with the records 0 to 999, and a snapshot of it that is installed.
-class DroppableTree {
+/// Of an array of three levels: `kFew` records far from each other, two of them in one leaf. The
+/// epochs move when snapshots are taken.
+class DropStage : public WarmArray {
  public:
-  explicit DroppableTree(uint32_t workers) : warm(workers), tree(warm.storage) {}
+  static constexpr uint32_t kPayload = 400;
+  DropStage() : WarmArray(2, false, records(), kPayload) { CHECK(shape.levels == 3); }
 
-  std::string fill() {
-    const Status status = warm.cluster.worker(0).run([&](Transaction& txn) {
-      for (uint64_t i = 0; i < kRecords; ++i) {
-        const Status one = tree.insert(txn, bytes_of(big_endian(i)), bytes_of("old"));
-        if (one != Status::ok) return one;
-      }
-      return Status::ok;
-    });
-    if (status != Status::ok) return "the inserts ended with " + std::string(to_string(status));
-    warm.cluster.worker(0).context->leave();
-    std::vector<GleanedLog> logs;
-    const uint64_t epoch = warm.settle();
-    for (uint64_t i = 0; i < kRecords; ++i) {
-      logs.push_back({LogType::insert, big_endian(i), 0, "old", Vid::make(epoch, 1)});
-    }
-    return warm.take(std::move(logs), epoch, 0);
+  /// A record of the page of level 1 with this number; `leaf` and `slot` within it.
+  uint64_t index(uint64_t page, uint64_t leaf, uint64_t slot) const {
+    return page * shape.records_below(1) + leaf * shape.records_per_leaf + slot;
   }
-  Status write(uint32_t worker, uint64_t key, const std::string& value) {
-    return warm.cluster.worker(worker).run([&](Transaction& txn) {
-      return tree.update(txn, bytes_of(big_endian(key)), bytes_of(value));
-    });
-  }
-  static Status read(Transaction& txn, const MasterTree& tree, uint64_t key, std::string& value) {
-    char buffer[8];
-    uint32_t length = 0;
-    const Status status = tree.get(txn, bytes_of(big_endian(key)), buffer, sizeof buffer, length);
-    if (status == Status::ok) value.assign(buffer, length);
-    return status;
-  }
-  std::string value_of(uint64_t key) {
-    std::string value;
-    const Status status =
-        warm.cluster.worker(0).run([&](Transaction& txn) { return read(txn, tree, key, value); });
-    return status == Status::ok ? value : std::string(to_string(status));
+  /// Writes the number to records 0 and 1 of leaf 0, and to record 0 of leaf 1, of page 0.
+  void fill(uint32_t worker, int64_t value) {
+    CHECK(write(worker, {{index(0, 0, 0), false, value},
+                         {index(0, 0, 1), false, value},
+                         {index(0, 1, 0), false, value}}) == Status::ok);
   }
 
-  static constexpr uint64_t kRecords = 1000;
-  WarmTree warm;
-  MasterTree tree;
+ private:
+  static uint64_t records() {
+    const ArrayShape one(1, kPayload);
+    return uint64_t{2} * kArrayFanout * one.records_per_leaf;
+  }
 };
 
-/// A page with a commit that is later than the snapshot stays.
-inline std::string later_changes_stay() {
-  DroppableTree test(1);
-  std::string problem = test.fill();
-  if (!problem.empty()) return problem;
-  if (test.write(0, 500, "new") != Status::ok) return "no update";
-  problem = test.warm.install(true);
-  if (!problem.empty()) return problem;
-  if (test.warm.report.dropped == 0) return "no page was dropped";
-  return test.value_of(500) == "new" ? "" : "a commit was lost with its page";
-}
-
-/// Installs, and drops what it can, while a commit has verified, and is about to write.
-inline std::string locked_records_stay() {
-  DroppableTree test(1);
-  std::string problem = test.fill();
-  if (!problem.empty()) return problem;
-  bool is_done = false;
-  const AtSeams guard([&](Seam seam) {
-    if (seam != Seam::verified || is_done) return;
-    is_done = true;
-    problem = test.warm.install(true);
+/// Reads records by each of the ways there are, and compares with `wanted`.
+inline std::string reads_all(WarmArray& warm, uint32_t worker,
+                             const std::map<uint64_t, int64_t>& wanted) {
+  std::string problem;
+  std::vector<uint64_t> indexes;
+  for (const auto& [index, value] : wanted) indexes.push_back(index);
+  const uint32_t width = warm.array.payload_bytes();
+  std::vector<std::byte> many(indexes.size() * width);
+  const auto compare = [&](const char* how, uint64_t index, const std::byte* bytes) {
+    int64_t value = 0;
+    std::memcpy(&value, bytes, sizeof value);
+    const auto found = wanted.find(index);
+    const int64_t right = found == wanted.end() ? 0 : found->second;
+    if (value != right && problem.empty()) {
+      problem = std::string(how) + " of record " + std::to_string(index) + ": " +
+                std::to_string(value) + ", wanted " + std::to_string(right);
+    }
+  };
+  // Each in a transaction of its own: with all pages cold, each registers every pointer to a leaf.
+  Status status = warm.run_alone(worker, [&](Transaction& txn) {
+    std::vector<std::byte> one(width);
+    for (const uint64_t index : indexes) {
+      Vid seen;
+      Status got = warm.array.get(txn, index, 0, width, one.data());
+      if (got == Status::ok) compare("get", index, one.data());
+      if (got == Status::ok) got = warm.array.get(txn, index, one.data(), seen);
+      if (got != Status::ok) return got;
+      compare("get with version", index, one.data());
+    }
+    return Status::ok;
   });
-  if (test.write(0, 500, "new") != Status::ok) return "no update";
-  if (!problem.empty()) return problem;
-  if (!is_done || test.warm.report.dropped == 0) return "no page was dropped";
-  return test.value_of(500) == "new" ? "" : "the commit wrote to a page that nobody finds";
+  if (status != Status::ok) return "get: " + std::string(to_string(status));
+  status = warm.run_alone(
+      worker, [&](Transaction& txn) { return warm.array.get_many(txn, indexes, many.data()); });
+  if (status != Status::ok) return "get_many: " + std::string(to_string(status));
+  for (size_t i = 0; i < indexes.size(); ++i) {
+    compare("get_many", indexes[i], many.data() + i * width);
+  }
+  status = warm.run_alone(worker, [&](Transaction& txn) {
+    ArrayCursor cursor(warm.array, txn, 0, warm.array.record_count() - 1, true);
+    std::vector<std::byte> record(width);
+    uint64_t index = 0;
+    Status next = Status::ok;
+    while ((next = cursor.next(index, record.data())) == Status::ok) {
+      compare("scan", index, record.data());
+    }
+    return next == Status::end_of_scan ? Status::ok : next;
+  });
+  return status == Status::ok ? problem : "scan: " + std::string(to_string(status));
 }
 
-/// A transaction reads below a null word; then the page comes, is changed, and goes again onto a
-/// later snapshot: the word is null once more, but not the same.
-inline std::string a_dropped_page_is_not_the_one_before() {
-  DroppableTree test(2);
-  std::string problem = test.fill();
-  if (problem.empty()) problem = test.warm.install(true);
-  if (!problem.empty()) return problem;
-  Transaction& reader = *test.warm.cluster.worker(0).transaction;
-  std::string value;
-  if (reader.begin() != Status::ok) return "no transaction";
-  if (DroppableTree::read(reader, test.tree, 500, value) != Status::ok || value != "old") {
-    return "the snapshot's record is not read";
+/// All pages go but the root, and all answers stay the same; a write copies up what it needs, and
+/// the next snapshot makes that unnecessary, too.
+inline std::string arrays_read_the_same_without_pages(uint64_t records, uint32_t payload_bytes) {
+  WarmArray warm(2, false, records, payload_bytes);
+  std::map<uint64_t, int64_t> wanted;
+  std::vector<WarmArray::Change> changes;
+  for (uint64_t index = 0; index < records; ++index) {
+    // Some leaves were never written.
+    if (index % (5 * warm.shape.records_per_leaf) < warm.shape.records_per_leaf) continue;
+    const auto value = static_cast<int64_t>(index * 7 + 1);
+    wanted[index] = value;
+    changes.push_back({index, index % 3 == 0, value});
+    if (changes.size() < 1000 && index + 1 < records) continue;
+    if (warm.write(index / 1000 % 2, changes) != Status::ok) return "writing";
+    changes.clear();
   }
-  if (test.write(1, 500, "new") != Status::ok) return "no update";
-  test.warm.cluster.worker(1).context->leave();
-  const uint64_t epoch = test.warm.settle();
-  problem =
-      test.warm.take({{LogType::update, big_endian(500), 0, "new", Vid::make(epoch, 1)}}, epoch, 0);
-  if (problem.empty()) problem = test.warm.install(true);
+  if (!changes.empty() && warm.write(0, changes) != Status::ok) return "writing";
+  const WarmArray::Pages before = warm.pages();
+  InstallReport report;
+  std::string problem = warm.snapshot_and_install(report);
   if (!problem.empty()) return problem;
-  if (test.warm.report.dropped == 0) return "no page was dropped";
-  return is_abort(reader.commit()) ? "" : "a read of what was before the drop has passed";
+  WarmArray::Pages after = warm.pages();
+  if (after.leaves != 0 || after.interiors != 0) {
+    return std::to_string(after.leaves) + " leaves and " + std::to_string(after.interiors) +
+           " other pages are left";
+  }
+  if (report.dropped != before.leaves + before.interiors || report.busy != 0 || report.kept != 0) {
+    return "the report says " + std::to_string(report.dropped) + " dropped";
+  }
+  if (report.oldest_left != InstallReport::kNoSnapshot) return "a pointer is said to be left";
+  problem = reads_all(warm, 0, wanted);
+  if (!problem.empty()) return problem;
+  if (warm.write(1, {{records / 2, true, 5}, {0, false, 3}}) != Status::ok) return "writing again";
+  wanted[records / 2] += 5;
+  wanted[0] = 3;
+  after = warm.pages();
+  if (after.leaves == 0 || after.leaves > 2) {
+    return std::to_string(after.leaves) + " leaves were copied up";
+  }
+  problem = reads_all(warm, 0, wanted);
+  if (problem.empty()) problem = warm.snapshot_and_install(report);
+  if (problem.empty()) problem = reads_all(warm, 1, wanted);
+  if (!problem.empty()) return problem + " after the second snapshot";
+  return warm.pages().leaves == 0 ? "" : "leaves are left after the second snapshot";
+}
+
+/// What was written after the snapshot's epoch keeps its page; the others go.
+inline std::string later_changes_keep_their_page() {
+  DropStage stage;
+  stage.fill(0, 1);
+  stage.cluster.tick();
+  std::string problem = stage.snapshot(stage.settled());
+  if (!problem.empty()) return problem;
+  if (stage.write(1, {{stage.index(0, 0, 1), false, 2}}) != Status::ok) return "writing";
+  InstallReport report;
+  problem = stage.install(report);
+  if (!problem.empty()) return problem;
+  if (stage.read(0, stage.index(0, 0, 1)) != 2) return "a later change was dropped";
+  if (stage.pages().leaves != 1) return "another leaf was not dropped";
+  return stage.read(0, stage.index(0, 1, 0)) == 1 ? "" : "a dropped record has changed";
+}
+
+/// A record was found, then its page was dropped, then somebody wrote to the copy.
+inline std::string found_records_are_not_read_in_dropped_pages() {
+  DropStage stage;
+  stage.fill(0, 1);
+  Problem problem;
+  Transaction& txn = *stage.cluster.worker(0).transaction;
+  const uint64_t index = stage.index(0, 0, 0);
+  RecordRef ref;
+  int64_t value = 0;
+  problem.expect(txn.begin(), Status::ok, "begin");
+  problem.expect(stage.array.find_many(txn, {&index, 1}, {&ref, 1}), Status::ok, "find");
+  InstallReport report;
+  const std::string installed = stage.snapshot_and_install(report);
+  problem.expect(installed.empty(), installed);
+  stage.fill(1, 2);
+  problem.expect(stage.array.get(txn, ref, 0, sizeof value, &value), Status::read_conflict,
+                 "reading a record in a dropped page");
+  txn.rollback(Status::read_conflict);
+  problem.expect(stage.read(0, index) == 2, "the next attempt reads something else");
+  return problem.text();
+}
+
+/// The same, read before the drop: the commit notices.
+inline std::string what_was_read_before_a_drop_is_verified() {
+  DropStage stage;
+  stage.fill(0, 1);
+  Problem problem;
+  Transaction& txn = *stage.cluster.worker(0).transaction;
+  int64_t value = 0;
+  problem.expect(txn.begin(), Status::ok, "begin");
+  problem.expect(stage.get(txn, stage.index(0, 0, 0), value), Status::ok, "read");
+  problem.expect(stage.change(txn, {stage.index(1, 0, 0), false, 1}), Status::ok, "write");
+  InstallReport report;
+  const std::string installed = stage.snapshot_and_install(report);
+  problem.expect(installed.empty(), installed);
+  stage.fill(1, 2);
+  problem.expect(txn.commit(), Status::read_conflict, "commit");
+  return problem.text();
+}
+
+/// The same, planned to be written, blindly or by an increment.
+inline std::string nothing_is_written_into_dropped_pages(bool adds) {
+  DropStage stage;
+  stage.fill(0, 1);
+  Problem problem;
+  Transaction& txn = *stage.cluster.worker(0).transaction;
+  const WarmArray::Change change{stage.index(0, 0, 0), adds, 5};
+  problem.expect(txn.begin(), Status::ok, "begin");
+  problem.expect(stage.change(txn, change), Status::ok, "write");
+  InstallReport report;
+  const std::string installed = stage.snapshot_and_install(report);
+  problem.expect(installed.empty(), installed);
+  problem.expect(txn.commit(), Status::write_conflict, "commit of a write to a dropped page");
+  problem.expect(stage.write(0, {change}), Status::ok, "the next attempt");
+  problem.expect(stage.read(1, change.index) == (adds ? 6 : 5), "the write was lost");
+  return problem.text();
+}
+
+/// R43: the page above knows the latest change that went.
+inline std::string drops_raise_the_floor_above() {
+  DropStage stage;
+  stage.fill(0, 1);
+  const Vid last = stage.cluster.worker(0).transaction->last_vid();
+  InstallReport report;
+  const std::string problem = stage.snapshot_and_install(report);
+  if (!problem.empty()) return problem;
+  const PageHeader* root = stage.cluster.view().resolve(stage.storage.root.load_acquire());
+  const Vid floor(root->floor.load(std::memory_order_relaxed));
+  return floor.version() >= last.version() ? "" : "the root's floor is below what went";
+}
+
+/// A policy keeps pages; nothing but the words changes.
+inline std::string pages_are_kept_when_asked() {
+  DropStage stage;
+  stage.fill(0, 1);
+  stage.may_drop = [](uint32_t) { return false; };
+  InstallReport report;
+  const std::string problem = stage.snapshot_and_install(report);
+  if (!problem.empty()) return problem;
+  if (report.dropped != 0 || report.kept != 2) return "kept " + std::to_string(report.kept);
+  return stage.pages().leaves == 2 ? "" : "a leaf was dropped";
+}
+
+// -- Sequential storages --------------------------------------------------------------------------
+
+/// Of each list the newest page is left; scans find everything.
+inline std::string heaps_scan_the_same_without_pages() {
+  WarmHeap warm(2, false);
+  InstallReport report;
+  uint64_t total = 0;
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 30; ++i) {
+      for (uint32_t worker = 0; worker < warm.writers(); ++worker) {
+        if (warm.append(worker, 4) != Status::ok) return "appending";
+        total += 4;
+      }
+      if (i % 7 == 0) warm.cluster.tick();
+    }
+    std::string problem = warm.snapshot_and_install(report);
+    uint64_t found = 0;
+    if (problem.empty()) problem = warm.scan(round % 3, found);
+    if (!problem.empty()) return problem;
+    if (found != total) return std::to_string(found) + " of " + std::to_string(total) + " records";
+    if (warm.pages() != warm.writers()) return std::to_string(warm.pages()) + " pages are left";
+  }
+  return report.dropped > 0 ? "" : "nothing was dropped";
+}
+
+/// What is younger than the snapshot stays.
+inline std::string later_appends_stay() {
+  WarmHeap warm(2, false);
+  for (int i = 0; i < 30; ++i) {
+    if (warm.append(0, 4) != Status::ok) return "appending";
+  }
+  warm.cluster.tick();
+  std::string problem = warm.snapshot(warm.settled());
+  if (!problem.empty()) return problem;
+  for (int i = 0; i < 30; ++i) {
+    if (warm.append(0, 4) != Status::ok) return "appending";
+  }
+  InstallReport report;
+  problem = warm.install(report);
+  uint64_t found = 0;
+  return problem.empty() ? warm.scan(1, found) : problem;
 }
 
 }  // namespace atolldb::test

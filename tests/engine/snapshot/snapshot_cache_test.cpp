@@ -27,6 +27,8 @@ TEST(SnapshotCache, ReadsEachPageOnceWhileAllFit) {
   }
   EXPECT_EQ(test.cache.statistics().misses, pages.count());
   EXPECT_EQ(test.cache.statistics().evictions, 0u);
+  EXPECT_EQ(test.cache.statistics().frames, 32u);
+  EXPECT_EQ(test.cache.statistics().frames_in_use, pages.count());
 }
 
 TEST(SnapshotCache, KeepsWhatIsUsedAgain) {
@@ -39,6 +41,8 @@ TEST(SnapshotCache, KeepsWhatIsUsedAgain) {
     ASSERT_EQ(reader.get(NumberedPages::pointer(number), page), Status::ok);
   }
   EXPECT_EQ(test.cache.statistics().misses, pages.count()) << "page 1 was evicted";
+  EXPECT_GT(test.cache.statistics().frames_in_use, 0u);
+  EXPECT_LE(test.cache.statistics().frames_in_use, 32u);
 }
 
 TEST(SnapshotCache, ServesManyThreadsThroughFewFrames) {

@@ -64,6 +64,12 @@ class WarmTree : public ShapeSource {
     totals.add(report);
     if (report.oldest_left != InstallReport::kNoSnapshot) return {};
     ++closings;
+    // R38: nor does a transaction that began before the last pointer changed.
+    const EpochBlock& epochs = cluster.view().control->epochs;
+    const uint64_t epoch = epochs.current.load(std::memory_order_seq_cst);
+    while (epochs.oldest_begin.load(std::memory_order_acquire) <= epoch) {
+      std::this_thread::yield();
+    }
     const auto closed = stage.close_unneeded();
     return closed ? "" : closed.error().message;
   }

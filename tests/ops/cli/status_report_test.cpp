@@ -53,6 +53,26 @@ TEST(StatusReportTest, AHealthyClusterHasNoProblemsAndSaysSoFirst) {
   EXPECT_FALSE(has(text, "what is wrong")) << text;
 }
 
+TEST(StatusReportTest, ASnapshotThatFailedIsAProblemUntilTheNextOneSucceeds) {
+  Json status = healthy_status();
+  status["snapshots"] = {
+      {"newest", 3}, {"run", {{"snapshot", 4}, {"phase", "failed"}, {"failure", "/disk: full"}}}};
+  const std::string text = status_text(status);
+  EXPECT_TRUE(has(text, "what is wrong: the last snapshot failed: /disk: full")) << text;
+  status["snapshots"]["run"] = {{"snapshot", 5}, {"phase", "done"}};
+  EXPECT_TRUE(find_problems(status).empty());
+}
+
+TEST(StatusReportTest, ARestartIsToldWithItsReasonAndIsNoProblemOnceTheClusterRuns) {
+  Json status = healthy_status();
+  EXPECT_FALSE(has(status_text(status), "restarts"));
+  status["restarts"] = {{"count", 3}, {"last_time", 1}, {"last_reason", "node0 was killed"}};
+  const std::string text = status_text(status);
+  EXPECT_TRUE(text.starts_with("cluster \"bank\" is healthy\n")) << text;
+  EXPECT_TRUE(has(text, "restarts       3, the last one ")) << text;
+  EXPECT_TRUE(has(text, "s ago: node0 was killed\n")) << text;
+}
+
 TEST(StatusReportTest, WhatIsWrongAndWhatToDoComeBeforeTheNumbers) {
   Json status = healthy_status();
   status["nodes"][1] = node(1, "draining");

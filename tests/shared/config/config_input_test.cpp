@@ -146,9 +146,9 @@ const BadInput kBadInputs[] = {
     {"LogFileOfHalfABlock", "[durability]\nlog_file_size = \"1025KiB\"\n",
      "/x/t.toml:2:17: durability.log_file_size: expected a size from \"1MiB\" to \"64GiB\", a "
      "multiple of \"4KiB\", got \"1025KiB\"\n"},
-    {"RecoveryWithoutALog", "[cluster]\nrestart = \"recover\"\n",
-     "/x/t.toml:2:11: cluster.restart: expected \"never\", got \"recover\"; there is no log to "
-     "recover from in this version: use \"never\"\n"},
+    {"RecoveryWithoutALog", "[cluster]\nrestart = \"recover\"\n[durability]\nmode = \"off\"\n",
+     "/x/t.toml:2:11: cluster.restart: expected \"never\" without mode = \"durable\", got "
+     "\"recover\"; nothing is kept that a restart could recover\n"},
     {"LibraryTwice", "[procedures]\nlibraries = [\"/a/b\", \"/a/./b\"]\n",
      "/x/t.toml:2:22: procedures.libraries: expected a list of different paths of 1 to 1024 "
      "bytes, got \"/a/./b\"; it is in the list twice\n"},

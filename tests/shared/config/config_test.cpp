@@ -122,7 +122,7 @@ std::vector<LimitCase> limit_cases(const ConfigKey& key) {
     case KeyKind::choice:
       for (const std::string_view choice : key.choices) {
         // "null" goes only with another key's value (config_input_test.cpp).
-        if (choice != key.unavailable && choice != "null") good(quote_toml(choice));
+        if (choice != "null") good(quote_toml(choice));
       }
       bad(quote_toml("qqqqqqqqqq"));
       bad(quote_toml(""));
@@ -251,21 +251,6 @@ TEST(ConfigTable, NamesEveryKeyOnce) {
   for (const ConfigKey& key : config_keys()) {
     EXPECT_TRUE(names.insert(key.full_name()).second) << key.full_name();
   }
-}
-
-TEST(ConfigTable, ValuesOfLaterVersionsAreRejectedWithTheReason) {
-  size_t count = 0;
-  for (const ConfigKey& key : config_keys()) {
-    if (key.unavailable.empty()) continue;
-    ++count;
-    const std::string value = quote_toml(key.unavailable);
-    const std::string text = messages(file_with(key, value));
-    EXPECT_TRUE(text.starts_with("/x/t.toml:2:")) << text;
-    EXPECT_TRUE(
-        text.ends_with(", got " + value + "; " + std::string(key.unavailable_reason) + "\n"))
-        << text;
-  }
-  EXPECT_EQ(count, 1U) << "cluster.restart";
 }
 
 TEST(ConfigTable, HasDefaultsInRange) {

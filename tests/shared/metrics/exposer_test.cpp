@@ -113,6 +113,48 @@ TEST_F(NodeOfTwoWorkers, ATakenPortNamesKeyAndPort) {
   EXPECT_NE(second.error().message.find(endpoint), std::string::npos);
 }
 
+TEST_F(NodeOfTwoWorkers, ShowsSnapshotsOnlyWithALog) {
+  metrics_->worker(0).snapshot_reads.add(5);
+  metrics_->worker(1).snapshot_reads.add(6);
+  metrics_->snapshot_cache.misses.store(4, std::memory_order_relaxed);
+  metrics_->snapshot_cache.frames_in_use.store(3, std::memory_order_relaxed);
+  metrics_->gleaner.pages_written.store(2, std::memory_order_relaxed);
+  metrics_->gleaner.phase.store(static_cast<uint64_t>(GleanPhase::gleaning),
+                                std::memory_order_relaxed);
+  auto exposer =
+      MetricsExposer::start("127.0.0.1", 0, std::make_shared<NodeMetrics>(0, *shared_, *metrics_));
+  ASSERT_TRUE(exposer) << exposer.error().message;
+  EXPECT_EQ(scrape((*exposer)->endpoint()).find("atoll_snapshot"), std::string::npos);
+  shared_->logger_count = 1;
+  const std::string text = scrape((*exposer)->endpoint());
+  for (const char* line : {"atoll_snapshot_cache_reads_total{node=\"0\"} 11\n",
+                           "atoll_snapshot_cache_misses_total{node=\"0\"} 4\n",
+                           "atoll_snapshot_cache_used_bytes{node=\"0\"} 12288\n",
+                           "atoll_composer_written_pages_total{node=\"0\"} 2\n",
+                           "atoll_composer_written_bytes_total{node=\"0\"} 8192\n",
+                           "atoll_gleaner_phase{node=\"0\",phase=\"idle\"} 0\n",
+                           "atoll_gleaner_phase{node=\"0\",phase=\"gleaning\"} 1\n"}) {
+    EXPECT_NE(text.find(line), std::string::npos) << line << "is missing in\n" << text;
+  }
+}
+
+TEST(ClusterMetricsTest, ServesSnapshotsWhereThereAreSome) {
+  const auto control = make_segment<ControlSegment>(sizeof(ControlSegment));
+  SnapshotMetrics snapshots;
+  snapshots.failed.add(2);
+  snapshots.duration_us.store(2'500'000, std::memory_order_relaxed);
+  snapshots.pages_stored.store(10, std::memory_order_relaxed);
+  auto exposer =
+      MetricsExposer::start("127.0.0.1", 0, std::make_shared<ClusterMetrics>(*control, &snapshots));
+  ASSERT_TRUE(exposer) << exposer.error().message;
+  const std::string text = scrape((*exposer)->endpoint());
+  for (const char* line :
+       {"atoll_snapshots_failed_total 2\n", "atoll_snapshots_taken_total 0\n",
+        "atoll_snapshot_duration_seconds 2.5\n", "atoll_snapshot_stored_bytes 40960\n"}) {
+    EXPECT_NE(text.find(line), std::string::npos) << line << "is missing in\n" << text;
+  }
+}
+
 TEST(ClusterMetricsTest, ServesStateAndEpochs) {
   const auto control = make_segment<ControlSegment>(sizeof(ControlSegment));
   control->state.store(static_cast<uint32_t>(ClusterState::running), std::memory_order_relaxed);

@@ -179,8 +179,9 @@ TEST_F(GleanRunTest, TheServiceRunsOneAtATimeAndEndsItWhenTheNodeStops) {
   EXPECT_NE(second.error().message.find("snapshot 7 is under way"), std::string::npos)
       << second.error().message;
   EXPECT_FALSE(ask("glean.end", {{"run", kSnapshot}, {"keep", true}})) << "it has not ended";
-  EXPECT_TRUE(service.progress());
+  EXPECT_EQ(service.phase(), GleanPhase::preparing);
   EXPECT_TRUE(ask("glean.end", {{"run", kSnapshot}, {"keep", false}}));
+  EXPECT_EQ(service.phase(), GleanPhase::idle);
   EXPECT_TRUE(ask("glean.end", {{"run", 99}, {"keep", false}})) << "there is nothing to end";
   Answer waiting;
   GleanPlan next = plan(false);

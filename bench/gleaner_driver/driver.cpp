@@ -1,0 +1,98 @@
+#include "bench/gleaner_driver/driver.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "bench/gleaner_driver/log_to_glean.h"
+#include "shared/file/posix_file_system.h"
+
+namespace atolldb::gleaner_bench {
+namespace {
+
+class Measurement {
+ public:
+  Measurement(FileSystem& file_system, const LogToGlean& log, const Options& options,
+              const std::string& directory, const std::function<bool()>& is_interrupted)
+      : file_system_(file_system),
+        log_(log),
+        options_(options),
+        directory_(directory),
+        is_interrupted_(is_interrupted),
+        next_id_(log.base.id + 1) {}
+
+  /// A snapshot of `epoch`, whose files stay.
+  Result<Gleaned> glean(uint64_t epoch, const Base& base) {
+    if (is_interrupted_()) {
+      return make_error(ExitCode::failed, std::string(kCommand) + ": interrupted");
+    }
+    return glean_once(file_system_, log_.plan(next_id_++, epoch, base), directory_,
+                      options_.exchange_bytes);
+  }
+
+  Result<Scenario> repeat(std::string name, std::string what, const Base& base) {
+    Scenario scenario{std::move(name), std::move(what), base.bytes(), 0, {}};
+    for (uint32_t run = 0; run < options_.repeat; ++run) {
+      const uint32_t id = next_id_;
+      auto gleaned = glean(log_.epoch, base);
+      if (!gleaned) return std::unexpected(gleaned.error());
+      scenario.runs.push_back(*std::move(gleaned));
+      if (auto removed = remove_files(id, scenario.runs.back()); !removed) {
+        return std::unexpected(removed.error());
+      }
+    }
+    scenario.log_bytes = scenario.first().read_bytes;
+    return scenario;
+  }
+
+ private:
+  Result<void> remove_files(uint32_t id, const Gleaned& gleaned) {
+    for (const SnapshotFilePlace& file : gleaned.result.files) {
+      if (file.snapshot != id) continue;
+      const auto removed =
+          file_system_.remove(snapshot_file_path(file.directory, file.node, file.snapshot));
+      if (!removed) return removed;
+    }
+    return {};
+  }
+
+  FileSystem& file_system_;
+  const LogToGlean& log_;
+  const Options& options_;
+  const std::string& directory_;
+  const std::function<bool()>& is_interrupted_;
+  uint32_t next_id_;
+};
+
+}  // namespace
+
+Result<Report> measure(const std::string& data_dir, uint64_t run_epoch, const Options& options,
+                       const std::string& directory, const std::function<bool()>& is_interrupted) {
+  PosixFileSystem files;
+  const auto log = find_log(files, data_dir);
+  if (!log) return std::unexpected(log.error());
+  Measurement measurement(files, *log, options, directory, is_interrupted);
+  Report report;
+  report.options = options;
+  report.directory = directory;
+  report.machine = bench::MachineInfo::detect();
+  const bool has_base = log->base.id != 0;
+  auto whole = measurement.repeat(has_base ? "since_snapshot" : "whole_log",
+                                  has_base ? "a start: the log behind the newest snapshot"
+                                           : "a start without a snapshot: the whole log",
+                                  log->base);
+  if (!whole) return std::unexpected(whole.error());
+  report.scenarios.push_back(*std::move(whole));
+  if (has_base || run_epoch < 2) return report;
+  // What the run has logged, over a snapshot of what was there before it.
+  const auto loaded = measurement.glean(run_epoch - 1, log->base);
+  if (!loaded) return std::unexpected(loaded.error());
+  auto rest = measurement.repeat("since_snapshot",
+                                 "a start with a snapshot of what the load has made: the rest",
+                                 loaded->result);
+  if (!rest) return std::unexpected(rest.error());
+  rest->log_bytes -= std::min(rest->log_bytes, loaded->read_bytes);
+  report.scenarios.push_back(*std::move(rest));
+  return report;
+}
+
+}  // namespace atolldb::gleaner_bench

@@ -1,0 +1,162 @@
+#include "bench/gleaner_driver/glean_once.h"
+
+#include <time.h>
+
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "bench/common/clock.h"
+#include "engine/gleaner/mapper.h"
+#include "engine/gleaner/reducer.h"
+#include "engine/snapshot/combine_roots.h"
+#include "engine/snapshot/compose.h"
+
+namespace atolldb::gleaner_bench {
+namespace {
+
+struct FreeMemory {
+  void operator()(std::byte* bytes) const { std::free(bytes); }
+};
+
+uint64_t thread_cpu_ns() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_nsec);
+}
+
+/// Adds the time of `part`, on this thread, to `time`.
+template <typename Part>
+auto timed(PartTime& time, const Part& part) {
+  const uint64_t wall = bench::monotonic_ns();
+  const uint64_t cpu = thread_cpu_ns();
+  auto result = part();
+  time.wall_ns += bench::monotonic_ns() - wall;
+  time.cpu_ns += thread_cpu_ns() - cpu;
+  return result;
+}
+
+/// The order of compose_all of a node: the one in which a reducer gives records out.
+class Composing {
+ public:
+  Composing(const GleanPlan& plan, Reducer& reducer, const SnapshotFiles& base,
+            SnapshotWriter& writer)
+      : plan_(plan), reducer_(reducer), base_(base), writer_(writer) {}
+
+  Result<std::vector<ComposedPartition>> all(Gleaned& gleaned) {
+    std::vector<ComposedPartition> partitions;
+    for (size_t storage = 0; storage < plan_.storages.size(); ++storage) {
+      auto logs = reducer_.open(plan_.storages[storage].id, "", std::nullopt);
+      if (!logs) return std::unexpected(logs.error());
+      auto composed = compose({.plan = plan_,
+                               .storage = storage,
+                               .partition = 0,
+                               .logs = **logs,
+                               .base = base_,
+                               .writer = writer_,
+                               .writer_mutex = mutex_});
+      if (!composed) return std::unexpected(composed.error());
+      gleaned.records_composed += composed->log_records;
+      gleaned.pages_written += composed->pages_written;
+      gleaned.pages_read += composed->pages_read;
+      partitions.push_back(*std::move(composed));
+    }
+    return partitions;
+  }
+
+ private:
+  const GleanPlan& plan_;
+  Reducer& reducer_;
+  const SnapshotFiles& base_;
+  SnapshotWriter& writer_;
+  std::mutex mutex_;
+};
+
+Result<SnapshotWriter> make_writer(FileSystem& file_system, const GleanPlan& plan,
+                                   const std::string& directory, uint32_t node) {
+  return SnapshotWriter::create(file_system,
+                                {directory, node, plan.snapshot, plan.epoch, plan.cluster_uuid});
+}
+
+/// What the coordinator does at the end.
+Result<Base> finish(const GleanPlan& plan, const std::vector<ComposedPartition>& partitions,
+                    const SnapshotFiles& base, const std::string& directory, SnapshotWriter& pages,
+                    SnapshotWriter& roots) {
+  if (auto finished = pages.finish(); !finished) return std::unexpected(finished.error());
+  Base result{plan.snapshot, plan.epoch, {}, plan.files};
+  for (size_t storage = 0; storage < plan.storages.size(); ++storage) {
+    const auto root = combine_roots(plan, storage, {&partitions[storage], 1}, base, roots);
+    if (!root) return std::unexpected(root.error());
+    result.roots.push_back(root->root);
+  }
+  if (auto finished = roots.finish(); !finished) return std::unexpected(finished.error());
+  result.files.push_back({plan.snapshot, 0, directory, pages.page_count()});
+  result.files.push_back({plan.snapshot, kCoordinator, directory, roots.page_count()});
+  // Page 0 is the header: where nothing was written there is no file.
+  std::erase_if(result.files, [](const SnapshotFilePlace& file) { return file.page_count <= 1; });
+  return result;
+}
+
+/// Mapper and reducer, each on a thread, until the reducer has everything.
+Result<void> collect(Mapper& mapper, Reducer& reducer, Gleaned& gleaned) {
+  Result<void> mapped;
+  std::jthread mapping([&] { mapped = timed(gleaned.map, [&] { return mapper.run(); }); });
+  const auto collected = timed(gleaned.collect, [&] { return reducer.collect(); });
+  mapping.join();
+  return mapped ? collected : mapped;
+}
+
+void count(const Mapper& mapper, const Reducer& reducer, Gleaned& gleaned) {
+  // Relaxed: the threads have ended.
+  const auto load = [](const std::atomic<uint64_t>& word) {
+    return word.load(std::memory_order_relaxed);
+  };
+  gleaned.read_bytes = load(mapper.progress().bytes_read);
+  gleaned.records_read = load(mapper.progress().records_read);
+  gleaned.records_shipped = load(mapper.progress().records_shipped);
+  gleaned.records_received = load(reducer.progress().records_received);
+  gleaned.sorted_runs = load(reducer.progress().sorted_runs);
+  gleaned.dumped_bytes = load(reducer.progress().bytes_dumped);
+}
+
+}  // namespace
+
+Result<Gleaned> glean_once(FileSystem& file_system, const GleanPlan& plan,
+                           const std::string& directory, uint64_t exchange_bytes) {
+  Gleaned gleaned;
+  const uint64_t begin = bench::monotonic_ns();
+  SnapshotFiles base(file_system, plan.cluster_uuid);
+  if (auto opened = base.open(plan.files); !opened) return std::unexpected(opened.error());
+  auto pages = make_writer(file_system, plan, directory, 0);
+  if (!pages) return std::unexpected(pages.error());
+  auto roots = make_writer(file_system, plan, directory, kCoordinator);
+  if (!roots) return std::unexpected(roots.error());
+
+  const std::unique_ptr<std::byte, FreeMemory> memory(
+      static_cast<std::byte*>(std::aligned_alloc(kPageBytes, exchange_bytes)));
+  ReducerInbox::format(memory.get(), exchange_bytes);
+  ReducerInbox inbox(memory.get(), [] { return false; });
+  if (auto begun = inbox.begin(plan.snapshot, 1); !begun) return std::unexpected(begun.error());
+  ReducerInbox* const inboxes[] = {&inbox};
+  Reducer reducer(file_system, inbox,
+                  {.directory = directory, .node = 0, .reducer = 0, .snapshot = plan.snapshot});
+  auto mapper = Mapper::create(file_system, plan, plan.mappers.front(), inboxes);
+  if (!mapper) return std::unexpected(mapper.error());
+  const auto collected = collect(**mapper, reducer, gleaned);
+  if (!collected) return std::unexpected(collected.error());
+  count(**mapper, reducer, gleaned);
+
+  const auto partitions =
+      timed(gleaned.compose, [&] { return Composing(plan, reducer, base, *pages).all(gleaned); });
+  if (!partitions) return std::unexpected(partitions.error());
+  auto result = timed(gleaned.finish,
+                      [&] { return finish(plan, *partitions, base, directory, *pages, *roots); });
+  if (!result) return std::unexpected(result.error());
+  gleaned.result = *std::move(result);
+  gleaned.wall_ns = bench::monotonic_ns() - begin;
+  return gleaned;
+}
+
+}  // namespace atolldb::gleaner_bench

@@ -1,0 +1,46 @@
+// One run of the gleaner's data path with one instance of each part, and what each of them took.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "bench/gleaner_driver/log_to_glean.h"
+
+namespace atolldb::gleaner_bench {
+
+/// Of one part on its thread.
+struct PartTime {
+  uint64_t wall_ns = 0;  // with its waits for the other parts and for the device
+  uint64_t cpu_ns = 0;
+};
+
+struct Gleaned {
+  // Mapper; the reducer collects meanwhile.
+  PartTime map;
+  uint64_t read_bytes = 0;  // of log files
+  uint64_t records_read = 0;
+  uint64_t records_shipped = 0;
+  // Reducer.
+  PartTime collect;
+  uint64_t records_received = 0;
+  uint64_t sorted_runs = 0;
+  uint64_t dumped_bytes = 0;
+  // Composer, with the merge of what the reducer has.
+  PartTime compose;
+  uint64_t records_composed = 0;
+  uint64_t pages_written = 0;
+  uint64_t pages_read = 0;  // of the base
+  // Roots, and the sync of the files.
+  PartTime finish;
+  uint64_t wall_ns = 0;  // from the first to the last
+  Base result;           // the snapshot
+
+  uint64_t cpu_ns() const { return map.cpu_ns + collect.cpu_ns + compose.cpu_ns + finish.cpu_ns; }
+};
+
+/// Runs `plan` (of LogToGlean::plan); `directory` gets files and sorted runs. Makes no metadata:
+/// the files are the caller's to remove.
+Result<Gleaned> glean_once(FileSystem& file_system, const GleanPlan& plan,
+                           const std::string& directory, uint64_t exchange_bytes);
+
+}  // namespace atolldb::gleaner_bench

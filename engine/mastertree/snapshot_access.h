@@ -1,0 +1,44 @@
+// Operations on a Master-tree of a transaction that reads a snapshot (rule R18): the same answers
+// as those of MasterTree, from the snapshot's root and its own writes alone.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/mastertree/key.h"
+#include "engine/mastertree/tree_read.h"
+#include "engine/storage_handle.h"
+#include "engine/transaction/transaction.h"
+
+namespace atolldb {
+
+/// REQUIRES: the transaction reads a snapshot, or is not active (then each answers
+/// invalid_argument). Lengths are checked by the caller, but those of a key that `read` is asked
+/// for.
+class SnapshotTreeAccess {
+ public:
+  SnapshotTreeAccess(Transaction& txn, const StorageHandle& handle) : txn_(txn), handle_(handle) {}
+
+  /// As read_tree_record; `request.seen` is 0 for what only the transaction itself has written.
+  Status read(Bytes key, TreeRead& request) { return check_and_read(key, request, false); }
+  /// The same of a record that is going to be written: read_only_transaction.
+  Status read_for_write(Bytes key, TreeRead& request) { return check_and_read(key, request, true); }
+
+  Status insert(Bytes key, Bytes payload);
+  Status upsert(Bytes key, Bytes payload);
+  Status update(Bytes key, Bytes payload);
+  Status update_range(Bytes key, uint32_t offset, Bytes bytes);
+  Status increment(Bytes key, uint32_t offset, IncrementType type, const void* delta);
+  Status erase(Bytes key);
+
+ private:
+  struct Whole;
+  Status check_and_read(Bytes key, TreeRead& request, bool writes);
+  Status read_whole(Bytes key, Whole& record);
+  Status find_place(Bytes key, uint32_t payload_bytes, RecordRef& ref);
+  Status plan(Bytes key, Bytes payload);
+
+  Transaction& txn_;
+  const StorageHandle& handle_;
+};
+
+}  // namespace atolldb

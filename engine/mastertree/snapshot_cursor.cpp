@@ -1,0 +1,120 @@
+// The part of the cursor for transactions that read a snapshot (rule R18). All pages on its route
+// are the snapshot's.
+#include <algorithm>
+#include <cstring>
+
+#include "engine/mastertree/cursor.h"
+#include "engine/mutants.h"
+#include "shared/memory/copy_bytes.h"
+
+namespace atolldb {
+
+Status MasterTreeCursor::open_snapshot() {
+  scan_ = std::make_unique<SnapshotScan>();
+  scan_->is_forward = forward_;
+  const SnapshotPointer root = txn_->snapshot()->root_of(tree_.handle().id());
+  ended_ = root.is_null();
+  Bytes bound;
+  return ended_ ? Status::ok : open_layer({}, root, start_bound(bound));
+}
+
+/// The snapshot's next record, if it is not known yet.
+Status MasterTreeCursor::look_ahead() {
+  SnapshotScan& scan = *scan_;
+  if (scan.has_ahead || scan.is_at_end) return Status::ok;
+  const Status status = ended_ ? Status::end_of_scan : walk();
+  scan.is_at_end = status == Status::end_of_scan;
+  if (scan.is_at_end) return Status::ok;
+  if (status != Status::ok) return status;
+  scan.has_ahead = true;
+  copy_bytes(scan.ahead.key_bytes.data(), key_.data(), key_bytes_);
+  scan.ahead.key_length = key_bytes_;
+  scan.ahead.payload_bytes = payload_bytes_;
+  scan.ahead.ref = ref_;
+  scan.ahead.seen = seen_;
+  return Status::ok;
+}
+
+/// Takes in what the transaction has planned since the last call, behind what was returned.
+void MasterTreeCursor::find_own_writes() {
+  SnapshotScan& scan = *scan_;
+  const auto planned = txn_->planned_writes();
+  if (mutant(Mutant::hide_own_writes)) return;
+  const auto key_of = [&](uint32_t i) { return txn_->log_of(planned[i]).key_span(); };
+  for (; scan.planned < planned.size(); ++scan.planned) {
+    if (txn_->log_of(planned[scan.planned]).storage_id != tree_.handle().id()) continue;
+    const Bytes key = key_of(scan.planned);
+    const bool is_behind = !scan.has_returned || scan.order(scan.returned, key) < 0;
+    if (!is_behind || before_start(key) || behind_far_bound(key)) continue;
+    const auto next = scan.own.begin() + static_cast<std::ptrdiff_t>(scan.own_at);
+    const auto place = std::upper_bound(next, scan.own.end(), key, [&](Bytes left, uint32_t right) {
+      return scan.order(left, key_of(right)) < 0;
+    });
+    scan.own.insert(place, scan.planned);
+  }
+}
+
+/// Makes a record the current one. What its payload is, `get` finds out.
+void MasterTreeCursor::take_record(Bytes key, uint32_t payload_bytes, const RecordRef& ref,
+                                   Vid seen) {
+  copy_bytes(key_.data(), key.data(), key.size());
+  key_bytes_ = static_cast<uint32_t>(key.size());
+  payload_bytes_ = payload_bytes;
+  ref_ = ref;
+  ref_is_complete_ = true;
+  seen_ = seen;
+  scan_->has_returned = true;
+  scan_->returned.assign(key.begin(), key.end());
+}
+
+Status MasterTreeCursor::next_in_snapshot() {
+  Status status = tree_.handle().check_snapshot(*txn_, false);
+  if (status != Status::ok) return status;
+  held_ = {};
+  if (scan_ == nullptr) status = open_snapshot();
+  if (status == Status::ok && txn_->plans_no_write()) {
+    return ended_ ? Status::end_of_scan : walk();
+  }
+  if (visited_ && !scan_->has_returned) {
+    // The first write comes amid the scan.
+    scan_->has_returned = true;
+    scan_->returned.assign(key().begin(), key().end());
+  }
+  for (;;) {
+    if (status == Status::ok) status = look_ahead();
+    if (status != Status::ok) return status;
+    find_own_writes();
+    SnapshotScan& scan = *scan_;
+    const bool has_own = scan.own_at < scan.own.size();
+    if (!has_own && !scan.has_ahead) return Status::end_of_scan;
+    const LogRecord* own =
+        has_own ? &txn_->log_of(txn_->planned_writes()[scan.own[scan.own_at]]) : nullptr;
+    const ScannedRecord& ahead = scan.ahead;
+    const int order = !has_own          ? 1
+                      : !scan.has_ahead ? -1
+                                        : scan.order(own->key_span(), ahead.key());
+    if (order >= 0) scan.has_ahead = false;
+    if (order > 0) {
+      take_record(ahead.key(), ahead.payload_bytes, ahead.ref, ahead.seen);
+      return Status::ok;
+    }
+    // An own write stands for the snapshot's record of the same key.
+    ++scan.own_at;
+    if (own->type == LogType::erase) continue;
+    take_record(own->key_span(), own->payload_bytes, {}, order == 0 ? ahead.seen : Vid());
+    return Status::ok;
+  }
+}
+
+Status MasterTreeCursor::get_in_snapshot(void* out, uint32_t capacity) {
+  const bool sees_own = !mutant(Mutant::hide_own_writes);
+  const WriteEntry* own = sees_own ? txn_->find_write(tree_.handle().id(), key()) : nullptr;
+  if (own == nullptr) return get_cold(out, capacity);
+  const LogRecord& log = txn_->log_of(*own);
+  if (log.type == LogType::erase) return Status::not_found;
+  payload_bytes_ = log.payload_bytes;
+  copy_bytes(out, log.payload(), std::min<uint32_t>(capacity, log.payload_bytes));
+  return Status::ok;
+}
+
+}  // namespace atolldb

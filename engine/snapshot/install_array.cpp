@@ -1,0 +1,319 @@
+#include "engine/snapshot/install_array.h"
+
+#include <algorithm>
+#include <array>
+#include <bitset>
+#include <cstddef>
+
+#include "engine/array/array_shape.h"
+#include "engine/mastertree/page_lock.h"
+#include "engine/mutants.h"
+#include "engine/snapshot/drop.h"
+
+namespace atolldb {
+
+namespace {
+
+// Every record of a page is locked at once, even if records had no payload.
+static_assert(kFirstRecordBlock + (kPageBytes - sizeof(PageHeader)) / sizeof(RecordHead) <=
+              kSystemLockBlocks);
+
+/// The locks of all records of a leaf, taken by try.
+class RecordLocks {
+ public:
+  RecordLocks(WorkerContext& worker, ArrayLeaf& leaf, const ArrayShape& shape)
+      : worker_(worker), leaf_(leaf), shape_(shape) {}
+  RecordLocks(const RecordLocks&) = delete;
+  RecordLocks& operator=(const RecordLocks&) = delete;
+  ~RecordLocks() {
+    while (held_ > 0) {
+      --held_;
+      worker_.locker().unlock(record(held_)->lock, block(held_));
+    }
+  }
+  bool try_all() {
+    if (mutant(Mutant::drop_unlocked_records)) return true;
+    for (; held_ < shape_.records_per_leaf; ++held_) {
+      RecordHead* head = record(held_);
+      if (!worker_.locker().try_lock(head->lock, block(held_), worker_.name_of(head))) return false;
+    }
+    return true;
+  }
+
+ private:
+  RecordHead* record(uint32_t slot) { return leaf_.record(slot, shape_.record_bytes); }
+  uint32_t block(uint32_t slot) const {
+    return worker_.first_system_block() + kFirstRecordBlock + slot;
+  }
+
+  WorkerContext& worker_;
+  ArrayLeaf& leaf_;
+  const ArrayShape& shape_;
+  uint32_t held_ = 0;
+};
+
+/// Installs in one array. Pages go by level and number, so that they can be found again after each
+/// `enter`; the root is number 0 of the top level and stays.
+///
+/// Snapshot words are stored without locks: an array's pages are never split, merged or replaced,
+/// and nobody else stores such a word once its page can be found (R44). Copy-ups change volatile
+/// words, by CAS from null.
+class ArrayInstaller {
+ public:
+  ArrayInstaller(WorkerContext& worker, StorageControl& storage, const InstallTask& task,
+                 InstallReport& report)
+      : worker_(worker),
+        storage_(storage),
+        storage_id_(storage.id),
+        task_(task),
+        report_(report),
+        shape_(storage.record_count, storage.payload_bytes),
+        top_(shape_.levels - 1) {}
+
+  Status run() {
+    Status status = enter();
+    if (status == Status::ok && !place(storage_.root, task_.root, top_).is_null() && top_ > 0) {
+      status = visit(top_, 0, task_.root);
+    }
+    // The storage is dropped, and with it every pointer.
+    return status == Status::storage_not_found ? Status::ok : status;
+  }
+
+ private:
+  using Matches = std::array<SnapshotPointer, kArrayFanout>;
+
+  /// No page that was found before may be used after this.
+  Status enter() {
+    worker_.enter();
+    if (worker_.cluster_failed()) return Status::cluster_failed;
+    if (task_.cancelled && task_.cancelled()) return Status::unavailable;
+    return is_installable(storage_, storage_id_) ? Status::ok : Status::storage_not_found;
+  }
+
+  /// The volatile page of a level above the leaves; null: there is none.
+  ArrayInterior* find(uint32_t level, uint64_t number) {
+    DualPointer* pointer = &storage_.root;
+    if (level < top_) {
+      ArrayInterior* parent = find(level + 1, number / kArrayFanout);
+      if (parent == nullptr) return nullptr;
+      pointer = &parent->children[number % kArrayFanout];
+    }
+    const VolatilePointer word = pointer->load_acquire();
+    return word.is_null() ? nullptr : interior(word);
+  }
+  ArrayInterior* interior(VolatilePointer word) {
+    return reinterpret_cast<ArrayInterior*>(worker_.view().resolve(word));
+  }
+
+  /// The pages of the snapshot below its page `match`, of a level above the leaves.
+  Status read_children(SnapshotPointer match, Matches& children) {
+    children.fill({});
+    if (match.is_null()) return Status::ok;
+    const PageHeader* page = nullptr;
+    const Status status = worker_.snapshot_page(match, page);
+    if (status != Status::ok) return status;
+    const auto* from = reinterpret_cast<const ArrayInterior*>(page);
+    for (uint32_t i = 0; i < kArrayFanout; ++i) {
+      children[i] =
+          SnapshotPointer(from->children[i].snapshot_word.load(std::memory_order_relaxed));
+    }
+    return Status::ok;
+  }
+
+  /// Everything below the page with this number, then the page itself.
+  Status visit(uint32_t level, uint64_t number, SnapshotPointer match) {
+    Matches matches;
+    Status status = read_children(match, matches);
+    if (status == Status::ok) status = enter();
+    if (status != Status::ok) return status;
+    ArrayInterior* page = find(level, number);
+    if (page == nullptr) return Status::ok;
+    std::bitset<kArrayFanout> is_warm;
+    for (uint32_t i = 0; i < kArrayFanout; ++i) {
+      is_warm[i] = !place(page->children[i], matches[i], level - 1).is_null();
+      if (is_warm[i] && level == 1) drop_leaf(*page, page->children[i], matches[i]);
+    }
+    for (uint32_t i = 0; i < kArrayFanout && level > 1; ++i) {
+      if (!is_warm[i]) continue;
+      status = visit(level - 1, number * kArrayFanout + i, matches[i]);
+      if (status != Status::ok) return status;
+    }
+    return level == top_ ? Status::ok : drop_interior(level, number, match, matches);
+  }
+
+  /// Stores the snapshot's page of the same range beside a pointer to a page of this level; answers
+  /// with the volatile word.
+  VolatilePointer place(DualPointer& pointer, SnapshotPointer match, uint32_t level) {
+    VolatilePointer word = pointer.load_acquire();
+    // Relaxed: what installers stored before is visible to this one.
+    const SnapshotPointer before(pointer.snapshot_word.load(std::memory_order_relaxed));
+    if (word.is_null() && match.is_null()) {
+      if (!before.is_null()) {
+        report_.oldest_left = std::min(report_.oldest_left, before.snapshot());
+      }
+      return word;
+    }
+    ++(match.is_null() ? report_.unmatched : report_.installed);
+    if (before == match) return word;
+    if (!word.is_null() || level == 0) {
+      // Release, before any word that drops the page: R2.
+      pointer.snapshot_word.store(match.word(), std::memory_order_release);
+    } else if (!replace_cold(storage_, pointer, word, match)) {
+      word = pointer.load_acquire();
+    }
+    return word;
+  }
+
+  // -- Dropping (R8) ------------------------------------------------------------------------------
+
+  bool may_drop(VolatilePointer page) {
+    if (!task_.may_drop || task_.may_drop(page.node())) return true;
+    ++report_.kept;
+    return false;
+  }
+
+  /// Whether the snapshot has all that is in the page; `highest`: what its parent's floor becomes.
+  bool is_covered(ArrayLeaf& leaf, uint64_t& highest) {
+    highest = leaf.header.floor.load(std::memory_order_relaxed);
+    if (!is_floor_in_snapshot(highest, task_.epoch)) return false;
+    for (uint32_t slot = 0; slot < shape_.records_per_leaf; ++slot) {
+      // Acquire: without the records' locks this is a first look only.
+      const Vid vid = leaf.record(slot, shape_.record_bytes)->load_acquire();
+      if (!is_in_snapshot(vid, task_.epoch, worker_.view().control->epochs)) return false;
+      highest = std::max(highest, vid.version());
+    }
+    return true;
+  }
+
+  void drop_leaf(ArrayInterior& parent, DualPointer& pointer, SnapshotPointer match) {
+    const VolatilePointer word = pointer.load_acquire();
+    if (word.is_null() || match.is_null()) return;
+    auto* leaf = reinterpret_cast<ArrayLeaf*>(worker_.view().resolve(word));
+    uint64_t highest = 0;
+    // Most pages in use have changed since: seen without any lock.
+    if (!is_covered(*leaf, highest) || !may_drop(word)) return;
+    {
+      ScopedLock parent_lock;
+      ScopedLock leaf_lock;
+      RecordLocks record_locks(worker_, *leaf, shape_);
+      if (!try_lock_pages(parent.header, parent_lock, leaf->header, leaf_lock) ||
+          !record_locks.try_all()) {
+        ++report_.busy;
+        return;
+      }
+      if (parent.header.version().is_moved() || !is_covered(*leaf, highest)) return;
+      leaf->header.set_version(moved(leaf->header));
+      for (uint32_t slot = 0; slot < shape_.records_per_leaf; ++slot) {
+        RecordHead* record = leaf->record(slot, shape_.record_bytes);
+        const Vid vid(record->vid.load(std::memory_order_relaxed));
+        // Release; who verifies has looked at the lock before (CommitProtocol::look_at), which we
+        // give back only behind this.
+        record->vid.store(vid.with(Vid::kMoved).word(), std::memory_order_release);
+      }
+      unlink(parent, pointer, highest);
+    }
+    worker_.pages().retire(&leaf->header);
+  }
+
+  /// A page above the leaves, all below which was dropped or never there.
+  Status drop_interior(uint32_t level, uint64_t number, SnapshotPointer match,
+                       const Matches& matches) {
+    const Status status = enter();
+    if (status != Status::ok) return status;
+    ArrayInterior* parent = find(level + 1, number / kArrayFanout);
+    if (parent == nullptr) return Status::ok;
+    DualPointer& pointer = parent->children[number % kArrayFanout];
+    const VolatilePointer word = pointer.load_acquire();
+    if (word.is_null() || match.is_null()) return Status::ok;
+    ArrayInterior* page = interior(word);
+    const uint64_t floor = page->header.floor.load(std::memory_order_relaxed);
+    if (!is_bare(*page, matches) || !is_floor_in_snapshot(floor, task_.epoch) || !may_drop(word)) {
+      return Status::ok;
+    }
+    {
+      ScopedLock parent_lock;
+      ScopedLock page_lock;
+      if (!try_lock_pages(parent->header, parent_lock, page->header, page_lock)) {
+        ++report_.busy;
+        return Status::ok;
+      }
+      if (parent->header.version().is_moved() || !freeze(*page)) return Status::ok;
+      page->header.set_version(moved(page->header));
+      unlink(*parent, pointer, floor);
+    }
+    worker_.pages().retire(&page->header);
+    return Status::ok;
+  }
+
+  bool try_lock_pages(PageHeader& parent, ScopedLock& parent_lock, PageHeader& page,
+                      ScopedLock& page_lock) {
+    return parent_lock.try_lock(worker_, parent.lock, kHolderBlock,
+                                worker_.name_of(&parent.lock)) &&
+           page_lock.try_lock(worker_, page.lock, kPageBlock, worker_.name_of(&page.lock));
+  }
+
+  /// No volatile page is below it, and what stands for them is what the snapshot has.
+  static bool is_bare(const ArrayInterior& page, const Matches& matches) {
+    for (uint32_t i = 0; i < kArrayFanout; ++i) {
+      const DualPointer& child = page.children[i];
+      // Relaxed: installers store these words, see `place`.
+      const uint64_t snapshot = child.snapshot_word.load(std::memory_order_relaxed);
+      if (!child.load_acquire().is_null() || snapshot != matches[i].word()) return false;
+    }
+    return true;
+  }
+
+  /// Nobody installs a page below it any more (R3). False: somebody did, and all is as it was.
+  static bool freeze(ArrayInterior& page) {
+    if (mutant(Mutant::drop_unfrozen)) return true;
+    uint32_t frozen = 0;
+    for (; frozen < kArrayFanout; ++frozen) {
+      std::atomic<uint64_t>& word = page.children[frozen].volatile_word;
+      uint64_t seen = word.load(std::memory_order_acquire);
+      const VolatilePointer child(seen);
+      // acq_rel pairs with the CAS of a copy-up: one of the two fails.
+      if (!child.is_null() ||
+          !word.compare_exchange_strong(seen, child.frozen().word(), std::memory_order_acq_rel,
+                                        std::memory_order_acquire)) {
+        break;
+      }
+    }
+    if (frozen == kArrayFanout) return true;
+    while (frozen-- > 0) {
+      std::atomic<uint64_t>& word = page.children[frozen].volatile_word;
+      // Nobody but us changes a frozen word.
+      const VolatilePointer child(word.load(std::memory_order_relaxed));
+      word.store(child.thawed().word(), std::memory_order_release);
+    }
+    return false;
+  }
+
+  static PageVersion moved(const PageHeader& page) {
+    return page.version().with_status(PageVersion::kMoved | PageVersion::kDropped);
+  }
+
+  void unlink(ArrayInterior& parent, DualPointer& pointer, uint64_t highest) {
+    raise_floor(parent.header.floor, highest);
+    ++report_.dropped;
+    // Release pairs with `load_both`: whoever reads the null word sees the snapshot word, and that
+    // the records have moved.
+    pointer.volatile_word.store(next_null(storage_).word(), std::memory_order_release);
+  }
+
+  WorkerContext& worker_;
+  StorageControl& storage_;
+  const uint32_t storage_id_;
+  const InstallTask& task_;
+  InstallReport& report_;
+  const ArrayShape shape_;
+  const uint32_t top_;
+};
+
+}  // namespace
+
+Status install_array(WorkerContext& worker, StorageControl& storage, const InstallTask& task,
+                     InstallReport& report) {
+  return ArrayInstaller(worker, storage, task, report).run();
+}
+
+}  // namespace atolldb

@@ -1,0 +1,152 @@
+#include "engine/snapshot/install_sequential.h"
+
+#include <algorithm>
+
+#include "engine/sequential/page.h"
+#include "engine/snapshot/drop.h"
+
+namespace atolldb {
+
+namespace {
+
+/// Installs in one sequential storage: its root page stands for all that is in the snapshot, and
+/// the heads of the workers' lists go. No locks: a page that has a successor never changes, and
+/// nobody else changes the head of a list with two pages (R17).
+class SequentialInstaller {
+ public:
+  SequentialInstaller(WorkerContext& worker, StorageControl& storage, const InstallTask& task,
+                      InstallReport& report)
+      : worker_(worker), storage_(storage), storage_id_(storage.id), task_(task), report_(report) {}
+
+  Status run() {
+    Status status = enter();
+    if (status == Status::ok) status = install_root();
+    const ClusterView& view = worker_.view();
+    for (uint32_t node = 0; status == Status::ok && node < view.node_count; ++node) {
+      const uint32_t workers = view.shared[node]->worker_count;
+      for (uint32_t ordinal = 0; status == Status::ok && ordinal < workers; ++ordinal) {
+        status = shorten(node, ordinal);
+      }
+    }
+    // The storage is dropped, and with it every pointer.
+    return status == Status::storage_not_found ? Status::ok : status;
+  }
+
+ private:
+  static constexpr uint32_t kPagesAtOnce = 64;
+
+  /// No page that was found before may be used after this.
+  Status enter() {
+    worker_.enter();
+    if (worker_.cluster_failed()) return Status::cluster_failed;
+    if (task_.cancelled && task_.cancelled()) return Status::unavailable;
+    return is_installable(storage_, storage_id_) ? Status::ok : Status::storage_not_found;
+  }
+
+  Status install_root() {
+    std::atomic<uint64_t>& word = storage_.root.snapshot_word;
+    if (task_.root.is_null()) {
+      // Appends never vanish: there are none up to the epoch, in memory neither.
+      const SnapshotPointer before(word.load(std::memory_order_relaxed));
+      if (!before.is_null()) {
+        report_.oldest_left = std::min(report_.oldest_left, before.snapshot());
+      }
+      return Status::ok;
+    }
+    const PageHeader* root = nullptr;
+    Status status = worker_.snapshot_page(task_.root, root);
+    if (status != Status::ok) return status;
+    // Scanners go by the epoch that the page itself names: it may be of an older snapshot.
+    const Vid floor(root->floor.load(std::memory_order_relaxed));
+    covered_ = std::min(task_.epoch, floor.epoch());
+    status = enter();
+    if (status != Status::ok) return status;
+    // Release, before any list is shortened: see SequentialCursor::open.
+    word.store(task_.root.word(), std::memory_order_release);
+    ++report_.installed;
+    return Status::ok;
+  }
+
+  /// Drops pages at the head of a worker's list.
+  Status shorten(uint32_t node, uint32_t ordinal) {
+    for (bool ended = false; !ended;) {
+      const Status status = enter();
+      if (status != Status::ok) return status;
+      SequentialListHead* list = find_list(node, ordinal);
+      ended = list == nullptr || !drop_some(*list);
+    }
+    return Status::ok;
+  }
+
+  SequentialListHead* find_list(uint32_t node, uint32_t ordinal) {
+    auto* root = page_at<SequentialDirectory>(storage_.root.volatile_word);
+    if (root == nullptr) return nullptr;
+    auto* lists = page_at<SequentialDirectory>(root->entries[node]);
+    return lists == nullptr ? nullptr : page_at<SequentialListHead>(lists->entries[ordinal]);
+  }
+  template <typename Page>
+  Page* page_at(const std::atomic<uint64_t>& word) {
+    // Acquire pairs with the release of whoever installed the page.
+    const VolatilePointer pointer(word.load(std::memory_order_acquire));
+    return pointer.is_null() ? nullptr : reinterpret_cast<Page*>(worker_.view().resolve(pointer));
+  }
+
+  /// A few pages; false: there is no more to drop.
+  bool drop_some(SequentialListHead& list) {
+    auto* first = page_at<SequentialPage>(list.first);
+    if (first == nullptr) return false;
+    SequentialPage* kept = first;
+    uint32_t count = 0;
+    for (; count < kPagesAtOnce; ++count) {
+      // Without a successor it is the newest, which its worker writes to.
+      auto* next = page_at<SequentialPage>(kept->next);
+      if (next == nullptr || !is_covered(*kept) || !may_drop(*kept)) break;
+      kept = next;
+    }
+    if (count == 0) return false;
+    // Release, both, in this order: pairs with the scanners' loads, see SequentialListHead.
+    list.first_number.store(kept->number, std::memory_order_release);
+    list.first.store(kept->header.self, std::memory_order_release);
+    // Scans under way go on through them: they stay readable until all of these are over (R9).
+    while (first != kept) {
+      auto* next = page_at<SequentialPage>(first->next);
+      worker_.pages().retire(&first->header);
+      ++report_.dropped;
+      first = next;
+    }
+    return count == kPagesAtOnce;
+  }
+
+  /// Whether the snapshot has every record of a page that has a successor.
+  bool is_covered(SequentialPage& page) const {
+    const uint32_t count = page.header.version().count();
+    uint32_t offset = 0;
+    for (uint32_t i = 0; i < count; ++i) {
+      const auto* record = reinterpret_cast<const SequentialRecord*>(page.data + offset);
+      if (!is_in_snapshot(Vid(record->vid), covered_, worker_.view().control->epochs)) return false;
+      offset += SequentialRecord::bytes_for(static_cast<uint32_t>(record->payload_bytes));
+    }
+    return true;
+  }
+  bool may_drop(const SequentialPage& page) {
+    if (!task_.may_drop || task_.may_drop(page.header.volatile_self().node())) return true;
+    ++report_.kept;  // and what is behind it
+    return false;
+  }
+
+  WorkerContext& worker_;
+  StorageControl& storage_;
+  const uint32_t storage_id_;
+  const InstallTask& task_;
+  InstallReport& report_;
+  uint64_t covered_ = 0;  // epoch up to which the snapshot has all records
+};
+
+}  // namespace
+
+Status install_sequential(WorkerContext& worker, StorageControl& storage, const InstallTask& task,
+                          InstallReport& report) {
+  return SequentialInstaller(worker, storage, task, report).run();
+}
+
+}  // namespace atolldb

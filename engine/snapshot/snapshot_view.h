@@ -1,0 +1,45 @@
+// One snapshot as transactions see it: its epoch and the roots of all its storages (rule R18).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "shared/memory/pointer.h"
+
+namespace atolldb {
+
+/// Immutable; any thread of the process.
+class SnapshotView {
+ public:
+  struct Root {
+    uint32_t storage_id = 0;
+    SnapshotPointer page{};  // null: empty
+
+    bool operator==(const Root&) const = default;
+  };
+
+  /// `id`: not 0. `roots`: in any order, at most one of a storage.
+  SnapshotView(uint32_t id, uint64_t epoch, std::vector<Root> roots)
+      : id_(id), epoch_(epoch), roots_(std::move(roots)) {
+    std::ranges::sort(roots_, {}, &Root::storage_id);
+  }
+
+  uint32_t id() const { return id_; }
+  /// It has every commit up to this epoch, and no other.
+  uint64_t epoch() const { return epoch_; }
+  /// Null: the storage was empty, or was not there yet.
+  SnapshotPointer root_of(uint32_t storage_id) const {
+    const auto found = std::ranges::lower_bound(roots_, storage_id, {}, &Root::storage_id);
+    return found == roots_.end() || found->storage_id != storage_id ? SnapshotPointer()
+                                                                    : found->page;
+  }
+
+ private:
+  uint32_t id_;
+  uint64_t epoch_;
+  std::vector<Root> roots_;
+};
+
+}  // namespace atolldb

@@ -1,0 +1,108 @@
+// `atoll bench gleaner`: how many log records a second the parts of the gleaner take, and how fast
+// a start gleans a log.
+#include <poll.h>
+#include <signal.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "bench/gleaner_driver/driver.h"
+#include "ops/cli/bench_cluster.h"
+#include "ops/cli/bench_run.h"
+#include "ops/cli/bench_tpcc_log.h"
+#include "ops/cli/command.h"
+#include "shared/process/start_up.h"
+
+namespace atolldb::cli {
+namespace {
+
+struct GleanerBenchOptions {
+  gleaner_bench::Options gleaner;
+  std::string data_dir;   // whose log is gleaned; empty: of a run of TPC-C
+  std::string directory;  // that gets the directory written to; empty: beside the default one
+  std::string json_file;
+  bool smoke = false;
+};
+
+Result<void> measure_in(const std::string& directory, const std::string& data_dir,
+                        uint64_t run_epoch, const GleanerBenchOptions& options) {
+  const Result<UniqueFd> signals = receive_signals({SIGINT, SIGTERM});
+  if (!signals) return std::unexpected(signals.error());
+  const auto is_interrupted = [&] {
+    pollfd wait = {signals->get(), POLLIN, 0};
+    return poll(&wait, 1, 0) > 0;
+  };
+  auto report =
+      gleaner_bench::measure(data_dir, run_epoch, options.gleaner, directory, is_interrupted);
+  if (!report) return std::unexpected(report.error());
+  report->source = options.data_dir.empty() ? "a run of TPC-C with its load" : options.data_dir;
+  std::printf("%s", report->text().c_str());
+  return write_json_file(options.json_file, report->json());
+}
+
+Result<void> measure(const std::string& directory, const GleanerBenchOptions& options) {
+  if (!options.data_dir.empty()) return measure_in(directory, options.data_dir, 0, options);
+  return run_tpcc_for_its_log({.command = gleaner_bench::kCommand,
+                               .cluster_name = "gleaner-bench",
+                               .what_to_lower = "--warehouses or --record-seconds",
+                               .seconds = options.gleaner.record_seconds,
+                               .warehouses = options.gleaner.warehouses},
+                              [&](const std::string& data_dir, uint64_t run_epoch) {
+                                return measure_in(directory, data_dir, run_epoch, options);
+                              });
+}
+
+Result<void> bench_gleaner(GleanerBenchOptions options) {
+  if (options.smoke) gleaner_bench::make_smoke(options.gleaner);
+  if (auto checked = gleaner_bench::check_options(options.gleaner); !checked) return checked;
+  if (auto checked = check_json_file(options.json_file); !checked) return checked;
+  const std::filesystem::path stem =
+      options.directory.empty() ? std::filesystem::path(default_config().cluster.data_dir)
+                                : std::filesystem::absolute(options.directory) / "gleaner-bench";
+  const auto directory =
+      new_folder(stem, "give another --directory, one that this user can write to");
+  if (!directory) return std::unexpected(directory.error());
+  const Result<void> done = measure(*directory, options);
+  std::error_code ignored;
+  std::filesystem::remove_all(*directory, ignored);
+  return done;
+}
+
+void add_options(CLI::App& command, GleanerBenchOptions& options) {
+  gleaner_bench::Options& gleaner = options.gleaner;
+  command
+      .add_option("--record-seconds", gleaner.record_seconds,
+                  "Time of the TPC-C run whose log is gleaned")
+      ->capture_default_str();
+  command.add_option("--warehouses", gleaner.warehouses, "Of that run")->capture_default_str();
+  command
+      .add_option("--repeat", gleaner.repeat, "How often each log is gleaned; the median counts")
+      ->capture_default_str();
+  command.add_option("--exchange-bytes", gleaner.exchange_bytes, "Of the reducer's inbox")
+      ->capture_default_str();
+  command
+      .add_option("--data-dir", options.data_dir,
+                  "Glean the log of this data directory in place of a run; it stays as it is")
+      ->type_name("DIRECTORY");
+  command
+      .add_option("--directory", options.directory,
+                  "Where to write [beside the default data directory]")
+      ->type_name("DIRECTORY");
+  command.add_flag("--smoke", options.smoke, "Small: shows that it works, not how fast");
+  command.add_option("--json", options.json_file, "Write the report there, too")->type_name("FILE");
+}
+
+}  // namespace
+
+void add_gleaner_bench_command(CLI::App& group, Invocation& invocation) {
+  CLI::App* command = group.add_subcommand(
+      "gleaner", "One mapper, reducer and composer, gleaning the log of a run of TPC-C");
+  const auto options = std::make_shared<GleanerBenchOptions>();
+  add_options(*command, *options);
+  command->callback(
+      [&invocation, options] { invocation.run = [options] { return bench_gleaner(*options); }; });
+}
+
+}  // namespace atolldb::cli

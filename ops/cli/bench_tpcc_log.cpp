@@ -1,0 +1,79 @@
+#include "ops/cli/bench_tpcc_log.h"
+
+#include <vector>
+
+#include "bench/tpcc_driver/driver.h"
+#include "bench/tpcc_driver/estimate.h"
+#include "ops/cli/bench_cluster.h"
+#include "ops/cli/bench_run.h"
+
+namespace atolldb::cli {
+namespace {
+
+/// Notes in which epoch the run began: what the load has logged before is not recorded.
+class RecordingPort final : public bench::ClusterPort {
+ public:
+  explicit RecordingPort(bench::ClusterPort& below) : below_(below) {}
+
+  uint64_t run_epoch() const { return run_epoch_; }
+
+  uint32_t node_count() const override { return below_.node_count(); }
+  uint32_t worker_count() const override { return below_.worker_count(); }
+  std::string mode() const override { return below_.mode(); }
+  std::string durability() const override { return below_.durability(); }
+  Result<void> create_storage(const bench::StorageSpec& spec) override {
+    return below_.create_storage(spec);
+  }
+  Result<std::vector<std::string>> run_job(const std::string& name,
+                                           const std::string& input) override {
+    if (name == tpcc::kRunJob) run_epoch_ = epoch();
+    return below_.run_job(name, input);
+  }
+  uint64_t commits() override { return below_.commits(); }
+  uint64_t epoch() override { return below_.epoch(); }
+
+ private:
+  bench::ClusterPort& below_;
+  uint64_t run_epoch_ = 0;
+};
+
+}  // namespace
+
+Result<void> run_tpcc_for_its_log(const TpccForItsLog& run, const UseLog& use) {
+  tpcc::Options tpcc;
+  tpcc.nodes = tpcc.workers_per_node = 1;
+  tpcc.seconds = run.seconds;
+  tpcc.warmup_seconds = 0;
+  tpcc.warehouses = run.warehouses;
+  tpcc.verify = false;
+  tpcc.durability = "durable";
+  uint64_t run_epoch = 0;
+  return run_on_own_cluster(
+      {},
+      {.command = run.command,
+       .cluster_name = run.cluster_name,
+       .options = tpcc,
+       .what_to_lower = run.what_to_lower,
+       .violated = "",
+       .estimate = [&](uint32_t nodes, uint32_t workers,
+                       uint32_t cores) -> Result<bench::Estimate> {
+         const auto warehouses = tpcc::choose_warehouses(tpcc, nodes, workers);
+         if (!warehouses) return std::unexpected(warehouses.error());
+         return tpcc::estimate_memory(tpcc, *warehouses, nodes, workers, cores);
+       },
+       .run = [&](bench::ClusterPort& port, const bench::Console& console) -> Result<BenchReport> {
+         const auto warehouses =
+             tpcc::choose_warehouses(tpcc, port.node_count(), port.worker_count());
+         if (!warehouses) return std::unexpected(warehouses.error());
+         RecordingPort recorder(port);
+         const auto report = tpcc::Driver(recorder, tpcc, *warehouses, console).go();
+         if (!report) return std::unexpected(report.error());
+         run_epoch = recorder.run_epoch();
+         // Whether a pool has filled up early does not matter to what was logged.
+         return BenchReport{"", {}, ExitCode::success};
+       },
+       .after_stop =
+           [&](const Config& config) { return use(config.cluster.data_dir, run_epoch); }});
+}
+
+}  // namespace atolldb::cli

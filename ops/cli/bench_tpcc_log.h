@@ -1,0 +1,27 @@
+// A run of TPC-C for the sake of its log, which other benchmarks read.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "shared/error.h"
+
+namespace atolldb::cli {
+
+struct TpccForItsLog {
+  std::string command;        // "bench log": what errors begin with
+  std::string cluster_name;   // of the cluster
+  std::string what_to_lower;  // when it does not fit: "--record-seconds"
+  uint32_t seconds = 1;
+  uint32_t warehouses = 0;  // 0: one per worker
+};
+
+/// `data_dir` goes when it returns. What was logged from `run_epoch` on is the run's, the rest is
+/// its load's.
+using UseLog = std::function<Result<void>(const std::string& data_dir, uint64_t run_epoch)>;
+
+/// On a cluster of its own with one node and one worker, which has stopped when `use` is called.
+Result<void> run_tpcc_for_its_log(const TpccForItsLog& run, const UseLog& use);
+
+}  // namespace atolldb::cli

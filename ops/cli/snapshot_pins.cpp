@@ -1,0 +1,146 @@
+// `atoll snapshot pin|unpin|rm`: of a running cluster through its coordinator, of a dead one under
+// the lock of its data directory.
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "engine/log/savepoint_snapshots.h"
+#include "engine/snapshot/retention.h"
+#include "ops/cli/snapshot_data.h"
+#include "ops/cli/terminal.h"
+#include "ops/launcher/process_lock.h"
+#include "shared/message/control_client.h"
+#include "shared/process/run_paths.h"
+
+namespace atolldb::cli {
+namespace {
+
+using Json = nlohmann::json;
+
+/// A change of the data of a dead cluster; answers what the coordinator would.
+using Change = std::function<Result<Json>(FileSystem&, LogData&)>;
+
+/// The running cluster that is meant; nothing: it is down, or --data-dir names files.
+Result<std::optional<Config>> find_live(const ClusterChoice& choice,
+                                        const SnapshotOptions& options) {
+  if (!options.data_dir.empty()) return std::nullopt;
+  const Result<Config> config = find_running(choice);
+  if (config) return *config;
+  if (config.error().code == ExitCode::not_running) return std::nullopt;
+  return std::unexpected(config.error());
+}
+
+Result<Json> change_dead(const ClusterChoice& choice, const SnapshotOptions& options,
+                         const Change& change) {
+  PosixFileSystem files;
+  // Before the lock, which makes a file: no directory of anybody else gets one.
+  const Result<LogData> found = find_snapshot_data(files, choice, options);
+  if (!found) return std::unexpected(found.error());
+  auto lock = ProcessLock::acquire(directory_lock_path(found->data_dir), "atoll snapshot",
+                                   "cluster.data_dir");
+  if (!lock) return std::unexpected(lock.error());
+  Result<LogData> data = find_snapshot_data(files, choice, options);  // as nobody changes it now
+  Result<Json> done = data ? change(files, *data) : std::unexpected(data.error());
+  lock->forget_processes();
+  return done;
+}
+
+Result<Json> change_any(const ClusterChoice& choice, const SnapshotOptions& options, const char* op,
+                        const Json& body, const Change& change) {
+  const auto live = find_live(choice, options);
+  if (!live) return std::unexpected(live.error());
+  if (!*live) return change_dead(choice, options, change);
+  return ControlClient((*live)->control.endpoint).call(op, body, kGleanTimeout);
+}
+
+void show(const SnapshotOptions& options, const Json& done, const std::string& text) {
+  if (!options.json) {
+    std::printf("%s\n", printable(text).c_str());
+    return;
+  }
+  Json whole = {{"schema_version", 1}};
+  for (const char* member : {"id", "epoch", "name", "files"}) {
+    if (done.contains(member)) whole[member] = done[member];
+  }
+  std::printf("%s\n", whole.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+}
+
+Json to_json(const PinnedSnapshot& pin) {
+  return {{"id", pin.id}, {"epoch", pin.epoch}, {"name", pin.name}};
+}
+
+std::string id_text(const Json& done) { return std::to_string(done.value("id", 0u)); }
+
+/// Names go through JSON and onto terminals.
+Result<void> check_name(const std::string& name) {
+  const std::string text = Json(name).dump(-1, ' ', false, Json::error_handler_t::replace);
+  const bool is_one_line = name.find_first_of("\n\t") == std::string::npos;
+  if (Json::parse(text).get<std::string>() == name && printable(name) == name && is_one_line) {
+    return {};
+  }
+  return make_error(ExitCode::usage,
+                    "the name of a pin: \"" + printable(name) +
+                        "\" has control characters or is no UTF-8: choose another name");
+}
+
+}  // namespace
+
+Result<void> pin_snapshot(const ClusterChoice& choice, const SnapshotOptions& options) {
+  if (const auto checked = check_name(options.name); !checked) return checked;
+  Json body = {{"id", options.id.value_or(0)}};
+  if (!options.name.empty()) body["name"] = options.name;
+  const auto pinned = change_any(
+      choice, options, "snapshot.pin", body, [&](FileSystem& files, LogData& data) -> Result<Json> {
+        const auto chosen = choose_pin(data.savepoint, options.id.value_or(0), options.name);
+        if (!chosen) return std::unexpected(chosen.error());
+        const auto done =
+            atolldb::pin_snapshot(files, data.data_dir, data.savepoint, chosen->id, chosen->name);
+        if (!done) return std::unexpected(done.error());
+        return to_json(*chosen);
+      });
+  if (!pinned) return std::unexpected(pinned.error());
+  show(options, *pinned,
+       "snapshot " + id_text(*pinned) + " is pinned as " + pinned->value("name", "") +
+           ": it is kept until `atoll snapshot unpin`");
+  return {};
+}
+
+Result<void> unpin_snapshot(const ClusterChoice& choice, const SnapshotOptions& options) {
+  if (const auto checked = check_name(options.pin); !checked) return checked;
+  const auto unpinned = change_any(choice, options, "snapshot.unpin", Json{{"pin", options.pin}},
+                                   [&](FileSystem& files, LogData& data) -> Result<Json> {
+                                     const auto found = find_pin(data.savepoint, options.pin);
+                                     if (!found) return std::unexpected(found.error());
+                                     const auto done = atolldb::unpin_snapshot(
+                                         files, data.data_dir, data.savepoint, found->name);
+                                     if (!done) return std::unexpected(done.error());
+                                     return to_json(*found);
+                                   });
+  if (!unpinned) return std::unexpected(unpinned.error());
+  show(options, *unpinned,
+       "snapshot " + id_text(*unpinned) + ": pin " + unpinned->value("name", "") +
+           " removed: what nothing else needs of it is deleted by the running cluster or the next "
+           "start");
+  return {};
+}
+
+Result<void> remove_snapshot(const ClusterChoice& choice, const SnapshotOptions& options) {
+  const uint32_t id = options.id.value_or(0);
+  const auto removed =
+      change_any(choice, options, "snapshot.remove", Json{{"id", id}},
+                 [&](FileSystem& files, LogData& data) -> Result<Json> {
+                   const auto done = atolldb::remove_snapshot(files, data.data_dir, data.savepoint,
+                                                              data.directories, {}, id);
+                   if (!done) return std::unexpected(done.error());
+                   return Json{{"id", id}, {"files", done->size()}};
+                 });
+  if (!removed) return std::unexpected(removed.error());
+  show(options, *removed,
+       "snapshot " + id_text(*removed) +
+           " is removed: " + std::to_string(removed->value("files", uint64_t{0})) + " files");
+  return {};
+}
+
+}  // namespace atolldb::cli

@@ -1,0 +1,76 @@
+#include "shared/metrics/gleaner_families.h"
+
+#include "shared/memory/page_header.h"
+#include "shared/metrics/counter_sums.h"
+
+namespace atolldb {
+namespace {
+
+// Relaxed: figures for people.
+uint64_t value(const std::atomic<uint64_t>& word) { return word.load(std::memory_order_relaxed); }
+
+struct GleanerCounter {
+  const char* name;
+  const char* help;
+  std::atomic<uint64_t> GleanerMetrics::* counter;
+  uint64_t unit;  // of the counter, in the name's
+};
+constexpr GleanerCounter kCounters[] = {
+    {"atoll_mapper_read_bytes_total", "Bytes of log files read by mappers.",
+     &GleanerMetrics::bytes_read, 1},
+    {"atoll_mapper_read_records_total", "Log records of snapshots' epochs read by mappers.",
+     &GleanerMetrics::records_read, 1},
+    {"atoll_mapper_shipped_records_total",
+     "Log records that mappers sent to reducers; later ones cover the others.",
+     &GleanerMetrics::records_shipped, 1},
+    {"atoll_reducer_received_records_total", "Log records received by reducers.",
+     &GleanerMetrics::records_received, 1},
+    {"atoll_reducer_received_bytes_total", "Bytes of log records received by reducers.",
+     &GleanerMetrics::bytes_received, 1},
+    {"atoll_reducer_sorted_runs_total", "Sorted runs that reducers wrote, short of memory.",
+     &GleanerMetrics::sorted_runs, 1},
+    {"atoll_reducer_dumped_bytes_total", "Bytes that reducers wrote to sorted runs.",
+     &GleanerMetrics::bytes_dumped, 1},
+    {"atoll_composer_records_total", "Log records that composers applied to pages.",
+     &GleanerMetrics::records_composed, 1},
+    {"atoll_composer_written_pages_total", "Pages of snapshots written by composers.",
+     &GleanerMetrics::pages_written, 1},
+    {"atoll_composer_written_bytes_total", "Bytes of these pages.", &GleanerMetrics::pages_written,
+     kPageBytes},
+    {"atoll_composer_read_pages_total", "Pages of earlier snapshots that composers read.",
+     &GleanerMetrics::pages_read, 1},
+};
+
+constexpr const char* kPhases[] = {"idle", "preparing", "gleaning"};
+static_assert(std::size(kPhases) == kGleanPhaseCount);
+
+}  // namespace
+
+void add_snapshot_cache(MetricFamilies& families, const MetricsSegment& metrics) {
+  const SnapshotCacheMetrics& cache = metrics.snapshot_cache;
+  families
+      .counter("atoll_snapshot_cache_reads_total",
+               "Pages of snapshots that workers asked the cache for: hits and misses.")
+      .sample(sum_counter(metrics, &WorkerMetrics::snapshot_reads));
+  families.counter("atoll_snapshot_cache_misses_total", "Pages of snapshots read into the cache.")
+      .sample(value(cache.misses));
+  families.counter("atoll_snapshot_cache_evictions_total", "Pages that made room in the cache.")
+      .sample(value(cache.evictions));
+  families.gauge("atoll_snapshot_cache_size_bytes", "Size of the cache of snapshot pages.")
+      .sample(value(cache.frames) * kPageBytes);
+  families.gauge("atoll_snapshot_cache_used_bytes", "Part of the cache that holds pages.")
+      .sample(value(cache.frames_in_use) * kPageBytes);
+}
+
+void add_gleaner(MetricFamilies& families, const GleanerMetrics& gleaner) {
+  families.gauge("atoll_gleaner_phase",
+                 "1 at what the node is doing in a run of the gleaner, 0 at the rest.");
+  for (uint32_t phase = 0; phase < kGleanPhaseCount; ++phase) {
+    families.sample(value(gleaner.phase) == phase ? 1.0 : 0.0, {{"phase", kPhases[phase]}});
+  }
+  for (const GleanerCounter& each : kCounters) {
+    families.counter(each.name, each.help).sample(value(gleaner.*each.counter) * each.unit);
+  }
+}
+
+}  // namespace atolldb

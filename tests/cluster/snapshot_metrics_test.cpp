@@ -1,0 +1,147 @@
+// What scrapes of a cluster show of its snapshots.
+#include <gtest/gtest.h>
+
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "shared/message/control_client.h"
+#include "tests/cluster/cli_run.h"
+#include "tests/cluster/metrics_http.h"
+#include "tests/cluster/procedure_library.h"
+
+namespace atolldb::test {
+namespace {
+
+class SnapshotMetricsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    library_ = build_example_procedure(runner_);
+    ASSERT_FALSE(library_.empty());
+    cluster_ = std::make_unique<CliCluster>(
+        runner_, runner_.config("seen",
+                                "[durability]\nmode = \"durable\"\n[procedures]\n"
+                                "libraries = [\"" +
+                                    library_ + "\"]"));
+    const nlohmann::json status = cluster_->status();
+    for (const auto& process : status["processes"]) {
+      const auto role = process["role"].get<std::string>();
+      ports_[role] = port_of(process["metrics"].get<std::string>());
+    }
+    ASSERT_EQ(runner_
+                  .atoll({"storage", "create", "accounts", "--type", "array", "--payload-bytes",
+                          "8", "--records", "100000"})
+                  .code,
+              0);
+  }
+
+  void commit(uint32_t count) const {
+    const std::string run_dir = folder_.path() + "/atoll/seen";
+    for (uint32_t i = 0; i < count; ++i) {
+      const ControlClient node("ipc://" + run_dir + "/node" + std::to_string(i % 2) + ".sock");
+      // From an account to its neighbour: two records.
+      const std::string input =
+          std::to_string(1000 * i) + " " + std::to_string(1000 * i + 1) + " 0";
+      const auto answer = node.call("procedure.call", {{"name", "transfer"}, {"input", input}},
+                                    std::chrono::milliseconds(10'000));
+      ASSERT_TRUE(answer) << answer.error().message;
+    }
+  }
+
+  std::string scrape(const std::string& role) const {
+    return http_get(ports_.at(role), "/metrics");
+  }
+  /// The sum of a family's samples in a scrape; -1: there is none.
+  double value(const std::string& role, const std::string& name) const {
+    double sum = -1;
+    std::istringstream lines(scrape(role));
+    for (std::string line; std::getline(lines, line);) {
+      const size_t end = line.find_first_of("{ ");
+      if (line.substr(0, end) != name) continue;
+      sum = std::max(sum, 0.0) + std::stod(line.substr(line.rfind(' ') + 1));
+    }
+    return sum;
+  }
+  double on_nodes(const std::string& name) const {
+    return value("node0", name) + value("node1", name);
+  }
+
+  TestFolder folder_;
+  CliRunner runner_{folder_};
+  std::string library_;
+  std::unique_ptr<CliCluster> cluster_;
+  std::map<std::string, uint16_t> ports_;
+};
+
+TEST_F(SnapshotMetricsTest, ASnapshotIsSeenOnTheCoordinatorAndItsWorkOnTheNodes) {
+  EXPECT_EQ(value("coordinator", "atoll_snapshots_taken_total"), 0);
+  EXPECT_EQ(value("coordinator", "atoll_snapshots_failed_total"), 0);
+  EXPECT_EQ(value("coordinator", "atoll_snapshot_id"), 0);
+  commit(40);
+  const Ran taken = runner_.atoll({"snapshot", "take"});
+  ASSERT_EQ(taken.code, 0) << taken.error;
+  EXPECT_EQ(value("coordinator", "atoll_snapshots_taken_total"), 1);
+  EXPECT_EQ(value("coordinator", "atoll_snapshots_failed_total"), 0);
+  EXPECT_EQ(value("coordinator", "atoll_snapshot_running"), 0);
+  EXPECT_GT(value("coordinator", "atoll_snapshot_id"), 0);
+  EXPECT_GT(value("coordinator", "atoll_snapshot_duration_seconds"), 0);
+  EXPECT_GT(value("coordinator", "atoll_snapshot_timestamp_seconds"), 1.7e9);
+  EXPECT_GE(value("coordinator", "atoll_snapshot_files"), 1);
+  EXPECT_GT(value("coordinator", "atoll_snapshot_written_bytes"), 0);
+  EXPECT_EQ(value("coordinator", "atoll_snapshot_stored_bytes"),
+            value("coordinator", "atoll_snapshot_written_bytes"))
+      << "it is the first one";
+  const nlohmann::json status = cluster_->status();
+  const nlohmann::json& snapshot = status["snapshots"];
+  EXPECT_EQ(value("coordinator", "atoll_snapshot_id"), snapshot["newest"].get<double>());
+  EXPECT_EQ(value("coordinator", "atoll_snapshot_epoch"), snapshot["epoch"].get<double>());
+
+  // The nodes say it with their next heartbeat.
+  EXPECT_TRUE(eventually([&] { return on_nodes("atoll_composer_records_total") == 80; }))
+      << scrape("node0") << scrape("node1");
+  EXPECT_EQ(on_nodes("atoll_mapper_read_records_total"), 80);
+  EXPECT_EQ(on_nodes("atoll_mapper_shipped_records_total"), 80);
+  EXPECT_EQ(on_nodes("atoll_reducer_received_records_total"), 80);
+  EXPECT_GT(on_nodes("atoll_mapper_read_bytes_total"), 0);
+  EXPECT_GT(on_nodes("atoll_composer_written_pages_total"), 0);
+  EXPECT_EQ(on_nodes("atoll_composer_written_bytes_total"),
+            4096 * on_nodes("atoll_composer_written_pages_total"));
+  EXPECT_NE(scrape("node0").find("atoll_gleaner_phase{node=\"0\",phase=\"idle\"} 1\n"),
+            std::string::npos);
+
+  // Counters go on with the next run.
+  commit(10);
+  ASSERT_EQ(runner_.atoll({"snapshot", "take"}).code, 0);
+  EXPECT_EQ(value("coordinator", "atoll_snapshots_taken_total"), 2);
+  EXPECT_TRUE(eventually([&] { return on_nodes("atoll_mapper_read_records_total") == 100; }))
+      << scrape("node0") << scrape("node1");
+}
+
+TEST_F(SnapshotMetricsTest, AlertsAndDashboardsNameWhatIsThere) {
+  std::set<std::string> known;
+  const std::regex family("# HELP (atoll_[a-z_]+) ");
+  for (const auto& [role, port] : ports_) {
+    const std::string text = scrape(role);
+    for (std::sregex_iterator at(text.begin(), text.end(), family), end; at != end; ++at) {
+      known.insert((*at)[1]);
+    }
+  }
+  ASSERT_GT(known.size(), 50u);
+  const std::regex name("atoll_[a-z_]+");
+  for (const char* file : {"/ops/alerts.yml", "/ops/alerts_test.yml", "/ops/grafana/atoll.json"}) {
+    const std::string text = read_text(std::string(ATOLL_SOURCE_DIR) + file);
+    std::sregex_iterator at(text.begin(), text.end(), name);
+    ASSERT_NE(at, std::sregex_iterator()) << file;
+    for (; at != std::sregex_iterator(); ++at) {
+      EXPECT_TRUE(known.contains(at->str())) << file << ": " << at->str();
+    }
+  }
+  const auto dashboard = nlohmann::json::parse(
+      read_text(std::string(ATOLL_SOURCE_DIR) + "/ops/grafana/atoll.json"), nullptr, false);
+  ASSERT_TRUE(dashboard.is_object());
+  EXPECT_GE(dashboard["panels"].size(), 8u);
+}
+
+}  // namespace
+}  // namespace atolldb::test

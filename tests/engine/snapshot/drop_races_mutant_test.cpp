@@ -1,0 +1,15 @@
+// Interleavings of installations that no switch turns red (engine/seams.h); those that one does are
+// in tests/engine/rules_mutant_test.cpp.
+#include <gtest/gtest.h>
+
+#include "tests/engine/snapshot/drop_races.h"
+
+namespace atolldb::test {
+namespace {
+
+TEST(DropRaces, ADropThatIsGivenUpLeavesAllAsItWas) {
+  EXPECT_EQ(a_drop_that_is_given_up_leaves_all_as_it_was(), "");
+}
+
+}  // namespace
+}  // namespace atolldb::test

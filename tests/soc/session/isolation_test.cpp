@@ -1,0 +1,165 @@
+// Isolation as clients ask for it: a durable cluster that takes snapshots while sessions go on.
+#include <gtest/gtest.h>
+
+#include <stdlib.h>
+
+#include <filesystem>
+#include <string>
+
+#include "ops/cluster/cluster.h"
+#include "shared/kv/kv_reply.h"
+#include "shared/kv/kv_request.h"
+#include "soc/procedure/procedure.h"
+
+namespace atolldb {
+namespace {
+
+/// How many records the tree has, for whoever asks: in the latest snapshot, since its entry says
+/// so.
+Status count_records(ProcedureContext& context) {
+  StorageControl* storage = context.storage("tree", StorageType::mastertree);
+  if (storage == nullptr) return Status::storage_not_found;
+  MasterTreeCursor cursor(MasterTree(*storage), context.transaction(), {}, true);
+  uint64_t count = 0;
+  Status status = cursor.next();
+  for (; status == Status::ok; status = cursor.next()) ++count;
+  context.set_output(std::to_string(count));
+  return status == Status::end_of_scan ? Status::ok : status;
+}
+const ProcedureRegistration count_entry({"test.count_in_snapshot", count_records, nullptr,
+                                         Isolation::snapshot_read_only});
+
+class SessionIsolation : public ::testing::Test {
+ protected:
+  SessionIsolation() {
+    EXPECT_NE(mkdtemp(folder_.data()), nullptr);
+    launch();
+    EXPECT_TRUE(cluster_->create_storage("tree", StorageType::mastertree, 8));
+    EXPECT_TRUE(cluster_->create_storage("array", StorageType::array, 8, 100));
+  }
+  ~SessionIsolation() override {
+    stop();
+    std::filesystem::remove_all(folder_);
+  }
+  void stop() {
+    client_.reset();
+    cluster_.reset();
+  }
+
+  void launch() {
+    Config config = default_config();
+    config.durability.mode = DurabilityMode::durable;
+    config.cluster.data_dir = folder_;
+    config.cluster.epoch = std::chrono::milliseconds(2);
+    config.gleaner.interval = std::chrono::hours(1);  // on request only
+    config.nodes.assign(1, NodeConfig{});
+    config.nodes[0].workers = 2;
+    config.memory.volatile_pool = uint64_t{16} << 20;
+    config.memory.log_buffer = uint64_t{2} << 20;
+    config.memory.exchange = uint64_t{2} << 20;
+    auto launched = Cluster::launch(config, LaunchMode::thread);
+    ASSERT_TRUE(launched) << launched.error().message;
+    cluster_ = *std::move(launched);
+    auto connected = cluster_->connect_session(0);
+    ASSERT_TRUE(connected) << connected.error().message;
+    client_ = *std::move(connected);
+  }
+  uint64_t take_snapshot() {
+    const auto taken = cluster_->coordinator("snapshot.take", Json::object());
+    EXPECT_TRUE(taken) << taken.error().message;
+    return taken ? (*taken)["id"].get<uint64_t>() : 0;
+  }
+
+  Status put(const std::string& value, SessionOptions options = {}) {
+    KvRequest request;
+    request.put("tree", kv_bytes("key"), kv_bytes(value));
+    return client_->call("kv.put", request.bytes(), options).status;
+  }
+  /// The value, or why there is none.
+  std::string get(SessionOptions options = {}) {
+    KvRequest request;
+    request.get("tree", kv_bytes("key"));
+    const SessionReply reply = client_->call("kv.get", request.bytes(), options);
+    if (reply.status != Status::ok) return std::string(to_string(reply.status));
+    const auto results = read_kv_reply(reply.output, request.bytes());
+    if (!results || results->size() != 1) return "no reply to the request";
+    if (results->front().status != Status::ok) {
+      return std::string(to_string(results->front().status));
+    }
+    const KvBytes value = results->front().value;
+    return {reinterpret_cast<const char*>(value.data()), value.size()};
+  }
+
+  static SessionOptions with(Isolation isolation, uint64_t snapshot = 0) {
+    SessionOptions options;
+    options.isolation = isolation;
+    options.snapshot = static_cast<uint32_t>(snapshot);
+    return options;
+  }
+
+  std::string folder_ = "/tmp/atoll-isolation-XXXXXX";
+  std::unique_ptr<Cluster> cluster_;
+  std::unique_ptr<SessionClient> client_;
+};
+
+TEST_F(SessionIsolation, ARequestReadsTheSnapshotThatItAsksFor) {
+  EXPECT_EQ(get(with(Isolation::snapshot_read_only)), "snapshot_not_found") << "there is none yet";
+  ASSERT_EQ(put("old"), Status::ok);
+  const uint64_t first = take_snapshot();
+  ASSERT_EQ(put("new"), Status::ok);
+  EXPECT_EQ(get(), "new");
+  EXPECT_EQ(get(with(Isolation::snapshot_read_only)), "old");
+  EXPECT_EQ(get(with(Isolation::snapshot_read_only, first)), "old");
+  EXPECT_EQ(get(with(Isolation::snapshot)), "old");
+  const uint64_t second = take_snapshot();
+  ASSERT_GT(second, first);
+  EXPECT_EQ(get(with(Isolation::snapshot_read_only)), "new");
+  EXPECT_EQ(get(with(Isolation::snapshot_read_only, first)), "snapshot_not_found")
+      << "it is neither the newest one nor pinned";
+  stop();
+  launch();
+  EXPECT_EQ(get(with(Isolation::snapshot_read_only)), "new") << "after a restart";
+}
+
+TEST_F(SessionIsolation, WritesAreRefusedOrCheckedAsTheIsolationSays) {
+  ASSERT_EQ(put("old"), Status::ok);
+  take_snapshot();
+  EXPECT_EQ(put("no", with(Isolation::snapshot_read_only)), Status::read_only_transaction);
+  EXPECT_EQ(put("yes", with(Isolation::snapshot)), Status::ok);
+  EXPECT_EQ(put("again", with(Isolation::snapshot)), Status::snapshot_conflict)
+      << "it has changed since the snapshot";
+  EXPECT_EQ(get(), "yes");
+  take_snapshot();
+  EXPECT_EQ(put("again", with(Isolation::snapshot)), Status::ok);
+  EXPECT_EQ(put("named", with(Isolation::snapshot, 1)), Status::invalid_argument);
+  KvRequest request(client_->incarnation());
+  request.compare_absent("tree", kv_bytes("nothing"));
+  EXPECT_EQ(client_->call("kv.commit", request.bytes(), with(Isolation::snapshot)).status,
+            Status::invalid_argument);
+}
+
+TEST_F(SessionIsolation, AProcedureRunsAsItsEntrySaysUnlessTheRequestSaysOtherwise) {
+  const auto count = [&](SessionOptions options) {
+    const SessionReply reply = client_->call("test.count_in_snapshot", {}, options);
+    EXPECT_EQ(reply.status, Status::ok) << reply.message;
+    return std::string(reinterpret_cast<const char*>(reply.output.data()), reply.output.size());
+  };
+  // An empty tree is a snapshot's, too, as soon as anything was committed.
+  const uint64_t index = 0;
+  KvRequest request;
+  request.put("array", ordered_index_key(index), kv_bytes("12345678"));
+  ASSERT_EQ(client_->call("kv.put", request.bytes()).status, Status::ok);
+  take_snapshot();
+  ASSERT_EQ(put("value"), Status::ok);
+  EXPECT_EQ(count({}), "0");
+  EXPECT_EQ(count(with(Isolation::serializable)), "1");
+  const auto called = cluster_->call(
+      0, "procedure.call", {{"name", "test.count_in_snapshot"}, {"isolation", "serializable"}});
+  ASSERT_TRUE(called) << called.error().message;
+  EXPECT_EQ((*called)["output"], "1");
+  EXPECT_FALSE(cluster_->call(
+      0, "procedure.call", {{"name", "test.count_in_snapshot"}, {"isolation", "repeatable_read"}}));
+}
+
+}  // namespace
+}  // namespace atolldb
