@@ -21,6 +21,7 @@
 #include "coordinator/epoch/durable_epoch.h"
 #include "coordinator/epoch/epoch_clock.h"
 #include "coordinator/gleaner/gleaner_run.h"
+#include "coordinator/gleaner/kept_snapshots.h"
 #include "coordinator/gleaner/snapshot_taker.h"
 #include "coordinator/status.h"
 #include "shared/config/config.h"
@@ -143,15 +144,8 @@ class Coordinator {
   std::unique_ptr<SnapshotTaker> taker_;   // likewise
   /// The latest that is installed. Changed, as `kept_`, by the taker's thread once it runs.
   std::optional<SnapshotMetadata> published_;
-  /// A snapshot that pointers of volatile pages may refer to.
-  struct KeptSnapshot {
-    SnapshotMetadata metadata;
-    /// The epoch in which the last pointer was gone: whoever began later cannot know it. 0: it is
-    /// in use.
-    uint64_t released_at = 0;
-  };
-  std::vector<KeptSnapshot> kept_;  // oldest first
-  bool has_freed_pages_ = false;    // the latest install; the taker's thread's
+  KeptSnapshots kept_;            // the nodes have their files open
+  bool has_freed_pages_ = false;  // the latest install; the taker's thread's
   /// Those that transactions may begin with (R18), and those withdrawn that were read at the last
   /// look: their files are open on all nodes. By id; the taker's thread's.
   std::map<uint32_t, SnapshotMetadata> offered_;

@@ -36,7 +36,7 @@ void Coordinator::install_newest() {
     return;
   }
   // From here on pointers may refer to it, whatever becomes of this.
-  kept_.push_back({snapshot, 0});
+  kept_.add(snapshot);
   const auto begun = std::chrono::steady_clock::now();
   const auto report = gleaner_->install(snapshot);
   const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -59,23 +59,16 @@ Result<void> Coordinator::open_kept_and(const SnapshotMetadata& snapshot) {
   return open_on_nodes(config_, call_node_, places);
 }
 
-/// A pointer that came with a snapshot refers to a page of it or of an older one. So where none is
-/// left that refers to one before `oldest_left`, none is left of those that came with one before.
+/// After an install of the published snapshot.
 void Coordinator::release_kept(uint32_t oldest_left) {
   // seq_cst: whoever begins in a later epoch than this one finds no pointer that was replaced.
   const uint64_t now = control_->epochs.current.load(std::memory_order_seq_cst);
-  for (KeptSnapshot& kept : kept_) {
-    const bool is_needed = kept.metadata.id >= std::min(oldest_left, published_->id);
-    if (!is_needed && kept.released_at == 0) kept.released_at = now;
-  }
+  kept_.release_before(std::min(oldest_left, published_->id), now);
   // Patience with transactions that began before: if they go on, the files go next time.
-  constexpr std::chrono::milliseconds kPatience{1000};
+  constexpr std::chrono::milliseconds kPatience{200};
   clock_->wait_until_begun_after(now, kPatience);
   // Acquire pairs with the clock's release: it has seen every begin epoch.
-  const uint64_t oldest = control_->epochs.oldest_begin.load(std::memory_order_acquire);
-  std::erase_if(kept_, [&](const KeptSnapshot& kept) {
-    return kept.released_at != 0 && kept.released_at < oldest;
-  });
+  kept_.forget(control_->epochs.oldest_begin.load(std::memory_order_acquire));
 }
 
 void Coordinator::note_install(const Result<InstallReport>& report,

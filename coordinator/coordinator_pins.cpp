@@ -79,7 +79,7 @@ Result<Json> Coordinator::change_snapshots(const ControlRequest& request) {
 
 std::set<uint32_t> Coordinator::ids_in_use() const {
   std::set<uint32_t> ids;
-  for (const KeptSnapshot& kept : kept_) ids.insert(kept.metadata.id);
+  for (const SnapshotMetadata& kept : kept_.all()) ids.insert(kept.id);
   if (durable_->snapshot()) ids.insert(durable_->snapshot()->id);
   for (const auto& [id, offer] : offered_) ids.insert(id);
   return ids;

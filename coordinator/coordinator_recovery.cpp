@@ -72,7 +72,7 @@ Result<void> Coordinator::publish(const SnapshotMetadata& snapshot) {
     storage.root_floor.store(Vid::make(snapshot.epoch, 0).word(), std::memory_order_relaxed);
   }
   published_ = snapshot;
-  kept_.push_back({snapshot, 0});
+  kept_.add(snapshot);
   note_newest(snapshot);
   logger_->info("snapshot {} of epoch {}: {} storages, {} files", snapshot.id, snapshot.epoch,
                 snapshot.storages.size(), snapshot.files.size());

@@ -186,8 +186,8 @@ Result<void> Coordinator::publish_to_transactions() {
 /// Files that volatile pages or transactions may lead to.
 std::vector<SnapshotFilePlace> Coordinator::readable_places() const {
   std::vector<SnapshotFilePlace> places;
-  for (const KeptSnapshot& kept : kept_) {
-    places.insert(places.end(), kept.metadata.files.begin(), kept.metadata.files.end());
+  for (const SnapshotMetadata& kept : kept_.all()) {
+    places.insert(places.end(), kept.files.begin(), kept.files.end());
   }
   for (const auto& [id, offer] : offered_) {
     places.insert(places.end(), offer.files.begin(), offer.files.end());

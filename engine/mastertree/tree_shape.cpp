@@ -1,5 +1,7 @@
 #include "engine/mastertree/tree_shape.h"
 
+#include <sched.h>
+
 #include <algorithm>
 
 #include "engine/mastertree/tree_path.h"
@@ -192,11 +194,16 @@ Status collect_shape(WorkerContext& worker, StorageControl& storage,
       if (is_known) seen = next;
     }
     failures = is_known ? 0 : failures + 1;
+    if (!is_known) sched_yield();
     if (failures != kMaxFailures) continue;
     // What moves and cannot be adopted, for want of pages perhaps, counts as one page.
     failures = 0;
     static_cast<void>(find_path(worker, root, seen.high, path));
-    const uint32_t level = path.size == 0 ? 0 : path.steps[path.size - 1].page->header.level - 1u;
+    if (path.size == 0) {
+      shape.clear();
+      break;
+    }
+    const uint32_t level = path.steps[path.size - 1].page->header.level - 1u;
     shape.add(level, {path.range.low, TreeShape::Kind::warm, false, false});
     seen = path.range;
   }

@@ -65,7 +65,7 @@ class TreeShape {
 /// The shape of the layer that the keys with `prefix` (whole slices, 8 bytes each) share, as far as
 /// it overlaps `range`; empty if there are no volatile pages of it below a root. Any thread with a
 /// page slot (R9): publishes its begin epoch anew every few pages, and is idle on return.
-/// cluster_failed.
+/// cluster_failed; volatile_pool_exhausted: some page has no parent, and there is no page for one.
 Status collect_shape(WorkerContext& worker, StorageControl& storage,
                      std::span<const std::byte> prefix, const SliceRange& range, TreeShape& shape);
 

@@ -16,7 +16,7 @@ struct ShapeSource {
   virtual ~ShapeSource() = default;
   /// As `collect_shape`: of the layer of the keys with `prefix`, as far as it overlaps `range`.
   /// Empty if the storage is not there any more. Any thread; one call at a time goes on, the others
-  /// wait for it. cluster_failed.
+  /// wait for it. Errors: its.
   virtual Status shape_of(uint32_t storage_id, std::span<const std::byte> prefix,
                           const SliceRange& range, TreeShape& shape) = 0;
 };

@@ -16,10 +16,12 @@ PageVisitor::PageVisitor(const PageVisitorSettings& settings)
       context_(*settings.view, *settings.pool, settings.node, settings.slot, *settings.metrics,
                settings.write_set) {
   context_.use_snapshots(snapshots_);
+  keep_reserve();
 }
 
 void PageVisitor::visit(const std::function<void(WorkerContext&)>& visit) {
   const std::lock_guard guard(mutex_);
+  keep_reserve();
   context_.enter();
   visit(context_);
   context_.leave();
@@ -42,7 +44,13 @@ bool PageVisitor::recycle() {
   context_.pages().recycle();
   if (context_.pages().retired_count() != 0) return false;
   context_.pages().flush();
+  keep_reserve();
   return true;
+}
+
+/// If it cannot be had now, then from what visits retire.
+void PageVisitor::keep_reserve() {
+  static_cast<void>(context_.pages().reserve(PageAllocator::kMaxReserve));
 }
 
 }  // namespace atolldb

@@ -24,6 +24,9 @@ struct PageVisitorSettings {
   uint32_t write_set = 0;
 };
 
+/// Keeps a few pages back: visitors replace parents of pages that were split, and if they could not
+/// when the pool is exhausted, no snapshot would ever let pages go.
+///
 /// Any thread may call any function; one at a time goes on.
 class PageVisitor : public ShapeSource {
  public:
@@ -40,6 +43,8 @@ class PageVisitor : public ShapeSource {
   bool recycle();
 
  private:
+  void keep_reserve();
+
   std::mutex mutex_;
   SnapshotReader snapshots_;
   WorkerContext context_;  // guarded by mutex_
