@@ -86,7 +86,8 @@ void Coordinator::note_install(const Result<InstallReport>& report,
                    {"unmatched", report->unmatched},
                    {"dropped", report->dropped},
                    {"kept", report->kept},
-                   {"busy", report->busy}});
+                   {"busy", report->busy},
+                   {"longest_hold_us", static_cast<double>(report->longest_hold_ns) * 1e-3}});
     const bool is_left = report->oldest_left != InstallReport::kNoSnapshot;
     status["oldest_left"] = is_left ? Json(report->oldest_left) : Json();
   } else {

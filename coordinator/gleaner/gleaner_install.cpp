@@ -18,6 +18,7 @@ InstallReport report_of(const Json& answer) {
   report.dropped = answer.value("dropped", uint64_t{0});
   report.kept = answer.value("kept", uint64_t{0});
   report.busy = answer.value("busy", uint64_t{0});
+  report.longest_hold_ns = answer.value("longest_hold_ns", uint64_t{0});
   report.oldest_left = answer.value("oldest_left", InstallReport::kNoSnapshot);
   return report;
 }
@@ -91,7 +92,9 @@ Result<InstallReport> GleanerRun::install_on(uint32_t node, const Json& body) {
     {
       const std::lock_guard guard(mutex_);
       Json progress = *answer;
-      progress.erase("oldest_left");  // no sum of anything
+      // Of these a sum would mean nothing.
+      progress.erase("oldest_left");
+      progress.erase("longest_hold_ns");
       if (!progress_[node].is_object()) progress_[node] = Json::object();
       progress_[node].update(progress);
     }

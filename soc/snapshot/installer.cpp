@@ -21,11 +21,9 @@ InstallerActions InstallerActions::of_engine() {
 }
 
 Json to_json(const InstallReport& report) {
-  Json json = {{"installed", report.installed},
-               {"unmatched", report.unmatched},
-               {"dropped", report.dropped},
-               {"kept", report.kept},
-               {"busy", report.busy}};
+  Json json = {{"installed", report.installed}, {"unmatched", report.unmatched},
+               {"dropped", report.dropped},     {"kept", report.kept},
+               {"busy", report.busy},           {"longest_hold_ns", report.longest_hold_ns}};
   if (report.oldest_left != InstallReport::kNoSnapshot) json["oldest_left"] = report.oldest_left;
   return json;
 }
