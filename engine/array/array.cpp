@@ -143,7 +143,7 @@ Status Array::locate_slowly(Transaction& txn, uint64_t index, bool create, Recor
   const uint32_t slot = path_to(index, child);
   for (uint32_t turns = 0;;) {
     bool is_frozen = false;
-    const Status status = descend(txn, child, slot, create, ref, is_frozen);
+    const Status status = descend(txn, index, child, slot, create, ref, is_frozen);
     if (!is_frozen) return status;
     // The page that holds the word is about to be dropped, or stays after all (R3).
     reach(Seam::awaiting_move);
@@ -153,8 +153,8 @@ Status Array::locate_slowly(Transaction& txn, uint64_t index, bool create, Recor
 
 /// From the root down to the leaf, or to where the volatile pages end. `is_frozen`: on the way
 /// there was a frozen null word, nothing was registered, look again.
-Status Array::descend(Transaction& txn, const Children& child, uint32_t slot, bool create,
-                      RecordRef& ref, bool& is_frozen) const {
+Status Array::descend(Transaction& txn, uint64_t index, const Children& child, uint32_t slot,
+                      bool create, RecordRef& ref, bool& is_frozen) const {
   DualPointer* pointer = &storage_.control().root;
   for (uint32_t level = levels_ - 1;; --level) {
     DualPointer::View view = pointer->load_both();

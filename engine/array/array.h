@@ -103,8 +103,8 @@ class Array {
   /// registered (R4) and `ref.record` stays null: the record is in `ref.snapshot`, or all zeroes.
   Status locate(Transaction& txn, uint64_t index, bool create, RecordRef& ref) const;
   Status locate_slowly(Transaction& txn, uint64_t index, bool create, RecordRef& ref) const;
-  Status descend(Transaction& txn, const Children& child, uint32_t slot, bool create,
-                 RecordRef& ref, bool& is_frozen) const;
+  Status descend(Transaction& txn, uint64_t index, const Children& child, uint32_t slot,
+                 bool create, RecordRef& ref, bool& is_frozen) const;
   uint32_t path_to(uint64_t index, Children& child) const;
   // Of a transaction that reads a snapshot (R18).
   Status locate_for_reader(Transaction& txn, uint64_t index, RecordRef& ref) const;
