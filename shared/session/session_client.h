@@ -55,7 +55,7 @@ struct SessionOptions {
   /// Ordinal of a worker; it must exist.
   uint32_t worker = kAnyWorker;
   /// None: what the procedure's entry says; `kv.*`: serializable.
-  std::optional<Isolation> isolation;
+  std::optional<Isolation> isolation = std::nullopt;
   /// Id of the snapshot that is to be read; 0: the latest. Only with snapshot_read_only.
   uint32_t snapshot = 0;
   /// With kSessionSlots requests in flight: wait for the end of one, or fail with `unavailable`.

@@ -96,6 +96,7 @@ void Node::handle(const ControlRequest& request, ControlReply reply) {
                                                          ": does not run, or has no log to glean"));
     }
     if (gleans) return gleaner_->handle(request, std::move(reply));
+    if (Installer::serves(request)) return installer_->handle(request, reply);
     if (request.op == "snapshot.open") return open_snapshots(request, reply);
     if (request.op == "snapshot.publish") return publish_snapshot(request, reply);
     if (request.op == "snapshot.withdraw") return withdraw_snapshots(request, reply);
@@ -106,9 +107,6 @@ void Node::handle(const ControlRequest& request, ControlReply reply) {
   }
   if (request.op == "job.start") return start_job(request, reply);
   if (request.op == "procedure.call") return call_procedure(request, std::move(reply));
-  if (installer_ != nullptr && Installer::serves(request)) {
-    return installer_->handle(request, reply);
-  }
   if (request.op == "pages.release") return release_pages(request, std::move(reply));
   reply(unknown_op(request));
 }

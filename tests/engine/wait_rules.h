@@ -146,7 +146,7 @@ inline std::string a_wait_ends_with_the_cluster(Stuck stuck) {
   switch (stuck) {
     case Stuck::record_lock:
       problem.expect(stage.array().put(a, 10, 1), Status::ok, "write");
-      CHECK(b.locker().lock(in_array.record->lock, 1, in_array.name) == Status::ok);
+      CHECK(b.locker().lock(in_array.record->lock, 1, in_array.name()) == Status::ok);
       operation = [&] { return a.commit(); };
       break;
     case Stuck::half_written:

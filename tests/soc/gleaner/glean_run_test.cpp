@@ -88,7 +88,7 @@ class GleanRunTest : public testing::Test {
 
   std::unique_ptr<GleanRun> start(uint32_t node, bool has_stream) {
     Answer prepared;
-    auto run = std::make_unique<GleanRun>(plan(has_stream), places_[node], prepared.reply(),
+    auto run = std::make_unique<GleanRun>(plan(has_stream), places_[node], 0, prepared.reply(),
                                           make_silent_logger("test"));
     const auto answer = prepared.get();
     EXPECT_TRUE(answer) << answer.error().message;
