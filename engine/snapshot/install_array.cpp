@@ -19,13 +19,13 @@ static_assert(kFirstRecordBlock + (kPageBytes - sizeof(PageHeader)) / sizeof(Rec
               kSystemLockBlocks);
 
 /// The locks of all records of a leaf, taken by try.
-class RecordLocks {
+class LeafLocks {
  public:
-  RecordLocks(WorkerContext& worker, ArrayLeaf& leaf, const ArrayShape& shape)
+  LeafLocks(WorkerContext& worker, ArrayLeaf& leaf, const ArrayShape& shape)
       : worker_(worker), leaf_(leaf), shape_(shape) {}
-  RecordLocks(const RecordLocks&) = delete;
-  RecordLocks& operator=(const RecordLocks&) = delete;
-  ~RecordLocks() {
+  LeafLocks(const LeafLocks&) = delete;
+  LeafLocks& operator=(const LeafLocks&) = delete;
+  ~LeafLocks() {
     while (held_ > 0) {
       --held_;
       worker_.locker().unlock(record(held_)->lock, block(held_));
@@ -195,7 +195,7 @@ class ArrayInstaller {
     {
       ScopedLock parent_lock;
       ScopedLock leaf_lock;
-      RecordLocks record_locks(worker_, *leaf, shape_);
+      LeafLocks record_locks(worker_, *leaf, shape_);
       if (!try_lock_pages(parent.header, parent_lock, leaf->header, leaf_lock) ||
           !record_locks.try_all()) {
         ++report_.busy;

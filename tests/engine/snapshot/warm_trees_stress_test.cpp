@@ -6,13 +6,13 @@ namespace atolldb::test {
 namespace {
 
 TEST(WarmTreesStress, AnswerLikeAMapWhileSnapshotsAreInstalledAndPagesDropped) {
-  EXPECT_EQ(warm_tree_oracle(KeyShape::integers, 1, rounds(20, 400), 400), "");
-  EXPECT_EQ(warm_tree_oracle(KeyShape::integers, 3, rounds(20, 400), 400), "");
+  EXPECT_EQ(warm_tree_oracle(KeyShape::integers, 1, rounds(8, 400), 300), "");
+  EXPECT_EQ(warm_tree_oracle(KeyShape::integers, 3, rounds(8, 400), 300), "");
 }
 
 TEST(WarmTreesStress, AnswerLikeAMapWithLayers) {
-  EXPECT_EQ(warm_tree_oracle(KeyShape::layered, 1, rounds(20, 400), 400), "");
-  EXPECT_EQ(warm_tree_oracle(KeyShape::layered, 3, rounds(20, 400), 400), "");
+  EXPECT_EQ(warm_tree_oracle(KeyShape::layered, 1, rounds(8, 400), 300), "");
+  EXPECT_EQ(warm_tree_oracle(KeyShape::layered, 3, rounds(8, 400), 300), "");
 }
 
 TEST(WarmTreesStress, AtRestHaveNoVolatilePageButTheRoot) {

@@ -6,13 +6,13 @@ namespace atolldb::test {
 namespace {
 
 TEST(WarmTrees, AnswerLikeAMapWhileSnapshotsAreInstalledAndPagesDropped) {
-  EXPECT_EQ(warm_tree_oracle(KeyShape::integers, 1, rounds(20, 400), 400), "");
-  EXPECT_EQ(warm_tree_oracle(KeyShape::integers, 3, rounds(20, 400), 400), "");
+  EXPECT_EQ(warm_tree_oracle(KeyShape::integers, 1, rounds(8, 400), 300), "");
+  EXPECT_EQ(warm_tree_oracle(KeyShape::integers, 3, rounds(8, 400), 300), "");
 }
 
 TEST(WarmTrees, AnswerLikeAMapWithLayers) {
-  EXPECT_EQ(warm_tree_oracle(KeyShape::layered, 1, rounds(20, 400), 400), "");
-  EXPECT_EQ(warm_tree_oracle(KeyShape::layered, 3, rounds(20, 400), 400), "");
+  EXPECT_EQ(warm_tree_oracle(KeyShape::layered, 1, rounds(8, 400), 300), "");
+  EXPECT_EQ(warm_tree_oracle(KeyShape::layered, 3, rounds(8, 400), 300), "");
 }
 
 TEST(WarmTrees, AtRestHaveNoVolatilePageButTheRoot) {
