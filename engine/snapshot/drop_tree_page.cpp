@@ -134,14 +134,19 @@ Dropped drop_border(WorkerContext& worker, StorageControl& storage, const Link& 
   uint64_t latest = page->header.floor.load(std::memory_order_relaxed);
   if (!is_floor_in_snapshot(latest, epoch)) return Dropped::changed;
   FrozenNulls layers;
+  bool has_living = false;
   for (uint32_t slot = 0; slot < count; ++slot) {
     TreeRecord* record = page->record(slot);
     const Vid vid(record->head.vid.load(std::memory_order_relaxed));
+    has_living = has_living || vid.is_next_layer() || !vid.is_deleted();
     if (!is_covered(worker, vid, epoch)) return Dropped::changed;
     if (vid.is_next_layer() && !layers.add(*record->next_layer())) return Dropped::changed;
     // Ordinal 0 was never a commit.
     if (vid.ordinal() != 0 || vid.is_next_layer()) latest = std::max(latest, vid.version());
   }
+  // One without living records is merged with its neighbours (R46), but only if they are all
+  // volatile: else the head of a queue would be a run of cold empty pages without end.
+  if (!has_living) return Dropped::changed;
   layers.keep();
   for (uint32_t slot = 0; slot < count; ++slot) {
     std::atomic<uint64_t>& vid = page->record(slot)->head.vid;
