@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/mastertree/tree_path.h"
+#include "engine/storage_ready.h"
 
 namespace atolldb {
 
@@ -100,15 +101,6 @@ namespace {
 constexpr uint32_t kPathsPerEpoch = 64;
 constexpr uint32_t kMaxFailures = 100;
 
-/// After every `enter`: a drop of the storage waits for begin epochs that may have asked before it
-/// (R34).
-bool is_there(const StorageControl& storage, uint32_t storage_id) {
-  // Acquire pairs with the release of the state: the id belongs to it.
-  return storage.state.load(std::memory_order_acquire) ==
-             static_cast<uint32_t>(StorageState::ready) &&
-         storage.id == storage_id;
-}
-
 bool has_snapshot(const Link& link) {
   return link.pointer->snapshot_word.load(std::memory_order_relaxed) != 0;
 }
@@ -181,7 +173,7 @@ Status collect_shape(WorkerContext& worker, StorageControl& storage,
     worker.enter();
     if (worker.cluster_failed()) return Status::cluster_failed;
     Link root;
-    if (!is_there(storage, storage_id) || !find_layer(worker, storage, prefix, root)) break;
+    if (!is_storage_ready(storage, storage_id) || !find_layer(worker, storage, prefix, root)) break;
     bool is_known = true;
     for (uint32_t i = 0; i < kPathsPerEpoch && is_known && !is_done(); ++i) {
       SliceRange next;
@@ -216,8 +208,8 @@ uint64_t cut_at_or_before(WorkerContext& worker, StorageControl& storage, uint64
   const uint32_t storage_id = storage.id;
   worker.enter();
   TreePath path;
-  const bool is_found =
-      is_there(storage, storage_id) && reach_path(worker, storage, root_link(storage), slice, path);
+  const bool is_found = is_storage_ready(storage, storage_id) &&
+                        reach_path(worker, storage, root_link(storage), slice, path);
   const uint64_t cut = is_found && path.size != 0 ? path.range.low : 0;
   worker.leave();
   return cut;

@@ -11,15 +11,6 @@
 
 namespace atolldb {
 
-/// The storage is still what the installer was asked to look at. After every `enter`: a drop of the
-/// storage waits for begin epochs that may have asked before it (R34).
-inline bool is_installable(const StorageControl& storage, uint32_t storage_id) {
-  // Acquire pairs with the release of the state: the id belongs to it.
-  return storage.state.load(std::memory_order_acquire) ==
-             static_cast<uint32_t>(StorageState::ready) &&
-         storage.id == storage_id;
-}
-
 /// Whether a snapshot of this epoch has all that a record's VID stands for (R8). Ordinal 0 was
 /// never a commit: it is enough that whoever reserved the record has long ended.
 inline bool is_in_snapshot(Vid vid, uint64_t snapshot_epoch, const EpochBlock& epochs) {

@@ -9,6 +9,7 @@
 #include "engine/mastertree/page_lock.h"
 #include "engine/mutants.h"
 #include "engine/snapshot/drop.h"
+#include "engine/storage_ready.h"
 
 namespace atolldb {
 
@@ -87,7 +88,7 @@ class ArrayInstaller {
     worker_.enter();
     if (worker_.cluster_failed()) return Status::cluster_failed;
     if (task_.cancelled && task_.cancelled()) return Status::unavailable;
-    return is_installable(storage_, storage_id_) ? Status::ok : Status::storage_not_found;
+    return is_storage_ready(storage_, storage_id_) ? Status::ok : Status::storage_not_found;
   }
 
   /// The volatile page of a level above the leaves; null: there is none.

@@ -11,6 +11,7 @@
 #include "engine/mastertree/tree_path.h"
 #include "engine/snapshot/drop_tree_page.h"
 #include "engine/snapshot/snapshot_level.h"
+#include "engine/storage_ready.h"
 #include "shared/check.h"
 
 namespace atolldb {
@@ -63,7 +64,7 @@ class TreeInstaller {
     if (worker_.cluster_failed()) return Status::cluster_failed;
     if (task_.cancelled && task_.cancelled()) return Status::unavailable;
     // After the begin epoch, for which whoever drops the storage waits (R34).
-    return is_installable(storage_, id_) ? Status::ok : Status::storage_not_found;
+    return is_storage_ready(storage_, id_) ? Status::ok : Status::storage_not_found;
   }
 
   void install_root() {

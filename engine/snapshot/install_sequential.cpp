@@ -4,6 +4,7 @@
 
 #include "engine/sequential/page.h"
 #include "engine/snapshot/drop.h"
+#include "engine/storage_ready.h"
 
 namespace atolldb {
 
@@ -40,7 +41,7 @@ class SequentialInstaller {
     worker_.enter();
     if (worker_.cluster_failed()) return Status::cluster_failed;
     if (task_.cancelled && task_.cancelled()) return Status::unavailable;
-    return is_installable(storage_, storage_id_) ? Status::ok : Status::storage_not_found;
+    return is_storage_ready(storage_, storage_id_) ? Status::ok : Status::storage_not_found;
   }
 
   Status install_root() {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/mastertree/tree_shape.h"
+#include "engine/storage_ready.h"
 #include "shared/process/start_up.h"
 
 namespace atolldb {
@@ -111,7 +112,7 @@ void Installer::align(Align task) {
     for (uint64_t& key : task.keys) {
       context.enter();
       // Nobody needs pages any more of a storage that is being dropped.
-      if (!is_ready(storage, task.storage)) break;
+      if (!is_storage_ready(storage, task.storage)) break;
       key = actions_.cut(context, storage, key);
     }
   });
@@ -140,7 +141,7 @@ Status Installer::install_one(Run& run, const Root& root, DropBudget& budget) {
   visitor_.visit([&](WorkerContext& context) {
     StorageControl& storage = view_.control->storage(root.storage);
     // Dropped since the snapshot was made, or while it is installed: its pages go anyway.
-    if (!is_ready(storage, root.storage)) return;
+    if (!is_storage_ready(storage, root.storage)) return;
     InstallReport report;
     InstallTask task;
     task.root = root.page;
@@ -149,9 +150,11 @@ Status Installer::install_one(Run& run, const Root& root, DropBudget& budget) {
     task.may_drop = [&](uint32_t node) {
       return budget.allows(node, context.pages().retired_count());
     };
-    task.cancelled = [&] { return !goes_on(run, report) || !is_ready(storage, root.storage); };
+    task.cancelled = [&] {
+      return !goes_on(run, report) || !is_storage_ready(storage, root.storage);
+    };
     status = actions_.install(context, storage, task, report);
-    if (is_ready(storage, root.storage)) {
+    if (is_storage_ready(storage, root.storage)) {
       run.report.add(report);
     } else if (status == Status::unavailable) {
       status = Status::ok;

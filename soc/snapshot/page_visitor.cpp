@@ -1,15 +1,9 @@
 #include "soc/snapshot/page_visitor.h"
 
 #include "engine/mastertree/tree_shape.h"
+#include "engine/storage_ready.h"
 
 namespace atolldb {
-
-bool is_ready(const StorageControl& storage, uint32_t id) {
-  // seq_cst pairs with the store that hid it: either we see that, or its drop sees our begin epoch.
-  return static_cast<StorageState>(storage.state.load(std::memory_order_seq_cst)) ==
-             StorageState::ready &&
-         storage.id == id;
-}
 
 PageVisitor::PageVisitor(const PageVisitorSettings& settings)
     : snapshots_(*settings.snapshots, settings.slot, &settings.view->control->state),
@@ -33,7 +27,7 @@ Status PageVisitor::shape_of(uint32_t storage_id, std::span<const std::byte> pre
   shape.clear();
   visit([&](WorkerContext& context) {
     StorageControl& storage = context.view().control->storage(storage_id);
-    if (!is_ready(storage, storage_id)) return;
+    if (!is_storage_ready(storage, storage_id)) return;
     status = collect_shape(context, storage, prefix, range, shape);
   });
   return status;

@@ -50,9 +50,4 @@ class PageVisitor : public ShapeSource {
   WorkerContext context_;  // guarded by mutex_
 };
 
-/// Ready, and still this one: its slot may have become another's. REQUIRES: where pages are looked
-/// at behind it, a begin epoch was published before (R9): then they stay, since who drops a storage
-/// hides it first.
-bool is_ready(const StorageControl& storage, uint32_t id);
-
 }  // namespace atolldb
