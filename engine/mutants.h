@@ -91,6 +91,7 @@ enum class Mutant : uint32_t {
   cut_before_sync,          // R29: a cut is stored that unsynced blocks are part of
   // Snapshots.
   reuse_frames_at_once,        // R39: an evicted frame is filled anew while readers look at it
+  keep_known_frames,           // R39: readers use addresses of frames from an earlier round
   drop_unlocked_records,       // R8: pages are dropped under commits that write into them
   drop_later_changes,          // R8: what was changed after the snapshot is dropped with its page
   drop_without_count,          // R1: null words are the same before and after a drop

@@ -50,8 +50,12 @@ void Estimate::add_inserts(const CommonOptions& options, double busy, double tps
 
 void Estimate::size_pools(double base, uint32_t nodes) {
   const double inserts = static_cast<double>(insert_bytes) / nodes;
-  const auto pool = static_cast<uint64_t>((base + inserts) * kHeadroom) + kFixedBytesPerNode;
-  pool_bytes = (pool + kStep - 1) / kStep * kStep;
+  const auto with_headroom = [](double bytes) {
+    const auto size = static_cast<uint64_t>(bytes * kHeadroom) + kFixedBytesPerNode;
+    return (size + kStep - 1) / kStep * kStep;
+  };
+  pool_bytes = with_headroom(base + inserts);
+  cache_bytes = with_headroom(base);
 }
 
 std::string Estimate::text(uint32_t nodes) const {

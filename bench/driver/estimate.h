@@ -21,6 +21,7 @@ struct Estimate {
   uint64_t base_bytes = 0;    // all of them
   uint64_t insert_bytes = 0;  // what warm-up and runs add at the assumed speed
   uint64_t pool_bytes = 0;    // per node, with headroom; a multiple of 2 MiB
+  uint64_t cache_bytes = 0;   // per node: for all of its base tables in a snapshot
   uint64_t assumed_tps = 0;
 
   void add(std::string_view name, uint64_t bytes);

@@ -25,10 +25,13 @@ Driver::Driver(ClusterPort& cluster, const Options& options, uint32_t warehouses
 }
 
 Result<Report> Driver::go() {
-  for (const auto phase : {&Driver::create_storages, &Driver::load}) {
-    if (const Result<void> done = (this->*phase)(); !done) return std::unexpected(done.error());
-  }
-  return resume();
+  const Result<void> loaded = load_database();
+  return loaded ? resume() : std::unexpected(loaded.error());
+}
+
+Result<void> Driver::load_database() {
+  const Result<void> created = create_storages();
+  return created ? load() : created;
 }
 
 Result<Report> Driver::resume() {

@@ -19,7 +19,10 @@ class Driver {
   /// The report is complete as far as the benchmark came: a run that ended early, or violated
   /// conditions, are in the report, not errors.
   Result<Report> go();
-  /// The same on a cluster that has the database of an earlier one, with the same options.
+  /// Its first part: storages and their records.
+  Result<void> load_database();
+  /// The rest, also on another cluster that has the database of an earlier one with the same
+  /// options.
   Result<Report> resume();
 
  private:

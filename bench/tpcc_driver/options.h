@@ -19,6 +19,8 @@ struct Options : bench::CommonOptions {
   uint32_t remote_percent = 1;
   uint32_t remote_payment_percent = 15;
   std::array<uint32_t, kTransactionTypes> mix = {45, 43, 4, 4, 4};
+  // Run on a cluster that was started again after the load: all data are in a snapshot.
+  bool cold = false;
   Scale scale;  // for tests of the driver only: no flag sets it
 };
 

@@ -24,7 +24,8 @@ nlohmann::json Report::json() const {
                          {{"warehouses", warehouses},
                           {"remote_percent", options.remote_percent},
                           {"remote_payment_percent", options.remote_payment_percent},
-                          {"mix", format_mix(options.mix)}});
+                          {"mix", format_mix(options.mix)},
+                          {"cold", options.cold}});
   json["benchmark"] = "tpcc";
   json["user_rollbacks"] = run.user_aborts;
   json["ended_early"] = ended_early();

@@ -7,8 +7,9 @@ namespace atolldb::tpcc {
 
 std::string Report::text() const {
   const RunSummary& run = median_run();
-  std::string out = bench::headline_text(*this, options, median_tps(), runs.size(),
-                                         fmt::format("{} warehouses", warehouses));
+  std::string out = bench::headline_text(
+      *this, options, median_tps(), runs.size(),
+      fmt::format("{} warehouses{}", warehouses, options.cold ? " in a snapshot" : ""));
   out += bench::nodes_text(*this, run);
   out += bench::types_text(run, kTransactionNames, true);
   out += bench::durable_text(run, kTransactionNames);

@@ -10,6 +10,7 @@
 #include "engine/snapshot/copy_up.h"
 #include "engine/transaction/increment.h"
 #include "shared/check.h"
+#include "shared/memory/copy_bytes.h"
 #include "shared/sync/wait_word.h"
 
 namespace atolldb {
@@ -189,15 +190,18 @@ Status Array::descend(Transaction& txn, uint64_t index, const Children& child, u
 /// the record was never written.
 Status Array::locate_in_snapshot(Transaction& txn, SnapshotPointer pointer, uint32_t level,
                                  const Children& child, uint32_t slot, RecordRef& ref) const {
-  for (; level != 0; --level) {
-    const PageHeader* page = nullptr;
-    const Status status = txn.worker().snapshot_page(pointer, page);
-    if (status != Status::ok) return status;
-    const auto* interior = reinterpret_cast<const ArrayInterior*>(page);
-    pointer = SnapshotPointer(
-        interior->children[child[level]].snapshot_word.load(std::memory_order_relaxed));
+  const PageHeader* page = nullptr;
+  Status status = Status::ok;
+  if (level != 0) status = txn.worker().snapshot_page(pointer, page);
+  for (; level != 0 && status == Status::ok; --level) {
+    // Only the cache writes into it.
+    auto* interior = reinterpret_cast<ArrayInterior*>(const_cast<PageHeader*>(page));
+    DualPointer& link = interior->children[child[level]];
+    pointer = SnapshotPointer(link.snapshot_word.load(std::memory_order_relaxed));
     if (pointer.is_null()) return Status::ok;
+    status = txn.worker().snapshot_child(link, page);
   }
+  if (status != Status::ok) return status;
   ref.place = pointer.word();
   ref.payload_at =
       static_cast<uint16_t>(sizeof(PageHeader) + slot * record_bytes_ + sizeof(RecordHead));
@@ -266,7 +270,7 @@ Status Array::get_cold(Transaction& txn, const RecordRef& ref, uint32_t offset, 
   // Immutable, and covered by the pointer set.
   const auto* payload = reinterpret_cast<const std::byte*>(page) + ref.payload_at;
   if (seen != nullptr) *seen = reinterpret_cast<const RecordHead*>(payload)[-1].load_acquire();
-  std::memcpy(out, payload + offset, count);
+  copy_bytes(out, payload + offset, count);
   return Status::ok;
 }
 

@@ -176,6 +176,13 @@ Status MasterTreeCursor::hold_page() {
   return Status::ok;
 }
 
+/// Starts to load the record that comes `ahead` steps after the next one.
+inline void MasterTreeCursor::prefetch_record(int64_t ahead) {
+  const Frame& current = frame();
+  const int64_t at = current.position + (forward_ ? ahead : -ahead);
+  if (current.is_within(at)) __builtin_prefetch(current.page->record(current.slot_at(at)));
+}
+
 /// Finds the slots that can lie within the bounds, and their order by key.
 void MasterTreeCursor::order_slots(uint64_t slice) {
   Frame& frame = this->frame();
@@ -211,6 +218,7 @@ void MasterTreeCursor::order_slots(uint64_t slice) {
     });
   }
   frame.position = forward_ ? 0 : int64_t{frame.ordered} - 1;
+  for (int64_t i = 0; i < kRecordsAhead; ++i) prefetch_record(i);
 }
 
 Status MasterTreeCursor::leave_page() {
@@ -262,10 +270,7 @@ Status MasterTreeCursor::visit(bool& found) {
   Frame& current = frame();
   const uint32_t slot = current.slot_at(current.position);
   TreeRecord* record = current.page->record(slot);
-  if (const int64_t ahead = current.position + (forward_ ? kRecordsAhead : -kRecordsAhead);
-      current.is_within(ahead)) {
-    __builtin_prefetch(current.page->record(current.slot_at(ahead)));
-  }
+  prefetch_record(kRecordsAhead);
   const uint64_t slice = current.page->slices()[slot];
   if (record->head.load_acquire().is_settled_dead()) {
     if (!txn_->writes_blindly() || mutant(Mutant::skip_own_blind_writes)) {
@@ -302,6 +307,7 @@ Status MasterTreeCursor::visit_cold(bool& found) {
   Frame& current = frame();
   const uint32_t slot = current.slot_at(current.position);
   TreeRecord* record = current.page->record(slot);
+  prefetch_record(kRecordsAhead);
   const uint64_t slice = current.page->slices()[slot];
   advance();
   if (record->head.load_acquire().is_next_layer()) return enter_layer(record, slice);
@@ -429,8 +435,8 @@ Status MasterTreeCursor::get_cold(void* out, uint32_t capacity) {
   const PageHeader* page = nullptr;
   const Status status = txn_->worker().snapshot_page(ref_.snapshot(), page);
   if (status != Status::ok) return status;
-  std::memcpy(out, reinterpret_cast<const std::byte*>(page) + ref_.payload_at,
-              std::min(capacity, payload_bytes_));
+  copy_bytes(out, reinterpret_cast<const std::byte*>(page) + ref_.payload_at,
+             std::min(capacity, payload_bytes_));
   return Status::ok;
 }
 

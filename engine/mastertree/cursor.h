@@ -118,6 +118,7 @@ class MasterTreeCursor {
   Status hold_page();
   void order_slots(uint64_t slice);
   Status leave_page();
+  void prefetch_record(int64_t ahead);
   void advance() { frame().position += forward_ ? 1 : -1; }
   Status visit(bool& found);
   Status visit_record(TreeRecord* record, uint64_t slice, bool& found);

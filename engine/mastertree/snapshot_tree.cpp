@@ -4,26 +4,34 @@
 #include <cstring>
 
 #include "engine/mastertree/descent.h"
+#include "engine/mastertree/prefetch.h"
+#include "shared/memory/copy_bytes.h"
 
 namespace atolldb {
 
 Status find_snapshot_border(WorkerContext& worker, SnapshotPointer root, uint64_t slice,
                             SnapshotBorder& border) {
-  for (SnapshotPointer pointer = root;;) {
-    const PageHeader* header = nullptr;
-    const Status status = worker.snapshot_page(pointer, header);
-    if (status != Status::ok) return status;
+  const PageHeader* header = nullptr;
+  Status status = worker.snapshot_page(root, header);
+  for (SnapshotPointer pointer = root; status == Status::ok;) {
     // Nobody writes to it: what finds slots in volatile pages, too, takes no pointer to const.
     TreePage* page = tree_page(const_cast<PageHeader*>(header));
     if (page->is_border()) {
       border = {pointer, border_page(page)};
       return Status::ok;
     }
-    const InteriorPage* interior = interior_page(page);
+    InteriorPage* interior = interior_page(page);
     const uint32_t slot = interior->find(slice, interior->header.version().count());
-    pointer =
-        SnapshotPointer(interior->children[slot].snapshot_word.load(std::memory_order_relaxed));
+    const bool is_leaf_next = interior->header.level == 1;
+    DualPointer& child = interior->children[slot];
+    pointer = SnapshotPointer(child.snapshot_word.load(std::memory_order_relaxed));
+    status = worker.snapshot_child(child, header);
+    // Whether it is the page is being checked: its lines come meanwhile.
+    if (status == Status::ok) {
+      prefetch_page_start(reinterpret_cast<const TreePage*>(header), is_leaf_next);
+    }
   }
+  return status;
 }
 
 Status read_snapshot_record(WorkerContext& worker, SnapshotPointer root, LayerKey rest,
@@ -48,8 +56,8 @@ Status read_snapshot_record(WorkerContext& worker, SnapshotPointer root, LayerKe
       return Status::out_of_range;
     }
     if (request.offset >= length || request.count == 0) return Status::ok;
-    std::memcpy(request.out, record->payload() + request.offset,
-                std::min(request.count, length - request.offset));
+    copy_bytes(request.out, record->payload() + request.offset,
+               std::min(request.count, length - request.offset));
     return Status::ok;
   }
 }

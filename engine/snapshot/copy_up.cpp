@@ -1,12 +1,40 @@
 #include "engine/snapshot/copy_up.h"
 
+#include <cstddef>
 #include <cstring>
 
+#include "engine/array/array_page.h"
+#include "engine/mastertree/page.h"
 #include "engine/mutants.h"
 #include "engine/seams.h"
 #include "shared/check.h"
 
 namespace atolldb {
+
+namespace {
+
+/// Copies a page of the cache, but for the hints in null volatile words, which other readers write.
+void copy_page(PageHeader* to, const PageHeader* from) {
+  const DualPointer* links = nullptr;
+  if (from->type == PageType::array_interior) {
+    links = reinterpret_cast<const ArrayInterior*>(from)->children;
+  } else if (from->type == PageType::mastertree_interior) {
+    links = reinterpret_cast<const InteriorPage*>(from)->children;
+  }
+  const size_t links_at = links == nullptr
+                              ? kPageBytes
+                              : static_cast<size_t>(reinterpret_cast<const std::byte*>(links) -
+                                                    reinterpret_cast<const std::byte*>(from));
+  std::memcpy(static_cast<void*>(to), from, links_at);
+  auto* to_links = reinterpret_cast<DualPointer*>(reinterpret_cast<std::byte*>(to) + links_at);
+  for (size_t i = 0; i < (kPageBytes - links_at) / sizeof(DualPointer); ++i) {
+    to_links[i].volatile_word.store(0, std::memory_order_relaxed);
+    to_links[i].snapshot_word.store(links[i].snapshot_word.load(std::memory_order_relaxed),
+                                    std::memory_order_relaxed);
+  }
+}
+
+}  // namespace
 
 Status copy_up(Transaction& txn, DualPointer& pointer, const DualPointer::View& view) {
   if (txn.depends_on(&pointer)) return Status::pointer_installed;
@@ -21,7 +49,7 @@ Status copy_up(Transaction& txn, DualPointer& pointer, const DualPointer::View& 
   }
   // The floor is copied, too: what the snapshot left out is of its epoch or before (R43).
   const uint64_t self = page->self;
-  std::memcpy(static_cast<void*>(page), from, kPageBytes);
+  copy_page(page, from);
   page->self = self;
   page->is_snapshot = 0;
   page->check = 0;

@@ -28,6 +28,7 @@ SnapshotCache::SnapshotCache(std::byte* frames, uint64_t bytes, uint32_t reader_
       buckets_(std::make_unique<Bucket[]>(bucket_count(frame_count_, kWays))),
       bucket_mask_(bucket_count(frame_count_, kWays) - 1),
       slots_(reader_count),
+      marks_(std::make_unique<std::atomic<uint8_t>[]>(frame_count_)),
       frame_states_(std::make_unique<Frame[]>(frame_count_)) {
   CHECK(bytes >= min_bytes(reader_count) && bytes / kPageBytes < ~uint32_t{0});
   evicted_.reserve(frame_count_);
@@ -38,7 +39,7 @@ SnapshotCache::Statistics SnapshotCache::statistics() const {
   return {frame_count_, never_used_ - (evicted_.size() - evicted_head_), misses_, evictions_};
 }
 
-const PageHeader* SnapshotCache::find(SnapshotPointer pointer) const {
+const PageHeader* SnapshotCache::find(SnapshotPointer pointer, uint32_t& frame) const {
   const uint64_t hash = SnapshotCache::hash(pointer.word());
   const Bucket& bucket = bucket_of(hash);
   for (const std::atomic<uint64_t>& entry : bucket.entries) {
@@ -46,14 +47,40 @@ const PageHeader* SnapshotCache::find(SnapshotPointer pointer) const {
     // slot's; and with the release in `list`: the page is complete.
     const uint64_t word = entry.load(std::memory_order_seq_cst);
     if ((word ^ hash) >> 32 != 0 || word == 0) continue;
-    const auto frame = static_cast<uint32_t>(word & 0xffffffff) - 1;
-    PageHeader* page = page_at(frame);
-    if (page->self != pointer.word()) continue;
-    std::atomic<uint8_t>& is_used = frame_states_[frame].is_used;
-    if (is_used.load(std::memory_order_relaxed) == 0) is_used.store(1, std::memory_order_relaxed);
-    return page;
+    frame = static_cast<uint32_t>(word & 0xffffffff) - 1;
+    const PageHeader* page = find_at(frame, pointer);
+    if (page != nullptr) return page;
   }
   return nullptr;
+}
+
+/// The page, if it is in this frame.
+const PageHeader* SnapshotCache::find_at(uint64_t frame, SnapshotPointer pointer) const {
+  if (frame >= frame_count_) return nullptr;
+  std::atomic<uint8_t>& marks = marks_[frame];
+  // seq_cst: as for the entries of the table, which this mark stands for when there is a hint.
+  const uint8_t mark = marks.load(std::memory_order_seq_cst);
+  if ((mark & kListed) == 0 || page_at(static_cast<uint32_t>(frame))->self != pointer.word()) {
+    return nullptr;
+  }
+  // Not stored: it may be evicted at this very moment.
+  if ((mark & kUsed) == 0) marks.fetch_or(kUsed, std::memory_order_relaxed);
+  return page_at(static_cast<uint32_t>(frame));
+}
+
+void SnapshotReader::enter_round(uint64_t round) {
+  for (;;) {
+    // seq_cst pairs with oldest_round: stored before any entry of the table is loaded, and before
+    // the second look at the round. If that is still the same, an eviction that begins the next one
+    // sees this slot: nothing that was found in this round goes, even if we were idle meanwhile.
+    slot_->round.store(round, std::memory_order_seq_cst);
+    const uint64_t now = cache_->round_.load(std::memory_order_seq_cst);
+    if (now == round) break;
+    round = now;
+  }
+  seen_ = round;
+  if (round != known_in_ && !mutant(Mutant::keep_known_frames)) known_.fill({});
+  known_in_ = round;
 }
 
 Status SnapshotReader::load(SnapshotPointer pointer, const PageHeader*& page) {
@@ -113,9 +140,8 @@ void SnapshotCache::evict() {
   for (uint32_t passed = 0; evicted_.size() < wanted && passed < 3 * frame_count_; ++passed) {
     const uint32_t frame = hand_;
     hand_ = hand_ + 1 == frame_count_ ? 0 : hand_ + 1;
-    Frame& state = frame_states_[frame];
-    if (!state.is_listed) continue;
-    if (state.is_used.exchange(0, std::memory_order_relaxed) != 0) continue;
+    if ((marks_[frame].load(std::memory_order_relaxed) & kListed) == 0) continue;
+    if ((marks_[frame].fetch_and(kListed, std::memory_order_relaxed) & kUsed) != 0) continue;
     unlist(frame);
     evicted_.push_back(frame);
     ++evictions_;
@@ -136,21 +162,20 @@ uint64_t SnapshotCache::oldest_round() const {
 }
 
 void SnapshotCache::unlist(uint32_t frame) {
-  Frame& state = frame_states_[frame];
-  const uint64_t hash = SnapshotCache::hash(state.pointer);
+  const uint64_t hash = SnapshotCache::hash(frame_states_[frame].pointer);
   for (std::atomic<uint64_t>& entry : bucket_of(hash).entries) {
     if (entry.load(std::memory_order_relaxed) != entry_of(hash, frame)) continue;
     entry.store(0, std::memory_order_seq_cst);
   }
-  state.is_listed = false;
+  // seq_cst: before the new round begins (see find_at).
+  marks_[frame].store(0, std::memory_order_seq_cst);
 }
 
 void SnapshotCache::list(uint32_t frame, SnapshotPointer pointer) {
-  Frame& state = frame_states_[frame];
-  state.pointer = pointer.word();
-  // Not yet "used lately": a scan of what is not used again does not push out what is.
-  state.is_used.store(0, std::memory_order_relaxed);
-  state.is_listed = true;
+  frame_states_[frame].pointer = pointer.word();
+  // Not yet "used lately": a scan of what is not used again does not push out what is. Release: the
+  // page is complete, for who comes by a hint.
+  marks_[frame].store(kListed, std::memory_order_release);
   const uint64_t hash = SnapshotCache::hash(pointer.word());
   Bucket& bucket = bucket_of(hash);
   std::atomic<uint64_t>* place = nullptr;
@@ -158,8 +183,8 @@ void SnapshotCache::list(uint32_t frame, SnapshotPointer pointer) {
     if (entry.load(std::memory_order_relaxed) == 0) place = &entry;
   }
   if (place == nullptr) {
-    // A full bucket: the frame that loses its entry is found by the hand later, as unlisted but
-    // still marked as listed, and is free then.
+    // A full bucket: the frame that loses its entry is found by the hand later, still marked
+    // as listed, and is free then.
     place = &bucket.entries[misses_ % kWays];
   }
   // Release pairs with the acquire in `find`.

@@ -10,8 +10,15 @@
 // it was quiescent in last: it then held no pointer to a frame. Evicting takes the entry out of the
 // table, then begins a new round; the frame is free when every slot has that round or is idle.
 // A call of `get` is such a point: it ends what earlier calls of the same reader gave.
+//
+// While the round stays the same nothing that was found in it is used again. So a reader remembers
+// where its latest pages were, and asks the table only for others (R39: an address is used only
+// after the look at the round). And interior pages learn where their children are: the volatile
+// half of a dual pointer, null in a snapshot, is here the number of the child's frame, as a null
+// word (VolatilePointer::null_of). It is a hint: the frame's own mark and the name in it decide.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -63,11 +70,12 @@ class SnapshotCache {
     std::atomic<uint64_t> round{kIdle};
   };
   struct Frame {
-    std::atomic<uint8_t> is_used{0};  // lately; CLOCK
-    bool is_listed = false;           // in the table
-    uint64_t pointer = 0;             // whose page it holds
-    uint64_t free_from = 0;           // an evicted one: the round
+    uint64_t pointer = 0;    // whose page it holds
+    uint64_t free_from = 0;  // an evicted one: the round
   };
+  // Marks of a frame.
+  static constexpr uint8_t kListed = 1;  // holds a page that may be found
+  static constexpr uint8_t kUsed = 2;    // lately; CLOCK
 
   static uint64_t hash(uint64_t word) {
     word *= 0x9e3779b97f4a7c15ull;
@@ -80,7 +88,8 @@ class SnapshotCache {
   PageHeader* page_at(uint32_t frame) const {
     return reinterpret_cast<PageHeader*>(frames_ + uint64_t{frame} * kPageBytes);
   }
-  const PageHeader* find(SnapshotPointer pointer) const;
+  const PageHeader* find(SnapshotPointer pointer, uint32_t& frame) const;
+  const PageHeader* find_at(uint64_t frame, SnapshotPointer pointer) const;
   bool take_frame(uint32_t& frame);
   Status fill(uint32_t frame, SnapshotPointer pointer, const PageHeader*& page);
   // Under the lock.
@@ -97,6 +106,8 @@ class SnapshotCache {
   uint64_t bucket_mask_;
   std::vector<Slot> slots_;
   std::atomic<uint64_t> round_{1};
+  // By frame. Close together: every look-up looks there.
+  std::unique_ptr<std::atomic<uint8_t>[]> marks_;
   std::unique_ptr<Frame[]> frame_states_;
 
   mutable FutexLock lock_;
@@ -121,10 +132,35 @@ class SnapshotReader {
   /// owner has been told why (SnapshotCache::OnError). cluster_failed.
   Status get(SnapshotPointer pointer, const PageHeader*& page) {
     quiesce();
-    page = cache_->find(pointer);
-    if (page != nullptr) [[likely]]
+    Known& known = known_at(pointer);
+    if (known.pointer == pointer.word()) [[likely]] {
+      page = known.page;
       return Status::ok;
-    return load(pointer, page);
+    }
+    uint32_t frame = 0;
+    page = cache_->find(pointer, frame);
+    if (page == nullptr) [[unlikely]]
+      return load(pointer, page);
+    known = {pointer.word(), page};
+    return Status::ok;
+  }
+  /// The same of a child. `link` must lie in the page that this reader got last.
+  Status get_child(DualPointer& link, const PageHeader*& page) {
+    const SnapshotPointer pointer(link.snapshot_word.load(std::memory_order_relaxed));
+    // As in quiesce. In a new round the page with the link is let go: no hint is read or left.
+    if (cache_->round_.load(std::memory_order_acquire) != seen_) [[unlikely]]
+      return get(pointer, page);
+    const uint64_t hint = link.volatile_word.load(std::memory_order_relaxed) >> kHintShift;
+    page = hint == 0 ? nullptr : cache_->find_at(hint - 1, pointer);
+    if (page == nullptr) [[unlikely]] {
+      uint32_t frame = 0;
+      page = cache_->find(pointer, frame);
+      if (page == nullptr) return load(pointer, page);
+      link.volatile_word.store(VolatilePointer::null_of(frame + 1).word(),
+                               std::memory_order_relaxed);
+    }
+    known_at(pointer) = {pointer.word(), page};
+    return Status::ok;
   }
   /// Holds no page from here on: at the begin of a transaction, and before blocking. So whoever
   /// waits for a frame does not wait for a transaction that reads no snapshot.
@@ -136,21 +172,33 @@ class SnapshotReader {
   }
 
  private:
+  /// Pages found while the round was `known_in_`: as long as it is, they stay where they are.
+  struct Known {
+    uint64_t pointer = 0;
+    const PageHeader* page = nullptr;
+  };
+  static constexpr uint32_t kKnown = 32;
+  Known& known_at(SnapshotPointer pointer) {
+    return known_[SnapshotCache::hash(pointer.word()) % kKnown];
+  }
+  static constexpr uint32_t kHintShift = 32;
+  static_assert(VolatilePointer::null_of(1).word() == uint64_t{1} << kHintShift);
+
   void quiesce() {
     // Acquire pairs with the release of the eviction that began the round: what it took out of the
     // table is not found any more.
     const uint64_t round = cache_->round_.load(std::memory_order_acquire);
-    if (round == seen_) return;
-    // seq_cst pairs with oldest_round: stored before any entry of the table is loaded.
-    slot_->round.store(round, std::memory_order_seq_cst);
-    seen_ = round;
+    if (round != seen_) enter_round(round);
   }
+  void enter_round(uint64_t round);
   Status load(SnapshotPointer pointer, const PageHeader*& page);
 
   SnapshotCache* cache_;
   SnapshotCache::Slot* slot_;
   const std::atomic<uint32_t>* state_;
   uint64_t seen_ = SnapshotCache::kIdle;
+  uint64_t known_in_ = 0;
+  std::array<Known, kKnown> known_{};
 };
 
 }  // namespace atolldb

@@ -71,6 +71,12 @@ class WorkerContext {
     metrics_->snapshot_reads.add();
     return snapshots_->get(pointer, page);
   }
+  /// The child at `link`, which lies in the page that was got last (SnapshotReader::get_child).
+  Status snapshot_child(DualPointer& link, const PageHeader*& page) {
+    CHECK(snapshots_ != nullptr);
+    metrics_->snapshot_reads.add();
+    return snapshots_->get_child(link, page);
+  }
   uint32_t first_system_block() const { return first_system_block_; }
 
   uint64_t current_epoch() const { return epoch_->load(std::memory_order_relaxed); }

@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -36,6 +37,30 @@ Result<void> run_on(Cluster& cluster, const Benchmark& benchmark) {
                                              "raise memory.volatile_pool"));
 }
 
+/// Launches a cluster, uses it and stops it. What `use` says; an error when the cluster did not
+/// start or a process of it died: its log and data stay.
+Result<Result<void>> on_launched(const Config& config, const UniqueFd& signals,
+                                 const std::function<Result<void>(Cluster&)>& use) {
+  const auto cluster = Cluster::launch(config, LaunchMode::process);
+  if (!cluster) return std::unexpected(cluster.error());
+  const Result<void> used = [&] {
+    const InterruptWatch watch(**cluster, signals);
+    return use(**cluster);
+  }();
+  const Result<void> stopped = (*cluster)->shutdown();
+  if (!stopped) return std::unexpected(stopped.error());
+  return used;
+}
+
+/// Whether another cluster will find what `prepare` makes.
+Result<void> check_that_data_last(const Config& config, const Benchmark& benchmark) {
+  if (!benchmark.prepare || config.durability.mode == DurabilityMode::durable) return {};
+  return make_error(ExitCode::usage, benchmark.command + ": --cold: with durability " +
+                                         durability_text(config) +
+                                         " nothing outlives the start after the load: use "
+                                         "--durability durable");
+}
+
 /// Sizes the pools from the estimate, unless a file has said how large they are.
 Result<Config> size_pools(Config config, const ClusterChoice& choice, const Benchmark& benchmark) {
   const auto nodes = static_cast<uint32_t>(config.nodes.size());
@@ -45,6 +70,9 @@ Result<Config> size_pools(Config config, const ClusterChoice& choice, const Benc
   std::printf("%s\n", estimate->text(nodes).c_str());
   if (choice.config_file.empty()) {
     config.memory.volatile_pool = estimate->pool_bytes;
+    if (benchmark.prepare) {
+      config.memory.snapshot_cache = std::max(config.memory.snapshot_cache, estimate->cache_bytes);
+    }
   } else if (config.memory.volatile_pool < estimate->pool_bytes) {
     std::printf("memory.volatile_pool is %s: the run may end early\n",
                 format_bytes(config.memory.volatile_pool).c_str());
@@ -100,21 +128,30 @@ Result<void> run_on_own_cluster(const ClusterChoice& choice, const Benchmark& be
       std::filesystem::remove_all(folder, ignored);
     }
   };
-  const Result<Config> config = size_pools(*wanted, choice, benchmark);
+  const auto lasts = check_that_data_last(*wanted, benchmark);
+  const Result<Config> config =
+      lasts ? size_pools(*wanted, choice, benchmark) : std::unexpected(lasts.error());
   if (!config) {
     remove_folders();
     return std::unexpected(config.error());
   }
   const Result<UniqueFd> signals = receive_signals({SIGINT, SIGTERM});
   if (!signals) return std::unexpected(signals.error());
-  const auto cluster = Cluster::launch(*config, LaunchMode::process);
-  if (!cluster) return std::unexpected(cluster.error());
-  Result<void> done = [&] {
-    const InterruptWatch watch(**cluster, *signals);
-    return run_on(**cluster, benchmark);
-  }();
-  const Result<void> stopped = (*cluster)->shutdown();
-  if (!stopped) return stopped;  // a process died: its log and data stay
+  Result<void> done;
+  if (benchmark.prepare) {
+    const auto prepared = on_launched(*config, *signals, [&](Cluster& cluster) {
+      BenchPort port(cluster);
+      return benchmark.prepare(port, make_console());
+    });
+    if (!prepared) return std::unexpected(prepared.error());
+    done = *prepared;
+  }
+  if (done) {
+    const auto ran = on_launched(*config, *signals,
+                                 [&](Cluster& cluster) { return run_on(cluster, benchmark); });
+    if (!ran) return std::unexpected(ran.error());
+    done = *ran;
+  }
   if (done && benchmark.after_stop) done = benchmark.after_stop(*config);
   remove_folders();
   return done;
@@ -142,6 +179,12 @@ Result<void> run_benchmark(const ClusterChoice& choice, const Benchmark& benchma
   const auto running = find_bench_cluster(choice, benchmark.command, benchmark.options);
   if (!running) return std::unexpected(running.error());
   if (*running == nullptr) return run_on_own_cluster(choice, benchmark);
+  if (benchmark.prepare) {
+    return make_error(ExitCode::usage, benchmark.command + ": cluster \"" +
+                                           (*running)->config().cluster.name +
+                                           "\" runs: --cold is only for a cluster that the "
+                                           "benchmark starts: stop it, or leave --cold out");
+  }
   std::printf("on the running cluster \"%s\"\n", (*running)->config().cluster.name.c_str());
   return run_on(**running, benchmark);
 }

@@ -35,6 +35,9 @@ struct Benchmark {
   std::string violated;       // what is wrong when the verification fails
   std::function<Result<bench::Estimate>(uint32_t nodes, uint32_t workers, uint32_t cores)> estimate;
   std::function<Result<BenchReport>(bench::ClusterPort& port, const bench::Console& console)> run;
+  /// May be empty. Before `run`, on a cluster of its own that then ends: `run` gets another one,
+  /// which has its data.
+  std::function<Result<void>(bench::ClusterPort& port, const bench::Console& console)> prepare = {};
   /// May be empty. After the end of a cluster of its own whose run was well: its data is there
   /// still.
   std::function<Result<void>(const Config& config)> after_stop = {};

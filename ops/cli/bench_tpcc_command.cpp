@@ -15,11 +15,18 @@ struct TpccOptions {
   std::string mix = tpcc::format_mix(tpcc::Options{}.mix);
 };
 
-Result<BenchReport> run_tpcc(const tpcc::Options& options, bench::ClusterPort& port,
-                             const bench::Console& console) {
+Result<tpcc::Driver> make_driver(const tpcc::Options& options, bench::ClusterPort& port,
+                                 const bench::Console& console) {
   const auto warehouses = tpcc::choose_warehouses(options, port.node_count(), port.worker_count());
   if (!warehouses) return std::unexpected(warehouses.error());
-  const Result<tpcc::Report> report = tpcc::Driver(port, options, *warehouses, console).go();
+  return tpcc::Driver(port, options, *warehouses, console);
+}
+
+Result<BenchReport> run_tpcc(const tpcc::Options& options, bench::ClusterPort& port,
+                             const bench::Console& console) {
+  Result<tpcc::Driver> driver = make_driver(options, port, console);
+  if (!driver) return std::unexpected(driver.error());
+  const Result<tpcc::Report> report = options.cold ? driver->resume() : driver->go();
   if (!report) return std::unexpected(report.error());
   return BenchReport{report->text(), report->json(), tpcc::exit_code_of(*report)};
 }
@@ -30,6 +37,13 @@ Result<void> bench_tpcc(const ClusterChoice& choice, const TpccOptions& given) {
   if (!mix) return std::unexpected(mix.error());
   options.mix = *mix;
   if (const auto checked = tpcc::check_options(options); !checked) return checked;
+  std::function<Result<void>(bench::ClusterPort&, const bench::Console&)> prepare;
+  if (options.cold) {
+    prepare = [&](bench::ClusterPort& port, const bench::Console& console) -> Result<void> {
+      Result<tpcc::Driver> driver = make_driver(options, port, console);
+      return driver ? driver->load_database() : std::unexpected(driver.error());
+    };
+  }
   return run_benchmark(
       choice,
       {.command = tpcc::kCommand,
@@ -44,7 +58,8 @@ Result<void> bench_tpcc(const ClusterChoice& choice, const TpccOptions& given) {
          return tpcc::estimate_memory(options, *warehouses, nodes, workers, cores);
        },
        .run = [&](bench::ClusterPort& port,
-                  const bench::Console& console) { return run_tpcc(options, port, console); }});
+                  const bench::Console& console) { return run_tpcc(options, port, console); },
+       .prepare = prepare});
 }
 
 void add_options(CLI::App& command, TpccOptions& options) {
@@ -63,6 +78,8 @@ void add_options(CLI::App& command, TpccOptions& options) {
       .add_option("--mix", options.mix,
                   "Percent of new-order/payment/order-status/delivery/stock-level")
       ->capture_default_str();
+  command.add_flag("--cold", tpcc.cold,
+                   "Start the cluster again after the load: all data are in a snapshot then");
 }
 
 }  // namespace

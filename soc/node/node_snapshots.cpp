@@ -19,6 +19,7 @@ Result<void> Node::start_snapshots() {
   std::ranges::copy(view_.control->data_uuid, settings.cluster_uuid.begin());
   settings.cache_bytes = config_.memory.snapshot_cache;
   settings.reader_count = view_.shared[node_]->slot_count;
+  settings.transparent_huge = config_.memory.huge_pages != HugePages::off;
   settings.numa_node = numa_node_of(config_, node_, machine_);
   Result<std::unique_ptr<NodeSnapshots>> snapshots = NodeSnapshots::create(settings, logger_);
   if (!snapshots) return std::unexpected(snapshots.error());

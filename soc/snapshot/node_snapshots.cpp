@@ -1,5 +1,7 @@
 #include "soc/snapshot/node_snapshots.h"
 
+#include <sys/mman.h>
+
 #include <cstdlib>
 #include <string>
 
@@ -32,6 +34,9 @@ Result<std::unique_ptr<NodeSnapshots>> NodeSnapshots::create(const NodeSnapshots
                                      settings.cache_bytes, settings.numa_node);
       !bound) {
     return std::unexpected(bound.error());
+  }
+  if (settings.transparent_huge) {
+    madvise(snapshots->memory_.get(), settings.cache_bytes, MADV_HUGEPAGE);  // only a wish
   }
   snapshots->cache_ = std::make_unique<SnapshotCache>(
       snapshots->memory_.get(), settings.cache_bytes, settings.reader_count, snapshots->files_,

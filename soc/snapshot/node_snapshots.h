@@ -19,8 +19,9 @@ struct NodeSnapshotsSettings {
   NodeShared* shared = nullptr;       // of the node, with its workers' slots; outlives them, too
   ClusterUuid cluster_uuid = {};
   uint64_t cache_bytes = 0;
-  uint32_t reader_count = 0;  // threads of the node that read snapshot pages
-  int32_t numa_node = -1;     // where the cache's memory comes from
+  uint32_t reader_count = 0;      // threads of the node that read snapshot pages
+  bool transparent_huge = false;  // memory.huge_pages
+  int32_t numa_node = -1;         // where the cache's memory comes from
 };
 
 class NodeSnapshots {

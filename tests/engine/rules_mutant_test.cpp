@@ -314,6 +314,8 @@ const Rule kRules[] = {
      [] { return a_snapshot_that_is_read_is_announced(); }},
     {"FramesAreReusedAfterTheirGrace", Mutant::reuse_frames_at_once,
      [] { return a_page_stays_while_it_is_looked_at(); }},
+    {"AddressesOfFramesGoWithTheRound", Mutant::keep_known_frames,
+     [] { return a_page_that_was_evicted_is_read_again(); }},
     {"DropsLockRecords", Mutant::drop_unlocked_records,
      [] { return a_commit_under_way_keeps_its_page(); }},
     {"LaterChangesAreNotDropped", Mutant::drop_later_changes,

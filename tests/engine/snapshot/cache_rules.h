@@ -109,4 +109,23 @@ inline std::string a_page_stays_while_it_is_looked_at() {
              : "the other reader saw a wrong page";
 }
 
+/// A reader comes back to a page after others have taken all frames (R39).
+inline std::string a_page_that_was_evicted_is_read_again() {
+  NumberedPages pages(64);
+  TestCache test(pages.files(), 8, 2);
+  SnapshotReader reader(test.cache, 0);
+  SnapshotReader other(test.cache, 1);
+  const PageHeader* page = nullptr;
+  for (uint32_t turn = 0; turn < 3; ++turn) {
+    if (reader.get(NumberedPages::pointer(1), page) != Status::ok) return "page 1 is not read";
+    if (!NumberedPages::is_page(page, 1)) return "another page was taken for page 1";
+    reader.leave();
+    for (uint32_t number = 2; number <= pages.count(); ++number) {
+      if (other.get(NumberedPages::pointer(number), page) != Status::ok) return "not read";
+    }
+    other.leave();
+  }
+  return "";
+}
+
 }  // namespace atolldb::test
