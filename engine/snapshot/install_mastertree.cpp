@@ -106,7 +106,10 @@ class TreeInstaller {
         return Status::ok;
       }
       Step step = Step::done;
+      const uint64_t epoch = worker_.current_epoch();
       for (uint32_t i = 0; i < kPathsPerTurn && step == Step::done && !walk.has_ended; ++i) {
+        // Reads from the device may take long, and what others retire waits for our begin epoch.
+        if (i != 0 && worker_.current_epoch() != epoch) break;
         const Status stepped = take_step(walk, root, step);
         if (stepped != Status::ok) return stepped;
       }

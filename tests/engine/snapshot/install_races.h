@@ -166,6 +166,34 @@ inline std::string a_layer_of_one_record_goes(bool first_lives) {
   return value == "new" ? "" : "the update is not read";
 }
 
+/// R9: an installer that is slow publishes its begin epoch anew, so that retired pages need not
+/// wait for it longer than for one path.
+inline std::string a_slow_installer_holds_no_epoch() {
+  DroppableTree test(1);
+  std::string problem = test.fill();
+  if (!problem.empty()) return problem;
+  const ClusterView& view = test.warm.cluster.view();
+  const std::atomic<uint64_t>& begin = view.shared[0]->slot(1).begin_epoch;
+  uint64_t last = 0;
+  uint64_t drops = 0;
+  uint64_t held = 0;
+  {
+    const AtSeams guard([&](Seam seam) {
+      if (seam != Seam::dropped) return;
+      ++drops;
+      held += begin.load(std::memory_order_seq_cst) < last ? 1 : 0;
+      const std::atomic<uint64_t>& current = view.control->epochs.current;
+      const uint64_t now = current.load(std::memory_order_seq_cst);
+      while (current.load(std::memory_order_seq_cst) == now) std::this_thread::yield();
+      last = now + 1;
+    });
+    problem = test.warm.install(true);
+  }
+  if (!problem.empty()) return problem;
+  if (drops < 5) return "hardly anything was dropped";
+  return held == 0 ? "" : std::to_string(held) + " drops within an epoch that was long over";
+}
+
 /// What becomes of a storage while it is looked at.
 inline void hide(StorageControl& storage, bool reused) {
   if (reused) storage.id += kMaxStorages;
