@@ -92,8 +92,8 @@ Result<std::string> read_all(JobContext& context) {
   return std::to_string(appends);
 }
 
-ATOLL_REGISTER_JOB(write_all_entry, "test.write_all_storages", write_all);
-ATOLL_REGISTER_JOB(read_all_entry, "test.read_all_storages", read_all);
+ATOLL_REGISTER_JOB(kWriteAll, "test.write_all_storages", write_all);
+ATOLL_REGISTER_JOB(kReadAll, "test.read_all_storages", read_all);
 
 class RecoveredPagesTest : public testing::Test {
  protected:
