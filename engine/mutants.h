@@ -110,6 +110,8 @@ enum class Mutant : uint32_t {
   // The gleaner.
   leave_out_uncovered,     // R35: an update leaves out all records of its key before it
   keep_void_reservations,  // R40: a mapper that fails does not say so
+  // Layers.
+  keep_empty_layers,  // R45: an empty one stays until half of the slots beside it are dead
   count_,
 };
 

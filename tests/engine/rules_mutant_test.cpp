@@ -216,6 +216,8 @@ const Rule kRules[] = {
      [] { return floors_are_inherited_by_merged_pages(); }},
     {"CompactionKeepsLayersWithKeys", Mutant::drop_layer_with_keys,
      [] { return a_compaction_keeps_layers_with_keys(); }},
+    {"EmptyLayersGo", Mutant::keep_empty_layers,
+     [] { return an_empty_layer_goes_from_a_living_page(); }},
     {"LayersThatHaveGoneSaySo", Mutant::drop_layer_unmarked,
      [] { return a_layer_that_has_gone_says_so(); }},
     {"MergesLookAgainAtKeys", Mutant::merge_unchecked,
