@@ -102,6 +102,17 @@ enum class Mutant : uint32_t {
   snapshot_reserve_unchecked,  // R18: the floor of a page does not count
   snapshot_read_volatile,      // R18: reads go on in volatile pages
   unannounced_snapshot,        // R18: a worker's slot does not say which snapshot it reads
+  drop_before_install,         // R2: the snapshot word is stored after the one that drops the page
+  install_in_moved_pages,      // R3: snapshot pages are installed in pages that were replaced
+  walk_dropped_storages,       // R34: who walks pages does not ask whether their storage is there
+  endless_shape,               // a shape waits until all that moves has its place
+  unnested_shape,              // R44: a page may begin where none begins below it
+  layers_of_two_only,  // R44: one record alone gets no layer, though there is a volatile one
+  // The gleaner.
+  leave_out_uncovered,     // R35: an update leaves out all records of its key before it
+  keep_void_reservations,  // R40: a mapper that fails does not say so
+  // Layers.
+  keep_empty_layers,  // R45: an empty one stays until half of the slots beside it are dead
   count_,
 };
 

@@ -31,6 +31,8 @@ enum class Seam : uint32_t {
   dropping,          // a page says that it was dropped, its parent does not yet
   awaiting_closed,   // a logger waits for a commit under way
   opening_lists,     // a scan knows the snapshot, and has not seen the lists
+  found_layers,      // an installer knows the layers below a border page, and has not locked it
+  dropped,           // the parent of a page that was dropped says so, too
 };
 
 #ifdef ATOLL_MUTANTS

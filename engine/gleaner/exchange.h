@@ -21,6 +21,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "engine/mutants.h"
 #include "shared/error.h"
 
 namespace atolldb {
@@ -70,7 +71,7 @@ class InboxReservation {
         message_(other.message_) {}
   InboxReservation& operator=(InboxReservation&&) = delete;
   ~InboxReservation() {
-    if (inbox_ != nullptr) release(0);
+    if (inbox_ != nullptr && !mutant(Mutant::keep_void_reservations)) release(0);
   }
 
   /// Where the records go.

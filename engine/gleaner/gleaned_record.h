@@ -12,6 +12,7 @@
 #include "engine/gleaner/log_source.h"
 #include "engine/log/log_block.h"
 #include "engine/log/log_record.h"
+#include "engine/mutants.h"
 #include "engine/transaction/vid.h"
 
 namespace atolldb {
@@ -112,6 +113,7 @@ inline bool is_same_key(const SortKey& a, const SortKey& b) {
 /// also does so for all that `earlier` covers.
 inline bool covers(const LogRecord& later, const LogRecord& earlier) {
   if (later.type == LogType::insert || later.type == LogType::erase) return true;
+  if (mutant(Mutant::leave_out_uncovered)) return later.type == LogType::update;
   // An update leaves what it does not change, and whether the record exists.
   return later.type == LogType::update && earlier.type == LogType::update &&
          later.payload_offset <= earlier.payload_offset &&

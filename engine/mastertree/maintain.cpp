@@ -6,6 +6,7 @@
 #include "engine/mastertree/page_lock.h"
 #include "engine/mastertree/restructure.h"
 #include "engine/mastertree/tree_path.h"
+#include "engine/mutants.h"
 #include "engine/transaction/run.h"
 
 namespace atolldb {
@@ -21,6 +22,7 @@ constexpr uint32_t kHintsPerTurn = 4;
 struct DeadCount {
   uint32_t removable = 0;
   uint32_t young = 0;
+  bool has_empty_layer = false;  // removable, and a page of its own
 };
 
 bool leads_to_empty_layer(WorkerContext& worker, TreeRecord* record) {
@@ -37,7 +39,9 @@ DeadCount count_dead(WorkerContext& worker, BorderPage* page, PageVersion versio
   for (uint32_t slot = 0; slot < version.count(); ++slot) {
     TreeRecord* record = page->record(slot);
     const Vid vid = record->head.load_acquire();
-    if (vid.is_next_layer() ? leads_to_empty_layer(worker, record) : is_removable(vid, limit)) {
+    const bool is_empty_layer = vid.is_next_layer() && leads_to_empty_layer(worker, record);
+    dead.has_empty_layer = dead.has_empty_layer || is_empty_layer;
+    if (is_empty_layer || (!vid.is_next_layer() && is_removable(vid, limit))) {
       ++dead.removable;
     } else if (vid.is_deleted()) {
       ++dead.young;
@@ -92,7 +96,10 @@ void maintain(WorkerContext& worker, const Hint& hint) {
   if (view.page == nullptr) return;
   const uint32_t count = view.version.count();
   const DeadCount dead = count_dead(worker, view.page, view.version);
-  if (count != 0 && dead.removable * 2 < count) {
+  // An empty layer is a page that no snapshot stands for, so it would keep this one, too, and all
+  // above it in the pool, however much else lives here.
+  const bool frees_page = dead.has_empty_layer && !mutant(Mutant::keep_empty_layers);
+  if (count != 0 && dead.removable * 2 < count && !frees_page) {
     if ((dead.removable + dead.young) * 2 >= count) {
       push_dead_hint(worker, view.page, prefix, hint.slice);
     }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/mastertree/tree_path.h"
+#include "engine/mutants.h"
 #include "engine/storage_ready.h"
 
 namespace atolldb {
@@ -74,7 +75,7 @@ void TreeShape::add(uint32_t level, const Slot& slot) {
 void TreeShape::settle() {
   // Where pages were split between two looks, a level may begin a page where the one below does
   // not: that is no fence.
-  for (uint32_t level = 1; level < levels_.size(); ++level) {
+  for (uint32_t level = 1; level < levels_.size() && !mutant(Mutant::unnested_shape); ++level) {
     std::erase_if(levels_[level], [&](const Slot& slot) { return !is_fence(level - 1, slot.low); });
   }
   while (!levels_.empty() && levels_.back().empty()) levels_.pop_back();
@@ -174,6 +175,7 @@ Status collect_shape(WorkerContext& worker, StorageControl& storage,
     if (worker.cluster_failed()) return Status::cluster_failed;
     Link root;
     if (!is_storage_ready(storage, storage_id) || !find_layer(worker, storage, prefix, root)) break;
+    if (!root.pointer->load_acquire().is_null()) shape.set_root();
     bool is_known = true;
     for (uint32_t i = 0; i < kPathsPerEpoch && is_known && !is_done(); ++i) {
       SliceRange next;
@@ -187,7 +189,7 @@ Status collect_shape(WorkerContext& worker, StorageControl& storage,
     }
     failures = is_known ? 0 : failures + 1;
     if (!is_known) sched_yield();
-    if (failures != kMaxFailures) continue;
+    if (failures != kMaxFailures || mutant(Mutant::endless_shape)) continue;
     // What moves and cannot be adopted, for want of pages perhaps, counts as one page.
     failures = 0;
     static_cast<void>(find_path(worker, root, seen.high, path));

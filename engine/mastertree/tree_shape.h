@@ -33,6 +33,9 @@ class TreeShape {
     bool is_covered = true;    // warm: so it is with all pages below it
   };
 
+  /// The layer has a volatile root, were it its only page.
+  bool has_root() const { return has_root_; }
+  void set_root() { has_root_ = true; }
   /// Pages may begin anywhere.
   bool is_empty() const { return levels_.empty(); }
   uint32_t level_count() const { return static_cast<uint32_t>(levels_.size()); }
@@ -52,7 +55,10 @@ class TreeShape {
   void add(uint32_t level, const Slot& slot);
   /// After the last `add`.
   void settle();
-  void clear() { levels_.clear(); }
+  void clear() {
+    levels_.clear();
+    has_root_ = false;
+  }
 
  private:
   using Level = std::vector<Slot>;
@@ -60,12 +66,14 @@ class TreeShape {
   const Slot* find(uint32_t level, uint64_t slice) const;
 
   std::vector<Level> levels_;
+  bool has_root_ = false;
 };
 
 /// The shape of the layer that the keys with `prefix` (whole slices, 8 bytes each) share, as far as
-/// it overlaps `range`; empty if there are no volatile pages of it below a root. Any thread with a
-/// page slot (R9): publishes its begin epoch anew every few pages, and is idle on return.
-/// cluster_failed; volatile_pool_exhausted: some page has no parent, and there is no page for one.
+/// it overlaps `range`; empty if there are no volatile pages of it below a root. Pages that move,
+/// and that nobody has a page for to give them a parent, count as one page after a while. Any
+/// thread with a page slot (R9): publishes its begin epoch anew every few pages, and is idle on
+/// return. cluster_failed.
 Status collect_shape(WorkerContext& worker, StorageControl& storage,
                      std::span<const std::byte> prefix, const SliceRange& range, TreeShape& shape);
 

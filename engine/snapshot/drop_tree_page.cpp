@@ -4,6 +4,7 @@
 #include <array>
 
 #include "engine/mastertree/page_lock.h"
+#include "engine/mutants.h"
 #include "engine/seams.h"
 
 namespace atolldb {
@@ -116,8 +117,13 @@ void unlink(WorkerContext& worker, StorageControl& storage, const Link& link, Tr
   page->header.set_version(before.with_status(PageVersion::kMoved | PageVersion::kDropped));
   raise_floor(link.holder->header.floor, version);
   reach(Seam::dropping);
+  std::atomic<uint64_t>& snapshot = link.pointer->snapshot_word;
+  const uint64_t stored = snapshot.load(std::memory_order_relaxed);
+  if (mutant(Mutant::drop_before_install)) snapshot.store(0, std::memory_order_release);
   // Release pairs with DualPointer::load_both: the snapshot word was stored before (R2).
   link.pointer->volatile_word.store(next_null(storage).word(), std::memory_order_release);
+  reach(Seam::dropped);
+  if (mutant(Mutant::drop_before_install)) snapshot.store(stored, std::memory_order_release);
   worker.pages().retire(&page->header);
 }
 

@@ -9,6 +9,8 @@
 #include "engine/mastertree/page_lock.h"
 #include "engine/mastertree/snapshot_tree.h"
 #include "engine/mastertree/tree_path.h"
+#include "engine/mutants.h"
+#include "engine/seams.h"
 #include "engine/snapshot/drop_tree_page.h"
 #include "engine/snapshot/snapshot_level.h"
 #include "engine/storage_ready.h"
@@ -79,7 +81,8 @@ class TreeInstaller {
     const uint64_t before = pointer.snapshot_word.load(std::memory_order_relaxed);
     // Null from here on only through us: a copy-up may come, but no drop.
     const VolatilePointer word = pointer.load_acquire();
-    DCHECK(!word.is_frozen());  // only in pages that are locked, or moved
+    // Only in pages that are locked, or moved.
+    DCHECK(!word.is_frozen() || mutant(Mutant::install_in_moved_pages));
     if (page.is_null() && word.is_null()) {
       if (before == 0) return;
       report_.oldest_left = std::min(report_.oldest_left, SnapshotPointer(before).snapshot());
@@ -103,7 +106,10 @@ class TreeInstaller {
         return Status::ok;
       }
       Step step = Step::done;
+      const uint64_t epoch = worker_.current_epoch();
       for (uint32_t i = 0; i < kPathsPerTurn && step == Step::done && !walk.has_ended; ++i) {
+        // Reads from the device may take long, and what others retire waits for our begin epoch.
+        if (i != 0 && worker_.current_epoch() != epoch) break;
         const Status stepped = take_step(walk, root, step);
         if (stepped != Status::ok) return stepped;
       }
@@ -202,13 +208,14 @@ class TreeInstaller {
       if (status != Status::ok) return status;
     }
     if (layers.empty()) return Status::ok;
+    reach(Seam::found_layers);
     {
       const HoldTimer timer(report_);
       ScopedLock lock;
       if (!lock.lock_page(worker_, page, kPageBlock)) return Status::cluster_failed;
       // Slots stay where they are as long as the page does; a layer that has come meanwhile has no
       // snapshot page, and none below it.
-      if (page->header.version().is_moved()) {
+      if (page->header.version().is_moved() && !mutant(Mutant::install_in_moved_pages)) {
         step = Step::again;
         return Status::ok;
       }

@@ -7,6 +7,8 @@
 #include <memory>
 #include <utility>
 
+#include "engine/mutants.h"
+
 namespace atolldb {
 
 namespace {
@@ -67,7 +69,10 @@ Result<LayerResult> LayerComposer::compose(std::span<const CarriedRecord> carrie
   size_t at = 0;
   if (auto added = add_cut_records(range_, at); !added) return std::unexpected(added.error());
   const std::optional<TreeItem> only = builder_.only_item();
-  if (only && !only->is_next_layer() && !keeps_single) {
+  // R44: beside a pointer to a volatile layer can only stand a layer. Without one the volatile
+  // layer would stay, and all pages above it.
+  const bool is_layer = keeps_single || (shape_.has_root() && !mutant(Mutant::layers_of_two_only));
+  if (only && !only->is_next_layer() && !is_layer) {
     std::string rest(8, '\0');
     put_slice(only->slice, reinterpret_cast<std::byte*>(rest.data()));
     rest.resize(std::min<size_t>(8, only->remainder));

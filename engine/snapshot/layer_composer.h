@@ -51,7 +51,8 @@ class LayerComposer {
   /// A lower layer of which the base has pages.
   Result<LayerResult> compose(SnapshotPointer base);
   /// A lower layer of which the base has none. `carried`: ascending; the log's records are added to
-  /// them. One record alone comes back as `single` unless `keeps_single`.
+  /// them. One record alone comes back as `single` unless `keeps_single`, or the layer has volatile
+  /// pages.
   Result<LayerResult> compose(std::span<const CarriedRecord> carried, bool keeps_single);
 
  private:

@@ -317,6 +317,26 @@ inline std::string a_compaction_keeps_layers_with_keys() {
   return problem.text();
 }
 
+/// R45: a layer of which nothing is left goes, though all that is beside its slot lives.
+inline std::string an_empty_layer_goes_from_a_living_page() {
+  Layered stage;
+  Problem problem;
+  for (int i = 10; i < 30; ++i) stage.put(stage.keeper(), "live" + std::to_string(i));
+  stage.erase(stage.key(1));
+  stage.erase(stage.key(2));
+  // First the layer is emptied, then the page above it is looked at.
+  for (int i = 0; i < 2; ++i) {
+    stage.let_grace_pass();
+    stage.work_off_hints();
+  }
+  TreeStatistics statistics;
+  problem.expect(check_tree(stage.cluster().view(), stage.storage(), statistics).empty(),
+                 "the tree is unsound");
+  problem.expect(statistics.layers == 1, "an empty layer stays");  // the first one counts
+  problem.expect(statistics.records == 22, "a record is missing");
+  return problem.text();
+}
+
 /// R45: "not there" was read in a layer's empty root; when the layer has gone, the key comes into
 /// the layer above, and only the old root can say that it is out of date.
 inline std::string a_layer_that_has_gone_says_so() {

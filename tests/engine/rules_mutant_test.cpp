@@ -9,6 +9,8 @@
 #include "tests/engine/append_rules.h"
 #include "tests/engine/commit_rules.h"
 #include "tests/engine/dropped_storage.h"
+#include "tests/engine/gleaner/compaction_rules.h"
+#include "tests/engine/gleaner/exchange_rules.h"
 #include "tests/engine/log/log_rules.h"
 #include "tests/engine/log/logger_rules.h"
 #include "tests/engine/log/power_cut_logs.h"
@@ -21,8 +23,10 @@
 #include "tests/engine/snapshot/cache_rules.h"
 #include "tests/engine/snapshot/cold_storages.h"
 #include "tests/engine/snapshot/drop_races.h"
+#include "tests/engine/snapshot/install_races.h"
 #include "tests/engine/snapshot/isolation_rules.h"
 #include "tests/engine/snapshot/isolation_tree.h"
+#include "tests/engine/snapshot/shape_rules.h"
 #include "tests/engine/snapshot/tree_drop_rules.h"
 #include "tests/engine/wait_rules.h"
 
@@ -212,6 +216,8 @@ const Rule kRules[] = {
      [] { return floors_are_inherited_by_merged_pages(); }},
     {"CompactionKeepsLayersWithKeys", Mutant::drop_layer_with_keys,
      [] { return a_compaction_keeps_layers_with_keys(); }},
+    {"EmptyLayersGo", Mutant::keep_empty_layers,
+     [] { return an_empty_layer_goes_from_a_living_page(); }},
     {"LayersThatHaveGoneSaySo", Mutant::drop_layer_unmarked,
      [] { return a_layer_that_has_gone_says_so(); }},
     {"MergesLookAgainAtKeys", Mutant::merge_unchecked,
@@ -336,6 +342,33 @@ const Rule kRules[] = {
     {"FloorsOfDrops", Mutant::floor_forgets_left_out, [] { return drops_raise_the_floor_above(); }},
     {"ScansLookAgainAtTheSnapshot", Mutant::scan_one_snapshot_word,
      [] { return a_scan_amid_an_installation_misses_nothing(); }},
+    {"SnapshotPagesComeBeforeDrops", Mutant::drop_before_install,
+     [] { return what_stands_for_a_page_is_there_before_it_goes(); }},
+    {"MovedPagesGetNoSnapshots", Mutant::install_in_moved_pages,
+     [] { return nothing_is_installed_in_moved_pages(); }},
+    {"TreesThatGoAreLeftAlone", Mutant::walk_dropped_storages,
+     [] { return a_storage_that_goes_is_left_alone(StorageType::mastertree, false); }},
+    {"ArraysThatGoAreLeftAlone", Mutant::walk_dropped_storages,
+     [] { return a_storage_that_goes_is_left_alone(StorageType::array, true); }},
+    {"HeapsThatGoAreLeftAlone", Mutant::walk_dropped_storages,
+     [] { return a_storage_that_goes_is_left_alone(StorageType::sequential, false); }},
+    {"PlacesOfTreesThatHaveGoneAreLeftAlone", Mutant::walk_dropped_storages,
+     [] { return a_storage_that_goes_is_left_alone(StorageType::mastertree, true); }},
+    {"ShapesOfTreesThatGoAreGivenUp", Mutant::walk_dropped_storages,
+     [] { return a_shape_of_a_storage_that_goes_is_given_up(false); }},
+    {"ShapesOfTreesThatHaveGoneAreGivenUp", Mutant::walk_dropped_storages,
+     [] { return a_shape_of_a_storage_that_goes_is_given_up(true); }},
+    {"ShapesEnd", Mutant::endless_shape, [] { return a_shape_ends_on_a_full_pool(); }},
+    {"ShapesAreNested", Mutant::unnested_shape, [] { return shapes_are_nested(); }},
+    {"LayersOfOneRecordGo", Mutant::layers_of_two_only,
+     [] { return a_layer_of_one_record_goes(true); }},
+    {"LayersOfTheSecondRecordGo", Mutant::layers_of_two_only,
+     [] { return a_layer_of_one_record_goes(false); }},
+    // The gleaner.
+    {"OnlyWhatIsCoveredIsLeftOut", Mutant::leave_out_uncovered,
+     [] { return compaction::leaves_records_as_their_changes_do(200); }},
+    {"ReservationsAreAnnouncedOrVoid", Mutant::keep_void_reservations,
+     [] { return a_reservation_that_is_not_announced_is_void(); }},
 };
 
 TEST(Mutants, EachHasABodyThatFails) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/engine/snapshot/drop_races.h"
+#include "tests/engine/snapshot/install_races.h"
 
 namespace atolldb::test {
 namespace {
@@ -10,6 +11,8 @@ namespace {
 TEST(DropRaces, ADropThatIsGivenUpLeavesAllAsItWas) {
   EXPECT_EQ(a_drop_that_is_given_up_leaves_all_as_it_was(), "");
 }
+
+TEST(DropRaces, ASlowInstallerHoldsNoEpoch) { EXPECT_EQ(a_slow_installer_holds_no_epoch(), ""); }
 
 }  // namespace
 }  // namespace atolldb::test

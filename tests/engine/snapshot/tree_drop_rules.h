@@ -38,9 +38,13 @@ class DroppableTree {
     });
   }
   static Status read(Transaction& txn, const MasterTree& tree, uint64_t key, std::string& value) {
+    return read_key(txn, tree, big_endian(key), value);
+  }
+  static Status read_key(Transaction& txn, const MasterTree& tree, const std::string& key,
+                         std::string& value) {
     char buffer[8];
     uint32_t length = 0;
-    const Status status = tree.get(txn, bytes_of(big_endian(key)), buffer, sizeof buffer, length);
+    const Status status = tree.get(txn, bytes_of(key), buffer, sizeof buffer, length);
     if (status == Status::ok) value.assign(buffer, length);
     return status;
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
@@ -103,7 +104,7 @@ class WarmCluster {
     task.snapshot = stage.snapshot;
     task.epoch = stage.epoch;
     task.may_drop = may_drop;
-    task.cancelled = [] { return false; };
+    task.cancelled = cancelled;
     const Status status = install_snapshot(*installer().context, storage, task, report);
     return status == Status::ok ? "" : "installing: " + std::string(to_string(status));
   }
@@ -112,6 +113,7 @@ class WarmCluster {
   TestCluster cluster;
   StorageControl& storage;
   std::function<bool(uint32_t)> may_drop = [](uint32_t) { return true; };
+  std::function<bool()> cancelled = [] { return false; };
 
  private:
   TestCache cache_;

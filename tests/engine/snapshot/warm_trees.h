@@ -2,6 +2,7 @@
 // transactions go on, and of dropping those; empty, or what went wrong.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <random>
 #include <string>
@@ -58,6 +59,7 @@ class WarmTree : public ShapeSource {
     task.snapshot = stage.snapshot;
     task.epoch = stage.epoch;
     task.may_drop = [drops](uint32_t) { return drops; };
+    task.cancelled = cancelled;
     report = {};
     const Status status = install_snapshot(installer_, storage, task, report);
     if (status != Status::ok) return "install ended with " + std::string(to_string(status));
@@ -95,6 +97,8 @@ class WarmTree : public ShapeSource {
   InstallReport report;  // of the last one
   InstallReport totals;
   uint64_t closings = 0;  // of files that no pointer leads to any more
+  /// Asked by the installer; null: never.
+  std::function<bool()> cancelled;
 
  private:
   TestCache cache_;

@@ -1,0 +1,32 @@
+// R40. Empty, or what went wrong.
+#pragma once
+
+#include <string>
+
+#include "tests/engine/gleaner/shared_inbox.h"
+
+namespace atolldb::test {
+
+/// A mapper fails between its reservation and its announcement. All on one thread: the reducer
+/// finds a half without writers, so it does not wait, or it waits until it is told that all is
+/// over.
+inline std::string a_reservation_that_is_not_announced_is_void() {
+  SharedInbox inbox(ReducerInbox::kMinHalfBytes);
+  uint32_t asked = 0;  // before each wait, and once in the beginning
+  ReducerInbox reducer(inbox.memory.base(0), [&] { return ++asked > 1; });
+  if (!reducer.begin(1, 1)) return "no run begins";
+  {
+    const auto room = inbox.mappers.reserve(1, 7, 64);
+    if (!room) return "no room: " + room.error().message;
+  }
+  if (!inbox.mappers.finish(1)) return "the mapper is not told that it has finished";
+  asked = 0;
+  const auto batch = reducer.next_batch(1);
+  if (!batch) return "the reducer waits for a mapper that has gone";
+  auto rest = batch->bytes;
+  const auto message = take_message(rest);
+  if (!message || message->records != 0 || !rest.empty()) return "the reservation is not void";
+  return batch->is_last ? "" : "the reducer expects more";
+}
+
+}  // namespace atolldb::test

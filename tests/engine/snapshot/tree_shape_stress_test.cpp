@@ -1,0 +1,13 @@
+#include <gtest/gtest.h>
+
+#include "tests/engine/snapshot/random_shapes.h"
+
+namespace atolldb::test {
+namespace {
+
+TEST(TreeShapesStress, AnyShapeMakesASoundSnapshot) {
+  trees_of_any_shape_against_a_map(rounds(20, 500), 500);
+}
+
+}  // namespace
+}  // namespace atolldb::test
