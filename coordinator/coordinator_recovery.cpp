@@ -50,7 +50,7 @@ void Coordinator::begin_recovery() {
     } else {
       logger_->warn("no snapshot can be read before the end of the recovery: {}",
                     offered.error().message);
-      // A node may have got it. It is asked for none before the state says so, and has the next.
+      // A node may have got it; if it cannot be asked to forget it, the recovery fails as well.
       [[maybe_unused]] const auto withdrawn = withdraw_on_nodes(config_, call_node_, {});
       offered_.clear();
       // Relaxed: for people.
