@@ -40,6 +40,9 @@ struct LauncherCalls {
   std::function<void(bool now)> request_stop;
   /// Tells it that the cluster cannot go on.
   std::function<void(const Error&)> report_failure;
+  /// Tells it that the recovery goes on, and what can be read meanwhile: "snapshot 3 of epoch 120";
+  /// empty: nothing. May be empty itself.
+  std::function<void(const std::string& readable)> report_recovering = {};
 };
 
 /// Life: prepare -> attach -> start -> open -> (drain) -> stop. The steps are called by one thread;
@@ -90,7 +93,13 @@ class Coordinator {
   Result<void> restore_storages();
   /// Makes a snapshot of what is in no other one yet, and lets all nodes read it.
   Result<void> recover();
+  /// From here on the state is `recovering`, and transactions may read what there is.
+  void begin_recovery();
   Result<void> take_recovery_snapshot();
+  void note_recovered();
+  Json recovery_status() const;
+  /// The error of a request that only a running cluster serves.
+  Result<void> check_runs(const std::string& op) const;
   void warn_of_left_directories();
   Result<void> publish(const SnapshotMetadata& snapshot);
   std::vector<StorageToGlean> storages_to_glean() const;
@@ -149,8 +158,9 @@ class Coordinator {
   /// Those that transactions may begin with (R18), and those withdrawn that were read at the last
   /// look: their files are open on all nodes. By id; the taker's thread's.
   std::map<uint32_t, SnapshotMetadata> offered_;
-  uint32_t snapshots_until_rewrite_ = 0;  // the taker's thread's
-  std::atomic<uint32_t> snapshot_{0};     // the newest; 0: none
+  uint32_t snapshots_until_rewrite_ = 0;     // the taker's thread's
+  std::atomic<uint64_t> log_to_recover_{0};  // bytes
+  std::atomic<uint32_t> snapshot_{0};        // the newest; 0: none
   std::atomic<uint64_t> snapshot_epoch_{0};
   SnapshotMetrics snapshot_metrics_;
   std::unique_ptr<Catalog> catalog_;
@@ -167,6 +177,7 @@ class Coordinator {
   std::deque<std::function<void()>> ddl_tasks_;  // guarded by mutex_
   bool ddl_ends_ = false;                        // guarded by mutex_
   Json install_status_ = Json::object();         // guarded by mutex_: of the latest one
+  Json readable_ = Json();                       // guarded by mutex_: while it recovers
   std::thread ddl_thread_;
 };
 

@@ -42,6 +42,7 @@ void Coordinator::handle(const ControlRequest& request, ControlReply reply) {
   if (request.op == "status") {
     Json status = status_->write(storages());
     status["snapshots"] = snapshot_status();
+    status["recovery"] = recovery_status();
     return reply(std::move(status));
   }
   if (request.op == "storage.list") return reply(Json{{"storages", storages()}});
@@ -56,9 +57,8 @@ void Coordinator::handle(const ControlRequest& request, ControlReply reply) {
   }
   const bool is_ddl = request.op == "storage.create" || request.op == "storage.drop";
   if (!is_ddl) return reply(unknown_op(request));
-  if (state() != ClusterState::running) {
-    return reply(make_error(ExitCode::not_running, request.op + ": the cluster does not run: try "
-                                                                "again when it does"));
+  if (const auto runs = check_runs(request.op); !runs) {
+    return reply(std::unexpected(runs.error()));
   }
   give_to_ddl([this, request, reply = std::move(reply)] {
     request.op == "storage.create" ? create_storage(request, reply) : drop_storage(request, reply);

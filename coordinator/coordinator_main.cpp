@@ -30,7 +30,9 @@ ExitCode run_coordinator(const ChildContext& context) {
       LauncherCalls{
           .request_stop =
               [&](bool now) { launcher.send(now ? "stop-now-requested" : "stop-requested"); },
-          .report_failure = [&](const Error& error) { launcher.report_failure(error); }},
+          .report_failure = [&](const Error& error) { launcher.report_failure(error); },
+          .report_recovering =
+              [&](const std::string& readable) { launcher.send("recovering " + readable); }},
       context.logger);
   ChildServices services;
 

@@ -29,10 +29,8 @@ Json to_json(const PinnedSnapshot& pin) {
 
 void Coordinator::request_change(const ControlRequest& request, const ControlReply& reply) {
   if (!is_change(request.op)) return reply(unknown_op(request));
-  if (state() != ClusterState::running) {
-    return reply(make_error(ExitCode::not_running, request.op +
-                                                       ": the cluster does not run: try again when "
-                                                       "it does, or is down"));
+  if (const auto runs = check_runs(request.op); !runs) {
+    return reply(std::unexpected(runs.error()));
   }
   if (taker_ == nullptr) {
     return reply(make_error(ExitCode::failed, request.op +

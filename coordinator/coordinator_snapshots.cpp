@@ -180,6 +180,8 @@ Result<void> Coordinator::publish_to_transactions() {
   if (const auto gone = withdraw_on_nodes(config_, call_node_, kept); !gone) return gone;
   for (NodeShared* node : nodes_) snapshots_in_use(*node, kept);
   std::erase_if(offered_, [&](const auto& offer) { return !kept.contains(offer.first); });
+  // Relaxed: for people.
+  control_->readable_snapshot.store(offers.front().id, std::memory_order_relaxed);
   return {};
 }
 
@@ -208,10 +210,8 @@ Result<void> Coordinator::forget_unneeded() {
 }
 
 void Coordinator::request_snapshot(const ControlReply& reply) {
-  if (state() != ClusterState::running) {
-    return reply(make_error(ExitCode::not_running,
-                            "snapshot.take: the cluster does not run: try "
-                            "again when it does"));
+  if (const auto runs = check_runs("snapshot.take"); !runs) {
+    return reply(std::unexpected(runs.error()));
   }
   if (taker_ == nullptr) {
     return reply(make_error(ExitCode::failed,

@@ -17,6 +17,7 @@ enum class ExitCode : int {
   resources = 6,
   corruption = 7,
   durability = 8,
+  recovering = 9,  // of requests: the cluster does not serve them yet; to be tried again
   disk_full = 10,
   config = 78,
 };

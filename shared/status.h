@@ -49,6 +49,9 @@ enum class [[nodiscard]] Status : uint8_t {
   snapshot_conflict,
   /// It may only read, and was about to write.
   read_only_transaction,
+  /// Of a request: refused before it was run, since the cluster still recovers: until it runs, only
+  /// snapshot_read_only transactions do. Trying again later is safe.
+  recovering,
   count_,
 };
 
@@ -94,7 +97,8 @@ constexpr std::string_view to_string(Status status) {
                                          "snapshot_unreadable",
                                          "snapshot_not_found",
                                          "snapshot_conflict",
-                                         "read_only_transaction"};
+                                         "read_only_transaction",
+                                         "recovering"};
   static_assert(sizeof(kNames) / sizeof(kNames[0]) == kStatusCount);
   const auto index = static_cast<uint32_t>(status);
   return index < kStatusCount ? kNames[index] : "unknown";

@@ -19,6 +19,7 @@ inline constexpr std::pair<ExitCode, std::string_view> kExitCodes[] = {
     {ExitCode::resources, "resources"},
     {ExitCode::corruption, "corruption"},
     {ExitCode::durability, "durability"},
+    {ExitCode::recovering, "recovering"},
     {ExitCode::disk_full, "disk full"},
     {ExitCode::config, "config"},
 };

@@ -83,7 +83,10 @@ void print_output(const Json& answer) {
     return;
   }
   const std::string text = answer.value("output", "");
-  if (!text.empty()) std::printf("%s\n", text.c_str());
+  if (text.empty()) return;
+  // It may have zeros in it.
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::putchar('\n');
 }
 
 Result<void> call(const ClusterChoice& choice, const ProcedureOptions& options) {

@@ -109,6 +109,31 @@ std::string process_table(const Json& status) {
   return format_table(rows);
 }
 
+/// An empty one if there is none: a recovery may end between two looks.
+Json object_of(const Json& json, const char* member) {
+  const Json found = json.value(member, Json());
+  return found.is_object() ? found : Json::object();
+}
+
+/// How far a recovery is.
+std::string recovered_text(const Json& status) {
+  const Json recovery = object_of(status, "recovery");
+  const Json run = object_of(object_of(status, "snapshots"), "run");
+  return fmt::format("{} % of {} of log read, phase {} of the new snapshot",
+                     number(recovery, "percent_read"), format_bytes(number(recovery, "log_bytes")),
+                     run.value("phase", "planning"));
+}
+
+/// What a recovering cluster serves.
+std::string readable_text(const Json& status) {
+  const Json reads = object_of(object_of(status, "recovery"), "reads");
+  if (reads.empty()) return "wait until it runs";
+  return fmt::format(
+      "wait until it runs; meanwhile snapshot_read_only transactions run: it reads snapshot {} "
+      "(epoch {})",
+      number(reads, "snapshot"), number(reads, "epoch"));
+}
+
 }  // namespace
 
 std::vector<Problem> find_problems(const Json& status) {
@@ -120,7 +145,9 @@ std::vector<Problem> find_problems(const Json& status) {
                         "`atoll snapshot take`"});
   }
   const std::string state = status.value("state", "");
-  if (state == "draining") {
+  if (state == "recovering") {
+    problems.push_back({"the cluster recovers: " + recovered_text(status), readable_text(status)});
+  } else if (state == "draining") {
     problems.push_back({"the cluster drains", "wait for its end, or `atoll down --now`"});
   } else if (state != "running") {
     problems.push_back({"the cluster is " + state, "see `atoll logs`"});

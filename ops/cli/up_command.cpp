@@ -16,6 +16,7 @@ namespace {
 struct UpOptions {
   bool foreground = false;
   bool discards_data = false;
+  bool until_readable = false;
 };
 
 void print_line(const std::string& name, const std::string& value) {
@@ -55,16 +56,36 @@ void print_running(const Config& config) {
   std::fflush(stdout);
 }
 
+void print_recovering(const Config& config, const std::string& readable) {
+  std::printf("cluster \"%s\" %s: %s\n", config.cluster.name.c_str(),
+              paint(Colour::yellow, "recovers").c_str(),
+              readable.empty()
+                  ? "there is no snapshot that could be read meanwhile"
+                  : ("snapshot_read_only transactions run already, on " + readable).c_str());
+  std::fflush(stdout);
+}
+
 Result<void> up(const ClusterChoice& choice, const UpOptions& options) {
   const Result<Config> config = config_of_new_cluster(choice);
   if (!config) return std::unexpected(config.error());
   LaunchOptions launch;
   launch.discards_data = options.discards_data;
+  launch.until_readable = options.until_readable;
+  bool is_readable = false;
+  launch.on_recovering = [&](const std::string& readable) {
+    is_readable = !readable.empty();
+    print_recovering(*config, readable);
+  };
   if (options.foreground) {
     return run_foreground(*config, [&] { print_running(*config); }, launch);
   }
   const Result<void> started = start_background(*config, launch);
-  if (started) print_running(*config);
+  if (!started) return started;
+  if (options.until_readable && is_readable) {
+    print_line("wait for it", "atoll status --watch");
+    return started;
+  }
+  print_running(*config);
   return started;
 }
 
@@ -80,6 +101,8 @@ void add_up_command(CLI::App& app, Invocation& invocation) {
   command->add_flag("--discard-data", options->discards_data,
                     "Start empty: move what cluster.data_dir and the nodes' directories hold into "
                     "discarded-<n> beside it");
+  command->add_flag("--until-readable", options->until_readable,
+                    "Return when snapshots can be read, which is before the end of a recovery");
   command->callback([&invocation, options] {
     invocation.run = [&invocation, options] { return up(invocation.choice, *options); };
   });

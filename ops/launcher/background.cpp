@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <string_view>
 #include <utility>
 
 #include "shared/process/line_channel.h"
@@ -18,6 +19,9 @@
 
 namespace atolldb {
 namespace {
+
+/// Before what can be read meanwhile, from the process that is left behind to the waiting one.
+constexpr std::string_view kRecovering = "recovering ";
 
 /// Detaches from terminal and standard streams.
 Result<void> become_daemon(const std::string& log_file) {
@@ -46,12 +50,18 @@ Result<void> become_daemon(const std::string& log_file) {
   if (!signals) report(signals.error());
   options.signal_fd = signals->get();
   options.waiting_fd = channel;
+  bool is_answered = false;
+  options.on_recovering = [&,
+                           until_readable = options.until_readable](const std::string& readable) {
+    is_answered = until_readable && !readable.empty();
+    send_line(channel, std::string(kRecovering) + readable);
+  };
   const Logger logger = make_stderr_logger("launcher", config.log.level);
   int code = 0;
   {
     Launcher launcher(config, std::move(options), logger);
     if (const auto started = launcher.start(); !started) report(started.error());
-    if (!send_line(channel, "running")) launcher.request_stop(true);
+    if (!send_line(channel, "running") && !is_answered) launcher.request_stop(true);
     close(channel);
     const auto ended = launcher.supervise();
     if (!ended) code = static_cast<int>(ended.error().code);
@@ -99,6 +109,12 @@ Result<void> start_background(const Config& config, LaunchOptions options) {
     poll(&readable, 1, -1);
     for (const std::string& line : reader.read()) {
       if (line == "running") return {};
+      if (line.starts_with(kRecovering)) {
+        const std::string snapshot = line.substr(kRecovering.size());
+        if (options.on_recovering) options.on_recovering(snapshot);
+        if (options.until_readable && !snapshot.empty()) return {};
+        continue;
+      }
       reap(pid);
       const size_t space = line.find(' ');
       return make_error(static_cast<ExitCode>(std::atoi(line.c_str())), line.substr(space + 1));

@@ -17,7 +17,8 @@ Result<void> run_foreground(const Config& config, const std::function<void()>& o
                             LaunchOptions options = {});
 
 /// Leaves a launcher behind (own session, log in <log_dir>/launcher.log) and returns when the
-/// cluster runs, or with the reason why it does not. REQUIRES: the process has one thread.
+/// cluster runs, or with the reason why it does not; with options.until_readable already after a
+/// call of options.on_recovering that names a snapshot. REQUIRES: the process has one thread.
 Result<void> start_background(const Config& config, LaunchOptions options = {});
 
 }  // namespace atolldb

@@ -78,6 +78,7 @@ Result<void> Launcher::start() {
   result = run_until(Phase::running);
   // Whoever waited is answered; and what was moved aside at the first start is not to go again.
   options_.waiting_fd = -1;
+  options_.on_recovering = {};
   options_.discards_data = false;
   return result;
 }
@@ -263,6 +264,9 @@ void Launcher::take_line(Child& child, const std::string& line) {
     ++stop_requests_;
   } else if (word == "stop-now-requested") {
     stop_now_ = true;
+  } else if (word == "recovering") {
+    if (options_.until_readable && !rest.empty()) options_.waiting_fd = -1;
+    if (options_.on_recovering) options_.on_recovering(rest);
   } else if (word == "failed:") {
     const size_t end = rest.find(' ');
     const int code = std::atoi(rest.c_str());

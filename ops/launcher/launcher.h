@@ -32,6 +32,11 @@ struct LaunchOptions {
   int signal_fd = -1;
   /// Whoever waits for the start; when its end is closed before that, the start is given up.
   int waiting_fd = -1;
+  /// Called when a recovery begins, with what can be read until it ends ("snapshot 3 of epoch 120";
+  /// empty: nothing). By the launcher's thread; in the first start only.
+  std::function<void(const std::string& readable)> on_recovering = {};
+  /// Whoever waits is content with something to read: the start goes on without.
+  bool until_readable = false;
   /// With cluster.restart = "recover".
   RestartLimits restarts = {};
 };

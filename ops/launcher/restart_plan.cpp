@@ -18,6 +18,7 @@ bool may_pass(ExitCode code) {
     case ExitCode::already_running:  // somebody has taken its directories meanwhile
     case ExitCode::corruption:
     case ExitCode::durability:
+    case ExitCode::recovering:  // of requests, not of processes
     case ExitCode::disk_full:
     case ExitCode::config:
       return false;

@@ -66,7 +66,8 @@ void LedgerClient::note(LedgerToken token, const std::vector<LedgerKey>& reads,
   }
   const bool is_unknown = reply.status == Status::outcome_unknown;
   ++(reply.status == Status::ok ? counts_.ok : is_unknown ? counts_.unknown : counts_.failed);
-  was_refused_ = was_refused_ || reply.status == Status::unavailable;
+  was_refused_ =
+      was_refused_ || reply.status == Status::unavailable || reply.status == Status::recovering;
   const Result<void> written = file_.append(answer_line(token, outcome));
   if (!written) noted_ = written;
 }

@@ -13,10 +13,13 @@ namespace atolldb {
 
 enum class ClusterState : uint32_t {
   starting = 0,
-  running = 1,
-  draining = 2,
+  // The logs behind the newest snapshot become another one: transactions may read that one, no more
+  // (ControlSegment::readable_snapshot).
+  recovering = 1,
+  running = 2,
+  draining = 3,
   // Nothing commits any more, and every wait ends with cluster_failed.
-  stopped = 3,
+  stopped = 4,
 };
 inline constexpr uint32_t kClusterFailedFrom = static_cast<uint32_t>(ClusterState::stopped);
 
@@ -85,6 +88,11 @@ struct ControlSegment {
   std::atomic<uint32_t> pages_come_back;
   /// Snapshots that were taken for want of pages and let next to none go; for wait_on.
   std::atomic<uint32_t> vain_snapshots;
+  /// While the cluster recovers: the snapshot that transactions may read on all nodes; 0: none yet.
+  /// For people: what they may read is what the node has published (R18).
+  std::atomic<uint32_t> readable_snapshot;
+  /// While it recovers: percent of the logs that are read. For people.
+  std::atomic<uint32_t> recovered_percent;
   alignas(64) std::atomic<uint64_t> heartbeat;
   EpochBlock epochs;
   alignas(64) StorageControl storages[kMaxStorages];

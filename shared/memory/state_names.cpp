@@ -7,7 +7,8 @@ namespace atolldb {
 namespace {
 
 // Each in the order of its enumeration.
-constexpr std::string_view kClusterStates[] = {"starting", "running", "draining", "stopped"};
+constexpr std::string_view kClusterStates[] = {"starting", "recovering", "running", "draining",
+                                               "stopped"};
 constexpr std::string_view kNodeStates[] = {"starting", "attached", "recovering",
                                             "running",  "draining", "stopped"};
 constexpr std::string_view kStorageStates[] = {"free", "creating", "ready", "dropping"};

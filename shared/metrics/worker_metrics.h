@@ -47,7 +47,7 @@ struct alignas(64) WorkerMetrics {
   Counter log_stalls;      // waits for room in the log buffer
   Counter page_stalls;     // waits for free pages of the volatile pool
   Counter snapshot_reads;  // pages of snapshots asked of the node's cache
-  Counter spare[10];
+  Counter spare[9];
 };
 
 /// Fixed part; one WorkerMetrics per slot (auxiliary threads included) follows.

@@ -49,20 +49,23 @@ Result<std::unique_ptr<SessionClient>> SessionClient::connect(const std::string&
 
 Result<std::unique_ptr<SessionClient>> SessionClient::connect_within(
     const std::string& run_dir, uint32_t node, std::chrono::milliseconds patience,
-    const std::function<bool()>& gives_up) {
+    const std::function<bool()>& gives_up, Isolation isolation) {
   const auto until = deadline_of(patience);
+  std::string why = "the cluster does not run";
   for (;;) {
     auto client = connect(run_dir, node);
     if (!client && client.error().code != ExitCode::not_running) return client;
     // A node serves before its cluster runs: a transaction of no operations tells.
     if (client) {
-      const SessionReply reply = (*client)->call("kv.txn", KvRequest().bytes());
-      if (reply.status != Status::unavailable && reply.status != Status::outcome_unknown) {
-        return client;
-      }
+      const SessionReply reply =
+          (*client)->call("kv.txn", KvRequest().bytes(), {.isolation = isolation});
+      const bool is_refused =
+          reply.status == Status::unavailable || reply.status == Status::recovering;
+      if (!is_refused && reply.status != Status::outcome_unknown) return client;
+      if (!reply.message.empty()) why = reply.message;
     }
     if (Clock::now() >= until || (gives_up && gives_up())) {
-      const std::string why = client ? "the cluster does not run" : client.error().message;
+      if (!client) why = client.error().message;
       return make_error(ExitCode::not_running, "session: node " + std::to_string(node) +
                                                    " runs no requests within " +
                                                    std::to_string(patience.count()) +

@@ -31,6 +31,8 @@ namespace atolldb {
 ///
 ///   ok                the transaction has committed
 ///   unavailable       it was refused and has done nothing: try again later
+///   recovering        likewise: until the cluster has recovered, only what has the isolation
+///                     snapshot_read_only runs
 ///   outcome_unknown   the cluster failed while it was in flight: it may have committed or not
 ///   (R41) all others        it has done nothing
 struct SessionReply {
@@ -78,9 +80,11 @@ class SessionClient {
   /// (cluster.restart): tries until the node runs requests, for `patience` at most (then
   /// not_running), or until `gives_up` says so. After the end of a session: what was in flight has
   /// ended as outcome_unknown; a later incarnation has all that was acknowledged as durable.
+  /// `isolation`: of the requests that it must run; those that only read a snapshot run before a
+  /// recovery has ended.
   static Result<std::unique_ptr<SessionClient>> connect_within(
       const std::string& run_dir, uint32_t node, std::chrono::milliseconds patience,
-      const std::function<bool()>& gives_up = {});
+      const std::function<bool()>& gives_up = {}, Isolation isolation = Isolation::serializable);
   /// Of the cluster of this name, when it uses the default run_dir.
   static Result<std::unique_ptr<SessionClient>> connect_by_name(const std::string& cluster,
                                                                 uint32_t node);

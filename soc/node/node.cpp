@@ -126,22 +126,10 @@ Result<void> Node::start_sessions() {
   for (const auto& worker : workers_) services.workers.push_back(worker.get());
   services.answers = answers_.get();
   services.metrics = &metrics_->sessions;
-  services.refusal = [this] { return why_no_requests(); };
+  services.refusal = [this](Isolation isolation) { return refuse(isolation); };
   services.deadline_epoch = [this] { return procedure_deadline(); };
   sessions_ = std::make_unique<SessionServer>(std::move(services), logger_);
   return sessions_->start();
-}
-
-std::string Node::why_no_requests() const {
-  // Acquire pairs with the releases that changed the states: where the cluster runs, the savepoint
-  // lists our logs (R28).
-  const bool is_attached = attached_.load(std::memory_order_acquire);
-  if (is_attached && state() == NodeState::running &&
-      view_.control->state.load(std::memory_order_acquire) ==
-          static_cast<uint32_t>(ClusterState::running)) {
-    return {};
-  }
-  return "node " + std::to_string(node_) + ": the cluster starts or stops: try again later";
 }
 
 void Node::drain() {

@@ -89,7 +89,8 @@ class Node {
   std::vector<EpochLogger::Source> logs_of(uint32_t logger, uint32_t logger_count) const;
   void housekeep();
   Result<void> start_sessions();
-  std::string why_no_requests() const;
+  /// Why a request of this isolation does not run now; a job counts as serializable.
+  std::optional<Refusal> refuse(Isolation isolation) const;
   /// Runs `task` on the housekeeper's thread, with its page slot.
   void give_to_housekeeper(std::function<void(WorkerContext&)> task);
   uint64_t procedure_deadline() const;

@@ -63,6 +63,12 @@ Result<TransactionMode> mode_of(const ControlRequest& request, Isolation usual) 
   return mode;
 }
 
+std::unexpected<Error> refused(const ControlRequest& request, const Refusal& refusal) {
+  const ExitCode code =
+      refusal.status == Status::recovering ? ExitCode::recovering : ExitCode::not_running;
+  return make_error(code, request.op + ": " + refusal.why);
+}
+
 Json answer_of(const ProcedureOutcome& outcome) {
   Json answer = {{"status", to_string(outcome.status)}};
   if (!outcome.message.empty()) answer["message"] = outcome.message;
@@ -102,11 +108,11 @@ void Node::handle(const ControlRequest& request, ControlReply reply) {
     if (request.op == "snapshot.withdraw") return withdraw_snapshots(request, reply);
     return reply(unknown_op(request));
   }
-  if (const std::string refusal = why_no_requests(); !refusal.empty()) {
-    return reply(make_error(ExitCode::not_running, request.op + ": " + refusal));
+  if (request.op == "procedure.call") return call_procedure(request, std::move(reply));
+  if (const auto refusal = refuse(Isolation::serializable)) {
+    return reply(refused(request, *refusal));
   }
   if (request.op == "job.start") return start_job(request, reply);
-  if (request.op == "procedure.call") return call_procedure(request, std::move(reply));
   if (request.op == "pages.release") return release_pages(request, std::move(reply));
   reply(unknown_op(request));
 }
@@ -194,6 +200,7 @@ void Node::call_procedure(const ControlRequest& request, ControlReply reply) {
   if (!input) return reply(std::unexpected(input.error()));
   const Result<TransactionMode> mode = mode_of(request, registry_.isolation(*name));
   if (!mode) return reply(std::unexpected(mode.error()));
+  if (const auto refusal = refuse(mode->isolation)) return reply(refused(request, *refusal));
   // Relaxed: any worker will do; this only spreads the calls.
   const uint32_t turn = next_worker_.fetch_add(1, std::memory_order_relaxed);
   const auto count = static_cast<uint32_t>(workers_.size());

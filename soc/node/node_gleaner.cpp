@@ -48,7 +48,7 @@ Result<void> Node::start_gleaning() {
   // release.
   places.shapes = [this]() -> ShapeSource* {
     const auto state = view_.control->state.load(std::memory_order_acquire);
-    return state == static_cast<uint32_t>(ClusterState::starting) ? nullptr : visitor_.get();
+    return state < static_cast<uint32_t>(ClusterState::running) ? nullptr : visitor_.get();
   };
   places.has_failed = [this] {
     return view_.control->state.load(std::memory_order_relaxed) >= kClusterFailedFrom;

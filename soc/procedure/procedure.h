@@ -30,7 +30,7 @@
 
 namespace atolldb {
 
-inline constexpr uint32_t kProcedureApiVersion = 3;
+inline constexpr uint32_t kProcedureApiVersion = 4;
 inline constexpr uint32_t kMaxProcedureName = 60;
 inline constexpr uint32_t kMaxProcedureInputBytes = 1u << 20;
 inline constexpr uint32_t kMaxProcedureOutputBytes = 1u << 20;

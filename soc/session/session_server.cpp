@@ -196,7 +196,7 @@ bool SessionServer::serve(Session& session) {
 }
 
 void SessionServer::refuse(Session& session, uint32_t slot, Status status, std::string why) {
-  if (status == Status::unavailable) {
+  if (status == Status::unavailable || status == Status::recovering) {
     services_.metrics->unavailable.fetch_add(1, std::memory_order_relaxed);
   }
   SessionCall& call = session.call(slot);
@@ -208,9 +208,6 @@ void SessionServer::refuse(Session& session, uint32_t slot, Status status, std::
 
 void SessionServer::dispatch(Session& session, uint32_t slot) {
   SessionCall& call = session.call(slot);
-  if (std::string why = services_.refusal(); !why.empty()) {
-    return refuse(session, slot, Status::unavailable, std::move(why));
-  }
   const Result<ProcedureFunction> function = services_.procedures->procedure(call.procedure);
   if (!function) {
     return refuse(session, slot, Status::procedure_not_found, function.error().message);
@@ -219,6 +216,9 @@ void SessionServer::dispatch(Session& session, uint32_t slot) {
                                             : static_cast<Isolation>(call.isolation - 1);
   if (std::string fault = fault_of(call.mode); !fault.empty()) {
     return refuse(session, slot, Status::invalid_argument, std::move(fault));
+  }
+  if (auto refusal = services_.refusal(call.mode.isolation)) {
+    return refuse(session, slot, refusal->status, std::move(refusal->why));
   }
   const auto workers = static_cast<uint32_t>(services_.workers.size());
   if (call.worker == kAnyWorker) {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -23,6 +24,12 @@
 
 namespace atolldb {
 
+/// Why a request is not run.
+struct Refusal {
+  Status status = Status::unavailable;  // or recovering: trying again later is safe
+  std::string why;
+};
+
 /// What the sessions use of their node; outlives them.
 struct SessionServices {
   uint32_t node = 0;
@@ -31,8 +38,8 @@ struct SessionServices {
   std::vector<Worker*> workers;
   DurableAnswers* answers = nullptr;
   SessionMetrics* metrics = nullptr;
-  /// Empty: requests run; else why they do not.
-  std::function<std::string()> refusal;
+  /// Nothing: requests of this isolation run; else why they do not.
+  std::function<std::optional<Refusal>(Isolation)> refusal;
   /// Epoch at which a procedure that begins now has taken too long.
   std::function<uint64_t()> deadline_epoch;
 };

@@ -53,6 +53,24 @@ TEST(StatusReportTest, AHealthyClusterHasNoProblemsAndSaysSoFirst) {
   EXPECT_FALSE(has(text, "what is wrong")) << text;
 }
 
+TEST(StatusReportTest, AClusterThatRecoversSaysHowFarItIsAndWhatItReads) {
+  Json status = healthy_status();
+  status["state"] = "recovering";
+  status["snapshots"] = {{"run", {{"snapshot", 5}, {"phase", "gleaning"}}}};
+  status["recovery"] = {{"log_bytes", 3 << 20}, {"percent_read", 41}, {"reads", nullptr}};
+  ASSERT_EQ(find_problems(status).size(), 1u);
+  EXPECT_EQ(
+      find_problems(status)[0].what,
+      "the cluster recovers: 41 % of 3.0 MiB of log read, phase gleaning of the new snapshot");
+  EXPECT_EQ(find_problems(status)[0].what_to_do, "wait until it runs");
+  status["recovery"]["reads"] = {{"snapshot", 4}, {"epoch", 120}, {"others", {1}}};
+  EXPECT_TRUE(has(status_text(status), "it reads snapshot 4 (epoch 120)")) << status_text(status);
+  EXPECT_FALSE(status_json(status).at("healthy"));
+  // It has ended between two looks.
+  status["recovery"] = nullptr;
+  EXPECT_EQ(find_problems(status)[0].what_to_do, "wait until it runs");
+}
+
 TEST(StatusReportTest, ASnapshotThatFailedIsAProblemUntilTheNextOneSucceeds) {
   Json status = healthy_status();
   status["snapshots"] = {

@@ -35,7 +35,13 @@ class SessionServerTest : public ::testing::Test {
             "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log_))) {
     SessionServices services;
     services.metrics = &metrics_;
-    services.refusal = [] { return std::string("nothing runs here"); };
+    const ProcedureEntry entry{"any", [](ProcedureContext&) { return Status::ok; }};
+    EXPECT_TRUE(registry_.add_library({kProcedureApiVersion, 1, &entry}, "test"));
+    services.procedures = &registry_;
+    services.refusal = [](Isolation isolation) {
+      const bool reads = isolation == Isolation::snapshot_read_only;
+      return Refusal{reads ? Status::unavailable : Status::recovering, "nothing runs here"};
+    };
     server_ = std::make_unique<SessionServer>(std::move(services), logger_);
     EXPECT_TRUE(server_->start());
   }
@@ -58,6 +64,7 @@ class SessionServerTest : public ::testing::Test {
   std::ostringstream log_;  // read after stop() only
   Logger logger_;
   SessionMetrics metrics_{};
+  ProcedureRegistry registry_;
   std::unique_ptr<SessionServer> server_;
 };
 
@@ -89,8 +96,22 @@ TEST_F(SessionServerTest, TheEventfdOfAClientIsNeverReadSoThatItCannotBlockTheTh
   EXPECT_EQ(count, 5u);
   const auto other = connect();
   ASSERT_NE(other, nullptr);
-  EXPECT_EQ(other->call("any", {}).status, Status::unavailable);
+  EXPECT_EQ(other->call("any", {}, {.isolation = Isolation::snapshot_read_only}).status,
+            Status::unavailable);
   munmap(base, kSessionSegmentBytes);
+}
+
+TEST_F(SessionServerTest, ARequestIsRefusedByItsIsolationAndCountsAsUnavailable) {
+  const auto client = connect();
+  ASSERT_NE(client, nullptr);
+  const SessionReply usual = client->call("any", {});
+  EXPECT_EQ(usual.status, Status::recovering);
+  EXPECT_EQ(usual.message, "nothing runs here");
+  EXPECT_EQ(client->call("any", {}, {.isolation = Isolation::snapshot}).status, Status::recovering);
+  EXPECT_EQ(client->call("any", {}, {.isolation = Isolation::snapshot_read_only}).status,
+            Status::unavailable);
+  EXPECT_EQ(metrics_.unavailable.load(std::memory_order_relaxed), 3u);
+  EXPECT_EQ(client->call("other", {}).status, Status::procedure_not_found);
 }
 
 TEST_F(SessionServerTest, AClientThatOnlyPollsLearnsThatItsNodeHasDied) {

@@ -1,0 +1,56 @@
+#include "coordinator/gleaner/log_volume.h"
+
+#include <memory>
+#include <span>
+
+#include "engine/log/discard_data.h"
+#include "engine/log/log_block.h"
+
+namespace atolldb {
+namespace {
+
+bool is_written(const File& file, LogBlock& block, uint64_t at) {
+  const auto count = file.read(at * kLogBlockBytes, std::as_writable_bytes(std::span(&block, 1)));
+  return count && *count == kLogBlockBytes && block.header.magic == kLogBlockMagic;
+}
+
+/// Blocks are written in order: those that were come first.
+uint64_t written_blocks(const File& file) {
+  const auto bytes = file.size();
+  if (!bytes) return 0;
+  const auto block = std::make_unique<LogBlock>();
+  uint64_t written = 0;                    // so many are
+  uint64_t end = *bytes / kLogBlockBytes;  // no more than so many are
+  if (end != 0 && is_written(file, *block, end - 1)) return end;
+  while (written < end) {
+    const uint64_t middle = written + (end - written) / 2;
+    if (is_written(file, *block, middle)) {
+      written = middle + 1;
+    } else {
+      end = middle;
+    }
+  }
+  return written;
+}
+
+}  // namespace
+
+uint64_t log_volume(FileSystem& file_system, const std::vector<GleanStream>& streams) {
+  uint64_t blocks = 0;
+  for (const auto& [stream, last_epoch] : streams) {
+    const auto places = log_files_in(file_system, {stream.directory});
+    if (!places) continue;
+    for (const LogFilePlace& place : *places) {
+      const bool is_of_stream = place.node == stream.node &&
+                                place.name.incarnation == stream.incarnation &&
+                                place.name.logger == stream.logger;
+      if (!is_of_stream) continue;
+      const auto file = file_system.open_for_reading(
+          path_in(node_directory(place.directory, place.node), to_string(place.name)));
+      if (file) blocks += written_blocks(**file);
+    }
+  }
+  return blocks * kLogBlockBytes;
+}
+
+}  // namespace atolldb

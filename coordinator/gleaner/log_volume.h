@@ -1,0 +1,16 @@
+// How much log a run of the gleaner has to read: for those who want to know how far it is.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/gleaner/glean_plan.h"
+#include "shared/file/file.h"
+
+namespace atolldb {
+
+/// Bytes that were written of these streams' files, which are allocated beforehand; reads a few
+/// blocks of each. What cannot be read counts as nothing: the run itself tells why.
+uint64_t log_volume(FileSystem& file_system, const std::vector<GleanStream>& streams);
+
+}  // namespace atolldb
