@@ -182,7 +182,7 @@ Result<LogStart> examine(FileSystem& file_system, const std::string& data_dir,
   auto listed =
       refuse_unlisted(file_system, savepoint, log_directories(savepoint, data_dir, directories));
   if (!listed) return std::unexpected(listed.error());
-  auto ddl = read_ddl_log(file_system, data_dir, savepoint.cluster_uuid);
+  auto ddl = read_ddl_log(file_system, data_dir, savepoint.cluster_uuid, savepoint.ddl_records);
   if (!ddl) return std::unexpected(ddl.error());
   if (start.is_new && (!ddl->records.empty() || !ddl->torn.empty())) {
     return make_error(ExitCode::corruption,

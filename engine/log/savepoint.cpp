@@ -30,7 +30,7 @@ struct SlotHeader {
   uint32_t version;
   uint32_t length;
   uint64_t generation;
-  uint64_t spare;
+  uint64_t ddl_records;  // 0 before they were counted
 };
 static_assert(sizeof(SlotHeader) == 32);
 constexpr size_t kChecked = offsetof(SlotHeader, version);
@@ -182,6 +182,7 @@ std::optional<Savepoint> decode_slot(std::span<const std::byte> slot, std::strin
   } else {
     Savepoint savepoint;
     savepoint.generation = header.generation;
+    savepoint.ddl_records = header.ddl_records;
     if (decode(slot.subspan(sizeof header, header.length), header.version, savepoint)) {
       return savepoint;
     }
@@ -264,8 +265,12 @@ Result<void> write_savepoint(FileSystem& file_system, const std::string& data_di
                     path, body.bytes().size() + sizeof(SlotHeader), savepoint.incarnations.size(),
                     kSavepointSlotBytes));
   }
-  SlotHeader header = {
-      kMagic, 0, kVersion, static_cast<uint32_t>(body.bytes().size()), savepoint.generation + 1, 0};
+  SlotHeader header = {kMagic,
+                       0,
+                       kVersion,
+                       static_cast<uint32_t>(body.bytes().size()),
+                       savepoint.generation + 1,
+                       savepoint.ddl_records};
   IoBuffer buffer(sizeof header + body.bytes().size());
   const std::span<std::byte> bytes = buffer.bytes();
   std::memcpy(bytes.data(), &header, sizeof header);
