@@ -48,14 +48,15 @@ Result<std::unique_ptr<DurableState>> DurableState::open(const Config& config, u
   }
   start->incarnation = std::max(start->incarnation, incarnation);
   start->start_epoch = std::max(start->start_epoch, config.cluster.start_epoch);
-  if (const auto stored = store_cut(files, data_dir, *start); !stored) {
+  state->start_ = *std::move(start);
+  // Before incarnations leave the savepoint.
+  state->directories_ = state->all_directories();
+  if (const auto stored = store_cut(files, data_dir, state->start_); !stored) {
     return std::unexpected(stored.error());
   }
-  Result<DdlLog> ddl = DdlLog::open(files, data_dir, start->savepoint.cluster_uuid);
+  Result<DdlLog> ddl = DdlLog::open(files, data_dir, state->data_uuid());
   if (!ddl) return std::unexpected(ddl.error());
   if (!ddl->torn().empty()) logger->warn("a torn record of DDL does not count: {}", ddl->torn());
-  state->start_ = *std::move(start);
-  state->directories_ = state->all_directories();
   state->ddl_.emplace(*std::move(ddl));
   state->ddl_records_.store(state->ddl_->records().size(), std::memory_order_relaxed);
   return state;

@@ -82,6 +82,15 @@ Result<void> collect_streams(FileSystem& file_system, LogStart& start) {
   return {};
 }
 
+/// Of incarnations without commits behind the snapshot nothing is needed any more: they leave the
+/// list, or starts without commits, which make no snapshot, would fill it, and their files the
+/// disk. So do the numbers of starts that were given up, whose files have headers alone.
+void forget_covered(LogStart& start) {
+  if (!start.to_glean.empty()) return;  // the snapshot that is made of them lets them go
+  start.savepoint.incarnations.clear();
+  start.savepoint.covered_incarnation = start.incarnation - 1;
+}
+
 /// The snapshot that the savepoint names is there.
 Result<void> examine_snapshot(FileSystem& file_system, const std::string& data_dir,
                               LogStart& start) {
@@ -231,6 +240,7 @@ Result<void> store_cut(FileSystem& file_system, const std::string& data_dir, Log
     if (auto synced = sync(); !synced) return synced;
   }
   start.savepoint.largest_incarnation = start.incarnation;
+  forget_covered(start);
   return write_savepoint(file_system, data_dir, start.savepoint);
 }
 

@@ -96,10 +96,7 @@ bool has_sensible_snapshots(const Savepoint& savepoint) {
   if (savepoint.largest_snapshot > SnapshotPointer::kMaxSnapshot) return false;
   if (savepoint.snapshot > savepoint.largest_snapshot) return false;
   if (savepoint.snapshot_epoch > kMaxEpoch) return false;
-  if (savepoint.snapshot == 0 &&
-      (savepoint.snapshot_epoch != 0 || savepoint.covered_incarnation != 0)) {
-    return false;
-  }
+  if (savepoint.snapshot == 0 && savepoint.snapshot_epoch != 0) return false;
   if (savepoint.covered_incarnation > savepoint.largest_incarnation) return false;
   if (savepoint.pinned.size() > kMaxPinnedSnapshots) return false;
   std::set<std::string_view> names;
@@ -260,8 +257,7 @@ Result<void> write_savepoint(FileSystem& file_system, const std::string& data_di
     return make_error(
         ExitCode::resources,
         fmt::format("{}: the savepoint would have {} bytes for its {} incarnations, a slot has {}: "
-                    "configure fewer loggers or shorter directories, or start anew with `atoll up "
-                    "--discard-data`",
+                    "configure fewer loggers or shorter directories",
                     path, body.bytes().size() + sizeof(SlotHeader), savepoint.incarnations.size(),
                     kSavepointSlotBytes));
   }

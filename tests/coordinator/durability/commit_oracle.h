@@ -2,6 +2,7 @@
 // log records, and what a snapshot of any epoch must hold.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <map>
@@ -66,7 +67,14 @@ class CommitOracle {
     std::erase_if(history_, [&](const Write& write) { return Vid(write.vid).epoch() > epoch; });
     now_ = contents(epoch);
   }
-  uint64_t writes() const { return history_.size(); }
+  /// The latest epoch up to this one in which anything was committed; 0: none.
+  uint64_t latest(uint64_t epoch) const {
+    uint64_t latest = 0;
+    for (const Write& write : history_) {
+      if (Vid(write.vid).epoch() <= epoch) latest = std::max(latest, Vid(write.vid).epoch());
+    }
+    return latest;
+  }
 
  private:
   struct Write {

@@ -42,7 +42,7 @@ inline Config cut_cluster_config() {
 
 /// What a client was told, over all incarnations.
 struct CutPromises {
-  uint64_t epoch = 0;  // all commits up to it are durable
+  uint64_t epoch = 0;  // the latest one with commits that are durable
   std::vector<PinnedSnapshot> pins;
 };
 

@@ -71,7 +71,7 @@ class CutHistory {
     if (done && oracle_.storages().empty()) done = create_storages(cluster);
     for (uint64_t i = 0; done && i < epochs && !files.is_off(); ++i) done = step(cluster);
     if (done && epochs != UINT64_MAX) done = cluster.close_all();
-    if (done && epochs != UINT64_MAX) promises_.epoch = cluster.durable_epoch();
+    if (done && epochs != UINT64_MAX) promises_.epoch = oracle_.latest(cluster.durable_epoch());
     if (done && ends) done = cluster.end();
     if (done || (files.is_off() && !done.error().message.contains("WRONG"))) return "";
     return done.error().message;
@@ -91,7 +91,7 @@ class CutHistory {
     for (uint64_t steps = random_() % 8; steps > 0; --steps) {
       auto closed = cluster.close_next(random_() % cluster.logger_count());
       if (!closed) return closed;
-      promises_.epoch = std::max(promises_.epoch, cluster.durable_epoch());
+      promises_.epoch = oracle_.latest(cluster.durable_epoch());
     }
     switch (random_() % 40) {
       case 0:

@@ -290,6 +290,55 @@ TEST(LogStart, NeverGivesANumberTwice) {
   EXPECT_EQ(data.start.incarnation, 2u);
 }
 
+TEST(LogStart, ForgetsIncarnationsWithoutCommitsSoThatStartsAloneFillNothing) {
+  DataDirectory data;
+  for (uint64_t number = 1; number <= 100; ++number) {
+    ASSERT_EQ(data.begin({kFirst, kSecond}), "");
+    ASSERT_EQ(data.start.savepoint.incarnations.size(), 1u);
+    ASSERT_EQ(data.start.savepoint.covered_incarnation, number - 1);
+    // Markers without records, and records above the cut.
+    if (number % 3 == 0) {
+      for (LogWriter& writer : data.writers) {
+        ASSERT_TRUE(writer.close_epoch(data.start.start_epoch, data.start.start_epoch - 1));
+      }
+    }
+    if (number % 7 == 0) data.write(0, data.start.start_epoch + 1);
+  }
+  // One with commits stays until a snapshot has them.
+  const uint64_t epoch = data.start.start_epoch;
+  data.write_all(epoch, epoch);
+  ASSERT_EQ(data.begin({kFirst, kSecond}), "");
+  ASSERT_EQ(data.begin({kFirst, kSecond}), "");
+  EXPECT_EQ(data.start.savepoint.covered_incarnation, 99u);
+  EXPECT_EQ(streams(data.start),
+            (std::vector<std::string>{"100/0 up to " + std::to_string(epoch),
+                                      "100/1 up to " + std::to_string(epoch)}));
+}
+
+TEST(LogStart, StartsFromASavepointThatIsFull) {
+  DataDirectory data;
+  ASSERT_EQ(data.begin({kFirst, kSecond}), "");
+  // As long as the list was kept: none of these has closed an epoch.
+  Savepoint full = data.start.savepoint;
+  full.incarnations.clear();
+  const std::vector<LoggerPlace> loggers = {kFirst, kSecond};
+  while (full.incarnations.size() < 37'000) {
+    const uint64_t number = full.incarnations.size() + 2;
+    full.incarnations.push_back({number, 1, 0, loggers});
+    full.largest_incarnation = number;
+  }
+  while (write_savepoint(data.files, "/data", full)) {
+    for (int i = 0; i < 10; ++i) {
+      full.incarnations.push_back({++full.largest_incarnation, 1, 0, loggers});
+    }
+  }
+  full.incarnations.resize(full.incarnations.size() - 10);
+  full.covered_incarnation = 1;
+  ASSERT_TRUE(write_savepoint(data.files, "/data", full));
+  ASSERT_EQ(data.begin({kFirst, kSecond}), "");
+  EXPECT_EQ(data.start.savepoint.incarnations.size(), 1u);
+}
+
 TEST(LogStart, ListsOnlyLoggersThatHaveBegun) {
   DataDirectory data;
   auto start = examine(data.files, "/data");
