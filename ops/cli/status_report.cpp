@@ -119,6 +119,14 @@ std::vector<Problem> find_problems(const Json& status) {
                         "the one before stays in force, and logs grow: remove the cause, then "
                         "`atoll snapshot take`"});
   }
+  const Json pins = status.value("snapshots", Json::object()).value("damaged_pins", Json::array());
+  for (const Json& pin : pins) {
+    problems.push_back({fmt::format("snapshot {} is pinned and damaged: {}", number(pin, "id"),
+                                    pin.value("damage", "")),
+                        fmt::format("restore its files, or `atoll snapshot unpin {}`: until then "
+                                    "no transaction reads it, and files of old snapshots stay",
+                                    number(pin, "id"))});
+  }
   const std::string state = status.value("state", "");
   if (state == "draining") {
     problems.push_back({"the cluster drains", "wait for its end, or `atoll down --now`"});

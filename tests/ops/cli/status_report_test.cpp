@@ -63,6 +63,16 @@ TEST(StatusReportTest, ASnapshotThatFailedIsAProblemUntilTheNextOneSucceeds) {
   EXPECT_TRUE(find_problems(status).empty());
 }
 
+TEST(StatusReportTest, ADamagedPinIsAProblemWithAWayOut) {
+  Json status = healthy_status();
+  status["snapshots"] = {{"newest", 3},
+                         {"damaged_pins", {{{"id", 2}, {"damage", "/data/x: its checksum"}}}}};
+  const std::string text = status_text(status);
+  EXPECT_TRUE(has(text, "what is wrong: snapshot 2 is pinned and damaged: /data/x: its checksum"))
+      << text;
+  EXPECT_TRUE(has(text, "`atoll snapshot unpin 2`")) << text;
+}
+
 TEST(StatusReportTest, ARestartIsToldWithItsReasonAndIsNoProblemOnceTheClusterRuns) {
   Json status = healthy_status();
   EXPECT_FALSE(has(status_text(status), "restarts"));
