@@ -28,7 +28,7 @@ ClusterUuid random_uuid() {
 /// Whether a stream of a finished incarnation holds records in (covered epoch, cut], by the blocks
 /// up to the first that tells.
 Result<bool> holds_records(FileSystem& file_system, const LogStream& stream, uint64_t cut) {
-  auto reader = LogReader::open(file_system, stream);
+  auto reader = LogReader::open(file_system, stream, CoveredBlocks::skip);
   if (!reader) return std::unexpected(reader.error());
   while (reader->closed_epoch() < cut) {
     auto block = reader->next();
@@ -52,7 +52,7 @@ Result<void> cut_last(FileSystem& file_system, LogStart& start) {
   Savepoint& savepoint = start.savepoint;
   const Incarnation* last = savepoint.uncut();
   if (last == nullptr) return {};
-  auto scan = scan_incarnation(file_system, savepoint, *last);
+  auto scan = scan_incarnation(file_system, savepoint, *last, CoveredBlocks::skip);
   if (!scan) return std::unexpected(scan.error());
   if (scan->corruption) return std::unexpected(scan->corruption_error());
   savepoint.incarnations.back().cut_epoch = scan->cut_epoch;

@@ -4,176 +4,11 @@
 // anybody's guess.
 #include <gtest/gtest.h>
 
-#include "engine/log/discard_data.h"
-#include "engine/snapshot/stored_snapshots.h"
-#include "tests/coordinator/durability/cut_cluster.h"
-#include "tests/engine/log/hooked_file_system.h"
-#include "tests/support/power_cut_file_system.h"
+#include "tests/coordinator/durability/cut_history.h"
 #include "tests/support/seed.h"
 
 namespace atolldb::test {
 namespace {
-
-class CutHistory {
- public:
-  explicit CutHistory(uint64_t seed, FileFaults faults = {})
-      : random_(seed),
-        faults_(faults),
-        disk_(std::make_unique<PowerCutFileSystem>()),
-        oracle_(seed + 1) {}
-
-  /// Incarnations one after the other, each ended by a cut or a kill. Empty, or what was wrong.
-  std::string run(uint32_t incarnations) {
-    for (uint32_t i = 0; i < incarnations; ++i) {
-      // Few changes: the end comes while the incarnation starts, or recovers.
-      const uint64_t changes = random_() % (i % 2 == 0 ? 900 : 120);
-      const std::string problem = live(changes, UINT64_MAX);
-      if (!problem.empty()) return problem;
-      // A killed process leaves what it wrote, synced or not, to the next one.
-      if (random_() % 3 != 0) disk_ = disk_->cut(random_());
-    }
-    const std::string problem = live(UINT64_MAX, 3);
-    return problem.empty() ? find_leftovers() : problem;
-  }
-
-  /// Without a cut: snapshots that refer to each other, pins, and log behind them, all of which an
-  /// orderly end has noted to be durable (damage to the last epoch before a crash looks as if the
-  /// crash had torn it).
-  std::string run_undisturbed() {
-    while (promises_.pins.empty() || references < 2) {
-      if (std::string problem = live(UINT64_MAX, 40, true); !problem.empty()) return problem;
-    }
-    return live(UINT64_MAX, 10, true);
-  }
-
-  /// What a start, and a look at all snapshots, say of the directory with flipped bits. No error:
-  /// all that was committed is there.
-  Result<void> start_with_damage(const std::string& path, uint64_t offset, uint8_t mask) {
-    const auto image = disk_->cut_losing_nothing();
-    if (auto damaged = image->corrupt(path, offset, mask); !damaged) return damaged;
-    CommitOracle oracle = oracle_;
-    CutCluster cluster(config_, *image, [] { return false; });
-    if (auto started = cluster.start(oracle, promises_); !started) return started;
-    return cluster.check(oracle, promises_);
-  }
-
-  PowerCutFileSystem& disk() { return *disk_; }
-  uint64_t snapshots = 0;   // made and in force
-  uint64_t references = 0;  // of them those that refer to pages of older ones
-  uint64_t acknowledged() const { return promises_.epoch; }
-
- private:
-  std::string live(uint64_t changes, uint64_t epochs, bool ends = false) {
-    HookedFileSystem files(*disk_, faults_, changes);
-    CutCluster cluster(config_, files, [&] { return files.is_off(); });
-    auto done = cluster.start(oracle_, promises_);
-    if (done) done = cluster.check(oracle_, promises_);
-    if (done && oracle_.storages().empty()) done = create_storages(cluster);
-    for (uint64_t i = 0; done && i < epochs && !files.is_off(); ++i) done = step(cluster);
-    if (done && epochs != UINT64_MAX) done = cluster.close_all();
-    if (done && epochs != UINT64_MAX) promises_.epoch = oracle_.latest(cluster.durable_epoch());
-    if (done && ends) done = cluster.end();
-    if (done || (files.is_off() && !done.error().message.contains("WRONG"))) return "";
-    return done.error().message;
-  }
-
-  Result<void> create_storages(CutCluster& cluster) {
-    for (const StorageType type :
-         {StorageType::array, StorageType::mastertree, StorageType::sequential}) {
-      if (auto created = cluster.create_storage(oracle_, type); !created) return created;
-    }
-    return {};
-  }
-
-  /// An epoch of commits, then loggers, of which some lag behind; sometimes more.
-  Result<void> step(CutCluster& cluster) {
-    cluster.commit(oracle_, random_);
-    for (uint64_t steps = random_() % 8; steps > 0; --steps) {
-      auto closed = cluster.close_next(random_() % cluster.logger_count());
-      if (!closed) return closed;
-      promises_.epoch = oracle_.latest(cluster.durable_epoch());
-    }
-    switch (random_() % 40) {
-      case 0:
-      case 1:
-      case 2:
-      case 3:
-        return take_snapshot(cluster);
-      case 4:
-        return cluster.create_storage(oracle_, StorageType::mastertree);
-      case 5:
-      case 6:
-        return pin(cluster);
-      case 7:
-        return unpin(cluster);
-      default:
-        return {};
-    }
-  }
-
-  Result<void> take_snapshot(CutCluster& cluster) {
-    auto taken = cluster.take_snapshot(oracle_, random_() % 6 == 0);
-    if (!taken || !cluster.newest()) return taken;
-    ++snapshots;
-    const SnapshotMetadata& newest = *cluster.newest();
-    references += std::ranges::any_of(
-        newest.files, [&](const SnapshotFilePlace& file) { return file.snapshot != newest.id; });
-    return taken;
-  }
-  Result<void> pin(CutCluster& cluster) {
-    if (!cluster.newest() || promises_.pins.size() > 3) return {};
-    auto pinned = cluster.pin(std::to_string(random_()));
-    if (!pinned) return std::unexpected(pinned.error());
-    promises_.pins.push_back(*pinned);
-    return {};
-  }
-  Result<void> unpin(CutCluster& cluster) {
-    if (promises_.pins.empty()) return {};
-    const std::string name = promises_.pins.back().name;
-    promises_.pins.pop_back();  // whether it is there is open until the answer
-    auto unpinned = cluster.unpin(name);
-    if (!unpinned) return std::unexpected(unpinned.error());
-    return {};
-  }
-
-  /// After a start, the files are those that something needs.
-  std::string find_leftovers() {
-    CutCluster cluster(config_, *disk_, [] { return false; });
-    auto started = cluster.start(oracle_, promises_);
-    if (!started) return started.error().message;
-    std::set<std::string> needed;
-    const auto need = [&](const SnapshotMetadata& metadata) {
-      needed.insert(snapshot_metadata_path("/data", metadata.id));
-      for (const SnapshotFilePlace& file : metadata.files) {
-        needed.insert(snapshot_file_path(file.directory, file.node, file.snapshot));
-      }
-    };
-    if (cluster.newest()) need(*cluster.newest());
-    for (const PinnedSnapshot& pin : cluster.pins()) {
-      need(*read_snapshot_metadata(*disk_, "/data", pin.id));
-    }
-    const std::set<std::string> directories = {"/data", "/fast/one", "/fast/two"};
-    const auto stored = snapshot_files_in(*disk_, "/data", directories);
-    if (!stored) return stored.error().message;
-    for (const StoredSnapshotFile& file : *stored) {
-      if (!needed.contains(file.path)) return file.path + ": nothing needs it";
-    }
-    for (const std::string& directory : directories) {
-      for (uint32_t node = 0; node < 2; ++node) {
-        const auto runs = list_sorted_runs(*disk_, directory, node);
-        if (runs && !runs->empty()) return runs->front() + ": a sorted run is left";
-      }
-    }
-    return "";
-  }
-
-  std::mt19937_64 random_;
-  const Config config_ = cut_cluster_config();
-  const FileFaults faults_;
-  std::unique_ptr<PowerCutFileSystem> disk_;
-  CommitOracle oracle_;
-  CutPromises promises_;
-};
 
 /// Rounds with seeds from `seed` on; empty, or the first thing that was wrong, and its seed.
 std::string cut_clusters(uint64_t seed, uint64_t rounds, FileFaults faults = {}) {
@@ -192,7 +27,18 @@ std::string cut_clusters(uint64_t seed, uint64_t rounds, FileFaults faults = {})
 }
 
 TEST(SnapshotPowerCut, LosesNothingThatWasAcknowledgedAndNoPageThatIsNeeded) {
-  EXPECT_EQ(cut_clusters(seed(), rounds(12, 3000)), "");
+  EXPECT_EQ(cut_clusters(seed(), rounds(10, 3000)), "");
+}
+
+TEST(FailingDevice, EndsWhatWasToBeAcknowledgedAndTheNextStartHasAllThatWas) {
+  const uint64_t first = seed();
+  uint64_t failures = 0;
+  for (uint64_t round = 0; round < rounds(6, 1000); ++round) {
+    CutHistory history(first + round);
+    ASSERT_EQ(history.run_on_failing_device(6), "") << "ATOLL_SEED=" << first + round;
+    failures += history.failures;
+  }
+  EXPECT_GT(failures, 10u) << "the device hardly failed: this has not shown much";
 }
 
 TEST(SnapshotPowerCut, IsSeenToLoseDataWhenSyncsDoNothing) {
@@ -247,7 +93,7 @@ bool is_named(const std::string& message, const std::string& path, uint64_t offs
 TEST(FlippedBits, AreNamedOrChangeNothingInEveryFileOfADirectory) {
   std::mt19937_64 random(seed());
   std::map<std::string, uint64_t> named;  // by kind of file
-  const uint64_t directories = rounds(3, 200);
+  const uint64_t directories = rounds(2, 200);
   for (uint64_t i = 0; i < directories; ++i) {
     const uint64_t number = random();
     CutHistory history(number);
