@@ -99,7 +99,7 @@ TEST(FlippedBits, AreNamedOrChangeNothingInEveryFileOfADirectory) {
     CutHistory history(number);
     ASSERT_EQ(history.run_undisturbed(), "");
     const std::vector<std::string> paths = files_of(history.disk());
-    for (uint64_t flip = 0; flip < 60; ++flip) {
+    for (uint64_t flip = 0; flip < 40; ++flip) {
       const std::string& path = paths[random() % paths.size()];
       const auto offset = any_offset(history.disk(), path, random);
       ASSERT_TRUE(offset) << offset.error().message;

@@ -95,10 +95,14 @@ TEST(LogStart, GleansWhatTheSnapshotLacksAndNoMore) {
   EXPECT_EQ(start->snapshot->id, 2u);
   EXPECT_EQ(streams(*start), (std::vector<std::string>{}));
   EXPECT_EQ(start->recovery_epoch, 5u);
-  // The snapshot is one more thing that knows what was durable.
+  // What it covers is left out, however damaged it is.
   auto damaged = data.files.copy();
   damaged->bytes(kFirstFile)[13 * kLogBlockBytes + 70] ^= std::byte{1};
-  expect_corruption(*damaged, kFirstFile + ": offset " + std::to_string(13 * kLogBlockBytes));
+  EXPECT_TRUE(examine(*damaged, "/data"));
+  // But it is one more thing that knows what was durable: the marker of epoch 5 must be there.
+  damaged = data.files.copy();
+  damaged->bytes(kFirstFile)[15 * kLogBlockBytes + 20] ^= std::byte{1};
+  expect_corruption(*damaged, kFirstFile + ": offset " + std::to_string(15 * kLogBlockBytes));
 }
 
 TEST(LogStart, ForgetsIncarnationsThatASnapshotCoversAndNeedsNoFilesOfThem) {
