@@ -90,6 +90,12 @@ bool is_named(const std::string& message, const std::string& path, uint64_t offs
   return message.contains(fmt::format("page {}:", offset / kPageBytes));
 }
 
+std::string kind_of(const std::string& path) {
+  if (path.contains("/ddl_")) return "ddl";
+  const size_t dot = path.rfind('.');
+  return dot == std::string::npos ? "savepoint" : path.substr(dot + 1);
+}
+
 TEST(FlippedBits, AreNamedOrChangeNothingInEveryFileOfADirectory) {
   std::mt19937_64 random(seed());
   std::map<std::string, uint64_t> named;  // by kind of file
@@ -98,9 +104,13 @@ TEST(FlippedBits, AreNamedOrChangeNothingInEveryFileOfADirectory) {
     const uint64_t number = random();
     CutHistory history(number);
     ASSERT_EQ(history.run_undisturbed(), "");
-    const std::vector<std::string> paths = files_of(history.disk());
-    for (uint64_t flip = 0; flip < 40; ++flip) {
-      const std::string& path = paths[random() % paths.size()];
+    std::map<std::string, std::vector<std::string>> kinds;
+    for (const std::string& path : files_of(history.disk())) kinds[kind_of(path)].push_back(path);
+    for (uint64_t flip = 0; flip < 60; ++flip) {
+      // Of each kind in turn.
+      auto kind = kinds.begin();
+      std::advance(kind, flip % kinds.size());
+      const std::string& path = kind->second[random() % kind->second.size()];
       const auto offset = any_offset(history.disk(), path, random);
       ASSERT_TRUE(offset) << offset.error().message;
       const auto mask = static_cast<uint8_t>(1 << random() % 8);
@@ -110,7 +120,7 @@ TEST(FlippedBits, AreNamedOrChangeNothingInEveryFileOfADirectory) {
       EXPECT_TRUE(is_named(message, path, *offset))
           << path << ", byte " << *offset << ", mask " << int{mask} << ": " << message;
       EXPECT_EQ(started.error().code, ExitCode::corruption) << message;
-      ++named[path.contains("/ddl_") ? "ddl" : path.substr(path.rfind('.') + 1)];
+      ++named[kind->first];
     }
   }
   for (const char* kind : {"atlog", "atsnap", "meta", "ddl"}) {
