@@ -113,6 +113,8 @@ class Coordinator {
   Result<uint32_t> take_snapshot();
   std::vector<StorageToGlean> ask_ddl_for_storages();
   Result<void> publish_to_transactions();
+  Result<void> offer_pinned(uint32_t id);
+  std::set<uint32_t> offer_pins();
   std::vector<SnapshotFilePlace> readable_places() const;
   Result<void> forget_unneeded();
   bool lacks_pages() const;
@@ -125,6 +127,7 @@ class Coordinator {
   void note_newest(const SnapshotMetadata& snapshot);
   Json snapshot_status() const;
   Json install_status() const;
+  Json damaged_pins() const;
   void tell_in_vain();
   /// snapshot.pin, snapshot.unpin, snapshot.remove: on the taker's thread.
   void request_change(const ControlRequest& request, const ControlReply& reply);
@@ -174,10 +177,11 @@ class Coordinator {
 
   mutable std::mutex mutex_;
   std::condition_variable ddl_wake_;
-  std::deque<std::function<void()>> ddl_tasks_;  // guarded by mutex_
-  bool ddl_ends_ = false;                        // guarded by mutex_
-  Json install_status_ = Json::object();         // guarded by mutex_: of the latest one
-  Json readable_ = Json();                       // guarded by mutex_: while it recovers
+  std::deque<std::function<void()>> ddl_tasks_;   // guarded by mutex_
+  bool ddl_ends_ = false;                         // guarded by mutex_
+  Json install_status_ = Json::object();          // guarded by mutex_: of the latest one
+  std::map<uint32_t, std::string> damaged_pins_;  // guarded by mutex_: why, as of the last look
+  Json readable_ = Json();                        // guarded by mutex_: while it recovers
   std::thread ddl_thread_;
 };
 

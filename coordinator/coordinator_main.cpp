@@ -48,7 +48,8 @@ ExitCode run_coordinator(const ChildContext& context) {
             coordinator.handle(request, std::move(reply));
           },
           0,
-          std::make_shared<ClusterMetrics>(*coordinator.control(), coordinator.snapshot_metrics()));
+          std::make_shared<ClusterMetrics>(*coordinator.control(), coordinator.snapshot_metrics(),
+                                           context.handover.restarts));
     }
     if (!started) return std::unexpected(started.error());
     return services.endpoints_text();

@@ -152,31 +152,52 @@ std::vector<StorageToGlean> Coordinator::ask_ddl_for_storages() {
   return answer.get();
 }
 
-/// Transactions may begin with the newest snapshot, and with those that are pinned.
+/// Opens the files of a pinned snapshot, too, on all nodes.
+Result<void> Coordinator::offer_pinned(uint32_t id) {
+  auto metadata = read_snapshot_metadata(durable_->files(), config_.cluster.data_dir, id);
+  if (!metadata) return std::unexpected(metadata.error());
+  offered_.emplace(id, *std::move(metadata));
+  const auto opened = open_on_nodes(config_, call_node_, readable_places());
+  // The next call that succeeds closes what some nodes have opened.
+  if (!opened) offered_.erase(id);
+  return opened;
+}
+
+/// Those that are damaged stay closed; all others are open on all nodes. Answers their ids.
+std::set<uint32_t> Coordinator::offer_pins() {
+  std::set<uint32_t> good;
+  std::map<uint32_t, std::string> damaged;
+  for (const PinnedSnapshot& pin : durable_->pinned()) {
+    if (!offered_.contains(pin.id) && !damaged.contains(pin.id)) {
+      const auto offered = offer_pinned(pin.id);
+      if (!offered) damaged[pin.id] = offered.error().message;
+    }
+    if (!damaged.contains(pin.id)) good.insert(pin.id);
+  }
+  const std::lock_guard guard(mutex_);
+  for (const auto& [id, reason] : damaged) {
+    if (damaged_pins_.contains(id)) continue;  // said already
+    logger_->error("snapshot {} is pinned and damaged, no transaction can read it: {}", id, reason);
+  }
+  damaged_pins_ = std::move(damaged);
+  return good;
+}
+
+/// Transactions may begin with the newest snapshot, and with those that are pinned and intact.
 Result<void> Coordinator::publish_to_transactions() {
   if (!durable_->snapshot()) return {};
-  std::vector<SnapshotMetadata> offers = {*durable_->snapshot()};
-  for (const PinnedSnapshot& pin : durable_->pinned()) {
-    if (std::ranges::find(offers, pin.id, &SnapshotMetadata::id) != offers.end()) continue;
-    auto metadata = read_snapshot_metadata(durable_->files(), config_.cluster.data_dir, pin.id);
-    if (metadata) {
-      offers.push_back(*std::move(metadata));
-    } else {
-      logger_->warn("snapshot {} is pinned, and cannot be read: {}", pin.id,
-                    metadata.error().message);
-    }
-  }
-  for (const SnapshotMetadata& offer : offers) offered_.try_emplace(offer.id, offer);
+  const SnapshotMetadata& newest = *durable_->snapshot();
+  offered_.try_emplace(newest.id, newest);
   if (const auto opened = open_on_nodes(config_, call_node_, readable_places()); !opened) {
     return opened;
   }
-  for (const SnapshotMetadata& offer : offers) {
-    const auto published = publish_on_nodes(config_, call_node_, offer);
+  std::set<uint32_t> kept = offer_pins();
+  kept.insert(newest.id);
+  for (const uint32_t id : kept) {
+    const auto published = publish_on_nodes(config_, call_node_, offered_.at(id));
     if (!published) return published;
   }
   // Afterwards, so that there is one at any time.
-  std::set<uint32_t> kept;
-  for (const SnapshotMetadata& offer : offers) kept.insert(offer.id);
   if (const auto gone = withdraw_on_nodes(config_, call_node_, kept); !gone) return gone;
   for (NodeShared* node : nodes_) snapshots_in_use(*node, kept);
   std::erase_if(offered_, [&](const auto& offer) { return !kept.contains(offer.first); });
@@ -224,11 +245,19 @@ void Coordinator::request_snapshot(const ControlReply& reply) {
   });
 }
 
+Json Coordinator::damaged_pins() const {
+  Json list = Json::array();
+  const std::lock_guard guard(mutex_);
+  for (const auto& [id, reason] : damaged_pins_) list.push_back({{"id", id}, {"damage", reason}});
+  return list;
+}
+
 Json Coordinator::snapshot_status() const {
   // Relaxed: for people.
   return {{"newest", snapshot_.load(std::memory_order_relaxed)},
           {"epoch", snapshot_epoch_.load(std::memory_order_relaxed)},
           {"install", install_status()},
+          {"damaged_pins", damaged_pins()},
           {"run", gleaner_ != nullptr ? gleaner_->status() : Json::object()}};
 }
 

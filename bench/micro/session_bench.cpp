@@ -41,7 +41,7 @@ class Served {
     services.workers = {worker_.get()};
     services.answers = &answers_;
     services.metrics = &session_metrics_;
-    services.refusal = [] { return std::string(); };
+    services.refusal = [](Isolation) { return std::optional<Refusal>(); };
     services.deadline_epoch = [] { return kMaxEpoch; };
     server_ = std::make_unique<SessionServer>(std::move(services), make_silent_logger("bench"));
     CHECK(server_->start());

@@ -28,14 +28,17 @@ std::vector<LoggerPlace> loggers_of(const Config& config) {
 
 }  // namespace
 
-DurableState::DurableState(const Config& config, const Logger& logger)
-    : config_(config),
-      files_(make_file_system(file_system_settings(
-          config.durability, [logger](const std::string& text) { logger->warn("{}", text); }))) {}
-
 Result<std::unique_ptr<DurableState>> DurableState::open(const Config& config, uint64_t incarnation,
                                                          const Logger& logger) {
-  std::unique_ptr<DurableState> state(new DurableState(config, logger));
+  const auto warn = [logger](const std::string& text) { logger->warn("{}", text); };
+  auto files = make_file_system(file_system_settings(config.durability, warn));
+  return open(config, incarnation, std::move(files), logger);
+}
+
+Result<std::unique_ptr<DurableState>> DurableState::open(const Config& config, uint64_t incarnation,
+                                                         std::unique_ptr<FileSystem> file_system,
+                                                         const Logger& logger) {
+  std::unique_ptr<DurableState> state(new DurableState(config, std::move(file_system)));
   const std::string& data_dir = config.cluster.data_dir;
   FileSystem& files = *state->files_;
   Result<LogStart> start = examine(files, data_dir, node_directories(config));
@@ -45,15 +48,17 @@ Result<std::unique_ptr<DurableState>> DurableState::open(const Config& config, u
   }
   start->incarnation = std::max(start->incarnation, incarnation);
   start->start_epoch = std::max(start->start_epoch, config.cluster.start_epoch);
-  if (const auto stored = store_cut(files, data_dir, *start); !stored) {
+  state->start_ = *std::move(start);
+  // Before incarnations leave the savepoint.
+  state->directories_ = state->all_directories();
+  if (const auto stored = store_cut(files, data_dir, state->start_); !stored) {
     return std::unexpected(stored.error());
   }
-  Result<DdlLog> ddl = DdlLog::open(files, data_dir, start->savepoint.cluster_uuid);
+  Result<DdlLog> ddl = DdlLog::open(files, data_dir, state->data_uuid());
   if (!ddl) return std::unexpected(ddl.error());
   if (!ddl->torn().empty()) logger->warn("a torn record of DDL does not count: {}", ddl->torn());
-  state->start_ = *std::move(start);
-  state->directories_ = state->all_directories();
   state->ddl_.emplace(*std::move(ddl));
+  state->ddl_records_.store(state->ddl_->records().size(), std::memory_order_relaxed);
   return state;
 }
 
@@ -101,11 +106,24 @@ Result<std::map<std::string, size_t>> DurableState::left_directories() {
   return left;
 }
 
+Result<void> DurableState::log_ddl(const DdlRecord& record) {
+  auto logged = ddl_->append(record);
+  // Relaxed: a savepoint that says less is right, too.
+  if (logged) ddl_records_.store(ddl_->records().size(), std::memory_order_relaxed);
+  return logged;
+}
+
+void DurableState::note_ddl() {
+  start_.savepoint.ddl_records = ddl_records_.load(std::memory_order_relaxed);
+}
+
 Result<uint32_t> DurableState::take_snapshot_id() {
+  note_ddl();
   return atolldb::take_snapshot_id(*files_, config_.cluster.data_dir, start_.savepoint);
 }
 
 Result<void> DurableState::store_snapshot(const SnapshotMetadata& metadata) {
+  note_ddl();
   const Result<void> stored = atolldb::store_snapshot(
       *files_, config_.cluster.data_dir, start_.savepoint, metadata.id, metadata.epoch);
   if (!stored) return stored;
@@ -160,6 +178,7 @@ Result<size_t> DurableState::remove(uint32_t id, const std::set<uint32_t>& in_us
 
 Result<void> DurableState::begin() {
   CHECK(start_.to_glean.empty());
+  note_ddl();
   const Result<void> begun =
       begin_incarnation(*files_, config_.cluster.data_dir, start_, loggers_of(config_));
   has_begun_ = begun.has_value();
@@ -168,6 +187,7 @@ Result<void> DurableState::begin() {
 
 Result<void> DurableState::end(uint64_t durable_epoch) {
   if (!has_begun_) return {};
+  note_ddl();
   return store_durable_epoch(*files_, config_.cluster.data_dir, start_, durable_epoch);
 }
 

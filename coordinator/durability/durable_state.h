@@ -2,12 +2,14 @@
 // earlier incarnation left to the orderly end of this one (design: durability; rules R28-R32, R34).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/log/ddl_log.h"
@@ -26,6 +28,10 @@ class DurableState {
   /// Reads the data directory, refuses what is damaged (corruption, exit 7); then stores the cut.
   /// REQUIRES: the lock of the data directory. `incarnation`: this one's number is at least that.
   static Result<std::unique_ptr<DurableState>> open(const Config& config, uint64_t incarnation,
+                                                    const Logger& logger);
+  /// The same on other files than the config's: for tests.
+  static Result<std::unique_ptr<DurableState>> open(const Config& config, uint64_t incarnation,
+                                                    std::unique_ptr<FileSystem> files,
                                                     const Logger& logger);
 
   uint64_t incarnation() const { return start_.incarnation; }
@@ -73,18 +79,22 @@ class DurableState {
   /// nothing is left to glean (R32).
   Result<void> begin();
   /// Durable when it returns (R34). An error stays.
-  Result<void> log_ddl(const DdlRecord& record) { return ddl_->append(record); }
+  Result<void> log_ddl(const DdlRecord& record);
   /// An orderly end: everything up to this epoch is durable, nothing came after it.
   Result<void> end(uint64_t durable_epoch);
 
  private:
-  DurableState(const Config& config, const Logger& logger);
+  DurableState(const Config& config, std::unique_ptr<FileSystem> files)
+      : config_(config), files_(std::move(files)) {}
   std::set<std::string> all_directories() const;
+  /// The next write of the savepoint says how many records of DDL are durable.
+  void note_ddl();
 
   const Config& config_;
   std::unique_ptr<FileSystem> files_;
   LogStart start_;
   std::optional<DdlLog> ddl_;
+  std::atomic<uint64_t> ddl_records_{0};  // durable; written by who logs them
   /// All that held files when this incarnation began: incarnations and snapshots that tell of some
   /// of them may leave the savepoint before those files are deleted.
   std::set<std::string> directories_;

@@ -99,7 +99,7 @@ Result<void> Mapper::map_all() {
 
 Result<void> Mapper::read(const GleanStream& stream) {
   if (stream.last_epoch <= plan_->base_epoch) return {};  // all of it is in the base
-  auto reader = LogReader::open(*file_system_, stream.stream);
+  auto reader = LogReader::open(*file_system_, stream.stream, CoveredBlocks::skip);
   if (!reader) return std::unexpected(reader.error());
   // Up to the marker behind which nothing of these epochs comes: an epoch counts as a whole.
   const uint64_t last_epoch = std::min(stream.last_epoch, plan_->epoch);

@@ -71,11 +71,11 @@ const char* defect_of(std::span<const std::byte> block, uint64_t sequence,
   return nullptr;
 }
 
-std::unexpected<Error> corruption(const std::string& place) {
+std::unexpected<Error> corruption(const std::string& what) {
   return make_error(ExitCode::corruption,
-                    place +
-                        ", and there is more behind it: the DDL log is damaged: restore a "
-                        "backup, or start anew with `atoll up --discard-data`");
+                    what +
+                        ": the DDL log is damaged: restore a backup, or start "
+                        "anew with `atoll up --discard-data`");
 }
 
 Result<std::vector<uint32_t>> ordinals_in(FileSystem& file_system, const std::string& directory) {
@@ -95,7 +95,7 @@ Result<std::vector<uint32_t>> ordinals_in(FileSystem& file_system, const std::st
 }  // namespace
 
 Result<DdlContent> read_ddl_log(FileSystem& file_system, const std::string& data_dir,
-                                const ClusterUuid& cluster_uuid) {
+                                const ClusterUuid& cluster_uuid, uint64_t durable_records) {
   const std::string directory = coordinator_directory(data_dir);
   auto ordinals = ordinals_in(file_system, directory);
   if (!ordinals) return std::unexpected(ordinals.error());
@@ -110,7 +110,8 @@ Result<DdlContent> read_ddl_log(FileSystem& file_system, const std::string& data
     auto bytes = (*file)->read(0, buffer.bytes());
     if (!bytes) return std::unexpected(bytes.error());
     if (ordinal != expected && !is_zero(buffer.bytes().first(*bytes))) {
-      return corruption(path_in(directory, ddl_file_name(expected)) + ": the file is missing");
+      return corruption(path_in(directory, ddl_file_name(expected)) +
+                        ": the file is missing, and there is more behind it");
     }
     ++expected;
     for (uint64_t offset = 0; offset + kIoBlockBytes <= *bytes; offset += kIoBlockBytes) {
@@ -121,7 +122,8 @@ Result<DdlContent> read_ddl_log(FileSystem& file_system, const std::string& data
       if (is_zero(block)) {
         defect = "nothing is written here";
       } else if (!ended.empty()) {
-        return corruption(ended);
+        return corruption(fmt::format("{}, and there is more behind it, in {} at offset {}", ended,
+                                      path, offset));
       } else {
         defect = defect_of(block, content.records.size(), cluster_uuid, record);
         if (defect != nullptr) content.torn = place + defect;
@@ -134,6 +136,13 @@ Result<DdlContent> read_ddl_log(FileSystem& file_system, const std::string& data
         ended = place + defect;
       }
     }
+  }
+  if (content.records.size() < durable_records) {
+    if (ended.empty()) {
+      ended = path_in(directory, ddl_file_name(expected)) + ": the file is missing";
+    }
+    return corruption(fmt::format("{}, but {} records were durable, of which {} are intact", ended,
+                                  durable_records, content.records.size()));
   }
   return content;
 }

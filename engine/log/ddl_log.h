@@ -43,10 +43,11 @@ struct DdlContent {
   uint64_t next_offset = 0;
 };
 
-/// Reads all there is; nothing there is no record. Damage before the last record: code corruption,
-/// with file, offset and reason. Changes nothing.
+/// Reads all there is; nothing there is no record. Damage before the last record, or to one of the
+/// first `durable_records` (of the savepoint): code corruption, with file, offset and reason.
+/// Changes nothing.
 Result<DdlContent> read_ddl_log(FileSystem& file_system, const std::string& data_dir,
-                                const ClusterUuid& cluster_uuid);
+                                const ClusterUuid& cluster_uuid, uint64_t durable_records = 0);
 
 /// One thread of the coordinator, the only one that writes.
 class DdlLog {

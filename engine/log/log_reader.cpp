@@ -33,7 +33,8 @@ LogReader::LogReader(FileSystem& file_system, LogStream stream)
   if (stream_.start_epoch) last_epoch_ = closed_epoch_ = *stream_.start_epoch - 1;
 }
 
-Result<LogReader> LogReader::open(FileSystem& file_system, LogStream stream) {
+Result<LogReader> LogReader::open(FileSystem& file_system, LogStream stream,
+                                  CoveredBlocks covered) {
   LogReader reader(file_system, std::move(stream));
   const std::string directory = node_directory(reader.stream_.directory, reader.stream_.node);
   auto found = file_system.exists(directory);
@@ -51,7 +52,10 @@ Result<LogReader> LogReader::open(FileSystem& file_system, LogStream stream) {
   }
   std::ranges::sort(reader.ordinals_);
   if (reader.stream_.covered_epoch != 0 && !reader.ordinals_.empty()) {
-    reader.first_ordinal_ = reader.ordinals_.front();
+    reader.may_skip_ = covered == CoveredBlocks::skip;
+    auto first = reader.find_first_file();
+    if (!first) return std::unexpected(first.error());
+    reader.first_ordinal_ = *first;
   }
   if (auto opened = reader.open_file(reader.first_ordinal_); !opened)
     return std::unexpected(opened.error());
@@ -85,6 +89,10 @@ Result<const LogBlock*> LogReader::read_block() {
 
 Result<const LogBlock*> LogReader::next() {
   if (end_) return nullptr;
+  if (may_skip_ && position_ == 1) {
+    may_skip_ = false;
+    if (auto skipped = skip_covered_blocks(); !skipped) return std::unexpected(skipped.error());
+  }
   if (blocks_per_file_ != 0 && position_ == blocks_per_file_) {
     if (auto opened = open_file(ordinal_ + 1); !opened) return std::unexpected(opened.error());
   }

@@ -32,6 +32,12 @@ struct LogStream {
   uint64_t covered_epoch = 0;
 };
 
+/// What a reader does with blocks that LogStream::covered_epoch covers.
+enum class CoveredBlocks : uint8_t {
+  read,
+  skip,  // as many as is cheap: these are not checked either
+};
+
 /// A place, and why the stream ends there.
 struct LogEnd {
   std::string file;
@@ -52,7 +58,8 @@ class LogReader {
   /// Looks for the stream's files; a missing first one that no snapshot covers is the end of the
   /// stream, and a defect.
   /// `file_system` outlives the reader. Errors: those of the file system.
-  static Result<LogReader> open(FileSystem& file_system, LogStream stream);
+  static Result<LogReader> open(FileSystem& file_system, LogStream stream,
+                                CoveredBlocks covered = CoveredBlocks::read);
 
   /// The next block of the chain, checked in all ways, file headers and markers included; valid
   /// until the next call. Null: the stream has ended, see end(). Errors: those of the file system.
@@ -83,6 +90,12 @@ class LogReader {
   Result<void> open_file(uint32_t ordinal);
   /// The block at `position_` of the current file; null at the end of the file.
   Result<const LogBlock*> read_block();
+  // log_reader_skip.cpp:
+  /// The last file before which all is covered.
+  Result<uint32_t> find_first_file() const;
+  /// From behind the first file's header to the last marker of a covered epoch, if it is found.
+  Result<void> skip_covered_blocks();
+  bool is_covered(const LogBlock& block, uint64_t position) const;
   /// Ends the stream at `position_`.
   const LogBlock* end_here(bool is_defect, std::string reason);
   /// What is wrong with the block as such: fits no stream, or not this one's. Null: nothing.
@@ -109,6 +122,7 @@ class LogReader {
   uint64_t next_sequence_ = 0;
   uint64_t last_epoch_ = 0;
   uint64_t closed_epoch_ = 0;
+  bool may_skip_ = false;
   std::optional<LogEnd> end_;
 };
 

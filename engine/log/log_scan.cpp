@@ -70,8 +70,9 @@ Error IncarnationScan::corruption_error() const {
                   corruption->file, corruption->offset, corruption->reason, known_durable_epoch)};
 }
 
-Result<LogScan> scan_log(FileSystem& file_system, const LogStream& stream, const LogVisit& visit) {
-  auto reader = LogReader::open(file_system, stream);
+Result<LogScan> scan_log(FileSystem& file_system, const LogStream& stream, const LogVisit& visit,
+                         CoveredBlocks covered) {
+  auto reader = LogReader::open(file_system, stream, covered);
   if (!reader) return std::unexpected(reader.error());
   LogScan scan;
   for (;;) {
@@ -113,7 +114,7 @@ LogStream stream_of(const Savepoint& savepoint, const Incarnation& incarnation,
 }
 
 Result<IncarnationScan> scan_incarnation(FileSystem& file_system, const Savepoint& savepoint,
-                                         const Incarnation& incarnation) {
+                                         const Incarnation& incarnation, CoveredBlocks covered) {
   IncarnationScan scan;
   scan.incarnation = incarnation;
   if (incarnation.loggers.empty()) {
@@ -122,7 +123,7 @@ Result<IncarnationScan> scan_incarnation(FileSystem& file_system, const Savepoin
     return scan;
   }
   for (const LoggerPlace& place : incarnation.loggers) {
-    auto log = scan_log(file_system, stream_of(savepoint, incarnation, place));
+    auto log = scan_log(file_system, stream_of(savepoint, incarnation, place), {}, covered);
     if (!log) return std::unexpected(log.error());
     scan.logs.push_back(*std::move(log));
   }
@@ -130,7 +131,7 @@ Result<IncarnationScan> scan_incarnation(FileSystem& file_system, const Savepoin
   const IncarnationScan first = scan;
   for (LogScan& log : scan.logs) {
     if (!lacks_what_was_durable(first, log)) continue;
-    auto again = scan_log(file_system, log.stream);
+    auto again = scan_log(file_system, log.stream, {}, covered);
     if (!again) return std::unexpected(again.error());
     log = *std::move(again);
     if (lacks_what_was_durable(first, log) && !scan.corruption &&

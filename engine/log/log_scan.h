@@ -61,13 +61,14 @@ using LogVisit = std::function<void(const LogBlock&, const std::string& file, ui
 
 /// Errors: those of the file system; damage is none.
 Result<LogScan> scan_log(FileSystem& file_system, const LogStream& stream,
-                         const LogVisit& visit = {});
+                         const LogVisit& visit = {}, CoveredBlocks covered = CoveredBlocks::read);
 
 /// Scans the logs of an incarnation of the savepoint, and judges. A log that has less than what
 /// another one, read later, knows to be durable is read again before it is called corrupt: a live
 /// cluster may have written on.
 Result<IncarnationScan> scan_incarnation(FileSystem& file_system, const Savepoint& savepoint,
-                                         const Incarnation& incarnation);
+                                         const Incarnation& incarnation,
+                                         CoveredBlocks covered = CoveredBlocks::read);
 
 /// The stream of one of its loggers.
 LogStream stream_of(const Savepoint& savepoint, const Incarnation& incarnation,

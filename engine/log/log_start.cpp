@@ -28,7 +28,7 @@ ClusterUuid random_uuid() {
 /// Whether a stream of a finished incarnation holds records in (covered epoch, cut], by the blocks
 /// up to the first that tells.
 Result<bool> holds_records(FileSystem& file_system, const LogStream& stream, uint64_t cut) {
-  auto reader = LogReader::open(file_system, stream);
+  auto reader = LogReader::open(file_system, stream, CoveredBlocks::skip);
   if (!reader) return std::unexpected(reader.error());
   while (reader->closed_epoch() < cut) {
     auto block = reader->next();
@@ -52,7 +52,7 @@ Result<void> cut_last(FileSystem& file_system, LogStart& start) {
   Savepoint& savepoint = start.savepoint;
   const Incarnation* last = savepoint.uncut();
   if (last == nullptr) return {};
-  auto scan = scan_incarnation(file_system, savepoint, *last);
+  auto scan = scan_incarnation(file_system, savepoint, *last, CoveredBlocks::skip);
   if (!scan) return std::unexpected(scan.error());
   if (scan->corruption) return std::unexpected(scan->corruption_error());
   savepoint.incarnations.back().cut_epoch = scan->cut_epoch;
@@ -80,6 +80,15 @@ Result<void> collect_streams(FileSystem& file_system, LogStart& start) {
     }
   }
   return {};
+}
+
+/// Of incarnations without commits behind the snapshot nothing is needed any more: they leave the
+/// list, or starts without commits, which make no snapshot, would fill it, and their files the
+/// disk. So do the numbers of starts that were given up, whose files have headers alone.
+void forget_covered(LogStart& start) {
+  if (!start.to_glean.empty()) return;  // the snapshot that is made of them lets them go
+  start.savepoint.incarnations.clear();
+  start.savepoint.covered_incarnation = start.incarnation - 1;
 }
 
 /// The snapshot that the savepoint names is there.
@@ -182,7 +191,7 @@ Result<LogStart> examine(FileSystem& file_system, const std::string& data_dir,
   auto listed =
       refuse_unlisted(file_system, savepoint, log_directories(savepoint, data_dir, directories));
   if (!listed) return std::unexpected(listed.error());
-  auto ddl = read_ddl_log(file_system, data_dir, savepoint.cluster_uuid);
+  auto ddl = read_ddl_log(file_system, data_dir, savepoint.cluster_uuid, savepoint.ddl_records);
   if (!ddl) return std::unexpected(ddl.error());
   if (start.is_new && (!ddl->records.empty() || !ddl->torn.empty())) {
     return make_error(ExitCode::corruption,
@@ -231,6 +240,7 @@ Result<void> store_cut(FileSystem& file_system, const std::string& data_dir, Log
     if (auto synced = sync(); !synced) return synced;
   }
   start.savepoint.largest_incarnation = start.incarnation;
+  forget_covered(start);
   return write_savepoint(file_system, data_dir, start.savepoint);
 }
 

@@ -63,7 +63,8 @@ std::set<std::string> log_directories(const Savepoint& savepoint, const std::str
                                       const std::vector<std::string>& configured);
 
 /// Syncs what counts of the last incarnation's logs, which a killed process may have left unsynced;
-/// then stores the cut, and that `start.incarnation` is taken.
+/// then stores the cut, and that `start.incarnation` is taken. When nothing is to be gleaned, all
+/// earlier incarnations leave the savepoint's list.
 Result<void> store_cut(FileSystem& file_system, const std::string& data_dir, LogStart& start);
 
 /// REQUIRES: store_cut, and each of the loggers has made its first file (an error if not).

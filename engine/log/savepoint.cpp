@@ -30,7 +30,7 @@ struct SlotHeader {
   uint32_t version;
   uint32_t length;
   uint64_t generation;
-  uint64_t spare;
+  uint64_t ddl_records;  // 0 before they were counted
 };
 static_assert(sizeof(SlotHeader) == 32);
 constexpr size_t kChecked = offsetof(SlotHeader, version);
@@ -96,10 +96,7 @@ bool has_sensible_snapshots(const Savepoint& savepoint) {
   if (savepoint.largest_snapshot > SnapshotPointer::kMaxSnapshot) return false;
   if (savepoint.snapshot > savepoint.largest_snapshot) return false;
   if (savepoint.snapshot_epoch > kMaxEpoch) return false;
-  if (savepoint.snapshot == 0 &&
-      (savepoint.snapshot_epoch != 0 || savepoint.covered_incarnation != 0)) {
-    return false;
-  }
+  if (savepoint.snapshot == 0 && savepoint.snapshot_epoch != 0) return false;
   if (savepoint.covered_incarnation > savepoint.largest_incarnation) return false;
   if (savepoint.pinned.size() > kMaxPinnedSnapshots) return false;
   std::set<std::string_view> names;
@@ -182,6 +179,7 @@ std::optional<Savepoint> decode_slot(std::span<const std::byte> slot, std::strin
   } else {
     Savepoint savepoint;
     savepoint.generation = header.generation;
+    savepoint.ddl_records = header.ddl_records;
     if (decode(slot.subspan(sizeof header, header.length), header.version, savepoint)) {
       return savepoint;
     }
@@ -259,13 +257,16 @@ Result<void> write_savepoint(FileSystem& file_system, const std::string& data_di
     return make_error(
         ExitCode::resources,
         fmt::format("{}: the savepoint would have {} bytes for its {} incarnations, a slot has {}: "
-                    "configure fewer loggers or shorter directories, or start anew with `atoll up "
-                    "--discard-data`",
+                    "configure fewer loggers or shorter directories",
                     path, body.bytes().size() + sizeof(SlotHeader), savepoint.incarnations.size(),
                     kSavepointSlotBytes));
   }
-  SlotHeader header = {
-      kMagic, 0, kVersion, static_cast<uint32_t>(body.bytes().size()), savepoint.generation + 1, 0};
+  SlotHeader header = {kMagic,
+                       0,
+                       kVersion,
+                       static_cast<uint32_t>(body.bytes().size()),
+                       savepoint.generation + 1,
+                       savepoint.ddl_records};
   IoBuffer buffer(sizeof header + body.bytes().size());
   const std::span<std::byte> bytes = buffer.bytes();
   std::memcpy(bytes.data(), &header, sizeof header);

@@ -6,7 +6,7 @@
 // one and is synced; so one intact slot is always there, and a crash amid a write leaves the state
 // before it. The file appears with its first slot written, by a rename.
 //
-//   slot: [magic 4][crc 4][version 4][length 4][generation 8][spare 8] body of `length` bytes
+//   slot: [magic 4][crc 4][version 4][length 4][generation 8][ddl records 8] body of `length` bytes
 //   crc: CRC32C of bytes [8, 32 + length). All numbers are little-endian.
 #pragma once
 
@@ -22,9 +22,8 @@
 
 namespace atolldb {
 
-/// Room, besides the pins, for 30,000 incarnations with the same loggers, or for 6,000 loggers with
-/// paths of 150 bytes. Incarnations that a snapshot covers leave the list, so it does not grow
-/// without bound.
+/// Room, besides the pins, for 6,000 loggers with paths of 150 bytes. A start lists its own
+/// incarnation alone: all earlier ones are in a snapshot by then, or have committed nothing.
 inline constexpr uint64_t kSavepointSlotBytes = uint64_t{1} << 20;
 static_assert(kSavepointSlotBytes % kIoBlockBytes == 0);
 /// Of the directory of a logger.
@@ -72,8 +71,11 @@ struct Savepoint {
   uint64_t snapshot_epoch = 0;
   /// The largest id given to a snapshot, also to one that failed: no id is given twice (R37).
   uint32_t largest_snapshot = 0;
+  /// So many records of the DDL log are known to be durable: fewer are damage, not a torn tail.
+  uint64_t ddl_records = 0;
   std::vector<PinnedSnapshot> pinned;  // at most kMaxPinnedSnapshots
-  /// Incarnations up to this number have left the list: all that counts of them is in the snapshot.
+  /// Incarnations up to this number have left the list: all that counts of them, if anything, is in
+  /// the snapshot.
   uint64_t covered_incarnation = 0;
   std::vector<Incarnation> incarnations;  // ascending; only the last one may lack a cut
 

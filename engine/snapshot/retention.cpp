@@ -234,14 +234,15 @@ Result<std::vector<std::string>> delete_unneeded(FileSystem& file_system,
   if (!slots) return std::unexpected(slots.error());
   const RetentionView view = {data_dir, directories, *std::move(slots), in_use};
   auto paths = deletable_snapshots(file_system, view);
-  if (!paths) return paths;
   auto logs = deletable_logs(file_system, view);
   if (!logs) return logs;
-  paths->insert(paths->end(), logs->begin(), logs->end());
-  if (auto removed = remove_in_order(file_system, *paths); !removed) {
+  if (paths) logs->insert(logs->begin(), paths->begin(), paths->end());
+  if (auto removed = remove_in_order(file_system, *logs); !removed) {
     return std::unexpected(removed.error());
   }
-  return paths;
+  // A damaged pin, of which nobody knows what it needs, keeps all snapshots, but not the logs.
+  if (!paths) return paths;
+  return logs;
 }
 
 Result<std::vector<std::string>> remove_snapshot(FileSystem& file_system,

@@ -43,8 +43,9 @@ Result<std::vector<std::string>> deletable_logs(FileSystem& file_system, const R
 Result<std::vector<std::string>> deletable_snapshots(FileSystem& file_system,
                                                      const RetentionView& view);
 
-/// Deletes all that; a crash amid it leaves what the next call, or start, can work with. Durable
-/// when it returns. Answers the paths of what it deleted.
+/// Deletes all that, the logs also when it cannot be told which snapshots are deletable; a crash
+/// amid it leaves what the next call, or start, can work with. Durable when it returns. Answers the
+/// paths of what it deleted.
 Result<std::vector<std::string>> delete_unneeded(FileSystem& file_system,
                                                  const std::string& data_dir, Savepoint& savepoint,
                                                  const std::set<std::string>& directories,

@@ -91,7 +91,8 @@ Json to_json(const IncarnationScan& scan) {
 Result<void> verify_rest(FileSystem& files, const LogData& data, Json& whole) {
   auto unlisted = refuse_unlisted(files, data.savepoint, data.directories);
   if (!unlisted) return unlisted;
-  auto ddl = read_ddl_log(files, data.data_dir, data.savepoint.cluster_uuid);
+  auto ddl =
+      read_ddl_log(files, data.data_dir, data.savepoint.cluster_uuid, data.savepoint.ddl_records);
   if (!ddl) return std::unexpected(ddl.error());
   whole["ddl"] = {{"records", ddl->records.size()}, {"torn", ddl->torn}};
   return {};

@@ -98,6 +98,36 @@ std::string restarts_text(const Json& status) {
                      std::max<std::time_t>(since, 0), restarts.value("last_reason", ""));
 }
 
+/// Empty without snapshots.
+std::string snapshot_text(const Json& status) {
+  const Json snapshots = status.value("snapshots", Json::object());
+  if (number(snapshots, "newest") == 0) return "";
+  std::string text = fmt::format("  snapshot       {}, of epoch {}", number(snapshots, "newest"),
+                                 format_count(number(snapshots, "epoch")));
+  const Json install = snapshots.value("install", Json::object());
+  if (install.contains("error")) {
+    text += fmt::format("; {} is not installed: {}", number(install, "snapshot"),
+                        install.value("error", ""));
+  } else if (install.contains("took_ms")) {
+    text += fmt::format("; {} was installed in {} ms, {} pages dropped",
+                        number(install, "snapshot"), format_count(number(install, "took_ms")),
+                        format_count(number(install, "dropped")));
+  }
+  return text + "\n";
+}
+
+/// How often transactions waited for room.
+std::string stalls_text(const Json& nodes) {
+  uint64_t pages = 0;
+  uint64_t log = 0;
+  for (const Json& node : nodes) {
+    pages += number(node, "page_stalls");
+    log += number(node, "log_stalls");
+  }
+  return fmt::format("  stalls         {} for free pages, {} for room in a log\n",
+                     format_count(pages), format_count(log));
+}
+
 std::string process_table(const Json& status) {
   std::vector<std::vector<std::string>> rows = {{"PROCESS", "PID", "METRICS"}};
   for (const Json& process : status.value("processes", Json::array())) {
@@ -143,6 +173,14 @@ std::vector<Problem> find_problems(const Json& status) {
     problems.push_back({"the last snapshot failed: " + snapshot.value("failure", ""),
                         "the one before stays in force, and logs grow: remove the cause, then "
                         "`atoll snapshot take`"});
+  }
+  const Json pins = status.value("snapshots", Json::object()).value("damaged_pins", Json::array());
+  for (const Json& pin : pins) {
+    problems.push_back({fmt::format("snapshot {} is pinned and damaged: {}", number(pin, "id"),
+                                    pin.value("damage", "")),
+                        fmt::format("restore its files, or `atoll snapshot unpin {}`: until then "
+                                    "no transaction reads it, and files of old snapshots stay",
+                                    number(pin, "id"))});
   }
   const std::string state = status.value("state", "");
   if (state == "recovering") {
@@ -198,7 +236,7 @@ std::string status_text(const Json& status) {
                       number(epochs, "durable"), number(epochs, "oldest_begin"));
   text += fmt::format("  storages       {}\n", status.value("storages", Json::array()).size());
   text += fmt::format("  aborts         {}\n", aborts_text(nodes));
-  text += restarts_text(status) + "\n";
+  text += stalls_text(nodes) + snapshot_text(status) + restarts_text(status) + "\n";
   return text + node_table(status) + "\n" + logger_table(status) + process_table(status);
 }
 

@@ -145,6 +145,7 @@ Result<void> Launcher::spawn_all() {
       static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(
                                 std::chrono::system_clock::now().time_since_epoch())
                                 .count());
+  handover.restarts = restarts_.count();
   handover.config_text = to_toml(config_);
   handover.lock_fd = folder_->lock_fd();
   if (data_lock_) handover.data_lock_fds = data_lock_->fds();

@@ -63,6 +63,10 @@ std::vector<prometheus::MetricFamily> ClusterMetrics::Collect() const {
       .sample(ready_storages(control_));
   families.counter("atoll_catalog_changes_total", "Storages created and dropped.")
       .sample(uint64_t{control_.catalog_version.load(std::memory_order_relaxed)});
+  families
+      .counter("atoll_restarts_total",
+               "Times that the launcher has started the failed cluster again.")
+      .sample(restarts_);
   families.counter("atoll_coordinator_heartbeats_total", "Signs of life of the coordinator.")
       .sample(control_.heartbeat.load(std::memory_order_relaxed));
   families.gauge("atoll_epoch_interval_seconds", "Time from one epoch to the next.")

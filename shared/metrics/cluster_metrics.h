@@ -3,6 +3,7 @@
 
 #include <prometheus/collectable.h>
 
+#include <cstdint>
 #include <vector>
 
 #include "shared/memory/control_layout.h"
@@ -14,15 +15,17 @@ namespace atolldb {
 class ClusterMetrics : public prometheus::Collectable {
  public:
   /// REQUIRES: the segment stays mapped, and `snapshots` there, as long as this object lives. Null:
-  /// there are none without a log.
-  explicit ClusterMetrics(const ControlSegment& control, const SnapshotMetrics* snapshots = nullptr)
-      : control_(control), snapshots_(snapshots) {}
+  /// there are none without a log. `restarts`: of the cluster by its launcher before this process.
+  explicit ClusterMetrics(const ControlSegment& control, const SnapshotMetrics* snapshots = nullptr,
+                          uint64_t restarts = 0)
+      : control_(control), snapshots_(snapshots), restarts_(restarts) {}
 
   std::vector<prometheus::MetricFamily> Collect() const override;
 
  private:
   const ControlSegment& control_;
   const SnapshotMetrics* const snapshots_;
+  const uint64_t restarts_;
 };
 
 }  // namespace atolldb

@@ -17,6 +17,7 @@ Result<UniqueFd> write_handover(const Handover& handover) {
                                {"uuid0", handover.cluster_uuid[0]},
                                {"uuid1", handover.cluster_uuid[1]},
                                {"incarnation", handover.incarnation},
+                               {"restarts", handover.restarts},
                                {"config", handover.config_text},
                                {"channel_fd", handover.channel_fd},
                                {"lock_fd", handover.lock_fd},
@@ -53,6 +54,7 @@ Result<Handover> read_handover(int fd) {
     handover.cluster_uuid[0] = json.at("uuid0").get<uint64_t>();
     handover.cluster_uuid[1] = json.at("uuid1").get<uint64_t>();
     handover.incarnation = json.at("incarnation").get<uint64_t>();
+    handover.restarts = json.at("restarts").get<uint64_t>();
     handover.config_text = json.at("config").get<std::string>();
     handover.channel_fd = json.at("channel_fd").get<int>();
     handover.lock_fd = json.at("lock_fd").get<int>();

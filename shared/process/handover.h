@@ -20,6 +20,7 @@ struct Handover {
   pid_t launcher_pid = 0;
   uint64_t cluster_uuid[2] = {0, 0};
   uint64_t incarnation = 0;
+  uint64_t restarts = 0;           // of the cluster by its launcher so far (cluster.restart)
   std::string config_text;         // effective values (to_toml)
   int channel_fd = -1;             // lines to and from the launcher
   int lock_fd = -1;                // the open file description that holds the cluster's lock (R31)

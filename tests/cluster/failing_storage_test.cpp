@@ -48,6 +48,23 @@ class FailingStorage : public testing::Test {
     return config;
   }
 
+  /// From now on these calls of the process fail; the tracer's pid. 0: none can be had here.
+  pid_t inject(const Config& config, const std::string& role, const std::string& call,
+               const std::string& error) {
+    const std::string traced = std::to_string(processes_of(config.cluster.name, role).at(0));
+    const pid_t tracer = runner_.start(
+        "/usr/bin/strace",
+        {"-f", "-e", "trace=" + call, "-e", fmt::format("inject={}:error={}", call, error), "-o",
+         "/dev/null", "-p", traced},
+        folder_.path() + "/strace.out", told_path());
+    int status = 0;
+    const bool has_come = eventually(
+        [&] { return told().contains("attached") || waitpid(tracer, &status, WNOHANG) == tracer; });
+    return has_come && told().contains("attached") ? tracer : 0;
+  }
+  std::string told_path() const { return folder_.path() + "/strace.err"; }
+  std::string told() const { return read_text(told_path()); }
+
   /// The cluster has failed by itself with this code: everybody says so, and no promise is broken.
   void expect_failed(const Config& config, LauncherProcess& launcher, LedgerClients& clients,
                      int code) {
@@ -177,21 +194,8 @@ TEST_P(InjectedFault, EndsTheClusterWithItsCodeAndNothingIsLost) {
     return std::filesystem::exists(path) && std::filesystem::file_size(path) > bytes;
   };
   ASSERT_TRUE(eventually([&] { return ledger_has(10'000); }));
-  const std::string node = std::to_string(processes_of(config.cluster.name, "node1").at(0));
-  const std::string told = folder_.path() + "/strace.err";
-  const pid_t tracer = runner_.start(
-      "/usr/bin/strace",
-      {"-f", "-e", std::string("trace=") + fault.call, "-e",
-       fmt::format("inject={}:error={}", fault.call, fault.error), "-o", "/dev/null", "-p", node},
-      folder_.path() + "/strace.out", told);
-  int status = 0;
-  if (!eventually([&] {
-        return read_text(told).find("attached") != std::string::npos ||
-               waitpid(tracer, &status, WNOHANG) == tracer;
-      }) ||
-      read_text(told).find("attached") == std::string::npos) {
-    GTEST_SKIP() << "strace cannot attach to a process here: " << read_text(told);
-  }
+  const pid_t tracer = inject(config, "node1", fault.call, fault.error);
+  if (tracer == 0) GTEST_SKIP() << "strace cannot attach to a process here: " << told();
   expect_failed(config, launcher, clients, fault.code);
   reap(tracer);  // it ends with whom it traces
   expect_starts(config);
@@ -203,6 +207,71 @@ INSTANTIATE_TEST_SUITE_P(Node1, InjectedFault,
                                          Fault{"AWriteWithoutRoom", "pwritev", "ENOSPC", 10},
                                          Fault{"AFileWithoutRoom", "fallocate", "ENOSPC", 10}),
                          [](const auto& tested) { return std::string(tested.param.name); });
+
+/// A creation that could not be made durable is not acknowledged, nor is anything after it.
+TEST_F(FailingStorage, ADdlLogThatCannotBeSyncedEndsTheClusterWithCode8) {
+  const Config config = durable("ddl");
+  LauncherProcess launcher(config);
+  ASSERT_EQ(launcher.next_line(), "running");
+  ASSERT_TRUE(create_ledger(config));
+  LedgerClients clients(config, folder_.path(), seed());
+  const pid_t tracer = inject(config, "coordinator", "fdatasync", "EIO");
+  if (tracer == 0) GTEST_SKIP() << "strace cannot attach to a process here: " << told();
+  const ControlClient coordinator(config.control.endpoint);
+  const auto created =
+      coordinator.call("storage.create", {{"name", "late"}, {"type", "mastertree"}},
+                       std::chrono::milliseconds(1'000));
+  EXPECT_FALSE(created);  // the answer may be lost with the coordinator
+  expect_failed(config, launcher, clients, 8);
+  EXPECT_TRUE(last_failure(config).contains("/coordinator/ddl_000000.atlog"))
+      << last_failure(config);
+  reap(tracer);
+  expect_starts(config);
+}
+
+/// Without its savepoint there is no new snapshot; the one before stays, and the log goes on.
+TEST_F(FailingStorage, ASavepointThatCannotBeSyncedCostsASnapshotAndNoMore) {
+  const Config config = durable("savepoint");
+  LauncherProcess launcher(config);
+  ASSERT_EQ(launcher.next_line(), "running");
+  ASSERT_TRUE(create_ledger(config));
+  LedgerClients clients(config, folder_.path(), seed());
+  const ControlClient coordinator(config.control.endpoint);
+  const auto take = [&] {
+    return coordinator.call("snapshot.take", Json::object(), std::chrono::milliseconds(30'000));
+  };
+  const auto has_news = [&] {
+    const std::string path = folder_.path() + "/client1.ledger";
+    return std::filesystem::exists(path) && std::filesystem::file_size(path) > 10'000;
+  };
+  ASSERT_TRUE(eventually(has_news));
+  const pid_t tracer = inject(config, "coordinator", "fdatasync", "EIO");
+  if (tracer == 0) GTEST_SKIP() << "strace cannot attach to a process here: " << told();
+  const auto failed = take();
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code, ExitCode::durability) << failed.error().message;
+  EXPECT_TRUE(failed.error().message.contains("/coordinator/savepoint")) << failed.error().message;
+  kill(tracer, SIGINT);  // it lets the coordinator go
+  reap(tracer);
+  const auto taken = take();
+  EXPECT_TRUE(taken) << taken.error().message;
+  clients.stop();
+  kill(launcher.pid(), SIGKILL);
+  launcher.wait();
+  EXPECT_TRUE(eventually([&] { return processes_of(config.cluster.name).empty(); }));
+  LauncherProcess next(config);
+  ASSERT_EQ(next.next_line(), "running");
+  auto session = SessionClient::connect(config.cluster.run_dir, 0);
+  ASSERT_TRUE(session) << session.error().message;
+  const auto state = read_ledger_state(**session);
+  ASSERT_TRUE(state) << state.error().message;
+  for (const LedgerViolation& one : check_ledger(clients.ledger(), *state)) {
+    ADD_FAILURE() << one.text;
+  }
+  session->reset();
+  kill(next.pid(), SIGTERM);
+  EXPECT_EQ(next.wait(), 0);
+}
 
 }  // namespace
 }  // namespace atolldb::test

@@ -9,6 +9,7 @@
 #include "tests/cluster/cli_run.h"
 #include "tests/cluster/launcher_process.h"
 #include "tests/cluster/ledger_cluster.h"
+#include "tests/cluster/metrics_http.h"
 
 namespace atolldb::test {
 namespace {
@@ -115,6 +116,10 @@ TEST_F(RestartTest, KilledUnderLoadTheClusterComesBackWithAllThatWasAcknowledged
   const Ran status = runner_.atoll({"status", "--json", "-c", file_});
   EXPECT_EQ(status.code, 0) << status.error;
   EXPECT_EQ(json::parse(status.out).at("restarts").at("count"), count);
+  const std::string metrics = json::parse(status.out).at("processes").at(0).at("metrics");
+  const std::string scraped = http_get(port_of(metrics), "/metrics");
+  EXPECT_TRUE(scraped.contains("\natoll_restarts_total " + std::to_string(count) + "\n"))
+      << scraped;
   const Ran text = runner_.atoll({"status", "-c", file_});
   EXPECT_NE(text.out.find("restarts       " + std::to_string(count)), std::string::npos)
       << text.out;

@@ -85,6 +85,26 @@ TEST(DdlLog, CallsDamageBeforeTheLastRecordCorruptionAndNamesThePlace) {
   }
 }
 
+TEST(DdlLog, TakesNoRecordForTornThatIsKnownToBeDurable) {
+  for (const bool is_lost : {false, true}) {
+    MemoryFileSystem files;
+    append(files, 0, 5);
+    auto& bytes = files.bytes(kFile);
+    const auto last = bytes.begin() + 4 * kIoBlockBytes;
+    if (is_lost) std::fill(last, last + kIoBlockBytes, std::byte{});
+    if (!is_lost) *(last + 50) ^= std::byte{1};
+    EXPECT_TRUE(read_ddl_log(files, "/data", kUuid, 4));
+    const auto content = read_ddl_log(files, "/data", kUuid, 5);
+    ASSERT_FALSE(content);
+    EXPECT_EQ(content.error().code, ExitCode::corruption);
+    EXPECT_TRUE(content.error().message.contains(kFile + ", offset 16384: "))
+        << content.error().message;
+    EXPECT_TRUE(content.error().message.contains("5 records were durable, of which 4 are intact"));
+  }
+  MemoryFileSystem none;
+  EXPECT_FALSE(read_ddl_log(none, "/data", kUuid, 1));
+}
+
 TEST(DdlLog, MissesNoFileAndTakesNoneOfAnotherCluster) {
   MemoryFileSystem files;
   append(files, 0, 600);

@@ -1,7 +1,10 @@
 // A file system that stops working after some changes: the process was killed, or its machine lost
-// power. It can also be one that does not do what loggers rely on.
+// power. It can also be one that does not do what loggers rely on. As thread-safe as the one below.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -18,7 +21,8 @@ namespace atolldb::test {
 
 /// What a file system, or a logger, may get wrong.
 struct FileFaults {
-  bool skips_sync = false;           // sync returns without having done anything
+  bool skips_sync = false;            // sync returns without having done anything
+  bool skips_directory_sync = false;  // likewise of directories
   bool markers_before_data = false;  // blocks of records are written after the sync of their marker
 };
 
@@ -26,24 +30,27 @@ class HookedFileSystem : public FileSystem {
  public:
   /// `below` outlives it. The change after `changes` others, and every call from then on, fails.
   HookedFileSystem(FileSystem& below, FileFaults faults, uint64_t changes)
-      : below_(below), faults_(faults), changes_left_(changes) {}
+      : below_(below),
+        faults_(faults),
+        changes_left_(static_cast<int64_t>(std::min<uint64_t>(changes, INT64_MAX))) {}
 
-  bool is_off() const { return is_off_; }
+  bool is_off() const { return is_off_.load(std::memory_order_relaxed); }
 
   Result<std::unique_ptr<File>> create(const std::string& path, uint64_t bytes) override {
     if (!change()) return off();
     return hook(below_.create(path, bytes));
   }
   Result<std::unique_ptr<File>> open(const std::string& path) override {
-    if (is_off_) return off();
+    if (is_off()) return off();
     return hook(below_.open(path));
   }
   Result<std::unique_ptr<File>> open_for_reading(const std::string& path) override {
-    if (is_off_) return off();
+    if (is_off()) return off();
     return below_.open_for_reading(path);
   }
   Result<void> sync_directory(const std::string& path) override {
     if (!change()) return off();
+    if (faults_.skips_directory_sync) return {};
     return below_.sync_directory(path);
   }
   Result<void> make_directory(const std::string& path) override {
@@ -51,11 +58,11 @@ class HookedFileSystem : public FileSystem {
     return below_.make_directory(path);
   }
   Result<std::vector<std::string>> list(const std::string& path) override {
-    if (is_off_) return off();
+    if (is_off()) return off();
     return below_.list(path);
   }
   Result<bool> exists(const std::string& path) override {
-    if (is_off_) return off();
+    if (is_off()) return off();
     return below_.exists(path);
   }
   Result<void> rename(const std::string& from, const std::string& to) override {
@@ -78,7 +85,7 @@ class HookedFileSystem : public FileSystem {
     Result<void> write(uint64_t offset,
                        std::span<const std::span<const std::byte>> slices) override {
       // The last write of a machine that loses power is done in part: it is never synced.
-      if (owner_.is_off_) return off();
+      if (owner_.is_off()) return off();
       const bool works = owner_.change();
       auto written = owner_.faults_.markers_before_data ? write_markers(offset, slices)
                                                         : below_->write(offset, slices);
@@ -101,7 +108,7 @@ class HookedFileSystem : public FileSystem {
       return synced;
     }
     Result<uint64_t> read(uint64_t offset, std::span<std::byte> into) const override {
-      if (owner_.is_off_) return off();
+      if (owner_.is_off()) return off();
       return below_->read(offset, into);
     }
     Result<uint64_t> size() const override { return below_->size(); }
@@ -136,10 +143,12 @@ class HookedFileSystem : public FileSystem {
     if (!file) return file;
     return std::make_unique<HookedFile>(*this, *std::move(file));
   }
+  /// Relaxed: which of several threads makes the last change is anybody's guess.
   bool change() {
-    if (changes_left_ == 0) is_off_ = true;
-    if (!is_off_) --changes_left_;
-    return !is_off_;
+    if (changes_left_.fetch_sub(1, std::memory_order_relaxed) <= 0) {
+      is_off_.store(true, std::memory_order_relaxed);
+    }
+    return !is_off();
   }
   static std::unexpected<Error> off() {
     return make_error(ExitCode::durability, "the machine has lost its power");
@@ -147,8 +156,8 @@ class HookedFileSystem : public FileSystem {
 
   FileSystem& below_;
   FileFaults faults_;
-  uint64_t changes_left_;
-  bool is_off_ = false;
+  std::atomic<int64_t> changes_left_;
+  std::atomic<bool> is_off_{false};
 };
 
 }  // namespace atolldb::test

@@ -95,10 +95,14 @@ TEST(LogStart, GleansWhatTheSnapshotLacksAndNoMore) {
   EXPECT_EQ(start->snapshot->id, 2u);
   EXPECT_EQ(streams(*start), (std::vector<std::string>{}));
   EXPECT_EQ(start->recovery_epoch, 5u);
-  // The snapshot is one more thing that knows what was durable.
+  // What it covers is left out, however damaged it is.
   auto damaged = data.files.copy();
   damaged->bytes(kFirstFile)[13 * kLogBlockBytes + 70] ^= std::byte{1};
-  expect_corruption(*damaged, kFirstFile + ": offset " + std::to_string(13 * kLogBlockBytes));
+  EXPECT_TRUE(examine(*damaged, "/data"));
+  // But it is one more thing that knows what was durable: the marker of epoch 5 must be there.
+  damaged = data.files.copy();
+  damaged->bytes(kFirstFile)[15 * kLogBlockBytes + 20] ^= std::byte{1};
+  expect_corruption(*damaged, kFirstFile + ": offset " + std::to_string(15 * kLogBlockBytes));
 }
 
 TEST(LogStart, ForgetsIncarnationsThatASnapshotCoversAndNeedsNoFilesOfThem) {
@@ -288,6 +292,55 @@ TEST(LogStart, NeverGivesANumberTwice) {
   // A crash here: the file is there, no savepoint lists it.
   ASSERT_EQ(data.begin({kFirst}), "");
   EXPECT_EQ(data.start.incarnation, 2u);
+}
+
+TEST(LogStart, ForgetsIncarnationsWithoutCommitsSoThatStartsAloneFillNothing) {
+  DataDirectory data;
+  for (uint64_t number = 1; number <= 100; ++number) {
+    ASSERT_EQ(data.begin({kFirst, kSecond}), "");
+    ASSERT_EQ(data.start.savepoint.incarnations.size(), 1u);
+    ASSERT_EQ(data.start.savepoint.covered_incarnation, number - 1);
+    // Markers without records, and records above the cut.
+    if (number % 3 == 0) {
+      for (LogWriter& writer : data.writers) {
+        ASSERT_TRUE(writer.close_epoch(data.start.start_epoch, data.start.start_epoch - 1));
+      }
+    }
+    if (number % 7 == 0) data.write(0, data.start.start_epoch + 1);
+  }
+  // One with commits stays until a snapshot has them.
+  const uint64_t epoch = data.start.start_epoch;
+  data.write_all(epoch, epoch);
+  ASSERT_EQ(data.begin({kFirst, kSecond}), "");
+  ASSERT_EQ(data.begin({kFirst, kSecond}), "");
+  EXPECT_EQ(data.start.savepoint.covered_incarnation, 99u);
+  EXPECT_EQ(streams(data.start),
+            (std::vector<std::string>{"100/0 up to " + std::to_string(epoch),
+                                      "100/1 up to " + std::to_string(epoch)}));
+}
+
+TEST(LogStart, StartsFromASavepointThatIsFull) {
+  DataDirectory data;
+  ASSERT_EQ(data.begin({kFirst, kSecond}), "");
+  // As long as the list was kept: none of these has closed an epoch.
+  Savepoint full = data.start.savepoint;
+  full.incarnations.clear();
+  const std::vector<LoggerPlace> loggers = {kFirst, kSecond};
+  while (full.incarnations.size() < 37'000) {
+    const uint64_t number = full.incarnations.size() + 2;
+    full.incarnations.push_back({number, 1, 0, loggers});
+    full.largest_incarnation = number;
+  }
+  while (write_savepoint(data.files, "/data", full)) {
+    for (int i = 0; i < 10; ++i) {
+      full.incarnations.push_back({++full.largest_incarnation, 1, 0, loggers});
+    }
+  }
+  full.incarnations.resize(full.incarnations.size() - 10);
+  full.covered_incarnation = 1;
+  ASSERT_TRUE(write_savepoint(data.files, "/data", full));
+  ASSERT_EQ(data.begin({kFirst, kSecond}), "");
+  EXPECT_EQ(data.start.savepoint.incarnations.size(), 1u);
 }
 
 TEST(LogStart, ListsOnlyLoggersThatHaveBegun) {

@@ -19,6 +19,7 @@ Savepoint random_savepoint(std::mt19937_64& random) {
   Savepoint savepoint;
   savepoint.cluster_uuid = {4, 5};
   savepoint.durable_epoch = random() % 100;
+  savepoint.ddl_records = random() % 100;
   uint64_t epoch = 1;
   const uint64_t count = random() % 20;
   for (uint64_t number = 1; number <= count; ++number) {

@@ -111,6 +111,26 @@ TEST(Retention, DeletesAllFilesOfIncarnationsThatAreCovered) {
   EXPECT_EQ(data.begin({kFirst}), "");
 }
 
+TEST(Retention, DeletesLogsEvenIfADamagedPinKeepsAllSnapshots) {
+  DataDirectory data;
+  ASSERT_EQ(data.begin({kFirst}, 8), "");
+  data.write_all(1, 9);
+  Savepoint& savepoint = data.start.savepoint;
+  ASSERT_EQ(make_snapshot(data.files, "/data", savepoint, 2), "");
+  ASSERT_TRUE(pin_snapshot(data.files, "/data", savepoint, 1, "damaged"));
+  ASSERT_EQ(make_snapshot(data.files, "/data", savepoint, 5), "");
+  ASSERT_EQ(make_snapshot(data.files, "/data", savepoint, 9), "");
+  const std::string metadata = snapshot_metadata_path("/data", 1);
+  data.files.bytes(metadata)[40] ^= std::byte{1};
+  const auto deleted = delete_unneeded(data.files, "/data", savepoint, kDirectories, {});
+  ASSERT_FALSE(deleted);
+  EXPECT_EQ(deleted.error().code, ExitCode::corruption);
+  EXPECT_TRUE(deleted.error().message.contains(metadata)) << deleted.error().message;
+  EXPECT_TRUE(*data.files.exists(snapshot_metadata_path("/data", 2)));
+  EXPECT_FALSE(*data.files.exists(log(1, 2)));
+  EXPECT_TRUE(*data.files.exists(log(1, 3)));
+}
+
 TEST(Retention, KeepsWhatAnySlotPinUseOrKeptSnapshotNames) {
   MemoryFileSystem files;
   Savepoint savepoint;

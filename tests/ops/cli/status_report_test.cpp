@@ -81,6 +81,32 @@ TEST(StatusReportTest, ASnapshotThatFailedIsAProblemUntilTheNextOneSucceeds) {
   EXPECT_TRUE(find_problems(status).empty());
 }
 
+TEST(StatusReportTest, TheLastInstallAndStallsAreShown) {
+  Json status = healthy_status();
+  EXPECT_FALSE(has(status_text(status), "snapshot ")) << "there is none";
+  status["nodes"][0]["page_stalls"] = 1'200;
+  status["nodes"][1]["page_stalls"] = 34;
+  status["nodes"][1]["log_stalls"] = 5;
+  EXPECT_TRUE(
+      has(status_text(status), "stalls         1,234 for free pages, 5 for room in a log\n"));
+  status["snapshots"] = {{"newest", 7}, {"epoch", 4'711}, {"install", Json::object()}};
+  EXPECT_TRUE(has(status_text(status), "snapshot       7, of epoch 4,711\n"));
+  status["snapshots"]["install"] = {{"snapshot", 7}, {"took_ms", 1'012}, {"dropped", 34'000}};
+  EXPECT_TRUE(has(status_text(status), "; 7 was installed in 1,012 ms, 34,000 pages dropped\n"));
+  status["snapshots"]["install"] = {{"snapshot", 6}, {"took_ms", 3}, {"error", "node 1: gone"}};
+  EXPECT_TRUE(has(status_text(status), "; 6 is not installed: node 1: gone\n"));
+}
+
+TEST(StatusReportTest, ADamagedPinIsAProblemWithAWayOut) {
+  Json status = healthy_status();
+  status["snapshots"] = {{"newest", 3},
+                         {"damaged_pins", {{{"id", 2}, {"damage", "/data/x: its checksum"}}}}};
+  const std::string text = status_text(status);
+  EXPECT_TRUE(has(text, "what is wrong: snapshot 2 is pinned and damaged: /data/x: its checksum"))
+      << text;
+  EXPECT_TRUE(has(text, "`atoll snapshot unpin 2`")) << text;
+}
+
 TEST(StatusReportTest, ARestartIsToldWithItsReasonAndIsNoProblemOnceTheClusterRuns) {
   Json status = healthy_status();
   EXPECT_FALSE(has(status_text(status), "restarts"));

@@ -162,11 +162,13 @@ TEST(ClusterMetricsTest, ServesStateAndEpochs) {
   control->epoch_interval_us = 10'000;
   control->storages[1].state.store(static_cast<uint32_t>(StorageState::ready),
                                    std::memory_order_relaxed);
-  auto exposer = MetricsExposer::start("127.0.0.1", 0, std::make_shared<ClusterMetrics>(*control));
+  auto exposer =
+      MetricsExposer::start("127.0.0.1", 0, std::make_shared<ClusterMetrics>(*control, nullptr, 3));
   ASSERT_TRUE(exposer) << exposer.error().message;
   const std::string text = scrape((*exposer)->endpoint());
-  for (const char* line : {"atoll_cluster_running 1\n", "atoll_epoch_current 42\n",
-                           "atoll_epoch_interval_seconds 0.01\n", "atoll_storages 1\n"}) {
+  for (const char* line :
+       {"atoll_cluster_running 1\n", "atoll_epoch_current 42\n",
+        "atoll_epoch_interval_seconds 0.01\n", "atoll_storages 1\n", "atoll_restarts_total 3\n"}) {
     EXPECT_NE(text.find(line), std::string::npos) << line << "is missing in\n" << text;
   }
 }

@@ -91,6 +91,7 @@ TEST(HandoverTest, AChildReadsWhatTheLauncherWrote) {
   handover.launcher_pid = 77;
   handover.cluster_uuid[1] = ~uint64_t{0};
   handover.config_text = "[cluster]\nname = \"x\"\n";
+  handover.restarts = 4;
   handover.segments = {{"control", 5}};
   const auto fd = write_handover(handover);
   ASSERT_TRUE(fd);
@@ -98,6 +99,7 @@ TEST(HandoverTest, AChildReadsWhatTheLauncherWrote) {
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(read->role, "node3");
   EXPECT_EQ(read->cluster_uuid[1], ~uint64_t{0});
+  EXPECT_EQ(read->restarts, 4u);
   EXPECT_EQ(read->config_text, handover.config_text);
   EXPECT_EQ(read->segments, handover.segments);
   EXPECT_FALSE(read_handover(-1));

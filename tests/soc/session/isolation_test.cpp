@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "ops/cluster/cluster.h"
@@ -119,6 +120,64 @@ TEST_F(SessionIsolation, ARequestReadsTheSnapshotThatItAsksFor) {
   stop();
   launch();
   EXPECT_EQ(get(with(Isolation::snapshot_read_only)), "new") << "after a restart";
+}
+
+TEST_F(SessionIsolation, ADamagedPinIsRefusedAndToldAndHoldsNothingElseUp) {
+  const auto damage = [&](const std::string& file) {
+    std::fstream stream(folder_ + "/" + file, std::ios::in | std::ios::out | std::ios::binary);
+    stream.seekp(20);
+    stream.put('?');
+    ASSERT_TRUE(stream.good()) << file;
+  };
+  const auto pin = [&](const char* name) {
+    EXPECT_TRUE(cluster_->coordinator("snapshot.pin", {{"name", name}}));
+  };
+  const auto pins_damaged = [&] {
+    const auto status = cluster_->coordinator("status", Json::object());
+    EXPECT_TRUE(status);
+    return (*status)["snapshots"]["damaged_pins"];
+  };
+  ASSERT_EQ(put("first"), Status::ok);
+  const uint64_t first = take_snapshot();
+  pin("metadata");
+  ASSERT_EQ(put("second"), Status::ok);
+  const uint64_t second = take_snapshot();
+  pin("pages");
+  // Until the newest one was written anew as a whole, and refers to no file of these.
+  uint64_t newest = 0;
+  for (int i = 0; i < 36; ++i) {
+    ASSERT_EQ(put("third"), Status::ok);
+    newest = take_snapshot();
+  }
+  EXPECT_EQ(get(with(Isolation::snapshot_read_only, first)), "first");
+  EXPECT_EQ(get(with(Isolation::snapshot_read_only, second)), "second");
+  EXPECT_EQ(pins_damaged(), Json::array());
+  stop();
+  damage("coordinator/snapshot_" + std::to_string(first) + ".meta");
+  damage("node0/snapshot_" + std::to_string(second) + ".atsnap");
+  launch();
+  EXPECT_EQ(get(with(Isolation::snapshot_read_only, first)), "snapshot_not_found");
+  EXPECT_EQ(get(with(Isolation::snapshot_read_only, second)), "snapshot_not_found");
+  EXPECT_EQ(get(with(Isolation::snapshot_read_only)), "third") << "the newest one can be read";
+  const Json damaged = pins_damaged();
+  ASSERT_EQ(damaged.size(), 2u) << damaged;
+  for (size_t i = 0; i < 2; ++i) {
+    const std::string file = "snapshot_" + std::to_string(i == 0 ? first : second) + ".";
+    EXPECT_EQ(damaged[i]["id"], i == 0 ? first : second);
+    EXPECT_TRUE(damaged[i]["damage"].get<std::string>().contains(file)) << damaged;
+  }
+  // New ones are published, and installed.
+  ASSERT_EQ(put("fourth"), Status::ok);
+  ASSERT_GT(take_snapshot(), newest);
+  EXPECT_EQ(get(with(Isolation::snapshot_read_only)), "fourth");
+  const auto status = cluster_->coordinator("status", Json::object());
+  ASSERT_TRUE(status);
+  EXPECT_FALSE((*status)["snapshots"]["install"].contains("error")) << (*status)["snapshots"];
+  // Without the pins nothing is wrong any more.
+  for (const char* name : {"metadata", "pages"}) {
+    EXPECT_TRUE(cluster_->coordinator("snapshot.unpin", {{"pin", name}}));
+  }
+  EXPECT_EQ(pins_damaged(), Json::array());
 }
 
 TEST_F(SessionIsolation, WritesAreRefusedOrCheckedAsTheIsolationSays) {

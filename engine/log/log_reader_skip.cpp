@@ -1,0 +1,86 @@
+// How a reader leaves out what a snapshot covers, where headers tell it cheaply: a few blocks are
+// read, whatever the length of the files. Damage to what is left out does not matter: what counts
+// of it is in the snapshot; and a search that damage misleads finds an earlier block to begin with.
+#include <algorithm>
+#include <cstring>
+
+#include "engine/log/log_owner.h"
+#include "engine/log/log_reader.h"
+
+namespace atolldb {
+namespace {
+
+constexpr uint64_t kBlocksAtOnce = 256;
+/// Further back no marker is looked for: an epoch of so much log is read.
+constexpr uint64_t kMostBlocksBack = 16 * kBlocksAtOnce;
+
+}  // namespace
+
+Result<uint32_t> LogReader::find_first_file() const {
+  for (auto at = ordinals_.rbegin(); may_skip_ && at != ordinals_.rend(); ++at) {
+    const LogFilePlace place = {
+        stream_.directory, stream_.node, {stream_.incarnation, stream_.logger, *at}};
+    auto begin = begin_of(*file_system_, place);
+    if (!begin) return std::unexpected(begin.error());
+    if (!*begin || (stream_.cluster_uuid && (*begin)->cluster_uuid != *stream_.cluster_uuid)) {
+      continue;
+    }
+    // As chain_first_header wants it.
+    if ((*begin)->last_epoch_before >= (*begin)->closed_epoch &&
+        (*begin)->last_epoch_before <= stream_.covered_epoch) {
+      return *at;
+    }
+  }
+  return ordinals_.front();
+}
+
+bool LogReader::is_covered(const LogBlock& block, uint64_t position) const {
+  const LogBlockHeader& header = block.header;
+  return header.type != LogBlockType::file_header && header.epoch <= stream_.covered_epoch &&
+         header.file_ordinal == ordinal_ &&
+         header.sequence == ordinal_ * blocks_per_file_ + position && defect_of(block) == nullptr;
+}
+
+Result<void> LogReader::skip_covered_blocks() {
+  const auto read = [&](uint64_t first, uint64_t count) -> Result<uint64_t> {
+    buffer_offset_ = first * kLogBlockBytes;
+    auto bytes = file_->read(buffer_offset_, {buffer_.get(), count * kLogBlockBytes});
+    buffer_bytes_ = bytes.value_or(0);
+    if (!bytes) return bytes;
+    return *bytes / kLogBlockBytes;
+  };
+  const auto block_at = [&](uint64_t index) -> const LogBlock& {
+    return reinterpret_cast<const LogBlock*>(buffer_.get())[index];
+  };
+  // Epochs do not descend: the last covered block.
+  uint64_t last = 0;
+  for (uint64_t end = blocks_per_file_; end - last > 1;) {
+    const uint64_t middle = last + (end - last) / 2;
+    auto count = read(middle, 1);
+    if (!count) return std::unexpected(count.error());
+    const bool is_before = *count == 1 && is_covered(block_at(0), middle);
+    (is_before ? last : end) = middle;
+  }
+  // A marker tells what is closed: the last one before.
+  for (uint64_t end = last + 1; end > 1 && last + 1 - end <= kMostBlocksBack;) {
+    const uint64_t first = end > kBlocksAtOnce ? end - kBlocksAtOnce : 1;
+    auto count = read(first, end - first);
+    if (!count) return std::unexpected(count.error());
+    for (uint64_t index = std::min(*count, end - first); index-- > 0;) {
+      const LogBlockHeader& header = block_at(index).header;
+      if (header.type != LogBlockType::marker || !is_covered(block_at(index), first + index)) {
+        continue;
+      }
+      // The marker is read as the next block of the chain.
+      position_ = first + index;
+      next_sequence_ = header.sequence;
+      closed_epoch_ = std::max(closed_epoch_, header.epoch - 1);
+      last_epoch_ = std::max(last_epoch_, closed_epoch_);
+      return {};
+    }
+    end = first;
+  }
+  return {};
+}
+
+}  // namespace atolldb

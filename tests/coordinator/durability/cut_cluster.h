@@ -1,0 +1,341 @@
+// The durable side of a cluster, whole: loggers, runs of the gleaner on all nodes, metadata,
+// savepoint, pins, deletion; with the coordinator's own code for all of it, on files that a test
+// takes the power from. What is in memory only (workers, pages, installing) is not here: commits
+// are log records that an oracle makes up.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <future>
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "coordinator/durability/durable_state.h"
+#include "coordinator/gleaner/gleaner_run.h"
+#include "engine/gleaner/sorted_run.h"
+#include "engine/log/log_writer.h"
+#include "shared/file/forwarding_file_system.h"
+#include "soc/gleaner/glean_service.h"
+#include "tests/coordinator/durability/commit_oracle.h"
+#include "tests/engine/log/log_blocks.h"
+
+namespace atolldb::test {
+
+inline Config cut_cluster_config() {
+  Config config;
+  config.cluster.data_dir = "/data";
+  config.nodes.assign(2, NodeConfig{});
+  config.nodes[0].loggers = 2;
+  config.nodes[0].directories = {"/fast/one", "/fast/two"};
+  config.nodes[0].reducers = 2;
+  config.durability.log_file_size = 6 * kLogBlockBytes;
+  config.gleaner.disk_reserve = 0;
+  return config;
+}
+
+/// What a client was told, over all incarnations.
+struct CutPromises {
+  uint64_t epoch = 0;  // the latest one with commits that are durable
+  std::vector<PinnedSnapshot> pins;
+};
+
+/// One incarnation. All calls answer what failed; nothing may be called after an error.
+class CutCluster {
+ public:
+  /// `files` outlives it, and so does `is_off`, which says that the files work no more.
+  CutCluster(const Config& config, FileSystem& files, std::function<bool()> is_off)
+      : config_(config), files_(files), is_off_(std::move(is_off)) {}
+
+  /// As a start of the cluster does, up to the first commit.
+  Result<void> start(CommitOracle& oracle, const CutPromises& promises) {
+    auto opened = DurableState::open(config_, 0, std::make_unique<ForwardingFileSystem>(files_),
+                                     make_silent_logger("test"));
+    if (!opened) return std::unexpected(opened.error());
+    durable_ = *std::move(opened);
+    if (durable_->recovery_epoch() < promises.epoch) {
+      return wrong(fmt::format("epoch {} was acknowledged, {} is what was recovered",
+                               promises.epoch, durable_->recovery_epoch()));
+    }
+    if (auto ddl = check_ddl(oracle); !ddl) return ddl;
+    if (auto begun = begin_nodes(); !begun) return begun;
+    oracle.forget_after(durable_->recovery_epoch());
+    if (!durable_->to_glean().empty()) {
+      auto gleaned =
+          glean({.epoch = durable_->recovery_epoch(), .streams = durable_->to_glean()}, oracle);
+      if (!gleaned) return gleaned;
+    }
+    if (auto deleted = delete_unneeded(); !deleted) return deleted;
+    return durable_->begin();
+  }
+
+  Result<void> create_storage(CommitOracle& oracle, StorageType type) {
+    DdlRecord record;
+    record.operation = DdlOperation::create_storage;
+    record.storage_id = static_cast<uint32_t>(durable_->ddl().size() + 1);
+    record.epoch = epoch_;
+    record.name = fmt::format("storage-{}", record.storage_id);
+    record.type = type;
+    if (type == StorageType::array) {
+      record.payload_bytes = CommitOracle::kArrayPayload;
+      record.record_count = CommitOracle::kArrayRecords;
+    }
+    auto logged = durable_->log_ddl(record);
+    if (logged) oracle.add_storage(record);
+    return logged;
+  }
+
+  /// Commits of one more epoch, on their way to all loggers.
+  void commit(CommitOracle& oracle, std::mt19937_64& random) {
+    for (Stream& stream : streams_) {
+      auto buffer = std::make_unique<BlockBuffer>(random() % 3);
+      for (LogBlock& block : buffer->all()) {
+        begin_block(block, epoch_, static_cast<uint16_t>(random() % 3));
+        for (uint64_t count = 1 + random() % 60; count > 0 && oracle.commit(block);) --count;
+      }
+      stream.blocks[epoch_] = std::move(buffer);
+    }
+    ++epoch_;
+  }
+  /// One logger closes its next epoch, if there is one.
+  Result<void> close_next(size_t logger) {
+    Stream& stream = streams_[logger];
+    const uint64_t epoch = stream.writer->last_closed_epoch() + 1;
+    if (epoch >= epoch_) return {};
+    const std::array runs = {stream.blocks[epoch]->all()};
+    const uint64_t durable = durable_epoch();
+    if (stream.writer->wants_next_file()) {
+      if (auto made = stream.writer->prepare_next_file(); !made) return made;
+    }
+    auto closed = stream.writer->close_epoch(epoch, durable, runs);
+    if (closed) stream.blocks.erase(epoch);
+    return closed;
+  }
+  Result<void> close_all() {
+    for (size_t logger = 0; logger < streams_.size(); ++logger) {
+      while (streams_[logger].writer->last_closed_epoch() + 1 < epoch_) {
+        if (auto closed = close_next(logger); !closed) return closed;
+      }
+    }
+    return {};
+  }
+  size_t logger_count() const { return streams_.size(); }
+  uint64_t durable_epoch() const {
+    uint64_t least = UINT64_MAX;
+    for (const Stream& stream : streams_)
+      least = std::min(least, stream.writer->last_closed_epoch());
+    return least;
+  }
+
+  /// As the coordinator's take_snapshot: of all that is durable.
+  Result<void> take_snapshot(CommitOracle& oracle, bool rewrites) {
+    const uint64_t epoch = durable_epoch();
+    const bool has_news = !durable_->snapshot() || durable_->snapshot()->epoch < epoch;
+    if (!has_news) return {};
+    auto gleaned = glean(
+        {.epoch = epoch, .streams = durable_->live_streams(epoch), .rewrites = rewrites}, oracle);
+    return gleaned ? delete_unneeded() : gleaned;
+  }
+  Result<PinnedSnapshot> pin(const std::string& name) { return durable_->pin(0, name); }
+  Result<PinnedSnapshot> unpin(const std::string& name) { return durable_->unpin(name); }
+  Result<void> end() { return durable_->end(durable_epoch()); }
+
+  /// The newest snapshot and all that were pinned are there, with all their pages, and hold what
+  /// the oracle says; the first error names what is not.
+  Result<void> check(const CommitOracle& oracle, const CutPromises& promises) {
+    for (const PinnedSnapshot& pin : promises.pins) {
+      if (std::ranges::find(durable_->pinned(), pin) == durable_->pinned().end()) {
+        return wrong(fmt::format("the pin {} of snapshot {} is gone", pin.name, pin.id));
+      }
+    }
+    if (durable_->snapshot()) {
+      if (auto read = check_snapshot(*durable_->snapshot(), oracle); !read) return read;
+    }
+    for (const PinnedSnapshot& pin : durable_->pinned()) {
+      auto metadata = read_snapshot_metadata(files_, config_.cluster.data_dir, pin.id);
+      if (!metadata) return std::unexpected(metadata.error());
+      if (auto read = check_snapshot(*metadata, oracle); !read) return read;
+    }
+    return {};
+  }
+  const std::optional<SnapshotMetadata>& newest() const { return durable_->snapshot(); }
+  const std::vector<PinnedSnapshot>& pins() const { return durable_->pinned(); }
+
+ private:
+  struct Stream {
+    std::unique_ptr<LogWriter> writer;
+    std::map<uint64_t, std::unique_ptr<BlockBuffer>> blocks;  // by epoch, not written yet
+  };
+  struct Free {
+    void operator()(std::byte* bytes) const { std::free(bytes); }
+  };
+  struct Node {
+    std::vector<std::unique_ptr<std::byte, Free>> inboxes;  // of its reducers
+    std::unique_ptr<SnapshotFiles> snapshots;
+    std::unique_ptr<GleanService> gleaner;
+  };
+
+  static std::unexpected<Error> wrong(const std::string& what) {
+    return make_error(ExitCode::failed, "WRONG: " + what);
+  }
+
+  /// Storages whose creation was acknowledged are there; others may be.
+  Result<void> check_ddl(CommitOracle& oracle) {
+    const std::vector<DdlRecord>& found = durable_->ddl();
+    for (size_t i = 0; i < std::max(found.size(), oracle.storages().size()); ++i) {
+      if (i >= found.size()) return wrong("an acknowledged creation of a storage is missing");
+      if (i == oracle.storages().size()) {
+        oracle.add_storage(found[i]);
+      } else if (found[i] != oracle.storages()[i]) {
+        return wrong("a storage is not what was created");
+      }
+    }
+    return {};
+  }
+
+  /// What the nodes' processes do before the coordinator opens the cluster.
+  Result<void> begin_nodes() {
+    constexpr uint64_t kInboxBytes = 48 * 1024;  // small: sorted runs are dumped
+    nodes_.resize(config_.nodes.size());
+    epoch_ = durable_->start_epoch();
+    for (uint32_t index = 0; index < nodes_.size(); ++index) {
+      for (uint32_t logger = 0; logger < config_.nodes[index].loggers; ++logger) {
+        auto writer = LogWriter::create(
+            files_, {log_directory(config_, index, logger), static_cast<uint16_t>(index),
+                     static_cast<uint16_t>(logger), durable_->incarnation(), epoch_,
+                     durable_->data_uuid(), config_.durability.log_file_size});
+        if (!writer) return std::unexpected(writer.error());
+        streams_.emplace_back().writer = std::make_unique<LogWriter>(*std::move(writer));
+      }
+      const size_t directories = config_.nodes[index].directories.size();
+      for (uint32_t i = 0; i < std::max<size_t>(directories, 1); ++i) {
+        auto removed = remove_sorted_runs(files_, log_directory(config_, index, i), index);
+        if (!removed) return removed;
+      }
+      Node& node = nodes_[index];
+      for (uint32_t reducer = 0; reducer < config_.nodes[index].reducers; ++reducer) {
+        node.inboxes.emplace_back(static_cast<std::byte*>(std::aligned_alloc(4096, kInboxBytes)));
+        ReducerInbox::format(node.inboxes.back().get(), kInboxBytes);
+      }
+      node.snapshots = std::make_unique<SnapshotFiles>(files_, durable_->data_uuid());
+    }
+    for (uint32_t index = 0; index < nodes_.size(); ++index) {
+      GleanPlaces places;
+      places.node = index;
+      places.file_system = &files_;
+      places.snapshots = nodes_[index].snapshots.get();
+      places.directory = [this, index](uint32_t snapshot) {
+        return log_directory(config_, index, snapshot);
+      };
+      places.inbox = [this](const ReducerPlace& place) {
+        return nodes_[place.node].inboxes[place.reducer].get();
+      };
+      places.has_failed = is_off_;
+      nodes_[index].gleaner =
+          std::make_unique<GleanService>(std::move(places), make_silent_logger("node"));
+    }
+    return {};
+  }
+
+  Result<Json> call_node(uint32_t node, std::string_view op, const Json& body) {
+    auto promise = std::make_shared<std::promise<Result<Json>>>();
+    auto answer = promise->get_future();
+    nodes_[node].gleaner->handle({std::string(op), body}, [promise](Result<Json> result) {
+      promise->set_value(std::move(result));
+    });
+    return answer.get();
+  }
+
+  /// As Coordinator::glean_and_store.
+  Result<void> glean(GleanTask task, const CommitOracle& oracle) {
+    for (const DdlRecord& storage : oracle.storages()) {
+      task.storages.push_back({storage.storage_id, storage.type, storage.name,
+                               static_cast<uint32_t>(storage.payload_bytes), storage.record_count});
+    }
+    const auto id = durable_->take_snapshot_id();
+    if (!id) return std::unexpected(id.error());
+    task.snapshot = *id;
+    task.cluster_uuid = durable_->data_uuid();
+    task.base = durable_->snapshot();
+    const NodeCall call = [this](uint32_t node, std::string_view op, const Json& body) {
+      return call_node(node, op, body);
+    };
+    GleanerRun gleaner(config_, durable_->files(), call, make_silent_logger("gleaner"));
+    const auto metadata = gleaner.run(task);
+    if (!metadata) return std::unexpected(metadata.error());
+    const auto stored = durable_->store_snapshot(*metadata);
+    gleaner.keep(*id);
+    return stored;
+  }
+
+  /// As Coordinator::forget_unneeded, where nothing but the newest one is read.
+  Result<void> delete_unneeded() {
+    std::set<uint32_t> in_use;
+    std::vector<SnapshotFilePlace> places;
+    if (durable_->snapshot()) {
+      in_use.insert(durable_->snapshot()->id);
+      places = durable_->snapshot()->files;
+    }
+    for (const Node& node : nodes_) {
+      if (auto opened = node.snapshots->open_only(places); !opened) return opened;
+    }
+    auto deleted = durable_->delete_unneeded(in_use);
+    if (!deleted) return std::unexpected(deleted.error());
+    return {};
+  }
+
+  Result<void> check_snapshot(const SnapshotMetadata& snapshot, const CommitOracle& oracle) {
+    const CommitOracle::Contents expected = oracle.contents(snapshot.epoch);
+    SnapshotFiles files(files_, durable_->data_uuid());
+    if (auto opened = files.open(snapshot.files); !opened) return opened;
+    std::set<uint32_t> seen;
+    for (const SnapshotStorage& stored : snapshot.storages) {
+      const DdlRecord& storage = oracle.storages()[stored.id - 1];
+      CommitOracle::Content found;
+      const auto visit = [&](const WalkedRecord& record) -> Result<void> {
+        const auto* bytes = reinterpret_cast<const char*>(record.payload.data());
+        const std::string payload(bytes, record.payload.size());
+        const bool has_key = stored.type != StorageType::sequential;
+        found[has_key ? std::string(record.key) : payload] = {payload, record.vid.version()};
+        return {};
+      };
+      auto walked =
+          walk_snapshot(files,
+                        {stored.id, stored.type, static_cast<uint32_t>(storage.payload_bytes),
+                         storage.record_count, stored.root},
+                        snapshot.epoch, visit);
+      if (!walked) return std::unexpected(walked.error());
+      const auto content = expected.find(stored.id);
+      const bool is_same = content == expected.end() ? found.empty() : found == content->second;
+      if (!is_same) {
+        return wrong(
+            fmt::format("snapshot {} of epoch {}: storage {} has {} records, other ones "
+                        "than were committed",
+                        snapshot.id, snapshot.epoch, stored.id, found.size()));
+      }
+      seen.insert(stored.id);
+    }
+    for (const auto& [id, content] : expected) {
+      if (!content.empty() && !seen.contains(id)) {
+        return wrong(fmt::format("snapshot {} lacks storage {}", snapshot.id, id));
+      }
+    }
+    return {};
+  }
+
+  const Config& config_;
+  FileSystem& files_;
+  const std::function<bool()> is_off_;
+  std::unique_ptr<DurableState> durable_;
+  std::vector<Stream> streams_;
+  uint64_t epoch_ = 0;  // current
+  std::vector<Node> nodes_;
+};
+
+}  // namespace atolldb::test

@@ -1,0 +1,199 @@
+// The life of a data directory over many incarnations, each of which ends in a power cut, a kill,
+// or with a device that fails; and what every start must find.
+#pragma once
+
+#include "engine/log/discard_data.h"
+#include "engine/snapshot/stored_snapshots.h"
+#include "tests/coordinator/durability/cut_cluster.h"
+#include "tests/engine/log/hooked_file_system.h"
+#include "tests/support/fault_injector.h"
+#include "tests/support/power_cut_file_system.h"
+
+namespace atolldb::test {
+
+class CutHistory {
+ public:
+  explicit CutHistory(uint64_t seed, FileFaults faults = {})
+      : random_(seed),
+        faults_(faults),
+        disk_(std::make_unique<PowerCutFileSystem>()),
+        oracle_(seed + 1) {}
+
+  /// Incarnations one after the other, each ended by a cut or a kill. Empty, or what was wrong.
+  std::string run(uint32_t incarnations) {
+    for (uint32_t i = 0; i < incarnations; ++i) {
+      // Few changes: the end comes while the incarnation starts, or recovers.
+      const uint64_t changes = random_() % (i % 2 == 0 ? 900 : 120);
+      const std::string problem = live(changes, UINT64_MAX);
+      if (!problem.empty()) return problem;
+      // A killed process leaves what it wrote, synced or not, to the next one.
+      if (random_() % 3 != 0) disk_ = disk_->cut(random_());
+    }
+    const std::string problem = live(UINT64_MAX, 3);
+    return problem.empty() ? find_leftovers() : problem;
+  }
+
+  /// Incarnations whose device fails now and then. Loggers and DDL end theirs, for the cluster ends
+  /// then; snapshots, pins and deletions are tried again. Empty, or what was wrong.
+  std::string run_on_failing_device(uint32_t incarnations) {
+    constexpr IoCall kCalls[] = {IoCall::write,  IoCall::sync,   IoCall::sync_directory,
+                                 IoCall::create, IoCall::rename, IoCall::remove};
+    for (uint32_t i = 0; i < incarnations; ++i) {
+      FaultInjector files(*disk_);
+      for (const IoCall call : kCalls) {
+        const uint64_t range = call == IoCall::write || call == IoCall::sync ? 300 : 40;
+        files.fail(call, 1 + random_() % range, Fault::io_error);
+        if (call == IoCall::sync) files.fail(call, 1 + random_() % range, Fault::io_error);
+      }
+      const std::string problem =
+          live(files, [] { return false; }, [&] { return files.failures() != 0; }, 120);
+      if (!problem.empty()) return problem;
+      failures += files.failures();
+      if (random_() % 2 == 0) disk_ = disk_->cut(random_());
+    }
+    const std::string problem = live(UINT64_MAX, 3);
+    return problem.empty() ? find_leftovers() : problem;
+  }
+
+  /// Without a cut: snapshots that refer to each other, pins, and log behind them, all of which an
+  /// orderly end has noted to be durable (damage to the last epoch before a crash looks as if the
+  /// crash had torn it).
+  std::string run_undisturbed() {
+    while (promises_.pins.empty() || references < 2) {
+      if (std::string problem = live(UINT64_MAX, 40, true); !problem.empty()) return problem;
+    }
+    return live(UINT64_MAX, 10, true);
+  }
+
+  /// What a start, and a look at all snapshots, say of the directory with flipped bits. No error:
+  /// all that was committed is there.
+  Result<void> start_with_damage(const std::string& path, uint64_t offset, uint8_t mask) {
+    const auto image = disk_->cut_losing_nothing();
+    if (auto damaged = image->corrupt(path, offset, mask); !damaged) return damaged;
+    CommitOracle oracle = oracle_;
+    CutCluster cluster(config_, *image, [] { return false; });
+    if (auto started = cluster.start(oracle, promises_); !started) return started;
+    return cluster.check(oracle, promises_);
+  }
+
+  PowerCutFileSystem& disk() { return *disk_; }
+  uint64_t snapshots = 0;   // made and in force
+  uint64_t references = 0;  // of them those that refer to pages of older ones
+  uint64_t failures = 0;    // of calls of a failing device
+  uint64_t acknowledged() const { return promises_.epoch; }
+
+ private:
+  std::string live(uint64_t changes, uint64_t epochs, bool ends = false) {
+    HookedFileSystem files(*disk_, faults_, changes);
+    const auto is_off = [&] { return files.is_off(); };
+    return live(files, is_off, is_off, epochs, ends);
+  }
+
+  /// One incarnation. `may_fail`: an error is none of this program's.
+  std::string live(FileSystem& files, const std::function<bool()>& is_off,
+                   const std::function<bool()>& may_fail, uint64_t epochs, bool ends = false) {
+    CutCluster cluster(config_, files, is_off);
+    auto done = cluster.start(oracle_, promises_);
+    if (done) done = cluster.check(oracle_, promises_);
+    if (done && oracle_.storages().empty()) done = create_storages(cluster);
+    for (uint64_t i = 0; done && i < epochs && !is_off(); ++i) done = step(cluster, may_fail);
+    if (done && epochs != UINT64_MAX) {
+      done = cluster.close_all();
+      if (done) promises_.epoch = oracle_.latest(cluster.durable_epoch());
+    }
+    if (done && ends) done = cluster.end();
+    if (done || (may_fail() && !done.error().message.contains("WRONG"))) return "";
+    return done.error().message;
+  }
+
+  Result<void> create_storages(CutCluster& cluster) {
+    for (const StorageType type :
+         {StorageType::array, StorageType::mastertree, StorageType::sequential}) {
+      if (auto created = cluster.create_storage(oracle_, type); !created) return created;
+    }
+    return {};
+  }
+
+  /// An epoch of commits, then loggers, of which some lag behind; sometimes more.
+  Result<void> step(CutCluster& cluster, const std::function<bool()>& may_fail) {
+    cluster.commit(oracle_, random_);
+    for (uint64_t steps = random_() % 8; steps > 0; --steps) {
+      auto closed = cluster.close_next(random_() % cluster.logger_count());
+      if (!closed) return closed;
+      promises_.epoch = oracle_.latest(cluster.durable_epoch());
+    }
+    const uint64_t more = random_() % 40;
+    if (more == 0) return cluster.create_storage(oracle_, StorageType::mastertree);
+    Result<void> done;
+    if (more < 5) done = take_snapshot(cluster);
+    if (more == 5 || more == 6) done = pin(cluster);
+    if (more == 7) done = unpin(cluster);
+    if (!done && may_fail() && !done.error().message.contains("WRONG")) return {};
+    return done;
+  }
+
+  Result<void> take_snapshot(CutCluster& cluster) {
+    auto taken = cluster.take_snapshot(oracle_, random_() % 6 == 0);
+    if (!taken || !cluster.newest()) return taken;
+    ++snapshots;
+    const SnapshotMetadata& newest = *cluster.newest();
+    references += std::ranges::any_of(
+        newest.files, [&](const SnapshotFilePlace& file) { return file.snapshot != newest.id; });
+    return taken;
+  }
+  Result<void> pin(CutCluster& cluster) {
+    if (!cluster.newest() || promises_.pins.size() > 3) return {};
+    auto pinned = cluster.pin(std::to_string(random_()));
+    if (!pinned) return std::unexpected(pinned.error());
+    promises_.pins.push_back(*pinned);
+    return {};
+  }
+  Result<void> unpin(CutCluster& cluster) {
+    if (promises_.pins.empty()) return {};
+    const std::string name = promises_.pins.back().name;
+    promises_.pins.pop_back();  // whether it is there is open until the answer
+    auto unpinned = cluster.unpin(name);
+    if (!unpinned) return std::unexpected(unpinned.error());
+    return {};
+  }
+
+  /// After a start, the files are those that something needs.
+  std::string find_leftovers() {
+    CutCluster cluster(config_, *disk_, [] { return false; });
+    auto started = cluster.start(oracle_, promises_);
+    if (!started) return started.error().message;
+    std::set<std::string> needed;
+    const auto need = [&](const SnapshotMetadata& metadata) {
+      needed.insert(snapshot_metadata_path("/data", metadata.id));
+      for (const SnapshotFilePlace& file : metadata.files) {
+        needed.insert(snapshot_file_path(file.directory, file.node, file.snapshot));
+      }
+    };
+    if (cluster.newest()) need(*cluster.newest());
+    for (const PinnedSnapshot& pin : cluster.pins()) {
+      need(*read_snapshot_metadata(*disk_, "/data", pin.id));
+    }
+    const std::set<std::string> directories = {"/data", "/fast/one", "/fast/two"};
+    const auto stored = snapshot_files_in(*disk_, "/data", directories);
+    if (!stored) return stored.error().message;
+    for (const StoredSnapshotFile& file : *stored) {
+      if (!needed.contains(file.path)) return file.path + ": nothing needs it";
+    }
+    for (const std::string& directory : directories) {
+      for (uint32_t node = 0; node < 2; ++node) {
+        const auto runs = list_sorted_runs(*disk_, directory, node);
+        if (runs && !runs->empty()) return runs->front() + ": a sorted run is left";
+      }
+    }
+    return "";
+  }
+
+  std::mt19937_64 random_;
+  const Config config_ = cut_cluster_config();
+  const FileFaults faults_;
+  std::unique_ptr<PowerCutFileSystem> disk_;
+  CommitOracle oracle_;
+  CutPromises promises_;
+};
+
+}  // namespace atolldb::test

@@ -1,0 +1,132 @@
+// Power cuts and kills at any change of any file while a cluster logs, makes snapshots, pins them
+// and deletes what nothing needs, starts included; and flipped bits in what is left of all that.
+// The seed repeats commits and steps; which of the gleaner's threads makes the last change is
+// anybody's guess.
+#include <gtest/gtest.h>
+
+#include "tests/coordinator/durability/cut_history.h"
+#include "tests/support/seed.h"
+
+namespace atolldb::test {
+namespace {
+
+/// Rounds with seeds from `seed` on; empty, or the first thing that was wrong, and its seed.
+std::string cut_clusters(uint64_t seed, uint64_t rounds, FileFaults faults = {}) {
+  uint64_t acknowledged = 0;
+  uint64_t references = 0;
+  for (uint64_t round = 0; round < rounds; ++round) {
+    CutHistory history(seed + round, faults);
+    const std::string problem = history.run(7);
+    if (!problem.empty()) return fmt::format("ATOLL_SEED={}: {}", seed + round, problem);
+    acknowledged += history.acknowledged();
+    references += history.references;
+  }
+  if (acknowledged < 10 * rounds) return "next to nothing was acknowledged";
+  if (references < rounds / 2) return "next to no snapshot refers to an older one";
+  return "";
+}
+
+TEST(SnapshotPowerCut, LosesNothingThatWasAcknowledgedAndNoPageThatIsNeeded) {
+  EXPECT_EQ(cut_clusters(seed(), rounds(10, 3000)), "");
+}
+
+TEST(FailingDevice, EndsWhatWasToBeAcknowledgedAndTheNextStartHasAllThatWas) {
+  const uint64_t first = seed();
+  uint64_t failures = 0;
+  for (uint64_t round = 0; round < rounds(6, 1000); ++round) {
+    CutHistory history(first + round);
+    ASSERT_EQ(history.run_on_failing_device(6), "") << "ATOLL_SEED=" << first + round;
+    failures += history.failures;
+  }
+  EXPECT_GT(failures, 10u) << "the device hardly failed: this has not shown much";
+}
+
+TEST(SnapshotPowerCut, IsSeenToLoseDataWhenSyncsDoNothing) {
+  EXPECT_NE(cut_clusters(1, 30, {.skips_sync = true}), "");
+}
+
+TEST(SnapshotPowerCut, IsSeenToLoseFilesWhenSyncsOfDirectoriesDoNothing) {
+  EXPECT_NE(cut_clusters(1, 30, {.skips_directory_sync = true}), "");
+}
+
+/// All files below the directories of the cluster.
+std::vector<std::string> files_of(FileSystem& files) {
+  std::vector<std::string> paths;
+  for (const char* directory : {"/data", "/fast/one", "/fast/two"}) {
+    for (const char* folder : {"node0", "node1", "coordinator"}) {
+      const std::string path = path_in(directory, folder);
+      const auto names = files.list(path);
+      if (!names) continue;
+      for (const std::string& name : *names) paths.push_back(path_in(path, name));
+    }
+  }
+  return paths;
+}
+
+/// A byte of the file: any one, or one that something was written to.
+Result<uint64_t> any_offset(FileSystem& files, const std::string& path, std::mt19937_64& random) {
+  auto file = files.open_for_reading(path);
+  if (!file) return std::unexpected(file.error());
+  std::vector<std::byte> bytes((*file)->size().value_or(0));
+  if (auto read = (*file)->read(0, bytes); !read) return std::unexpected(read.error());
+  std::vector<uint64_t> written;
+  for (uint64_t offset = 0; offset < bytes.size(); ++offset) {
+    if (bytes[offset] != std::byte{}) written.push_back(offset);
+  }
+  const bool is_any = written.empty() || random() % 4 == 0;
+  return is_any ? random() % bytes.size() : written[random() % written.size()];
+}
+
+/// Whether the message tells where the damage is. Of the savepoint, whose other slot is older than
+/// what the logs hold, it names such a log.
+bool is_named(const std::string& message, const std::string& path, uint64_t offset) {
+  if (path.ends_with("/savepoint")) return message.contains("savepoint");
+  if (!message.contains(path)) return false;
+  if (path.ends_with(".atlog")) {
+    static_assert(kLogBlockBytes == kIoBlockBytes, "one block has one record of DDL");
+    return message.contains(fmt::format("offset {}:", offset / kLogBlockBytes * kLogBlockBytes));
+  }
+  if (!path.ends_with(".atsnap") || offset < kPageBytes) return true;
+  return message.contains(fmt::format("page {}:", offset / kPageBytes));
+}
+
+std::string kind_of(const std::string& path) {
+  if (path.contains("/ddl_")) return "ddl";
+  const size_t dot = path.rfind('.');
+  return dot == std::string::npos ? "savepoint" : path.substr(dot + 1);
+}
+
+TEST(FlippedBits, AreNamedOrChangeNothingInEveryFileOfADirectory) {
+  std::mt19937_64 random(seed());
+  std::map<std::string, uint64_t> named;  // by kind of file
+  const uint64_t directories = rounds(2, 200);
+  for (uint64_t i = 0; i < directories; ++i) {
+    const uint64_t number = random();
+    CutHistory history(number);
+    ASSERT_EQ(history.run_undisturbed(), "");
+    std::map<std::string, std::vector<std::string>> kinds;
+    for (const std::string& path : files_of(history.disk())) kinds[kind_of(path)].push_back(path);
+    for (uint64_t flip = 0; flip < 60; ++flip) {
+      // Of each kind in turn.
+      auto kind = kinds.begin();
+      std::advance(kind, flip % kinds.size());
+      const std::string& path = kind->second[random() % kind->second.size()];
+      const auto offset = any_offset(history.disk(), path, random);
+      ASSERT_TRUE(offset) << offset.error().message;
+      const auto mask = static_cast<uint8_t>(1 << random() % 8);
+      const auto started = history.start_with_damage(path, *offset, mask);
+      if (started) continue;
+      const std::string& message = started.error().message;
+      EXPECT_TRUE(is_named(message, path, *offset))
+          << path << ", byte " << *offset << ", mask " << int{mask} << ": " << message;
+      EXPECT_EQ(started.error().code, ExitCode::corruption) << message;
+      ++named[kind->first];
+    }
+  }
+  for (const char* kind : {"atlog", "atsnap", "meta", "ddl"}) {
+    EXPECT_GT(named[kind], 0u) << kind << ": no damage was found: this has not shown much";
+  }
+}
+
+}  // namespace
+}  // namespace atolldb::test

@@ -1,0 +1,218 @@
+// The thread of a logger: when it writes, in which order, how it ends and how it fails.
+#include "soc/logger/logger_thread.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "engine/log/log_scan.h"
+#include "engine/mastertree/mastertree.h"
+#include "shared/sync/wait_word.h"
+#include "tests/support/fault_injector.h"
+#include "tests/support/power_cut_file_system.h"
+#include "tests/support/test_cluster.h"
+
+namespace atolldb::test {
+namespace {
+
+/// Two nodes with a worker and a logger each; the test is the coordinator.
+class LoggerThreadTest : public testing::Test {
+ protected:
+  static constexpr uint64_t kStart = 10;
+
+  LoggerThreadTest()
+      : cluster_(2, 1, options()), tree_(cluster_.create("tree", StorageType::mastertree)) {
+    epochs().marker_wanted.store(kStart - 1, std::memory_order_relaxed);
+    epochs().durable.store(kStart - 1, std::memory_order_relaxed);
+    for (uint16_t node = 0; node < 2; ++node) {
+      LogWriterSettings settings = {"/data", node, 0, 1, kStart, {}, 64 * kLogBlockBytes};
+      auto writer = LogWriter::create(files_, settings);
+      CHECK(writer.has_value());
+      const TransactionLimits limits = options().limits;
+      const auto ring = WorkerLogRing::at(cluster_.worker(node).local.get() + limits.log_offset(),
+                                          limits.log_buffer);
+      LoggerThread::Settings thread;
+      thread.view = &cluster_.view();
+      thread.node = node;
+      thread.metrics = &metrics_[node];
+      thread.on_failure = [this](const Error& error) {
+        const std::lock_guard guard(mutex_);
+        failures_.push_back(error);
+      };
+      loggers_.push_back(std::make_unique<LoggerThread>(
+          std::move(thread),
+          EpochLogger(cluster_.view(), *std::move(writer),
+                      {{&cluster_.view().shared[node]->slot(0), ring}}),
+          make_silent_logger("logger")));
+    }
+  }
+
+  static TestClusterOptions options() {
+    TestClusterOptions options;
+    options.clock = false;
+    options.start_epoch = kStart;
+    options.limits.log_buffer = uint64_t{1} << 20;
+    options.limits.is_logged = true;
+    return options;
+  }
+
+  EpochBlock& epochs() { return cluster_.view().control->epochs; }
+  LoggerSlot& slot(uint32_t node) { return cluster_.view().shared[node]->loggers[0]; }
+  void start() {
+    for (const auto& logger : loggers_) logger->start();
+  }
+  void commit(uint32_t node, const std::string& key) {
+    const auto bytes = std::as_bytes(std::span(key));
+    EXPECT_EQ(cluster_.worker(node).run(
+                  [&](Transaction& txn) { return tree_.upsert(txn, bytes, bytes); }),
+              Status::ok);
+    cluster_.worker(node).context->leave();
+  }
+  void tick() { epochs().current.fetch_add(1, std::memory_order_seq_cst); }
+  void wake_loggers() {
+    epochs().marker_signal.fetch_add(1, std::memory_order_release);
+    wake(epochs().marker_signal, kWakeAll);
+  }
+  /// The marker of all that is over.
+  void want_marker() {
+    epochs().marker_wanted.store(epochs().current.load(std::memory_order_seq_cst) - 1,
+                                 std::memory_order_release);
+    wake_loggers();
+  }
+  /// Until it holds of what loggers tell.
+  template <typename Condition>
+  void await(Condition condition) {
+    for (;;) {
+      const uint32_t signal = epochs().logger_signal.load(std::memory_order_acquire);
+      if (condition()) return;
+      wait_on(epochs().logger_signal, signal, kMaxSleep);
+    }
+  }
+  void await_durable(uint32_t node, uint64_t epoch) {
+    await([&] { return slot(node).durable_epoch.load(std::memory_order_acquire) >= epoch; });
+  }
+
+  /// What a logger's file holds: epochs of blocks, those of markers negative.
+  std::vector<int64_t> written(uint16_t node) {
+    std::vector<int64_t> epochs;
+    LogStream stream;
+    stream.directory = "/data";
+    stream.node = node;
+    stream.incarnation = 1;
+    const auto scan = scan_log(disk_, stream, [&](const LogBlock& block, const auto&, uint64_t) {
+      const auto epoch = static_cast<int64_t>(block.header.epoch);
+      if (block.header.type == LogBlockType::records) epochs.push_back(epoch);
+      if (block.header.type == LogBlockType::marker) epochs.push_back(-epoch);
+    });
+    EXPECT_TRUE(scan) << scan.error().message;
+    return epochs;
+  }
+
+  PowerCutFileSystem disk_;
+  FaultInjector files_{disk_};
+  TestCluster cluster_;
+  MasterTree tree_;
+  LoggerMetrics metrics_[2] = {};
+  std::mutex mutex_;
+  std::vector<Error> failures_;  // guarded by mutex_
+  std::vector<std::unique_ptr<LoggerThread>> loggers_;
+};
+
+TEST_F(LoggerThreadTest, ClosesEpochsInOrderAndTellsWhenTheyAreOnTheDevice) {
+  start();
+  EXPECT_EQ(slot(0).durable_epoch.load(std::memory_order_acquire), kStart - 1);
+  commit(0, "one");
+  tick();
+  want_marker();
+  for (uint32_t node = 0; node < 2; ++node) await_durable(node, kStart);
+  // Two epochs with one marker; only the first node has anything in them.
+  commit(0, "two");
+  tick();
+  commit(0, "three");
+  tick();
+  want_marker();
+  for (uint32_t node = 0; node < 2; ++node) await_durable(node, kStart + 2);
+  EXPECT_EQ(disk_.unsynced_sectors(), 0u) << "it was told before the sync";
+  EXPECT_EQ(written(0), (std::vector<int64_t>{10, -10, 11, 12, -12}));
+  EXPECT_EQ(written(1), (std::vector<int64_t>{-10, -12})) << "the others' commits need its markers";
+  EXPECT_EQ(metrics_[0].batches.get(), 2u);
+}
+
+TEST_F(LoggerThreadTest, WritesNothingWhileNoMarkerIsWanted) {
+  start();
+  commit(0, "one");
+  tick();
+  want_marker();
+  for (uint32_t node = 0; node < 2; ++node) await_durable(node, kStart);
+  const uint64_t writes = files_.calls(IoCall::write);
+  const uint64_t syncs = files_.calls(IoCall::sync);
+  for (int i = 0; i < 100; ++i) {
+    tick();
+    wake_loggers();
+  }
+  // Both have looked at all that when the next epoch is durable: one write and one sync each.
+  commit(1, "two");
+  tick();
+  want_marker();
+  for (uint32_t node = 0; node < 2; ++node) await_durable(node, kStart + 101);
+  EXPECT_EQ(files_.calls(IoCall::write), writes + 2);
+  EXPECT_EQ(files_.calls(IoCall::sync), syncs + 2);
+}
+
+TEST_F(LoggerThreadTest, AFailingSyncIsToldAndNothingIsDurableFromThere) {
+  start();
+  commit(0, "one");
+  tick();
+  want_marker();
+  for (uint32_t node = 0; node < 2; ++node) await_durable(node, kStart);
+  files_.fail(IoCall::sync, files_.calls(IoCall::sync) + 1, Fault::io_error);
+  commit(0, "two");
+  tick();
+  want_marker();
+  const auto has_failed = [&](uint32_t node) {
+    return slot(node).failure.load(std::memory_order_acquire) != 0;
+  };
+  await([&] { return has_failed(0) || has_failed(1); });
+  const uint32_t failed = has_failed(0) ? 0 : 1;
+  EXPECT_EQ(slot(failed).failure.load(std::memory_order_acquire),
+            static_cast<uint32_t>(ExitCode::durability));
+  // The other one goes on; this one has ended, whatever is wanted.
+  await_durable(1 - failed, kStart + 1);
+  loggers_[failed]->stop();
+  EXPECT_EQ(slot(failed).durable_epoch.load(std::memory_order_acquire), kStart);
+  ASSERT_EQ(failures_.size(), 1u);
+  EXPECT_EQ(failures_[0].code, ExitCode::durability);
+  EXPECT_TRUE(failures_[0].message.contains("/data/node")) << failures_[0].message;
+  // As the coordinator does; else the other one would wait for what the first has not.
+  cluster_.view().control->state.store(static_cast<uint32_t>(ClusterState::stopped),
+                                       std::memory_order_release);
+}
+
+TEST_F(LoggerThreadTest, StopsWhenAllThatAnyNodeHasCommittedIsDurable) {
+  start();
+  commit(1, "one");
+  commit(1, "two");
+  // Both are told to stop while the marker is not wanted yet.
+  std::vector<std::jthread> stops;
+  for (const auto& logger : loggers_) stops.emplace_back([&] { logger->stop(); });
+  tick();
+  want_marker();
+  stops.clear();
+  for (uint16_t node = 0; node < 2; ++node) {
+    EXPECT_EQ(slot(node).durable_epoch.load(std::memory_order_acquire), kStart);
+    EXPECT_EQ(written(node).back(), -int64_t{kStart});
+  }
+}
+
+TEST_F(LoggerThreadTest, StopsAtOnceWhenTheClusterHasFailed) {
+  start();
+  commit(0, "one");
+  cluster_.view().control->state.store(static_cast<uint32_t>(ClusterState::stopped),
+                                       std::memory_order_release);
+  for (const auto& logger : loggers_) logger->stop();
+  EXPECT_EQ(slot(0).durable_epoch.load(std::memory_order_acquire), kStart - 1);
+}
+
+}  // namespace
+}  // namespace atolldb::test
