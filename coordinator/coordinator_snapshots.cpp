@@ -202,7 +202,7 @@ Result<void> Coordinator::publish_to_transactions() {
   for (NodeShared* node : nodes_) snapshots_in_use(*node, kept);
   std::erase_if(offered_, [&](const auto& offer) { return !kept.contains(offer.first); });
   // Relaxed: for people.
-  control_->readable_snapshot.store(offers.front().id, std::memory_order_relaxed);
+  control_->readable_snapshot.store(newest.id, std::memory_order_relaxed);
   return {};
 }
 

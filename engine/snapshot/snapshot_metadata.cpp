@@ -128,7 +128,7 @@ std::string decode_file(std::span<const std::byte> bytes, SnapshotMetadata& meta
   return "";
 }
 
-std::unexpected<Error> damaged(const std::string& path, const std::string& reason) {
+std::unexpected<Error> damaged_metadata(const std::string& path, const std::string& reason) {
   return make_error(ExitCode::corruption,
                     path + ": metadata of a snapshot: " + reason +
                         ": restore a backup, or start anew with `atoll up --discard-data`");
@@ -180,7 +180,7 @@ Result<SnapshotMetadata> read_snapshot_metadata(FileSystem& file_system,
   const std::string path = snapshot_metadata_path(data_dir, id);
   auto exists = file_system.exists(path);
   if (!exists) return std::unexpected(exists.error());
-  if (!*exists) return damaged(path, "the file is missing");
+  if (!*exists) return damaged_metadata(path, "the file is missing");
   auto file = file_system.open_for_reading(path);
   if (!file) return std::unexpected(file.error());
   auto size = (*file)->size();
@@ -190,8 +190,9 @@ Result<SnapshotMetadata> read_snapshot_metadata(FileSystem& file_system,
   if (!count) return std::unexpected(count.error());
   SnapshotMetadata metadata;
   const std::string reason = decode_file(buffer.bytes().first(*count), metadata);
-  if (!reason.empty()) return damaged(path, reason);
-  if (metadata.id != id) return damaged(path, fmt::format("it is of snapshot {}", metadata.id));
+  if (!reason.empty()) return damaged_metadata(path, reason);
+  if (metadata.id != id)
+    return damaged_metadata(path, fmt::format("it is of snapshot {}", metadata.id));
   return metadata;
 }
 
