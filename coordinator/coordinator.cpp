@@ -148,7 +148,7 @@ bool Coordinator::beat() {
   // Acquire pairs with the release in start: clock and control segment are there.
   const EpochClock* clock = watched_clock_.load(std::memory_order_acquire);
   if (clock == nullptr) return true;
-  if (state() == ClusterState::recovering) note_recovered();
+  if (state() == ClusterState::recovering) note_recovery_progress();
   control_->heartbeat.fetch_add(1, std::memory_order_relaxed);
   const auto now = std::chrono::steady_clock::now();
   const uint64_t ticks = clock->tick_count();

@@ -93,10 +93,12 @@ class Coordinator {
   Result<void> restore_storages();
   /// Makes a snapshot of what is in no other one yet, and lets all nodes read it.
   Result<void> recover();
-  /// From here on the state is `recovering`, and transactions may read what there is.
+  /// From here on the state is `recovering`, and transactions may read what there is. What fails
+  /// here only makes readers wait.
   void begin_recovery();
   Result<void> take_recovery_snapshot();
-  void note_recovered();
+  /// Into the control segment, for people. The heartbeat's thread.
+  void note_recovery_progress();
   Json recovery_status() const;
   /// The error of a request that only a running cluster serves.
   Result<void> check_runs(const std::string& op) const;
@@ -161,9 +163,9 @@ class Coordinator {
   /// Those that transactions may begin with (R18), and those withdrawn that were read at the last
   /// look: their files are open on all nodes. By id; the taker's thread's.
   std::map<uint32_t, SnapshotMetadata> offered_;
-  uint32_t snapshots_until_rewrite_ = 0;     // the taker's thread's
-  std::atomic<uint64_t> log_to_recover_{0};  // bytes
-  std::atomic<uint32_t> snapshot_{0};        // the newest; 0: none
+  uint32_t snapshots_until_rewrite_ = 0;       // the taker's thread's
+  std::atomic<uint64_t> bytes_to_recover_{0};  // bytes
+  std::atomic<uint32_t> snapshot_{0};          // the newest; 0: none
   std::atomic<uint64_t> snapshot_epoch_{0};
   SnapshotMetrics snapshot_metrics_;
   std::unique_ptr<Catalog> catalog_;

@@ -1,7 +1,7 @@
 // Recovery is the gleaner: what the logs hold behind the newest snapshot becomes another one, which
 // the cluster begins from (design: stratified snapshots; rules R32, R36, R43). Meanwhile
-// transactions may read that one and those that are pinned, as in a running cluster: nothing of
-// them changes, and no volatile page is made.
+// transactions may read the snapshot before, and those that are pinned, as in a running cluster:
+// nothing of them changes, and no volatile page is made.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -31,8 +31,8 @@ Result<void> Coordinator::recover() {
 /// What fails here only makes readers wait for the end of the recovery.
 void Coordinator::begin_recovery() {
   // Relaxed: for people.
-  log_to_recover_.store(log_volume(durable_->files(), durable_->to_glean()),
-                        std::memory_order_relaxed);
+  bytes_to_recover_.store(log_volume(durable_->files(), durable_->to_glean()),
+                          std::memory_order_relaxed);
   std::string text;
   if (durable_->snapshot()) {
     const SnapshotMetadata& newest = *durable_->snapshot();
@@ -62,13 +62,13 @@ void Coordinator::begin_recovery() {
 }
 
 /// Any thread.
-void Coordinator::note_recovered() {
+void Coordinator::note_recovery_progress() {
   uint64_t read = 0;
   // Relaxed, all of it: for people.
   for (const MetricsSegment* metrics : metrics_) {
     read += metrics->gleaner.bytes_read.load(std::memory_order_relaxed);
   }
-  const uint64_t all = log_to_recover_.load(std::memory_order_relaxed);
+  const uint64_t all = bytes_to_recover_.load(std::memory_order_relaxed);
   const uint64_t percent = all == 0 ? 0 : std::min<uint64_t>(100, read * 100 / all);
   control_->recovered_percent.store(static_cast<uint32_t>(percent), std::memory_order_relaxed);
 }
@@ -77,7 +77,7 @@ Json Coordinator::recovery_status() const {
   if (state() != ClusterState::recovering) return {};
   const std::lock_guard guard(mutex_);
   // Relaxed: for people.
-  return {{"log_bytes", log_to_recover_.load(std::memory_order_relaxed)},
+  return {{"log_bytes", bytes_to_recover_.load(std::memory_order_relaxed)},
           {"percent_read", control_->recovered_percent.load(std::memory_order_relaxed)},
           {"reads", readable_}};
 }

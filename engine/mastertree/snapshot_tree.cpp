@@ -14,7 +14,8 @@ Status find_snapshot_border(WorkerContext& worker, SnapshotPointer root, uint64_
   const PageHeader* header = nullptr;
   Status status = worker.snapshot_page(root, header);
   for (SnapshotPointer pointer = root; status == Status::ok;) {
-    // Nobody writes to it: what finds slots in volatile pages, too, takes no pointer to const.
+    // Only the cache writes into it (hints); and what finds slots in volatile pages, too, takes no
+    // pointer to const.
     TreePage* page = tree_page(const_cast<PageHeader*>(header));
     if (page->is_border()) {
       border = {pointer, border_page(page)};

@@ -1,7 +1,7 @@
 // A node's cache of snapshot pages: local to its process, since they are immutable and each node
 // may have its own copy (foedus.txt section 5; rule R39).
 //
-// Look-ups take no lock and write nothing but the page's own "used lately" mark. A hash table leads
+// Look-ups take no lock and write nothing but a frame's mark and hints (below). A hash table leads
 // from a page's name to a frame; an entry may be missing or out of date, so whoever follows one
 // compares the name that is in the frame. A miss takes a lock, though not while it reads: it costs
 // a read from the device anyway.

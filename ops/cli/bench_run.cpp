@@ -57,7 +57,7 @@ Result<void> check_that_data_last(const Config& config, const Benchmark& benchma
   if (!benchmark.prepare || config.durability.mode == DurabilityMode::durable) return {};
   return make_error(ExitCode::usage, benchmark.command + ": --cold: with durability " +
                                          durability_text(config) +
-                                         " nothing outlives the start after the load: use "
+                                         " the load is lost when its cluster ends: use "
                                          "--durability durable");
 }
 

@@ -79,7 +79,8 @@ void add_options(CLI::App& command, TpccOptions& options) {
                   "Percent of new-order/payment/order-status/delivery/stock-level")
       ->capture_default_str();
   command.add_flag("--cold", tpcc.cold,
-                   "Start the cluster again after the load: all data are in a snapshot then");
+                   "Start the cluster again after the load: all data are in a snapshot then; needs "
+                   "a durable cluster of its own");
 }
 
 }  // namespace

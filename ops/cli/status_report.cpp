@@ -159,7 +159,7 @@ std::string readable_text(const Json& status) {
   const Json reads = object_of(object_of(status, "recovery"), "reads");
   if (reads.empty()) return "wait until it runs";
   return fmt::format(
-      "wait until it runs; meanwhile snapshot_read_only transactions run: it reads snapshot {} "
+      "wait until it runs; meanwhile snapshot_read_only transactions run, on snapshot {} "
       "(epoch {})",
       number(reads, "snapshot"), number(reads, "epoch"));
 }

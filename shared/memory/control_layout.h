@@ -13,8 +13,8 @@ namespace atolldb {
 
 enum class ClusterState : uint32_t {
   starting = 0,
-  // The logs behind the newest snapshot become another one: transactions may read that one, no more
-  // (ControlSegment::readable_snapshot).
+  // The logs behind the newest snapshot become another one. Until that is done transactions may
+  // read the newest and the pinned ones, no more (ControlSegment::readable_snapshot).
   recovering = 1,
   running = 2,
   draining = 3,

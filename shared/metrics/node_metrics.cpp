@@ -76,7 +76,9 @@ void add_sessions(MetricFamilies& families, const SessionMetrics& sessions) {
       .sample(value(sessions.broken));
   families.counter("atoll_session_requests_total", "Requests taken from sessions.")
       .sample(value(sessions.requests));
-  families.counter("atoll_session_requests_refused_total", "Requests answered `unavailable`.")
+  families
+      .counter("atoll_session_requests_refused_total",
+               "Requests answered `unavailable` or `recovering`.")
       .sample(value(sessions.unavailable));
   families.counter("atoll_session_outcomes_unknown_total", "Requests answered `outcome_unknown`.")
       .sample(value(sessions.outcome_unknown));

@@ -16,12 +16,12 @@ namespace atolldb {
 /// Of a node's sessions. Several threads count, each rarely or for many at once:
 /// read-modify-writes.
 struct SessionMetrics {
-  std::atomic<uint64_t> open;      // now, those included that wait for their last request
-  std::atomic<uint64_t> opened;    // ever
-  std::atomic<uint64_t> refused;   // because of the limit
-  std::atomic<uint64_t> broken;    // ended because the client broke the rules of the rings
-  std::atomic<uint64_t> requests;  // taken out of rings
-  std::atomic<uint64_t> unavailable;
+  std::atomic<uint64_t> open;         // now, those included that wait for their last request
+  std::atomic<uint64_t> opened;       // ever
+  std::atomic<uint64_t> refused;      // because of the limit
+  std::atomic<uint64_t> broken;       // ended because the client broke the rules of the rings
+  std::atomic<uint64_t> requests;     // taken out of rings
+  std::atomic<uint64_t> unavailable;  // refused for now, as `recovering`, too
   std::atomic<uint64_t> outcome_unknown;
   std::atomic<uint64_t> spare;
 };

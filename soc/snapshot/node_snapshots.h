@@ -20,7 +20,7 @@ struct NodeSnapshotsSettings {
   ClusterUuid cluster_uuid = {};
   uint64_t cache_bytes = 0;
   uint32_t reader_count = 0;      // threads of the node that read snapshot pages
-  bool transparent_huge = false;  // memory.huge_pages
+  bool transparent_huge = false;  // ask for 2 MiB pages: memory.huge_pages is not off
   int32_t numa_node = -1;         // where the cache's memory comes from
 };
 

@@ -206,7 +206,7 @@ void InstantRecoveryTest::expect_commands_know() const {
   const Ran text = atoll({"status"});
   EXPECT_EQ(text.code, 0) << text.error;
   EXPECT_NE(text.out.find("the cluster recovers: "), std::string::npos) << text.out;
-  EXPECT_NE(text.out.find("it reads snapshot " + std::to_string(newest_)), std::string::npos)
+  EXPECT_NE(text.out.find("on snapshot " + std::to_string(newest_)), std::string::npos)
       << text.out;
 }
 
@@ -289,7 +289,8 @@ TEST_F(InstantRecoveryTest, UpReturnsWhenSnapshotsCanBeReadIfItIsToldSo) {
   EXPECT_NE(up.out.find(readable), std::string::npos) << up.out;
   const auto session = connect(Isolation::snapshot_read_only);
   ASSERT_NE(session, nullptr);
-  EXPECT_GE(read_pair(*session, kReads), 2u);
+  const uint64_t read = read_pair(*session, kReads);
+  EXPECT_TRUE(read == 2 || read == 3) << read;  // 3: the recovery has ended already
   // It goes on although nobody waits.
   const auto writer = connect(Isolation::serializable);
   ASSERT_NE(writer, nullptr);

@@ -44,6 +44,8 @@ TEST_F(TpccCommand, RefusesEveryBadFlagWithExitCode2AndLeavesNothing) {
       {"--mix", "45/43/4/4/5"},
       {"--mix", "a/b/c/d/e"},
       {"--mix", ""},
+      {"--cold", "--durability", "off"},
+      {"--cold", "--durability", "measure"},
       {"--seed", "-1"},
       {"--seed", "x"},
       {"--durability", "sometimes"},
@@ -78,6 +80,20 @@ TEST_F(TpccCommand, RunsOnAClusterOfItsOwnVerifiesAndWritesJson) {
   EXPECT_EQ(json["config"]["warehouses"], 2);
   // The full population of clause 4.3.3.1.
   EXPECT_GT(json["storage_bytes"]["tpcc_stock_static"], 2ull * 100'000 * 304);
+  EXPECT_TRUE(test::processes_of("tpcc-bench").empty());
+}
+
+TEST_F(TpccCommand, RunsOnWhatASecondClusterFindsInASnapshot) {
+  const std::string file = folder_.path() + "/report.json";
+  const test::Ran ran = bench({"--cold", "--seconds", "1", "--warmup", "0", "--json", file});
+  EXPECT_EQ(ran.code, 0) << ran.out << ran.error;
+  EXPECT_NE(ran.out.find("2 warehouses in a snapshot"), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("consistency conditions 1-12 hold for all 2 warehouses"),
+            std::string::npos)
+      << ran.out;
+  const auto json = nlohmann::json::parse(test::read_text(file));
+  EXPECT_EQ(json["config"]["cold"], true);
+  EXPECT_GT(json["throughput_tps"], 0.0);
   EXPECT_TRUE(test::processes_of("tpcc-bench").empty());
 }
 

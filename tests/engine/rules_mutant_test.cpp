@@ -322,6 +322,7 @@ const Rule kRules[] = {
      [] { return a_page_stays_while_it_is_looked_at(); }},
     {"AddressesOfFramesGoWithTheRound", Mutant::keep_known_frames,
      [] { return a_page_that_was_evicted_is_read_again(); }},
+    {"HintsAreChecked", Mutant::trust_hints, [] { return a_hint_is_only_a_hint(); }},
     {"DropsLockRecords", Mutant::drop_unlocked_records,
      [] { return a_commit_under_way_keeps_its_page(); }},
     {"LaterChangesAreNotDropped", Mutant::drop_later_changes,

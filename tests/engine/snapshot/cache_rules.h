@@ -128,4 +128,31 @@ inline std::string a_page_that_was_evicted_is_read_again() {
   return "";
 }
 
+/// A page leads to a child by a hint; then the child's frame goes to another page (R39).
+inline std::string a_hint_is_only_a_hint() {
+  NumberedPages pages(64);
+  TestCache test(pages.files(), 8, 2);
+  SnapshotReader reader(test.cache, 0);
+  SnapshotReader other(test.cache, 1);
+  // In place of a word of the parent's, which NumberedPages do not have.
+  DualPointer link;
+  link.snapshot_word.store(NumberedPages::pointer(2).word(), std::memory_order_relaxed);
+  const PageHeader* page = nullptr;
+  for (uint32_t turn = 0; turn < 3; ++turn) {
+    for (uint32_t look = 0; look < 2; ++look) {
+      if (reader.get(NumberedPages::pointer(1), page) != Status::ok) return "page 1 is not read";
+      if (reader.get_child(link, page) != Status::ok) return "page 2 is not read";
+      if (!NumberedPages::is_page(page, 2)) return "another page was taken for page 2";
+    }
+    if (!link.load_acquire().is_null()) return "a hint is not a null word";
+    if (turn == 0 && link.load_acquire() == VolatilePointer()) return "no hint was left";
+    reader.leave();
+    for (uint32_t number = 3; number <= pages.count(); ++number) {
+      if (other.get(NumberedPages::pointer(number), page) != Status::ok) return "not read";
+    }
+    other.leave();
+  }
+  return "";
+}
+
 }  // namespace atolldb::test

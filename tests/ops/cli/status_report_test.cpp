@@ -64,7 +64,7 @@ TEST(StatusReportTest, AClusterThatRecoversSaysHowFarItIsAndWhatItReads) {
       "the cluster recovers: 41 % of 3.0 MiB of log read, phase gleaning of the new snapshot");
   EXPECT_EQ(find_problems(status)[0].what_to_do, "wait until it runs");
   status["recovery"]["reads"] = {{"snapshot", 4}, {"epoch", 120}, {"others", {1}}};
-  EXPECT_TRUE(has(status_text(status), "it reads snapshot 4 (epoch 120)")) << status_text(status);
+  EXPECT_TRUE(has(status_text(status), "on snapshot 4 (epoch 120)")) << status_text(status);
   EXPECT_FALSE(status_json(status).at("healthy"));
   // It has ended between two looks.
   status["recovery"] = nullptr;
