@@ -90,7 +90,6 @@ Result<Report> measure(const std::string& data_dir, uint64_t run_epoch, const Op
                                  "a start with a snapshot of what the load has made: the rest",
                                  loaded->result);
   if (!rest) return std::unexpected(rest.error());
-  rest->log_bytes -= std::min(rest->log_bytes, loaded->read_bytes);
   report.scenarios.push_back(*std::move(rest));
   return report;
 }

@@ -245,7 +245,7 @@ void Launcher::take_requests() {
     logger_->info("got {}", signal_name(static_cast<int>(signal.ssi_signo)));
     ++stop_requests_;
   }
-  // In the start there is nothing to drain.
+  // In the start nothing commits: those who read snapshots meanwhile may begin again.
   if (stop_requests_ > 1 || (stop_requests_ == 1 && phase_ == Phase::starting)) stop_now_ = true;
 }
 

@@ -42,7 +42,8 @@ class LedgerClient {
 
   /// Submits until `stop` says so, the session ends, or `max_transactions` were submitted (0: no
   /// limit); then waits for all answers and notes them. An error: the ledger cannot be written.
-  /// `unavailable` and `recovering` answers (a cluster that starts, recovers or drains) end it, too.
+  /// `unavailable` and `recovering` answers (a cluster that starts, recovers or drains) end it,
+  /// too.
   Result<LedgerClientCounts> run(SessionClient& session, const std::function<bool()>& stop,
                                  uint64_t max_transactions = 0);
 

@@ -206,8 +206,7 @@ void InstantRecoveryTest::expect_commands_know() const {
   const Ran text = atoll({"status"});
   EXPECT_EQ(text.code, 0) << text.error;
   EXPECT_NE(text.out.find("the cluster recovers: "), std::string::npos) << text.out;
-  EXPECT_NE(text.out.find("on snapshot " + std::to_string(newest_)), std::string::npos)
-      << text.out;
+  EXPECT_NE(text.out.find("on snapshot " + std::to_string(newest_)), std::string::npos) << text.out;
 }
 
 /// Reads without a pause, until it is told to stop or the cluster has ended; what it saw must be 2

@@ -77,9 +77,10 @@ class OracleWorker {
       return {reinterpret_cast<const char*>(key.data()), key.size()};
     }
     // Long common prefixes, zero bytes, every remainder length: layers and their borders.
-    static const std::string kParts[] = {"aaaaaaaa", "bbbbbbbb", "aaaabbbb", std::string(8, '\0')};
+    static const std::string prefixes[] = {"aaaaaaaa", "bbbbbbbb", "aaaabbbb",
+                                           std::string(8, '\0')};
     std::string key;
-    for (uint64_t parts = random() % 3; parts > 0; --parts) key += kParts[random() % 4];
+    for (uint64_t parts = random() % 3; parts > 0; --parts) key += prefixes[random() % 4];
     for (uint64_t rest = random() % 4; rest > 0; --rest) {
       key += random() % 3 == 0 ? '\0' : static_cast<char>('a' + random() % 2);
     }
