@@ -1,6 +1,5 @@
 #include "bench/gleaner_driver/driver.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "bench/gleaner_driver/log_to_glean.h"

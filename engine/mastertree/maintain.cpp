@@ -106,7 +106,11 @@ void maintain(WorkerContext& worker, const Hint& hint) {
     return;
   }
   if (count != 0) {
-    if (!compact(worker, view.page)) return;
+    if (!compact(worker, view.page)) {
+      // Somebody has locked what is in it. Its life gives no other hint of the empty layer.
+      if (frees_page) push_dead_hint(worker, view.page, prefix, hint.slice);
+      return;
+    }
     view = find_border(worker, storage, root, hint.slice);  // adopts
     if (view.page == nullptr) return;
   }

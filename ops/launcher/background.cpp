@@ -60,10 +60,12 @@ Result<void> become_daemon(const std::string& log_file) {
   int code = 0;
   {
     Launcher launcher(config, std::move(options), logger);
-    if (const auto started = launcher.start(); !started) report(started.error());
+    const Result<void> started = launcher.start();
+    // Whoever has been told that it can be read has gone: what fails now is as if it ran.
+    if (!started && !is_answered) report(started.error());
     if (!send_line(channel, "running") && !is_answered) launcher.request_stop(true);
     close(channel);
-    const auto ended = launcher.supervise();
+    const auto ended = launcher.supervise(started);
     if (!ended) code = static_cast<int>(ended.error().code);
   }
   logger->flush();

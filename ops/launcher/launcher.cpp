@@ -83,8 +83,9 @@ Result<void> Launcher::start() {
   return result;
 }
 
-Result<void> Launcher::supervise() {
-  Result<void> ended = run_until(Phase::stopped);
+Result<void> Launcher::supervise(Result<void> started) {
+  Result<void> ended = std::move(started);
+  if (ended) ended = run_until(Phase::stopped);
   while (!ended && restart_wait_) {
     ended = restart();
     if (ended) ended = run_until(Phase::stopped);
@@ -266,7 +267,10 @@ void Launcher::take_line(Child& child, const std::string& line) {
   } else if (word == "stop-now-requested") {
     stop_now_ = true;
   } else if (word == "recovering") {
-    if (options_.until_readable && !rest.empty()) options_.waiting_fd = -1;
+    if (options_.until_readable && !rest.empty()) {
+      options_.waiting_fd = -1;
+      restarts_.note_running(Clock::now());  // nobody waits for this start any more
+    }
     if (options_.on_recovering) options_.on_recovering(rest);
   } else if (word == "failed:") {
     const size_t end = rest.find(' ');

@@ -55,8 +55,9 @@ class Launcher {
   Result<void> start();
   /// Returns when the cluster has stopped as it was asked to. An error: it failed; says who and
   /// how; nothing is left of it. With cluster.restart = "recover" it is started again before, as
-  /// often as options.restarts and the cause of the failure allow.
-  Result<void> supervise();
+  /// often as options.restarts and the cause of the failure allow. `started`: what start() said;
+  /// one that has failed counts as a failure of the running cluster.
+  Result<void> supervise(Result<void> started = {});
   /// Any thread. The second request, or `now`, kills.
   void request_stop(bool now);
 

@@ -29,7 +29,7 @@ class RestartPlan {
 
   RestartPlan(RestartPolicy policy, RestartLimits limits) : policy_(policy), limits_(limits) {}
 
-  /// Accepts commits from now on.
+  /// Accepts commits from now on, or all that anybody has waited for.
   void note_running(Clock::time_point now) { running_since_ = now; }
   /// How long to wait before the next start; nothing: the cluster stays down. `error`: why it
   /// failed, or could not be started again; gets the reason behind it where it is not what the

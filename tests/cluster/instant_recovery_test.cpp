@@ -279,6 +279,22 @@ TEST_F(InstantRecoveryTest, SnapshotsAreReadBeforeTheStartIsCompleteAndAllElseIs
   EXPECT_GT(status().at("snapshots").at("newest"), newest_);
 }
 
+TEST_F(InstantRecoveryTest, AStartThatFailsAfterItCouldBeReadIsTriedAgainIfTheConfigSaysSo) {
+  ASSERT_NO_FATAL_FAILURE(live_and_crash());
+  Config config = slow();
+  config.cluster.restart = RestartPolicy::recover;
+  std::ofstream(file_) << to_toml(config);
+  const Ran up = atoll({"up", "--until-readable"});
+  EXPECT_EQ(up.code, 0) << up.error;
+  const pid_t held = hold_recovery();
+  ASSERT_NE(held, 0);
+  kill(held, SIGKILL);
+  const auto session = connect(Isolation::serializable);
+  ASSERT_NE(session, nullptr);
+  EXPECT_EQ(read_pair(*session, {}), 3u);
+  EXPECT_EQ(atoll({"down"}).code, 0);
+}
+
 TEST_F(InstantRecoveryTest, UpReturnsWhenSnapshotsCanBeReadIfItIsToldSo) {
   ASSERT_NO_FATAL_FAILURE(live_and_crash());
   std::ofstream(file_) << to_toml(slow());
