@@ -17,7 +17,7 @@ namespace atolldb::bench {
 namespace {
 
 Status nothing(ProcedureContext&) { return Status::ok; }
-ATOLL_REGISTER_PROCEDURE(nothing_entry, "bench.nothing", nothing);
+ATOLL_REGISTER_PROCEDURE(kNothing, "bench.nothing", nothing);
 
 /// A node's worker and session thread, without the node.
 class Served {
