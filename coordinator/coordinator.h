@@ -115,7 +115,9 @@ class Coordinator {
   Result<uint32_t> take_snapshot();
   std::vector<StorageToGlean> ask_ddl_for_storages();
   Result<void> publish_to_transactions();
+  /// Opens its files on all nodes. Errors: damage to it, or of a node; then it is not offered.
   Result<void> offer_pinned(uint32_t id);
+  /// Ids of the pinned snapshots that can be read; notes why others cannot.
   std::set<uint32_t> offer_pins();
   std::vector<SnapshotFilePlace> readable_places() const;
   Result<void> forget_unneeded();
@@ -129,7 +131,7 @@ class Coordinator {
   void note_newest(const SnapshotMetadata& snapshot);
   Json snapshot_status() const;
   Json install_status() const;
-  Json damaged_pins() const;
+  Json unreadable_pins() const;
   void tell_in_vain();
   /// snapshot.pin, snapshot.unpin, snapshot.remove: on the taker's thread.
   void request_change(const ControlRequest& request, const ControlReply& reply);
@@ -163,9 +165,9 @@ class Coordinator {
   /// Those that transactions may begin with (R18), and those withdrawn that were read at the last
   /// look: their files are open on all nodes. By id; the taker's thread's.
   std::map<uint32_t, SnapshotMetadata> offered_;
-  uint32_t snapshots_until_rewrite_ = 0;       // the taker's thread's
-  std::atomic<uint64_t> bytes_to_recover_{0};  // bytes
-  std::atomic<uint32_t> snapshot_{0};          // the newest; 0: none
+  uint32_t snapshots_until_rewrite_ = 0;  // the taker's thread's
+  std::atomic<uint64_t> bytes_to_recover_{0};
+  std::atomic<uint32_t> snapshot_{0};  // the newest; 0: none
   std::atomic<uint64_t> snapshot_epoch_{0};
   SnapshotMetrics snapshot_metrics_;
   std::unique_ptr<Catalog> catalog_;
@@ -179,11 +181,11 @@ class Coordinator {
 
   mutable std::mutex mutex_;
   std::condition_variable ddl_wake_;
-  std::deque<std::function<void()>> ddl_tasks_;   // guarded by mutex_
-  bool ddl_ends_ = false;                         // guarded by mutex_
-  Json install_status_ = Json::object();          // guarded by mutex_: of the latest one
-  std::map<uint32_t, std::string> damaged_pins_;  // guarded by mutex_: why, as of the last look
-  Json readable_ = Json();                        // guarded by mutex_: while it recovers
+  std::deque<std::function<void()>> ddl_tasks_;      // guarded by mutex_
+  bool ddl_ends_ = false;                            // guarded by mutex_
+  Json install_status_ = Json::object();             // guarded by mutex_: of the latest one
+  std::map<uint32_t, std::string> unreadable_pins_;  // guarded by mutex_: why, as of the last look
+  Json readable_ = Json();                           // guarded by mutex_: while it recovers
   std::thread ddl_thread_;
 };
 

@@ -61,7 +61,6 @@ void Coordinator::begin_recovery() {
   if (launcher_.report_recovering) launcher_.report_recovering(text);
 }
 
-/// Any thread.
 void Coordinator::note_recovery_progress() {
   uint64_t read = 0;
   // Relaxed, all of it: for people.

@@ -163,27 +163,28 @@ Result<void> Coordinator::offer_pinned(uint32_t id) {
   return opened;
 }
 
-/// Those that are damaged stay closed; all others are open on all nodes. Answers their ids.
+/// Those that cannot be opened stay closed; all others are open on all nodes. Answers their ids.
 std::set<uint32_t> Coordinator::offer_pins() {
   std::set<uint32_t> good;
-  std::map<uint32_t, std::string> damaged;
+  std::map<uint32_t, std::string> unreadable;
   for (const PinnedSnapshot& pin : durable_->pinned()) {
-    if (!offered_.contains(pin.id) && !damaged.contains(pin.id)) {
+    if (!offered_.contains(pin.id) && !unreadable.contains(pin.id)) {
       const auto offered = offer_pinned(pin.id);
-      if (!offered) damaged[pin.id] = offered.error().message;
+      if (!offered) unreadable[pin.id] = offered.error().message;
     }
-    if (!damaged.contains(pin.id)) good.insert(pin.id);
+    if (!unreadable.contains(pin.id)) good.insert(pin.id);
   }
   const std::lock_guard guard(mutex_);
-  for (const auto& [id, reason] : damaged) {
-    if (damaged_pins_.contains(id)) continue;  // said already
-    logger_->error("snapshot {} is pinned and damaged, no transaction can read it: {}", id, reason);
+  for (const auto& [id, reason] : unreadable) {
+    if (unreadable_pins_.contains(id)) continue;  // said already
+    logger_->error("snapshot {} is pinned and cannot be read: no transaction can begin with it: {}",
+                   id, reason);
   }
-  damaged_pins_ = std::move(damaged);
+  unreadable_pins_ = std::move(unreadable);
   return good;
 }
 
-/// Transactions may begin with the newest snapshot, and with those that are pinned and intact.
+/// Transactions may begin with the newest snapshot, and with those that are pinned and can be read.
 Result<void> Coordinator::publish_to_transactions() {
   if (!durable_->snapshot()) return {};
   const SnapshotMetadata& newest = *durable_->snapshot();
@@ -245,10 +246,11 @@ void Coordinator::request_snapshot(const ControlReply& reply) {
   });
 }
 
-Json Coordinator::damaged_pins() const {
+Json Coordinator::unreadable_pins() const {
   Json list = Json::array();
   const std::lock_guard guard(mutex_);
-  for (const auto& [id, reason] : damaged_pins_) list.push_back({{"id", id}, {"damage", reason}});
+  for (const auto& [id, reason] : unreadable_pins_)
+    list.push_back({{"id", id}, {"reason", reason}});
   return list;
 }
 
@@ -257,7 +259,7 @@ Json Coordinator::snapshot_status() const {
   return {{"newest", snapshot_.load(std::memory_order_relaxed)},
           {"epoch", snapshot_epoch_.load(std::memory_order_relaxed)},
           {"install", install_status()},
-          {"damaged_pins", damaged_pins()},
+          {"unreadable_pins", unreadable_pins()},
           {"run", gleaner_ != nullptr ? gleaner_->status() : Json::object()}};
 }
 

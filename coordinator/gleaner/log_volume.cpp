@@ -1,10 +1,12 @@
 #include "coordinator/gleaner/log_volume.h"
 
+#include <algorithm>
 #include <memory>
 #include <span>
 
 #include "engine/log/discard_data.h"
 #include "engine/log/log_block.h"
+#include "engine/log/log_reader.h"
 
 namespace atolldb {
 namespace {
@@ -33,11 +35,23 @@ uint64_t written_blocks(const File& file) {
   return written;
 }
 
+/// Behind the file header, so much is covered by the newest snapshot, and not read.
+uint64_t skipped_blocks(FileSystem& file_system, const LogStream& stream) {
+  auto reader = LogReader::open(file_system, stream, CoveredBlocks::skip);
+  if (!reader) return 0;
+  for (int block = 0; block < 2; ++block) {
+    const auto next = reader->next();
+    if (!next || *next == nullptr) break;
+  }
+  return reader->skipped_bytes() / kLogBlockBytes;
+}
+
 }  // namespace
 
 uint64_t log_volume(FileSystem& file_system, const std::vector<GleanStream>& streams) {
   uint64_t blocks = 0;
   for (const auto& [stream, last_epoch] : streams) {
+    uint64_t written = 0;
     const auto places = log_files_in(file_system, {stream.directory});
     if (!places) continue;
     for (const LogFilePlace& place : *places) {
@@ -47,8 +61,9 @@ uint64_t log_volume(FileSystem& file_system, const std::vector<GleanStream>& str
       if (!is_of_stream) continue;
       const auto file = file_system.open_for_reading(
           path_in(node_directory(place.directory, place.node), to_string(place.name)));
-      if (file) blocks += written_blocks(**file);
+      if (file) written += written_blocks(**file);
     }
+    blocks += written - std::min(written, skipped_blocks(file_system, stream));
   }
   return blocks * kLogBlockBytes;
 }

@@ -27,7 +27,7 @@ struct MapperSettings {
 
 /// Writer: the mapper's thread. Relaxed: for progress displays.
 struct MapperProgress {
-  std::atomic<uint64_t> bytes_read{0};    // of log files, from their first block on
+  std::atomic<uint64_t> bytes_read{0};    // of log files, without what it skipped
   std::atomic<uint64_t> records_read{0};  // of the plan's epochs and storages
   std::atomic<uint64_t> records_shipped{0};
   std::atomic<uint64_t> bytes_shipped{0};

@@ -13,8 +13,6 @@
 namespace atolldb {
 namespace {
 
-constexpr uint64_t kReadBytes = uint64_t{1} << 20;
-
 bool is_zero(const LogBlock& block) {
   const auto* bytes = reinterpret_cast<const std::byte*>(&block);
   return bytes[0] == std::byte{} && std::memcmp(bytes, bytes + 1, sizeof block - 1) == 0;
@@ -28,7 +26,8 @@ LogReader::LogReader(FileSystem& file_system, LogStream stream)
     : file_system_(&file_system),
       stream_(std::move(stream)),
       // Aligned, so that direct I/O need not copy.
-      buffer_(static_cast<std::byte*>(std::aligned_alloc(kIoBlockBytes, kReadBytes))) {
+      buffer_(static_cast<std::byte*>(
+          std::aligned_alloc(kIoBlockBytes, kBlocksAtOnce * kLogBlockBytes))) {
   CHECK(buffer_ != nullptr);
   if (stream_.start_epoch) last_epoch_ = closed_epoch_ = *stream_.start_epoch - 1;
 }
@@ -78,7 +77,7 @@ Result<void> LogReader::open_file(uint32_t ordinal) {
 Result<const LogBlock*> LogReader::read_block() {
   const uint64_t offset = position_ * kLogBlockBytes;
   if (offset < buffer_offset_ || offset + kLogBlockBytes > buffer_offset_ + buffer_bytes_) {
-    auto count = file_->read(offset, {buffer_.get(), kReadBytes});
+    auto count = file_->read(offset, {buffer_.get(), kBlocksAtOnce * kLogBlockBytes});
     if (!count) return std::unexpected(count.error());
     buffer_offset_ = offset;
     buffer_bytes_ = *count;

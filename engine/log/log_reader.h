@@ -69,6 +69,9 @@ class LogReader {
   const std::string& file() const { return path_; }
   uint64_t offset() const { return (position_ - 1) * kLogBlockBytes; }
 
+  /// Of covered blocks that it has left out so far: all of them behind the second next().
+  uint64_t skipped_bytes() const { return skipped_blocks_ * kLogBlockBytes; }
+
   /// REQUIRES: next() returned null.
   const LogEnd& end() const { return *end_; }
   /// REQUIRES: next() returned null. Reads all that is left of the stream's files, once.
@@ -86,6 +89,7 @@ class LogReader {
   struct Free {
     void operator()(std::byte* bytes) const;
   };
+  static constexpr uint64_t kBlocksAtOnce = 256;  // of the buffer
 
   Result<void> open_file(uint32_t ordinal);
   /// The block at `position_` of the current file; null at the end of the file.
@@ -95,6 +99,7 @@ class LogReader {
   Result<uint32_t> find_first_file() const;
   /// From behind the first file's header to the last marker of a covered epoch, if it is found.
   Result<void> skip_covered_blocks();
+  /// An intact block of this place and of a covered epoch, and no file header.
   bool is_covered(const LogBlock& block, uint64_t position) const;
   /// Ends the stream at `position_`.
   const LogBlock* end_here(bool is_defect, std::string reason);
@@ -122,7 +127,8 @@ class LogReader {
   uint64_t next_sequence_ = 0;
   uint64_t last_epoch_ = 0;
   uint64_t closed_epoch_ = 0;
-  bool may_skip_ = false;
+  bool may_skip_ = false;  // until the first blocks were found
+  uint64_t skipped_blocks_ = 0;
   std::optional<LogEnd> end_;
 };
 

@@ -10,14 +10,14 @@
 namespace atolldb {
 namespace {
 
-constexpr uint64_t kBlocksAtOnce = 256;
 /// Further back no marker is looked for: an epoch of so much log is read.
-constexpr uint64_t kMostBlocksBack = 16 * kBlocksAtOnce;
+constexpr uint64_t kMostBlocksBack = 4096;
 
 }  // namespace
 
 Result<uint32_t> LogReader::find_first_file() const {
-  for (auto at = ordinals_.rbegin(); may_skip_ && at != ordinals_.rend(); ++at) {
+  if (!may_skip_) return ordinals_.front();
+  for (auto at = ordinals_.rbegin(); at != ordinals_.rend(); ++at) {
     const LogFilePlace place = {
         stream_.directory, stream_.node, {stream_.incarnation, stream_.logger, *at}};
     auto begin = begin_of(*file_system_, place);
@@ -42,6 +42,7 @@ bool LogReader::is_covered(const LogBlock& block, uint64_t position) const {
 }
 
 Result<void> LogReader::skip_covered_blocks() {
+  skipped_blocks_ = (first_ordinal_ - ordinals_.front()) * blocks_per_file_;
   const auto read = [&](uint64_t first, uint64_t count) -> Result<uint64_t> {
     buffer_offset_ = first * kLogBlockBytes;
     auto bytes = file_->read(buffer_offset_, {buffer_.get(), count * kLogBlockBytes});
@@ -73,6 +74,7 @@ Result<void> LogReader::skip_covered_blocks() {
       }
       // The marker is read as the next block of the chain.
       position_ = first + index;
+      skipped_blocks_ += position_ - 1;
       next_sequence_ = header.sequence;
       closed_epoch_ = std::max(closed_epoch_, header.epoch - 1);
       last_epoch_ = std::max(last_epoch_, closed_epoch_);

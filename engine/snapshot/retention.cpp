@@ -233,16 +233,16 @@ Result<std::vector<std::string>> delete_unneeded(FileSystem& file_system,
   auto slots = equal_slots(file_system, data_dir, savepoint);
   if (!slots) return std::unexpected(slots.error());
   const RetentionView view = {data_dir, directories, *std::move(slots), in_use};
-  auto paths = deletable_snapshots(file_system, view);
-  auto logs = deletable_logs(file_system, view);
-  if (!logs) return logs;
-  if (paths) logs->insert(logs->begin(), paths->begin(), paths->end());
-  if (auto removed = remove_in_order(file_system, *logs); !removed) {
+  auto snapshots = deletable_snapshots(file_system, view);
+  auto paths = deletable_logs(file_system, view);
+  if (!paths) return paths;
+  if (snapshots) paths->insert(paths->begin(), snapshots->begin(), snapshots->end());
+  if (auto removed = remove_in_order(file_system, *paths); !removed) {
     return std::unexpected(removed.error());
   }
   // A damaged pin, of which nobody knows what it needs, keeps all snapshots, but not the logs.
-  if (!paths) return paths;
-  return logs;
+  if (!snapshots) return snapshots;
+  return paths;
 }
 
 Result<std::vector<std::string>> remove_snapshot(FileSystem& file_system,

@@ -77,6 +77,11 @@ Result<Config> size_pools(Config config, const ClusterChoice& choice, const Benc
     std::printf("memory.volatile_pool is %s: the run may end early\n",
                 format_bytes(config.memory.volatile_pool).c_str());
   }
+  if (benchmark.prepare && config.memory.snapshot_cache < estimate->cache_bytes) {
+    std::printf("memory.snapshot_cache is %s, the tables take up to %s: pages are read again\n",
+                format_bytes(config.memory.snapshot_cache).c_str(),
+                format_bytes(estimate->cache_bytes).c_str());
+  }
   // Changed by the command line: valid still?
   auto checked = parse_config(to_toml(config), benchmark.command, Machine::detect());
   if (checked) return *std::move(checked);

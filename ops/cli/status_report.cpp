@@ -174,10 +174,11 @@ std::vector<Problem> find_problems(const Json& status) {
                         "the one before stays in force, and logs grow: remove the cause, then "
                         "`atoll snapshot take`"});
   }
-  const Json pins = status.value("snapshots", Json::object()).value("damaged_pins", Json::array());
+  const Json pins =
+      status.value("snapshots", Json::object()).value("unreadable_pins", Json::array());
   for (const Json& pin : pins) {
-    problems.push_back({fmt::format("snapshot {} is pinned and damaged: {}", number(pin, "id"),
-                                    pin.value("damage", "")),
+    problems.push_back({fmt::format("snapshot {} is pinned and cannot be read: {}",
+                                    number(pin, "id"), pin.value("reason", "")),
                         fmt::format("restore its files, or `atoll snapshot unpin {}`: until then "
                                     "no transaction reads it, and files of old snapshots stay",
                                     number(pin, "id"))});

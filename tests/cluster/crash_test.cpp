@@ -57,10 +57,7 @@ class CrashTest : public testing::Test {
     if (HasFatalFailure()) return {};
     const std::string ledgers = ledger_folder();
     LedgerClients clients(config, ledgers, random_());
-    EXPECT_TRUE(eventually([&] {
-      return std::filesystem::exists(ledgers + "/client1.ledger") &&
-             std::filesystem::file_size(ledgers + "/client1.ledger") > 100'000;
-    }));
+    EXPECT_TRUE(eventually([&] { return clients.has_written(1, 100'000); }));
     kill(launcher.pid(), SIGKILL);
     launcher.wait();
     clients.join();
@@ -140,10 +137,7 @@ TEST_F(CrashTest, ANodeThatWasStoppedIsDeadAtTheNextStartAndWritesNothing) {
   if (HasFatalFailure()) return;
   const std::string ledgers = ledger_folder();
   LedgerClients clients(config, ledgers, random_());
-  EXPECT_TRUE(eventually([&] {
-    return std::filesystem::exists(ledgers + "/client1.ledger") &&
-           std::filesystem::file_size(ledgers + "/client1.ledger") > 10'000;
-  }));
+  EXPECT_TRUE(eventually([&] { return clients.has_written(1, 10'000); }));
   const auto old_processes = processes_of(config.cluster.name);
   ASSERT_EQ(old_processes.size(), 3u);
   const pid_t stopped = processes_of(config.cluster.name, "node1").at(0);
@@ -162,10 +156,7 @@ TEST_F(CrashTest, ANodeThatWasStoppedIsDeadAtTheNextStartAndWritesNothing) {
   ASSERT_TRUE(created) << created.error().message;
   const std::string more = ledger_folder();
   LedgerClients others(config, more, random_());
-  EXPECT_TRUE(eventually([&] {
-    return std::filesystem::exists(more + "/client1.ledger") &&
-           std::filesystem::file_size(more + "/client1.ledger") > 10'000;
-  }));
+  EXPECT_TRUE(eventually([&] { return others.has_written(1, 10'000); }));
   kill(next.pid(), SIGKILL);
   next.wait();
   others.join();

@@ -189,11 +189,7 @@ TEST_P(InjectedFault, EndsTheClusterWithItsCodeAndNothingIsLost) {
   ASSERT_EQ(launcher.next_line(), "running");
   ASSERT_TRUE(create_ledger(config));
   LedgerClients clients(config, folder_.path(), seed());
-  const auto ledger_has = [&](uint64_t bytes) {
-    const std::string path = folder_.path() + "/client1.ledger";
-    return std::filesystem::exists(path) && std::filesystem::file_size(path) > bytes;
-  };
-  ASSERT_TRUE(eventually([&] { return ledger_has(10'000); }));
+  ASSERT_TRUE(eventually([&] { return clients.has_written(1, 10'000); }));
   const pid_t tracer = inject(config, "node1", fault.call, fault.error);
   if (tracer == 0) GTEST_SKIP() << "strace cannot attach to a process here: " << told();
   expect_failed(config, launcher, clients, fault.code);
@@ -240,11 +236,7 @@ TEST_F(FailingStorage, ASavepointThatCannotBeSyncedCostsASnapshotAndNoMore) {
   const auto take = [&] {
     return coordinator.call("snapshot.take", Json::object(), std::chrono::milliseconds(30'000));
   };
-  const auto has_news = [&] {
-    const std::string path = folder_.path() + "/client1.ledger";
-    return std::filesystem::exists(path) && std::filesystem::file_size(path) > 10'000;
-  };
-  ASSERT_TRUE(eventually(has_news));
+  ASSERT_TRUE(eventually([&] { return clients.has_written(1, 10'000); }));
   const pid_t tracer = inject(config, "coordinator", "fdatasync", "EIO");
   if (tracer == 0) GTEST_SKIP() << "strace cannot attach to a process here: " << told();
   const auto failed = take();

@@ -5,10 +5,12 @@
 
 #include <atomic>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -67,6 +69,12 @@ class LedgerClients {
 
   /// Where a node's client writes.
   const std::string& file(uint32_t node) const { return files_[node]; }
+  /// Whether it has written more than that. While it runs.
+  bool has_written(uint32_t node, uint64_t bytes) const {
+    std::error_code missing;  // it has not begun yet
+    const uint64_t size = std::filesystem::file_size(file(node), missing);
+    return !missing && size > bytes;
+  }
 
  private:
   void run_over_restarts(const std::string& run_dir, uint32_t node, uint64_t seed) {

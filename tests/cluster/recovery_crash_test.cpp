@@ -28,10 +28,7 @@ class RecoveryCrashTest : public testing::Test {
     const std::string ledgers = folder_.path() + "/ledgers";
     std::filesystem::create_directories(ledgers);
     LedgerClients clients(config_, ledgers, random_());
-    EXPECT_TRUE(eventually([&] {
-      return std::filesystem::exists(ledgers + "/client1.ledger") &&
-             std::filesystem::file_size(ledgers + "/client1.ledger") > 100'000;
-    }));
+    EXPECT_TRUE(eventually([&] { return clients.has_written(1, 100'000); }));
     kill_all(launcher);
     clients.join();
     return clients.ledger();

@@ -23,6 +23,7 @@ namespace atolldb::test {
 inline Bytes bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
 enum class KeyShape { integers, layered };
+enum class OracleMix { reads_and_writes, reads };
 
 struct OracleOptions {
   KeyShape shape = KeyShape::integers;
@@ -38,7 +39,8 @@ class OracleWorker {
       : options_(options), self_(self), random_(options.seed * 1000 + self) {}
 
   /// Empty, or the first mismatch that was reported as true.
-  std::string run(TestWorker& worker, const MasterTree& tree) {
+  std::string run(TestWorker& worker, const MasterTree& tree,
+                  OracleMix mix = OracleMix::reads_and_writes) {
     for (uint64_t i = 0; i < options_.transactions; ++i) {
       const uint64_t seed = random_();
       const bool abort = random_() % 10 == 0;
@@ -49,7 +51,7 @@ class OracleWorker {
         mismatch.clear();
         std::mt19937_64 random(seed);
         for (uint64_t left = 1 + random() % 5; left > 0; --left) {
-          const Status one = operate(txn, tree, random, model, mismatch);
+          const Status one = operate(txn, tree, mix, random, model, mismatch);
           if (is_abort(one)) return one;
         }
         return abort ? Status::user_abort : Status::ok;
@@ -94,15 +96,15 @@ class OracleWorker {
     return __builtin_bswap64(value) % options_.workers == self_;
   }
 
-  Status operate(Transaction& txn, const MasterTree& tree, std::mt19937_64& random, Model& model,
-                 std::string& mismatch) {
+  Status operate(Transaction& txn, const MasterTree& tree, OracleMix mix, std::mt19937_64& random,
+                 Model& model, std::string& mismatch) {
     const std::string key = make_key(random);
     std::string payload(random() % 20, static_cast<char>('A' + random() % 26));
     if (random() % 20 == 0) payload.resize(200, 'z');  // outgrows its record
     const bool exists = model.contains(key);
     const uint64_t operation = random() % 10;
-    if (operation < 3) return get(txn, tree, key, model, mismatch);
     if (operation == 9) return scan(txn, tree, random, model, mismatch);
+    if (operation < 3 || mix == OracleMix::reads) return get(txn, tree, key, model, mismatch);
     Status status = Status::ok;
     Status expected = Status::ok;
     if (operation < 5) {

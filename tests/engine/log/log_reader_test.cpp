@@ -102,6 +102,30 @@ TEST(LogReader, LeavesOutWhatASnapshotCoversAndReadsTheRestAsItWouldHave) {
   EXPECT_LT(read, all * 8 / 10) << "next to nothing was left out";
 }
 
+TEST(LogReader, SaysHowMuchItHasLeftOut) {
+  const uint64_t first = seed();
+  uint64_t skipped = 0;
+  for (uint64_t round = 0; round < rounds(10, 1000); ++round) {
+    std::mt19937_64 random(first + round);
+    Written log(first + round, 60, 4 + random() % 200);
+    LogStream stream = kStream;
+    stream.covered_epoch = kStart + random() % (log.last_epoch - kStart + 2);
+    const auto bytes_of = [&](CoveredBlocks how) {
+      auto reader = LogReader::open(log.files, stream, how);
+      CHECK(reader.has_value());
+      uint64_t bytes = 0;
+      for (auto block = reader->next(); block && *block != nullptr; block = reader->next()) {
+        bytes += kLogBlockBytes;
+      }
+      skipped += reader->skipped_bytes();
+      return bytes + reader->skipped_bytes();
+    };
+    EXPECT_EQ(bytes_of(CoveredBlocks::skip), bytes_of(CoveredBlocks::read))
+        << "ATOLL_SEED=" << first + round;
+  }
+  EXPECT_GT(skipped, 0u);
+}
+
 TEST(LogReader, FindsEveryFlippedBitOrItIsInUnusedBytes) {
   const uint64_t first = seed();
   std::mt19937_64 random(first);

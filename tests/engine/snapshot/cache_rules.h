@@ -109,12 +109,23 @@ inline std::string a_page_stays_while_it_is_looked_at() {
              : "the other reader saw a wrong page";
 }
 
+/// Reader `slot` reads so many pages, but 1 and 2, that these two are in no frame any more.
+inline bool take_all_frames(TestCache& test, const NumberedPages& pages, uint32_t slot) {
+  SnapshotReader other(test.cache, slot);
+  bool is_read = true;
+  for (uint32_t number = 3; number <= pages.count(); ++number) {
+    const PageHeader* page = nullptr;
+    is_read = is_read && other.get(NumberedPages::pointer(number), page) == Status::ok;
+  }
+  other.leave();
+  return is_read;
+}
+
 /// A reader comes back to a page after others have taken all frames (R39).
 inline std::string a_page_that_was_evicted_is_read_again() {
   NumberedPages pages(64);
   TestCache test(pages.files(), 8, 2);
   SnapshotReader reader(test.cache, 0);
-  SnapshotReader other(test.cache, 1);
   const PageHeader* page = nullptr;
   for (uint32_t turn = 0; turn < 3; ++turn) {
     for (uint32_t look = 0; look < 2; ++look) {
@@ -122,10 +133,7 @@ inline std::string a_page_that_was_evicted_is_read_again() {
       if (!NumberedPages::is_page(page, 1)) return "another page was taken for page 1";
     }
     reader.leave();
-    for (uint32_t number = 2; number <= pages.count(); ++number) {
-      if (other.get(NumberedPages::pointer(number), page) != Status::ok) return "not read";
-    }
-    other.leave();
+    if (!take_all_frames(test, pages, 1)) return "other pages are not read";
   }
   return "";
 }
@@ -135,7 +143,6 @@ inline std::string a_hint_is_only_a_hint() {
   NumberedPages pages(64);
   TestCache test(pages.files(), 8, 2);
   SnapshotReader reader(test.cache, 0);
-  SnapshotReader other(test.cache, 1);
   // In place of a word of the parent's, which NumberedPages do not have.
   DualPointer link;
   link.snapshot_word.store(NumberedPages::pointer(2).word(), std::memory_order_relaxed);
@@ -149,10 +156,7 @@ inline std::string a_hint_is_only_a_hint() {
     if (!link.load_acquire().is_null()) return "a hint is not a null word";
     if (turn == 0 && link.load_acquire() == VolatilePointer()) return "no hint was left";
     reader.leave();
-    for (uint32_t number = 3; number <= pages.count(); ++number) {
-      if (other.get(NumberedPages::pointer(number), page) != Status::ok) return "not read";
-    }
-    other.leave();
+    if (!take_all_frames(test, pages, 1)) return "other pages are not read";
   }
   return "";
 }

@@ -1,3 +1,4 @@
+// The same with tiny pages: many levels, many splits.
 #include <gtest/gtest.h>
 
 #include "tests/engine/snapshot/random_shapes.h"
@@ -5,7 +6,7 @@
 namespace atolldb::test {
 namespace {
 
-TEST(TreeShapesStress, AnyShapeMakesASoundSnapshot) {
+TEST(TreeShapesStress, AnyShapeMakesASoundSnapshotOfTinyPages) {
   trees_of_any_shape_against_a_map(rounds(20, 500), 500);
 }
 

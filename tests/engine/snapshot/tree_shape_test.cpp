@@ -1,3 +1,4 @@
+// Composers over shapes that no tree has.
 #include <gtest/gtest.h>
 
 #include "tests/engine/snapshot/random_shapes.h"

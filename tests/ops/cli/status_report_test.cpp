@@ -100,9 +100,10 @@ TEST(StatusReportTest, TheLastInstallAndStallsAreShown) {
 TEST(StatusReportTest, ADamagedPinIsAProblemWithAWayOut) {
   Json status = healthy_status();
   status["snapshots"] = {{"newest", 3},
-                         {"damaged_pins", {{{"id", 2}, {"damage", "/data/x: its checksum"}}}}};
+                         {"unreadable_pins", {{{"id", 2}, {"reason", "/data/x: its checksum"}}}}};
   const std::string text = status_text(status);
-  EXPECT_TRUE(has(text, "what is wrong: snapshot 2 is pinned and damaged: /data/x: its checksum"))
+  EXPECT_TRUE(
+      has(text, "what is wrong: snapshot 2 is pinned and cannot be read: /data/x: its checksum"))
       << text;
   EXPECT_TRUE(has(text, "`atoll snapshot unpin 2`")) << text;
 }

@@ -135,7 +135,7 @@ TEST_F(SessionIsolation, ADamagedPinIsRefusedAndToldAndHoldsNothingElseUp) {
   const auto pins_damaged = [&] {
     const auto status = cluster_->coordinator("status", Json::object());
     EXPECT_TRUE(status);
-    return (*status)["snapshots"]["damaged_pins"];
+    return (*status)["snapshots"]["unreadable_pins"];
   };
   ASSERT_EQ(put("first"), Status::ok);
   const uint64_t first = take_snapshot();
@@ -164,7 +164,7 @@ TEST_F(SessionIsolation, ADamagedPinIsRefusedAndToldAndHoldsNothingElseUp) {
   for (size_t i = 0; i < 2; ++i) {
     const std::string file = "snapshot_" + std::to_string(i == 0 ? first : second) + ".";
     EXPECT_EQ(damaged[i]["id"], i == 0 ? first : second);
-    EXPECT_TRUE(damaged[i]["damage"].get<std::string>().contains(file)) << damaged;
+    EXPECT_TRUE(damaged[i]["reason"].get<std::string>().contains(file)) << damaged;
   }
   // New ones are published, and installed.
   ASSERT_EQ(put("fourth"), Status::ok);
