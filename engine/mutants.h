@@ -93,6 +93,7 @@ enum class Mutant : uint32_t {
   reuse_frames_at_once,        // R39: an evicted frame is filled anew while readers look at it
   keep_known_frames,           // R39: readers use addresses of frames from an earlier round
   trust_hints,                 // R39: a hint is followed whatever the frame holds now
+  keep_scanned_pages,          // R39: scans use addresses of frames from an earlier round
   drop_unlocked_records,       // R8: pages are dropped under commits that write into them
   drop_later_changes,          // R8: what was changed after the snapshot is dropped with its page
   drop_without_count,          // R1: null words are the same before and after a drop

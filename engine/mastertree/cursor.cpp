@@ -70,6 +70,12 @@ bool MasterTreeCursor::behind_far_bound(Bytes key) const {
 bool MasterTreeCursor::fence_ends_scan(uint64_t fence) const {
   Bytes bound;
   if (!far_bound(bound)) return false;
+  const Frame& frame = *top_;
+  if (frame.slices_decide) {
+    // Compared with the bound's slice most fences are on one side.
+    if (forward_ ? fence > frame.high_slice : fence <= frame.low_slice) return true;
+    if (!forward_ || fence < frame.high_slice) return false;
+  }
   std::array<std::byte, sizeof(prefix_)> bytes;
   const size_t prefix_bytes = prefix().size();
   std::memcpy(bytes.data(), prefix_.data(), prefix_bytes);
@@ -147,8 +153,8 @@ Status MasterTreeCursor::open_cold_page(SnapshotPointer root, uint64_t slice) {
   SnapshotBorder border;
   const Status status = find_snapshot_border(txn_->worker(), root, slice, border);
   if (status != Status::ok) return status;
-  held_ = border.pointer;
   take_page(border.page, border.pointer, border.page->header.version());
+  frame().round = txn_->worker().snapshot_round();
   order_slots(slice);
   return Status::ok;
 }
@@ -164,14 +170,16 @@ void MasterTreeCursor::take_page(BorderPage* page, SnapshotPointer cold, PageVer
   frame.dead = 0;
 }
 
-/// R39: the address of a snapshot page is good until this worker gets the next one.
-Status MasterTreeCursor::hold_page() {
+/// R39: the address of the snapshot page may be used from here on, until the worker gets another.
+inline Status MasterTreeCursor::hold_page() {
   Frame& frame = this->frame();
-  if (frame.cold == held_) return Status::ok;
+  WorkerContext& worker = txn_->worker();
+  if (frame.round == worker.snapshot_round() || mutant(Mutant::keep_scanned_pages)) [[likely]]
+    return Status::ok;
   const PageHeader* page = nullptr;
-  const Status status = txn_->worker().snapshot_page(frame.cold, page);
+  const Status status = worker.snapshot_page(frame.cold, page);
   if (status != Status::ok) return status;
-  held_ = frame.cold;
+  frame.round = worker.snapshot_round();
   frame.page = border_page(tree_page(const_cast<PageHeader*>(page)));
   return Status::ok;
 }
@@ -244,7 +252,6 @@ Status MasterTreeCursor::next() {
   if (status != Status::ok) [[unlikely]]
     return txn_->snapshot() == nullptr ? status : next_in_snapshot();
   if (ended_) return Status::end_of_scan;
-  held_ = {};
   // Own inserts since the route was made may lie before us, on the page at hand (R14).
   if (reservations_ != txn_->reservations()) status = seek();
   return status == Status::ok ? walk() : status;
@@ -433,8 +440,15 @@ void MasterTreeCursor::note_dead(Vid vid, uint64_t removable) {
 
 Status MasterTreeCursor::get_cold(void* out, uint32_t capacity) {
   const PageHeader* page = nullptr;
-  const Status status = txn_->worker().snapshot_page(ref_.snapshot(), page);
-  if (status != Status::ok) return status;
+  if (top_->cold == ref_.snapshot()) [[likely]] {
+    const Status held = hold_page();
+    if (held != Status::ok) return held;
+    page = &top_->page->header;
+  } else {
+    // The scan has looked ahead, to another page.
+    const Status status = txn_->worker().snapshot_page(ref_.snapshot(), page);
+    if (status != Status::ok) return status;
+  }
   copy_bytes(out, reinterpret_cast<const std::byte*>(page) + ref_.payload_at,
              std::min(capacity, payload_bytes_));
   return Status::ok;

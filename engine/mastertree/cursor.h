@@ -33,9 +33,9 @@ struct ScanRange {
 /// fences are immutable (the interior pages it passes are in the cache anyway).
 ///
 /// Where there is no volatile page it goes on in the snapshot's: the pointer that led there is
-/// registered, and answers for all that is below it. Between its calls it keeps names of such
-/// pages, not addresses (R39). In a transaction that reads a snapshot the whole route is there, and
-/// own writes are merged in (snapshot_cursor.cpp).
+/// registered, and answers for all that is below it. It keeps the names of such pages: an address
+/// is good in one round of the cache only (R39). In a transaction that reads a snapshot the whole
+/// route is there, and own writes are merged in (snapshot_cursor.cpp).
 class MasterTreeCursor {
  public:
   MasterTreeCursor(const MasterTree& tree, Transaction& txn, const ScanRange& range, bool forward);
@@ -74,9 +74,10 @@ class MasterTreeCursor {
   struct Frame {
     Link root;                  // of the layer
     SnapshotPointer cold_root;  // not null: the layer is in a snapshot, and `root` is not used
-    // The page; of a snapshot's, the name, too, and the address only while hold_page says so.
+    // The page; of a snapshot's, the name, too, and the round that the address is good in (R39).
     BorderPage* page;
     SnapshotPointer cold;
+    uint64_t round;
     uint64_t page_low;
     uint64_t page_high;
     bool page_high_is_end;
@@ -139,6 +140,7 @@ class MasterTreeCursor {
   // Of a transaction that reads a snapshot.
   Status next_in_snapshot();
   Status open_snapshot();
+  void begin_merge();
   Status look_ahead();
   void find_own_writes();
   void take_record(Bytes key, uint32_t payload_bytes, const RecordRef& ref, Vid seen);
@@ -153,7 +155,6 @@ class MasterTreeCursor {
   bool has_resume_ = false;  // the route starts behind resume_, not at the range's bound
   uint64_t reservations_ = ~uint64_t{0};  // of the transaction when the route was made
 
-  SnapshotPointer held_;  // the snapshot page whose address is good: the worker's latest
   uint32_t depth_ = 0;
   Frame* top_ = nullptr;  // of layer `depth_`
   std::array<Frame, kInlineFrames> frames_;
@@ -168,7 +169,7 @@ class MasterTreeCursor {
   bool ref_is_complete_ = false;  // name and identity are there, too
   Vid seen_;
   uint32_t payload_bytes_ = 0;
-  std::unique_ptr<SnapshotScan> scan_;  // null: the transaction reads no snapshot, or not yet
+  std::unique_ptr<SnapshotScan> scan_;  // null: nothing to merge, the snapshot is the whole answer
 };
 
 }  // namespace atolldb

@@ -138,7 +138,9 @@ BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link
                        Adoption adoption) {
   reach(Seam::descending);
   const void* first_layer = link.holder == nullptr ? link.pointer : nullptr;
-  if (first_layer != nullptr && adoption != Adoption::whole_way) {
+  // Of a storage that is in a snapshot only nothing is remembered: not even looked for.
+  if (first_layer != nullptr && adoption != Adoption::whole_way &&
+      !link.pointer->load_acquire().is_null()) {
     BorderView view;
     if (recall_border(worker, link, slice, view)) return view;
   }

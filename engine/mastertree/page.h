@@ -128,8 +128,12 @@ struct InteriorPage : TreePage {
     // separators[0] <= slice in every page that covers the slice; others are left by their fences.
     const uint32_t below = count_at_or_below(separators, guide, sorted, slice);
     uint32_t best = below - (below != 0 ? 1 : 0);
+    uint64_t best_begin = separators[best];
+    // Without a branch: what is in the tail, in any order, cannot be predicted.
     for (uint32_t i = sorted; i < count; ++i) {
-      if (separators[i] <= slice && separators[i] > separators[best]) best = i;
+      const uint64_t begin = separators[i] & -static_cast<uint64_t>(separators[i] <= slice);
+      best = begin > best_begin ? i : best;
+      best_begin = std::max(best_begin, begin);
     }
     return best;
   }

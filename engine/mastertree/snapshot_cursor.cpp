@@ -10,12 +10,20 @@
 namespace atolldb {
 
 Status MasterTreeCursor::open_snapshot() {
-  scan_ = std::make_unique<SnapshotScan>();
-  scan_->is_forward = forward_;
   const SnapshotPointer root = txn_->snapshot()->root_of(tree_.handle().id());
   ended_ = root.is_null();
   Bytes bound;
   return ended_ ? Status::ok : open_layer({}, root, start_bound(bound));
+}
+
+/// From the transaction's first planned write on. The usual scan of a snapshot meets none, and
+/// allocates nothing.
+void MasterTreeCursor::begin_merge() {
+  scan_ = std::make_unique<SnapshotScan>();
+  scan_->is_forward = forward_;
+  // That write may have come amid the scan.
+  scan_->has_returned = visited_;
+  if (visited_) scan_->returned.assign(key().begin(), key().end());
 }
 
 /// The snapshot's next record, if it is not known yet.
@@ -70,18 +78,12 @@ void MasterTreeCursor::take_record(Bytes key, uint32_t payload_bytes, const Reco
 Status MasterTreeCursor::next_in_snapshot() {
   Status status = tree_.handle().check_snapshot(*txn_, false);
   if (status != Status::ok) return status;
-  held_ = {};
-  if (scan_ == nullptr) status = open_snapshot();
-  if (status == Status::ok && txn_->plans_no_write()) {
-    return ended_ ? Status::end_of_scan : walk();
-  }
-  if (visited_ && !scan_->has_returned) {
-    // The first write comes amid the scan.
-    scan_->has_returned = true;
-    scan_->returned.assign(key().begin(), key().end());
-  }
+  if (depth_ == 0 && !ended_) status = open_snapshot();
+  if (status != Status::ok) return status;
+  if (txn_->plans_no_write()) return ended_ ? Status::end_of_scan : walk();
+  if (scan_ == nullptr) begin_merge();
   for (;;) {
-    if (status == Status::ok) status = look_ahead();
+    status = look_ahead();
     if (status != Status::ok) return status;
     find_own_writes();
     SnapshotScan& scan = *scan_;

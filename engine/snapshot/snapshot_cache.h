@@ -128,8 +128,9 @@ class SnapshotReader {
   SnapshotReader(SnapshotCache& cache, uint32_t slot, const std::atomic<uint32_t>* state = nullptr)
       : cache_(&cache), slot_(&cache.slots_[slot]), state_(state) {}
 
-  /// The page, good until the next call of any function of this reader. snapshot_unreadable: the
-  /// owner has been told why (SnapshotCache::OnError). cluster_failed.
+  /// The page, good until the next call of any function of this reader but `round`, which may tell
+  /// that it still is. snapshot_unreadable: the owner has been told why (SnapshotCache::OnError).
+  /// cluster_failed.
   Status get(SnapshotPointer pointer, const PageHeader*& page) {
     quiesce();
     Known& known = known_at(pointer);
@@ -162,6 +163,8 @@ class SnapshotReader {
     known_at(pointer) = {pointer.word(), page};
     return Status::ok;
   }
+  /// As long as this stays the same, all addresses that it gave meanwhile are good (R39).
+  uint64_t round() const { return seen_; }
   /// Holds no page from here on: at the begin of a transaction, and before blocking. So whoever
   /// waits for a frame does not wait for a transaction that reads no snapshot.
   void leave() {

@@ -335,7 +335,10 @@ CommitProtocol::Look CommitProtocol::look_at(const RecordHead& record) {
 /// Nothing happened, and nobody else holds the lock: the usual case of verify_read.
 bool CommitProtocol::is_as_read(const ReadEntry& read) const {
   const Look now = look_at(*read.record);
-  return now.vid == read.seen && (now.tail == 0 || is_ours(now.tail));
+  // One branch, for the caller: whether a record that was read is written, too, nobody predicts.
+  const auto is_free = static_cast<uint32_t>(now.tail == 0);
+  const auto is_locked_by_us = static_cast<uint32_t>(is_ours(now.tail));
+  return (static_cast<uint32_t>(now.vid == read.seen) & (is_free | is_locked_by_us)) != 0;
 }
 
 Status CommitProtocol::verify_read(const ReadEntry& read) {

@@ -21,25 +21,33 @@ class PageMemo {
   struct Range {
     uint64_t low = 0;
     uint64_t last = ~uint64_t{0};
-    bool is_known() const { return low != 0 || last != ~uint64_t{0}; }
+    bool is_known() const { return (low | ~last) != 0; }
     bool contains(uint64_t slice) const { return low <= slice && slice <= last; }
   };
   struct Entry {
     const void* root = nullptr;
     PageHeader* page = nullptr;
     Range range;
+
+    /// How sure it is that the slice is in the page: 0: not at all; 1: for all we know; 2: for
+    /// sure.
+    uint32_t rank(const void* of_root, uint64_t slice) const {
+      const auto may_be = static_cast<uint32_t>(root == of_root) &
+                          static_cast<uint32_t>(range.low <= slice) &
+                          static_cast<uint32_t>(slice <= range.last);
+      return may_be << static_cast<uint32_t>(range.is_known());
+    }
   };
 
   /// The page whose range holds the slice for sure, else one whose range is not known, or null.
+  /// Which of the two ways it is nobody can predict: no branch depends on that.
   const Entry* find(const void* root, uint64_t slice) const {
+    static_assert(kWays == 2);
     const Set& set = sets_[index(root, slice)];
-    const Entry* maybe = nullptr;
-    for (const Entry& entry : set.ways) {
-      if (entry.root != root || !entry.range.contains(slice)) continue;
-      if (entry.range.is_known()) return &entry;
-      maybe = &entry;
-    }
-    return maybe;
+    const uint32_t first = set.ways[0].rank(root, slice);
+    const uint32_t second = set.ways[1].rank(root, slice);
+    const Entry* best = &set.ways[second > first];
+    return (first | second) != 0 ? best : nullptr;
   }
   void remember(const void* root, uint64_t slice, PageHeader* page, Range range) {
     Set& set = sets_[index(root, slice)];

@@ -5,43 +5,113 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "engine/transaction/access_sets.h"
 
 namespace atolldb {
 
-/// Sorts by record. A small set by counting for each entry how many come before it: quadratic, but
-/// without a branch that depends on the order, which in a new write set cannot be predicted.
-inline void sort_writes(WriteEntry* writes, uint32_t count) {
-  constexpr uint32_t kSmall = 48;
+// The order of a new write set cannot be predicted, and a branch that is guessed wrong costs as
+// much as a dozen comparisons. So up to kMostMerged entries are sorted without a branch that
+// depends on it: runs of up to kLongestRun by counting, then merges of runs.
+inline constexpr uint32_t kLongestRun = 48;
+inline constexpr uint32_t kMostMerged = 8 * kLongestRun;
+
+namespace detail {
+
+inline __m256i load_four(const int64_t* names) {
+  return _mm256_load_si256(reinterpret_cast<const __m256i*>(names));
+}
+
+/// Sorts at most `kRoom` entries by counting for each one how many come before it: quadratic, and
+/// every loop over pairs has a constant length.
+template <uint32_t kRoom>
+void sort_by_counting(WriteEntry* writes, uint32_t count) {
   constexpr uint32_t kLanes = 4;
-  if (count > kSmall) {
+  static_assert(kRoom % (2 * kLanes) == 0 && sizeof(WriteEntry) == 2 * sizeof(int64_t));
+  // Names have 51 bits: the order is the same with a sign, and none comes after the filling.
+  alignas(32) int64_t names[kRoom];
+  alignas(32) int64_t places[kRoom];
+  alignas(32) __m128i unsorted[kRoom];
+  auto* const entries = reinterpret_cast<__m128i*>(writes);
+#pragma GCC unroll 4
+  for (uint32_t i = 0; i < kRoom; i += 2) {
+    const __m256i is_there =
+        _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), _mm256_setr_epi64x(i, i, i + 1, i + 1));
+    const __m256i two =
+        _mm256_maskload_epi64(reinterpret_cast<const long long*>(entries + i), is_there);
+    _mm256_store_si256(reinterpret_cast<__m256i*>(unsorted + i), two);
+    const __m256i named = _mm256_blendv_epi8(_mm256_set1_epi64x(INT64_MAX), two, is_there);
+    _mm_store_si128(
+        reinterpret_cast<__m128i*>(names + i),
+        _mm_unpacklo_epi64(_mm256_castsi256_si128(named), _mm256_extracti128_si256(named, 1)));
+  }
+  for (uint32_t i = 0; i < kRoom; i += 2 * kLanes) {
+    const __m256i some = load_four(names + i);
+    const __m256i others = load_four(names + i + kLanes);
+    __m256i before_some = _mm256_setzero_si256();
+    __m256i before_others = before_some;
+#pragma GCC unroll 8
+    for (uint32_t j = 0; j < kRoom; ++j) {
+      const __m256i name = _mm256_set1_epi64x(names[j]);
+      before_some = _mm256_sub_epi64(before_some, _mm256_cmpgt_epi64(some, name));
+      before_others = _mm256_sub_epi64(before_others, _mm256_cmpgt_epi64(others, name));
+    }
+    _mm256_store_si256(reinterpret_cast<__m256i*>(places + i), before_some);
+    _mm256_store_si256(reinterpret_cast<__m256i*>(places + i + kLanes), before_others);
+  }
+  // Names differ (R14). Equal ones would share a place and leave another entry twice in the set:
+  // lock_in_order checks that names ascend.
+  for (uint32_t i = 0; i < count; ++i) _mm_storeu_si128(entries + places[i], unsorted[i]);
+}
+
+inline void sort_run(WriteEntry* writes, uint32_t count) {
+  if (count <= 8) return sort_by_counting<8>(writes, count);
+  if (count <= 32) return sort_by_counting<32>(writes, count);
+  sort_by_counting<kLongestRun>(writes, count);
+}
+
+/// Of two sorted runs that follow each other.
+inline void merge_runs(const WriteEntry* left, const WriteEntry* middle, const WriteEntry* end,
+                       WriteEntry* out) {
+  const WriteEntry* right = middle;
+  while (left != middle && right != end) {
+    const auto is_right = static_cast<std::ptrdiff_t>(by_record(*right, *left));
+    *out++ = left[(right - left) & -is_right];
+    right += is_right;
+    left += 1 - is_right;
+  }
+  out = std::copy(left, middle, out);
+  std::copy(right, end, out);
+}
+
+}  // namespace detail
+
+/// Sorts by record.
+inline void sort_writes(WriteEntry* writes, uint32_t count) {
+  if (count <= kLongestRun) return detail::sort_run(writes, count);
+  if (count > kMostMerged) {
     // A lambda: std::sort inlines it, and not a pointer to a function.
     std::sort(writes, writes + count,
               [](const WriteEntry& a, const WriteEntry& b) { return by_record(a, b); });
     return;
   }
-  // Names have 51 bits: the order is the same with a sign.
-  alignas(32) std::array<int64_t, kSmall> names;
-  alignas(32) std::array<int64_t, kSmall> places;
-  std::array<WriteEntry, kSmall> unsorted;
-  for (uint32_t i = 0; i < count; ++i) {
-    unsorted[i] = writes[i];
-    names[i] = static_cast<int64_t>(writes[i].record.word());
+  for (uint32_t first = 0; first < count; first += kLongestRun) {
+    detail::sort_run(writes + first, std::min(kLongestRun, count - first));
   }
-  for (uint32_t i = 0; i < count; i += kLanes) {
-    // The last lanes may hold no name: their places are not used.
-    const __m256i four = _mm256_load_si256(reinterpret_cast<const __m256i*>(&names[i]));
-    __m256i before = _mm256_setzero_si256();
-    for (uint32_t j = 0; j < count; ++j) {
-      before = _mm256_sub_epi64(before, _mm256_cmpgt_epi64(four, _mm256_set1_epi64x(names[j])));
+  std::array<WriteEntry, kMostMerged> room;
+  WriteEntry* from = writes;
+  WriteEntry* to = room.data();
+  for (uint32_t run = kLongestRun; run < count; run *= 2) {
+    for (uint32_t first = 0; first < count; first += 2 * run) {
+      const uint32_t middle = std::min(first + run, count);
+      const uint32_t end = std::min(first + 2 * run, count);
+      detail::merge_runs(from + first, from + middle, from + end, to + first);
     }
-    _mm256_store_si256(reinterpret_cast<__m256i*>(&places[i]), before);
+    std::swap(from, to);
   }
-  // Names differ (R14). Equal ones would share a place and leave another entry twice in the set:
-  // lock_in_order checks that names ascend.
-  for (uint32_t i = 0; i < count; ++i) writes[places[i]] = unsorted[i];
+  if (from != writes) std::copy(from, from + count, writes);
 }
 
 }  // namespace atolldb

@@ -207,6 +207,7 @@ class Transaction {
   }
   /// The same for a record of a Master-tree that need not have a place.
   WriteEntry* find_write(uint32_t storage_id, std::span<const std::byte> key) {
+    if (plans_no_write()) return nullptr;  // saves the hash
     RecordRef ref;
     ref.storage_id = storage_id;
     ref.identity = identity_of(storage_id, key);

@@ -77,6 +77,8 @@ class WorkerContext {
     metrics_->snapshot_reads.add();
     return snapshots_->get_child(link, page);
   }
+  /// See SnapshotReader::round. REQUIRES: as above.
+  uint64_t snapshot_round() const { return snapshots_->round(); }
   uint32_t first_system_block() const { return first_system_block_; }
 
   uint64_t current_epoch() const { return epoch_->load(std::memory_order_relaxed); }

@@ -1,9 +1,12 @@
 // From a record's identity to its write-set entry: R14 without a search.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <memory>
+
+#include "shared/check.h"
 
 namespace atolldb {
 
@@ -14,13 +17,21 @@ class WriteIndex {
  public:
   static constexpr uint32_t kNone = ~uint32_t{0};
 
-  explicit WriteIndex(uint32_t capacity)
-      : slots_(std::make_unique<Slot[]>(std::bit_ceil(capacity * kSpread + kSmallest))),
-        identities_(std::make_unique_for_overwrite<uint64_t[]>(capacity)) {}
+  static constexpr uint32_t kEntryBits = 24;
+  static constexpr uint64_t kLastStamp = (uint64_t{1} << (64 - kEntryBits)) - 1;
+
+  /// `stamp`: the first, for tests; not 0, which new slots hold.
+  explicit WriteIndex(uint32_t capacity, uint64_t stamp = 1)
+      : stamp_(stamp),
+        slot_count_(std::bit_ceil(capacity * kSpread + kSmallest)),
+        slots_(std::make_unique<uint64_t[]>(slot_count_)),
+        identities_(std::make_unique_for_overwrite<uint64_t[]>(capacity)) {
+    CHECK(capacity <= kEntryMask);
+  }
 
   void clear() {
     mask_ = kSmallest - 1;
-    ++stamp_;
+    begin_stamp();
   }
 
   /// `entry`: 0, 1, 2 ... since the last clear.
@@ -28,7 +39,7 @@ class WriteIndex {
     identities_[entry] = identity;
     if (entry * 2 >= mask_) {
       mask_ = mask_ * kSpread + kSpread - 1;
-      ++stamp_;
+      begin_stamp();
       for (uint32_t i = 0; i < entry; ++i) place(identities_[i], i);
     }
     place(identity, entry);
@@ -37,30 +48,39 @@ class WriteIndex {
   /// The first entry of this identity for which `matches(entry)`, or kNone.
   template <typename Matches>
   uint32_t find(uint64_t identity, Matches&& matches) const {
-    for (uint32_t at = first(identity); slots_[at].stamp == stamp_; at = (at + 1) & mask_) {
-      const uint32_t entry = slots_[at].entry;
+    for (uint32_t at = first(identity); is_taken(slots_[at]); at = (at + 1) & mask_) {
+      const auto entry = static_cast<uint32_t>(slots_[at] & kEntryMask);
       if (identities_[entry] == identity && matches(entry)) return entry;
     }
     return kNone;
   }
 
  private:
-  static constexpr uint32_t kSmallest = 64;
+  // Large enough that few of a transaction's two dozen writes meet another one's slot.
+  static constexpr uint32_t kSmallest = 128;
   static constexpr uint32_t kSpread = 4;
-  struct Slot {
-    uint64_t stamp = 0;
-    uint32_t entry = 0;
-  };
+  // A slot: [stamp 40][entry 24].
+  static constexpr uint32_t kEntryMask = (1u << kEntryBits) - 1;
+
+  bool is_taken(uint64_t slot) const { return slot >> kEntryBits == stamp_; }
+  /// No slot is taken from here on.
+  void begin_stamp() {
+    if (++stamp_ <= kLastStamp) [[likely]]
+      return;
+    std::fill_n(slots_.get(), slot_count_, 0);  // once in weeks
+    stamp_ = 1;
+  }
   uint32_t first(uint64_t identity) const { return static_cast<uint32_t>(identity >> 20) & mask_; }
   void place(uint64_t identity, uint32_t entry) {
     uint32_t at = first(identity);
-    while (slots_[at].stamp == stamp_) at = (at + 1) & mask_;
-    slots_[at] = {stamp_, entry};
+    while (is_taken(slots_[at])) at = (at + 1) & mask_;
+    slots_[at] = stamp_ << kEntryBits | entry;
   }
 
   uint32_t mask_ = kSmallest - 1;
-  uint64_t stamp_ = 1;  // 64 bits: never wraps
-  std::unique_ptr<Slot[]> slots_;
+  uint64_t stamp_;
+  uint64_t slot_count_;
+  std::unique_ptr<uint64_t[]> slots_;
   std::unique_ptr<uint64_t[]> identities_;
 };
 

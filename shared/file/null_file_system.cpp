@@ -15,7 +15,7 @@ std::string normal(const std::string& path) {
   return text;
 }
 
-std::string parent_of(const std::string& path) {
+std::string parent_of_normal(const std::string& path) {
   return std::filesystem::path(path).parent_path().string();
 }
 
@@ -64,7 +64,8 @@ Result<std::unique_ptr<File>> NullFileSystem::create(const std::string& path, ui
   if (auto good = check_create(path, bytes); !good) return std::unexpected(good.error());
   const std::string full = normal(path);
   const std::lock_guard lock(mutex_);
-  if (!directories_.contains(parent_of(full))) return io_error("creation of " + path, ENOENT);
+  if (!directories_.contains(parent_of_normal(full)))
+    return io_error("creation of " + path, ENOENT);
   if (directories_.contains(full) || !files_.emplace(full, bytes).second) {
     return io_error("creation of " + path, EEXIST);
   }
@@ -95,7 +96,8 @@ Result<void> NullFileSystem::sync_directory(const std::string& path) {
 Result<void> NullFileSystem::make_directory(const std::string& path) {
   const std::lock_guard lock(mutex_);
   std::vector<std::string> made;
-  for (std::string part = normal(path); !directories_.contains(part); part = parent_of(part)) {
+  for (std::string part = normal(path); !directories_.contains(part);
+       part = parent_of_normal(part)) {
     if (part.empty()) break;  // of a relative path
     if (files_.contains(part)) return io_error("creation of directory " + path, ENOTDIR);
     made.push_back(part);
@@ -110,7 +112,7 @@ Result<std::vector<std::string>> NullFileSystem::list(const std::string& path) {
   if (!directories_.contains(full)) return io_error("listing of " + path, ENOENT);
   std::vector<std::string> names;
   const auto add = [&](const std::string& entry) {
-    if (entry != full && parent_of(entry) == full) {
+    if (entry != full && parent_of_normal(entry) == full) {
       names.push_back(std::filesystem::path(entry).filename().string());
     }
   };
@@ -129,7 +131,7 @@ Result<void> NullFileSystem::rename(const std::string& from, const std::string& 
   const std::string what = "renaming of " + from + " to " + to;
   const std::lock_guard lock(mutex_);
   const auto found = files_.find(normal(from));
-  if (found == files_.end() || !directories_.contains(parent_of(normal(to)))) {
+  if (found == files_.end() || !directories_.contains(parent_of_normal(normal(to)))) {
     return io_error(what, ENOENT);
   }
   if (directories_.contains(normal(to))) return io_error(what, EISDIR);

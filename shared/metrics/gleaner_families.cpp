@@ -15,7 +15,7 @@ struct GleanerCounter {
   std::atomic<uint64_t> GleanerMetrics::* counter;
   uint64_t unit;  // of the counter, in the name's
 };
-constexpr GleanerCounter kCounters[] = {
+constexpr GleanerCounter kGleanerCounters[] = {
     {"atoll_mapper_read_bytes_total", "Bytes of log files read by mappers.",
      &GleanerMetrics::bytes_read, 1},
     {"atoll_mapper_read_records_total", "Log records of snapshots' epochs read by mappers.",
@@ -68,7 +68,7 @@ void add_gleaner(MetricFamilies& families, const GleanerMetrics& gleaner) {
   for (uint32_t phase = 0; phase < kGleanPhaseCount; ++phase) {
     families.sample(value(gleaner.phase) == phase ? 1.0 : 0.0, {{"phase", kPhases[phase]}});
   }
-  for (const GleanerCounter& each : kCounters) {
+  for (const GleanerCounter& each : kGleanerCounters) {
     families.counter(each.name, each.help).sample(value(gleaner.*each.counter) * each.unit);
   }
 }

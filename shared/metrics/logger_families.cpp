@@ -10,7 +10,7 @@ struct LoggerCounter {
   const char* help;
   Counter LoggerMetrics::* counter;
 };
-constexpr LoggerCounter kCounters[] = {
+constexpr LoggerCounter kLoggerCounters[] = {
     {"atoll_logger_written_bytes_total",
      "Bytes written to log files, with headers, markers and padding.",
      &LoggerMetrics::written_bytes},
@@ -57,7 +57,7 @@ std::vector<uint64_t> bounds() {
 void add_loggers(MetricFamilies& families, std::span<const LoggerMetrics> loggers) {
   if (loggers.empty()) return;
   const auto label = [](size_t i) { return MetricFamilies::Labels{{"logger", std::to_string(i)}}; };
-  for (const LoggerCounter& each : kCounters) {
+  for (const LoggerCounter& each : kLoggerCounters) {
     families.counter(each.name, each.help);
     for (size_t i = 0; i < loggers.size(); ++i) {
       families.sample((loggers[i].*each.counter).get(), label(i));

@@ -323,6 +323,8 @@ const Rule kRules[] = {
     {"AddressesOfFramesGoWithTheRound", Mutant::keep_known_frames,
      [] { return a_page_that_was_evicted_is_read_again(); }},
     {"HintsAreChecked", Mutant::trust_hints, [] { return a_hint_is_only_a_hint(); }},
+    {"PagesOfScansGoWithTheRound", Mutant::keep_scanned_pages,
+     [] { return a_scan_goes_on_though_its_page_was_evicted(); }},
     {"DropsLockRecords", Mutant::drop_unlocked_records,
      [] { return a_commit_under_way_keeps_its_page(); }},
     {"LaterChangesAreNotDropped", Mutant::drop_later_changes,

@@ -5,11 +5,14 @@
 // time.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/array/array.h"
@@ -338,6 +341,52 @@ inline std::string cold_scan_registers_one_pointer() {
     return std::to_string(txn.pointer_set_size()) + " pointers are registered";
   }
   if (txn.read_set_size() != 0 || txn.page_version_set_size() != 0) return "more is registered";
+  return txn.commit() == Status::ok ? "" : "the commit failed";
+}
+
+/// Between two steps of a scan its transaction reads so much else that the scan's page is in
+/// another frame, or in none, when it goes on (R39).
+inline std::string a_scan_goes_on_though_its_page_was_evicted() {
+  SnapshotStage stage(StorageType::mastertree);
+  constexpr uint64_t kRecords = 4000;
+  const auto payload_of = [](uint64_t i) { return std::string(100, '.') + std::to_string(i); };
+  {
+    ColdCluster cold(stage, 1);
+    std::vector<GleanedLog> logs;
+    for (uint64_t i = 0; i < kRecords; ++i) {
+      logs.push_back(
+          {LogType::insert, big_endian(i), 0, payload_of(i), Vid::make(cold.next_epoch(), 1)});
+    }
+    const std::string problem = cold.take(std::move(logs));
+    if (!problem.empty()) return problem;
+  }
+  ColdCluster cold(stage, 1);
+  const MasterTree tree(cold.storage);
+  Transaction& txn = *cold.cluster.worker(0).transaction;
+  if (txn.begin() != Status::ok) return "no transaction";
+  MasterTreeCursor cursor(tree, txn, {}, true);
+  std::array<char, 128> buffer;
+  const auto is_payload = [&](uint64_t i, uint32_t length) {
+    return std::string_view(buffer.data(), length) == payload_of(i);
+  };
+  const auto read_much = [&] {
+    for (uint64_t i = 0; i < kRecords; i += 50) {
+      uint32_t length = 0;
+      const Status status =
+          tree.get(txn, bytes_of(big_endian(i)), buffer.data(), buffer.size(), length);
+      if (status != Status::ok || !is_payload(i, length)) return false;
+    }
+    return true;
+  };
+  for (uint64_t i = 0; i < 100; ++i) {
+    if (cursor.next() != Status::ok) return "the scan ended";
+    // Either before the payload is read, or before the next step.
+    if (i % 2 == 0 && !read_much()) return "a record is not read";
+    if (cursor.get(buffer.data(), buffer.size()) != Status::ok) return "the scan cannot read";
+    const bool is_it = std::ranges::equal(cursor.key(), bytes_of(big_endian(i)));
+    if (!is_it || !is_payload(i, cursor.payload_bytes())) return "the scan has lost its page";
+    if (i % 2 != 0 && !read_much()) return "a record is not read";
+  }
   return txn.commit() == Status::ok ? "" : "the commit failed";
 }
 

@@ -38,5 +38,9 @@ TEST(ColdStorages, AScanOverColdDataRegistersOnePointer) {
   EXPECT_EQ(cold_scan_registers_one_pointer(), "");
 }
 
+TEST(ColdStorages, AScanGoesOnThoughItsPageWasEvicted) {
+  EXPECT_EQ(a_scan_goes_on_though_its_page_was_evicted(), "");
+}
+
 }  // namespace
 }  // namespace atolldb::test

@@ -1,0 +1,60 @@
+// From identities to entries of a write set, over growth and over the end of the stamps.
+#include "engine/transaction/write_index.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+#include "tests/support/seed.h"
+
+namespace atolldb::test {
+namespace {
+
+/// One transaction after the other with some of so many entries; what is found is the last one's.
+void answers_like_a_map(WriteIndex& index, uint32_t capacity, uint32_t rounds) {
+  std::mt19937_64 random(seed());
+  for (uint32_t round = 0; round < rounds; ++round) {
+    index.clear();
+    std::map<uint64_t, uint32_t> expected;
+    const auto count = static_cast<uint32_t>(random() % (capacity + 1));
+    for (uint32_t entry = 0; entry < count; ++entry) {
+      // Bits 20 and up pick the slot: some of them collide.
+      const uint64_t identity = random() % 4 == 0 ? entry : random();
+      if (!expected.try_emplace(identity, entry).second) continue;
+      index.insert(identity, entry);
+    }
+    for (uint32_t look = 0; look < 200; ++look) {
+      const bool is_known = !expected.empty() && random() % 2 == 0;
+      auto known = expected.begin();
+      if (is_known) std::advance(known, random() % expected.size());
+      const uint64_t identity = is_known ? known->first : random();
+      const auto it = expected.find(identity);
+      const uint32_t found = index.find(identity, [](uint32_t) { return true; });
+      ASSERT_EQ(found, it == expected.end() ? WriteIndex::kNone : it->second) << round;
+    }
+  }
+}
+
+TEST(WriteIndex, FindsWhatWasInsertedSinceTheLastClear) {
+  for (const uint32_t capacity : {1u, 63u, 64u, 65u, 256u, 257u, 8192u}) {
+    WriteIndex index(capacity);
+    answers_like_a_map(index, capacity, 30);
+  }
+}
+
+TEST(WriteIndex, GoesOnBehindTheLastStamp) {
+  WriteIndex index(300, WriteIndex::kLastStamp - 20);
+  answers_like_a_map(index, 300, 60);
+}
+
+TEST(WriteIndex, FindsTheEntryThatMatches) {
+  WriteIndex index(8);
+  index.insert(7, 0);
+  index.insert(7, 1);
+  EXPECT_EQ(index.find(7, [](uint32_t entry) { return entry == 1; }), 1u);
+  EXPECT_EQ(index.find(7, [](uint32_t entry) { return entry == 2; }), WriteIndex::kNone);
+}
+
+}  // namespace
+}  // namespace atolldb::test
