@@ -115,7 +115,8 @@ class Coordinator {
   Result<uint32_t> take_snapshot();
   std::vector<StorageToGlean> ask_ddl_for_storages();
   Result<void> publish_to_transactions();
-  /// Opens its files on all nodes. Errors: damage to it, or of a node; then it is not offered.
+  /// Opens its files, too, on all nodes. Errors: its metadata cannot be read, or a node cannot open
+  /// its files; then it is not offered.
   Result<void> offer_pinned(uint32_t id);
   /// Ids of the pinned snapshots that can be read; notes why others cannot.
   std::set<uint32_t> offer_pins();

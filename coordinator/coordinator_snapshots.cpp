@@ -152,7 +152,6 @@ std::vector<StorageToGlean> Coordinator::ask_ddl_for_storages() {
   return answer.get();
 }
 
-/// Opens the files of a pinned snapshot, too, on all nodes.
 Result<void> Coordinator::offer_pinned(uint32_t id) {
   auto metadata = read_snapshot_metadata(durable_->files(), config_.cluster.data_dir, id);
   if (!metadata) return std::unexpected(metadata.error());
@@ -163,7 +162,6 @@ Result<void> Coordinator::offer_pinned(uint32_t id) {
   return opened;
 }
 
-/// Those that cannot be opened stay closed; all others are open on all nodes. Answers their ids.
 std::set<uint32_t> Coordinator::offer_pins() {
   std::set<uint32_t> good;
   std::map<uint32_t, std::string> unreadable;

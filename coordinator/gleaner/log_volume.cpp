@@ -35,10 +35,11 @@ uint64_t written_blocks(const File& file) {
   return written;
 }
 
-/// Behind the file header, so much is covered by the newest snapshot, and not read.
+/// What mappers leave out of the stream: the newest snapshot covers it.
 uint64_t skipped_blocks(FileSystem& file_system, const LogStream& stream) {
   auto reader = LogReader::open(file_system, stream, CoveredBlocks::skip);
   if (!reader) return 0;
+  // The reader leaves blocks out once it has given the first file's header.
   for (int block = 0; block < 2; ++block) {
     const auto next = reader->next();
     if (!next || *next == nullptr) break;

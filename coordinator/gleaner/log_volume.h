@@ -10,8 +10,8 @@
 namespace atolldb {
 
 /// Bytes that were written of these streams' files, which are allocated beforehand, but for those
-/// that a snapshot covers and mappers skip; reads a few blocks of each. What cannot be read counts
-/// as nothing: the run itself tells why.
+/// that a snapshot covers and mappers skip. Reads a few blocks of each, and up to 16 MiB to find
+/// the end of what is covered. What cannot be read counts as nothing: the run itself tells why.
 uint64_t log_volume(FileSystem& file_system, const std::vector<GleanStream>& streams);
 
 }  // namespace atolldb

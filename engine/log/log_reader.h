@@ -69,7 +69,8 @@ class LogReader {
   const std::string& file() const { return path_; }
   uint64_t offset() const { return (position_ - 1) * kLogBlockBytes; }
 
-  /// Of covered blocks that it has left out so far: all of them behind the second next().
+  /// Of covered blocks left out: whole files, and those from the first header to a marker. Complete
+  /// after the second next(): the first one returns the header.
   uint64_t skipped_bytes() const { return skipped_blocks_ * kLogBlockBytes; }
 
   /// REQUIRES: next() returned null.
@@ -127,7 +128,7 @@ class LogReader {
   uint64_t next_sequence_ = 0;
   uint64_t last_epoch_ = 0;
   uint64_t closed_epoch_ = 0;
-  bool may_skip_ = false;  // until the first blocks were found
+  bool may_skip_ = false;  // CoveredBlocks::skip, and not done yet
   uint64_t skipped_blocks_ = 0;
   std::optional<LogEnd> end_;
 };

@@ -19,7 +19,7 @@ namespace atolldb {
 namespace {
 
 /// Records whose cache lines are loaded before a scan comes to them.
-constexpr int64_t kRecordsAhead = 4;
+constexpr int64_t kRecordsAhead = 8;
 
 }  // namespace
 
@@ -152,7 +152,12 @@ Status MasterTreeCursor::open_missing(const MissingPage& missing, uint64_t slice
 Status MasterTreeCursor::open_cold_page(SnapshotPointer root, uint64_t slice) {
   SnapshotBorder border;
   const Status status = find_snapshot_border(txn_->worker(), root, slice, border);
-  if (status != Status::ok) return status;
+  if (status != Status::ok) {
+    // The layer has no page: the scan cannot go on, nor leave the layer out.
+    ended_ = true;
+    end_ = status;
+    return status;
+  }
   take_page(border.page, border.pointer, border.page->header.version());
   frame().round = txn_->worker().snapshot_round();
   order_slots(slice);
@@ -170,7 +175,6 @@ void MasterTreeCursor::take_page(BorderPage* page, SnapshotPointer cold, PageVer
   frame.dead = 0;
 }
 
-/// R39: the address of the snapshot page may be used from here on, until the worker gets another.
 inline Status MasterTreeCursor::hold_page() {
   Frame& frame = this->frame();
   WorkerContext& worker = txn_->worker();
@@ -251,7 +255,7 @@ Status MasterTreeCursor::next() {
   Status status = txn_->check_volatile();
   if (status != Status::ok) [[unlikely]]
     return txn_->snapshot() == nullptr ? status : next_in_snapshot();
-  if (ended_) return Status::end_of_scan;
+  if (ended_) return end_;
   // Own inserts since the route was made may lie before us, on the page at hand (R14).
   if (reservations_ != txn_->reservations()) status = seek();
   return status == Status::ok ? walk() : status;
@@ -439,6 +443,7 @@ void MasterTreeCursor::note_dead(Vid vid, uint64_t removable) {
 }
 
 Status MasterTreeCursor::get_cold(void* out, uint32_t capacity) {
+  if (ref_.snapshot().is_null()) return Status::invalid_argument;  // there is no current record
   const PageHeader* page = nullptr;
   if (top_->cold == ref_.snapshot()) [[likely]] {
     const Status held = hold_page();

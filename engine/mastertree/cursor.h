@@ -46,7 +46,8 @@ class MasterTreeCursor {
   /// Of the current record; valid until the next call of next().
   Bytes key() const { return {key_.data(), key_bytes_}; }
   uint32_t payload_bytes() const { return payload_bytes_; }
-  /// Copies at most `capacity` bytes of the payload. read_conflict when the record has changed
+  /// Copies at most `capacity` bytes of the payload. invalid_argument: there is no current record,
+  /// as far as it can tell (always with a snapshot). read_conflict when the record has changed
   /// since next(); not_found when this transaction has erased it since.
   Status get(void* out, uint32_t capacity) {
     const Status checked = txn_->check();
@@ -116,6 +117,7 @@ class MasterTreeCursor {
   Status open_missing(const MissingPage& missing, uint64_t slice);
   Status open_cold_page(SnapshotPointer root, uint64_t slice);
   void take_page(BorderPage* page, SnapshotPointer cold, PageVersion version);
+  /// R39: makes the address of the frame's snapshot page good, until the worker gets another one.
   Status hold_page();
   void order_slots(uint64_t slice);
   Status leave_page();
@@ -151,8 +153,9 @@ class MasterTreeCursor {
   ScanRange range_;
   bool forward_;
   bool ended_ = false;
-  bool visited_ = false;     // key_ is that of a record
-  bool has_resume_ = false;  // the route starts behind resume_, not at the range's bound
+  Status end_ = Status::end_of_scan;  // why it has ended: or a page that could not be read
+  bool visited_ = false;              // key_ is that of a record
+  bool has_resume_ = false;           // the route starts behind resume_, not at the range's bound
   uint64_t reservations_ = ~uint64_t{0};  // of the transaction when the route was made
 
   uint32_t depth_ = 0;

@@ -138,7 +138,7 @@ BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link
                        Adoption adoption) {
   reach(Seam::descending);
   const void* first_layer = link.holder == nullptr ? link.pointer : nullptr;
-  // Of a storage that is in a snapshot only nothing is remembered: not even looked for.
+  // A null root: the storage is in a snapshot only, and the memo has nothing of it.
   if (first_layer != nullptr && adoption != Adoption::whole_way &&
       !link.pointer->load_acquire().is_null()) {
     BorderView view;

@@ -30,7 +30,7 @@ void MasterTreeCursor::begin_merge() {
 Status MasterTreeCursor::look_ahead() {
   SnapshotScan& scan = *scan_;
   if (scan.has_ahead || scan.is_at_end) return Status::ok;
-  const Status status = ended_ ? Status::end_of_scan : walk();
+  const Status status = ended_ ? end_ : walk();
   scan.is_at_end = status == Status::end_of_scan;
   if (scan.is_at_end) return Status::ok;
   if (status != Status::ok) return status;
@@ -78,9 +78,10 @@ void MasterTreeCursor::take_record(Bytes key, uint32_t payload_bytes, const Reco
 Status MasterTreeCursor::next_in_snapshot() {
   Status status = tree_.handle().check_snapshot(*txn_, false);
   if (status != Status::ok) return status;
+  if (ended_ && scan_ == nullptr) return end_;  // as it has said before
   if (depth_ == 0 && !ended_) status = open_snapshot();
   if (status != Status::ok) return status;
-  if (txn_->plans_no_write()) return ended_ ? Status::end_of_scan : walk();
+  if (txn_->plans_no_write()) return ended_ ? end_ : walk();
   if (scan_ == nullptr) begin_merge();
   for (;;) {
     status = look_ahead();

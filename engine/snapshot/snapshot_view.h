@@ -31,8 +31,8 @@ class SnapshotView {
   uint64_t epoch() const { return epoch_; }
   /// Null: the storage was empty, or was not there yet.
   SnapshotPointer root_of(uint32_t storage_id) const {
-    // Storages made together have ids that follow each other: no search, whose steps nobody
-    // predicts.
+    // Storages made together have ids that follow each other: spares the search, whose branches
+    // nobody predicts.
     if (!roots_.empty()) [[likely]] {
       const uint64_t guess = uint64_t{storage_id} - roots_.front().storage_id;
       if (guess < roots_.size() && roots_[guess].storage_id == storage_id) [[likely]]

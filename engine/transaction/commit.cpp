@@ -335,10 +335,9 @@ CommitProtocol::Look CommitProtocol::look_at(const RecordHead& record) {
 /// Nothing happened, and nobody else holds the lock: the usual case of verify_read.
 bool CommitProtocol::is_as_read(const ReadEntry& read) const {
   const Look now = look_at(*read.record);
-  // One branch, for the caller: whether a record that was read is written, too, nobody predicts.
+  // No branch on the lock: whether a record that was read is written, too, nobody predicts.
   const auto is_free = static_cast<uint32_t>(now.tail == 0);
-  const auto is_locked_by_us = static_cast<uint32_t>(is_ours(now.tail));
-  return (static_cast<uint32_t>(now.vid == read.seen) & (is_free | is_locked_by_us)) != 0;
+  return (is_free | static_cast<uint32_t>(is_ours(now.tail))) != 0 && now.vid == read.seen;
 }
 
 Status CommitProtocol::verify_read(const ReadEntry& read) {

@@ -21,20 +21,21 @@ class PageMemo {
   struct Range {
     uint64_t low = 0;
     uint64_t last = ~uint64_t{0};
-    bool is_known() const { return (low | ~last) != 0; }
-    bool contains(uint64_t slice) const { return low <= slice && slice <= last; }
+    bool is_known() const { return (low | ~last) != 0; }  // not all slices
+    /// Without a branch, which nobody could predict.
+    bool contains(uint64_t slice) const {
+      return (static_cast<int>(low <= slice) & static_cast<int>(slice <= last)) != 0;
+    }
   };
   struct Entry {
     const void* root = nullptr;
     PageHeader* page = nullptr;
     Range range;
 
-    /// How sure it is that the slice is in the page: 0: not at all; 1: for all we know; 2: for
-    /// sure.
+    /// 0: the slice is not in the page; 1: it may be, the range is not known; 2: it is.
     uint32_t rank(const void* of_root, uint64_t slice) const {
-      const auto may_be = static_cast<uint32_t>(root == of_root) &
-                          static_cast<uint32_t>(range.low <= slice) &
-                          static_cast<uint32_t>(slice <= range.last);
+      const auto may_be =
+          static_cast<uint32_t>(root == of_root) & static_cast<uint32_t>(range.contains(slice));
       return may_be << static_cast<uint32_t>(range.is_known());
     }
   };

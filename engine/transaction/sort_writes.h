@@ -14,7 +14,7 @@ namespace atolldb {
 
 // The order of a new write set cannot be predicted, and a branch that is guessed wrong costs as
 // much as a dozen comparisons. So up to kMostMerged entries are sorted without a branch that
-// depends on it: runs of up to kLongestRun by counting, then merges of runs.
+// depends on it: runs of up to kLongestRun by their ranks, then merges of runs.
 inline constexpr uint32_t kLongestRun = 48;
 inline constexpr uint32_t kMostMerged = 8 * kLongestRun;
 
@@ -24,15 +24,16 @@ inline __m256i load_four(const int64_t* names) {
   return _mm256_load_si256(reinterpret_cast<const __m256i*>(names));
 }
 
-/// Sorts at most `kRoom` entries by counting for each one how many come before it: quadratic, and
-/// every loop over pairs has a constant length.
+/// Rank sort of at most `kRoom` entries: counts for each one how many come before it. Quadratic,
+/// but every loop over pairs has a constant length.
 template <uint32_t kRoom>
-void sort_by_counting(WriteEntry* writes, uint32_t count) {
+void rank_sort(WriteEntry* writes, uint32_t count) {
   constexpr uint32_t kLanes = 4;
-  static_assert(kRoom % (2 * kLanes) == 0 && sizeof(WriteEntry) == 2 * sizeof(int64_t));
-  // Names have 51 bits: the order is the same with a sign, and none comes after the filling.
+  static_assert(kRoom % (2 * kLanes) == 0);
+  static_assert(sizeof(WriteEntry) == 2 * sizeof(int64_t) && offsetof(WriteEntry, record) == 0);
+  // Names have 51 bits: the order is the same with a sign, and INT64_MAX, which pads, is last.
   alignas(32) int64_t names[kRoom];
-  alignas(32) int64_t places[kRoom];
+  alignas(32) int64_t ranks[kRoom];
   alignas(32) __m128i unsorted[kRoom];
   auto* const entries = reinterpret_cast<__m128i*>(writes);
 #pragma GCC unroll 4
@@ -42,42 +43,44 @@ void sort_by_counting(WriteEntry* writes, uint32_t count) {
     const __m256i two =
         _mm256_maskload_epi64(reinterpret_cast<const long long*>(entries + i), is_there);
     _mm256_store_si256(reinterpret_cast<__m256i*>(unsorted + i), two);
-    const __m256i named = _mm256_blendv_epi8(_mm256_set1_epi64x(INT64_MAX), two, is_there);
+    const __m256i padded = _mm256_blendv_epi8(_mm256_set1_epi64x(INT64_MAX), two, is_there);
     _mm_store_si128(
         reinterpret_cast<__m128i*>(names + i),
-        _mm_unpacklo_epi64(_mm256_castsi256_si128(named), _mm256_extracti128_si256(named, 1)));
+        _mm_unpacklo_epi64(_mm256_castsi256_si128(padded), _mm256_extracti128_si256(padded, 1)));
   }
   for (uint32_t i = 0; i < kRoom; i += 2 * kLanes) {
-    const __m256i some = load_four(names + i);
-    const __m256i others = load_four(names + i + kLanes);
-    __m256i before_some = _mm256_setzero_si256();
-    __m256i before_others = before_some;
+    const __m256i low = load_four(names + i);
+    const __m256i high = load_four(names + i + kLanes);
+    __m256i low_ranks = _mm256_setzero_si256();
+    __m256i high_ranks = low_ranks;
 #pragma GCC unroll 8
     for (uint32_t j = 0; j < kRoom; ++j) {
       const __m256i name = _mm256_set1_epi64x(names[j]);
-      before_some = _mm256_sub_epi64(before_some, _mm256_cmpgt_epi64(some, name));
-      before_others = _mm256_sub_epi64(before_others, _mm256_cmpgt_epi64(others, name));
+      low_ranks = _mm256_sub_epi64(low_ranks, _mm256_cmpgt_epi64(low, name));
+      high_ranks = _mm256_sub_epi64(high_ranks, _mm256_cmpgt_epi64(high, name));
     }
-    _mm256_store_si256(reinterpret_cast<__m256i*>(places + i), before_some);
-    _mm256_store_si256(reinterpret_cast<__m256i*>(places + i + kLanes), before_others);
+    _mm256_store_si256(reinterpret_cast<__m256i*>(ranks + i), low_ranks);
+    _mm256_store_si256(reinterpret_cast<__m256i*>(ranks + i + kLanes), high_ranks);
   }
-  // Names differ (R14). Equal ones would share a place and leave another entry twice in the set:
+  // Names differ (R14). Equal ones would share a rank and leave another entry twice in the set:
   // lock_in_order checks that names ascend.
-  for (uint32_t i = 0; i < count; ++i) _mm_storeu_si128(entries + places[i], unsorted[i]);
+  for (uint32_t i = 0; i < count; ++i) _mm_storeu_si128(entries + ranks[i], unsorted[i]);
 }
 
+/// In three sizes: what a payment of TPC-C writes, a new order, and what is left.
 inline void sort_run(WriteEntry* writes, uint32_t count) {
-  if (count <= 8) return sort_by_counting<8>(writes, count);
-  if (count <= 32) return sort_by_counting<32>(writes, count);
-  sort_by_counting<kLongestRun>(writes, count);
+  if (count <= 8) return rank_sort<8>(writes, count);
+  if (count <= 32) return rank_sort<32>(writes, count);
+  rank_sort<kLongestRun>(writes, count);
 }
 
-/// Of two sorted runs that follow each other.
+/// Of two sorted runs that follow each other, to other memory.
 inline void merge_runs(const WriteEntry* left, const WriteEntry* middle, const WriteEntry* end,
                        WriteEntry* out) {
   const WriteEntry* right = middle;
   while (left != middle && right != end) {
     const auto is_right = static_cast<std::ptrdiff_t>(by_record(*right, *left));
+    // *right or *left, without a branch.
     *out++ = left[(right - left) & -is_right];
     right += is_right;
     left += 1 - is_right;
@@ -88,7 +91,7 @@ inline void merge_runs(const WriteEntry* left, const WriteEntry* middle, const W
 
 }  // namespace detail
 
-/// Sorts by record.
+/// Sorts by record. REQUIRES: names differ (R14). Up to 6 KiB of stack; allocates nothing.
 inline void sort_writes(WriteEntry* writes, uint32_t count) {
   if (count <= kLongestRun) return detail::sort_run(writes, count);
   if (count > kMostMerged) {

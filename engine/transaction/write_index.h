@@ -10,20 +10,19 @@
 
 namespace atolldb {
 
-/// Open addressing over stamps: `clear` is one addition. The part in use grows with the number of
-/// entries, so that a small transaction stays in few cache lines. Allocates nothing after
-/// construction.
-class WriteIndex {
+/// Open addressing over stamps: `clear` is one addition, but for once in 2^40 times. The part in
+/// use grows with the number of entries, so that a small transaction stays in few cache lines.
+/// Allocates nothing after construction.
+///
+/// `kStampBits`: fewer, for tests.
+template <uint32_t kStampBits = 40>
+class BasicWriteIndex {
  public:
   static constexpr uint32_t kNone = ~uint32_t{0};
 
-  static constexpr uint32_t kEntryBits = 24;
-  static constexpr uint64_t kLastStamp = (uint64_t{1} << (64 - kEntryBits)) - 1;
-
-  /// `stamp`: the first, for tests; not 0, which new slots hold.
-  explicit WriteIndex(uint32_t capacity, uint64_t stamp = 1)
-      : stamp_(stamp),
-        slot_count_(std::bit_ceil(capacity * kSpread + kSmallest)),
+  /// `capacity`: entries, less than 2^24.
+  explicit BasicWriteIndex(uint32_t capacity)
+      : slot_count_(std::bit_ceil(capacity * kSpread + kSmallest)),
         slots_(std::make_unique<uint64_t[]>(slot_count_)),
         identities_(std::make_unique_for_overwrite<uint64_t[]>(capacity)) {
     CHECK(capacity <= kEntryMask);
@@ -60,6 +59,9 @@ class WriteIndex {
   static constexpr uint32_t kSmallest = 128;
   static constexpr uint32_t kSpread = 4;
   // A slot: [stamp 40][entry 24].
+  static constexpr uint32_t kEntryBits = 24;
+  static_assert(kStampBits + kEntryBits <= 64);
+  static constexpr uint64_t kLastStamp = (uint64_t{1} << kStampBits) - 1;
   static constexpr uint32_t kEntryMask = (1u << kEntryBits) - 1;
 
   bool is_taken(uint64_t slot) const { return slot >> kEntryBits == stamp_; }
@@ -67,7 +69,7 @@ class WriteIndex {
   void begin_stamp() {
     if (++stamp_ <= kLastStamp) [[likely]]
       return;
-    std::fill_n(slots_.get(), slot_count_, 0);  // once in weeks
+    std::fill_n(slots_.get(), slot_count_, 0);  // at a million a second once in 12 days
     stamp_ = 1;
   }
   uint32_t first(uint64_t identity) const { return static_cast<uint32_t>(identity >> 20) & mask_; }
@@ -78,10 +80,12 @@ class WriteIndex {
   }
 
   uint32_t mask_ = kSmallest - 1;
-  uint64_t stamp_;
+  uint64_t stamp_ = 1;  // not 0: what new slots hold
   uint64_t slot_count_;
   std::unique_ptr<uint64_t[]> slots_;
   std::unique_ptr<uint64_t[]> identities_;
 };
+
+using WriteIndex = BasicWriteIndex<>;
 
 }  // namespace atolldb

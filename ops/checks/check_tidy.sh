@@ -3,8 +3,11 @@
 # Changed: in the work tree, or since the last release branch point (origin/main), or else in the
 # last commit. Nothing changed or no git: shared/config. At most 24 files, to stay fast.
 set -euo pipefail
-build=$(cd "$1" && pwd)
+build=$(cd "$1" && pwd)/tidy
 cd "$(dirname "$0")/../.."
+# A database of every source alone, which a build that compiles several together has not.
+cmake -S . -B "$build" -G Ninja -D CMAKE_BUILD_TYPE=Release -D CMAKE_CXX_COMPILER=g++ \
+  -D ATOLL_UNITY=OFF -D ATOLL_CCACHE=OFF >/dev/null
 max_files=24
 
 changed() {

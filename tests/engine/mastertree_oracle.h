@@ -23,7 +23,7 @@ namespace atolldb::test {
 inline Bytes bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
 enum class KeyShape { integers, layered };
-enum class OracleMix { reads_and_writes, reads };
+enum class OracleMix { reads_and_writes, reads };  // reads: get and scan
 
 struct OracleOptions {
   KeyShape shape = KeyShape::integers;

@@ -1,4 +1,4 @@
-// The same with tiny pages: many levels, many splits.
+// tree_shape_test.cpp with tiny pages: many levels, many splits.
 #include <gtest/gtest.h>
 
 #include "tests/engine/snapshot/random_shapes.h"

@@ -132,7 +132,7 @@ TEST_F(SessionIsolation, ADamagedPinIsRefusedAndToldAndHoldsNothingElseUp) {
   const auto pin = [&](const char* name) {
     EXPECT_TRUE(cluster_->coordinator("snapshot.pin", {{"name", name}}));
   };
-  const auto pins_damaged = [&] {
+  const auto unreadable_pins = [&] {
     const auto status = cluster_->coordinator("status", Json::object());
     EXPECT_TRUE(status);
     return (*status)["snapshots"]["unreadable_pins"];
@@ -151,7 +151,7 @@ TEST_F(SessionIsolation, ADamagedPinIsRefusedAndToldAndHoldsNothingElseUp) {
   }
   EXPECT_EQ(get(with(Isolation::snapshot_read_only, first)), "first");
   EXPECT_EQ(get(with(Isolation::snapshot_read_only, second)), "second");
-  EXPECT_EQ(pins_damaged(), Json::array());
+  EXPECT_EQ(unreadable_pins(), Json::array());
   stop();
   damage("coordinator/snapshot_" + std::to_string(first) + ".meta");
   damage("node0/snapshot_" + std::to_string(second) + ".atsnap");
@@ -159,12 +159,12 @@ TEST_F(SessionIsolation, ADamagedPinIsRefusedAndToldAndHoldsNothingElseUp) {
   EXPECT_EQ(get(with(Isolation::snapshot_read_only, first)), "snapshot_not_found");
   EXPECT_EQ(get(with(Isolation::snapshot_read_only, second)), "snapshot_not_found");
   EXPECT_EQ(get(with(Isolation::snapshot_read_only)), "third") << "the newest one can be read";
-  const Json damaged = pins_damaged();
-  ASSERT_EQ(damaged.size(), 2u) << damaged;
+  const Json unreadable = unreadable_pins();
+  ASSERT_EQ(unreadable.size(), 2u) << unreadable;
   for (size_t i = 0; i < 2; ++i) {
     const std::string file = "snapshot_" + std::to_string(i == 0 ? first : second) + ".";
-    EXPECT_EQ(damaged[i]["id"], i == 0 ? first : second);
-    EXPECT_TRUE(damaged[i]["reason"].get<std::string>().contains(file)) << damaged;
+    EXPECT_EQ(unreadable[i]["id"], i == 0 ? first : second);
+    EXPECT_TRUE(unreadable[i]["reason"].get<std::string>().contains(file)) << unreadable;
   }
   // New ones are published, and installed.
   ASSERT_EQ(put("fourth"), Status::ok);
@@ -177,7 +177,7 @@ TEST_F(SessionIsolation, ADamagedPinIsRefusedAndToldAndHoldsNothingElseUp) {
   for (const char* name : {"metadata", "pages"}) {
     EXPECT_TRUE(cluster_->coordinator("snapshot.unpin", {{"pin", name}}));
   }
-  EXPECT_EQ(pins_damaged(), Json::array());
+  EXPECT_EQ(unreadable_pins(), Json::array());
 }
 
 TEST_F(SessionIsolation, WritesAreRefusedOrCheckedAsTheIsolationSays) {
