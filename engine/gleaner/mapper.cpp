@@ -36,6 +36,7 @@ Mapper::Mapper(FileSystem& file_system, const GleanPlan& plan, const GleanMapper
       settings_(settings),
       max_buckets_(
           std::max<uint64_t>(1, settings.memory_bytes / Bucket::footprint(settings.bucket_bytes))),
+      sorter_(Bucket::max_records(settings.bucket_bytes)),
       message_(std::make_unique_for_overwrite<std::byte[]>(settings.bucket_bytes)) {}
 
 Result<std::unique_ptr<Mapper>> Mapper::create(FileSystem& file_system, const GleanPlan& plan,
@@ -194,8 +195,7 @@ Result<void> Mapper::ship(Bucket& bucket) {
   if (bucket.is_empty()) return {};
   const Storage& storage = storages_[bucket.storage];
   const std::span<SortKey> all = bucket.keys();
-  std::sort(all.begin(), all.end());
-  const std::span<const SortKey> kept = compact(all);
+  const std::span<const SortKey> kept = compact(sorter_.sort(all));
   add(progress_.records_left_out, all.size() - kept.size());
 
   size_t begin = 0;

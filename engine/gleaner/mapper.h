@@ -11,6 +11,7 @@
 #include "engine/gleaner/bucket.h"
 #include "engine/gleaner/exchange.h"
 #include "engine/gleaner/glean_plan.h"
+#include "engine/gleaner/key_sorter.h"
 #include "engine/log/log_reader.h"
 
 namespace atolldb {
@@ -18,8 +19,8 @@ namespace atolldb {
 struct MapperSettings {
   uint64_t bucket_bytes = uint64_t{1} << 20;  // of records; from kMinBucketBytes
   /// For buckets: each takes Bucket::footprint(bucket_bytes), and there is at least one. When they
-  /// are all in use, the fullest is shipped early. One more bucket's bytes, and the reader's 1 MiB,
-  /// come on top.
+  /// are all in use, the fullest is shipped early. One more bucket's bytes, what sorting one takes
+  /// (KeySorter::footprint), and the reader's 1 MiB, come on top.
   uint64_t memory_bytes = uint64_t{64} << 20;
 
   static constexpr uint64_t kMinBucketBytes = 8192;
@@ -82,6 +83,7 @@ class Mapper {
   std::vector<Storage> storages_;  // ascending ids
   std::vector<std::unique_ptr<Bucket>> buckets_;
   uint64_t max_buckets_;
+  KeySorter sorter_;
   std::unique_ptr<std::byte[]> message_;  // a message is put together here
   MapperProgress progress_;
 };

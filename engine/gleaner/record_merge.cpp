@@ -52,6 +52,9 @@ Result<void> RecordMerge::step(uint32_t number) {
   }
   heads_[number] = {record.storage_id, SortKey::of(record)};
   input.at += record.length;
+  // Read when this head has been given out: with many inputs the hardware does not foresee it.
+  __builtin_prefetch(input.at);
+  __builtin_prefetch(input.at + 64);
   return {};
 }
 

@@ -9,6 +9,8 @@ namespace atolldb {
 namespace {
 
 constexpr uint64_t kWriteBytes = uint64_t{1} << 20;
+constexpr uint64_t kReadBytes = uint64_t{1} << 20;       // of a run at once, at most
+constexpr uint64_t kAllReadBytes = uint64_t{128} << 20;  // of all runs, twice each
 
 /// The part of a merge that is below the end of a range.
 class RangeSource : public LogSource {
@@ -62,13 +64,18 @@ Result<void> Reducer::collect_all() {
     }
     uint64_t bytes = 0;
     for (const SortedRun& run : runs_) {
-      auto reader = SortedRunReader::open(*file_system_, run);
+      auto reader = SortedRunReader::open(*file_system_, run, chunks_at_once());
       if (!reader) return std::unexpected(reader.error());
       merge_.add(*std::move(reader));
     }
     if (auto added = add_messages(*batch, merge_, bytes); !added) return added;
     return merge_.start();
   }
+}
+
+uint32_t Reducer::chunks_at_once() const {
+  const uint64_t bytes = std::min(kReadBytes, kAllReadBytes / (2 * runs_.size()));
+  return static_cast<uint32_t>(std::max<uint64_t>(1, bytes / settings_.chunk_bytes));
 }
 
 Result<void> Reducer::add_messages(const InboxBatch& batch, RecordMerge& merge, uint64_t& bytes) {

@@ -1,8 +1,9 @@
 // A reducer: swallows its inbox, keeps what is too much for its memory as sorted runs, then gives
 // out all of it in sort order (foedus.txt section 7.3).
 //
-// Memory: one chunk-sized write buffer of kWriteBytes, and, while it gives out, two chunks for each
-// sorted run, of which there is one for each full half.
+// Memory: one write buffer of kWriteBytes, and, while it gives out, two buffers for each sorted
+// run, of which there is one for each full half: of kReadBytes each while all take no more than
+// kAllReadBytes, and of a chunk at least.
 #pragma once
 
 #include <atomic>
@@ -67,6 +68,8 @@ class Reducer {
   Result<void> collect_all();
   Result<void> add_messages(const InboxBatch& batch, RecordMerge& merge, uint64_t& bytes);
   Result<void> dump(const InboxBatch& batch);
+  /// REQUIRES: there are runs.
+  uint32_t chunks_at_once() const;
 
   FileSystem* file_system_;
   ReducerInbox* inbox_;

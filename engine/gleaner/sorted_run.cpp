@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 
@@ -138,20 +139,29 @@ Result<SortedRun> SortedRunWriter::finish() {
 }
 
 Result<std::unique_ptr<SortedRunReader>> SortedRunReader::open(FileSystem& file_system,
-                                                               const SortedRun& run) {
+                                                               const SortedRun& run,
+                                                               uint32_t chunks_at_once) {
+  CHECK(chunks_at_once > 0);
   auto file = file_system.open_for_reading(run.path);
   if (!file) return std::unexpected(file.error());
-  return std::unique_ptr<SortedRunReader>(new SortedRunReader(*std::move(file), run));
+  return std::unique_ptr<SortedRunReader>(
+      new SortedRunReader(*std::move(file), run, chunks_at_once));
 }
 
 Result<std::span<const std::byte>> SortedRunReader::next() {
   if (chunk_ == run_.chunks) return std::span<const std::byte>();
-  const std::span<std::byte> chunk = buffers_[chunk_ % 2].bytes().first(run_.chunk_bytes);
+  const std::span<std::byte> buffer = buffers_[chunk_ / at_once_ % 2].bytes();
   const uint64_t offset = uint64_t{chunk_} * run_.chunk_bytes;
-  auto count = file_->read(offset, chunk);
-  if (!count) return std::unexpected(count.error());
+  const uint64_t at = chunk_ % at_once_ * run_.chunk_bytes;
+  if (at == 0) {
+    const uint64_t chunks = std::min(at_once_, run_.chunks - chunk_);
+    auto count = file_->read(offset, buffer.first(chunks * run_.chunk_bytes));
+    if (!count) return std::unexpected(count.error());
+    bytes_ = *count;
+  }
+  const std::span<std::byte> chunk = buffer.subspan(at, run_.chunk_bytes);
   const char* defect =
-      *count < chunk.size() ? "the file ends in this chunk" : defect_of(chunk, run_, chunk_);
+      bytes_ < at + chunk.size() ? "the file ends in this chunk" : defect_of(chunk, run_, chunk_);
   if (defect != nullptr) {
     return make_error(
         ExitCode::corruption,

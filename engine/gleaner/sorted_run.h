@@ -97,8 +97,10 @@ class SortedRunWriter {
 /// Reads a run, a chunk at a time.
 class SortedRunReader {
  public:
+  /// Reads `chunks_at_once` with one call, from 1, into one of two such buffers.
   static Result<std::unique_ptr<SortedRunReader>> open(FileSystem& file_system,
-                                                       const SortedRun& run);
+                                                       const SortedRun& run,
+                                                       uint32_t chunks_at_once);
 
   /// The records of the next chunk; empty: there is none. Valid until the next call but one: who
   /// steps over a chunk's end may go on using the record before. Damage: code corruption, with file
@@ -106,14 +108,17 @@ class SortedRunReader {
   Result<std::span<const std::byte>> next();
 
  private:
-  SortedRunReader(std::unique_ptr<File> file, SortedRun run)
+  SortedRunReader(std::unique_ptr<File> file, SortedRun run, uint32_t chunks_at_once)
       : file_(std::move(file)),
         run_(std::move(run)),
-        buffers_{IoBuffer(run_.chunk_bytes), IoBuffer(run_.chunk_bytes)} {}
+        at_once_(chunks_at_once),
+        buffers_{IoBuffer(at_once_ * run_.chunk_bytes), IoBuffer(at_once_ * run_.chunk_bytes)} {}
 
   std::unique_ptr<File> file_;
   SortedRun run_;
+  uint32_t at_once_;
   IoBuffer buffers_[2];
+  uint64_t bytes_ = 0;  // in the buffer read last
   uint32_t chunk_ = 0;  // the next one
 };
 

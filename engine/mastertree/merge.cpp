@@ -72,7 +72,9 @@ class Merge {
                           kMaxLevels);
   }
 
-  /// The run of empty children around the one that holds `slice`: [first_, last_).
+  /// The run of empty children around the one that holds `slice`: [first_, last_). Long enough to be
+  /// worth a new parent, or all that the parent has: only a parent of one child can itself be merged
+  /// with its neighbours, so otherwise the head of a queue would leave a trail of such parents.
   bool find_run(uint64_t slice) {
     uint32_t at = 0;
     while (at + 1 < count_ && parent_->separators[order_[at + 1]] <= slice) ++at;
@@ -82,7 +84,8 @@ class Merge {
     last_ = at + 1;
     while (first_ > 0 && last_ - first_ < limit && empty_child(first_ - 1)) --first_;
     while (last_ < count_ && last_ - first_ < limit && empty_child(last_)) ++last_;
-    return last_ - first_ >= kMinMergeRun;
+    const uint32_t run = last_ - first_;
+    return run >= kMinMergeRun || (run == count_ && run > 1);
   }
 
   /// Locks every page of the run and looks again, now that nothing can change.

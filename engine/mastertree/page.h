@@ -38,7 +38,7 @@ inline constexpr uint32_t kMaxBorderSlots = 116;
 inline constexpr uint32_t kInteriorCapacity = 160;
 /// Separators that adoption may append behind the sorted ones before the page is rebuilt.
 inline constexpr uint32_t kInteriorTail = 12;
-inline constexpr uint32_t kMinMergeRun = 8;
+inline constexpr uint32_t kMinMergeRun = 4;
 #endif
 inline constexpr uint32_t kMinBorderSlots = 4;
 /// Records of one slice share a page, whatever the limit: nine lengths and one that goes on.

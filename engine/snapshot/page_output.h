@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 
+#include "engine/snapshot/page_reader.h"
 #include "engine/snapshot/snapshot_files.h"
 #include "engine/snapshot/snapshot_writer.h"
 #include "shared/error.h"
@@ -58,7 +59,7 @@ class PageOutput {
  private:
   void copy(PageBuffer& from, PageHeader& to);
 
-  const SnapshotFiles& base_;
+  PageReader base_;
   SnapshotWriter& writer_;
   std::mutex* writer_mutex_;  // null: nobody else uses the writer
   uint32_t storage_id_;

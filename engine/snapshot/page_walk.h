@@ -35,7 +35,7 @@ class PageWalk {
 
  private:
   const RecordVisitor& visit_;
-  const SnapshotFiles& files_;
+  PageReader files_;
   uint64_t epoch_;
 };
 

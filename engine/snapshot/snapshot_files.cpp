@@ -127,13 +127,20 @@ Result<void> SnapshotFiles::read(SnapshotPointer pointer, PageHeader* into) cons
   return read_run(pointer, 1, reinterpret_cast<std::byte*>(into));
 }
 
+const SnapshotFiles::OpenFile* SnapshotFiles::find(SnapshotPointer page) const {
+  const std::shared_lock lock(mutex_);
+  const auto entry = files_.find(file_key(page));
+  return entry != files_.end() ? &entry->second : nullptr;
+}
+
+uint64_t SnapshotFiles::pages_from(SnapshotPointer first) const {
+  const OpenFile* found = find(first);
+  return found != nullptr && first.page() < found->page_count ? found->page_count - first.page()
+                                                              : 0;
+}
+
 Result<void> SnapshotFiles::read_run(SnapshotPointer first, uint32_t count, std::byte* into) const {
-  const OpenFile* found = nullptr;
-  {
-    const std::shared_lock lock(mutex_);
-    const auto entry = files_.find(file_key(first));
-    if (entry != files_.end()) found = &entry->second;
-  }
+  const OpenFile* found = find(first);
   if (found == nullptr) {
     return make_error(
         ExitCode::corruption,

@@ -74,12 +74,17 @@ class SnapshotFiles {
   Result<void> read(SnapshotPointer pointer, PageHeader* into) const;
   /// Reads `count` pages that follow each other in one file.
   Result<void> read_run(SnapshotPointer first, uint32_t count, std::byte* into) const;
+  /// Pages from there to the end of their file; 0 when it is not open.
+  uint64_t pages_from(SnapshotPointer first) const;
 
  private:
   struct OpenFile {
     std::unique_ptr<File> file;
     uint64_t page_count = 0;
   };
+
+  /// Null: none.
+  const OpenFile* find(SnapshotPointer page) const;
 
   FileSystem* file_system_;
   ClusterUuid cluster_uuid_;

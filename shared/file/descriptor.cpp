@@ -161,21 +161,29 @@ int write_all(SystemCalls& calls, int descriptor, uint64_t offset,
 }
 
 Result<uint64_t> read_all(SystemCalls& calls, int descriptor, const std::string& path,
-                          uint64_t offset, std::span<std::byte> into) {
-  uint64_t done = 0;
+                          uint64_t offset, std::span<std::byte> into, uint64_t done) {
   while (done < into.size()) {
     const ssize_t got =
         calls.pread(descriptor, into.data() + done, into.size() - done, offset + done);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) {
-      return io_error("read of " + std::to_string(into.size()) + " bytes at " +
-                          std::to_string(offset) + " from " + path,
-                      errno);
-    }
+    if (got < 0) return io_error(read_text(path, offset, into.size()), errno);
     if (got == 0) break;
     done += static_cast<uint64_t>(got);
   }
   return done;
+}
+
+int read_blocks(SystemCalls& calls, int descriptor, uint64_t offset, std::span<std::byte> into,
+                uint64_t& done) {
+  for (done = 0; done < into.size() && done % kIoBlockBytes == 0;) {
+    const ssize_t got =
+        calls.pread(descriptor, into.data() + done, into.size() - done, offset + done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno;
+    if (got == 0) break;
+    done += static_cast<uint64_t>(got);
+  }
+  return 0;
 }
 
 Result<uint64_t> size_of(int descriptor, const std::string& path) {

@@ -45,9 +45,14 @@ Result<void> grow_preallocated(SystemCalls& calls, int descriptor, const std::st
 int write_all(SystemCalls& calls, int descriptor, uint64_t offset,
               std::span<const std::span<const std::byte>> slices);
 
-/// Reads until `into` is full or the file ends.
+/// Reads until `into` is full or the file ends; its first `done` bytes are there already.
 Result<uint64_t> read_all(SystemCalls& calls, int descriptor, const std::string& path,
-                          uint64_t offset, std::span<std::byte> into);
+                          uint64_t offset, std::span<std::byte> into, uint64_t done = 0);
+
+/// Reads whole blocks into the first `done` bytes of `into`, as direct I/O wants it; stops where
+/// the file ends, and behind a part of a block. The first `errno`, or 0.
+int read_blocks(SystemCalls& calls, int descriptor, uint64_t offset, std::span<std::byte> into,
+                uint64_t& done);
 
 Result<uint64_t> size_of(int descriptor, const std::string& path);
 

@@ -46,6 +46,11 @@ std::string write_text(const std::string& path, uint64_t offset, uint64_t bytes)
          path;
 }
 
+std::string read_text(const std::string& path, uint64_t offset, uint64_t bytes) {
+  return "read of " + std::to_string(bytes) + " bytes at " + std::to_string(offset) + " from " +
+         path;
+}
+
 uint64_t total_bytes(std::span<const std::span<const std::byte>> slices) {
   uint64_t bytes = 0;
   for (const auto& slice : slices) bytes += slice.size();

@@ -19,6 +19,9 @@ std::unexpected<Error> io_error(const std::string& what, int error_number);
 /// "write of 8192 bytes at 4096 to /x/y"
 std::string write_text(const std::string& path, uint64_t offset, uint64_t bytes);
 
+/// "read of 8192 bytes at 4096 from /x/y"
+std::string read_text(const std::string& path, uint64_t offset, uint64_t bytes);
+
 uint64_t total_bytes(std::span<const std::span<const std::byte>> slices);
 
 /// Misaligned slices, or slices beyond the file's `size`, are an error of the caller: durability.

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -25,10 +26,16 @@ std::string parent_of(const std::string& path) {
   return parent.empty() ? "." : parent;
 }
 
+bool is_aligned(uint64_t offset, std::span<std::byte> bytes) {
+  return (offset | bytes.size() | reinterpret_cast<uintptr_t>(bytes.data())) % kIoBlockBytes == 0;
+}
+
 }  // namespace
 
-/// Reads go through the page cache at any alignment. They see what direct writes wrote: the kernel
-/// drops the cached pages of the range behind each direct write.
+/// Reads of whole blocks bypass the page cache, too: logs and pages of snapshots are read once, or
+/// kept by their reader, and fresh pages of the cache cost more than the copies. Others go through
+/// the cache; they see what direct writes wrote, since the kernel drops the cached pages of the
+/// range behind each direct write.
 class PosixFile : public File {
  public:
   /// `direct` is empty where direct I/O is refused, `size` is unknown where nothing is written.
@@ -45,9 +52,8 @@ class PosixFile : public File {
     if (auto good = failure_.check(); !good) return good;
     if (auto good = check_write(path_, *size_, offset, slices); !good) return good;
     int error = write_all(owner_.calls_, writing(), offset, slices);
-    if (error == EINVAL && direct_) {
-      owner_.direct_refused(path_, std::strerror(error));
-      direct_ = Descriptor();
+    if (error == EINVAL && is_direct_) {
+      refuse_direct();
       error = write_all(owner_.calls_, writing(), offset, slices);
     }
     if (error == 0) return {};
@@ -73,19 +79,35 @@ class PosixFile : public File {
   }
 
   Result<uint64_t> read(uint64_t offset, std::span<std::byte> into) const override {
-    return read_all(owner_.calls_, buffered_.get(), path_, offset, into);
+    uint64_t done = 0;
+    if (is_direct_ && is_aligned(offset, into)) {
+      const int error = read_blocks(owner_.calls_, direct_.get(), offset, into, done);
+      if (error == EINVAL) {
+        refuse_direct();
+      } else if (error != 0) {
+        return io_error(read_text(path_, offset, into.size()), error);
+      } else if (done == into.size()) {
+        return done;
+      }
+    }
+    return read_all(owner_.calls_, buffered_.get(), path_, offset, into, done);
   }
 
   Result<uint64_t> size() const override { return size_of(buffered_.get(), path_); }
   const std::string& path() const override { return path_; }
 
  private:
-  int writing() const { return direct_ ? direct_.get() : buffered_.get(); }
+  int writing() const { return is_direct_ ? direct_.get() : buffered_.get(); }
+  void refuse_direct() const {
+    owner_.direct_refused(path_, std::strerror(EINVAL));
+    is_direct_ = false;
+  }
 
   PosixFileSystem& owner_;
   std::string path_;
   Descriptor buffered_;
   Descriptor direct_;
+  mutable std::atomic<bool> is_direct_ = static_cast<bool>(direct_);  // also read by who reads
   std::optional<uint64_t> size_;
   FirstFailure failure_;
 };
@@ -108,22 +130,32 @@ Result<std::unique_ptr<File>> PosixFileSystem::make_file(const std::string& path
                                                          Descriptor buffered) {
   auto size = size_of(buffered.get(), path);
   if (!size) return std::unexpected(size.error());
+  auto direct = open_direct(path, O_RDWR);
+  if (!direct) return std::unexpected(direct.error());
+  return std::make_unique<PosixFile>(*this, path, std::move(buffered), *std::move(direct), *size);
+}
+
+/// Empty where direct I/O is refused.
+Result<Descriptor> PosixFileSystem::open_direct(const std::string& path, int flags) {
   int number = -1;
   do {
-    number = calls_.open(path.c_str(), O_WRONLY | O_DIRECT | O_CLOEXEC, 0);
+    number = calls_.open(path.c_str(), flags | O_DIRECT | O_CLOEXEC, 0);
   } while (number < 0 && errno == EINTR);
   if (number < 0) {
     if (errno != EINVAL && errno != EOPNOTSUPP) return io_error("opening " + path, errno);
     direct_refused(path, std::strerror(errno));
   }
-  return std::make_unique<PosixFile>(*this, path, std::move(buffered), Descriptor(number), *size);
+  return Descriptor(number);
 }
 
 Result<std::unique_ptr<File>> PosixFileSystem::open_for_reading(const std::string& path) {
   auto buffered = open_descriptor(calls_, path, O_RDONLY);
   if (!buffered) return std::unexpected(buffered.error());
   if (is_directory(path)) return io_error("opening " + path, EISDIR);
-  return std::make_unique<PosixFile>(*this, path, std::move(*buffered), Descriptor(), std::nullopt);
+  auto direct = open_direct(path, O_RDONLY);
+  if (!direct) return std::unexpected(direct.error());
+  return std::make_unique<PosixFile>(*this, path, std::move(*buffered), *std::move(direct),
+                                     std::nullopt);
 }
 
 Result<void> PosixFileSystem::sync_directory(const std::string& path) {
@@ -197,7 +229,7 @@ void PosixFileSystem::direct_refused(const std::string& path, const std::string&
   }
   if (warn_) {
     warn_("direct I/O is refused for " + path + ": " + reason +
-          ": writing through the page cache, which costs memory and copies; as durable as direct");
+          ": it goes through the page cache, which costs memory and copies; as durable as direct");
   }
 }
 

@@ -19,7 +19,7 @@ namespace atolldb {
 using FileWarning = std::function<void(const std::string&)>;
 
 /// Where direct I/O is refused (by the file system when a file is opened, or by the device when it
-/// is written), files are written through the page cache: said once. Promises are the same, as
+/// is written or read), files go through the page cache: said once. Promises are the same, as
 /// fdatasync is what keeps them.
 class PosixFileSystem : public FileSystem {
  public:
@@ -43,6 +43,7 @@ class PosixFileSystem : public FileSystem {
   friend class PosixFile;
 
   Result<std::unique_ptr<File>> make_file(const std::string& path, Descriptor buffered);
+  Result<Descriptor> open_direct(const std::string& path, int flags);
   void direct_refused(const std::string& path, const std::string& reason);
 
   FileWarning warn_;

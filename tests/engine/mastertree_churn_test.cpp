@@ -21,7 +21,9 @@ constexpr uint64_t kQueueLength = 1000;
 
 class Queue {
  public:
-  explicit Queue(StorageControl& storage) : tree_(storage) {}
+  /// Queues of one tree follow each other by `number`, below 256.
+  explicit Queue(StorageControl& storage, uint64_t number = 0)
+      : tree_(storage), begin_(number << 40), head_(begin_), tail_(begin_) {}
 
   void push(TestWorker& worker, uint32_t count) {
     const Status status = worker.run([&](Transaction& txn) {
@@ -40,7 +42,8 @@ class Queue {
     uint64_t expected = 0;
     const Status status = worker.run([&](Transaction& txn) {
       expected = head_;
-      MasterTreeCursor cursor(tree_, txn, ScanRange{}, true);
+      const auto begin = ordered_key(begin_);
+      MasterTreeCursor cursor(tree_, txn, ScanRange{.low = begin, .has_low = true}, true);
       for (uint32_t i = 0; i < count; ++i) {
         Status one = cursor.next();
         if (one != Status::ok) return one;
@@ -59,8 +62,9 @@ class Queue {
 
  private:
   MasterTree tree_;
-  uint64_t head_ = 0;
-  uint64_t tail_ = 0;
+  uint64_t begin_;
+  uint64_t head_;
+  uint64_t tail_;
 };
 
 /// Lets grace pass and works off all hints, as idle workers do.
@@ -149,6 +153,44 @@ void churn(uint32_t nodes) {
               static_cast<unsigned long long>(free_pages(cluster)));
   // An empty tree keeps at most one short run of empty pages a level, too short to be merged.
   EXPECT_GE(free_pages(cluster) + 2 * kMinMergeRun + 2, free_before);
+}
+
+/// The levels of the tree, if it has a single layer.
+uint32_t levels(TestCluster& cluster, StorageControl& storage) {
+  const VolatilePointer root = storage.root.load_acquire();
+  return tree_page(cluster.view().resolve(root.thawed()))->header.level + 1u;
+}
+
+// Parents whose children are all empty are merged, too: else every one that the head of a queue has
+// passed stays before it, with some empty pages, and is visited by whoever looks for the head.
+TEST(MasterTreeChurn, QueuesThatGrowLeaveNoTrailOfEmptyPages) {
+  TestCluster cluster(1, 1, {.pool_bytes = uint64_t{64} << 20, .clock = false});
+  StorageControl& storage = cluster.create("queues", StorageType::mastertree, 8);
+  std::vector<Queue> queues;
+  for (uint64_t number = 0; number < 2; ++number) queues.emplace_back(storage, number);
+  const uint64_t transactions = rounds(60'000, 300'000);
+  for (uint64_t i = 0; i < transactions; ++i) {
+    for (Queue& queue : queues) {
+      queue.push(cluster.worker(0), kBatch + i % 2);
+      queue.pop(cluster.worker(0), kBatch);
+    }
+    if (i % 8 == 0) cluster.tick();
+    ASSERT_FALSE(testing::Test::HasFailure());
+  }
+  settle(cluster);
+  // In each level less than a run, then the page with the head, which may be the next one; before
+  // it the last page of the queue before.
+  const uint32_t depth = levels(cluster, storage);
+  const uint64_t most = uint64_t{depth} * (kMinMergeRun - 1) + 3;
+  for (Queue& queue : queues) {
+    const uint64_t before = accesses(cluster);
+    queue.pop(cluster.worker(0), 1);
+    const uint64_t visited = accesses(cluster) - before;
+    std::printf("%llu pages on the way to the head, of %llu\n",
+                static_cast<unsigned long long>(visited),
+                static_cast<unsigned long long>(most * depth));
+    EXPECT_LE(visited, most * depth);
+  }
 }
 
 TEST(MasterTreeChurn, AQueueOfAHundredPoolsOnOneNodeRunsAsFastAtTheEnd) { churn(1); }

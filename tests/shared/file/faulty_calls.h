@@ -19,6 +19,7 @@ namespace atolldb::test {
 class FaultyCalls : public SystemCalls {
  public:
   uint64_t calls = 0;  ///< all, numbered from 1
+  uint64_t reads_direct = 0, reads_buffered = 0;
   uint64_t opens_direct = 0, allocations = 0, writes = 0, syncs = 0, directory_syncs = 0;
   uint64_t most_parts = 0;  ///< of one write
 
@@ -28,6 +29,8 @@ class FaultyCalls : public SystemCalls {
   uint64_t fail_sync = 0;   ///< of the syncs of files
   bool refuse_direct_open = false;
   bool refuse_direct_write = false;
+  bool refuse_direct_read = false;
+  uint64_t cut_direct_reads = 0;  ///< each gives at most this many bytes; 0: all
   int allocation_error = 0;
   bool interrupt_every_second = false;    ///< calls that can be repeated
   std::mt19937_64* cut_writes = nullptr;  ///< every second write is short by random sectors
@@ -70,7 +73,12 @@ class FaultyCalls : public SystemCalls {
     return SystemCalls::pwritev(descriptor, cut.data(), static_cast<int>(cut.size()), offset);
   }
   ssize_t pread(int descriptor, void* into, uint64_t bytes, uint64_t offset) override {
-    return fails(true) ? -1 : SystemCalls::pread(descriptor, into, bytes, offset);
+    const bool is_direct = descriptor == direct_;
+    ++(is_direct ? reads_direct : reads_buffered);
+    if (fails(true)) return -1;
+    if (is_direct && refuse_direct_read) return fail(EINVAL);
+    if (is_direct && cut_direct_reads != 0) bytes = std::min(bytes, cut_direct_reads);
+    return SystemCalls::pread(descriptor, into, bytes, offset);
   }
   int fdatasync(int descriptor) override {
     ++syncs;

@@ -96,6 +96,57 @@ TEST_F(PosixFiles, GoThroughThePageCacheWhereADirectWriteIsRefused) {
   EXPECT_EQ(warnings_.size(), 1U);
 }
 
+TEST_F(PosixFiles, AreReadDirectlyByWholeBlocksAndElseThroughThePageCache) {
+  ASSERT_TRUE(write(*create(3), 0, Blocks(3, 5).bytes()));
+  if (!warnings_.empty()) GTEST_SKIP() << warnings_[0];
+  ASSERT_EQ(::truncate(path("f").c_str(), 2 * kIoBlockBytes + 700), 0);
+  const Blocks expected(3, 5);
+  const auto file = files_.open_for_reading(path("f")).value();
+  Blocks into(4);
+  const auto read = [&](uint64_t offset, std::span<std::byte> bytes) {
+    calls_.reads_direct = calls_.reads_buffered = 0;
+    const uint64_t count = file->read(offset, bytes).value();
+    const auto same = expected.bytes().subspan(offset, count);
+    EXPECT_TRUE(std::ranges::equal(bytes.first(count), same)) << offset;
+    return count;
+  };
+  EXPECT_EQ(read(0, into.bytes().first(2 * kIoBlockBytes)), 2 * kIoBlockBytes);
+  EXPECT_EQ(calls_.reads_direct, 1U);
+  EXPECT_EQ(calls_.reads_buffered, 0U);
+  // A file that ends amid a block, and behind its end.
+  EXPECT_EQ(read(0, into.bytes()), 2 * kIoBlockBytes + 700);
+  EXPECT_EQ(calls_.reads_direct, 1U) << "the next one would not be aligned";
+  EXPECT_EQ(read(2 * kIoBlockBytes, into.bytes()), 700U);
+  EXPECT_EQ(read(3 * kIoBlockBytes, into.bytes()), 0U);
+  // Offset, length, address.
+  EXPECT_EQ(read(512, into.bytes().first(kIoBlockBytes)), kIoBlockBytes);
+  EXPECT_EQ(read(0, into.bytes().first(kIoBlockBytes + 512)), kIoBlockBytes + 512);
+  EXPECT_EQ(read(0, into.bytes().subspan(64, kIoBlockBytes)), kIoBlockBytes);
+  EXPECT_EQ(calls_.reads_direct, 0U);
+  // Reads that are short for other reasons go on where they ended.
+  calls_.cut_direct_reads = kIoBlockBytes;
+  EXPECT_EQ(read(0, into.bytes().first(2 * kIoBlockBytes)), 2 * kIoBlockBytes);
+  EXPECT_EQ(calls_.reads_direct, 2U);
+  calls_.cut_direct_reads = 512;
+  EXPECT_EQ(read(0, into.bytes().first(2 * kIoBlockBytes)), 2 * kIoBlockBytes);
+  EXPECT_EQ(calls_.reads_buffered, 1U);
+}
+
+TEST_F(PosixFiles, AreReadThroughThePageCacheWhereDirectReadsAreRefused) {
+  ASSERT_TRUE(write(*create(2), 0, Blocks(2, 5).bytes()));
+  if (!warnings_.empty()) GTEST_SKIP() << warnings_[0];
+  calls_.refuse_direct_read = true;
+  const auto file = files_.open_for_reading(path("f")).value();
+  calls_.reads_direct = 0;
+  for (int round = 0; round < 2; ++round) {
+    Blocks into(2);
+    EXPECT_EQ(file->read(0, into.bytes()).value(), 2 * kIoBlockBytes);
+    EXPECT_TRUE(std::ranges::equal(into.bytes(), Blocks(2, 5).bytes()));
+  }
+  EXPECT_EQ(calls_.reads_direct, 1U) << "not tried again";
+  EXPECT_EQ(warnings_.size(), 1U);
+}
+
 TEST_F(PosixFiles, ContinueShortWrites) {
   std::mt19937_64 random(seed());
   calls_.cut_writes = &random;

@@ -1,0 +1,120 @@
+#include "engine/gleaner/key_sorter.h"
+
+#include <immintrin.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <utility>
+
+namespace atolldb {
+namespace {
+
+constexpr size_t kFewKeys = 64;     // sorted by comparing: less than the counters take
+constexpr uint32_t kMaxDigit = 11;  // bits; its counters fit the first-level cache
+constexpr uint32_t kMaxDigits = 6;  // of 64 bits
+
+/// In which bits keys differ from the first one.
+struct Differences {
+  uint64_t first = 0;
+  uint64_t second = 0;
+  uint64_t length = 0;
+  bool some_are_longer = false;  // than what the words hold
+
+  explicit Differences(std::span<const SortKey> keys) {
+    const SortKey& any = keys.front();
+    uint64_t third = 0;
+    uint64_t longest = 0;
+    for (const SortKey& key : keys) {
+      first |= key.first ^ any.first;
+      second |= key.second ^ any.second;
+      third |= key.third ^ any.third;
+      longest = std::max(longest, key.third);
+    }
+    length = third >> SortKey::kLengthShift;
+    some_are_longer = longest >= SortKey::kIsLonger;
+  }
+
+  uint32_t bits() const {
+    return static_cast<uint32_t>(std::popcount(first) + std::popcount(second) +
+                                 std::popcount(length));
+  }
+  /// Ordered as the keys are, VIDs apart. REQUIRES: bits() < 64, none is longer.
+  uint64_t code_of(const SortKey& key) const {
+    const uint64_t high = _pext_u64(key.first, first) << std::popcount(second);
+    const uint64_t both = high | _pext_u64(key.second, second);
+    return both << std::popcount(length) | _pext_u64(key.third >> SortKey::kLengthShift, length);
+  }
+};
+
+/// Sorts by the bits from `low` on, of which there are `bits`, and leaves equal ones in their
+/// order. The result is in `codes`; `spare` is as long.
+void sort_by_digits(std::span<uint64_t>& codes, std::span<uint64_t>& spare, uint32_t low,
+                    uint32_t bits) {
+  const uint32_t digits = (bits + kMaxDigit - 1) / kMaxDigit;
+  if (digits == 0) return;
+  const uint32_t width = (bits + digits - 1) / digits;
+  const uint64_t mask = (uint64_t{1} << width) - 1;
+  std::array<std::array<uint32_t, size_t{1} << kMaxDigit>, kMaxDigits> places;
+  for (uint32_t digit = 0; digit < digits; ++digit) places[digit].fill(0);
+  for (const uint64_t code : codes) {
+    for (uint32_t digit = 0; digit < digits; ++digit) {
+      ++places[digit][code >> (low + digit * width) & mask];
+    }
+  }
+  for (uint32_t digit = 0; digit < digits; ++digit) {
+    uint32_t sum = 0;
+    for (uint32_t& place : places[digit]) place = std::exchange(sum, sum + place);
+    for (const uint64_t code : codes) {
+      spare[places[digit][code >> (low + digit * width) & mask]++] = code;
+    }
+    std::swap(codes, spare);
+  }
+}
+
+}  // namespace
+
+KeySorter::KeySorter(uint64_t max_keys)
+    : sorted_(std::make_unique_for_overwrite<SortKey[]>(max_keys)),
+      codes_(std::make_unique_for_overwrite<uint64_t[]>(max_keys)),
+      spare_(std::make_unique_for_overwrite<uint64_t[]>(max_keys)) {}
+
+std::span<SortKey> KeySorter::sort(std::span<SortKey> keys) {
+  if (keys.empty()) return keys;
+  const Differences differences(keys);
+  const uint32_t bits = differences.bits();
+  const auto place_bits = static_cast<uint32_t>(std::bit_width(keys.size()));
+  if (keys.size() < kFewKeys || differences.some_are_longer || bits + place_bits > 64) {
+    std::sort(keys.begin(), keys.end());
+    return keys;
+  }
+  std::span<uint64_t> codes(codes_.get(), keys.size());
+  std::span<uint64_t> spare(spare_.get(), keys.size());
+  bool is_sorted = true;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    codes[i] = differences.code_of(keys[i]) << place_bits | i;
+    is_sorted = is_sorted && (i == 0 || codes[i - 1] < codes[i]);
+  }
+  if (!is_sorted) sort_by_digits(codes, spare, place_bits, bits);
+
+  const uint64_t place_mask = (uint64_t{1} << place_bits) - 1;
+  std::span<SortKey> sorted(sorted_.get(), keys.size());
+  for (size_t begin = 0; begin < codes.size();) {
+    const uint64_t code = codes[begin] >> place_bits;
+    size_t end = begin;
+    bool is_ascending = true;
+    // Records of one key stand as they came: of one worker in order, of several maybe not.
+    for (; end < codes.size() && codes[end] >> place_bits == code; ++end) {
+      sorted[end] = keys[codes[end] & place_mask];
+      is_ascending = is_ascending && (end == begin || sorted[end - 1].third <= sorted[end].third);
+    }
+    if (!is_ascending) {
+      const auto at = sorted.begin() + static_cast<ptrdiff_t>(begin);
+      std::sort(at, sorted.begin() + static_cast<ptrdiff_t>(end));
+    }
+    begin = end;
+  }
+  return sorted;
+}
+
+}  // namespace atolldb

@@ -1,0 +1,33 @@
+// Reads pages of snapshots for those who need them in about the order in which they lie: composers
+// and walks.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/log/byte_stream.h"
+#include "engine/snapshot/snapshot_files.h"
+#include "shared/error.h"
+#include "shared/memory/page_header.h"
+
+namespace atolldb {
+
+/// One thread's. `files` outlives it.
+class PageReader {
+ public:
+  explicit PageReader(const SnapshotFiles& files) : files_(files) {}
+
+  /// As SnapshotFiles::read; but a page a little behind the last one is read with those behind it,
+  /// since a read past the page cache costs a trip to the device each time.
+  Result<void> read(SnapshotPointer pointer, PageHeader* into);
+
+ private:
+  static constexpr uint32_t kPages = 16;  // at once
+
+  const SnapshotFiles& files_;
+  IoBuffer pages_{kPages * kPageBytes};
+  uint64_t first_ = 0;  // word of the first page there
+  uint64_t count_ = 0;  // of pages
+  uint64_t last_ = 0;   // word of the page read last
+};
+
+}  // namespace atolldb

@@ -1,0 +1,100 @@
+#include "engine/gleaner/key_sorter.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+#include "tests/support/seed.h"
+
+namespace atolldb::test {
+namespace {
+
+constexpr uint64_t kMaxKeys = 3000;
+
+/// Records of nothing but a key and a VID, and their keys in the order in which they came.
+class Keys {
+ public:
+  void add(std::string_view key, uint64_t epoch, uint64_t ordinal) {
+    const uint32_t bytes = LogRecord::bytes(static_cast<uint32_t>(key.size()), 0);
+    auto words = std::make_unique<uint64_t[]>(bytes / 8);
+    auto& record = *reinterpret_cast<LogRecord*>(words.get());
+    record.length = bytes;
+    record.type = LogType::update;
+    record.key_bytes = static_cast<uint16_t>(key.size());
+    record.vid = Vid::make(static_cast<uint32_t>(epoch), static_cast<uint32_t>(ordinal)).word();
+    std::memcpy(record.key(), key.data(), key.size());
+    keys_.push_back(SortKey::of(record));
+    records_.push_back(std::move(words));
+  }
+  std::vector<SortKey>& all() { return keys_; }
+
+ private:
+  std::vector<SortKey> keys_;
+  std::vector<std::unique_ptr<uint64_t[]>> records_;
+};
+
+/// Empty, or where the sorter's order is not that of comparing. Records of one key and VID are
+/// indistinguishable, but each must be there.
+std::string check(KeySorter& sorter, std::vector<SortKey> keys) {
+  std::vector<SortKey> expected = keys;
+  std::sort(expected.begin(), expected.end());
+  const std::span<SortKey> sorted = sorter.sort(keys);
+  if (sorted.size() != expected.size()) return "another number";
+  std::vector<const LogRecord*> records, all;
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    if (sorted[i] < expected[i] || expected[i] < sorted[i]) return "at " + std::to_string(i);
+    records.push_back(sorted[i].record);
+    all.push_back(expected[i].record);
+  }
+  std::ranges::sort(records);
+  std::ranges::sort(all);
+  return records == all ? "" : "another record";
+}
+
+/// A key of up to `bytes`, of which each has `values`: the fewer, the more often keys are equal, or
+/// the beginning of others.
+std::string random_key(std::mt19937_64& random, uint64_t bytes, uint64_t values, bool is_fixed) {
+  std::string key(is_fixed ? bytes : random() % (bytes + 1), '\0');
+  for (char& byte : key) byte = static_cast<char>(random() % values * 37);
+  return key;
+}
+
+TEST(KeySorter, SortsAsComparingDoes) {
+  const uint64_t first = seed();
+  KeySorter sorter(kMaxKeys);
+  for (uint64_t round = 0; round < rounds(300, 20'000); ++round) {
+    std::mt19937_64 random(first + round);
+    const uint64_t count = random() % (round % 3 == 0 ? 100 : kMaxKeys + 1);
+    const uint64_t bytes = random() % 20;  // longer than what a SortKey holds, too
+    const uint64_t values = 1 + random() % (round % 2 == 0 ? 3 : 256);
+    const bool is_fixed = random() % 2 == 0;
+    const bool is_late = random() % 2 == 0;
+    Keys keys;
+    for (uint64_t i = 0; i < count; ++i) {
+      keys.add(random_key(random, bytes, values, is_fixed), 1 + (is_late ? i : random() % 9),
+               random() % 5);
+    }
+    ASSERT_EQ(check(sorter, keys.all()), "") << "ATOLL_SEED=" << first + round;
+    std::sort(keys.all().begin(), keys.all().end());
+    ASSERT_EQ(check(sorter, keys.all()), "") << "sorted before, ATOLL_SEED=" << first + round;
+  }
+}
+
+TEST(KeySorter, TakesWhatDiffersInAllBitsAndInNone) {
+  KeySorter sorter(kMaxKeys);
+  Keys all;
+  Keys none;
+  for (uint64_t i = 0; i < kMaxKeys; ++i) {
+    const uint64_t words[2] = {i * 0x9e3779b97f4a7c15u, ~i * 0xc2b2ae3d27d4eb4fu};
+    all.add({reinterpret_cast<const char*>(words), sizeof words}, 1, 0);
+    none.add("warehouse", 1 + (i * 7919) % kMaxKeys, 0);  // a hot record of several workers
+  }
+  EXPECT_EQ(check(sorter, all.all()), "");
+  EXPECT_EQ(check(sorter, none.all()), "");
+  EXPECT_EQ(check(sorter, {}), "");
+}
+
+}  // namespace
+}  // namespace atolldb::test
