@@ -12,7 +12,8 @@ std::string JobInput::to_json() const {
        {{"items", scale.items},
         {"customers", scale.customers},
         {"new_orders", scale.new_orders},
-        {"last_names", scale.last_names}}},
+        {"last_names", scale.last_names},
+        {"max_lines", scale.max_lines}}},
       {"seed", seed},
       {"remote_line_percent", remote_line_percent},
       {"remote_payment_percent", remote_payment_percent},
@@ -33,6 +34,7 @@ Result<JobInput> JobInput::parse(std::string_view text) {
     scale.at("customers").get_to(input.scale.customers);
     scale.at("new_orders").get_to(input.scale.new_orders);
     scale.at("last_names").get_to(input.scale.last_names);
+    scale.at("max_lines").get_to(input.scale.max_lines);
     json.at("seed").get_to(input.seed);
     json.at("remote_line_percent").get_to(input.remote_line_percent);
     json.at("remote_payment_percent").get_to(input.remote_payment_percent);
@@ -45,7 +47,8 @@ Result<JobInput> JobInput::parse(std::string_view text) {
   const Scale& scale = input.scale;
   if (input.warehouses < 1 || input.warehouses > kMaxWarehouses || scale.items < 1 ||
       scale.items > kMaxItems || scale.customers < 1 || scale.customers > kMaxCustomers ||
-      scale.new_orders > scale.customers || scale.last_names < 1 || scale.last_names > 1'000) {
+      scale.new_orders > scale.customers || scale.last_names < 1 || scale.last_names > 1'000 ||
+      scale.max_lines < kMaxLines || scale.max_lines > kMaxLoadedLines) {
     return make_error(ExitCode::usage,
                       "tpcc: the job's input has a size out of range: use `atoll bench tpcc`");
   }

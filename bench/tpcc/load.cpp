@@ -15,7 +15,7 @@ namespace atolldb::tpcc {
 namespace {
 constexpr uint32_t kBatchRows = 1'000;
 constexpr uint32_t kBatchCustomers = Transaction::kMaxAppends;  // each has a row in HISTORY
-constexpr uint32_t kBatchOrders = 200;
+constexpr uint32_t kBatchLines = 3'000;                         // at most
 constexpr int64_t kFirstPayment = 1'000;
 }  // namespace
 
@@ -128,7 +128,7 @@ Status Loader::load_orders(uint32_t w, uint32_t d) {
   std::iota(customers.begin(), customers.end(), 1);
   maker_.random().shuffle(std::span(customers));
   return in_batches<NewOrderRows>(
-      scale_.customers, kBatchOrders,
+      scale_.customers, kBatchLines / scale_.max_lines,
       [&](uint32_t o) { return maker_.order(w, o, customers[o - 1]); },
       [&](uint32_t, const NewOrderRows& order) { return write_order(w, d, order); });
 }

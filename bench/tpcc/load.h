@@ -25,7 +25,7 @@ struct NewOrderRows {
   uint32_t o_id;
   bool delivered;
   OrderRow row;
-  OrderLineRow lines[kMaxLines];
+  OrderLineRow lines[kMaxLoadedLines];
 };
 
 /// Makes the rows; writes nothing.

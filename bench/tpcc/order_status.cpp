@@ -36,7 +36,7 @@ Status order_status(Transaction& txn, const Tables& tables, const OrderStatusInp
     const Status status = cursor.next();
     if (status == Status::end_of_scan) return Status::ok;
     TPCC_TRY(status);
-    if (output.line_count == kMaxLines) return Status::transaction_too_large;
+    if (output.line_count == output.lines.size()) return Status::transaction_too_large;
     TPCC_TRY(cursor.get(&output.lines[output.line_count++], sizeof(OrderLineRow)));
   }
 }

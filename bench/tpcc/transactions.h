@@ -54,7 +54,7 @@ struct OrderStatusOutput {
   uint32_t o_id;
   OrderRow order;
   uint32_t line_count;
-  std::array<OrderLineRow, kMaxLines> lines;
+  std::array<OrderLineRow, kMaxLoadedLines> lines;  // line_count of them
 };
 Status order_status(Transaction& txn, const Tables& tables, const OrderStatusInput& input,
                     OrderStatusOutput& output);

@@ -22,7 +22,7 @@ double history_bytes(double records) {
 
 double records_of(std::string_view name, double warehouses, const Scale& scale) {
   const double orders = warehouses * kDistricts * scale.customers;
-  if (name == "tpcc_order_line") return orders * kMeanLines;
+  if (name == "tpcc_order_line") return orders * (kMinLines + scale.max_lines) / 2;
   if (name == "tpcc_new_order") return warehouses * kDistricts * scale.new_orders;
   return orders;  // order, order_by_customer, customer_by_name, history
 }

@@ -24,9 +24,20 @@ Result<void> check_options(const Options& options) {
       {"--warehouses", options.warehouses, 0, kMaxWarehouses},
       {"--remote-percent", options.remote_percent, 0, 100},
       {"--remote-payment-percent", options.remote_payment_percent, 0, 100},
+      {"--loaded-lines", options.scale.max_lines, kMaxLines, kMaxLoadedLines},
   };
-  const Result<void> common = bench::check_common_options(kCommand, options);
-  return common ? bench::check_ranges(kCommand, ranges) : common;
+  if (auto common = bench::check_common_options(kCommand, options); !common) return common;
+  if (auto in_range = bench::check_ranges(kCommand, ranges); !in_range) return in_range;
+  const bool reads_many_orders =
+      options.mix[static_cast<size_t>(TransactionType::delivery)] != 0 ||
+      options.mix[static_cast<size_t>(TransactionType::stock_level)] != 0;
+  if (options.scale.max_lines > kMaxLines && reads_many_orders) {
+    return bench::usage_error(
+        kCommand, "--loaded-lines",
+        fmt::format("deliveries and stock-levels take orders of {} lines at most", kMaxLines),
+        "leave both out, for example with --mix 0/0/100/0/0");
+  }
+  return {};
 }
 
 Result<uint32_t> choose_warehouses(const Options& options, uint32_t nodes, uint32_t workers) {

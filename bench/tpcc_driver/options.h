@@ -21,7 +21,7 @@ struct Options : bench::CommonOptions {
   std::array<uint32_t, kTransactionTypes> mix = {45, 43, 4, 4, 4};
   // Run on a cluster that was started again after the load: all data are in a snapshot.
   bool cold = false;
-  Scale scale;  // for tests of the driver only: no flag sets it
+  Scale scale;  // but for max_lines, for tests of the driver only
 };
 
 inline constexpr const char* kCommand = "bench tpcc";

@@ -25,6 +25,7 @@ nlohmann::json Report::json() const {
                           {"remote_percent", options.remote_percent},
                           {"remote_payment_percent", options.remote_payment_percent},
                           {"mix", format_mix(options.mix)},
+                          {"loaded_lines", options.scale.max_lines},
                           {"cold", options.cold}});
   json["benchmark"] = "tpcc";
   json["user_rollbacks"] = run.user_aborts;

@@ -9,8 +9,7 @@ namespace atolldb {
 namespace {
 
 constexpr uint64_t kWriteBytes = uint64_t{1} << 20;
-constexpr uint64_t kReadBytes = uint64_t{1} << 20;       // of a run at once, at most
-constexpr uint64_t kAllReadBytes = uint64_t{128} << 20;  // of all runs, twice each
+constexpr uint64_t kAllReadBytes = uint64_t{32} << 20;  // of all runs, with two buffers each
 
 /// The part of a merge that is below the end of a range.
 class RangeSource : public LogSource {
@@ -74,7 +73,7 @@ Result<void> Reducer::collect_all() {
 }
 
 uint32_t Reducer::chunks_at_once() const {
-  const uint64_t bytes = std::min(kReadBytes, kAllReadBytes / (2 * runs_.size()));
+  const uint64_t bytes = std::min(settings_.read_bytes, kAllReadBytes / (2 * runs_.size()));
   return static_cast<uint32_t>(std::max<uint64_t>(1, bytes / settings_.chunk_bytes));
 }
 

@@ -2,8 +2,8 @@
 // out all of it in sort order (foedus.txt section 7.3).
 //
 // Memory: one write buffer of kWriteBytes, and, while it gives out, two buffers for each sorted
-// run, of which there is one for each full half: of kReadBytes each while all take no more than
-// kAllReadBytes, and of a chunk at least.
+// run, of which there is one for each full half: of ReducerSettings::read_bytes each while all take
+// no more than kAllReadBytes, and of a chunk at least.
 #pragma once
 
 #include <atomic>
@@ -27,6 +27,7 @@ struct ReducerSettings {
   uint16_t reducer = 0;               // within the node
   uint32_t snapshot = 0;              // also the number of the run
   uint64_t chunk_bytes = 128 * 1024;  // of sorted runs: SortedRunWriter::kMinChunkBytes or more
+  uint64_t read_bytes = 1024 * 1024;  // of a run at once, at most; at least a chunk is read
 };
 
 /// Writer: the reducer's thread. Relaxed: for progress displays.

@@ -72,9 +72,10 @@ class Merge {
                           kMaxLevels);
   }
 
-  /// The run of empty children around the one that holds `slice`: [first_, last_). Long enough to be
-  /// worth a new parent, or all that the parent has: only a parent of one child can itself be merged
-  /// with its neighbours, so otherwise the head of a queue would leave a trail of such parents.
+  /// The run of empty children around the one that holds `slice`: [first_, last_). Long enough to
+  /// be worth a new parent, or all that the parent has: only a parent of one child can itself be
+  /// merged with its neighbours, so otherwise the head of a queue would leave a trail of such
+  /// parents.
   bool find_run(uint64_t slice) {
     uint32_t at = 0;
     while (at + 1 < count_ && parent_->separators[order_[at + 1]] <= slice) ++at;

@@ -78,6 +78,12 @@ void add_options(CLI::App& command, TpccOptions& options) {
       .add_option("--mix", options.mix,
                   "Percent of new-order/payment/order-status/delivery/stock-level")
       ->capture_default_str();
+  command
+      .add_option(
+          "--loaded-lines", tpcc.scale.max_lines,
+          "Most lines of an order that is loaded: with more than 15 it is not TPC-C, but has "
+          "order-status scan more")
+      ->capture_default_str();
   command.add_flag("--cold", tpcc.cold,
                    "Start the cluster again after the load: all data are in a snapshot then; needs "
                    "a durable cluster of its own");

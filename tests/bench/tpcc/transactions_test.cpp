@@ -297,6 +297,27 @@ TEST_F(Transactions, OrderStatusShowsTheLatestOrderOfTheCustomer) {
   EXPECT_EQ(output.customer.first, customer(1, 3, 8).identity.first);
 }
 
+// foedus.txt appendix A: order-status over orders of many more lines.
+TEST(LoadedLines, OrderStatusReadsAllOfTheLargestOrders) {
+  Scale scale = kSmallScale;
+  scale.max_lines = kMaxLoadedLines;
+  Database database({.nodes = 1, .workers = 1}, 1, scale);
+  uint32_t most = 0;
+  for (uint32_t c = 1; c <= scale.customers; ++c) {
+    OrderStatusOutput output{};
+    database.transact([&](Transaction& txn) {
+      return order_status(txn, *database.tables, {{1, 1, false, c, {}}}, output);
+    });
+    ASSERT_EQ(output.line_count, output.order.ol_cnt);
+    for (uint32_t i = 0; i < output.line_count; ++i) ASSERT_EQ(output.lines[i].quantity, 5);
+    most = std::max(most, output.line_count);
+  }
+  EXPECT_GT(most, 100u) << "of the orders of one district";
+  database.input.mix = {30, 30, 40, 0, 0};
+  database.run(100);
+  EXPECT_EQ(database.verify(), std::vector<std::string>{});
+}
+
 TEST_F(Transactions, DeliveryTakesTheOldestOrderOfEachDistrict) {
   const uint32_t oldest = kSmallScale.delivered_orders() + 1;
   const auto order_before = read<OrderRow>(tables().order, order_key(1, 5, oldest));

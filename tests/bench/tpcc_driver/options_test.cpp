@@ -58,6 +58,12 @@ TEST(Options, EveryLimitIsCheckedOnBothSidesAndNamesItsFlag) {
       {"--remote-percent", [](Options& o, uint32_t v) { o.remote_percent = v; }, 0, 100},
       {"--remote-payment-percent", [](Options& o, uint32_t v) { o.remote_payment_percent = v; }, 0,
        100},
+      {"--loaded-lines",
+       [](Options& o, uint32_t v) {
+         o.scale.max_lines = v;
+         o.mix = {30, 30, 40, 0, 0};
+       },
+       15, 255},
   };
   for (const Case& each : cases) {
     for (const auto& [value, valid] :
@@ -74,6 +80,26 @@ TEST(Options, EveryLimitIsCheckedOnBothSidesAndNamesItsFlag) {
       EXPECT_EQ(checked.error().code, ExitCode::usage);
       EXPECT_NE(checked.error().message.find(each.flag), std::string::npos);
     }
+  }
+}
+
+TEST(Options, OrdersOfMoreLinesAreNotForTransactionsThatReadManyOrders) {
+  for (const auto& [mix, valid] :
+       std::vector<std::pair<std::array<uint32_t, kTransactionTypes>, bool>>{
+           {{0, 0, 100, 0, 0}, true},
+           {{48, 48, 4, 0, 0}, true},
+           {{0, 0, 99, 1, 0}, false},
+           {{0, 0, 99, 0, 1}, false}}) {
+    Options options;
+    options.mix = mix;
+    options.scale.max_lines = 15;
+    EXPECT_TRUE(check_options(options).has_value());
+    options.scale.max_lines = 16;
+    const Result<void> checked = check_options(options);
+    ASSERT_EQ(checked.has_value(), valid) << format_mix(mix);
+    if (valid) continue;
+    EXPECT_EQ(checked.error().code, ExitCode::usage);
+    EXPECT_NE(checked.error().message.find("--loaded-lines"), std::string::npos);
   }
 }
 

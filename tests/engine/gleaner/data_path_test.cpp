@@ -65,6 +65,7 @@ TEST(DataPath, RemovesItsFilesAlsoAfterErrors) {
 TEST(DataPath, TellsWhereASortedRunIsDamaged) {
   StageOptions options;
   options.half_bytes = 4 * SortedRunWriter::kMinChunkBytes;
+  options.read_bytes = options.chunk_bytes;
   options.keys = 5000;
   options.epochs = 40;
   GleanStage stage(seed(), options);

@@ -68,6 +68,7 @@ struct StageOptions {
   uint64_t half_bytes = ReducerInbox::kMinHalfBytes;
   MapperSettings mapper = {MapperSettings::kMinBucketBytes, 3 * 16384};
   uint64_t chunk_bytes = SortedRunWriter::kMinChunkBytes;
+  uint64_t read_bytes = 3 * SortedRunWriter::kMinChunkBytes;
 };
 
 class GleanStage {
@@ -107,10 +108,10 @@ class GleanStage {
     for (const ReducerPlace& place : plan.reducers) {
       inboxes.push_back(std::make_unique<SharedInbox>(options_.half_bytes));
       views.push_back(&inboxes.back()->mappers);
-      reducers.push_back(
-          std::make_unique<Reducer>(files, inboxes.back()->reducer,
-                                    ReducerSettings{"/runs", place.node, place.reducer,
-                                                    plan.snapshot, options_.chunk_bytes}));
+      reducers.push_back(std::make_unique<Reducer>(
+          files, inboxes.back()->reducer,
+          ReducerSettings{"/runs", place.node, place.reducer, plan.snapshot, options_.chunk_bytes,
+                          options_.read_bytes}));
       CHECK(inboxes.back()
                 ->reducer.begin(plan.snapshot, static_cast<uint32_t>(plan.mappers.size()))
                 .has_value());
