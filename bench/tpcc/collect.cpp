@@ -120,7 +120,7 @@ Status FactCollector::collect_new_orders(uint32_t w, uint32_t d, DistrictFacts& 
 Status FactCollector::collect_lines(uint32_t w, uint32_t d, DistrictFacts& facts) {
   OrderFacts* order = nullptr;
   return scan(tables_.order_line, order_line_key(w, d, 0, 0),
-              order_line_key(w, d, ~uint32_t{0}, 0xff), [&](const Seen& seen) {
+              order_line_key(w, d, ~uint32_t{0}, kLastLine), [&](const Seen& seen) {
                 OrderLineRow row;
                 std::memcpy(&row, seen.payload.data(), sizeof(row));
                 ++facts.lines;

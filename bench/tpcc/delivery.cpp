@@ -26,7 +26,8 @@ Status take_oldest(Transaction& txn, const Tables& tables, uint32_t w, uint32_t 
 /// Dates the order's lines and adds up their amounts.
 Status deliver_lines(Transaction& txn, const Tables& tables, const DeliveryInput& input, uint32_t d,
                      uint32_t o_id, int64_t& amount) {
-  KeyRange lines(order_line_key(input.w_id, d, o_id, 0), order_line_key(input.w_id, d, o_id, 0xff));
+  KeyRange lines(order_line_key(input.w_id, d, o_id, 0),
+                 order_line_key(input.w_id, d, o_id, kLastLine));
   MasterTreeCursor cursor(tables.order_line, txn, lines.range(), true);
   amount = 0;
   for (;;) {

@@ -29,12 +29,15 @@ constexpr uint64_t order_key(uint32_t warehouse, uint32_t district, uint32_t ord
 }
 constexpr uint32_t order_of_order_key(uint64_t key) { return static_cast<uint32_t>(key); }
 
+/// Behind all lines of an order, for bounds of scans: a line's number has 12 bits.
+inline constexpr uint32_t kLastLine = 0xfff;
+
 constexpr uint64_t order_line_key(uint32_t warehouse, uint32_t district, uint32_t order,
                                   uint32_t line) {
   return uint64_t{warehouse} << 48 | uint64_t{district} << 44 | uint64_t{order} << 12 | line;
 }
 constexpr uint32_t order_of_line_key(uint64_t key) { return static_cast<uint32_t>(key >> 12); }
-constexpr uint32_t line_of_line_key(uint64_t key) { return static_cast<uint32_t>(key & 0xff); }
+constexpr uint32_t line_of_line_key(uint64_t key) { return static_cast<uint32_t>(key & kLastLine); }
 
 constexpr uint64_t customer_order_key(uint32_t warehouse, uint32_t district, uint32_t customer,
                                       uint32_t order) {

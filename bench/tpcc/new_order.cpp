@@ -74,7 +74,7 @@ Status insert_order(Transaction& txn, const Tables& tables, const NewOrderInput&
   OrderRow order{};
   order.entry_d = input.entry_d;
   order.c_id = static_cast<uint16_t>(input.c_id);
-  order.ol_cnt = static_cast<uint8_t>(input.ol_cnt);
+  order.ol_cnt = static_cast<uint16_t>(input.ol_cnt);
   order.all_local = input.all_local ? 1 : 0;
   const Key key = ordered_key(order_key(input.w_id, input.d_id, o_id));
   TPCC_TRY(tables.order.insert(txn, key, std::as_bytes(std::span(&order, 1))));

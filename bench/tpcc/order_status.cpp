@@ -29,7 +29,8 @@ Status order_status(Transaction& txn, const Tables& tables, const OrderStatusInp
   const Key key = ordered_key(order_key(w, d, output.o_id));
   TPCC_TRY(tables.order.get(txn, key, &output.order, sizeof(output.order), bytes));
 
-  KeyRange lines(order_line_key(w, d, output.o_id, 0), order_line_key(w, d, output.o_id, 0xff));
+  KeyRange lines(order_line_key(w, d, output.o_id, 0),
+                 order_line_key(w, d, output.o_id, kLastLine));
   MasterTreeCursor cursor(tables.order_line, txn, lines.range(), true);
   output.line_count = 0;
   for (;;) {

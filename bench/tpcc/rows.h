@@ -117,10 +117,10 @@ static_assert(sizeof(StockInfoRow) == 304);
 struct OrderRow {
   int64_t entry_d;
   uint16_t c_id;
+  uint16_t ol_cnt;
   uint8_t carrier_id;  // 0 = null
-  uint8_t ol_cnt;
   uint8_t all_local;
-  char spare[3];
+  char spare[2];
 };
 static_assert(sizeof(OrderRow) == 16);
 

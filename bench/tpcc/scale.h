@@ -9,7 +9,7 @@ namespace atolldb::tpcc {
 inline constexpr uint32_t kDistricts = 10;  // per warehouse
 inline constexpr uint32_t kMinLines = 5;    // order lines per order
 inline constexpr uint32_t kMaxLines = 15;
-inline constexpr uint32_t kMaxLoadedLines = 255;  // a line's number has 8 bits
+inline constexpr uint32_t kMaxLoadedLines = 500;
 
 struct Scale {
   uint32_t items = 100'000;        // and stock rows per warehouse

@@ -41,7 +41,7 @@ class DistinctItems {
 Status distinct_items(Transaction& txn, const Tables& tables, const StockLevelInput& input,
                       uint32_t first, uint32_t last, DistinctItems& items) {
   KeyRange lines(order_line_key(input.w_id, input.d_id, first, 0),
-                 order_line_key(input.w_id, input.d_id, last, 0xff));
+                 order_line_key(input.w_id, input.d_id, last, kLastLine));
   MasterTreeCursor cursor(tables.order_line, txn, lines.range(), true);
   for (uint32_t lines_read = 0;; ++lines_read) {
     const Status status = cursor.next();

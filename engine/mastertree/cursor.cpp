@@ -58,6 +58,16 @@ bool MasterTreeCursor::may_be_outside(uint64_t slice) {
   return !frame.slices_decide || slice <= frame.low_slice || slice >= frame.high_slice;
 }
 
+uint64_t MasterTreeCursor::far_slice() const {
+  Bytes bound;
+  const size_t above = prefix().size();
+  if (far_bound(bound) && bound.size() > above &&
+      std::memcmp(bound.data(), prefix_.data(), above) == 0) {
+    return slice_of(bound.subspan(above));
+  }
+  return forward_ ? ~uint64_t{0} : 0;
+}
+
 bool MasterTreeCursor::behind_far_bound(Bytes key) const {
   Bytes bound;
   if (!far_bound(bound)) return false;
@@ -151,17 +161,39 @@ Status MasterTreeCursor::open_missing(const MissingPage& missing, uint64_t slice
 
 Status MasterTreeCursor::open_cold_page(SnapshotPointer root, uint64_t slice) {
   SnapshotBorder border;
-  const Status status = find_snapshot_border(txn_->worker(), root, slice, border);
-  if (status != Status::ok) {
-    // The layer has no page: the scan cannot go on, nor leave the layer out.
-    ended_ = true;
-    end_ = status;
-    return status;
-  }
+  const uint64_t scan_end = forward_ ? far_slice() : 0;
+  const Status status = find_snapshot_border(txn_->worker(), root, slice, border, scan_end);
+  if (status != Status::ok) return end_at_unreadable(status);
+  take_cold_page(border, slice);
+  return Status::ok;
+}
+
+/// Behind the cold page at hand, forwards. What answers for that one (a pointer that is registered,
+/// or the snapshot itself) answers for all pages of its parent.
+Status MasterTreeCursor::open_next_cold_page(uint64_t fence) {
+  SnapshotBorder border;
+  border.parent = frame().cold_parent;
+  border.slot = frame().cold_slot;
+  Status status = Status::ok;
+  if (!next_snapshot_border(txn_->worker(), border, far_slice(), status)) return open_page(fence);
+  if (status != Status::ok) return end_at_unreadable(status);
+  take_cold_page(border, fence);
+  return Status::ok;
+}
+
+/// The layer has no page: the scan cannot go on, nor leave the layer out.
+Status MasterTreeCursor::end_at_unreadable(Status status) {
+  ended_ = true;
+  end_ = status;
+  return status;
+}
+
+void MasterTreeCursor::take_cold_page(const SnapshotBorder& border, uint64_t slice) {
   take_page(border.page, border.pointer, border.page->header.version());
+  frame().cold_parent = border.parent;
+  frame().cold_slot = border.slot;
   frame().round = txn_->worker().snapshot_round();
   order_slots(slice);
-  return Status::ok;
 }
 
 void MasterTreeCursor::take_page(BorderPage* page, SnapshotPointer cold, PageVersion version) {
@@ -201,15 +233,10 @@ void MasterTreeCursor::order_slots(uint64_t slice) {
   const uint32_t count = frame.version.count();
   const uint64_t* slices = frame.page->slices();
   // Not from the page's own fence: after a merge it may cover more than what is left to visit.
-  uint64_t low = forward_ ? slice : 0;
-  uint64_t high = forward_ ? ~uint64_t{0} : slice;
+  uint64_t low = forward_ ? slice : far_slice();
+  uint64_t high = forward_ ? far_slice() : slice;
   if (mutant(Mutant::scan_from_page_fence) && forward_) low = frame.page->low;
   Bytes bound;
-  const size_t prefix_bytes = prefix().size();
-  if (far_bound(bound) && bound.size() > prefix_bytes &&
-      std::memcmp(bound.data(), prefix_.data(), prefix_bytes) == 0) {
-    (forward_ ? high : low) = slice_of(bound.subspan(prefix_bytes));
-  }
   frame.low_slice = low;
   frame.high_slice = high;
   frame.slices_decide = depth_ == 1 && (!far_bound(bound) || !bound.empty());
@@ -246,6 +273,7 @@ Status MasterTreeCursor::leave_page() {
     ended_ = true;
     return Status::ok;
   }
+  if (forward_ && !left.cold.is_null()) return open_next_cold_page(fence);
   return open_page(forward_ ? fence : fence - 1);
 }
 

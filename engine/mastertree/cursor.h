@@ -13,6 +13,8 @@
 
 namespace atolldb {
 
+struct SnapshotBorder;
+
 /// Bounds of a scan. An absent bound is unbounded.
 struct ScanRange {
   Bytes low{};
@@ -78,6 +80,8 @@ class MasterTreeCursor {
     // The page; of a snapshot's, the name, too, and the round that the address is good in (R39).
     BorderPage* page;
     SnapshotPointer cold;
+    SnapshotPointer cold_parent;  // of `cold`, and its slot there: see SnapshotBorder
+    uint32_t cold_slot;
     uint64_t round;
     uint64_t page_low;
     uint64_t page_high;
@@ -109,6 +113,8 @@ class MasterTreeCursor {
   void set_depth(uint32_t depth);
   bool start_bound(Bytes& bound) const;
   bool far_bound(Bytes& bound) const;
+  /// Of the far bound, if that is in this layer; else of the layer's end.
+  uint64_t far_slice() const;
 
   Status seek();
   Status walk();
@@ -116,7 +122,10 @@ class MasterTreeCursor {
   Status open_page(uint64_t slice);
   Status open_missing(const MissingPage& missing, uint64_t slice);
   Status open_cold_page(SnapshotPointer root, uint64_t slice);
+  Status open_next_cold_page(uint64_t fence);
+  Status end_at_unreadable(Status status);
   void take_page(BorderPage* page, SnapshotPointer cold, PageVersion version);
+  void take_cold_page(const SnapshotBorder& border, uint64_t slice);
   /// R39: makes the address of the frame's snapshot page good, until the worker gets another one.
   Status hold_page();
   void order_slots(uint64_t slice);

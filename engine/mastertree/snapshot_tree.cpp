@@ -9,8 +9,40 @@
 
 namespace atolldb {
 
+namespace {
+
+/// Starts to load a border page that a scan comes to next: its start, with all slots of a page of
+/// middling records, and the first records, which lie at its end.
+void prefetch_scanned_page(const PageHeader* page) {
+  prefetch_lines<8>(reinterpret_cast<const TreePage*>(page));
+  const auto* end = reinterpret_cast<const std::byte*>(page) + kPageBytes;
+  for (uint32_t line = 1; line <= 8; ++line) __builtin_prefetch(end - line * 64);
+}
+
+/// Child `slot` of the interior page that the worker got last.
+Status open_child(WorkerContext& worker, InteriorPage* interior, uint32_t slot, uint64_t scan_end,
+                  SnapshotPointer& pointer, const PageHeader*& header) {
+  const bool is_leaf_next = interior->header.level == 1;
+  if (is_leaf_next && slot + 1 < interior->header.version().count() &&
+      interior->separators[slot + 1] <= scan_end) {
+    const PageHeader* next = worker.guess_snapshot_child(interior->children[slot + 1]);
+    if (next != nullptr) prefetch_scanned_page(next);
+  }
+  DualPointer& child = interior->children[slot];
+  pointer = SnapshotPointer(child.snapshot_word.load(std::memory_order_relaxed));
+  const Status status = worker.snapshot_child(child, header);
+  // Whether it is the page is being checked: its lines come meanwhile.
+  if (status == Status::ok) {
+    prefetch_page_start(reinterpret_cast<const TreePage*>(header), is_leaf_next);
+  }
+  return status;
+}
+
+}  // namespace
+
 Status find_snapshot_border(WorkerContext& worker, SnapshotPointer root, uint64_t slice,
-                            SnapshotBorder& border) {
+                            SnapshotBorder& border, uint64_t scan_end) {
+  border.parent = {};
   const PageHeader* header = nullptr;
   Status status = worker.snapshot_page(root, header);
   for (SnapshotPointer pointer = root; status == Status::ok;) {
@@ -18,21 +50,31 @@ Status find_snapshot_border(WorkerContext& worker, SnapshotPointer root, uint64_
     // pointer to const.
     TreePage* page = tree_page(const_cast<PageHeader*>(header));
     if (page->is_border()) {
-      border = {pointer, border_page(page)};
+      border.pointer = pointer;
+      border.page = border_page(page);
       return Status::ok;
     }
     InteriorPage* interior = interior_page(page);
-    const uint32_t slot = interior->find(slice, interior->header.version().count());
-    const bool is_leaf_next = interior->header.level == 1;
-    DualPointer& child = interior->children[slot];
-    pointer = SnapshotPointer(child.snapshot_word.load(std::memory_order_relaxed));
-    status = worker.snapshot_child(child, header);
-    // Whether it is the page is being checked: its lines come meanwhile.
-    if (status == Status::ok) {
-      prefetch_page_start(reinterpret_cast<const TreePage*>(header), is_leaf_next);
-    }
+    border.parent = pointer;
+    border.slot = interior->find(slice, interior->header.version().count());
+    status = open_child(worker, interior, border.slot, scan_end, pointer, header);
   }
   return status;
+}
+
+bool next_snapshot_border(WorkerContext& worker, SnapshotBorder& border, uint64_t scan_end,
+                          Status& status) {
+  status = Status::ok;
+  if (border.parent.is_null()) return false;
+  const PageHeader* header = nullptr;
+  status = worker.snapshot_page(border.parent, header);
+  if (status != Status::ok) return true;
+  InteriorPage* interior = interior_page(tree_page(const_cast<PageHeader*>(header)));
+  if (border.slot + 1 >= interior->header.version().count()) return false;
+  ++border.slot;
+  status = open_child(worker, interior, border.slot, scan_end, border.pointer, header);
+  if (status == Status::ok) border.page = border_page(tree_page(const_cast<PageHeader*>(header)));
+  return true;
 }
 
 Status read_snapshot_record(WorkerContext& worker, SnapshotPointer root, LayerKey rest,

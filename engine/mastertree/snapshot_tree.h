@@ -12,11 +12,19 @@ namespace atolldb {
 struct SnapshotBorder {
   SnapshotPointer pointer;
   BorderPage* page = nullptr;
+  SnapshotPointer parent;  // null: the root of the descent is the border page
+  uint32_t slot = 0;       // of the parent
 };
 
 /// Descends one layer of a snapshot from `root`, whose range holds the slice. snapshot_unreadable.
+/// `scan_end`: who goes on to the pages behind, up to this slice, has the next one loaded ahead.
 Status find_snapshot_border(WorkerContext& worker, SnapshotPointer root, uint64_t slice,
-                            SnapshotBorder& border);
+                            SnapshotBorder& border, uint64_t scan_end = 0);
+
+/// The border page behind `border`, whose parent and slot are all that is needed of it: nothing
+/// ever changes there, so a scan need not descend again. False: it has another parent.
+bool next_snapshot_border(WorkerContext& worker, SnapshotBorder& border, uint64_t scan_end,
+                          Status& status);
 
 /// Reads the record of the key, of which `rest` is left in the layer of `root`, as read_tree_record
 /// does, but registers nothing: the pointer that led here answers for it. not_found, out_of_range,

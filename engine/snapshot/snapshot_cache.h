@@ -163,6 +163,12 @@ class SnapshotReader {
     known_at(pointer) = {pointer.word(), page};
     return Status::ok;
   }
+  /// Where the child probably is: for loading its lines ahead, and nothing else. Null: not known.
+  /// `link` as above.
+  const PageHeader* guess_child(const DualPointer& link) const {
+    const uint64_t hint = link.volatile_word.load(std::memory_order_relaxed) >> kHintShift;
+    return hint == 0 ? nullptr : cache_->page_at(static_cast<uint32_t>(hint) - 1);
+  }
   /// As long as this stays the same, all addresses that it gave meanwhile are good (R39).
   uint64_t round() const { return seen_; }
   /// Holds no page from here on: at the begin of a transaction, and before blocking. So whoever

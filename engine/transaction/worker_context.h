@@ -77,6 +77,10 @@ class WorkerContext {
     metrics_->snapshot_reads.add();
     return snapshots_->get_child(link, page);
   }
+  /// See SnapshotReader::guess_child. REQUIRES: as above.
+  const PageHeader* guess_snapshot_child(const DualPointer& link) const {
+    return snapshots_->guess_child(link);
+  }
   /// See SnapshotReader::round. REQUIRES: as above.
   uint64_t snapshot_round() const { return snapshots_->round(); }
   uint32_t first_system_block() const { return first_system_block_; }

@@ -206,7 +206,7 @@ TEST_F(Load, OrdersAreAPermutationOfCustomersAndTheLastOnesAreNew) {
           EXPECT_EQ(order.carrier_id, 0);
         }
         const auto lines = scan<OrderLineRow>(tables().order_line, order_line_key(w, d, o, 0),
-                                              order_line_key(w, d, o, 255));
+                                              order_line_key(w, d, o, kLastLine));
         ASSERT_EQ(lines.size(), order.ol_cnt);
         for (const auto& [line_key, line] : lines) {
           EXPECT_EQ(line.supply_w_id, w);

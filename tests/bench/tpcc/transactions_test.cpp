@@ -312,7 +312,7 @@ TEST(LoadedLines, OrderStatusReadsAllOfTheLargestOrders) {
     for (uint32_t i = 0; i < output.line_count; ++i) ASSERT_EQ(output.lines[i].quantity, 5);
     most = std::max(most, output.line_count);
   }
-  EXPECT_GT(most, 100u) << "of the orders of one district";
+  EXPECT_GT(most, 300u) << "of the orders of one district";
   database.input.mix = {30, 30, 40, 0, 0};
   database.run(100);
   EXPECT_EQ(database.verify(), std::vector<std::string>{});

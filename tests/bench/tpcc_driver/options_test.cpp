@@ -63,7 +63,7 @@ TEST(Options, EveryLimitIsCheckedOnBothSidesAndNamesItsFlag) {
          o.scale.max_lines = v;
          o.mix = {30, 30, 40, 0, 0};
        },
-       15, 255},
+       15, 500},
   };
   for (const Case& each : cases) {
     for (const auto& [value, valid] :
