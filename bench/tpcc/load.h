@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "bench/tpcc/inputs.h"
 #include "bench/tpcc/random.h"
@@ -25,7 +26,7 @@ struct NewOrderRows {
   uint32_t o_id;
   bool delivered;
   OrderRow row;
-  OrderLineRow lines[kMaxLoadedLines];
+  std::vector<OrderLineRow> lines;
 };
 
 /// Makes the rows; writes nothing.

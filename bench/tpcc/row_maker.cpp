@@ -86,8 +86,8 @@ NewOrderRows RowMaker::order(uint32_t w, uint32_t o, uint32_t c) {
   made.row.carrier_id = made.delivered ? static_cast<uint8_t>(random_.uniform(1, 10)) : uint8_t{0};
   made.row.ol_cnt = static_cast<uint16_t>(random_.uniform(kMinLines, scale_.max_lines));
   made.row.all_local = 1;
-  for (uint32_t i = 0; i < made.row.ol_cnt; ++i) {
-    OrderLineRow& line = made.lines[i];
+  made.lines.resize(made.row.ol_cnt);
+  for (OrderLineRow& line : made.lines) {
     line.i_id = random_.uniform(1, scale_.items);
     line.supply_w_id = static_cast<uint16_t>(w);
     line.quantity = 5;

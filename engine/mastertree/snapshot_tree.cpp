@@ -5,6 +5,7 @@
 
 #include "engine/mastertree/descent.h"
 #include "engine/mastertree/prefetch.h"
+#include "shared/check.h"
 #include "shared/memory/copy_bytes.h"
 
 namespace atolldb {
@@ -70,6 +71,7 @@ bool next_snapshot_border(WorkerContext& worker, SnapshotBorder& border, uint64_
   status = worker.snapshot_page(border.parent, header);
   if (status != Status::ok) return true;
   InteriorPage* interior = interior_page(tree_page(const_cast<PageHeader*>(header)));
+  CHECK(interior->header.level == 1);
   if (border.slot + 1 >= interior->header.version().count()) return false;
   ++border.slot;
   status = open_child(worker, interior, border.slot, scan_end, border.pointer, header);

@@ -22,36 +22,33 @@ struct Hint {
 /// First in, first out; drops hints when it is full.
 class HintQueue {
  public:
-  static constexpr uint32_t kCapacity = 1024;
+  static constexpr uint32_t kCapacity = 256;
 
-  /// False for some that are there: then there are two of them, and the second one finds nothing
-  /// to do.
-  bool contains(uint64_t page) const { return latest_[place_of(page)] == page; }
+  /// A commit asks for each record that it has deleted: all places are compared, without a branch.
+  bool contains(uint64_t page) const {
+    uint64_t found = 0;
+    for (const uint64_t one : pages_) found |= static_cast<uint64_t>(one == page);
+    return found != 0;
+  }
   void push(const Hint& hint) {
     if (size_ == kCapacity) return;
-    hints_[(first_ + size_++) % kCapacity] = hint;
-    latest_[place_of(hint.page)] = hint.page;
+    const uint32_t at = (first_ + size_++) % kCapacity;
+    hints_[at] = hint;
+    pages_[at] = hint.page;
   }
   bool empty() const { return size_ == 0; }
   bool is_due(uint64_t epoch) const { return size_ != 0 && hints_[first_].not_before <= epoch; }
   Hint pop() {
     const Hint hint = hints_[first_];
+    pages_[first_] = 0;
     first_ = (first_ + 1) % kCapacity;
     --size_;
-    uint64_t& latest = latest_[place_of(hint.page)];
-    if (latest == hint.page) latest = 0;
     return hint;
   }
 
  private:
-  /// A commit asks for each record that it has deleted, so it must not look through all hints.
-  static uint32_t place_of(uint64_t page) {
-    return static_cast<uint32_t>(page * 0x9e3779b97f4a7c15u >> 54);
-  }
-  static_assert(kCapacity == 1024);  // 10 bits
-
   std::array<Hint, kCapacity> hints_{};
-  std::array<uint64_t, kCapacity> latest_{};  // page of the latest hint of each place; 0: none
+  std::array<uint64_t, kCapacity> pages_{};  // of hints_; 0 in free places, which no page is
   uint32_t first_ = 0;
   uint32_t size_ = 0;
 };

@@ -1,6 +1,7 @@
 #include "shared/file/posix_file_system.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -51,10 +52,11 @@ class PosixFile : public File {
     if (!size_) return io_error(write_text(path_, offset, total_bytes(slices)), EBADF);
     if (auto good = failure_.check(); !good) return good;
     if (auto good = check_write(path_, *size_, offset, slices); !good) return good;
-    int error = write_all(owner_.calls_, writing(), offset, slices);
-    if (error == EINVAL && is_direct_) {
+    const bool is_direct = is_direct_;  // a reader may be refused meanwhile
+    int error = write_all(owner_.calls_, (is_direct ? direct_ : buffered_).get(), offset, slices);
+    if (error == EINVAL && is_direct) {
       refuse_direct();
-      error = write_all(owner_.calls_, writing(), offset, slices);
+      error = write_all(owner_.calls_, buffered_.get(), offset, slices);
     }
     if (error == 0) return {};
     return failure_.keep(io_error(write_text(path_, offset, total_bytes(slices)), error));
@@ -130,16 +132,17 @@ Result<std::unique_ptr<File>> PosixFileSystem::make_file(const std::string& path
                                                          Descriptor buffered) {
   auto size = size_of(buffered.get(), path);
   if (!size) return std::unexpected(size.error());
-  auto direct = open_direct(path, O_RDWR);
+  auto direct = open_direct(path, O_RDWR, path);
   if (!direct) return std::unexpected(direct.error());
   return std::make_unique<PosixFile>(*this, path, std::move(buffered), *std::move(direct), *size);
 }
 
-/// Empty where direct I/O is refused.
-Result<Descriptor> PosixFileSystem::open_direct(const std::string& path, int flags) {
+/// Empty where direct I/O is refused. `path` is for messages.
+Result<Descriptor> PosixFileSystem::open_direct(const std::string& name, int flags,
+                                                const std::string& path) {
   int number = -1;
   do {
-    number = calls_.open(path.c_str(), flags | O_DIRECT | O_CLOEXEC, 0);
+    number = calls_.open(name.c_str(), flags | O_DIRECT | O_CLOEXEC, 0);
   } while (number < 0 && errno == EINTR);
   if (number < 0) {
     if (errno != EINVAL && errno != EOPNOTSUPP) return io_error("opening " + path, errno);
@@ -152,7 +155,8 @@ Result<std::unique_ptr<File>> PosixFileSystem::open_for_reading(const std::strin
   auto buffered = open_descriptor(calls_, path, O_RDONLY);
   if (!buffered) return std::unexpected(buffered.error());
   if (is_directory(path)) return io_error("opening " + path, EISDIR);
-  auto direct = open_direct(path, O_RDONLY);
+  // The same file, whatever became of its path meanwhile.
+  auto direct = open_direct(fmt::format("/proc/self/fd/{}", buffered->get()), O_RDONLY, path);
   if (!direct) return std::unexpected(direct.error());
   return std::make_unique<PosixFile>(*this, path, std::move(*buffered), *std::move(direct),
                                      std::nullopt);

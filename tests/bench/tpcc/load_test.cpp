@@ -65,9 +65,8 @@ class Load : public testing::Test {
     EXPECT_EQ(address.zip.view().substr(4), "11111");
   }
 
-  static std::unique_ptr<Database> database_;
+  static inline std::unique_ptr<Database> database_;
 };
-std::unique_ptr<Database> Load::database_;
 
 TEST_F(Load, ItemsAreWithinTheirRangesAndOneInTenIsOriginal) {
   uint32_t original = 0;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/snapshot/page_reader.h"
 #include "engine/snapshot/snapshot_writer.h"
 #include "tests/support/fault_injector.h"
 #include "tests/support/power_cut_file_system.h"
@@ -103,6 +104,40 @@ TEST_F(SnapshotFilesTest, AnyFlippedBitIsNamedWithFileAndPage) {
           << read.error().message;
     }
     ASSERT_TRUE(files_.corrupt(path_, page_number * kPageBytes + byte, mask));
+  }
+}
+
+/// Pages in any order, near each other and not, up to the last one: the one asked for, and an error
+/// for the damaged one alone, whatever lies beside it.
+TEST_F(SnapshotFilesTest, AReaderOfPagesThatLieCloseGivesTheOneAskedFor) {
+  const uint64_t seed = test::seed();
+  constexpr uint64_t kPages = 90;
+  constexpr uint32_t kDamaged = 41;
+  ASSERT_EQ(error_of(write(files_, kPages)), "");
+  ASSERT_TRUE(files_.corrupt(path_, kDamaged * kPageBytes + 300, 1));
+  SnapshotFiles files(files_, kUuid);
+  ASSERT_EQ(error_of(files.open({place(kPages)})), "");
+  EXPECT_EQ(files.pages_from(SnapshotPointer::make(5, 1, 1)), kPages);
+  EXPECT_EQ(files.pages_from(SnapshotPointer::make(5, 1, kPages)), 1u);
+  EXPECT_EQ(files.pages_from(SnapshotPointer::make(5, 1, kPages + 1)), 0u);
+  EXPECT_EQ(files.pages_from(SnapshotPointer::make(6, 1, 1)), 0u);
+  for (uint64_t round = 0; round < rounds(200, 5'000); ++round) {
+    std::mt19937_64 random(seed + round);
+    PageReader reader(files);
+    const uint64_t stride = 1 + random() % 20;
+    uint32_t at = 1;
+    for (int i = 0; i < 100; ++i) {
+      Page page;
+      const auto pointer = SnapshotPointer::make(5, 1, at);
+      ASSERT_EQ(bool(reader.read(pointer, page.header())), at != kDamaged)
+          << "page " << at << ", ATOLL_SEED=" << seed + round;
+      if (at != kDamaged) {
+        ASSERT_EQ(page.mark(), at * 3) << "ATOLL_SEED=" << seed + round;
+        ASSERT_EQ(page.header()->self, pointer.word());
+      }
+      const bool jumps = random() % 8 == 0;
+      at = static_cast<uint32_t>(1 + (jumps ? random() : at - 1 + random() % stride) % kPages);
+    }
   }
 }
 
