@@ -35,9 +35,10 @@ struct ScanRange {
 /// fences are immutable (the interior pages it passes are in the cache anyway).
 ///
 /// Where there is no volatile page it goes on in the snapshot's: the pointer that led there is
-/// registered, and answers for all that is below it. It keeps the names of such pages: an address
-/// is good in one round of the cache only (R39). In a transaction that reads a snapshot the whole
-/// route is there, and own writes are merged in (snapshot_cursor.cpp).
+/// registered, and answers for all that is below it. So forwards it need not descend again there:
+/// the next child of the parent, loaded ahead, is the next page. It keeps the names of such pages:
+/// an address is good in one round of the cache only (R39). In a transaction that reads a snapshot
+/// the whole route is there, and own writes are merged in (snapshot_cursor.cpp).
 class MasterTreeCursor {
  public:
   MasterTreeCursor(const MasterTree& tree, Transaction& txn, const ScanRange& range, bool forward);

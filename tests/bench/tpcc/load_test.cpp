@@ -20,16 +20,16 @@ using test::kSmallScale;
 class Load : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    database_ = std::make_unique<Database>(test::MiniCluster::Options{.nodes = 2, .workers = 1}, 3);
+    database = std::make_unique<Database>(test::MiniCluster::Options{.nodes = 2, .workers = 1}, 3);
   }
-  static void TearDownTestSuite() { database_.reset(); }
+  static void TearDownTestSuite() { database.reset(); }
 
-  static const Tables& tables() { return *database_->tables; }
+  static const Tables& tables() { return *database->tables; }
 
   template <typename Row>
   static Row read(const Array& array, uint64_t at) {
     Row row{};
-    database_->transact([&](Transaction& txn) { return array.get(txn, at, 0, sizeof(Row), &row); });
+    database->transact([&](Transaction& txn) { return array.get(txn, at, 0, sizeof(Row), &row); });
     return row;
   }
 
@@ -37,7 +37,7 @@ class Load : public testing::Test {
   template <typename Row>
   static std::map<uint64_t, Row> scan(const MasterTree& tree, uint64_t low, uint64_t high) {
     std::map<uint64_t, Row> rows;
-    database_->transact([&](Transaction& txn) {
+    database->transact([&](Transaction& txn) {
       rows.clear();
       KeyRange keys(low, high);
       MasterTreeCursor cursor(tree, txn, keys.range(), true);
@@ -65,7 +65,7 @@ class Load : public testing::Test {
     EXPECT_EQ(address.zip.view().substr(4), "11111");
   }
 
-  static inline std::unique_ptr<Database> database_;
+  static inline std::unique_ptr<Database> database;
 };
 
 TEST_F(Load, ItemsAreWithinTheirRangesAndOneInTenIsOriginal) {
@@ -83,7 +83,7 @@ TEST_F(Load, ItemsAreWithinTheirRangesAndOneInTenIsOriginal) {
 
 TEST_F(Load, AnUnusedItemDoesNotExist) {
   ItemRow row;
-  EXPECT_EQ(database_->cluster.transact([&](Transaction& txn) {
+  EXPECT_EQ(database->cluster.transact([&](Transaction& txn) {
     return tables().item.get(txn, tables().item_at(kSmallScale.items + 1), 0, kItemReadBytes, &row);
   }),
             Status::out_of_range);
@@ -234,7 +234,7 @@ TEST_F(Load, OrdersAreAPermutationOfCustomersAndTheLastOnesAreNew) {
 TEST_F(Load, EveryCustomerHasOneRowOfHistory) {
   std::set<std::tuple<uint32_t, uint32_t, uint32_t>> customers;
   uint32_t rows = 0;
-  database_->transact([&](Transaction& txn) {
+  database->transact([&](Transaction& txn) {
     customers.clear();
     rows = 0;
     SequentialCursor cursor(tables().history, txn);
@@ -258,12 +258,12 @@ TEST_F(Load, EveryCustomerHasOneRowOfHistory) {
 }
 
 TEST_F(Load, TheLoadedDatabaseIsConsistent) {
-  EXPECT_EQ(database_->verify(), std::vector<std::string>{});
+  EXPECT_EQ(database->verify(), std::vector<std::string>{});
 }
 
 TEST_F(Load, PagesLieOnTheNodeOfTheirWarehouse) {
   for (uint32_t w = 1; w <= 3; ++w) {
-    database_->transact([&](Transaction& txn) {
+    database->transact([&](Transaction& txn) {
       StockRow row;
       RecordRef ref;
       const Status status = tables().stock.get_for_update(
