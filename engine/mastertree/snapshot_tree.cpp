@@ -5,7 +5,6 @@
 
 #include "engine/mastertree/descent.h"
 #include "engine/mastertree/prefetch.h"
-#include "shared/check.h"
 #include "shared/memory/copy_bytes.h"
 
 namespace atolldb {
@@ -15,7 +14,7 @@ namespace {
 /// Starts to load a border page that a scan comes to next: its start, with all slots of a page of
 /// middling records, and the first records, which lie at its end.
 void prefetch_scanned_page(const PageHeader* page) {
-  prefetch_lines<8>(reinterpret_cast<const TreePage*>(page));
+  prefetch_page_start(reinterpret_cast<const TreePage*>(page), true);
   const auto* end = reinterpret_cast<const std::byte*>(page) + kPageBytes;
   for (uint32_t line = 1; line <= 8; ++line) __builtin_prefetch(end - line * 64);
 }
@@ -66,12 +65,13 @@ Status find_snapshot_border(WorkerContext& worker, SnapshotPointer root, uint64_
 bool next_snapshot_border(WorkerContext& worker, SnapshotBorder& border, uint64_t scan_end,
                           Status& status) {
   status = Status::ok;
-  if (border.parent.is_null()) return false;
+  if (border.parent.is_null()) return false;  // the descent met no interior page
   const PageHeader* header = nullptr;
   status = worker.snapshot_page(border.parent, header);
   if (status != Status::ok) return true;
   InteriorPage* interior = interior_page(tree_page(const_cast<PageHeader*>(header)));
-  CHECK(interior->header.level == 1);
+  // A child that is no border page is for a descent.
+  if (interior->header.level != 1) return false;
   if (border.slot + 1 >= interior->header.version().count()) return false;
   ++border.slot;
   status = open_child(worker, interior, border.slot, scan_end, border.pointer, header);

@@ -132,20 +132,24 @@ Result<std::unique_ptr<File>> PosixFileSystem::make_file(const std::string& path
                                                          Descriptor buffered) {
   auto size = size_of(buffered.get(), path);
   if (!size) return std::unexpected(size.error());
-  auto direct = open_direct(path, O_RDWR, path);
+  auto direct = open_direct(buffered, O_RDWR, path);
   if (!direct) return std::unexpected(direct.error());
   return std::make_unique<PosixFile>(*this, path, std::move(buffered), *std::move(direct), *size);
 }
 
-/// Empty where direct I/O is refused. `path` is for messages.
-Result<Descriptor> PosixFileSystem::open_direct(const std::string& name, int flags,
+/// The same file, whatever became of its path meanwhile. Empty where direct I/O is refused, and
+/// where /proc is not there.
+Result<Descriptor> PosixFileSystem::open_direct(const Descriptor& buffered, int flags,
                                                 const std::string& path) {
+  const std::string name = fmt::format("/proc/self/fd/{}", buffered.get());
   int number = -1;
   do {
     number = calls_.open(name.c_str(), flags | O_DIRECT | O_CLOEXEC, 0);
   } while (number < 0 && errno == EINTR);
   if (number < 0) {
-    if (errno != EINVAL && errno != EOPNOTSUPP) return io_error("opening " + path, errno);
+    if (errno != EINVAL && errno != EOPNOTSUPP && errno != ENOENT) {
+      return io_error("opening " + path, errno);
+    }
     direct_refused(path, std::strerror(errno));
   }
   return Descriptor(number);
@@ -155,8 +159,7 @@ Result<std::unique_ptr<File>> PosixFileSystem::open_for_reading(const std::strin
   auto buffered = open_descriptor(calls_, path, O_RDONLY);
   if (!buffered) return std::unexpected(buffered.error());
   if (is_directory(path)) return io_error("opening " + path, EISDIR);
-  // The same file, whatever became of its path meanwhile.
-  auto direct = open_direct(fmt::format("/proc/self/fd/{}", buffered->get()), O_RDONLY, path);
+  auto direct = open_direct(*buffered, O_RDONLY, path);
   if (!direct) return std::unexpected(direct.error());
   return std::make_unique<PosixFile>(*this, path, std::move(*buffered), *std::move(direct),
                                      std::nullopt);

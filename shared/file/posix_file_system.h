@@ -43,7 +43,7 @@ class PosixFileSystem : public FileSystem {
   friend class PosixFile;
 
   Result<std::unique_ptr<File>> make_file(const std::string& path, Descriptor buffered);
-  Result<Descriptor> open_direct(const std::string& name, int flags, const std::string& path);
+  Result<Descriptor> open_direct(const Descriptor& buffered, int flags, const std::string& path);
   void direct_refused(const std::string& path, const std::string& reason);
 
   FileWarning warn_;
