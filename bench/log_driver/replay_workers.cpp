@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "engine/log/crc32c.h"
 #include "engine/log/log_records.h"
 #include "engine/transaction/vid.h"
 #include "shared/check.h"
@@ -78,6 +79,12 @@ uint64_t ReplayWorkers::commit(uint64_t epoch, uint64_t blocks) {
     worker.ring.control->committed.store(position, std::memory_order_release);
   }
   return records;
+}
+
+void ReplayWorkers::seal_blocks() {
+  for (Worker& worker : workers_) {
+    for (; worker.sealed < worker.next; ++worker.sealed) seal(worker.ring.block(worker.sealed));
+  }
 }
 
 std::vector<EpochLogger::Source> ReplayWorkers::sources() const {

@@ -37,6 +37,8 @@ class ReplayWorkers {
   /// each record are what a worker would write now. The number of records. REQUIRES: the logger has
   /// closed the epoch before; `blocks` is less than a buffer has.
   uint64_t commit(uint64_t epoch, uint64_t blocks);
+  /// What a worker does for the logger when it fills blocks: seals those of the last commit.
+  void seal_blocks();
 
   /// For the logger: nobody is in a commit while it looks.
   std::vector<EpochLogger::Source> sources() const;
@@ -48,7 +50,8 @@ class ReplayWorkers {
   struct Worker {
     Mapping memory;
     WorkerLogRing ring;
-    uint64_t next = 0;  // number of the block that is committed next
+    uint64_t next = 0;    // number of the block that is committed next
+    uint64_t sealed = 0;  // blocks before that
   };
 
   Mapping control_;

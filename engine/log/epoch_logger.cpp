@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "engine/log/crc32c.h"
 #include "engine/mutants.h"
 #include "engine/seams.h"
 #include "shared/check.h"
@@ -120,8 +121,12 @@ LogBlock& EpochLogger::copy_of(const LogBlock& block) {
   LogBlock& copy = copies_[copies_used_++].block;
   const uint32_t length = block.header.length;
   CHECK(length <= kLogBlockPayload);
-  std::memcpy(&copy, &block, sizeof(LogBlockHeader) + length);
+  // Not the checksum: the worker may be sealing the block.
+  std::memcpy(&copy.header.incarnation, &block.header.incarnation,
+              sizeof(LogBlockHeader) - kLogBlockCrcEnd);
+  std::memcpy(copy.payload, block.payload, length);
   std::memset(copy.payload + length, 0, kLogBlockPayload - length);
+  seal(copy);
   return copy;
 }
 

@@ -18,7 +18,7 @@ namespace atolldb {
 
 inline constexpr uint32_t kLogBlockBytes = kIoBlockBytes;
 inline constexpr uint32_t kLogBlockMagic = 0x474c5441;  // "ATLG"
-inline constexpr uint8_t kLogFormatVersion = 1;
+inline constexpr uint8_t kLogFormatVersion = 2;
 
 enum class LogBlockType : uint8_t {
   none = 0,         // zeros: never written
@@ -33,10 +33,12 @@ enum class LogBlockType : uint8_t {
 ///   [node][logger][worker][type][version][last epoch before] payload of `length` bytes, then
 ///   unused bytes
 ///
-/// The worker fills epoch and length (which counts committed records only), the logger the rest.
+/// The worker fills epoch, length (which counts committed records only), worker and type, the
+/// logger the rest. The checksum has the payload first: so the worker takes that part while its
+/// caches hold the payload, and the logger, on another core, reads no more than headers.
 struct LogBlockHeader {
   uint32_t magic;
-  uint32_t crc;  // CRC32C of bytes [8, 64 + length)
+  uint32_t crc;  // CRC32C of the payload, then of header bytes [8, 64); in buffers of the payload
   uint64_t incarnation;
   uint64_t sequence;  // of the block in its logger's stream, over its files; file headers count
   uint64_t epoch;     // of its records; marker: the one it closes; file header: see there
@@ -53,6 +55,8 @@ struct LogBlockHeader {
   uint64_t last_epoch_before;
 };
 static_assert(sizeof(LogBlockHeader) == 64);
+/// What the checksum of a header begins behind.
+inline constexpr uint32_t kLogBlockCrcEnd = offsetof(LogBlockHeader, incarnation);
 
 inline constexpr uint32_t kLogBlockPayload = kLogBlockBytes - sizeof(LogBlockHeader);
 

@@ -54,6 +54,7 @@ Result<void> LogWriter::close_epoch(uint64_t epoch, uint64_t durable_epoch,
   if (failure_) return std::unexpected(*failure_);
   if (auto placed = place_records(runs, durable_epoch); !placed) return placed;
   marker_->block.header.epoch = epoch;
+  seal(marker_->block);
   auto placed = place(LogBlockType::marker, {&marker_->block, 1}, durable_epoch);
   if (!placed) return placed;
   // One write for records and marker: no order between them is needed, as a marker without all the
@@ -89,6 +90,7 @@ void LogWriter::start_file() {
   position_ = written_ = 0;
   header_->block.header.epoch = closed_epoch_;
   header_->block.header.last_epoch_before = last_epoch_;
+  seal(header_->block);
   ++counters_.files;
   // What a file header has to say about durability its predecessor's last block has said.
   stamp(header_->block, 0);
@@ -132,6 +134,7 @@ Result<void> LogWriter::place(LogBlockType type, std::span<LogBlock> run, uint64
 
 void LogWriter::stamp(LogBlock& block, uint64_t durable_epoch) {
   LogBlockHeader& header = block.header;
+  const uint32_t payload_crc = header.crc;
   CHECK(header.length <= kLogBlockPayload);
   header.magic = kLogBlockMagic;
   header.incarnation = settings_.incarnation;
@@ -142,7 +145,8 @@ void LogWriter::stamp(LogBlock& block, uint64_t durable_epoch) {
   header.logger = settings_.logger;
   header.version = kLogFormatVersion;
   if (header.type != LogBlockType::file_header) header.last_epoch_before = 0;
-  header.crc = crc_of(block);
+  DCHECK(payload_crc == crc_of_payload(block));
+  header.crc = crc_of_header(block, payload_crc);
 }
 
 Result<void> LogWriter::write_placed() {

@@ -49,7 +49,8 @@ class LogWriter {
 
   /// Writes whole blocks in the order given, with as few writes as possible; returns when they are
   /// written, not synced. The blocks' memory is aligned to kIoBlockBytes; the workers have filled
-  /// epoch, length, worker and type (records); all else of the header is stamped here, in place.
+  /// epoch, length, worker and type (records) and sealed them; all else of the header is stamped
+  /// here, in place.
   /// Epochs do not descend and are later than the last one closed (CHECK).
   /// `durable_epoch`: the global one as known now. It is the minimum over all loggers, so at most
   /// last_closed_epoch() (CHECK): a block that named more would make its log a corrupt one (R30).

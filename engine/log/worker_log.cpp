@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/log/crc32c.h"
 #include "engine/mutants.h"
 #include "shared/check.h"
 
@@ -46,8 +47,9 @@ void WorkerLog::begin(uint64_t current_epoch) {
     open_block_ = 0;
     open_used_ = 0;
   } else if (open_used_ != 0 && open_epoch_ < current_epoch && open_block_ + 1 < limit()) {
-    // A block has one epoch. (Only a commit can tell for sure: publish.)
-    ++open_block_;
+    // A block has one epoch. (Only a commit can tell for sure: publish.) The logger may be copying
+    // it, without the checksum.
+    seal(ring_.block(open_block_++));
     open_used_ = 0;
   }
   enter_block(open_block_, open_used_);
@@ -107,12 +109,17 @@ void WorkerLog::publish(uint64_t epoch) {
     // The logger may be looking at its epoch.
     ring_.block(open_block_).header.length = first_end;
   }
-  open_block_ = block_;
+  for (; open_block_ < block_; ++open_block_) seal(ring_.block(open_block_));
   open_epoch_ = epoch;
   open_used_ = last_used;
+  const uint64_t committed = block_ * kLogBlockBytes + sizeof(LogBlockHeader) + last_used;
+  if (last_used == kLogBlockPayload) {
+    // `committed` is in the next block now, which is free: another one behind it was left for us.
+    seal(ring_.block(open_block_++));
+    open_used_ = 0;
+  }
   // Release pairs with the logger's acquire: blocks and headers are complete.
-  ring_.control->committed.store(block_ * kLogBlockBytes + sizeof(LogBlockHeader) + last_used,
-                                 std::memory_order_release);
+  ring_.control->committed.store(committed, std::memory_order_release);
 }
 
 uint64_t WorkerLog::used_bytes() const {

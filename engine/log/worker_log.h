@@ -10,7 +10,8 @@
 // Positions count for ever; a block stands at its number modulo the number of blocks. Records do
 // not cross blocks and a block has records of one epoch only, so a transaction that commits in a
 // later epoch than the records before it in its first block moves its own out of there (`publish`).
-// The logger copies the one block that `committed` points into; blocks before it are final.
+// The logger copies the one block that `committed` points into; blocks before it are sealed: they
+// are complete, their payload's checksum included.
 //
 // Without a log (durability off) the buffer is only where a transaction keeps its new payloads, and
 // each one starts at the begin of it.
@@ -86,6 +87,10 @@ class WorkerLog {
     }
     std::byte* at = cursor_;
     cursor_ += length;
+    // What is written next has been to the logger's core, or out of the caches, since last time.
+    if (is_logged_) {
+      for (uint32_t line = 0; line < length; line += 64) __builtin_prefetch(at + kAhead + line, 1);
+    }
     return reinterpret_cast<LogRecord*>(at);
   }
   /// After allocate has answered null: the transaction would not fit an empty buffer either.
@@ -107,6 +112,8 @@ class WorkerLog {
   uint64_t used_bytes() const;
 
  private:
+  static constexpr uint32_t kAhead = 512;  // bytes between what is written and what is loaded
+
   bool go_to_next_block();
   void enter_block(uint64_t number, uint32_t used);
   uint32_t used_in_block() const {

@@ -8,8 +8,10 @@
 #include <set>
 #include <thread>
 
+#include "engine/log/crc32c.h"
 #include "engine/log/log_scan.h"
 #include "engine/sequential/sequential.h"
+#include "tests/engine/log/log_blocks.h"
 #include "tests/engine/log/logged_cluster.h"
 #include "tests/support/seed.h"
 
@@ -325,19 +327,30 @@ TEST(EpochLogger, AProcedureThatSwallowsAFullSetCannotCommit) {
   EXPECT_EQ(defect_of_log(cluster), "");
 }
 
-TEST(WorkerLog, ARunningTransactionKeepsTheBlockThatItHasBegunIn) {
-  constexpr uint64_t kBlocks = 6;
-  const std::unique_ptr<std::byte, decltype(&std::free)> memory(
-      static_cast<std::byte*>(
-          std::aligned_alloc(kLogBlockBytes, WorkerLog::bytes(kBlocks * kLogBlockBytes))),
-      &std::free);
-  std::memset(memory.get(), 0, WorkerLog::bytes(kBlocks * kLogBlockBytes));
-  WorkerLog log(memory.get(), kBlocks * kLogBlockBytes, 0, true);
-  const auto put = [&](uint32_t length) {
+/// A log of kBlocks blocks without a logger.
+class WorkerLogTest : public ::testing::Test {
+ protected:
+  static constexpr uint64_t kBlocks = 6;
+
+  LogRecord* put(uint32_t length) {
     LogRecord* record = log.allocate(length);
     if (record != nullptr) record->length = length;
     return record;
-  };
+  }
+  bool is_sealed(uint64_t number) const {
+    const LogBlock& block = ring.block(number);
+    return block.header.crc == crc_of_payload(block);
+  }
+  uint64_t committed() { return log.control().committed.load(std::memory_order_relaxed); }
+
+  BlockBuffer memory{kBlocks + 1};
+  WorkerLogRing ring =
+      WorkerLogRing::at(reinterpret_cast<std::byte*>(memory.all().data()), kBlocks* kLogBlockBytes);
+  WorkerLog log{reinterpret_cast<std::byte*>(memory.all().data()), kBlocks* kLogBlockBytes, 0,
+                true};
+};
+
+TEST_F(WorkerLogTest, ARunningTransactionKeepsTheBlockThatItHasBegunIn) {
   log.begin(1);
   ASSERT_NE(put(64), nullptr);
   log.publish(1);
@@ -351,6 +364,46 @@ TEST(WorkerLog, ARunningTransactionKeepsTheBlockThatItHasBegunIn) {
   log.publish(2);
   EXPECT_EQ(log.at(first).length, 3000U) << "the commit still looks at its records";
   for (const uint32_t record : records) EXPECT_EQ(log.at(record).length, 4000U);
+  for (uint64_t number = 0; number < kBlocks - 1; ++number) EXPECT_TRUE(is_sealed(number));
+}
+
+TEST_F(WorkerLogTest, ABlockThatIsFilledToTheLastByteIsSealedAndLeft) {
+  log.begin(1);
+  ASSERT_NE(put(kLogBlockPayload - 64), nullptr);
+  log.publish(1);
+  EXPECT_EQ(committed() / kLogBlockBytes, 0U) << "the logger copies it";
+  log.begin(1);
+  ASSERT_NE(put(64), nullptr);
+  log.publish(1);
+  // The logger takes the block as it is, and stamps it: nobody may touch it from now on.
+  EXPECT_EQ(committed() / kLogBlockBytes, 1U);
+  EXPECT_EQ(ring.block(0).header.length, kLogBlockPayload);
+  EXPECT_TRUE(is_sealed(0));
+  const LogBlock stamped = ring.block(0);
+  log.begin(1);
+  ASSERT_NE(put(64), nullptr);
+  log.publish(1);
+  EXPECT_EQ(committed(), kLogBlockBytes + sizeof(LogBlockHeader) + 64);
+  EXPECT_EQ(std::memcmp(&stamped, &ring.block(0), sizeof stamped), 0);
+}
+
+TEST_F(WorkerLogTest, ABlockIsSealedWhenItsEpochIsOver) {
+  log.begin(1);
+  ASSERT_NE(put(64), nullptr);
+  log.publish(1);
+  log.begin(2);
+  EXPECT_TRUE(is_sealed(0)) << "begins in the next block";
+  ASSERT_NE(put(64), nullptr);
+  log.publish(3);
+  EXPECT_EQ(committed() / kLogBlockBytes, 1U);
+  // Epochs that turn between begin and commit: the records move, the shared block ends before them.
+  log.begin(3);
+  ASSERT_NE(put(128), nullptr);
+  log.publish(4);
+  EXPECT_EQ(committed() / kLogBlockBytes, 2U);
+  EXPECT_TRUE(is_sealed(1));
+  EXPECT_EQ(ring.block(1).header.length, 64U);
+  EXPECT_EQ(ring.block(2).header.length, 128U);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/log/crc32c.h"
 #include "engine/log/log_block.h"
 #include "shared/check.h"
 
@@ -39,7 +40,7 @@ inline void begin_block(LogBlock& block, uint64_t epoch, uint16_t worker) {
   block.header.type = LogBlockType::records;
 }
 
-/// Adds a record; false: it does not fit.
+/// Adds a record and seals the block; false: it does not fit.
 inline bool add_record(LogBlock& block, LogType type, uint32_t storage_id, uint64_t vid,
                        std::span<const std::byte> key, std::span<const std::byte> payload,
                        uint16_t payload_offset = 0) {
@@ -58,6 +59,7 @@ inline bool add_record(LogBlock& block, LogType type, uint32_t storage_id, uint6
   if (!key.empty()) std::memcpy(record->key(), key.data(), key.size());
   if (!payload.empty()) std::memcpy(record->payload(), payload.data(), payload.size());
   block.header.length += bytes;
+  seal(block);
   return true;
 }
 

@@ -42,8 +42,9 @@ inline LogContent read_logs(MemoryFileSystem& files) {
       std::memcpy(&block, bytes.data() + at, sizeof(block));
       if (block.header.magic == 0) break;
       const std::string where = path + " at " + std::to_string(at) + ": ";
-      const std::span<const std::byte> covered(reinterpret_cast<const std::byte*>(&block) + 8,
-                                               sizeof(LogBlockHeader) - 8 + block.header.length);
+      std::vector<std::byte> covered(block.payload, block.payload + block.header.length);
+      const auto* header = reinterpret_cast<const std::byte*>(&block);
+      covered.insert(covered.end(), header + 8, header + sizeof(LogBlockHeader));
       if (crc32c(covered) != block.header.crc) defect(where + "wrong checksum");
       if (block.header.epoch < last_epoch) defect(where + "epochs descend");
       last_epoch = block.header.epoch;
