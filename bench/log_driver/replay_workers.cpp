@@ -3,7 +3,7 @@
 #include <cstring>
 #include <utility>
 
-#include "engine/log/crc32c.h"
+#include "engine/log/block_checksum.h"
 #include "engine/log/log_records.h"
 #include "engine/transaction/vid.h"
 #include "shared/check.h"
@@ -75,7 +75,7 @@ uint64_t ReplayWorkers::commit(uint64_t epoch, uint64_t blocks) {
     const uint64_t last = worker.next - 1;
     const uint64_t position =
         last * kLogBlockBytes + sizeof(LogBlockHeader) + worker.ring.block(last).header.length;
-    // Release: the blocks are complete (WorkerLogControl).
+    // Release: the blocks are complete (WorkerLogControl), or will be: seal_blocks.
     worker.ring.control->committed.store(position, std::memory_order_release);
   }
   return records;
@@ -83,7 +83,8 @@ uint64_t ReplayWorkers::commit(uint64_t epoch, uint64_t blocks) {
 
 void ReplayWorkers::seal_blocks() {
   for (Worker& worker : workers_) {
-    for (; worker.sealed < worker.next; ++worker.sealed) seal(worker.ring.block(worker.sealed));
+    for (; worker.sealed < worker.next; ++worker.sealed)
+      seal_block(worker.ring.block(worker.sealed));
   }
 }
 

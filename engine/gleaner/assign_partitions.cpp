@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "engine/array/array_shape.h"
-#include "engine/log/crc32c.h"
+#include "engine/log/block_checksum.h"
 #include "engine/log/log_files.h"
 #include "engine/log/log_records.h"
 #include "engine/mastertree/key.h"

@@ -7,6 +7,8 @@
 #include <bit>
 #include <utility>
 
+#include "shared/check.h"
+
 namespace atolldb {
 namespace {
 
@@ -75,11 +77,13 @@ void sort_by_digits(std::span<uint64_t>& codes, std::span<uint64_t>& spare, uint
 }  // namespace
 
 KeySorter::KeySorter(uint64_t max_keys)
-    : sorted_(std::make_unique_for_overwrite<SortKey[]>(max_keys)),
+    : max_keys_(max_keys),
+      sorted_(std::make_unique_for_overwrite<SortKey[]>(max_keys)),
       codes_(std::make_unique_for_overwrite<uint64_t[]>(max_keys)),
       spare_(std::make_unique_for_overwrite<uint64_t[]>(max_keys)) {}
 
 std::span<SortKey> KeySorter::sort(std::span<SortKey> keys) {
+  CHECK(keys.size() <= max_keys_);
   if (keys.empty()) return keys;
   const Differences differences(keys);
   const uint32_t bits = differences.bits();
@@ -96,7 +100,11 @@ std::span<SortKey> KeySorter::sort(std::span<SortKey> keys) {
     is_sorted = is_sorted && (i == 0 || codes[i - 1] < codes[i]);
   }
   if (!is_sorted) sort_by_digits(codes, spare, place_bits, bits);
+  return put_in_place(keys, codes, place_bits);
+}
 
+std::span<SortKey> KeySorter::put_in_place(std::span<const SortKey> keys,
+                                           std::span<const uint64_t> codes, uint32_t place_bits) {
   const uint64_t place_mask = (uint64_t{1} << place_bits) - 1;
   std::span<SortKey> sorted(sorted_.get(), keys.size());
   for (size_t begin = 0; begin < codes.size();) {

@@ -10,9 +10,9 @@
 
 namespace atolldb {
 
-/// Keys of one storage seldom differ in more than some 30 bits, as they came seldom in their order:
-/// those bits, with a key's place behind them, are a word, and words are sorted by counting digits.
-/// One thread's.
+/// Keys of one storage seldom differ in more than some 30 bits. Those are gathered into a word,
+/// with the key's place behind them; words are sorted by counting digits, and the keys put where
+/// their words are. Keys that do not fit, and few of them, are sorted by comparing. One thread's.
 class KeySorter {
  public:
   /// For up to `max_keys` at a time.
@@ -22,10 +22,15 @@ class KeySorter {
     return max_keys * (sizeof(SortKey) + 2 * sizeof(uint64_t));
   }
 
-  /// The keys in the order of operator<: in the sorter's memory, until the next call, or in place.
+  /// The keys in the order of operator<: in the sorter's memory, until the next call, or in `keys`.
+  /// REQUIRES: no more than max_keys.
   std::span<SortKey> sort(std::span<SortKey> keys);
 
  private:
+  std::span<SortKey> put_in_place(std::span<const SortKey> keys, std::span<const uint64_t> codes,
+                                  uint32_t place_bits);
+
+  uint64_t max_keys_;
   std::unique_ptr<SortKey[]> sorted_;
   std::unique_ptr<uint64_t[]> codes_;  // [ bits in which keys differ ][ place ]
   std::unique_ptr<uint64_t[]> spare_;

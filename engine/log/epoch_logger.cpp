@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "engine/log/crc32c.h"
+#include "engine/log/block_checksum.h"
 #include "engine/mutants.h"
 #include "engine/seams.h"
 #include "shared/check.h"
@@ -123,10 +123,10 @@ LogBlock& EpochLogger::copy_of(const LogBlock& block) {
   CHECK(length <= kLogBlockPayload);
   // Not the checksum: the worker may be sealing the block.
   std::memcpy(&copy.header.incarnation, &block.header.incarnation,
-              sizeof(LogBlockHeader) - kLogBlockCrcEnd);
+              sizeof(LogBlockHeader) - kChecksumEnd);
   std::memcpy(copy.payload, block.payload, length);
   std::memset(copy.payload + length, 0, kLogBlockPayload - length);
-  seal(copy);
+  seal_block(copy);
   return copy;
 }
 

@@ -31,8 +31,9 @@ class EpochLogger {
   EpochLogger(const ClusterView& view, LogWriter writer, std::vector<Source> workers);
 
   /// Makes everything that the workers commit up to `epoch` durable, with one marker. REQUIRES: the
-  /// current epoch is later. Waits for commits that are under way, a few instructions each. The
-  /// blocks are free for the workers afterwards. After an error nothing more is written.
+  /// current epoch is later. Waits for commits that are under way, which apply what they have
+  /// written and take the checksums of their blocks. The blocks are free for the workers
+  /// afterwards. After an error nothing more is written.
   Result<void> close(uint64_t epoch);
 
   /// The last epoch that `close` has made durable; the incarnation's start epoch - 1 before.

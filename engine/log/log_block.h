@@ -34,11 +34,12 @@ enum class LogBlockType : uint8_t {
 ///   unused bytes
 ///
 /// The worker fills epoch, length (which counts committed records only), worker and type, the
-/// logger the rest. The checksum has the payload first: so the worker takes that part while its
-/// caches hold the payload, and the logger, on another core, reads no more than headers.
+/// logger the rest.
 struct LogBlockHeader {
   uint32_t magic;
-  uint32_t crc;  // CRC32C of the payload, then of header bytes [8, 64); in buffers of the payload
+  /// On disk: CRC32C of the payload, then of header bytes [8, 64). In a buffer: of the payload,
+  /// once the block is sealed (block_checksum.h); until then it means nothing.
+  uint32_t crc;
   uint64_t incarnation;
   uint64_t sequence;  // of the block in its logger's stream, over its files; file headers count
   uint64_t epoch;     // of its records; marker: the one it closes; file header: see there
@@ -55,8 +56,6 @@ struct LogBlockHeader {
   uint64_t last_epoch_before;
 };
 static_assert(sizeof(LogBlockHeader) == 64);
-/// What the checksum of a header begins behind.
-inline constexpr uint32_t kLogBlockCrcEnd = offsetof(LogBlockHeader, incarnation);
 
 inline constexpr uint32_t kLogBlockPayload = kLogBlockBytes - sizeof(LogBlockHeader);
 

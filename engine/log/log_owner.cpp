@@ -5,7 +5,7 @@
 #include <memory>
 #include <span>
 
-#include "engine/log/crc32c.h"
+#include "engine/log/block_checksum.h"
 #include "engine/log/log_block.h"
 
 namespace atolldb {

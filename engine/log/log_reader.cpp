@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "engine/log/crc32c.h"
+#include "engine/log/block_checksum.h"
 #include "engine/log/log_records.h"
 #include "engine/mutants.h"
 #include "shared/check.h"

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <utility>
 
-#include "engine/log/crc32c.h"
+#include "engine/log/block_checksum.h"
 #include "shared/check.h"
 
 namespace atolldb {
@@ -54,7 +54,7 @@ Result<void> LogWriter::close_epoch(uint64_t epoch, uint64_t durable_epoch,
   if (failure_) return std::unexpected(*failure_);
   if (auto placed = place_records(runs, durable_epoch); !placed) return placed;
   marker_->block.header.epoch = epoch;
-  seal(marker_->block);
+  seal_block(marker_->block);
   auto placed = place(LogBlockType::marker, {&marker_->block, 1}, durable_epoch);
   if (!placed) return placed;
   // One write for records and marker: no order between them is needed, as a marker without all the
@@ -90,7 +90,7 @@ void LogWriter::start_file() {
   position_ = written_ = 0;
   header_->block.header.epoch = closed_epoch_;
   header_->block.header.last_epoch_before = last_epoch_;
-  seal(header_->block);
+  seal_block(header_->block);
   ++counters_.files;
   // What a file header has to say about durability its predecessor's last block has said.
   stamp(header_->block, 0);
@@ -145,8 +145,8 @@ void LogWriter::stamp(LogBlock& block, uint64_t durable_epoch) {
   header.logger = settings_.logger;
   header.version = kLogFormatVersion;
   if (header.type != LogBlockType::file_header) header.last_epoch_before = 0;
-  DCHECK(payload_crc == crc_of_payload(block));
-  header.crc = crc_of_header(block, payload_crc);
+  DCHECK(payload_crc == payload_crc_of(block));
+  header.crc = crc_of(block, payload_crc);
 }
 
 Result<void> LogWriter::write_placed() {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/log/crc32c.h"
+#include "engine/log/block_checksum.h"
 #include "engine/mutants.h"
 #include "shared/check.h"
 
@@ -32,7 +32,7 @@ uint64_t WorkerLog::limit() const {
 bool WorkerLog::has_room() const {
   if (!is_logged_) return true;
   if (wants_all_) return durable() >= open_block_ + (open_used_ != 0 ? 1 : 0);
-  return limit() - (open_block_ + 1) >= ring_.block_count / 4;
+  return limit() >= open_block_ + 1 + ring_.block_count / 4;
 }
 
 void WorkerLog::enter_block(uint64_t number, uint32_t used) {
@@ -46,10 +46,11 @@ void WorkerLog::begin(uint64_t current_epoch) {
   if (!is_logged_) {
     open_block_ = 0;
     open_used_ = 0;
-  } else if (open_used_ != 0 && open_epoch_ < current_epoch && open_block_ + 1 < limit()) {
+  } else if (open_used_ != 0 && open_epoch_ < current_epoch &&
+             open_block_ + kSpareBlocks < limit()) {
     // A block has one epoch. (Only a commit can tell for sure: publish.) The logger may be copying
     // it, without the checksum.
-    seal(ring_.block(open_block_++));
+    seal_block(ring_.block(open_block_++));
     open_used_ = 0;
   }
   enter_block(open_block_, open_used_);
@@ -109,14 +110,16 @@ void WorkerLog::publish(uint64_t epoch) {
     // The logger may be looking at its epoch.
     ring_.block(open_block_).header.length = first_end;
   }
-  for (; open_block_ < block_; ++open_block_) seal(ring_.block(open_block_));
+  for (; open_block_ < block_; ++open_block_) seal_block(ring_.block(open_block_));
   open_epoch_ = epoch;
   open_used_ = last_used;
   const uint64_t committed = block_ * kLogBlockBytes + sizeof(LogBlockHeader) + last_used;
   if (last_used == kLogBlockPayload) {
-    // `committed` is in the next block now, which is free: another one behind it was left for us.
-    seal(ring_.block(open_block_++));
+    // `committed` is at the begin of the next block now, which is free: go_to_next_block has kept
+    // one behind the last.
+    seal_block(ring_.block(open_block_++));
     open_used_ = 0;
+    DCHECK(open_block_ < limit());
   }
   // Release pairs with the logger's acquire: blocks and headers are complete.
   ring_.control->committed.store(committed, std::memory_order_release);

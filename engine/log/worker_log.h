@@ -106,7 +106,8 @@ class WorkerLog {
   }
 
   /// The running transaction has committed in `epoch`: its records are for the logger. Before the
-  /// in-commit epoch is cleared (R26). Copies at most a block, waits for nothing.
+  /// in-commit epoch is cleared (R26). Copies at most a block and takes the checksums of those that
+  /// it leaves (not earlier: the commit has just put the VIDs into them); waits for nothing.
   void publish(uint64_t epoch);
   /// Bytes of records that the running transaction has written.
   uint64_t used_bytes() const;

@@ -161,7 +161,7 @@ Status MasterTreeCursor::open_missing(const MissingPage& missing, uint64_t slice
 
 Status MasterTreeCursor::open_cold_page(SnapshotPointer root, uint64_t slice) {
   SnapshotBorder border;
-  const uint64_t scan_end = forward_ ? far_slice() : 0;
+  const uint64_t scan_end = forward_ ? far_slice() : kNoScan;
   const Status status = find_snapshot_border(txn_->worker(), root, slice, border, scan_end);
   if (status != Status::ok) return end_at_unreadable(status);
   take_cold_page(border, slice);
@@ -172,16 +172,14 @@ Status MasterTreeCursor::open_cold_page(SnapshotPointer root, uint64_t slice) {
 /// or the snapshot itself) answers for all pages of its parent.
 Status MasterTreeCursor::open_next_cold_page(uint64_t fence) {
   SnapshotBorder border;
-  border.parent = frame().cold_parent;
-  border.slot = frame().cold_slot;
-  Status status = Status::ok;
-  if (!next_snapshot_border(txn_->worker(), border, far_slice(), status)) return open_page(fence);
+  const Status status = next_snapshot_border(txn_->worker(), frame().place, far_slice(), border);
   if (status != Status::ok) return end_at_unreadable(status);
+  if (border.page == nullptr) return open_page(fence);
   take_cold_page(border, fence);
   return Status::ok;
 }
 
-/// The layer has no page: the scan cannot go on, nor leave the layer out.
+/// A page of the layer cannot be read: the scan can neither go on nor leave the rest out.
 Status MasterTreeCursor::end_at_unreadable(Status status) {
   ended_ = true;
   end_ = status;
@@ -190,8 +188,7 @@ Status MasterTreeCursor::end_at_unreadable(Status status) {
 
 void MasterTreeCursor::take_cold_page(const SnapshotBorder& border, uint64_t slice) {
   take_page(border.page, border.pointer, border.page->header.version());
-  frame().cold_parent = border.parent;
-  frame().cold_slot = border.slot;
+  frame().place = border.place;
   frame().round = txn_->worker().snapshot_round();
   order_slots(slice);
 }

@@ -9,11 +9,10 @@
 #include "engine/mastertree/descent.h"
 #include "engine/mastertree/mastertree.h"
 #include "engine/mastertree/snapshot_scan.h"
+#include "engine/mastertree/snapshot_tree.h"
 #include "shared/sync/racy_copy.h"
 
 namespace atolldb {
-
-struct SnapshotBorder;
 
 /// Bounds of a scan. An absent bound is unbounded.
 struct ScanRange {
@@ -30,15 +29,16 @@ struct ScanRange {
 /// R19). The range's bytes must outlive the cursor, and the cursor must not outlive the attempt of
 /// its transaction.
 ///
-/// The route is one border page a layer. To go on behind a page's last record the cursor descends
-/// again for the page's fence in the same layer: right whatever was reorganised meanwhile, since
-/// fences are immutable (the interior pages it passes are in the cache anyway).
+/// The route is one border page a layer. To go on behind the last record of a volatile page the
+/// cursor descends again for the page's fence in the same layer: right whatever was reorganised
+/// meanwhile, since fences are immutable (the interior pages it passes are in the cache anyway).
 ///
 /// Where there is no volatile page it goes on in the snapshot's: the pointer that led there is
-/// registered, and answers for all that is below it. So forwards it need not descend again there:
-/// the next child of the parent, loaded ahead, is the next page. It keeps the names of such pages:
-/// an address is good in one round of the cache only (R39). In a transaction that reads a snapshot
-/// the whole route is there, and own writes are merged in (snapshot_cursor.cpp).
+/// registered, and answers for all that is below it. Nothing changes there: forwards the next child
+/// of the parent, loaded ahead, is the next page, as long as the parent has one; else, and
+/// backwards, it descends. It keeps the names of such pages: an address is good in one round of the
+/// cache only (R39). In a transaction that reads a snapshot the whole route is there, and own
+/// writes are merged in (snapshot_cursor.cpp).
 class MasterTreeCursor {
  public:
   MasterTreeCursor(const MasterTree& tree, Transaction& txn, const ScanRange& range, bool forward);
@@ -81,8 +81,7 @@ class MasterTreeCursor {
     // The page; of a snapshot's, the name, too, and the round that the address is good in (R39).
     BorderPage* page;
     SnapshotPointer cold;
-    SnapshotPointer cold_parent;  // of `cold`, and its slot there: see SnapshotBorder
-    uint32_t cold_slot;
+    SnapshotPlace place;  // of `cold`
     uint64_t round;
     uint64_t page_low;
     uint64_t page_high;

@@ -19,7 +19,7 @@ void prefetch_scanned_page(const PageHeader* page) {
   for (uint32_t line = 1; line <= 8; ++line) __builtin_prefetch(end - line * 64);
 }
 
-/// Child `slot` of the interior page that the worker got last.
+/// Child `slot` of the interior page that the worker got last: its name and where it is.
 Status open_child(WorkerContext& worker, InteriorPage* interior, uint32_t slot, uint64_t scan_end,
                   SnapshotPointer& pointer, const PageHeader*& header) {
   const bool is_leaf_next = interior->header.level == 1;
@@ -31,7 +31,7 @@ Status open_child(WorkerContext& worker, InteriorPage* interior, uint32_t slot, 
   DualPointer& child = interior->children[slot];
   pointer = SnapshotPointer(child.snapshot_word.load(std::memory_order_relaxed));
   const Status status = worker.snapshot_child(child, header);
-  // Whether it is the page is being checked: its lines come meanwhile.
+  // The look at the page's level waits for its first line: the others come meanwhile.
   if (status == Status::ok) {
     prefetch_page_start(reinterpret_cast<const TreePage*>(header), is_leaf_next);
   }
@@ -42,7 +42,7 @@ Status open_child(WorkerContext& worker, InteriorPage* interior, uint32_t slot, 
 
 Status find_snapshot_border(WorkerContext& worker, SnapshotPointer root, uint64_t slice,
                             SnapshotBorder& border, uint64_t scan_end) {
-  border.parent = {};
+  border.place = {};
   const PageHeader* header = nullptr;
   Status status = worker.snapshot_page(root, header);
   for (SnapshotPointer pointer = root; status == Status::ok;) {
@@ -55,28 +55,28 @@ Status find_snapshot_border(WorkerContext& worker, SnapshotPointer root, uint64_
       return Status::ok;
     }
     InteriorPage* interior = interior_page(page);
-    border.parent = pointer;
-    border.slot = interior->find(slice, interior->header.version().count());
-    status = open_child(worker, interior, border.slot, scan_end, pointer, header);
+    border.place = {pointer, interior->find(slice, interior->header.version().count())};
+    status = open_child(worker, interior, border.place.slot, scan_end, pointer, header);
   }
   return status;
 }
 
-bool next_snapshot_border(WorkerContext& worker, SnapshotBorder& border, uint64_t scan_end,
-                          Status& status) {
-  status = Status::ok;
-  if (border.parent.is_null()) return false;  // the descent met no interior page
+Status next_snapshot_border(WorkerContext& worker, SnapshotPlace place, uint64_t scan_end,
+                            SnapshotBorder& border) {
+  border = {};
+  if (place.parent.is_null()) return Status::ok;
   const PageHeader* header = nullptr;
-  status = worker.snapshot_page(border.parent, header);
-  if (status != Status::ok) return true;
+  Status status = worker.snapshot_page(place.parent, header);
+  if (status != Status::ok) return status;
   InteriorPage* interior = interior_page(tree_page(const_cast<PageHeader*>(header)));
-  // A child that is no border page is for a descent.
-  if (interior->header.level != 1) return false;
-  if (border.slot + 1 >= interior->header.version().count()) return false;
-  ++border.slot;
-  status = open_child(worker, interior, border.slot, scan_end, border.pointer, header);
-  if (status == Status::ok) border.page = border_page(tree_page(const_cast<PageHeader*>(header)));
-  return true;
+  const uint32_t slot = place.slot + 1;
+  // Of a good file all paths are of one length; of another one a descent says what is wrong.
+  if (interior->header.level != 1 || slot >= interior->header.version().count()) return Status::ok;
+  status = open_child(worker, interior, slot, scan_end, border.pointer, header);
+  if (status != Status::ok) return status;
+  border.page = border_page(tree_page(const_cast<PageHeader*>(header)));
+  border.place = {place.parent, slot};
+  return Status::ok;
 }
 
 Status read_snapshot_record(WorkerContext& worker, SnapshotPointer root, LayerKey rest,

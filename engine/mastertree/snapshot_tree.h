@@ -8,23 +8,32 @@
 
 namespace atolldb {
 
+/// Where a page hangs.
+struct SnapshotPlace {
+  SnapshotPointer parent;  // null: nowhere, it is the root of its layer
+  uint32_t slot = 0;       // of the parent
+};
+
 /// Where a slice is, or would be: a border page, good until the worker's next snapshot page.
 struct SnapshotBorder {
   SnapshotPointer pointer;
   BorderPage* page = nullptr;
-  SnapshotPointer parent;  // null: the root of the descent is the border page
-  uint32_t slot = 0;       // of the parent
+  SnapshotPlace place;
 };
 
-/// Descends one layer of a snapshot from `root`, whose range holds the slice. snapshot_unreadable.
-/// `scan_end`: who goes on to the pages behind, up to this slice, has the next one loaded ahead.
-Status find_snapshot_border(WorkerContext& worker, SnapshotPointer root, uint64_t slice,
-                            SnapshotBorder& border, uint64_t scan_end = 0);
+/// As `scan_end`: nobody goes on to the pages behind.
+inline constexpr uint64_t kNoScan = 0;
 
-/// The border page behind `border`, whose parent and slot are all that is needed of it: nothing
-/// ever changes there, so a scan need not descend again. False: it has another parent.
-bool next_snapshot_border(WorkerContext& worker, SnapshotBorder& border, uint64_t scan_end,
-                          Status& status);
+/// Descends one layer of a snapshot from `root`, whose range holds the slice. snapshot_unreadable,
+/// cluster_failed. `scan_end`: who goes on to the pages behind, up to this slice, has the next one
+/// loaded ahead.
+Status find_snapshot_border(WorkerContext& worker, SnapshotPointer root, uint64_t slice,
+                            SnapshotBorder& border, uint64_t scan_end = kNoScan);
+
+/// The border page behind the one at `place`, without a descent. ok with `page` null: the parent
+/// has none behind it. snapshot_unreadable, cluster_failed.
+Status next_snapshot_border(WorkerContext& worker, SnapshotPlace place, uint64_t scan_end,
+                            SnapshotBorder& border);
 
 /// Reads the record of the key, of which `rest` is left in the layer of `root`, as read_tree_record
 /// does, but registers nothing: the pointer that led here answers for it. not_found, out_of_range,

@@ -7,19 +7,15 @@ namespace atolldb {
 
 Result<void> PageReader::read(SnapshotPointer pointer, PageHeader* into) {
   const uint64_t word = pointer.word();
-  const bool is_near = word > last_ && word - last_ <= kPages;  // so it is in the same file
+  const bool is_near = word > last_ && word - last_ <= kPagesPerRead;
   last_ = word;
   if (word - first_ >= count_) {
-    if (!is_near) return files_.read(pointer, into);
-    const uint64_t count = std::min<uint64_t>(kPages, files_.pages_from(pointer));
     count_ = 0;
-    // If one of them is damaged it need not be the one that is wanted.
-    if (count == 0 ||
-        !files_.read_run(pointer, static_cast<uint32_t>(count), pages_.bytes().data())) {
-      return files_.read(pointer, into);
-    }
+    if (!is_near) return files_.read(pointer, into);
+    const auto read = files_.read_ahead(pointer, kPagesPerRead, pages_.bytes().data());
+    if (!read) return std::unexpected(read.error());
     first_ = word;
-    count_ = count;
+    count_ = *read;
   }
   const std::byte* page = pages_.bytes().data() + (word - first_) * kPageBytes;
   std::memcpy(reinterpret_cast<std::byte*>(into), page, kPageBytes);

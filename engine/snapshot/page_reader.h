@@ -16,15 +16,12 @@ class PageReader {
  public:
   explicit PageReader(const SnapshotFiles& files) : files_(files) {}
 
-  /// As SnapshotFiles::read; but a page a little behind the last one is read with those behind it,
-  /// since a read past the page cache costs a trip to the device each time.
+  /// As SnapshotFiles::read; but a page a little behind the last one is read with those behind it.
   Result<void> read(SnapshotPointer pointer, PageHeader* into);
 
  private:
-  static constexpr uint32_t kPages = 16;  // at once
-
   const SnapshotFiles& files_;
-  IoBuffer pages_{kPages * kPageBytes};
+  IoBuffer pages_{kPagesPerRead * kPageBytes};
   uint64_t first_ = 0;  // word of the first page there
   uint64_t count_ = 0;  // of pages
   uint64_t last_ = 0;   // word of the page read last

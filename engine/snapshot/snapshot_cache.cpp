@@ -36,7 +36,8 @@ SnapshotCache::SnapshotCache(std::byte* frames, uint64_t bytes, uint32_t reader_
 
 SnapshotCache::Statistics SnapshotCache::statistics() const {
   const std::lock_guard guard(lock_);
-  return {frame_count_, never_used_ - (evicted_.size() - evicted_head_), misses_, evictions_};
+  const uint32_t taken = never_used_.load(std::memory_order_relaxed);
+  return {frame_count_, taken - (evicted_.size() - evicted_head_), misses_, evictions_};
 }
 
 const PageHeader* SnapshotCache::find(SnapshotPointer pointer, uint32_t& frame) const {
@@ -84,54 +85,78 @@ void SnapshotReader::enter_round(uint64_t round) {
 }
 
 Status SnapshotReader::load(SnapshotPointer pointer, const PageHeader*& page) {
+  const uint32_t wanted = cache_->pages_to_read(pointer);
   uint32_t frame = 0;
+  uint32_t count = 0;
   // A frame may be free from the round on that we are going to begin.
-  for (uint32_t turns = 0; !cache_->take_frame(frame); spin_or_yield(turns)) {
+  for (uint32_t turns = 0; (count = cache_->take_frames(wanted, frame)) == 0;
+       spin_or_yield(turns)) {
     // Acquire pairs with the release of whoever ended the cluster.
     if (state_ != nullptr && state_->load(std::memory_order_acquire) >= kClusterFailedFrom) {
       return Status::cluster_failed;
     }
     quiesce();
   }
-  return cache_->fill(frame, pointer, page);
+  return cache_->fill(frame, count, pointer, page);
 }
 
-/// False: every frame that could be used again may still be looked at by some reader.
-bool SnapshotCache::take_frame(uint32_t& frame) {
+/// The page, and those behind it in its file that are not here, while that pushes nothing out.
+uint32_t SnapshotCache::pages_to_read(SnapshotPointer first) const {
+  if (never_used_.load(std::memory_order_relaxed) == frame_count_) return 1;
+  const auto most =
+      static_cast<uint32_t>(std::min<uint64_t>(kPagesPerRead, files_.pages_from(first)));
+  for (uint32_t count = 1; count < most; ++count) {
+    uint32_t frame = 0;
+    if (find(SnapshotPointer(first.word() + count), frame) != nullptr) return count;
+  }
+  return std::max(1u, most);
+}
+
+/// Frames from `first` on; more than one only of those that were never used. 0: every frame that
+/// could be used again may still be looked at by some reader.
+uint32_t SnapshotCache::take_frames(uint32_t wanted, uint32_t& first) {
   const std::lock_guard guard(lock_);
-  if (never_used_ < frame_count_) {
-    frame = never_used_++;
-    return true;
+  const uint32_t fresh = never_used_.load(std::memory_order_relaxed);
+  if (fresh < frame_count_) {
+    const uint32_t count = std::min(wanted, frame_count_ - fresh);
+    never_used_.store(fresh + count, std::memory_order_relaxed);
+    first = fresh;
+    return count;
   }
   if (evicted_head_ == evicted_.size()) {
     evicted_.clear();
     evicted_head_ = 0;
     evict();
   }
-  if (evicted_.empty()) return false;
-  frame = evicted_[evicted_head_];
-  if (frame_states_[frame].free_from > oldest_round() && !mutant(Mutant::reuse_frames_at_once)) {
-    return false;
+  if (evicted_.empty()) return 0;
+  first = evicted_[evicted_head_];
+  if (frame_states_[first].free_from > oldest_round() && !mutant(Mutant::reuse_frames_at_once)) {
+    return 0;
   }
   ++evicted_head_;
-  return true;
+  return 1;
 }
 
 /// Not under the lock: several pages are read at once. Two readers that miss the same page read it
 /// twice; both copies are found, and go when nobody uses them.
-Status SnapshotCache::fill(uint32_t frame, SnapshotPointer pointer, const PageHeader*& page) {
-  const Result<void> read = files_.read(pointer, page_at(frame));
+Status SnapshotCache::fill(uint32_t frame, uint32_t count, SnapshotPointer pointer,
+                           const PageHeader*& page) {
+  const auto read = files_.read_ahead(pointer, count, reinterpret_cast<std::byte*>(page_at(frame)));
   if (!read) on_error_(read.error());
+  const uint32_t good = read.value_or(0);
   const std::lock_guard guard(lock_);
   ++misses_;
-  if (!read) {
-    frame_states_[frame].free_from = 0;
-    evicted_.push_back(frame);
-    return Status::snapshot_unreadable;
-  }
-  list(frame, pointer);
+  for (uint32_t i = 0; i < good; ++i) list(frame + i, SnapshotPointer(pointer.word() + i));
+  for (uint32_t i = good; i < count; ++i) give_back(frame + i);
+  if (good == 0) return Status::snapshot_unreadable;
   page = page_at(frame);
   return Status::ok;
+}
+
+/// A frame that nobody has seen.
+void SnapshotCache::give_back(uint32_t frame) {
+  frame_states_[frame].free_from = 0;
+  evicted_.push_back(frame);
 }
 
 /// The frames that nobody has used since the hand passed last, a few at once.

@@ -133,6 +133,15 @@ const SnapshotFiles::OpenFile* SnapshotFiles::find(SnapshotPointer page) const {
   return entry != files_.end() ? &entry->second : nullptr;
 }
 
+Result<uint32_t> SnapshotFiles::read_ahead(SnapshotPointer first, uint32_t most,
+                                           std::byte* into) const {
+  const auto count = static_cast<uint32_t>(std::min<uint64_t>(most, pages_from(first)));
+  if (count > 1 && read_run(first, count, into)) return count;
+  // Which of them is damaged matters only when it is wanted.
+  if (auto read = read_run(first, 1, into); !read) return std::unexpected(read.error());
+  return 1;
+}
+
 uint64_t SnapshotFiles::pages_from(SnapshotPointer first) const {
   const OpenFile* found = find(first);
   return found != nullptr && first.page() < found->page_count ? found->page_count - first.page()

@@ -45,6 +45,10 @@ std::string snapshot_file_name(uint32_t snapshot);
 /// Where the file is: `directory` is data_dir for kCoordinator, else one of the node's.
 std::string snapshot_file_path(const std::string& directory, uint32_t node, uint32_t snapshot);
 
+/// Pages that one read gets where neighbours are wanted, too: past the page cache the trip to the
+/// device costs about as much for one.
+inline constexpr uint32_t kPagesPerRead = 16;
+
 /// One file of a snapshot, as the metadata lists it.
 struct SnapshotFilePlace {
   uint32_t snapshot = 0;
@@ -72,8 +76,12 @@ class SnapshotFiles {
   /// Reads a page into 4 KiB at `into`, aligned to kIoBlockBytes, and checks it: code corruption
   /// names file, page and reason. One read call; allocates nothing when all is well.
   Result<void> read(SnapshotPointer pointer, PageHeader* into) const;
-  /// Reads `count` pages that follow each other in one file.
+  /// The same of `count` pages that follow each other in one file, with one call.
   Result<void> read_run(SnapshotPointer first, uint32_t count, std::byte* into) const;
+  /// Reads `first` and those behind it, up to `most` and the end of the file, into memory aligned
+  /// to kIoBlockBytes: how many are there and good, at least 1. When one is damaged, `first` alone;
+  /// errors: as read().
+  Result<uint32_t> read_ahead(SnapshotPointer first, uint32_t most, std::byte* into) const;
   /// Pages from there to the end of their file; 0 when it is not open.
   uint64_t pages_from(SnapshotPointer first) const;
 
@@ -83,7 +91,8 @@ class SnapshotFiles {
     uint64_t page_count = 0;
   };
 
-  /// Null: none.
+  /// Null: it is not open. Good without the lock: an entry stays where it is until open_only
+  /// removes it, when nobody reads the file.
   const OpenFile* find(SnapshotPointer page) const;
 
   FileSystem* file_system_;

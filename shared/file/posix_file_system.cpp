@@ -52,8 +52,8 @@ class PosixFile : public File {
     if (!size_) return io_error(write_text(path_, offset, total_bytes(slices)), EBADF);
     if (auto good = failure_.check(); !good) return good;
     if (auto good = check_write(path_, *size_, offset, slices); !good) return good;
-    const bool is_direct = is_direct_;  // a reader may be refused meanwhile
-    int error = write_all(owner_.calls_, (is_direct ? direct_ : buffered_).get(), offset, slices);
+    const bool is_direct = this->is_direct();
+    int error = write_all(owner_.calls_, writing(is_direct), offset, slices);
     if (error == EINVAL && is_direct) {
       refuse_direct();
       error = write_all(owner_.calls_, buffered_.get(), offset, slices);
@@ -75,14 +75,14 @@ class PosixFile : public File {
     if (auto good = failure_.check(); !good) return good;
     // Not even after EINTR: the kernel may have dropped what it could not write, and reports an
     // error of writing back only once.
-    if (owner_.calls_.fdatasync(writing()) == 0) return {};
+    if (owner_.calls_.fdatasync(writing(is_direct())) == 0) return {};
     return failure_.keep(
         io_error("sync of " + path_ + " (0 to " + std::to_string(*size_) + ")", errno));
   }
 
   Result<uint64_t> read(uint64_t offset, std::span<std::byte> into) const override {
     uint64_t done = 0;
-    if (is_direct_ && is_aligned(offset, into)) {
+    if (is_direct() && is_aligned(offset, into)) {
       const int error = read_blocks(owner_.calls_, direct_.get(), offset, into, done);
       if (error == EINVAL) {
         refuse_direct();
@@ -92,6 +92,8 @@ class PosixFile : public File {
         return done;
       }
     }
+    // Through the cache: what is not aligned, all of it where direct I/O is refused, and the end of
+    // a file that is no multiple of a block.
     return read_all(owner_.calls_, buffered_.get(), path_, offset, into, done);
   }
 
@@ -99,17 +101,20 @@ class PosixFile : public File {
   const std::string& path() const override { return path_; }
 
  private:
-  int writing() const { return is_direct_ ? direct_.get() : buffered_.get(); }
+  bool is_direct() const { return is_direct_.load(std::memory_order_relaxed); }
+  int writing(bool is_direct) const { return (is_direct ? direct_ : buffered_).get(); }
   void refuse_direct() const {
     owner_.direct_refused(path_, std::strerror(EINVAL));
-    is_direct_ = false;
+    is_direct_.store(false, std::memory_order_relaxed);
   }
 
   PosixFileSystem& owner_;
   std::string path_;
   Descriptor buffered_;
   Descriptor direct_;
-  mutable std::atomic<bool> is_direct_ = static_cast<bool>(direct_);  // also read by who reads
+  /// False from the first refusal on. Written by any thread that reads or writes; relaxed: both
+  /// descriptors are good as long as the file, so who looks late is refused once more.
+  mutable std::atomic<bool> is_direct_ = static_cast<bool>(direct_);
   std::optional<uint64_t> size_;
   FirstFailure failure_;
 };
@@ -137,8 +142,8 @@ Result<std::unique_ptr<File>> PosixFileSystem::make_file(const std::string& path
   return std::make_unique<PosixFile>(*this, path, std::move(buffered), *std::move(direct), *size);
 }
 
-/// The same file, whatever became of its path meanwhile. Empty where direct I/O is refused, and
-/// where /proc is not there.
+/// By descriptor, not by path: that may be renamed, or name another file, by now. Empty where
+/// direct I/O is refused, and where /proc is not there.
 Result<Descriptor> PosixFileSystem::open_direct(const Descriptor& buffered, int flags,
                                                 const std::string& path) {
   const std::string name = fmt::format("/proc/self/fd/{}", buffered.get());
@@ -150,7 +155,7 @@ Result<Descriptor> PosixFileSystem::open_direct(const Descriptor& buffered, int 
     if (errno != EINVAL && errno != EOPNOTSUPP && errno != ENOENT) {
       return io_error("opening " + path, errno);
     }
-    direct_refused(path, std::strerror(errno));
+    direct_refused(path, errno == ENOENT ? "/proc is not mounted" : std::strerror(errno));
   }
   return Descriptor(number);
 }
@@ -236,7 +241,7 @@ void PosixFileSystem::direct_refused(const std::string& path, const std::string&
   }
   if (warn_) {
     warn_("direct I/O is refused for " + path + ": " + reason +
-          ": it goes through the page cache, which costs memory and copies; as durable as direct");
+          ": files go through the page cache, which costs memory and copies; they are as durable");
   }
 }
 

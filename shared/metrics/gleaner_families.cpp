@@ -52,7 +52,9 @@ void add_snapshot_cache(MetricFamilies& families, const MetricsSegment& metrics)
       .counter("atoll_snapshot_cache_reads_total",
                "Pages of snapshots that workers asked the cache for: hits and misses.")
       .sample(sum_counter(metrics, &WorkerMetrics::snapshot_reads));
-  families.counter("atoll_snapshot_cache_misses_total", "Pages of snapshots read into the cache.")
+  families
+      .counter("atoll_snapshot_cache_misses_total",
+               "Reads of snapshot files: of a page, or of several while the cache fills.")
       .sample(value(cache.misses));
   families.counter("atoll_snapshot_cache_evictions_total", "Pages that made room in the cache.")
       .sample(value(cache.evictions));

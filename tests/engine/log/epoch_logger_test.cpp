@@ -8,7 +8,7 @@
 #include <set>
 #include <thread>
 
-#include "engine/log/crc32c.h"
+#include "engine/log/block_checksum.h"
 #include "engine/log/log_scan.h"
 #include "engine/sequential/sequential.h"
 #include "tests/engine/log/log_blocks.h"
@@ -339,7 +339,7 @@ class WorkerLogTest : public ::testing::Test {
   }
   bool is_sealed(uint64_t number) const {
     const LogBlock& block = ring.block(number);
-    return block.header.crc == crc_of_payload(block);
+    return block.header.crc == payload_crc_of(block);
   }
   uint64_t committed() { return log.control().committed.load(std::memory_order_relaxed); }
 
@@ -379,6 +379,8 @@ TEST_F(WorkerLogTest, ABlockThatIsFilledToTheLastByteIsSealedAndLeft) {
   EXPECT_EQ(committed() / kLogBlockBytes, 1U);
   EXPECT_EQ(ring.block(0).header.length, kLogBlockPayload);
   EXPECT_TRUE(is_sealed(0));
+  ring.block(0).header.crc ^= 1;
+  ring.block(0).header.magic = kLogBlockMagic;
   const LogBlock stamped = ring.block(0);
   log.begin(1);
   ASSERT_NE(put(64), nullptr);
@@ -404,6 +406,100 @@ TEST_F(WorkerLogTest, ABlockIsSealedWhenItsEpochIsOver) {
   EXPECT_TRUE(is_sealed(1));
   EXPECT_EQ(ring.block(1).header.length, 64U);
   EXPECT_EQ(ring.block(2).header.length, 128U);
+}
+
+/// What stands in for the logger checks, stamps and frees the blocks of a log of `block_count`.
+class StampedLog {
+ public:
+  StampedLog(uint64_t block_count, uint64_t seed)
+      : memory_(block_count + 1),
+        ring_(WorkerLogRing::at(reinterpret_cast<std::byte*>(memory_.all().data()),
+                                block_count * kLogBlockBytes)),
+        log_(reinterpret_cast<std::byte*>(memory_.all().data()), block_count * kLogBlockBytes, 0,
+             true),
+        random_(seed) {}
+
+  /// A transaction, or what the logger does meanwhile.
+  void step() {
+    if (random_() % 4 == 0) ++epoch_;
+    if (random_() % 3 == 0) free_blocks();
+    if (!log_.has_room()) {
+      ++waits_;
+      ++epoch_;
+      next_ = (committed() + kLogBlockBytes - 1) / kLogBlockBytes;  // the last one is copied
+      taken_.clear();
+      log_.control().durable.store(next_, std::memory_order_seq_cst);
+      return;
+    }
+    log_.begin(epoch_);
+    bool fits = true;
+    for (uint64_t puts = 1 + random_() % 4; fits && puts > 0; --puts) fits = put();
+    if (random_() % 4 == 0) ++epoch_;
+    if (fits && random_() % 8 != 0) log_.publish(epoch_);
+    if (!fits) log_.is_too_large();
+    take_blocks();
+  }
+  uint64_t waits() const { return waits_; }
+  uint64_t exact() const { return exact_; }
+  std::string problem() const { return problem_; }
+
+ private:
+  bool put() {
+    const uint64_t kind = random_() % 4;
+    const auto length = static_cast<uint32_t>(
+        kind == 0 ? kLogBlockPayload : 8 * (1 + random_() % (kind == 1 ? 504 : 60)));
+    LogRecord* record = log_.allocate(length);
+    if (record != nullptr)
+      std::memset(static_cast<void*>(record), static_cast<int>(random_()), length);
+    return record != nullptr;
+  }
+  uint64_t committed() { return log_.control().committed.load(std::memory_order_relaxed); }
+  void take_blocks() {
+    for (const auto& [number, block] : taken_) {
+      if (std::memcmp(&block, &ring_.block(number), sizeof block) != 0) {
+        problem_ = "block " + std::to_string(number) + " was touched behind the logger's back";
+      }
+    }
+    if (committed() % kLogBlockBytes == 0) ++exact_;
+    for (; next_ < committed() / kLogBlockBytes; ++next_) {
+      LogBlock& block = ring_.block(next_);
+      if (block.header.crc != payload_crc_of(block)) {
+        problem_ = "block " + std::to_string(next_) + " is not sealed";
+      }
+      block.header.crc ^= 1;
+      block.header.magic = kLogBlockMagic;
+      taken_[next_] = block;
+    }
+  }
+  void free_blocks() {
+    const uint64_t durable = next_ - random_() % (taken_.size() + 1);
+    taken_.erase(taken_.begin(), taken_.lower_bound(durable));
+    if (durable > log_.control().durable.load(std::memory_order_relaxed)) {
+      log_.control().durable.store(durable, std::memory_order_seq_cst);
+    }
+  }
+
+  BlockBuffer memory_;
+  WorkerLogRing ring_;
+  WorkerLog log_;
+  std::mt19937_64 random_;
+  uint64_t epoch_ = 1;
+  uint64_t next_ = 0;  // the first block that is not stamped
+  std::map<uint64_t, LogBlock> taken_;
+  uint64_t waits_ = 0;
+  uint64_t exact_ = 0;
+  std::string problem_;
+};
+
+TEST(WorkerLog, NoBlockIsTouchedFromItsSealToItsRelease) {
+  const uint64_t first_seed = seed();
+  for (uint64_t blocks = WorkerLog::kMinBlocks; blocks < 12; ++blocks) {
+    StampedLog log(blocks, first_seed + blocks);
+    for (uint64_t i = 0; i < rounds(20'000, 1'000'000) && log.problem().empty(); ++i) log.step();
+    EXPECT_EQ(log.problem(), "") << blocks << " blocks";
+    EXPECT_GT(log.waits(), 100U);
+    EXPECT_GT(log.exact(), 100U);
+  }
 }
 
 }  // namespace

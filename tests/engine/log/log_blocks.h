@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/log/crc32c.h"
+#include "engine/log/block_checksum.h"
 #include "engine/log/log_block.h"
 #include "shared/check.h"
 
@@ -59,7 +59,7 @@ inline bool add_record(LogBlock& block, LogType type, uint32_t storage_id, uint6
   if (!key.empty()) std::memcpy(record->key(), key.data(), key.size());
   if (!payload.empty()) std::memcpy(record->payload(), payload.data(), payload.size());
   block.header.length += bytes;
-  seal(block);
+  seal_block(block);
   return true;
 }
 

@@ -224,7 +224,7 @@ TEST(LogReader, NoticesRecordsThatCannotBeAlthoughTheChecksumFits) {
     const std::array<std::byte, 8> key = {};
     add_record(buffer.all()[0], LogType::insert, 1, kStart << 28, key, key);
     damage(*reinterpret_cast<LogRecord*>(buffer.all()[0].payload));
-    seal(buffer.all()[0]);
+    seal_block(buffer.all()[0]);
     ASSERT_TRUE(writer.append(std::array{buffer.all()}, 0));
     auto scan = scan_log(files, kStream);
     ASSERT_TRUE(scan);

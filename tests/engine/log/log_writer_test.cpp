@@ -5,7 +5,7 @@
 #include <array>
 #include <cstring>
 
-#include "engine/log/crc32c.h"
+#include "engine/log/block_checksum.h"
 #include "tests/engine/log/log_blocks.h"
 #include "tests/engine/log/memory_file_system.h"
 
