@@ -4,6 +4,7 @@
 
 #include "engine/log/log_files.h"
 #include "shared/check.h"
+#include "shared/file/io_buffer.h"
 
 namespace atolldb {
 namespace {

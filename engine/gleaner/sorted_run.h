@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "engine/gleaner/gleaned_record.h"
-#include "engine/log/byte_stream.h"
 #include "shared/error.h"
 #include "shared/file/file.h"
+#include "shared/file/io_buffer.h"
 
 namespace atolldb {
 

@@ -12,8 +12,6 @@
 #include <type_traits>
 #include <vector>
 
-#include "shared/file/file.h"
-
 namespace atolldb {
 
 static_assert(std::endian::native == std::endian::little);
@@ -73,19 +71,6 @@ class ByteReader {
  private:
   std::span<const std::byte> bytes_;
   bool is_good_ = true;
-};
-
-/// Zeros, aligned for direct I/O.
-class IoBuffer {
- public:
-  explicit IoBuffer(uint64_t bytes) : blocks_((bytes + kIoBlockBytes - 1) / kIoBlockBytes) {}
-  std::span<std::byte> bytes() { return std::as_writable_bytes(std::span(blocks_)); }
-
- private:
-  struct alignas(kIoBlockBytes) Block {
-    std::byte bytes[kIoBlockBytes] = {};
-  };
-  std::vector<Block> blocks_;
 };
 
 }  // namespace atolldb

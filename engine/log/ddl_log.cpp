@@ -10,6 +10,7 @@
 #include "engine/log/byte_stream.h"
 #include "engine/log/crc32c.h"
 #include "shared/check.h"
+#include "shared/file/io_buffer.h"
 
 namespace atolldb {
 namespace {

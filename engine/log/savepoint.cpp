@@ -12,6 +12,7 @@
 #include "engine/log/byte_stream.h"
 #include "engine/log/crc32c.h"
 #include "shared/check.h"
+#include "shared/file/io_buffer.h"
 #include "shared/limits.h"
 #include "shared/memory/pointer.h"
 

@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
-#include "engine/log/byte_stream.h"
 #include "engine/snapshot/snapshot_files.h"
 #include "shared/error.h"
+#include "shared/file/io_buffer.h"
 #include "shared/memory/page_header.h"
 
 namespace atolldb {

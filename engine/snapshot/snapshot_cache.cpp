@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <functional>
 #include <mutex>
 
@@ -65,7 +66,13 @@ const PageHeader* SnapshotCache::find_at(uint64_t frame, SnapshotPointer pointer
       (mark & kListed) != 0 && page_at(static_cast<uint32_t>(frame))->self == pointer.word();
   if (!is_it && !mutant(Mutant::trust_hints)) return nullptr;
   // Not stored: it may be evicted at this very moment.
-  if ((mark & kUsed) == 0) marks.fetch_or(kUsed, std::memory_order_relaxed);
+  if ((mark & kUsed) == 0) [[unlikely]] {
+    if ((mark & kAhead) != 0) {
+      marks.fetch_and(static_cast<uint8_t>(~kAhead), std::memory_order_relaxed);
+    } else {
+      marks.fetch_or(kUsed, std::memory_order_relaxed);
+    }
+  }
   return page_at(static_cast<uint32_t>(frame));
 }
 
@@ -85,24 +92,26 @@ void SnapshotReader::enter_round(uint64_t round) {
 }
 
 Status SnapshotReader::load(SnapshotPointer pointer, const PageHeader*& page) {
-  const uint32_t wanted = cache_->pages_to_read(pointer);
-  uint32_t frame = 0;
-  uint32_t count = 0;
+  const bool is_scan = pointer.word() - read_to_ < kPagesPerRead;
+  const uint32_t wanted = cache_->pages_to_read(pointer, is_scan);
+  SnapshotCache::Frames frames;
+  cache_->take_frames(wanted, frames);
   // A frame may be free from the round on that we are going to begin.
-  for (uint32_t turns = 0; (count = cache_->take_frames(wanted, frame)) == 0;
-       spin_or_yield(turns)) {
+  for (uint32_t turns = 0; frames.count == 0; spin_or_yield(turns)) {
     // Acquire pairs with the release of whoever ended the cluster.
     if (state_ != nullptr && state_->load(std::memory_order_acquire) >= kClusterFailedFrom) {
       return Status::cluster_failed;
     }
     quiesce();
+    cache_->take_frames(wanted, frames);
   }
-  return cache_->fill(frame, count, pointer, page);
+  read_to_ = pointer.word() + frames.count;
+  return cache_->fill(frames, pointer, buffer_.bytes().data(), page);
 }
 
-/// The page, and those behind it in its file that are not here, while that pushes nothing out.
-uint32_t SnapshotCache::pages_to_read(SnapshotPointer first) const {
-  if (never_used_.load(std::memory_order_relaxed) == frame_count_) return 1;
+/// The page, and those behind it in its file that are not here, where that is worth it.
+uint32_t SnapshotCache::pages_to_read(SnapshotPointer first, bool is_scan) const {
+  if (!is_scan && never_used_.load(std::memory_order_relaxed) == frame_count_) return 1;
   const auto most =
       static_cast<uint32_t>(std::min<uint64_t>(kPagesPerRead, files_.pages_from(first)));
   for (uint32_t count = 1; count < most; ++count) {
@@ -112,51 +121,64 @@ uint32_t SnapshotCache::pages_to_read(SnapshotPointer first) const {
   return std::max(1u, most);
 }
 
-/// Frames from `first` on; more than one only of those that were never used. 0: every frame that
-/// could be used again may still be looked at by some reader.
-uint32_t SnapshotCache::take_frames(uint32_t wanted, uint32_t& first) {
+/// Up to so many frames; none: every frame that could be used again may still be looked at by some
+/// reader.
+void SnapshotCache::take_frames(uint32_t wanted, Frames& frames) {
   const std::lock_guard guard(lock_);
-  const uint32_t fresh = never_used_.load(std::memory_order_relaxed);
-  if (fresh < frame_count_) {
-    const uint32_t count = std::min(wanted, frame_count_ - fresh);
-    never_used_.store(fresh + count, std::memory_order_relaxed);
-    first = fresh;
-    return count;
-  }
+  frames.count = 0;
+  const auto take = [&](uint32_t frame) { frames.numbers[frames.count++] = frame; };
+  uint32_t fresh = never_used_.load(std::memory_order_relaxed);
+  while (frames.count < wanted && fresh < frame_count_) take(fresh++);
+  never_used_.store(fresh, std::memory_order_relaxed);
+  if (frames.count != 0) return;
   if (evicted_head_ == evicted_.size()) {
     evicted_.clear();
     evicted_head_ = 0;
     evict();
   }
-  if (evicted_.empty()) return 0;
-  first = evicted_[evicted_head_];
-  if (frame_states_[first].free_from > oldest_round() && !mutant(Mutant::reuse_frames_at_once)) {
-    return 0;
+  const uint64_t oldest = oldest_round();
+  while (frames.count < wanted && evicted_head_ < evicted_.size()) {
+    const uint32_t frame = evicted_[evicted_head_];
+    const bool is_free = frame_states_[frame].free_from <= oldest;
+    if (!is_free && !mutant(Mutant::reuse_frames_at_once)) return;
+    ++evicted_head_;
+    take(frame);
   }
-  ++evicted_head_;
-  return 1;
 }
 
 /// Not under the lock: several pages are read at once. Two readers that miss the same page read it
-/// twice; both copies are found, and go when nobody uses them.
-Status SnapshotCache::fill(uint32_t frame, uint32_t count, SnapshotPointer pointer,
+/// twice; both copies are found, and go when nobody uses them. `buffer` has room for all.
+Status SnapshotCache::fill(const Frames& frames, SnapshotPointer pointer, std::byte* buffer,
                            const PageHeader*& page) {
-  const auto read = files_.read_ahead(pointer, count, reinterpret_cast<std::byte*>(page_at(frame)));
+  PageHeader* const wanted = page_at(frames.numbers[0]);
+  auto* const into = frames.count == 1 ? reinterpret_cast<std::byte*>(wanted) : buffer;
+  const auto read = files_.read_ahead(pointer, frames.count, into);
   if (!read) on_error_(read.error());
   const uint32_t good = read.value_or(0);
+  for (uint32_t i = 0; i < good && frames.count != 1; ++i) {
+    auto* const frame = reinterpret_cast<std::byte*>(page_at(frames.numbers[i]));
+    std::memcpy(frame, buffer + i * kPageBytes, kPageBytes);
+  }
   const std::lock_guard guard(lock_);
   ++misses_;
-  for (uint32_t i = 0; i < good; ++i) list(frame + i, SnapshotPointer(pointer.word() + i));
-  for (uint32_t i = good; i < count; ++i) give_back(frame + i);
+  for (uint32_t i = 0; i < frames.count; ++i) {
+    const auto name = SnapshotPointer(pointer.word() + i);
+    i < good ? list(frames.numbers[i], name, i == 0 ? 0 : kAhead) : give_back(frames.numbers[i]);
+  }
   if (good == 0) return Status::snapshot_unreadable;
-  page = page_at(frame);
+  page = wanted;
   return Status::ok;
 }
 
 /// A frame that nobody has seen.
 void SnapshotCache::give_back(uint32_t frame) {
   frame_states_[frame].free_from = 0;
-  evicted_.push_back(frame);
+  // In place of one that was taken: who asks for a damaged page again and again takes no memory.
+  if (evicted_head_ != 0) {
+    evicted_[--evicted_head_] = frame;
+  } else {
+    evicted_.push_back(frame);
+  }
 }
 
 /// The frames that nobody has used since the hand passed last, a few at once.
@@ -196,11 +218,11 @@ void SnapshotCache::unlist(uint32_t frame) {
   marks_[frame].store(0, std::memory_order_seq_cst);
 }
 
-void SnapshotCache::list(uint32_t frame, SnapshotPointer pointer) {
+void SnapshotCache::list(uint32_t frame, SnapshotPointer pointer, uint8_t mark) {
   frame_states_[frame].pointer = pointer.word();
   // Not yet "used lately": a scan of what is not used again does not push out what is. Release: the
   // page is complete, for who comes by a hint.
-  marks_[frame].store(kListed, std::memory_order_release);
+  marks_[frame].store(kListed | mark, std::memory_order_release);
   const uint64_t hash = SnapshotCache::hash(pointer.word());
   Bucket& bucket = bucket_of(hash);
   std::atomic<uint64_t>* place = nullptr;

@@ -4,9 +4,13 @@
 // Look-ups take no lock and write nothing but a frame's mark and hints (below). A hash table leads
 // from a page's name to a frame; an entry may be missing or out of date, so whoever follows one
 // compares the name that is in the frame. A miss takes a lock, though not while it reads: it costs
-// a read from the device anyway. As long as there are frames that were never used it also reads the
-// pages behind the one that is missing, which costs little and pushes nothing out: so a cache that
-// all fit into is warm after a sixteenth of the reads.
+// a read from the device anyway.
+//
+// It also reads the pages behind the one that is missing, which costs little more: as long as there
+// are frames that were never used, since that pushes nothing out, and a cache that all fit into is
+// warm after a sixteenth of the reads; and when the reader has come from the pages before, as scans
+// do. Pages read ahead are "used lately" (CLOCK) from the second look on, as others are that are
+// found for the first time by the look that has them read.
 //
 // Frames are used again after a grace of their own. Every reader has a slot with the *round* that
 // it was quiescent in last: it then held no pointer to a frame. Evicting takes the entry out of the
@@ -29,6 +33,7 @@
 #include <vector>
 
 #include "engine/snapshot/snapshot_files.h"
+#include "shared/file/io_buffer.h"
 #include "shared/memory/page_header.h"
 #include "shared/status.h"
 #include "shared/sync/futex_lock.h"
@@ -78,6 +83,7 @@ class SnapshotCache {
   // Marks of a frame.
   static constexpr uint8_t kListed = 1;  // holds a page that may be found
   static constexpr uint8_t kUsed = 2;    // lately; CLOCK
+  static constexpr uint8_t kAhead = 4;   // nobody has looked at it yet
 
   static uint64_t hash(uint64_t word) {
     word *= 0x9e3779b97f4a7c15ull;
@@ -92,14 +98,20 @@ class SnapshotCache {
   }
   const PageHeader* find(SnapshotPointer pointer, uint32_t& frame) const;
   const PageHeader* find_at(uint64_t frame, SnapshotPointer pointer) const;
-  uint32_t pages_to_read(SnapshotPointer first) const;
-  uint32_t take_frames(uint32_t wanted, uint32_t& first);
-  Status fill(uint32_t frame, uint32_t count, SnapshotPointer pointer, const PageHeader*& page);
+  /// Frames for pages that follow each other.
+  struct Frames {
+    std::array<uint32_t, kPagesPerRead> numbers;
+    uint32_t count = 0;
+  };
+  uint32_t pages_to_read(SnapshotPointer first, bool is_scan) const;
+  void take_frames(uint32_t wanted, Frames& frames);
+  Status fill(const Frames& frames, SnapshotPointer pointer, std::byte* buffer,
+              const PageHeader*& page);
   // Under the lock.
   void evict();
   void give_back(uint32_t frame);
   void unlist(uint32_t frame);
-  void list(uint32_t frame, SnapshotPointer pointer);
+  void list(uint32_t frame, SnapshotPointer pointer, uint8_t mark);
   uint64_t oldest_round() const;
 
   std::byte* frames_;
@@ -213,6 +225,8 @@ class SnapshotReader {
   uint64_t seen_ = SnapshotCache::kIdle;
   uint64_t known_in_ = 0;
   std::array<Known, kKnown> known_{};
+  uint64_t read_to_ = 0;                         // the word behind the pages that it had read last
+  IoBuffer buffer_{kPagesPerRead * kPageBytes};  // for several pages, whose frames are anywhere
 };
 
 }  // namespace atolldb

@@ -6,9 +6,9 @@
 #include <set>
 #include <utility>
 
-#include "engine/log/byte_stream.h"
 #include "engine/snapshot/snapshot_format.h"
 #include "engine/snapshot/snapshot_page.h"
+#include "shared/file/io_buffer.h"
 #include "shared/limits.h"
 
 namespace atolldb {

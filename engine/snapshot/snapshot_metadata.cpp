@@ -12,6 +12,7 @@
 #include "engine/log/log_files.h"
 #include "engine/log/savepoint.h"
 #include "shared/check.h"
+#include "shared/file/io_buffer.h"
 #include "shared/limits.h"
 
 namespace atolldb {

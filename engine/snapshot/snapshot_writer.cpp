@@ -8,6 +8,7 @@
 
 #include "engine/snapshot/snapshot_format.h"
 #include "shared/check.h"
+#include "shared/file/io_buffer.h"
 
 namespace atolldb {
 

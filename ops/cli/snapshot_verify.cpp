@@ -7,9 +7,9 @@
 #include <set>
 #include <utility>
 
-#include "engine/log/byte_stream.h"
 #include "ops/cli/snapshot_data.h"
 #include "ops/cli/terminal.h"
+#include "shared/file/io_buffer.h"
 
 namespace atolldb::cli {
 namespace {

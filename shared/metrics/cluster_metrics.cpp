@@ -57,6 +57,13 @@ std::vector<prometheus::MetricFamily> ClusterMetrics::Collect() const {
   const EpochBlock& epochs = control_.epochs;
   families.gauge("atoll_cluster_running", "1 while the cluster accepts transactions.")
       .sample(state == ClusterState::running ? 1.0 : 0.0);
+  families
+      .gauge("atoll_cluster_recovering",
+             "1 while the cluster recovers: transactions may only read snapshots.")
+      .sample(state == ClusterState::recovering ? 1.0 : 0.0);
+  // Relaxed: for people.
+  families.gauge("atoll_recovery_read_ratio", "Part of the logs that this start has read.")
+      .sample(control_.recovered_percent.load(std::memory_order_relaxed) * 0.01);
   families.gauge("atoll_nodes", "Node processes of the cluster.")
       .sample(uint64_t{control_.node_count});
   families.gauge("atoll_storages", "Storages that procedures can use.")

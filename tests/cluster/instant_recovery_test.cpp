@@ -8,6 +8,7 @@
 #include "tests/cluster/cli_run.h"
 #include "tests/cluster/launcher_process.h"
 #include "tests/cluster/ledger_cluster.h"
+#include "tests/cluster/metrics_http.h"
 
 namespace atolldb::test {
 namespace {
@@ -207,6 +208,12 @@ void InstantRecoveryTest::expect_commands_know() const {
   EXPECT_EQ(text.code, 0) << text.error;
   EXPECT_NE(text.out.find("the cluster recovers: "), std::string::npos) << text.out;
   EXPECT_NE(text.out.find("on snapshot " + std::to_string(newest_)), std::string::npos) << text.out;
+  const std::string metrics =
+      Json::parse(atoll({"status", "--json"}).out).at("processes").at(0).at("metrics");
+  const std::string scraped = http_get(port_of(metrics), "/metrics");
+  for (const char* line : {"\natoll_cluster_recovering 1\n", "\natoll_cluster_running 0\n"}) {
+    EXPECT_TRUE(scraped.contains(line)) << line << scraped;
+  }
 }
 
 /// Reads without a pause, until it is told to stop or the cluster has ended; what it saw must be 2

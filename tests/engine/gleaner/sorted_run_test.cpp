@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/gleaner/record_merge.h"
+#include "shared/file/io_buffer.h"
 #include "tests/engine/log/log_blocks.h"
 #include "tests/engine/log/memory_file_system.h"
 #include "tests/support/seed.h"

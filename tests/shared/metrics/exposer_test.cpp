@@ -158,6 +158,7 @@ TEST(ClusterMetricsTest, ServesSnapshotsWhereThereAreSome) {
 TEST(ClusterMetricsTest, ServesStateAndEpochs) {
   const auto control = make_segment<ControlSegment>(sizeof(ControlSegment));
   control->state.store(static_cast<uint32_t>(ClusterState::running), std::memory_order_relaxed);
+  control->recovered_percent.store(25, std::memory_order_relaxed);
   control->epochs.current.store(42, std::memory_order_relaxed);
   control->epoch_interval_us = 10'000;
   control->storages[1].state.store(static_cast<uint32_t>(StorageState::ready),
@@ -168,7 +169,8 @@ TEST(ClusterMetricsTest, ServesStateAndEpochs) {
   const std::string text = scrape((*exposer)->endpoint());
   for (const char* line :
        {"atoll_cluster_running 1\n", "atoll_epoch_current 42\n",
-        "atoll_epoch_interval_seconds 0.01\n", "atoll_storages 1\n", "atoll_restarts_total 3\n"}) {
+        "atoll_epoch_interval_seconds 0.01\n", "atoll_storages 1\n", "atoll_restarts_total 3\n",
+        "atoll_cluster_recovering 0\n", "atoll_recovery_read_ratio 0.25\n"}) {
     EXPECT_NE(text.find(line), std::string::npos) << line << "is missing in\n" << text;
   }
 }
