@@ -42,6 +42,11 @@ SnapshotCache::Statistics SnapshotCache::statistics() const {
 }
 
 const PageHeader* SnapshotCache::find(SnapshotPointer pointer, uint32_t& frame) const {
+  return find_frame(pointer, frame) ? find_at(frame, pointer) : nullptr;
+}
+
+/// Without a mark.
+bool SnapshotCache::find_frame(SnapshotPointer pointer, uint32_t& frame) const {
   const uint64_t hash = SnapshotCache::hash(pointer.word());
   const Bucket& bucket = bucket_of(hash);
   for (const std::atomic<uint64_t>& entry : bucket.entries) {
@@ -50,21 +55,24 @@ const PageHeader* SnapshotCache::find(SnapshotPointer pointer, uint32_t& frame) 
     const uint64_t word = entry.load(std::memory_order_seq_cst);
     if ((word ^ hash) >> 32 != 0 || word == 0) continue;
     frame = static_cast<uint32_t>(word & 0xffffffff) - 1;
-    const PageHeader* page = find_at(frame, pointer);
-    if (page != nullptr) return page;
+    if (is_at(frame, pointer)) return true;
   }
-  return nullptr;
+  return false;
 }
 
-/// The page, if it is in this frame.
-const PageHeader* SnapshotCache::find_at(uint64_t frame, SnapshotPointer pointer) const {
-  if (frame >= frame_count_) return nullptr;
-  std::atomic<uint8_t>& marks = marks_[frame];
+bool SnapshotCache::is_at(uint32_t frame, SnapshotPointer pointer) const {
   // seq_cst: as for the entries of the table, which this mark stands for when there is a hint.
-  const uint8_t mark = marks.load(std::memory_order_seq_cst);
-  const bool is_it =
-      (mark & kListed) != 0 && page_at(static_cast<uint32_t>(frame))->self == pointer.word();
-  if (!is_it && !mutant(Mutant::trust_hints)) return nullptr;
+  const bool is_listed = (marks_[frame].load(std::memory_order_seq_cst) & kListed) != 0;
+  return (is_listed && page_at(frame)->self == pointer.word()) || mutant(Mutant::trust_hints);
+}
+
+/// The page, if it is in this frame; marks it.
+const PageHeader* SnapshotCache::find_at(uint64_t number, SnapshotPointer pointer) const {
+  if (number >= frame_count_) return nullptr;
+  const auto frame = static_cast<uint32_t>(number);
+  if (!is_at(frame, pointer)) return nullptr;
+  std::atomic<uint8_t>& marks = marks_[frame];
+  const uint8_t mark = marks.load(std::memory_order_relaxed);
   // Not stored: it may be evicted at this very moment.
   if ((mark & kUsed) == 0) [[unlikely]] {
     if ((mark & kAhead) != 0) {
@@ -73,7 +81,7 @@ const PageHeader* SnapshotCache::find_at(uint64_t frame, SnapshotPointer pointer
       marks.fetch_or(kUsed, std::memory_order_relaxed);
     }
   }
-  return page_at(static_cast<uint32_t>(frame));
+  return page_at(frame);
 }
 
 void SnapshotReader::enter_round(uint64_t round) {
@@ -115,8 +123,7 @@ uint32_t SnapshotCache::pages_to_read(SnapshotPointer first, bool is_scan) const
   const auto most =
       static_cast<uint32_t>(std::min<uint64_t>(kPagesPerRead, files_.pages_from(first)));
   for (uint32_t count = 1; count < most; ++count) {
-    uint32_t frame = 0;
-    if (find(SnapshotPointer(first.word() + count), frame) != nullptr) return count;
+    if (is_here(SnapshotPointer(first.word() + count))) return count;
   }
   return std::max(1u, most);
 }
@@ -147,7 +154,8 @@ void SnapshotCache::take_frames(uint32_t wanted, Frames& frames) {
 }
 
 /// Not under the lock: several pages are read at once. Two readers that miss the same page read it
-/// twice; both copies are found, and go when nobody uses them. `buffer` has room for all.
+/// twice; both copies are found, and go when nobody uses them (of those read ahead the second one
+/// is dropped). `buffer` has room for all.
 Status SnapshotCache::fill(const Frames& frames, SnapshotPointer pointer, std::byte* buffer,
                            const PageHeader*& page) {
   PageHeader* const wanted = page_at(frames.numbers[0]);
@@ -163,7 +171,14 @@ Status SnapshotCache::fill(const Frames& frames, SnapshotPointer pointer, std::b
   ++misses_;
   for (uint32_t i = 0; i < frames.count; ++i) {
     const auto name = SnapshotPointer(pointer.word() + i);
-    i < good ? list(frames.numbers[i], name, i == 0 ? 0 : kAhead) : give_back(frames.numbers[i]);
+    const uint32_t frame = frames.numbers[i];
+    if (i == 0 && good != 0) {
+      list(frame, name, 0);
+    } else if (i < good && !is_here(name)) {
+      list(frame, name, kAhead);
+    } else {
+      give_back(frame);  // not read, or by another one meanwhile
+    }
   }
   if (good == 0) return Status::snapshot_unreadable;
   page = wanted;
@@ -177,7 +192,7 @@ void SnapshotCache::give_back(uint32_t frame) {
   if (evicted_head_ != 0) {
     evicted_[--evicted_head_] = frame;
   } else {
-    evicted_.push_back(frame);
+    evicted_.insert(evicted_.begin(), frame);
   }
 }
 
@@ -232,7 +247,7 @@ void SnapshotCache::list(uint32_t frame, SnapshotPointer pointer, uint8_t mark) 
   if (place == nullptr) {
     // A full bucket: the frame that loses its entry is found by the hand later, still marked
     // as listed, and is free then.
-    place = &bucket.entries[misses_ % kWays];
+    place = &bucket.entries[frame % kWays];
   }
   // Release pairs with the acquire in `find`.
   place->store(entry_of(hash, frame), std::memory_order_release);

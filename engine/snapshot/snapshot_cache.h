@@ -98,6 +98,15 @@ class SnapshotCache {
   }
   const PageHeader* find(SnapshotPointer pointer, uint32_t& frame) const;
   const PageHeader* find_at(uint64_t frame, SnapshotPointer pointer) const;
+  bool find_frame(SnapshotPointer pointer, uint32_t& frame) const;
+  bool is_at(uint32_t frame, SnapshotPointer pointer) const;
+  bool is_here(SnapshotPointer pointer) const {
+    uint32_t frame = 0;
+    return find_frame(pointer, frame);
+  }
+  bool is_used(uint32_t frame) const {
+    return (marks_[frame].load(std::memory_order_relaxed) & kUsed) != 0;
+  }
   /// Frames for pages that follow each other.
   struct Frames {
     std::array<uint32_t, kPagesPerRead> numbers;
@@ -159,7 +168,9 @@ class SnapshotReader {
     page = cache_->find(pointer, frame);
     if (page == nullptr) [[unlikely]]
       return load(pointer, page);
-    known = {pointer.word(), page};
+    // From the second look at a page that was read ahead on: who knows it does not mark it.
+    if (cache_->is_used(frame)) [[likely]]
+      known = {pointer.word(), page};
     return Status::ok;
   }
   /// The same of a child. `link` must lie in the page that this reader got last.

@@ -79,19 +79,35 @@ TEST(SnapshotCache, WhatIsReadAheadForOthersThanScansPushesNothingOut) {
   }
   const uint64_t filled = test.cache.statistics().misses;
   EXPECT_EQ(filled, 4u);
-  // From the end on, so that it is no scan: each page is read alone.
-  for (uint32_t number = 400; number > 300; --number) {
+  // Backwards, and far from each other: each page is read alone.
+  for (uint32_t number = 380; number > 100; number -= 20) {
     ASSERT_EQ(reader.get(NumberedPages::pointer(number), page), Status::ok);
     ASSERT_TRUE(NumberedPages::is_page(page, number));
   }
-  EXPECT_EQ(test.cache.statistics().misses, filled + 100);
-  // A scan, which leaves out a page here and there: the interior ones.
+  EXPECT_EQ(test.cache.statistics().misses, filled + 14);
+  EXPECT_LE(test.cache.statistics().evictions, 16u);
+  // A scan, which leaves out a page here and there, as there are interior ones.
   const uint64_t before = test.cache.statistics().misses;
-  for (uint32_t number = 101; number <= 260; number += 1 + number % 2) {
+  for (uint32_t number = 101; number <= 260; number += number % 7 == 0 ? 2 : 1) {
     ASSERT_EQ(reader.get(NumberedPages::pointer(number), page), Status::ok);
     ASSERT_TRUE(NumberedPages::is_page(page, number));
   }
   EXPECT_LE(test.cache.statistics().misses, before + 2 * 160 / 16);
+}
+
+TEST(SnapshotCache, WhatWasReadAheadStaysWhenItIsUsedAgain) {
+  NumberedPages pages(400);
+  TestCache test(pages.files(), 32, 1);
+  SnapshotReader reader(test.cache, 0);
+  const PageHeader* page = nullptr;
+  ASSERT_EQ(reader.get(NumberedPages::pointer(1), page), Status::ok);
+  // 2 was read ahead, with 1: it stays through a scan of all the others.
+  for (uint32_t number = 3; number <= pages.count(); ++number) {
+    ASSERT_EQ(reader.get(NumberedPages::pointer(2), page), Status::ok);
+    ASSERT_TRUE(NumberedPages::is_page(page, 2));
+    ASSERT_EQ(reader.get(NumberedPages::pointer(number), page), Status::ok);
+  }
+  EXPECT_EQ(test.cache.statistics().misses, 2 + (pages.count() - 32) / 8) << "page 2 was evicted";
 }
 
 TEST(SnapshotCache, ADamagedPageIsItsReadersAlone) {
