@@ -103,7 +103,7 @@ class CommitOracle {
     if (write.storage_type == StorageType::sequential) {
       write.type = LogType::append;
       write.payload =
-          std::to_string(epoch) + "." + std::to_string(ordinal_) + bytes(random_() % 80);
+          std::to_string(epoch) + "." + std::to_string(ordinal_) + "." + bytes(random_() % 80);
     } else if (write.storage_type == StorageType::array) {
       write.type = LogType::update;
       const uint64_t index = random_() % kArrayRecords;

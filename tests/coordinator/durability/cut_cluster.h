@@ -290,6 +290,24 @@ class CutCluster {
     return {};
   }
 
+  /// For people.
+  static std::string first_difference(const CommitOracle::Content& found,
+                                      const CommitOracle::Content& wanted) {
+    const auto text = [](const CommitOracle::Record& record) {
+      return fmt::format("{} bytes of epoch {}, ordinal {}", record.payload.size(),
+                         Vid(record.version).epoch(), Vid(record.version).ordinal());
+    };
+    for (const auto& [key, record] : wanted) {
+      const auto other = found.find(key);
+      if (other == found.end()) return text(record) + " are missing";
+      if (other->second != record) return text(other->second) + ", not " + text(record);
+    }
+    for (const auto& [key, record] : found) {
+      if (!wanted.contains(key)) return text(record) + " were never committed";
+    }
+    return "none";
+  }
+
   Result<void> check_snapshot(const SnapshotMetadata& snapshot, const CommitOracle& oracle) {
     const CommitOracle::Contents expected = oracle.contents(snapshot.epoch);
     SnapshotFiles files(files_, durable_->data_uuid());
@@ -314,10 +332,13 @@ class CutCluster {
       const auto content = expected.find(stored.id);
       const bool is_same = content == expected.end() ? found.empty() : found == content->second;
       if (!is_same) {
+        const CommitOracle::Content none;
+        const CommitOracle::Content& wanted = content == expected.end() ? none : content->second;
         return wrong(
             fmt::format("snapshot {} of epoch {}: storage {} has {} records, other ones "
-                        "than were committed",
-                        snapshot.id, snapshot.epoch, stored.id, found.size()));
+                        "than the {} that were committed: {}",
+                        snapshot.id, snapshot.epoch, stored.id, found.size(), wanted.size(),
+                        first_difference(found, wanted)));
       }
       seen.insert(stored.id);
     }
