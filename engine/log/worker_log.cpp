@@ -116,7 +116,7 @@ void WorkerLog::publish(uint64_t epoch) {
   const uint64_t committed = block_ * kLogBlockBytes + sizeof(LogBlockHeader) + last_used;
   if (last_used == kLogBlockPayload) {
     // `committed` is at the begin of the next block now, which is free: go_to_next_block has kept
-    // one behind the last.
+    // one behind the last, and `begin` one behind its own.
     seal_block(ring_.block(open_block_++));
     open_used_ = 0;
     DCHECK(open_block_ < limit());

@@ -87,7 +87,8 @@ class WorkerLog {
     }
     std::byte* at = cursor_;
     cursor_ += length;
-    // What is written next has been to the logger's core, or out of the caches, since last time.
+    // What is written next was written a lap ago, and is out of this core's caches. Behind the
+    // ring's end it loads what nobody needs.
     if (is_logged_) {
       for (uint32_t line = 0; line < length; line += 64) __builtin_prefetch(at + kAhead + line, 1);
     }

@@ -30,6 +30,14 @@ inline void prefetch_page_start(const TreePage* page, bool is_border) {
   }
 }
 
+/// A border page that a scan comes to next: its start, with all slots of a page of middling
+/// records, and the first records, which lie at its end.
+inline void prefetch_scanned_page(const PageHeader* page) {
+  prefetch_page_start(reinterpret_cast<const TreePage*>(page), true);
+  const auto* end = reinterpret_cast<const std::byte*>(page) + kPageBytes;
+  for (uint32_t line = 1; line <= 8; ++line) __builtin_prefetch(end - line * 64);
+}
+
 /// Of each key: the border page of the first layer, and the `records` records from it on, as far as
 /// they are in the same page; with 0 the page's start alone, and nothing waits for it. The look-ups
 /// that follow need not descend again.

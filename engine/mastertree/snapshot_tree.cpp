@@ -11,14 +11,6 @@ namespace atolldb {
 
 namespace {
 
-/// Starts to load a border page that a scan comes to next: its start, with all slots of a page of
-/// middling records, and the first records, which lie at its end.
-void prefetch_scanned_page(const PageHeader* page) {
-  prefetch_page_start(reinterpret_cast<const TreePage*>(page), true);
-  const auto* end = reinterpret_cast<const std::byte*>(page) + kPageBytes;
-  for (uint32_t line = 1; line <= 8; ++line) __builtin_prefetch(end - line * 64);
-}
-
 /// Child `slot` of the interior page that the worker got last: its name and where it is.
 Status open_child(WorkerContext& worker, InteriorPage* interior, uint32_t slot, uint64_t scan_end,
                   SnapshotPointer& pointer, const PageHeader*& header) {

@@ -42,7 +42,7 @@ SnapshotCache::Statistics SnapshotCache::statistics() const {
 }
 
 const PageHeader* SnapshotCache::find(SnapshotPointer pointer, uint32_t& frame) const {
-  return find_frame(pointer, frame) ? find_at(frame, pointer) : nullptr;
+  return find_frame(pointer, frame) ? use(frame) : nullptr;
 }
 
 /// Without a mark.
@@ -66,11 +66,14 @@ bool SnapshotCache::is_at(uint32_t frame, SnapshotPointer pointer) const {
   return (is_listed && page_at(frame)->self == pointer.word()) || mutant(Mutant::trust_hints);
 }
 
-/// The page, if it is in this frame; marks it.
+/// The page, if it is in this frame.
 const PageHeader* SnapshotCache::find_at(uint64_t number, SnapshotPointer pointer) const {
   if (number >= frame_count_) return nullptr;
   const auto frame = static_cast<uint32_t>(number);
-  if (!is_at(frame, pointer)) return nullptr;
+  return is_at(frame, pointer) ? use(frame) : nullptr;
+}
+
+const PageHeader* SnapshotCache::use(uint32_t frame) const {
   std::atomic<uint8_t>& marks = marks_[frame];
   const uint8_t mark = marks.load(std::memory_order_relaxed);
   // Not stored: it may be evicted at this very moment.

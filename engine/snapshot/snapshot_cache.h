@@ -99,6 +99,8 @@ class SnapshotCache {
   const PageHeader* find(SnapshotPointer pointer, uint32_t& frame) const;
   const PageHeader* find_at(uint64_t frame, SnapshotPointer pointer) const;
   bool find_frame(SnapshotPointer pointer, uint32_t& frame) const;
+  /// Marks the frame, and gives the page in it.
+  const PageHeader* use(uint32_t frame) const;
   bool is_at(uint32_t frame, SnapshotPointer pointer) const;
   bool is_here(SnapshotPointer pointer) const {
     uint32_t frame = 0;

@@ -135,7 +135,9 @@ const SnapshotFiles::OpenFile* SnapshotFiles::find(SnapshotPointer page) const {
 
 Result<uint32_t> SnapshotFiles::read_ahead(SnapshotPointer first, uint32_t most,
                                            std::byte* into) const {
-  const auto count = static_cast<uint32_t>(std::min<uint64_t>(most, pages_from(first)));
+  // Most want one page, and read_run looks for the file anyway.
+  const uint64_t there = most > 1 ? pages_from(first) : 1;
+  const auto count = static_cast<uint32_t>(std::min<uint64_t>(most, there));
   if (count > 1 && read_run(first, count, into)) return count;
   // Which of them is damaged matters only when it is wanted.
   if (auto read = read_run(first, 1, into); !read) return std::unexpected(read.error());

@@ -86,6 +86,21 @@ int allocate(SystemCalls& calls, int descriptor, uint64_t from, uint64_t bytes) 
   return is_supported ? error : write_zeros(calls, descriptor, from, bytes);
 }
 
+/// From `done` bytes on, until all of `into` is read, or the file ends, or what was read is no
+/// multiple of `unit`. Answers an errno, or 0.
+int read_on(SystemCalls& calls, int descriptor, uint64_t offset, std::span<std::byte> into,
+            uint64_t unit, uint64_t& done) {
+  while (done < into.size() && done % unit == 0) {
+    const ssize_t got =
+        calls.pread(descriptor, into.data() + done, into.size() - done, offset + done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno;
+    if (got == 0) break;
+    done += static_cast<uint64_t>(got);
+  }
+  return 0;
+}
+
 }  // namespace
 
 Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
@@ -162,28 +177,15 @@ int write_all(SystemCalls& calls, int descriptor, uint64_t offset,
 
 Result<uint64_t> read_all(SystemCalls& calls, int descriptor, const std::string& path,
                           uint64_t offset, std::span<std::byte> into, uint64_t done) {
-  while (done < into.size()) {
-    const ssize_t got =
-        calls.pread(descriptor, into.data() + done, into.size() - done, offset + done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return io_error(read_text(path, offset, into.size()), errno);
-    if (got == 0) break;
-    done += static_cast<uint64_t>(got);
-  }
+  const int error = read_on(calls, descriptor, offset, into, 1, done);
+  if (error != 0) return io_error(read_text(path, offset, into.size()), error);
   return done;
 }
 
 int read_blocks(SystemCalls& calls, int descriptor, uint64_t offset, std::span<std::byte> into,
                 uint64_t& done) {
-  for (done = 0; done < into.size() && done % kIoBlockBytes == 0;) {
-    const ssize_t got =
-        calls.pread(descriptor, into.data() + done, into.size() - done, offset + done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return errno;
-    if (got == 0) break;
-    done += static_cast<uint64_t>(got);
-  }
-  return 0;
+  done = 0;
+  return read_on(calls, descriptor, offset, into, kIoBlockBytes, done);
 }
 
 Result<uint64_t> size_of(int descriptor, const std::string& path) {

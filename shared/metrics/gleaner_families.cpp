@@ -54,7 +54,7 @@ void add_snapshot_cache(MetricFamilies& families, const MetricsSegment& metrics)
       .sample(sum_counter(metrics, &WorkerMetrics::snapshot_reads));
   families
       .counter("atoll_snapshot_cache_misses_total",
-               "Reads of snapshot files: of a page, or of several while the cache fills.")
+               "Reads of snapshot files: of a page, or of several that follow each other.")
       .sample(value(cache.misses));
   families.counter("atoll_snapshot_cache_evictions_total", "Pages that made room in the cache.")
       .sample(value(cache.evictions));

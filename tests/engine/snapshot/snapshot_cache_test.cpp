@@ -10,6 +10,13 @@
 namespace atolldb::test {
 namespace {
 
+/// Gets the page; whether it is that one.
+bool reads(SnapshotReader& reader, uint32_t number) {
+  const PageHeader* page = nullptr;
+  return reader.get(NumberedPages::pointer(number), page) == Status::ok &&
+         NumberedPages::is_page(page, number);
+}
+
 TEST(SnapshotCache, APageStaysWhileItIsLookedAt) {
   EXPECT_EQ(a_page_stays_while_it_is_looked_at(), "");
 }
@@ -20,9 +27,7 @@ TEST(SnapshotCache, ReadsEachPageOnceWhileAllFit) {
   SnapshotReader reader(test.cache, 0);
   for (int round = 0; round < 3; ++round) {
     for (uint32_t number = 1; number <= pages.count(); ++number) {
-      const PageHeader* page = nullptr;
-      ASSERT_EQ(reader.get(NumberedPages::pointer(number), page), Status::ok);
-      ASSERT_TRUE(NumberedPages::is_page(page, number));
+      ASSERT_TRUE(reads(reader, number));
     }
   }
   EXPECT_EQ(test.cache.statistics().misses, 2u) << "16 pages, and the 4 behind them";
@@ -35,10 +40,9 @@ TEST(SnapshotCache, KeepsWhatIsUsedAgain) {
   NumberedPages pages(200);
   TestCache test(pages.files(), 32, 1);
   SnapshotReader reader(test.cache, 0);
-  const PageHeader* page = nullptr;
   for (uint32_t number = 2; number <= pages.count(); ++number) {
-    ASSERT_EQ(reader.get(NumberedPages::pointer(1), page), Status::ok);
-    ASSERT_EQ(reader.get(NumberedPages::pointer(number), page), Status::ok);
+    ASSERT_TRUE(reads(reader, 1));
+    ASSERT_TRUE(reads(reader, number));
   }
   // Two reads fill it; then a quarter of the frames is evicted at once.
   EXPECT_EQ(test.cache.statistics().misses, 2 + (pages.count() - 32) / 8) << "page 1 was evicted";
@@ -50,21 +54,18 @@ TEST(SnapshotCache, ReadsAheadWhatIsNotThereYet) {
   NumberedPages pages(40);
   TestCache test(pages.files(), 40, 1);
   SnapshotReader reader(test.cache, 0);
-  const PageHeader* page = nullptr;
   // The last one; up to the last one; up to a page that is there; the rest.
   for (const auto& [number, in_use] : {std::pair{40u, 1u}, {30u, 11u}, {20u, 21u}, {1u, 37u}}) {
-    ASSERT_EQ(reader.get(NumberedPages::pointer(number), page), Status::ok);
-    ASSERT_TRUE(NumberedPages::is_page(page, number));
+    ASSERT_TRUE(reads(reader, number));
     EXPECT_EQ(test.cache.statistics().frames_in_use, in_use) << number;
   }
   // No frame is left but three, and none is evicted for pages that nobody asked for.
-  ASSERT_EQ(reader.get(NumberedPages::pointer(17), page), Status::ok);
+  ASSERT_TRUE(reads(reader, 17));
   EXPECT_EQ(test.cache.statistics().frames_in_use, 40u);
   EXPECT_EQ(test.cache.statistics().misses, 5u);
   EXPECT_EQ(test.cache.statistics().evictions, 0u);
   for (uint32_t number = 1; number <= pages.count(); ++number) {
-    ASSERT_EQ(reader.get(NumberedPages::pointer(number), page), Status::ok);
-    ASSERT_TRUE(NumberedPages::is_page(page, number));
+    ASSERT_TRUE(reads(reader, number));
   }
   EXPECT_EQ(test.cache.statistics().misses, 5u);
 }
@@ -73,24 +74,21 @@ TEST(SnapshotCache, WhatIsReadAheadForOthersThanScansPushesNothingOut) {
   NumberedPages pages(400);
   TestCache test(pages.files(), 64, 1);
   SnapshotReader reader(test.cache, 0);
-  const PageHeader* page = nullptr;
   for (uint32_t number = 1; number <= 64; ++number) {
-    ASSERT_EQ(reader.get(NumberedPages::pointer(number), page), Status::ok);
+    ASSERT_TRUE(reads(reader, number));
   }
   const uint64_t filled = test.cache.statistics().misses;
   EXPECT_EQ(filled, 4u);
   // Backwards, and far from each other: each page is read alone.
   for (uint32_t number = 380; number > 100; number -= 20) {
-    ASSERT_EQ(reader.get(NumberedPages::pointer(number), page), Status::ok);
-    ASSERT_TRUE(NumberedPages::is_page(page, number));
+    ASSERT_TRUE(reads(reader, number));
   }
   EXPECT_EQ(test.cache.statistics().misses, filled + 14);
   EXPECT_LE(test.cache.statistics().evictions, 16u);
   // A scan, which leaves out a page here and there, as there are interior ones.
   const uint64_t before = test.cache.statistics().misses;
   for (uint32_t number = 101; number <= 260; number += number % 7 == 0 ? 2 : 1) {
-    ASSERT_EQ(reader.get(NumberedPages::pointer(number), page), Status::ok);
-    ASSERT_TRUE(NumberedPages::is_page(page, number));
+    ASSERT_TRUE(reads(reader, number));
   }
   EXPECT_LE(test.cache.statistics().misses, before + 2 * 160 / 16);
 }
@@ -99,13 +97,11 @@ TEST(SnapshotCache, WhatWasReadAheadStaysWhenItIsUsedAgain) {
   NumberedPages pages(400);
   TestCache test(pages.files(), 32, 1);
   SnapshotReader reader(test.cache, 0);
-  const PageHeader* page = nullptr;
-  ASSERT_EQ(reader.get(NumberedPages::pointer(1), page), Status::ok);
+  ASSERT_TRUE(reads(reader, 1));
   // 2 was read ahead, with 1: it stays through a scan of all the others.
   for (uint32_t number = 3; number <= pages.count(); ++number) {
-    ASSERT_EQ(reader.get(NumberedPages::pointer(2), page), Status::ok);
-    ASSERT_TRUE(NumberedPages::is_page(page, 2));
-    ASSERT_EQ(reader.get(NumberedPages::pointer(number), page), Status::ok);
+    ASSERT_TRUE(reads(reader, 2));
+    ASSERT_TRUE(reads(reader, number));
   }
   EXPECT_EQ(test.cache.statistics().misses, 2 + (pages.count() - 32) / 8) << "page 2 was evicted";
 }
@@ -171,8 +167,7 @@ TEST(SnapshotCache, APageThatCannotBeReadIsAnAnswerAndTakesNoFrame) {
     EXPECT_NE(test.last_error.find("snapshot_1"), std::string::npos) << test.last_error;
   }
   for (uint32_t number = 1; number <= 10; ++number) {
-    ASSERT_EQ(reader.get(NumberedPages::pointer(number), page), Status::ok);
-    ASSERT_TRUE(NumberedPages::is_page(page, number));
+    ASSERT_TRUE(reads(reader, number));
   }
 }
 
