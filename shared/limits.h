@@ -23,8 +23,9 @@ inline constexpr uint32_t kSystemLockBlocks = 1024;
 /// start at 1.
 inline constexpr uint32_t kMaxWriteSet = 65535 - kSystemLockBlocks - 1;
 
-/// Segments are mapped in steps of the huge page size.
-inline constexpr uint64_t kSegmentStepBytes = uint64_t{2} << 20;
+inline constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
+/// Segments are mapped in steps of it.
+inline constexpr uint64_t kSegmentStepBytes = kHugePageBytes;
 
 /// CPUs that masks have room for: as many as Linux supports.
 inline constexpr int32_t kMaxCpus = 8192;

@@ -17,10 +17,12 @@
 namespace atolldb {
 
 struct MapperSettings {
-  uint64_t bucket_bytes = uint64_t{1} << 20;  // of records; from kMinBucketBytes
+  /// Of records; from kMinBucketBytes. A larger one falls out of the core's caches before it is
+  /// sorted, and a smaller one leaves more to merge to the reducer.
+  uint64_t bucket_bytes = uint64_t{1} << 19;
   /// For buckets: each takes Bucket::footprint(bucket_bytes), and there is at least one. When they
   /// are all in use, the fullest is shipped early. One more bucket's bytes, what sorting one takes
-  /// (KeySorter::footprint), and the reader's 1 MiB, come on top.
+  /// (KeySorter::footprint), and the reader's 2 MiB, come on top.
   uint64_t memory_bytes = uint64_t{64} << 20;
 
   static constexpr uint64_t kMinBucketBytes = 8192;

@@ -5,11 +5,12 @@
 #include "engine/log/log_files.h"
 #include "shared/check.h"
 #include "shared/file/io_buffer.h"
+#include "shared/limits.h"
 
 namespace atolldb {
 namespace {
 
-constexpr uint64_t kWriteBytes = uint64_t{1} << 20;
+constexpr uint64_t kWriteBytes = kHugePageBytes;
 constexpr uint64_t kAllReadBytes = uint64_t{32} << 20;  // of all runs, with two buffers each
 
 /// The part of a merge that is below the end of a range.

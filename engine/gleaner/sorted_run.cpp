@@ -150,7 +150,9 @@ Result<std::unique_ptr<SortedRunReader>> SortedRunReader::open(FileSystem& file_
 
 Result<std::span<const std::byte>> SortedRunReader::next() {
   if (chunk_ == run_.chunks) return std::span<const std::byte>();
-  const std::span<std::byte> buffer = buffers_[chunk_ / at_once_ % 2].bytes();
+  const uint64_t bytes_at_once = at_once_ * run_.chunk_bytes;
+  const std::span<std::byte> buffer =
+      buffers_.bytes().subspan(chunk_ / at_once_ % 2 * bytes_at_once, bytes_at_once);
   const uint64_t offset = uint64_t{chunk_} * run_.chunk_bytes;
   const uint64_t at = chunk_ % at_once_ * run_.chunk_bytes;
   if (at == 0) {

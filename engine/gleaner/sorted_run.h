@@ -112,12 +112,12 @@ class SortedRunReader {
       : file_(std::move(file)),
         run_(std::move(run)),
         at_once_(chunks_at_once),
-        buffers_{IoBuffer(at_once_ * run_.chunk_bytes), IoBuffer(at_once_ * run_.chunk_bytes)} {}
+        buffers_(2 * at_once_ * run_.chunk_bytes) {}
 
   std::unique_ptr<File> file_;
   SortedRun run_;
   uint32_t at_once_;
-  IoBuffer buffers_[2];
+  IoBuffer buffers_;    // two halves, read into by turns
   uint64_t bytes_ = 0;  // in the buffer read last
   uint32_t chunk_ = 0;  // the next one
 };

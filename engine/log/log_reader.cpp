@@ -1,7 +1,6 @@
 #include "engine/log/log_reader.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -20,15 +19,8 @@ bool is_zero(const LogBlock& block) {
 
 }  // namespace
 
-void LogReader::Free::operator()(std::byte* bytes) const { std::free(bytes); }
-
 LogReader::LogReader(FileSystem& file_system, LogStream stream)
-    : file_system_(&file_system),
-      stream_(std::move(stream)),
-      // Aligned, so that direct I/O need not copy.
-      buffer_(static_cast<std::byte*>(
-          std::aligned_alloc(kIoBlockBytes, kBlocksAtOnce * kLogBlockBytes))) {
-  CHECK(buffer_ != nullptr);
+    : file_system_(&file_system), stream_(std::move(stream)) {
   if (stream_.start_epoch) last_epoch_ = closed_epoch_ = *stream_.start_epoch - 1;
 }
 
@@ -77,13 +69,13 @@ Result<void> LogReader::open_file(uint32_t ordinal) {
 Result<const LogBlock*> LogReader::read_block() {
   const uint64_t offset = position_ * kLogBlockBytes;
   if (offset < buffer_offset_ || offset + kLogBlockBytes > buffer_offset_ + buffer_bytes_) {
-    auto count = file_->read(offset, {buffer_.get(), kBlocksAtOnce * kLogBlockBytes});
+    auto count = file_->read(offset, buffer_.bytes());
     if (!count) return std::unexpected(count.error());
     buffer_offset_ = offset;
     buffer_bytes_ = *count;
     if (*count < kLogBlockBytes) return nullptr;
   }
-  return reinterpret_cast<const LogBlock*>(buffer_.get() + (offset - buffer_offset_));
+  return reinterpret_cast<const LogBlock*>(&buffer_.bytes()[offset - buffer_offset_]);
 }
 
 Result<const LogBlock*> LogReader::next() {

@@ -16,6 +16,8 @@
 #include "engine/log/log_writer.h"
 #include "shared/error.h"
 #include "shared/file/file.h"
+#include "shared/file/io_buffer.h"
+#include "shared/limits.h"
 
 namespace atolldb {
 
@@ -87,10 +89,7 @@ class LogReader {
  private:
   LogReader(FileSystem& file_system, LogStream stream);
 
-  struct Free {
-    void operator()(std::byte* bytes) const;
-  };
-  static constexpr uint64_t kBlocksAtOnce = 256;  // of the buffer
+  static constexpr uint64_t kBlocksAtOnce = kHugePageBytes / kLogBlockBytes;  // of the buffer
 
   Result<void> open_file(uint32_t ordinal);
   /// The block at `position_` of the current file; null at the end of the file.
@@ -115,7 +114,7 @@ class LogReader {
   FileSystem* file_system_;
   LogStream stream_;
   std::vector<uint32_t> ordinals_;
-  std::unique_ptr<std::byte[], Free> buffer_;
+  IoBuffer buffer_{kBlocksAtOnce * kLogBlockBytes};
   uint64_t buffer_offset_ = 0;  // in the file
   uint64_t buffer_bytes_ = 0;
 

@@ -45,13 +45,13 @@ Result<void> LogReader::skip_covered_blocks() {
   skipped_blocks_ = (first_ordinal_ - ordinals_.front()) * blocks_per_file_;
   const auto read = [&](uint64_t first, uint64_t count) -> Result<uint64_t> {
     buffer_offset_ = first * kLogBlockBytes;
-    auto bytes = file_->read(buffer_offset_, {buffer_.get(), count * kLogBlockBytes});
+    auto bytes = file_->read(buffer_offset_, buffer_.bytes().first(count * kLogBlockBytes));
     buffer_bytes_ = bytes.value_or(0);
     if (!bytes) return bytes;
     return *bytes / kLogBlockBytes;
   };
   const auto block_at = [&](uint64_t index) -> const LogBlock& {
-    return reinterpret_cast<const LogBlock*>(buffer_.get())[index];
+    return reinterpret_cast<const LogBlock*>(buffer_.bytes().data())[index];
   };
   // Epochs do not descend: the last covered block.
   uint64_t last = 0;

@@ -9,13 +9,14 @@
 #include "engine/snapshot/snapshot_format.h"
 #include "shared/check.h"
 #include "shared/file/io_buffer.h"
+#include "shared/limits.h"
 
 namespace atolldb {
 
 namespace {
 
 /// What one write to the device takes.
-constexpr uint32_t kBufferPages = 256;
+constexpr uint32_t kBufferPages = kHugePageBytes / kPageBytes;
 constexpr uint64_t kMaxPages = uint64_t{1} << 32;
 
 }  // namespace

@@ -3,24 +3,25 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
-#include <vector>
-
-#include "shared/file/file.h"
 
 namespace atolldb {
 
-/// Zeros, aligned for direct I/O.
+/// Zeros, aligned for direct I/O. One of kHugePageBytes or more has huge pages where the machine
+/// has some: the kernel pins, describes and lets go every single page of a transfer.
 class IoBuffer {
  public:
-  explicit IoBuffer(uint64_t bytes) : blocks_((bytes + kIoBlockBytes - 1) / kIoBlockBytes) {}
-  std::span<std::byte> bytes() { return std::as_writable_bytes(std::span(blocks_)); }
+  explicit IoBuffer(uint64_t bytes);
+  /// As many bytes as asked for, up to a multiple of kIoBlockBytes.
+  std::span<std::byte> bytes() { return {memory_.get(), bytes_}; }
 
  private:
-  struct alignas(kIoBlockBytes) Block {
-    std::byte bytes[kIoBlockBytes] = {};
+  struct Free {
+    void operator()(std::byte* bytes) const;
   };
-  std::vector<Block> blocks_;
+  uint64_t bytes_;
+  std::unique_ptr<std::byte[], Free> memory_;
 };
 
 }  // namespace atolldb
