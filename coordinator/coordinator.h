@@ -122,7 +122,9 @@ class Coordinator {
   std::set<uint32_t> offer_pins();
   std::vector<SnapshotFilePlace> readable_places() const;
   Result<void> forget_unneeded();
+  bool has_less_free_than(uint32_t percent) const;
   bool lacks_pages() const;
+  bool stays_short(uint32_t percent) const;
   void install_newest();
   Result<void> open_kept_and(const SnapshotMetadata& snapshot);
   void release_kept(uint32_t oldest_left);

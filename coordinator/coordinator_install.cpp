@@ -3,6 +3,8 @@
 // that nothing refers to any more. All of it is in volatile memory: a crash at any instant leaves
 // the savepoint, which names the new snapshot already (R37).
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "coordinator/coordinator.h"
@@ -10,14 +12,29 @@
 
 namespace atolldb {
 
-/// Fewer than gleaner.pool_low_water percent of some node's pages are free.
-bool Coordinator::lacks_pages() const {
-  return std::ranges::any_of(nodes_, [this](const NodeShared* node) {
+/// Some node has less than this percentage of its pages free.
+bool Coordinator::has_less_free_than(uint32_t percent) const {
+  return std::ranges::any_of(nodes_, [percent](const NodeShared* node) {
     // Relaxed: gauges.
     const uint64_t total = node->pages_total.load(std::memory_order_relaxed);
     const uint64_t free = node->pages_free.load(std::memory_order_relaxed);
-    return free * 100 < total * config_.gleaner.pool_low_water;
+    return free * 100 < total * percent;
   });
+}
+
+bool Coordinator::lacks_pages() const { return has_less_free_than(config_.gleaner.pool_low_water); }
+
+/// Pages that were dropped are free after a grace of two epochs; those of other nodes than the one
+/// that dropped them when their owner next looks, within a beat of its metrics.
+bool Coordinator::stays_short(uint32_t percent) const {
+  constexpr auto kPatience = std::chrono::milliseconds(200);
+  constexpr auto kPause = std::chrono::milliseconds(10);
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (has_less_free_than(percent)) {
+    if (std::chrono::steady_clock::now() > end) return true;
+    std::this_thread::sleep_for(kPause);
+  }
+  return false;
 }
 
 /// Those who wait for pages count the snapshots that brought none.
@@ -38,7 +55,8 @@ void Coordinator::install_newest() {
   // From here on pointers may refer to it, whatever becomes of this.
   kept_.add(snapshot);
   const auto begun = std::chrono::steady_clock::now();
-  const auto report = gleaner_->install(snapshot);
+  const auto report =
+      gleaner_->install(snapshot, [this](uint32_t percent) { return stays_short(percent); });
   const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(
       std::chrono::steady_clock::now() - begun);
   note_install(report, took);
@@ -85,7 +103,9 @@ void Coordinator::note_install(const Result<InstallReport>& report,
     status.update({{"installed", report->installed},
                    {"unmatched", report->unmatched},
                    {"dropped", report->dropped},
+                   {"dropped_hot", report->dropped_hot},
                    {"kept", report->kept},
+                   {"kept_hot", report->kept_hot},
                    {"busy", report->busy},
                    {"longest_hold_us", static_cast<double>(report->longest_hold_ns) * 1e-3}});
     const bool is_left = report->oldest_left != InstallReport::kNoSnapshot;

@@ -17,6 +17,7 @@ InstallReport report_of(const Json& answer) {
   report.unmatched = answer.value("unmatched", uint64_t{0});
   report.dropped = answer.value("dropped", uint64_t{0});
   report.kept = answer.value("kept", uint64_t{0});
+  report.kept_hot = answer.value("kept_hot", uint64_t{0});
   report.busy = answer.value("busy", uint64_t{0});
   report.longest_hold_ns = answer.value("longest_hold_ns", uint64_t{0});
   report.oldest_left = answer.value("oldest_left", InstallReport::kNoSnapshot);
@@ -53,8 +54,39 @@ Result<void> GleanerRun::align(const GleanTask& task, GleanPlan& plan) {
   });
 }
 
-Result<InstallReport> GleanerRun::install(const SnapshotMetadata& snapshot) {
+Result<InstallReport> GleanerRun::install(const SnapshotMetadata& snapshot,
+                                          const StaysShort& stays_short) {
+  const Config::Gleaner& gleaner = config_.gleaner;
   set_phase(snapshot.id, "installing");
+  auto report = install_pass(
+      snapshot, {.free_percent = gleaner.pool_high_water, .spares_hot = gleaner.keep_hot_pages});
+  // Rounded up: above the mark below which the next snapshot comes.
+  const uint32_t middle = (gleaner.pool_low_water + gleaner.pool_high_water + 1) / 2;
+  if (report && report->kept_hot != 0 && stays_short(middle)) drop_hot(snapshot, middle, *report);
+  set_phase(snapshot.id, report ? "done" : "not installed");
+  return report;
+}
+
+/// A second pass, which spares none. `report`: of the first one, which stays right if this fails.
+void GleanerRun::drop_hot(const SnapshotMetadata& snapshot, uint32_t free_percent,
+                          InstallReport& report) {
+  const auto second = install_pass(snapshot, {.free_percent = free_percent, .spares_hot = false});
+  if (!second) {
+    logger_->warn("snapshot {}: hot pages stay, though pages are short: {}", snapshot.id,
+                  second.error().message);
+    return;
+  }
+  report.dropped_hot = second->dropped;
+  report.dropped += second->dropped;
+  report.kept = second->kept;
+  report.busy = second->busy;
+  report.longest_hold_ns = std::max(report.longest_hold_ns, second->longest_hold_ns);
+  report.oldest_left = second->oldest_left;  // it has looked at all pointers again
+}
+
+/// On all nodes at once, each in its share.
+Result<InstallReport> GleanerRun::install_pass(const SnapshotMetadata& snapshot,
+                                               const DropLimits& limits) {
   const auto node_count = static_cast<uint32_t>(config_.nodes.size());
   const auto shares = divide_storages(snapshot.storages, node_count);
   std::vector<InstallReport> reports(node_count);
@@ -64,16 +96,14 @@ Result<InstallReport> GleanerRun::install(const SnapshotMetadata& snapshot) {
       roots.push_back(
           {{"id", storage.id}, {"root", storage.root.is_null() ? 0 : storage.root.word()}});
     }
-    const Json body = {{"snapshot", snapshot.id},
-                       {"epoch", snapshot.epoch},
-                       {"storages", std::move(roots)},
-                       {"timeout_ms", kWaitMs}};
+    const Json body = {{"snapshot", snapshot.id},         {"epoch", snapshot.epoch},
+                       {"storages", std::move(roots)},    {"free_percent", limits.free_percent},
+                       {"spares_hot", limits.spares_hot}, {"timeout_ms", kWaitMs}};
     auto report = install_on(node, body);
     if (!report) return std::unexpected(report.error());
     reports[node] = *report;
     return {};
   });
-  set_phase(snapshot.id, installed ? "done" : "not installed");
   if (!installed) return std::unexpected(installed.error());
   InstallReport sum;
   for (const InstallReport& report : reports) sum.add(report);

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <set>
 #include <string>
@@ -45,11 +46,14 @@ class GleanerRun {
   /// The savepoint names it now: the nodes forget the run. Or it does not, since storing it failed:
   /// then it must be kept, too, as nobody knows what the savepoint says.
   void keep(uint32_t snapshot);
+  /// Whether some node has less than this percentage of its pages free, and still has when those
+  /// that were dropped have come back. May block for a moment.
+  using StaysShort = std::function<bool(uint32_t free_percent)>;
   /// Lets the volatile pages of the running cluster refer to the snapshot, and drops those that it
-  /// makes unnecessary where pages are short. REQUIRES: its files can be read on all nodes, and it
-  /// is the latest that ran. An error: any pointer may refer to it, or to an older one still. The
-  /// same thread as `run`.
-  Result<InstallReport> install(const SnapshotMetadata& snapshot);
+  /// makes unnecessary where pages are short: hot ones in a second pass, if the others were too
+  /// few. REQUIRES: its files can be read on all nodes, and it is the latest that ran. An error:
+  /// any pointer may refer to it, or to an older one still. The same thread as `run`.
+  Result<InstallReport> install(const SnapshotMetadata& snapshot, const StaysShort& stays_short);
   /// Lets the run under way, and all later ones, fail soon. Any thread.
   void cancel() { is_cancelled_.store(true, std::memory_order_relaxed); }
 
@@ -59,6 +63,8 @@ class GleanerRun {
 
  private:
   Result<void> align(const GleanTask& task, GleanPlan& plan);
+  void drop_hot(const SnapshotMetadata& snapshot, uint32_t free_percent, InstallReport& report);
+  Result<InstallReport> install_pass(const SnapshotMetadata& snapshot, const DropLimits& limits);
   Result<InstallReport> install_on(uint32_t node, const Json& body);
   Result<SnapshotMetadata> run_planned(const GleanTask& task, const GleanPlan& plan);
   Result<std::vector<NodePart>> glean_on_nodes(const GleanTask& task, const GleanPlan& plan);

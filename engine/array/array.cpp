@@ -113,6 +113,13 @@ inline RecordRef Array::ref_of(VolatilePointer leaf, PageHeader* page, uint32_t 
   return ref;
 }
 
+inline RecordRef Array::resolve_and_note(WorkerContext& worker, VolatilePointer leaf, uint32_t slot,
+                                         uint64_t index) const {
+  PageHeader* page = worker.resolve(leaf);
+  worker.note_use(page);
+  return ref_of(leaf, page, slot, index);
+}
+
 /// `create`: only for a transaction that reads no snapshot.
 Status Array::locate(Transaction& txn, uint64_t index, bool create, RecordRef& ref) const {
   const Status status = storage_.check_volatile(txn);
@@ -122,7 +129,7 @@ Status Array::locate(Transaction& txn, uint64_t index, bool create, RecordRef& r
   if (place.leaf != nullptr) [[likely]] {
     const VolatilePointer word = place.leaf->load_acquire();
     if (!word.is_null()) [[likely]] {
-      ref = ref_of(word, txn.worker().resolve(word), place.slot, index);
+      ref = resolve_and_note(txn.worker(), word, place.slot, index);
       return Status::ok;
     }
   }
@@ -177,11 +184,11 @@ Status Array::descend(Transaction& txn, uint64_t index, const Children& child, u
       if (installed != Status::ok) return installed;
       view = pointer->load_both();
     }
-    PageHeader* page = txn.worker().resolve(view.page);
     if (level == 0) {
-      ref = ref_of(view.page, page, slot, index);
+      ref = resolve_and_note(txn.worker(), view.page, slot, index);
       return Status::ok;
     }
+    PageHeader* page = txn.worker().resolve(view.page);
     pointer = &reinterpret_cast<ArrayInterior*>(page)->children[child[level]];
   }
 }
@@ -323,7 +330,7 @@ Status Array::find_many(Transaction& txn, std::span<const uint64_t> indexes,
       const VolatilePointer word =
           places[i].leaf == nullptr ? VolatilePointer() : places[i].leaf->load_acquire();
       if (!word.is_null()) [[likely]] {
-        ref = ref_of(word, worker.resolve(word), places[i].slot, index);
+        ref = resolve_and_note(worker, word, places[i].slot, index);
       } else if (index >= record_count_) {
         ref = RecordRef{};
       } else {

@@ -129,6 +129,9 @@ class Array {
   Place place_of(WorkerContext& worker, const ArrayInterior* top, uint64_t index) const;
   ArrayInterior* top_page(WorkerContext& worker) const;
   uint64_t leaf_of(uint64_t index) const;
+  /// As ref_of, of the page that the word leads to; notes the use.
+  RecordRef resolve_and_note(WorkerContext& worker, VolatilePointer leaf, uint32_t slot,
+                             uint64_t index) const;
   RecordRef ref_of(VolatilePointer leaf, PageHeader* page, uint32_t slot, uint64_t index) const;
 
   StorageHandle storage_;

@@ -32,6 +32,7 @@ bool recall_border(WorkerContext& worker, const Link& link, uint64_t slice, Bord
     worker.memo().remember(link.pointer, slice, entry->page, range_in_memo(page));
   }
   worker.count_access(page->self().node());
+  worker.note_use(&page->header);
   view.page = border_page(page);
   view.version = version;
   return true;
@@ -89,6 +90,7 @@ inline BorderView descend(WorkerContext& worker, StorageControl& storage, Link l
       continue;
     }
     if (page->is_border()) {
+      worker.note_use(&page->header);
       view.page = border_page(page);
       view.version = version;
       if (first_layer != nullptr) {

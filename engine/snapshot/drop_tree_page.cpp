@@ -98,18 +98,6 @@ bool is_covered(const WorkerContext& worker, Vid vid, uint64_t epoch) {
   return !vid.is_being_written() && is_in_snapshot(vid, epoch, worker.view().control->epochs);
 }
 
-/// A first look, without locks.
-bool is_covered(const WorkerContext& worker, BorderPage* page, uint64_t epoch) {
-  if (!is_floor_in_snapshot(page->header.floor.load(std::memory_order_relaxed), epoch)) {
-    return false;
-  }
-  const uint32_t count = page->header.version().count();
-  for (uint32_t slot = 0; slot < count; ++slot) {
-    if (!is_covered(worker, page->record(slot)->head.load_acquire(), epoch)) return false;
-  }
-  return true;
-}
-
 /// From here on nobody finds the page any more.
 void unlink(WorkerContext& worker, StorageControl& storage, const Link& link, TreePage* page,
             uint64_t version) {
@@ -129,9 +117,26 @@ void unlink(WorkerContext& worker, StorageControl& storage, const Link& link, Tr
 
 }  // namespace
 
+bool seems_needed(const WorkerContext& worker, BorderPage* page, uint64_t epoch) {
+  if (!is_floor_in_snapshot(page->header.floor.load(std::memory_order_relaxed), epoch)) return true;
+  const uint32_t count = page->header.version().count();
+  for (uint32_t slot = 0; slot < count; ++slot) {
+    if (!is_covered(worker, page->record(slot)->head.load_acquire(), epoch)) return true;
+  }
+  return false;
+}
+
+bool seems_needed(const WorkerContext&, InteriorPage* page, uint64_t epoch) {
+  if (!is_floor_in_snapshot(page->header.floor.load(std::memory_order_relaxed), epoch)) return true;
+  const uint32_t count = page->header.version().count();
+  for (uint32_t i = 0; i < count; ++i) {
+    if (!page->children[i].load_acquire().is_null()) return true;
+  }
+  return false;
+}
+
 Dropped drop_border(WorkerContext& worker, StorageControl& storage, const Link& link,
                     BorderPage* page, SnapshotPointer snapshot, uint64_t epoch) {
-  if (!is_covered(worker, page, epoch)) return Dropped::changed;
   Locked locked(worker, link, page, snapshot);
   if (!locked.is_good()) return locked.is_busy() ? Dropped::busy : Dropped::changed;
   RecordLocks records(worker, page);
@@ -168,10 +173,6 @@ Dropped drop_interior(WorkerContext& worker, StorageControl& storage, const Link
   if (!locked.is_good()) return locked.is_busy() ? Dropped::busy : Dropped::changed;
   const uint64_t floor = page->header.floor.load(std::memory_order_relaxed);
   if (!is_floor_in_snapshot(floor, epoch)) return Dropped::changed;
-  // First without freezing: most pages have volatile children.
-  for (uint32_t i = 0; i < page->header.version().count(); ++i) {
-    if (!page->children[i].load_acquire().is_null()) return Dropped::changed;
-  }
   FrozenNulls children;
   for (uint32_t i = 0; i < page->header.version().count(); ++i) {
     if (!children.add(page->children[i])) return Dropped::changed;

@@ -14,6 +14,11 @@ enum class Dropped : uint8_t {
   busy,     // somebody else held a lock
 };
 
+/// A first look, without locks: whether the page may have to stay, since it is not in the snapshot
+/// of this epoch, or has volatile pages below it.
+bool seems_needed(const WorkerContext& worker, BorderPage* page, uint64_t epoch);
+bool seems_needed(const WorkerContext& worker, InteriorPage* page, uint64_t epoch);
+
 /// `link` leads to `page`, which is not a storage's root; `snapshot`: the page of the very same
 /// range, or, for the root of a layer, its root, as the snapshot of this epoch has it, which the
 /// caller has stored beside the pointer. Never waits.

@@ -13,6 +13,7 @@ void InstallReport::add(const InstallReport& other) {
   unmatched += other.unmatched;
   dropped += other.dropped;
   kept += other.kept;
+  kept_hot += other.kept_hot;
   busy += other.busy;
   longest_hold_ns = std::max(longest_hold_ns, other.longest_hold_ns);
   oldest_left = std::min(oldest_left, other.oldest_left);

@@ -15,17 +15,32 @@
 
 #include "engine/transaction/worker_context.h"
 #include "shared/memory/control_layout.h"
+#include "shared/memory/page_header.h"
 #include "shared/memory/pointer.h"
 #include "shared/status.h"
 
 namespace atolldb {
 
+/// What a policy says of a volatile page that the snapshot's could stand for.
+enum class DropVerdict : uint8_t {
+  drop,
+  keep,      // pages enough are free
+  keep_hot,  // it was used often lately
+};
+
+/// How far pages are to go; of all installers of a pass the same.
+struct DropLimits {
+  uint32_t free_percent = 100;  // of each node's pool
+  bool spares_hot = false;
+  bool operator==(const DropLimits&) const = default;
+};
+
 struct InstallTask {
   SnapshotPointer root;   // of the storage in the snapshot; null: it has no records there
   uint32_t snapshot = 0;  // its id
   uint64_t epoch = 0;     // its epoch
-  /// Whether a page of this node may be dropped now: asked before each drop.
-  std::function<bool(uint32_t node)> may_drop;
+  /// Asked before each drop; may take the page's mark away.
+  std::function<DropVerdict(PageHeader& page)> drop_policy;
   /// Asked every few pages; the rest is left to the next snapshot.
   std::function<bool()> cancelled;
 };
@@ -34,7 +49,9 @@ struct InstallReport {
   uint64_t installed = 0;        // pointers with a page of the snapshot beside them now
   uint64_t unmatched = 0;        // volatile pages for whose range the snapshot has no page
   uint64_t dropped = 0;          // volatile pages
-  uint64_t kept = 0;             // that might have been dropped, but for may_drop
+  uint64_t dropped_hot = 0;      // of these: in a second pass, which spares none
+  uint64_t kept = 0;             // that might have been dropped, but for the policy
+  uint64_t kept_hot = 0;         // of these: as they are hot
   uint64_t busy = 0;             // what was left since somebody else held a lock
   uint64_t longest_hold_ns = 0;  // of locks, all those of one step together
   /// Pointers without a volatile page that still lead to an older snapshot, whose files must stay:
@@ -44,6 +61,15 @@ struct InstallReport {
 
   void add(const InstallReport& other);
 };
+
+/// Asks the policy, and counts a page that stays.
+inline bool may_drop(const InstallTask& task, PageHeader& page, InstallReport& report) {
+  const DropVerdict verdict = task.drop_policy(page);
+  if (verdict == DropVerdict::drop) return true;
+  ++report.kept;
+  if (verdict == DropVerdict::keep_hot) ++report.kept_hot;
+  return false;
+}
 
 /// Notes for how long its life was: made before locks are taken, gone after they are released, so
 /// more than what anybody has waited for.

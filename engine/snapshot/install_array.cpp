@@ -167,12 +167,6 @@ class ArrayInstaller {
 
   // -- Dropping (R8) ------------------------------------------------------------------------------
 
-  bool may_drop(VolatilePointer page) {
-    if (!task_.may_drop || task_.may_drop(page.node())) return true;
-    ++report_.kept;
-    return false;
-  }
-
   /// Whether the snapshot has all that is in the page; `highest`: what its parent's floor becomes.
   bool is_covered(ArrayLeaf& leaf, uint64_t& highest) {
     highest = leaf.header.floor.load(std::memory_order_relaxed);
@@ -192,7 +186,7 @@ class ArrayInstaller {
     auto* leaf = reinterpret_cast<ArrayLeaf*>(worker_.view().resolve(word));
     uint64_t highest = 0;
     // Most pages in use have changed since: seen without any lock.
-    if (!is_covered(*leaf, highest) || !may_drop(word)) return;
+    if (!is_covered(*leaf, highest) || !may_drop(task_, leaf->header, report_)) return;
     {
       ScopedLock parent_lock;
       ScopedLock leaf_lock;
@@ -228,7 +222,8 @@ class ArrayInstaller {
     if (word.is_null() || match.is_null()) return Status::ok;
     ArrayInterior* page = interior(word);
     const uint64_t floor = page->header.floor.load(std::memory_order_relaxed);
-    if (!is_bare(*page, matches) || !is_floor_in_snapshot(floor, task_.epoch) || !may_drop(word)) {
+    if (!is_bare(*page, matches) || !is_floor_in_snapshot(floor, task_.epoch) ||
+        !may_drop(task_, page->header, report_)) {
       return Status::ok;
     }
     {

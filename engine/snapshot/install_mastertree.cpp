@@ -277,11 +277,9 @@ class TreeInstaller {
     const SnapshotPointer snapshot =
         is_layer_root ? walk.root
                       : page_of_range(walk.levels[page->header.level].pages, range_of(*page));
-    if (snapshot.is_null()) return;
-    if (task_.may_drop && !task_.may_drop(page->self().node())) {
-      ++report_.kept;
-      return;
-    }
+    // Only then the policy: it counts with a page that it lets go.
+    if (snapshot.is_null() || seems_needed(worker_, page, task_.epoch)) return;
+    if (!may_drop(task_, page->header, report_)) return;
     const HoldTimer timer(report_);
     Dropped dropped = Dropped::changed;
     if constexpr (std::is_same_v<Page, BorderPage>) {

@@ -101,7 +101,9 @@ class SequentialInstaller {
     for (; count < kPagesAtOnce; ++count) {
       // Without a successor it is the newest, which its worker writes to.
       auto* next = page_at<SequentialPage>(kept->next);
-      if (next == nullptr || !is_covered(*kept) || !may_drop(*kept)) break;
+      if (next == nullptr || !is_covered(*kept) || !may_drop(task_, kept->header, report_)) {
+        break;  // with what is behind it
+      }
       kept = next;
     }
     if (count == 0) return false;
@@ -128,11 +130,6 @@ class SequentialInstaller {
       offset += SequentialRecord::bytes_for(static_cast<uint32_t>(record->payload_bytes));
     }
     return true;
-  }
-  bool may_drop(const SequentialPage& page) {
-    if (!task_.may_drop || task_.may_drop(page.header.volatile_self().node())) return true;
-    ++report_.kept;  // and what is behind it
-    return false;
   }
 
   WorkerContext& worker_;

@@ -26,7 +26,8 @@ WorkerContext::WorkerContext(const ClusterView& view, PagePool& pool, uint32_t n
               failed_from()),
       pages_(view, pool, metrics),
       epoch_(&view.control->epochs.current),
-      first_system_block_(write_set_capacity + 1) {
+      first_system_block_(write_set_capacity + 1),
+      use_random_(0x9e3779b9u ^ ((node << 8) | ordinal)) {  // of each worker another
   CHECK(write_set_capacity <= kMaxWriteSet);
   CHECK(ordinal < view.shared[node]->slot_count);
   CHECK(view.shared[node]->blocks_per_slot >= lock_blocks_for(write_set_capacity));
@@ -57,6 +58,18 @@ void WorkerContext::raise_dirty_epoch(uint64_t epoch) {
   // seq_cst, before the in-commit epoch is cleared: who sees the epoch closed sees it dirty (R27).
   while (seen < epoch && !dirty.compare_exchange_weak(seen, epoch, std::memory_order_seq_cst,
                                                       std::memory_order_relaxed)) {
+  }
+}
+
+void WorkerContext::mark_hot(PageHeader* page) {
+  // At random distances (xorshift), or work that repeats itself would always mark the same pages.
+  use_random_ ^= use_random_ << 13;
+  use_random_ ^= use_random_ >> 17;
+  use_random_ ^= use_random_ << 5;
+  uses_until_mark_ = 1 + use_random_ % (2 * kUsesPerMark - 1);
+  // The line may be another node's: it is written once between two snapshots. Relaxed: a hint.
+  if (page->hotness.load(std::memory_order_relaxed) == 0) {
+    page->hotness.store(1, std::memory_order_relaxed);
   }
 }
 

@@ -116,6 +116,13 @@ class WorkerContext {
     count_access(pointer.node());
     return view_->resolve(pointer);
   }
+  /// A volatile page of records was found. One in kUsesPerMark such uses of this worker, at random,
+  /// marks the page as hot (soc/snapshot/drop_policy.h): pages that are used often are marked
+  /// almost surely, those of one scan seldom.
+  void note_use(PageHeader* page) {
+    if (--uses_until_mark_ == 0) [[unlikely]]
+      mark_hot(page);
+  }
   UniversalName name_of(const void* address) const {
     const PageHeader* page = page_of(address);
     return UniversalName::make(page->volatile_self(),
@@ -123,7 +130,10 @@ class WorkerContext {
   }
 
  private:
+  static constexpr uint32_t kUsesPerMark = 32;
+
   void raise_dirty_epoch(uint64_t epoch);
+  void mark_hot(PageHeader* page);
   /// States of the cluster that end every wait (R24).
   static uint32_t failed_from() {
     return mutant(Mutant::waits_ignore_failure) ? ~uint32_t{0} : kClusterFailedFrom;
@@ -145,6 +155,8 @@ class WorkerContext {
   uint64_t begin_epoch_ = kIdleEpoch;
   uint64_t dirty_epoch_ = 0;  // the latest that this worker has announced
   uint64_t recycled_at_ = 0;
+  uint32_t uses_until_mark_ = kUsesPerMark;
+  uint32_t use_random_;  // state of a xorshift: never 0
 };
 
 }  // namespace atolldb

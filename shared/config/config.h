@@ -83,6 +83,7 @@ struct Config {
     uint64_t log_volume = 1ULL << 30;             ///< or after this many bytes of log per node
     uint32_t pool_low_water = 20;                 ///< or below this many percent of free pages
     uint32_t pool_high_water = 40;                ///< pages go until so many percent are free
+    bool keep_hot_pages = true;                   ///< pages used often go last
     uint64_t disk_reserve = 1ULL << 30;           ///< bytes that its files leave free
 
     bool operator==(const Gleaner&) const = default;

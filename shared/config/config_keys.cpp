@@ -284,6 +284,13 @@ constexpr ConfigKey kKeys[] = {
      .min = kMinPoolHighWaterPercent,
      .max = kMaxPoolHighWaterPercent},
     {.section = "gleaner",
+     .name = "keep_hot_pages",
+     .kind = KeyKind::boolean,
+     .field = ATOLL_CONFIG(gleaner.keep_hot_pages),
+     .doc =
+         "Pages that transactions used often since the snapshot before go last, and only until "
+         "the\npercentage in the middle of these two is free. false: all go in the order of keys."},
+    {.section = "gleaner",
      .name = "disk_reserve",
      .kind = KeyKind::size,
      .field = ATOLL_CONFIG(gleaner.disk_reserve),

@@ -75,7 +75,7 @@ struct alignas(64) PageHeader {
   uint8_t level;  // 0 = leaf/border
   uint8_t is_snapshot;
   std::atomic<uint16_t> last_modifier;  // node that last changed the page: statistics
-  std::atomic<uint8_t> hotness;
+  std::atomic<uint8_t> hotness;         // not 0: marked as hot since an installer judged it last
   uint8_t spare[5];
   uint64_t next_retired;  // retired pages only: the retiring thread's list
   uint64_t check;         // snapshot pages: CRC32C; retired pages: retire epoch

@@ -34,8 +34,7 @@ Result<void> Node::start_snapshots() {
   visitor.metrics = &metrics_->worker(visitor.slot);
   visitor.write_set = config_.memory.write_set;
   visitor_ = std::make_unique<PageVisitor>(visitor);
-  installer_ =
-      std::make_unique<Installer>(view_, *visitor_, config_.gleaner.pool_high_water, logger_);
+  installer_ = std::make_unique<Installer>(view_, *visitor_, logger_);
   installer_->start();
   return {};
 }

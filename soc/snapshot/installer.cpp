@@ -22,20 +22,20 @@ InstallerActions InstallerActions::of_engine() {
 }
 
 Json to_json(const InstallReport& report) {
-  Json json = {{"installed", report.installed}, {"unmatched", report.unmatched},
-               {"dropped", report.dropped},     {"kept", report.kept},
-               {"busy", report.busy},           {"longest_hold_ns", report.longest_hold_ns}};
+  Json json = {{"installed", report.installed},
+               {"unmatched", report.unmatched},
+               {"dropped", report.dropped},
+               {"kept", report.kept},
+               {"kept_hot", report.kept_hot},
+               {"busy", report.busy},
+               {"longest_hold_ns", report.longest_hold_ns}};
   if (report.oldest_left != InstallReport::kNoSnapshot) json["oldest_left"] = report.oldest_left;
   return json;
 }
 
-Installer::Installer(const ClusterView& view, PageVisitor& visitor, uint32_t high_water,
-                     Logger logger, InstallerActions actions)
-    : view_(view),
-      visitor_(visitor),
-      high_water_(high_water),
-      logger_(std::move(logger)),
-      actions_(std::move(actions)) {}
+Installer::Installer(const ClusterView& view, PageVisitor& visitor, Logger logger,
+                     InstallerActions actions)
+    : view_(view), visitor_(visitor), logger_(std::move(logger)), actions_(std::move(actions)) {}
 
 void Installer::start() {
   thread_ = std::thread([this] { work(); });
@@ -120,9 +120,9 @@ void Installer::align(Align task) {
 }
 
 void Installer::install(Run& run) {
-  DropBudget budget(view_, high_water_);
+  DropPolicy policy(view_, run.limits);
   for (const Root& root : run.roots) {
-    const Status status = install_one(run, root, budget);
+    const Status status = install_one(run, root, policy);
     if (status == Status::ok) continue;
     run.failure = Error{ExitCode::failed,
                         fmt::format("snapshot {}: not all pages of storage {} refer to it: {}",
@@ -131,12 +131,13 @@ void Installer::install(Run& run) {
     break;
   }
   logger_->info(
-      "snapshot {}: {} pointers installed, {} pages dropped, {} kept, {} busy, {} unmatched",
-      run.snapshot, run.report.installed, run.report.dropped, run.report.kept, run.report.busy,
-      run.report.unmatched);
+      "snapshot {}: {} pointers installed, {} pages dropped, {} kept ({} hot), {} busy, {} "
+      "unmatched",
+      run.snapshot, run.report.installed, run.report.dropped, run.report.kept, run.report.kept_hot,
+      run.report.busy, run.report.unmatched);
 }
 
-Status Installer::install_one(Run& run, const Root& root, DropBudget& budget) {
+Status Installer::install_one(Run& run, const Root& root, DropPolicy& policy) {
   Status status = Status::ok;
   visitor_.visit([&](WorkerContext& context) {
     StorageControl& storage = view_.control->storage(root.storage);
@@ -147,8 +148,8 @@ Status Installer::install_one(Run& run, const Root& root, DropBudget& budget) {
     task.root = root.page;
     task.snapshot = run.snapshot;
     task.epoch = run.epoch;
-    task.may_drop = [&](uint32_t node) {
-      return budget.allows(node, context.pages().retired_count());
+    task.drop_policy = [&](PageHeader& page) {
+      return policy.judge(page, context.pages().retired_count());
     };
     task.cancelled = [&] {
       return !goes_on(run, report) || !is_storage_ready(storage, root.storage);

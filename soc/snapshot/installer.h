@@ -18,7 +18,7 @@
 #include "shared/error.h"
 #include "shared/logging/logger.h"
 #include "shared/message/control_message.h"
-#include "soc/snapshot/drop_budget.h"
+#include "soc/snapshot/drop_policy.h"
 #include "soc/snapshot/page_visitor.h"
 
 namespace atolldb {
@@ -35,8 +35,8 @@ struct InstallerActions {
 
 class Installer {
  public:
-  /// `view` and `visitor` outlive it. `high_water`: see DropBudget.
-  Installer(const ClusterView& view, PageVisitor& visitor, uint32_t high_water, Logger logger,
+  /// `view` and `visitor` outlive it.
+  Installer(const ClusterView& view, PageVisitor& visitor, Logger logger,
             InstallerActions actions = InstallerActions::of_engine());
   Installer(const Installer&) = delete;
   Installer& operator=(const Installer&) = delete;
@@ -62,10 +62,11 @@ class Installer {
     Clock::time_point deadline;
     ControlReply reply;
   };
-  /// One snapshot, in the storages that are this node's share.
+  /// One pass of one snapshot, over the storages that are this node's share.
   struct Run {
     uint32_t snapshot = 0;
     uint64_t epoch = 0;
+    DropLimits limits;
     std::vector<Root> roots;
     InstallReport report;
     std::optional<Error> failure;
@@ -87,14 +88,13 @@ class Installer {
   bool work_once(std::unique_lock<std::mutex>& lock);
   void align(Align task);
   void install(Run& run);
-  Status install_one(Run& run, const Root& root, DropBudget& budget);
+  Status install_one(Run& run, const Root& root, DropPolicy& policy);
   bool goes_on(const Run& run, const InstallReport& current);
   void answer(const Run& run, const InstallReport& report, std::vector<Waiter> waiters) const;
   std::vector<Waiter> take_due();
 
   const ClusterView& view_;
   PageVisitor& visitor_;
-  const uint32_t high_water_;
   Logger logger_;
   const InstallerActions actions_;
 

@@ -27,6 +27,14 @@ Result<Installer::Run> Installer::run_of(const ControlRequest& request) {
   Run run;
   run.snapshot = static_cast<uint32_t>(*snapshot);
   run.epoch = *epoch;
+  const auto percent = get_number_or(request, "free_percent", run.limits.free_percent);
+  if (!percent) return std::unexpected(percent.error());
+  run.limits.free_percent = static_cast<uint32_t>(std::min<uint64_t>(*percent, 100));
+  const Json spares_hot = request.body.value("spares_hot", Json(false));
+  if (!spares_hot.is_boolean()) {
+    return make_error(ExitCode::usage, request.op + ": member \"spares_hot\" must be a boolean");
+  }
+  run.limits.spares_hot = spares_hot.get<bool>();
   const Json list = request.body.value("storages", Json());
   if (!list.is_array()) {
     return make_error(ExitCode::usage,
@@ -54,7 +62,7 @@ void Installer::install_request(const ControlRequest& request, const ControlRepl
     lock.unlock();
     return reply(std::unexpected(stops(request.op)));
   }
-  const bool is_new = !run_ || run_->snapshot != run->snapshot;
+  const bool is_new = !run_ || run_->snapshot != run->snapshot || run_->limits != run->limits;
   if (is_new && run_ && !run_->has_ended) {
     const uint32_t other = run_->snapshot;
     lock.unlock();

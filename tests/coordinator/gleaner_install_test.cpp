@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <vector>
 
 #include "coordinator/gleaner/divide_storages.h"
 #include "coordinator/gleaner/gleaner_run.h"
@@ -29,6 +30,8 @@ TEST(DivideStoragesTest, ThoseWithMostRecordsFirstInTurn) {
   EXPECT_EQ(shares[1].at(0).id, 4u);
   EXPECT_EQ(shares[2].at(0).id, 1u);
 }
+
+bool never_short(uint32_t) { return false; }
 
 /// Two nodes that answer as a test says.
 class GleanerInstallTest : public testing::Test {
@@ -62,7 +65,7 @@ TEST_F(GleanerInstallTest, AsksUntilAllAreDoneAndSumsUp) {
     return Result<Json>(answer);
   };
   GleanerRun run(config_, files_, call, make_silent_logger("install"));
-  const auto report = run.install(snapshot_);
+  const auto report = run.install(snapshot_, never_short);
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_EQ(report->installed, 60u);
   EXPECT_EQ(report->dropped, 1u);
@@ -73,6 +76,89 @@ TEST_F(GleanerInstallTest, AsksUntilAllAreDoneAndSumsUp) {
   EXPECT_FALSE(run.status().at("progress").contains("oldest_left"));
 }
 
+/// Of every node, in each pass: 10 pages dropped, hot ones kept if they are to be spared.
+class HotPagesTest : public GleanerInstallTest {
+ protected:
+  HotPagesTest() {
+    config_.gleaner.pool_low_water = 20;
+    config_.gleaner.pool_high_water = 45;
+  }
+  Result<Json> answer(uint32_t node, const Json& body) {
+    const bool is_spared = body.at("spares_hot").get<bool>();
+    const std::lock_guard guard(mutex_);
+    ++(is_spared ? sparing_ : sparing_none_)[body.at("free_percent").get<uint32_t>()];
+    if (!is_spared && fails_) return make_error(ExitCode::failed, "a page is unreadable");
+    return Json{{"done", true},
+                {"installed", 7},
+                {"dropped", 10},
+                {"kept", is_spared ? 5 : 1},
+                {"kept_hot", is_spared ? hot_ : 0},
+                {"oldest_left", is_spared ? 3 : 4 + node}};
+  }
+  Result<InstallReport> install(bool is_short) {
+    const NodeCall call = [this](uint32_t node, std::string_view, const Json& body) {
+      return answer(node, body);
+    };
+    GleanerRun run(config_, files_, call, make_silent_logger("install"));
+    auto report = run.install(snapshot_, [&](uint32_t percent) {
+      asked_.push_back(percent);
+      return is_short;
+    });
+    EXPECT_EQ(run.status().at("phase"), "done");
+    return report;
+  }
+
+  using Calls = std::map<uint32_t, int>;  // by percentage
+  Calls sparing_;
+  Calls sparing_none_;
+  std::vector<uint32_t> asked_;
+  int hot_ = 5;
+  bool fails_ = false;
+};
+
+TEST_F(HotPagesTest, GoInASecondPassOfAllNodesIfTheOthersWereTooFew) {
+  const auto report = install(true);
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(sparing_, (Calls{{45, 2}}));
+  EXPECT_EQ(sparing_none_, (Calls{{33, 2}})) << "the middle, rounded up";
+  EXPECT_EQ(asked_, std::vector<uint32_t>{33});
+  EXPECT_EQ(report->installed, 14u) << "of one pass";
+  EXPECT_EQ(report->dropped, 40u);
+  EXPECT_EQ(report->dropped_hot, 20u);
+  EXPECT_EQ(report->kept_hot, 10u);
+  EXPECT_EQ(report->kept, 2u);
+  EXPECT_EQ(report->oldest_left, 4u) << "the second pass looks at all pointers again";
+}
+
+TEST_F(HotPagesTest, StayIfTheOthersWereEnough) {
+  const auto report = install(false);
+  ASSERT_TRUE(report);
+  EXPECT_TRUE(sparing_none_.empty());
+  EXPECT_EQ(report->dropped_hot, 0u);
+}
+
+TEST_F(HotPagesTest, NeedNoSecondPassIfThereAreNone) {
+  hot_ = 0;
+  EXPECT_TRUE(install(true));
+  EXPECT_TRUE(sparing_none_.empty());
+  EXPECT_TRUE(asked_.empty());
+}
+
+TEST_F(HotPagesTest, AreNotSparedIfTheConfigSaysSo) {
+  config_.gleaner.keep_hot_pages = false;
+  EXPECT_TRUE(install(true));
+  EXPECT_TRUE(sparing_.empty());
+  EXPECT_EQ(sparing_none_, (Calls{{45, 2}}));
+}
+
+TEST_F(HotPagesTest, ASecondPassThatFailsLeavesTheFirstOnesReport) {
+  fails_ = true;
+  const auto report = install(true);
+  ASSERT_TRUE(report) << "all pointers refer to the snapshot";
+  EXPECT_EQ(report->dropped, 20u);
+  EXPECT_EQ(report->oldest_left, 3u);
+}
+
 TEST_F(GleanerInstallTest, WaitsForTheOthersWhenOneFailsAndReportsIt) {
   const NodeCall call = [this](uint32_t node, std::string_view, const Json&) -> Result<Json> {
     const std::lock_guard guard(mutex_);
@@ -80,7 +166,7 @@ TEST_F(GleanerInstallTest, WaitsForTheOthersWhenOneFailsAndReportsIt) {
     return Json{{"done", ++calls_[node] == 5}};
   };
   GleanerRun run(config_, files_, call, make_silent_logger("install"));
-  const auto report = run.install(snapshot_);
+  const auto report = run.install(snapshot_, never_short);
   ASSERT_FALSE(report);
   EXPECT_NE(report.error().message.find("node 0: a page is unreadable"), std::string::npos);
   EXPECT_EQ(calls_[1], 5u);
@@ -95,7 +181,7 @@ TEST_F(GleanerInstallTest, EndsWhenItIsCancelled) {
   };
   GleanerRun run(config_, files_, call, make_silent_logger("install"));
   running = &run;
-  EXPECT_FALSE(run.install(snapshot_));
+  EXPECT_FALSE(run.install(snapshot_, never_short));
 }
 
 }  // namespace

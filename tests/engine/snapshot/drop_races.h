@@ -74,11 +74,11 @@ inline std::string nothing_is_installed_below_a_dropped_page() {
   stage.fill(0, 1);
   InstallReport report;
   int left = 2;  // the leaves; what is above them stays for now
-  stage.may_drop = [&](uint32_t) { return left-- > 0; };
+  stage.drop_policy = drop_some(left);
   std::string problem = stage.snapshot_and_install(report);
   if (!problem.empty()) return problem;
   if (stage.pages().leaves != 0 || stage.pages().interiors != 1) return "the stage is not set";
-  stage.may_drop = [](uint32_t) { return true; };
+  stage.drop_policy = drop_all;
   {
     const AtFirst seam(Seam::installing, [&] { problem = stage.install(report); });
     if (stage.write(0, {{stage.index(0, 0, 0), false, 3}}) != Status::ok) return "writing";
@@ -93,10 +93,10 @@ inline std::string a_drop_that_is_given_up_leaves_all_as_it_was() {
   stage.fill(0, 1);
   InstallReport report;
   int left = 2;
-  stage.may_drop = [&](uint32_t) { return left-- > 0; };
+  stage.drop_policy = drop_some(left);
   std::string problem = stage.snapshot_and_install(report);
   if (!problem.empty()) return problem;
-  stage.may_drop = [](uint32_t) { return true; };
+  stage.drop_policy = drop_all;
   {
     // The installer has looked at all children, and locked their page.
     const AtFirst seam(Seam::locked_page, [&] {

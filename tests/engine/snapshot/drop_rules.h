@@ -223,7 +223,7 @@ inline std::string drops_raise_the_floor_above() {
 inline std::string pages_are_kept_when_asked() {
   DropStage stage;
   stage.fill(0, 1);
-  stage.may_drop = [](uint32_t) { return false; };
+  stage.drop_policy = keep_all;
   InstallReport report;
   const std::string problem = stage.snapshot_and_install(report);
   if (!problem.empty()) return problem;

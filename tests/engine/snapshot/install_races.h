@@ -35,7 +35,7 @@ class ColdLayerTree {
       logs.push_back({LogType::insert, key, 0, "old", Vid::make(epoch, 1)});
     }
     std::string problem = warm.take(std::move(logs), epoch, 0);
-    if (problem.empty()) problem = warm.install(true);
+    if (problem.empty()) problem = warm.install(drop_all);
     if (problem.empty() && warm.report.dropped != 1) problem = "the layer has not gone";
     warm.stage.rewrites = true;
     return problem.empty() ? warm.take({}, warm.settle(), 0) : problem;
@@ -96,7 +96,7 @@ inline std::string nothing_is_installed_in_moved_pages() {
       if (++depth == 1) {
         first = test.update(0, "a", "first");
       } else {
-        problem = test.warm.install(false);
+        problem = test.warm.install(keep_all);
       }
     } else if (depth == 2 && seam == Seam::found_layers) {
       ++depth;
@@ -120,7 +120,7 @@ inline std::string what_stands_for_a_page_is_there_before_it_goes() {
   {
     // The first page goes first.
     const AtFirst seam(Seam::dropped, [&] { read = test.value_of(0); });
-    problem = test.warm.install(true);
+    problem = test.warm.install(drop_all);
   }
   if (!problem.empty()) return problem;
   return read == "old" ? "" : "a record in a page that has just gone: " + read;
@@ -150,7 +150,7 @@ inline std::string a_layer_of_one_record_goes(bool first_lives) {
   std::string problem = warm.take({{LogType::insert, living, 0, "old", Vid::make(epoch, 1)},
                                    {LogType::erase, dead, 0, "", Vid::make(epoch, 2)}},
                                   epoch, 0);
-  if (problem.empty()) problem = warm.install(true);
+  if (problem.empty()) problem = warm.install(drop_all);
   TreeStatistics statistics;
   if (problem.empty()) problem = warm.check(statistics);
   if (!problem.empty()) return problem;
@@ -187,7 +187,7 @@ inline std::string a_slow_installer_holds_no_epoch() {
       while (current.load(std::memory_order_seq_cst) == now) std::this_thread::yield();
       last = now + 1;
     });
-    problem = test.warm.install(true);
+    problem = test.warm.install(drop_all);
   }
   if (!problem.empty()) return problem;
   if (drops < 5) return "hardly anything was dropped";
@@ -222,7 +222,7 @@ inline std::string a_storage_that_goes_is_left_alone(StorageType type, bool reus
       hide(test.warm.storage, reused);
       return false;
     };
-    problem = test.warm.install(true);
+    problem = test.warm.install(drop_all);
     report = test.warm.report;
   } else if (type == StorageType::array) {
     DropStage test;

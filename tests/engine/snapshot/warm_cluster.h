@@ -62,6 +62,22 @@ class CommitLog {
   std::multimap<uint64_t, Change> changes_;  // by version; of one commit: as they were added
 };
 
+inline DropVerdict drop_all(PageHeader&) { return DropVerdict::drop; }
+inline DropVerdict keep_all(PageHeader&) { return DropVerdict::keep; }
+/// Drops what is not marked as hot, and takes the marks away.
+inline DropVerdict drop_cold(PageHeader& page) {
+  return page.hotness.exchange(0, std::memory_order_relaxed) != 0 ? DropVerdict::keep_hot
+                                                                  : DropVerdict::drop;
+}
+inline DropVerdict forget_marks(PageHeader& page) {
+  page.hotness = 0;
+  return DropVerdict::keep;
+}
+/// Drops as many pages as `left` says, whichever they are.
+inline std::function<DropVerdict(PageHeader&)> drop_some(int& left) {
+  return [&left](PageHeader&) { return left-- > 0 ? DropVerdict::drop : DropVerdict::keep; };
+}
+
 /// Two nodes; the last worker installs.
 class WarmCluster {
  public:
@@ -103,7 +119,7 @@ class WarmCluster {
     task.root = stage.storage.base_root;
     task.snapshot = stage.snapshot;
     task.epoch = stage.epoch;
-    task.may_drop = may_drop;
+    task.drop_policy = drop_policy;
     task.cancelled = cancelled;
     const Status status = install_snapshot(*installer().context, storage, task, report);
     return status == Status::ok ? "" : "installing: " + std::string(to_string(status));
@@ -112,7 +128,7 @@ class WarmCluster {
   SnapshotStage stage;
   TestCluster cluster;
   StorageControl& storage;
-  std::function<bool(uint32_t)> may_drop = [](uint32_t) { return true; };
+  std::function<DropVerdict(PageHeader&)> drop_policy = drop_all;
   std::function<bool()> cancelled = [] { return false; };
 
  private:

@@ -14,6 +14,7 @@
 #include "tests/engine/mastertree_oracle.h"
 #include "tests/engine/snapshot/cold_storages.h"
 #include "tests/engine/snapshot/snapshot_stage.h"
+#include "tests/engine/snapshot/warm_cluster.h"
 #include "tests/support/seed.h"
 
 namespace atolldb::test {
@@ -53,12 +54,12 @@ class WarmTree : public ShapeSource {
     return combined ? "" : combined.error().message;
   }
 
-  std::string install(bool drops) {
+  std::string install(const std::function<DropVerdict(PageHeader&)>& policy) {
     InstallTask task;
     task.root = stage.storage.base_root;
     task.snapshot = stage.snapshot;
     task.epoch = stage.epoch;
-    task.may_drop = [drops](uint32_t) { return drops; };
+    task.drop_policy = policy;
     task.cancelled = cancelled;
     report = {};
     const Status status = install_snapshot(installer_, storage, task, report);
@@ -132,7 +133,7 @@ inline std::string warm_tree_oracle(KeyShape shape, uint32_t workers, uint64_t r
     std::thread gleaner([&] {
       if (epoch == 0) return;
       unsound = warm.take(std::move(logs), epoch, shape == KeyShape::integers ? cut % 2000 : cut);
-      if (unsound.empty()) unsound = warm.install(drops);
+      if (unsound.empty()) unsound = warm.install(drops ? drop_all : keep_all);
       if (unsound.empty()) unsound = warm.close_unneeded();
     });
     std::vector<std::string> problems(workers);
@@ -174,7 +175,7 @@ inline std::string all_pages_are_dropped(KeyShape shape) {
     if (!problem.empty()) return problem;
     const uint64_t epoch = warm.settle();
     problem = warm.take(changes_between(before, oracle.model(), epoch), epoch, 0);
-    if (problem.empty()) problem = warm.install(true);
+    if (problem.empty()) problem = warm.install(drop_all);
     if (!problem.empty()) return problem;
     if (warm.report.busy != 0) return "a lock was held";
     TreeStatistics statistics;

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <future>
+#include <map>
 #include <memory>
 #include <set>
 
@@ -66,8 +67,22 @@ class InstallerTest : public testing::Test {
     return Status::ok;
   }
 
+  /// In each pass over each storage the policy is asked for one page, which is marked as hot.
+  void judge_one_hot_page_of_each() {
+    actions_.install = [this](WorkerContext&, StorageControl& storage, const InstallTask& task,
+                              InstallReport& report) {
+      PageHeader page{};
+      page.self = VolatilePointer::make(0, 0, 1).word();
+      page.hotness = 1;
+      ++passes_[storage.id];
+      report.installed = 1;
+      if (may_drop(task, page, report)) ++report.dropped;
+      return Status::ok;
+    };
+  }
+
   std::unique_ptr<Installer> start() {
-    auto installer = std::make_unique<Installer>(cluster_.view(), *visitor_, 40,
+    auto installer = std::make_unique<Installer>(cluster_.view(), *visitor_,
                                                  make_silent_logger("install"), actions_);
     installer->start();
     return installer;
@@ -99,6 +114,7 @@ class InstallerTest : public testing::Test {
   std::set<uint32_t> seen_;
   std::atomic<bool> holds_{false};
   uint32_t failing_ = 0;
+  std::map<uint32_t, int> passes_;  // over each storage
 };
 
 TEST_F(InstallerTest, InstallsInAllStoragesThatAreThereAndSumsUp) {
@@ -115,6 +131,43 @@ TEST_F(InstallerTest, InstallsInAllStoragesThatAreThereAndSumsUp) {
   const auto again = ask(*installer, "snapshot.install", request(0));
   ASSERT_TRUE(again);
   EXPECT_EQ(again->at("installed"), 6) << "the same snapshot is installed once";
+}
+
+TEST_F(InstallerTest, HotPagesStayOrGoAsTheRequestSaysWhichIsAPassOfItsOwn) {
+  judge_one_hot_page_of_each();
+  PagePool& pool = cluster_.pool(0);
+  uint32_t page = 0;
+  while (pool.free_count() * 100 > pool.page_count() * 10) ASSERT_EQ(pool.grab(&page, 1), 1u);
+  const auto installer = start();
+  Json body = request(60'000);
+  body.update({{"free_percent", 40}, {"spares_hot", true}});
+  for (int i = 0; i < 2; ++i) {
+    const auto first = ask(*installer, "snapshot.install", body);
+    ASSERT_TRUE(first) << first.error().message;
+    EXPECT_EQ(first->at("dropped"), 0);
+    EXPECT_EQ(first->at("kept_hot"), 3);
+  }
+  EXPECT_EQ(passes_, (std::map<uint32_t, int>{{1, 1}, {2, 1}, {3, 1}})) << "asked twice";
+  body["spares_hot"] = false;
+  const auto second = ask(*installer, "snapshot.install", body);
+  ASSERT_TRUE(second) << second.error().message;
+  EXPECT_EQ(second->at("dropped"), 3);
+  EXPECT_EQ(second->at("kept_hot"), 0);
+  EXPECT_EQ(passes_, (std::map<uint32_t, int>{{1, 2}, {2, 2}, {3, 2}}));
+  body["spares_hot"] = 1;
+  EXPECT_FALSE(ask(*installer, "snapshot.install", body));
+}
+
+TEST_F(InstallerTest, AnyPageStaysIfPagesEnoughAreFree) {
+  judge_one_hot_page_of_each();
+  const auto installer = start();
+  Json body = request(60'000);
+  body["free_percent"] = 40;
+  const auto done = ask(*installer, "snapshot.install", body);
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(done->at("dropped"), 0);
+  EXPECT_EQ(done->at("kept"), 3);
+  EXPECT_EQ(done->at("kept_hot"), 0);
 }
 
 TEST_F(InstallerTest, TellsHowFarItIsAtTheDeadlineAndDoesNotBeginAnother) {

@@ -1,0 +1,37 @@
+#include "soc/snapshot/drop_policy.h"
+
+#include "shared/memory/page_pool.h"
+
+namespace atolldb {
+
+/// Those that went first are free first: they are in the gauge.
+void DropPolicy::note_arrivals(uint64_t retired) {
+  while (on_their_way_.size() > retired) {
+    --on_their_way_count_[on_their_way_.front()];
+    on_their_way_.pop_front();
+  }
+}
+
+bool DropPolicy::is_short(uint32_t node) const {
+  const auto& pool = *reinterpret_cast<const PoolControl*>(view_->pool[node]);
+  const uint64_t total = pool.page_count - pool.first_page;
+  // Relaxed: a moment later it is another.
+  const uint64_t free = pool.free_count.load(std::memory_order_relaxed);
+  return (free + on_their_way_count_[node]) * 100 < total * limits_.free_percent;
+}
+
+DropVerdict DropPolicy::judge(PageHeader& page, uint64_t retired) {
+  note_arrivals(retired);
+  // Relaxed, both: a mark that is set or lost in between is a hint.
+  if (limits_.spares_hot && page.hotness.load(std::memory_order_relaxed) != 0) {
+    page.hotness.store(0, std::memory_order_relaxed);
+    return DropVerdict::keep_hot;
+  }
+  const uint32_t node = page.volatile_self().node();
+  if (!is_short(node)) return DropVerdict::keep;
+  on_their_way_.push_back(static_cast<uint8_t>(node));
+  ++on_their_way_count_[node];
+  return DropVerdict::drop;
+}
+
+}  // namespace atolldb

@@ -1,0 +1,120 @@
+// Pages go under pressure alone, no more of them than that takes, and hot ones last.
+#include "soc/snapshot/drop_policy.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tests/support/test_cluster.h"
+
+namespace atolldb::test {
+namespace {
+
+constexpr DropLimits kAnyPage{.free_percent = 40};
+constexpr DropLimits kSparesHot{.free_percent = 40, .spares_hot = true};
+
+/// A page of the node, whichever: the policy looks at its header only.
+struct SomePage : PageHeader {
+  explicit SomePage(uint32_t node, bool is_hot = false) : PageHeader{} {
+    self = VolatilePointer::make(node, 0, 1).word();
+    hotness = is_hot ? 1 : 0;
+  }
+};
+
+class DropPolicyTest : public testing::Test {
+ protected:
+  DropPolicyTest() : cluster_(2, 1, options()) {}
+
+  static TestClusterOptions options() {
+    TestClusterOptions options;
+    options.pool_bytes = uint64_t{4} << 20;
+    options.clock = false;
+    return options;
+  }
+  /// Takes pages of the node until `percent` are free.
+  void leave_free(uint32_t node, uint64_t percent) {
+    PagePool& pool = cluster_.pool(node);
+    uint32_t page = 0;
+    while (pool.free_count() * 100 > pool.page_count() * percent) {
+      ASSERT_EQ(pool.grab(&page, 1), 1u);
+      taken_[node].push_back(page);
+    }
+  }
+  static bool drops(DropPolicy& policy, uint32_t node, uint64_t retired) {
+    SomePage page(node);
+    return policy.judge(page, retired) == DropVerdict::drop;
+  }
+  static uint64_t count_of(DropPolicy& policy, uint32_t node, uint64_t retired_before) {
+    uint64_t count = 0;
+    while (drops(policy, node, retired_before + count)) ++count;
+    return count;
+  }
+  /// With so many pages on their way node 0 has this percentage, but would not with one less.
+  bool makes_up(uint64_t went, uint64_t percent) {
+    const uint64_t total = cluster_.pool(0).page_count();
+    const uint64_t free = cluster_.pool(0).free_count() + went;
+    return free * 100 >= total * percent && (free - 1) * 100 < total * percent;
+  }
+
+  TestCluster cluster_;
+  std::vector<uint32_t> taken_[2];
+};
+
+TEST_F(DropPolicyTest, NothingGoesWhereEnoughIsFree) {
+  leave_free(0, 60);
+  DropPolicy policy(cluster_.view(), kAnyPage);
+  EXPECT_FALSE(drops(policy, 0, 0));
+  EXPECT_FALSE(drops(policy, 1, 0));
+}
+
+TEST_F(DropPolicyTest, PagesGoUntilThoseOnTheirWayMakeUpWhatIsMissing) {
+  leave_free(0, 10);
+  DropPolicy policy(cluster_.view(), kAnyPage);
+  const uint64_t went = count_of(policy, 0, 0);
+  EXPECT_TRUE(makes_up(went, 40)) << went;
+  EXPECT_FALSE(drops(policy, 1, went)) << "the other node has enough";
+}
+
+TEST_F(DropPolicyTest, PagesThatHaveArrivedCountOnceAndPagesThatAreTakenMakeRoomForMore) {
+  leave_free(0, 10);
+  DropPolicy policy(cluster_.view(), kAnyPage);
+  const uint64_t went = count_of(policy, 0, 0);
+  ASSERT_GT(went, 10u);
+  // All of them are back in the pool.
+  for (uint64_t i = 0; i < went; ++i) {
+    cluster_.pool(0).give(&taken_[0].back(), 1);
+    taken_[0].pop_back();
+  }
+  EXPECT_FALSE(drops(policy, 0, 0));
+  leave_free(0, 30);
+  EXPECT_GT(count_of(policy, 0, 0), 0u);
+}
+
+TEST_F(DropPolicyTest, AHotPageStaysOnceAndLosesItsMark) {
+  leave_free(0, 10);
+  DropPolicy policy(cluster_.view(), kSparesHot);
+  SomePage page(0, true);
+  EXPECT_EQ(policy.judge(page, 0), DropVerdict::keep_hot);
+  EXPECT_EQ(page.hotness.load(std::memory_order_relaxed), 0);
+  DropPolicy next(cluster_.view(), kSparesHot);
+  EXPECT_EQ(next.judge(page, 0), DropVerdict::drop) << "nobody has used it since";
+}
+
+TEST_F(DropPolicyTest, MarksAreForgottenWithoutPressureToo) {
+  leave_free(0, 60);
+  DropPolicy policy(cluster_.view(), kSparesHot);
+  SomePage page(0, true);
+  EXPECT_EQ(policy.judge(page, 0), DropVerdict::keep_hot);
+  EXPECT_EQ(page.hotness.load(std::memory_order_relaxed), 0);
+  EXPECT_EQ(policy.judge(page, 0), DropVerdict::keep);
+}
+
+TEST_F(DropPolicyTest, MarksDoNotMatterIfNoneIsSpared) {
+  leave_free(0, 10);
+  DropPolicy policy(cluster_.view(), kAnyPage);
+  SomePage page(0, true);
+  EXPECT_EQ(policy.judge(page, 0), DropVerdict::drop);
+}
+
+}  // namespace
+}  // namespace atolldb::test
