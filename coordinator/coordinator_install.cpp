@@ -24,11 +24,15 @@ bool Coordinator::has_less_free_than(uint32_t percent) const {
 
 bool Coordinator::lacks_pages() const { return has_less_free_than(config_.gleaner.pool_low_water); }
 
-/// Pages that were dropped are free after a grace of two epochs; those of other nodes than the one
-/// that dropped them when their owner next looks, within a beat of its metrics.
+/// Pages that were dropped are free when every thread has begun later; those of other nodes than
+/// the one that dropped them when their owner looks next, when it runs short or with its heartbeat.
+/// As long as a transaction holds them all back, nobody knows how many will come.
 bool Coordinator::stays_short(uint32_t percent) const {
+  if (!has_less_free_than(percent)) return false;
   constexpr auto kPatience = std::chrono::milliseconds(200);
   constexpr auto kPause = std::chrono::milliseconds(10);
+  const uint64_t now = control_->epochs.current.load(std::memory_order_seq_cst);
+  if (!clock_->wait_until_begun_after(now, kPatience)) return false;
   const auto end = std::chrono::steady_clock::now() + kPatience;
   while (has_less_free_than(percent)) {
     if (std::chrono::steady_clock::now() > end) return true;

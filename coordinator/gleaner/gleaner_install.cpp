@@ -78,6 +78,7 @@ void GleanerRun::drop_hot(const SnapshotMetadata& snapshot, uint32_t free_percen
   }
   report.dropped_hot = second->dropped;
   report.dropped += second->dropped;
+  report.kept_hot -= std::min(report.kept_hot, second->dropped);
   report.kept = second->kept;
   report.busy = second->busy;
   report.longest_hold_ns = std::max(report.longest_hold_ns, second->longest_hold_ns);

@@ -120,10 +120,15 @@ void unlink(WorkerContext& worker, StorageControl& storage, const Link& link, Tr
 bool seems_needed(const WorkerContext& worker, BorderPage* page, uint64_t epoch) {
   if (!is_floor_in_snapshot(page->header.floor.load(std::memory_order_relaxed), epoch)) return true;
   const uint32_t count = page->header.version().count();
+  bool has_living = false;
   for (uint32_t slot = 0; slot < count; ++slot) {
-    if (!is_covered(worker, page->record(slot)->head.load_acquire(), epoch)) return true;
+    TreeRecord* record = page->record(slot);
+    const Vid vid = record->head.load_acquire();
+    if (!is_covered(worker, vid, epoch)) return true;
+    if (vid.is_next_layer() && !record->next_layer()->load_acquire().is_null()) return true;
+    has_living = has_living || vid.is_next_layer() || !vid.is_deleted();
   }
-  return false;
+  return !has_living;
 }
 
 bool seems_needed(const WorkerContext&, InteriorPage* page, uint64_t epoch) {

@@ -15,7 +15,7 @@ enum class Dropped : uint8_t {
 };
 
 /// A first look, without locks: whether the page may have to stay, since it is not in the snapshot
-/// of this epoch, or has volatile pages below it.
+/// of this epoch, or has volatile pages below it, or no living record (see drop_border).
 bool seems_needed(const WorkerContext& worker, BorderPage* page, uint64_t epoch);
 bool seems_needed(const WorkerContext& worker, InteriorPage* page, uint64_t epoch);
 

@@ -125,7 +125,7 @@ TEST_F(HotPagesTest, GoInASecondPassOfAllNodesIfTheOthersWereTooFew) {
   EXPECT_EQ(report->installed, 14u) << "of one pass";
   EXPECT_EQ(report->dropped, 40u);
   EXPECT_EQ(report->dropped_hot, 20u);
-  EXPECT_EQ(report->kept_hot, 10u);
+  EXPECT_EQ(report->kept_hot, 0u) << "20 went, all of them may have been hot";
   EXPECT_EQ(report->kept, 2u);
   EXPECT_EQ(report->oldest_left, 4u) << "the second pass looks at all pointers again";
 }
