@@ -12,6 +12,7 @@ void InstallReport::add(const InstallReport& other) {
   installed += other.installed;
   unmatched += other.unmatched;
   dropped += other.dropped;
+  dropped_hot += other.dropped_hot;
   kept += other.kept;
   kept_hot += other.kept_hot;
   busy += other.busy;

@@ -67,7 +67,8 @@ void WorkerContext::mark_hot(PageHeader* page) {
   use_random_ ^= use_random_ >> 17;
   use_random_ ^= use_random_ << 5;
   uses_until_mark_ = 1 + use_random_ % (2 * kUsesPerMark - 1);
-  // The line may be another node's: it is written once between two snapshots. Relaxed: a hint.
+  // The line may be another node's, and a look-up in an array needs nothing else of it: hence once
+  // in kUsesPerMark uses, and written once between two snapshots. Relaxed: a hint.
   if (page->hotness.load(std::memory_order_relaxed) == 0) {
     page->hotness.store(1, std::memory_order_relaxed);
   }

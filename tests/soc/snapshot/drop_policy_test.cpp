@@ -44,6 +44,11 @@ class DropPolicyTest : public testing::Test {
     SomePage page(node);
     return policy.judge(page, retired) == DropVerdict::drop;
   }
+  /// It stays, and is not marked any more.
+  static void expect_spared(DropPolicy& policy, PageHeader& page) {
+    EXPECT_EQ(policy.judge(page, 0), DropVerdict::keep_hot);
+    EXPECT_EQ(page.hotness.load(std::memory_order_relaxed), 0);
+  }
   static uint64_t count_of(DropPolicy& policy, uint32_t node, uint64_t retired_before) {
     uint64_t count = 0;
     while (drops(policy, node, retired_before + count)) ++count;
@@ -94,8 +99,7 @@ TEST_F(DropPolicyTest, AHotPageStaysOnceAndLosesItsMark) {
   leave_free(0, 10);
   DropPolicy policy(cluster_.view(), kSparesHot);
   SomePage page(0, true);
-  EXPECT_EQ(policy.judge(page, 0), DropVerdict::keep_hot);
-  EXPECT_EQ(page.hotness.load(std::memory_order_relaxed), 0);
+  expect_spared(policy, page);
   DropPolicy next(cluster_.view(), kSparesHot);
   EXPECT_EQ(next.judge(page, 0), DropVerdict::drop) << "nobody has used it since";
 }
@@ -104,8 +108,7 @@ TEST_F(DropPolicyTest, MarksAreForgottenWithoutPressureToo) {
   leave_free(0, 60);
   DropPolicy policy(cluster_.view(), kSparesHot);
   SomePage page(0, true);
-  EXPECT_EQ(policy.judge(page, 0), DropVerdict::keep_hot);
-  EXPECT_EQ(page.hotness.load(std::memory_order_relaxed), 0);
+  expect_spared(policy, page);
   EXPECT_EQ(policy.judge(page, 0), DropVerdict::keep);
 }
 

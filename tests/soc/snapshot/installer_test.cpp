@@ -156,6 +156,11 @@ TEST_F(InstallerTest, HotPagesStayOrGoAsTheRequestSaysWhichIsAPassOfItsOwn) {
   EXPECT_EQ(passes_, (std::map<uint32_t, int>{{1, 2}, {2, 2}, {3, 2}}));
   body["spares_hot"] = 1;
   EXPECT_FALSE(ask(*installer, "snapshot.install", body));
+  body["spares_hot"] = true;
+  body["free_percent"] = 101;
+  EXPECT_FALSE(ask(*installer, "snapshot.install", body));
+  body["free_percent"] = 100;
+  EXPECT_TRUE(ask(*installer, "snapshot.install", body));
 }
 
 TEST_F(InstallerTest, AnyPageStaysIfPagesEnoughAreFree) {
