@@ -19,6 +19,7 @@ enum class ExitCode : int {
   durability = 8,
   recovering = 9,  // of requests: the cluster does not serve them yet; to be tried again
   disk_full = 10,
+  identity = 11,  // a directory is a copy, or was moved: `atoll data adopt`
   config = 78,
 };
 

@@ -16,6 +16,7 @@ namespace atolldb {
 
 enum class HugePages : uint8_t { off, advise, require };
 enum class RestartPolicy : uint8_t { never, recover };
+enum class DeviceHang : uint8_t { report, stop };
 /// `measure` does all that `durable` does, but into a log that keeps nothing.
 enum class DurabilityMode : uint8_t { off, durable, measure };
 enum class FileBackend : uint8_t { posix, pmem, null };
@@ -72,8 +73,12 @@ struct Config {
     DurabilityMode mode = DurabilityMode::durable;
     FileBackend backend = FileBackend::posix;
     uint64_t log_file_size = 256ULL << 20;  ///< bytes, a multiple of 4 KiB
+    uint32_t ballast_files = 1;             ///< for each logger; 0: no ballast
     /// Time that each write and each sync of a log takes more than the device needs.
     std::chrono::microseconds emulated_latency{0};
+    /// A call to the device that takes longer counts as hung.
+    std::chrono::milliseconds device_hang_limit{10'000};
+    DeviceHang on_device_hang = DeviceHang::report;
 
     bool operator==(const Durability&) const = default;
   };
@@ -87,6 +92,14 @@ struct Config {
     uint64_t disk_reserve = 1ULL << 30;           ///< bytes that its files leave free
 
     bool operator==(const Gleaner&) const = default;
+  };
+
+  struct Snapshot {
+    uint32_t keep = 1;                                  ///< the newest ones, with their log
+    uint64_t scrub_rate = 16ULL << 20;                  ///< bytes per second and node; 0: no scrub
+    std::chrono::milliseconds scrub_interval{600'000};  ///< before each cycle
+
+    bool operator==(const Snapshot&) const = default;
   };
 
   struct Metrics {
@@ -122,6 +135,7 @@ struct Config {
   Memory memory;
   Durability durability;
   Gleaner gleaner;
+  Snapshot snapshot;
   Metrics metrics;
   Control control;
   Procedures procedures;

@@ -1,8 +1,10 @@
 #include "shared/config/config_check.h"
 
+#include <pwd.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <numeric>
@@ -20,17 +22,68 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-/// `$variable/atoll`, or `$HOME/<below_home>/atoll`; the specification ignores relative values.
+/// $HOME, else the home of the user's entry: cron and system units may set no variables. Empty:
+/// neither is an absolute path.
+std::string home_folder() {
+  const std::string home = environment("HOME");
+  if (home.starts_with('/')) return home;
+  passwd entry{};
+  passwd* found = nullptr;
+  std::array<char, 4096> text{};
+  const int failed = getpwuid_r(geteuid(), &entry, text.data(), text.size(), &found);
+  if (failed != 0 || found == nullptr || entry.pw_dir == nullptr) return "";
+  const std::string of_user = entry.pw_dir;
+  return of_user.starts_with('/') ? of_user : "";
+}
+
+/// `$variable/atoll`, or `<home>/<below_home>/atoll`; the specification ignores relative values.
+/// Users without a home have a folder that outlives a restart of the machine and never is the one
+/// of run_dir.
 std::string user_folder(const char* variable, const char* below_home) {
   const std::string folder = environment(variable);
   if (folder.starts_with('/')) return folder + "/atoll";
-  const std::string home = environment("HOME");
-  if (!home.starts_with('/')) return "/tmp/atoll-" + std::to_string(getuid());
-  return home + "/" + below_home + "/atoll";
+  const std::string home = home_folder();
+  if (home.empty()) return "/var/tmp/atoll-" + std::to_string(geteuid()) + "/" + below_home;
+  return (home == "/" ? "" : home) + "/" + below_home + "/atoll";
+}
+
+/// Whether `path` is `folder` or lies in it. Both are absolute and normal. All lies in the root,
+/// which neither goes with a cluster nor is copied.
+bool is_within(const std::string& path, const std::string& folder) {
+  return path == folder || (folder != "/" && path.starts_with(folder + "/"));
 }
 
 std::string node_key(size_t index, const char* name) {
   return "node[" + std::to_string(index) + "]." + name;
+}
+
+/// One folder for two purposes loses data: run_dir goes with its cluster, and its lock has the name
+/// of the lock of data_dir; copies and discards of data_dir would take the sockets along.
+void check_folders(const Config& config, const ConfigReport& report) {
+  const Config::Cluster& cluster = config.cluster;
+  if (cluster.run_dir.empty()) return;
+  const auto refuse = [&](const std::string& key, const std::string& path, const std::string& other,
+                          const std::string& other_path) {
+    report(key, "a folder apart from " + other + " (" + quote_toml(other_path) + ")",
+           quote_toml(path), "give each of them its own folder");
+  };
+  if (is_within(cluster.log_dir, cluster.run_dir)) {
+    refuse("cluster.log_dir", cluster.log_dir, "cluster.run_dir", cluster.run_dir);
+  }
+  if (cluster.log_dir == cluster.data_dir) {
+    refuse("cluster.data_dir", cluster.data_dir, "cluster.log_dir", cluster.log_dir);
+  }
+  const auto check_data = [&](const std::string& key, const std::string& path) {
+    if (is_within(path, cluster.run_dir) || is_within(cluster.run_dir, path)) {
+      refuse(key, path, "cluster.run_dir", cluster.run_dir);
+    }
+  };
+  check_data("cluster.data_dir", cluster.data_dir);
+  for (size_t index = 0; index < config.nodes.size(); ++index) {
+    for (const std::string& directory : config.nodes[index].directories) {
+      check_data(node_key(index, "directories"), directory);
+    }
+  }
 }
 
 /// "0-3, 8" of ascending ids.
@@ -164,6 +217,7 @@ void check_config(const Config& config, const Machine& machine, const ConfigRepo
   check_memory(config, machine, report);
   check_relations(config, report);
   check_logs(config, report);
+  check_folders(config, report);
 }
 
 void resolve_defaults(Config& config) {
@@ -171,16 +225,19 @@ void resolve_defaults(Config& config) {
   if (cluster.run_dir.empty()) {
     const std::string runtime = environment("XDG_RUNTIME_DIR");
     const std::string root =
-        runtime.starts_with('/') ? runtime + "/atoll" : "/tmp/atoll-" + std::to_string(getuid());
+        runtime.starts_with('/') ? runtime + "/atoll" : "/tmp/atoll-" + std::to_string(geteuid());
     cluster.run_dir = absolute_path(root + "/" + cluster.name, "/");
-  }
-  if (cluster.log_dir.empty()) {
-    cluster.log_dir =
-        absolute_path(user_folder("XDG_STATE_HOME", ".local/state") + "/" + cluster.name, "/");
   }
   if (cluster.data_dir.empty()) {
     cluster.data_dir =
         absolute_path(user_folder("XDG_DATA_HOME", ".local/share") + "/" + cluster.name, "/");
+  }
+  if (cluster.log_dir.empty()) {
+    cluster.log_dir =
+        absolute_path(user_folder("XDG_STATE_HOME", ".local/state") + "/" + cluster.name, "/");
+    // One folder in several variables.
+    const bool is_taken = cluster.log_dir == cluster.data_dir || cluster.log_dir == cluster.run_dir;
+    if (is_taken) cluster.log_dir += "-logs";
   }
   if (config.control.endpoint.empty()) {
     config.control.endpoint = "ipc://" + cluster.run_dir + "/control.sock";
@@ -191,7 +248,7 @@ std::string absolute_path(const std::string& path, const std::string& base) {
   namespace fs = std::filesystem;
   fs::path full;
   if (path == "~" || path.starts_with("~/")) {
-    const std::string home = environment("HOME");
+    const std::string home = home_folder();
     full = fs::path(home.empty() ? "/" : home) / path.substr(path.size() > 1 ? 2 : 1);
   } else {
     full = fs::path(base) / path;  // an absolute path replaces the base

@@ -11,6 +11,7 @@ using namespace config_limits;
 
 constexpr std::array<std::string_view, 3> kHugePagesChoices{"off", "advise", "require"};
 constexpr std::array<std::string_view, 2> kRestartChoices{"never", "recover"};
+constexpr std::array<std::string_view, 2> kDeviceHangChoices{"report", "stop"};
 constexpr std::array<std::string_view, 3> kDurabilityChoices{"off", "durable", "measure"};
 constexpr std::array<std::string_view, 3> kBackendChoices{"posix", "pmem", "null"};
 constexpr std::array<std::string_view, 7> kLogLevelChoices{"trace", "debug",    "info", "warn",
@@ -35,7 +36,8 @@ constexpr ConfigKey kKeys[] = {
      .kind = KeyKind::path,
      .field = ATOLL_CONFIG(cluster.run_dir),
      .doc = "Sockets, process ids and endpoints of the running cluster.\n"
-            "Default: $XDG_RUNTIME_DIR/atoll/<name>, else /tmp/atoll-<user id>/<name>.",
+            "Default: $XDG_RUNTIME_DIR/atoll/<name>, else /tmp/atoll-<user id>/<name>.\n"
+            "Apart from log_dir, data_dir and the directories of nodes.",
      .min = 1,
      .max = kMaxRunDirBytes},
     {.section = "cluster",
@@ -43,7 +45,8 @@ constexpr ConfigKey kKeys[] = {
      .kind = KeyKind::path,
      .field = ATOLL_CONFIG(cluster.log_dir),
      .doc = "What the processes write about themselves (`atoll logs`).\n"
-            "Default: $XDG_STATE_HOME/atoll/<name>, else ~/.local/state/atoll/<name>.",
+            "Default: $XDG_STATE_HOME/atoll/<name>, else ~/.local/state/atoll/<name>.\n"
+            "~ is $HOME, without that the home of the user's entry.",
      .min = 1,
      .max = kMaxPathBytes},
     {.section = "cluster",
@@ -245,12 +248,37 @@ constexpr ConfigKey kKeys[] = {
      .max = kMaxLogFileBytes,
      .step = kLogFileStepBytes},
     {.section = "durability",
+     .name = "ballast_files",
+     .kind = KeyKind::integer,
+     .field = ATOLL_CONFIG(durability.ballast_files),
+     .doc = "Each file system with logs keeps a ballast file as large as this many log files for "
+            "each\nlogger on it: a start on a disk that logs have filled gives it up to finish. "
+            "0: none.",
+     .min = 0,
+     .max = kMaxBallastFiles},
+    {.section = "durability",
      .name = "emulated_latency",
      .kind = KeyKind::duration,
      .field = ATOLL_CONFIG(durability.emulated_latency),
      .doc = "Every write and sync of a log takes this much longer, to try slower devices.",
      .min = 0,
      .max = kMaxEmulatedLatencyUs},
+    {.section = "durability",
+     .name = "device_hang_limit",
+     .kind = KeyKind::duration,
+     .field = ATOLL_CONFIG(durability.device_hang_limit),
+     .doc = "A device that has not answered a read, write or sync for this long counts as hung:\n"
+            "`atoll status`, the metrics and the process's log say so.",
+     .min = kMinDeviceHangUs,
+     .max = kMaxDeviceHangUs,
+     .step = kMillisecondUs},
+    {.section = "durability",
+     .name = "on_device_hang",
+     .kind = KeyKind::choice,
+     .field = ATOLL_CONFIG(durability.on_device_hang),
+     .doc = "What follows when a device hangs. report: nothing more; commits wait for the device.\n"
+            "stop: the cluster stops with exit code 8.",
+     .choices = kDeviceHangChoices},
 
     {.section = "gleaner",
      .name = "interval",
@@ -294,10 +322,39 @@ constexpr ConfigKey kKeys[] = {
      .name = "disk_reserve",
      .kind = KeyKind::size,
      .field = ATOLL_CONFIG(gleaner.disk_reserve),
-     .doc = "Snapshots of a running cluster leave this much of each file system free, for the log: "
-            "one\nthat would not is given up, and the one before stays in force.",
+     .doc =
+         "Snapshots of a running cluster leave this much of each file system free, for the log, "
+         "and room\nfor two log files of each logger at least; 0: nothing. One that would not is "
+         "given up, and\nthe one before stays in force.",
      .min = 0,
      .max = kMaxDiskReserveBytes},
+
+    {.section = "snapshot",
+     .name = "keep",
+     .kind = KeyKind::integer,
+     .field = ATOLL_CONFIG(snapshot.keep),
+     .doc =
+         "So many of the newest snapshots stay, with the log behind the oldest of them: a start\n"
+         "can begin with an older one if the newest is damaged.",
+     .min = kMinKeptSnapshots,
+     .max = kMaxKeptSnapshots},
+    {.section = "snapshot",
+     .name = "scrub_rate",
+     .kind = KeyKind::size,
+     .field = ATOLL_CONFIG(snapshot.scrub_rate),
+     .doc =
+         "Each node reads its files of snapshots and logs again at this many bytes per second, to\n"
+         "find damage early. 0: it does not.",
+     .min = 0,
+     .max = kMaxScrubRateBytes},
+    {.section = "snapshot",
+     .name = "scrub_interval",
+     .kind = KeyKind::duration,
+     .field = ATOLL_CONFIG(snapshot.scrub_interval),
+     .doc = "Time before a node reads its files, after its start and after it has read them.",
+     .min = kMinScrubIntervalUs,
+     .max = kMaxScrubIntervalUs,
+     .step = kMillisecondUs},
 
     {.section = "metrics",
      .name = "enabled",

@@ -32,7 +32,8 @@ enum class KeyKind : uint8_t {
 using ConfigField =
     std::variant<bool*, uint16_t*, int32_t*, uint32_t*, uint64_t*, std::chrono::microseconds*,
                  std::chrono::milliseconds*, std::string*, std::vector<std::string>*,
-                 std::vector<int32_t>*, HugePages*, RestartPolicy*, DurabilityMode*, FileBackend*>;
+                 std::vector<int32_t>*, HugePages*, RestartPolicy*, DurabilityMode*, FileBackend*,
+                 DeviceHang*>;
 
 struct ConfigTarget {
   Config& config;

@@ -54,7 +54,10 @@ constexpr int64_t kMinLogFileBytes = 1 * kMiB;
 constexpr int64_t kMaxLogFileBytes = 64 * kGiB;
 /// Files are written in blocks of this size (kIoBlockBytes).
 constexpr int64_t kLogFileStepBytes = 4 * kKiB;
+constexpr int64_t kMaxBallastFiles = 64;
 constexpr int64_t kMaxEmulatedLatencyUs = 100 * kMillisecondUs;
+constexpr int64_t kMinDeviceHangUs = 100 * kMillisecondUs;
+constexpr int64_t kMaxDeviceHangUs = 1 * kHourUs;
 constexpr int64_t kMinSetEntries = 16;
 constexpr int64_t kMaxSetEntries = 1LL << 24;  // of the write set: kMaxWriteSet
 
@@ -63,6 +66,11 @@ constexpr int64_t kMaxGleanerIntervalUs = 24 * kHourUs;
 constexpr int64_t kMinLogVolumeBytes = 1 * kMiB;
 constexpr int64_t kMaxLogVolumeBytes = 1 * kTiB;
 constexpr int64_t kMaxDiskReserveBytes = 1 * kTiB;
+constexpr int64_t kMinKeptSnapshots = 1;
+constexpr int64_t kMaxKeptSnapshots = 16;
+constexpr int64_t kMaxScrubRateBytes = 1 * kTiB;
+constexpr int64_t kMinScrubIntervalUs = 100 * kMillisecondUs;
+constexpr int64_t kMaxScrubIntervalUs = 24 * 30 * kHourUs;
 constexpr int64_t kMinPoolLowWaterPercent = 1;
 constexpr int64_t kMaxPoolLowWaterPercent = 90;
 constexpr int64_t kMinPoolHighWaterPercent = kMinPoolLowWaterPercent + 1;

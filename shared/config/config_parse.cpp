@@ -14,6 +14,7 @@
 #include "shared/config/config_keys.h"
 #include "shared/config/config_limits.h"
 #include "shared/config/config_values.h"
+#include "shared/file/path_errors.h"
 
 namespace atolldb {
 namespace {
@@ -397,7 +398,10 @@ std::expected<Config, std::vector<ConfigError>> load_config(const std::string& p
     text.resize(static_cast<size_t>(file.gcount()));
   }
   if (!file.is_open() || file.bad()) {
-    return std::unexpected(file_error(path, "a readable file", std::strerror(errno)));
+    const int error_number = errno;
+    std::string got = std::strerror(error_number);
+    if (is_refusal(error_number)) got += " (" + refusal_text(std::filesystem::absolute(path)) + ")";
+    return std::unexpected(file_error(path, "a readable file", std::move(got)));
   }
   if (std::ssize(text) > kMaxFileBytes) {
     return std::unexpected(

@@ -1,6 +1,8 @@
 #include "shared/file/descriptor.h"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +15,7 @@
 
 #include "shared/file/file.h"
 #include "shared/file/file_errors.h"
+#include "shared/uninterrupted.h"
 
 namespace atolldb {
 namespace {
@@ -64,6 +67,22 @@ class Cursor {
   size_t skipped_ = 0;  // bytes of the first slice
 };
 
+/// No handler runs on this thread while it lives.
+class BlockedSignals {
+ public:
+  BlockedSignals() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
 /// Some file systems cannot allocate: what is written takes its blocks at once.
 int write_zeros(SystemCalls& calls, int descriptor, uint64_t from, uint64_t bytes) {
   constexpr uint64_t kChunkBytes = 1 << 20;
@@ -78,10 +97,8 @@ int write_zeros(SystemCalls& calls, int descriptor, uint64_t from, uint64_t byte
 /// Blocks for [0, bytes), of which those before `from` are there.
 int allocate(SystemCalls& calls, int descriptor, uint64_t from, uint64_t bytes) {
   if (bytes == from) return 0;
-  int error = 0;
-  do {
-    error = calls.fallocate(descriptor, bytes) == 0 ? 0 : errno;
-  } while (error == EINTR);
+  const int answer = uninterrupted([&] { return calls.fallocate(descriptor, bytes); });
+  const int error = answer == 0 ? 0 : errno;
   const bool is_supported = error != EOPNOTSUPP && error != ENOSYS;
   return is_supported ? error : write_zeros(calls, descriptor, from, bytes);
 }
@@ -91,9 +108,9 @@ int allocate(SystemCalls& calls, int descriptor, uint64_t from, uint64_t bytes) 
 int read_on(SystemCalls& calls, int descriptor, uint64_t offset, std::span<std::byte> into,
             uint64_t unit, uint64_t& done) {
   while (done < into.size() && done % unit == 0) {
-    const ssize_t got =
-        calls.pread(descriptor, into.data() + done, into.size() - done, offset + done);
-    if (got < 0 && errno == EINTR) continue;
+    const ssize_t got = uninterrupted([&] {
+      return calls.pread(descriptor, into.data() + done, into.size() - done, offset + done);
+    });
     if (got < 0) return errno;
     if (got == 0) break;
     done += static_cast<uint64_t>(got);
@@ -119,10 +136,8 @@ Descriptor::~Descriptor() {
 int Descriptor::release() { return std::exchange(number_, -1); }
 
 Result<Descriptor> open_descriptor(SystemCalls& calls, const std::string& path, int flags) {
-  int number = -1;
-  do {
-    number = calls.open(path.c_str(), flags | O_CLOEXEC, kFileMode);
-  } while (number < 0 && errno == EINTR);
+  const int number =
+      uninterrupted([&] { return calls.open(path.c_str(), flags | O_CLOEXEC, kFileMode); });
   if (number < 0) return io_error("opening " + path, errno);
   return Descriptor(number);
 }
@@ -146,7 +161,8 @@ Result<void> grow_preallocated(SystemCalls& calls, int descriptor, const std::st
   if (auto good = check_grow(path, size, bytes); !good) return good;
   const int error = allocate(calls, descriptor, size, bytes);
   if (error == 0) return {};
-  const bool is_cut = ::ftruncate(descriptor, static_cast<off_t>(size)) == 0;
+  const bool is_cut =
+      uninterrupted([&] { return ::ftruncate(descriptor, static_cast<off_t>(size)); }) == 0;
   return io_error("growth of " + path + " from " + std::to_string(size) + " to " +
                       std::to_string(bytes) + " bytes" +
                       (is_cut ? "" : " (and it could not be cut again)"),
@@ -161,8 +177,8 @@ int write_all(SystemCalls& calls, int descriptor, uint64_t offset,
   int futile_calls = 0;
   while (left > 0) {
     const int count = cursor.fill(parts);
-    const ssize_t written = calls.pwritev(descriptor, parts.data(), count, offset);
-    if (written < 0 && errno == EINTR) continue;
+    const ssize_t written =
+        uninterrupted([&] { return calls.pwritev(descriptor, parts.data(), count, offset); });
     if (written < 0) return errno;
     // A block of which a part was written is written again, as its rest would be misaligned.
     const uint64_t done = static_cast<uint64_t>(written) / kIoBlockBytes * kIoBlockBytes;
@@ -186,6 +202,16 @@ int read_blocks(SystemCalls& calls, int descriptor, uint64_t offset, std::span<s
                 uint64_t& done) {
   done = 0;
   return read_on(calls, descriptor, offset, into, kIoBlockBytes, done);
+}
+
+int sync_data(SystemCalls& calls, int descriptor) {
+  const BlockedSignals blocked;
+  return uninterrupted([&] { return calls.fdatasync(descriptor); }) == 0 ? 0 : errno;
+}
+
+int sync_all(SystemCalls& calls, int descriptor) {
+  const BlockedSignals blocked;
+  return uninterrupted([&] { return calls.fsync(descriptor); }) == 0 ? 0 : errno;
 }
 
 Result<uint64_t> size_of(int descriptor, const std::string& path) {

@@ -54,6 +54,13 @@ Result<uint64_t> read_all(SystemCalls& calls, int descriptor, const std::string&
 int read_blocks(SystemCalls& calls, int descriptor, uint64_t offset, std::span<std::byte> into,
                 uint64_t& done);
 
+/// Syncs the data of a file; made again when a signal interrupts it. Handlers of signals do not run
+/// meanwhile: a sync that is interrupted could have used up the kernel's only report of an error.
+/// An errno, or 0.
+int sync_data(SystemCalls& calls, int descriptor);
+/// The same of data and metadata: of directories.
+int sync_all(SystemCalls& calls, int descriptor);
+
 Result<uint64_t> size_of(int descriptor, const std::string& path);
 
 }  // namespace atolldb

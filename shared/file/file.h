@@ -60,6 +60,10 @@ class FileSystem {
   /// Atomic, over an existing file too; durable after sync_directory of the target's.
   virtual Result<void> rename(const std::string& from, const std::string& to) = 0;
   virtual Result<void> remove(const std::string& path) = 0;
+  /// Later reads of the file see what the device has, not what a cache kept of a write that the
+  /// device has refused (R53). What was written and not synced is written before. Backends without
+  /// such a cache do nothing. A missing file is no error.
+  virtual Result<void> forget_cached([[maybe_unused]] const std::string& path) { return {}; }
 
   /// What a sync of this backend is worth: false for `null`, which must not be called durable.
   virtual bool is_durable() const = 0;

@@ -4,6 +4,8 @@
 #include <cstring>
 
 #include "shared/file/file.h"
+#include "shared/file/file_failure.h"
+#include "shared/file/path_errors.h"
 
 namespace atolldb {
 namespace {
@@ -36,9 +38,14 @@ const char* way_out(int error_number) {
 }  // namespace
 
 std::unexpected<Error> io_error(const std::string& what, int error_number) {
-  const bool is_full = error_number == ENOSPC || error_number == EDQUOT;
-  return make_error(is_full ? ExitCode::disk_full : ExitCode::durability,
-                    what + ": " + std::strerror(error_number) + ": " + way_out(error_number));
+  const std::string file = file_of_operation(what);
+  std::string detail;
+  if (is_disk_full(error_number)) detail = room_text(file);
+  if (is_refusal(error_number)) detail = refusal_text(file);
+  if (!detail.empty()) detail = " (" + detail + ")";
+  return make_error(
+      is_disk_full(error_number) ? ExitCode::disk_full : ExitCode::durability,
+      what + ": " + std::strerror(error_number) + detail + ": " + way_out(error_number));
 }
 
 std::string write_text(const std::string& path, uint64_t offset, uint64_t bytes) {

@@ -25,16 +25,21 @@ std::unique_ptr<FileSystem> make_backend(const FileSystemSettings& settings) {
 
 }  // namespace
 
-FileSystemSettings file_system_settings(const Config::Durability& durability, FileWarning warn) {
+FileSystemSettings file_system_settings(const Config::Durability& durability, FileWarning warn,
+                                        IoWatch* watch) {
   return {durability.backend,
           {.write = durability.emulated_latency, .sync = durability.emulated_latency},
-          std::move(warn)};
+          std::move(warn),
+          watch};
 }
 
 std::unique_ptr<FileSystem> make_file_system(const FileSystemSettings& settings) {
-  auto backend = make_backend(settings);
-  if (settings.latency == EmulatedLatency{}) return backend;
-  return std::make_unique<EmulatedNvm>(std::move(backend), settings.latency);
+  auto files = make_backend(settings);
+  if (settings.latency != EmulatedLatency{}) {
+    files = std::make_unique<EmulatedNvm>(std::move(files), settings.latency);
+  }
+  if (settings.watch == nullptr) return files;
+  return std::make_unique<WatchedFileSystem>(std::move(files), *settings.watch);
 }
 
 }  // namespace atolldb

@@ -60,6 +60,9 @@ class ForwardingFileSystem : public FileSystem {
     return below_.rename(from, to);
   }
   Result<void> remove(const std::string& path) override { return below_.remove(path); }
+  Result<void> forget_cached(const std::string& path) override {
+    return below_.forget_cached(path);
+  }
   bool is_durable() const override { return below_.is_durable(); }
   std::string describe() const override { return below_.describe(); }
 

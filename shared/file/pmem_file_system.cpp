@@ -92,9 +92,9 @@ class PmemFile : public File {
       owner_.drains_.fetch_add(1, std::memory_order_relaxed);
     }
     if (is_persistent_ && !needs_kernel_) return {};
-    if (owner_.calls_.fdatasync(descriptor_.get()) != 0) {
+    if (const int error = sync_data(owner_.calls_, descriptor_.get()); error != 0) {
       return failure_.keep(
-          io_error("sync of " + path_ + " (0 to " + std::to_string(size_) + ")", errno));
+          io_error("sync of " + path_ + " (0 to " + std::to_string(size_) + ")", error));
     }
     needs_kernel_ = false;
     owner_.kernel_syncs_.fetch_add(1, std::memory_order_relaxed);

@@ -48,6 +48,9 @@ class PmemFileSystem : public FileSystem {
     return posix_.rename(from, to);
   }
   Result<void> remove(const std::string& path) override { return posix_.remove(path); }
+  Result<void> forget_cached(const std::string& path) override {
+    return posix_.forget_cached(path);
+  }
   bool is_durable() const override { return true; }
   std::string describe() const override;
 

@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "shared/file/file_errors.h"
+#include "shared/uninterrupted.h"
 
 namespace atolldb {
 namespace {
@@ -73,11 +74,12 @@ class PosixFile : public File {
   Result<void> sync() override {
     if (!size_) return io_error("sync of " + path_, EBADF);
     if (auto good = failure_.check(); !good) return good;
-    // Not even after EINTR: the kernel may have dropped what it could not write, and reports an
-    // error of writing back only once.
-    if (owner_.calls_.fdatasync(writing(is_direct())) == 0) return {};
+    // Never again after an error: the kernel may have dropped what it could not write, and reports
+    // an error of writing back only once.
+    const int error = sync_data(owner_.calls_, writing(is_direct()));
+    if (error == 0) return {};
     return failure_.keep(
-        io_error("sync of " + path_ + " (0 to " + std::to_string(*size_) + ")", errno));
+        io_error("sync of " + path_ + " (0 to " + std::to_string(*size_) + ")", error));
   }
 
   Result<uint64_t> read(uint64_t offset, std::span<std::byte> into) const override {
@@ -147,10 +149,8 @@ Result<std::unique_ptr<File>> PosixFileSystem::make_file(const std::string& path
 Result<Descriptor> PosixFileSystem::open_direct(const Descriptor& buffered, int flags,
                                                 const std::string& path) {
   const std::string name = fmt::format("/proc/self/fd/{}", buffered.get());
-  int number = -1;
-  do {
-    number = calls_.open(name.c_str(), flags | O_DIRECT | O_CLOEXEC, 0);
-  } while (number < 0 && errno == EINTR);
+  const int number =
+      uninterrupted([&] { return calls_.open(name.c_str(), flags | O_DIRECT | O_CLOEXEC, 0); });
   if (number < 0) {
     if (errno != EINVAL && errno != EOPNOTSUPP && errno != ENOENT) {
       return io_error("opening " + path, errno);
@@ -173,7 +173,8 @@ Result<std::unique_ptr<File>> PosixFileSystem::open_for_reading(const std::strin
 Result<void> PosixFileSystem::sync_directory(const std::string& path) {
   auto directory = open_descriptor(calls_, path, O_RDONLY | O_DIRECTORY);
   if (!directory) return std::unexpected(directory.error());
-  if (calls_.fsync(directory->get()) != 0) return io_error("sync of directory " + path, errno);
+  const int error = sync_all(calls_, directory->get());
+  if (error != 0) return io_error("sync of directory " + path, error);
   return {};
 }
 
@@ -226,6 +227,21 @@ Result<void> PosixFileSystem::rename(const std::string& from, const std::string&
 Result<void> PosixFileSystem::remove(const std::string& path) {
   if (calls_.unlink(path.c_str()) == 0) return {};
   return io_error("removal of " + path, errno);
+}
+
+Result<void> PosixFileSystem::forget_cached(const std::string& path) {
+  auto file = open_descriptor(calls_, path, O_RDONLY);
+  if (!file) {
+    auto exists = this->exists(path);
+    if (exists && !*exists) return {};
+    return std::unexpected(file.error());
+  }
+  // Dirty pages cannot be dropped, so they are written. An error does not matter: what the device
+  // does not take is called clean then, and dropped.
+  calls_.fdatasync(file->get());
+  const int error = calls_.drop_cached_pages(file->get());
+  if (error != 0) return io_error("dropping cached pages of " + path, error);
+  return {};
 }
 
 std::string PosixFileSystem::describe() const {

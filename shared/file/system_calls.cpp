@@ -28,6 +28,10 @@ int SystemCalls::fdatasync(int descriptor) { return ::fdatasync(descriptor); }
 
 int SystemCalls::fsync(int descriptor) { return ::fsync(descriptor); }
 
+int SystemCalls::drop_cached_pages(int descriptor) {
+  return ::posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
+}
+
 int SystemCalls::mkdir(const char* path, mode_t mode) { return ::mkdir(path, mode); }
 
 int SystemCalls::rename(const char* from, const char* to) { return ::rename(from, to); }

@@ -21,6 +21,8 @@ class SystemCalls {
   virtual ssize_t pread(int descriptor, void* into, uint64_t bytes, uint64_t offset);
   virtual int fdatasync(int descriptor);
   virtual int fsync(int descriptor);
+  /// posix_fadvise(POSIX_FADV_DONTNEED) of the whole file; answers an errno, or 0.
+  virtual int drop_cached_pages(int descriptor);
   virtual int mkdir(const char* path, mode_t mode);
   virtual int rename(const char* from, const char* to);
   virtual int unlink(const char* path);

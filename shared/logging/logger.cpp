@@ -1,8 +1,14 @@
 #include "shared/logging/logger.h"
 
+#include <fcntl.h>
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/null_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
+
+#include <cerrno>
+
+#include "shared/file/path_errors.h"
+#include "shared/process/unique_fd.h"
 
 namespace atolldb {
 namespace {
@@ -18,6 +24,12 @@ Logger with_settings(Logger logger, const std::string& level) {
 
 Result<Logger> make_file_logger(const std::string& name, const std::string& path,
                                 const std::string& level) {
+  // spdlog's exception has the cause in words only.
+  const UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  if (!file.is_open()) {
+    return std::unexpected(
+        path_error(path, "cannot be opened", errno, "change cluster.log_dir in the config"));
+  }
   try {
     auto sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(path);
     return with_settings(std::make_shared<spdlog::logger>(name, std::move(sink)), level);

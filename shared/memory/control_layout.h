@@ -88,11 +88,17 @@ struct ControlSegment {
   std::atomic<uint32_t> pages_come_back;
   /// Snapshots that were taken for want of pages and let next to none go; for wait_on.
   std::atomic<uint32_t> vain_snapshots;
-  /// While the cluster recovers: the snapshot that transactions may read on all nodes; 0: none yet.
-  /// For people: what they may read is what the node has published (R18).
+  /// The newest snapshot that all nodes have published, which transactions read that ask for a
+  /// snapshot and name none; 0: none yet. Older ones are withdrawn after it was stored (R61).
   std::atomic<uint32_t> readable_snapshot;
   /// While it recovers: percent of the logs that are read. For people.
   std::atomic<uint32_t> recovered_percent;
+  /// Rises when a transaction waits for the first snapshot (R62). Writers: workers.
+  alignas(64) std::atomic<uint32_t> snapshot_requests;
+  /// What `snapshot_requests` was when the last attempt began that has ended; for wait_on.
+  std::atomic<uint32_t> snapshot_answered;
+  /// Not 0: the incarnation began without any commit; before the state `running`.
+  std::atomic<uint32_t> began_empty;
   alignas(64) std::atomic<uint64_t> heartbeat;
   EpochBlock epochs;
   alignas(64) StorageControl storages[kMaxStorages];

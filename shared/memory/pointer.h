@@ -94,22 +94,11 @@ struct DualPointer {
     return VolatilePointer(volatile_word.load(std::memory_order_acquire));
   }
 
+  /// Both words, as engine/load_both.h reads them.
   struct View {
     VolatilePointer page;
     SnapshotPointer snapshot;  // only if `page` is null: what stands for it
   };
-  /// R2: a null volatile word is the same before and after the snapshot word was loaded, so that
-  /// nobody installed a page and dropped it onto a later snapshot in between.
-  View load_both() const {
-    View view{load_acquire(), {}};
-    while (view.page.is_null()) {
-      view.snapshot = SnapshotPointer(snapshot_word.load(std::memory_order_acquire));
-      const VolatilePointer again = load_acquire();
-      if (again == view.page) break;
-      view.page = again;
-    }
-    return view;
-  }
 };
 static_assert(sizeof(DualPointer) == 16);
 

@@ -2,37 +2,39 @@
 
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <utility>
-#include <zmq.hpp>
+
+#include "shared/message/control_connection.h"
+#include "shared/process/private_path.h"
 
 namespace atolldb {
 
-struct ControlClient::Context {
-  zmq::context_t zmq;
-};
-
-ControlClient::ControlClient(std::string endpoint)
-    : endpoint_(std::move(endpoint)), context_(std::make_unique<Context>()) {}
-
-ControlClient::~ControlClient() = default;
+ControlClient::ControlClient(std::string endpoint) : endpoint_(std::move(endpoint)) {}
 
 namespace {
 
-std::unexpected<Error> unreachable(const std::string& endpoint, const std::string& why) {
-  return make_error(ExitCode::coordinator_unreachable,
-                    endpoint + ": " + why + ": `atoll status` tells whether the cluster runs");
+constexpr const char* kAskStatus = "`atoll status` tells whether the cluster runs";
+
+std::unexpected<Error> unreachable(const std::string& endpoint, const std::string& why,
+                                   const std::string& what_to_do = kAskStatus) {
+  return make_error(ExitCode::coordinator_unreachable, endpoint + ": " + why + ": " + what_to_do);
 }
 
-/// How often a waiting caller looks whether it shall give up.
-constexpr std::chrono::milliseconds kSlice{100};
-
-/// ZeroMQ would wait for a socket file that is not there until the time-out.
-bool is_missing(const std::string& endpoint) {
+/// ZeroMQ would wait for a socket file that is not there until the time-out. It does not say which
+/// user listens: the owners of the file and of the folders above it do.
+Result<void> check_socket(const std::string& endpoint) {
   constexpr std::string_view kIpc = "ipc://";
-  if (!endpoint.starts_with(kIpc)) return false;
+  if (!endpoint.starts_with(kIpc)) return {};
+  const std::string path = endpoint.substr(kIpc.size());
   struct stat info{};
-  return stat(endpoint.c_str() + kIpc.size(), &info) != 0;
+  if (stat(path.c_str(), &info) != 0) return unreachable(endpoint, "there is no such socket");
+  return check_socket_file(path, "control.endpoint");
+}
+
+std::unexpected<Error> too_long(std::string_view op, size_t bytes, size_t limit) {
+  return make_error(ExitCode::usage, std::string(op) + ": the request has " +
+                                         std::to_string(bytes) + " bytes, more than the limit of " +
+                                         std::to_string(limit) + ": send less at a time");
 }
 
 }  // namespace
@@ -41,35 +43,33 @@ Result<Json> ControlClient::call(std::string_view op, const Json& body,
                                  std::chrono::milliseconds timeout,
                                  const std::function<bool()>& gave_up) const {
   const std::string request = encode_request(op, body);
-  if (request.size() > kMaxControlBytes) {
-    return make_error(ExitCode::usage,
-                      std::string(op) + ": the request has " + std::to_string(request.size()) +
-                          " bytes, more than the limit of " + std::to_string(kMaxControlBytes) +
-                          ": send less at a time");
-  }
-  if (is_missing(endpoint_)) return unreachable(endpoint_, "there is no such socket");
+  const size_t limit = control_limits(op).bytes;
+  if (request.size() > limit) return too_long(op, request.size(), limit);
+  if (auto checked = check_socket(endpoint_); !checked) return std::unexpected(checked.error());
+  const std::string name(op);
+  const std::string took = std::to_string(timeout.count()) + " ms";
   try {
-    zmq::socket_t socket(context_->zmq, zmq::socket_type::dealer);
-    socket.set(zmq::sockopt::linger, 0);
-    socket.set(zmq::sockopt::sndtimeo, static_cast<int>(timeout.count()));
-    socket.set(zmq::sockopt::rcvtimeo, static_cast<int>(std::min(kSlice, timeout).count()));
-    socket.connect(endpoint_);
-    const auto deadline = std::chrono::steady_clock::now() + timeout;
+    ControlConnection connection(endpoint_);
     zmq::message_t answer;
-    bool is_answered = false;
-    if (socket.send(zmq::buffer(request))) {
-      do {
-        is_answered = socket.recv(answer).has_value();
-      } while (!is_answered && std::chrono::steady_clock::now() < deadline &&
-               !(gave_up && gave_up()));
+    switch (connection.call(request, timeout, gave_up, answer)) {
+      case CallEnd::answered:
+        return parse_answer(answer.to_string_view());
+      case CallEnd::refused:
+        return unreachable(endpoint_, name + ": no process accepts connections");
+      case CallEnd::broken_off:
+        return unreachable(endpoint_,
+                           name +
+                               ": the process ended before it answered: whether the request was "
+                               "carried out is unknown",
+                           "look before you repeat it, " + std::string(kAskStatus));
+      case CallEnd::gave_up:
+        return unreachable(endpoint_, name + ": given up, as the cluster stops");
+      case CallEnd::timed_out:
+        break;
     }
-    if (!is_answered) {
-      return unreachable(endpoint_, std::string(op) + " got no answer within " +
-                                        std::to_string(timeout.count()) + " ms");
-    }
-    return parse_answer(answer.to_string_view());
+    return unreachable(endpoint_, name + " got no answer within " + took);
   } catch (const zmq::error_t& error) {
-    return unreachable(endpoint_, error.what());
+    return unreachable(endpoint_, name + ": " + error.what());
   }
 }
 

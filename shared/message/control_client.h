@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <functional>
-#include <memory>
 #include <string>
 #include <string_view>
 
@@ -15,17 +14,17 @@ namespace atolldb {
 class ControlClient {
  public:
   explicit ControlClient(std::string endpoint);
-  ~ControlClient();
 
-  /// The body of the answer. No answer in time: code coordinator_unreachable. `gave_up`, if any,
-  /// is asked now and then while waiting: true ends the wait.
+  /// The body of the answer. Code usage: the request is longer than its op may be. Code
+  /// coordinator_unreachable: no answer in time; or the process that was asked has ended, which
+  /// ends the call at once, with an outcome that nobody knows (R64). Another process that is
+  /// started in its place is not asked. `gave_up`, if any, is asked now and then while waiting:
+  /// true ends the wait.
   Result<Json> call(std::string_view op, const Json& body, std::chrono::milliseconds timeout,
                     const std::function<bool()>& gave_up = {}) const;
 
  private:
-  struct Context;
   std::string endpoint_;
-  std::unique_ptr<Context> context_;
 };
 
 }  // namespace atolldb

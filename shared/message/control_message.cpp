@@ -15,12 +15,8 @@ Error garbage(const std::string& why) {
                                 std::to_string(kControlVersion) + " of the protocol"};
 }
 
-/// Parses an object with the right version.
+/// Parses an object with the right version. REQUIRES: the frame has been scanned (R64).
 Result<Json> parse_envelope(std::string_view frame) {
-  if (frame.size() > kMaxControlBytes) {
-    return std::unexpected(garbage(std::to_string(frame.size()) + " bytes are more than " +
-                                   std::to_string(kMaxControlBytes)));
-  }
   Json json = Json::parse(frame, nullptr, false);
   if (json.is_discarded() || !json.is_object()) return std::unexpected(garbage("no JSON object"));
   const auto version = json.find("v");
@@ -39,6 +35,15 @@ std::unexpected<Error> wrong_member(const ControlRequest& request, const char* m
 }  // namespace
 
 Result<ControlRequest> parse_request(std::string_view frame) {
+  const Result<ControlScan> scan = scan_control_message(frame);
+  if (!scan) return std::unexpected(scan.error());
+  const ControlLimits limits = control_limits(scan->op);
+  if (frame.size() > limits.bytes || scan->values > limits.values) {
+    return std::unexpected(garbage(std::to_string(frame.size()) + " bytes and " +
+                                   std::to_string(scan->values) + " values are more than the " +
+                                   std::to_string(limits.bytes) + " and " +
+                                   std::to_string(limits.values) + " of its op"));
+  }
   Result<Json> json = parse_envelope(frame);
   if (!json) return std::unexpected(json.error());
   const auto op = json->find("op");
@@ -48,6 +53,8 @@ Result<ControlRequest> parse_request(std::string_view frame) {
     return std::unexpected(
         garbage("its op is empty or longer than " + std::to_string(kMaxOpBytes) + " bytes"));
   }
+  // Its limits were those of another op: the name was written with escapes, or twice.
+  if (request.op != scan->op) return std::unexpected(garbage("its op is written ambiguously"));
   request.body = *std::move(json);
   return request;
 }
@@ -78,6 +85,8 @@ std::string encode_answer(const Result<Json>& answer) {
 }
 
 Result<Json> parse_answer(std::string_view frame) {
+  const Result<ControlScan> scan = scan_control_message(frame);
+  if (!scan) return std::unexpected(scan.error());
   Result<Json> json = parse_envelope(frame);
   if (!json) return json;
   const auto ok = json->find("ok");

@@ -13,14 +13,13 @@
 #include <string_view>
 
 #include "shared/error.h"
+#include "shared/message/control_limits.h"
 
 namespace atolldb {
 
 using Json = nlohmann::json;
 
 inline constexpr int kControlVersion = 1;
-/// Longest request or answer, in bytes: room for a 1 MiB procedure input in base64 and more.
-inline constexpr size_t kMaxControlBytes = size_t{16} << 20;
 inline constexpr size_t kMaxOpBytes = 64;
 /// Patience with requests that change the catalog: a drop waits for the grace of its pages and
 /// walks them all.
@@ -38,7 +37,7 @@ using ControlReply = std::function<void(Result<Json>)>;
 /// Serves requests: must not block for long, may answer later.
 using ControlHandler = std::function<void(const ControlRequest&, ControlReply)>;
 
-/// An error says why the frame is garbage.
+/// An error says why the frame is garbage, or which limit of its op it exceeds (R64).
 Result<ControlRequest> parse_request(std::string_view frame);
 std::string encode_request(std::string_view op, const Json& body);
 /// An answer that would be too long becomes an error that names the limit.

@@ -49,9 +49,12 @@ class ControlServer::Loop {
         handler_(std::move(handler)),
         socket_(context_, zmq::socket_type::router) {}
 
-  void bind(const std::string& endpoint) {
+  void bind(const std::string& endpoint, size_t max_request_bytes) {
+    // Requests of one connection that wait: a client sends one, and waits for its answer.
+    constexpr int kMostWaiting = 16;
     socket_.set(zmq::sockopt::linger, 0);
-    socket_.set(zmq::sockopt::maxmsgsize, static_cast<int64_t>(kMaxControlBytes));
+    socket_.set(zmq::sockopt::maxmsgsize, static_cast<int64_t>(max_request_bytes));
+    socket_.set(zmq::sockopt::rcvhwm, kMostWaiting);
     socket_.bind(endpoint);
   }
   void start() {
@@ -98,18 +101,19 @@ class ControlServer::Loop {
   }
 
   void receive() {
-    std::vector<std::string> frames;
+    // Not copied: they may be long.
+    std::vector<zmq::message_t> frames;
     do {
       zmq::message_t message;
       if (!socket_.recv(message, zmq::recv_flags::dontwait)) return;
       // One frame beyond the two expected ones is enough to know that it is garbage.
-      if (frames.size() < 3) frames.push_back(message.to_string());
+      if (frames.size() < 3) frames.push_back(std::move(message));
     } while (socket_.get(zmq::sockopt::rcvmore) != 0);
     // {peer, request}; REQ sockets put an empty frame between.
     if (frames.size() != 2) return count_garbage();
-    Result<ControlRequest> request = parse_request(frames[1]);
+    Result<ControlRequest> request = parse_request(frames[1].to_string_view());
     if (!request) return count_garbage();
-    ControlReply reply = [shared = shared_, peer = frames[0]](Result<Json> answer) {
+    ControlReply reply = [shared = shared_, peer = frames[0].to_string()](Result<Json> answer) {
       shared->add({peer, encode_answer(answer)});
     };
     handler_(*request, std::move(reply));
@@ -128,7 +132,8 @@ ControlServer::ControlServer(std::shared_ptr<Shared> shared, std::unique_ptr<Loo
     : shared_(std::move(shared)), loop_(std::move(loop)) {}
 
 Result<std::unique_ptr<ControlServer>> ControlServer::start(const std::string& endpoint,
-                                                            ControlHandler handler) {
+                                                            ControlHandler handler,
+                                                            size_t max_request_bytes) {
   auto shared = std::make_shared<Shared>();
   shared->wake_fd = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!shared->wake_fd.is_open()) {
@@ -137,7 +142,7 @@ Result<std::unique_ptr<ControlServer>> ControlServer::start(const std::string& e
   }
   try {
     auto loop = std::make_unique<Loop>(shared, std::move(handler));
-    loop->bind(endpoint);
+    loop->bind(endpoint, max_request_bytes);
     constexpr std::string_view kIpc = "ipc://";
     if (endpoint.starts_with(kIpc)) chmod(endpoint.c_str() + kIpc.size(), 0700);
     loop->start();

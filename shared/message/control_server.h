@@ -13,10 +13,12 @@ namespace atolldb {
 /// Garbage frames are counted and dropped; a request may be answered later and from any thread.
 class ControlServer {
  public:
-  /// Binds `endpoint`; sockets of ipc endpoints are for the own user only. REQUIRES: `handler`
+  /// Binds `endpoint`; sockets of ipc endpoints are for the own user only. A message that is longer
+  /// than `max_request_bytes` is not even received: its connection ends (R64). REQUIRES: `handler`
   /// outlives the server.
   static Result<std::unique_ptr<ControlServer>> start(const std::string& endpoint,
-                                                      ControlHandler handler);
+                                                      ControlHandler handler,
+                                                      size_t max_request_bytes = kMaxControlBytes);
   ~ControlServer();
 
   uint64_t garbage_count() const;

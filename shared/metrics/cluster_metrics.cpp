@@ -1,5 +1,6 @@
 #include "shared/metrics/cluster_metrics.h"
 
+#include "shared/memory/durability_lag.h"
 #include "shared/memory/page_header.h"
 #include "shared/metrics/metric_families.h"
 
@@ -82,11 +83,17 @@ std::vector<prometheus::MetricFamily> ClusterMetrics::Collect() const {
       .sample(epochs.current.load(std::memory_order_relaxed));
   families
       .gauge("atoll_epoch_durable",
-             "Latest epoch whose commits are all durable (with durability off: final).")
-      .sample(epochs.durable.load(std::memory_order_relaxed));
+             "Latest epoch whose commits are all durable (with durability off: final). Goes on "
+             "while nothing commits.")
+      .sample(latest_settled_epoch(epochs));
+  families
+      .gauge("atoll_durability_lag_seconds",
+             "Age of the oldest epoch with commits that are not durable; 0: there are none.")
+      .sample(static_cast<double>(durability_lag_us(control_)) * 1e-6);
   families.gauge("atoll_epoch_oldest_begin", "Oldest epoch in which a running thread began.")
       .sample(epochs.oldest_begin.load(std::memory_order_relaxed));
   if (snapshots_ != nullptr) add_snapshots(families, *snapshots_);
+  if (device_ != nullptr) add_device(families, *device_);
   return families.take();
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "shared/memory/control_layout.h"
+#include "shared/metrics/device_metrics.h"
 #include "shared/metrics/snapshot_metrics.h"
 
 namespace atolldb {
@@ -14,11 +15,12 @@ namespace atolldb {
 /// Called by the threads of the HTTP server. Reads memory only.
 class ClusterMetrics : public prometheus::Collectable {
  public:
-  /// REQUIRES: the segment stays mapped, and `snapshots` there, as long as this object lives. Null:
-  /// there are none without a log. `restarts`: of the cluster by its launcher before this process.
+  /// REQUIRES: the segment stays mapped, and `snapshots` and `device` there, as long as this object
+  /// lives. Null: there are none without a log. `restarts`: of the cluster by its launcher before
+  /// this process.
   explicit ClusterMetrics(const ControlSegment& control, const SnapshotMetrics* snapshots = nullptr,
-                          uint64_t restarts = 0)
-      : control_(control), snapshots_(snapshots), restarts_(restarts) {}
+                          uint64_t restarts = 0, const DeviceMetrics* device = nullptr)
+      : control_(control), snapshots_(snapshots), restarts_(restarts), device_(device) {}
 
   std::vector<prometheus::MetricFamily> Collect() const override;
 
@@ -26,6 +28,7 @@ class ClusterMetrics : public prometheus::Collectable {
   const ControlSegment& control_;
   const SnapshotMetrics* const snapshots_;
   const uint64_t restarts_;
+  const DeviceMetrics* const device_;
 };
 
 }  // namespace atolldb

@@ -10,8 +10,10 @@
 #include <chrono>
 #include <exception>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "shared/process/unique_fd.h"
 
@@ -44,8 +46,9 @@ Result<std::unique_ptr<MetricsExposer>> MetricsExposer::start(
     std::shared_ptr<prometheus::Collectable> collectable) {
   // The library reports by exceptions; they end here.
   try {
-    // One thread: Prometheus keeps one connection and sends one request at a time.
-    auto exposer = std::make_unique<prometheus::Exposer>(address_of(listen, port), 1);
+    auto exposer = std::make_unique<prometheus::Exposer>(std::vector<std::string>{
+        "listening_ports", address_of(listen, port), "num_threads", std::to_string(kThreads),
+        "request_timeout_ms", std::to_string(kRequestTimeout.count())});
     const std::vector<int> ports = exposer->GetListeningPorts();
     if (ports.empty()) throw std::runtime_error("no port");
     exposer->RegisterCollectable(collectable);

@@ -1,6 +1,7 @@
 // Serves the metrics of one process to Prometheus.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -16,8 +17,15 @@ namespace atolldb {
 
 /// An HTTP server with threads of its own; answers GET /metrics until it is destroyed. The workers
 /// are not involved: a scrape reads their counters from shared memory.
+///
+/// Clients that send half a request, or trickle one, each take a thread until kRequestTimeout. So a
+/// scrape beside N of them waits for N / kThreads timeouts at most.
 class MetricsExposer {
  public:
+  static constexpr uint32_t kThreads = 8;
+  /// From the first byte of a request to its last, and for each part of an answer.
+  static constexpr std::chrono::milliseconds kRequestTimeout{1'000};
+
   /// Port 0 takes any free one. A port that cannot be had: code resources, names key and port.
   static Result<std::unique_ptr<MetricsExposer>> start(
       const std::string& listen, uint16_t port,

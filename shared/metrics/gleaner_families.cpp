@@ -39,6 +39,11 @@ constexpr GleanerCounter kGleanerCounters[] = {
      kPageBytes},
     {"atoll_composer_read_pages_total", "Pages of earlier snapshots that composers read.",
      &GleanerMetrics::pages_read, 1},
+    {"atoll_composer_unreadable_pages_total",
+     "Pages of earlier snapshots that composers could not read.", &GleanerMetrics::pages_unreadable,
+     1},
+    {"atoll_scrub_read_bytes_total", "Bytes of snapshot files and logs that the scrub read.",
+     &GleanerMetrics::scrubbed_bytes, 1},
 };
 
 constexpr const char* kPhases[] = {"idle", "preparing", "gleaning"};
@@ -58,6 +63,10 @@ void add_snapshot_cache(MetricFamilies& families, const MetricsSegment& metrics)
       .sample(value(cache.misses));
   families.counter("atoll_snapshot_cache_evictions_total", "Pages that made room in the cache.")
       .sample(value(cache.evictions));
+  families
+      .counter("atoll_snapshot_cache_waits_total",
+               "Times that a worker waited for a free frame of the cache.")
+      .sample(sum_counter(metrics, &WorkerMetrics::frame_stalls));
   families.gauge("atoll_snapshot_cache_size_bytes", "Size of the cache of snapshot pages.")
       .sample(value(cache.frames) * kPageBytes);
   families.gauge("atoll_snapshot_cache_used_bytes", "Part of the cache that holds pages.")
@@ -73,6 +82,16 @@ void add_gleaner(MetricFamilies& families, const GleanerMetrics& gleaner) {
   for (const GleanerCounter& each : kGleanerCounters) {
     families.counter(each.name, each.help).sample(value(gleaner.*each.counter) * each.unit);
   }
+  families
+      .gauge("atoll_scrub_damaged_pages",
+             "Pages of snapshots, blocks of logs and whole files that the scrub found damaged.")
+      .sample(value(gleaner.scrub_damaged));
+  families.gauge("atoll_scrub_progress_ratio", "Part of the scrub's cycle that is done.")
+      .sample(static_cast<double>(value(gleaner.scrub_percent)) / 100);
+  families
+      .gauge("atoll_scrub_finished_seconds",
+             "When the scrub's last cycle ended, in seconds since 1970; 0: none has.")
+      .sample(value(gleaner.scrub_finished_s));
 }
 
 }  // namespace atolldb

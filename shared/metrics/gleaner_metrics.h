@@ -37,8 +37,13 @@ struct GleanerMetrics {
   // Composers, each when it has ended.
   std::atomic<uint64_t> records_composed;
   std::atomic<uint64_t> pages_written;
-  std::atomic<uint64_t> pages_read;  // of earlier snapshots
-  std::atomic<uint64_t> spare[5];
+  std::atomic<uint64_t> pages_read;        // of earlier snapshots
+  std::atomic<uint64_t> pages_unreadable;  // of these
+  // The scrub.
+  std::atomic<uint64_t> scrubbed_bytes;
+  std::atomic<uint64_t> scrub_damaged;     // pages, blocks and files that are damaged now
+  std::atomic<uint64_t> scrub_percent;     // of the cycle under way
+  std::atomic<uint64_t> scrub_finished_s;  // when the last one ended, since 1970; 0: none
 };
 static_assert(sizeof(GleanerMetrics) == 128);
 

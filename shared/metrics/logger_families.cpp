@@ -18,6 +18,9 @@ constexpr LoggerCounter kLoggerCounters[] = {
     {"atoll_logger_batches_total", "Markers synced: epochs made durable at one go.",
      &LoggerMetrics::batches},
     {"atoll_logger_files_total", "Log files begun.", &LoggerMetrics::files},
+    {"atoll_logger_failed_preallocations_total",
+     "Attempts to make the next log file ahead that found no room.",
+     &LoggerMetrics::failed_preallocations},
 };
 
 struct LoggerGauge {
@@ -30,6 +33,10 @@ constexpr LoggerGauge kGauges[] = {
     {"atoll_logger_epoch_lag",
      "Epochs that had begun after the latest one when it was durable here.",
      &LoggerMetrics::epoch_lag},
+    {"atoll_logger_lacks_next_file",
+     "1 while there is no room for the next log file: the cluster ends when the current one is "
+     "full.",
+     &LoggerMetrics::lacks_next_file},
 };
 
 struct LoggerHistogram {

@@ -14,10 +14,12 @@ struct alignas(64) LoggerMetrics {
   Counter blocks;
   Counter batches;  // epochs made durable
   Counter files;
+  Counter failed_preallocations;      // attempts to make the next file ahead that found no room
   std::atomic<uint64_t> batch_bytes;  // of the latest batch
   std::atomic<uint64_t> epoch_lag;    // epochs between the latest batch's and the current one then
-  Histogram write_ns;                 // of a batch with its marker, its sync excluded
-  Histogram sync_ns;                  // of the sync
+  std::atomic<uint64_t> lacks_next_file;  // 1: the latest of these attempts failed; else 0
+  Histogram write_ns;                     // of a batch with its marker, its sync excluded
+  Histogram sync_ns;                      // of the sync
 };
 
 }  // namespace atolldb

@@ -114,6 +114,7 @@ std::vector<prometheus::MetricFamily> NodeMetrics::Collect() const {
   if (shared_.logger_count != 0) {
     add_snapshot_cache(families, metrics_);
     add_gleaner(families, metrics_.gleaner);
+    add_device(families, metrics_.device);
   }
   add_sessions(families, metrics_.sessions);
   add_gauges(families, shared_);

@@ -7,6 +7,7 @@
 #include "shared/memory/node_layout.h"
 #include "shared/memory/segment_header.h"
 #include "shared/metrics/counter.h"
+#include "shared/metrics/device_metrics.h"
 #include "shared/metrics/gleaner_metrics.h"
 #include "shared/metrics/logger_metrics.h"
 #include "shared/status.h"
@@ -47,7 +48,8 @@ struct alignas(64) WorkerMetrics {
   Counter log_stalls;      // waits for room in the log buffer
   Counter page_stalls;     // waits for free pages of the volatile pool
   Counter snapshot_reads;  // pages of snapshots asked of the node's cache
-  Counter spare[9];
+  Counter frame_stalls;    // waits for a free frame of the node's snapshot cache
+  Counter spare[8];
 };
 
 /// Fixed part; one WorkerMetrics per slot (auxiliary threads included) follows.
@@ -59,6 +61,7 @@ struct MetricsSegment {
   SessionMetrics sessions;
   SnapshotCacheMetrics snapshot_cache;  // all 0 without a log, as the next
   GleanerMetrics gleaner;
+  DeviceMetrics device;
 
   WorkerMetrics& worker(uint32_t ordinal) {
     return reinterpret_cast<WorkerMetrics*>(this + 1)[ordinal];

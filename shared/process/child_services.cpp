@@ -5,9 +5,10 @@
 namespace atolldb {
 
 Result<void> ChildServices::start(const Config& config, const std::string& control_endpoint,
-                                  ControlHandler handler, uint32_t port_offset,
+                                  ControlHandler handler, size_t max_request_bytes,
+                                  uint32_t port_offset,
                                   std::shared_ptr<prometheus::Collectable> collectable) {
-  auto server = ControlServer::start(control_endpoint, std::move(handler));
+  auto server = ControlServer::start(control_endpoint, std::move(handler), max_request_bytes);
   if (!server) return std::unexpected(server.error());
   server_ = *std::move(server);
   if (!config.metrics.enabled) return {};

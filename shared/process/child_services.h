@@ -14,10 +14,11 @@ namespace atolldb {
 
 class ChildServices {
  public:
-  /// Binds the control endpoint and, if the config wants metrics, their port: `port_offset` above
-  /// the base port. REQUIRES: what `handler` and `collectable` use lives until `stop`.
+  /// Binds the control endpoint, for requests of at most `max_request_bytes`, and, if the config
+  /// wants metrics, their port: `port_offset` above the base port. REQUIRES: what `handler` and
+  /// `collectable` use lives until `stop`.
   Result<void> start(const Config& config, const std::string& control_endpoint,
-                     ControlHandler handler, uint32_t port_offset,
+                     ControlHandler handler, size_t max_request_bytes, uint32_t port_offset,
                      std::shared_ptr<prometheus::Collectable> collectable);
   /// No request is served any more afterwards.
   void stop();

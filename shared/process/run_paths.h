@@ -34,6 +34,10 @@ inline std::string last_failure_path(const Config& config) {
 inline std::string restarts_path(const Config& config) {
   return config.cluster.run_dir + "/restarts.json";
 }
+/// Exists while the cluster starts: JSON that tells how far it is.
+inline std::string start_path(const Config& config) {
+  return config.cluster.run_dir + "/start.json";
+}
 inline std::string node_socket_path(const Config& config, uint32_t node) {
   return config.cluster.run_dir + "/node" + std::to_string(node) + ".sock";
 }

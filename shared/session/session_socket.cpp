@@ -7,10 +7,14 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 
+#include "shared/process/private_path.h"
 #include "shared/session/session_layout.h"
+#include "shared/uninterrupted.h"
 
 namespace atolldb {
 namespace {
@@ -59,6 +63,18 @@ SessionDescriptors take_descriptors(msghdr& message) {
   return taken;
 }
 
+/// However often signals interrupt it.
+bool await_readable(int socket, std::chrono::milliseconds timeout) {
+  const auto end = std::chrono::steady_clock::now() + timeout;
+  pollfd readable{socket, POLLIN, 0};
+  for (;;) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        end - std::chrono::steady_clock::now());
+    const int ready = poll(&readable, 1, static_cast<int>(std::max<int64_t>(left.count(), 0)));
+    if (ready >= 0 || errno != EINTR) return ready > 0;
+  }
+}
+
 }  // namespace
 
 Result<UniqueFd> listen_for_sessions(const std::string& path) {
@@ -80,9 +96,15 @@ Result<UniqueFd> connect_to_sessions(const std::string& path) {
   // Connects blocking: a full backlog is waited for.
   UniqueFd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!fd.is_open()) return socket_error("session socket " + path);
-  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+  const auto connected = uninterrupted([&] {
+    return connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address));
+  });
+  if (connected != 0) {
     return socket_error("session socket " + path + ": no node listens there: start the cluster",
                         ExitCode::not_running);
+  }
+  if (auto checked = check_peer(fd.get(), "session socket " + path); !checked) {
+    return std::unexpected(checked.error());
   }
   return fd;
 }
@@ -114,8 +136,7 @@ bool send_welcome(int socket, const SessionWelcome& welcome,
 }
 
 Result<SessionDescriptors> receive_welcome(int socket, int timeout_ms) {
-  pollfd readable{socket, POLLIN, 0};
-  if (poll(&readable, 1, timeout_ms) <= 0) {
+  if (!await_readable(socket, std::chrono::milliseconds(timeout_ms))) {
     return make_error(ExitCode::not_running, "session: the node does not answer within " +
                                                  std::to_string(timeout_ms) +
                                                  " ms: look at `atoll status`");
@@ -158,7 +179,8 @@ Result<SessionDescriptors> receive_welcome(int socket, int timeout_ms) {
 
 bool peer_is_gone(int socket) {
   pollfd events{socket, POLLIN | POLLRDHUP, 0};
-  return poll(&events, 1, 0) > 0 && (events.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+  return uninterrupted([&] { return poll(&events, 1, 0); }) > 0 &&
+         (events.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
 Result<UniqueFd> create_session_file(const std::string& name, uint64_t bytes) {

@@ -1,0 +1,181 @@
+#include "shared/file/io_watch.h"
+
+#include <utility>
+
+namespace atolldb {
+namespace {
+
+int64_t now_ns() {
+  return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// Threads begin their search for a free slot at different ones, so it is mostly the first.
+uint32_t first_slot() {
+  static std::atomic<uint32_t> threads{0};
+  thread_local const uint32_t own = threads.fetch_add(1, std::memory_order_relaxed);
+  return own;
+}
+
+/// A path for the time of one call.
+class CallPath {
+ public:
+  CallPath(IoWatch& watch, const std::string& path)
+      : watch_(watch), number_(watch.add_path(path)) {}
+  CallPath(const CallPath&) = delete;
+  CallPath& operator=(const CallPath&) = delete;
+  ~CallPath() { watch_.remove_path(number_); }
+  uint64_t number() const { return number_; }
+
+ private:
+  IoWatch& watch_;
+  uint64_t number_;
+};
+
+template <typename Call>
+auto noted(IoWatch& watch, IoOperation operation, const std::string& path, Call call) {
+  const CallPath place(watch, path);
+  const IoWatch::Note note(watch, operation, place.number());
+  return call();
+}
+
+class WatchedFile : public ForwardingFile {
+ public:
+  WatchedFile(std::unique_ptr<File> below, IoWatch& watch)
+      : ForwardingFile(std::move(below)), path_(watch, path()), watch_(watch) {}
+
+  Result<void> write(uint64_t offset, std::span<const std::span<const std::byte>> slices) override {
+    const IoWatch::Note note(watch_, IoOperation::write, path_.number());
+    return below().write(offset, slices);
+  }
+  Result<void> grow(uint64_t bytes) override {
+    const IoWatch::Note note(watch_, IoOperation::grow, path_.number());
+    return below().grow(bytes);
+  }
+  Result<void> sync() override {
+    const IoWatch::Note note(watch_, IoOperation::sync, path_.number());
+    return below().sync();
+  }
+  Result<uint64_t> read(uint64_t offset, std::span<std::byte> into) const override {
+    const IoWatch::Note note(watch_, IoOperation::read, path_.number());
+    return below().read(offset, into);
+  }
+
+ private:
+  CallPath path_;
+  IoWatch& watch_;
+};
+
+}  // namespace
+
+const char* to_string(IoOperation operation) {
+  constexpr const char* kNames[] = {"none", "read",   "write",          "growth",     "sync",
+                                    "open", "create", "directory sync", "name change"};
+  static_assert(std::size(kNames) == kIoOperationCount);
+  const auto index = static_cast<uint32_t>(operation);
+  return index < kIoOperationCount ? kNames[index] : "unknown";
+}
+
+uint64_t IoWatch::add_path(const std::string& path) {
+  const std::lock_guard guard(mutex_);
+  paths_[++last_path_] = path;
+  return last_path_;
+}
+
+void IoWatch::remove_path(uint64_t number) {
+  const std::lock_guard guard(mutex_);
+  paths_.erase(number);
+}
+
+std::optional<PendingIo> IoWatch::oldest() const {
+  int64_t since = 0;
+  uint32_t operation = 0;
+  uint64_t path = 0;
+  for (const Slot& slot : slots_) {
+    // Acquire pairs with the release in Note: its other words are written.
+    const int64_t begun = slot.since_ns.load(std::memory_order_acquire);
+    if (begun <= 0 || (since != 0 && begun >= since)) continue;
+    since = begun;
+    operation = slot.operation.load(std::memory_order_relaxed);
+    path = slot.path.load(std::memory_order_relaxed);
+  }
+  if (since == 0) return std::nullopt;
+  PendingIo pending = {static_cast<IoOperation>(operation), "a closed file",
+                       std::chrono::nanoseconds(now_ns() - since)};
+  const std::lock_guard guard(mutex_);
+  if (const auto found = paths_.find(path); found != paths_.end()) pending.path = found->second;
+  return pending;
+}
+
+IoWatch::Note::Note(IoWatch& watch, IoOperation operation, uint64_t path) {
+  const uint32_t first = first_slot();
+  for (uint32_t i = 0; i < kMaxCalls; ++i) {
+    Slot& slot = watch.slots_[(first + i) % kMaxCalls];
+    int64_t free = kFree;
+    // Acquire pairs with the release of the note before: its words may be overwritten.
+    if (!slot.since_ns.compare_exchange_strong(free, kTaken, std::memory_order_acquire,
+                                               std::memory_order_relaxed)) {
+      continue;
+    }
+    slot.operation.store(static_cast<uint32_t>(operation), std::memory_order_relaxed);
+    slot.path.store(path, std::memory_order_relaxed);
+    since_ = &slot.since_ns;
+    // Release pairs with the acquire in oldest.
+    since_->store(now_ns(), std::memory_order_release);
+    return;
+  }
+}
+
+IoWatch::Note::~Note() {
+  // Release pairs with the acquire of the next note in this slot.
+  if (since_ != nullptr) since_->store(kFree, std::memory_order_release);
+}
+
+Result<std::unique_ptr<File>> WatchedFileSystem::create(const std::string& path, uint64_t bytes) {
+  auto file = noted(watch_, IoOperation::create, path, [&] { return below().create(path, bytes); });
+  if (!file) return file;
+  return std::make_unique<WatchedFile>(*std::move(file), watch_);
+}
+
+Result<std::unique_ptr<File>> WatchedFileSystem::open(const std::string& path) {
+  auto file = noted(watch_, IoOperation::open, path, [&] { return below().open(path); });
+  if (!file) return file;
+  return std::make_unique<WatchedFile>(*std::move(file), watch_);
+}
+
+Result<std::unique_ptr<File>> WatchedFileSystem::open_for_reading(const std::string& path) {
+  auto file =
+      noted(watch_, IoOperation::open, path, [&] { return below().open_for_reading(path); });
+  if (!file) return file;
+  return std::make_unique<WatchedFile>(*std::move(file), watch_);
+}
+
+Result<void> WatchedFileSystem::sync_directory(const std::string& path) {
+  return noted(watch_, IoOperation::sync_directory, path,
+               [&] { return below().sync_directory(path); });
+}
+
+Result<void> WatchedFileSystem::make_directory(const std::string& path) {
+  return noted(watch_, IoOperation::other, path, [&] { return below().make_directory(path); });
+}
+
+Result<std::vector<std::string>> WatchedFileSystem::list(const std::string& path) {
+  return noted(watch_, IoOperation::other, path, [&] { return below().list(path); });
+}
+
+Result<bool> WatchedFileSystem::exists(const std::string& path) {
+  return noted(watch_, IoOperation::other, path, [&] { return below().exists(path); });
+}
+
+Result<void> WatchedFileSystem::rename(const std::string& from, const std::string& to) {
+  return noted(watch_, IoOperation::other, from, [&] { return below().rename(from, to); });
+}
+
+Result<void> WatchedFileSystem::remove(const std::string& path) {
+  return noted(watch_, IoOperation::other, path, [&] { return below().remove(path); });
+}
+
+Result<void> WatchedFileSystem::forget_cached(const std::string& path) {
+  return noted(watch_, IoOperation::sync, path, [&] { return below().forget_cached(path); });
+}
+
+}  // namespace atolldb

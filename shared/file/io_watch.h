@@ -1,0 +1,104 @@
+// Which calls to the device are under way in a process, and since when (R58). A call notes itself
+// in memory before it enters the kernel; a watcher that never touches the device reads the notes.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "shared/file/forwarding_file_system.h"
+
+namespace atolldb {
+
+enum class IoOperation : uint32_t {
+  none = 0,
+  read,
+  write,
+  grow,
+  sync,
+  open,
+  create,
+  sync_directory,
+  other,  // of names: listing, renaming, removing
+};
+constexpr uint32_t kIoOperationCount = static_cast<uint32_t>(IoOperation::other) + 1;
+const char* to_string(IoOperation operation);
+
+/// The oldest call that has not returned.
+struct PendingIo {
+  IoOperation operation = IoOperation::none;
+  std::string path;
+  std::chrono::nanoseconds age{0};
+};
+
+/// Thread-safe. A note costs two clock-free stores and one reading of the clock.
+class IoWatch {
+ public:
+  /// More calls at once than this are not noted.
+  static constexpr uint32_t kMaxCalls = 512;
+
+  /// The number of a path, which notes carry instead of its text: for a file, while it is open.
+  uint64_t add_path(const std::string& path);
+  void remove_path(uint64_t number);
+
+  /// Nothing: no call is under way.
+  std::optional<PendingIo> oldest() const;
+
+  /// A call that is under way.
+  class Note {
+   public:
+    Note(IoWatch& watch, IoOperation operation, uint64_t path);
+    Note(const Note&) = delete;
+    Note& operator=(const Note&) = delete;
+    ~Note();
+
+   private:
+    std::atomic<int64_t>* since_ = nullptr;
+  };
+
+ private:
+  static constexpr int64_t kFree = 0;
+  static constexpr int64_t kTaken = -1;  // its other words are being written
+
+  struct alignas(64) Slot {
+    std::atomic<int64_t> since_ns{kFree};  // of the steady clock
+    std::atomic<uint32_t> operation{0};
+    std::atomic<uint64_t> path{0};
+  };
+
+  std::array<Slot, kMaxCalls> slots_;
+  mutable std::mutex mutex_;
+  std::map<uint64_t, std::string> paths_;  // guarded by mutex_
+  uint64_t last_path_ = 0;                 // guarded by mutex_
+};
+
+/// A file system whose calls are noted. Files must not outlive it.
+class WatchedFileSystem : public ForwardingFileSystem {
+ public:
+  /// REQUIRES: `watch` outlives it.
+  WatchedFileSystem(std::unique_ptr<FileSystem> below, IoWatch& watch)
+      : ForwardingFileSystem(*below), owned_(std::move(below)), watch_(watch) {}
+
+  Result<std::unique_ptr<File>> create(const std::string& path, uint64_t bytes) override;
+  Result<std::unique_ptr<File>> open(const std::string& path) override;
+  Result<std::unique_ptr<File>> open_for_reading(const std::string& path) override;
+  Result<void> sync_directory(const std::string& path) override;
+  Result<void> make_directory(const std::string& path) override;
+  Result<std::vector<std::string>> list(const std::string& path) override;
+  Result<bool> exists(const std::string& path) override;
+  Result<void> rename(const std::string& from, const std::string& to) override;
+  Result<void> remove(const std::string& path) override;
+  Result<void> forget_cached(const std::string& path) override;
+
+ private:
+  std::unique_ptr<FileSystem> owned_;
+  IoWatch& watch_;
+};
+
+}  // namespace atolldb

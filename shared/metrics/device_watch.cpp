@@ -1,0 +1,59 @@
+#include "shared/metrics/device_watch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "shared/config/config_values.h"
+
+namespace atolldb {
+namespace {
+
+std::string limit_text(std::chrono::milliseconds limit) {
+  return format_duration_us(std::chrono::microseconds(limit).count());
+}
+
+std::string hang_text(const char* operation, const std::string& path, std::chrono::nanoseconds age,
+                      std::chrono::milliseconds limit) {
+  return fmt::format("device hangs: {} on {} for {:.1f} s (limit {})", operation, path,
+                     std::chrono::duration<double>(age).count(), limit_text(limit));
+}
+
+}  // namespace
+
+std::optional<DeviceWatch::Change> DeviceWatch::look() {
+  const auto pending = watch_.oldest();
+  const bool hangs = pending && pending->age > limit_;
+  // Relaxed, all of it: for people.
+  const auto age = pending ? static_cast<uint64_t>(std::max<int64_t>(pending->age.count(), 0)) : 0;
+  metrics_.pending_ns.store(age, std::memory_order_relaxed);
+  if (hangs && !hang_) {
+    hang_ = pending;
+    metrics_.path.set(pending->path);
+    metrics_.operation.store(static_cast<uint32_t>(pending->operation), std::memory_order_relaxed);
+    metrics_.hangs.fetch_add(1, std::memory_order_relaxed);
+    return Change{true,
+                  hang_text(to_string(pending->operation), pending->path, pending->age, limit_)};
+  }
+  if (hangs) {
+    hang_->age = pending->age;
+    return std::nullopt;
+  }
+  if (!hang_) return std::nullopt;
+  metrics_.operation.store(0, std::memory_order_relaxed);
+  Change over = {false, fmt::format("the device answers again: {} on {} took {:.1f} s or more",
+                                    to_string(hang_->operation), hang_->path,
+                                    std::chrono::duration<double>(hang_->age).count())};
+  hang_.reset();
+  return over;
+}
+
+std::string device_hang_text(const DeviceMetrics& metrics, std::chrono::milliseconds limit) {
+  const uint32_t operation = metrics.operation.load(std::memory_order_relaxed);
+  if (operation == 0) return "";
+  const auto age = static_cast<int64_t>(metrics.pending_ns.load(std::memory_order_relaxed));
+  return hang_text(to_string(static_cast<IoOperation>(operation)), metrics.path.text(),
+                   std::chrono::nanoseconds(age), limit);
+}
+
+}  // namespace atolldb
