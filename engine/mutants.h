@@ -89,11 +89,16 @@ enum class Mutant : uint32_t {
   cut_at_maximum,           // R28: the cut is what one logger made durable
   damage_is_torn_tail,      // R30: what is missing below what was known as durable is cut off
   cut_before_sync,          // R29: a cut is stored that unsynced blocks are part of
+  keep_leftovers,           // R54: what starts that were given up have left stays
+  read_through_cache,       // R53: a start reads what the page cache kept of a failed sync
+  uncreated_storages,       // R52: records of storages that no DDL record creates are left alone
   // Snapshots.
   reuse_frames_at_once,        // R39: an evicted frame is filled anew while readers look at it
   keep_known_frames,           // R39: readers use addresses of frames from an earlier round
   trust_hints,                 // R39: a hint is followed whatever the frame holds now
   keep_scanned_pages,          // R39: scans use addresses of frames from an earlier round
+  keep_rounds,                 // R57: engine calls end without leaving the round of the cache
+  read_within_round,           // R57: readers hold their round while the device reads
   drop_unlocked_records,       // R8: pages are dropped under commits that write into them
   drop_later_changes,          // R8: what was changed after the snapshot is dropped with its page
   drop_without_count,          // R1: null words are the same before and after a drop
@@ -109,12 +114,49 @@ enum class Mutant : uint32_t {
   walk_dropped_storages,       // R34: who walks pages does not ask whether their storage is there
   endless_shape,               // a shape waits until all that moves has its place
   unnested_shape,              // R44: a page may begin where none begins below it
+  forget_held_records,         // R56: the log records of a range that cannot be read are not held
+  drop_onto_stand_ins,         // R56: volatile pages are dropped onto what cannot be read
+  forget_kept_log,             // R55: the log behind an older snapshot that is kept goes
   layers_of_two_only,  // R44: one record alone gets no layer, though there is a volatile one
   // The gleaner.
   leave_out_uncovered,     // R35: an update leaves out all records of its key before it
   keep_void_reservations,  // R40: a mapper that fails does not say so
   // Layers.
   keep_empty_layers,  // R45: an empty one stays until half of the slots beside it are dead
+  // Own writes and answers.
+  forget_increment_length,  // R33: an own increment's answer does not rest on the length
+  cold_hides_own_writes,    // R14: reads of dropped pages do not ask for own writes
+  forget_lost_writes,       // R14, R20: user abort in spite of own writes that reads have missed
+  leave_out_own_writes,     // R14: an own split leaves out the dead record that is written
+  forget_layer_root,        // R13: an own layer's root does not answer for an absence
+  keep_record_entry_on_revival,  // R13: an own revival leaves the read-set entry as it was
+  append_after_in_commit,        // R17: a list is odd only after the commit epoch is known
+  await_any_epoch,               // R16: waits for an epoch after the last one
+  dirty_after_in_commit,         // R27: the node is dirty only after the in-commit epoch is cleared
+  // Pointers and pages.
+  load_null_once,             // R2: no second look at a null word
+  register_frozen_null,       // R3: a frozen null word decides a read
+  missing_without_version,    // R3: a null word counts though the page has got other children
+  ignore_oldest_begin,        // R10: the dead go though a transaction from before may rest on them
+  records_descending,         // R22: a restructuring locks records against universal order
+  interior_floor_zero,        // R43: pages that hold pointers do not inherit their floor
+  layer_keeps_snapshot_word,  // R44: bytes of a payload name the snapshot page of a new layer
+  forget_young_dead,          // R45: what a compaction could not leave out yet gets no other hint
+  lose_deep_hints,            // R45: nothing is remembered of what dies in layers below the eighth
+  // Small semantics: answers, drops of storages, snapshots that are published.
+  newest_snapshot_of_node,            // R61: each node reads the newest one of its own table
+  newest_before_published,            // R61: the word is stored before all nodes have published it
+  empty_snapshot_after_commits,       // R62: without a snapshot the empty state is read, always
+  job_told_before_durable,            // R59
+  answer_before_durable,              // R19: answers to transactions are not held
+  drop_logged_before_grace,           // R34: the drop is durable while users of the storage run
+  drop_logged_before_durable,         // R60: commits before the drop may be lost, the drop not
+  release_before_drop_logged,         // R34: pages go, and a crash brings the storage back
+  snapshot_epoch_from_current,        // R36: the epoch of a run is the current one
+  release_files_before_begin_epochs,  // R38: files go while transactions hold pointers there
+  requests_before_listed,             // R28: requests run before the savepoint lists the loggers
+  savepoint_same_slot_always,         // R28: a torn savepoint leaves none
+  metadata_after_savepoint,           // R37: the savepoint names a snapshot that may be missing
   count_,
 };
 

@@ -32,7 +32,12 @@ enum class Seam : uint32_t {
   awaiting_closed,   // a logger waits for a commit under way
   opening_lists,     // a scan knows the snapshot, and has not seen the lists
   found_layers,      // an installer knows the layers below a border page, and has not locked it
+  reading_frames,    // a reader of the snapshot cache has frames, and asks the device
   dropped,           // the parent of a page that was dropped says so, too
+  loaded_null,       // a null word was read, what stands for it was not
+  frozen_words,      // all words of a page are frozen, it does not yet say that it is dropped
+  found_child,       // a descent knows the slot of the child, and has not loaded its word
+  awaiting_writer,   // waiting for the end of a write to a record
 };
 
 #ifdef ATOLL_MUTANTS

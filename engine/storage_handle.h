@@ -39,8 +39,9 @@ class StorageHandle {
 
  private:
   Status check_storage() const {
-    // Acquire pairs with the release that made the storage ready: its id is visible.
-    const bool is_ready = control_->state.load(std::memory_order_acquire) ==
+    // seq_cst, after the begin epoch: as in is_storage_ready. Acquire is part of it, and pairs with
+    // the release that made the storage ready: its id is visible.
+    const bool is_ready = control_->state.load(std::memory_order_seq_cst) ==
                           static_cast<uint32_t>(StorageState::ready);
     const bool is_usable = is_ready && control_->id == id_;
     return is_usable || mutant(Mutant::use_dropped_storage) ? Status::ok

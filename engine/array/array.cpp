@@ -5,6 +5,7 @@
 
 #include "engine/array/array_page.h"
 #include "engine/array/array_shape.h"
+#include "engine/load_both.h"
 #include "engine/mutants.h"
 #include "engine/seams.h"
 #include "engine/snapshot/copy_up.h"
@@ -43,6 +44,12 @@ Status install_page(Transaction& txn, DualPointer& pointer, VolatilePointer seen
   return Status::ok;
 }
 
+/// A storage that is never ready: operations on it answer storage_not_found.
+StorageControl& no_storage() {
+  static StorageControl storage{};
+  return storage;
+}
+
 Bytes8 key_of(uint64_t index) {
   Bytes8 key;
   std::memcpy(key.data(), &index, sizeof(index));
@@ -59,7 +66,14 @@ Array::Array(StorageControl& storage)
       records_per_leaf_(0),
       levels_(0),
       leaf_reciprocal_(0) {
-  CHECK(storage.type == StorageType::array);
+  // Who looks a storage up outside of a transaction has no begin epoch that would hold its drop
+  // back: its slot may be another storage's by now (R34). Then the handle is unusable.
+  const bool is_array = storage.type == StorageType::array && storage.id == storage_.id();
+  if (!is_array || record_count_ > kMaxRecords || payload_bytes_ > kMaxPayloadBytes) {
+    storage_ = StorageHandle(no_storage());
+    record_count_ = kMaxRecords;
+    payload_bytes_ = kMaxPayloadBytes;
+  }
   const ArrayShape shape(record_count_, payload_bytes_);
   record_bytes_ = shape.record_bytes;
   records_per_leaf_ = shape.records_per_leaf;
@@ -159,17 +173,28 @@ Status Array::locate_slowly(Transaction& txn, uint64_t index, bool create, Recor
   }
 }
 
+/// R14: this transaction plans to write the record, and its page was dropped since then. A read
+/// would answer as if there was no such write.
+bool Array::has_lost_write(Transaction& txn, uint64_t index) const {
+  if (txn.plans_no_write() || mutant(Mutant::cold_hides_own_writes)) return false;
+  RecordRef ref;
+  ref.storage_id = storage_.id();
+  ref.identity = identity_of(storage_.id(), index);
+  return txn.find_write(ref) != nullptr;
+}
+
 /// From the root down to the leaf, or to where the volatile pages end. `is_frozen`: on the way
 /// there was a frozen null word, nothing was registered, look again.
 Status Array::descend(Transaction& txn, uint64_t index, const Children& child, uint32_t slot,
                       bool create, RecordRef& ref, bool& is_frozen) const {
   DualPointer* pointer = &storage_.control().root;
   for (uint32_t level = levels_ - 1;; --level) {
-    DualPointer::View view = pointer->load_both();
+    DualPointer::View view = load_both(*pointer);
     while (view.page.is_null()) {
-      is_frozen = view.page.is_frozen();
+      is_frozen = view.page.is_frozen() && !mutant(Mutant::register_frozen_null);
       if (is_frozen) return Status::ok;
       if (!create && !txn.installs_on_read()) {
+        if (has_lost_write(txn, index)) return txn.miss_own_write();
         ref = RecordRef{};
         ref.payload_bytes = static_cast<uint16_t>(payload_bytes_);
         const Status registered = txn.register_pointer(pointer, view.page.word());
@@ -182,7 +207,7 @@ Status Array::descend(Transaction& txn, uint64_t index, const Children& child, u
                                                   static_cast<uint8_t>(level), storage_.id())
                                    : copy_up(txn, *pointer, view);
       if (installed != Status::ok) return installed;
-      view = pointer->load_both();
+      view = load_both(*pointer);
     }
     if (level == 0) {
       ref = resolve_and_note(txn.worker(), view.page, slot, index);
@@ -193,22 +218,31 @@ Status Array::descend(Transaction& txn, uint64_t index, const Children& child, u
   }
 }
 
-/// From the page at `pointer`, of this level, down to the leaf, which `ref` then names. No leaf:
-/// the record was never written.
-Status Array::locate_in_snapshot(Transaction& txn, SnapshotPointer pointer, uint32_t level,
-                                 const Children& child, uint32_t slot, RecordRef& ref) const {
+/// From the page at `pointer`, of this level, to the leaf; null: there is none.
+Status Array::descend_in_snapshot(WorkerContext& worker, uint32_t level, const Children& child,
+                                  SnapshotPointer& pointer) {
   const PageHeader* page = nullptr;
-  Status status = Status::ok;
-  if (level != 0) status = txn.worker().snapshot_page(pointer, page);
+  Status status = worker.snapshot_page(pointer, page);
   for (; level != 0 && status == Status::ok; --level) {
     // Only the cache writes into it.
     auto* interior = reinterpret_cast<ArrayInterior*>(const_cast<PageHeader*>(page));
     DualPointer& link = interior->children[child[level]];
     pointer = SnapshotPointer(link.snapshot_word.load(std::memory_order_relaxed));
-    if (pointer.is_null()) return Status::ok;
-    status = txn.worker().snapshot_child(link, page);
+    if (pointer.is_null()) break;
+    status = worker.snapshot_child(link, page);
   }
-  if (status != Status::ok) return status;
+  return status;
+}
+
+/// From the page at `pointer`, of this level, down to the leaf, which `ref` then names. No leaf:
+/// the record was never written.
+Status Array::locate_in_snapshot(Transaction& txn, SnapshotPointer pointer, uint32_t level,
+                                 const Children& child, uint32_t slot, RecordRef& ref) const {
+  if (level != 0) {
+    const Status status = descend_in_snapshot(txn.worker(), level, child, pointer);
+    txn.worker().leave_snapshots();
+    if (status != Status::ok || pointer.is_null()) return status;
+  }
   ref.place = pointer.word();
   ref.payload_at =
       static_cast<uint16_t>(sizeof(PageHeader) + slot * record_bytes_ + sizeof(RecordHead));
@@ -273,12 +307,14 @@ Status Array::get_cold(Transaction& txn, const RecordRef& ref, uint32_t offset, 
   }
   const PageHeader* page = nullptr;
   const Status status = txn.worker().snapshot_page(ref.snapshot(), page);
-  if (status != Status::ok) return status;
-  // Immutable, and covered by the pointer set.
-  const auto* payload = reinterpret_cast<const std::byte*>(page) + ref.payload_at;
-  if (seen != nullptr) *seen = reinterpret_cast<const RecordHead*>(payload)[-1].load_acquire();
-  copy_bytes(out, payload + offset, count);
-  return Status::ok;
+  if (status == Status::ok) {
+    // Immutable, and covered by the pointer set.
+    const auto* payload = reinterpret_cast<const std::byte*>(page) + ref.payload_at;
+    if (seen != nullptr) *seen = reinterpret_cast<const RecordHead*>(payload)[-1].load_acquire();
+    copy_bytes(out, payload + offset, count);
+  }
+  txn.worker().leave_snapshots();
+  return status;
 }
 
 Status Array::get(Transaction& txn, uint64_t index, uint32_t offset, uint32_t count,

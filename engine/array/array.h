@@ -103,6 +103,7 @@ class Array {
   /// registered (R4) and `ref.record` stays null: the record is in `ref.snapshot`, or all zeroes.
   Status locate(Transaction& txn, uint64_t index, bool create, RecordRef& ref) const;
   Status locate_slowly(Transaction& txn, uint64_t index, bool create, RecordRef& ref) const;
+  bool has_lost_write(Transaction& txn, uint64_t index) const;
   Status descend(Transaction& txn, uint64_t index, const Children& child, uint32_t slot,
                  bool create, RecordRef& ref, bool& is_frozen) const;
   uint32_t path_to(uint64_t index, Children& child) const;
@@ -110,6 +111,8 @@ class Array {
   Status locate_for_reader(Transaction& txn, uint64_t index, RecordRef& ref) const;
   Status read_whole(Transaction& txn, uint64_t index, Whole& record) const;
   Status write_whole(Transaction& txn, uint64_t index, const Whole& record) const;
+  static Status descend_in_snapshot(WorkerContext& worker, uint32_t level, const Children& child,
+                                    SnapshotPointer& pointer);
   Status locate_in_snapshot(Transaction& txn, SnapshotPointer pointer, uint32_t level,
                             const Children& child, uint32_t slot, RecordRef& ref) const;
   /// Of a record without a volatile page.

@@ -30,6 +30,7 @@ struct ComposedPartition {
   uint64_t log_records = 0;  // applied
   uint64_t pages_written = 0;
   uint64_t pages_read = 0;  // of the base
+  uint64_t stand_ins = 0;   // pointers to what cannot be read that were met and kept (R56)
 
   bool operator==(const ComposedPartition&) const = default;
 };

@@ -65,6 +65,9 @@ struct GleanPlan {
   /// No page of the base is used as it is: all are written anew, so that the files of older
   /// snapshots are not needed any more (R38). Every so often, so that their number is bounded.
   bool rewrites = false;
+  /// What cannot be read of the base is left out: the new snapshot lacks it for good. Otherwise its
+  /// ranges stay unreadable, and the log records of these ranges are held (R56). With `rewrites`.
+  bool salvages = false;
   ClusterUuid cluster_uuid = {};
   std::vector<GleanStorage> storages;    // ascending ids; records of others do not count (dropped)
   std::vector<GleanMapper> mappers;      // of all nodes

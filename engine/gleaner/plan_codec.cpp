@@ -13,8 +13,8 @@ namespace atolldb {
 namespace {
 
 // Readers of another version answer an error rather than nonsense.
-constexpr uint32_t kPlanMagic = 0x31504c47;      // "GLP1"
-constexpr uint32_t kComposedMagic = 0x31434c47;  // "GLC1"
+constexpr uint32_t kPlanMagic = 0x32504c47;      // "GLP2"
+constexpr uint32_t kComposedMagic = 0x32434c47;  // "GLC2"
 
 // Defined behind all that they call.
 template <typename Element>
@@ -78,6 +78,7 @@ void put(ByteWriter& to, const ComposedPartition& partition) {
   to.number(partition.log_records);
   to.number(partition.pages_written);
   to.number(partition.pages_read);
+  to.number(partition.stand_ins);
 }
 
 template <typename Element>
@@ -156,6 +157,7 @@ void get(ByteReader& from, ComposedPartition& partition) {
   get(from, partition.log_records);
   get(from, partition.pages_written);
   get(from, partition.pages_read);
+  get(from, partition.stand_ins);
 }
 
 /// No element is empty: a count that cannot be ends with the bytes.
@@ -186,6 +188,7 @@ std::string encode_plan(const GleanPlan& plan) {
   to.number(plan.base_epoch);
   to.number(plan.epoch);
   to.number(static_cast<uint8_t>(plan.rewrites));
+  to.number(static_cast<uint8_t>(plan.salvages));
   put(to, plan.cluster_uuid);
   put(to, plan.storages);
   put(to, plan.mappers);
@@ -205,6 +208,7 @@ Result<GleanPlan> decode_plan(std::string_view text) {
   get(from, plan.base_epoch);
   get(from, plan.epoch);
   plan.rewrites = from.number<uint8_t>() != 0;
+  plan.salvages = from.number<uint8_t>() != 0;
   get(from, plan.cluster_uuid);
   get(from, plan.storages);
   get(from, plan.mappers);

@@ -220,6 +220,11 @@ Result<void> DdlLog::open_file() {
   }
   auto file = *exists ? file_system_->open(path) : file_system_->create(path, kDdlFileBytes);
   if (!file) return std::unexpected(file.error());
+  auto size = (*file)->size();
+  if (!size) return std::unexpected(size.error());
+  if (*size < kDdlFileBytes) {  // damage has cut it short behind the last record
+    if (auto grown = (*file)->grow(kDdlFileBytes); !grown) return grown;
+  }
   if (!*exists) {
     if (auto synced = (*file)->sync(); !synced) return synced;
     if (auto synced = file_system_->sync_directory(directory_); !synced) return synced;

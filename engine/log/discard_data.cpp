@@ -12,6 +12,7 @@
 #include "engine/log/savepoint.h"
 #include "engine/snapshot/snapshot_files.h"
 #include "engine/snapshot/stored_snapshots.h"
+#include "shared/file/directory_table.h"
 #include "shared/limits.h"
 
 namespace atolldb {
@@ -136,6 +137,18 @@ Result<void> begin_discard(FileSystem& file_system, const std::string& data_dir)
   return file_system.sync_directory(directory);
 }
 
+/// The old savepoint's own table, of where its directories' files are now.
+Result<void> write_discarded_table(FileSystem& file_system, const std::string& data_dir,
+                                   uint32_t number) {
+  auto table = DirectoryTable::read(file_system, data_dir);
+  if (!table) return std::unexpected(table.error());
+  DirectoryTable discarded(discarded_directory(data_dir, number));
+  for (const DirectoryRole& entry : table->entries()) {
+    discarded.set(entry.role, discarded_directory(entry.path, number));
+  }
+  return discarded.write(file_system);
+}
+
 /// Whether there is anything to move.
 Result<bool> holds_files(FileSystem& file_system, const std::string& data_dir,
                          const std::vector<std::string>& configured) {
@@ -226,6 +239,8 @@ Result<std::vector<std::string>> discard_data(FileSystem& file_system, const std
     return !parse_ddl_file_name(name) && !parse_snapshot_file_name(name);
   });
   auto moved = move(file_system, coordinator, coordinator_directory(target), *names);
+  if (!moved) return std::unexpected(moved.error());
+  moved = write_discarded_table(file_system, data_dir, *number);
   if (!moved) return std::unexpected(moved.error());
   moved = file_system.rename(discarding_path(data_dir), savepoint_path(target));
   if (!moved) return std::unexpected(moved.error());

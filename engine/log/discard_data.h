@@ -5,6 +5,8 @@
 //   <directory>/node<k>/log*      -> <directory>/discarded-<n>/node<k>/log*
 //   <directory>/node<k>/snapshot* -> <directory>/discarded-<n>/node<k>/snapshot*
 //
+// data_dir/discarded-<n> gets a table of directories of its own (directory_table.h).
+//
 // The savepoint goes first to savepoint.discarding, which says that a discard is under way, and
 // arrives last: a crash at any time is finished by the next call, into the same discarded-<n>. If
 // there is none, an empty file takes its part. No file is moved over another one.

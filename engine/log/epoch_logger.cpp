@@ -46,10 +46,6 @@ Result<void> EpochLogger::close(uint64_t epoch) {
   return done;
 }
 
-Result<void> EpochLogger::prepare_next_file() {
-  return writer_.wants_next_file() ? writer_.prepare_next_file() : Result<void>{};
-}
-
 void EpochLogger::await_closed(uint64_t epoch) const {
   for (const Worker& worker : workers_) {
     uint32_t turns = 0;

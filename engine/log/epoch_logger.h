@@ -38,8 +38,13 @@ class EpochLogger {
 
   /// The last epoch that `close` has made durable; the incarnation's start epoch - 1 before.
   uint64_t durable_epoch() const { return writer_.last_closed_epoch(); }
-  /// For when there is nothing to close: makes the next file ahead of its use.
-  Result<void> prepare_next_file();
+  /// Makes the next file ahead of its use: see LogWriter.
+  Result<void> prepare_next_file() { return writer_.prepare_next_file(); }
+  /// When that is worth the time if there is nothing to close, and if there is.
+  bool wants_next_file() const { return writer_.wants_next_file(); }
+  bool needs_next_file_soon() const { return writer_.needs_next_file_soon(); }
+  /// What can still be written before the next file is needed.
+  uint64_t bytes_left() const { return writer_.bytes_left(); }
   const LogWriterCounters& counters() const { return writer_.counters(); }
 
   /// Of the latest `close`.

@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
-#include <span>
 
 #include "engine/log/block_checksum.h"
 #include "engine/log/log_block.h"
+#include "shared/file/io_buffer.h"
 
 namespace atolldb {
 
@@ -17,9 +16,10 @@ std::string path_of(const LogFilePlace& place) {
 Result<std::optional<LogFileBegin>> begin_of(FileSystem& file_system, const LogFilePlace& place) {
   auto file = file_system.open_for_reading(path_of(place));
   if (!file) return std::unexpected(file.error());
-  const auto block = std::make_unique<LogBlock>();
-  auto count = (*file)->read(0, std::as_writable_bytes(std::span(block.get(), 1)));
+  IoBuffer buffer(sizeof(LogBlock));  // aligned: read past the page cache
+  auto count = (*file)->read(0, buffer.bytes());
   if (!count) return std::unexpected(count.error());
+  const auto* block = reinterpret_cast<const LogBlock*>(buffer.bytes().data());
   const LogBlockHeader& header = block->header;
   LogFileHeader content;
   if (*count < sizeof(LogBlock) || header.magic != kLogBlockMagic ||

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "engine/log/log_records.h"
@@ -24,6 +25,17 @@ void count(LogFileScan& file, const LogBlock& block) {
       if (record.type != LogType::filler) ++file.records;
     });
   }
+}
+
+/// Notes whose records a block holds.
+void note_storages(LogScan& scan, const LogBlock& block, const LogReader& reader) {
+  uint32_t before = 0;  // ids are numbered from 1, and neighbours are often of one storage
+  for_each_record(block, [&](const LogRecord& record) {
+    if (record.type == LogType::filler || record.storage_id == before) return;
+    before = record.storage_id;
+    if (scan.storages.contains(before)) return;
+    scan.storages[before] = {block.header.epoch, reader.file(), reader.offset()};
+  });
 }
 
 /// The first file and its header were durable before the first commit (R28).
@@ -53,6 +65,17 @@ bool lacks_what_was_durable(const IncarnationScan& scan, const LogScan& log) {
          (!scan.incarnation.cut_epoch && !has_begun(log));
 }
 
+/// A file has its whole size, durably, before its header is written. So one that ends after an
+/// intact header was cut short, whatever is known to have been durable in it.
+Result<bool> is_cut_short(FileSystem& file_system, const LogEnd& end) {
+  if (!end.is_defect || end.offset == 0) return false;
+  auto file = file_system.open_for_reading(end.file);
+  if (!file) return std::unexpected(file.error());
+  auto size = (*file)->size();
+  if (!size) return std::unexpected(size.error());
+  return *size < end.offset + kLogBlockBytes;
+}
+
 }  // namespace
 
 bool IncarnationScan::holds_commits() const {
@@ -66,7 +89,8 @@ Error IncarnationScan::corruption_error() const {
   return {
       ExitCode::corruption,
       fmt::format("{}: offset {}: {}, but epoch {} was durable: the log is damaged: restore a "
-                  "backup, or start anew with `atoll up --discard-data`",
+                  "backup, start without what cannot be read with `atoll up --salvage`, or start "
+                  "anew with `atoll up --discard-data`",
                   corruption->file, corruption->offset, corruption->reason, known_durable_epoch)};
 }
 
@@ -82,9 +106,9 @@ Result<LogScan> scan_log(FileSystem& file_system, const LogStream& stream, const
     const LogBlockHeader& header = (*block)->header;
     if (header.type == LogBlockType::file_header) scan.files.push_back({.path = reader->file()});
     count(scan.files.back(), **block);
-    if (header.type == LogBlockType::records && header.epoch > stream.covered_epoch &&
-        !scan.first_record_epoch) {
-      scan.first_record_epoch = header.epoch;
+    if (header.type == LogBlockType::records && header.epoch > stream.covered_epoch) {
+      if (!scan.first_record_epoch) scan.first_record_epoch = header.epoch;
+      note_storages(scan, **block, *reader);
     }
     scan.largest_epoch = std::max(scan.largest_epoch, header.epoch);
     scan.largest_durable_epoch = std::max(scan.largest_durable_epoch, header.durable_epoch);
@@ -100,6 +124,26 @@ Result<LogScan> scan_log(FileSystem& file_system, const LogStream& stream, const
   scan.largest_durable_epoch =
       std::max(scan.largest_durable_epoch, remainder->largest_durable_epoch);
   return scan;
+}
+
+Result<void> refuse_uncreated(const IncarnationScan& scan, const std::vector<DdlRecord>& ddl) {
+  std::set<uint32_t> created;
+  for (const DdlRecord& record : ddl) {
+    if (record.operation == DdlOperation::create_storage) created.insert(record.storage_id);
+  }
+  for (const LogScan& log : scan.logs) {
+    for (const auto& [id, sighting] : log.storages) {
+      if (sighting.epoch > scan.cut_epoch || created.contains(id)) continue;
+      if (mutant(Mutant::uncreated_storages)) continue;
+      return make_error(
+          ExitCode::corruption,
+          fmt::format("{}: offset {}: a record of storage {}, which none of the {} records of the "
+                      "DDL log creates: the DDL log is damaged: restore a backup, or start anew "
+                      "with `atoll up --discard-data`",
+                      sighting.file, sighting.offset, id, ddl.size()));
+    }
+  }
+  return {};
 }
 
 LogStream stream_of(const Savepoint& savepoint, const Incarnation& incarnation,
@@ -130,6 +174,9 @@ Result<IncarnationScan> scan_incarnation(FileSystem& file_system, const Savepoin
   measure(scan, savepoint);
   const IncarnationScan first = scan;
   for (LogScan& log : scan.logs) {
+    auto is_short = is_cut_short(file_system, log.end);
+    if (!is_short) return std::unexpected(is_short.error());
+    if (*is_short && !incarnation.cut_epoch && !scan.corruption) scan.corruption = log.end;
     if (!lacks_what_was_durable(first, log)) continue;
     auto again = scan_log(file_system, log.stream, {}, covered);
     if (!again) return std::unexpected(again.error());

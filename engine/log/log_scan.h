@@ -5,10 +5,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "engine/log/ddl_log.h"
 #include "engine/log/log_reader.h"
 #include "engine/log/savepoint.h"
 #include "shared/error.h"
@@ -26,6 +28,13 @@ struct LogFileScan {
   uint64_t last_epoch = 0;
 };
 
+/// Where the first block is that holds a record of a storage.
+struct StorageSighting {
+  uint64_t epoch = 0;
+  std::string file;
+  uint64_t offset = 0;  // in bytes
+};
+
 /// Of one logger's stream.
 struct LogScan {
   LogStream stream;
@@ -37,6 +46,8 @@ struct LogScan {
   uint64_t largest_durable_epoch = 0;  // named by any intact block, behind the end, too
   LogEnd end;
   uint64_t intact_behind_end = 0;  // blocks
+  /// By id; of blocks that no snapshot covers.
+  std::map<uint32_t, StorageSighting> storages;
 };
 
 struct IncarnationScan {
@@ -69,6 +80,10 @@ Result<LogScan> scan_log(FileSystem& file_system, const LogStream& stream,
 Result<IncarnationScan> scan_incarnation(FileSystem& file_system, const Savepoint& savepoint,
                                          const Incarnation& incarnation,
                                          CoveredBlocks covered = CoveredBlocks::read);
+
+/// Records that count, of a storage that no record of the DDL log creates: the DDL log has lost
+/// some (R52). Code corruption, with id, file and offset.
+Result<void> refuse_uncreated(const IncarnationScan& scan, const std::vector<DdlRecord>& ddl);
 
 /// The stream of one of its loggers.
 LogStream stream_of(const Savepoint& savepoint, const Incarnation& incarnation,

@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "engine/log/device_reads.h"
 #include "engine/log/discard_data.h"
 #include "engine/log/log_owner.h"
 #include "engine/mutants.h"
@@ -47,6 +48,47 @@ Result<bool> holds_records(FileSystem& file_system, const LogStream& stream, uin
   return false;
 }
 
+/// Cuts the first damaged incarnation where all its logs are intact, and leaves out all later ones.
+Result<void> leave_out_damaged(FileSystem& file_system, LogStart& start) {
+  Savepoint& savepoint = start.savepoint;
+  bool is_cut_off = false;
+  for (Incarnation& incarnation : savepoint.incarnations) {
+    const uint64_t none = incarnation.start_epoch - 1;
+    const bool is_needed =
+        !incarnation.cut_epoch || *incarnation.cut_epoch > std::max(none, savepoint.snapshot_epoch);
+    if (!is_needed) continue;
+    auto scan = scan_incarnation(file_system, savepoint, incarnation, CoveredBlocks::skip);
+    if (!scan) return std::unexpected(scan.error());
+    savepoint.largest_epoch =
+        std::max({savepoint.largest_epoch, scan->largest_epoch, incarnation.start_epoch});
+    if (is_cut_off) {
+      start.left_out.push_back(fmt::format(
+          "incarnation {}: all commits from epoch {} on: they come after those that are lost",
+          incarnation.number, incarnation.start_epoch));
+      incarnation.cut_epoch = none;
+      continue;
+    }
+    if (!scan->corruption) continue;
+    // What all logs have counts, also if it is more than what is known to have been durable.
+    uint64_t cut = incarnation.cut_epoch.value_or(kMaxEpoch);
+    for (const LogScan& log : scan->logs) cut = std::min(cut, log.durable_epoch);
+    cut = std::max(cut, none);
+    start.left_out.push_back(
+        fmt::format("incarnation {}: all commits after epoch {} (epoch {} was durable): {}: offset "
+                    "{}: {}",
+                    incarnation.number, cut, scan->known_durable_epoch, scan->corruption->file,
+                    scan->corruption->offset, scan->corruption->reason));
+    if (!incarnation.cut_epoch) {
+      scan->corruption.reset();
+      start.last.push_back(*std::move(scan));
+    }
+    incarnation.cut_epoch = cut;
+    savepoint.durable_epoch = 0;
+    is_cut_off = true;
+  }
+  return {};
+}
+
 /// The last incarnation's cut, if it has none yet.
 Result<void> cut_last(FileSystem& file_system, LogStart& start) {
   Savepoint& savepoint = start.savepoint;
@@ -55,6 +97,7 @@ Result<void> cut_last(FileSystem& file_system, LogStart& start) {
   auto scan = scan_incarnation(file_system, savepoint, *last, CoveredBlocks::skip);
   if (!scan) return std::unexpected(scan.error());
   if (scan->corruption) return std::unexpected(scan->corruption_error());
+  if (auto created = refuse_uncreated(*scan, start.ddl); !created) return created;
   savepoint.incarnations.back().cut_epoch = scan->cut_epoch;
   savepoint.largest_epoch =
       std::max({savepoint.largest_epoch, scan->largest_epoch, last->start_epoch});
@@ -63,39 +106,31 @@ Result<void> cut_last(FileSystem& file_system, LogStart& start) {
   return {};
 }
 
-/// What is to be gleaned, and up to which epoch. REQUIRES: every incarnation has its cut.
-Result<void> collect_streams(FileSystem& file_system, LogStart& start) {
-  const Savepoint& savepoint = start.savepoint;
-  start.recovery_epoch = savepoint.snapshot_epoch;
-  for (const Incarnation& incarnation : savepoint.incarnations) {
-    const uint64_t cut = *incarnation.cut_epoch;
-    start.recovery_epoch = std::max(start.recovery_epoch, cut);
-    // Whatever has become of the files of one that is covered: nobody reads them again.
-    if (cut < incarnation.start_epoch || cut <= savepoint.snapshot_epoch) continue;
-    for (const LoggerPlace& place : incarnation.loggers) {
-      LogStream stream = stream_of(savepoint, incarnation, place);
-      auto holds = holds_records(file_system, stream, cut);
-      if (!holds) return std::unexpected(holds.error());
-      if (*holds) start.to_glean.push_back({std::move(stream), cut});
-    }
-  }
-  return {};
-}
-
 /// Of incarnations without commits behind the snapshot nothing is needed any more: they leave the
 /// list, or starts without commits, which make no snapshot, would fill it, and their files the
 /// disk. So do the numbers of starts that were given up, whose files have headers alone.
 void forget_covered(LogStart& start) {
   if (!start.to_glean.empty()) return;  // the snapshot that is made of them lets them go
-  start.savepoint.incarnations.clear();
-  start.savepoint.covered_incarnation = start.incarnation - 1;
+  Savepoint& savepoint = start.savepoint;
+  std::vector<Incarnation>& listed = savepoint.incarnations;
+  if (listed.size() >= kMaxListedIncarnations) savepoint.kept.clear();
+  // Those that an older snapshot needs stay, and all behind them (R55).
+  const auto first = std::ranges::find_if(listed, [&](const Incarnation& incarnation) {
+    return *incarnation.cut_epoch > savepoint.oldest_epoch();
+  });
+  if (savepoint.kept.empty() || first == listed.end()) {
+    listed.clear();
+    savepoint.covered_incarnation = start.incarnation - 1;
+  } else if (first != listed.begin()) {
+    savepoint.covered_incarnation = std::prev(first)->number;
+    listed.erase(listed.begin(), first);
+  }
 }
 
 /// The snapshot that the savepoint names is there.
-Result<void> examine_snapshot(FileSystem& file_system, const std::string& data_dir,
-                              LogStart& start) {
+Result<void> examine_newest(FileSystem& file_system, const std::string& data_dir, LogStart& start,
+                            Damage damage) {
   const Savepoint& savepoint = start.savepoint;
-  if (savepoint.snapshot == 0) return {};
   auto metadata = read_snapshot_metadata(file_system, data_dir, savepoint.snapshot);
   if (!metadata) return std::unexpected(metadata.error());
   if (metadata->epoch != savepoint.snapshot_epoch ||
@@ -111,12 +146,101 @@ Result<void> examine_snapshot(FileSystem& file_system, const std::string& data_d
                     savepoint.snapshot, savepoint.snapshot_epoch));
   }
   SnapshotFiles files(file_system, savepoint.cluster_uuid);
-  if (auto opened = files.open(metadata->files); !opened) return opened;
+  auto closed = files.open_readable(metadata->files);
+  if (!closed) return std::unexpected(closed.error());
+  for (const Error& error : *closed) {
+    if (damage == Damage::refused) return std::unexpected(error);
+    start.left_out.push_back(error.message);
+  }
   start.snapshot = *std::move(metadata);
   return {};
 }
 
+/// All log behind the snapshot that `start` counts from is intact.
+Result<void> check_log(FileSystem& file_system, const LogStart& start) {
+  for (const Incarnation& incarnation : start.savepoint.incarnations) {
+    if (incarnation.cut_epoch && *incarnation.cut_epoch <= start.savepoint.snapshot_epoch) continue;
+    auto scan = scan_incarnation(file_system, start.savepoint, incarnation, CoveredBlocks::skip);
+    if (!scan) return std::unexpected(scan.error());
+    if (scan->corruption) return std::unexpected(scan->corruption_error());
+    if (auto created = refuse_uncreated(*scan, start.ddl); !created) return created;
+  }
+  return {};
+}
+
+/// Damage of the DDL log, which no older snapshot makes good (R52). Metadata that cannot be read is
+/// examine_newest's business.
+Result<void> refuse_uncreated_in_snapshot(FileSystem& file_system, const std::string& data_dir,
+                                          const LogStart& start) {
+  const Savepoint& savepoint = start.savepoint;
+  auto metadata = read_snapshot_metadata(file_system, data_dir, savepoint.snapshot);
+  if (!metadata) return {};
+  for (const SnapshotStorage& storage : metadata->storages) {
+    const auto creates = [&](const DdlRecord& record) {
+      return record.operation == DdlOperation::create_storage && record.storage_id == storage.id;
+    };
+    if (std::ranges::any_of(start.ddl, creates) || mutant(Mutant::uncreated_storages)) continue;
+    return make_error(
+        ExitCode::corruption,
+        fmt::format("{}: holds storage {} ({}), which none of the {} records of the DDL log "
+                    "creates: the DDL log is damaged: restore a backup, or start anew with `atoll "
+                    "up --discard-data`",
+                    snapshot_metadata_path(data_dir, savepoint.snapshot), storage.id, storage.name,
+                    start.ddl.size()));
+  }
+  return {};
+}
+
+/// The newest snapshot. If it is damaged: the newest of those kept that is intact, with all its
+/// log. If there is none, the damage of the newest is the error, or left out.
+Result<void> examine_snapshot(FileSystem& file_system, const std::string& data_dir, LogStart& start,
+                              Damage damage) {
+  if (start.savepoint.snapshot == 0) return {};
+  auto created = refuse_uncreated_in_snapshot(file_system, data_dir, start);
+  if (!created) return created;
+  auto newest = examine_newest(file_system, data_dir, start, Damage::refused);
+  if (newest || newest.error().code != ExitCode::corruption) return newest;
+  for (size_t older = start.savepoint.kept.size(); older-- > 0;) {
+    LogStart other = start;
+    other.savepoint.snapshot = start.savepoint.kept[older].id;
+    other.savepoint.snapshot_epoch = start.savepoint.kept[older].epoch;
+    other.savepoint.kept.resize(older);
+    auto good = examine_newest(file_system, data_dir, other, Damage::refused);
+    if (good) good = check_log(file_system, other);
+    if (!good && good.error().code != ExitCode::corruption) return good;
+    if (!good) continue;
+    other.fallback = fmt::format(
+        "snapshot {} is damaged: the start is from snapshot {} of epoch {} and the log behind it, "
+        "which lose nothing: {}",
+        start.savepoint.snapshot, other.savepoint.snapshot, other.savepoint.snapshot_epoch,
+        newest.error().message);
+    start = std::move(other);
+    return {};
+  }
+  if (damage == Damage::refused) return newest;
+  return examine_newest(file_system, data_dir, start, damage);
+}
+
 }  // namespace
+
+Result<void> collect_streams(FileSystem& file_system, LogStart& start) {
+  const Savepoint& savepoint = start.savepoint;
+  start.to_glean.clear();
+  start.recovery_epoch = savepoint.snapshot_epoch;
+  for (const Incarnation& incarnation : savepoint.incarnations) {
+    const uint64_t cut = *incarnation.cut_epoch;
+    start.recovery_epoch = std::max(start.recovery_epoch, cut);
+    // Whatever has become of the files of one that is covered: nobody reads them again.
+    if (cut < incarnation.start_epoch || cut <= savepoint.snapshot_epoch) continue;
+    for (const LoggerPlace& place : incarnation.loggers) {
+      LogStream stream = stream_of(savepoint, incarnation, place);
+      auto holds = holds_records(file_system, stream, cut);
+      if (!holds) return std::unexpected(holds.error());
+      if (*holds) start.to_glean.push_back({std::move(stream), cut});
+    }
+  }
+  return {};
+}
 
 Result<void> refuse_unlisted(FileSystem& file_system, const Savepoint& savepoint,
                              const std::set<std::string>& directories) {
@@ -173,11 +297,14 @@ std::set<std::string> log_directories(const Savepoint& savepoint, const std::str
 }
 
 Result<LogStart> examine(FileSystem& file_system, const std::string& data_dir,
-                         const std::vector<std::string>& directories) {
+                         const std::vector<std::string>& directories, Damage damage) {
   if (auto done = refuse_unfinished_discard(file_system, data_dir); !done) {
     return std::unexpected(done.error());
   }
   LogStart start;
+  if (auto forgotten = forget_cached_state(file_system, data_dir); !forgotten) {
+    return std::unexpected(forgotten.error());
+  }
   auto read = read_savepoint(file_system, data_dir);
   if (!read) return std::unexpected(read.error());
   if (*read) {
@@ -188,8 +315,11 @@ Result<LogStart> examine(FileSystem& file_system, const std::string& data_dir,
     start.savepoint.cluster_uuid = random_uuid();
   }
   Savepoint& savepoint = start.savepoint;
-  auto listed =
-      refuse_unlisted(file_system, savepoint, log_directories(savepoint, data_dir, directories));
+  const auto all = log_directories(savepoint, data_dir, directories);
+  if (auto forgotten = forget_cached_logs(file_system, all); !forgotten) {
+    return std::unexpected(forgotten.error());
+  }
+  auto listed = refuse_unlisted(file_system, savepoint, all);
   if (!listed) return std::unexpected(listed.error());
   auto ddl = read_ddl_log(file_system, data_dir, savepoint.cluster_uuid, savepoint.ddl_records);
   if (!ddl) return std::unexpected(ddl.error());
@@ -200,8 +330,12 @@ Result<LogStart> examine(FileSystem& file_system, const std::string& data_dir,
                           "a backup, or start anew with `atoll up --discard-data`");
   }
   start.ddl = std::move(ddl->records);
-  if (auto examined = examine_snapshot(file_system, data_dir, start); !examined) {
+  if (auto examined = examine_snapshot(file_system, data_dir, start, damage); !examined) {
     return std::unexpected(examined.error());
+  }
+  if (damage == Damage::left_out) {
+    auto left_out = leave_out_damaged(file_system, start);
+    if (!left_out) return std::unexpected(left_out.error());
   }
   if (auto cut = cut_last(file_system, start); !cut) return std::unexpected(cut.error());
   if (auto collected = collect_streams(file_system, start); !collected) {

@@ -28,6 +28,12 @@
 
 namespace atolldb {
 
+/// What a start does with what it cannot read of logs and of the newest snapshot.
+enum class Damage : uint8_t {
+  refused,
+  left_out,  // the epochs behind it, and the pages: a salvage
+};
+
 /// What store_cut is going to store; store_cut and begin_incarnation keep it what the file says.
 struct LogStart {
   Savepoint savepoint;
@@ -44,14 +50,23 @@ struct LogStart {
       ddl;                   // not all durable before DdlLog::open: open it before their first use
   uint64_t incarnation = 0;  // the next one
   uint64_t start_epoch = 0;  // of the next one, above every epoch seen anywhere
+  /// Why an older snapshot counts than the newest (R55); empty: the newest one does.
+  std::string fallback;
+  std::vector<std::string> left_out;  // Damage::left_out: what of the logs and files, and why
 };
 
 /// `directories`: all that the nodes are configured to have; those of the savepoint are known.
 /// Code corruption names file, offset and reason, of the snapshot's files, too: each is there with
 /// all its pages (their content is checked when they are read). A discard_data under way is code
-/// failed.
+/// failed. With Damage::left_out a damaged log is cut where all logs of its incarnation are intact,
+/// and all later incarnations are left out: what counts is a prefix of what was committed. Damaged
+/// savepoints and DDL logs are refused all the same.
+///
+/// If the newest snapshot's metadata or files are damaged, and one that is kept is intact with all
+/// the log behind it, that one counts (R55), and `fallback` says why.
 Result<LogStart> examine(FileSystem& file_system, const std::string& data_dir,
-                         const std::vector<std::string>& directories = {});
+                         const std::vector<std::string>& directories = {},
+                         Damage damage = Damage::refused);
 
 /// A log file of an incarnation that the savepoint does not list may have a header (its start was
 /// given up), but no more unless a snapshot covers the incarnation: code corruption. One of another
@@ -61,6 +76,10 @@ Result<void> refuse_unlisted(FileSystem& file_system, const Savepoint& savepoint
 /// data_dir, those of the savepoint's loggers, and `configured`.
 std::set<std::string> log_directories(const Savepoint& savepoint, const std::string& data_dir,
                                       const std::vector<std::string>& configured);
+
+/// What is to be gleaned behind the savepoint's snapshot, and up to which epoch. Part of examine; a
+/// recovery asks again after a snapshot of a part. REQUIRES: every incarnation has its cut.
+Result<void> collect_streams(FileSystem& file_system, LogStart& start);
 
 /// Syncs what counts of the last incarnation's logs, which a killed process may have left unsynced;
 /// then stores the cut, and that `start.incarnation` is taken. When nothing is to be gleaned, all

@@ -38,9 +38,15 @@ Result<LogWriter> LogWriter::create(FileSystem& file_system, LogWriterSettings s
   if (!file) return std::unexpected(file.error());
   writer.current_ = std::move(*file);
   writer.start_file();
-  if (auto written = writer.write_placed(); !written) return std::unexpected(written.error());
-  if (auto synced = writer.sync_all(); !synced) return std::unexpected(synced.error());
-  return writer;
+  auto begun = writer.write_placed();
+  if (begun) begun = writer.sync_all();
+  if (begun) return writer;
+  const std::string path = writer.current_->path();
+  writer.current_.reset();
+  if (auto removed = file_system.remove(path); !removed) {
+    begun.error().message += "; and " + removed.error().message;
+  }
+  return std::unexpected(begun.error());
 }
 
 Result<void> LogWriter::append(std::span<const std::span<LogBlock>> runs, uint64_t durable_epoch) {
@@ -69,7 +75,11 @@ Result<void> LogWriter::prepare_next_file() {
   if (failure_) return std::unexpected(*failure_);
   if (next_) return {};
   auto file = make_file(ordinal_ + 1);
-  if (!file) return fail(std::move(file.error()));
+  if (!file) {
+    if (file.error().code != ExitCode::disk_full) return fail(std::move(file.error()));
+    ++counters_.failed_preallocations;
+    return std::unexpected(file.error());
+  }
   next_ = std::move(*file);
   return {};
 }
@@ -79,11 +89,21 @@ Result<std::unique_ptr<File>> LogWriter::make_file(uint32_t ordinal) {
   const LogFileName name = {settings_.incarnation, settings_.logger, ordinal};
   auto file = file_system_->create(path_in(directory, to_string(name)), settings_.file_bytes);
   if (!file) return file;
-  if (auto synced = (*file)->sync(); !synced) return std::unexpected(synced.error());
-  if (auto synced = file_system_->sync_directory(directory); !synced) {
+  if (auto synced = sync_new(**file, directory); !synced) {
+    // Nothing is in it: a later attempt makes it again, and a start that is given up leaves none.
+    const std::string path = (*file)->path();
+    file->reset();
+    if (auto removed = file_system_->remove(path); !removed) {
+      synced.error().message += "; and " + removed.error().message;
+    }
     return std::unexpected(synced.error());
   }
   return file;
+}
+
+Result<void> LogWriter::sync_new(File& file, const std::string& directory) {
+  if (auto synced = file.sync(); !synced) return synced;
+  return file_system_->sync_directory(directory);
 }
 
 void LogWriter::start_file() {
@@ -113,7 +133,8 @@ Result<void> LogWriter::place(LogBlockType type, std::span<LogBlock> run, uint64
   while (!run.empty()) {
     if (position_ == blocks_per_file_) {
       if (auto written = write_placed(); !written) return written;
-      if (auto prepared = prepare_next_file(); !prepared) return prepared;
+      // No room is left in this file: what could be retried until now is final.
+      if (auto prepared = prepare_next_file(); !prepared) return fail(prepared.error());
       filled_.push_back(std::exchange(current_, std::move(next_)));
       ++ordinal_;
       start_file();

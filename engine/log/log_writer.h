@@ -34,17 +34,19 @@ struct LogWriterSettings {
 };
 
 struct LogWriterCounters {
-  uint64_t bytes = 0;    // written, headers and markers included
-  uint64_t blocks = 0;   // likewise
-  uint64_t syncs = 0;    // of files
-  uint64_t files = 0;    // begun
-  uint64_t sync_ns = 0;  // of syncs
+  uint64_t bytes = 0;                  // written, headers and markers included
+  uint64_t blocks = 0;                 // likewise
+  uint64_t syncs = 0;                  // of files
+  uint64_t files = 0;                  // begun
+  uint64_t sync_ns = 0;                // of syncs
+  uint64_t failed_preallocations = 0;  // attempts to make the next file that found no room
 };
 
 class LogWriter {
  public:
   /// Makes the first file with its header, durably (R28). `file_system` outlives the writer.
-  /// Errors: those of the file system, and a file of that name that is there already.
+  /// Errors: those of the file system, and a file of that name that is there already. Nothing that
+  /// it has made is left then, as far as the file system removes it.
   static Result<LogWriter> create(FileSystem& file_system, LogWriterSettings settings);
 
   /// Writes whole blocks in the order given, with as few writes as possible; returns when they are
@@ -65,8 +67,17 @@ class LogWriter {
   /// The current file is half full and its successor not made: prepare_next_file() now, when there
   /// is nothing better to do, spares the append that crosses over the time it takes.
   bool wants_next_file() const { return !next_ && position_ >= blocks_per_file_ / 2; }
-  /// Makes the next file, durably, if it is not there yet.
+  /// The current file is three quarters full and its successor not made: to be made even if there
+  /// is something better to do, so that a full disk is known while there is room to wait in.
+  bool needs_next_file_soon() const {
+    return !next_ && position_ >= blocks_per_file_ - blocks_per_file_ / 4;
+  }
+  /// Makes the next file, durably, if it is not there yet. Code disk_full: nothing is left of the
+  /// attempt, and the writer goes on with the current file: the caller may try again. Any other
+  /// error is final.
   Result<void> prepare_next_file();
+  /// What can still be written before the next file is needed.
+  uint64_t bytes_left() const { return (blocks_per_file_ - position_) * kLogBlockBytes; }
 
   /// The last epoch closed and durable here; start epoch - 1 before the first.
   uint64_t last_closed_epoch() const { return closed_epoch_; }
@@ -80,6 +91,7 @@ class LogWriter {
   LogWriter(FileSystem& file_system, LogWriterSettings settings);
 
   Result<std::unique_ptr<File>> make_file(uint32_t ordinal);
+  Result<void> sync_new(File& file, const std::string& directory);
   /// Begins the current file with its header, as the first of what is to be written.
   void start_file();
   /// Adds blocks of records, stamped, to what is to be written.

@@ -11,7 +11,9 @@
 
 #include "engine/log/byte_stream.h"
 #include "engine/log/crc32c.h"
+#include "engine/mutants.h"
 #include "shared/check.h"
+#include "shared/file/directory_table.h"
 #include "shared/file/io_buffer.h"
 #include "shared/limits.h"
 #include "shared/memory/pointer.h"
@@ -20,7 +22,9 @@ namespace atolldb {
 namespace {
 
 constexpr uint32_t kMagic = 0x50534c41;  // "ALSP"
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 4;
+constexpr uint32_t kSavepointOfPaths = 3;        // directories by their paths, not their roles
+constexpr uint32_t kVersionBeforeKept = 2;       // its body says nothing of older snapshots
 constexpr uint32_t kVersionBeforeSnapshots = 1;  // its body says nothing of them
 constexpr uint32_t kSameLoggers = UINT32_MAX;    // as the incarnation's before
 constexpr uint64_t kNoCut = UINT64_MAX;
@@ -47,9 +51,14 @@ void encode_snapshots(const Savepoint& savepoint, ByteWriter& body) {
     body.number(pin.epoch);
     body.text(pin.name);
   }
+  body.number(static_cast<uint32_t>(savepoint.kept.size()));
+  for (const KeptSnapshot& kept : savepoint.kept) {
+    body.number(kept.id);
+    body.number(kept.epoch);
+  }
 }
 
-void decode_snapshots(ByteReader& body, Savepoint& savepoint) {
+void decode_snapshots(ByteReader& body, uint32_t version, Savepoint& savepoint) {
   savepoint.snapshot = body.number<uint32_t>();
   savepoint.snapshot_epoch = body.number<uint64_t>();
   savepoint.largest_snapshot = body.number<uint32_t>();
@@ -61,9 +70,16 @@ void decode_snapshots(ByteReader& body, Savepoint& savepoint) {
     pin.epoch = body.number<uint64_t>();
     pin.name = body.text();
   }
+  const auto kept = version == kVersionBeforeKept ? 0 : body.number<uint32_t>();
+  for (uint32_t i = 0; i < kept && body.is_good(); ++i) {
+    KeptSnapshot& snapshot = savepoint.kept.emplace_back();
+    snapshot.id = body.number<uint32_t>();
+    snapshot.epoch = body.number<uint64_t>();
+  }
 }
 
-ByteWriter encode(const Savepoint& savepoint) {
+/// Gives roles to directories that have none.
+ByteWriter encode(const Savepoint& savepoint, DirectoryTable& table) {
   ByteWriter body;
   body.raw(std::as_bytes(std::span(savepoint.cluster_uuid)));
   body.number(savepoint.largest_epoch);
@@ -86,7 +102,7 @@ ByteWriter encode(const Savepoint& savepoint) {
       CHECK(place.directory.size() <= kMaxLogPathBytes);
       body.number(place.node);
       body.number(place.logger);
-      body.text(place.directory);
+      body.text(table.add(place.directory));
     }
   }
   return body;
@@ -100,10 +116,17 @@ bool has_sensible_snapshots(const Savepoint& savepoint) {
   if (savepoint.snapshot == 0 && savepoint.snapshot_epoch != 0) return false;
   if (savepoint.covered_incarnation > savepoint.largest_incarnation) return false;
   if (savepoint.pinned.size() > kMaxPinnedSnapshots) return false;
+  KeptSnapshot before;
+  for (const KeptSnapshot& kept : savepoint.kept) {
+    const bool is_older = kept.id < savepoint.snapshot && kept.epoch <= savepoint.snapshot_epoch;
+    if (!is_older || kept.id <= before.id || kept.epoch < before.epoch) return false;
+    before = kept;
+  }
   std::set<std::string_view> names;
+  // A pinned one may be newer than the newest that can be read (R55).
   return std::ranges::all_of(savepoint.pinned, [&](const PinnedSnapshot& pin) {
-    return pin.id != 0 && pin.id <= savepoint.snapshot && !pin.name.empty() &&
-           pin.name.size() <= kMaxPinNameBytes && pin.epoch <= savepoint.snapshot_epoch &&
+    return pin.id != 0 && pin.id <= savepoint.largest_snapshot && !pin.name.empty() &&
+           pin.name.size() <= kMaxPinNameBytes && pin.epoch <= kMaxEpoch &&
            names.insert(pin.name).second;
   });
 }
@@ -125,13 +148,31 @@ bool is_sensible(const Savepoint& savepoint) {
   return true;
 }
 
-bool decode(std::span<const std::byte> bytes, uint32_t version, Savepoint& savepoint) {
+/// The directory of a logger, by its role, or by its path as up to kSavepointOfPaths.
+bool decode_directory(std::string name, uint32_t version, const DirectoryTable& table,
+                      std::string& directory, std::string& reason) {
+  if (version <= kSavepointOfPaths) {
+    directory = std::move(name);
+    return true;
+  }
+  auto path = table.path_of(name);
+  if (!path) {
+    reason = fmt::format("it names directory {}, which the file `directories` does not list", name);
+    return false;
+  }
+  directory = *std::move(path);
+  return true;
+}
+
+/// False: `reason` says why, if it is more than that the content cannot be.
+bool decode(std::span<const std::byte> bytes, uint32_t version, const DirectoryTable& table,
+            Savepoint& savepoint, std::string& reason) {
   ByteReader body(bytes);
   body.raw(std::as_writable_bytes(std::span(savepoint.cluster_uuid)));
   savepoint.largest_epoch = body.number<uint64_t>();
   savepoint.largest_incarnation = body.number<uint64_t>();
   savepoint.durable_epoch = body.number<uint64_t>();
-  if (version != kVersionBeforeSnapshots) decode_snapshots(body, savepoint);
+  if (version != kVersionBeforeSnapshots) decode_snapshots(body, version, savepoint);
   const auto count = body.number<uint32_t>();
   for (uint32_t i = 0; i < count && body.is_good(); ++i) {
     Incarnation incarnation;
@@ -148,7 +189,11 @@ bool decode(std::span<const std::byte> bytes, uint32_t version, Savepoint& savep
         LoggerPlace& place = incarnation.loggers.emplace_back();
         place.node = body.number<uint16_t>();
         place.logger = body.number<uint16_t>();
-        place.directory = body.text();
+        std::string name = body.text();
+        if (!body.is_good()) return false;
+        if (!decode_directory(std::move(name), version, table, place.directory, reason)) {
+          return false;
+        }
       }
     }
     savepoint.incarnations.push_back(std::move(incarnation));
@@ -157,7 +202,8 @@ bool decode(std::span<const std::byte> bytes, uint32_t version, Savepoint& savep
 }
 
 /// A slot's savepoint; nothing: `reason` says why, empty if it was never written.
-std::optional<Savepoint> decode_slot(std::span<const std::byte> slot, std::string& reason) {
+std::optional<Savepoint> decode_slot(std::span<const std::byte> slot, const DirectoryTable& table,
+                                     std::string& reason) {
   SlotHeader header = {};
   if (slot.size() < sizeof header) {
     reason = "the file ends before it";
@@ -174,19 +220,24 @@ std::optional<Savepoint> decode_slot(std::span<const std::byte> slot, std::strin
   } else if (header.crc !=
              crc32c(slot.subspan(kChecked, sizeof header - kChecked + header.length))) {
     reason = "its checksum is wrong";
-  } else if (header.version != kVersion && header.version != kVersionBeforeSnapshots) {
+  } else if (header.version > kVersion || header.version < kVersionBeforeSnapshots) {
     reason = fmt::format("its format has version {}, this program knows up to {}", header.version,
                          kVersion);
   } else {
     Savepoint savepoint;
     savepoint.generation = header.generation;
     savepoint.ddl_records = header.ddl_records;
-    if (decode(slot.subspan(sizeof header, header.length), header.version, savepoint)) {
-      return savepoint;
-    }
-    reason = "its content cannot be";
+    const auto body = slot.subspan(sizeof header, header.length);
+    if (decode(body, header.version, table, savepoint, reason)) return savepoint;
+    if (reason.empty()) reason = "its content cannot be";
   }
   return std::nullopt;
+}
+
+/// <data_dir>/coordinator/<file>
+std::string data_dir_of(const std::string& path) {
+  const std::string directory = path.substr(0, path.rfind('/'));
+  return directory.substr(0, directory.rfind('/'));
 }
 
 }  // namespace
@@ -213,12 +264,20 @@ Result<std::array<SavepointSlot, 2>> read_savepoint_slots(FileSystem& file_syste
   if (!*exists) return slots;
   auto file = file_system.open_for_reading(path);
   if (!file) return std::unexpected(file.error());
+  const std::string data_dir = data_dir_of(path);
   IoBuffer buffer(kSavepointSlotBytes);
   for (size_t i = 0; i < slots.size(); ++i) {
     auto count = (*file)->read(i * kSavepointSlotBytes, buffer.bytes());
     if (!count) return std::unexpected(count.error());
+    // After the slot: the table has every role that the slot names.
+    auto table = DirectoryTable::read(file_system, data_dir);
+    if (!table) return std::unexpected(table.error());
     std::string& damage = slots[i].damage;
-    slots[i].savepoint = decode_slot(buffer.bytes().first(*count), damage);
+    slots[i].savepoint = decode_slot(buffer.bytes().first(*count), *table, damage);
+    if (slots[i].savepoint && slots[i].savepoint->generation % slots.size() != i) {
+      slots[i].savepoint.reset();
+      damage = "it is the other slot's, in a wrong place";
+    }
     if (!damage.empty()) {
       damage = fmt::format("slot {} at offset {}: {}", i, i * kSavepointSlotBytes, damage);
     }
@@ -250,7 +309,9 @@ Result<std::optional<SavepointRead>> read_savepoint_file(FileSystem& file_system
 
 Result<void> write_savepoint(FileSystem& file_system, const std::string& data_dir,
                              Savepoint& savepoint) {
-  const ByteWriter body = encode(savepoint);
+  auto table = DirectoryTable::read(file_system, data_dir);
+  if (!table) return std::unexpected(table.error());
+  const ByteWriter body = encode(savepoint, *table);
   const std::string directory = coordinator_directory(data_dir);
   const std::string path = savepoint_path(data_dir);
   CHECK(is_sensible(savepoint));
@@ -258,7 +319,7 @@ Result<void> write_savepoint(FileSystem& file_system, const std::string& data_di
     return make_error(
         ExitCode::resources,
         fmt::format("{}: the savepoint would have {} bytes for its {} incarnations, a slot has {}: "
-                    "configure fewer loggers or shorter directories",
+                    "configure fewer loggers",
                     path, body.bytes().size() + sizeof(SlotHeader), savepoint.incarnations.size(),
                     kSavepointSlotBytes));
   }
@@ -285,6 +346,8 @@ Result<void> write_savepoint(FileSystem& file_system, const std::string& data_di
       if (auto removed = file_system.remove(target); !removed) return removed;
     }
   }
+  // Before the slot that names its roles.
+  if (auto written = table->write(file_system); !written) return written;
   auto file = is_new ? file_system.create(target, 2 * kSavepointSlotBytes) : file_system.open(path);
   if (!file) return std::unexpected(file.error());
   if (!is_new) {
@@ -292,9 +355,16 @@ Result<void> write_savepoint(FileSystem& file_system, const std::string& data_di
     // with the one that is overwritten now, a state before both would come back.
     if (auto synced = (*file)->sync(); !synced) return synced;
     if (auto synced = file_system.sync_directory(directory); !synced) return synced;
+    // Damage has cut the file short; the slot that is left counts.
+    auto size = (*file)->size();
+    if (!size) return std::unexpected(size.error());
+    if (*size < 2 * kSavepointSlotBytes) {
+      if (auto grown = (*file)->grow(2 * kSavepointSlotBytes); !grown) return grown;
+    }
   }
   const std::array<std::span<const std::byte>, 1> slices = {bytes};
-  const uint64_t offset = header.generation % 2 * kSavepointSlotBytes;
+  const uint64_t slot = mutant(Mutant::savepoint_same_slot_always) ? 0 : header.generation % 2;
+  const uint64_t offset = slot * kSavepointSlotBytes;
   if (auto written = (*file)->write(offset, slices); !written) return written;
   if (auto synced = (*file)->sync(); !synced) return synced;
   if (is_new) {

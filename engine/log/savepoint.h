@@ -6,6 +6,9 @@
 // one and is synced; so one intact slot is always there, and a crash amid a write leaves the state
 // before it. The file appears with its first slot written, by a rename.
 //
+// Directories are named by their roles (rule R48), which data_dir/directories resolves
+// (directory_table.h). Versions 1 to 3 have paths instead; they are read, and no more written.
+//
 //   slot: [magic 4][crc 4][version 4][length 4][generation 8][ddl records 8] body of `length` bytes
 //   crc: CRC32C of bytes [8, 32 + length). All numbers are little-endian.
 #pragma once
@@ -22,7 +25,7 @@
 
 namespace atolldb {
 
-/// Room, besides the pins, for 6,000 loggers with paths of 150 bytes. A start lists its own
+/// Room, besides the pins, for 80,000 loggers whose roles have 7 bytes. A start lists its own
 /// incarnation alone: all earlier ones are in a snapshot by then, or have committed nothing.
 inline constexpr uint64_t kSavepointSlotBytes = uint64_t{1} << 20;
 static_assert(kSavepointSlotBytes % kIoBlockBytes == 0);
@@ -30,6 +33,8 @@ static_assert(kSavepointSlotBytes % kIoBlockBytes == 0);
 inline constexpr uint32_t kMaxLogPathBytes = 4095;
 inline constexpr uint32_t kMaxPinnedSnapshots = 64;
 inline constexpr uint32_t kMaxPinNameBytes = 255;
+/// Older snapshots are not kept if their log is that of more incarnations.
+inline constexpr size_t kMaxListedIncarnations = 64;
 
 struct LoggerPlace {
   uint16_t node = 0;
@@ -57,6 +62,14 @@ struct PinnedSnapshot {
   bool operator==(const PinnedSnapshot&) const = default;
 };
 
+/// An older snapshot that a start may use instead of the newest one, with the log behind it (R55).
+struct KeptSnapshot {
+  uint32_t id = 0;
+  uint64_t epoch = 0;
+
+  bool operator==(const KeptSnapshot&) const = default;
+};
+
 struct Savepoint {
   uint64_t generation = 0;  // of the slot; 0: not written yet
   ClusterUuid cluster_uuid = {};
@@ -74,11 +87,15 @@ struct Savepoint {
   /// So many records of the DDL log are known to be durable: fewer are damage, not a torn tail.
   uint64_t ddl_records = 0;
   std::vector<PinnedSnapshot> pinned;  // at most kMaxPinnedSnapshots
+  /// Older than the newest one, ascending.
+  std::vector<KeptSnapshot> kept;
   /// Incarnations up to this number have left the list: all that counts of them, if anything, is in
-  /// the snapshot.
+  /// the newest snapshot and in all that are kept.
   uint64_t covered_incarnation = 0;
   std::vector<Incarnation> incarnations;  // ascending; only the last one may lack a cut
 
+  /// The epoch of the oldest of the newest snapshot and those that are kept: later log is needed.
+  uint64_t oldest_epoch() const { return kept.empty() ? snapshot_epoch : kept.front().epoch; }
   /// The last incarnation if it has no cut; else null.
   const Incarnation* uncut() const;
   bool operator==(const Savepoint&) const = default;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "engine/mutants.h"
 #include "shared/check.h"
 #include "shared/limits.h"
 #include "shared/memory/pointer.h"
@@ -22,10 +23,21 @@ Result<void> replace(FileSystem& file_system, const std::string& data_dir, Savep
   return {};
 }
 
+/// The same, into both slots: damage to one of them may not undo what was acknowledged.
+Result<void> replace_both(FileSystem& file_system, const std::string& data_dir,
+                          Savepoint& savepoint, Savepoint next) {
+  if (auto written = replace(file_system, data_dir, savepoint, std::move(next)); !written) {
+    return written;
+  }
+  return replace(file_system, data_dir, savepoint, savepoint);
+}
+
 /// The epoch of a snapshot that exists and will not be deleted meanwhile: the newest one, or one
 /// that has a pin. Metadata of others may be what a run that failed has left.
 std::optional<uint64_t> epoch_of(const Savepoint& savepoint, uint32_t id) {
   if (id != 0 && id == savepoint.snapshot) return savepoint.snapshot_epoch;
+  const auto kept = std::ranges::find(savepoint.kept, id, &KeptSnapshot::id);
+  if (kept != savepoint.kept.end()) return kept->epoch;
   const auto pin = std::ranges::find(savepoint.pinned, id, &PinnedSnapshot::id);
   if (pin == savepoint.pinned.end()) return std::nullopt;
   return pin->epoch;
@@ -49,17 +61,30 @@ Result<uint32_t> take_snapshot_id(FileSystem& file_system, const std::string& da
 }
 
 Result<void> store_snapshot(FileSystem& file_system, const std::string& data_dir,
-                            Savepoint& savepoint, uint32_t id, uint64_t epoch) {
+                            Savepoint& savepoint, uint32_t id, uint64_t epoch, uint32_t keep) {
   CHECK(id > savepoint.snapshot && id <= savepoint.largest_snapshot);
   CHECK(epoch >= savepoint.snapshot_epoch && epoch <= kMaxEpoch);
+  CHECK(keep > 0);
   Savepoint next = savepoint;
+  if (savepoint.snapshot != 0) next.kept.push_back({savepoint.snapshot, savepoint.snapshot_epoch});
+  const size_t excess = next.kept.size() - std::min<size_t>(next.kept.size(), keep - 1);
+  next.kept.erase(next.kept.begin(), next.kept.begin() + static_cast<ptrdiff_t>(excess));
   next.snapshot = id;
   next.snapshot_epoch = epoch;
   next.largest_epoch = std::max(next.largest_epoch, epoch);
   // Cuts ascend, so those that go are the first ones.
-  const auto kept = std::ranges::find_if(next.incarnations, [&](const Incarnation& incarnation) {
-    return !incarnation.cut_epoch || *incarnation.cut_epoch > epoch;
-  });
+  const auto first_needed = [&next] {
+    const uint64_t oldest =
+        mutant(Mutant::forget_kept_log) ? next.snapshot_epoch : next.oldest_epoch();
+    return std::ranges::find_if(next.incarnations, [&](const Incarnation& incarnation) {
+      return !incarnation.cut_epoch || *incarnation.cut_epoch > oldest;
+    });
+  };
+  while (!next.kept.empty() &&
+         next.incarnations.end() - first_needed() > ptrdiff_t{kMaxListedIncarnations}) {
+    next.kept.erase(next.kept.begin());
+  }
+  const auto kept = first_needed();
   if (kept != next.incarnations.begin()) next.covered_incarnation = std::prev(kept)->number;
   next.incarnations.erase(next.incarnations.begin(), kept);
   return replace(file_system, data_dir, savepoint, std::move(next));
@@ -133,7 +158,7 @@ Result<void> pin_snapshot(FileSystem& file_system, const std::string& data_dir,
   }
   Savepoint next = savepoint;
   next.pinned.push_back({id, *epoch, name});
-  return replace(file_system, data_dir, savepoint, std::move(next));
+  return replace_both(file_system, data_dir, savepoint, std::move(next));
 }
 
 Result<void> unpin_snapshot(FileSystem& file_system, const std::string& data_dir,
@@ -146,7 +171,7 @@ Result<void> unpin_snapshot(FileSystem& file_system, const std::string& data_dir
                                   "lists those there are",
                                   data_dir, name));
   }
-  return replace(file_system, data_dir, savepoint, std::move(next));
+  return replace_both(file_system, data_dir, savepoint, std::move(next));
 }
 
 }  // namespace atolldb

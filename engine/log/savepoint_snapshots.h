@@ -19,10 +19,12 @@ namespace atolldb {
 Result<uint32_t> take_snapshot_id(FileSystem& file_system, const std::string& data_dir,
                                   Savepoint& savepoint);
 
-/// The snapshot exists from now on. Incarnations whose cut it covers leave the list. REQUIRES: its
-/// id was taken, its files and metadata are durable, `epoch` is not before the last one's (CHECK).
+/// The snapshot exists from now on. Of the older ones the `keep` - 1 newest are kept, fewer if
+/// their log is that of more than kMaxListedIncarnations. Incarnations whose cut all of these cover
+/// leave the list (R55). REQUIRES: its id was taken, its files and metadata are durable, `epoch` is
+/// not before the last one's (CHECK).
 Result<void> store_snapshot(FileSystem& file_system, const std::string& data_dir,
-                            Savepoint& savepoint, uint32_t id, uint64_t epoch);
+                            Savepoint& savepoint, uint32_t id, uint64_t epoch, uint32_t keep = 1);
 
 /// What a user means to pin: without an id (0) the newest snapshot, without a name
 /// "snapshot-<id>". Code failed: there is no snapshot.

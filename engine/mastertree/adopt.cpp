@@ -11,6 +11,11 @@ namespace atolldb {
 
 namespace {
 
+/// R43: of a page that holds pointers, for its successor. What was dropped below it is as late.
+uint64_t floor_above(const TreePage& page) {
+  return mutant(Mutant::interior_floor_zero) ? 0 : floor_of(page);
+}
+
 /// The link's word leads from `from` to `to` now; `from` is unlinked. R44: the snapshot page stands
 /// for the slot's range only as long as that range is the same.
 void swing(WorkerContext& worker, const Link& link, TreePage* from, VolatilePointer to,
@@ -53,9 +58,9 @@ void adopt_in_interior(WorkerContext& worker, const Link& link, TreePage* page,
 
 void grow_root(WorkerContext& worker, const Link& link, TreePage* page, VolatilePointer left,
                VolatilePointer right) {
-  InteriorPage* root =
-      new_interior(worker, page->header.storage_id, page->header.layer,
-                   static_cast<uint8_t>(page->header.level + 1), range_of(*page), floor_of(*page));
+  InteriorPage* root = new_interior(worker, page->header.storage_id, page->header.layer,
+                                    static_cast<uint8_t>(page->header.level + 1), range_of(*page),
+                                    floor_above(*page));
   root->separators[0] = page->low;
   root->children[0].volatile_word.store(left.word(), std::memory_order_relaxed);
   root->separators[1] = page->twin_fence;
@@ -88,7 +93,7 @@ void adopt(WorkerContext& worker, StorageControl& storage, const Link& link, Tre
 void rebuild_interior(WorkerContext& worker, InteriorPage* page) {
   InteriorCopy copy(page);
   const PageVersion version = page->header.version();
-  const uint64_t floor = floor_of(*page);
+  const uint64_t floor = floor_above(*page);
   const PageHeader& header = page->header;
   const uint32_t count = copy.size();
   if (count <= kInteriorCapacity * 3 / 4) {

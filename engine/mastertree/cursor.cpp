@@ -165,6 +165,7 @@ Status MasterTreeCursor::open_cold_page(SnapshotPointer root, uint64_t slice) {
   const Status status = find_snapshot_border(txn_->worker(), root, slice, border, scan_end);
   if (status != Status::ok) return end_at_unreadable(status);
   take_cold_page(border, slice);
+  txn_->worker().leave_snapshots();
   return Status::ok;
 }
 
@@ -174,13 +175,18 @@ Status MasterTreeCursor::open_next_cold_page(uint64_t fence) {
   SnapshotBorder border;
   const Status status = next_snapshot_border(txn_->worker(), frame().place, far_slice(), border);
   if (status != Status::ok) return end_at_unreadable(status);
-  if (border.page == nullptr) return open_page(fence);
+  if (border.page == nullptr) {
+    txn_->worker().leave_snapshots();
+    return open_page(fence);
+  }
   take_cold_page(border, fence);
+  txn_->worker().leave_snapshots();
   return Status::ok;
 }
 
 /// A page of the layer cannot be read: the scan can neither go on nor leave the rest out.
 Status MasterTreeCursor::end_at_unreadable(Status status) {
+  txn_->worker().leave_snapshots();
   ended_ = true;
   end_ = status;
   return status;
@@ -207,7 +213,7 @@ void MasterTreeCursor::take_page(BorderPage* page, SnapshotPointer cold, PageVer
 inline Status MasterTreeCursor::hold_page() {
   Frame& frame = this->frame();
   WorkerContext& worker = txn_->worker();
-  if (frame.round == worker.snapshot_round() || mutant(Mutant::keep_scanned_pages)) [[likely]]
+  if (frame.round == worker.enter_snapshots() || mutant(Mutant::keep_scanned_pages)) [[likely]]
     return Status::ok;
   const PageHeader* page = nullptr;
   const Status status = worker.snapshot_page(frame.cold, page);
@@ -336,10 +342,15 @@ Status MasterTreeCursor::visit(bool& found) {
   return visit_record(record, slice, found);
 }
 
-/// Nobody writes here: nothing to register, to wait for or to lay over.
+/// Nobody writes here: nothing to register or to wait for. An own write whose page was dropped is
+/// planned for the page before (R14). The cursor leaves the round with each record: its caller may
+/// be long about it (R57).
 Status MasterTreeCursor::visit_cold(bool& found) {
   const Status held = hold_page();
-  if (held != Status::ok) return held;
+  if (held != Status::ok) {
+    txn_->worker().leave_snapshots();
+    return held;
+  }
   Frame& current = frame();
   const uint32_t slot = current.slot_at(current.position);
   TreeRecord* record = current.page->record(slot);
@@ -348,14 +359,23 @@ Status MasterTreeCursor::visit_cold(bool& found) {
   advance();
   if (record->head.load_acquire().is_next_layer()) return enter_layer(record, slice);
   put_key(record, slice);
+  const uint32_t payload_bytes = record->payload_bytes.load(std::memory_order_relaxed);
+  const Vid seen = record->head.load_acquire();
+  const auto payload_at =
+      static_cast<uint16_t>(record->payload() - reinterpret_cast<const std::byte*>(current.page));
+  txn_->worker().leave_snapshots();
   if (!passes_bounds(slice)) return Status::ok;
   visited_ = true;
-  payload_bytes_ = record->payload_bytes.load(std::memory_order_relaxed);
-  seen_ = record->head.load_acquire();
+  if (!txn_->plans_no_write() && txn_->snapshot() == nullptr &&
+      txn_->find_write(tree_.handle().id(), key()) != nullptr &&
+      !mutant(Mutant::cold_hides_own_writes)) {
+    return txn_->miss_own_write();
+  }
+  payload_bytes_ = payload_bytes;
+  seen_ = seen;
   ref_ = RecordRef{};
   ref_.place = current.cold.word();
-  ref_.payload_at =
-      static_cast<uint16_t>(record->payload() - reinterpret_cast<const std::byte*>(current.page));
+  ref_.payload_at = payload_at;
   ref_.payload_bytes = static_cast<uint16_t>(payload_bytes_);
   ref_is_complete_ = true;
   found = true;
@@ -470,18 +490,20 @@ void MasterTreeCursor::note_dead(Vid vid, uint64_t removable) {
 Status MasterTreeCursor::get_cold(void* out, uint32_t capacity) {
   if (ref_.snapshot().is_null()) return Status::invalid_argument;  // there is no current record
   const PageHeader* page = nullptr;
+  Status status = Status::ok;
   if (top_->cold == ref_.snapshot()) [[likely]] {
-    const Status held = hold_page();
-    if (held != Status::ok) return held;
+    status = hold_page();
     page = &top_->page->header;
   } else {
     // The scan has looked ahead, to another page.
-    const Status status = txn_->worker().snapshot_page(ref_.snapshot(), page);
-    if (status != Status::ok) return status;
+    status = txn_->worker().snapshot_page(ref_.snapshot(), page);
   }
-  copy_bytes(out, reinterpret_cast<const std::byte*>(page) + ref_.payload_at,
-             std::min(capacity, payload_bytes_));
-  return Status::ok;
+  if (status == Status::ok) {
+    copy_bytes(out, reinterpret_cast<const std::byte*>(page) + ref_.payload_at,
+               std::min(capacity, payload_bytes_));
+  }
+  txn_->worker().leave_snapshots();
+  return status;
 }
 
 Status MasterTreeCursor::get_slowly(void* out, uint32_t capacity) {

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "engine/load_both.h"
 #include "engine/mastertree/adopt.h"
 #include "engine/mastertree/prefetch.h"
 #include "engine/mastertree/slot_search.h"
@@ -18,6 +19,7 @@ Vid stable_vid(WorkerContext& worker, const TreeRecord* record) {
   for (uint32_t turns = 0;; spin_or_yield(turns)) {
     const Vid vid = record->head.load_acquire();
     if (!vid.is_being_written() || worker.cluster_failed()) return vid;
+    reach(Seam::awaiting_writer);
   }
 }
 
@@ -43,9 +45,11 @@ bool recall_border(WorkerContext& worker, const Link& link, uint64_t slice, Bord
 /// got a child that the slice may belong to, and what stands for the old one is not known to cover
 /// it.
 bool is_missing(InteriorPage* interior, uint32_t slot, PageVersion version, MissingPage& missing) {
-  missing = {&interior->children[slot], interior->children[slot].load_both()};
-  const bool is_it = missing.view.page.is_null() && !missing.view.page.is_frozen() &&
-                     interior->header.version() == version;
+  missing = {&interior->children[slot], load_both(interior->children[slot])};
+  const bool is_frozen = missing.view.page.is_frozen() && !mutant(Mutant::register_frozen_null);
+  const bool is_same =
+      interior->header.version() == version || mutant(Mutant::missing_without_version);
+  const bool is_it = missing.view.page.is_null() && !is_frozen && is_same;
   if (!is_it) missing = {};
   return is_it;
 }
@@ -57,10 +61,10 @@ inline BorderView descend(WorkerContext& worker, StorageControl& storage, Link l
   again = false;
   BorderView view;
   uint32_t turns = 0;
-  const DualPointer::View root = link.pointer->load_both();
+  const DualPointer::View root = load_both(*link.pointer);
   if (root.page.is_null()) {
     // R3: a frozen null word waits, for its holder to say what has replaced it.
-    view.dropped = root.page.is_frozen();
+    view.dropped = root.page.is_frozen() && !mutant(Mutant::register_frozen_null);
     if (!view.dropped) view.missing = {link.pointer, root};
     return view;
   }
@@ -80,6 +84,7 @@ inline BorderView descend(WorkerContext& worker, StorageControl& storage, Link l
           view.dropped = true;
           return view;
         }
+        reach(Seam::awaiting_move);
         spin_or_yield(turns);
         continue;
       }
@@ -100,6 +105,7 @@ inline BorderView descend(WorkerContext& worker, StorageControl& storage, Link l
     }
     InteriorPage* interior = interior_page(page);
     const uint32_t slot = interior->find(slice, version.count());
+    reach(Seam::found_child);
     const VolatilePointer word = interior->children[slot].load_acquire();
     if (word.is_frozen()) {
       // R3: the word first, then the twins. A frozen word may be followed only while the page has
@@ -119,6 +125,7 @@ inline BorderView descend(WorkerContext& worker, StorageControl& storage, Link l
         view.dropped = true;
         return view;
       }
+      reach(Seam::awaiting_move);
       spin_or_yield(turns);
       continue;
     }
@@ -176,6 +183,7 @@ Status await_drop(const WorkerContext& worker, const Link& link) {
                              ? root.is_frozen()
                              : worker.view().resolve(root.thawed())->version().is_dropped();
     if (!is_gone) return Status::ok;
+    reach(Seam::awaiting_move);
     spin_or_yield(turns);
   }
   return worker.cluster_failed() ? Status::cluster_failed : Status::ok;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "engine/load_both.h"
 #include "engine/mastertree/build.h"
 #include "engine/mastertree/key.h"
 #include "engine/mastertree/page.h"
@@ -157,7 +158,7 @@ void release_page(WorkerContext& worker, VolatilePointer pointer) {
 std::string check_tree(const ClusterView& view, StorageControl& storage,
                        TreeStatistics& statistics) {
   statistics = {};
-  const DualPointer::View root = storage.root.load_both();
+  const DualPointer::View root = load_both(storage.root);
   if (root.page.is_null() && root.snapshot.is_null()) return {};
   return Inspector(view, statistics).layer(storage.root);
 }

@@ -1,17 +1,20 @@
 #include "engine/mastertree/maintain.h"
 
 #include <algorithm>
-#include <cstring>
+#include <array>
 
 #include "engine/mastertree/page_lock.h"
 #include "engine/mastertree/restructure.h"
 #include "engine/mastertree/tree_path.h"
 #include "engine/mutants.h"
+#include "engine/storage_ready.h"
 #include "engine/transaction/run.h"
 
 namespace atolldb {
 
 namespace {
+
+static_assert(kMaxTreeKeyBytes <= HintQueue::kMaxPrefixBytes);
 
 /// A record deleted now is removable when its epoch is final and every transaction that was running
 /// then is over: the second epoch after this one at the earliest.
@@ -64,15 +67,15 @@ bool compact(WorkerContext& worker, BorderPage* page) {
 
 void push_dead_hint(WorkerContext& worker, const TreePage* page, std::span<const std::byte> prefix,
                     uint64_t slice) {
-  if (prefix.size() > Hint::kMaxPrefix || worker.hints().contains(page->header.self)) return;
+  if (worker.hints().contains(page->header.self)) return;
+  if (mutant(Mutant::lose_deep_hints) && prefix.size() > 64) return;
   Hint hint;
   hint.not_before = worker.current_epoch() + kEpochsUntilRemovable;
   hint.page = page->header.self;
   hint.slice = slice;
   hint.storage_id = page->header.storage_id;
   hint.prefix_bytes = static_cast<uint32_t>(prefix.size());
-  if (!prefix.empty()) std::memcpy(hint.prefix.data(), prefix.data(), prefix.size());
-  worker.hints().push(hint);
+  worker.hints().push(hint, prefix);
 }
 
 void note_erased(WorkerContext& worker, const RecordHead* head, std::span<const std::byte> key) {
@@ -82,14 +85,10 @@ void note_erased(WorkerContext& worker, const RecordHead* head, std::span<const 
                  slice_of(key.subspan(std::min(consumed, key.size()))));
 }
 
-void maintain(WorkerContext& worker, const Hint& hint) {
+void maintain(WorkerContext& worker, const Hint& hint, std::span<const std::byte> prefix) {
   StorageControl& storage = worker.view().control->storage(hint.storage_id);
-  if (storage.id != hint.storage_id ||
-      storage.state.load(std::memory_order_acquire) != static_cast<uint32_t>(StorageState::ready)) {
-    return;
-  }
-  const std::span<const std::byte> prefix(reinterpret_cast<const std::byte*>(hint.prefix.data()),
-                                          hint.prefix_bytes);
+  // The hint may have outlived its storage, whose slot may have become another's (R34).
+  if (!is_storage_ready(storage, hint.storage_id)) return;
   Link root;
   if (!find_layer(worker, storage, prefix, root)) return;
   BorderView view = find_border(worker, storage, root, hint.slice);
@@ -107,15 +106,22 @@ void maintain(WorkerContext& worker, const Hint& hint) {
   }
   if (count != 0) {
     if (!compact(worker, view.page)) {
-      // Somebody has locked what is in it. Its life gives no other hint of the empty layer.
-      if (frees_page) push_dead_hint(worker, view.page, prefix, hint.slice);
+      // Another thread has locked the page or a record, or the pool has no page left. What is dead
+      // already gives no other hint.
+      push_dead_hint(worker, view.page, prefix, hint.slice);
       return;
     }
     view = find_border(worker, storage, root, hint.slice);  // adopts
     if (view.page == nullptr) return;
   }
-  if (view.version.count() != 0) {
-    // What is left of it will be deleted too: look again then (its deletes say so).
+  if (const uint32_t left = view.version.count(); left != 0) {
+    // Records that live give a hint when they are deleted. Those that were too young to go have
+    // given theirs: it was this one.
+    const DeadCount still = count_dead(worker, view.page, view.version);
+    const bool has_more = (still.removable + still.young) * 2 >= left;
+    if (has_more && !mutant(Mutant::forget_young_dead)) {
+      push_dead_hint(worker, view.page, prefix, hint.slice);
+    }
     return;
   }
   merge_around(worker, storage, root, hint.slice);
@@ -134,8 +140,11 @@ void maintain(WorkerContext& worker, const Hint& hint) {
 void run_hints(Transaction& transaction) {
   WorkerContext& worker = transaction.worker();
   worker.enter();
+  std::array<std::byte, HintQueue::kMaxPrefixBytes> prefix_bytes;
   for (uint32_t i = 0; i < kHintsPerTurn && worker.hints().is_due(worker.current_epoch()); ++i) {
-    maintain(worker, worker.hints().pop());
+    std::span<const std::byte> prefix;
+    const Hint hint = worker.hints().pop(prefix_bytes, prefix);
+    maintain(worker, hint, prefix);
   }
 }
 

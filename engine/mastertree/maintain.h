@@ -19,7 +19,8 @@ void note_erased(WorkerContext& worker, const RecordHead* record, std::span<cons
 
 /// Compacts the page that the hint names if at least half of it is removable, and merges it with
 /// its neighbours when it is empty. Call between transactions, with the begin epoch published.
-void maintain(WorkerContext& worker, const Hint& hint);
+/// `prefix`: the hint's.
+void maintain(WorkerContext& worker, const Hint& hint, std::span<const std::byte> prefix);
 
 /// Merges runs of empty pages around `slice` in one layer, and shortens its root. Bounded.
 void merge_around(WorkerContext& worker, StorageControl& storage, const Link& root, uint64_t slice);

@@ -26,9 +26,17 @@ Status check_lengths(Bytes key, size_t payload_bytes) {
   return Status::ok;
 }
 
+/// R14: a record that this transaction plans to write was dropped with its page, or left out, since
+/// then. Look-ups would answer as if there was no such write.
+bool has_lost_write(Transaction& txn, const StorageControl& storage, Bytes key) {
+  return txn.find_write(storage.id, key) != nullptr && !mutant(Mutant::cold_hides_own_writes);
+}
+
 /// Enters into the access sets that the key is absent: the root word of an empty tree (R4), or the
 /// page that would hold it (R12).
-Status register_absent(Transaction& txn, const Location& location) {
+Status register_absent(Transaction& txn, const StorageControl& storage, Bytes key,
+                       const Location& location) {
+  if (has_lost_write(txn, storage, key)) return txn.miss_own_write();
   const Status status =
       location.missing
           ? txn.register_pointer(location.missing.pointer, location.missing.view.page.word())
@@ -48,7 +56,9 @@ bool wants_page(const Transaction& txn, const MissingPage& missing, Intent inten
 }
 
 /// Of a key below a missing page: one entry in the pointer set answers for all that is read there.
-Status read_below(Transaction& txn, const Location& location, Bytes key, TreeRead& request) {
+Status read_below(Transaction& txn, const StorageControl& storage, const Location& location,
+                  Bytes key, TreeRead& request) {
+  if (has_lost_write(txn, storage, key)) return txn.miss_own_write();
   const DualPointer::View& view = location.missing.view;
   const Status status = txn.register_pointer(location.missing.pointer, view.page.word());
   if (status != Status::ok) return status;
@@ -76,8 +86,8 @@ Status find_and_read(Transaction& txn, const StorageHandle& handle, Bytes key, I
     if (location.record == nullptr) {
       if (txn.worker().cluster_failed()) return Status::cluster_failed;
       if (!wants_page(txn, location.missing, intent)) {
-        return location.missing ? read_below(txn, location, key, request)
-                                : register_absent(txn, location);
+        return location.missing ? read_below(txn, storage, location, key, request)
+                                : register_absent(txn, storage, key, location);
       }
       status = install_missing(txn, storage, location.missing, 0);
       if (status != Status::ok) return status;
@@ -112,14 +122,14 @@ Status reserve_and_look(Transaction& txn, const StorageHandle& handle, Bytes key
   }
 }
 
-/// An own increment or update rests on a record that exists. What is going to replace it in the
-/// write set must not forget that (R33). `seen`: of the record now.
+/// An own increment or update rests on a record that exists and is long enough. What is going to
+/// replace it in the write set must not forget that (R33). `seen`: of the record now.
 Status keep_own_answer(Transaction& txn, const RecordRef& ref, Bytes key, Vid seen) {
-  const WriteEntry* own = txn.find_write(ref, key);
+  WriteEntry* own = txn.find_write(ref, key);
   if (own == nullptr || txn.log_of(*own).type != LogType::update) return Status::ok;
   if (mutant(Mutant::forget_own_increment)) return Status::ok;
   if (seen.is_deleted()) return Status::write_conflict;
-  return own->increment != 0 ? txn.register_read(ref.record, seen) : Status::ok;
+  return own->increment != 0 ? txn.materialize_increment(ref, *own, &seen) : Status::ok;
 }
 
 }  // namespace
@@ -297,7 +307,9 @@ Status MasterTree::increment(Transaction& txn, Bytes key, uint32_t offset, Incre
     const Location location = locate(txn.worker(), storage_.control(), key);
     if (location.record == nullptr) {
       if (txn.worker().cluster_failed()) return Status::cluster_failed;
-      if (!wants_page(txn, location.missing, Intent::write)) return register_absent(txn, location);
+      if (!wants_page(txn, location.missing, Intent::write)) {
+        return register_absent(txn, storage_.control(), key, location);
+      }
       status = install_missing(txn, storage_.control(), location.missing, 0);
       if (status != Status::ok) return status;
       continue;

@@ -55,7 +55,10 @@ Status add_layer(Transaction& txn, BorderPage* page, TreeRecord* record) {
   // one, and then sees being_written or next_layer.
   record->head.vid.store(vid.with(Vid::kBeingWritten).word(), std::memory_order_relaxed);
   DualPointer* pointer = record->next_layer();
-  pointer->snapshot_word.store(0, std::memory_order_release);
+  // R44: what the record's payload was is no snapshot page.
+  if (!mutant(Mutant::layer_keeps_snapshot_word)) {
+    pointer->snapshot_word.store(0, std::memory_order_release);
+  }
   pointer->volatile_word.store(root->self().word(), std::memory_order_release);
   const PageVersion before = page->header.version();
   const PageVersion after =
@@ -65,7 +68,8 @@ Status add_layer(Transaction& txn, BorderPage* page, TreeRecord* record) {
   worker.metrics().next_layers.add();
   // What was absent from the page may now come into the layer: its root is a successor too (R13).
   const PageVersionEntry successors[] = {{&page->header, after}, {&root->header, layer}};
-  return txn.page_replaced(&page->header, before, successors, {});
+  const size_t count = mutant(Mutant::forget_layer_root) ? 1 : 2;
+  return txn.page_replaced(&page->header, before, std::span(successors).first(count), {});
 }
 
 /// R6: one release store makes the new slots visible and the page different. The page is locked.

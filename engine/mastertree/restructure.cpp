@@ -14,6 +14,7 @@ uint64_t removable_epoch(const WorkerContext& worker) {
   if (mutant(Mutant::remove_young_dead)) return worker.current_epoch();
   const EpochBlock& epochs = worker.view().control->epochs;
   const uint64_t settled = epochs.settled.load(std::memory_order_acquire);
+  if (mutant(Mutant::ignore_oldest_begin)) return settled;
   const uint64_t oldest = epochs.oldest_begin.load(std::memory_order_acquire);
   return std::min(settled, oldest == 0 ? 0 : oldest - 1);
 }
@@ -38,7 +39,7 @@ class Restructuring {
     const uint32_t locked = lock_records();
     if (locked != count_) {
       unlock_records(locked);
-      return Status::cluster_failed;
+      return worker_.cluster_failed() ? Status::cluster_failed : Status::write_conflict;
     }
     collect();
     uint32_t middle = 0;
@@ -74,15 +75,24 @@ class Restructuring {
     return record == request_.grow ? request_.grow_capacity : 0;
   }
 
-  /// Records lie from the end of the page down: the last slot comes first in universal order.
+  /// Number `position` in universal order (R22). Records lie from the end of the page down: the
+  /// last slot comes first.
+  TreeRecord* record_in_order(uint32_t position) const {
+    return page_->record(mutant(Mutant::records_descending) ? position : count_ - 1 - position);
+  }
+
+  /// Answers how many it has locked. A compaction only tries (R45): nobody waits for it.
   uint32_t lock_records() {
     if (mutant(Mutant::move_without_record_locks)) return count_;
+    const bool may_wait = !request_.compaction_only || mutant(Mutant::wait_out_of_order);
     for (uint32_t done = 0; done < count_; ++done) {
-      TreeRecord* record = page_->record(count_ - 1 - done);
+      TreeRecord* record = record_in_order(done);
+      McsWord& lock = record->head.lock;
       const uint32_t block = worker_.first_system_block() + kFirstRecordBlock + done;
-      if (worker_.locker().lock(record->head.lock, block, worker_.name_of(record)) != Status::ok) {
-        return done;
-      }
+      const UniversalName name = worker_.name_of(record);
+      const bool is_locked = may_wait ? worker_.locker().lock(lock, block, name) == Status::ok
+                                      : worker_.locker().try_lock(lock, block, name);
+      if (!is_locked) return done;
     }
     return count_;
   }
@@ -90,7 +100,7 @@ class Restructuring {
   void unlock_records(uint32_t locked) {
     if (mutant(Mutant::move_without_record_locks)) return;
     for (uint32_t done = 0; done < locked; ++done) {
-      worker_.locker().unlock(page_->record(count_ - 1 - done)->head.lock,
+      worker_.locker().unlock(record_in_order(done)->head.lock,
                               worker_.first_system_block() + kFirstRecordBlock + done);
     }
   }
@@ -134,7 +144,8 @@ class Restructuring {
   }
 
   bool is_own_write(const TreeRecord* record) const {
-    return txn_ != nullptr && txn_->has_write_at(worker_.name_of(record));
+    return txn_ != nullptr && !mutant(Mutant::leave_out_own_writes) &&
+           txn_->has_write_at(worker_.name_of(record));
   }
 
   /// R45: a next layer that is one empty border page goes with the slot. True: its page is marked

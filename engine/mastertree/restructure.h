@@ -37,8 +37,8 @@ inline constexpr uint32_t kPagesPerRestructure = 2;
 /// whose sets follow the move (R13), or null between transactions. Afterwards the page is still
 /// locked, and moved unless said otherwise. ok; phantom, transaction_too_large: the transaction
 /// must abort. Nothing was changed: payload_too_long: one slice's records alone do not fit a page;
-/// write_conflict: they will, once dead ones that are too young to be left out may go;
-/// cluster_failed.
+/// write_conflict: they will, once dead ones that are too young to be left out may go, or another
+/// thread has locked a record of a page that is to be compacted; cluster_failed.
 Status restructure(WorkerContext& worker, Transaction* txn, BorderPage* page,
                    const RestructureRequest& request);
 

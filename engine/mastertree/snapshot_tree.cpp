@@ -71,8 +71,9 @@ Status next_snapshot_border(WorkerContext& worker, SnapshotPlace place, uint64_t
   return Status::ok;
 }
 
-Status read_snapshot_record(WorkerContext& worker, SnapshotPointer root, LayerKey rest,
-                            TreeRead& request) {
+namespace {
+
+Status read_record(WorkerContext& worker, SnapshotPointer root, LayerKey rest, TreeRead& request) {
   for (;;) {
     SnapshotBorder border;
     const Status status = find_snapshot_border(worker, root, rest.slice, border);
@@ -97,6 +98,15 @@ Status read_snapshot_record(WorkerContext& worker, SnapshotPointer root, LayerKe
                std::min(request.count, length - request.offset));
     return Status::ok;
   }
+}
+
+}  // namespace
+
+Status read_snapshot_record(WorkerContext& worker, SnapshotPointer root, LayerKey rest,
+                            TreeRead& request) {
+  const Status status = read_record(worker, root, rest, request);
+  worker.leave_snapshots();
+  return status;
 }
 
 }  // namespace atolldb

@@ -45,10 +45,12 @@ bool track_moved(WorkerContext& worker, RecordHead*& head, uint16_t& payload_at)
   const uint32_t length = record->remainder > 8 ? 8 + suffix_bytes : record->remainder;
   LayerKey key(Bytes(key_bytes, length));
 
+  const bool may_wait = mutant(Mutant::wait_in_verification);
+  const Adoption adoption = may_wait ? Adoption::yes : Adoption::no;
   PageVersion version;
   BorderPage* border = current_page(worker, page, key.slice, version);
   while (border != nullptr) {
-    const SlotView slot = find_slot(worker, border, version, key, false);
+    const SlotView slot = find_slot(worker, border, version, key, may_wait);
     if (slot.match == Match::record) {
       head = &slot.record->head;
       payload_at = slot.record->payload_at();
@@ -57,7 +59,7 @@ bool track_moved(WorkerContext& worker, RecordHead*& head, uint16_t& payload_at)
     if (slot.match != Match::next_layer) return false;
     key = key.next();
     const Link link{slot.record->next_layer(), border};
-    const BorderView view = find_border(worker, storage, link, key.slice, Adoption::no);
+    const BorderView view = find_border(worker, storage, link, key.slice, adoption);
     if (view.dropped) return false;
     border = view.page;
     version = view.version;

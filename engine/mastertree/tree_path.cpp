@@ -1,5 +1,6 @@
 #include "engine/mastertree/tree_path.h"
 
+#include "engine/load_both.h"
 #include "engine/mastertree/interior_copy.h"
 
 namespace atolldb {
@@ -39,7 +40,7 @@ bool find_path(WorkerContext& worker, const Link& root, uint64_t slice, TreePath
   path.range = SliceRange{};
   PageVersion holder_version;
   for (;;) {
-    const DualPointer::View view = path.link.pointer->load_both();
+    const DualPointer::View view = load_both(*path.link.pointer);
     if (view.page.is_frozen()) return false;
     if (view.page.is_null()) {
       // Unchanged: no other child has come between, and the page is where it was.

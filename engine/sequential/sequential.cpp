@@ -82,6 +82,13 @@ Status SequentialCursor::open_all(SnapshotPointer snapshot) {
 
 /// Finds the runs of the snapshot's pages, which newer root pages list behind older ones.
 Status SequentialCursor::open_snapshot(SnapshotPointer root) {
+  if (root.is_null()) return Status::ok;
+  const Status status = find_runs(root);
+  txn_->worker().leave_snapshots();
+  return status;
+}
+
+Status SequentialCursor::find_runs(SnapshotPointer root) {
   for (bool is_newest = true; !root.is_null(); is_newest = false) {
     const PageHeader* page = nullptr;
     const Status status = txn_->worker().snapshot_page(root, page);
@@ -133,7 +140,8 @@ Status SequentialCursor::open_list(const std::atomic<uint64_t>& word) {
   return Status::ok;
 }
 
-/// The page of a position, good until the worker's next snapshot page.
+/// The page of a position. One of a snapshot is good until the worker leaves or gets the next one:
+/// the caller leaves when it has read there (R57).
 Status SequentialCursor::hold_page(const ListPosition& position, SequentialPage*& page) {
   page = position.page;
   if (page != nullptr) return Status::ok;
@@ -143,24 +151,29 @@ Status SequentialCursor::hold_page(const ListPosition& position, SequentialPage*
   return status;
 }
 
-Status SequentialCursor::next_page(ListPosition& position, bool& ended) {
+Status SequentialCursor::next_cold_page(ListPosition& position, bool& ended) {
+  ended = --position.cold_pages == 0;
+  if (ended) return Status::ok;
+  position.cold = SnapshotPointer(position.cold.word() + 1);
+  position.index = 0;
+  position.offset = 0;
   SequentialPage* page = nullptr;
-  if (position.page == nullptr) {
-    ended = --position.cold_pages == 0;
-    if (ended) return Status::ok;
-    position.cold = SnapshotPointer(position.cold.word() + 1);
-    const Status status = hold_page(position, page);
-    if (status != Status::ok) return status;
-  } else {
-    const VolatilePointer next(position.page->next.load(std::memory_order_acquire));
-    ended = next.is_null();
-    if (ended) return Status::ok;
-    page = reinterpret_cast<SequentialPage*>(txn_->worker().resolve(next));
-    if (page->number != position.page->number + 1 && !mutant(Mutant::ignore_list_gaps)) {
-      return Status::read_conflict;
-    }
-    position.page = page;
+  const Status status = hold_page(position, page);
+  position.count = status == Status::ok ? page->header.version().count() : 0;
+  txn_->worker().leave_snapshots();
+  return status;
+}
+
+Status SequentialCursor::next_page(ListPosition& position, bool& ended) {
+  if (position.page == nullptr) return next_cold_page(position, ended);
+  const VolatilePointer next(position.page->next.load(std::memory_order_acquire));
+  ended = next.is_null();
+  if (ended) return Status::ok;
+  auto* page = reinterpret_cast<SequentialPage*>(txn_->worker().resolve(next));
+  if (page->number != position.page->number + 1 && !mutant(Mutant::ignore_list_gaps)) {
+    return Status::read_conflict;
   }
+  position.page = page;
   position.index = 0;
   position.offset = 0;
   position.count = page->header.version().count();
@@ -177,12 +190,17 @@ Status SequentialCursor::settle(ListPosition& position, bool& ended) {
     }
     SequentialPage* page = nullptr;
     const Status status = hold_page(position, page);
-    if (status != Status::ok) return status;
+    if (status != Status::ok) {
+      txn_->worker().leave_snapshots();
+      return status;
+    }
     const auto* record = reinterpret_cast<SequentialRecord*>(page->data + position.offset);
     position.epoch = Vid(record->vid).epoch();
     position.is_settled = true;
-    // In the snapshot already.
-    if (position.page != nullptr && position.epoch <= snapshot_epoch_) {
+    if (position.page == nullptr) {
+      txn_->worker().leave_snapshots();
+    } else if (position.epoch <= snapshot_epoch_) {
+      // In the snapshot already.
       txn_->observe(Vid(record->vid));
       skip(position, *record);
     }
@@ -200,17 +218,21 @@ void SequentialCursor::skip(ListPosition& position, const SequentialRecord& reco
 Status SequentialCursor::take(ListPosition& position) {
   SequentialPage* page = nullptr;
   const Status status = hold_page(position, page);
-  if (status != Status::ok) return status;
+  if (status != Status::ok) {
+    txn_->worker().leave_snapshots();
+    return status;
+  }
   auto* record = reinterpret_cast<SequentialRecord*>(page->data + position.offset);
   payload_ = {record->payload(), record->payload_bytes};
+  epoch_ = position.epoch;
+  skip(position, *record);
   if (position.page == nullptr) {
     cold_payload_.assign(payload_.begin(), payload_.end());
     payload_ = cold_payload_;
+    txn_->worker().leave_snapshots();
   } else {
     txn_->observe(Vid(record->vid));
   }
-  epoch_ = position.epoch;
-  skip(position, *record);
   return Status::ok;
 }
 

@@ -66,9 +66,11 @@ class SequentialCursor {
   Status open();
   Status open_all(SnapshotPointer snapshot);
   Status open_snapshot(SnapshotPointer root);
+  Status find_runs(SnapshotPointer root);
   Status open_list(const std::atomic<uint64_t>& word);
   Status settle(ListPosition& position, bool& ended);
   Status next_page(ListPosition& position, bool& ended);
+  Status next_cold_page(ListPosition& position, bool& ended);
   Status hold_page(const ListPosition& position, SequentialPage*& page);
   Status take(ListPosition& position);
   static void skip(ListPosition& position, const SequentialRecord& record);

@@ -75,18 +75,37 @@ Result<SnapshotPointer> combine_mastertree(PageOutput& pages, const GleanStorage
   return root->front().page;
 }
 
+/// The newest root page that cannot be read; null: there is none.
+Result<SnapshotPointer> lost_root(PageOutput& pages, SnapshotPointer root) {
+  PageBuffer buffer;
+  while (!root.is_null()) {
+    auto found = pages.find(root, buffer, PageType::sequential, PageType::sequential, 0, false);
+    if (!found) return std::unexpected(found.error());
+    if (!found->is_readable) break;
+    root = SnapshotPointer(buffer.as<SequentialSnapshotRoot>()->previous);
+  }
+  return root;
+}
+
 /// Adds the runs behind those of the base's newest root page, and goes on in new ones.
 Result<SnapshotPointer> combine_sequential(PageOutput& pages, const GleanStorage& storage,
-                                           bool rewrites, Partitions partitions,
+                                           const GleanPlan& plan, Partitions partitions,
                                            uint64_t& records) {
   PageBuffer buffer;
   auto* root = buffer.as<SequentialSnapshotRoot>();
-  SnapshotPointer at = rewrites ? SnapshotPointer() : storage.base_root;
-  if (!at.is_null()) {
-    if (auto good = pages.read(at, buffer, PageType::sequential, 0); !good) {
-      return std::unexpected(good.error());
-    }
-    if (root->header.level != 1 || root->count > SequentialSnapshotRoot::kMaxRuns) {
+  SnapshotPointer at = storage.base_root;
+  if (plan.rewrites) {
+    auto lost = lost_root(pages, at);
+    if (!lost) return lost;
+    at = plan.salvages ? SnapshotPointer() : *lost;
+    root->previous = at.word();
+  } else if (!at.is_null()) {
+    auto found = pages.find(at, buffer, PageType::sequential, PageType::sequential, 0, false);
+    if (!found) return std::unexpected(found.error());
+    // What cannot be read counts as full (R56).
+    if (!found->is_readable) root->previous = at.word();
+    if (found->is_readable &&
+        (root->header.level != 1 || root->count > SequentialSnapshotRoot::kMaxRuns)) {
       return wrong_page(storage.id, at, "it is no root of a sequential storage");
     }
   }
@@ -158,8 +177,7 @@ Result<CombinedRoot> combine_roots(const GleanPlan& plan, size_t storage_index,
   const bool is_rewritten = plan.rewrites && !storage.base_root.is_null();
   if (combined.log_records != 0 || is_sequential || is_rewritten) {
     auto root =
-        is_sequential
-            ? combine_sequential(pages, storage, plan.rewrites, partitions, combined.records)
+        is_sequential ? combine_sequential(pages, storage, plan, partitions, combined.records)
         : storage.type == StorageType::array ? combine_array(pages, storage, partitions)
                                              : combine_mastertree(pages, storage, partitions);
     if (!root) return std::unexpected(root.error());

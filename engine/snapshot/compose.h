@@ -16,6 +16,7 @@
 #include "engine/snapshot/shape_source.h"
 #include "engine/snapshot/snapshot_files.h"
 #include "engine/snapshot/snapshot_writer.h"
+#include "engine/snapshot/stand_in.h"
 #include "shared/error.h"
 
 namespace atolldb {
@@ -33,8 +34,12 @@ struct ComposeTask {
   /// Of the volatile pages beside which the new ones are to be installed; none: there are none, or
   /// it does not matter.
   ShapeSource* shapes = nullptr;
+  /// Told of each page of the base that cannot be read, by the composer's thread; none: nobody.
+  std::function<void(const UnreadablePage&)> on_unreadable = {};
 };
 
+/// Pages of the base that cannot be read do not fail it: see GleanPlan::salvages, and R56.
+///
 /// Applies all log records and writes the partition's pages. Errors: those of reading and writing;
 /// code failed once it is cancelled; code corruption, with storage and key, for records that cannot
 /// be: outside the partition, or an update of a record that is not there. Any thread.

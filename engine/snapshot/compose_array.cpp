@@ -4,6 +4,8 @@
 
 #include <cstring>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "engine/array/array_shape.h"
 #include "engine/snapshot/log_input.h"
@@ -41,6 +43,7 @@ class ArrayComposer {
     composed.log_records = logs_.count();
     composed.pages_written = pages_.pages_written();
     composed.pages_read = pages_.pages_read();
+    composed.stand_ins = pages_.stand_ins();
     return composed;
   }
 
@@ -81,27 +84,127 @@ class ArrayComposer {
     const uint32_t level = shape_.levels - 2;
     const uint64_t span = shape_.records_below(level);
     PageBuffer root;
+    FoundPage found;
     if (!storage_.base_root.is_null()) {
-      auto good = read(storage_.base_root, root, level + 1);
-      if (!good) return good;
+      auto read = find(storage_.base_root, root, level + 1, low_, high_);
+      if (!read) return std::unexpected(read.error());
+      found = *std::move(read);
     }
+    const bool is_lost = !found.is_readable && !task_.plan.salvages;
+    SnapshotPointer shared;  // stands for all children without log records
     for (uint64_t first = low_; first < high_; first += span) {
       const DualPointer& child = root.as<ArrayInterior>()->children[first / span];
-      auto page = compose(level, first,
-                          SnapshotPointer(child.snapshot_word.load(std::memory_order_relaxed)));
+      const SnapshotPointer base(child.snapshot_word.load(std::memory_order_relaxed));
+      auto page =
+          is_lost ? stand_in_below(found, level, first, shared) : compose(level, first, base);
       if (!page) return std::unexpected(page.error());
       if (!page->is_null()) composed.pages.push_back({.low = first, .page = *page, .level = level});
     }
     return {};
   }
 
-  Result<void> read(SnapshotPointer pointer, PageBuffer& into, uint32_t level) {
-    auto good =
-        pages_.read(pointer, into, level == 0 ? PageType::array_leaf : PageType::array_interior, 0);
-    if (good && into.header().level != level) {
+  /// The page at `level` for records [first, end), whose held records are in the log now. What
+  /// cannot be read is zeros.
+  Result<FoundPage> find(SnapshotPointer pointer, PageBuffer& into, uint32_t level, uint64_t first,
+                         uint64_t end) {
+    auto found = pages_.find(pointer, into, PageType::array_leaf, PageType::array_interior, 0,
+                             task_.plan.salvages);
+    if (!found) return found;
+    // A stand-in may be of a page above, which can be read again.
+    if (found->is_readable && found->was_lost) {
+      auto reached = descend(into, level, first, end);
+      if (!reached) return std::unexpected(reached.error());
+      if (!reached->empty()) {
+        found->is_readable = false;
+        found->reason = *std::move(reached);
+      }
+    }
+    if (!found->is_readable) report_lost(pointer, level, first, end, found->reason);
+    const bool is_leaf = into.header().type == PageType::array_leaf;
+    if (found->is_readable && into.header().self != 0 &&
+        (into.header().level != level || is_leaf != (level == 0))) {
       return wrong_page(storage_.id, pointer, fmt::format("its level is not {}", level));
     }
-    return good;
+    if (found->is_readable || task_.plan.salvages) add_held(std::move(found->held), first, end);
+    return found;
+  }
+
+  void add_held(std::vector<HeldRecord> held, uint64_t first, uint64_t end) {
+    std::erase_if(held, [&](const HeldRecord& record) {
+      if (record.key().size() != sizeof(uint64_t)) return true;
+      const uint64_t index = index_of(record.key());
+      return index < first || index >= end;
+    });
+    if (!held.empty()) logs_.add_held(std::move(held));
+  }
+
+  /// To the page below at `level` that has record `first`; zeros if there is none. Empty, or why it
+  /// cannot be read, unless that is left out.
+  Result<std::string> descend(PageBuffer& page, uint32_t level, uint64_t first, uint64_t end) {
+    while (page.header().level > level) {
+      const uint64_t span = shape_.records_below(page.header().level - 1);
+      const DualPointer& child = page.as<ArrayInterior>()->children[first / span % kArrayFanout];
+      const SnapshotPointer below(child.snapshot_word.load(std::memory_order_relaxed));
+      if (below.is_null()) {
+        std::memset(page.bytes, 0, sizeof page.bytes);
+        break;
+      }
+      auto found = pages_.find(below, page, PageType::array_leaf, PageType::array_interior, 0,
+                               task_.plan.salvages);
+      if (!found) return std::unexpected(found.error());
+      if (!found->is_readable && !task_.plan.salvages) return found->reason;
+      add_held(std::move(found->held), first, end);
+      if (!found->is_readable) {
+        report_lost(below, level, first, end, found->reason);
+        break;
+      }
+    }
+    return std::string();
+  }
+
+  void report_lost(SnapshotPointer page, uint32_t level, uint64_t first, uint64_t end,
+                   const std::string& reason) const {
+    if (!task_.on_unreadable) return;
+    task_.on_unreadable(
+        {storage_.id, page, level, fmt::format("records {} to {}", first, end - 1), reason});
+  }
+
+  /// A stand-in for records [first, end), with the log's records of these.
+  Result<SnapshotPointer> stand_in(const LostPage& lost, uint32_t level, uint64_t first,
+                                   uint64_t end) {
+    std::vector<std::byte> records;
+    for (;;) {
+      auto is_changed = has_log(first, end);
+      if (!is_changed) return std::unexpected(is_changed.error());
+      if (!*is_changed) break;
+      const auto* bytes = reinterpret_cast<const std::byte*>(logs_.current());
+      records.insert(records.end(), bytes, bytes + logs_.current()->length);
+      if (auto good = logs_.advance(); !good) return std::unexpected(good.error());
+    }
+    const auto page = std::make_unique<PageBuffer>();
+    page->header().level = static_cast<uint8_t>(level);
+    page->as<StandInPage>()->low = first;
+    page->as<StandInPage>()->high = end;
+    return pages_.write_stand_in(*page, lost, records);
+  }
+
+  /// Below a root that cannot be read. `shared` is made when it is needed first.
+  Result<SnapshotPointer> stand_in_below(const FoundPage& root, uint32_t level, uint64_t first,
+                                         SnapshotPointer& shared) {
+    const uint64_t end = std::min(first + shape_.records_below(level), storage_.record_count);
+    auto is_changed = has_log(first, end);
+    if (!is_changed) return std::unexpected(is_changed.error());
+    if (*is_changed) return stand_in(root.lost, level, first, end);
+    if (shared.is_null()) {
+      const auto page = std::make_unique<PageBuffer>();
+      page->header().level = static_cast<uint8_t>(level);
+      page->as<StandInPage>()->low = low_;
+      page->as<StandInPage>()->high = high_;
+      auto written = pages_.write_stand_in(*page, root.lost, {});
+      if (!written) return written;
+      shared = *written;
+    }
+    return shared;
   }
 
   /// Whether the next log record is of records [first, end).
@@ -124,7 +227,13 @@ class ArrayComposer {
     if (!*is_changed && (base.is_null() || !task_.plan.rewrites)) return base;
     const auto page = std::make_unique<PageBuffer>();
     if (!base.is_null()) {
-      if (auto good = read(base, *page, level); !good) return std::unexpected(good.error());
+      auto found = find(base, *page, level, first, end);
+      if (!found) return std::unexpected(found.error());
+      if (!found->is_readable && !task_.plan.salvages) {
+        if (*is_changed) return stand_in(found->lost, level, first, end);
+        pages_.count_stand_in();
+        return base;
+      }
     }
     page->header().type = level == 0 ? PageType::array_leaf : PageType::array_interior;
     page->header().level = static_cast<uint8_t>(level);

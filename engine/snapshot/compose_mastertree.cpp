@@ -30,7 +30,9 @@ Result<ComposedPartition> compose_mastertree(const ComposeTask& task) {
                 RecordFold(),
                 task.plan.epoch,
                 task.plan.rewrites,
-                task.shapes};
+                task.shapes,
+                task.plan.salvages,
+                task.on_unreadable};
   LayerComposer layer(work, {}, range_of_partition(storage, task.partition));
   uint32_t level = 0;
   auto top = layer.compose_partition(storage.base_root, level);
@@ -46,6 +48,7 @@ Result<ComposedPartition> compose_mastertree(const ComposeTask& task) {
   composed.log_records = work.logs.count();
   composed.pages_written = pages.pages_written();
   composed.pages_read = pages.pages_read();
+  composed.stand_ins = pages.stand_ins();
   return composed;
 }
 

@@ -1,7 +1,12 @@
 #include "engine/snapshot/compose_sequential.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "engine/sequential/page.h"
 #include "engine/snapshot/log_input.h"
@@ -38,6 +43,7 @@ class SequentialComposer {
     if (auto done = flush(); !done) return std::unexpected(done.error());
     composed_.log_records = logs_.count();
     composed_.pages_written = pages_.pages_written();
+    composed_.stand_ins = pages_.stand_ins();
     return std::move(composed_);
   }
 
@@ -50,7 +56,9 @@ class SequentialComposer {
     PageBuffer buffer;
     SnapshotPointer at = task_.plan.storages[task_.storage].base_root;
     while (!at.is_null()) {
-      if (auto good = pages_.read(at, buffer, PageType::sequential, 0); !good) return good;
+      auto found = find(at, buffer, "all appends of the root pages before");
+      if (!found) return std::unexpected(found.error());
+      if (!*found) break;  // combine_roots leads to it
       const auto& root = *buffer.as<SequentialSnapshotRoot>();
       for (uint64_t i = root.count; i-- > 0;) runs.push_back(root.runs[i]);
       at = SnapshotPointer(root.previous);
@@ -64,9 +72,15 @@ class SequentialComposer {
   Result<void> copy_run(const SequentialRun& run) {
     for (uint64_t i = 0; i < run.pages; ++i) {
       if (auto begun = begin_page(); !begun) return begun;
-      auto good = pages_.read(SnapshotPointer(run.first_page + i), batch_[used_ - 1],
-                              PageType::sequential, 0);
-      if (!good) return good;
+      const SnapshotPointer at(run.first_page + i);
+      auto found = find(at, batch_[used_ - 1],
+                        fmt::format("appends of epochs {} to {}", run.first_epoch, run.last_epoch));
+      if (!found) return std::unexpected(found.error());
+      if (!*found) {
+        --used_;
+        if (auto kept = keep_lost(at, run); !kept) return kept;
+        continue;
+      }
       // Of a part of the run the epochs are not known: a scan looks into it, and finds them there.
       run_.low = run.first_epoch;
       run_.high = run.last_epoch;
@@ -74,6 +88,25 @@ class SequentialComposer {
     }
     if (auto done = flush(); !done) return done;
     may_follow_ = false;
+    return {};
+  }
+
+  /// False: it cannot be read, which has been told; `into` is zeros.
+  Result<bool> find(SnapshotPointer at, PageBuffer& into, const std::string& range) {
+    auto found = pages_.find(at, into, PageType::sequential, PageType::sequential, 0, false);
+    if (!found) return std::unexpected(found.error());
+    if (found->is_readable) return true;
+    if (!task_.plan.salvages) pages_.count_stand_in();
+    if (task_.on_unreadable) task_.on_unreadable({storage_id_, at, 0, range, found->reason});
+    return false;
+  }
+
+  /// A page of a run that cannot be read becomes a run of its own, where it is (R56).
+  Result<void> keep_lost(SnapshotPointer page, const SequentialRun& run) {
+    if (auto done = flush(); !done) return done;
+    may_follow_ = false;
+    if (task_.plan.salvages) return {};
+    composed_.pages.push_back({run.first_epoch, page, 0, 1, run.last_epoch, 0});
     return {};
   }
 

@@ -44,12 +44,14 @@ Status copy_up(Transaction& txn, DualPointer& pointer, const DualPointer::View& 
   const PageHeader* from = nullptr;
   const Status status = worker.snapshot_page(view.snapshot, from);
   if (status != Status::ok) {
+    worker.leave_snapshots();
     worker.pages().give_back(page);
     return status;
   }
   // The floor is copied, too: what the snapshot left out is of its epoch or before (R43).
   const uint64_t self = page->self;
   copy_page(page, from);
+  worker.leave_snapshots();
   page->self = self;
   page->is_snapshot = 0;
   page->check = 0;

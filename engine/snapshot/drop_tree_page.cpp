@@ -108,7 +108,7 @@ void unlink(WorkerContext& worker, StorageControl& storage, const Link& link, Tr
   std::atomic<uint64_t>& snapshot = link.pointer->snapshot_word;
   const uint64_t stored = snapshot.load(std::memory_order_relaxed);
   if (mutant(Mutant::drop_before_install)) snapshot.store(0, std::memory_order_release);
-  // Release pairs with DualPointer::load_both: the snapshot word was stored before (R2).
+  // Release pairs with load_both: the snapshot word was stored before (R2).
   link.pointer->volatile_word.store(next_null(storage).word(), std::memory_order_release);
   reach(Seam::dropped);
   if (mutant(Mutant::drop_before_install)) snapshot.store(stored, std::memory_order_release);
@@ -164,6 +164,7 @@ Dropped drop_border(WorkerContext& worker, StorageControl& storage, const Link& 
   // volatile: else the head of a queue would be a run of cold empty pages without end.
   if (!has_living) return Dropped::changed;
   layers.keep();
+  reach(Seam::frozen_words);
   for (uint32_t slot = 0; slot < count; ++slot) {
     std::atomic<uint64_t>& vid = page->record(slot)->head.vid;
     vid.store(vid.load(std::memory_order_relaxed) | Vid::kMoved, std::memory_order_release);
@@ -183,6 +184,7 @@ Dropped drop_interior(WorkerContext& worker, StorageControl& storage, const Link
     if (!children.add(page->children[i])) return Dropped::changed;
   }
   children.keep();
+  reach(Seam::frozen_words);
   unlink(worker, storage, link, page, floor);
   return Dropped::yes;
 }

@@ -93,9 +93,10 @@ class HoldTimer {
 /// Of one storage; one thread per storage at a time, of any node, with a page slot of its own
 /// (R9), which is idle again on return. REQUIRES: the files of the snapshot can be read on all
 /// nodes; no page was dropped since its composers looked at the volatile pages (runs of the gleaner
-/// follow each other). ok: all pointers were looked at; snapshot_unreadable, cluster_failed, or
-/// unavailable (`cancelled` said so): some were not, and `report.oldest_left` is 0. Blocks for
-/// reads of snapshot pages, with no lock held.
+/// follow each other). ok: all pointers were looked at, those below pages of the snapshot that
+/// cannot be read stay as they are (R56); cluster_failed, or unavailable (`cancelled` said so):
+/// some were not, and `report.oldest_left` is 0. Blocks for reads of snapshot pages, with no lock
+/// held.
 Status install_snapshot(WorkerContext& worker, StorageControl& storage, const InstallTask& task,
                         InstallReport& report);
 

@@ -8,7 +8,9 @@
 #include "engine/array/array_shape.h"
 #include "engine/mastertree/page_lock.h"
 #include "engine/mutants.h"
+#include "engine/seams.h"
 #include "engine/snapshot/drop.h"
+#include "engine/snapshot/stand_in.h"
 #include "engine/storage_ready.h"
 
 namespace atolldb {
@@ -110,21 +112,23 @@ class ArrayInstaller {
   Status read_children(SnapshotPointer match, Matches& children) {
     children.fill({});
     if (match.is_null()) return Status::ok;
+    if (is_stand_in(match)) return Status::snapshot_unreadable;
     const PageHeader* page = nullptr;
     const Status status = worker_.snapshot_page(match, page);
-    if (status != Status::ok) return status;
     const auto* from = reinterpret_cast<const ArrayInterior*>(page);
-    for (uint32_t i = 0; i < kArrayFanout; ++i) {
+    for (uint32_t i = 0; i < kArrayFanout && status == Status::ok; ++i) {
       children[i] =
           SnapshotPointer(from->children[i].snapshot_word.load(std::memory_order_relaxed));
     }
-    return Status::ok;
+    worker_.leave_snapshots();
+    return status;
   }
 
   /// Everything below the page with this number, then the page itself.
   Status visit(uint32_t level, uint64_t number, SnapshotPointer match) {
     Matches matches;
     Status status = read_children(match, matches);
+    if (status == Status::snapshot_unreadable) return keep_below(level, number);
     if (status == Status::ok) status = enter();
     if (status != Status::ok) return status;
     ArrayInterior* page = find(level, number);
@@ -140,6 +144,28 @@ class ArrayInstaller {
       if (status != Status::ok) return status;
     }
     return level == top_ ? Status::ok : drop_interior(level, number, match, matches);
+  }
+
+  /// The snapshot's page cannot be read (R56): volatile pages stay, and cold ones stay in files of
+  /// older snapshots.
+  Status keep_below(uint32_t level, uint64_t number) {
+    const Status status = enter();
+    if (status != Status::ok) return status;
+    const ArrayInterior* page = find(level, number);
+    if (page == nullptr) return Status::ok;
+    std::bitset<kArrayFanout> is_warm;
+    for (uint32_t i = 0; i < kArrayFanout; ++i) {
+      is_warm[i] = !page->children[i].load_acquire().is_null();
+      const SnapshotPointer before(page->children[i].snapshot_word.load(std::memory_order_relaxed));
+      if (is_warm[i] || before.is_null()) continue;
+      report_.oldest_left = std::min(report_.oldest_left, before.snapshot());
+    }
+    for (uint32_t i = 0; i < kArrayFanout && level > 1; ++i) {
+      if (!is_warm[i]) continue;
+      const Status below = keep_below(level - 1, number * kArrayFanout + i);
+      if (below != Status::ok) return below;
+    }
+    return Status::ok;
   }
 
   /// Stores the snapshot's page of the same range beside a pointer to a page of this level; answers
@@ -183,6 +209,8 @@ class ArrayInstaller {
   void drop_leaf(ArrayInterior& parent, DualPointer& pointer, SnapshotPointer match) {
     const VolatilePointer word = pointer.load_acquire();
     if (word.is_null() || match.is_null()) return;
+    // R56: the volatile page is all there is of its records.
+    if (is_stand_in(match) && !mutant(Mutant::drop_onto_stand_ins)) return;
     auto* leaf = reinterpret_cast<ArrayLeaf*>(worker_.view().resolve(word));
     uint64_t highest = 0;
     // Most pages in use have changed since: seen without any lock.
@@ -234,6 +262,7 @@ class ArrayInstaller {
         return Status::ok;
       }
       if (parent->header.version().is_moved() || !freeze(*page)) return Status::ok;
+      reach(Seam::frozen_words);
       page->header.set_version(moved(page->header));
       unlink(*parent, pointer, floor);
     }

@@ -13,6 +13,7 @@
 #include "engine/seams.h"
 #include "engine/snapshot/drop_tree_page.h"
 #include "engine/snapshot/snapshot_level.h"
+#include "engine/snapshot/stand_in.h"
 #include "engine/storage_ready.h"
 #include "shared/check.h"
 
@@ -255,10 +256,15 @@ class TreeInstaller {
   }
 
   Status find_snapshot_layer(SnapshotPointer root, Layer& layer) {
-    if (root.is_null()) return Status::ok;
+    if (root.is_null() || is_stand_in(root)) return Status::ok;
     SnapshotBorder border;
     const Status status = find_snapshot_border(worker_, root, layer.slice, border);
-    if (status != Status::ok) return status;
+    if (status == Status::ok) find_layer_root(border, layer);
+    worker_.leave_snapshots();
+    return status == Status::snapshot_unreadable ? Status::ok : status;
+  }
+
+  static void find_layer_root(const SnapshotBorder& border, Layer& layer) {
     const uint32_t count = border.page->header.version().count();
     const uint64_t* slices = border.page->slices();
     for (uint32_t slot = find_lower_bound(slices, count, layer.slice);
@@ -268,7 +274,6 @@ class TreeInstaller {
       layer.root =
           SnapshotPointer(record->next_layer()->snapshot_word.load(std::memory_order_relaxed));
     }
-    return Status::ok;
   }
 
   template <typename Page>
@@ -277,6 +282,8 @@ class TreeInstaller {
     const SnapshotPointer snapshot =
         is_layer_root ? walk.root
                       : page_of_range(walk.levels[page->header.level].pages, range_of(*page));
+    // R56: the volatile page is all there is of its records.
+    if (is_stand_in(snapshot) && !mutant(Mutant::drop_onto_stand_ins)) return;
     // Only then the policy: it counts with a page that it lets go.
     if (snapshot.is_null() || seems_needed(worker_, page, task_.epoch)) return;
     if (!may_drop(task_, page->header, report_)) return;

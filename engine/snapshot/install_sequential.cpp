@@ -56,9 +56,16 @@ class SequentialInstaller {
     }
     const PageHeader* root = nullptr;
     Status status = worker_.snapshot_page(task_.root, root);
-    if (status != Status::ok) return status;
+    if (status == Status::snapshot_unreadable) {  // R56: no page goes
+      worker_.leave_snapshots();
+      const SnapshotPointer before(word.load(std::memory_order_relaxed));
+      if (!before.is_null()) report_.oldest_left = std::min(report_.oldest_left, before.snapshot());
+      return Status::ok;
+    }
     // Scanners go by the epoch that the page itself names: it may be of an older snapshot.
-    const Vid floor(root->floor.load(std::memory_order_relaxed));
+    const Vid floor(status == Status::ok ? root->floor.load(std::memory_order_relaxed) : 0);
+    worker_.leave_snapshots();
+    if (status != Status::ok) return status;
     covered_ = std::min(task_.epoch, floor.epoch());
     status = enter();
     if (status != Status::ok) return status;

@@ -146,10 +146,11 @@ SliceRange LayerComposer::clip(const SliceRange& range) const {
 /// The root itself is not rebuilt here: what it leads to gets as many levels as it needs.
 Result<void> LayerComposer::compose_tree(SnapshotPointer root) {
   const auto page = std::make_unique<PageBuffer>();
-  const auto layer = static_cast<uint8_t>(prefix_.size() / 8);
-  auto read = work_.pages.read(root, *page, PageType::mastertree_border,
-                               PageType::mastertree_interior, layer);
-  if (!read) return read;
+  auto found = find_page(root, *page, range_);
+  if (!found) return std::unexpected(found.error());
+  if (!found->is_readable) {
+    return compose_lost(root, *found, 0, range_, range_.low == 0 && range_.high_is_end);
+  }
   return compose_page(root, *page, std::nullopt);
 }
 
@@ -163,17 +164,25 @@ Result<void> LayerComposer::compose_node(SnapshotPointer pointer, uint32_t level
     return builder_.add_page(level, range.low, pointer);
   }
   const auto page = std::make_unique<PageBuffer>();
-  const PageType type = level == 0 ? PageType::mastertree_border : PageType::mastertree_interior;
-  const auto layer = static_cast<uint8_t>(prefix_.size() / 8);
-  if (auto read = work_.pages.read(pointer, *page, type, layer); !read) return read;
-  const SliceRange found = range_of(*page->as<TreePage>());
-  if (page->header().level != level || found.low != range.low ||
-      found.high_is_end != range.high_is_end || (!range.high_is_end && found.high != range.high)) {
+  const SliceRange clipped = clip(range);
+  auto found = find_page(pointer, *page, clipped);
+  if (!found) return std::unexpected(found.error());
+  if (!found->is_readable) {
+    return compose_lost(pointer, *found, level, clipped, equal(clipped, range));
+  }
+  const bool is_border = page->header().type == PageType::mastertree_border;
+  const bool is_expected = page->header().level == level && is_border == (level == 0) &&
+                           equal(range_of(*page->as<TreePage>()), range);
+  if (!found->was_lost && !is_expected) {
     return wrong_page(work_.pages.storage_id(), pointer,
                       "its level or range is not what its parent says");
   }
-  if (auto done = compose_page(pointer, *page, next); !done) return done;
-  const SliceRange clipped = clip(range);
+  // A page that can be read again may hold more than its stand-in stood for.
+  const SliceRange outer = range_;
+  if (found->was_lost) range_ = clipped;
+  auto done = compose_page(pointer, *page, next);
+  range_ = outer;
+  if (!done) return done;
   // A volatile page goes on behind the base's: what is here will be part of its successor.
   const bool is_cut = clipped.high_is_end || shape_.may_cut(level, clipped.high);
   return level == 0 || !is_cut ? Result<void>() : builder_.close(level - 1, clipped);
@@ -307,7 +316,8 @@ Result<void> LayerComposer::compose_record(uint64_t slice, uint16_t remainder,
   if (fold.is_unbacked()) {
     std::byte bytes[8];
     put_slice(slice, bytes);
-    return work_.logs.unbacked(prefix_ + text_of(Bytes(bytes).first(remainder)));
+    const std::string key = prefix_ + text_of(Bytes(bytes).first(remainder));
+    return leave_out_unbacked(key);
   }
   if (!fold.exists()) return {};
   TreeItem item;
@@ -363,7 +373,8 @@ Result<void> LayerComposer::fold_logs(uint64_t slice, Bytes rest) {
     if (auto good = work_.logs.advance(); !good) return good;
   }
   if (!work_.fold.is_unbacked()) return {};
-  return work_.logs.unbacked(full_key(slice, rest));
+  work_.fold.begin_absent();
+  return leave_out_unbacked(full_key(slice, rest));
 }
 
 Result<void> LayerComposer::add_sublayer(uint64_t slice, Result<LayerResult> below) {

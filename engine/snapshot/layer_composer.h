@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,6 +18,10 @@
 
 namespace atolldb {
 
+inline bool equal(const SliceRange& a, const SliceRange& b) {
+  return a.low == b.low && a.high_is_end == b.high_is_end && (a.high_is_end || a.high == b.high);
+}
+
 /// What all layers of a task share.
 struct TreeWork {
   PageOutput& pages;
@@ -25,6 +30,8 @@ struct TreeWork {
   uint64_t epoch;       // of the snapshot
   bool rewrites;        // all pages, see GleanPlan
   ShapeSource* shapes;  // null: there are no volatile pages
+  bool salvages;        // see GleanPlan
+  const std::function<void(const UnreadablePage&)>& on_unreadable;  // may be empty
 };
 
 /// A record that goes into a layer below: the key from that layer on.
@@ -71,6 +78,17 @@ class LayerComposer {
   Result<void> compose_page(SnapshotPointer pointer, PageBuffer& page,
                             const std::optional<SliceRange>& next);
   Result<void> compose_interior(SnapshotPointer pointer, const InteriorPage& page);
+  // layer_composer_lost.cpp: pages that cannot be read (R56).
+  /// What a pointer of the base leads to; the held records that belong to `range` are in the log.
+  Result<FoundPage> find_page(SnapshotPointer pointer, PageBuffer& page, const SliceRange& range);
+  /// The range of a page that cannot be read. `is_whole`: all that the pointer stands for.
+  Result<void> compose_lost(SnapshotPointer pointer, FoundPage& found, uint32_t level,
+                            const SliceRange& range, bool is_whole);
+  Result<void> end_before(uint32_t level, uint64_t low);
+  /// An update of a record that is not there is damage; a salvage leaves it out, and says so.
+  Result<void> leave_out_unbacked(const std::string& key);
+  void report_lost(SnapshotPointer page, uint32_t level, const SliceRange& range,
+                   const std::string& reason) const;
   Result<void> compose_records(const SliceRange& range, const std::optional<SliceRange>& next);
   Result<void> add_cut_records(const SliceRange& range, size_t& at);
   Result<void> add_records(const SliceRange& range, size_t& at);

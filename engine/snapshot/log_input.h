@@ -3,9 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "engine/gleaner/log_source.h"
 #include "engine/snapshot/page_output.h"
@@ -25,6 +29,18 @@ class LogInput {
   LogInput(LogSource& source, const PageOutput& pages, uint32_t storage_id)
       : source_(source), pages_(pages), storage_id_(storage_id), current_(source.current()) {}
 
+  /// Held records (R56) come in their order among those of the source. REQUIRES: none belongs
+  /// before the record at hand.
+  void add_held(std::vector<HeldRecord> held) {
+    for (HeldRecord& record : held) held_.push_back(std::move(record));
+    // Descending: the next one is the last.
+    std::ranges::sort(held_, [](const HeldRecord& a, const HeldRecord& b) {
+      const int order = a.key().compare(b.key());
+      return order != 0 ? order > 0 : a.version() > b.version();
+    });
+    choose();
+  }
+
   /// Null: the end.
   const LogRecord* current() const { return current_; }
   Result<void> advance() {
@@ -33,8 +49,12 @@ class LogInput {
     }
     last_key_ = key_of(*current_);
     last_version_ = Vid(current_->vid).version();
-    if (auto good = source_.advance(); !good) return good;
-    current_ = source_.current();
+    if (is_held_) {
+      held_.pop_back();
+    } else if (auto good = source_.advance(); !good) {
+      return good;
+    }
+    choose();
     if (current_ == nullptr) return {};
     const int order = key_of(*current_).compare(last_key_);
     const bool is_behind = order == 0 && Vid(current_->vid).version() < last_version_;
@@ -64,10 +84,26 @@ class LogInput {
  private:
   static constexpr uint64_t kRecordsPerCheck = 1024;
 
+  void choose() {
+    current_ = source_.current();
+    is_held_ = false;
+    if (held_.empty()) return;
+    if (current_ != nullptr) {
+      const int order = held_.back().key().compare(key_of(*current_));
+      if (order > 0 || (order == 0 && held_.back().version() > Vid(current_->vid).version())) {
+        return;
+      }
+    }
+    current_ = &held_.back().log();
+    is_held_ = true;
+  }
+
   LogSource& source_;
   const PageOutput& pages_;
   uint32_t storage_id_;
   const LogRecord* current_;
+  std::vector<HeldRecord> held_;
+  bool is_held_ = false;  // `current_` is the last of `held_`
   std::string last_key_;
   uint64_t last_version_ = 0;
   uint64_t count_ = 0;

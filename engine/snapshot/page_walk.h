@@ -12,18 +12,30 @@ namespace atolldb {
 class PageWalk {
  public:
   PageWalk(const SnapshotFiles& files, const SnapshotWalkStorage& walked, uint64_t epoch,
-           const RecordVisitor& visitor)
-      : storage(walked), visit_(visitor), files_(files), epoch_(epoch) {}
+           const RecordVisitor& visitor, const UnreadableVisitor& on_unreadable)
+      : storage(walked),
+        visit_(visitor),
+        on_unreadable_(on_unreadable),
+        files_(files),
+        epoch_(epoch) {}
 
-  /// Reads a page and checks all of its header but level and version word. `parent`: its page; the
-  /// root's is itself.
-  Result<void> read(SnapshotPointer pointer, SnapshotPointer parent, PageBuffer& into,
-                    PageType type, uint8_t layer) {
-    return read(pointer, parent, into, type, type, layer);
+  /// Reads a page of either type and checks all of its header but level and version word.
+  /// `parent`: its page; the root's is itself. False: it cannot be read, which was told with what
+  /// `range` answers; the walk goes on behind it.
+  template <typename Range>
+  Result<bool> read(SnapshotPointer pointer, SnapshotPointer parent, PageBuffer& into,
+                    PageType type, PageType other, uint8_t layer, Range range) {
+    if (auto good = files_.read(pointer, &into.header()); !good) {
+      if (!on_unreadable_) return std::unexpected(good.error());
+      on_unreadable_({storage.id, pointer, 0, range(), good.error().message});
+      has_gaps = true;
+      return false;
+    }
+    if (auto good = check(pointer, parent, into, type, other, layer); !good) {
+      return std::unexpected(good.error());
+    }
+    return true;
   }
-  /// The same, of a page that may be of either type.
-  Result<void> read(SnapshotPointer pointer, SnapshotPointer parent, PageBuffer& into,
-                    PageType type, PageType other, uint8_t layer);
   /// Counts and visits a record; checks its VID against the page that holds it.
   Result<void> visit(const PageHeader& page, const WalkedRecord& record);
   std::unexpected<Error> wrong(const PageHeader& page, const std::string& reason) const {
@@ -32,9 +44,14 @@ class PageWalk {
 
   const SnapshotWalkStorage& storage;
   SnapshotWalkTotals totals;
+  bool has_gaps = false;  // sums of records need not agree
 
  private:
+  Result<void> check(SnapshotPointer pointer, SnapshotPointer parent, PageBuffer& into,
+                     PageType type, PageType other, uint8_t layer);
+
   const RecordVisitor& visit_;
+  const UnreadableVisitor& on_unreadable_;
   PageReader files_;
   uint64_t epoch_;
 };

@@ -23,17 +23,33 @@ const PublishedSnapshots::Entry* PublishedSnapshots::find(uint32_t id) const {
   return nullptr;
 }
 
+/// Of this table alone: for the mutant that shows why it does not count.
+uint32_t PublishedSnapshots::newest_of_own() const {
+  uint32_t newest = 0;
+  for (const Entry& entry : entries_) {
+    newest = std::max(newest, entry.id.load(std::memory_order_seq_cst));
+  }
+  return newest;
+}
+
 const SnapshotView* PublishedSnapshots::use(WorkerSlot& slot, uint32_t id) const {
+  uint32_t missed = 0;
   for (;;) {
-    const uint32_t wanted = id != 0 ? id : latest_.load(std::memory_order_seq_cst);
-    if (wanted == 0) return nullptr;
+    uint32_t wanted = id;
+    if (id == 0) {
+      // seq_cst pairs with the coordinator's store, which comes after the last node's `publish`.
+      wanted = mutant(Mutant::newest_snapshot_of_node) ? newest_of_own()
+                                                       : newest_->load(std::memory_order_seq_cst);
+    }
+    // The newest one was withdrawn after we had loaded the word: it names a later one by now.
+    if (wanted == 0 || wanted == missed) return nullptr;
     if (!mutant(Mutant::unannounced_snapshot)) {
       slot.snapshot.store(wanted, std::memory_order_seq_cst);
     }
     if (const Entry* entry = find(wanted)) return entry->view.get();
     release(slot);
     if (id != 0) return nullptr;
-    // The latest one was withdrawn meanwhile: there is a later one, or none any more.
+    missed = wanted;
   }
 }
 
@@ -56,24 +72,13 @@ Result<void> PublishedSnapshots::publish(std::unique_ptr<const SnapshotView> vie
                           " snapshots at most, those included that are still read: unpin some");
   }
   if (place->view == nullptr) place->view = std::move(view);
-  const uint32_t latest = latest_.load(std::memory_order_relaxed);
-  const bool is_latest = latest == 0 || find(latest)->view->epoch() <= place->view->epoch();
-  // Each publishes what comes before it to those who find it: the view, then the entry.
+  // Publishes the view to those who find the entry.
   place->id.store(id, std::memory_order_seq_cst);
-  if (is_latest) latest_.store(id, std::memory_order_seq_cst);
   return {};
 }
 
 void PublishedSnapshots::withdraw_all_but(const std::set<uint32_t>& ids) {
   const std::lock_guard guard(mutex_);
-  const Entry* newest = nullptr;
-  for (const Entry& entry : entries_) {
-    const uint32_t id = entry.id.load(std::memory_order_relaxed);
-    if (id == 0 || !ids.contains(id)) continue;
-    if (newest == nullptr || newest->view->epoch() < entry.view->epoch()) newest = &entry;
-  }
-  // First, so that who looks for the latest finds one that stays.
-  latest_.store(newest == nullptr ? 0 : newest->view->id(), std::memory_order_seq_cst);
   for (Entry& entry : entries_) {
     if (ids.contains(entry.id.load(std::memory_order_relaxed))) continue;
     entry.id.store(0, std::memory_order_seq_cst);

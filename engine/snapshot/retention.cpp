@@ -9,6 +9,8 @@
 
 #include "engine/log/discard_data.h"
 #include "engine/log/log_owner.h"
+#include "engine/log/salvage.h"
+#include "engine/mutants.h"
 #include "engine/snapshot/snapshot_metadata.h"
 #include "engine/snapshot/stored_snapshots.h"
 
@@ -22,7 +24,7 @@ bool are_intact(const std::array<SavepointSlot, 2>& slots) {
 /// The part of a savepoint that keeps files.
 auto needs(const Savepoint& savepoint) {
   return std::tie(savepoint.snapshot, savepoint.snapshot_epoch, savepoint.covered_incarnation,
-                  savepoint.pinned, savepoint.largest_snapshot);
+                  savepoint.pinned, savepoint.kept, savepoint.largest_snapshot);
 }
 
 bool is_listed(const Savepoint& savepoint, const LogFilePlace& place) {
@@ -95,6 +97,7 @@ Result<Kept> find_kept(FileSystem& file_system, const RetentionView& view) {
   for (const SavepointSlot& slot : view.slots) {
     kept.ids.insert(slot.savepoint->snapshot);
     for (const PinnedSnapshot& pin : slot.savepoint->pinned) kept.ids.insert(pin.id);
+    for (const KeptSnapshot& older : slot.savepoint->kept) kept.ids.insert(older.id);
   }
   kept.ids.erase(0);
   for (const uint32_t id : kept.ids) {
@@ -148,6 +151,10 @@ Result<void> refuse_removal(FileSystem& file_system, const RetentionView& view,
   if (id == savepoint.snapshot) {
     return refuse("is the newest one, which the next start needs: take another one before");
   }
+  if (std::ranges::find(savepoint.kept, id, &KeptSnapshot::id) != savepoint.kept.end()) {
+    return refuse(
+        "is kept, for a start that cannot use a newer one: take others, or lower snapshot.keep");
+  }
   for (const PinnedSnapshot& pin : savepoint.pinned) {
     if (pin.id != id) continue;
     return refuse(
@@ -178,7 +185,11 @@ Result<std::vector<std::string>> deletable_logs(FileSystem& file_system,
   if (!are_intact(view.slots)) return paths;
   const Savepoint& first = *view.slots[0].savepoint;
   const Savepoint& second = *view.slots[1].savepoint;
-  const uint64_t covered_epoch = std::min(first.snapshot_epoch, second.snapshot_epoch);
+  // Older snapshots that are kept need the log behind them (R55).
+  const bool forgets_kept = mutant(Mutant::forget_kept_log);
+  const uint64_t covered_epoch = forgets_kept
+                                     ? std::min(first.snapshot_epoch, second.snapshot_epoch)
+                                     : std::min(first.oldest_epoch(), second.oldest_epoch());
   const uint64_t covered = std::min(first.covered_incarnation, second.covered_incarnation);
   auto files = log_files_in(file_system, view.directories);
   if (!files) return std::unexpected(files.error());
@@ -229,7 +240,8 @@ Result<std::vector<std::string>> deletable_snapshots(FileSystem& file_system,
 Result<std::vector<std::string>> delete_unneeded(FileSystem& file_system,
                                                  const std::string& data_dir, Savepoint& savepoint,
                                                  const std::set<std::string>& directories,
-                                                 const std::set<uint32_t>& in_use) {
+                                                 const std::set<uint32_t>& in_use,
+                                                 std::optional<uint32_t> aside) {
   auto slots = equal_slots(file_system, data_dir, savepoint);
   if (!slots) return std::unexpected(slots.error());
   const RetentionView view = {data_dir, directories, *std::move(slots), in_use};
@@ -237,9 +249,9 @@ Result<std::vector<std::string>> delete_unneeded(FileSystem& file_system,
   auto paths = deletable_logs(file_system, view);
   if (!paths) return paths;
   if (snapshots) paths->insert(paths->begin(), snapshots->begin(), snapshots->end());
-  if (auto removed = remove_in_order(file_system, *paths); !removed) {
-    return std::unexpected(removed.error());
-  }
+  const auto removed =
+      aside ? move_aside(file_system, *paths, *aside) : remove_in_order(file_system, *paths);
+  if (!removed) return std::unexpected(removed.error());
   // A damaged pin, of which nobody knows what it needs, keeps all snapshots, but not the logs.
   if (!snapshots) return snapshots;
   return paths;

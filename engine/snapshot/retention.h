@@ -12,6 +12,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -45,11 +46,12 @@ Result<std::vector<std::string>> deletable_snapshots(FileSystem& file_system,
 
 /// Deletes all that, the logs also when it cannot be told which snapshots are deletable; a crash
 /// amid it leaves what the next call, or start, can work with. Durable when it returns. Answers the
-/// paths of what it deleted.
+/// paths of what it deleted. With `aside` the files are moved to discarded-<aside> instead.
 Result<std::vector<std::string>> delete_unneeded(FileSystem& file_system,
                                                  const std::string& data_dir, Savepoint& savepoint,
                                                  const std::set<std::string>& directories,
-                                                 const std::set<uint32_t>& in_use);
+                                                 const std::set<uint32_t>& in_use,
+                                                 std::optional<uint32_t> aside = std::nullopt);
 
 /// Deletes one snapshot's files that nothing needs, which delete_unneeded would do, too. Answers
 /// their paths. Code failed, with the reason: it is the newest one, pinned, in use, another one

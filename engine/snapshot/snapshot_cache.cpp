@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "engine/mutants.h"
+#include "engine/seams.h"
 #include "shared/check.h"
 #include "shared/memory/control_layout.h"
 
@@ -38,7 +39,8 @@ SnapshotCache::SnapshotCache(std::byte* frames, uint64_t bytes, uint32_t reader_
 SnapshotCache::Statistics SnapshotCache::statistics() const {
   const std::lock_guard guard(lock_);
   const uint32_t taken = never_used_.load(std::memory_order_relaxed);
-  return {frame_count_, taken - (evicted_.size() - evicted_head_), misses_, evictions_};
+  return {frame_count_, taken - (evicted_.size() - evicted_head_), misses_, evictions_,
+          longest_sweep_.load(std::memory_order_relaxed)};
 }
 
 const PageHeader* SnapshotCache::find(SnapshotPointer pointer, uint32_t& frame) const {
@@ -106,18 +108,49 @@ Status SnapshotReader::load(SnapshotPointer pointer, const PageHeader*& page) {
   const bool is_scan = pointer.word() - read_to_ < kPagesPerRead;
   const uint32_t wanted = cache_->pages_to_read(pointer, is_scan);
   SnapshotCache::Frames frames;
-  cache_->take_frames(wanted, frames);
-  // A frame may be free from the round on that we are going to begin.
-  for (uint32_t turns = 0; frames.count == 0; spin_or_yield(turns)) {
-    // Acquire pairs with the release of whoever ended the cluster.
-    if (state_ != nullptr && state_->load(std::memory_order_acquire) >= kClusterFailedFrom) {
-      return Status::cluster_failed;
-    }
-    quiesce();
-    cache_->take_frames(wanted, frames);
+  // What earlier calls gave has ended: while it waits it holds nothing back, whatever the device
+  // does (R57). A frame may be free from the round on that we are going to begin.
+  if (!mutant(Mutant::read_within_round)) leave();
+  if (!cache_->take_frames(wanted, frames)) {
+    const Status status = await_frames(wanted, frames);
+    if (status != Status::ok) return status;
   }
   read_to_ = pointer.word() + frames.count;
-  return cache_->fill(frames, pointer, buffer_.bytes().data(), page);
+  const uint32_t good = cache_->read(frames, pointer, buffer_.bytes().data());
+  // Before the page is listed: an eviction of it begins a later round.
+  quiesce();
+  return cache_->list_read(frames, pointer, good, page);
+}
+
+Status SnapshotReader::await_frames(uint32_t wanted, SnapshotCache::Frames& frames) {
+  // Other readers are within calls, most of which are over in microseconds.
+  constexpr uint32_t kSpinTurns = 64;
+  constexpr uint32_t kSpins = 64;
+  constexpr std::chrono::microseconds kPause{100};
+  using Clock = std::chrono::steady_clock;
+  const std::atomic<uint32_t> nothing{0};  // nobody wakes us: the pause is short
+  if (limits_->waits != nullptr) limits_->waits->add();
+  const auto begin = Clock::now();
+  for (uint32_t turn = 0;; ++turn) {
+    // Acquire pairs with the release of whoever ended the cluster.
+    if (limits_->state != nullptr && !mutant(Mutant::waits_ignore_failure) &&
+        limits_->state->load(std::memory_order_acquire) >= kClusterFailedFrom) {
+      return Status::cluster_failed;
+    }
+    if (limits_->epoch != nullptr && !mutant(Mutant::ignore_deadline) &&
+        limits_->epoch->load(std::memory_order_relaxed) >= limits_->deadline_epoch) {
+      return Status::deadline_exceeded;
+    }
+    if (Clock::now() - begin >= limits_->patience) return Status::read_conflict;
+    if (mutant(Mutant::read_within_round)) quiesce();
+    if (cache_->take_frames(wanted, frames)) return Status::ok;
+    if (turn < kSpinTurns) {
+      for (uint32_t spin = 0; spin < kSpins; ++spin) spin_pause();
+      sched_yield();
+    } else {
+      wait_on(nothing, 0, kPause);
+    }
+  }
 }
 
 /// The page, and those behind it in its file that are not here, where that is worth it.
@@ -131,36 +164,44 @@ uint32_t SnapshotCache::pages_to_read(SnapshotPointer first, bool is_scan) const
   return std::max(1u, most);
 }
 
-/// Up to so many frames; none: every frame that could be used again may still be looked at by some
+/// Up to so many frames. False: every frame that could be used again may still be looked at by some
 /// reader.
-void SnapshotCache::take_frames(uint32_t wanted, Frames& frames) {
+bool SnapshotCache::take_frames(uint32_t wanted, Frames& frames) {
+  bool lacks_evicted = false;
+  if (take_free_frames(wanted, frames, lacks_evicted)) return true;
+  if (!lacks_evicted) return false;
+  evict();
+  return take_free_frames(wanted, frames, lacks_evicted);
+}
+
+/// `lacks_evicted`: there is none because all that was evicted is taken.
+bool SnapshotCache::take_free_frames(uint32_t wanted, Frames& frames, bool& lacks_evicted) {
   const std::lock_guard guard(lock_);
   frames.count = 0;
   const auto take = [&](uint32_t frame) { frames.numbers[frames.count++] = frame; };
   uint32_t fresh = never_used_.load(std::memory_order_relaxed);
   while (frames.count < wanted && fresh < frame_count_) take(fresh++);
   never_used_.store(fresh, std::memory_order_relaxed);
-  if (frames.count != 0) return;
-  if (evicted_head_ == evicted_.size()) {
-    evicted_.clear();
-    evicted_head_ = 0;
-    evict();
-  }
+  if (frames.count != 0) return true;
+  lacks_evicted = evicted_head_ == evicted_.size();
+  if (lacks_evicted) return false;
   const uint64_t oldest = oldest_round();
   while (frames.count < wanted && evicted_head_ < evicted_.size()) {
     const uint32_t frame = evicted_[evicted_head_];
     const bool is_free = frame_states_[frame].free_from <= oldest;
-    if (!is_free && !mutant(Mutant::reuse_frames_at_once)) return;
+    if (!is_free && !mutant(Mutant::reuse_frames_at_once)) break;
     ++evicted_head_;
     take(frame);
   }
+  return frames.count != 0;
 }
 
-/// Not under the lock: several pages are read at once. Two readers that miss the same page read it
-/// twice; both copies are found, and go when nobody uses them (of those read ahead the second one
-/// is dropped). `buffer` has room for all.
-Status SnapshotCache::fill(const Frames& frames, SnapshotPointer pointer, std::byte* buffer,
-                           const PageHeader*& page) {
+/// How many of the pages are read; 0: not even the first, and why has been told. Not under the
+/// lock: several pages are read at once. Two readers that miss the same page read it twice; both
+/// copies are found, and go when nobody uses them (of those read ahead the second one is dropped).
+/// `buffer` has room for all.
+uint32_t SnapshotCache::read(const Frames& frames, SnapshotPointer pointer, std::byte* buffer) {
+  reach(Seam::reading_frames);
   PageHeader* const wanted = page_at(frames.numbers[0]);
   auto* const into = frames.count == 1 ? reinterpret_cast<std::byte*>(wanted) : buffer;
   const auto read = files_.read_ahead(pointer, frames.count, into);
@@ -170,6 +211,12 @@ Status SnapshotCache::fill(const Frames& frames, SnapshotPointer pointer, std::b
     auto* const frame = reinterpret_cast<std::byte*>(page_at(frames.numbers[i]));
     std::memcpy(frame, buffer + i * kPageBytes, kPageBytes);
   }
+  return good;
+}
+
+/// REQUIRES: the reader is in a round.
+Status SnapshotCache::list_read(const Frames& frames, SnapshotPointer pointer, uint32_t good,
+                                const PageHeader*& page) {
   const std::lock_guard guard(lock_);
   ++misses_;
   for (uint32_t i = 0; i < frames.count; ++i) {
@@ -184,7 +231,7 @@ Status SnapshotCache::fill(const Frames& frames, SnapshotPointer pointer, std::b
     }
   }
   if (good == 0) return Status::snapshot_unreadable;
-  page = wanted;
+  page = page_at(frames.numbers[0]);
   return Status::ok;
 }
 
@@ -199,18 +246,62 @@ void SnapshotCache::give_back(uint32_t frame) {
   }
 }
 
-/// The frames that nobody has used since the hand passed last, a few at once.
+/// Evicts a few frames. One thread at a time: the others find what it has evicted.
 void SnapshotCache::evict() {
+  const std::lock_guard sweeping(sweep_lock_);
+  {
+    const std::lock_guard guard(lock_);
+    if (evicted_head_ != evicted_.size()) return;
+  }
+  Victims victims;
+  sweep(victims);
+  const std::lock_guard guard(lock_);
+  if (evicted_head_ == evicted_.size()) unlist_all(victims);
+}
+
+/// The frames that nobody has used since the hand passed last. Where nearly all were used, those
+/// that this sweep met first: it ends after kMostSwept frames, however many there are.
+void SnapshotCache::sweep(Victims& victims) {
   const uint32_t wanted = std::min(kEvictAtOnce, std::max(1u, frame_count_ / 4));
-  for (uint32_t passed = 0; evicted_.size() < wanted && passed < 3 * frame_count_; ++passed) {
-    const uint32_t frame = hand_;
-    hand_ = hand_ + 1 == frame_count_ ? 0 : hand_ + 1;
-    if ((marks_[frame].load(std::memory_order_relaxed) & kListed) == 0) continue;
-    if ((marks_[frame].fetch_and(kListed, std::memory_order_relaxed) & kUsed) != 0) continue;
+  const auto most = static_cast<uint32_t>(std::min<uint64_t>(3ull * frame_count_, kMostSwept));
+  const uint32_t begin = hand_;
+  uint32_t passed = 0;
+  for (; victims.count < wanted && passed < most; ++passed) pick(next_of_hand(), victims);
+  const uint32_t end = hand_;
+  hand_ = begin;
+  // Their marks were taken away a moment ago.
+  uint32_t again = 0;
+  for (; victims.count < wanted && again < most; ++again) pick(next_of_hand(), victims);
+  hand_ = end;
+  const uint64_t longest = longest_sweep_.load(std::memory_order_relaxed);
+  longest_sweep_.store(std::max<uint64_t>(longest, passed + again), std::memory_order_relaxed);
+}
+
+uint32_t SnapshotCache::next_of_hand() {
+  const uint32_t frame = hand_;
+  hand_ = hand_ + 1 == frame_count_ ? 0 : hand_ + 1;
+  return frame;
+}
+
+/// Takes the frame, or its mark of use.
+void SnapshotCache::pick(uint32_t frame, Victims& victims) {
+  // Relaxed: what a frame holds is decided under lock_.
+  if ((marks_[frame].load(std::memory_order_relaxed) & kListed) == 0) return;
+  if ((marks_[frame].fetch_and(kListed, std::memory_order_relaxed) & kUsed) != 0) return;
+  const auto end = victims.frames.begin() + victims.count;
+  if (std::find(victims.frames.begin(), end, frame) == end) victims.frames[victims.count++] = frame;
+}
+
+void SnapshotCache::unlist_all(const Victims& victims) {
+  evicted_.clear();
+  evicted_head_ = 0;
+  for (uint32_t i = 0; i < victims.count; ++i) {
+    const uint32_t frame = victims.frames[i];
     unlist(frame);
     evicted_.push_back(frame);
     ++evictions_;
   }
+  if (evicted_.empty()) return;
   // seq_cst: who sees the new round does not find the frames any more, and oldest_round, which
   // comes later, sees every reader that may have.
   const uint64_t round = round_.fetch_add(1, std::memory_order_seq_cst) + 1;

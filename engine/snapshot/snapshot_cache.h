@@ -17,6 +17,13 @@
 // table, then begins a new round; the frame is free when every slot has that round or is idle.
 // A call of `get` is such a point: it ends what earlier calls of the same reader gave.
 //
+// A reader is in a round only within an engine call (R57): the call leaves at its end, since it
+// hands out no address of a frame. While a reader waits for a frame, or for the device, it is in no
+// round either. So a worker that sleeps or computes in a transaction holds no frame back.
+//
+// Evicting sweeps the marks of a bounded number of frames, under a lock of its own: readers that
+// find free frames do not wait for it.
+//
 // While the round stays the same nothing that was found in it is used again. So a reader remembers
 // where its latest pages were, and asks the table only for others (R39: an address is used only
 // after the look at the round). And interior pages learn where their children are: the volatile
@@ -26,22 +33,39 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
 
+#include "engine/mutants.h"
 #include "engine/snapshot/snapshot_files.h"
 #include "shared/file/io_buffer.h"
+#include "shared/limits.h"
 #include "shared/memory/page_header.h"
+#include "shared/metrics/counter.h"
 #include "shared/status.h"
 #include "shared/sync/futex_lock.h"
 
 namespace atolldb {
 
+/// What ends a reader's wait for a frame (R20, R24, R57). Its words outlive the reader.
+struct FrameWaitLimits {
+  const std::atomic<uint32_t>* state = nullptr;  // ClusterState; null: none
+  const std::atomic<uint64_t>* epoch = nullptr;  // the cluster's; null: no deadline
+  uint64_t deadline_epoch = kMaxEpoch;           // deadline_exceeded from that epoch on
+  /// Then read_conflict, so that the transaction ends its attempt and holds nothing meanwhile.
+  std::chrono::nanoseconds patience = std::chrono::nanoseconds::max();
+  Counter* waits = nullptr;  // counts them
+};
+
 class SnapshotCache {
  public:
+  /// Frames whose marks one eviction looks at before it takes frames that were used lately.
+  static constexpr uint32_t kMostSwept = 1024;
+
   /// A cache with fewer frames cannot serve its readers: each may hold one.
   static uint64_t min_bytes(uint32_t reader_count) { return (reader_count + 2) * kPageBytes; }
 
@@ -59,6 +83,7 @@ class SnapshotCache {
     uint64_t frames_in_use = 0;
     uint64_t misses = 0;  // reads of the files
     uint64_t evictions = 0;
+    uint64_t longest_sweep = 0;  // frames whose marks one eviction has looked at
   };
   Statistics statistics() const;
 
@@ -115,11 +140,22 @@ class SnapshotCache {
     uint32_t count = 0;
   };
   uint32_t pages_to_read(SnapshotPointer first, bool is_scan) const;
-  void take_frames(uint32_t wanted, Frames& frames);
-  Status fill(const Frames& frames, SnapshotPointer pointer, std::byte* buffer,
-              const PageHeader*& page);
-  // Under the lock.
+  bool take_frames(uint32_t wanted, Frames& frames);
+  bool take_free_frames(uint32_t wanted, Frames& frames, bool& lacks_evicted);
+  uint32_t read(const Frames& frames, SnapshotPointer pointer, std::byte* buffer);
+  Status list_read(const Frames& frames, SnapshotPointer pointer, uint32_t good,
+                   const PageHeader*& page);
   void evict();
+  // Under sweep_lock_.
+  struct Victims {
+    std::array<uint32_t, kEvictAtOnce> frames;
+    uint32_t count = 0;
+  };
+  void sweep(Victims& victims);
+  void pick(uint32_t frame, Victims& victims);
+  uint32_t next_of_hand();
+  // Under lock_.
+  void unlist_all(const Victims& victims);
   void give_back(uint32_t frame);
   void unlist(uint32_t frame);
   void list(uint32_t frame, SnapshotPointer pointer, uint8_t mark);
@@ -137,11 +173,13 @@ class SnapshotCache {
   std::unique_ptr<std::atomic<uint8_t>[]> marks_;
   std::unique_ptr<Frame[]> frame_states_;
 
+  FutexLock sweep_lock_;  // before lock_
+  uint32_t hand_ = 0;     // of the CLOCK; guarded by sweep_lock_
   mutable FutexLock lock_;
   // Frames from here on were never taken. Written under lock_.
   std::atomic<uint32_t> never_used_{0};
+  std::atomic<uint64_t> longest_sweep_{0};  // written under sweep_lock_
   // Guarded by lock_.
-  uint32_t hand_ = 0;              // of the CLOCK
   std::vector<uint32_t> evicted_;  // in order; the first `evicted_head_` were taken again
   uint32_t evicted_head_ = 0;
   uint64_t misses_ = 0;
@@ -154,11 +192,17 @@ class SnapshotReader {
   /// `slot`: less than the cache's reader count, nobody else's. `state`: ClusterState, which ends
   /// waits (R24); null: none.
   SnapshotReader(SnapshotCache& cache, uint32_t slot, const std::atomic<uint32_t>* state = nullptr)
-      : cache_(&cache), slot_(&cache.slots_[slot]), state_(state) {}
+      : cache_(&cache), slot_(&cache.slots_[slot]) {
+    own_limits_.state = state;
+  }
+  SnapshotReader(const SnapshotReader&) = delete;
+  SnapshotReader& operator=(const SnapshotReader&) = delete;
+  /// Instead of the state alone. `limits` outlives the reader's last call.
+  void use_limits(const FrameWaitLimits& limits) { limits_ = &limits; }
 
   /// The page, good until the next call of any function of this reader but `round`, which may tell
   /// that it still is. snapshot_unreadable: the owner has been told why (SnapshotCache::OnError).
-  /// cluster_failed.
+  /// cluster_failed, deadline_exceeded and read_conflict: see FrameWaitLimits.
   Status get(SnapshotPointer pointer, const PageHeader*& page) {
     quiesce();
     Known& known = known_at(pointer);
@@ -201,6 +245,16 @@ class SnapshotReader {
   }
   /// As long as this stays the same, all addresses that it gave meanwhile are good (R39).
   uint64_t round() const { return seen_; }
+  /// Enters the current round, if the reader is in none or in an older one; answers it. Pages of
+  /// the same round are where they were, even if the reader has left meanwhile.
+  uint64_t enter() {
+    quiesce();
+    return seen_;
+  }
+  /// At the end of an engine call that has read pages of snapshots (R57).
+  void leave_call() {
+    if (!mutant(Mutant::keep_rounds)) leave();
+  }
   /// Holds no page from here on: at the begin of a transaction, and before blocking. So whoever
   /// waits for a frame does not wait for a transaction that reads no snapshot.
   void leave() {
@@ -231,10 +285,12 @@ class SnapshotReader {
   }
   void enter_round(uint64_t round);
   Status load(SnapshotPointer pointer, const PageHeader*& page);
+  Status await_frames(uint32_t wanted, SnapshotCache::Frames& frames);
 
   SnapshotCache* cache_;
   SnapshotCache::Slot* slot_;
-  const std::atomic<uint32_t>* state_;
+  FrameWaitLimits own_limits_;  // of a reader without a worker
+  const FrameWaitLimits* limits_ = &own_limits_;
   uint64_t seen_ = SnapshotCache::kIdle;
   uint64_t known_in_ = 0;
   std::array<Known, kKnown> known_{};

@@ -8,6 +8,7 @@
 
 #include "engine/snapshot/snapshot_format.h"
 #include "engine/snapshot/snapshot_page.h"
+#include "engine/snapshot/stand_in.h"
 #include "shared/file/io_buffer.h"
 #include "shared/limits.h"
 
@@ -16,7 +17,7 @@ namespace atolldb {
 namespace {
 
 constexpr const char* kWayOut =
-    "restore the file from a backup, or recover from an older snapshot and its log";
+    "restore the file from a backup, or give the range up with `atoll up --salvage`";
 
 std::unexpected<Error> damaged(const std::string& path, const std::string& reason) {
   return make_error(ExitCode::corruption,
@@ -101,15 +102,29 @@ std::string snapshot_file_path(const std::string& directory, uint32_t node, uint
 }
 
 Result<void> SnapshotFiles::open(const std::vector<SnapshotFilePlace>& places) {
-  const std::unique_lock lock(mutex_);
+  const auto closed = open_readable(places);
+  if (!closed) return std::unexpected(closed.error());
+  return closed->empty() ? Result<void>() : std::unexpected(closed->front());
+}
+
+Result<std::vector<Error>> SnapshotFiles::open_readable(
+    const std::vector<SnapshotFilePlace>& places) {
+  std::vector<Error> closed;
   for (const SnapshotFilePlace& place : places) {
-    const uint64_t key = SnapshotPointer::make(place.snapshot, place.node, 0).word();
-    if (files_.contains(key)) continue;
+    const auto key = SnapshotPointer::make(place.snapshot, place.node, 0);
+    if (find(key) != nullptr) continue;
+    // Without the lock: readers do not wait for the device. Two openers of one file open it twice.
     auto file = open_place(*file_system_, place, cluster_uuid_);
-    if (!file) return std::unexpected(file.error());
-    files_[key] = {std::move(*file), place.page_count};
+    if (file) {
+      const std::unique_lock lock(mutex_);
+      files_.try_emplace(key.word(), OpenFile{std::move(*file), place.page_count});
+    } else if (file.error().code == ExitCode::corruption) {
+      closed.push_back(file.error());
+    } else {
+      return std::unexpected(file.error());
+    }
   }
-  return {};
+  return closed;
 }
 
 Result<void> SnapshotFiles::open_only(const std::vector<SnapshotFilePlace>& places) {
@@ -150,7 +165,26 @@ uint64_t SnapshotFiles::pages_from(SnapshotPointer first) const {
                                                               : 0;
 }
 
+Error SnapshotFiles::error_of_stand_in(SnapshotPointer marked) const {
+  IoBuffer page(kPageBytes);
+  SnapshotPointer lost = marked;
+  // A stand-in may stand for an older one; a damaged pointer may lead in a circle.
+  constexpr uint32_t kMaxStandIns = 64;
+  for (uint32_t depth = 0; is_stand_in(lost) && depth < kMaxStandIns; ++depth) {
+    if (auto read = read_run(unmarked(lost), 1, page.bytes().data()); !read) return read.error();
+    lost = SnapshotPointer(reinterpret_cast<const StandInPage*>(page.bytes().data())->lost);
+  }
+  const OpenFile* found = find(unmarked(lost));
+  const std::string reason =
+      fmt::format("it could not be read when snapshot {} was made", marked.snapshot());
+  if (found != nullptr) return damaged_page(found->file->path(), unmarked(lost), reason).error();
+  return {ExitCode::corruption,
+          fmt::format("page {} of snapshot {} and node {}: {}: {}", unmarked(lost).page(),
+                      lost.snapshot(), lost.node(), reason, kWayOut)};
+}
+
 Result<void> SnapshotFiles::read_run(SnapshotPointer first, uint32_t count, std::byte* into) const {
+  if (is_stand_in(first)) return std::unexpected(error_of_stand_in(first));
   const OpenFile* found = find(first);
   if (found == nullptr) {
     return make_error(

@@ -70,7 +70,10 @@ class SnapshotFiles {
   /// Opens the files for reading; those that are open already stay. Checks each header and that the
   /// file has all its pages: code corruption names file and reason.
   Result<void> open(const std::vector<SnapshotFilePlace>& places);
-  /// The same, and closes all others. REQUIRES: nobody reads those (R38).
+  /// The same, but goes on after corruption: answers what is wrong with files that it left closed,
+  /// whose pages cannot be read (R56).
+  Result<std::vector<Error>> open_readable(const std::vector<SnapshotFilePlace>& places);
+  /// As open, and closes all others. REQUIRES: nobody reads those (R38).
   Result<void> open_only(const std::vector<SnapshotFilePlace>& places);
 
   /// Reads a page into 4 KiB at `into`, aligned to kIoBlockBytes, and checks it: code corruption
@@ -94,6 +97,8 @@ class SnapshotFiles {
   /// Null: it is not open. Good without the lock: an entry stays where it is until open_only
   /// removes it, when nobody reads the file.
   const OpenFile* find(SnapshotPointer page) const;
+  /// Names the file and the page that a stand-in stands for (R56), or says why it cannot.
+  Error error_of_stand_in(SnapshotPointer marked) const;
 
   FileSystem* file_system_;
   ClusterUuid cluster_uuid_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/mastertree/page.h"
+#include "engine/snapshot/stand_in.h"
 
 namespace atolldb {
 
@@ -14,9 +15,11 @@ bool overlap(const SliceRange& a, const SliceRange& b) {
 
 Status collect(WorkerContext& worker, SnapshotPointer pointer, uint32_t level,
                const SliceRange& range, std::vector<SnapshotLevelPage>& pages) {
+  // What cannot be read has no pages that volatile ones could go onto (R56).
+  if (is_stand_in(pointer)) return Status::ok;
   const PageHeader* header = nullptr;
   const Status status = worker.snapshot_page(pointer, header);
-  if (status != Status::ok) return status;
+  if (status != Status::ok) return status == Status::snapshot_unreadable ? Status::ok : status;
   if (header->level < level) return Status::ok;
   const auto* page = reinterpret_cast<const InteriorPage*>(header);
   if (header->level == level) {
@@ -50,7 +53,10 @@ Status collect(WorkerContext& worker, SnapshotPointer pointer, uint32_t level,
 Status find_snapshot_level(WorkerContext& worker, SnapshotPointer root, uint32_t level,
                            const SliceRange& range, std::vector<SnapshotLevelPage>& pages) {
   pages.clear();
-  return root.is_null() ? Status::ok : collect(worker, root, level, range, pages);
+  if (root.is_null()) return Status::ok;
+  const Status status = collect(worker, root, level, range, pages);
+  worker.leave_snapshots();
+  return status;
 }
 
 SnapshotPointer page_of_range(const std::vector<SnapshotLevelPage>& pages,

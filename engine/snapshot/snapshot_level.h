@@ -15,7 +15,7 @@ struct SnapshotLevelPage {
 };
 
 /// Those whose ranges overlap `range`, ascending, below the layer's root (null: none). Reads the
-/// pages above them. snapshot_unreadable.
+/// pages above them, those below pages that cannot be read left out (R56).
 Status find_snapshot_level(WorkerContext& worker, SnapshotPointer root, uint32_t level,
                            const SliceRange& range, std::vector<SnapshotLevelPage>& pages);
 

@@ -11,7 +11,9 @@
 #include "engine/log/crc32c.h"
 #include "engine/log/log_files.h"
 #include "engine/log/savepoint.h"
+#include "engine/snapshot/stand_in.h"
 #include "shared/check.h"
+#include "shared/file/directory_table.h"
 #include "shared/file/io_buffer.h"
 #include "shared/limits.h"
 
@@ -19,7 +21,8 @@ namespace atolldb {
 namespace {
 
 constexpr uint32_t kMagic = 0x4d534c41;  // "ALSM"
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
+constexpr uint32_t kMetadataOfPaths = 1;  // directories by their paths, not their roles
 
 /// The body follows, then zeros up to a multiple of kIoBlockBytes.
 struct FileHeader {
@@ -32,7 +35,8 @@ struct FileHeader {
 static_assert(sizeof(FileHeader) == 24);
 constexpr size_t kChecked = offsetof(FileHeader, version);
 
-ByteWriter encode(const SnapshotMetadata& metadata) {
+/// Gives roles to directories that have none.
+ByteWriter encode(const SnapshotMetadata& metadata, DirectoryTable& table) {
   ByteWriter body;
   body.number(metadata.id);
   body.number(metadata.base);
@@ -53,13 +57,14 @@ ByteWriter encode(const SnapshotMetadata& metadata) {
     CHECK(file.directory.size() <= kMaxLogPathBytes);
     body.number(file.snapshot);
     body.number(file.node);
-    body.text(file.directory);
+    body.text(table.add(file.directory));
     body.number(file.page_count);
   }
   return body;
 }
 
-bool is_listed(const SnapshotMetadata& metadata, SnapshotPointer page) {
+bool is_listed(const SnapshotMetadata& metadata, SnapshotPointer pointer) {
+  const SnapshotPointer page = unmarked(pointer);  // the root may be a stand-in (R56)
   return std::ranges::any_of(metadata.files, [&](const SnapshotFilePlace& file) {
     return file.snapshot == page.snapshot() && file.node == page.node() &&
            page.page() < file.page_count;
@@ -84,7 +89,9 @@ bool is_sensible(const SnapshotMetadata& metadata) {
   });
 }
 
-bool decode(std::span<const std::byte> bytes, SnapshotMetadata& metadata) {
+/// Empty, or why the body is none.
+std::string decode(std::span<const std::byte> bytes, uint32_t version, const DirectoryTable& table,
+                   SnapshotMetadata& metadata) {
   ByteReader body(bytes);
   metadata.id = body.number<uint32_t>();
   metadata.base = body.number<uint32_t>();
@@ -107,26 +114,31 @@ bool decode(std::span<const std::byte> bytes, SnapshotMetadata& metadata) {
     file.node = body.number<uint32_t>();
     file.directory = body.text();
     file.page_count = body.number<uint64_t>();
+    if (version == kMetadataOfPaths || !body.is_good()) continue;
+    auto path = table.path_of(file.directory);
+    if (!path) {
+      return fmt::format("it names directory {}, which the file `directories` does not list",
+                         file.directory);
+    }
+    file.directory = *std::move(path);
   }
-  return body.is_at_end() && is_sensible(metadata);
+  return body.is_at_end() && is_sensible(metadata) ? "" : "its content cannot be";
 }
 
 /// Empty, or why the file's bytes are no metadata.
-std::string decode_file(std::span<const std::byte> bytes, SnapshotMetadata& metadata) {
+std::string decode_file(std::span<const std::byte> bytes, const DirectoryTable& table,
+                        SnapshotMetadata& metadata) {
   FileHeader header = {};
   if (bytes.size() < sizeof header) return "it ends within its header";
   std::memcpy(&header, bytes.data(), sizeof header);
   if (header.magic != kMagic) return "it does not begin as metadata of a snapshot does";
   if (header.crc != crc32c(bytes.subspan(kChecked))) return "its checksum is wrong";
-  if (header.version != kVersion) {
-    return fmt::format("its format has version {}, this program knows {}", header.version,
+  if (header.version > kVersion || header.version < kMetadataOfPaths) {
+    return fmt::format("its format has version {}, this program knows up to {}", header.version,
                        kVersion);
   }
   if (header.length > bytes.size() - sizeof header) return "its length is beyond its end";
-  if (!decode(bytes.subspan(sizeof header, header.length), metadata)) {
-    return "its content cannot be";
-  }
-  return "";
+  return decode(bytes.subspan(sizeof header, header.length), header.version, table, metadata);
 }
 
 std::unexpected<Error> damaged_metadata(const std::string& path, const std::string& reason) {
@@ -159,7 +171,9 @@ std::string snapshot_metadata_path(const std::string& data_dir, uint32_t id) {
 Result<void> write_snapshot_metadata(FileSystem& file_system, const std::string& data_dir,
                                      const SnapshotMetadata& metadata) {
   CHECK(is_sensible(metadata));
-  const ByteWriter body = encode(metadata);
+  auto table = DirectoryTable::read(file_system, data_dir);
+  if (!table) return std::unexpected(table.error());
+  const ByteWriter body = encode(metadata, *table);
   FileHeader header = {kMagic, 0, kVersion, 0, body.bytes().size()};
   IoBuffer buffer(sizeof header + body.bytes().size());
   const std::span<std::byte> bytes = buffer.bytes();
@@ -171,6 +185,8 @@ Result<void> write_snapshot_metadata(FileSystem& file_system, const std::string&
   const std::string directory = coordinator_directory(data_dir);
   const std::string path = snapshot_metadata_path(data_dir, metadata.id);
   if (auto made = file_system.make_directory(directory); !made) return made;
+  // Before the file that names its roles.
+  if (auto written = table->write(file_system); !written) return written;
   if (auto written = write_file(file_system, path + ".new", bytes); !written) return written;
   if (auto renamed = file_system.rename(path + ".new", path); !renamed) return renamed;
   return file_system.sync_directory(directory);
@@ -189,8 +205,11 @@ Result<SnapshotMetadata> read_snapshot_metadata(FileSystem& file_system,
   IoBuffer buffer(*size);
   auto count = (*file)->read(0, buffer.bytes());
   if (!count) return std::unexpected(count.error());
+  // After the file: the table has every role that the file names.
+  auto table = DirectoryTable::read(file_system, data_dir);
+  if (!table) return std::unexpected(table.error());
   SnapshotMetadata metadata;
-  const std::string reason = decode_file(buffer.bytes().first(*count), metadata);
+  const std::string reason = decode_file(buffer.bytes().first(*count), *table, metadata);
   if (!reason.empty()) return damaged_metadata(path, reason);
   if (metadata.id != id)
     return damaged_metadata(path, fmt::format("it is of snapshot {}", metadata.id));

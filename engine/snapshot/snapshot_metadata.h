@@ -1,5 +1,7 @@
 // What a snapshot is: data_dir/coordinator/snapshot_<id>.meta (design: stratified snapshots;
-// foedus.txt section 7.4). The snapshot exists once the savepoint names it.
+// foedus.txt section 7.4). The snapshot exists once the savepoint names it. The file names
+// directories by their roles (rule R48), which data_dir/directories resolves (directory_table.h).
+// Version 1 has paths instead; it is read, and no more written.
 #pragma once
 
 #include <cstdint>

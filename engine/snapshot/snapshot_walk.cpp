@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "engine/array/array_shape.h"
@@ -13,9 +15,8 @@
 
 namespace atolldb {
 
-Result<void> PageWalk::read(SnapshotPointer pointer, SnapshotPointer parent, PageBuffer& into,
-                            PageType type, PageType other, uint8_t layer) {
-  if (auto good = files_.read(pointer, &into.header()); !good) return good;
+Result<void> PageWalk::check(SnapshotPointer pointer, SnapshotPointer parent, PageBuffer& into,
+                             PageType type, PageType other, uint8_t layer) {
   ++totals.pages;
   const PageHeader& page = into.header();
   const Vid floor(page.floor.load(std::memory_order_relaxed));
@@ -66,9 +67,13 @@ class ArrayWalk {
   Result<void> page(SnapshotPointer pointer, SnapshotPointer parent, uint32_t level,
                     uint64_t first) {
     const auto buffer = std::make_unique<PageBuffer>();
-    auto read = walk_.read(pointer, parent, *buffer,
-                           level == 0 ? PageType::array_leaf : PageType::array_interior, 0);
-    if (!read) return read;
+    const PageType type = level == 0 ? PageType::array_leaf : PageType::array_interior;
+    auto read = walk_.read(pointer, parent, *buffer, type, type, 0, [&] {
+      const uint64_t end = std::min(first + shape_.records_below(level), shape_.record_count);
+      return fmt::format("records {} to {}", first, end - 1);
+    });
+    if (!read) return std::unexpected(read.error());
+    if (!*read) return {};
     if (buffer->header().level != level) {
       return walk_.wrong(buffer->header(), fmt::format("its level is not {}", level));
     }
@@ -127,11 +132,14 @@ class ArrayWalk {
   ArrayShape shape_;
 };
 
+/// A page that a rewrite could not read, and can be read again (R56).
+bool is_lost(const SequentialRun& run) { return run.pages == 1 && run.records == 0; }
+
 Result<void> walk_sequential_page(PageWalk& walk, PageBuffer& buffer, const SequentialRun& run,
                                   uint64_t number) {
   auto* page = buffer.as<SequentialPage>();
   if (page->header.level != 0 || page->next.load(std::memory_order_relaxed) != 0 ||
-      page->number != number || page->used_bytes > SequentialPage::kDataBytes) {
+      (page->number != number && !is_lost(run)) || page->used_bytes > SequentialPage::kDataBytes) {
     return walk.wrong(page->header, fmt::format("it is not page {} of its run", number));
   }
   uint64_t at = 0;
@@ -156,6 +164,10 @@ Result<void> walk_sequential_page(PageWalk& walk, PageBuffer& buffer, const Sequ
   return {};
 }
 
+std::string epochs_of(const SequentialRun& run) {
+  return fmt::format("appends of epochs {} to {}", run.first_epoch, run.last_epoch);
+}
+
 Result<void> walk_runs(PageWalk& walk, const SequentialSnapshotRoot& root) {
   const SnapshotPointer parent(root.header.self);
   PageBuffer buffer;
@@ -164,11 +176,15 @@ Result<void> walk_runs(PageWalk& walk, const SequentialSnapshotRoot& root) {
     const uint64_t before = walk.totals.records;
     for (uint64_t number = 0; number < run.pages; ++number) {
       const SnapshotPointer pointer(run.first_page + number);
-      auto done = walk.read(pointer, parent, buffer, PageType::sequential, 0);
-      if (done) done = walk_sequential_page(walk, buffer, run, number);
+      auto read = walk.read(pointer, parent, buffer, PageType::sequential, PageType::sequential, 0,
+                            [&] { return epochs_of(run); });
+      if (!read) return std::unexpected(read.error());
+      if (!*read) continue;
+      auto done = walk_sequential_page(walk, buffer, run, number);
       if (!done) return done;
     }
-    if (walk.totals.records - before != run.records) {
+    if (is_lost(run)) walk.has_gaps = true;
+    if (!walk.has_gaps && walk.totals.records - before != run.records) {
       return walk.wrong(root.header, fmt::format("run {} has {} records, not {}", i,
                                                  walk.totals.records - before, run.records));
     }
@@ -190,8 +206,10 @@ Result<void> walk_sequential(PageWalk& walk) {
   for (SnapshotPointer at = walk.storage.root; !at.is_null();
        at = SnapshotPointer(root->previous)) {
     const SnapshotPointer parent = chain.empty() ? at : chain.back();
-    auto read = walk.read(at, parent, buffer, PageType::sequential, 0);
-    if (!read) return read;
+    auto read = walk.read(at, parent, buffer, PageType::sequential, PageType::sequential, 0,
+                          [] { return std::string("all appends before those of newer pages"); });
+    if (!read) return std::unexpected(read.error());
+    if (!*read) break;
     // Older pages were written before: a circle has none.
     const bool is_older = chain.empty() || at.snapshot() < parent.snapshot() ||
                           (at.snapshot() == parent.snapshot() && at.page() < parent.page());
@@ -201,9 +219,11 @@ Result<void> walk_sequential(PageWalk& walk) {
     chain.push_back(at);
   }
   for (; !chain.empty(); chain.pop_back()) {
-    auto read = walk.read(chain.back(), chain.back(), buffer, PageType::sequential, 0);
-    if (!read) return read;
-    if (walk.totals.records != root->previous_records) {
+    auto read = walk.read(chain.back(), chain.back(), buffer, PageType::sequential,
+                          PageType::sequential, 0, [] { return std::string("appends"); });
+    if (!read) return std::unexpected(read.error());
+    if (!*read) continue;
+    if (!walk.has_gaps && walk.totals.records != root->previous_records) {
       return walk.wrong(root->header,
                         fmt::format("it says that older runs have {} records, they have {}",
                                     root->previous_records, walk.totals.records));
@@ -215,8 +235,9 @@ Result<void> walk_sequential(PageWalk& walk) {
 
 Result<SnapshotWalkTotals> walk_snapshot(const SnapshotFiles& files,
                                          const SnapshotWalkStorage& storage, uint64_t epoch,
-                                         const RecordVisitor& visit) {
-  PageWalk walk(files, storage, epoch, visit);
+                                         const RecordVisitor& visit,
+                                         const UnreadableVisitor& on_unreadable) {
+  PageWalk walk(files, storage, epoch, visit, on_unreadable);
   if (storage.root.is_null()) return walk.totals;
   Result<void> done;
   switch (storage.type) {

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "engine/snapshot/snapshot_files.h"
+#include "engine/snapshot/stand_in.h"
 #include "engine/transaction/vid.h"
 #include "shared/error.h"
 #include "shared/memory/control_layout.h"
@@ -32,6 +33,9 @@ struct WalkedRecord {
 /// An error that it answers ends the walk.
 using RecordVisitor = std::function<Result<void>(const WalkedRecord&)>;
 
+/// Told of each range that cannot be read (R56), without which a walk ends there.
+using UnreadableVisitor = std::function<void(const UnreadablePage&)>;
+
 struct SnapshotWalkTotals {
   uint64_t records = 0;
   uint64_t pages = 0;       // all that were read
@@ -41,9 +45,11 @@ struct SnapshotWalkTotals {
 
 /// Visits each record, in the order of keys (arrays: those that were ever written; sequential: in
 /// the order of their runs). `epoch`: of the snapshot. Reads page by page; memory: one page per
-/// level. Errors: code corruption, naming file or storage, page and what is wrong; the visitor's.
+/// level. With `on_unreadable` it goes on after what cannot be read. Errors: code corruption,
+/// naming file or storage, page and what is wrong; the visitor's.
 Result<SnapshotWalkTotals> walk_snapshot(const SnapshotFiles& files,
                                          const SnapshotWalkStorage& storage, uint64_t epoch,
-                                         const RecordVisitor& visit);
+                                         const RecordVisitor& visit,
+                                         const UnreadableVisitor& on_unreadable = {});
 
 }  // namespace atolldb

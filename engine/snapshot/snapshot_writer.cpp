@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/snapshot/snapshot_format.h"
+#include "engine/snapshot/stand_in.h"
 #include "shared/check.h"
 #include "shared/file/io_buffer.h"
 #include "shared/limits.h"
@@ -17,7 +18,7 @@ namespace {
 
 /// What one write to the device takes.
 constexpr uint32_t kBufferPages = kHugePageBytes / kPageBytes;
-constexpr uint64_t kMaxPages = uint64_t{1} << 32;
+constexpr uint64_t kMaxPages = kStandInBit;
 
 }  // namespace
 
@@ -103,7 +104,7 @@ Result<PageHeader*> SnapshotWriter::next(uint32_t storage_id) {
   CHECK(!state.is_finished);
   if (state.pages == kMaxPages) {
     return make_error(ExitCode::resources,
-                      fmt::format("snapshot file {} has {} pages, the most that page numbers of 32 "
+                      fmt::format("snapshot file {} has {} pages, the most that page numbers of 31 "
                                   "bits can tell apart: spread the storages over more nodes",
                                   state.path, state.pages));
   }

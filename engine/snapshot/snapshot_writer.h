@@ -33,7 +33,7 @@ class SnapshotWriter {
 
   /// A new page of zeros with its header begun (begin_snapshot_page). The caller fills it in before
   /// the next call of any function; its check is computed here. Writes to the device now and then.
-  /// Errors: those of the file system; code resources when the file has 2^32 pages.
+  /// Errors: those of the file system; code resources when the file has 2^31 pages.
   Result<PageHeader*> next(uint32_t storage_id);
   /// Pages so far, page 0 included.
   uint64_t page_count() const;

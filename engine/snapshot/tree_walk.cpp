@@ -2,13 +2,25 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "engine/mastertree/build.h"
 #include "engine/mastertree/key.h"
 #include "engine/mastertree/page.h"
+#include "engine/snapshot/log_input.h"
 #include "engine/snapshot/page_walk.h"
 
 namespace atolldb {
+
+std::string text_of_range(std::string_view prefix, const SliceRange& range) {
+  const std::string above = hex_of(prefix);
+  if (range.low == 0 && range.high_is_end) {
+    return above.empty() ? "all keys" : fmt::format("all keys that begin with 0x{}", above);
+  }
+  std::string text = fmt::format("keys from 0x{}{:016x}", above, range.low);
+  if (!range.high_is_end) return text + fmt::format(" to before 0x{}{:016x}", above, range.high);
+  return text + (above.empty() ? " on" : fmt::format(" on that begin with 0x{}", above));
+}
 
 namespace {
 
@@ -21,8 +33,10 @@ class TreeWalk {
     ++walk_.totals.layers;
     const auto buffer = std::make_unique<PageBuffer>();
     auto read = walk_.read(root, parent, *buffer, PageType::mastertree_border,
-                           PageType::mastertree_interior, layer_number());
-    if (!read) return read;
+                           PageType::mastertree_interior, layer_number(),
+                           [&] { return text_of_range(prefix_, SliceRange{}); });
+    if (!read) return std::unexpected(read.error());
+    if (!*read) return {};
     return content(*buffer, SliceRange{}, buffer->header().level);
   }
 
@@ -33,7 +47,10 @@ class TreeWalk {
                     uint32_t level) {
     const auto buffer = std::make_unique<PageBuffer>();
     const PageType type = level == 0 ? PageType::mastertree_border : PageType::mastertree_interior;
-    if (auto read = walk_.read(pointer, parent, *buffer, type, layer_number()); !read) return read;
+    auto read = walk_.read(pointer, parent, *buffer, type, type, layer_number(),
+                           [&] { return text_of_range(prefix_, range); });
+    if (!read) return std::unexpected(read.error());
+    if (!*read) return {};
     return content(*buffer, range, level);
   }
 

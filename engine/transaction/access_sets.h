@@ -35,9 +35,8 @@ inline bool by_record(const WriteEntry& left, const WriteEntry& right) {
 }
 
 /// Array records have no header of their own; Master-tree records do.
-inline bool is_array_write(const WriteEntry& entry) {
-  return entry.payload_at == sizeof(RecordHead);
-}
+inline constexpr uint16_t kArrayPayloadAt = sizeof(RecordHead);
+inline bool is_array_write(const WriteEntry& entry) { return entry.payload_at == kArrayPayloadAt; }
 
 /// A pointer word that decided a read: null with a snapshot page below, or both null (R4).
 struct PointerEntry {

@@ -37,29 +37,11 @@ Status Transaction::commit() {
   return Status::ok;
 }
 
-Status Transaction::register_incremented() {
-  for (uint32_t i = 0; i < writes_size_; ++i) {
-    const WriteEntry& entry = writes_[i];
-    if (entry.increment == 0 || is_array_write(entry)) continue;
-    auto* record = reinterpret_cast<RecordHead*>(worker_->view().resolve(entry.record));
-    uint16_t payload_at = 0;
-    if (record->load_acquire().is_moved() && !track_moved(*worker_, record, payload_at)) {
-      return Status::read_conflict;
-    }
-    const Vid now = record->load_acquire();
-    if (now.is_deleted() || now.is_elsewhere() || now.is_being_written()) {
-      return Status::read_conflict;
-    }
-    const Status status = register_read(record, now);
-    if (status != Status::ok) return status;
-  }
-  return Status::ok;
-}
-
 Status Transaction::commit_user_abort() {
   if (!is_active()) return Status::invalid_argument;
   Status status = broken_;
-  if (status == Status::ok) status = register_incremented();
+  // Reads of a snapshot find own writes by key, whatever becomes of their volatile records.
+  if (status == Status::ok && snapshot_ == nullptr) status = verify_planned_writes();
   if (writes_size_ != 0 && !mutant(Mutant::user_abort_keeps_writes)) {
     // Nothing is locked: a planned write must not excuse the lock of another, who may be half-way
     // through writing what was read here (R20).
@@ -92,7 +74,7 @@ Status CommitProtocol::commit_writes() {
   for (;;) {
     status = lock_writes();
     if (status != Status::ok) return status;
-    begin_appends();
+    if (!mutant(Mutant::append_after_in_commit)) begin_appends();
     WorkerSlot& slot = worker_.slot();
     // Store, then load, both seq_cst (R21): whoever closes the loaded epoch sees the store. The
     // stored value was loaded before, so it is a lower bound of the commit epoch.
@@ -101,6 +83,7 @@ Status CommitProtocol::commit_writes() {
     slot.in_commit_epoch.exchange(lower_bound, std::memory_order_seq_cst);
     commit_epoch_ = worker_.view().control->epochs.current.load(std::memory_order_seq_cst);
     if (mutant(Mutant::epoch_before_in_commit)) commit_epoch_ = lower_bound;
+    if (mutant(Mutant::append_after_in_commit)) begin_appends();
     status = verify();
     if (status != Status::ok) {
       leave_commit();
@@ -109,8 +92,8 @@ Status CommitProtocol::commit_writes() {
     if (make_vid()) break;
     // R16: the ordinals of this epoch are used up; redo in the next one.
     leave_commit();
-    if (worker_.cluster_failed()) return Status::cluster_failed;
-    wait_for_next_epoch();
+    status = wait_for_next_epoch();
+    if (status != Status::ok) return status;
   }
   if (mutant(Mutant::clear_in_commit_early)) leave_epoch();
   reach(Seam::verified);
@@ -128,6 +111,7 @@ Status CommitProtocol::commit_writes() {
   publish_log();
   reach(Seam::applied);
   leave_epoch();
+  if (mutant(Mutant::dirty_after_in_commit)) worker_.note_dirty(commit_epoch_);
   unlock(txn_.writes_size_);
   note_erased_records();
   return Status::ok;
@@ -137,7 +121,8 @@ void CommitProtocol::publish_log() {
   worker_.metrics().log_bytes.add(txn_.log_.used_bytes());
   if (!txn_.log_.is_logged()) return;
   txn_.log_.publish(commit_epoch_);
-  if (!mutant(Mutant::clean_epochs)) worker_.note_dirty(commit_epoch_);
+  if (mutant(Mutant::clean_epochs) || mutant(Mutant::dirty_after_in_commit)) return;
+  worker_.note_dirty(commit_epoch_);
 }
 
 void CommitProtocol::note_erased_records() {
@@ -159,8 +144,15 @@ void CommitProtocol::leave_commit() {
   if (!mutant(Mutant::keep_locks_on_failure)) unlock(txn_.writes_size_);
 }
 
-void CommitProtocol::wait_for_next_epoch() {
-  while (worker_.current_epoch() <= commit_epoch_ && !worker_.cluster_failed()) {
+Status CommitProtocol::wait_for_next_epoch() {
+  for (;;) {
+    if (worker_.cluster_failed()) return Status::cluster_failed;
+    const Status status = txn_.check();  // the deadline (R20)
+    if (status != Status::ok) return status;
+    if (worker_.current_epoch() > commit_epoch_) return Status::ok;
+    // The clock stops at the last epoch.
+    if (commit_epoch_ >= kMaxEpoch && !mutant(Mutant::await_any_epoch))
+      return Status::deadline_exceeded;
     reach(Seam::awaiting_epoch);
     sched_yield();
   }

@@ -62,7 +62,8 @@ class CommitProtocol {
   /// Without having written: lets go of the appends that were begun, the epoch and the locks.
   void leave_commit();
   void unlock(uint32_t count);
-  void wait_for_next_epoch();
+  /// R16. deadline_exceeded, too, in the last epoch that there is; cluster_failed.
+  Status wait_for_next_epoch();
 
   /// Of a lock word that is not 0: we are the last in its queue.
   bool is_ours(uint64_t tail) const { return (tail >> 16) == worker_.id(); }

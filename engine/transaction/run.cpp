@@ -57,6 +57,27 @@ bool PageWait::wait(WorkerContext& worker, uint64_t deadline_epoch) {
   return false;
 }
 
+bool SnapshotWait::wait(WorkerContext& worker, uint64_t deadline_epoch) {
+  ControlSegment& control = *worker.view().control;
+  if (worker.published() == nullptr) return false;
+  worker.leave();
+  // Relaxed: the coordinator looks at it every now and then.
+  const uint32_t own = control.snapshot_requests.fetch_add(1, std::memory_order_relaxed) + 1;
+  for (;;) {
+    // Acquire pairs with the coordinator's release: an attempt that succeeded has stored the id of
+    // the snapshot before.
+    const uint32_t answered = control.snapshot_answered.load(std::memory_order_acquire);
+    if (worker.published()->newest() != 0) return true;
+    // Counters that may wrap: attempts that began before our request answer a smaller number.
+    const bool has_failed = static_cast<int32_t>(answered - own) >= 0;
+    // Relaxed: says only whether to wait.
+    const bool ends = control.pages_come_back.load(std::memory_order_relaxed) == 0 ||
+                      worker.cluster_failed() || worker.current_epoch() >= deadline_epoch;
+    if (has_failed || ends) return false;
+    wait_on(control.snapshot_answered, answered, kMaxSleep);
+  }
+}
+
 bool PageWait::is_in_vain(const WorkerContext& worker, uint64_t deadline_epoch) const {
   const ControlSegment& control = *worker.view().control;
   // The second one began when this transaction waited already: whatever could go has gone.

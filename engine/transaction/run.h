@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <utility>
 
 #include "engine/transaction/transaction.h"
 #include "shared/status.h"
@@ -38,20 +39,37 @@ class PageWait {
   uint32_t vain_snapshots_ = 0;
 };
 
+/// What a transaction does that asks for the newest snapshot when there is none: it has one taken,
+/// and waits where it holds nothing (R62, R23).
+class SnapshotWait {
+ public:
+  /// True: there is one by now. False: none is taken here, an attempt since has failed, or
+  /// `deadline_epoch` is over. REQUIRES: no transaction is active.
+  bool wait(WorkerContext& worker, uint64_t deadline_epoch);
+};
+
 /// Between transactions: works off hints (compaction, merging), bounded. Called by `run`.
 void run_hints(Transaction& transaction);
 
 /// `body(transaction)` returns ok to commit, user_abort to roll back, any other answer (for
 /// example not_found) or procedure_failed to roll back and hand it on; abort statuses from engine
 /// calls must be returned as they are. Retries until `deadline_epoch`; waits for pages that
-/// snapshots let go. Returns ok only after the commit.
+/// snapshots let go, and for the first snapshot. Returns ok only after the commit.
 template <typename Body>
 Status run(Transaction& transaction, Backoff& backoff, uint64_t deadline_epoch, Body&& body,
            TransactionMode mode = {}) {
   PageWait page_wait;
+  bool may_wait_for_snapshot = true;
   for (uint32_t attempt = 0;; ++attempt) {
     if (attempt != 0) backoff.wait(attempt);
     Status status = transaction.begin(deadline_epoch, mode);
+    if (status == Status::snapshot_not_found && mode.snapshot == 0) [[unlikely]] {
+      // Once: what was published stays, or a later one comes.
+      if (!std::exchange(may_wait_for_snapshot, false)) return status;
+      WorkerContext& own = transaction.worker();
+      // Of a cluster that has failed `begin` tells.
+      if (SnapshotWait().wait(own, deadline_epoch) || own.cluster_failed()) continue;
+    }
     if (status != Status::ok) return status;
     status = body(transaction);
     if (status == Status::ok) {

@@ -24,6 +24,7 @@ Transaction::Transaction(WorkerContext& worker, const TransactionLimits& limits,
       log_(local + limits.log_offset(), limits.log_buffer,
            static_cast<uint16_t>(worker.id() & 0xff), limits.is_logged) {
   CHECK(limits.write_set <= kMaxWriteSet);
+  worker.be_impatient();
 }
 
 Status Transaction::begin(uint64_t deadline_epoch, TransactionMode mode) {
@@ -40,7 +41,7 @@ Status Transaction::begin(uint64_t deadline_epoch, TransactionMode mode) {
   worker_->enter();
   clear();
   log_.begin(worker_->current_epoch());
-  deadline_epoch_ = deadline_epoch;
+  worker_->set_deadline(deadline_epoch);
   if (worker_->current_epoch() >= deadline_epoch) return Status::deadline_exceeded;
   if (mode.isolation == Isolation::serializable) [[likely]] {
     state_ = State::serializable;
@@ -188,6 +189,7 @@ Status Transaction::page_changed(PageHeader* page, PageVersion before, PageVersi
 }
 
 void Transaction::record_changed(const RecordHead* record, Vid before, Vid after) {
+  if (mutant(Mutant::keep_record_entry_on_revival)) return;
   for (ReadEntry& entry : reads_) {
     if (entry.record == record && entry.seen == before) entry.seen = after;
   }

@@ -115,7 +115,7 @@ class Transaction {
   const WorkerContext& worker() const { return *worker_; }
   /// First thing in every operation: active, before its deadline.
   Status check() const {
-    if (worker_->current_epoch() >= deadline_epoch_ && !mutant(Mutant::ignore_deadline)) {
+    if (worker_->current_epoch() >= worker_->deadline_epoch() && !mutant(Mutant::ignore_deadline)) {
       return Status::deadline_exceeded;
     }
     return is_active() ? Status::ok : Status::invalid_argument;
@@ -123,7 +123,7 @@ class Transaction {
   /// The same for an operation that goes on to volatile pages: not ok either for a transaction that
   /// reads a snapshot, which has a way of its own. So the usual one asks one question.
   Status check_volatile() const {
-    if (worker_->current_epoch() >= deadline_epoch_ && !mutant(Mutant::ignore_deadline)) {
+    if (worker_->current_epoch() >= worker_->deadline_epoch() && !mutant(Mutant::ignore_deadline)) {
       return Status::deadline_exceeded;
     }
     return is_serializable() || (mutant(Mutant::snapshot_read_volatile) && is_active())
@@ -233,6 +233,12 @@ class Transaction {
   Status overlay(const RecordRef& ref, WriteEntry& entry, Vid seen, uint32_t offset, uint32_t count,
                  void* out);
 
+  /// Makes a pending increment a plain update of the value that the record has now, and reads the
+  /// record: its existence and its length have been answered (R33). `expected`: the VID that the
+  /// caller has read the record with. write_conflict: the record is gone, or is shorter than what
+  /// is incremented; not_found: it is dead; read_conflict: it has changed.
+  Status materialize_increment(RecordRef ref, WriteEntry& entry, const Vid* expected = nullptr);
+
   /// Plans a write; merges it into the pending write of the same record, if any (R14).
   /// `insert`: the record (reserved or dead) exists with this payload afterwards.
   Status write_insert(const RecordRef& ref, std::span<const std::byte> key,
@@ -273,6 +279,7 @@ class Transaction {
   };
 
   WriteEntry* find_write_slow(const RecordRef& ref, std::span<const std::byte> key);
+  static bool has_room_for(const RecordRef& ref, uint32_t payload_end);
   bool follow(RecordRef& ref, uint32_t payload_end);
   Status read_where_it_is(RecordRef ref, std::span<const std::byte> key, uint32_t offset,
                           uint32_t count, void* out);
@@ -287,10 +294,11 @@ class Transaction {
   Status add_write(const RecordRef& ref, LogRecord* log, LogType type, IncrementType increment);
   Status merge_update(const RecordRef& ref, std::span<const std::byte> key, WriteEntry& entry,
                       uint32_t offset, std::span<const std::byte> bytes);
-  /// That the records of pending increments exist has been answered, and is verified by a commit
-  /// under their locks. A user abort takes none: it reads them (R20, R33).
-  Status register_incremented();
-  Status materialize_increment(RecordRef ref, WriteEntry& entry, const Vid* expected = nullptr);
+  /// What a commit verifies of planned writes under their locks; a user abort takes no locks (R20).
+  /// The records of pending increments exist and are long enough: they enter the read set (R33).
+  /// Every other record is still where reads and scans of this transaction could meet it (R14).
+  /// read_conflict otherwise.
+  Status verify_planned_writes();
   void clear();
   /// Not active any more.
   void end();
@@ -309,7 +317,6 @@ class Transaction {
   bool relied_on_absence_ = false;  // of a page that this attempt was about to install (R5)
   Status broken_ = Status::ok;      // why the sets are incomplete
   const SnapshotView* snapshot_ = nullptr;
-  uint64_t deadline_epoch_ = kMaxEpoch;
   uint64_t commit_epoch_ = 0;
   uint64_t reservations_ = 0;
   uint64_t observed_ = 0;  // VID word, flags masked out

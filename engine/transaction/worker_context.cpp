@@ -1,9 +1,13 @@
 #include "engine/transaction/worker_context.h"
 
+#include <span>
+
 #include "engine/log/worker_log.h"
 #include "engine/mutants.h"
 #include "engine/transaction/access_sets.h"
 #include "shared/check.h"
+#include "shared/memory/dirty_epoch.h"
+#include "shared/sync/wait_word.h"
 
 namespace atolldb {
 
@@ -28,6 +32,9 @@ WorkerContext::WorkerContext(const ClusterView& view, PagePool& pool, uint32_t n
       epoch_(&view.control->epochs.current),
       first_system_block_(write_set_capacity + 1),
       use_random_(0x9e3779b9u ^ ((node << 8) | ordinal)) {  // of each worker another
+  frame_wait_.state = &view.control->state;
+  frame_wait_.epoch = epoch_;
+  frame_wait_.waits = &metrics.frame_stalls;
   CHECK(write_set_capacity <= kMaxWriteSet);
   CHECK(ordinal < view.shared[node]->slot_count);
   CHECK(view.shared[node]->blocks_per_slot >= lock_blocks_for(write_set_capacity));
@@ -37,8 +44,11 @@ void WorkerContext::enter() {
   const EpochBlock& epochs = view_->control->epochs;
   const uint64_t epoch = epochs.current.load(std::memory_order_acquire);
   if (epoch != begin_epoch_) {
-    // seq_cst exchange: published before any pointer is loaded (R9). Once per epoch.
+    // seq_cst exchange: published before any pointer is loaded (R9). Once per epoch. The pointers
+    // are loaded with acquire, so that by the letter of the memory model only a fence keeps them
+    // behind the exchange; it pairs with the fence before a retire epoch (PageAllocator::retire).
     slot_->begin_epoch.exchange(epoch, std::memory_order_seq_cst);
+    full_fence();
     begin_epoch_ = epoch;
     if (!mutant(Mutant::keep_memo)) memo_.clear();
     dead_runs_.clear();
@@ -59,6 +69,23 @@ void WorkerContext::raise_dirty_epoch(uint64_t epoch) {
   while (seen < epoch && !dirty.compare_exchange_weak(seen, epoch, std::memory_order_seq_cst,
                                                       std::memory_order_relaxed)) {
   }
+}
+
+/// A view without storages, if nothing has been committed since there is a database; else null.
+const SnapshotView* WorkerContext::empty_snapshot() const {
+  // No commit has the epoch 0. The id 0 announces nothing: no file belongs to it.
+  static const SnapshotView kEmpty(0, 0, {});
+  const ControlSegment& control = *view_->control;
+  // Acquire pairs with the release of the state: before it the coordinator has noted how the
+  // incarnation began.
+  const auto state = static_cast<ClusterState>(control.state.load(std::memory_order_acquire));
+  if (state != ClusterState::running) return nullptr;
+  if (control.began_empty.load(std::memory_order_relaxed) == 0) return nullptr;
+  // What has committed before this load is dirty (R27). So who has seen a commit, or was told of
+  // one, finds it dirty, and waits for a snapshot that has it.
+  const auto nodes = std::span(view_->shared).first(view_->node_count);
+  const bool is_empty = latest_dirty_epoch(nodes) == 0;
+  return is_empty || mutant(Mutant::empty_snapshot_after_commits) ? &kEmpty : nullptr;
 }
 
 void WorkerContext::mark_hot(PageHeader* page) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
@@ -40,6 +41,8 @@ constexpr uint32_t lock_blocks_for(uint32_t write_set) { return write_set + 1 + 
 
 class WorkerContext {
  public:
+  WorkerContext(const WorkerContext&) = delete;
+  WorkerContext& operator=(const WorkerContext&) = delete;
   /// `ordinal` names the slot: workers first, then auxiliary threads.
   WorkerContext(const ClusterView& view, PagePool& pool, uint32_t node, uint32_t ordinal,
                 WorkerMetrics& metrics, uint32_t write_set_capacity);
@@ -56,13 +59,21 @@ class WorkerContext {
   DeadRunMemo& dead_runs() { return dead_runs_; }
   /// This thread's way into its node's cache of snapshot pages, which outlives the context. Before
   /// the first transaction.
-  void use_snapshots(SnapshotReader& snapshots) { snapshots_ = &snapshots; }
+  void use_snapshots(SnapshotReader& snapshots) {
+    snapshots_ = &snapshots;
+    snapshots.use_limits(frame_wait_);
+  }
   /// What its transactions may begin with, if they are to read snapshots; outlives the context.
   void use_published(const PublishedSnapshots& published) { published_ = &published; }
-  /// Announces and finds the snapshot of this id, or the latest (0); null: there is none.
+  /// Announces and finds the snapshot of this id, or the newest (0); null: there is none. Before
+  /// the first commit of a database the newest one is the empty state (R62).
   const SnapshotView* begin_snapshot(uint32_t id) {
-    return published_ == nullptr ? nullptr : published_->use(*slot_, id);
+    if (published_ == nullptr) return nullptr;
+    const SnapshotView* view = published_->use(*slot_, id);
+    return view == nullptr && id == 0 ? empty_snapshot() : view;
   }
+  /// Null: transactions of this thread read no snapshots, in any state of the database.
+  const PublishedSnapshots* published() const { return published_; }
   void end_snapshot() { PublishedSnapshots::release(*slot_); }
   /// A page of a snapshot, good until the next call; see SnapshotReader::get. REQUIRES:
   /// use_snapshots.
@@ -83,6 +94,15 @@ class WorkerContext {
   }
   /// See SnapshotReader::round. REQUIRES: as above.
   uint64_t snapshot_round() const { return snapshots_->round(); }
+  /// See SnapshotReader::enter. REQUIRES: as above.
+  uint64_t enter_snapshots() { return snapshots_->enter(); }
+  /// The end of an engine call that has read pages of snapshots (R57). REQUIRES: as above.
+  void leave_snapshots() { snapshots_->leave_call(); }
+  /// What this thread does ends at this epoch (R20); kMaxEpoch: it has no time limit.
+  void set_deadline(uint64_t epoch) { frame_wait_.deadline_epoch = epoch; }
+  uint64_t deadline_epoch() const { return frame_wait_.deadline_epoch; }
+  /// It runs transactions: `run` repeats one that has waited long for a frame of the cache.
+  void be_impatient() { frame_wait_.patience = kFramePatience; }
   uint32_t first_system_block() const { return first_system_block_; }
 
   uint64_t current_epoch() const { return epoch_->load(std::memory_order_relaxed); }
@@ -131,8 +151,11 @@ class WorkerContext {
 
  private:
   static constexpr uint32_t kUsesPerMark = 32;
+  /// Of a transaction that waits for a frame of the snapshot cache: it holds back volatile pages.
+  static constexpr std::chrono::milliseconds kFramePatience{20};
 
   void raise_dirty_epoch(uint64_t epoch);
+  const SnapshotView* empty_snapshot() const;
   void mark_hot(PageHeader* page);
   /// States of the cluster that end every wait (R24).
   static uint32_t failed_from() {
@@ -151,6 +174,7 @@ class WorkerContext {
   SnapshotReader* snapshots_ = nullptr;            // null: there are no snapshots
   const PublishedSnapshots* published_ = nullptr;  // null: transactions read none
   const std::atomic<uint64_t>* epoch_;             // the cluster's
+  FrameWaitLimits frame_wait_;
   uint32_t first_system_block_;
   uint64_t begin_epoch_ = kIdleEpoch;
   uint64_t dirty_epoch_ = 0;  // the latest that this worker has announced

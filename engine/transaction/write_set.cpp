@@ -14,6 +14,42 @@
 
 namespace atolldb {
 
+namespace {
+
+/// Whether the payload of a tree's record has bytes up to `payload_end`. The caller compares the
+/// VID afterwards, which changes together with the length.
+bool is_at_least(const RecordHead& record, uint32_t payload_end) {
+  if (mutant(Mutant::forget_increment_length)) return true;
+  const auto& tree_record = reinterpret_cast<const TreeRecord&>(record);
+  return tree_record.payload_bytes.load(std::memory_order_acquire) >= payload_end;
+}
+
+}  // namespace
+
+Status Transaction::verify_planned_writes() {
+  for (uint32_t i = 0; i < writes_size_; ++i) {
+    const WriteEntry& entry = writes_[i];
+    auto* record = reinterpret_cast<RecordHead*>(worker_->view().resolve(entry.record));
+    uint16_t payload_at = 0;
+    if (record->load_acquire().is_elsewhere()) {
+      // Its page was dropped, or the record was left out: reads and scans since then have missed
+      // the own write (R14).
+      const bool is_found = track_moved(*worker_, record, payload_at);
+      const bool is_lost = !is_found || record->load_acquire().is_elsewhere();
+      if (is_lost && !mutant(Mutant::forget_lost_writes)) return Status::read_conflict;
+    }
+    if (entry.increment == 0 || is_array_write(entry)) continue;
+    const Vid now = record->load_acquire();
+    if (now.is_deleted() || !now.is_in_place() || now.is_next_layer()) return Status::read_conflict;
+    const LogRecord& log = log_of(entry);
+    const bool fits = is_at_least(*record, uint32_t{log.payload_offset} + log.payload_bytes);
+    if (!fits || record->load_acquire() != now) return Status::read_conflict;
+    const Status status = register_read(record, now);
+    if (status != Status::ok) return status;
+  }
+  return Status::ok;
+}
+
 WriteEntry* Transaction::find_write_slow(const RecordRef& ref, std::span<const std::byte> key) {
   const uint32_t found = write_index_.find(ref.identity, [&](uint32_t i) {
     const WriteEntry& entry = writes_[i];
@@ -35,8 +71,16 @@ bool Transaction::follow(RecordRef& ref, uint32_t payload_end) {
   return reinterpret_cast<const TreeRecord*>(ref.record)->capacity >= payload_end;
 }
 
+/// Whether the bytes up to `payload_end` belong to the record that the ref names. A tree's record
+/// may have been left out and made anew, smaller, since the caller planned to use them.
+bool Transaction::has_room_for(const RecordRef& ref, uint32_t payload_end) {
+  return ref.payload_at == kArrayPayloadAt ||
+         reinterpret_cast<const TreeRecord*>(ref.record)->capacity >= payload_end;
+}
+
 Status Transaction::read_where_it_is(RecordRef ref, std::span<const std::byte> key, uint32_t offset,
                                      uint32_t count, void* out) {
+  if (!has_room_for(ref, offset + count)) return Status::write_conflict;
   for (;;) {
     Vid seen;
     const Status status = read(ref, offset, count, out, seen, key);
@@ -90,6 +134,9 @@ Status Transaction::write_insert(const RecordRef& ref, std::span<const std::byte
   copy_bytes(log->payload(), payload.data(), payload.size());
   WriteEntry* own = find_write(ref, key);
   if (own == nullptr) return add_write(ref, log, LogType::insert, IncrementType::none);
+  // Callers complete an own increment first, which verifies its answer (R33). They miss it only if
+  // the record was left out and made anew since.
+  if (own->increment != 0 && !mutant(Mutant::forget_own_increment)) return Status::write_conflict;
   log_of(*own).type = LogType::filler;
   log->type = LogType::insert;
   own->log_offset = log_.offset_of(log);
@@ -145,6 +192,11 @@ Status Transaction::merge_update(const RecordRef& ref, std::span<const std::byte
 Status Transaction::write_erase(const RecordRef& ref, std::span<const std::byte> key) {
   erases_ = true;
   if (WriteEntry* own = find_write(ref, key)) {
+    if (own->increment != 0) {
+      // Its answer rests on the record's length, which the erase forgets (R33).
+      const Status status = materialize_increment(ref, *own);
+      if (status != Status::ok) return status;
+    }
     LogRecord& log = log_of(*own);
     if (log.type == LogType::erase) return Status::not_found;
     // An erase needs no payload: the record shrinks logically, its place in the buffer stays.
@@ -187,23 +239,26 @@ Status Transaction::write_increment(const RecordRef& ref, std::span<const std::b
   return add_write(ref, log, LogType::update, type);
 }
 
-/// `expected`: the VID that the caller has read the record with.
 Status Transaction::materialize_increment(RecordRef ref, WriteEntry& entry, const Vid* expected) {
   LogRecord& log = log_of(entry);
+  const uint32_t end = uint32_t{log.payload_offset} + log.payload_bytes;
   std::byte value[8];
   Vid seen;
+  bool is_long_enough = false;
   for (;;) {
     const Status status = read_stable(*worker_, *ref.record, seen, [&](Vid) {
+      is_long_enough = is_array_write(entry) || is_at_least(*ref.record, end);
+      if (!is_long_enough) return;
       racy_read(value, ref.payload() + log.payload_offset,
                 std::min<size_t>(log.payload_bytes, sizeof(value)));
     });
     if (status != Status::ok) return status;
     if (!seen.is_elsewhere()) break;
-    if (!follow(ref, uint32_t{log.payload_offset} + log.payload_bytes)) {
-      return Status::write_conflict;
-    }
+    if (!follow(ref, end)) return Status::write_conflict;
   }
   if (seen.is_deleted()) return Status::not_found;
+  // "ok" was the answer because the record was long enough (R33).
+  if (!is_long_enough) return Status::write_conflict;
   if (expected != nullptr && seen != *expected) return Status::read_conflict;
   add_increment(static_cast<IncrementType>(entry.increment), value, log.payload(), log.payload());
   entry.increment = 0;

@@ -1,0 +1,96 @@
+#include "engine/snapshot/scrub.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/log/log_files.h"
+#include "engine/mastertree/page.h"
+#include "engine/snapshot/page_output.h"
+#include "engine/snapshot/stand_in.h"
+#include "shared/file/io_buffer.h"
+
+namespace atolldb {
+namespace {
+
+/// 256 KiB at once.
+constexpr uint32_t kScrubPages = 64;
+
+/// What the bytes of a damaged page tell of it, if they can be.
+void describe(const PageHeader& page, SnapshotPointer self, ScrubDamage& damage) {
+  if (page.self != self.word()) return;
+  damage.storage = page.storage_id;
+  const bool is_border = page.type == PageType::mastertree_border;
+  if (!is_border && page.type != PageType::mastertree_interior) return;
+  damage.range = "by its damaged bytes: " +
+                 text_of_range("", range_of(reinterpret_cast<const TreePage&>(page)));
+  if (page.layer != 0) damage.range += fmt::format(" in layer {}", page.layer);
+}
+
+/// The pages one by one.
+void find_damage(const SnapshotFiles& files, SnapshotPointer first, uint32_t count,
+                 const std::string& path, const ScrubHooks& hooks) {
+  IoBuffer buffer(kPageBytes);
+  auto* page = reinterpret_cast<PageHeader*>(buffer.bytes().data());
+  for (uint32_t i = 0; i < count; ++i) {
+    const SnapshotPointer self(first.word() + i);
+    std::ranges::fill(buffer.bytes(), std::byte{0});
+    const auto read = files.read(self, page);
+    if (read) continue;
+    ScrubDamage damage{path, self.page() * uint64_t{kPageBytes}, 0, "", read.error().message};
+    describe(*page, self, damage);
+    hooks.found(damage);
+  }
+}
+
+}  // namespace
+
+Result<void> scrub_snapshot_file(FileSystem& file_system, const SnapshotFilePlace& place,
+                                 const ClusterUuid& cluster_uuid, const ScrubHooks& hooks) {
+  const std::string path = snapshot_file_path(place.directory, place.node, place.snapshot);
+  SnapshotFiles files(file_system, cluster_uuid);
+  auto closed = files.open_readable({place});
+  if (!closed) return std::unexpected(closed.error());
+  if (!closed->empty()) {
+    hooks.found({path, 0, 0, "all of its pages", closed->front().message});
+    return {};
+  }
+  IoBuffer buffer(kScrubPages * kPageBytes);
+  for (uint64_t page = 1; page < place.page_count;) {
+    const auto count =
+        static_cast<uint32_t>(std::min<uint64_t>(kScrubPages, place.page_count - page));
+    if (!hooks.reads(count * kPageBytes)) return {};
+    const auto first =
+        SnapshotPointer::make(place.snapshot, place.node, static_cast<uint32_t>(page));
+    if (!files.read_run(first, count, buffer.bytes().data())) {
+      find_damage(files, first, count, path, hooks);
+    }
+    page += count;
+  }
+  return {};
+}
+
+Result<void> scrub_log(FileSystem& file_system, LogStream stream, const ScrubHooks& hooks) {
+  stream.covered_epoch = kMaxEpoch;  // what went before the first file there is was deleted
+  auto reader = LogReader::open(file_system, std::move(stream));
+  if (!reader) return std::unexpected(reader.error());
+  if (reader->ordinals().empty()) return {};
+  const uint32_t newest = reader->ordinals().back();
+  for (;;) {
+    if (!hooks.reads(kLogBlockBytes)) return {};
+    const auto block = reader->next();
+    if (!block) return std::unexpected(block.error());
+    if (*block == nullptr) break;
+    if ((*block)->header.file_ordinal == newest) return {};
+  }
+  const LogEnd& end = reader->end();
+  // The end of the newest file but one may be found before its successor is begun.
+  if (!end.is_defect) return {};
+  const auto exists = file_system.exists(end.file);
+  if (!exists) return std::unexpected(exists.error());
+  if (*exists) hooks.found({end.file, end.offset, 0, "all of its log after that", end.reason});
+  return {};
+}
+
+}  // namespace atolldb
