@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "coordinator/gleaner/log_volume.h"
+#include "shared/file/counting_file_system.h"
+
 namespace atolldb {
 
 Coordinator::Coordinator(Config config, uint64_t incarnation, SegmentSpace& space,
@@ -20,8 +23,7 @@ Result<void> Coordinator::prepare() {
   uint64_t start_epoch = config_.cluster.start_epoch;
   uint64_t incarnation = incarnation_;
   if (config_.durability.mode == DurabilityMode::durable) {
-    Result<std::unique_ptr<DurableState>> durable =
-        DurableState::open(config_, incarnation_, logger_);
+    auto durable = open_durable_state();
     if (!durable) return std::unexpected(durable.error());
     durable_ = *std::move(durable);
     gleaner_ = std::make_unique<GleanerRun>(config_, durable_->files(), call_node_, logger_);
@@ -42,6 +44,16 @@ Result<void> Coordinator::prepare() {
   if (const auto restored = restore_storages(); !restored) return restored;
   space_.publish(SegmentKind::control, kCoordinator);
   return {};
+}
+
+Result<std::unique_ptr<DurableState>> Coordinator::open_durable_state() {
+  const auto warn = [logger = logger_](const std::string& text) { logger->warn("{}", text); };
+  auto files = make_file_system(file_system_settings(config_.durability, warn, &io_watch_));
+  // Relaxed, both counts: for people.
+  bytes_to_check_.store(log_file_bytes(*files, config_), std::memory_order_relaxed);
+  return DurableState::open(config_, incarnation_,
+                            std::make_unique<CountingFileSystem>(std::move(files), bytes_checked_),
+                            logger_);
 }
 
 Result<void> Coordinator::attach() {
@@ -70,6 +82,8 @@ Result<void> Coordinator::start() {
   // Release pairs with the acquire in beat.
   watched_clock_.store(clock_.get(), std::memory_order_release);
   ddl_thread_ = std::thread([this] { run_ddl(); });
+  dropper_ = make_dropper();
+  dropper_->start();
   return {};
 }
 
@@ -77,14 +91,41 @@ Result<void> Coordinator::open(const Json& metrics) {
   status_->set_metrics_endpoints(metrics);
   if (durable_ != nullptr) {
     if (const auto recovered = recover(); !recovered) return recovered;
-    if (const auto begun = durable_->begin(); !begun) return begun;
   }
-  if (durable_ != nullptr) start_snapshots();
+  if (is_logged()) {
+    if (const auto begun = begin_logs(); !begun) return begun;
+  }
+  if (durable_ != nullptr) {
+    if (const auto begun = durable_->begin(); !begun) return begun;
+    rebuild_ballast();
+    // Relaxed: published by the state.
+    control_->began_empty.store(durable_->snapshot() ? 0 : 1, std::memory_order_relaxed);
+    start_snapshots();
+  }
   set_state(ClusterState::running);
   logger_->info("cluster {} runs: {} nodes, incarnation {}, epoch {} us, durability: {}",
                 config_.cluster.name, nodes_.size(), control_->incarnation,
                 config_.cluster.epoch.count(), durability_text(config_));
   return {};
+}
+
+/// Not before the recovery (R54): what a start that fails has made would be there at the next one,
+/// and the room is needed for the snapshot.
+Result<void> Coordinator::begin_logs() {
+  const auto begin = [this] {
+    return on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
+      const auto answer = call_node_(node, "log.begin", Json::object());
+      if (!answer) return std::unexpected(answer.error());
+      return {};
+    });
+  };
+  auto begun = begin();
+  if (begun || begun.error().code != ExitCode::disk_full || durable_ == nullptr) return begun;
+  const auto released = durable_->release_ballast();
+  if (!released) return std::unexpected(released.error());
+  if (!*released) return begun;
+  logger_->warn("{}; the ballast is given up for the first log files", begun.error().message);
+  return begin();
 }
 
 void Coordinator::fail_durability(const Error& error) {
@@ -100,6 +141,8 @@ void Coordinator::drain() {
   // No snapshot lets pages go any more. Relaxed: says only whether to wait.
   control_->pages_come_back.store(0, std::memory_order_relaxed);
   logger_->info("cluster {} drains", config_.cluster.name);
+  // While the nodes still answer.
+  if (dropper_ != nullptr) dropper_->stop();
 }
 
 void Coordinator::stop() {
@@ -111,7 +154,8 @@ void Coordinator::stop() {
     gleaner_->cancel();
     taker_->stop();
   }
-  // Ends a drop that waits for its grace, too.
+  // Of a cluster that failed. It uses the clock and the DDL thread.
+  if (dropper_ != nullptr) dropper_->stop();
   if (clock_ != nullptr) clock_->stop();
   {
     const std::lock_guard guard(mutex_);
@@ -145,10 +189,12 @@ void Coordinator::set_state(ClusterState state) {
 }
 
 bool Coordinator::beat() {
+  watch_device();
   // Acquire pairs with the release in start: clock and control segment are there.
   const EpochClock* clock = watched_clock_.load(std::memory_order_acquire);
   if (clock == nullptr) return true;
   if (state() == ClusterState::recovering) note_recovery_progress();
+  if (state() == ClusterState::running && durable_ != nullptr) note_idleness();
   control_->heartbeat.fetch_add(1, std::memory_order_relaxed);
   const auto now = std::chrono::steady_clock::now();
   const uint64_t ticks = clock->tick_count();
@@ -160,6 +206,39 @@ bool Coordinator::beat() {
   const std::chrono::microseconds patience = std::max<std::chrono::microseconds>(
       config_.cluster.hang_limit / 2, 4 * config_.cluster.epoch);
   return now - tick_seen_at_ < patience;
+}
+
+void Coordinator::watch_device() {
+  const auto change = device_watch_.look();
+  if (!change) return;
+  if (!change->hangs) return logger_->warn("{}", change->text);
+  logger_->error("{}", change->text);
+  if (config_.durability.on_device_hang != DeviceHang::stop) return;
+  const Error error = {ExitCode::durability,
+                       change->text + ": durability.on_device_hang is \"stop\""};
+  // Acquire: as in beat. Before the clock nothing commits, and the control segment may be missing.
+  if (watched_clock_.load(std::memory_order_acquire) == nullptr) {
+    return launcher_.report_failure(error);
+  }
+  fail_durability(error);
+}
+
+/// Beside the closing markers: these lie in the last file of each log, and a log of one logger that
+/// has lost this file would look as if a crash had torn it. The second heartbeat that finds the
+/// cluster idle writes, so a load with short pauses costs no writes here.
+void Coordinator::note_idleness() {
+  // Acquire, before the nodes' words: past the last commit is only what a closing marker closed.
+  const uint64_t durable = control_->epochs.durable.load(std::memory_order_acquire);
+  const uint64_t dirty = dirty_epoch(nodes_);
+  if (dirty == 0 || durable <= dirty || durable == durable_noted_) return;
+  if (std::exchange(durable_seen_, durable) != durable) return;
+  durable_noted_ = durable;
+  give_to_ddl([this, durable] {
+    if (const auto noted = durable_->note_idle(durable); !noted) {
+      logger_->warn("the savepoint does not note that epoch {} is durable: {}", durable,
+                    noted.error().message);
+    }
+  });
 }
 
 void Coordinator::give_to_ddl(std::function<void()> task) {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "coordinator/catalog/catalog.h"
+#include "coordinator/catalog/storage_dropper.h"
 #include "coordinator/durability/durable_state.h"
 #include "coordinator/epoch/durable_epoch.h"
 #include "coordinator/epoch/epoch_clock.h"
@@ -30,6 +31,7 @@
 #include "shared/memory/control_layout.h"
 #include "shared/memory/segment_space.h"
 #include "shared/message/control_message.h"
+#include "shared/metrics/device_watch.h"
 #include "shared/metrics/snapshot_metrics.h"
 
 namespace atolldb {
@@ -73,6 +75,9 @@ class Coordinator {
   /// Heartbeat word. False when the clock has not ticked for half of hang_limit: it hangs. Called
   /// by one thread.
   bool beat();
+  /// How far a start is, for people: "recovering 12 400 reading the logs", with bytes done and
+  /// bytes in all (0: unknown). Empty: nothing to tell. Called by the thread that calls beat.
+  std::string progress() const;
 
   /// Serves a control request (coordinator/README.md lists them).
   void handle(const ControlRequest& request, ControlReply reply);
@@ -83,10 +88,14 @@ class Coordinator {
   const SnapshotMetrics* snapshot_metrics() const {
     return is_logged() ? &snapshot_metrics_ : nullptr;
   }
+  const DeviceMetrics* device_metrics() const { return is_logged() ? &device_metrics_ : nullptr; }
 
  private:
   bool is_logged() const { return config_.durability.mode != DurabilityMode::off; }
   void set_state(ClusterState state);
+  Result<std::unique_ptr<DurableState>> open_durable_state();
+  /// The first log files of all loggers of all nodes, durably; then the loggers run.
+  Result<void> begin_logs();
   /// Nothing can be made durable any more: nothing commits or is acknowledged from here on.
   void fail_durability(const Error& error);
   /// The storages that earlier incarnations have created and not dropped, empty until `recover`.
@@ -97,8 +106,18 @@ class Coordinator {
   /// here only makes readers wait.
   void begin_recovery();
   Result<void> take_recovery_snapshot();
+  Result<void> take_recovery_snapshot(uint64_t epoch);
+  /// The epoch before the first commit that is in no snapshot yet.
+  uint64_t recovered_epoch() const;
+  void rebuild_ballast();
   /// Into the control segment, for people. The heartbeat's thread.
   void note_recovery_progress();
+  /// Says that the device hangs, and ends the cluster if it shall (R58). The heartbeat's thread.
+  void watch_device();
+  Json device_status() const;
+  /// The savepoint notes what is durable once the closing markers are written (R51). The
+  /// heartbeat's thread.
+  void note_idleness();
   Json recovery_status() const;
   /// The error of a request that only a running cluster serves.
   Result<void> check_runs(const std::string& op) const;
@@ -113,8 +132,12 @@ class Coordinator {
   bool has_news() const;
   bool is_rewrite_due();
   Result<uint32_t> take_snapshot();
+  Result<void> take_new_snapshot();
+  /// A transaction waits for the first snapshot (R62).
+  bool is_first_snapshot_awaited() const;
   std::vector<StorageToGlean> ask_ddl_for_storages();
   Result<void> publish_to_transactions();
+  void make_newest(uint32_t id);
   /// Opens its files, too, on all nodes. Errors: its metadata cannot be read, or a node cannot open
   /// its files; then it is not offered.
   Result<void> offer_pinned(uint32_t id);
@@ -124,6 +147,8 @@ class Coordinator {
   Result<void> forget_unneeded();
   bool has_less_free_than(uint32_t percent) const;
   bool lacks_pages() const;
+  /// Whether a logger has no room for its next file.
+  bool lacks_log_files() const;
   bool stays_short(uint32_t percent) const;
   void install_newest();
   Result<void> open_kept_and(const SnapshotMetadata& snapshot);
@@ -135,6 +160,8 @@ class Coordinator {
   Json snapshot_status() const;
   Json install_status() const;
   Json unreadable_pins() const;
+  void list_damage(const ControlRequest& request, const ControlReply& reply);
+  Result<void> report_salvage();
   void tell_in_vain();
   /// snapshot.pin, snapshot.unpin, snapshot.remove: on the taker's thread.
   void request_change(const ControlRequest& request, const ControlReply& reply);
@@ -146,6 +173,11 @@ class Coordinator {
   void give_to_ddl(std::function<void()> task);
   void create_storage(const ControlRequest& request, const ControlReply& reply);
   void drop_storage(const ControlRequest& request, const ControlReply& reply);
+  Result<void> check_no_drop(const std::string& name) const;
+  std::unique_ptr<StorageDropper> make_dropper();
+  Result<void> on_ddl_thread(const std::function<Result<void>()>& task);
+  /// False: it is not yet, or the cluster has failed.
+  bool wait_until_durable(uint64_t epoch, std::chrono::milliseconds patience) const;
   void describe_storage(const ControlRequest& request, const ControlReply& reply) const;
   Json storages() const;
 
@@ -158,9 +190,14 @@ class Coordinator {
   ControlSegment* control_ = nullptr;
   std::vector<NodeShared*> nodes_;
   std::vector<const MetricsSegment*> metrics_;
-  std::unique_ptr<DurableState> durable_;  // null: nothing is
-  std::unique_ptr<GleanerRun> gleaner_;    // likewise
-  std::unique_ptr<SnapshotTaker> taker_;   // likewise
+  IoWatch io_watch_;  // of the files of durable_
+  DeviceMetrics device_metrics_{};
+  DeviceWatch device_watch_{io_watch_, device_metrics_, config_.durability.device_hang_limit};
+  std::atomic<uint64_t> bytes_to_check_{0};  // of logs, by prepare
+  std::atomic<uint64_t> bytes_checked_{0};   // what durable_ has read
+  std::unique_ptr<DurableState> durable_;    // null: nothing is
+  std::unique_ptr<GleanerRun> gleaner_;      // likewise
+  std::unique_ptr<SnapshotTaker> taker_;     // likewise
   /// The latest that is installed. Changed, as `kept_`, by the taker's thread once it runs.
   std::optional<SnapshotMetadata> published_;
   KeptSnapshots kept_;            // the nodes have their files open
@@ -169,6 +206,7 @@ class Coordinator {
   /// look: their files are open on all nodes. By id; the taker's thread's.
   std::map<uint32_t, SnapshotMetadata> offered_;
   uint32_t snapshots_until_rewrite_ = 0;  // the taker's thread's
+  bool lacks_ballast_ = false;            // likewise, from its start on; it was said
   std::atomic<uint64_t> bytes_to_recover_{0};
   std::atomic<uint32_t> snapshot_{0};  // the newest; 0: none
   std::atomic<uint64_t> snapshot_epoch_{0};
@@ -179,6 +217,8 @@ class Coordinator {
   bool has_ended_ = false;
   std::unique_ptr<StatusReport> status_;
   std::atomic<const EpochClock*> watched_clock_{nullptr};  // while it ticks
+  uint64_t durable_seen_ = 0;                              // by beat(): durable and idle
+  uint64_t durable_noted_ = 0;                             // by beat(): in the savepoint
   uint64_t ticks_seen_ = 0;                                // by beat()
   std::chrono::steady_clock::time_point tick_seen_at_;     // by beat()
 
@@ -190,6 +230,7 @@ class Coordinator {
   std::map<uint32_t, std::string> unreadable_pins_;  // guarded by mutex_: why, as of the last look
   Json readable_ = Json();                           // guarded by mutex_: while it recovers
   std::thread ddl_thread_;
+  std::unique_ptr<StorageDropper> dropper_;
 };
 
 }  // namespace atolldb

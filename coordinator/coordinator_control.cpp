@@ -1,9 +1,13 @@
 // The control requests that the coordinator serves.
+#include <algorithm>
+#include <future>
 #include <map>
 #include <utility>
 
 #include "coordinator/coordinator.h"
+#include "shared/memory/dirty_epoch.h"
 #include "shared/memory/state_names.h"
+#include "shared/sync/wait_word.h"
 
 namespace atolldb {
 namespace {
@@ -43,6 +47,7 @@ void Coordinator::handle(const ControlRequest& request, ControlReply reply) {
     Json status = status_->write(storages());
     status["snapshots"] = snapshot_status();
     status["recovery"] = recovery_status();
+    status["device_hangs"] = device_status();
     return reply(std::move(status));
   }
   if (request.op == "storage.list") return reply(Json{{"storages", storages()}});
@@ -65,9 +70,26 @@ void Coordinator::handle(const ControlRequest& request, ControlReply reply) {
   });
 }
 
+/// One text for each process whose device hangs now.
+Json Coordinator::device_status() const {
+  Json hangs = Json::array();
+  const auto add = [&](const std::string& role, const DeviceMetrics& device) {
+    const std::string text = device_hang_text(device, config_.durability.device_hang_limit);
+    if (!text.empty()) hangs.push_back({{"process", role}, {"text", text}});
+  };
+  add("coordinator", device_metrics_);
+  for (size_t node = 0; node < metrics_.size(); ++node) {
+    add("node" + std::to_string(node), metrics_[node]->device);
+  }
+  return hangs;
+}
+
 void Coordinator::create_storage(const ControlRequest& request, const ControlReply& reply) {
   const Result<StorageDefinition> definition = definition_of(request);
   if (!definition) return reply(std::unexpected(definition.error()));
+  if (const auto free = check_no_drop(definition->name); !free) {
+    return reply(std::unexpected(free.error()));
+  }
   const Result<uint32_t> id = catalog_->create(*definition, [this](const StorageControl& storage) {
     return log_ddl(DdlOperation::create_storage, storage);
   });
@@ -77,32 +99,81 @@ void Coordinator::create_storage(const ControlRequest& request, const ControlRep
   reply(describe(control_->storage(*id)));
 }
 
+/// On the DDL thread, which goes on at once: the drop has its own.
 void Coordinator::drop_storage(const ControlRequest& request, const ControlReply& reply) {
   const Result<std::string> name = get_text(request, "name");
   if (!name) return reply(std::unexpected(name.error()));
+  if (const auto free = check_no_drop(*name); !free) return reply(std::unexpected(free.error()));
   const Result<uint32_t> id = catalog_->hide(*name);
   if (!id) return reply(std::unexpected(id.error()));
-  // seq_cst pairs with the store that hid the name: whoever begins in a later epoch cannot find it.
+  // seq_cst pairs with the store that hid the name: a thread that begins in a later epoch cannot
+  // find it.
   const uint64_t hidden_at = control_->epochs.current.load(std::memory_order_seq_cst);
-  if (!clock_->wait_until_begun_after(hidden_at)) {
-    return reply(make_error(ExitCode::not_running, "storage \"" + *name +
-                                                       "\": hidden, but the cluster stops before "
-                                                       "its pages are free"));
+  dropper_->drop(*id, *name, hidden_at, [reply, id = *id](const Result<uint64_t>& pages) {
+    if (!pages) return reply(std::unexpected(pages.error()));
+    reply(Json{{"id", id}, {"pages", *pages}});
+  });
+}
+
+/// An error: a storage of this name is being dropped, and a crash would bring it back (R34).
+Result<void> Coordinator::check_no_drop(const std::string& name) const {
+  if (!dropper_->is_unlogged(name)) return {};
+  return make_error(ExitCode::failed,
+                    "storage \"" + name +
+                        "\": is being dropped: wait until `atoll storage ls` lists it no more, or "
+                        "use another name");
+}
+
+std::unique_ptr<StorageDropper> Coordinator::make_dropper() {
+  StorageDropperHooks hooks;
+  hooks.have_begun_after = [this](uint64_t epoch, std::chrono::milliseconds patience) {
+    return clock_->wait_until_begun_after(epoch, patience);
+  };
+  hooks.latest_commit_epoch = [this] { return latest_dirty_epoch(nodes_); };
+  hooks.is_durable = [this](uint64_t epoch, std::chrono::milliseconds patience) {
+    return wait_until_durable(epoch, patience);
+  };
+  // Catalog and DDL log are the DDL thread's.
+  hooks.log = [this](uint32_t id) {
+    return on_ddl_thread(
+        [this, id] { return log_ddl(DdlOperation::drop_storage, control_->storage(id)); });
+  };
+  hooks.release = [this](uint32_t id) -> Result<uint64_t> {
+    // Any node can walk the pages; the ids spread the work.
+    const auto node = static_cast<uint32_t>(id % nodes_.size());
+    const Result<Json> released = call_node_(node, "pages.release", Json{{"storage_id", id}});
+    if (!released) return std::unexpected(released.error());
+    return released->value("pages", uint64_t{0});
+  };
+  hooks.free_slot = [this](uint32_t id) {
+    [[maybe_unused]] const auto freed = on_ddl_thread([this, id] {
+      catalog_->free_slot(id);
+      return Result<void>();
+    });
+  };
+  return std::make_unique<StorageDropper>(std::move(hooks), logger_);
+}
+
+/// REQUIRES: the DDL thread runs, and another one calls this.
+Result<void> Coordinator::on_ddl_thread(const std::function<Result<void>()>& task) {
+  std::promise<Result<void>> promise;
+  auto done = promise.get_future();
+  give_to_ddl([&] { promise.set_value(task()); });
+  return done.get();
+}
+
+bool Coordinator::wait_until_durable(uint64_t epoch, std::chrono::milliseconds patience) const {
+  const EpochBlock& epochs = control_->epochs;
+  const auto end = std::chrono::steady_clock::now() + patience;
+  for (;;) {
+    // Acquire, the signal first: a rise that is not seen here changes the signal.
+    const uint32_t signal = epochs.durable_signal.load(std::memory_order_acquire);
+    if (epochs.durable.load(std::memory_order_acquire) >= epoch) return true;
+    const auto now = std::chrono::steady_clock::now();
+    if (now >= end || state() >= ClusterState::stopped) return false;
+    wait_on(epochs.durable_signal, signal,
+            std::min<std::chrono::nanoseconds>(end - now, kMaxSleep));
   }
-  if (const auto logged = log_ddl(DdlOperation::drop_storage, control_->storage(*id)); !logged) {
-    return reply(std::unexpected(logged.error()));
-  }
-  // Any node can walk the pages; the ids spread the work.
-  const auto node = static_cast<uint32_t>(*id % nodes_.size());
-  const Result<Json> released = call_node_(node, "pages.release", Json{{"storage_id", *id}});
-  if (!released) {
-    logger_->error("storage {}: its pages stay in use: {}", *name, released.error().message);
-    return reply(std::unexpected(released.error()));
-  }
-  catalog_->free_slot(*id);
-  const uint64_t pages = released->value("pages", uint64_t{0});
-  logger_->info("storage {} dropped: id {}, {} pages", *name, *id, pages);
-  reply(Json{{"id", *id}, {"pages", pages}});
 }
 
 Result<void> Coordinator::restore_storages() {
@@ -154,7 +225,11 @@ void Coordinator::describe_storage(const ControlRequest& request, const ControlR
 
 Json Coordinator::storages() const {
   Json list = Json::array();
-  for (const StorageControl* storage : catalog_->list()) list.push_back(describe(*storage));
+  for (const StorageControl* storage : catalog_->list()) {
+    list.push_back(describe(*storage));
+    const auto drop = dropper_ == nullptr ? std::nullopt : dropper_->progress(storage->id);
+    if (drop) list.back()["drop"] = *drop;
+  }
   return list;
 }
 

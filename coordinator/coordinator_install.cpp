@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "coordinator/coordinator.h"
+#include "engine/mutants.h"
+#include "shared/limits.h"
 #include "shared/sync/wait_word.h"
 
 namespace atolldb {
@@ -90,7 +92,9 @@ void Coordinator::release_kept(uint32_t oldest_left) {
   constexpr std::chrono::milliseconds kPatience{200};
   clock_->wait_until_begun_after(now, kPatience);
   // Acquire pairs with the clock's release: it has seen every begin epoch.
-  kept_.forget(control_->epochs.oldest_begin.load(std::memory_order_acquire));
+  kept_.forget(mutant(Mutant::release_files_before_begin_epochs)
+                   ? kMaxEpoch
+                   : control_->epochs.oldest_begin.load(std::memory_order_acquire));
 }
 
 void Coordinator::note_install(const Result<InstallReport>& report,

@@ -1,6 +1,10 @@
 // The process of the coordinator: sockets and the launcher's channel around a Coordinator object.
+#include <atomic>
+#include <chrono>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <utility>
 
 #include "coordinator/coordinator.h"
@@ -14,6 +18,22 @@
 namespace atolldb {
 namespace {
 
+/// A node that has ended answers no more (R64), and its launcher ends the cluster. That knows
+/// better than we why the node has ended: it is given the time to say so first.
+Result<Json> call_node(const std::string& endpoint, std::string_view op, const Json& body,
+                       const std::atomic<bool>& is_stopping) {
+  constexpr std::chrono::milliseconds kPatience{1'000};
+  constexpr std::chrono::milliseconds kPause{10};
+  const auto stops = [&] { return is_stopping.load(std::memory_order_relaxed); };
+  Result<Json> answer = ControlClient(endpoint).call(op, body, kDdlTimeout, stops);
+  if (answer || answer.error().code != ExitCode::coordinator_unreachable) return answer;
+  const auto give_up = std::chrono::steady_clock::now() + kPatience;
+  while (!stops() && std::chrono::steady_clock::now() < give_up) {
+    std::this_thread::sleep_for(kPause);
+  }
+  return answer;
+}
+
 ExitCode run_coordinator(const ChildContext& context) {
   const Config& config = context.config;
   SegmentSpace space(context.handover.segments, context.segment_identity(), context.handover.node);
@@ -22,10 +42,7 @@ ExitCode run_coordinator(const ChildContext& context) {
   Coordinator coordinator(
       config, context.handover.incarnation, space,
       [&](uint32_t node, std::string_view op, const Json& body) {
-        // A node that has stopped answers nobody: what was asked last may be lost.
-        return ControlClient(node_endpoint(config, node)).call(op, body, kDdlTimeout, [&] {
-          return is_stopping.load(std::memory_order_relaxed);
-        });
+        return call_node(node_endpoint(config, node), op, body, is_stopping);
       },
       LauncherCalls{
           .request_stop =
@@ -47,9 +64,10 @@ ExitCode run_coordinator(const ChildContext& context) {
           [&](const ControlRequest& request, ControlReply reply) {
             coordinator.handle(request, std::move(reply));
           },
-          0,
+          kMaxSmallRequestBytes, 0,
           std::make_shared<ClusterMetrics>(*coordinator.control(), coordinator.snapshot_metrics(),
-                                           context.handover.restarts));
+                                           context.handover.restarts,
+                                           coordinator.device_metrics()));
     }
     if (!started) return std::unexpected(started.error());
     return services.endpoints_text();
@@ -64,7 +82,11 @@ ExitCode run_coordinator(const ChildContext& context) {
     services.stop();
     coordinator.stop();
   };
-  steps.beat = [&] { return coordinator.beat(); };
+  steps.beat = [&] {
+    const std::string progress = coordinator.progress();
+    if (!progress.empty()) launcher.send("progress " + progress);
+    return coordinator.beat();
+  };
   return run_child(context.handover, config.cluster.heartbeat, context.logger, std::move(steps));
 }
 

@@ -28,6 +28,7 @@ Json to_json(const PinnedSnapshot& pin) {
 }  // namespace
 
 void Coordinator::request_change(const ControlRequest& request, const ControlReply& reply) {
+  if (request.op == "snapshot.damage") return list_damage(request, reply);
   if (!is_change(request.op)) return reply(unknown_op(request));
   if (const auto runs = check_runs(request.op); !runs) {
     return reply(std::unexpected(runs.error()));
@@ -40,6 +41,31 @@ void Coordinator::request_change(const ControlRequest& request, const ControlRep
   taker_->between_runs([this, request, reply](bool runs) {
     if (!runs) return reply(make_error(ExitCode::not_running, request.op + ": the cluster stops"));
     reply(change_snapshots(request));
+  });
+}
+
+/// What the scrubs of all nodes have found, and what the newest snapshot's run could not read.
+void Coordinator::list_damage(const ControlRequest& request, const ControlReply& reply) {
+  if (const auto runs = check_runs(request.op); !runs) {
+    return reply(std::unexpected(runs.error()));
+  }
+  if (taker_ == nullptr) {
+    return reply(make_error(ExitCode::failed, request.op +
+                                                  ": nothing is durable here: a scrub needs "
+                                                  "durability.mode \"durable\""));
+  }
+  // Not on this thread, which nodes may wait for.
+  give_to_ddl([this, reply] {
+    std::vector<Json> answers(nodes_.size());
+    const auto asked = on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
+      auto answer = call_node_(node, "snapshot.damage", Json::object());
+      if (!answer) return std::unexpected(answer.error());
+      answers[node] = *std::move(answer);
+      return {};
+    });
+    if (!asked) return reply(std::unexpected(asked.error()));
+    reply(Json{{"nodes", answers},
+               {"unreadable", gleaner_->status().value("unreadable", Json::array())}});
   });
 }
 

@@ -2,19 +2,23 @@
 // the cluster begins from (design: stratified snapshots; rules R32, R36, R43). Meanwhile
 // transactions may read the snapshot before, and those that are pinned, as in a running cluster:
 // nothing of them changes, and no volatile page is made.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>
 
 #include "coordinator/coordinator.h"
 #include "coordinator/gleaner/log_volume.h"
+#include "coordinator/gleaner/recovery_steps.h"
 #include "engine/transaction/vid.h"
+#include "shared/memory/pointer.h"
 #include "shared/memory/recovery_text.h"
 
 namespace atolldb {
-
 Result<void> Coordinator::recover() {
-  if (!durable_->to_glean().empty()) {
+  const bool salvages = durable_->salvages();
+  if (!durable_->to_glean().empty() || (salvages && durable_->snapshot())) {
     begin_recovery();
     if (const auto made = take_recovery_snapshot(); !made) return made;
   }
@@ -23,8 +27,33 @@ Result<void> Coordinator::recover() {
   }
   if (const auto forgotten = forget_unneeded(); !forgotten) {
     logger_->warn("files that nothing needs stay for now: {}", forgotten.error().message);
+  } else if (salvages) {
+    if (const auto ended = report_salvage(); !ended) return ended;
   }
   warn_of_left_directories();
+  return {};
+}
+
+/// What is missing from now on, in the log and in a file that stays.
+Result<void> Coordinator::report_salvage() {
+  Json report = {{"schema_version", 1},
+                 {"data_dir", config_.cluster.data_dir},
+                 {"snapshot", snapshot_.load(std::memory_order_relaxed)},
+                 {"epoch", snapshot_epoch_.load(std::memory_order_relaxed)},
+                 {"left_out", durable_->left_out()},
+                 {"ranges", gleaner_->status().value("unreadable", Json::array())}};
+  for (Json& range : report["ranges"]) {
+    const StorageControl& storage = control_->storage(range.value("storage", 0u));
+    range["name"] = storage.name;
+    logger_->error("salvage: storage {}: {} is missing: {}", storage.name, range.value("range", ""),
+                   range.value("reason", ""));
+  }
+  const auto path =
+      durable_->end_salvage(report.dump(2, ' ', false, Json::error_handler_t::replace));
+  if (!path) return std::unexpected(path.error());
+  gleaner_->forget_unreadable();
+  logger_->warn("salvage: {} ranges and {} parts of the log are missing: {}",
+                report["ranges"].size(), report["left_out"].size(), *path);
   return {};
 }
 
@@ -51,10 +80,9 @@ void Coordinator::begin_recovery() {
       logger_->warn("no snapshot can be read before the end of the recovery: {}",
                     offered.error().message);
       // A node may have got it; if it cannot be asked to forget it, the recovery fails as well.
+      make_newest(0);
       [[maybe_unused]] const auto withdrawn = withdraw_on_nodes(config_, call_node_, {});
       offered_.clear();
-      // Relaxed: for people.
-      control_->readable_snapshot.store(0, std::memory_order_relaxed);
     }
   }
   set_state(ClusterState::recovering);
@@ -70,6 +98,27 @@ void Coordinator::note_recovery_progress() {
   const uint64_t all = bytes_to_recover_.load(std::memory_order_relaxed);
   const uint64_t percent = all == 0 ? 0 : std::min<uint64_t>(100, read * 100 / all);
   control_->recovered_percent.store(static_cast<uint32_t>(percent), std::memory_order_relaxed);
+}
+
+std::string Coordinator::progress() const {
+  // Acquire pairs with the release in start: the control segment is there.
+  if (watched_clock_.load(std::memory_order_acquire) == nullptr) {
+    // Relaxed: for people.
+    const uint64_t bytes = bytes_to_check_.load(std::memory_order_relaxed);
+    if (bytes == 0) return "";
+    const uint64_t checked = bytes_checked_.load(std::memory_order_relaxed);
+    return fmt::format("starting {} {} checking the logs", std::min(checked, bytes), bytes);
+  }
+  if (state() != ClusterState::recovering) return "";
+  uint64_t read = 0;
+  uint64_t pages = 0;
+  for (const MetricsSegment* metrics : metrics_) {
+    read += metrics->gleaner.bytes_read.load(std::memory_order_relaxed);
+    pages += metrics->gleaner.pages_written.load(std::memory_order_relaxed);
+  }
+  const uint64_t bytes = bytes_to_recover_.load(std::memory_order_relaxed);
+  if (read < bytes) return fmt::format("recovering {} {} reading the logs", read, bytes);
+  return fmt::format("recovering {} 0 writing pages of the new snapshot", pages * kPageBytes);
 }
 
 Json Coordinator::recovery_status() const {
@@ -107,13 +156,66 @@ void Coordinator::warn_of_left_directories() {
   }
 }
 
+/// Of all that is to be gleaned, if there is room for it. Else of a part after the other: the logs
+/// that a snapshot of a part covers make room for the next one (R54).
 Result<void> Coordinator::take_recovery_snapshot() {
-  const uint64_t epoch = durable_->recovery_epoch();
-  logger_->info("recovery: {} logs up to epoch {} become a snapshot", durable_->to_glean().size(),
-                epoch);
+  RecoverySteps steps(durable_->recovery_epoch());
+  for (;;) {
+    const uint64_t recovered = recovered_epoch();
+    const auto taken = take_recovery_snapshot(steps.epoch());
+    if (taken && steps.is_last()) return {};
+    if (!taken) {
+      if (taken.error().code != ExitCode::disk_full) return taken;
+      const auto released = durable_->release_ballast();
+      if (!released) return std::unexpected(released.error());
+      if (*released) {
+        logger_->warn("recovery: {}; the ballast is given up for it", taken.error().message);
+        continue;
+      }
+      // A salvage frees nothing until it is complete: parts would only take more room.
+      if (durable_->salvages() || !steps.shrink(recovered)) return taken;
+      logger_->warn("recovery: {}; a snapshot up to epoch {} is tried", taken.error().message,
+                    steps.epoch());
+      continue;
+    }
+    // Transactions may not read it before the end of the recovery.
+    if (const auto closed = open_on_nodes(config_, call_node_, readable_places()); !closed) {
+      return closed;
+    }
+    const auto deleted = durable_->delete_unneeded(ids_in_use());
+    if (!deleted) return std::unexpected(deleted.error());
+    logger_->info("recovery: {} files that its first part covers are deleted", *deleted);
+    steps.advance(recovered);
+  }
+}
+
+Result<void> Coordinator::take_recovery_snapshot(uint64_t epoch) {
+  std::vector<GleanStream> streams = streams_up_to(durable_->to_glean(), epoch);
+  logger_->info("recovery: {} logs up to epoch {} become a snapshot", streams.size(), epoch);
   // Never all pages anew: a start waits for this, and there may be no room. Nor is any reserved:
   // without this snapshot nothing starts, and the logs that it covers make room.
-  return glean({.epoch = epoch, .streams = durable_->to_glean(), .storages = storages_to_glean()});
+  // But a salvage reads all there is, and leaves nothing behind that cannot be read.
+  return glean({.epoch = epoch,
+                .streams = std::move(streams),
+                .storages = storages_to_glean(),
+                .rewrites = durable_->salvages(),
+                .salvages = durable_->salvages()});
+}
+
+uint64_t Coordinator::recovered_epoch() const {
+  std::optional<uint64_t> snapshot_epoch;
+  if (durable_->snapshot()) snapshot_epoch = durable_->snapshot()->epoch;
+  return atolldb::recovered_epoch(durable_->to_glean(), snapshot_epoch, durable_->recovery_epoch());
+}
+
+/// Costs a start on a full disk its last resort, and no more: tried again after each snapshot.
+void Coordinator::rebuild_ballast() {
+  const auto built = durable_->rebuild_ballast();
+  if (!built && !lacks_ballast_) {
+    logger_->warn("there is no ballast for a start on a full disk: {}", built.error().message);
+  }
+  if (built && lacks_ballast_) logger_->info("the ballast is there again");
+  lacks_ballast_ = !built;
 }
 
 std::vector<StorageToGlean> Coordinator::storages_to_glean() const {

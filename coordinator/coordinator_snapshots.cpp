@@ -7,7 +7,10 @@
 #include <utility>
 
 #include "coordinator/coordinator.h"
+#include "engine/mutants.h"
 #include "engine/snapshot/published_snapshots.h"
+#include "shared/memory/dirty_epoch.h"
+#include "shared/sync/wait_word.h"
 
 namespace atolldb {
 namespace {
@@ -93,8 +96,10 @@ void Coordinator::start_snapshots() {
     }
     return most;
   };
+  hooks.lacks_log_files = [this] { return lacks_log_files(); };
   hooks.lacks_pages = [this] { return lacks_pages(); };
   hooks.has_freed = [this] { return has_freed_pages_; };
+  hooks.is_first_awaited = [this] { return is_first_snapshot_awaited(); };
   // Relaxed: says only whether to wait.
   control_->pages_come_back.store(1, std::memory_order_relaxed);
   taker_ = std::make_unique<SnapshotTaker>(config_.gleaner, std::move(hooks), logger_);
@@ -104,36 +109,86 @@ void Coordinator::start_snapshots() {
 /// A commit of an epoch behind the newest snapshot is durable.
 bool Coordinator::has_news() const {
   const uint64_t newest = snapshot_epoch_.load(std::memory_order_relaxed);
-  // Acquire: as for whoever answers clients. Markers are wanted for epochs with commits alone
-  // (R27).
+  // Acquire: as for what answers clients. A closing marker makes epochs durable that have no commit
+  // (R51).
   return control_->epochs.durable.load(std::memory_order_acquire) > newest &&
-         control_->epochs.marker_wanted.load(std::memory_order_acquire) > newest;
+         dirty_epoch(nodes_) > newest;
+}
+
+bool Coordinator::is_first_snapshot_awaited() const {
+  // Relaxed: a look at it every now and then.
+  return snapshot_.load(std::memory_order_relaxed) == 0 &&
+         control_->snapshot_requests.load(std::memory_order_relaxed) !=
+             control_->snapshot_answered.load(std::memory_order_relaxed);
 }
 
 Result<uint32_t> Coordinator::take_snapshot() {
   if (state() != ClusterState::running) {
     return make_error(ExitCode::not_running, "the cluster stops");
   }
+  const bool has_none = snapshot_.load(std::memory_order_relaxed) == 0;
+  if (has_none) {
+    // The first one has all that is committed: who asks for it may not know what is durable.
+    constexpr std::chrono::milliseconds kPatience{5'000};
+    wait_until_durable(latest_dirty_epoch(nodes_), kPatience);
+  }
   if (has_news()) {
-    // The epoch first: a storage that has commits of it was created before.
-    const uint64_t epoch = control_->epochs.durable.load(std::memory_order_acquire);
-    const bool rewrites = is_rewrite_due();
-    has_freed_pages_ = false;
-    const auto taken = glean({.epoch = epoch,
-                              .streams = durable_->live_streams(epoch),
-                              .storages = ask_ddl_for_storages(),
-                              .rewrites = rewrites,
-                              .disk_reserve = config_.gleaner.disk_reserve,
-                              .has_volatile_pages = true});
-    if (rewrites && !taken) snapshots_until_rewrite_ = kSnapshotsBetweenRewrites;
-    if (taken) install_newest();
-    if (!has_freed_pages_ && lacks_pages()) tell_in_vain();
+    const uint32_t requests = control_->snapshot_requests.load(std::memory_order_relaxed);
+    const auto taken = take_new_snapshot();
+    // Release: who sees the attempt over sees what it has published.
+    control_->snapshot_answered.store(requests, std::memory_order_release);
+    wake(control_->snapshot_answered, kWakeAll);
     if (!taken) return std::unexpected(taken.error());
-    if (const auto forgotten = forget_unneeded(); !forgotten) {
-      logger_->warn("files that nothing needs stay for now: {}", forgotten.error().message);
-    }
+  } else if (has_none) {
+    return make_error(ExitCode::failed,
+                      "snapshot.take: nothing has been committed yet: there is nothing to take a "
+                      "snapshot of: transactions that read a snapshot read the empty database "
+                      "until then: commit something first");
   }
   return snapshot_.load(std::memory_order_relaxed);
+}
+
+Result<void> Coordinator::take_new_snapshot() {
+  // The epoch first: a storage that has commits of it was created before. It is durable: a later
+  // one may have commits that a crash takes back (R36).
+  const EpochBlock& epochs = control_->epochs;
+  const uint64_t epoch = mutant(Mutant::snapshot_epoch_from_current)
+                             ? epochs.current.load(std::memory_order_acquire)
+                             : epochs.durable.load(std::memory_order_acquire);
+  // Without a reserve then, as in a recovery: only a snapshot lets log files go.
+  const bool is_last_resort = lacks_log_files();
+  const bool rewrites = !is_last_resort && is_rewrite_due();
+  has_freed_pages_ = false;
+  const auto taken = glean({.epoch = epoch,
+                            .streams = durable_->live_streams(epoch),
+                            .storages = ask_ddl_for_storages(),
+                            .rewrites = rewrites,
+                            .disk_reserve = is_last_resort ? 0 : disk_reserve(config_),
+                            .has_volatile_pages = true});
+  if (rewrites && !taken) snapshots_until_rewrite_ = kSnapshotsBetweenRewrites;
+  // One that had to keep the older files, because some pages cannot be read (R56), saves nothing if
+  // it is done again soon.
+  if (rewrites && taken && is_rewrite_due()) snapshots_until_rewrite_ = kManySnapshotsInUse;
+  if (taken) install_newest();
+  if (!has_freed_pages_ && lacks_pages()) tell_in_vain();
+  if (!taken) return taken;
+  if (const auto forgotten = forget_unneeded(); !forgotten) {
+    logger_->warn("files that nothing needs stay for now: {}", forgotten.error().message);
+  }
+  if (!lacks_log_files()) rebuild_ballast();
+  return {};
+}
+
+bool Coordinator::lacks_log_files() const {
+  for (size_t node = 0; node < metrics_.size(); ++node) {
+    for (uint32_t logger = 0; logger < nodes_[node]->logger_count; ++logger) {
+      // Relaxed: the logger says it again, and so is this asked again.
+      if (metrics_[node]->loggers[logger].lacks_next_file.load(std::memory_order_relaxed) != 0) {
+        return true;
+      }
+    }
+  }
+  return false;
 }
 
 bool Coordinator::is_rewrite_due() {
@@ -192,17 +247,23 @@ Result<void> Coordinator::publish_to_transactions() {
   }
   std::set<uint32_t> kept = offer_pins();
   kept.insert(newest.id);
+  if (mutant(Mutant::newest_before_published)) make_newest(newest.id);
   for (const uint32_t id : kept) {
     const auto published = publish_on_nodes(config_, call_node_, offered_.at(id));
     if (!published) return published;
   }
+  make_newest(newest.id);
   // Afterwards, so that there is one at any time.
   if (const auto gone = withdraw_on_nodes(config_, call_node_, kept); !gone) return gone;
   for (NodeShared* node : nodes_) snapshots_in_use(*node, kept);
   std::erase_if(offered_, [&](const auto& offer) { return !kept.contains(offer.first); });
-  // Relaxed: for people.
-  control_->readable_snapshot.store(newest.id, std::memory_order_relaxed);
   return {};
+}
+
+/// REQUIRES: all nodes have published it: from now on each of them must have it (R61).
+void Coordinator::make_newest(uint32_t id) {
+  // seq_cst pairs with PublishedSnapshots::use, before those that are withdrawn afterwards.
+  control_->readable_snapshot.store(id, std::memory_order_seq_cst);
 }
 
 /// Files that volatile pages or transactions may lead to.
@@ -220,9 +281,9 @@ std::vector<SnapshotFilePlace> Coordinator::readable_places() const {
 /// Closes files, then deletes them. REQUIRES: no run of the gleaner is under way.
 Result<void> Coordinator::forget_unneeded() {
   if (const auto published = publish_to_transactions(); !published) return published;
-  if (const auto opened = open_on_nodes(config_, call_node_, readable_places()); !opened) {
-    return opened;
-  }
+  const auto opened =
+      open_on_nodes(config_, call_node_, readable_places(), durable_->kept_places());
+  if (!opened) return opened;
   const auto deleted = durable_->delete_unneeded(ids_in_use());
   if (!deleted) return std::unexpected(deleted.error());
   if (*deleted != 0) logger_->info("{} files of logs and snapshots deleted", *deleted);
@@ -258,6 +319,7 @@ Json Coordinator::snapshot_status() const {
           {"epoch", snapshot_epoch_.load(std::memory_order_relaxed)},
           {"install", install_status()},
           {"unreadable_pins", unreadable_pins()},
+          {"fallback", durable_ != nullptr ? durable_->fallback() : std::string()},
           {"run", gleaner_ != nullptr ? gleaner_->status() : Json::object()}};
 }
 

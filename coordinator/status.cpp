@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "shared/memory/durability_lag.h"
 #include "shared/memory/state_names.h"
 #include "shared/metrics/counter_sums.h"
 
@@ -31,16 +32,19 @@ Json loggers(const NodeShared& node, const MetricsSegment& metrics) {
   for (uint32_t index = 0; index < node.logger_count; ++index) {
     const LoggerSlot& slot = node.loggers[index];
     const LoggerMetrics& counts = metrics.loggers[index];
-    loggers.push_back({{"logger", index},
-                       // Acquire pairs with the logger's releases.
-                       {"durable_epoch", slot.durable_epoch.load(std::memory_order_acquire)},
-                       {"failed", slot.failure.load(std::memory_order_acquire) != 0},
-                       {"written_bytes", counts.written_bytes.get()},
-                       {"batches", counts.batches.get()},
-                       {"files", counts.files.get()},
-                       {"epoch_lag", counts.epoch_lag.load(std::memory_order_relaxed)},
-                       {"write_us", quantiles_us(counts.write_ns)},
-                       {"sync_us", quantiles_us(counts.sync_ns)}});
+    loggers.push_back(
+        {{"logger", index},
+         // Acquire pairs with the logger's releases.
+         {"durable_epoch", slot.durable_epoch.load(std::memory_order_acquire)},
+         {"failed", slot.failure.load(std::memory_order_acquire) != 0},
+         {"written_bytes", counts.written_bytes.get()},
+         {"batches", counts.batches.get()},
+         {"files", counts.files.get()},
+         {"lacks_next_file", counts.lacks_next_file.load(std::memory_order_relaxed) != 0},
+         {"failed_preallocations", counts.failed_preallocations.get()},
+         {"epoch_lag", counts.epoch_lag.load(std::memory_order_relaxed)},
+         {"write_us", quantiles_us(counts.write_ns)},
+         {"sync_us", quantiles_us(counts.sync_ns)}});
   }
   return loggers;
 }
@@ -56,6 +60,18 @@ Json snapshot_cache(const MetricsSegment& metrics) {
           {"reads", sum_counter(metrics, &WorkerMetrics::snapshot_reads)},
           {"misses", cache.misses.load(std::memory_order_relaxed)},
           {"evictions", cache.evictions.load(std::memory_order_relaxed)}};
+}
+
+/// All 0 without a log.
+Json scrub(const GleanerMetrics& metrics) {
+  // Relaxed: figures for people.
+  const auto get = [](const std::atomic<uint64_t>& word) {
+    return word.load(std::memory_order_relaxed);
+  };
+  return {{"read_bytes", get(metrics.scrubbed_bytes)},
+          {"percent", get(metrics.scrub_percent)},
+          {"finished_at_s", get(metrics.scrub_finished_s)},
+          {"damaged", get(metrics.scrub_damaged)}};
 }
 
 }  // namespace
@@ -98,6 +114,7 @@ Json StatusReport::node(uint32_t index, uint64_t& commits) const {
             {"page_bytes", kPageBytes}}},
           {"loggers", loggers(node, metrics)},
           {"snapshot_cache", snapshot_cache(metrics)},
+          {"scrub", scrub(metrics.gleaner)},
           {"log_stalls", sum_counter(metrics, &WorkerMetrics::log_stalls)},
           {"page_stalls", sum_counter(metrics, &WorkerMetrics::page_stalls)},
           {"commits", writes},
@@ -148,7 +165,8 @@ Json StatusReport::write(Json storages) {
           {"state", to_string(state)},
           {"epochs",
            {{"current", control_.epochs.current.load(std::memory_order_acquire)},
-            {"durable", control_.epochs.durable.load(std::memory_order_acquire)},
+            {"durable", latest_settled_epoch(control_.epochs)},
+            {"durability_lag_us", durability_lag_us(control_)},
             {"oldest_begin", control_.epochs.oldest_begin.load(std::memory_order_acquire)}}},
           {"durability", durability_text(config_)},
           {"throughput_tps", throughput},

@@ -7,8 +7,12 @@
 
 #include "engine/log/discard_data.h"
 #include "engine/log/log_owner.h"
+#include "engine/log/salvage.h"
 #include "engine/log/savepoint_snapshots.h"
+#include "engine/mutants.h"
+#include "engine/snapshot/leftovers.h"
 #include "engine/snapshot/retention.h"
+#include "engine/snapshot/snapshot_metadata.h"
 #include "engine/snapshot/stored_snapshots.h"
 #include "shared/check.h"
 
@@ -29,23 +33,22 @@ std::vector<LoggerPlace> loggers_of(const Config& config) {
 }  // namespace
 
 Result<std::unique_ptr<DurableState>> DurableState::open(const Config& config, uint64_t incarnation,
-                                                         const Logger& logger) {
-  const auto warn = [logger](const std::string& text) { logger->warn("{}", text); };
-  auto files = make_file_system(file_system_settings(config.durability, warn));
-  return open(config, incarnation, std::move(files), logger);
-}
-
-Result<std::unique_ptr<DurableState>> DurableState::open(const Config& config, uint64_t incarnation,
                                                          std::unique_ptr<FileSystem> file_system,
                                                          const Logger& logger) {
   std::unique_ptr<DurableState> state(new DurableState(config, std::move(file_system)));
   const std::string& data_dir = config.cluster.data_dir;
   FileSystem& files = *state->files_;
-  Result<LogStart> start = examine(files, data_dir, node_directories(config));
+  auto salvage = find_salvage(files, data_dir);
+  if (!salvage) return std::unexpected(salvage.error());
+  state->salvage_ = *salvage;
+  Result<LogStart> start = examine(files, data_dir, node_directories(config),
+                                   *salvage ? Damage::left_out : Damage::refused);
   if (!start) return std::unexpected(start.error());
   if (!start->damaged_slot.empty()) {
     logger->warn("one of two copies of the savepoint does not count: {}", start->damaged_slot);
   }
+  if (!start->fallback.empty()) logger->error("{}", start->fallback);
+  for (const std::string& text : start->left_out) logger->error("salvage: left out: {}", text);
   start->incarnation = std::max(start->incarnation, incarnation);
   start->start_epoch = std::max(start->start_epoch, config.cluster.start_epoch);
   state->start_ = *std::move(start);
@@ -54,12 +57,40 @@ Result<std::unique_ptr<DurableState>> DurableState::open(const Config& config, u
   if (const auto stored = store_cut(files, data_dir, state->start_); !stored) {
     return std::unexpected(stored.error());
   }
+  // A salvage deletes nothing; and the damaged newest snapshot may yet be restored (R55).
+  if (!state->salvage_ && state->start_.fallback.empty()) state->remove_leftovers(logger);
   Result<DdlLog> ddl = DdlLog::open(files, data_dir, state->data_uuid());
   if (!ddl) return std::unexpected(ddl.error());
   if (!ddl->torn().empty()) logger->warn("a torn record of DDL does not count: {}", ddl->torn());
   state->ddl_.emplace(*std::move(ddl));
   state->ddl_records_.store(state->ddl_->records().size(), std::memory_order_relaxed);
   return state;
+}
+
+/// What cannot be removed now costs room, and no more.
+void DurableState::remove_leftovers(const Logger& logger) {
+  const auto removed = atolldb::remove_leftovers(
+      *files_, config_.cluster.data_dir, start_.savepoint, directories_, start_.incarnation);
+  if (!removed) {
+    logger->warn("what earlier starts have left stays for now: {}", removed.error().message);
+    return;
+  }
+  if (!removed->removed.empty()) {
+    logger->info("{} files that earlier starts have left, or that nothing needs, are removed",
+                 removed->removed.size());
+  }
+  for (const std::string& path : removed->damaged_logs) {
+    logger->warn(
+        "{}: no savepoint lists it, and its first blocks are damaged: it stays: remove it if the "
+        "room is needed",
+        path);
+  }
+}
+
+Result<bool> DurableState::release_ballast() {
+  const auto released = ballast_.release(directories_);
+  if (!released) return std::unexpected(released.error());
+  return *released != 0;
 }
 
 /// Those of pinned snapshots whose metadata cannot be read are left out: nothing is deleted then.
@@ -75,7 +106,18 @@ std::set<std::string> DurableState::all_directories() const {
     const auto metadata = read_snapshot_metadata(*files_, config_.cluster.data_dir, pin.id);
     if (metadata) add(*metadata);
   }
+  for (const SnapshotFilePlace& place : kept_places()) all.insert(place.directory);
   return all;
+}
+
+std::vector<SnapshotFilePlace> DurableState::kept_places() const {
+  std::vector<SnapshotFilePlace> places;
+  for (const KeptSnapshot& kept : start_.savepoint.kept) {
+    const auto metadata = read_snapshot_metadata(*files_, config_.cluster.data_dir, kept.id);
+    if (!metadata) continue;
+    places.insert(places.end(), metadata->files.begin(), metadata->files.end());
+  }
+  return places;
 }
 
 Result<std::map<std::string, size_t>> DurableState::left_directories() {
@@ -107,10 +149,29 @@ Result<std::map<std::string, size_t>> DurableState::left_directories() {
 }
 
 Result<void> DurableState::log_ddl(const DdlRecord& record) {
-  auto logged = ddl_->append(record);
+  if (auto logged = ddl_->append(record); !logged) return logged;
   // Relaxed: a savepoint that says less is right, too.
-  if (logged) ddl_records_.store(ddl_->records().size(), std::memory_order_relaxed);
-  return logged;
+  ddl_records_.store(ddl_->records().size(), std::memory_order_relaxed);
+  const std::lock_guard guard(savepoint_mutex_);
+  return note(ddl_->records().size(), start_.savepoint.durable_epoch);
+}
+
+Result<void> DurableState::note_idle(uint64_t durable_epoch) {
+  const std::lock_guard guard(savepoint_mutex_);
+  if (durable_epoch <= start_.savepoint.durable_epoch) return {};
+  return note(start_.savepoint.ddl_records, durable_epoch);
+}
+
+Result<void> DurableState::note(uint64_t ddl_records, uint64_t durable_epoch) {
+  Savepoint next = start_.savepoint;
+  next.ddl_records = ddl_records;
+  next.durable_epoch = durable_epoch;
+  auto written = write_savepoint(*files_, config_.cluster.data_dir, next);
+  if (!written) return written;
+  start_.savepoint.ddl_records = next.ddl_records;
+  start_.savepoint.durable_epoch = next.durable_epoch;
+  start_.savepoint.generation = next.generation;
+  return {};
 }
 
 void DurableState::note_ddl() {
@@ -118,18 +179,26 @@ void DurableState::note_ddl() {
 }
 
 Result<uint32_t> DurableState::take_snapshot_id() {
+  const std::lock_guard guard(savepoint_mutex_);
   note_ddl();
   return atolldb::take_snapshot_id(*files_, config_.cluster.data_dir, start_.savepoint);
 }
 
 Result<void> DurableState::store_snapshot(const SnapshotMetadata& metadata) {
+  const std::lock_guard guard(savepoint_mutex_);
   note_ddl();
+  // What a salvage leaves behind is moved aside as a whole. A part of a recovery makes room (R54).
+  const bool is_part = !has_begun_ && metadata.epoch < start_.recovery_epoch;
+  const uint32_t keep = salvage_ || is_part ? 1 : config_.snapshot.keep;
   const Result<void> stored = atolldb::store_snapshot(
-      *files_, config_.cluster.data_dir, start_.savepoint, metadata.id, metadata.epoch);
+      *files_, config_.cluster.data_dir, start_.savepoint, metadata.id, metadata.epoch, keep);
   if (!stored) return stored;
+  if (mutant(Mutant::metadata_after_savepoint)) {
+    const auto written = write_snapshot_metadata(*files_, config_.cluster.data_dir, metadata);
+    if (!written) return written;
+  }
   start_.snapshot = metadata;
-  start_.to_glean.clear();
-  return {};
+  return has_begun_ ? Result<void>() : collect_streams(*files_, start_);
 }
 
 std::vector<GleanStream> DurableState::live_streams(uint64_t epoch) const {
@@ -143,14 +212,26 @@ std::vector<GleanStream> DurableState::live_streams(uint64_t epoch) const {
 }
 
 Result<size_t> DurableState::delete_unneeded(const std::set<uint32_t>& in_use) {
+  const std::lock_guard guard(savepoint_mutex_);
   const std::string& data_dir = config_.cluster.data_dir;
   const auto deleted =
-      atolldb::delete_unneeded(*files_, data_dir, start_.savepoint, directories_, in_use);
+      atolldb::delete_unneeded(*files_, data_dir, start_.savepoint, directories_, in_use, salvage_);
   if (!deleted) return std::unexpected(deleted.error());
   return deleted->size();
 }
 
+Result<std::string> DurableState::end_salvage(const std::string& report) {
+  CHECK(salvage_);
+  const std::string& data_dir = config_.cluster.data_dir;
+  const auto ended = atolldb::end_salvage(*files_, data_dir, *salvage_, report);
+  if (!ended) return std::unexpected(ended.error());
+  const std::string path = salvage_report_path(data_dir, *salvage_);
+  salvage_.reset();
+  return path;
+}
+
 Result<PinnedSnapshot> DurableState::pin(uint32_t id, const std::string& name) {
+  const std::lock_guard guard(savepoint_mutex_);
   auto chosen = choose_pin(start_.savepoint, id, name);
   if (!chosen) return chosen;
   const auto pinned =
@@ -160,6 +241,7 @@ Result<PinnedSnapshot> DurableState::pin(uint32_t id, const std::string& name) {
 }
 
 Result<PinnedSnapshot> DurableState::unpin(const std::string& name_or_id) {
+  const std::lock_guard guard(savepoint_mutex_);
   auto found = find_pin(start_.savepoint, name_or_id);
   if (!found) return found;
   const auto unpinned =
@@ -169,6 +251,7 @@ Result<PinnedSnapshot> DurableState::unpin(const std::string& name_or_id) {
 }
 
 Result<size_t> DurableState::remove(uint32_t id, const std::set<uint32_t>& in_use) {
+  const std::lock_guard guard(savepoint_mutex_);
   const std::string& data_dir = config_.cluster.data_dir;
   const auto removed =
       remove_snapshot(*files_, data_dir, start_.savepoint, directories_, in_use, id);
@@ -177,6 +260,7 @@ Result<size_t> DurableState::remove(uint32_t id, const std::set<uint32_t>& in_us
 }
 
 Result<void> DurableState::begin() {
+  const std::lock_guard guard(savepoint_mutex_);
   CHECK(start_.to_glean.empty());
   note_ddl();
   const Result<void> begun =
@@ -186,6 +270,7 @@ Result<void> DurableState::begin() {
 }
 
 Result<void> DurableState::end(uint64_t durable_epoch) {
+  const std::lock_guard guard(savepoint_mutex_);
   if (!has_begun_) return {};
   note_ddl();
   return store_durable_epoch(*files_, config_.cluster.data_dir, start_, durable_epoch);

@@ -54,8 +54,8 @@ bool DurableEpoch::report_failure() const {
       if (code == 0) continue;
       on_failure_({static_cast<ExitCode>(code),
                    "logger " + std::to_string(logger) + " of node " + std::to_string(node) +
-                       ": cannot write its log: nothing is acknowledged any more: see the log of "
-                       "that node"});
+                       ": cannot write its log: nothing is acknowledged any more: the message of "
+                       "that node names the file and the error"});
       return true;
     }
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "shared/memory/dirty_epoch.h"
 #include "shared/sync/wait_word.h"
 
 namespace atolldb {
@@ -12,9 +13,11 @@ namespace {
 
 /// min(current, begin epochs of all threads that hold page references).
 uint64_t oldest_begin(const EpochBlock& epochs, const std::vector<NodeShared*>& nodes) {
-  // seq_cst, before the slots: pairs with the exchange in WorkerContext::enter. A slot that is
-  // published after its scan belongs to a thread that loaded `current` no earlier than it stood
-  // here, and that loads its pointers after the unlinking of everything retired before.
+  // seq_cst, before the slots: pairs with the exchange and the fence in WorkerContext::enter. A
+  // thread whose slot is published after its scan here may have loaded `current` much earlier, and
+  // so may publish an epoch below the answer. That is harmless: it loads its pointers after its
+  // exchange. A page may be reused only if its retire epoch is below the answer. So it was unlinked
+  // before `current` got the value that is loaded here, and such a thread finds no pointer to it.
   uint64_t oldest = epochs.current.load(std::memory_order_seq_cst);
   for (NodeShared* node : nodes) {
     for (uint32_t i = 0; i < node->slot_count; ++i) {
@@ -48,28 +51,29 @@ bool raise_to(std::atomic<uint64_t>& word, uint64_t value) {
   return true;
 }
 
-/// The latest epoch that a commit of any node is in. Loaded after an epoch was found closed it
-/// names all commits of that epoch: they made it dirty before they cleared their in-commit words
-/// (R27).
-uint64_t dirty_epoch(const std::vector<NodeShared*>& nodes) {
-  uint64_t dirty = 0;
-  for (NodeShared* node : nodes) {
-    dirty = std::max(dirty, node->dirty_epoch.load(std::memory_order_seq_cst));
-  }
-  return dirty;
-}
-
-/// Every logger writes a marker for the latest epoch that is over and in which some node has
-/// committed (R27). A node that is dirty in the current epoch only is seen by the next tick.
-void want_marker(EpochBlock& epochs, uint64_t dirty) {
-  const uint64_t last_over = epochs.current.load(std::memory_order_relaxed) - 1;
-  if (!raise_to(epochs.marker_wanted, std::min(dirty, last_over))) return;
+/// Every logger writes a marker for this epoch: the latest one that is over and in which some node
+/// has committed (R27), or the closing one.
+void want_marker(EpochBlock& epochs, uint64_t epoch) {
+  if (!raise_to(epochs.marker_wanted, epoch)) return;
   // Release: who sees the signal changed sees the new epoch.
   epochs.marker_signal.fetch_add(1, std::memory_order_release);
   wake(epochs.marker_signal, kWakeAll);
 }
 
+/// The marker of the last commit names only earlier epochs as durable: damage to it would look like
+/// the torn tail of a crash for as long as the cluster is idle. So every logger writes one more
+/// marker, which names the last commit's epoch (R51). `closed` was loaded before `dirty`: no commit
+/// is in the epochs after `dirty` up to `closed`.
+void want_closing_marker(EpochBlock& epochs, uint64_t dirty, uint64_t closed, uint64_t durable) {
+  const uint64_t wanted = epochs.marker_wanted.load(std::memory_order_relaxed);
+  // A marker after the last commit's was wanted before, or nothing was committed yet; or a logger
+  // has not written the last commit's marker yet, so that no block could name its epoch.
+  if (wanted == dirty && durable >= wanted) want_marker(epochs, closed);
+}
+
 }  // namespace
+
+uint64_t dirty_epoch(const std::vector<NodeShared*>& nodes) { return latest_dirty_epoch(nodes); }
 
 void start_epochs(EpochBlock& epochs, uint64_t start_epoch) {
   epochs.current.store(start_epoch, std::memory_order_relaxed);
@@ -80,7 +84,8 @@ void start_epochs(EpochBlock& epochs, uint64_t start_epoch) {
   epochs.oldest_begin.store(start_epoch, std::memory_order_relaxed);
 }
 
-bool tick_epochs(EpochBlock& epochs, const std::vector<NodeShared*>& nodes, bool is_logged) {
+bool tick_epochs(EpochBlock& epochs, const std::vector<NodeShared*>& nodes, bool is_logged,
+                 uint64_t epochs_until_closing) {
   const uint64_t current = epochs.current.load(std::memory_order_relaxed);
   const uint64_t closed = epochs.closed.load(std::memory_order_relaxed);
   const bool advances = current < kMaxEpoch && current - closed <= kMaxOpenEpochs;
@@ -91,9 +96,13 @@ bool tick_epochs(EpochBlock& epochs, const std::vector<NodeShared*>& nodes, bool
   if (is_logged) {
     const uint64_t last_closed = epochs.closed.load(std::memory_order_relaxed);
     const uint64_t dirty = dirty_epoch(nodes);
-    want_marker(epochs, dirty);
+    // A node that is dirty in the current epoch is seen by the next tick.
+    want_marker(epochs, std::min(dirty, epochs.current.load(std::memory_order_relaxed) - 1));
     // Acquire pairs with the release of whoever raised it: what it says is on the devices.
     const uint64_t durable = epochs.durable.load(std::memory_order_acquire);
+    if (dirty != 0 && last_closed >= dirty + epochs_until_closing) {
+      want_closing_marker(epochs, dirty, last_closed, durable);
+    }
     raise_to(epochs.settled, durable >= std::min(dirty, last_closed) ? last_closed : durable);
   } else {
     raise_to(epochs.settled, epochs.closed.load(std::memory_order_relaxed));
@@ -114,6 +123,7 @@ EpochClock::EpochClock(EpochBlock& epochs, std::vector<NodeShared*> nodes,
     : epochs_(epochs),
       nodes_(std::move(nodes)),
       interval_(interval),
+      epochs_until_closing_(std::max<uint64_t>(1, kClosingAfter / interval)),
       is_logged_(is_logged),
       logger_(std::move(logger)) {}
 
@@ -128,15 +138,6 @@ void EpochClock::stop() {
   }
   ticked_.notify_all();
   if (thread_.joinable()) thread_.join();
-}
-
-bool EpochClock::wait_until_begun_after(uint64_t epoch) {
-  std::unique_lock lock(mutex_);
-  ticked_.wait(lock, [&] {
-    return stop_.load(std::memory_order_relaxed) ||
-           epochs_.oldest_begin.load(std::memory_order_acquire) > epoch;
-  });
-  return !stop_.load(std::memory_order_relaxed);
 }
 
 bool EpochClock::wait_until_begun_after(uint64_t epoch, std::chrono::milliseconds patience) {
@@ -166,7 +167,7 @@ void EpochClock::run() {
     {
       // So that a waiter cannot look just before and sleep just after. Uncontended but for DDL.
       const std::lock_guard guard(mutex_);
-      is_held = !tick_epochs(epochs_, nodes_, is_logged_);
+      is_held = !tick_epochs(epochs_, nodes_, is_logged_, epochs_until_closing_);
     }
     ticked_.notify_all();
     if (is_held && !was_held) {

@@ -9,7 +9,7 @@ namespace atolldb {
 namespace {
 
 /// A node answers after this time at the latest, so that progress is seen, and a cancellation.
-constexpr uint64_t kWaitMs = 200;
+constexpr uint64_t kInstallWaitMs = 200;
 
 InstallReport report_of(const Json& answer) {
   InstallReport report;
@@ -99,7 +99,7 @@ Result<InstallReport> GleanerRun::install_pass(const SnapshotMetadata& snapshot,
     }
     const Json body = {{"snapshot", snapshot.id},         {"epoch", snapshot.epoch},
                        {"storages", std::move(roots)},    {"free_percent", limits.free_percent},
-                       {"spares_hot", limits.spares_hot}, {"timeout_ms", kWaitMs}};
+                       {"spares_hot", limits.spares_hot}, {"timeout_ms", kInstallWaitMs}};
     auto report = install_on(node, body);
     if (!report) return std::unexpected(report.error());
     reports[node] = *report;

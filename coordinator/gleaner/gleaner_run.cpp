@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/gleaner/plan_codec.h"
+#include "engine/mutants.h"
 #include "engine/snapshot/combine_roots.h"
 #include "engine/snapshot/snapshot_writer.h"
 #include "shared/file/reserving_file_system.h"
@@ -13,7 +14,7 @@ namespace atolldb {
 namespace {
 
 /// A node answers after this time at the latest, so that progress is seen, and a cancellation.
-constexpr uint64_t kWaitMs = 200;
+constexpr uint64_t kAwaitMs = 200;
 
 Error of_run(uint32_t snapshot, const Error& error) {
   return {error.code, "snapshot " + std::to_string(snapshot) + ": " + error.message};
@@ -46,7 +47,13 @@ std::vector<ComposedPartition> take_partitions(std::vector<NodePart>& parts, uin
 std::vector<SnapshotFilePlace> all_files(const GleanPlan& plan, const std::vector<NodePart>& parts,
                                          const SnapshotFilePlace& own) {
   std::vector<SnapshotFilePlace> files;
-  if (!plan.rewrites) files = plan.files;
+  // A stand-in of a rewrite leads to its page in an older file, and that perhaps to others (R56).
+  const bool has_stand_ins = std::ranges::any_of(parts, [](const NodePart& part) {
+    return std::ranges::any_of(part.partitions, [](const ComposedPartition& partition) {
+      return partition.stand_ins != 0;
+    });
+  });
+  if (!plan.rewrites || has_stand_ins) files = plan.files;
   for (const NodePart& part : parts) files.push_back(part.file);
   files.push_back(own);
   // Page 0 is the header: where nothing was written there is no file.
@@ -78,10 +85,13 @@ Result<SnapshotMetadata> GleanerRun::run_planned(const GleanTask& task, const Gl
   auto parts = glean_on_nodes(task, plan);
   if (!parts) return std::unexpected(parts.error());
   set_phase(task.snapshot, "combining");
+  note_unreadable(*parts);
   auto metadata = combine(task, plan, *std::move(parts));
   if (!metadata) return metadata;
-  const auto written = write_snapshot_metadata(file_system_, config_.cluster.data_dir, *metadata);
-  if (!written) return std::unexpected(written.error());
+  if (!mutant(Mutant::metadata_after_savepoint)) {
+    const auto written = write_snapshot_metadata(file_system_, config_.cluster.data_dir, *metadata);
+    if (!written) return std::unexpected(written.error());
+  }
   set_phase(task.snapshot, "done");
   return metadata;
 }
@@ -116,7 +126,7 @@ Result<std::vector<NodePart>> GleanerRun::glean_on_nodes(const GleanTask& task,
 }
 
 Result<NodePart> GleanerRun::await(uint32_t node, uint32_t snapshot) {
-  const Json body = {{"run", snapshot}, {"timeout_ms", kWaitMs}};
+  const Json body = {{"run", snapshot}, {"timeout_ms", kAwaitMs}};
   for (;;) {
     if (is_cancelled_.load(std::memory_order_relaxed)) {
       return make_error(ExitCode::failed, "its run was cancelled");
@@ -132,6 +142,7 @@ Result<NodePart> GleanerRun::await(uint32_t node, uint32_t snapshot) {
     if (!partitions) return std::unexpected(partitions.error());
     NodePart part;
     part.partitions = *std::move(partitions);
+    part.unreadable = answer->value("unreadable", Json::array());
     part.file = {snapshot, node, answer->value("directory", std::string()),
                  answer->value("page_count", uint64_t{0})};
     return part;
@@ -142,7 +153,9 @@ Result<SnapshotMetadata> GleanerRun::combine(const GleanTask& task, const GleanP
                                              std::vector<NodePart> parts) {
   const std::string& data_dir = config_.cluster.data_dir;
   SnapshotFiles base(file_system_, plan.cluster_uuid);
-  if (auto opened = base.open(plan.files); !opened) return std::unexpected(opened.error());
+  if (auto opened = base.open_readable(plan.files); !opened) {
+    return std::unexpected(opened.error());
+  }
   ReservingFileSystem roomy(file_system_, task.disk_reserve);
   auto writer = SnapshotWriter::create(
       roomy, {data_dir, kCoordinator, plan.snapshot, plan.epoch, plan.cluster_uuid});
@@ -214,23 +227,48 @@ void GleanerRun::note_failure(const Error& error) {
   status_["failure"] = error.message;
 }
 
+void GleanerRun::note_unreadable(const std::vector<NodePart>& parts) {
+  Json all = Json::array();
+  for (const NodePart& part : parts) {
+    for (const Json& page : part.unreadable) all.push_back(page);
+  }
+  if (!all.empty()) {
+    logger_->error(
+        "{} ranges of the base cannot be read: they stay unreadable, and what was "
+        "committed there since is held: `atoll status` lists them",
+        all.size());
+  }
+  const std::lock_guard guard(mutex_);
+  unreadable_ = std::move(all);
+}
+
+void GleanerRun::forget_unreadable() {
+  const std::lock_guard guard(mutex_);
+  unreadable_ = Json::array();
+}
+
 Json GleanerRun::status() const {
   const std::lock_guard guard(mutex_);
   Json status = status_;
+  if (!status.empty()) status["unreadable"] = unreadable_;
   if (!status.empty()) status["progress"] = sum_of(progress_);
   return status;
 }
 
 Result<void> open_on_nodes(const Config& config, const NodeCall& call_node,
-                           const std::vector<SnapshotFilePlace>& places) {
-  Json list = Json::array();
-  for (const SnapshotFilePlace& place : places) {
-    list.push_back({{"snapshot", place.snapshot},
-                    {"node", place.node},
-                    {"directory", place.directory},
-                    {"page_count", place.page_count}});
-  }
-  const Json body = {{"places", std::move(list)}};
+                           const std::vector<SnapshotFilePlace>& places,
+                           const std::vector<SnapshotFilePlace>& kept) {
+  const auto list_of = [](const std::vector<SnapshotFilePlace>& files) {
+    Json list = Json::array();
+    for (const SnapshotFilePlace& place : files) {
+      list.push_back({{"snapshot", place.snapshot},
+                      {"node", place.node},
+                      {"directory", place.directory},
+                      {"page_count", place.page_count}});
+    }
+    return list;
+  };
+  const Json body = {{"places", list_of(places)}, {"kept", list_of(kept)}};
   return on_all_nodes(config, [&](uint32_t node) -> Result<void> {
     const auto answer = call_node(node, "snapshot.open", body);
     if (!answer) return std::unexpected(answer.error());

@@ -28,6 +28,7 @@ namespace atolldb {
 struct NodePart {
   std::vector<ComposedPartition> partitions;
   SnapshotFilePlace file;
+  Json unreadable = Json::array();  // ranges that could not be read of the base (R56)
 };
 
 class GleanerRun {
@@ -57,9 +58,12 @@ class GleanerRun {
   /// Lets the run under way, and all later ones, fail soon. Any thread.
   void cancel() { is_cancelled_.store(true, std::memory_order_relaxed); }
 
-  /// {"snapshot", "phase", of one that failed "failure", and the sums of the nodes' progress}; {}
-  /// when none was begun. Any thread.
+  /// {"snapshot", "phase", of one that failed "failure", "unreadable": what the last one that ended
+  /// well could not read of its base, and the sums of the nodes' progress}; {} when none was begun.
+  /// Any thread.
   Json status() const;
+  /// What the last run could not read has been given up, and told of. Any thread.
+  void forget_unreadable();
 
  private:
   Result<void> align(const GleanTask& task, GleanPlan& plan);
@@ -74,6 +78,7 @@ class GleanerRun {
   void discard(uint32_t snapshot);
   void set_phase(uint32_t snapshot, const char* phase);
   void note_failure(const Error& error);
+  void note_unreadable(const std::vector<NodePart>& parts);
 
   const Config& config_;
   FileSystem& file_system_;
@@ -82,12 +87,15 @@ class GleanerRun {
   std::atomic<bool> is_cancelled_{false};
   mutable std::mutex mutex_;
   Json status_ = Json::object();  // guarded by mutex_, as below
-  std::vector<Json> progress_;    // by node
+  Json unreadable_ = Json::array();
+  std::vector<Json> progress_;  // by node
 };
 
-/// Opens the snapshot's files on all nodes, and closes all others there.
+/// Opens the snapshot's files on all nodes, and closes all others there. `kept`: of older
+/// snapshots, which stay closed, but are scrubbed, too.
 Result<void> open_on_nodes(const Config& config, const NodeCall& call_node,
-                           const std::vector<SnapshotFilePlace>& places);
+                           const std::vector<SnapshotFilePlace>& places,
+                           const std::vector<SnapshotFilePlace>& kept = {});
 
 /// Transactions of all nodes may begin with it from now on (R18). REQUIRES: open_on_nodes.
 Result<void> publish_on_nodes(const Config& config, const NodeCall& call_node,

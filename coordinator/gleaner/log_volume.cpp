@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <span>
+#include <string>
 
 #include "engine/log/discard_data.h"
 #include "engine/log/log_block.h"
@@ -67,6 +69,21 @@ uint64_t log_volume(FileSystem& file_system, const std::vector<GleanStream>& str
     blocks += written - std::min(written, skipped_blocks(file_system, stream));
   }
   return blocks * kLogBlockBytes;
+}
+
+uint64_t log_file_bytes(FileSystem& file_system, const Config& config) {
+  std::set<std::string> directories = {config.cluster.data_dir};
+  for (const std::string& directory : node_directories(config)) directories.insert(directory);
+  const auto places = log_files_in(file_system, directories);
+  if (!places) return 0;
+  uint64_t bytes = 0;
+  for (const LogFilePlace& place : *places) {
+    const auto file = file_system.open_for_reading(
+        path_in(node_directory(place.directory, place.node), to_string(place.name)));
+    const auto size = file ? (*file)->size() : Result<uint64_t>(0);
+    bytes += size.value_or(0);
+  }
+  return bytes;
 }
 
 }  // namespace atolldb

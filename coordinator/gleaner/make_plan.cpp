@@ -82,6 +82,7 @@ Result<GleanPlan> make_plan(const Config& config, FileSystem& file_system, const
   plan.snapshot = task.snapshot;
   plan.epoch = task.epoch;
   plan.rewrites = task.rewrites;
+  plan.salvages = task.salvages;
   plan.cluster_uuid = task.cluster_uuid;
   if (task.base) {
     plan.base = task.base->id;

@@ -34,6 +34,7 @@ struct GleanTask {
   std::vector<GleanStream> streams = {};
   std::vector<StorageToGlean> storages = {};  // those that are not dropped
   bool rewrites = false;                      // see GleanPlan
+  bool salvages = false;                      // likewise
   uint64_t disk_reserve = 0;                  // bytes of each file system that it leaves free
   /// The cluster runs: the snapshot is to be installed beside volatile pages.
   bool has_volatile_pages = false;

@@ -15,6 +15,9 @@ constexpr std::chrono::milliseconds kLookAround{100};
 constexpr std::chrono::milliseconds kMinPagePause{200};
 constexpr std::chrono::seconds kMaxPagePause{10};
 constexpr const char* kLacksPages = "volatile pool";
+/// Between snapshots that are to let log files go, since a logger has no room for its next one.
+constexpr std::chrono::seconds kFilePause{1};
+constexpr const char* kLacksFiles = "a logger has no room for its next file";
 
 }  // namespace
 
@@ -63,10 +66,15 @@ void SnapshotTaker::request(Reply reply) {
 
 std::string SnapshotTaker::reason() const {
   if (!hooks_.has_news()) return {};
+  if (hooks_.is_first_awaited && hooks_.is_first_awaited()) {
+    return "a transaction waits for the first one";
+  }
   if (Clock::now() - last_at_ >= config_.interval) return "gleaner.interval is over";
   if (hooks_.log_bytes() - last_log_bytes_ >= config_.log_volume) {
     return "a node has written gleaner.log_volume";
   }
+  const bool may_free_files = hooks_.lacks_log_files && Clock::now() - last_at_ >= file_pause_;
+  if (may_free_files && hooks_.lacks_log_files()) return kLacksFiles;
   const bool may_free_pages = hooks_.lacks_pages && Clock::now() - last_at_ >= page_pause_;
   if (may_free_pages && hooks_.lacks_pages()) return kLacksPages;
   return {};
@@ -74,6 +82,7 @@ std::string SnapshotTaker::reason() const {
 
 /// The pause doubles with each one in vain.
 void SnapshotTaker::wait_after(const std::string& why) {
+  file_pause_ = why == kLacksFiles ? kFilePause : Clock::duration{};
   if (hooks_.has_freed && hooks_.has_freed()) {
     page_pause_ = {};
   } else if (why == kLacksPages) {

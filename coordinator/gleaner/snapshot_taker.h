@@ -1,6 +1,6 @@
 // When snapshots are taken while the cluster runs: at intervals, after so much log, when volatile
-// pages are short, and on request (design: stratified snapshots). A thread of the coordinator; what
-// a snapshot takes is not its business.
+// pages are short, when a logger has no room for its next file, and on request (design: stratified
+// snapshots). A thread of the coordinator; what a snapshot takes is not its business.
 #pragma once
 
 #include <chrono>
@@ -26,10 +26,14 @@ struct SnapshotTakerHooks {
   std::function<bool()> has_news;
   /// Bytes of log that the busiest node has written since the cluster began.
   std::function<uint64_t()> log_bytes;
+  /// Whether a logger has no room for its next file. None: never.
+  std::function<bool()> lacks_log_files = {};
   /// Whether volatile pages are short on some node. None: they never are.
   std::function<bool()> lacks_pages = {};
   /// Whether the latest snapshot has let a good part of some node's pages go. None: never.
   std::function<bool()> has_freed = {};
+  /// Whether a transaction waits for the first snapshot (R62). None: never.
+  std::function<bool()> is_first_awaited = {};
 };
 
 class SnapshotTaker {
@@ -77,6 +81,7 @@ class SnapshotTaker {
   Clock::time_point last_at_;
   uint64_t last_log_bytes_ = 0;
   Clock::duration page_pause_{0};  // before the next one for want of pages
+  Clock::duration file_pause_{0};  // before the next one for a logger without its next file
   std::thread thread_;
 };
 

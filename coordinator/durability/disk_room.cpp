@@ -1,0 +1,128 @@
+#include "coordinator/durability/disk_room.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <optional>
+
+#include "engine/log/log_files.h"
+#include "shared/file/reserving_file_system.h"
+
+namespace atolldb {
+namespace {
+
+/// Of the directory, or of the nearest one above it that exists.
+dev_t device_of(const std::string& directory) {
+  std::filesystem::path place = directory;
+  struct stat info{};
+  while (stat(place.c_str(), &info) != 0 && place.has_relative_path()) place = place.parent_path();
+  return info.st_dev;
+}
+
+Result<bool> remove_file(FileSystem& file_system, const std::string& directory) {
+  const std::string path = ballast_path(directory);
+  auto exists = file_system.exists(path);
+  if (!exists || !*exists) return exists;
+  if (auto removed = file_system.remove(path); !removed) return std::unexpected(removed.error());
+  if (auto synced = file_system.sync_directory(directory); !synced) {
+    return std::unexpected(synced.error());
+  }
+  return true;
+}
+
+uint64_t ballast_bytes(const Config& config, const LogFileSystem& place) {
+  return config.durability.ballast_files * place.loggers * config.durability.log_file_size;
+}
+
+}  // namespace
+
+std::vector<LogFileSystem> log_file_systems(const Config& config) {
+  std::vector<LogFileSystem> systems;
+  std::map<dev_t, size_t> known;
+  for (uint32_t node = 0; node < config.nodes.size(); ++node) {
+    for (uint32_t logger = 0; logger < config.nodes[node].loggers; ++logger) {
+      const std::string directory = log_directory(config, node, logger);
+      const auto [found, is_new] = known.try_emplace(device_of(directory), systems.size());
+      if (is_new) systems.push_back({directory, 0});
+      ++systems[found->second].loggers;
+    }
+  }
+  return systems;
+}
+
+uint64_t disk_reserve(const Config& config) {
+  uint64_t reserve = config.gleaner.disk_reserve;
+  if (reserve == 0) return 0;
+  for (const LogFileSystem& place : log_file_systems(config)) {
+    reserve =
+        std::max(reserve, kReservedLogFiles * place.loggers * config.durability.log_file_size);
+  }
+  return reserve;
+}
+
+std::string ballast_path(const std::string& directory) {
+  return path_in(directory, "ballast.atoll");
+}
+
+Result<uint32_t> Ballast::release(const std::set<std::string>& directories) {
+  uint32_t count = 0;
+  for (const std::string& directory : directories) {
+    auto removed = remove_file(file_system_, directory);
+    if (!removed) return std::unexpected(removed.error());
+    if (*removed) ++count;
+  }
+  return count;
+}
+
+Result<void> Ballast::rebuild(const std::set<std::string>& directories) {
+  std::vector<LogFileSystem> places = log_file_systems(config_);
+  std::erase_if(places,
+                [&](const LogFileSystem& place) { return ballast_bytes(config_, place) == 0; });
+  for (const std::string& directory : directories) {
+    if (std::ranges::find(places, directory, &LogFileSystem::directory) != places.end()) continue;
+    auto removed = remove_file(file_system_, directory);
+    if (!removed) return std::unexpected(removed.error());
+  }
+  std::optional<Error> error;
+  for (const LogFileSystem& place : places) {
+    auto built = rebuild_at(place);
+    if (!built && !error) error = built.error();
+  }
+  if (error) return std::unexpected(*error);
+  return {};
+}
+
+Result<void> Ballast::rebuild_at(const LogFileSystem& place) {
+  const uint64_t bytes = ballast_bytes(config_, place);
+  const std::string path = ballast_path(place.directory);
+  auto exists = file_system_.exists(path);
+  if (!exists) return std::unexpected(exists.error());
+  if (*exists) {
+    auto file = file_system_.open_for_reading(path);
+    if (!file) return std::unexpected(file.error());
+    auto size = (*file)->size();
+    if (!size) return std::unexpected(size.error());
+    if (*size == bytes) return {};
+    auto removed = remove_file(file_system_, place.directory);
+    if (!removed) return std::unexpected(removed.error());
+  }
+  const auto free = free_bytes_at(place.directory);
+  if (!free) return std::unexpected(free.error());
+  const uint64_t reserve = disk_reserve(config_);
+  if (*free < bytes || *free - bytes < reserve) {
+    return make_error(
+        ExitCode::disk_full,
+        fmt::format("{}: no room for {} bytes beside the reserve of {}: {} are free: free disk "
+                    "space, or lower durability.ballast_files",
+                    path, bytes, reserve, *free));
+  }
+  auto file = file_system_.create(path, bytes);
+  if (!file) return std::unexpected(file.error());
+  if (auto synced = (*file)->sync(); !synced) return synced;
+  return file_system_.sync_directory(place.directory);
+}
+
+}  // namespace atolldb

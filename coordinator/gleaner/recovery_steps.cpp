@@ -1,0 +1,36 @@
+#include "coordinator/gleaner/recovery_steps.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace atolldb {
+
+std::vector<GleanStream> streams_up_to(std::vector<GleanStream> streams, uint64_t epoch) {
+  for (GleanStream& stream : streams) stream.last_epoch = std::min(stream.last_epoch, epoch);
+  std::erase_if(streams, [](const GleanStream& stream) {
+    return stream.stream.start_epoch && stream.last_epoch < *stream.stream.start_epoch;
+  });
+  return streams;
+}
+
+bool RecoverySteps::shrink(uint64_t recovered) {
+  if (epoch_ <= recovered + 1 || ++failures_ > kMaxFailures) return false;
+  epoch_ = recovered + (epoch_ - recovered) / 2;
+  return true;
+}
+
+void RecoverySteps::advance(uint64_t recovered_before) {
+  const uint64_t width = epoch_ - recovered_before;
+  epoch_ = last_epoch_ - epoch_ <= 2 * width ? last_epoch_ : epoch_ + 2 * width;
+}
+
+uint64_t recovered_epoch(const std::vector<GleanStream>& streams,
+                         std::optional<uint64_t> snapshot_epoch, uint64_t last_epoch) {
+  uint64_t first = last_epoch;
+  for (const GleanStream& stream : streams) {
+    first = std::min(first, stream.stream.start_epoch.value_or(1) - 1);
+  }
+  return std::max(first, snapshot_epoch.value_or(0));
+}
+
+}  // namespace atolldb
