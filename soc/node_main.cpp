@@ -34,7 +34,8 @@ ExitCode run_node(const ChildContext& context) {
           [&](const ControlRequest& request, ControlReply reply) {
             node.handle(request, std::move(reply));
           },
-          1 + id, std::make_shared<NodeMetrics>(id, *node.view().shared[id], node.metrics()));
+          kMaxControlBytes, 1 + id,
+          std::make_shared<NodeMetrics>(id, *node.view().shared[id], node.metrics()));
     }
     if (started) {
       started = node.listen_for_sessions(session_socket_path(config.cluster.run_dir, id));

@@ -17,7 +17,14 @@ Json to_json(const GleanProgress& progress) {
           {"bytes_dumped", progress.bytes_dumped},
           {"records_composed", progress.records_composed},
           {"pages_written", progress.pages_written},
-          {"pages_read", progress.pages_read}};
+          {"pages_read", progress.pages_read},
+          {"pages_unreadable", progress.pages_unreadable}};
+}
+
+Json to_json(const UnreadablePage& page) {
+  return {{"storage", page.storage},  {"snapshot", page.page.snapshot()},
+          {"node", page.page.node()}, {"page", unmarked(page.page).page()},
+          {"range", page.range},      {"reason", page.reason}};
 }
 
 GleanRun::GleanRun(GleanPlan plan, const GleanPlaces& places, uint64_t disk_reserve,
@@ -176,7 +183,13 @@ void GleanRun::end() {
   } else {
     result_ = {{"partitions", encode_composed(gleaned->partitions)},
                {"directory", gleaned->file.directory},
-               {"page_count", gleaned->file.page_count}};
+               {"page_count", gleaned->file.page_count},
+               {"unreadable", Json::array()}};
+    for (const UnreadablePage& page : gleaned->unreadable) {
+      result_["unreadable"].push_back(to_json(page));
+      logger_->error("snapshot {}: storage {}: {} cannot be read: {}", number(), page.storage,
+                     page.range, page.reason);
+    }
     logger_->info("snapshot {}: this node has written {} pages", number(),
                   gleaned->file.page_count);
   }

@@ -90,5 +90,7 @@ class GleanRun {
 
 /// Members of an answer.
 Json to_json(const GleanProgress& progress);
+/// What `atoll status` and a salvage's report list.
+Json to_json(const UnreadablePage& page);
 
 }  // namespace atolldb

@@ -22,13 +22,17 @@ GleanProgress& GleanProgress::operator+=(const GleanProgress& other) {
   records_composed += other.records_composed;
   pages_written += other.pages_written;
   pages_read += other.pages_read;
+  pages_unreadable += other.pages_unreadable;
   return *this;
 }
 
 Result<void> GleanWork::prepare() {
   directory_ = places_.directory(plan_.snapshot);
   if (auto room = files_.check_room(directory_, 0); !room) return room;
-  if (auto opened = places_.snapshots->open(plan_.files); !opened) return opened;
+  // Pages of files that cannot be opened are told of when they are wanted.
+  if (auto opened = places_.snapshots->open_readable(plan_.files); !opened) {
+    return std::unexpected(opened.error());
+  }
   auto writer = SnapshotWriter::create(
       files_, {directory_, places_.node, plan_.snapshot, plan_.epoch, plan_.cluster_uuid});
   if (!writer) return std::unexpected(writer.error());
@@ -107,15 +111,17 @@ Result<void> GleanWork::compose_one(Reducer& reducer, size_t storage, uint32_t p
   }
   auto logs = reducer.open(planned.id, low, high);
   if (!logs) return std::unexpected(logs.error());
-  auto composed = compose({.plan = plan_,
-                           .storage = storage,
-                           .partition = partition,
-                           .logs = **logs,
-                           .base = *places_.snapshots,
-                           .writer = *writer_,
-                           .writer_mutex = writer_mutex_,
-                           .cancelled = [this] { return is_over(); },
-                           .shapes = places_.shapes ? places_.shapes() : nullptr});
+  auto composed =
+      compose({.plan = plan_,
+               .storage = storage,
+               .partition = partition,
+               .logs = **logs,
+               .base = *places_.snapshots,
+               .writer = *writer_,
+               .writer_mutex = writer_mutex_,
+               .cancelled = [this] { return is_over(); },
+               .shapes = places_.shapes ? places_.shapes() : nullptr,
+               .on_unreadable = [this](const UnreadablePage& page) { note_unreadable(page); }});
   if (!composed) return std::unexpected(composed.error());
   const std::lock_guard guard(mutex_);
   last_.records_composed += composed->log_records;
@@ -125,12 +131,19 @@ Result<void> GleanWork::compose_one(Reducer& reducer, size_t storage, uint32_t p
   return {};
 }
 
+void GleanWork::note_unreadable(const UnreadablePage& page) {
+  const std::lock_guard guard(mutex_);
+  ++last_.pages_unreadable;
+  if (unreadable_.size() < kMaxListedPages) unreadable_.push_back(page);
+}
+
 Result<NodeGleaned> GleanWork::finish() {
   if (auto finished = writer_->finish(); !finished) return std::unexpected(finished.error());
   NodeGleaned gleaned;
   gleaned.file = {plan_.snapshot, places_.node, directory_, writer_->page_count()};
   const std::lock_guard guard(mutex_);
   gleaned.partitions = std::move(composed_);
+  gleaned.unreadable = std::move(unreadable_);
   std::ranges::sort(gleaned.partitions, {}, [](const ComposedPartition& partition) {
     return std::tuple(partition.storage_id, partition.partition);
   });

@@ -21,6 +21,7 @@
 #include "engine/snapshot/shape_source.h"
 #include "engine/snapshot/snapshot_files.h"
 #include "engine/snapshot/snapshot_writer.h"
+#include "engine/snapshot/stand_in.h"
 #include "shared/file/reserving_file_system.h"
 
 namespace atolldb {
@@ -44,7 +45,11 @@ struct GleanPlaces {
 struct NodeGleaned {
   std::vector<ComposedPartition> partitions;  // ascending
   SnapshotFilePlace file;                     // page_count 1: nothing was written, there is no file
+  std::vector<UnreadablePage> unreadable;     // the first kMaxListedPages (R56)
 };
+
+/// Unreadable pages that a node lists of a run; more are only counted.
+inline constexpr size_t kMaxListedPages = 1000;
 
 struct GleanProgress {
   uint64_t bytes_read = 0;  // of log files
@@ -58,6 +63,7 @@ struct GleanProgress {
   uint64_t records_composed = 0;
   uint64_t pages_written = 0;
   uint64_t pages_read = 0;
+  uint64_t pages_unreadable = 0;  // of the base
 
   GleanProgress& operator+=(const GleanProgress& other);
 };
@@ -70,7 +76,8 @@ class GleanWork {
   GleanWork(const GleanWork&) = delete;
   GleanWork& operator=(const GleanWork&) = delete;
 
-  /// Opens the base, makes the file, begins the inboxes. One thread, before all others.
+  /// Opens what can be read of the base, makes the file, begins the inboxes. One thread, before all
+  /// others.
   Result<void> prepare();
   uint32_t reducer_count() const { return static_cast<uint32_t>(reducers_.size()); }
   /// Collects, then composes all partitions of the node's reducer number `ordinal`. One thread for
@@ -99,6 +106,7 @@ class GleanWork {
  private:
   Result<void> compose_all(Reducer& reducer, const ReducerPlace& place);
   Result<void> compose_one(Reducer& reducer, size_t storage, uint32_t partition);
+  void note_unreadable(const UnreadablePage& page);
   GleanProgress progress_locked() const;
   bool is_over() const {
     // Relaxed: only ends waits.
@@ -121,6 +129,7 @@ class GleanWork {
   std::vector<ReducerPlace> places_of_reducers_;
   std::vector<std::unique_ptr<Mapper>> mappers_;  // of this node
   std::vector<ComposedPartition> composed_;       // guarded by mutex_
+  std::vector<UnreadablePage> unreadable_;        // guarded by mutex_
   GleanProgress last_;                            // guarded by mutex_; of what was released
 };
 

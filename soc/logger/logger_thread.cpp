@@ -6,6 +6,14 @@
 #include "shared/sync/wait_word.h"
 
 namespace atolldb {
+namespace {
+
+/// Between two attempts to make the next file of a logger that lacks it.
+constexpr std::chrono::milliseconds kPreallocationPause{200};
+/// Between two warnings about that.
+constexpr std::chrono::seconds kWarningPause{10};
+
+}  // namespace
 
 LoggerThread::LoggerThread(Settings settings, EpochLogger logger, Logger log)
     : settings_(std::move(settings)), logger_(std::move(logger)), log_(std::move(log)) {
@@ -42,24 +50,63 @@ void LoggerThread::run() {
     Result<void> done;
     if (wanted > logger_.durable_epoch()) {
       done = make_durable(wanted);
+      if (done && logger_.needs_next_file_soon()) done = prepare_next_file();
     } else {
       // Order: first that it ends, then what there is to do.
       const bool ends = stop_.load(std::memory_order_acquire);
       const bool has_failed = state.load(std::memory_order_acquire) >= kClusterFailedFrom;
       if (has_failed || (ends && has_all())) return;
-      done = logger_.prepare_next_file();
+      if (logger_.wants_next_file()) done = prepare_next_file();
       if (done) wait_on(epochs.marker_signal, signal, kMaxSleep);
     }
     if (!done) {
       log_->critical("{}", done.error().message);
+      // First: the launcher learns file and error before the coordinator only says that it failed.
+      settings_.on_failure(done.error());
       // Release: the coordinator stops the cluster, nothing is acknowledged any more.
       slot().failure.store(static_cast<uint32_t>(done.error().code), std::memory_order_release);
       epochs.logger_signal.fetch_add(1, std::memory_order_release);
       wake(epochs.logger_signal, kWakeAll);
-      settings_.on_failure(done.error());
       return;
     }
   }
+}
+
+Result<void> LoggerThread::prepare_next_file() {
+  if (lacks_next_file_ && Clock::now() < retry_at_) return {};
+  auto made = logger_.prepare_next_file();
+  if (made) {
+    if (lacks_next_file_) record_next_file();
+    return made;
+  }
+  if (made.error().code != ExitCode::disk_full) return made;
+  record_lack(made.error());
+  return {};
+}
+
+void LoggerThread::record_lack(const Error& error) {
+  const auto now = Clock::now();
+  settings_.metrics->failed_preallocations.add();
+  if (!lacks_next_file_ || now >= warn_at_) {
+    log_->warn(
+        "logger {} of node {}: its next file cannot be made: {}; {} bytes are left in the current "
+        "file: free disk space before it is full, or the cluster ends with exit code {}",
+        settings_.ordinal, settings_.node, error.message, logger_.bytes_left(),
+        static_cast<int>(ExitCode::disk_full));
+    warn_at_ = now + kWarningPause;
+  }
+  lacks_next_file_ = true;
+  retry_at_ = now + kPreallocationPause;
+  // Relaxed: for people, and for the coordinator, which asks again and takes a snapshot.
+  settings_.metrics->lacks_next_file.store(1, std::memory_order_relaxed);
+}
+
+void LoggerThread::record_next_file() {
+  log_->info("logger {} of node {} has room for its next file again", settings_.ordinal,
+             settings_.node);
+  lacks_next_file_ = false;
+  // Relaxed: as in record_lack.
+  settings_.metrics->lacks_next_file.store(0, std::memory_order_relaxed);
 }
 
 void LoggerThread::note(const LogWriterCounters& before, uint64_t epoch) {
@@ -82,6 +129,7 @@ Result<void> LoggerThread::make_durable(uint64_t epoch) {
   Result<void> done = logger_.close(epoch);
   if (!done) return done;
   note(before, epoch);
+  if (lacks_next_file_ && !logger_.wants_next_file()) record_next_file();
   // Release: up to here everything is on the device.
   slot().durable_epoch.store(logger_.durable_epoch(), std::memory_order_release);
   epochs.logger_signal.fetch_add(1, std::memory_order_release);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <thread>
@@ -40,8 +41,15 @@ class LoggerThread {
   void stop();
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   void run();
   bool has_all() const;
+  /// Makes the next file ahead, unless an attempt has just failed. A full disk is no error while
+  /// the current file has room.
+  Result<void> prepare_next_file();
+  void record_lack(const Error& error);
+  void record_next_file();
   Result<void> make_durable(uint64_t epoch);
   void note(const LogWriterCounters& before, uint64_t epoch);
   LoggerSlot& slot() const {
@@ -51,6 +59,10 @@ class LoggerThread {
   Settings settings_;
   EpochLogger logger_;
   Logger log_;
+  // Of the thread: attempts to make the next file.
+  bool lacks_next_file_ = false;
+  Clock::time_point retry_at_;
+  Clock::time_point warn_at_;
   std::atomic<bool> stop_{false};
   std::thread thread_;
 };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/mutants.h"
+
 namespace atolldb {
 namespace {
 
@@ -12,9 +14,14 @@ Error no_such_job(uint64_t id) {
 }
 
 Json unfinished() { return {{"done", false}, {"outputs", Json::array()}}; }
-Json finished(const Json& outputs) { return {{"done", true}, {"outputs", outputs}}; }
 
 }  // namespace
+
+Json JobTable::answer_of(const Record& record) {
+  Json answer = {{"done", true}, {"outputs", record.outputs}};
+  if (record.status != Status::ok) answer["status"] = to_string(record.status);
+  return answer;
+}
 
 Result<std::shared_ptr<Job>> JobTable::add(std::string name, std::string input,
                                            const std::vector<uint32_t>& workers) {
@@ -27,7 +34,7 @@ Result<std::shared_ptr<Job>> JobTable::add(std::string name, std::string input,
   }
   if (jobs_.size() >= kMaxJobs) {
     const auto finished = std::find_if(jobs_.begin(), jobs_.end(),
-                                       [](const auto& entry) { return entry.second.running == 0; });
+                                       [](const auto& entry) { return entry.second.is_done; });
     if (finished == jobs_.end()) {
       return make_error(ExitCode::resources, "job " + name + ": " + std::to_string(kMaxJobs) +
                                                  " jobs are running already: wait for them");
@@ -44,9 +51,8 @@ Result<std::shared_ptr<Job>> JobTable::add(std::string name, std::string input,
   return job;
 }
 
-void JobTable::finish_worker(uint64_t id, uint32_t worker, Result<std::string> output) {
-  std::vector<Waiter> waiters;
-  Json answer;
+void JobTable::finish_worker(uint64_t id, uint32_t worker, Result<std::string> output,
+                             uint64_t commit_epoch) {
   {
     const std::lock_guard guard(mutex_);
     const auto found = jobs_.find(id);
@@ -60,12 +66,38 @@ void JobTable::finish_worker(uint64_t id, uint32_t worker, Result<std::string> o
                                 {"code", static_cast<int>(output.error().code)},
                                 {"message", output.error().message}});
     }
+    record.commit_epoch = std::max(record.commit_epoch, commit_epoch);
+    commit_epoch = record.commit_epoch;
     if (--record.running != 0) return;
     std::sort(record.outputs.begin(), record.outputs.end(), [](const Json& a, const Json& b) {
       return a["worker"].get<uint32_t>() < b["worker"].get<uint32_t>();
     });
+  }
+  if (mutant(Mutant::job_told_before_durable)) return complete(id, true);
+  hold_(commit_epoch, [this, id](bool is_durable) { complete(id, is_durable); });
+}
+
+void JobTable::complete(uint64_t id, bool is_durable) {
+  std::vector<Waiter> waiters;
+  Json answer;
+  {
+    const std::lock_guard guard(mutex_);
+    Record& record = jobs_.at(id);  // only those that are done are forgotten
+    record.is_done = true;
+    if (!is_durable) {
+      record.status = Status::outcome_unknown;
+      for (Json& output : record.outputs) {
+        output = {{"worker", output["worker"]},
+                  {"ok", false},
+                  {"code", static_cast<int>(ExitCode::failed)},
+                  {"message", "job " + record.job->name +
+                                  ": outcome_unknown: the cluster failed or ended before what the "
+                                  "job committed was durable: read it again when the cluster "
+                                  "runs"}};
+      }
+    }
     waiters.swap(record.waiters);
-    answer = finished(record.outputs);
+    answer = answer_of(record);
   }
   for (Waiter& waiter : waiters) waiter.reply(answer);
 }
@@ -77,11 +109,11 @@ void JobTable::wait(uint64_t id, Clock::time_point deadline, ControlReply reply)
     const auto found = jobs_.find(id);
     if (found != jobs_.end()) {
       Record& record = found->second;
-      if (record.running != 0) {
+      if (!record.is_done) {
         record.waiters.push_back({deadline, std::move(reply)});
         return;
       }
-      answer = finished(record.outputs);
+      answer = answer_of(record);
     }
   }
   reply(std::move(answer));

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <span>
 #include <utility>
 
 #include "shared/check.h"
+#include "shared/memory/dirty_epoch.h"
 #include "soc/node/node_segments.h"
 #include "soc/node/placement.h"
 
@@ -79,6 +81,7 @@ Result<void> Node::attach() {
     exchange_.push_back(*exchange);
   }
   pool_ = std::make_unique<PagePool>(view_, node_);
+  device_watch_.emplace(io_watch_, metrics_->device, config_.durability.device_hang_limit);
   attached_.store(true, std::memory_order_release);
   beat();
   set_state(NodeState::attached);
@@ -87,7 +90,7 @@ Result<void> Node::attach() {
 
 Result<void> Node::start() {
   set_state(NodeState::recovering);
-  if (const Result<void> logs = start_loggers(); !logs) return logs;
+  open_log_files();
   if (const Result<void> snapshots = start_snapshots(); !snapshots) return snapshots;
   if (const Result<void> ready = start_gleaning(); !ready) return ready;
   const TransactionLimits limits = transaction_limits(config_);
@@ -102,6 +105,9 @@ Result<void> Node::start() {
     settings.ordinal = ordinal;
     if (snapshots_ != nullptr) {
       settings.snapshots = &snapshots_->cache();
+    }
+    // Without a savepoint there is never a snapshot.
+    if (config_.durability.mode == DurabilityMode::durable) {
       settings.published = &snapshots_->published();
     }
     settings.cpus = worker_cpus(config_, node_, ordinal, machine_);
@@ -137,6 +143,7 @@ void Node::drain() {
   set_state(NodeState::draining);
   if (gleaner_ != nullptr) gleaner_->stop();
   if (installer_ != nullptr) installer_->stop();
+  if (scrubber_ != nullptr) scrubber_->stop();
   jobs_.stop_all();
   // All of them before the first join: none takes tasks while another one ends.
   for (const auto& worker : workers_) worker->close();
@@ -149,7 +156,10 @@ void Node::stop() {
   // The clock still ticks: what has committed becomes durable soon, and is answered.
   constexpr std::chrono::milliseconds kDurablePatience{5'000};
   if (answers_ != nullptr) answers_->stop(kDurablePatience);
-  for (const auto& logger : loggers_) logger->stop();
+  {
+    const std::lock_guard guard(loggers_mutex_);
+    for (const auto& logger : loggers_) logger->stop();
+  }
   if (sessions_ != nullptr) sessions_->stop();
   {
     const std::lock_guard guard(mutex_);
@@ -173,6 +183,7 @@ void Node::set_state(NodeState state) {
 void Node::beat() {
   // Acquire pairs with the release in attach.
   if (!attached_.load(std::memory_order_acquire)) return;
+  watch_device();
   pool_->collect_returns();
   NodeShared& shared = *view_.shared[node_];
   shared.pages_total.store(pool_->page_count(), std::memory_order_relaxed);
@@ -180,6 +191,15 @@ void Node::beat() {
   // From `running` on, what the metrics show of snapshots is there; state() is an acquire load.
   if (state() >= NodeState::running) publish_gleaner();
   shared.heartbeat.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Node::watch_device() {
+  const auto change = device_watch_->look();
+  if (!change) return;
+  if (!change->hangs) return logger_->warn("{}", change->text);
+  logger_->error("{}", change->text);
+  if (config_.durability.on_device_hang != DeviceHang::stop) return;
+  on_failure_({ExitCode::durability, change->text + ": durability.on_device_hang is \"stop\""});
 }
 
 void Node::give_to_housekeeper(std::function<void(WorkerContext&)> task) {
@@ -230,6 +250,10 @@ void Node::housekeep() {
   lock.unlock();
   // The node ends: nobody waits any longer for jobs that never will.
   jobs_.expire(JobTable::Clock::time_point::max());
+}
+
+uint64_t Node::latest_commit_epoch() const {
+  return latest_dirty_epoch(std::span(view_.shared).first(view_.node_count));
 }
 
 uint64_t Node::procedure_deadline() const {

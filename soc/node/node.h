@@ -24,6 +24,7 @@
 #include "shared/memory/page_pool.h"
 #include "shared/memory/segment_space.h"
 #include "shared/message/control_message.h"
+#include "shared/metrics/device_watch.h"
 #include "soc/gleaner/glean_service.h"
 #include "soc/logger/logger_thread.h"
 #include "soc/node/job_table.h"
@@ -33,6 +34,7 @@
 #include "soc/snapshot/installer.h"
 #include "soc/snapshot/node_snapshots.h"
 #include "soc/snapshot/page_visitor.h"
+#include "soc/snapshot/scrubber.h"
 #include "soc/worker/worker.h"
 
 namespace atolldb {
@@ -81,10 +83,15 @@ class Node {
 
  private:
   void set_state(NodeState state);
+  void open_log_files();
   Result<void> start_loggers();
+  Result<std::vector<LogWriter>> make_log_writers(uint32_t count);
+  void begin_logs(const ControlRequest& request, const ControlReply& reply);
   Result<void> start_snapshots();
   Result<void> start_gleaning();
   void publish_gleaner();
+  /// Says that the device hangs, and ends the cluster if it shall (R58).
+  void watch_device();
   LogWriterSettings log_settings(uint32_t ordinal) const;
   std::vector<EpochLogger::Source> logs_of(uint32_t logger, uint32_t logger_count) const;
   void housekeep();
@@ -94,6 +101,8 @@ class Node {
   /// Runs `task` on the housekeeper's thread, with its page slot.
   void give_to_housekeeper(std::function<void(WorkerContext&)> task);
   uint64_t procedure_deadline() const;
+  /// Of no commit that has been seen by now is the epoch later (R59).
+  uint64_t latest_commit_epoch() const;
 
   void start_job(const ControlRequest& request, const ControlReply& reply);
   void wait_for_job(const ControlRequest& request, ControlReply reply);
@@ -103,6 +112,7 @@ class Node {
   void release_pages(const ControlRequest& request, ControlReply reply);
   void describe(const ControlReply& reply) const;
   void open_snapshots(const ControlRequest& request, const ControlReply& reply);
+  void start_scrub(const ClusterUuid& cluster_uuid);
   void publish_snapshot(const ControlRequest& request, const ControlReply& reply);
   void withdraw_snapshots(const ControlRequest& request, const ControlReply& reply);
   Result<std::vector<uint32_t>> chosen_workers(const ControlRequest& request) const;
@@ -120,16 +130,22 @@ class Node {
   std::unique_ptr<PagePool> pool_;
   std::atomic<bool> attached_{false};  // pool_ and view_ are complete
   ProcedureRegistry registry_;
+  IoWatch io_watch_;                         // of files_
+  std::optional<DeviceWatch> device_watch_;  // the heartbeat's, once it is attached
   std::unique_ptr<FileSystem> files_;
   // Null without a log, all of them; each uses those before it.
   std::unique_ptr<NodeSnapshots> snapshots_;
   std::unique_ptr<PageVisitor> visitor_;
   std::unique_ptr<Installer> installer_;
+  std::unique_ptr<Scrubber> scrubber_;
   std::unique_ptr<GleanService> gleaner_;
-  std::vector<std::unique_ptr<LoggerThread>> loggers_;
+  std::mutex loggers_mutex_;
+  std::vector<std::unique_ptr<LoggerThread>> loggers_;  // guarded by loggers_mutex_
   std::vector<std::unique_ptr<Worker>> workers_;
   std::atomic<uint32_t> next_worker_{0};
-  JobTable jobs_;
+  JobTable jobs_{[this](uint64_t epoch, DurableAnswers::Deliver deliver) {
+    answers_->add(epoch, std::move(deliver));
+  }};
   std::unique_ptr<DurableAnswers> answers_;
   std::unique_ptr<SessionServer> sessions_;  // after what its calls use: goes first
 

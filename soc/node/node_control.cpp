@@ -105,9 +105,11 @@ void Node::handle(const ControlRequest& request, ControlReply reply) {
     if (Installer::serves(request)) return installer_->handle(request, reply);
     if (request.op == "snapshot.open") return open_snapshots(request, reply);
     if (request.op == "snapshot.publish") return publish_snapshot(request, reply);
+    if (request.op == "snapshot.damage") return reply(scrubber_->describe());
     if (request.op == "snapshot.withdraw") return withdraw_snapshots(request, reply);
     return reply(unknown_op(request));
   }
+  if (request.op == "log.begin") return begin_logs(request, reply);
   if (request.op == "procedure.call") return call_procedure(request, std::move(reply));
   if (const auto refusal = refuse(Isolation::serializable)) {
     return reply(refused(request, *refusal));
@@ -155,14 +157,15 @@ void Node::start_job(const ControlRequest& request, const ControlReply& reply) {
   if (!added) return reply(std::unexpected(added.error()));
   const auto count = static_cast<uint32_t>(workers_.size());
   for (const uint32_t ordinal : *workers) {
-    const auto submitted = workers_[ordinal]->submit(
-        [this, job = *added, function = *function, count](WorkerEnvironment& environment) {
-          jobs_.finish_worker(job->id, environment.ordinal,
-                              execute_job(environment, function, job->input, count, job->stop));
-        });
+    const auto submitted = workers_[ordinal]->submit([this, job = *added, function = *function,
+                                                      count](WorkerEnvironment& environment) {
+      auto output = execute_job(environment, function, job->input, count, job->stop);
+      // Of all that it did this is a bound that costs its transactions nothing (R59).
+      jobs_.finish_worker(job->id, environment.ordinal, std::move(output), latest_commit_epoch());
+    });
     // The others run: the job's outputs tell which worker did not.
     if (!submitted) {
-      jobs_.finish_worker((*added)->id, ordinal, std::unexpected(submitted.error()));
+      jobs_.finish_worker((*added)->id, ordinal, std::unexpected(submitted.error()), 0);
     }
   }
   reply(Json{{"job", (*added)->id}});

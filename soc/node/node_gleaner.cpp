@@ -24,6 +24,23 @@ Result<SnapshotFilePlace> place_of(const ControlRequest& request, const Json& en
                            *directory, *page_count};
 }
 
+/// A member that is missing names no files.
+Result<std::vector<SnapshotFilePlace>> places_of(const ControlRequest& request,
+                                                 const char* member) {
+  const Json list = request.body.value(member, Json::array());
+  if (!list.is_array()) {
+    return make_error(ExitCode::usage,
+                      request.op + ": member \"" + member + "\" must be a list of files");
+  }
+  std::vector<SnapshotFilePlace> places;
+  for (const Json& entry : list) {
+    auto place = place_of(request, entry);
+    if (!place) return std::unexpected(place.error());
+    places.push_back(*std::move(place));
+  }
+  return places;
+}
+
 }  // namespace
 
 Result<void> Node::start_gleaning() {
@@ -83,21 +100,23 @@ void Node::publish_gleaner() {
   put(gleaner.records_composed, total.records_composed);
   put(gleaner.pages_written, total.pages_written);
   put(gleaner.pages_read, total.pages_read);
+  put(gleaner.pages_unreadable, total.pages_unreadable);
+  const ScrubProgress scrub = scrubber_->progress();
+  put(gleaner.scrubbed_bytes, scrub.bytes_read);
+  put(gleaner.scrub_damaged, scrub.damaged);
+  put(gleaner.scrub_percent, scrub.percent);
+  put(gleaner.scrub_finished_s, scrub.finished_at_s);
 }
 
 void Node::open_snapshots(const ControlRequest& request, const ControlReply& reply) {
-  const Json list = request.body.value("places", Json());
-  if (!list.is_array()) {
-    return reply(
-        make_error(ExitCode::usage, request.op + ": member \"places\" must be a list of files"));
-  }
-  std::vector<SnapshotFilePlace> places;
-  for (const Json& entry : list) {
-    auto place = place_of(request, entry);
-    if (!place) return reply(std::unexpected(place.error()));
-    places.push_back(*std::move(place));
-  }
-  const Result<void> opened = snapshots_->files().open_only(places);
+  const auto places = places_of(request, "places");
+  if (!places) return reply(std::unexpected(places.error()));
+  const auto kept = places_of(request, "kept");
+  if (!kept) return reply(std::unexpected(kept.error()));
+  std::vector<SnapshotFilePlace> all = *places;
+  all.insert(all.end(), kept->begin(), kept->end());
+  scrubber_->set_files(all);
+  const Result<void> opened = snapshots_->files().open_only(*places);
   if (!opened) return reply(std::unexpected(opened.error()));
   reply(Json::object());
 }

@@ -9,14 +9,37 @@
 
 namespace atolldb {
 
-Result<void> Node::start_loggers() {
+void Node::open_log_files() {
   const uint32_t count = view_.shared[node_]->logger_count;
-  if (count == 0) return {};
+  if (count == 0) return;
   const auto warn = [log = logger_](const std::string& text) { log->warn("{}", text); };
-  files_ = make_file_system(file_system_settings(config_.durability, warn));
+  files_ = make_file_system(file_system_settings(config_.durability, warn, &io_watch_));
   for (uint32_t ordinal = 0; ordinal < count; ++ordinal) {
-    Result<LogWriter> writer = LogWriter::create(*files_, log_settings(ordinal));
-    if (!writer) return std::unexpected(writer.error());
+    // Release, as a logger: nothing of this incarnation is there to be made durable.
+    view_.shared[node_]->loggers[ordinal].durable_epoch.store(view_.control->start_epoch - 1,
+                                                              std::memory_order_release);
+  }
+}
+
+/// Of the coordinator, after the recovery (R54): the savepoint lists the loggers next (R28).
+void Node::begin_logs(const ControlRequest& request, const ControlReply& reply) {
+  // Acquire pairs with the release of `start`: what the loggers need is there.
+  if (state() != NodeState::running || files_ == nullptr) {
+    return reply(make_error(ExitCode::not_running, request.op + ": node " + std::to_string(node_) +
+                                                       ": does not run, or has no log"));
+  }
+  const Result<void> begun = start_loggers();
+  if (!begun) return reply(std::unexpected(begun.error()));
+  reply(Json::object());
+}
+
+Result<void> Node::start_loggers() {
+  const std::lock_guard guard(loggers_mutex_);
+  if (!loggers_.empty()) return {};  // asked again, since another node had no room
+  const uint32_t count = view_.shared[node_]->logger_count;
+  auto writers = make_log_writers(count);
+  if (!writers) return std::unexpected(writers.error());
+  for (uint32_t ordinal = 0; ordinal < count; ++ordinal) {
     LoggerThread::Settings settings;
     settings.view = &view_;
     settings.node = node_;
@@ -24,12 +47,39 @@ Result<void> Node::start_loggers() {
     settings.metrics = &metrics_->loggers[ordinal];
     settings.on_failure = on_failure_;
     loggers_.push_back(std::make_unique<LoggerThread>(
-        std::move(settings), EpochLogger(view_, *std::move(writer), logs_of(ordinal, count)),
-        logger_));
+        std::move(settings),
+        EpochLogger(view_, std::move((*writers)[ordinal]), logs_of(ordinal, count)), logger_));
   }
   for (const auto& logger : loggers_) logger->start();
   logger_->info("node {} logs with {} loggers, {}", node_, count, files_->describe());
   return {};
+}
+
+/// All or none: after an error their first files are gone again.
+Result<std::vector<LogWriter>> Node::make_log_writers(uint32_t count) {
+  std::vector<LogWriter> writers;
+  while (writers.size() < count) {
+    const auto ordinal = static_cast<uint32_t>(writers.size());
+    Result<LogWriter> writer = LogWriter::create(*files_, log_settings(ordinal));
+    if (writer) {
+      writers.push_back(*std::move(writer));
+      continue;
+    }
+    writers.clear();
+    for (uint32_t made = 0; made < ordinal; ++made) {
+      const LogWriterSettings settings = log_settings(made);
+      const std::string path =
+          path_in(node_directory(settings.directory, settings.node),
+                  to_string(LogFileName{settings.incarnation, settings.logger, 0}));
+      const auto exists = files_->exists(path);
+      if (!exists || !*exists) continue;
+      if (const auto removed = files_->remove(path); !removed) {
+        logger_->warn("{}", removed.error().message);
+      }
+    }
+    return std::unexpected(writer.error());
+  }
+  return writers;
 }
 
 LogWriterSettings Node::log_settings(uint32_t ordinal) const {

@@ -16,6 +16,7 @@ Result<void> Node::start_snapshots() {
   NodeSnapshotsSettings settings;
   settings.file_system = files_.get();
   settings.shared = view_.shared[node_];
+  settings.newest = &view_.control->readable_snapshot;
   std::ranges::copy(view_.control->data_uuid, settings.cluster_uuid.begin());
   settings.cache_bytes = config_.memory.snapshot_cache;
   settings.reader_count = view_.shared[node_]->slot_count;
@@ -36,7 +37,21 @@ Result<void> Node::start_snapshots() {
   visitor_ = std::make_unique<PageVisitor>(visitor);
   installer_ = std::make_unique<Installer>(view_, *visitor_, logger_);
   installer_->start();
+  start_scrub(settings.cluster_uuid);
   return {};
+}
+
+void Node::start_scrub(const ClusterUuid& cluster_uuid) {
+  ScrubberSettings settings;
+  settings.file_system = files_.get();
+  settings.cluster_uuid = cluster_uuid;
+  settings.node = node_;
+  settings.bytes_per_s = config_.snapshot.scrub_rate;
+  settings.pause = config_.snapshot.scrub_interval;
+  settings.log_directories = node_directories(config_);
+  settings.log_directories.push_back(config_.cluster.data_dir);
+  scrubber_ = std::make_unique<Scrubber>(std::move(settings), logger_);
+  scrubber_->start();
 }
 
 /// REQUIRES: all its files are open (snapshot.open).

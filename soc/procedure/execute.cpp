@@ -38,6 +38,19 @@ Status attempt(Transaction& transaction, ProcedureFunction procedure,
   return status;
 }
 
+std::string why_no_snapshot(const WorkerContext& worker, uint32_t id) {
+  if (worker.published() == nullptr) {
+    return "snapshots: this cluster takes none: only durability.mode \"durable\" does: use "
+           "isolation serializable";
+  }
+  if (id != 0) {
+    return "snapshot " + std::to_string(id) +
+           ": is not the newest one, nor pinned: `atoll snapshot ls` lists what there is";
+  }
+  return "snapshots: there is none yet, and none could be taken in time: `atoll status` says why "
+         "the last one failed";
+}
+
 }  // namespace
 
 ProcedureOutcome execute_procedure(WorkerEnvironment& environment, ProcedureFunction procedure,
@@ -51,11 +64,7 @@ ProcedureOutcome execute_procedure(WorkerEnvironment& environment, ProcedureFunc
   };
   outcome.status = run(own, environment.backoff, deadline_epoch, body, mode);
   if (outcome.status == Status::snapshot_not_found) {
-    outcome.message = mode.snapshot == 0
-                          ? "there is no snapshot yet: `atoll snapshot take` makes one"
-                          : "snapshot " + std::to_string(mode.snapshot) +
-                                ": is not the newest one, nor pinned: `atoll snapshot ls` lists "
-                                "what there is";
+    outcome.message = why_no_snapshot(own.worker(), mode.snapshot);
   }
   // Other aborts were not verified: they tell nothing of the data.
   const bool is_verified = !is_abort(outcome.status) || outcome.status == Status::user_abort ||

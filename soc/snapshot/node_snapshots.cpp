@@ -3,12 +3,34 @@
 #include <sys/mman.h>
 
 #include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <set>
 #include <string>
 
 #include "shared/limits.h"
 #include "shared/memory/segment_placement.h"
 
 namespace atolldb {
+
+namespace {
+
+/// A page that cannot be read may be asked for thousands of times a second: it is logged once.
+class SaidErrors {
+ public:
+  bool is_new(const std::string& message) {
+    const std::lock_guard guard(mutex_);
+    if (messages_.size() >= kMostMessages) messages_.clear();
+    return messages_.insert(message).second;
+  }
+
+ private:
+  static constexpr size_t kMostMessages = 1000;
+  std::mutex mutex_;
+  std::set<std::string> messages_;
+};
+
+}  // namespace
 
 void NodeSnapshots::Free::operator()(std::byte* bytes) const { std::free(bytes); }
 
@@ -40,7 +62,9 @@ Result<std::unique_ptr<NodeSnapshots>> NodeSnapshots::create(const NodeSnapshots
   }
   snapshots->cache_ = std::make_unique<SnapshotCache>(
       snapshots->memory_.get(), settings.cache_bytes, settings.reader_count, snapshots->files_,
-      [logger](const Error& error) { logger->error("{}", error.message); });
+      [logger, said = std::make_shared<SaidErrors>()](const Error& error) {
+        if (said->is_new(error.message)) logger->error("{}", error.message);
+      });
   return snapshots;
 }
 

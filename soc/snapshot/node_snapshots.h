@@ -2,6 +2,7 @@
 // them transactions may begin with (R18).
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -17,6 +18,7 @@ namespace atolldb {
 struct NodeSnapshotsSettings {
   FileSystem* file_system = nullptr;  // outlives the node's snapshots
   NodeShared* shared = nullptr;       // of the node, with its workers' slots; outlives them, too
+  const std::atomic<uint32_t>* newest = nullptr;  // ControlSegment::readable_snapshot; likewise
   ClusterUuid cluster_uuid = {};
   uint64_t cache_bytes = 0;
   uint32_t reader_count = 0;      // threads of the node that read snapshot pages
@@ -36,7 +38,8 @@ class NodeSnapshots {
 
  private:
   explicit NodeSnapshots(const NodeSnapshotsSettings& settings)
-      : files_(*settings.file_system, settings.cluster_uuid), published_(*settings.shared) {}
+      : files_(*settings.file_system, settings.cluster_uuid),
+        published_(*settings.shared, *settings.newest) {}
 
   struct Free {
     void operator()(std::byte* bytes) const;
