@@ -1,5 +1,7 @@
 #include "ops/cli/cluster_finder.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -10,7 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "ops/launcher/run_folder.h"
+#include "ops/launcher/cluster_note.h"
+#include "ops/launcher/lock_holder.h"
 #include "shared/config/config_values.h"
 #include "shared/process/run_paths.h"
 
@@ -29,10 +32,59 @@ std::optional<Config> config_in(const std::string& run_dir) {
   return *std::move(config);
 }
 
-std::optional<Config> running_config(const std::string& run_dir) {
-  auto config = config_in(run_dir);
-  if (!config || !running_launcher(*config)) return {};
-  return config;
+/// The cluster whose launcher holds the lock of this run folder. An error: the folder cannot be
+/// looked into.
+Result<std::optional<LiveCluster>> look_in(const Config& config) {
+  const auto holder = holder_of_lock(lock_path(config));
+  if (!holder) return std::unexpected(holder.error());
+  if (!*holder) return std::nullopt;
+  auto running = config_in(config.cluster.run_dir);
+  return LiveCluster{running ? *std::move(running) : config, (*holder)->launcher};
+}
+
+/// Puts the cluster's sockets where its launcher says that they are.
+void move_run_dir(Config& config, const std::string& run_dir) {
+  const std::string own = "ipc://" + config.cluster.run_dir + "/";
+  if (config.control.endpoint.starts_with(own)) {
+    config.control.endpoint = "ipc://" + run_dir + "/" + config.control.endpoint.substr(own.size());
+  }
+  config.cluster.run_dir = run_dir;
+}
+
+/// The cluster that a note or a lock outside of the run folder tells of.
+Result<LiveCluster> follow(Config config, const LockHolder& holder) {
+  if (!holder.run_dir.empty()) move_run_dir(config, holder.run_dir);
+  auto there = look_in(config);
+  if (!there) return std::unexpected(there.error());
+  if (*there && (*there)->launcher == holder.launcher) return **std::move(there);
+  return LiveCluster{std::move(config), holder.launcher, true};
+}
+
+/// In the order of what is cheap to ask: the run folder of this environment, the note of the config
+/// file, the lock of the data.
+Result<std::optional<LiveCluster>> look_everywhere(const Config& config,
+                                                   const std::string& config_file) {
+  auto here = look_in(config);
+  if (here && *here) return here;
+  auto holder = noted_cluster(canonical_config_file(config_file));
+  if (!holder && config.durability.mode == DurabilityMode::durable) {
+    // A lock that cannot be read says nothing: the directory may be another user's.
+    holder = holder_of_lock(directory_lock_path(config.cluster.data_dir)).value_or(std::nullopt);
+  }
+  if (!holder || holder->cluster != config.cluster.name) return here;
+  auto found = follow(config, *holder);
+  if (!found) return std::unexpected(found.error());
+  return *std::move(found);
+}
+
+/// Where run folders are by default. A runtime folder that is not the user's own is a choice: then
+/// no other place counts.
+std::vector<std::string> run_roots() {
+  const std::string root = fs::path(default_config().cluster.run_dir).parent_path().string();
+  const std::string user = std::to_string(geteuid());
+  std::vector<std::string> standard = {"/run/user/" + user + "/atoll", "/tmp/atoll-" + user};
+  if (std::ranges::find(standard, root) != standard.end()) return standard;
+  return {root};
 }
 
 std::unexpected<Error> not_running(const Config& config) {
@@ -42,7 +94,24 @@ std::unexpected<Error> not_running(const Config& config) {
   return make_error(ExitCode::not_running, message);
 }
 
-Result<Config> only_one(std::vector<Config> running) {
+/// Clusters of this user that run, from the run folders at their default places.
+std::vector<LiveCluster> live_clusters() {
+  std::vector<LiveCluster> live;
+  for (const std::string& root : run_roots()) {
+    std::error_code error;
+    for (const fs::directory_entry& entry : fs::directory_iterator(root, error)) {
+      if (!entry.is_directory(error)) continue;
+      auto config = config_in(entry.path().string());
+      if (!config) continue;
+      auto found = look_in(*config);
+      if (found && *found) live.push_back(**std::move(found));
+    }
+  }
+  std::ranges::sort(live, {}, [](const LiveCluster& found) { return found.config.cluster.name; });
+  return live;
+}
+
+Result<LiveCluster> only_one(std::vector<LiveCluster> running) {
   if (running.size() == 1) return std::move(running.front());
   if (running.empty()) {
     const Config config = default_config();
@@ -52,11 +121,32 @@ Result<Config> only_one(std::vector<Config> running) {
                       "elsewhere with -c FILE");
   }
   std::string names;
-  for (const Config& config : running) {
-    names += (names.empty() ? "" : ", ") + config.cluster.name;
+  for (const LiveCluster& found : running) {
+    names += (names.empty() ? "" : ", ") + found.config.cluster.name;
   }
   return make_error(ExitCode::usage, "several clusters run (" + names +
                                          "): choose one with --cluster NAME or -c FILE");
+}
+
+/// The live cluster of a choice that names one; or the config that it would have.
+struct Search {
+  std::optional<LiveCluster> live;
+  Config config;
+};
+
+Result<Search> search(const ClusterChoice& choice) {
+  if (!choice.name.empty()) {
+    for (LiveCluster& found : live_clusters()) {
+      if (found.config.cluster.name == choice.name) return Search{found, found.config};
+    }
+  }
+  Result<Config> config = config_of_new_cluster(choice);
+  if (!config) return std::unexpected(config.error());
+  auto live = look_everywhere(*config, choice.config_file);
+  if (!live) return std::unexpected(live.error());
+  // What runs may have been changed by its command line since the file was read.
+  if (*live) *config = (*live)->config;
+  return Search{*std::move(live), *std::move(config)};
 }
 
 }  // namespace
@@ -89,42 +179,67 @@ Result<Config> config_of_new_cluster(const ClusterChoice& choice) {
 }
 
 Result<Config> find_config(const ClusterChoice& choice) {
-  if (!choice.name.empty()) {
-    for (Config& config : running_clusters()) {
-      if (config.cluster.name == choice.name) return std::move(config);
+  if (choice.name.empty() && choice.config_file.empty()) {
+    std::vector<LiveCluster> running = live_clusters();
+    if (!running.empty()) {
+      auto found = only_one(std::move(running));
+      if (!found) return std::unexpected(found.error());
+      return found->config;
     }
   }
+  auto found = search(choice);
+  if (!found) return std::unexpected(found.error());
+  return found->config;
+}
+
+Result<LiveCluster> find_live(const ClusterChoice& choice) {
   if (choice.name.empty() && choice.config_file.empty()) {
-    std::vector<Config> running = running_clusters();
-    if (!running.empty()) return only_one(std::move(running));
+    auto found = only_one(live_clusters());
+    if (found || found.error().code != ExitCode::not_running) return found;
+    // Its run folder may be gone: the lock of the default data tells.
+    const auto defaults = look_everywhere(default_config(), "");
+    if (defaults && *defaults) return **defaults;
+    return found;
   }
-  Result<Config> config = config_of_new_cluster(choice);
-  if (!config) return config;
-  // What runs may have been changed by its command line since the file was read.
-  if (auto running = running_config(config->cluster.run_dir)) return *std::move(running);
-  return config;
+  auto found = search(choice);
+  if (!found) return std::unexpected(found.error());
+  if (!found->live) return not_running(found->config);
+  return *std::move(found->live);
+}
+
+Result<Config> find_reachable(const ClusterChoice& choice) {
+  auto found = find_live(choice);
+  if (!found) return std::unexpected(found.error());
+  if (!found->is_run_folder_gone) return found->config;
+  return make_error(
+      ExitCode::coordinator_unreachable,
+      "cluster \"" + found->config.cluster.name + "\": runs (launcher pid " +
+          std::to_string(found->launcher.pid) + "), but its run folder " +
+          found->config.cluster.run_dir +
+          " was deleted: no client reaches it: stop it with `atoll down` and the same "
+          "--cluster or -c, then start it again");
 }
 
 Result<Config> find_running(const ClusterChoice& choice) {
-  if (choice.name.empty() && choice.config_file.empty()) {
-    return only_one(running_clusters());
-  }
-  Result<Config> config = find_config(choice);
-  if (!config) return config;
-  if (!running_launcher(*config)) return not_running(*config);
-  return config;
+  Result<Config> config = find_reachable(choice);
+  if (!config || !is_starting(*config)) return config;
+  const StartReport report = start_report(*config).value_or(StartReport{});
+  return make_error(ExitCode::recovering, "cluster \"" + config->cluster.name + "\": starts (" +
+                                              report.step +
+                                              "): try again when it runs: `atoll status --watch` "
+                                              "shows how far it is");
 }
 
-std::vector<Config> running_clusters() {
-  std::vector<Config> running;
-  const fs::path root = fs::path(default_config().cluster.run_dir).parent_path();
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(root, error)) {
-    if (!entry.is_directory(error)) continue;
-    if (auto config = running_config(entry.path().string())) running.push_back(*std::move(config));
-  }
-  std::ranges::sort(running, {}, [](const Config& config) { return config.cluster.name; });
-  return running;
+std::optional<StartReport> start_report(const Config& config) {
+  std::ifstream file(start_path(config));
+  if (!file) return std::nullopt;
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  return parse_start_report(text);
+}
+
+bool is_starting(const Config& config) {
+  const auto report = start_report(config);
+  return report && !report->is_served();
 }
 
 Json restarts_of(const Config& config) {
@@ -136,12 +251,18 @@ Json restarts_of(const Config& config) {
   return note;
 }
 
-std::string last_failure(const Config& config) {
+Json last_failure_note(const Config& config) {
   std::ifstream file(last_failure_path(config));
-  if (!file) return "";
-  const auto note = nlohmann::json::parse(file, nullptr, false);
-  if (!note.is_object() || !note.contains("message") || !note["message"].is_string()) return "";
-  return note["message"].get<std::string>();
+  if (!file) return {};
+  Json note = Json::parse(file, nullptr, false);
+  if (!note.is_object() || !note.contains("message") || !note["message"].is_string()) return {};
+  note.erase("schema_version");
+  return note;
+}
+
+std::string last_failure(const Config& config) {
+  const Json note = last_failure_note(config);
+  return note.is_object() ? note["message"].get<std::string>() : "";
 }
 
 }  // namespace atolldb::cli

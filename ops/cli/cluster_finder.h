@@ -1,12 +1,14 @@
 // Which cluster a command means: --cluster NAME, else -c FILE, else the only one that runs.
 #pragma once
 
+#include <optional>
 #include <string>
-#include <vector>
 
+#include "ops/launcher/start_progress.h"
 #include "shared/config/config.h"
 #include "shared/error.h"
 #include "shared/message/control_message.h"
+#include "shared/process/process_id.h"
 
 namespace atolldb::cli {
 
@@ -25,17 +27,39 @@ Result<Config> config_of_new_cluster(const ClusterChoice& choice);
 /// Several run and none is chosen: a usage error that lists them.
 Result<Config> find_config(const ClusterChoice& choice);
 
-/// The effective config of the chosen cluster. Not running: code not_running, and how its last run
-/// ended when that is known.
-Result<Config> find_running(const ClusterChoice& choice);
+/// A cluster whose launcher lives.
+struct LiveCluster {
+  Config config;  // the effective one
+  ProcessId launcher;
+  /// Its run folder was deleted: its sockets cannot be reached. Found by the note of its config
+  /// file or by the lock of its data (ops/launcher/README.md).
+  bool is_run_folder_gone = false;
+};
 
-/// Clusters of this user that run, from the run folders at their default place.
-std::vector<Config> running_clusters();
+/// The chosen cluster, if it lives. Not running: as find_running.
+Result<LiveCluster> find_live(const ClusterChoice& choice);
+
+/// The effective config of a cluster that lives, whether it serves requests yet or not. Its run
+/// folder is gone: code coordinator_unreachable. Not running: as find_running.
+Result<Config> find_reachable(const ClusterChoice& choice);
+
+/// The effective config of the chosen cluster, as find_reachable. It starts and serves no requests
+/// yet: code recovering. Not running: code not_running, and how its last run ended when that is
+/// known.
+Result<Config> find_running(const ClusterChoice& choice);
 
 /// How often and why the running cluster was started again (see note_restart); null: it was not.
 Json restarts_of(const Config& config);
 
-/// How the last run ended badly, from its note; empty: it did not.
+/// How far the cluster's start is; nothing: it does not start.
+std::optional<StartReport> start_report(const Config& config);
+/// The cluster starts, and its coordinator serves no requests yet.
+bool is_starting(const Config& config);
+
+/// The note of how the last run ended badly: message, exit code, time, and of a failed file its
+/// path and errno. Null: it did not.
+Json last_failure_note(const Config& config);
+/// Its message; empty: the last run did not end badly.
 std::string last_failure(const Config& config);
 
 }  // namespace atolldb::cli

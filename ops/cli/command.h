@@ -25,6 +25,7 @@ void add_status_command(CLI::App& app, Invocation& invocation);
 void add_down_command(CLI::App& app, Invocation& invocation);
 void add_logs_command(CLI::App& app, Invocation& invocation);
 void add_log_command(CLI::App& app, Invocation& invocation);
+void add_data_command(CLI::App& app, Invocation& invocation);
 void add_snapshot_command(CLI::App& app, Invocation& invocation);
 void add_storage_command(CLI::App& app, Invocation& invocation);
 void add_procedure_command(CLI::App& app, Invocation& invocation);

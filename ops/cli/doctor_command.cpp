@@ -124,7 +124,9 @@ void examine_leftovers() {
   std::string dead;
   size_t running = 0;
   for (const fs::directory_entry& entry : fs::directory_iterator(root, error)) {
-    if (!entry.is_directory(error)) continue;
+    // Names of clusters do not begin with a dot: notes of config files are there.
+    const bool is_hidden = entry.path().filename().string().starts_with('.');
+    if (is_hidden || !entry.is_directory(error)) continue;
     Config config = default_config();
     config.cluster.run_dir = entry.path().string();
     if (running_launcher(config)) {

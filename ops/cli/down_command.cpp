@@ -1,14 +1,16 @@
 // `atoll down`: stops a cluster and waits for its end.
 #include <poll.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <memory>
 
 #include "ops/cli/command.h"
-#include "ops/launcher/run_folder.h"
+#include "shared/file/path_errors.h"
 #include "shared/message/control_client.h"
 #include "shared/process/process_id.h"
 
@@ -16,35 +18,47 @@ namespace atolldb::cli {
 namespace {
 
 /// Asks the coordinator; when it does not answer, the launcher itself.
-void request_stop(const Config& config, const UniqueFd& launcher, bool now) {
+Result<void> request_stop(const LiveCluster& cluster, const UniqueFd& launcher, bool now) {
   constexpr std::chrono::milliseconds kPatience{2000};
+  const Config& config = cluster.config;
+  const bool is_reachable = !cluster.is_run_folder_gone && !is_starting(config);
   const ControlClient client(config.control.endpoint);
-  if (client.call("down", Json{{"now", now}}, kPatience)) return;
-  send_signal(launcher, SIGTERM);
+  if (is_reachable && client.call("down", Json{{"now", now}}, kPatience)) return {};
+  if (!send_signal(launcher, SIGTERM) && is_refusal(errno)) {
+    return make_error(ExitCode::failed,
+                      "cluster \"" + config.cluster.name + "\": its launcher (pid " +
+                          std::to_string(cluster.launcher.pid) + ") takes no signal from " +
+                          user_text(geteuid()) + ": run the command as its user or as root");
+  }
   // Another signal, as two equal ones may become one: the second stops at once.
   if (now) send_signal(launcher, SIGINT);
+  return {};
 }
 
 Result<void> down(const ClusterChoice& choice, bool now) {
-  const Result<Config> config = find_running(choice);
-  if (!config) return std::unexpected(config.error());
-  const std::string name = "cluster \"" + config->cluster.name + "\"";
-  const auto launcher = running_launcher(*config);
-  if (!launcher) return make_error(ExitCode::not_running, name + ": has just stopped");
-  const Result<UniqueFd> ended = open_pidfd(launcher->pid);
-  if (!ended || !is_alive(*launcher)) {
+  const Result<LiveCluster> found = find_live(choice);
+  if (!found) return std::unexpected(found.error());
+  const Config& config = found->config;
+  const std::string name = "cluster \"" + config.cluster.name + "\"";
+  const Result<UniqueFd> ended = open_pidfd(found->launcher.pid);
+  if (!ended || !is_alive(found->launcher)) {
     return make_error(ExitCode::not_running, name + ": has just stopped");
   }
-  request_stop(*config, *ended, now);
+  if (found->is_run_folder_gone) {
+    std::printf("%s: its run folder %s was deleted: its launcher (pid %d) is told to stop\n",
+                name.c_str(), config.cluster.run_dir.c_str(), found->launcher.pid);
+    std::fflush(stdout);
+  }
+  if (const auto asked = request_stop(*found, *ended, now); !asked) return asked;
   constexpr std::chrono::milliseconds kMargin{10'000};
-  const auto patience = config->cluster.hang_limit + config->procedures.time_limit + kMargin;
+  const auto patience = config.cluster.hang_limit + config.procedures.time_limit + kMargin;
   pollfd readable{ended->get(), POLLIN, 0};
   if (poll(&readable, 1, static_cast<int>(patience.count())) <= 0) {
     return make_error(ExitCode::failed, name + ": has not stopped within " +
                                             std::to_string(patience.count()) +
                                             " ms: try `atoll down --now`");
   }
-  if (const std::string failure = last_failure(*config); !failure.empty()) {
+  if (const std::string failure = last_failure(config); !failure.empty()) {
     return make_error(ExitCode::failed, failure);
   }
   std::printf("%s has stopped\n", name.c_str());

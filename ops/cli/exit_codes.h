@@ -21,6 +21,7 @@ inline constexpr std::pair<ExitCode, std::string_view> kExitCodes[] = {
     {ExitCode::durability, "durability"},
     {ExitCode::recovering, "recovering"},
     {ExitCode::disk_full, "disk full"},
+    {ExitCode::identity, "identity"},
     {ExitCode::config, "config"},
 };
 

@@ -87,14 +87,19 @@ Json to_json(const IncarnationScan& scan) {
           {"logs", logs}};
 }
 
-/// Prints what there is; answers what is corrupt besides the logs that are listed.
-Result<void> verify_rest(FileSystem& files, const LogData& data, Json& whole) {
+/// Prints what there is; answers what is corrupt besides the logs that are listed, and what these
+/// hold that the DDL log does not create (R52).
+Result<void> verify_rest(FileSystem& files, const LogData& data,
+                         const std::vector<IncarnationScan>& scans, Json& whole) {
   auto unlisted = refuse_unlisted(files, data.savepoint, data.directories);
   if (!unlisted) return unlisted;
   auto ddl =
       read_ddl_log(files, data.data_dir, data.savepoint.cluster_uuid, data.savepoint.ddl_records);
   if (!ddl) return std::unexpected(ddl.error());
   whole["ddl"] = {{"records", ddl->records.size()}, {"torn", ddl->torn}};
+  for (const IncarnationScan& scan : scans) {
+    if (auto created = refuse_uncreated(scan, ddl->records); !created) return created;
+  }
   return {};
 }
 
@@ -113,14 +118,16 @@ Result<void> verify_logs(const ClusterChoice& choice, const LogOptions& options)
   if (!options.json && !data->damaged_slot.empty()) {
     std::printf("savepoint: %s: the other slot is in force\n", data->damaged_slot.c_str());
   }
+  std::vector<IncarnationScan> scans;
   for (const Incarnation& incarnation : data->savepoint.incarnations) {
-    const auto scan = scan_incarnation(files, data->savepoint, incarnation);
+    auto scan = scan_incarnation(files, data->savepoint, incarnation);
     if (!scan) return std::unexpected(scan.error());
     if (!options.json) print_text(*scan);
     whole["incarnations"].push_back(to_json(*scan));
     if (scan->corruption && verdict) verdict = std::unexpected(scan->corruption_error());
+    scans.push_back(*std::move(scan));
   }
-  const Result<void> rest = verify_rest(files, *data, whole);
+  const Result<void> rest = verify_rest(files, *data, scans, whole);
   if (!rest && rest.error().code != ExitCode::corruption) return rest;
   if (verdict) verdict = rest;
   whole["intact"] = verdict.has_value();

@@ -4,10 +4,10 @@
 #include <fstream>
 #include <memory>
 
+#include "ops/cli/cluster_call.h"
 #include "ops/cli/command.h"
 #include "ops/cli/terminal.h"
 #include "shared/message/base64.h"
-#include "shared/message/control_client.h"
 #include "shared/process/run_paths.h"
 #include "soc/procedure/procedure.h"
 
@@ -36,7 +36,7 @@ Result<Json> ask(const ClusterChoice& choice, uint32_t node, const char* op, con
                                            std::to_string(config->nodes.size() - 1));
   }
   const auto timeout = config->procedures.time_limit + kMargin;
-  return ControlClient(node_endpoint(*config, node)).call(op, body, timeout);
+  return call_node(*config, node, op, body, timeout);
 }
 
 Result<void> list(const ClusterChoice& choice, const ProcedureOptions& options) {

@@ -3,9 +3,8 @@
 
 #include <memory>
 
+#include "ops/cli/cluster_call.h"
 #include "ops/cluster/cluster.h"
-#include "shared/message/control_client.h"
-#include "shared/process/run_paths.h"
 
 namespace atolldb::cli {
 
@@ -16,11 +15,11 @@ class RunningCluster final : public Cluster {
 
   Result<Json> call(uint32_t node, std::string_view op, const Json& body,
                     std::chrono::milliseconds timeout) override {
-    return ControlClient(node_endpoint(config_, node)).call(op, body, timeout);
+    return call_node(config_, node, op, body, timeout);
   }
   Result<Json> coordinator(std::string_view op, const Json& body,
                            std::chrono::milliseconds timeout) override {
-    return ControlClient(config_.control.endpoint).call(op, body, timeout);
+    return call_coordinator(config_, op, body, timeout);
   }
   Result<std::unique_ptr<SessionClient>> connect_session(uint32_t node) override {
     return SessionClient::connect(config_.cluster.run_dir, node);

@@ -1,4 +1,4 @@
-// `atoll snapshot ls|verify|take|pin|unpin|rm`: the options, ls and take.
+// `atoll snapshot ls|verify|take|pin|unpin|rm|damage`: the options, ls and take.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "engine/snapshot/stored_snapshots.h"
+#include "ops/cli/cluster_call.h"
 #include "ops/cli/command.h"
 #include "ops/cli/snapshot_data.h"
 #include "ops/cli/terminal.h"
-#include "shared/message/control_client.h"
 
 namespace atolldb::cli {
 namespace {
@@ -114,8 +114,9 @@ Result<std::map<uint32_t, ListedSnapshot>> find_snapshots(FileSystem& file_syste
   for (const PinnedSnapshot& pin : data.savepoint.pinned) {
     snapshots[pin.id].pins.push_back(pin.name);
   }
+  for (const KeptSnapshot& kept : data.savepoint.kept) snapshots[kept.id].is_kept = true;
   for (auto& [id, snapshot] : snapshots) {
-    const bool is_kept = snapshot.is_newest || !snapshot.pins.empty();
+    const bool is_kept = snapshot.is_newest || snapshot.is_kept || !snapshot.pins.empty();
     if (!is_kept || !snapshot.metadata) continue;
     for (const SnapshotFilePlace& file : snapshot.metadata->files) {
       const auto older = snapshots.find(file.snapshot);
@@ -128,6 +129,7 @@ Result<std::map<uint32_t, ListedSnapshot>> find_snapshots(FileSystem& file_syste
 std::string state_of(const Savepoint& savepoint, uint32_t id, const ListedSnapshot& snapshot) {
   if (snapshot.is_newest) return "newest";
   if (!snapshot.pins.empty()) return "pinned";
+  if (snapshot.is_kept) return "kept";
   if (snapshot.is_referred_to) return "in use";
   return id > savepoint.snapshot ? "unfinished" : "unneeded";
 }
@@ -146,14 +148,12 @@ Result<void> take_snapshot(const ClusterChoice& choice, const SnapshotOptions& o
   const Result<Config> config = find_running(choice);
   if (!config) return std::unexpected(config.error());
   const Result<Json> taken =
-      ControlClient(config->control.endpoint).call("snapshot.take", Json::object(), kGleanTimeout);
+      call_coordinator(*config, "snapshot.take", Json::object(), kGleanTimeout);
   if (!taken) return std::unexpected(taken.error());
   const auto id = taken->value("id", uint64_t{0});
   if (options.json) {
     const Json whole = {{"schema_version", 1}, {"id", id}, {"epoch", taken->value("epoch", 0ull)}};
     std::printf("%s\n", whole.dump(2).c_str());
-  } else if (id == 0) {
-    std::printf("nothing has been committed yet: there is nothing to take a snapshot of\n");
   } else {
     std::printf("snapshot %s: all that was durable, up to epoch %s\n", std::to_string(id).c_str(),
                 std::to_string(taken->value("epoch", 0ull)).c_str());
@@ -200,6 +200,13 @@ void add_snapshot_command(CLI::App& app, Invocation& invocation) {
   take->add_flag("--json", options->json, "For programs");
   take->callback([&invocation, options] {
     invocation.run = [&invocation, options] { return take_snapshot(invocation.choice, *options); };
+  });
+  CLI::App* damage =
+      group->add_subcommand("damage", "List what cannot be read, as far as is known");
+  add_cluster_options(*damage, invocation);
+  damage->add_flag("--json", options->json, "For programs");
+  damage->callback([&invocation, options] {
+    invocation.run = [&invocation, options] { return list_damage(invocation.choice, *options); };
   });
 }
 

@@ -25,6 +25,7 @@ struct SnapshotOptions {
 /// All that there is of one snapshot.
 struct ListedSnapshot {
   bool is_newest = false;
+  bool is_kept = false;  // older, by snapshot.keep
   std::vector<std::string> pins;
   /// A snapshot that is the newest or pinned lists files of it: older pages that did not change.
   bool is_referred_to = false;
@@ -38,8 +39,9 @@ struct ListedSnapshot {
 Result<std::map<uint32_t, ListedSnapshot>> find_snapshots(FileSystem& file_system,
                                                           const LogData& data);
 
-/// "newest", "pinned"; "in use" by one of these; "unneeded": to be deleted, or left by a run that
-/// failed; "unfinished": of a run under way, or one that failed since the newest.
+/// "newest", "pinned", "kept" (by snapshot.keep); "in use" by one of these; "unneeded": to be
+/// deleted, or left by a run that failed; "unfinished": of a run under way, or one that failed
+/// since the newest.
 std::string state_of(const Savepoint& savepoint, uint32_t id, const ListedSnapshot& snapshot);
 
 Result<LogData> find_snapshot_data(FileSystem& file_system, const ClusterChoice& choice,
@@ -49,6 +51,9 @@ Result<void> list_snapshots(const ClusterChoice& choice, const SnapshotOptions& 
 Result<void> verify_snapshots(const ClusterChoice& choice, const SnapshotOptions& options);
 /// Of a running cluster; waits until it is durable.
 Result<void> take_snapshot(const ClusterChoice& choice, const SnapshotOptions& options);
+/// Of a running cluster: what its scrubs found damaged, and what its newest snapshot could not
+/// read.
+Result<void> list_damage(const ClusterChoice& choice, const SnapshotOptions& options);
 /// Of a running cluster through its coordinator, of a dead one under the lock of its data (code
 /// already_running if --data-dir names a live one's).
 Result<void> pin_snapshot(const ClusterChoice& choice, const SnapshotOptions& options);

@@ -1,18 +1,18 @@
 // `atoll snapshot pin|unpin|rm`: of a running cluster through its coordinator, of a dead one under
-// the lock of its data directory.
+// the locks of its directories, each of which must be where it was (rules R47, R50).
 #include <cstdio>
 #include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <utility>
+#include <vector>
 
 #include "engine/log/savepoint_snapshots.h"
 #include "engine/snapshot/retention.h"
+#include "ops/cli/cluster_call.h"
 #include "ops/cli/snapshot_data.h"
 #include "ops/cli/terminal.h"
-#include "ops/launcher/process_lock.h"
-#include "shared/message/control_client.h"
-#include "shared/process/run_paths.h"
+#include "ops/launcher/data_lock.h"
 
 namespace atolldb::cli {
 namespace {
@@ -38,8 +38,8 @@ Result<Json> change_dead(const ClusterChoice& choice, const SnapshotOptions& opt
   // Before the lock, which makes a file: no directory of anybody else gets one.
   const Result<LogData> found = find_snapshot_data(files, choice, options);
   if (!found) return std::unexpected(found.error());
-  auto lock = ProcessLock::acquire(directory_lock_path(found->data_dir), "atoll snapshot",
-                                   "cluster.data_dir");
+  const std::vector<std::string> directories(found->directories.begin(), found->directories.end());
+  auto lock = lock_dead_data("atoll snapshot", found->data_dir, directories, files);
   if (!lock) return std::unexpected(lock.error());
   Result<LogData> data = find_snapshot_data(files, choice, options);  // as nobody changes it now
   Result<Json> done = data ? change(files, *data) : std::unexpected(data.error());
@@ -52,7 +52,7 @@ Result<Json> change_any(const ClusterChoice& choice, const SnapshotOptions& opti
   const auto live = find_live(choice, options);
   if (!live) return std::unexpected(live.error());
   if (!*live) return change_dead(choice, options, change);
-  return ControlClient((*live)->control.endpoint).call(op, body, kGleanTimeout);
+  return call_coordinator(**live, op, body, kGleanTimeout);
 }
 
 void show(const SnapshotOptions& options, const Json& done, const std::string& text) {

@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
+#include "engine/log/ddl_log.h"
+#include "engine/snapshot/snapshot_walk.h"
 #include "ops/cli/snapshot_data.h"
 #include "ops/cli/terminal.h"
 #include "shared/file/io_buffer.h"
@@ -24,17 +27,22 @@ struct Verified {
   uint64_t files = 0;
   uint64_t pages = 0;  // read and found intact, page 0 of each file included
   std::vector<Error> problems;
+  bool has_stand_ins = false;              // pages of its files stand for others (R56)
+  std::vector<UnreadablePage> unreadable;  // ranges of keys
 };
 
 bool is_kept(const Savepoint& savepoint, uint32_t id) {
   return id == savepoint.snapshot ||
+         std::ranges::any_of(savepoint.kept,
+                             [&](const KeptSnapshot& kept) { return kept.id == id; }) ||
          std::ranges::any_of(savepoint.pinned,
                              [&](const PinnedSnapshot& pin) { return pin.id == id; });
 }
 
 /// Up to the file's first defect.
 Result<void> verify_pages(const SnapshotFiles& files, const SnapshotFilePlace& place,
-                          IoBuffer& buffer, uint64_t& pages) {
+                          IoBuffer& buffer, Verified& verified) {
+  uint64_t& pages = verified.pages;
   ++pages;  // the header, which is checked when the file is opened
   for (uint64_t page = 1; page < place.page_count;) {
     const auto count =
@@ -43,6 +51,11 @@ Result<void> verify_pages(const SnapshotFiles& files, const SnapshotFilePlace& p
         SnapshotPointer::make(place.snapshot, place.node, static_cast<uint32_t>(page));
     auto read = files.read_run(first, count, buffer.bytes().data());
     if (!read) return read;
+    for (uint32_t i = 0; i < count; ++i) {
+      const auto* header =
+          reinterpret_cast<const PageHeader*>(buffer.bytes().data() + i * kPageBytes);
+      verified.has_stand_ins = verified.has_stand_ins || header->type == kStandInType;
+    }
     page += count;
     pages += count;
   }
@@ -61,6 +74,37 @@ Result<void> verify_root(const SnapshotFiles& files, const SnapshotStorage& stor
                                 "{}, is a page of storage {}: restore a backup",
                                 metadata_path, storage.id, storage.name, storage.root.page(),
                                 storage.root.node(), storage.root.snapshot(), page->storage_id));
+}
+
+/// Which ranges of keys damaged pages, and those that stand for such, make unreadable.
+Result<void> find_unreadable(FileSystem& file_system, const LogData& data,
+                             const SnapshotMetadata& metadata, Verified& verified) {
+  const ClusterUuid& uuid = data.savepoint.cluster_uuid;
+  SnapshotFiles files(file_system, uuid);
+  if (auto opened = files.open_readable(metadata.files); !opened) {
+    return std::unexpected(opened.error());
+  }
+  std::map<uint32_t, DdlRecord> created;
+  if (const auto ddl = read_ddl_log(file_system, data.data_dir, uuid)) {
+    for (const DdlRecord& record : ddl->records) created.try_emplace(record.storage_id, record);
+  }
+  for (const SnapshotStorage& storage : metadata.storages) {
+    if (storage.root.is_null()) continue;
+    const DdlRecord& ddl = created[storage.id];
+    // Without its definition it is not known how the pages of an array lie.
+    if (storage.type == StorageType::array && ddl.record_count == 0) continue;
+    const auto walked = walk_snapshot(
+        files,
+        {storage.id, storage.type, static_cast<uint32_t>(ddl.payload_bytes), ddl.record_count,
+         storage.root},
+        metadata.epoch, [](const WalkedRecord&) { return Result<void>(); },
+        [&](const UnreadablePage& page) { verified.unreadable.push_back(page); });
+    if (walked) continue;
+    if (walked.error().code != ExitCode::corruption) return std::unexpected(walked.error());
+    verified.unreadable.push_back(
+        {storage.id, storage.root, 0, "what follows", walked.error().message});
+  }
+  return {};
 }
 
 /// Problems that are no corruption are the answer; corruption is part of it.
@@ -83,7 +127,7 @@ Result<Verified> verify(FileSystem& file_system, const LogData& data, uint32_t i
     for (const SnapshotFilePlace& place : metadata->files) {
       ++verified.files;
       Result<void> read = files.open({place});
-      if (read) read = verify_pages(files, place, buffer, verified.pages);
+      if (read) read = verify_pages(files, place, buffer, verified);
       if (read) {
         intact.insert({place.snapshot, place.node});
       } else {
@@ -95,6 +139,15 @@ Result<Verified> verify(FileSystem& file_system, const LogData& data, uint32_t i
       if (!intact.contains({storage.root.snapshot(), storage.root.node()})) continue;
       const Result<void> root = verify_root(files, storage, path, buffer);
       if (!root) note(root.error());
+    }
+    if (problem && (!verified.problems.empty() || verified.has_stand_ins)) {
+      problem = find_unreadable(file_system, data, *metadata, verified);
+    }
+    if (verified.problems.empty() && !verified.unreadable.empty()) {
+      note({ExitCode::corruption,
+            fmt::format("{}: {} ranges of keys cannot be read: restore the files that are named "
+                        "below, or give the ranges up with `atoll up --salvage`",
+                        path, verified.unreadable.size())});
     }
   }
   if (!problem) return std::unexpected(problem.error());
@@ -110,17 +163,27 @@ void print_text(const Verified& verified) {
   for (const Error& problem : verified.problems) {
     std::printf("  %s\n", printable(problem.message).c_str());
   }
+  for (const UnreadablePage& page : verified.unreadable) {
+    std::printf("  storage %u: %s: %s\n", page.storage, printable(page.range).c_str(),
+                printable(page.reason).c_str());
+  }
 }
 
 Json to_json(const Verified& verified) {
   Json problems = Json::array();
   for (const Error& problem : verified.problems) problems.push_back(problem.message);
+  Json unreadable = Json::array();
+  for (const UnreadablePage& page : verified.unreadable) {
+    unreadable.push_back(
+        {{"storage", page.storage}, {"range", page.range}, {"reason", page.reason}});
+  }
   return {{"id", verified.id},
           {"epoch", verified.epoch},
           {"files", verified.files},
           {"pages", verified.pages},
           {"intact", verified.problems.empty()},
-          {"problems", problems}};
+          {"problems", problems},
+          {"unreadable", unreadable}};
 }
 
 /// Those that are to be verified.
@@ -137,6 +200,7 @@ Result<std::vector<uint32_t>> chosen(FileSystem& file_system, const LogData& dat
   std::set<uint32_t> ids;
   if (data.savepoint.snapshot != 0) ids.insert(data.savepoint.snapshot);
   for (const PinnedSnapshot& pin : data.savepoint.pinned) ids.insert(pin.id);
+  for (const KeptSnapshot& kept : data.savepoint.kept) ids.insert(kept.id);
   return std::vector<uint32_t>(ids.begin(), ids.end());
 }
 

@@ -37,14 +37,29 @@ std::string restarting_text(const Config& config, const Json& restarts) {
       restarts.value("last_reason", ""));
 }
 
+/// Of a cluster whose coordinator does not answer yet: what its launcher notes.
+Json starting_status(const Config& config, const StartReport& report, const Json& restarts) {
+  return {{"name", config.cluster.name},
+          {"state", report.state},
+          {"durability", durability_text(config)},
+          {"start", Json::parse(to_json_line(report))},
+          {"restarts", restarts}};
+}
+
 Result<Json> ask(const Config& config) {
-  Result<Json> answer = ControlClient(config.control.endpoint).call("status", {}, kTimeout);
   const Json restarts = restarts_of(config);
+  if (const auto report = start_report(config); report && !report->is_served()) {
+    return starting_status(config, *report, restarts);
+  }
+  Result<Json> answer = ControlClient(config.control.endpoint).call("status", {}, kTimeout);
+  const auto report = start_report(config);
   if (answer) {
     (*answer)["restarts"] = restarts;
+    if (report) (*answer)["start"] = Json::parse(to_json_line(*report));
     return answer;
   }
   if (answer.error().code != ExitCode::coordinator_unreachable) return answer;
+  if (report) return starting_status(config, *report, restarts);
   if (is_under_way(restarts)) {
     return make_error(ExitCode::coordinator_unreachable, restarting_text(config, restarts));
   }
@@ -82,12 +97,13 @@ void show_not_running(const ClusterChoice& choice) {
     status["name"] = config->cluster.name;
     const std::string failure = last_failure(*config);
     status["last_failure"] = failure.empty() ? Json() : Json(failure);
+    status["last_failure_details"] = last_failure_note(*config);
   }
   std::printf("%s\n", status.dump(2).c_str());
 }
 
 Result<void> status(const ClusterChoice& choice, const StatusOptions& options) {
-  const Result<Config> config = find_running(choice);
+  const Result<Config> config = find_reachable(choice);
   if (!config) {
     const bool is_down = config.error().code == ExitCode::not_running;
     if (is_down && options.json) show_not_running(choice);
@@ -103,7 +119,7 @@ Result<void> status(const ClusterChoice& choice, const StatusOptions& options) {
     answer = ask(*config);
     if (!answer) {
       // It may have gone meanwhile; then that is what to say.
-      const Result<Config> again = find_running({config->cluster.name, choice.config_file});
+      const Result<Config> again = find_reachable({config->cluster.name, choice.config_file});
       return std::unexpected(again ? answer.error() : again.error());
     }
     show(*answer, options);

@@ -98,6 +98,12 @@ std::string restarts_text(const Json& status) {
                      std::max<std::time_t>(since, 0), restarts.value("last_reason", ""));
 }
 
+/// Empty while commits become durable within an epoch.
+std::string lag_text(const Json& epochs) {
+  const uint64_t lag_us = number(epochs, "durability_lag_us");
+  return lag_us == 0 ? "" : fmt::format(" ({:.1f} ms behind)", static_cast<double>(lag_us) * 1e-3);
+}
+
 /// Empty without snapshots.
 std::string snapshot_text(const Json& status) {
   const Json snapshots = status.value("snapshots", Json::object());
@@ -154,6 +160,12 @@ std::string recovered_text(const Json& status) {
                      run.value("phase", "planning"));
 }
 
+/// Of a cluster that starts; empty: it does not say.
+std::string start_text(const Json& status) {
+  const auto report = parse_start_report(object_of(status, "start").dump());
+  return report ? progress_text(*report) : "";
+}
+
 /// What a recovering cluster serves.
 std::string readable_text(const Json& status) {
   const Json reads = object_of(object_of(status, "recovery"), "reads");
@@ -165,6 +177,21 @@ std::string readable_text(const Json& status) {
 }
 
 }  // namespace
+
+std::string progress_text(const StartReport& report) {
+  std::string text = report.step;
+  if (const auto percent = report.percent()) {
+    text += fmt::format(", {} % ({} of {})", *percent, format_bytes(report.done_bytes),
+                        format_bytes(report.total_bytes));
+  } else if (report.done_bytes != 0) {
+    text += fmt::format(", {}", format_bytes(report.done_bytes));
+  }
+  if (report.bytes_per_second != 0) {
+    text += fmt::format(", {}/s", format_bytes(report.bytes_per_second));
+  }
+  if (report.eta_seconds) text += fmt::format(", about {} s left", *report.eta_seconds);
+  return text;
+}
 
 std::vector<Problem> find_problems(const Json& status) {
   std::vector<Problem> problems;
@@ -183,9 +210,32 @@ std::vector<Problem> find_problems(const Json& status) {
                                     "no transaction reads it, and files of old snapshots stay",
                                     number(pin, "id"))});
   }
+  for (const Json& hang : status.value("device_hangs", Json::array())) {
+    problems.push_back({hang.value("process", "") + ": " + hang.value("text", ""),
+                        "look at the device and its kernel messages; commits wait for it"});
+  }
+  const std::string fallback =
+      status.value("snapshots", Json::object()).value("fallback", std::string());
+  if (!fallback.empty()) {
+    problems.push_back({"this start was not from the newest snapshot: " + fallback,
+                        "see to the device that it is on; the next start is from a newer one"});
+  }
+  const Json unreadable = snapshot.value("unreadable", Json::array());
+  if (!unreadable.empty()) {
+    problems.push_back({fmt::format("{} ranges of keys cannot be read since the newest snapshot",
+                                    unreadable.size()),
+                        "`atoll snapshot damage` lists them: restore the damaged files, or give "
+                        "the ranges up with `atoll down` and `atoll up --salvage`"});
+  }
   const std::string state = status.value("state", "");
   if (state == "recovering") {
-    problems.push_back({"the cluster recovers: " + recovered_text(status), readable_text(status)});
+    const std::string progress = start_text(status);
+    problems.push_back({"the cluster recovers: " + recovered_text(status) +
+                            (progress.empty() ? "" : "; now " + progress),
+                        readable_text(status)});
+  } else if (state == "starting") {
+    problems.push_back({"the cluster starts: " + start_text(status),
+                        "wait until it runs: `atoll status --watch` shows how far it is"});
   } else if (state == "draining") {
     problems.push_back({"the cluster drains", "wait for its end, or `atoll down --now`"});
   } else if (state != "running") {
@@ -195,15 +245,26 @@ std::vector<Problem> find_problems(const Json& status) {
   for (const Json& node : status.value("nodes", Json::array())) {
     const std::string name = "node" + std::to_string(number(node, "node"));
     const std::string node_state = node.value("state", "");
+    const uint64_t damaged = number(node.value("scrub", Json::object()), "damaged");
+    if (damaged != 0) {
+      problems.push_back(
+          {fmt::format("{}: {} pages of snapshots or blocks of logs are damaged", name, damaged),
+           "`atoll snapshot damage` lists them: restore the files, or see to the "
+           "device"});
+    }
     if (state == "running" && node_state != "running") {
       problems.push_back({name + " is " + node_state, "see `atoll logs " + name + "`"});
     }
     for (const Json& logger : node.value("loggers", Json::array())) {
-      if (!logger.value("failed", false)) continue;
-      problems.push_back(
-          {fmt::format("logger {} of {} cannot write: nothing is acknowledged any more",
-                       number(logger, "logger"), name),
-           "see `atoll logs " + name + "`, then free or replace its disk"});
+      const std::string which = fmt::format("logger {} of {}", number(logger, "logger"), name);
+      if (logger.value("failed", false)) {
+        problems.push_back({which + " cannot write: nothing is acknowledged any more",
+                            "see `atoll logs " + name + "`, then free or replace its disk"});
+      } else if (logger.value("lacks_next_file", false)) {
+        problems.push_back({which + " has no room for its next log file: the cluster ends when the "
+                                    "current one is full",
+                            "free disk space; `atoll logs " + name + "` names the file"});
+      }
     }
     const double used = used_share(node.value("pool", Json::object()));
     if (used > kNearlyFull) {
@@ -227,15 +288,26 @@ std::string status_text(const Json& status) {
   const Json nodes = status.value("nodes", Json::array());
   const Json epochs = status.value("epochs", Json::object());
   text += fmt::format("  state          {}\n", status.value("state", ""));
+  if (const std::string progress = start_text(status); !progress.empty()) {
+    text += fmt::format("  progress       {}, {} s since it began\n", progress,
+                        number(object_of(status, "start"), "elapsed_seconds"));
+  }
+  // The coordinator has not answered: there is no more to tell.
+  if (!status.contains("epochs")) return text + restarts_text(status);
   text += fmt::format(
       "  throughput     {} transactions/s (durability {}, over the last {:.2f} s)\n",
       format_count(static_cast<uint64_t>(std::llround(status.value("throughput_tps", 0.0)))),
       status.value("durability", ""), status.value("throughput_seconds", 0.0));
-  text += fmt::format("  epochs         current {}, {} {}, oldest begin {}\n",
+  text += fmt::format("  epochs         current {}, {} {}{}, oldest begin {}\n",
                       number(epochs, "current"),
                       status.value("durability", "") == "off" ? "final" : "durable",
-                      number(epochs, "durable"), number(epochs, "oldest_begin"));
+                      number(epochs, "durable"), lag_text(epochs), number(epochs, "oldest_begin"));
   text += fmt::format("  storages       {}\n", status.value("storages", Json::array()).size());
+  for (const Json& storage : status.value("storages", Json::array())) {
+    if (!storage.contains("drop")) continue;
+    text += fmt::format("  drop           storage \"{}\": {}\n", storage.value("name", ""),
+                        storage.value("drop", ""));
+  }
   text += fmt::format("  aborts         {}\n", aborts_text(nodes));
   text += stalls_text(nodes) + snapshot_text(status) + restarts_text(status) + "\n";
   return text + node_table(status) + "\n" + logger_table(status) + process_table(status);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "ops/launcher/start_progress.h"
 #include "shared/message/control_message.h"
 
 namespace atolldb::cli {
@@ -13,8 +14,11 @@ struct Problem {
   std::string what_to_do;
 };
 
-/// Empty: the cluster is healthy.
+/// Empty: the cluster is healthy. While it starts `status` has a member `start`, a StartReport.
 std::vector<Problem> find_problems(const Json& status);
+
+/// "reading the logs, 42 % (1.2 GiB of 2.9 GiB), 250.0 MiB/s, about 7 s left".
+std::string progress_text(const StartReport& report);
 
 /// For people.
 std::string status_text(const Json& status);

@@ -3,10 +3,10 @@
 #include <cstdio>
 #include <memory>
 
+#include "ops/cli/cluster_call.h"
 #include "ops/cli/command.h"
 #include "ops/cli/terminal.h"
 #include "shared/memory/state_names.h"
-#include "shared/message/control_client.h"
 
 namespace atolldb::cli {
 namespace {
@@ -22,7 +22,7 @@ struct StorageOptions {
 Result<Json> ask(const ClusterChoice& choice, const char* op, const Json& body) {
   const Result<Config> config = find_running(choice);
   if (!config) return std::unexpected(config.error());
-  return ControlClient(config->control.endpoint).call(op, body, kDdlTimeout);
+  return call_coordinator(*config, op, body, kDdlTimeout);
 }
 
 std::vector<std::string> row(const Json& storage) {
@@ -41,6 +41,11 @@ void print(const Json& storages) {
       {"NAME", "TYPE", "ID", "STATE", "PAYLOAD BYTES", "RECORDS"}};
   for (const Json& storage : storages) rows.push_back(row(storage));
   std::printf("%s", format_table(rows).c_str());
+  for (const Json& storage : storages) {
+    if (!storage.contains("drop")) continue;
+    std::printf("storage \"%s\": its drop %s\n", storage.value("name", "").c_str(),
+                storage.value("drop", "").c_str());
+  }
 }
 
 Result<void> create(const ClusterChoice& choice, const StorageOptions& options) {

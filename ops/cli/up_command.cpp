@@ -1,13 +1,20 @@
 // `atoll up`: starts a cluster.
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "engine/log/salvage.h"
 #include "ops/cli/command.h"
+#include "ops/cli/status_report.h"
 #include "ops/cli/terminal.h"
 #include "ops/launcher/background.h"
+#include "shared/message/control_client.h"
 #include "shared/process/run_paths.h"
 
 namespace atolldb::cli {
@@ -16,6 +23,7 @@ namespace {
 struct UpOptions {
   bool foreground = false;
   bool discards_data = false;
+  bool salvages = false;
   bool until_readable = false;
 };
 
@@ -53,8 +61,39 @@ void print_running(const Config& config) {
   }
   if (config.metrics.enabled) print_line("prometheus", prometheus_targets_path(config));
   print_line("logs", config.cluster.log_dir);
+  if (config.durability.mode == DurabilityMode::durable) {
+    print_line("data", config.cluster.data_dir);
+  }
   std::fflush(stdout);
 }
+
+/// Shows how far a start is: on a terminal in one line that changes, else a line now and then.
+class ProgressPrinter {
+ public:
+  void show(const StartReport& report) {
+    const auto now = std::chrono::steady_clock::now();
+    if (is_terminal()) {
+      std::printf("\r\033[K%s: %s", report.state.c_str(), progress_text(report).c_str());
+      is_line_open_ = true;
+    } else if (now - shown_at_ >= kLinePause) {
+      std::printf("%s: %s\n", report.state.c_str(), progress_text(report).c_str());
+      shown_at_ = now;
+    }
+    std::fflush(stdout);
+  }
+  /// Before anything else is printed.
+  void end() {
+    if (is_line_open_) std::printf("\r\033[K");
+    std::fflush(stdout);
+    is_line_open_ = false;
+  }
+
+ private:
+  /// Most starts take less and print no line.
+  static constexpr std::chrono::milliseconds kLinePause{3'000};
+  std::chrono::steady_clock::time_point shown_at_ = std::chrono::steady_clock::now();
+  bool is_line_open_ = false;
+};
 
 void print_recovering(const Config& config, const std::string& readable) {
   std::printf("cluster \"%s\" %s: %s\n", config.cluster.name.c_str(),
@@ -65,27 +104,83 @@ void print_recovering(const Config& config, const std::string& readable) {
   std::fflush(stdout);
 }
 
+/// What the owner should know at once, such as a start that was not from the newest snapshot.
+void print_problems(const Config& config) {
+  constexpr std::chrono::milliseconds kStatusTimeout{5'000};
+  const auto status =
+      ControlClient(config.control.endpoint).call("status", Json::object(), kStatusTimeout);
+  if (!status) return;
+  for (const Problem& problem : find_problems(*status)) {
+    print_line("problem", paint(Colour::yellow, printable(problem.what)));
+    print_line("", printable(problem.what_to_do));
+  }
+  std::fflush(stdout);
+}
+
+/// The newest report in the data directory.
+void print_salvaged(const Config& config) {
+  uint32_t number = 0;
+  while (std::filesystem::exists(salvage_report_path(config.cluster.data_dir, number + 1)))
+    ++number;
+  const std::string path = salvage_report_path(config.cluster.data_dir, number);
+  std::ifstream file(path);
+  const auto report = nlohmann::json::parse(file, nullptr, false);
+  if (!report.is_object()) return;
+  const auto left_out = report.value("left_out", nlohmann::json::array());
+  const auto ranges = report.value("ranges", nlohmann::json::array());
+  const std::string count = fmt::format("{} ranges of keys and {} parts of the log are missing",
+                                        ranges.size(), left_out.size());
+  const bool is_whole = ranges.empty() && left_out.empty();
+  print_line("salvaged", is_whole ? "nothing is missing" : paint(Colour::yellow, count));
+  constexpr size_t kMostLines = 20;
+  for (size_t i = 0; i < left_out.size() && i < kMostLines; ++i) {
+    if (left_out[i].is_string()) print_line("missing", printable(left_out[i].get<std::string>()));
+  }
+  for (size_t i = 0; i < ranges.size() && i < kMostLines; ++i) {
+    print_line("missing", printable(fmt::format("storage {}: {}", ranges[i].value("name", ""),
+                                                ranges[i].value("range", ""))));
+  }
+  print_line("report", path);
+  std::fflush(stdout);
+}
+
 Result<void> up(const ClusterChoice& choice, const UpOptions& options) {
   const Result<Config> config = config_of_new_cluster(choice);
   if (!config) return std::unexpected(config.error());
   LaunchOptions launch;
   launch.discards_data = options.discards_data;
+  launch.salvages = options.salvages;
   launch.until_readable = options.until_readable;
+  launch.config_file = canonical_config_file(choice.config_file);
   bool is_readable = false;
+  ProgressPrinter progress;
+  launch.on_progress = [&](const StartReport& report) { progress.show(report); };
   launch.on_recovering = [&](const std::string& readable) {
     is_readable = !readable.empty();
+    progress.end();
     print_recovering(*config, readable);
   };
+  const auto print_start = [&] {
+    progress.end();
+    print_running(*config);
+    if (options.salvages) print_salvaged(*config);
+    print_problems(*config);
+  };
+  // After the last relative path: the config file may be a pipe that the shell has opened, too.
+  leave_caller();
   if (options.foreground) {
-    return run_foreground(*config, [&] { print_running(*config); }, launch);
+    const Result<void> ended = run_foreground(*config, print_start, launch);
+    progress.end();
+    return ended;
   }
   const Result<void> started = start_background(*config, launch);
+  progress.end();
   if (!started) return started;
   if (options.until_readable && is_readable) {
     print_line("wait for it", "atoll status --watch");
     return started;
   }
-  print_running(*config);
+  print_start();
   return started;
 }
 
@@ -101,6 +196,11 @@ void add_up_command(CLI::App& app, Invocation& invocation) {
   command->add_flag("--discard-data", options->discards_data,
                     "Start empty: move what cluster.data_dir and the nodes' directories hold into "
                     "discarded-<n> beside it");
+  command
+      ->add_flag("--salvage", options->salvages,
+                 "Start without what cannot be read of the data, and say what is missing; the old "
+                 "files are moved into discarded-<n>, and none is deleted")
+      ->excludes("--discard-data");
   command->add_flag("--until-readable", options->until_readable,
                     "Return when snapshots can be read, which is before the end of a recovery");
   command->callback([&invocation, options] {

@@ -1,5 +1,6 @@
 #include "ops/cluster/process_cluster.h"
 
+#include <chrono>
 #include <future>
 #include <utility>
 
@@ -33,6 +34,7 @@ Result<std::unique_ptr<Cluster>> ProcessCluster::launch(const Config& config,
     const std::lock_guard guard(self->mutex_);
     self->ended_ = std::move(ended);
     self->launcher_ = nullptr;
+    self->has_changed_.notify_all();
   });
   const Result<Launcher*> running = started.get_future().get();
   if (!running) {
@@ -52,8 +54,12 @@ bool ProcessCluster::has_ended() const {
 }
 
 Result<Json> ProcessCluster::with_reason(Result<Json> answer) const {
+  constexpr std::chrono::milliseconds kPatience{500};
   if (answer) return answer;
-  const std::lock_guard guard(mutex_);
+  std::unique_lock lock(mutex_);
+  if (answer.error().code == ExitCode::coordinator_unreachable) {
+    has_changed_.wait_for(lock, kPatience, [this] { return ended_.has_value(); });
+  }
   if (!ended_) return answer;
   if (!*ended_) return std::unexpected(ended_->error());
   return make_error(ExitCode::not_running,

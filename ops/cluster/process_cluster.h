@@ -1,6 +1,7 @@
 // A cluster of child processes, supervised by a thread of this process.
 #pragma once
 
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -29,13 +30,15 @@ class ProcessCluster final : public Cluster {
  private:
   explicit ProcessCluster(const Config& config);
   bool has_ended() const;
-  /// The error, or what the supervisor knows better: who has died.
+  /// The error, or what the supervisor knows better: who has died. It may find out a moment after
+  /// the connection broke.
   Result<Json> with_reason(Result<Json> answer) const;
 
   Launcher* launcher_ = nullptr;  // lives on the supervisor's stack
   std::vector<std::unique_ptr<ControlClient>> nodes_;
   ControlClient coordinator_;
   mutable std::mutex mutex_;
+  mutable std::condition_variable has_changed_;
   std::optional<Result<void>> ended_;  // guarded by mutex_
   std::thread supervisor_;
 };

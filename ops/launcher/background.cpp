@@ -1,8 +1,11 @@
 #include "ops/launcher/background.h"
 
 #include <fcntl.h>
+#include <linux/close_range.h>
+#include <linux/sockios.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +16,7 @@
 #include <string_view>
 #include <utility>
 
+#include "shared/file/path_errors.h"
 #include "shared/process/line_channel.h"
 #include "shared/process/run_paths.h"
 #include "shared/process/start_up.h"
@@ -22,6 +26,33 @@ namespace {
 
 /// Before what can be read meanwhile, from the process that is left behind to the waiting one.
 constexpr std::string_view kRecovering = "recovering ";
+/// Before a StartReport as JSON.
+constexpr std::string_view kProgress = "progress ";
+constexpr unsigned kFirstInherited = 3;
+
+/// Of the process that is left behind: it keeps its end of the channel only.
+void close_all_but(int kept) {
+  const auto number = static_cast<unsigned>(kept);
+  if (number > kFirstInherited) close_range(kFirstInherited, number - 1, 0);
+  close_range(number + 1, ~0U, 0);
+}
+
+/// Only while the other side reads: reports that wait must not fill the channel, which the last
+/// line of the start needs.
+void send_progress(int channel, const StartReport& report) {
+  int unread = 0;
+  if (ioctl(channel, SIOCOUTQ, &unread) != 0 || unread != 0) return;
+  send_line(channel, std::string(kProgress) + to_json_line(report));
+}
+
+/// For the launcher's own log, before there is anything else.
+Result<void> make_log_dir(const Config& config) {
+  std::error_code error;
+  std::filesystem::create_directories(config.cluster.log_dir, error);
+  if (!error) return {};
+  return std::unexpected(path_error(config.cluster.log_dir, "cannot be made", error.value(),
+                                    "change cluster.log_dir in the config"));
+}
 
 /// Detaches from terminal and standard streams.
 Result<void> become_daemon(const std::string& log_file) {
@@ -31,8 +62,8 @@ Result<void> become_daemon(const std::string& log_file) {
   const UniqueFd output(open(log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!output.is_open() || dup2(input.get(), 0) < 0 || dup2(output.get(), 1) < 0 ||
       dup2(output.get(), 2) < 0) {
-    return make_error(ExitCode::failed, log_file + ": " + std::strerror(errno) +
-                                            ": change cluster.log_dir in the config");
+    return std::unexpected(
+        path_error(log_file, "cannot be opened", errno, "change cluster.log_dir in the config"));
   }
   return {};
 }
@@ -43,6 +74,8 @@ Result<void> become_daemon(const std::string& log_file) {
     send_line(channel, std::to_string(static_cast<int>(error.code)) + " " + error.message);
     std::_Exit(static_cast<int>(error.code));
   };
+  close_all_but(channel);
+  if (chdir("/") != 0) report(path_error("/", "cannot be entered", errno, "check the system"));
   if (const auto daemon = become_daemon(log_path(config, "launcher")); !daemon) {
     report(daemon.error());
   }
@@ -56,6 +89,7 @@ Result<void> become_daemon(const std::string& log_file) {
     is_answered = until_readable && !readable.empty();
     send_line(channel, std::string(kRecovering) + readable);
   };
+  options.on_progress = [&](const StartReport& step) { send_progress(channel, step); };
   const Logger logger = make_stderr_logger("launcher", config.log.level);
   int code = 0;
   {
@@ -74,13 +108,18 @@ Result<void> become_daemon(const std::string& log_file) {
 
 }  // namespace
 
+void leave_caller() {
+  close_range(kFirstInherited, ~0U, 0);
+  // The command goes on where this fails, as it did before.
+  [[maybe_unused]] const int left = chdir("/");
+}
+
 Result<void> run_foreground(const Config& config, const std::function<void()>& on_running,
                             LaunchOptions options) {
   const Result<UniqueFd> signals = receive_signals({SIGINT, SIGTERM});
   if (!signals) return std::unexpected(signals.error());
   options.signal_fd = signals->get();
-  std::error_code ignored;
-  std::filesystem::create_directories(config.cluster.log_dir, ignored);
+  if (const auto made = make_log_dir(config); !made) return made;
   const Result<Logger> logger =
       make_file_logger("launcher", log_path(config, "launcher"), config.log.level);
   if (!logger) return std::unexpected(logger.error());
@@ -93,8 +132,7 @@ Result<void> run_foreground(const Config& config, const std::function<void()>& o
 Result<void> start_background(const Config& config, LaunchOptions options) {
   auto channel = make_channel();
   if (!channel) return std::unexpected(channel.error());
-  std::error_code error;
-  std::filesystem::create_directories(config.cluster.log_dir, error);
+  if (const auto made = make_log_dir(config); !made) return made;
   const pid_t pid = fork();
   if (pid < 0) {
     return make_error(ExitCode::resources, std::string("launcher: fork: ") + std::strerror(errno) +
@@ -111,6 +149,11 @@ Result<void> start_background(const Config& config, LaunchOptions options) {
     poll(&readable, 1, -1);
     for (const std::string& line : reader.read()) {
       if (line == "running") return {};
+      if (line.starts_with(kProgress)) {
+        const auto progress = parse_start_report(line.substr(kProgress.size()));
+        if (progress && options.on_progress) options.on_progress(*progress);
+        continue;
+      }
       if (line.starts_with(kRecovering)) {
         const std::string snapshot = line.substr(kRecovering.size());
         if (options.on_recovering) options.on_recovering(snapshot);

@@ -16,6 +16,11 @@ namespace atolldb {
 Result<void> run_foreground(const Config& config, const std::function<void()>& on_running,
                             LaunchOptions options = {});
 
+/// Closes what the caller of a command left open beside the standard streams, and leaves its
+/// working directory: a cluster that lives on would keep its locks and its mounts. REQUIRES: no
+/// path that the process still uses is relative, and no descriptor above 2 is in use.
+void leave_caller();
+
 /// Leaves a launcher behind (own session, log in <log_dir>/launcher.log) and returns when the
 /// cluster runs, or with the reason why it does not; with options.until_readable already after a
 /// call of options.on_recovering that names a snapshot. REQUIRES: the process has one thread.

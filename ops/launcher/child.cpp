@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "shared/file/path_errors.h"
 #include "shared/process/start_up.h"
 
 namespace atolldb {
@@ -37,6 +38,8 @@ struct ExecPlan {
   if (dup2(plan.input_fd, 0) < 0 || dup2(plan.output_fd, 1) < 0 || dup2(plan.output_fd, 2) < 0) {
     _exit(kCannotStart);
   }
+  // The folder of the caller may be unmounted and removed while the cluster runs.
+  if (chdir("/") != 0) _exit(kCannotStart);
   // Nothing of the embedding program, and no other cluster's lock, leaks into the child.
   close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
   for (const int fd : plan.inherited) fcntl(fd, F_SETFD, 0);
@@ -54,7 +57,10 @@ std::unexpected<Error> cannot_start(const std::string& program, const char* what
 
 Result<Child> spawn_child(const std::string& program, const std::string& log_file,
                           const std::string& cluster, Handover handover) {
-  if (access(program.c_str(), X_OK) != 0) return cannot_start(program, "no program");
+  if (access(program.c_str(), X_OK) != 0) {
+    return std::unexpected(path_error(program, "cannot be run", errno,
+                                      "install all programs of Atoll into one folder"));
+  }
   auto channel = make_channel();
   if (!channel) return std::unexpected(channel.error());
   handover.channel_fd = channel->second.get();
@@ -63,7 +69,12 @@ Result<Child> spawn_child(const std::string& program, const std::string& log_fil
   if (!handover_fd) return std::unexpected(handover_fd.error());
   const UniqueFd input(open("/dev/null", O_RDONLY | O_CLOEXEC));
   const UniqueFd output(open(log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-  if (!input.is_open() || !output.is_open()) return cannot_start(program, log_file.c_str());
+  const int log_errno = errno;
+  if (!input.is_open()) return cannot_start(program, "/dev/null");
+  if (!output.is_open()) {
+    return std::unexpected(path_error(log_file, "cannot be opened", log_errno,
+                                      "change cluster.log_dir in the config"));
+  }
 
   std::array<std::string, 7> words = {program,
                                       "--role",

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <string>
 
 #include "ops/launcher/directory_owner.h"
+#include "shared/file/path_errors.h"
 #include "shared/file/posix_file_system.h"
 #include "shared/process/run_paths.h"
 
@@ -24,35 +24,92 @@ struct Place {
   ino_t inode = 0;
 };
 
-Result<Place> make_place(FileSystem& file_system, const std::string& directory,
-                         const std::string& key) {
-  const auto failure = [&](const std::string& why) {
-    return make_error(ExitCode::failed, directory + ": cannot be made: " + why + ": change " + key +
-                                            " in the config");
-  };
-  if (auto made = file_system.make_directory(directory); !made)
-    return failure(made.error().message);
+bool is_same(const Place& a, const Place& b) { return a.device == b.device && a.inode == b.inode; }
+
+/// Nothing if there is no such directory.
+std::optional<Place> find_place(const std::string& directory, const std::string& key) {
   struct stat info{};
-  if (stat(directory.c_str(), &info) != 0) return failure(std::strerror(errno));
+  if (stat(directory.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) return std::nullopt;
   return Place{directory, key, info.st_dev, info.st_ino};
 }
 
-/// data_dir first; each directory once.
-Result<std::vector<Place>> make_places(const Config& config, FileSystem& file_system) {
-  auto data = make_place(file_system, config.cluster.data_dir, kDataKey);
-  if (!data) return std::unexpected(data.error());
-  std::vector<Place> places = {*std::move(data)};
-  for (const std::string& directory : node_directories(config)) {
-    auto place =
-        make_place(file_system, directory, "`directories` of [[node]] (" + directory + ")");
-    if (!place) return std::unexpected(place.error());
-    const bool is_known = std::ranges::any_of(places, [&](const Place& other) {
-      return other.device == place->device && other.inode == place->inode;
-    });
-    if (!is_known) places.push_back(*std::move(place));
+Result<Place> make_place(FileSystem& file_system, const std::string& directory,
+                         const std::string& key) {
+  const std::string way_out = "change " + key + " in the config";
+  if (auto made = file_system.make_directory(directory); !made) {
+    const bool is_full = made.error().code == ExitCode::disk_full;
+    return make_error(is_full ? ExitCode::disk_full : ExitCode::failed,
+                      directory + ": cannot be made: " + made.error().message + ": " + way_out);
   }
-  return places;
+  auto place = find_place(directory, key);
+  if (!place) return std::unexpected(path_error(directory, "cannot be used", errno, way_out));
+  return *std::move(place);
 }
+
+/// Takes the locks of a cluster's directories one after the other.
+class DataLocker {
+ public:
+  /// `run_dir`: where the cluster is found, for others that find a lock; empty: nowhere.
+  DataLocker(FileSystem& file_system, const LocateDirectory& locate, std::string cluster,
+             std::string run_dir)
+      : file_system_(file_system), locate_(locate), run_dir_(std::move(run_dir)) {
+    directories_.cluster = std::move(cluster);
+  }
+  ~DataLocker() {
+    for (ProcessLock& lock : locks_) lock.forget_processes();
+  }
+  DataLocker(const DataLocker&) = delete;
+  DataLocker& operator=(const DataLocker&) = delete;
+
+  /// First: what data_dir says of others is read when it is known to be its own (R47).
+  Result<void> lock_data_dir(Place place) {
+    directories_.data_dir = place.directory;
+    if (auto locked = lock(std::move(place)); !locked) return locked;
+    return check_data_directory(file_system_, directories_.data_dir, locate_);
+  }
+  Result<void> lock_configured(Place place) {
+    if (is_known(place)) return {};
+    directories_.configured.push_back(place.directory);
+    return lock(std::move(place));
+  }
+  /// All others that the data name (R50). One that is missing is left to recovery, which tells
+  /// whether it is needed.
+  Result<void> lock_left() {
+    auto named = named_directories(file_system_, directories_.data_dir);
+    if (!named) return std::unexpected(named.error());
+    directories_.named = *std::move(named);
+    for (const std::string& directory : directories_.named.directories) {
+      auto place = find_place(directory, "`directories` of [[node]]");
+      if (!place || is_known(*place)) continue;
+      directories_.left.push_back(directory);
+      if (auto locked = lock(*std::move(place)); !locked) return locked;
+    }
+    return {};
+  }
+  const DataDirectories& directories() const { return directories_; }
+  DataLock take() { return DataLock(std::exchange(locks_, {})); }
+
+ private:
+  bool is_known(const Place& place) const {
+    return std::ranges::any_of(places_, [&](const Place& other) { return is_same(other, place); });
+  }
+  Result<void> lock(Place place) {
+    auto lock =
+        ProcessLock::acquire(directory_lock_path(place.directory), directories_.cluster, place.key);
+    if (!lock) return std::unexpected(lock.error());
+    if (!run_dir_.empty()) lock->set_run_dir(run_dir_);
+    locks_.push_back(*std::move(lock));
+    places_.push_back(std::move(place));
+    return {};
+  }
+
+  FileSystem& file_system_;
+  const LocateDirectory& locate_;
+  std::string run_dir_;
+  DataDirectories directories_;
+  std::vector<Place> places_;
+  std::vector<ProcessLock> locks_;
+};
 
 }  // namespace
 
@@ -79,30 +136,50 @@ Result<std::optional<DataLock>> lock_data(const Config& config) {
   return lock_data(config, file_system);
 }
 
-Result<std::optional<DataLock>> lock_data(const Config& config, FileSystem& file_system) {
+Result<std::optional<DataLock>> lock_data(const Config& config, FileSystem& file_system,
+                                          const LocateDirectory& locate) {
   if (config.durability.mode != DurabilityMode::durable) return std::nullopt;
-  const auto places = make_places(config, file_system);
-  if (!places) return std::unexpected(places.error());
-  std::vector<ProcessLock> locks;
-  std::vector<std::string> log_directories;
-  for (const Place& place : *places) {
-    auto lock =
-        ProcessLock::acquire(directory_lock_path(place.directory), config.cluster.name, place.key);
-    if (!lock) {
-      for (ProcessLock& held : locks) held.forget_processes();
-      return std::unexpected(lock.error());
+  DataLocker locker(file_system, locate, config.cluster.name, config.cluster.run_dir);
+  auto data = make_place(file_system, config.cluster.data_dir, kDataKey);
+  if (!data) return std::unexpected(data.error());
+  if (auto locked = locker.lock_data_dir(*std::move(data)); !locked) {
+    return std::unexpected(locked.error());
+  }
+  for (const std::string& directory : node_directories(config)) {
+    auto place =
+        make_place(file_system, directory, "`directories` of [[node]] (" + directory + ")");
+    if (!place) return std::unexpected(place.error());
+    if (auto locked = locker.lock_configured(*std::move(place)); !locked) {
+      return std::unexpected(locked.error());
     }
-    locks.push_back(*std::move(lock));
-    if (&place != &places->front()) log_directories.push_back(place.directory);
   }
-  DataLock lock(std::move(locks));
-  const auto claimed =
-      claim_directories(file_system, config.cluster.name, config.cluster.data_dir, log_directories);
-  if (!claimed) {
-    lock.forget_processes();
-    return std::unexpected(claimed.error());
+  if (auto locked = locker.lock_left(); !locked) return std::unexpected(locked.error());
+  auto claimed = claim_directories(file_system, locker.directories(), locate);
+  if (!claimed) return std::unexpected(claimed.error());
+  return locker.take();
+}
+
+Result<DataLock> lock_dead_data(const std::string& tool, const std::string& data_dir,
+                                const std::vector<std::string>& configured,
+                                FileSystem& file_system) {
+  const LocateDirectory locate = locate_directory;
+  DataLocker locker(file_system, locate, tool, "");
+  auto data = find_place(data_dir, kDataKey);
+  if (!data) return make_error(ExitCode::failed, data_dir + ": no such directory: choose another");
+  if (auto locked = locker.lock_data_dir(*std::move(data)); !locked) {
+    return std::unexpected(locked.error());
   }
-  return lock;
+  for (const std::string& directory : configured) {
+    auto place = find_place(directory, "`directories` of [[node]] (" + directory + ")");
+    if (!place) continue;
+    if (auto locked = locker.lock_configured(*std::move(place)); !locked) {
+      return std::unexpected(locked.error());
+    }
+  }
+  if (auto locked = locker.lock_left(); !locked) return std::unexpected(locked.error());
+  auto checked = check_directories(file_system, locker.directories(), locate);
+  if (!checked) return std::unexpected(checked.error());
+  return locker.take();
 }
 
 }  // namespace atolldb

@@ -1,108 +1,179 @@
 #include "ops/launcher/directory_owner.h"
 
 #include <fmt/format.h>
-#include <sys/random.h>
 
-#include <array>
-#include <cstdint>
-#include <cstdlib>
-#include <cstring>
-#include <memory>
-#include <nlohmann/json.hpp>
+#include <algorithm>
+#include <map>
 #include <optional>
-#include <span>
+#include <set>
 #include <utility>
 
+#include "engine/log/log_files.h"
 #include "engine/log/log_owner.h"
 #include "engine/log/savepoint.h"
-#include "shared/check.h"
+#include "shared/file/directory_table.h"
 
 namespace atolldb {
 namespace {
 
-using Json = nlohmann::json;
+std::unexpected<Error> not_its_place(const std::string& directory, const std::string& difference) {
+  return make_error(
+      ExitCode::identity,
+      fmt::format("{}: is not where its owner file says: {}: nothing in it was read: run `atoll "
+                  "data adopt --moved` if it was moved, or `atoll data adopt --copy` if it is a "
+                  "copy, whose original then stays as it is",
+                  directory, difference));
+}
 
-struct DirectoryOwner {
-  std::string id;            // of the cluster's data directory
-  bool is_data_dir = false;  // false: it has logs of that data directory's cluster
-  std::string cluster;       // for people, like data_dir: both may have changed since
-  std::string data_dir;
+/// A data directory without an owner file must be new.
+Result<void> refuse_unowned_data(FileSystem& file_system, const std::string& data_dir) {
+  const std::string directory = coordinator_directory(data_dir);
+  auto exists = file_system.exists(directory);
+  if (!exists) return std::unexpected(exists.error());
+  if (!*exists) return {};
+  auto names = file_system.list(directory);
+  if (!names) return std::unexpected(names.error());
+  if (names->empty()) return {};
+  return make_error(ExitCode::identity,
+                    fmt::format("{}: the file is missing, but {} holds {}: whose data these are is "
+                                "unknown: restore the file from a backup",
+                                owner_path(data_dir), directory, names->front()));
+}
+
+/// How the directory differs from its owner file; empty: not at all. `data_dir`: its canonical
+/// path.
+Result<std::string> find_difference(const std::string& directory, const DirectoryOwner& owner,
+                                    const std::string& data_dir, const LocateDirectory& locate) {
+  if (!owner.location) {
+    if (is_of_path(owner, data_dir)) return "";
+    return fmt::format("data_dir was {} and is {}", owner.data_dir, data_dir);
+  }
+  auto present = locate(directory);
+  if (!present) return std::unexpected(present.error());
+  return difference(*owner.location, *present);
+}
+
+/// Each directory of logs, and what its owner file says.
+struct Claims {
+  std::optional<DirectoryOwner> own;  // of data_dir; nothing: it is new
+  std::string data_path;              // its canonical path
+  DirectoryTable table;
+  std::map<std::string, std::optional<DirectoryOwner>> owners;
 };
 
-std::string owner_path(const std::string& directory) { return directory + "/owner"; }
-
-std::string random_id() {
-  std::array<uint64_t, 2> bits{};
-  CHECK(getrandom(bits.data(), sizeof bits, 0) == static_cast<ssize_t>(sizeof bits));
-  return fmt::format("{:016x}{:016x}", bits[0], bits[1]);
-}
-
-std::optional<DirectoryOwner> parse_owner(const std::string& text) {
-  const Json json = Json::parse(text, nullptr, false);
-  if (!json.is_object()) return std::nullopt;
-  for (const char* key : {"id", "cluster", "data_dir"}) {
-    if (!json.contains(key) || !json[key].is_string()) return std::nullopt;
+Result<Claims> read_data_claim(FileSystem& file_system, const std::string& data_dir,
+                               const LocateDirectory& locate) {
+  Claims claims{{}, "", DirectoryTable(data_dir), {}};
+  auto own = read_owner(file_system, data_dir);
+  if (!own) return std::unexpected(own.error());
+  claims.own = *std::move(own);
+  auto present = locate(data_dir);
+  if (!present) return std::unexpected(present.error());
+  claims.data_path = present->path;
+  if (!claims.own) {
+    auto refused = refuse_unowned_data(file_system, data_dir);
+    if (!refused) return std::unexpected(refused.error());
+    return claims;
   }
-  if (!json.contains("is_data_dir") || !json["is_data_dir"].is_boolean()) return std::nullopt;
-  return DirectoryOwner{json["id"], json["is_data_dir"], json["cluster"], json["data_dir"]};
+  if (!claims.own->is_data_dir) return foreign_directory(data_dir, *claims.own, "cluster.data_dir");
+  auto differs = find_difference(data_dir, *claims.own, claims.data_path, locate);
+  if (!differs) return std::unexpected(differs.error());
+  if (!differs->empty()) return not_its_place(data_dir, *differs);
+  return claims;
 }
 
-/// Nothing if the directory has no owner yet.
-Result<std::optional<DirectoryOwner>> read_owner(FileSystem& file_system,
-                                                 const std::string& directory) {
-  const std::string path = owner_path(directory);
-  auto exists = file_system.exists(path);
-  if (!exists) return std::unexpected(exists.error());
-  if (!*exists) return std::nullopt;
-  auto file = file_system.open_for_reading(path);
-  if (!file) return std::unexpected(file.error());
-  constexpr uint64_t kMaxBytes = uint64_t{1} << 20;
-  std::string text(kMaxBytes, '\0');
-  auto count = (*file)->read(0, std::as_writable_bytes(std::span(text)));
-  if (!count) return std::unexpected(count.error());
-  text.resize(*count);
-  auto owner = parse_owner(text);
-  if (!owner) {
-    return make_error(ExitCode::corruption,
-                      path +
-                          ": does not say whose directory this is: restore the file, or, if all "
-                          "logs in it are this cluster's, remove it");
+/// The cluster has a role for the directory, whose owner file is not there: an unmounted volume,
+/// or an owner file that was removed because it was damaged.
+Result<void> refuse_vanished(FileSystem& file_system, const Claims& claims,
+                             const std::string& directory) {
+  const auto role = claims.table.role_of(directory);
+  if (!role || !claims.own || !claims.own->location) return {};
+  auto files = log_files_in(file_system, {directory});
+  if (!files) return std::unexpected(files.error());
+  if (!files->empty()) return {};  // refuse_foreign_logs says whose these are
+  return make_error(
+      ExitCode::identity,
+      fmt::format("{}: has no owner file, but this cluster keeps logs there ({}): mount its file "
+                  "system; if what it held is lost for good, run `atoll data adopt --moved`",
+                  directory, *role));
+}
+
+/// The table and the owner file must agree which directory a role means.
+Result<void> refuse_other_role(const Claims& claims, const std::string& directory,
+                               const DirectoryOwner& owner) {
+  const auto path = claims.table.path_of(owner.role);
+  if (owner.role.empty() || !path || canonical_path(*path) == canonical_path(directory)) return {};
+  return not_its_place(directory, fmt::format("it is {}, which {} says is {}", owner.role,
+                                              directory_table_path(claims.own->data_dir), *path));
+}
+
+Result<void> check_log_directory(FileSystem& file_system, const Claims& claims,
+                                 const std::string& directory, const LocateDirectory& locate) {
+  const std::optional<DirectoryOwner>& owner = claims.owners.at(directory);
+  if (!owner) return refuse_vanished(file_system, claims, directory);
+  if (owner->is_data_dir || !claims.own || claims.own->id != owner->id) {
+    return foreign_directory(directory, *owner, kDirectoriesKey);
   }
-  return owner;
+  auto differs = find_difference(directory, *owner, claims.data_path, locate);
+  if (!differs) return std::unexpected(differs.error());
+  if (!differs->empty()) return not_its_place(directory, *differs);
+  return refuse_other_role(claims, directory, *owner);
 }
 
-/// The file appears whole, by a rename: a crash leaves no owner, or this one.
-Result<void> write_owner(FileSystem& file_system, const std::string& directory,
-                         const DirectoryOwner& owner) {
-  const Json json = {{"id", owner.id},
-                     {"is_data_dir", owner.is_data_dir},
-                     {"cluster", owner.cluster},
-                     {"data_dir", owner.data_dir}};
-  std::string text = json.dump(2, ' ', false, Json::error_handler_t::replace);
-  const uint64_t bytes = (text.size() / kIoBlockBytes + 1) * kIoBlockBytes;
-  text.resize(bytes, '\n');
-  const std::unique_ptr<void, decltype(&std::free)> aligned(
-      std::aligned_alloc(kIoBlockBytes, bytes), &std::free);
-  CHECK(aligned != nullptr);
-  std::memcpy(aligned.get(), text.data(), bytes);
-
-  const std::string next = owner_path(directory) + ".new";
-  auto left = file_system.exists(next);
-  if (!left) return std::unexpected(left.error());
-  if (*left) {
-    if (auto removed = file_system.remove(next); !removed) return removed;
+/// Reads and checks all.
+Result<Claims> read_claims(FileSystem& file_system, const DataDirectories& directories,
+                           const LocateDirectory& locate) {
+  auto claims = read_data_claim(file_system, directories.data_dir, locate);
+  if (!claims) return claims;
+  auto table = DirectoryTable::read(file_system, directories.data_dir);
+  if (!table) return std::unexpected(table.error());
+  claims->table = *std::move(table);
+  std::vector<std::string> free;
+  for (const auto* group : {&directories.configured, &directories.left}) {
+    for (const std::string& directory : *group) {
+      auto owner = read_owner(file_system, directory);
+      if (!owner) return std::unexpected(owner.error());
+      claims->owners[directory] = *std::move(owner);
+      auto checked = check_log_directory(file_system, *claims, directory, locate);
+      if (!checked) return std::unexpected(checked.error());
+      if (!claims->owners[directory]) free.push_back(directory);
+    }
   }
-  auto file = file_system.create(next, bytes);
-  if (!file) return std::unexpected(file.error());
-  const std::span content(static_cast<const std::byte*>(aligned.get()), bytes);
-  if (auto written = (*file)->write(0, std::array{content}); !written) return written;
-  if (auto synced = (*file)->sync(); !synced) return synced;
-  if (auto renamed = file_system.rename(next, owner_path(directory)); !renamed) return renamed;
-  return file_system.sync_directory(directory);
+  if (auto refused = refuse_foreign_logs(file_system, directories.data_dir, free); !refused) {
+    return std::unexpected(refused.error());
+  }
+  return claims;
 }
 
-std::unexpected<Error> refusal(const std::string& directory, const DirectoryOwner& owner,
-                               const char* key) {
+/// Roles that neither the config nor the data name go.
+void forget_roles(DirectoryTable& table, const DataDirectories& directories) {
+  if (directories.named.is_partial) return;
+  std::set<std::string> kept;
+  for (const std::string& path : directories.configured) kept.insert(canonical_path(path));
+  for (const std::string& path : directories.named.directories) kept.insert(canonical_path(path));
+  const std::vector<DirectoryRole> entries = table.entries();
+  for (const DirectoryRole& entry : entries) {
+    if (!kept.contains(canonical_path(entry.path))) table.remove(entry.role);
+  }
+}
+
+Result<void> write_data_owner(FileSystem& file_system, const DataDirectories& directories,
+                              const std::string& id, const LocateDirectory& locate) {
+  auto location = locate(directories.data_dir);
+  if (!location) return std::unexpected(location.error());
+  return write_owner(file_system, directories.data_dir,
+                     {id, true, directories.cluster, directories.data_dir, std::string(kDataRole),
+                      *std::move(location)});
+}
+
+}  // namespace
+
+bool is_of_path(const DirectoryOwner& owner, const std::string& data_dir) {
+  return canonical_path(owner.data_dir) == data_dir;
+}
+
+std::unexpected<Error> foreign_directory(const std::string& directory, const DirectoryOwner& owner,
+                                         const char* key) {
   return make_error(
       ExitCode::failed,
       fmt::format("{}: is {} of cluster \"{}\" (data_dir {}), which keeps its commits there: give "
@@ -111,9 +182,7 @@ std::unexpected<Error> refusal(const std::string& directory, const DirectoryOwne
                   owner.cluster, owner.data_dir, key));
 }
 
-/// A log in a directory without an owner must be one that this cluster's savepoint knows: somebody
-/// may have removed the owner file, or copied logs here.
-Result<void> refuse_unowned_logs(FileSystem& file_system, const std::string& data_dir,
+Result<void> refuse_foreign_logs(FileSystem& file_system, const std::string& data_dir,
                                  const std::vector<std::string>& directories) {
   if (directories.empty()) return {};
   auto files = log_files_in(file_system, {directories.begin(), directories.end()});
@@ -137,34 +206,51 @@ Result<void> refuse_unowned_logs(FileSystem& file_system, const std::string& dat
   return {};
 }
 
-}  // namespace
+Result<void> check_data_directory(FileSystem& file_system, const std::string& data_dir,
+                                  const LocateDirectory& locate) {
+  auto claims = read_data_claim(file_system, data_dir, locate);
+  if (!claims) return std::unexpected(claims.error());
+  return {};
+}
 
-Result<void> claim_directories(FileSystem& file_system, const std::string& cluster,
-                               const std::string& data_dir,
-                               const std::vector<std::string>& log_directories) {
-  auto own = read_owner(file_system, data_dir);
-  if (!own) return std::unexpected(own.error());
-  if (*own && !(*own)->is_data_dir) return refusal(data_dir, **own, "cluster.data_dir");
-  std::vector<std::string> free;
-  for (const std::string& directory : log_directories) {
-    auto owner = read_owner(file_system, directory);
-    if (!owner) return std::unexpected(owner.error());
-    if (!*owner) {
-      free.push_back(directory);
-    } else if ((*owner)->is_data_dir || !*own || (*own)->id != (*owner)->id) {
-      return refusal(directory, **owner, "`directories` of its [[node]] tables");
-    }
-  }
-  if (auto refused = refuse_unowned_logs(file_system, data_dir, free); !refused) return refused;
-  if (!*own) {
-    *own = DirectoryOwner{random_id(), true, cluster, data_dir};
-    if (auto written = write_owner(file_system, data_dir, **own); !written) return written;
-  }
-  for (const std::string& directory : free) {
-    auto written = write_owner(file_system, directory, {(*own)->id, false, cluster, data_dir});
+Result<void> check_directories(FileSystem& file_system, const DataDirectories& directories,
+                               const LocateDirectory& locate) {
+  auto claims = read_claims(file_system, directories, locate);
+  if (!claims) return std::unexpected(claims.error());
+  return {};
+}
+
+Result<void> claim_directories(FileSystem& file_system, const DataDirectories& directories,
+                               const LocateDirectory& locate) {
+  auto claims = read_claims(file_system, directories, locate);
+  if (!claims) return std::unexpected(claims.error());
+  const bool is_new = !claims->own;
+  const std::string id = is_new ? new_owner_id() : claims->own->id;
+  if (is_new) {
+    auto written = write_data_owner(file_system, directories, id, locate);
     if (!written) return written;
   }
-  return {};
+  for (const auto& [directory, owner] : claims->owners) {
+    if (owner && !owner->role.empty()) {
+      claims->table.set(owner->role, directory);  // as the config spells it
+      continue;
+    }
+    auto location = locate(directory);
+    if (!location) return std::unexpected(location.error());
+    auto written = write_owner(file_system, directory,
+                               {id, false, directories.cluster, directories.data_dir,
+                                claims->table.add(directory), *std::move(location)});
+    if (!written) return written;
+  }
+  forget_roles(claims->table, directories);
+  // After the owner files: a role in the table means that the directory has one.
+  if (auto written = claims->table.write(file_system); !written) return written;
+  if (is_new || claims->own->location) return {};
+  // Written by an earlier program. Last: until then all of this is done again.
+  const auto same = [](const std::string& directory) -> Result<std::string> { return directory; };
+  auto renamed = rename_directories(file_system, directories.data_dir, same);
+  if (!renamed) return renamed;
+  return write_data_owner(file_system, directories, id, locate);
 }
 
 }  // namespace atolldb

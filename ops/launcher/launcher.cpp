@@ -14,8 +14,11 @@
 #include <utility>
 
 #include "engine/log/discard_data.h"
+#include "engine/log/salvage.h"
 #include "ops/launcher/run_notes.h"
+#include "shared/file/file_failure.h"
 #include "shared/file/file_system.h"
+#include "shared/file/path_errors.h"
 #include "shared/limits.h"
 #include "shared/process/run_paths.h"
 #include "shared/process/start_up.h"
@@ -27,6 +30,7 @@ using Json = nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
 constexpr uint64_t kStopNow = uint64_t{1} << 32;
+constexpr std::chrono::milliseconds kFolderCheckPause{1'000};
 
 std::string own_folder() {
   std::error_code error;
@@ -79,7 +83,9 @@ Result<void> Launcher::start() {
   // Whoever waited is answered; and what was moved aside at the first start is not to go again.
   options_.waiting_fd = -1;
   options_.on_recovering = {};
+  options_.on_progress = {};
   options_.discards_data = false;
+  options_.salvages = false;
   return result;
 }
 
@@ -99,26 +105,55 @@ Result<void> Launcher::acquire_folder() {
   if (!folder) return std::unexpected(folder.error());
   folder_.emplace(*std::move(folder));
   if (!folder_->leftovers().empty()) logger_->warn("{}", folder_->leftovers());
+  return leave_note();
+}
+
+Result<void> Launcher::leave_note() {
+  if (options_.config_file.empty()) return {};
+  Result<ClusterNote> note = ClusterNote::leave(options_.config_file, config_);
+  if (note) {
+    note_.emplace(*std::move(note));
+    return {};
+  }
+  if (note.error().code == ExitCode::already_running) return std::unexpected(note.error());
+  logger_->warn("{}", note.error().message);
   return {};
+}
+
+void Launcher::watch_folder() {
+  if (folder_is_gone_ || !folder_) return;
+  const auto now = Clock::now();
+  if (now - folder_seen_at_ < kFolderCheckPause) return;
+  folder_seen_at_ = now;
+  if (folder_->is_in_place()) return;
+  folder_is_gone_ = true;
+  logger_->error(
+      "{}: the run folder was deleted under the live cluster \"{}\": no new client reaches it: "
+      "`atoll down -c FILE` with its config file stops it",
+      config_.cluster.run_dir, config_.cluster.name);
 }
 
 Result<void> Launcher::create() {
   if (const auto processor = check_processor(); !processor) return processor;
   raise_open_files_limit();
   if (const auto folder = acquire_folder(); !folder) return folder;
+  if (const auto distinct = check_distinct_folders(config_); !distinct) return distinct;
   auto locked = lock_data(config_);
   if (!locked) return std::unexpected(locked.error());
   data_lock_ = *std::move(locked);
   if (data_lock_ && options_.discards_data) {
     if (const auto discarded = discard(); !discarded) return discarded;
   }
+  if (options_.salvages) {
+    if (const auto begun = salvage(); !begun) return begun;
+  }
   unlink(last_failure_path(config_).c_str());
+  begin_progress();
   std::error_code error;
   std::filesystem::create_directories(config_.cluster.log_dir, error);
   if (error) {
-    return make_error(ExitCode::failed, config_.cluster.log_dir +
-                                            ": cannot be made: " + error.message() +
-                                            ": change cluster.log_dir in the config");
+    return std::unexpected(path_error(config_.cluster.log_dir, "cannot be made", error.value(),
+                                      "change cluster.log_dir in the config"));
   }
   Result<SegmentSet> segments = SegmentSet::create(config_);
   if (!segments) return std::unexpected(segments.error());
@@ -134,6 +169,15 @@ Result<void> Launcher::discard() {
   if (!moved) return std::unexpected(moved.error());
   for (const std::string& folder : *moved) logger_->warn("the old data is in {}", folder);
   return {};
+}
+
+Result<void> Launcher::salvage() {
+  if (!data_lock_) {
+    return make_error(ExitCode::usage,
+                      "--salvage: durability.mode is not \"durable\": there is nothing to salvage");
+  }
+  const auto files = make_file_system(file_system_settings(config_.durability));
+  return begin_salvage(*files, config_.cluster.data_dir);
 }
 
 Result<void> Launcher::spawn_all() {
@@ -186,11 +230,13 @@ int Launcher::poll_timeout_ms() const {
     if (child.is_running()) next = std::min(next, child.last_seen + config_.cluster.hang_limit);
   }
   const auto wait = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now()).count();
-  return static_cast<int>(std::clamp<int64_t>(wait, 0, 3'600'000));
+  return static_cast<int>(std::clamp<int64_t>(wait, 0, kFolderCheckPause.count()));
 }
 
 Result<void> Launcher::turn() {
   if (!take_events()) return {};
+  watch_folder();
+  report_progress();
   if (stop_now_) return stop_at_once();
   if (waiting_gone_ && phase_ == Phase::starting) {
     return fail({ExitCode::failed, "cluster \"" + config_.cluster.name +
@@ -266,7 +312,10 @@ void Launcher::take_line(Child& child, const std::string& line) {
     ++stop_requests_;
   } else if (word == "stop-now-requested") {
     stop_now_ = true;
+  } else if (word == "progress") {
+    progress_.note_line(rest, Clock::now());
   } else if (word == "recovering") {
+    progress_.note("recovering", "reading the logs", 0, 0, Clock::now());
     if (options_.until_readable && !rest.empty()) {
       options_.waiting_fd = -1;
       restarts_.note_running(Clock::now());  // nobody waits for this start any more
@@ -295,10 +344,21 @@ Error Launcher::died(const Child& child) const {
                                 (is_recovered ? "" : ", start it again with `atoll up`")};
 }
 
+const Child* Launcher::most_telling_failure() const {
+  const Child* first = nullptr;
+  for (const Child& child : children_) {
+    if (!child.failure) continue;
+    // Of several the one that names a file: others fail because of it.
+    if (file_failure_in(child.failure->message)) return &child;
+    if (first == nullptr) first = &child;
+  }
+  return first;
+}
+
 Result<void> Launcher::check_children() {
   const auto now = Clock::now();
+  if (const Child* failed = most_telling_failure()) return fail(died(*failed));
   for (Child& child : children_) {
-    if (child.failure) return fail(died(child));
     const bool may_end = phase_ == Phase::stopping_nodes || phase_ == Phase::stopping_coordinator;
     if (!child.is_running()) {
       const bool in_order = may_end && *child.wait_status == 0 &&
@@ -348,12 +408,15 @@ void Launcher::send_all(const char* command) {
 Result<void> Launcher::advance_start() {
   if (awaited_ == "prepared" && all_reached("prepared")) {
     awaited_ = "attached";
+    note_step();
     send_all("ATTACH");
   } else if (awaited_ == "attached" && all_reached("attached")) {
     awaited_ = "running";
+    note_step();
     send_all("START");
   } else if (awaited_ == "running" && all_reached("running")) {
     awaited_ = "opened";
+    note_step();
     Json metrics = Json::object();
     for (const Child& child : children_) {
       if (!child.metrics.empty()) metrics[child.role] = child.metrics;
@@ -361,6 +424,7 @@ Result<void> Launcher::advance_start() {
     send_line(children_.front().channel.get(), "OPEN " + metrics.dump());
   } else if (awaited_ == "opened" && children_.front().reached == "opened") {
     phase_ = Phase::running;
+    end_progress();
     restarts_.note_running(Clock::now());
     logger_->info("cluster {} runs", config_.cluster.name);
     const auto announced = announce(config_, children_);
@@ -438,6 +502,7 @@ void Launcher::release() {
 void Launcher::clean_up() {
   release();
   folder_.reset();
+  note_.reset();
 }
 
 }  // namespace atolldb

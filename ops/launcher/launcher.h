@@ -11,11 +11,13 @@
 #include <vector>
 
 #include "ops/launcher/child.h"
+#include "ops/launcher/cluster_note.h"
 #include "ops/launcher/data_lock.h"
 #include "ops/launcher/restart_plan.h"
 #include "ops/launcher/run_folder.h"
 #include "ops/launcher/run_notes.h"
 #include "ops/launcher/segment_set.h"
+#include "ops/launcher/start_progress.h"
 #include "shared/config/config.h"
 #include "shared/error.h"
 #include "shared/logging/logger.h"
@@ -26,8 +28,13 @@ namespace atolldb {
 struct LaunchOptions {
   /// Folder of atoll-coordinator and atoll-node; empty: the own program's.
   std::string binary_dir;
+  /// As canonical_config_file gives it: later commands with this file find the cluster in every
+  /// environment. Empty: they find it by its run folder only.
+  std::string config_file = {};
   /// Moves what the data directory holds aside before the start.
   bool discards_data = false;
+  /// Start without what cannot be read (engine/log/salvage.h).
+  bool salvages = false;
   /// Signals to obey (SIGINT, SIGTERM: the first stops in order, the second at once); -1: none.
   int signal_fd = -1;
   /// Whoever waits for the start; when its end is closed before that, the start is given up.
@@ -35,6 +42,9 @@ struct LaunchOptions {
   /// Called when a recovery begins, with what can be read until it ends ("snapshot 3 of epoch 120";
   /// empty: nothing). By the launcher's thread; in the first start only.
   std::function<void(const std::string& readable)> on_recovering = {};
+  /// Called with each step of a start and twice a second meanwhile, by the launcher's thread; in
+  /// the first start only.
+  std::function<void(const StartReport&)> on_progress = {};
   /// Whoever waits is content with something to read: the start goes on without.
   bool until_readable = false;
   /// With cluster.restart = "recover".
@@ -67,7 +77,16 @@ class Launcher {
   /// All before the first process; the run folder stays over restarts.
   Result<void> create();
   Result<void> acquire_folder();
+  Result<void> leave_note();
+  /// Warns once when the run folder has been deleted.
+  void watch_folder();
+  /// The notes of a start that lasts: `awaited_` has changed, or time has passed.
+  void begin_progress();
+  void note_step();
+  void report_progress();
+  void end_progress();
   Result<void> discard();
+  Result<void> salvage();
   Result<void> spawn_all();
   Result<void> run_until(Phase phase);
   /// Waits for events once and does what follows from them.
@@ -86,6 +105,8 @@ class Launcher {
   bool nodes_ended() const;
   void send_all(const char* command);
   Error died(const Child& child) const;
+  /// Null: none has said that it failed.
+  const Child* most_telling_failure() const;
   /// Kills all, cleans up, notes the failure; hands the error on. When the cluster is to be started
   /// again, the run folder stays and restart_wait_ says when.
   std::unexpected<Error> fail(Error error);
@@ -106,7 +127,8 @@ class Launcher {
   Config config_;
   LaunchOptions options_;
   Logger logger_;
-  UniqueFd stop_fd_;  // eventfd: 1 = stop, kStopNow = at once
+  UniqueFd stop_fd_;                 // eventfd: 1 = stop, kStopNow = at once
+  std::optional<ClusterNote> note_;  // with a config file; stays over restarts, as folder_
   std::optional<RunFolder> folder_;
   std::optional<DataLock> data_lock_;  // with a log
   std::optional<SegmentSet> segments_;
@@ -116,6 +138,11 @@ class Launcher {
   uint32_t stop_requests_ = 0;
   bool stop_now_ = false;
   bool waiting_gone_ = false;
+  StartProgress progress_;
+  std::string progress_reported_step_;
+  std::chrono::steady_clock::time_point progress_reported_at_;
+  bool folder_is_gone_ = false;
+  std::chrono::steady_clock::time_point folder_seen_at_;
   std::chrono::steady_clock::time_point stop_deadline_;
   RestartPlan restarts_;
   RestartNote restart_note_;

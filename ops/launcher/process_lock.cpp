@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -14,6 +15,9 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
+
+#include "ops/launcher/lock_identity.h"
+#include "shared/file/path_errors.h"
 
 namespace atolldb {
 namespace {
@@ -28,11 +32,27 @@ std::optional<ProcessId> process_of(const Json& json) {
   return ProcessId{json["pid"].get<pid_t>(), json["start_time"].get<uint64_t>()};
 }
 
-/// The content of the lock file; null when it is empty or unreadable.
-Json read_lock_file(const std::string& path) {
-  std::ifstream file(path);
-  Json json = Json::parse(file, nullptr, false);
-  return json.is_object() ? json : Json();
+struct LockFile {
+  Json content;  // null when it is empty or unreadable
+  /// This user's cluster wrote the content into this very file, in this boot and pid namespace.
+  bool is_genuine = false;
+};
+
+/// Through one descriptor, so that content and identity are of one file.
+LockFile read_lock_file(const std::string& path) {
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  struct stat info{};
+  if (!fd.is_open() || fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) return {};
+  constexpr off_t kMaxBytes = off_t{1} << 20;
+  std::string text(static_cast<size_t>(std::min(info.st_size, kMaxBytes)), '\0');
+  const ssize_t count = pread(fd.get(), text.data(), text.size(), 0);
+  if (count < 0) return {};
+  text.resize(static_cast<size_t>(count));
+  LockFile file;
+  file.content = Json::parse(text, nullptr, false);
+  if (!file.content.is_object()) file.content = Json();
+  file.is_genuine = info.st_uid == geteuid() && is_of_this_file(file.content, info);
+  return file;
 }
 
 std::vector<ProcessId> children_of(const Json& lock) {
@@ -46,13 +66,20 @@ std::vector<ProcessId> children_of(const Json& lock) {
 
 std::unexpected<Error> lock_error(const std::string& path, const char* what,
                                   const std::string& key) {
-  return make_error(ExitCode::failed, path + ": " + what + ": " + std::strerror(errno) +
-                                          ": change " + key + " in the config");
+  return std::unexpected(path_error(path, what, errno, "change " + key + " in the config"));
 }
 
-/// Processes of a cluster whose launcher has died die with it; this only makes sure (R31).
-void end_orphans(const Json& lock) {
-  for (const ProcessId& child : children_of(lock)) {
+std::optional<ProcessId> launcher_of(const Json& lock) {
+  return lock.is_object() ? process_of(lock.value("launcher", Json())) : std::nullopt;
+}
+
+/// Processes of a cluster whose launcher has died die with it; this only makes sure (R31). R49: no
+/// process is signalled because of a file that is not this cluster's own, or while its launcher
+/// lives.
+void end_orphans(const LockFile& lock) {
+  const auto launcher = launcher_of(lock.content);
+  if (!lock.is_genuine || !launcher || is_alive(*launcher)) return;
+  for (const ProcessId& child : children_of(lock.content)) {
     if (!is_alive(child)) continue;
     const Result<UniqueFd> pidfd = open_pidfd(child.pid);
     // Opened, so the number stays that process's; alive still, so it is the one that was meant.
@@ -80,8 +107,15 @@ Result<UniqueFd> try_lock(const std::string& path, const std::string& key) {
   }
 }
 
-std::optional<ProcessId> launcher_of(const Json& lock) {
-  return lock.is_object() ? process_of(lock.value("launcher", Json())) : std::nullopt;
+/// In place: the lock belongs to this file, not to its name. The file keeps its blocks, so that a
+/// later start writes to it though the disk is full (R54): blanks follow the text.
+bool overwrite(int fd, std::string text) {
+  constexpr size_t kBlockBytes = 4096;
+  struct stat info{};
+  if (fstat(fd, &info) != 0) return false;
+  const size_t blocks = text.size() / kBlockBytes + 1;  // a newline at least
+  text.resize(std::max(blocks * kBlockBytes, static_cast<size_t>(info.st_size)), '\n');
+  return pwrite(fd, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
 }
 
 Result<UniqueFd> wait_for_lock(const std::string& path, const std::string& cluster,
@@ -92,10 +126,11 @@ Result<UniqueFd> wait_for_lock(const std::string& path, const std::string& clust
   while (true) {
     Result<UniqueFd> fd = try_lock(path, key);
     if (!fd || fd->is_open()) return fd;
-    const Json lock = read_lock_file(path);
-    const auto launcher = launcher_of(lock);
+    const LockFile lock = read_lock_file(path);
+    const auto launcher = launcher_of(lock.content);
     if (launcher && is_alive(*launcher)) {
-      const std::string owner = lock.value("name", cluster);
+      const Json name = lock.content.value("name", Json());
+      const std::string owner = name.is_string() ? name.get<std::string>() : cluster;
       const std::string what =
           "cluster \"" + owner + "\": runs already, with pid " + std::to_string(launcher->pid);
       if (owner != cluster) {
@@ -122,11 +157,12 @@ Result<ProcessLock> ProcessLock::acquire(const std::string& path, const std::str
   Result<UniqueFd> fd = wait_for_lock(path, cluster, key);
   if (!fd) return std::unexpected(fd.error());
   ProcessLock lock(path, cluster, key, *std::move(fd));
-  const Json previous = read_lock_file(path);
-  if (previous.is_object()) {
+  const LockFile previous = read_lock_file(path);
+  if (previous.content.is_object()) {
     end_orphans(previous);
     lock.was_left_ = true;
-    lock.previous_launcher_ = launcher_of(previous);
+    // A launcher that lives holds another file, of which this one is a copy.
+    if (previous.is_genuine) lock.previous_launcher_ = launcher_of(previous.content);
   }
   const auto written = lock.write_processes({});
   if (!written) return std::unexpected(written.error());
@@ -134,25 +170,27 @@ Result<ProcessLock> ProcessLock::acquire(const std::string& path, const std::str
 }
 
 Result<void> ProcessLock::write_processes(const std::vector<ProcessId>& children) {
-  Json json = {
-      {"name", cluster_}, {"launcher", process_json(this_process())}, {"children", Json::array()}};
+  struct stat info{};
+  if (fstat(fd_.get(), &info) != 0) return lock_error(path_, "cannot be examined", key_);
+  Json json = {{"name", cluster_},
+               {"identity", lock_identity(info)},
+               {"launcher", process_json(this_process())},
+               {"children", Json::array()}};
   for (const ProcessId& child : children) json["children"].push_back(process_json(child));
-  const std::string text = json.dump() + "\n";
-  // In place: the lock belongs to this file, not to its name.
-  if (pwrite(fd_.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()) ||
-      ftruncate(fd_.get(), static_cast<off_t>(text.size())) != 0) {
-    return lock_error(path_, "cannot be written", key_);
-  }
+  if (!run_dir_.empty()) json["run_dir"] = run_dir_;
+  if (!overwrite(fd_.get(), json.dump())) return lock_error(path_, "cannot be written", key_);
   return {};
 }
 
 void ProcessLock::forget_processes() {
   // If it fails, the next owner looks for processes that there are not.
-  [[maybe_unused]] const int emptied = ftruncate(fd_.get(), 0);
+  [[maybe_unused]] const bool emptied = overwrite(fd_.get(), "");
 }
 
 std::optional<ProcessId> launcher_of_lock(const std::string& path) {
-  const auto launcher = launcher_of(read_lock_file(path));
+  const LockFile lock = read_lock_file(path);
+  if (!lock.is_genuine) return std::nullopt;
+  const auto launcher = launcher_of(lock.content);
   return launcher && is_alive(*launcher) ? launcher : std::nullopt;
 }
 

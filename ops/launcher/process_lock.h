@@ -1,6 +1,7 @@
 // A lock on a folder, held by all processes of a cluster through one open file description that
 // they inherit (R31): so it is free only when the last of them has ended. The locked file names
-// them, so that the next owner knows whom it may find dying.
+// them, so that the next owner knows whom it may find dying. It also names itself: a copy of it
+// names processes of another cluster, and none of them is signalled (R49).
 #pragma once
 
 #include <optional>
@@ -27,6 +28,8 @@ class ProcessLock {
   /// The launcher of the cluster that had the file before and did not remove or empty it.
   const std::optional<ProcessId>& previous_launcher() const { return previous_launcher_; }
   bool was_left() const { return was_left_; }
+  /// From the next write_processes on the file names the run folder of its cluster, too.
+  void set_run_dir(std::string run_dir) { run_dir_ = std::move(run_dir); }
 
   /// Notes who belongs to the cluster: this process as its launcher, and `children`.
   Result<void> write_processes(const std::vector<ProcessId>& children);
@@ -43,12 +46,14 @@ class ProcessLock {
   std::string path_;
   std::string cluster_;
   std::string key_;
+  std::string run_dir_;  // empty: the file does not name one
   UniqueFd fd_;
   bool was_left_ = false;
   std::optional<ProcessId> previous_launcher_;
 };
 
-/// The launcher that the file at `path` names, if that process lives.
+/// The launcher that the file at `path` names, if that process lives, and the file is this user's
+/// and no copy.
 std::optional<ProcessId> launcher_of_lock(const std::string& path);
 
 }  // namespace atolldb

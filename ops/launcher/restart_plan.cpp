@@ -20,6 +20,7 @@ bool may_pass(ExitCode code) {
     case ExitCode::durability:
     case ExitCode::recovering:  // of requests, not of processes
     case ExitCode::disk_full:
+    case ExitCode::identity:
     case ExitCode::config:
       return false;
   }

@@ -1,15 +1,17 @@
 #include "ops/launcher/run_folder.h"
 
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <utility>
 
+#include "shared/file/path_errors.h"
 #include "shared/memory/pointer.h"
+#include "shared/process/private_path.h"
 #include "shared/process/run_paths.h"
 
 namespace atolldb {
@@ -20,8 +22,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kIpc = "ipc://";
 
 std::unexpected<Error> folder_error(const std::string& path, const char* what) {
-  return make_error(ExitCode::failed, path + ": " + what + ": " + std::strerror(errno) +
-                                          ": change cluster.run_dir in the config");
+  return std::unexpected(path_error(path, what, errno, "change cluster.run_dir in the config"));
 }
 
 }  // namespace
@@ -33,6 +34,11 @@ Result<RunFolder> RunFolder::acquire(const Config& config) {
   if (error) {
     errno = error.value();
     return folder_error(folder, "cannot be made");
+  }
+  // Another user may have made it, or a folder above it, before: what that user can rename or
+  // replace is no place for sockets.
+  if (auto checked = check_owned(folder, "cluster.run_dir"); !checked) {
+    return std::unexpected(checked.error());
   }
   if (chmod(folder.c_str(), 0700) != 0) return folder_error(folder, "is not ours");
   Result<ProcessLock> lock =
@@ -51,10 +57,17 @@ Result<RunFolder> RunFolder::acquire(const Config& config) {
 }
 
 RunFolder::~RunFolder() {
-  if (!lock_.is_held()) return;
+  if (!lock_.is_held() || !is_in_place()) return;
   remove_files();
   unlink(lock_path(config_).c_str());  // under the lock: whoever waits for it notices
   rmdir(config_.cluster.run_dir.c_str());
+}
+
+bool RunFolder::is_in_place() const {
+  struct stat locked{};
+  struct stat named{};
+  return fstat(lock_.fd(), &locked) == 0 && stat(lock_path(config_).c_str(), &named) == 0 &&
+         locked.st_ino == named.st_ino && locked.st_dev == named.st_dev;
 }
 
 Result<void> RunFolder::await_restart() {
@@ -71,6 +84,7 @@ void RunFolder::remove_files() {
 void RunFolder::remove_endpoints() {
   unlink(endpoints_path(config_).c_str());
   unlink(prometheus_targets_path(config_).c_str());
+  unlink(start_path(config_).c_str());
   for (uint32_t node = 0; node < kMaxNodes; ++node) {
     unlink(node_socket_path(config_, node).c_str());
     unlink(session_socket_path(config_.cluster.run_dir, node).c_str());
@@ -82,11 +96,31 @@ void RunFolder::remove_endpoints() {
 Result<void> RunFolder::write_file(const std::string& path, const std::string& text) {
   const std::string temporary = path + ".new";
   {
+    errno = 0;
     std::ofstream file(temporary, std::ios::trunc);
     file << text;
     if (!file.flush()) return folder_error(temporary, "cannot be written");
   }
   if (rename(temporary.c_str(), path.c_str()) != 0) return folder_error(path, "cannot be written");
+  return {};
+}
+
+Result<void> check_distinct_folders(const Config& config) {
+  std::vector<std::pair<const char*, std::string>> folders = {
+      {"cluster.run_dir", config.cluster.run_dir}, {"cluster.log_dir", config.cluster.log_dir}};
+  if (config.durability.mode == DurabilityMode::durable) {
+    folders.emplace_back("cluster.data_dir", config.cluster.data_dir);
+  }
+  for (size_t first = 0; first < folders.size(); ++first) {
+    for (size_t second = first + 1; second < folders.size(); ++second) {
+      std::error_code error;
+      if (!fs::equivalent(folders[first].second, folders[second].second, error) || error) continue;
+      return make_error(ExitCode::config,
+                        fmt::format("{} ({}) and {} ({}): are one folder: give each its own",
+                                    folders[first].first, folders[first].second,
+                                    folders[second].first, folders[second].second));
+    }
+  }
   return {};
 }
 

@@ -26,6 +26,9 @@ class RunFolder {
   /// The open file description that all processes of the cluster inherit (R31).
   int lock_fd() const { return lock_.fd(); }
   const std::string& leftovers() const { return leftovers_; }
+  /// False once the folder or its lock file was deleted or replaced. Then nothing of it is removed
+  /// at the end: what has its name now may be another cluster's.
+  bool is_in_place() const;
 
   /// Notes who belongs to the cluster, so that the next start knows whom it may find dead.
   Result<void> write_processes(const std::vector<ProcessId>& children) {
@@ -46,6 +49,10 @@ class RunFolder {
   ProcessLock lock_;
   std::string leftovers_;
 };
+
+/// Refuses run, log and data folders that are one folder by links; the config check compares their
+/// names only. Those that do not exist yet are other ones. Code config.
+Result<void> check_distinct_folders(const Config& config);
 
 /// The launcher named in the cluster's lock file, if that process lives.
 std::optional<ProcessId> running_launcher(const Config& config);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ops/launcher/run_folder.h"
+#include "shared/file/file_failure.h"
 #include "shared/limits.h"
 #include "shared/process/process_id.h"
 #include "shared/process/run_paths.h"
@@ -52,11 +53,15 @@ Result<void> announce(const Config& config, const std::vector<Child>& children) 
 
 Result<void> note_failure(const Config& config, const Error& error) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const Json note = {{"schema_version", 1},
-                     {"name", config.cluster.name},
-                     {"time", std::chrono::duration_cast<std::chrono::seconds>(now).count()},
-                     {"code", static_cast<int>(error.code)},
-                     {"message", error.message}};
+  Json note = {{"schema_version", 1},
+               {"name", config.cluster.name},
+               {"time", std::chrono::duration_cast<std::chrono::seconds>(now).count()},
+               {"code", static_cast<int>(error.code)},
+               {"message", error.message}};
+  if (const auto failure = file_failure_in(error.message)) {
+    note["file"] = failure->file;
+    note["errno"] = failure->error_number;
+  }
   return RunFolder::write_file(last_failure_path(config), note.dump(2) + "\n");
 }
 

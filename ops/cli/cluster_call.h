@@ -1,0 +1,19 @@
+// Control requests of commands to a running cluster.
+#pragma once
+
+#include <chrono>
+#include <string_view>
+
+#include "shared/config/config.h"
+#include "shared/message/control_message.h"
+
+namespace atolldb::cli {
+
+/// `config`: as find_running gave it. When the cluster fails meanwhile, the error is there within a
+/// second, and names the failure as soon as the launcher has noted it (R64).
+Result<Json> call_coordinator(const Config& config, std::string_view op, const Json& body,
+                              std::chrono::milliseconds timeout);
+Result<Json> call_node(const Config& config, uint32_t node, std::string_view op, const Json& body,
+                       std::chrono::milliseconds timeout);
+
+}  // namespace atolldb::cli

@@ -1,0 +1,397 @@
+#include "ops/launcher/adopt_data.h"
+
+#include <fmt/format.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "engine/log/savepoint.h"
+#include "ops/launcher/directory_owner.h"
+#include "ops/launcher/process_lock.h"
+#include "shared/check.h"
+#include "shared/process/run_paths.h"
+
+namespace atolldb {
+namespace {
+
+/// A directory that is to be the cluster's.
+struct Candidate {
+  std::string directory;
+  std::optional<DirectoryOwner> owner;  // nothing: it is new
+  DirectoryLocation present;
+  std::string difference;  // how it differs from its owner file; empty: not at all
+  std::string role;
+};
+
+std::unexpected<Error> identity_error(const std::string& directory, const std::string& why) {
+  return make_error(ExitCode::identity, directory + ": " + why);
+}
+
+/// Where the directory was by its owner file.
+std::string recorded_path(const DirectoryOwner& owner) {
+  return owner.location ? owner.location->path : canonical_path(owner.data_dir);
+}
+
+class DataAdoption {
+ public:
+  DataAdoption(const Config& config, AdoptionKind adoption, FileSystem& file_system,
+               const LocateDirectory& locate)
+      : config_(config),
+        adoption_(adoption),
+        files_(file_system),
+        locate_(locate),
+        data_dir_(config.cluster.data_dir),
+        table_(data_dir_) {}
+  ~DataAdoption() {
+    for (ProcessLock& lock : locks_) lock.forget_processes();
+  }
+  DataAdoption(const DataAdoption&) = delete;
+  DataAdoption& operator=(const DataAdoption&) = delete;
+
+  Result<Adopted> run() {
+    for (const auto step : {&DataAdoption::read_data_dir, &DataAdoption::read_configured,
+                            &DataAdoption::read_below_data_dir, &DataAdoption::check_mode,
+                            &DataAdoption::find_roles, &DataAdoption::check_named}) {
+      if (auto done = (this->*step)(); !done) return std::unexpected(done.error());
+    }
+    if (!is_needed()) return report(false);
+    for (const auto step : {&DataAdoption::write_pending, &DataAdoption::write_owners,
+                            &DataAdoption::write_names, &DataAdoption::write_data_owner}) {
+      if (auto done = (this->*step)(); !done) return std::unexpected(done.error());
+    }
+    return report(true);
+  }
+
+ private:
+  bool is_copy() const { return adoption_ == AdoptionKind::copy; }
+  /// An earlier program wrote the owner files: savepoint and metadata name paths.
+  bool is_old() const { return !data_.owner->location; }
+
+  /// Before anything in it is read.
+  Result<void> lock(const std::string& directory, const std::string& key) {
+    if (!std::filesystem::is_directory(directory)) {
+      return make_error(ExitCode::failed, fmt::format("{}: there is no such directory: mount it, "
+                                                      "copy it, or change {} in the config",
+                                                      directory, key));
+    }
+    auto lock = ProcessLock::acquire(directory_lock_path(directory), config_.cluster.name, key);
+    if (!lock) return std::unexpected(lock.error());
+    locks_.push_back(*std::move(lock));
+    return {};
+  }
+
+  Result<Candidate> read_candidate(const std::string& directory) const {
+    Candidate candidate;
+    candidate.directory = directory;
+    auto owner = read_owner(files_, directory);
+    if (!owner) return std::unexpected(owner.error());
+    candidate.owner = *std::move(owner);
+    auto present = locate_(directory);
+    if (!present) return std::unexpected(present.error());
+    candidate.present = *std::move(present);
+    if (!candidate.owner) return candidate;
+    if (candidate.owner->location) {
+      candidate.difference = difference(*candidate.owner->location, candidate.present);
+      candidate.role = candidate.owner->role;
+    } else if (recorded_path(*candidate.owner) != data_path()) {
+      candidate.difference = fmt::format("data_dir was {}", candidate.owner->data_dir);
+    }
+    return candidate;
+  }
+  std::string data_path() const {
+    return data_.present.path.empty() ? canonical_path(data_dir_) : data_.present.path;
+  }
+
+  Result<void> read_data_dir() {
+    if (auto locked = lock(data_dir_, "cluster.data_dir"); !locked) return locked;
+    auto data = read_candidate(data_dir_);
+    if (!data) return std::unexpected(data.error());
+    data_ = *std::move(data);
+    if (!data_.owner) {
+      return make_error(ExitCode::failed, owner_path(data_dir_) +
+                                              ": the file is missing, so there is nothing to "
+                                              "adopt: restore it, or start a new cluster there");
+    }
+    if (!data_.owner->is_data_dir) {
+      return foreign_directory(data_dir_, *data_.owner, "cluster.data_dir");
+    }
+    auto table = DirectoryTable::read(files_, data_dir_);
+    if (!table) return std::unexpected(table.error());
+    table_ = *std::move(table);
+    return read_pending();
+  }
+
+  /// An adoption of this very place that a crash interrupted goes on with its id.
+  Result<void> read_pending() {
+    id_ = is_copy() ? new_owner_id() : data_.owner->id;
+    auto pending = read_owner_file(files_, adopting_path(data_dir_));
+    if (!pending) {
+      if (pending.error().code != ExitCode::corruption) return std::unexpected(pending.error());
+      return {};
+    }
+    if (!*pending || !(*pending)->location) return {};
+    if (!difference(*(*pending)->location, data_.present).empty()) return {};
+    pending_id_ = (*pending)->id;
+    if (is_copy() && pending_id_ != data_.owner->id) id_ = pending_id_;
+    return {};
+  }
+
+  Result<void> read_configured() {
+    for (const std::string& directory : node_directories(config_)) {
+      if (auto added = add(directory); !added) return added;
+    }
+    return {};
+  }
+
+  Result<void> add(const std::string& directory) {
+    const std::string path = canonical_path(directory);
+    const auto is_it = [&](const Candidate& known) { return known.present.path == path; };
+    if (path == data_path() || std::ranges::any_of(logs_, is_it)) return {};
+    if (auto locked = lock(directory, kDirectoriesKey); !locked) return locked;
+    auto candidate = read_candidate(directory);
+    if (!candidate) return std::unexpected(candidate.error());
+    if (candidate->owner) {
+      const DirectoryOwner& owner = *candidate->owner;
+      const bool is_own = owner.id == data_.owner->id || owner.id == pending_id_;
+      if (owner.is_data_dir || !is_own) {
+        return foreign_directory(directory, owner, kDirectoriesKey);
+      }
+    }
+    logs_.push_back(*std::move(candidate));
+    return {};
+  }
+
+  /// Directories of logs below data_dir went with it, configured or not.
+  Result<void> read_below_data_dir() {
+    const std::string before = recorded_path(*data_.owner) + "/";
+    const std::vector<DirectoryRole> entries = table_.entries();
+    for (const DirectoryRole& entry : entries) {
+      const std::string path = canonical_path(entry.path);
+      if (!path.starts_with(before)) continue;
+      const std::string now = data_dir_ + "/" + path.substr(before.size());
+      auto owner = read_owner(files_, now);
+      if (!owner) return std::unexpected(owner.error());
+      if (!*owner || (*owner)->role != entry.role) continue;
+      if (auto added = add(now); !added) return added;
+    }
+    return {};
+  }
+
+  bool is_needed() const {
+    const auto differs = [](const Candidate& log) {
+      return !log.difference.empty() || !log.owner.has_value();
+    };
+    return !data_.difference.empty() || std::ranges::any_of(logs_, differs) || is_role_elsewhere_;
+  }
+
+  Result<void> check_mode() {
+    if (!is_copy()) {
+      if (auto checked = refuse_copied(data_); !checked) return checked;
+      for (const Candidate& log : logs_) {
+        if (auto checked = refuse_copied(log); !checked) return checked;
+      }
+      return {};
+    }
+    if (data_.difference.empty()) {
+      return identity_error(data_dir_,
+                            "is where its owner file says, so it is no copy: start it as it is");
+    }
+    for (const Candidate& log : logs_) {
+      if (!log.owner || log.owner->id == pending_id_ || !log.difference.empty()) continue;
+      return identity_error(log.directory,
+                            fmt::format("is where its owner file says, so it is a directory of the "
+                                        "original, not of the copy: "
+                                        "copy it, too, and name the copy in {}",
+                                        kDirectoriesKey));
+    }
+    return {};
+  }
+
+  /// A directory that is still where this one was has not been moved.
+  Result<void> refuse_copied(const Candidate& candidate) const {
+    if (!candidate.owner || candidate.difference.empty()) return {};
+    const std::string before = recorded_path(*candidate.owner);
+    if (before == candidate.present.path) return {};
+    // The owner file of an earlier program in a directory of logs does not say where that was.
+    if (!candidate.owner->location && !candidate.owner->is_data_dir) return {};
+    const auto original = read_owner(files_, before);
+    if (!original || !*original || (*original)->id != candidate.owner->id) return {};
+    if ((*original)->location) {
+      const auto present = locate_(before);
+      if (!present || !difference(*(*original)->location, *present).empty()) return {};
+    }
+    return identity_error(candidate.directory,
+                          fmt::format("is a copy: its original is at {}: run `atoll data adopt "
+                                      "--copy`, or remove the original",
+                                      before));
+  }
+
+  Result<void> find_roles() {
+    std::set<std::string> roles;
+    std::vector<std::string> free;
+    for (Candidate& log : logs_) {
+      if (!log.owner) free.push_back(log.directory);
+      if (!log.role.empty() && !roles.insert(log.role).second) {
+        return make_error(ExitCode::failed,
+                          fmt::format("{}: another configured directory is {}, too: configure one "
+                                      "of the two copies only",
+                                      log.directory, log.role));
+      }
+      const auto path = table_.path_of(log.role);
+      if (!log.role.empty() && (!path || canonical_path(*path) != log.present.path)) {
+        is_role_elsewhere_ = true;
+      }
+    }
+    return refuse_foreign_logs(files_, data_dir_, free);
+  }
+
+  bool is_candidate(const std::string& role) const {
+    return std::ranges::any_of(logs_, [&](const Candidate& log) { return log.role == role; });
+  }
+
+  /// Every directory that the data name must be known in its new place.
+  Result<void> check_named() {
+    auto named = named_directories(files_, data_dir_);
+    if (!named) return std::unexpected(named.error());
+    if (named->is_partial) {
+      warnings_.push_back(data_dir_ +
+                          ": savepoint or metadata of a snapshot is damaged: the next start says "
+                          "what is lost");
+    }
+    for (const std::string& directory : named->directories) {
+      if (is_old()) {
+        if (auto renamed = rename_old(directory); !renamed) {
+          return std::unexpected(renamed.error());
+        }
+        continue;
+      }
+      const auto role = table_.role_of(directory);
+      if (!role || *role == kDataRole || is_candidate(*role)) continue;
+      if (!is_copy()) continue;  // it has stayed where it was
+      return make_error(
+          ExitCode::failed,
+          fmt::format("{}: its data need {}, which is {} at the original: copy that directory, "
+                      "too, and name the copy in {}",
+                      data_dir_, *role, directory, kDirectoriesKey));
+    }
+    return {};
+  }
+
+  /// What a directory that an earlier program named by its path is called from now on.
+  Result<std::string> rename_old(const std::string& directory) const {
+    const std::string path = canonical_path(directory);
+    if (path == data_path() || path == recorded_path(*data_.owner)) return data_dir_;
+    const bool is_configured =
+        std::ranges::any_of(logs_, [&](const Candidate& log) { return log.present.path == path; });
+    if (is_configured && !is_copy()) return directory;
+    return make_error(
+        ExitCode::failed,
+        fmt::format("{}: an earlier program wrote its data, which name {} by that path: start "
+                    "them once where they were with this program, then {} them again",
+                    data_dir_, directory, is_copy() ? "copy" : "move"));
+  }
+
+  DirectoryOwner next_owner(const Candidate& candidate, const std::string& role) const {
+    return {id_, role == kDataRole, config_.cluster.name, data_dir_, role, candidate.present};
+  }
+
+  Result<void> write_pending() {
+    return write_owner_file(files_, adopting_path(data_dir_),
+                            next_owner(data_, std::string(kDataRole)));
+  }
+
+  Result<void> write_owners() {
+    if (is_copy()) forget_original();
+    for (Candidate& log : logs_) {
+      if (log.role.empty()) log.role = table_.add(log.directory);
+      table_.set(log.role, log.directory);
+      auto written = write_owner(files_, log.directory, next_owner(log, log.role));
+      if (!written) return written;
+    }
+    return table_.write(files_);
+  }
+
+  /// No role of a copy may lead to a directory of its original, not even a damaged savepoint's.
+  void forget_original() {
+    const std::vector<DirectoryRole> entries = table_.entries();
+    for (const DirectoryRole& entry : entries) {
+      if (!is_candidate(entry.role)) table_.remove(entry.role);
+    }
+  }
+
+  Result<void> write_names() {
+    if (is_old()) {
+      const auto rename = [&](const std::string& directory) { return rename_old(directory); };
+      if (auto renamed = rename_directories(files_, data_dir_, rename); !renamed) return renamed;
+    }
+    return is_copy() ? skip_incarnations() : Result<void>();
+  }
+
+  /// Numbers of incarnations tell the cluster to which a session, a reply and a request of
+  /// kv.commit belong. Those of the copy begin far beyond those of its original, by a random
+  /// distance, so that neither takes what belongs to the other.
+  Result<void> skip_incarnations() {
+    auto read = read_savepoint(files_, data_dir_);
+    if (!read && read.error().code != ExitCode::corruption) return std::unexpected(read.error());
+    if (!read || !*read) return {};
+    Savepoint savepoint = (*read)->savepoint;
+    const auto now = std::chrono::duration_cast<std::chrono::microseconds>(
+                         std::chrono::system_clock::now().time_since_epoch())
+                         .count();
+    // Several generations of copies stay below 2^53, which every reader of JSON takes.
+    constexpr uint64_t kDistance = uint64_t{1} << 48;
+    uint64_t random = 0;
+    CHECK(getrandom(&random, sizeof random, 0) == static_cast<ssize_t>(sizeof random));
+    savepoint.largest_incarnation =
+        std::max(savepoint.largest_incarnation, static_cast<uint64_t>(now)) + random % kDistance;
+    for (int slot = 0; slot < 2; ++slot) {
+      if (auto written = write_savepoint(files_, data_dir_, savepoint); !written) return written;
+    }
+    return {};
+  }
+
+  Result<void> write_data_owner() {
+    auto renamed = files_.rename(adopting_path(data_dir_), owner_path(data_dir_));
+    if (!renamed) return renamed;
+    return files_.sync_directory(data_dir_);
+  }
+
+  Result<Adopted> report(bool is_changed) const {
+    Adopted adopted;
+    adopted.is_changed = is_changed;
+    adopted.id = id_;
+    adopted.previous_id = data_.owner->id;
+    adopted.directories.push_back({std::string(kDataRole), data_dir_});
+    for (const DirectoryRole& entry : table_.entries()) adopted.directories.push_back(entry);
+    adopted.warnings = warnings_;
+    return adopted;
+  }
+
+  const Config& config_;
+  AdoptionKind adoption_;
+  FileSystem& files_;
+  const LocateDirectory& locate_;
+  std::string data_dir_;
+  std::vector<ProcessLock> locks_;
+  Candidate data_;
+  std::vector<Candidate> logs_;
+  DirectoryTable table_;
+  std::string id_;
+  std::string pending_id_;  // of an adoption that was interrupted; empty: none
+  bool is_role_elsewhere_ = false;
+  std::vector<std::string> warnings_;
+};
+
+}  // namespace
+
+Result<Adopted> adopt_data(const Config& config, AdoptionKind adoption, FileSystem& file_system,
+                           const LocateDirectory& locate) {
+  return DataAdoption(config, adoption, file_system, locate).run();
+}
+
+}  // namespace atolldb

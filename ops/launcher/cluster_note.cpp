@@ -1,0 +1,137 @@
+#include "ops/launcher/cluster_note.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <filesystem>
+#include <vector>
+
+#include "shared/file/path_errors.h"
+
+namespace atolldb {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Not the folder of TMPDIR: that is one more variable.
+constexpr const char* kNotesRoot = "/tmp";
+constexpr const char* kUserPrefix = "atoll-";
+constexpr const char* kWayOut = "other commands then find the cluster by its run folder only";
+
+std::string user_folder_of(uid_t user) {
+  return fmt::format("{}/{}{}", kNotesRoot, kUserPrefix, user);
+}
+
+/// FNV-1a: the same in every build, unlike std::hash.
+uint64_t hash_of(const std::string& text) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : text) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  }
+  return hash;
+}
+
+/// Others may write to /tmp: a folder counts only if it is the user's, and no other user may write
+/// to it.
+bool is_private(const std::string& folder, uid_t user) {
+  struct stat info{};
+  return lstat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == user &&
+         (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+Result<void> make_private(const std::string& folder) {
+  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+    return std::unexpected(path_error(folder, "cannot be made", errno, kWayOut));
+  }
+  if (is_private(folder, geteuid())) return {};
+  return make_error(ExitCode::failed,
+                    fmt::format("{}: is not a folder of {} alone: remove it, or change its owner "
+                                "and mode: {}",
+                                folder, user_text(geteuid()), kWayOut));
+}
+
+/// Removes notes that no process holds. A start that opens one meanwhile notices and tries again.
+void remove_dead(const std::string& folder) {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    const UniqueFd note(open(entry.path().c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+    if (!note.is_open() || flock(note.get(), LOCK_EX | LOCK_NB) != 0) continue;
+    struct stat locked{};
+    struct stat named{};
+    if (fstat(note.get(), &locked) == 0 && lstat(entry.path().c_str(), &named) == 0 &&
+        locked.st_ino == named.st_ino && locked.st_dev == named.st_dev) {
+      unlink(entry.path().c_str());
+    }
+  }
+}
+
+/// Root sees the clusters of all users.
+std::vector<uid_t> visible_users() {
+  std::vector<uid_t> users = {geteuid()};
+  if (geteuid() != 0) return users;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(kNotesRoot, error)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(kUserPrefix)) continue;
+    const char* const begin = name.data() + std::string_view(kUserPrefix).size();
+    const char* const end = name.data() + name.size();
+    uid_t user = 0;
+    if (std::from_chars(begin, end, user).ptr == end && user != 0) users.push_back(user);
+  }
+  return users;
+}
+
+}  // namespace
+
+std::string notes_folder(uid_t user) { return user_folder_of(user) + "/.by-config"; }
+
+std::string note_path(uid_t user, const std::string& config_file) {
+  return fmt::format("{}/{:016x}", notes_folder(user), hash_of(config_file));
+}
+
+std::string canonical_config_file(const std::string& path) {
+  std::error_code error;
+  if (path.empty() || !fs::is_regular_file(path, error)) return "";
+  const fs::path full = fs::canonical(path, error);
+  // What a pipe or a deleted file in /proc/self/fd is called is no path.
+  return error || !fs::exists(full, error) ? "" : full.string();
+}
+
+Result<ClusterNote> ClusterNote::leave(const std::string& config_file, const Config& config) {
+  const uid_t user = geteuid();
+  for (const std::string& folder : {user_folder_of(user), notes_folder(user)}) {
+    if (auto made = make_private(folder); !made) return std::unexpected(made.error());
+  }
+  remove_dead(notes_folder(user));
+  std::string path = note_path(user, config_file);
+  auto lock = ProcessLock::acquire(path, config.cluster.name, "config file");
+  if (!lock) return std::unexpected(lock.error());
+  ClusterNote note(std::move(path), *std::move(lock));
+  note.lock_.set_run_dir(config.cluster.run_dir);
+  if (auto written = note.lock_.write_processes({}); !written) {
+    return std::unexpected(written.error());
+  }
+  return note;
+}
+
+ClusterNote::~ClusterNote() {
+  if (lock_.is_held()) unlink(path_.c_str());  // under the lock
+}
+
+std::optional<LockHolder> noted_cluster(const std::string& config_file) {
+  if (config_file.empty()) return std::nullopt;
+  for (const uid_t user : visible_users()) {
+    if (!is_private(user_folder_of(user), user) || !is_private(notes_folder(user), user)) continue;
+    // A note that cannot be read names no cluster.
+    const auto holder = holder_of_lock(note_path(user, config_file));
+    if (holder && *holder) return *holder;
+  }
+  return std::nullopt;
+}
+
+}  // namespace atolldb

@@ -1,0 +1,118 @@
+#include "ops/launcher/directory_location.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/magic.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <utility>
+
+#include "shared/file/directory_table.h"
+#include "shared/process/unique_fd.h"
+
+namespace atolldb {
+namespace {
+
+/// Of linux/fs.h since 6.9; the headers here may be older than the kernel.
+struct FileSystemUuid {
+  uint8_t length;
+  uint8_t bytes[16];
+};
+constexpr unsigned long kGetFileSystemUuid = _IOR(0x15, 0, FileSystemUuid);
+
+constexpr long kF2fsMagic = 0xF2F52010;
+constexpr long kBtrfsMagic = 0x9123683E;
+constexpr long kOverlayMagic = 0x794c7630;
+
+std::string hexadecimal(std::span<const uint8_t> bytes) {
+  std::string text;
+  for (const uint8_t byte : bytes) text += fmt::format("{:02x}", byte);
+  return text;
+}
+
+/// Of file systems that make f_fsid of the id in their superblock; others make it of the device's
+/// number. That of btrfs is of the subvolume, too.
+std::string fsid_of(const struct statfs& info) {
+  const long type = info.f_type;
+  if (type != EXT4_SUPER_MAGIC && type != kBtrfsMagic && type != kF2fsMagic) return "";
+  std::array<uint8_t, sizeof info.f_fsid> bytes{};
+  std::memcpy(bytes.data(), &info.f_fsid, bytes.size());
+  if (std::ranges::all_of(bytes, [](uint8_t byte) { return byte == 0; })) return "";
+  return "fsid " + hexadecimal(bytes);
+}
+
+std::string file_system_of(int directory) {
+  struct statfs info{};
+  if (fstatfs(directory, &info) != 0) return "";
+  // The id of an overlay may be made at its mount.
+  if (info.f_type == kOverlayMagic) return "";
+  // First: older kernels have it, too, so a newer one does not make a known directory a copy.
+  if (std::string fsid = fsid_of(info); !fsid.empty()) return fsid;
+  FileSystemUuid uuid{};
+  if (ioctl(directory, kGetFileSystemUuid, &uuid) != 0) return "";
+  const size_t length = std::min<size_t>(uuid.length, sizeof uuid.bytes);
+  const std::span<const uint8_t> bytes(uuid.bytes, length);
+  if (std::ranges::all_of(bytes, [](uint8_t byte) { return byte == 0; })) return "";
+  return "uuid " + hexadecimal(bytes);
+}
+
+std::string first_word(const char* path) {
+  std::ifstream file(path);
+  std::string word;
+  file >> word;
+  return word;
+}
+
+/// As it comes back from a file: paths need not be UTF-8.
+std::string as_stored(const std::string& text) {
+  using Json = nlohmann::json;
+  return Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+void add_difference(std::string& all, const char* what, const std::string& recorded,
+                    const std::string& present) {
+  if (recorded.empty() || present.empty() || recorded == present) return;
+  all += fmt::format("{}its {} was {} and is {}", all.empty() ? "" : ", ", what, recorded, present);
+}
+
+/// Nothing for an unknown one.
+std::string number_text(uint64_t number) { return number == 0 ? "" : std::to_string(number); }
+
+}  // namespace
+
+Result<DirectoryLocation> locate_directory(const std::string& directory) {
+  const UniqueFd fd(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  struct stat info{};
+  if (!fd.is_open() || fstat(fd.get(), &info) != 0) {
+    return make_error(ExitCode::failed, directory + ": cannot be examined: " +
+                                            std::strerror(errno) + ": check its permissions");
+  }
+  return DirectoryLocation{as_stored(canonical_path(directory)), file_system_of(fd.get()),
+                           info.st_ino, first_word("/etc/machine-id"),
+                           first_word("/sys/class/dmi/id/product_uuid")};
+}
+
+std::string difference(const DirectoryLocation& recorded, const DirectoryLocation& present) {
+  std::string all;
+  add_difference(all, "path", recorded.path, present.path);
+  add_difference(all, "inode", number_text(recorded.inode), number_text(present.inode));
+  // Ids of two kinds tell nothing about each other.
+  const bool is_comparable = recorded.file_system.substr(0, 4) == present.file_system.substr(0, 4);
+  if (is_comparable) {
+    add_difference(all, "file system", recorded.file_system, present.file_system);
+  }
+  add_difference(all, "machine", recorded.machine, present.machine);
+  add_difference(all, "hardware", recorded.hardware, present.hardware);
+  return all;
+}
+
+}  // namespace atolldb

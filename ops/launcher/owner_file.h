@@ -1,0 +1,46 @@
+// The file `owner` in data_dir and in each directory of logs: whose it is, what for, and where it
+// was when that was written (rule R47).
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "ops/launcher/directory_location.h"
+#include "shared/error.h"
+#include "shared/file/file.h"
+
+namespace atolldb {
+
+struct DirectoryOwner {
+  std::string id;            // of the cluster's data directory
+  bool is_data_dir = false;  // false: it has logs of that data directory's cluster
+  std::string cluster;       // for people, like data_dir: both may have changed since
+  std::string data_dir;
+  std::string role;  // as in the table of directories; empty: an earlier program wrote the file
+  std::optional<DirectoryLocation> location;  // nothing: the same
+
+  bool operator==(const DirectoryOwner&) const = default;
+};
+
+/// <directory>/owner
+std::string owner_path(const std::string& directory);
+/// data_dir/owner.adopting: what the owner file of data_dir becomes at the end of an adoption.
+std::string adopting_path(const std::string& data_dir);
+
+/// Returns a new random id.
+std::string new_owner_id();
+
+/// Returns nothing if the directory has no owner yet. Damaged: code corruption.
+Result<std::optional<DirectoryOwner>> read_owner(FileSystem& file_system,
+                                                 const std::string& directory);
+/// The same of a file elsewhere.
+Result<std::optional<DirectoryOwner>> read_owner_file(FileSystem& file_system,
+                                                      const std::string& path);
+
+/// Durable when it returns. A crash leaves no owner, the one before, or this one.
+Result<void> write_owner(FileSystem& file_system, const std::string& directory,
+                         const DirectoryOwner& owner);
+Result<void> write_owner_file(FileSystem& file_system, const std::string& path,
+                              const DirectoryOwner& owner);
+
+}  // namespace atolldb
