@@ -34,7 +34,7 @@ struct CpuTime {
 class Begun {
  public:
   static Result<Begun> begin(FileSystem& coordinator, FileSystem& log, const Options& options,
-                             const std::string& directory) {
+                             const std::string& directory, const std::vector<DdlRecord>& ddl) {
     Begun begun;
     if (log.is_durable()) {
       auto start = examine(coordinator, directory);
@@ -42,6 +42,9 @@ class Begun {
       begun.start_ = *std::move(start);
       auto stored = store_cut(coordinator, directory, begun.start_);
       if (!stored) return std::unexpected(stored.error());
+      if (auto logged = begun.log_ddl(coordinator, directory, ddl); !logged) {
+        return std::unexpected(logged.error());
+      }
     } else {
       begun.start_.incarnation = begun.start_.start_epoch = 1;
     }
@@ -67,6 +70,18 @@ class Begun {
   LogStart& start() { return start_; }
 
  private:
+  /// Records of storages that no DDL record creates would be corruption (R52).
+  Result<void> log_ddl(FileSystem& coordinator, const std::string& directory,
+                       const std::vector<DdlRecord>& ddl) {
+    auto log = DdlLog::open(coordinator, directory, start_.savepoint.cluster_uuid);
+    if (!log) return std::unexpected(log.error());
+    for (const DdlRecord& record : ddl) {
+      if (auto appended = log->append(record); !appended) return appended;
+    }
+    start_.savepoint.ddl_records = ddl.size();
+    return {};
+  }
+
   LogStart start_;
   std::optional<LogWriter> writer_;
 };
@@ -104,7 +119,7 @@ Result<void> close_epoch(EpochLogger& logger, ReplayWorkers& workers, const Time
 /// As a logger thread does when there is nothing to close.
 Result<void> prepare_next_file(EpochLogger& logger, LoggerWork& work) {
   const uint64_t begin = bench::monotonic_ns();
-  auto prepared = logger.prepare_next_file();
+  auto prepared = logger.wants_next_file() ? logger.prepare_next_file() : Result<void>{};
   work.next_file_ns += bench::monotonic_ns() - begin;
   return prepared;
 }
@@ -115,7 +130,7 @@ Result<Report> replay(const Recording& recording, const Options& options,
                       const std::string& directory, const std::function<bool()>& is_interrupted) {
   PosixFileSystem coordinator;
   TimedFileSystem files(make_file_system({.backend = options.backend, .latency = {}, .warn = {}}));
-  auto begun = Begun::begin(coordinator, files, options, directory);
+  auto begun = Begun::begin(coordinator, files, options, directory, recording.ddl);
   if (!begun) return std::unexpected(begun.error());
   ReplayWorkers workers(recording, options.workers, options.buffer_bytes);
   uint64_t epoch = begun->start_epoch();

@@ -1,6 +1,7 @@
 #include "bench/log_driver/recording.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "bench/log_driver/options.h"
 #include "engine/log/log_records.h"
@@ -34,6 +35,9 @@ Result<Recording> read_recording(FileSystem& file_system, const std::string& dat
   };
   if (*read) {
     const Savepoint& savepoint = (*read)->savepoint;
+    auto ddl = read_ddl_log(file_system, data_dir, savepoint.cluster_uuid, savepoint.ddl_records);
+    if (!ddl) return std::unexpected(ddl.error());
+    recording.ddl = std::move(ddl->records);
     for (const Incarnation& incarnation : savepoint.incarnations) {
       const auto scan = scan_incarnation(file_system, savepoint, incarnation);
       if (!scan) return std::unexpected(scan.error());

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/log/ddl_log.h"
 #include "engine/log/log_block.h"
 #include "shared/error.h"
 #include "shared/file/file.h"
@@ -14,6 +15,7 @@ namespace atolldb::log_bench {
 struct Recording {
   std::vector<LogBlock> blocks;  // in the order of the logs; with records, without a defect
   uint64_t records = 0;          // in them; fillers do not count
+  std::vector<DdlRecord> ddl;    // of the directory: what creates the storages of these records
 
   double bytes_per_record() const {
     return static_cast<double>(blocks.size() * kLogBlockBytes) / static_cast<double>(records);
