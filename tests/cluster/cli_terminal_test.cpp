@@ -173,6 +173,21 @@ TEST_F(CliTerminalTest, AForegroundClusterStopsInOrderAtTheFirstInterrupt) {
   EXPECT_FALSE(std::filesystem::exists(folder_.path() + "/atoll/stay"));
 }
 
+TEST_F(CliTerminalTest, AStartShowsItsStepsInOneLineOfATerminalThatItClears) {
+  const std::string file = folder_.path() + "/steps.toml";
+  std::ofstream(file) << "[cluster]\nname = \"steps\"\nlog_dir = \"" << folder_.path()
+                      << "/log\"\n[nodes]\ncount = 1\n[durability]\nmode = \"off\"\n[memory]\n"
+                      << "volatile_pool = \"8MiB\"\n";
+  const std::string text = on_terminal("xterm", false, {"up", "-c", file});
+  const size_t step = text.find("\r\033[Kstarting: preparing memory and files");
+  const size_t end = text.rfind("\r\033[Kcluster \"steps\"");
+  EXPECT_NE(step, std::string::npos) << text;
+  EXPECT_NE(end, std::string::npos) << text;
+  EXPECT_LT(step, end);
+  EXPECT_EQ(text.substr(0, end).find('\n'), std::string::npos) << text;
+  EXPECT_EQ(runner_.atoll({"down", "-c", file}).code, 0);
+}
+
 TEST_F(CliTerminalTest, ControlCharactersInALogDoNotReachTheTerminal) {
   const std::string file = runner_.config("escape", "", 1);
   CliCluster cluster(runner_, file);

@@ -45,7 +45,7 @@ TEST_F(CliTest, RefusesBadCommandLinesWithTheRightExitCodeAndMessage) {
   const BadInput inputs[] = {
       {{},
        2,
-       "atoll: no command given: choose one of up, status, down, logs, log, snapshot, "
+       "atoll: no command given: choose one of up, status, down, logs, log, snapshot, data, "
        "storage, procedure, bench, config, doctor, version: see `atoll --help`\n"},
       {{"strat"},
        2,
@@ -54,6 +54,7 @@ TEST_F(CliTest, RefusesBadCommandLinesWithTheRightExitCodeAndMessage) {
       {{"frobnicate"},
        2,
        "\"frobnicate\": no such command: choose one of up, status, down, logs, log, snapshot, "
+       "data, "
        "storage, procedure, bench, config, doctor, version: see `atoll --help`\n"},
       {{"storage", "list"},
        2,

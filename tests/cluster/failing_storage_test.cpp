@@ -8,6 +8,7 @@
 #include <random>
 
 #include "shared/kv/kv_request.h"
+#include "shared/message/control_client.h"
 #include "tests/cluster/cli_run.h"
 #include "tests/cluster/launcher_process.h"
 #include "tests/cluster/ledger_cluster.h"
@@ -74,6 +75,7 @@ class FailingStorage : public testing::Test {
     EXPECT_TRUE(WIFEXITED(status));
     EXPECT_EQ(WEXITSTATUS(status), code) << message;
     EXPECT_FALSE(message.empty());
+    expect_file_named(config, code);
     EXPECT_TRUE(eventually([&] { return processes_of(config.cluster.name).empty(); }));
     const std::string file = folder_.path() + "/status.toml";
     std::ofstream(file) << to_toml(config);
@@ -84,6 +86,23 @@ class FailingStorage : public testing::Test {
     EXPECT_GT(expect_log_keeps(config, clients.ledger()), 0u);
     const Ran verified = runner_.atoll({"log", "verify", "--data-dir", config.cluster.data_dir});
     EXPECT_EQ(verified.code, 0) << verified.out << verified.error;
+  }
+
+  /// The failure file and the message name the file that failed, and its error.
+  static void expect_file_named(const Config& config, int code) {
+    const auto note = nlohmann::json::parse(read_text(last_failure_path(config)), nullptr, false);
+    const std::string file = note.value("file", "");
+    const std::string message = note.value("message", "");
+    const int number = note.value("errno", 0);
+    EXPECT_EQ(number, code == 10 ? ENOSPC : EIO) << note.dump();
+    EXPECT_NE(message.find(std::strerror(number)), std::string::npos) << message;
+    EXPECT_NE(message.find(file), std::string::npos) << message;
+    EXPECT_EQ(message.find("see the log of"), std::string::npos) << message;
+    bool is_own = file.starts_with(config.cluster.data_dir + "/");
+    for (const std::string& directory : node_directories(config)) {
+      is_own = is_own || file.starts_with(directory + "/");
+    }
+    EXPECT_TRUE(is_own) << note.dump();
   }
 
   static void expect_starts(const Config& config) {
@@ -109,6 +128,11 @@ TEST_F(FailingStorage, AFullFileSystemEndsTheClusterWithCode10AndNothingIsLost) 
   LauncherProcess launcher(config);
   ASSERT_EQ(launcher.next_line(), "running");
   ASSERT_TRUE(create_ledger(config));
+  // Two more log files fit exactly: then no snapshot finds room to let some go.
+  const std::string disk = folder_.path() + "/small";
+  const uint64_t free = std::filesystem::space(disk).available;
+  ASSERT_GT(free, 2 * config.durability.log_file_size);
+  std::ofstream(disk + "/filler") << std::string(free - 2 * config.durability.log_file_size, 'x');
   LedgerClients clients(config, folder_.path(), seed());
   expect_failed(config, launcher, clients, 10);
   ASSERT_TRUE(small.resize("64m"));

@@ -208,8 +208,18 @@ void InstantRecoveryTest::expect_commands_know() const {
   EXPECT_EQ(text.code, 0) << text.error;
   EXPECT_NE(text.out.find("the cluster recovers: "), std::string::npos) << text.out;
   EXPECT_NE(text.out.find("on snapshot " + std::to_string(newest_)), std::string::npos) << text.out;
-  const std::string metrics =
-      Json::parse(atoll({"status", "--json"}).out).at("processes").at(0).at("metrics");
+  EXPECT_EQ(text.out.find("down"), std::string::npos) << text.out;
+  // The launcher's note is beside the coordinator's answer.
+  Json told;
+  EXPECT_TRUE(eventually([&] {
+    told = Json::parse(atoll({"status", "--json"}).out);
+    return told.contains("start") && told.at("start").at("state") == "recovering";
+  })) << told.dump();
+  for (const char* member : {"step", "percent", "done_bytes", "total_bytes", "bytes_per_second",
+                             "eta_seconds", "elapsed_seconds"}) {
+    EXPECT_TRUE(told.at("start").contains(member)) << member;
+  }
+  const std::string metrics = told.at("processes").at(0).at("metrics");
   const std::string scraped = http_get(port_of(metrics), "/metrics");
   for (const char* line : {"\natoll_cluster_recovering 1\n", "\natoll_cluster_running 0\n"}) {
     EXPECT_TRUE(scraped.contains(line)) << line << scraped;

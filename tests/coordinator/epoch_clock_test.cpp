@@ -6,6 +6,8 @@
 #include <memory>
 #include <vector>
 
+#include "shared/memory/durability_lag.h"
+
 namespace atolldb {
 namespace {
 
@@ -108,6 +110,53 @@ TEST_F(EpochClockTest, AMarkerIsWantedForTheLatestDirtyEpochThatIsOver) {
   EXPECT_EQ(durable(), 9u) << "with a log the clock makes nothing durable";
 }
 
+TEST_F(EpochClockTest, AfterIdlenessOneMarkerMoreIsWantedOnceTheLastCommitIsDurable) {
+  const auto wanted = [&] { return epochs_.marker_wanted.load(std::memory_order_relaxed); };
+  const auto make_dirty = [&](uint64_t epoch) {
+    node().dirty_epoch.store(epoch, std::memory_order_relaxed);
+  };
+  for (uint64_t i = 0; i < 3 * kEpochsUntilClosing; ++i) tick_logged();
+  EXPECT_EQ(wanted(), 9u) << "nothing was committed: there is nothing to close";
+  const uint64_t commit = current();
+  make_dirty(commit);
+  for (uint64_t i = 0; i < 3 * kEpochsUntilClosing; ++i) tick_logged();
+  EXPECT_EQ(wanted(), commit) << "no block could name the commit's epoch as durable";
+  raise_durable(epochs_, commit);
+  tick_logged();
+  const uint64_t closing = wanted();
+  EXPECT_EQ(closing, current() - 1);
+  const uint32_t signal = epochs_.marker_signal.load(std::memory_order_relaxed);
+  raise_durable(epochs_, closing);
+  for (uint64_t i = 0; i < 3 * kEpochsUntilClosing; ++i) tick_logged();
+  EXPECT_EQ(wanted(), closing) << "one is enough: an idle cluster is silent";
+  EXPECT_EQ(epochs_.marker_signal.load(std::memory_order_relaxed), signal);
+  // The next commit, which is on its way for long, gets a closing marker of its own.
+  in_commit(0, current());
+  const uint64_t second = current();
+  for (uint64_t i = 0; i < 2 * kEpochsUntilClosing; ++i) tick_logged();
+  EXPECT_EQ(wanted(), closing);
+  make_dirty(second);
+  in_commit(0, 0);
+  for (uint64_t i = 0; i < kEpochsUntilClosing; ++i) tick_logged();
+  EXPECT_EQ(wanted(), second);
+  raise_durable(epochs_, second);
+  tick_logged();
+  EXPECT_GT(wanted(), second);
+}
+
+TEST_F(EpochClockTest, TheClosingMarkerWaitsForItsNumberOfEpochs) {
+  const auto wanted = [&] { return epochs_.marker_wanted.load(std::memory_order_relaxed); };
+  const uint64_t commit = current();
+  node().dirty_epoch.store(commit, std::memory_order_relaxed);
+  tick_logged();
+  raise_durable(epochs_, commit);
+  while (current() - 1 < commit + kEpochsUntilClosing) {
+    EXPECT_EQ(wanted(), commit);
+    tick_logged();
+  }
+  EXPECT_EQ(wanted(), commit + kEpochsUntilClosing);
+}
+
 TEST_F(EpochClockTest, NoWordEverRunsBackward) {
   for (int i = 0; i < 5; ++i) tick();
   const uint64_t was_durable = durable();
@@ -151,6 +200,25 @@ TEST_F(EpochClockTest, WhatIsSettledGoesOnWhileNothingCommitsButNeverPastWhatMay
   epochs_.durable.store(dirty, std::memory_order_relaxed);
   tick_logged();
   EXPECT_EQ(settled(), current() - 1);
+}
+
+TEST_F(EpochClockTest, AnIdleClusterHasNoLagAndOneWhoseLoggersHangHasMoreAndMore) {
+  for (int i = 0; i < 100; ++i) {
+    tick_logged();
+    EXPECT_EQ(durability_lag_epochs(epochs_), 0u) << "nothing was ever committed";
+  }
+  const uint64_t dirty = current();
+  node().dirty_epoch.store(dirty, std::memory_order_relaxed);
+  for (int i = 0; i < 100; ++i) tick_logged();
+  EXPECT_GE(durability_lag_epochs(epochs_), 98u) << "a commit is not durable";
+  EXPECT_LT(latest_settled_epoch(epochs_), dirty);
+  epochs_.durable.store(dirty, std::memory_order_relaxed);
+  for (int i = 0; i < 100; ++i) {
+    tick_logged();
+    EXPECT_EQ(durability_lag_epochs(epochs_), 0u) << "all that was committed is durable";
+  }
+  EXPECT_EQ(latest_settled_epoch(epochs_), current() - 1);
+  EXPECT_EQ(durable(), dirty) << "what answers rely on is what loggers have synced (R19)";
 }
 
 }  // namespace

@@ -112,6 +112,26 @@ TEST_F(SnapshotTakerTest, TakesNoneByItselfWhenNothingWasCommitted) {
   EXPECT_EQ(begun(), 1u);
 }
 
+TEST_F(SnapshotTakerTest, ATransactionThatWaitsForTheFirstSnapshotGetsOne) {
+  std::atomic<bool> is_awaited{false};
+  hooks_.is_first_awaited = [&] { return is_awaited.load(std::memory_order_relaxed); };
+  has_news_.store(false, std::memory_order_relaxed);
+  SnapshotTaker taker(config_, hooks_, logger_);
+  taker.start();
+  auto asked = request(taker);  // the taker has looked around when this is answered
+  let_through(1);
+  EXPECT_EQ(asked.get().value(), 1u);
+  is_awaited.store(true, std::memory_order_relaxed);
+  auto again = request(taker);
+  let_through(1);
+  EXPECT_EQ(again.get().value(), 2u);
+  EXPECT_EQ(begun(), 2u) << "there is nothing that it could be of";
+  has_news_.store(true, std::memory_order_relaxed);
+  await_begun(3);
+  is_awaited.store(false, std::memory_order_relaxed);
+  let_through(1);
+}
+
 TEST_F(SnapshotTakerTest, TakesOneAfterTheOtherWhilePagesAreShortAndItHelps) {
   hooks_.lacks_pages = [] { return true; };
   hooks_.has_freed = [] { return true; };
@@ -121,6 +141,20 @@ TEST_F(SnapshotTakerTest, TakesOneAfterTheOtherWhilePagesAreShortAndItHelps) {
   await_begun(5);
   has_news_.store(false, std::memory_order_relaxed);
   let_through(1);
+}
+
+TEST_F(SnapshotTakerTest, TakesOneWhenALoggerHasNoRoomForItsNextFileAndPausesUntilTheNext) {
+  std::atomic<bool> lacks{false};
+  hooks_.lacks_log_files = [&] { return lacks.load(std::memory_order_relaxed); };
+  SnapshotTaker taker(config_, hooks_, logger_);
+  let_through(1000);
+  taker.start();
+  auto asked = request(taker);
+  EXPECT_EQ(asked.get().value(), 1u) << "none was taken while no logger lacks its file";
+  const auto begin = std::chrono::steady_clock::now();
+  lacks.store(true, std::memory_order_relaxed);
+  await_begun(3);
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
 }
 
 TEST_F(SnapshotTakerTest, TakesFewerAndFewerForWantOfPagesThatBringNone) {

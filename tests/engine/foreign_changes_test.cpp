@@ -11,6 +11,7 @@
 #include "engine/mastertree/descent.h"
 #include "engine/transaction/run.h"
 #include "tests/engine/anomaly_stage.h"
+#include "tests/engine/answer_rules.h"
 
 namespace atolldb::test {
 namespace {
@@ -34,6 +35,35 @@ TEST(ForeignChanges, TheLengthThatAnIncrementFoundIsVerified) {
   ASSERT_EQ(stage.array().get(a, 1, value), Status::ok);
   ASSERT_EQ(value, 5u);
   EXPECT_EQ(a.commit(), Status::read_conflict) << "saw what was before b, and what was after it";
+}
+
+TEST(ForeignChanges, TheLengthUnderAnIncrementIsVerifiedWhateverReplacesIt) {
+  EXPECT_EQ(length_of_an_increment_is_verified(After::upsert), "") << "upsert";
+  EXPECT_EQ(length_of_an_increment_is_verified(After::update), "") << "update";
+  EXPECT_EQ(length_of_an_increment_is_verified(After::erase), "") << "erase";
+  EXPECT_EQ(length_of_an_increment_is_verified(After::erase_at_cursor), "") << "erase at a cursor";
+  EXPECT_EQ(length_of_an_increment_is_verified(After::read), "") << "read";
+}
+
+TEST(ForeignChanges, AUserAbortVerifiesTheLengthOfWhatItIncremented) {
+  EXPECT_EQ(length_of_an_increment_is_verified(After::user_abort), "");
+}
+
+/// Another type at another place: the first increment is completed, and the second one read.
+TEST(ForeignChanges, ASecondIncrementOfARecordThatHasShrunkIsAConflict) {
+  Stage stage;
+  const MasterTree tree(stage.empty_tree("short"));
+  const std::string whole(16, '\1');
+  stage.commit_alone(
+      [&](Transaction& b) { return tree.insert(b, bytes_of("k"), bytes_of(whole)); });
+  Transaction& a = stage.a();
+  const uint64_t one = 1;
+  ASSERT_EQ(a.begin(), Status::ok);
+  ASSERT_EQ(tree.increment(a, bytes_of("k"), 8, IncrementType::u64, &one), Status::ok);
+  stage.commit_alone(
+      [&](Transaction& b) { return tree.upsert(b, bytes_of("k"), bytes_of("12345678")); });
+  EXPECT_EQ(tree.increment(a, bytes_of("k"), 0, IncrementType::u64, &one), Status::write_conflict);
+  a.rollback(Status::write_conflict);
 }
 
 TEST(ForeignChanges, AnErasedRecordUnderAnOwnUpdateIsAConflict) {

@@ -257,5 +257,22 @@ TEST(Limits, EpochsNearTheHorizonOf36BitsOrderAsOthersDo) {
   EXPECT_GT(last.epoch(), kMaxEpoch - 15);
 }
 
+// A job has found the name of an array; then the array was dropped, and a tree has its slot.
+TEST(Limits, AHandleOfAnArrayWhoseSlotIsAnothersIsUnusable) {
+  Stage stage;
+  const Array array(stage.tree().storage());
+  Transaction& a = stage.a();
+  uint64_t value = 0;
+  uint64_t index = 0;
+  ASSERT_EQ(a.begin(), Status::ok);
+  EXPECT_EQ(array.get(a, 0, &value), Status::storage_not_found);
+  EXPECT_EQ(array.get(a, 0, 0, sizeof(value), &value), Status::storage_not_found);
+  EXPECT_EQ(array.update(a, 0, 0, sizeof(value), &value), Status::storage_not_found);
+  EXPECT_EQ(array.increment(a, 0, 0, IncrementType::u64, &value), Status::storage_not_found);
+  EXPECT_EQ(array.get_many(a, {&index, 1}, &value), Status::storage_not_found);
+  EXPECT_EQ(ArrayCursor(array, a, 0, 5, true).next(index, &value), Status::storage_not_found);
+  a.rollback(Status::user_abort);
+}
+
 }  // namespace
 }  // namespace atolldb::test

@@ -6,11 +6,14 @@
 #include <ostream>
 
 #include "tests/engine/anomalies.h"
+#include "tests/engine/answer_rules.h"
 #include "tests/engine/append_rules.h"
+#include "tests/engine/commit_more_rules.h"
 #include "tests/engine/commit_rules.h"
 #include "tests/engine/dropped_storage.h"
 #include "tests/engine/gleaner/compaction_rules.h"
 #include "tests/engine/gleaner/exchange_rules.h"
+#include "tests/engine/log/device_rules.h"
 #include "tests/engine/log/log_rules.h"
 #include "tests/engine/log/logger_rules.h"
 #include "tests/engine/log/power_cut_logs.h"
@@ -18,14 +21,21 @@
 #include "tests/engine/mutant_guard.h"
 #include "tests/engine/own_effects.h"
 #include "tests/engine/races.h"
+#include "tests/engine/reclaim_more_rules.h"
 #include "tests/engine/reclaim_rules.h"
 #include "tests/engine/reservation_window.h"
 #include "tests/engine/snapshot/cache_rules.h"
 #include "tests/engine/snapshot/cold_storages.h"
+#include "tests/engine/snapshot/damage_rules.h"
 #include "tests/engine/snapshot/drop_races.h"
 #include "tests/engine/snapshot/install_races.h"
 #include "tests/engine/snapshot/isolation_rules.h"
 #include "tests/engine/snapshot/isolation_tree.h"
+#include "tests/engine/snapshot/kept_rules.h"
+#include "tests/engine/snapshot/leftover_rules.h"
+#include "tests/engine/snapshot/lost_write_rules.h"
+#include "tests/engine/snapshot/pointer_rules.h"
+#include "tests/engine/snapshot/round_rules.h"
 #include "tests/engine/snapshot/shape_rules.h"
 #include "tests/engine/snapshot/tree_drop_rules.h"
 #include "tests/engine/wait_rules.h"
@@ -116,10 +126,36 @@ const Rule kRules[] = {
      [] { return write_over_an_increment_of_a_key_that_died(true); }},
     {"OwnInsertsUpdateThePageEntry", Mutant::keep_page_entry_on_reserve,
      [] { return look_up_then_insert_commits(2); }},
+    {"LengthsUnderIncrementsAreVerifiedByUpserts", Mutant::forget_increment_length,
+     [] { return length_of_an_increment_is_verified(After::upsert); }},
+    {"LengthsUnderIncrementsAreVerifiedByUpdates", Mutant::forget_increment_length,
+     [] { return length_of_an_increment_is_verified(After::update); }},
+    {"LengthsUnderIncrementsAreVerifiedByErases", Mutant::forget_increment_length,
+     [] { return length_of_an_increment_is_verified(After::erase); }},
+    {"LengthsUnderIncrementsAreVerifiedAtCursors", Mutant::forget_increment_length,
+     [] { return length_of_an_increment_is_verified(After::erase_at_cursor); }},
+    {"LengthsUnderIncrementsAreVerifiedByUserAborts", Mutant::forget_increment_length,
+     [] { return length_of_an_increment_is_verified(After::user_abort); }},
+    {"LookUpsDoNotMissOwnWritesThatWereLeftOut", Mutant::cold_hides_own_writes,
+     [] { return look_up_of_an_own_write_that_was_left_out(); }},
+    {"UserAbortsDoNotRestOnScansThatMissWhatWasLeftOut", Mutant::forget_lost_writes,
+     [] { return scan_of_an_own_write_that_was_left_out(true); }},
+    {"OwnSplitsKeepWhatIsWritten", Mutant::leave_out_own_writes,
+     [] { return own_split_keeps_what_is_written(); }},
+    {"OwnRevivalsUpdateTheReadEntry", Mutant::keep_record_entry_on_revival,
+     [] { return look_up_of_a_dead_key_then_insert(); }},
+    {"RootsOfOwnLayersCoverTheAbsence", Mutant::forget_layer_root,
+     [] { return own_layer_then_foreign_insert(); }},
 
     // Commits.
     {"UsedUpOrdinals", Mutant::ignore_used_up_ordinals,
      [] { return used_up_ordinals_end_the_epoch_for_a_key(); }},
+    {"UsedUpOrdinalsEndAtTheDeadline", Mutant::ignore_deadline,
+     [] { return used_up_ordinals_end_at_the_deadline(); }},
+    {"UsedUpOrdinalsOfTheLastEpoch", Mutant::await_any_epoch,
+     [] { return used_up_ordinals_of_the_last_epoch(); }},
+    {"EpochsAreDirtyBeforeTheirCommitsEnd", Mutant::dirty_after_in_commit,
+     [] { return an_epoch_is_dirty_before_its_commit_ends(); }},
     {"LockBlocksStartAtOne", Mutant::lock_blocks_from_zero,
      [] { return write_skew_amid_a_commit(); }},
     {"LockCheckAmidACommit", Mutant::skip_lock_check, [] { return write_skew_amid_a_commit(); }},
@@ -158,6 +194,8 @@ const Rule kRules[] = {
     // Appends.
     {"ListIsOddWhileAppending", Mutant::even_list_while_appending,
      [] { return a_scan_commits_amid_an_append(); }},
+    {"ListIsOddBeforeTheCommitEpoch", Mutant::append_after_in_commit,
+     [] { return a_list_is_odd_before_the_commit_epoch(); }},
     {"OnlyTheOwnListMayBeOdd", Mutant::excuse_any_odd_list,
      [] { return a_scan_commits_amid_an_append(); }},
     {"ScansWaitForTheAppend", Mutant::scan_odd_lists,
@@ -212,6 +250,18 @@ const Rule kRules[] = {
      [] { return floors_are_inherited_by_splits(); }},
     {"FloorsOfLayers", Mutant::floor_forgets_predecessor,
      [] { return floors_are_inherited_by_layers(); }},
+    {"FloorsOfInteriorPages", Mutant::interior_floor_zero,
+     [] { return floors_are_inherited_by_interior_pages(); }},
+    {"NewLayersHaveNoSnapshotPage", Mutant::layer_keeps_snapshot_word,
+     [] { return a_layer_has_no_snapshot_page(); }},
+    {"ReservationsOutliveTheirEpoch", Mutant::ignore_oldest_begin,
+     [] { return a_reservation_outlives_its_epoch(); }},
+    {"DeepLayersGo", Mutant::lose_deep_hints, [] { return deep_layers_go(); }},
+    {"TheLastOfAPageGo", Mutant::forget_young_dead, [] { return the_last_of_a_page_go(); }},
+    {"HintsOfDroppedStoragesAreForgotten", Mutant::walk_dropped_storages,
+     [] { return hints_of_a_storage_that_has_gone(false); }},
+    {"HintsOfReusedPlacesAreForgotten", Mutant::walk_dropped_storages,
+     [] { return hints_of_a_storage_that_has_gone(true); }},
     {"FloorsOfMerges", Mutant::floor_forgets_predecessor,
      [] { return floors_are_inherited_by_merged_pages(); }},
     {"CompactionKeepsLayersWithKeys", Mutant::drop_layer_with_keys,
@@ -238,6 +288,10 @@ const Rule kRules[] = {
     // Waiting.
     {"CompactionOnlyTries", Mutant::wait_out_of_order,
      [] { return reclaiming_waits_for_no_lock(Held::page); }},
+    {"CompactionOnlyTriesRecords", Mutant::wait_out_of_order,
+     [] { return a_compaction_waits_for_no_record(); }},
+    {"SplitsLockTheirRecordsInOrder", Mutant::records_descending,
+     [] { return a_split_locks_its_records_in_order(); }},
     {"LayerDropOnlyTries", Mutant::wait_out_of_order,
      [] { return reclaiming_waits_for_no_lock(Held::layer_root); }},
     {"MergeOnlyTriesPages", Mutant::wait_out_of_order,
@@ -252,6 +306,12 @@ const Rule kRules[] = {
      [] { return verification_waits_for_no_mover(false); }},
     {"VerificationWaitsForNoMovedPage", Mutant::wait_in_verification,
      [] { return verification_waits_for_no_mover(true); }},
+    {"VerificationWaitsForNoWriter", Mutant::wait_in_verification,
+     [] { return verification_waits_for_nobody(InTheWay::writer); }},
+    {"VerificationWaitsForNoLayer", Mutant::wait_in_verification,
+     [] { return verification_waits_for_nobody(InTheWay::layer_root); }},
+    {"FailureEndsHandOvers", Mutant::waits_ignore_failure,
+     [] { return a_hand_over_ends_with_the_cluster(); }},
     {"SplitsTakePagesFirst", Mutant::pages_under_locks,
      [] { return a_split_takes_its_pages_first(); }},
     {"AppendsTakePagesFirst", Mutant::pages_under_locks,
@@ -294,9 +354,15 @@ const Rule kRules[] = {
     {"TheSlowestLoggerSetsTheCut", Mutant::cut_at_maximum,
      [] { return the_slowest_logger_sets_the_cut(); }},
     {"EpochsCountAsAWhole", Mutant::cut_at_maximum, [] { return cut_logs(1, 30); }},
+    {"StartsReadTheDevice", Mutant::read_through_cache,
+     [] { return a_start_reads_what_the_device_has(); }},
+    {"UncreatedStoragesAreCorruption", Mutant::uncreated_storages,
+     [] { return records_of_uncreated_storages_are_corruption(); }},
     {"DurableBlocksMayNotBeMissing", Mutant::damage_is_torn_tail,
      [] { return missing_durable_blocks_are_corruption(); }},
     {"CutsAreSyncedBeforeTheyAreStored", Mutant::cut_before_sync, [] { return cut_logs(1, 30); }},
+    {"GivenUpStartsLeaveWhatOneDoes", Mutant::keep_leftovers,
+     [] { return ten_given_up_starts_leave_what_one_does(); }},
     {"LaterChangesStay", Mutant::drop_later_changes, [] { return later_changes_stay(); }},
     {"LockedRecordsStay", Mutant::drop_unlocked_records, [] { return locked_records_stay(); }},
     {"TreeDropsAreCounted", Mutant::drop_without_count,
@@ -325,6 +391,40 @@ const Rule kRules[] = {
     {"HintsAreChecked", Mutant::trust_hints, [] { return a_hint_is_only_a_hint(); }},
     {"PagesOfScansGoWithTheRound", Mutant::keep_scanned_pages,
      [] { return a_scan_goes_on_though_its_page_was_evicted(); }},
+    {"TreeReadsLeaveTheirRound", Mutant::keep_rounds,
+     [] { return a_call_leaves_its_round(ColdCall::tree_get); }},
+    {"AbsencesLeaveTheirRound", Mutant::keep_rounds,
+     [] { return a_call_leaves_its_round(ColdCall::tree_absent); }},
+    {"CopyUpsLeaveTheirRound", Mutant::keep_rounds,
+     [] { return a_call_leaves_its_round(ColdCall::tree_write); }},
+    {"SnapshotReadsLeaveTheirRound", Mutant::keep_rounds,
+     [] { return a_call_leaves_its_round(ColdCall::tree_snapshot_get); }},
+    {"CursorsLeaveTheirRound", Mutant::keep_rounds,
+     [] { return a_call_leaves_its_round(ColdCall::cursor_next); }},
+    {"CursorsLeaveTheirRoundBackwards", Mutant::keep_rounds,
+     [] { return a_call_leaves_its_round(ColdCall::cursor_back); }},
+    {"CursorReadsLeaveTheirRound", Mutant::keep_rounds,
+     [] { return a_call_leaves_its_round(ColdCall::cursor_get); }},
+    {"EndsOfScansLeaveTheirRound", Mutant::keep_rounds,
+     [] { return a_call_leaves_its_round(ColdCall::cursor_end); }},
+    {"ArrayReadsLeaveTheirRound", Mutant::keep_rounds,
+     [] { return a_call_leaves_its_round(ColdCall::array_get); }},
+    {"ArrayLookUpsLeaveTheirRound", Mutant::keep_rounds,
+     [] { return a_call_leaves_its_round(ColdCall::array_find); }},
+    {"ArrayCopyUpsLeaveTheirRound", Mutant::keep_rounds,
+     [] { return a_call_leaves_its_round(ColdCall::array_write); }},
+    {"ArrayCursorsLeaveTheirRound", Mutant::keep_rounds,
+     [] { return a_call_leaves_its_round(ColdCall::array_cursor); }},
+    {"ListScansLeaveTheirRound", Mutant::keep_rounds,
+     [] { return a_call_leaves_its_round(ColdCall::heap_next); }},
+    {"ReadersAtTheDeviceAreInNoRound", Mutant::read_within_round,
+     [] { return a_reader_at_the_device_holds_no_frame_back(); }},
+    {"DeadlinesEndTheWaitForAFrame", Mutant::ignore_deadline,
+     [] { return a_wait_for_a_frame_ends(FrameWaitEnd::deadline); }},
+    {"DeadlinesOfTransactionsEndTheWaitForAFrame", Mutant::ignore_deadline,
+     [] { return a_time_limit_ends_the_wait_of_a_transaction_for_a_frame(); }},
+    {"FailureEndsTheWaitForAFrame", Mutant::waits_ignore_failure,
+     [] { return a_wait_for_a_frame_ends(FrameWaitEnd::failure); }},
     {"DropsLockRecords", Mutant::drop_unlocked_records,
      [] { return a_commit_under_way_keeps_its_page(); }},
     {"LaterChangesAreNotDropped", Mutant::drop_later_changes,
@@ -342,11 +442,30 @@ const Rule kRules[] = {
      [] { return nothing_is_written_into_dropped_pages(false); }},
     {"RecordsInDroppedPagesAreNotIncremented", Mutant::use_dropped_pages,
      [] { return nothing_is_written_into_dropped_pages(true); }},
+    {"OwnWritesInDroppedLeavesAreSeen", Mutant::cold_hides_own_writes,
+     [] { return own_write_in_a_dropped_leaf(false); }},
+    {"OwnIncrementsInDroppedLeavesAreSeen", Mutant::cold_hides_own_writes,
+     [] { return own_write_in_a_dropped_leaf(true); }},
+    {"OwnWritesInDroppedPagesAreSeen", Mutant::cold_hides_own_writes,
+     [] { return own_write_in_a_dropped_page(false); }},
+    {"OwnWritesInDroppedPagesAreSeenByCursors", Mutant::cold_hides_own_writes,
+     [] { return own_write_in_a_dropped_page(true); }},
+    {"UserAbortsDoNotRestOnDroppedOwnWrites", Mutant::forget_lost_writes,
+     [] { return user_abort_after_the_drop_of_an_own_write(); }},
     {"FloorsOfDrops", Mutant::floor_forgets_left_out, [] { return drops_raise_the_floor_above(); }},
     {"ScansLookAgainAtTheSnapshot", Mutant::scan_one_snapshot_word,
      [] { return a_scan_amid_an_installation_misses_nothing(); }},
     {"SnapshotPagesComeBeforeDrops", Mutant::drop_before_install,
      [] { return what_stands_for_a_page_is_there_before_it_goes(); }},
+    {"NullWordsAreReadTwice", Mutant::load_null_once, [] { return null_words_are_read_twice(); }},
+    {"FrozenNullsAreNotRegisteredArray", Mutant::register_frozen_null,
+     [] { return frozen_nulls_are_not_registered_in_arrays(); }},
+    {"FrozenNullsAreNotRegisteredTree", Mutant::register_frozen_null,
+     [] { return frozen_nulls_are_not_registered_in_trees(true); }},
+    {"FrozenNullsAreNotRegisteredLayer", Mutant::register_frozen_null,
+     [] { return frozen_nulls_are_not_registered_in_trees(false); }},
+    {"NullWordsCountWithTheirPageVersion", Mutant::missing_without_version,
+     [] { return a_null_word_counts_with_its_page_version(); }},
     {"MovedPagesGetNoSnapshots", Mutant::install_in_moved_pages,
      [] { return nothing_is_installed_in_moved_pages(); }},
     {"TreesThatGoAreLeftAlone", Mutant::walk_dropped_storages,
@@ -367,6 +486,11 @@ const Rule kRules[] = {
      [] { return a_layer_of_one_record_goes(true); }},
     {"LayersOfTheSecondRecordGo", Mutant::layers_of_two_only,
      [] { return a_layer_of_one_record_goes(false); }},
+    {"HeldRecordsComeBack", Mutant::forget_held_records, [] { return held_records_come_back(); }},
+    {"UnreadableRangesKeepTheirPages", Mutant::drop_onto_stand_ins,
+     [] { return unreadable_ranges_keep_their_pages(); }},
+    {"KeptSnapshotsKeepTheirLog", Mutant::forget_kept_log,
+     [] { return kept_snapshots_keep_their_log(); }},
     // The gleaner.
     {"OnlyWhatIsCoveredIsLeftOut", Mutant::leave_out_uncovered,
      [] { return compaction::leaves_records_as_their_changes_do(200); }},
@@ -374,8 +498,10 @@ const Rule kRules[] = {
      [] { return a_reservation_that_is_not_announced_is_void(); }},
 };
 
+/// Those of nodes and coordinator come last: tests/coordinator/rules_mutant_test.cpp has them.
 TEST(Mutants, EachHasABodyThatFails) {
-  for (uint32_t which = 1; which < static_cast<uint32_t>(Mutant::count_); ++which) {
+  const auto end = static_cast<uint32_t>(Mutant::newest_snapshot_of_node);
+  for (uint32_t which = 1; which < end; ++which) {
     EXPECT_TRUE(std::ranges::any_of(
         kRules, [&](const Rule& rule) { return rule.mutant == static_cast<Mutant>(which); }))
         << "mutant number " << which << " has no row in kRules";

@@ -9,6 +9,7 @@
 #include "engine/mastertree/cursor.h"
 #include "engine/mastertree/inspect.h"
 #include "tests/engine/anomaly_stage.h"
+#include "tests/engine/answer_rules.h"
 
 namespace atolldb::test {
 namespace {
@@ -110,6 +111,15 @@ TEST_F(StalePlaces, AnIncrementIsReadAndChangedThroughAnOldRef) {
   }),
             Status::ok);
   EXPECT_EQ(number, (uint64_t{7} << 56) + 5);
+}
+
+TEST(LeftOutWrites, AreNotMissedByLookUps) {
+  EXPECT_EQ(look_up_of_an_own_write_that_was_left_out(), "");
+}
+
+TEST(LeftOutWrites, EndTheAttemptOfAScanThatHasMissedThem) {
+  EXPECT_EQ(scan_of_an_own_write_that_was_left_out(false), "");
+  EXPECT_EQ(scan_of_an_own_write_that_was_left_out(true), "");
 }
 
 /// The eraser's epoch is older than the begin of the blind writer, so the dead record may be left

@@ -1,11 +1,15 @@
 #include "ops/launcher/data_lock.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <map>
 #include <set>
 
+#include "engine/log/savepoint.h"
+#include "engine/snapshot/snapshot_metadata.h"
 #include "shared/file/posix_file_system.h"
 #include "tests/cluster/cluster_folder.h"
 
@@ -72,6 +76,77 @@ TEST(DataLock, RefusesADirectoryThatALiveClusterHasAndOneThatAStoppedClusterKeep
   EXPECT_NE(refused.error().message.find(fast), std::string::npos) << refused.error().message;
   EXPECT_EQ(names_in(second.cluster.data_dir), std::vector<std::string>{"lock"});
   EXPECT_TRUE(lock_data(first)) << "nothing is held after a refusal";
+}
+
+TEST(DataLock, OfACopyIsRefusedAndSparesTheProcessesThatTheCopiedFileNames) {
+  TestFolder folder;
+  Config config = config_of(folder, "first", {folder.path() + "/fast"});
+  const pid_t child = fork();
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  auto lock = lock_data(config);
+  ASSERT_TRUE(lock && *lock) << lock.error().message;
+  ASSERT_TRUE((*lock)->write_processes({*find_process(child)}));
+  Config copy = config_of(folder, "copy", {folder.path() + "/copied"});
+  std::filesystem::copy(config.cluster.data_dir, copy.cluster.data_dir);
+  std::filesystem::copy(folder.path() + "/fast", folder.path() + "/copied");
+  auto refused = lock_data(copy);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ExitCode::identity) << refused.error().message;
+  EXPECT_TRUE(refused.error().message.starts_with(copy.cluster.data_dir + ": "))
+      << refused.error().message;
+  EXPECT_TRUE(find_process(child));
+  // A copy of a directory of logs alone.
+  config.nodes[1].directories = {folder.path() + "/copied"};
+  (*lock)->forget_processes();
+  *lock = std::nullopt;
+  refused = lock_data(config);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ExitCode::identity) << refused.error().message;
+  EXPECT_TRUE(refused.error().message.starts_with(folder.path() + "/copied: "))
+      << refused.error().message;
+  EXPECT_TRUE(find_process(child));
+  kill(child, SIGKILL);
+  reap(child);
+}
+
+TEST(DataLock, HasTheDirectoriesThatTheDataNameAndTheConfigDoesNot) {
+  TestFolder folder;
+  PosixFileSystem files;
+  const std::string old = folder.path() + "/old";
+  Config config = config_of(folder, "first", {old, folder.path() + "/older"});
+  ASSERT_TRUE(lock_data(config));
+  Savepoint savepoint;
+  savepoint.largest_incarnation = 1;
+  savepoint.incarnations = {{1, 1, {}, {{1, 0, old}}}};
+  ASSERT_TRUE(write_savepoint(files, config.cluster.data_dir, savepoint));
+  SnapshotMetadata metadata;
+  metadata.id = 1;
+  metadata.files = {{1, 1, folder.path() + "/older", 2}};
+  ASSERT_TRUE(write_snapshot_metadata(files, config.cluster.data_dir, metadata));
+  config.nodes[1].directories = {folder.path() + "/new"};
+  auto lock = lock_data(config);
+  ASSERT_TRUE(lock && *lock) << lock.error().message;
+  EXPECT_EQ((*lock)->fds().size(), 4u);
+  // Another cluster may have none of them.
+  for (const char* left : {"/old", "/older"}) {
+    const auto refused = lock_data(config_of(folder, "second", {folder.path() + left}));
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ExitCode::already_running) << refused.error().message;
+  }
+  *lock = std::nullopt;
+  // One that was replaced by a copy, though it is not configured.
+  std::filesystem::rename(old, folder.path() + "/aside");
+  std::filesystem::copy(folder.path() + "/aside", old);
+  lock = lock_data(config);
+  ASSERT_FALSE(lock);
+  EXPECT_EQ(lock.error().code, ExitCode::identity) << lock.error().message;
+  EXPECT_TRUE(lock.error().message.starts_with(old + ": ")) << lock.error().message;
+  // One that is not there any more is recovery's to miss.
+  std::filesystem::remove_all(old);
+  EXPECT_TRUE(lock_data(config));
 }
 
 /// Notes which directory entries were synced.

@@ -2,6 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <utility>
+
+#include "engine/log/savepoint.h"
 #include "tests/engine/log/hooked_file_system.h"
 #include "tests/engine/log/written_log.h"
 #include "tests/support/power_cut_file_system.h"
@@ -10,9 +16,48 @@
 namespace atolldb::test {
 namespace {
 
+/// Where the directories of a test are: by their names, unless a test says otherwise.
+class Places {
+ public:
+  LocateDirectory locate() {
+    return [this](const std::string& directory) -> Result<DirectoryLocation> {
+      const auto found = moved_.find(directory);
+      if (found != moved_.end()) return found->second;
+      return DirectoryLocation{directory, "fsid 1", std::hash<std::string>()(directory), "m", "h"};
+    };
+  }
+  void move(const std::string& directory, DirectoryLocation to) {
+    moved_[directory] = std::move(to);
+  }
+
+ private:
+  std::map<std::string, DirectoryLocation> moved_;
+};
+
+DataDirectories directories_of(FileSystem& files, const std::string& cluster,
+                               const std::string& data_dir,
+                               const std::vector<std::string>& log_directories) {
+  DataDirectories directories{cluster, data_dir, log_directories, {}, {}};
+  auto named = named_directories(files, data_dir);
+  EXPECT_TRUE(named);
+  if (named) directories.named = *std::move(named);
+  for (const std::string& directory : directories.named.directories) {
+    if (directory != data_dir && std::ranges::count(log_directories, directory) == 0) {
+      directories.left.push_back(directory);
+    }
+  }
+  return directories;
+}
+
+Result<void> claim_as(FileSystem& files, const std::string& cluster, const std::string& data_dir,
+                      const std::vector<std::string>& log_directories, Places places = {}) {
+  return claim_directories(files, directories_of(files, cluster, data_dir, log_directories),
+                           places.locate());
+}
+
 Result<void> claim(FileSystem& files, const std::string& name,
-                   const std::vector<std::string>& log_directories) {
-  return claim_directories(files, name, "/" + name, log_directories);
+                   const std::vector<std::string>& log_directories, Places places = {}) {
+  return claim_as(files, name, "/" + name, log_directories, std::move(places));
 }
 
 std::unique_ptr<PowerCutFileSystem> disk_with_directories() {
@@ -48,8 +93,8 @@ TEST(DirectoryOwner, TellsDataDirectoriesFromLogDirectories) {
   auto disk = disk_with_directories();
   ASSERT_TRUE(claim(*disk, "a", {"/fast"}));
   expect_refused(claim(*disk, "b", {"/a"}), "/a", "a");
-  expect_refused(claim_directories(*disk, "b", "/fast", {}), "/fast", "a");
-  EXPECT_TRUE(claim_directories(*disk, "renamed", "/a", {"/fast"})) << "the id counts, not names";
+  expect_refused(claim_as(*disk, "b", "/fast", {}), "/fast", "a");
+  EXPECT_TRUE(claim_as(*disk, "renamed", "/a", {"/fast"})) << "the id counts, not names";
 }
 
 TEST(DirectoryOwner, IsNotGuessedWhenItsFileIsDamaged) {
@@ -64,6 +109,7 @@ TEST(DirectoryOwner, IsNotGuessedWhenItsFileIsDamaged) {
 
 TEST(DirectoryOwner, IsNotWhoeverFindsTheLogsOfAnotherWithoutAnOwner) {
   auto disk = disk_with_directories();
+  ASSERT_TRUE(claim(*disk, "a", {}));
   const LogWriter log = make_writer(*disk, {1, 0, "/fast"}, 7, 1);
   const auto claimed = claim(*disk, "a", {"/big", "/fast"});
   ASSERT_FALSE(claimed);
@@ -78,6 +124,121 @@ TEST(DirectoryOwner, IsNotWhoeverFindsTheLogsOfAnotherWithoutAnOwner) {
   ASSERT_TRUE(write_savepoint(*disk, "/a", savepoint));
   const auto own = claim(*disk, "a", {"/big", "/fast"});
   EXPECT_TRUE(own) << own.error().message;
+}
+
+void expect_identity(const Result<void>& claimed, const std::string& directory,
+                     const std::string& why) {
+  ASSERT_FALSE(claimed);
+  EXPECT_EQ(claimed.error().code, ExitCode::identity) << claimed.error().message;
+  const std::string& message = claimed.error().message;
+  EXPECT_TRUE(message.starts_with(directory)) << message;
+  EXPECT_NE(message.find(why), std::string::npos) << message;
+}
+
+void expect_both_ways_out(const Result<void>& claimed) {
+  ASSERT_FALSE(claimed);
+  EXPECT_NE(claimed.error().message.find("adopt --moved"), std::string::npos);
+  EXPECT_NE(claimed.error().message.find("adopt --copy"), std::string::npos);
+}
+
+TEST(DirectoryOwner, RefusesADirectoryThatIsNotWhereItWasWhicheverPartOfThatDiffers) {
+  auto disk = disk_with_directories();
+  ASSERT_TRUE(claim(*disk, "a", {"/fast"}));
+  for (const std::string directory : {"/a", "/fast"}) {
+    const DirectoryLocation there = *Places().locate()(directory);
+    DirectoryLocation other = there;
+    const auto refused = [&](const std::string& why) {
+      Places places;
+      places.move(directory, std::exchange(other, there));
+      const auto claimed = claim(*disk, "a", {"/fast"}, places);
+      expect_identity(claimed, directory + ": ", why);
+      expect_both_ways_out(claimed);
+    };
+    other.path = "/elsewhere";
+    refused("its path was " + directory + " and is /elsewhere");
+    other.inode = 5;
+    refused("its inode was");
+    other.file_system = "fsid 2";
+    refused("its file system was fsid 1 and is fsid 2");
+    other.machine = "n";
+    refused("its machine was");
+    other.hardware = "i";
+    refused("its hardware was");
+    // What is unknown on either side does not count.
+    for (const DirectoryLocation& known : {DirectoryLocation{there.path, "", 0, "", ""},
+                                           DirectoryLocation{there.path, "uuid 7", 0, "", ""}}) {
+      Places places;
+      places.move(directory, known);
+      const auto claimed = claim(*disk, "a", {"/fast"}, places);
+      EXPECT_TRUE(claimed) << claimed.error().message;
+    }
+  }
+}
+
+TEST(DirectoryOwner, ReadsNothingOfADataDirectoryThatIsNotWhereItWas) {
+  auto disk = disk_with_directories();
+  ASSERT_TRUE(claim(*disk, "a", {"/fast"}));
+  Places places;
+  places.move("/a", {"/copy", "fsid 1", 1, "m", "h"});
+  // A table that cannot be read would be an error of its own.
+  ASSERT_TRUE(disk->corrupt("/a/directories", 0, 0x55));
+  expect_identity(claim(*disk, "a", {"/fast"}, places), "/a: ", "nothing in it was read");
+}
+
+TEST(DirectoryOwner, KnowsAnUnmountedVolumeAndAnUnownedDataDirectory) {
+  auto disk = disk_with_directories();
+  ASSERT_TRUE(claim(*disk, "a", {"/fast"}));
+  ASSERT_TRUE(disk->remove("/fast/owner"));
+  expect_identity(claim(*disk, "a", {"/fast"}), "/fast: ", "mount its file system");
+  EXPECT_TRUE(claim(*disk, "a", {})) << "it is not needed";
+  EXPECT_TRUE(claim(*disk, "a", {"/fast"})) << "nothing names it, so its role is forgotten";
+  Savepoint savepoint;
+  ASSERT_TRUE(disk->make_directory("/b/coordinator"));
+  ASSERT_TRUE(write_savepoint(*disk, "/b", savepoint));
+  expect_identity(claim(*disk, "b", {}), "/b/owner: ", "holds savepoint");
+}
+
+/// As an earlier program wrote it.
+void write_old_owner(FileSystem& files, const std::string& directory, bool is_data_dir) {
+  ASSERT_TRUE(write_owner(files, directory, {"12ab", is_data_dir, "a", "/a", "", {}}));
+}
+
+TEST(DirectoryOwner, TakesOverWhatEarlierProgramsWroteInItsPlaceAndNoCopyOfIt) {
+  auto disk = disk_with_directories();
+  for (const char* directory : {"/fast", "/big"}) write_old_owner(*disk, directory, false);
+  write_old_owner(*disk, "/a", true);
+  Savepoint savepoint;
+  savepoint.largest_incarnation = 1;
+  savepoint.incarnations = {{1, 1, {}, {{0, 0, "/fast"}, {1, 0, "/big"}}}};
+  ASSERT_TRUE(disk->make_directory("/a/coordinator"));
+  ASSERT_TRUE(write_savepoint(*disk, "/a", savepoint));
+  auto copy = disk->cut_losing_nothing();
+  Places places;
+  places.move("/a", {"/copy", "fsid 1", 1, "m", "h"});
+  expect_identity(claim(*copy, "a", {"/fast"}, places), "/a: ", "data_dir was /a and is /copy");
+  // The directory that is not configured any more, too.
+  ASSERT_TRUE(claim(*disk, "a", {"/fast"}));
+  for (const std::string directory : {"/a", "/fast", "/big"}) {
+    auto owner = read_owner(*disk, directory);
+    ASSERT_TRUE(owner && *owner);
+    EXPECT_EQ((*owner)->id, "12ab");
+    ASSERT_TRUE((*owner)->location) << directory;
+    EXPECT_EQ((*owner)->location->path, directory);
+    EXPECT_EQ((*owner)->role.empty(), false) << directory;
+  }
+  expect_identity(claim(*disk, "a", {"/fast"}, places), "/a: ", "its path was /a and is /copy");
+}
+
+TEST(DirectoryOwner, RefusesADirectoryWithTheRoleOfAnother) {
+  auto disk = disk_with_directories();
+  ASSERT_TRUE(claim(*disk, "a", {"/fast", "/big"}));
+  auto fast = read_owner(*disk, "/fast");
+  auto big = read_owner(*disk, "/big");
+  ASSERT_TRUE(fast && *fast && big && *big);
+  EXPECT_NE((*fast)->role, (*big)->role);
+  (*big)->role = (*fast)->role;
+  ASSERT_TRUE(write_owner(*disk, "/big", **big));
+  expect_identity(claim(*disk, "a", {"/fast", "/big"}), "/big: ", "says is /fast");
 }
 
 TEST(DirectoryOwner, SurvivesAPowerCutAtAnyTime) {

@@ -6,7 +6,10 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
 
+#include "ops/launcher/lock_holder.h"
 #include "shared/process/run_paths.h"
 #include "tests/cluster/cluster_folder.h"
 
@@ -71,6 +74,155 @@ TEST(RunFolderTest, AnotherProcessWithTheNumberOfADeadChildIsSpared) {
   }
   reap(launcher);
   EXPECT_TRUE(RunFolder::acquire(config));  // and this test still lives
+}
+
+/// A process that waits to be ended.
+class Orphan {
+ public:
+  Orphan() : pid_(fork()) {
+    if (pid_ != 0) return;
+    pause();
+    _exit(0);
+  }
+  ~Orphan() {
+    kill(pid_, SIGKILL);
+    reap(pid_);
+  }
+  Orphan(const Orphan&) = delete;
+  Orphan& operator=(const Orphan&) = delete;
+  ProcessId id() const { return find_process(pid_).value_or(ProcessId{pid_, 0}); }
+  bool lives() const { return find_process(pid_).has_value(); }
+
+ private:
+  pid_t pid_;
+};
+
+/// The lock file of a cluster whose launcher was killed; this child of it lives.
+void leave_lock(const Config& config, const ProcessId& child) {
+  const pid_t launcher = fork();
+  if (launcher == 0) {
+    auto run_folder = RunFolder::acquire(config);
+    if (!run_folder || !run_folder->write_processes({child})) _exit(1);
+    kill(getpid(), SIGKILL);
+  }
+  ASSERT_EQ(describe_exit(reap(launcher)), "was killed by SIGKILL");
+}
+
+/// Changes the file in its place: it stays the same file.
+void write_in_place(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::in | std::ios::out) << text;
+  std::filesystem::resize_file(path, text.size());
+}
+
+TEST(RunFolderTest, ACopiedLockFileEndsNoProcess) {
+  TestFolder folder;
+  const Config config = folder.config("locked");
+  const Config copy = folder.config("copied");
+  const Orphan orphan;
+  ASSERT_NO_FATAL_FAILURE(leave_lock(config, orphan.id()));
+  std::filesystem::create_directories(copy.cluster.run_dir);
+  std::filesystem::copy_file(lock_path(config), lock_path(copy));
+  ASSERT_TRUE(RunFolder::acquire(copy));
+  EXPECT_TRUE(orphan.lives()) << "the copy is another inode";
+  // The file itself ends it.
+  ASSERT_TRUE(RunFolder::acquire(config));
+  EXPECT_FALSE(orphan.lives());
+}
+
+TEST(RunFolderTest, ALockFileOfAnotherBootOrPlaceEndsNoProcess) {
+  TestFolder folder;
+  const Config config = folder.config("changed");
+  for (const char* part : {"boot_id", "pid_namespace", "device", "inode", "identity"}) {
+    const Orphan orphan;
+    ASSERT_NO_FATAL_FAILURE(leave_lock(config, orphan.id()));
+    auto lock = nlohmann::json::parse(read_text(lock_path(config)));
+    if (std::string(part) == "identity") {
+      lock.erase("identity");  // as earlier programs wrote it
+    } else {
+      auto& value = lock.at("identity").at(part);
+      if (value.is_number()) {
+        value = value.get<uint64_t>() + 1;
+      } else {
+        value = "another";
+      }
+    }
+    write_in_place(lock_path(config), lock.dump());
+    EXPECT_FALSE(running_launcher(config));
+    ASSERT_TRUE(RunFolder::acquire(config));
+    EXPECT_TRUE(orphan.lives()) << part;
+  }
+}
+
+TEST(RunFolderTest, ALockFileOnAClonedVolumeNamesNoLauncher) {
+  TestFolder folder;
+  const Config config = folder.config("cloned");
+  const auto run_folder = RunFolder::acquire(config);
+  ASSERT_TRUE(run_folder) << run_folder.error().message;
+  auto holder = holder_of_lock(lock_path(config));
+  ASSERT_TRUE(holder && *holder);
+  EXPECT_EQ((*holder)->launcher, this_process());
+  // The clone has the same inode on another device; so has the original, for the clone.
+  auto lock = nlohmann::json::parse(read_text(lock_path(config)));
+  lock["identity"]["device"] = lock["identity"]["device"].get<uint64_t>() + 1;
+  write_in_place(lock_path(config), lock.dump());
+  holder = holder_of_lock(lock_path(config));
+  ASSERT_TRUE(holder);
+  EXPECT_FALSE(*holder) << "`atoll down` would stop the original";
+}
+
+TEST(RunFolderTest, NoProcessOfALauncherThatLivesIsEnded) {
+  TestFolder folder;
+  const Config config = folder.config("lives");
+  const Orphan orphan;
+  ASSERT_NO_FATAL_FAILURE(leave_lock(config, orphan.id()));
+  auto lock = nlohmann::json::parse(read_text(lock_path(config)));
+  const ProcessId self = this_process();
+  lock["launcher"] = {{"pid", self.pid}, {"start_time", self.start_time}};
+  write_in_place(lock_path(config), lock.dump());
+  ASSERT_TRUE(RunFolder::acquire(config));
+  EXPECT_TRUE(orphan.lives());
+}
+
+TEST(RunFolderTest, AFolderThatOtherUsersCouldReplaceIsRefused) {
+  TestFolder folder;
+  Config config = folder.config("open");
+  const std::string parent = folder.path() + "/parent";
+  std::filesystem::create_directories(parent);
+  config.cluster.run_dir = parent + "/run";
+  EXPECT_TRUE(RunFolder::acquire(config));
+  for (const mode_t mode : {0777, 0707, 0702}) {
+    ASSERT_EQ(chmod(parent.c_str(), mode), 0);
+    const auto refused = RunFolder::acquire(config);
+    ASSERT_FALSE(refused) << mode;
+    EXPECT_TRUE(refused.error().message.starts_with(parent + ": ")) << refused.error().message;
+    EXPECT_NE(refused.error().message.find("cluster.run_dir"), std::string::npos);
+  }
+  ASSERT_EQ(chmod(parent.c_str(), 01777), 0);
+  EXPECT_TRUE(RunFolder::acquire(config)) << "as /tmp is: only its owner renames a folder in it";
+  std::filesystem::create_directories(folder.path() + "/elsewhere");
+  std::filesystem::create_directory_symlink(folder.path() + "/elsewhere", config.cluster.run_dir);
+  const auto link = RunFolder::acquire(config);
+  ASSERT_FALSE(link);
+  EXPECT_NE(link.error().message.find("is a link"), std::string::npos) << link.error().message;
+}
+
+TEST(RunFolderTest, AFolderThatAnotherUserMadeIsRefused) {
+  if (geteuid() != 0) GTEST_SKIP() << "this test gives a folder to another user: it needs root";
+  constexpr uid_t kNobody = 65534;
+  TestFolder folder;
+  Config config = folder.config("foreign");
+  const std::string parent = folder.path() + "/parent";
+  config.cluster.run_dir = parent + "/run";
+  std::filesystem::create_directories(config.cluster.run_dir);
+  for (const std::string& foreign : {parent, config.cluster.run_dir}) {
+    ASSERT_EQ(chown(foreign.c_str(), kNobody, kNobody), 0);
+    const auto refused = RunFolder::acquire(config);
+    ASSERT_FALSE(refused) << foreign;
+    EXPECT_TRUE(refused.error().message.starts_with(foreign + ": belongs to user 65534"))
+        << refused.error().message;
+    ASSERT_EQ(chown(foreign.c_str(), 0, 0), 0);
+  }
+  EXPECT_TRUE(RunFolder::acquire(config));
 }
 
 }  // namespace

@@ -55,6 +55,7 @@ class FaultyFile : public File {
   Result<void> sync() override {
     if (auto good = failure_.check(); !good) return good;
     if (auto begun = injector_.begin(IoCall::sync, "sync of " + path()); !begun) {
+      if (injector_.on_failed_sync) injector_.on_failed_sync(path());
       return failure_.keep(begun);
     }
     return below_->sync();

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -57,6 +58,9 @@ class FaultInjector : public FileSystem {
   /// No call fails any more; counts go on. Files that failed stay as they are.
   void heal();
 
+  /// Called, by the thread of the call, for each sync of a file that is made to fail.
+  std::function<void(const std::string& path)> on_failed_sync;
+
   uint64_t calls() const;
   uint64_t calls(IoCall call) const;
   /// How many calls were made to fail.
@@ -73,6 +77,9 @@ class FaultInjector : public FileSystem {
   Result<bool> exists(const std::string& path) override;
   Result<void> rename(const std::string& from, const std::string& to) override;
   Result<void> remove(const std::string& path) override;
+  Result<void> forget_cached(const std::string& path) override {
+    return below_.forget_cached(path);
+  }
   bool is_durable() const override { return below_.is_durable(); }
   std::string describe() const override { return below_.describe() + ", with injected faults"; }
 

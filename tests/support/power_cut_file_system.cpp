@@ -24,11 +24,13 @@ struct Inode {
   uint64_t synced_size = 0;
   std::map<uint64_t, SectorPtr> synced;
   std::map<uint64_t, std::vector<SectorPtr>> unsynced;  ///< all versions since, oldest first
+  std::map<uint64_t, SectorPtr> cached;  ///< lost by a failed sync, and still given to readers
 
   const Sector* current(uint64_t index) const {
     if (const auto found = unsynced.find(index); found != unsynced.end()) {
       return found->second.back().get();
     }
+    if (const auto found = cached.find(index); found != cached.end()) return found->second.get();
     const auto found = synced.find(index);
     return found == synced.end() ? nullptr : found->second.get();
   }
@@ -229,7 +231,10 @@ class PowerCutFile : public File {
     const std::lock_guard lock(state_->mutex);
     if (auto on = state_->check_power("sync of " + path_); !on) return on;
     if (!is_writable_) return io_error("sync of " + path_, EBADF);
-    for (auto& [index, versions] : inode_->unsynced) inode_->synced[index] = versions.back();
+    for (auto& [index, versions] : inode_->unsynced) {
+      inode_->synced[index] = versions.back();
+      inode_->cached.erase(index);
+    }
     inode_->unsynced.clear();
     inode_->synced_size = inode_->size;
     return {};
@@ -340,6 +345,60 @@ Result<void> PowerCutFileSystem::corrupt(const std::string& path, uint64_t offse
   if (const auto found = inode->unsynced.find(index); found != inode->unsynced.end()) {
     for (SectorPtr& version : found->second) version = flipped(version, at, mask);
   }
+  return {};
+}
+
+Result<void> PowerCutFileSystem::replace(const std::string& path, uint64_t offset,
+                                         std::span<const std::byte> sectors) {
+  const std::lock_guard lock(state_->mutex);
+  const InodePtr inode = state_->find(path);
+  if (inode == nullptr) return io_error("damage of " + path, ENOENT);
+  if (offset + sectors.size() > inode->size) return io_error("damage of " + path, EINVAL);
+  for (size_t at = 0; at < sectors.size(); at += kSectorBytes) {
+    auto sector = std::make_shared<Sector>();
+    std::memcpy(sector->data(), sectors.data() + at, kSectorBytes);
+    inode->unsynced.erase((offset + at) / kSectorBytes);
+    inode->synced[(offset + at) / kSectorBytes] = std::move(sector);
+  }
+  return {};
+}
+
+Result<void> PowerCutFileSystem::truncate(const std::string& path, uint64_t bytes) {
+  const std::lock_guard lock(state_->mutex);
+  const InodePtr inode = state_->find(path);
+  if (inode == nullptr) return io_error("damage of " + path, ENOENT);
+  inode->size = inode->synced_size = bytes;
+  inode->synced.erase(inode->synced.lower_bound(bytes / kSectorBytes), inode->synced.end());
+  inode->unsynced.erase(inode->unsynced.lower_bound(bytes / kSectorBytes), inode->unsynced.end());
+  return {};
+}
+
+void PowerCutFileSystem::fail_sync(const std::string& path, uint64_t seed) {
+  const std::lock_guard lock(state_->mutex);
+  const InodePtr inode = state_->find(path);
+  if (inode == nullptr) return;
+  Survival survival(Loss::random, seed);
+  for (auto& [index, versions] : inode->unsynced) {
+    if (survival.survives()) {
+      inode->synced[index] = versions.back();
+    } else {
+      inode->cached[index] = versions.back();
+    }
+  }
+  inode->unsynced.clear();
+}
+
+void PowerCutFileSystem::evict() {
+  const std::lock_guard lock(state_->mutex);
+  for (const auto& [directory, names] : state_->current) {
+    for (const auto& [name, inode] : names) inode->cached.clear();
+  }
+}
+
+Result<void> PowerCutFileSystem::forget_cached(const std::string& path) {
+  const std::lock_guard lock(state_->mutex);
+  if (auto on = state_->check_power("look-up of " + path); !on) return on;
+  if (const InodePtr inode = state_->find(path)) inode->cached.clear();
   return {};
 }
 

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,18 @@ class PowerCutFileSystem : public FileSystem {
 
   /// Damages a file for tests: flips the bits of `mask` in the byte at `offset`, synced or not.
   Result<void> corrupt(const std::string& path, uint64_t offset, uint8_t mask);
+  /// The same: puts whole sectors in the place of others.
+  Result<void> replace(const std::string& path, uint64_t offset,
+                       std::span<const std::byte> sectors);
+  /// The same: the file ends at `bytes`, a multiple of kSectorBytes.
+  Result<void> truncate(const std::string& path, uint64_t bytes);
+
+  /// A sync of the file fails, as with a device that refuses some writes: each unsynced sector is
+  /// on the device or lost, as the seed says. The page cache keeps what was lost, calls it clean,
+  /// and gives it to readers until forget_cached or a cut.
+  void fail_sync(const std::string& path, uint64_t seed);
+  /// The page cache drops all that it keeps of lost sectors, as it may do at any time.
+  void evict();
 
   Result<std::unique_ptr<File>> create(const std::string& path, uint64_t bytes) override;
   Result<std::unique_ptr<File>> open(const std::string& path) override;
@@ -55,6 +68,7 @@ class PowerCutFileSystem : public FileSystem {
   Result<bool> exists(const std::string& path) override;
   Result<void> rename(const std::string& from, const std::string& to) override;
   Result<void> remove(const std::string& path) override;
+  Result<void> forget_cached(const std::string& path) override;
   /// True: what is synced survives `cut`.
   bool is_durable() const override { return true; }
   std::string describe() const override { return "memory, with power cuts"; }

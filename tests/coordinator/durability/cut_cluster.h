@@ -19,6 +19,7 @@
 
 #include "coordinator/durability/durable_state.h"
 #include "coordinator/gleaner/gleaner_run.h"
+#include "coordinator/gleaner/recovery_steps.h"
 #include "engine/gleaner/sorted_run.h"
 #include "engine/log/log_writer.h"
 #include "shared/file/forwarding_file_system.h"
@@ -67,11 +68,10 @@ class CutCluster {
     if (auto begun = begin_nodes(); !begun) return begun;
     oracle.forget_after(durable_->recovery_epoch());
     if (!durable_->to_glean().empty()) {
-      auto gleaned =
-          glean({.epoch = durable_->recovery_epoch(), .streams = durable_->to_glean()}, oracle);
-      if (!gleaned) return gleaned;
+      if (auto recovered = recover(oracle); !recovered) return recovered;
     }
     if (auto deleted = delete_unneeded(); !deleted) return deleted;
+    if (auto begun = begin_logs(); !begun) return begun;
     return durable_->begin();
   }
 
@@ -125,6 +125,17 @@ class CutCluster {
     }
     return {};
   }
+  /// The cluster is idle: all is closed, closing markers name the last epoch, and so does the
+  /// savepoint (R51); without `notes` the kill came before that.
+  Result<void> idle(bool notes) {
+    if (auto closed = close_all(); !closed) return closed;
+    const uint64_t durable = durable_epoch();
+    for (Stream& stream : streams_) {
+      if (auto closed = stream.writer->close_epoch(epoch_, durable); !closed) return closed;
+    }
+    ++epoch_;
+    return notes ? durable_->note_idle(durable_epoch()) : Result<void>{};
+  }
   size_t logger_count() const { return streams_.size(); }
   uint64_t durable_epoch() const {
     uint64_t least = UINT64_MAX;
@@ -164,6 +175,7 @@ class CutCluster {
     }
     return {};
   }
+  uint64_t parts = 0;  // of recoveries, before the last one
   const std::optional<SnapshotMetadata>& newest() const { return durable_->snapshot(); }
   const std::vector<PinnedSnapshot>& pins() const { return durable_->pinned(); }
 
@@ -205,14 +217,6 @@ class CutCluster {
     nodes_.resize(config_.nodes.size());
     epoch_ = durable_->start_epoch();
     for (uint32_t index = 0; index < nodes_.size(); ++index) {
-      for (uint32_t logger = 0; logger < config_.nodes[index].loggers; ++logger) {
-        auto writer = LogWriter::create(
-            files_, {log_directory(config_, index, logger), static_cast<uint16_t>(index),
-                     static_cast<uint16_t>(logger), durable_->incarnation(), epoch_,
-                     durable_->data_uuid(), config_.durability.log_file_size});
-        if (!writer) return std::unexpected(writer.error());
-        streams_.emplace_back().writer = std::make_unique<LogWriter>(*std::move(writer));
-      }
       const size_t directories = config_.nodes[index].directories.size();
       for (uint32_t i = 0; i < std::max<size_t>(directories, 1); ++i) {
         auto removed = remove_sorted_runs(files_, log_directory(config_, index, i), index);
@@ -243,6 +247,21 @@ class CutCluster {
     return {};
   }
 
+  /// What they do when the recovery is over (R54).
+  Result<void> begin_logs() {
+    for (uint32_t index = 0; index < nodes_.size(); ++index) {
+      for (uint32_t logger = 0; logger < config_.nodes[index].loggers; ++logger) {
+        auto writer = LogWriter::create(
+            files_, {log_directory(config_, index, logger), static_cast<uint16_t>(index),
+                     static_cast<uint16_t>(logger), durable_->incarnation(), epoch_,
+                     durable_->data_uuid(), config_.durability.log_file_size});
+        if (!writer) return std::unexpected(writer.error());
+        streams_.emplace_back().writer = std::make_unique<LogWriter>(*std::move(writer));
+      }
+    }
+    return {};
+  }
+
   Result<Json> call_node(uint32_t node, std::string_view op, const Json& body) {
     auto promise = std::make_shared<std::promise<Result<Json>>>();
     auto answer = promise->get_future();
@@ -250,6 +269,25 @@ class CutCluster {
       promise->set_value(std::move(result));
     });
     return answer.get();
+  }
+
+  /// As Coordinator::take_recovery_snapshot; sometimes as if there were no room for all at once.
+  Result<void> recover(const CommitOracle& oracle) {
+    RecoverySteps steps(durable_->recovery_epoch());
+    for (uint64_t attempt = durable_->incarnation() % 3;; --attempt) {
+      std::optional<uint64_t> base;
+      if (durable_->snapshot()) base = durable_->snapshot()->epoch;
+      const uint64_t recovered = recovered_epoch(durable_->to_glean(), base, steps.epoch());
+      if (attempt != 0 && steps.shrink(recovered)) continue;
+      auto gleaned = glean(
+          {.epoch = steps.epoch(), .streams = streams_up_to(durable_->to_glean(), steps.epoch())},
+          oracle);
+      if (!gleaned || steps.is_last()) return gleaned;
+      ++parts;
+      if (auto deleted = delete_unneeded(); !deleted) return deleted;
+      steps.advance(recovered);
+      attempt = 1;
+    }
   }
 
   /// As Coordinator::glean_and_store.

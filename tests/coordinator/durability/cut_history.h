@@ -3,6 +3,7 @@
 #pragma once
 
 #include "engine/log/discard_data.h"
+#include "engine/log/log_owner.h"
 #include "engine/snapshot/stored_snapshots.h"
 #include "tests/coordinator/durability/cut_cluster.h"
 #include "tests/engine/log/hooked_file_system.h"
@@ -40,6 +41,8 @@ class CutHistory {
                                  IoCall::create, IoCall::rename, IoCall::remove};
     for (uint32_t i = 0; i < incarnations; ++i) {
       FaultInjector files(*disk_);
+      // Some of what a sync had to write is on the device then; the page cache has all of it.
+      files.on_failed_sync = [&](const std::string& path) { disk_->fail_sync(path, random_()); };
       for (const IoCall call : kCalls) {
         const uint64_t range = call == IoCall::write || call == IoCall::sync ? 300 : 40;
         files.fail(call, 1 + random_() % range, Fault::io_error);
@@ -50,6 +53,8 @@ class CutHistory {
       if (!problem.empty()) return problem;
       failures += files.failures();
       if (random_() % 2 == 0) disk_ = disk_->cut(random_());
+      // What the page cache has kept is read, or not.
+      if (random_() % 2 == 0) disk_->evict();
     }
     const std::string problem = live(UINT64_MAX, 3);
     return problem.empty() ? find_leftovers() : problem;
@@ -65,20 +70,47 @@ class CutHistory {
     return live(UINT64_MAX, 10, true);
   }
 
+  /// The same, but the last incarnation is killed when it is idle. `notes`: as for idle.
+  std::string run_killed_when_idle(bool notes) {
+    while (promises_.pins.empty() || references < 2) {
+      if (std::string problem = live(UINT64_MAX, 40, true); !problem.empty()) return problem;
+    }
+    before_ = disk_->cut_losing_nothing();
+    idles_ = notes ? Idle::noted : Idle::closed;
+    return live(UINT64_MAX, 10);
+  }
+  /// The same, but it is killed when its last epoch is acknowledged.
+  std::string run_killed_at_once() { return live(UINT64_MAX, 10); }
+  /// A storage is created, and the incarnation is killed when that is acknowledged.
+  std::string run_killed_after_creation() {
+    CutCluster cluster(config_, *disk_, [] { return false; });
+    auto done = cluster.start(oracle_, promises_);
+    if (done) done = cluster.create_storage(oracle_, StorageType::mastertree);
+    return done ? "" : done.error().message;
+  }
+  /// The files as they were before the last incarnation.
+  PowerCutFileSystem& before() { return *before_; }
+
+  /// What a start, and a look at all snapshots, say of `image`. No error: all is there.
+  Result<void> start_on(PowerCutFileSystem& image) {
+    CommitOracle oracle = oracle_;
+    CutCluster cluster(config_, image, [] { return false; });
+    if (auto started = cluster.start(oracle, promises_); !started) return started;
+    return cluster.check(oracle, promises_);
+  }
+
   /// What a start, and a look at all snapshots, say of the directory with flipped bits. No error:
   /// all that was committed is there.
   Result<void> start_with_damage(const std::string& path, uint64_t offset, uint8_t mask) {
     const auto image = disk_->cut_losing_nothing();
     if (auto damaged = image->corrupt(path, offset, mask); !damaged) return damaged;
-    CommitOracle oracle = oracle_;
-    CutCluster cluster(config_, *image, [] { return false; });
-    if (auto started = cluster.start(oracle, promises_); !started) return started;
-    return cluster.check(oracle, promises_);
+    return start_on(*image);
   }
 
   PowerCutFileSystem& disk() { return *disk_; }
   uint64_t snapshots = 0;   // made and in force
   uint64_t references = 0;  // of them those that refer to pages of older ones
+  uint64_t parts = 0;       // of recoveries that did not do all at once
   uint64_t failures = 0;    // of calls of a failing device
   uint64_t acknowledged() const { return promises_.epoch; }
 
@@ -94,6 +126,7 @@ class CutHistory {
                    const std::function<bool()>& may_fail, uint64_t epochs, bool ends = false) {
     CutCluster cluster(config_, files, is_off);
     auto done = cluster.start(oracle_, promises_);
+    parts += cluster.parts;
     if (done) done = cluster.check(oracle_, promises_);
     if (done && oracle_.storages().empty()) done = create_storages(cluster);
     for (uint64_t i = 0; done && i < epochs && !is_off(); ++i) done = step(cluster, may_fail);
@@ -102,6 +135,7 @@ class CutHistory {
       if (done) promises_.epoch = oracle_.latest(cluster.durable_epoch());
     }
     if (done && ends) done = cluster.end();
+    if (done && idles_ != Idle::never) done = cluster.idle(idles_ == Idle::noted);
     if (done || (may_fail() && !done.error().message.contains("WRONG"))) return "";
     return done.error().message;
   }
@@ -185,8 +219,24 @@ class CutHistory {
         if (runs && !runs->empty()) return runs->front() + ": a sorted run is left";
       }
     }
+    return find_unlisted_logs(directories);
+  }
+
+  /// Each log file is of the running incarnation: all earlier ones are in the snapshot.
+  std::string find_unlisted_logs(const std::set<std::string>& directories) {
+    const auto savepoint = read_savepoint(*disk_, "/data");
+    if (!savepoint || !*savepoint) return "the savepoint cannot be read";
+    const auto logs = log_files_in(*disk_, directories);
+    if (!logs) return logs.error().message;
+    for (const LogFilePlace& log : *logs) {
+      if (log.name.incarnation != (*savepoint)->savepoint.incarnations.back().number) {
+        return path_of(log) + ": is of a start that was given up, or is covered";
+      }
+    }
     return "";
   }
+
+  enum class Idle : uint8_t { never, closed, noted };
 
   std::mt19937_64 random_;
   const Config config_ = cut_cluster_config();
@@ -194,6 +244,27 @@ class CutHistory {
   std::unique_ptr<PowerCutFileSystem> disk_;
   CommitOracle oracle_;
   CutPromises promises_;
+  Idle idles_ = Idle::never;  // how the next incarnation ends
+  std::unique_ptr<PowerCutFileSystem> before_;
 };
+
+/// Rounds with seeds from `seed` on; empty, or the first thing that was wrong, and its seed.
+inline std::string cut_clusters(uint64_t seed, uint64_t rounds, FileFaults faults = {}) {
+  uint64_t acknowledged = 0;
+  uint64_t references = 0;
+  uint64_t parts = 0;
+  for (uint64_t round = 0; round < rounds; ++round) {
+    CutHistory history(seed + round, faults);
+    const std::string problem = history.run(7);
+    if (!problem.empty()) return fmt::format("ATOLL_SEED={}: {}", seed + round, problem);
+    acknowledged += history.acknowledged();
+    references += history.references;
+    parts += history.parts;
+  }
+  if (acknowledged < 10 * rounds) return "next to nothing was acknowledged";
+  if (references < rounds / 2) return "next to no snapshot refers to an older one";
+  if (parts < rounds / 2) return "next to no recovery went on in parts";
+  return "";
+}
 
 }  // namespace atolldb::test

@@ -24,6 +24,7 @@
 #include "shared/file/forwarding_file_system.h"
 #include "tests/engine/anomaly_stage.h"
 #include "tests/engine/at_seam.h"
+#include "tests/engine/log/written_log.h"
 #include "tests/support/power_cut_file_system.h"
 
 namespace atolldb::test {
@@ -157,6 +158,7 @@ class CrashAtInstant {
     auto start = examine(disk_, "/data");
     CHECK(start.has_value());
     CHECK(store_cut(disk_, "/data", *start).has_value());
+    create_storages(disk_, start->savepoint.cluster_uuid);
     std::vector<LoggerPlace> places;
     const TransactionLimits limits = options().limits;
     for (uint16_t node = 0; node < kNodes; ++node) {

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <utility>
@@ -23,6 +24,9 @@ namespace atolldb::test {
 struct FileFaults {
   bool skips_sync = false;            // sync returns without having done anything
   bool skips_directory_sync = false;  // likewise of directories
+  /// Likewise, if the last file that was created in the directory, or got a name there, has this in
+  /// its name; empty: none.
+  std::string skips_directory_sync_after = {};
   bool markers_before_data = false;  // blocks of records are written after the sync of their marker
 };
 
@@ -38,6 +42,7 @@ class HookedFileSystem : public FileSystem {
 
   Result<std::unique_ptr<File>> create(const std::string& path, uint64_t bytes) override {
     if (!change()) return off();
+    note_name(path);
     return hook(below_.create(path, bytes));
   }
   Result<std::unique_ptr<File>> open(const std::string& path) override {
@@ -50,7 +55,7 @@ class HookedFileSystem : public FileSystem {
   }
   Result<void> sync_directory(const std::string& path) override {
     if (!change()) return off();
-    if (faults_.skips_directory_sync) return {};
+    if (faults_.skips_directory_sync || is_skipped(path)) return {};
     return below_.sync_directory(path);
   }
   Result<void> make_directory(const std::string& path) override {
@@ -67,11 +72,16 @@ class HookedFileSystem : public FileSystem {
   }
   Result<void> rename(const std::string& from, const std::string& to) override {
     if (!change()) return off();
+    note_name(to);
     return below_.rename(from, to);
   }
   Result<void> remove(const std::string& path) override {
     if (!change()) return off();
     return below_.remove(path);
+  }
+  Result<void> forget_cached(const std::string& path) override {
+    if (is_off()) return off();
+    return below_.forget_cached(path);
   }
   bool is_durable() const override { return below_.is_durable(); }
   std::string describe() const override { return below_.describe(); }
@@ -143,6 +153,16 @@ class HookedFileSystem : public FileSystem {
     if (!file) return file;
     return std::make_unique<HookedFile>(*this, *std::move(file));
   }
+  void note_name(const std::string& path) {
+    const size_t slash = path.rfind('/');
+    const std::lock_guard guard(mutex_);
+    last_names_[path.substr(0, slash)] = path.substr(slash + 1);
+  }
+  bool is_skipped(const std::string& directory) {
+    if (faults_.skips_directory_sync_after.empty()) return false;
+    const std::lock_guard guard(mutex_);
+    return last_names_[directory].contains(faults_.skips_directory_sync_after);
+  }
   /// Relaxed: which of several threads makes the last change is anybody's guess.
   bool change() {
     if (changes_left_.fetch_sub(1, std::memory_order_relaxed) <= 0) {
@@ -158,6 +178,8 @@ class HookedFileSystem : public FileSystem {
   FileFaults faults_;
   std::atomic<int64_t> changes_left_;
   std::atomic<bool> is_off_{false};
+  std::mutex mutex_;
+  std::map<std::string, std::string> last_names_;  // by directory; guarded by mutex_
 };
 
 }  // namespace atolldb::test

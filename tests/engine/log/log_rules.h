@@ -73,4 +73,23 @@ inline std::string missing_durable_blocks_are_corruption() {
   return "";
 }
 
+/// The DDL log has lost its last record, and its savepoint was written before that record.
+inline std::string records_of_uncreated_storages_are_corruption() {
+  DataDirectory data;
+  std::string problem = data.begin({kFirst});
+  if (!problem.empty()) return problem;
+  data.write_all(1, 2);
+  const std::string ddl = "/data/coordinator/ddl_000000.atlog";
+  data.files.bytes(ddl)[(kStorages - 1) * kIoBlockBytes + 50] ^= std::byte{1};
+  auto start = examine(data.files, "/data");
+  if (start) return "a log with records of a storage that was never created was accepted";
+  if (start.error().code != ExitCode::corruption) return start.error().message;
+  const std::string& message = start.error().message;
+  const std::string place = "/data/node0/log_1_0_000000.atlog: offset ";
+  if (!message.contains(place) || !message.contains("a record of storage 9,")) {
+    return "storage, file and offset are not named: " + message;
+  }
+  return "";
+}
+
 }  // namespace atolldb::test

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/log/discard_data.h"
+#include "tests/engine/log/device_rules.h"
 #include "tests/engine/log/log_rules.h"
 #include "tests/engine/snapshot/made_snapshot.h"
 
@@ -41,6 +42,55 @@ TEST(LogStart, BeginsFromNothing) {
 TEST(LogStart, CutsAtTheSlowestLogger) {
   EXPECT_EQ(the_slowest_logger_sets_the_cut(), "");
   EXPECT_EQ(missing_durable_blocks_are_corruption(), "");
+}
+
+TEST(LogStart, RefusesRecordsOfStoragesThatNoDdlRecordCreates) {
+  EXPECT_EQ(records_of_uncreated_storages_are_corruption(), "");
+}
+
+TEST(LogStart, CallsAFileThatWasCutShortCorruptionWhateverIsKnownToBeDurable) {
+  for (uint64_t blocks = 0; blocks <= 64; ++blocks) {
+    DataDirectory data;
+    ASSERT_EQ(data.begin({kFirst}, 64), "");
+    data.write_all(1, 3);
+    data.files.bytes(kFirstFile).resize(blocks * kLogBlockBytes);
+    const auto start = examine(data.files, "/data");
+    // Where the log had ended before, nothing is missing.
+    EXPECT_EQ(start.has_value(), blocks > 10) << blocks;
+    if (start) continue;
+    EXPECT_EQ(start.error().code, ExitCode::corruption) << start.error().message;
+  }
+}
+
+TEST(LogStart, ReadsWhatTheDeviceHasAfterASyncThatFailed) {
+  EXPECT_EQ(a_start_reads_what_the_device_has(), "");
+}
+
+TEST(LogStart, LeavesRecordsOfAnUncreatedStorageAloneAboveTheCut) {
+  DataDirectory data;
+  ASSERT_EQ(data.begin({kFirst, kSecond}), "");
+  data.write_all(1, 2);
+  // One logger alone has closed epoch 3: it is cut off, and so is the torn creation.
+  BlockBuffer buffer(1);
+  begin_block(buffer.all()[0], 3, 0);
+  const std::array key = {std::byte{1}};
+  ASSERT_TRUE(
+      add_record(buffer.all()[0], LogType::insert, kStorages + 1, uint64_t{3} << 28, key, key));
+  ASSERT_TRUE(data.writers[0].append(std::array{buffer.all()}, 2));
+  ASSERT_TRUE(data.writers[0].close_epoch(3, 2));
+  EXPECT_TRUE(examine(data.files, "/data"));
+  // Once it counts, it is a storage too many.
+  ASSERT_TRUE(data.writers[1].close_epoch(3, 2));
+  expect_corruption(data.files, "a record of storage 10, which none of the 9 records");
+}
+
+TEST(LogStart, RefusesASnapshotOfAStorageThatNoDdlRecordCreates) {
+  DataDirectory data;
+  ASSERT_EQ(data.begin({kFirst}), "");
+  ASSERT_EQ(make_snapshot(data.files, "/data", data.start.savepoint, 0), "");
+  EXPECT_TRUE(examine(data.files, "/data"));
+  ASSERT_TRUE(data.files.remove("/data/coordinator/ddl_000000.atlog"));
+  expect_corruption(data.files, "snapshot_1.meta: holds storage 1 (accounts)");
 }
 
 /// "incarnation/node up to last epoch", of all streams.
@@ -406,7 +456,7 @@ TEST(DiscardData, LeavesTheLogsOfOtherClustersWhereTheyAreWhateverInterruptsIt) 
     }
     EXPECT_EQ(data.files.bytes(foreign), before);
     for (const std::string& path : data.files.paths()) {
-      if (path == foreign) continue;
+      if (path == foreign || path == "/data/directories") continue;
       EXPECT_NE(path.find("/discarded-0/"), std::string::npos) << path;
     }
     if (is_whole) break;
@@ -436,8 +486,9 @@ TEST(DiscardData, MovesEverythingAsideWhateverInterruptsIt) {
       moved = discard_data(data.files, "/data");
     }
     ASSERT_TRUE(moved) << moved.error().message;
-    EXPECT_EQ(data.files.paths().size(), files);
+    EXPECT_EQ(data.files.paths().size(), files + 1) << "the table of directories is there twice";
     for (const std::string& path : data.files.paths()) {
+      if (path == "/data/directories") continue;
       EXPECT_NE(path.find("/discarded-0/"), std::string::npos) << path;
     }
     EXPECT_EQ(data.begin({kFirst, kSecond}), "");
@@ -445,6 +496,9 @@ TEST(DiscardData, MovesEverythingAsideWhateverInterruptsIt) {
     // The old data is whole in its new place, for the tools.
     auto old = read_savepoint(data.files, "/data/discarded-0");
     ASSERT_TRUE(old && *old);
+    for (const LoggerPlace& place : (*old)->savepoint.incarnations.back().loggers) {
+      EXPECT_TRUE(place.directory.ends_with("/discarded-0")) << place.directory;
+    }
     auto again = discard_data(data.files, "/data");
     ASSERT_TRUE(again);
     EXPECT_EQ(*again, (std::vector<std::string>{"/data/discarded-1", "/fast/discarded-1"}));

@@ -8,6 +8,7 @@
 #include "engine/log/block_checksum.h"
 #include "tests/engine/log/log_blocks.h"
 #include "tests/engine/log/memory_file_system.h"
+#include "tests/support/fault_injector.h"
 
 namespace atolldb::test {
 namespace {
@@ -171,6 +172,75 @@ TEST(LogWriter, AnswersItsFirstErrorForEver) {
     EXPECT_FALSE(writer->prepare_next_file());
     EXPECT_EQ(files.syncs + files.writes, 0u);
   }
+}
+
+/// Fills the current file of a writer to its last block, an epoch of two blocks at a time.
+uint64_t fill_current(LogWriter& writer) {
+  uint64_t epoch = kStart;
+  while (writer.bytes_left() >= 3 * kLogBlockBytes) {
+    BlockBuffer buffer = blocks_of_epoch(epoch, 2);
+    EXPECT_TRUE(append(writer, buffer.all(), epoch - 1));
+    EXPECT_TRUE(writer.close_epoch(epoch, epoch - 1));
+    ++epoch;
+  }
+  return epoch;
+}
+
+TEST(LogWriter, GoesOnWithoutRoomForItsNextFileUntilTheCurrentOneIsFull) {
+  MemoryFileSystem memory;
+  FaultInjector files(memory);
+  auto writer = LogWriter::create(files, settings(13));
+  ASSERT_TRUE(writer);
+  EXPECT_FALSE(writer->wants_next_file());
+  const uint64_t epoch = fill_current(*writer);
+  EXPECT_TRUE(writer->wants_next_file() && writer->needs_next_file_soon());
+  EXPECT_EQ(writer->bytes_left(), 0u);
+  // The creation, its sync, and that of the directory find no room; nothing is left of them.
+  uint64_t failed = 0;
+  for (const IoCall call : {IoCall::create, IoCall::sync, IoCall::sync_directory}) {
+    files.fail(call, files.calls(call) + 1, Fault::disk_full);
+    const auto made = writer->prepare_next_file();
+    ASSERT_FALSE(made);
+    EXPECT_EQ(made.error().code, ExitCode::disk_full) << made.error().message;
+    EXPECT_EQ(writer->counters().failed_preallocations, ++failed);
+    EXPECT_EQ(memory.paths().size(), 1u);
+    EXPECT_TRUE(writer->wants_next_file());
+  }
+  // There is room again: nothing has happened.
+  ASSERT_TRUE(writer->prepare_next_file());
+  EXPECT_FALSE(writer->wants_next_file());
+  BlockBuffer buffer = blocks_of_epoch(epoch, 2);
+  ASSERT_TRUE(append(*writer, buffer.all(), epoch - 1));
+  ASSERT_TRUE(writer->close_epoch(epoch, epoch - 1));
+  EXPECT_EQ(writer->last_closed_epoch(), epoch);
+}
+
+TEST(LogWriter, EndsWithDiskFullWhenTheNextFileIsNeededAndHasNoRoom) {
+  MemoryFileSystem memory;
+  FaultInjector files(memory);
+  auto writer = LogWriter::create(files, settings(13));
+  ASSERT_TRUE(writer);
+  const uint64_t epoch = fill_current(*writer);
+  files.fail(IoCall::create, files.calls(IoCall::create) + 1, Fault::disk_full);
+  const auto closed = writer->close_epoch(epoch, epoch - 1);
+  ASSERT_FALSE(closed);
+  EXPECT_EQ(closed.error().code, ExitCode::disk_full);
+  // For ever, though there would be room now: an epoch is missing here.
+  const auto again = writer->close_epoch(epoch + 1, epoch - 1);
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().message, closed.error().message);
+  EXPECT_FALSE(writer->prepare_next_file());
+}
+
+TEST(LogWriter, TakesAnyOtherErrorOfItsNextFileForFinal) {
+  MemoryFileSystem memory;
+  FaultInjector files(memory);
+  auto writer = LogWriter::create(files, settings(13));
+  ASSERT_TRUE(writer);
+  files.fail(IoCall::sync, files.calls(IoCall::sync) + 1, Fault::io_error);
+  ASSERT_FALSE(writer->prepare_next_file());
+  EXPECT_EQ(writer->counters().failed_preallocations, 0u);
+  EXPECT_EQ(writer->close_epoch(kStart, 0).error().code, ExitCode::durability);
 }
 
 TEST(LogWriter, RefusesAFileThatIsThere) {

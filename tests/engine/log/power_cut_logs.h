@@ -100,6 +100,8 @@ class PowerCutLogs {
     auto ddl = DdlLog::open(files, "/data", start->savepoint.cluster_uuid);
     if (!ddl) return expect_off(files);
     acknowledged_ddl_ = ddl_.size();  // what it read is durable now
+    // All transactions write to storage 1.
+    if (ddl_.empty() && !create_storage(*ddl, start->start_epoch)) return expect_off(files);
     return work(files, *start, loggers, *ddl);
   }
 
@@ -109,10 +111,7 @@ class PowerCutLogs {
     for (;; ++epoch) {
       for (Logger& logger : loggers) commit(logger, start.incarnation, epoch);
       if (random_() % 8 == 0) {
-        ddl_.push_back({DdlOperation::create_storage, static_cast<uint32_t>(ddl_.size() + 1), epoch,
-                        fmt::format("s{}", random_() % 1000), StorageType::mastertree, 8, 0});
-        if (!ddl.append(ddl_.back())) return expect_off(files);
-        acknowledged_ddl_ = ddl_.size();
+        if (!create_storage(ddl, epoch)) return expect_off(files);
       }
       // Loggers lag behind, some more than others.
       for (uint64_t steps = random_() % 8; steps > 0; --steps) {
@@ -121,6 +120,14 @@ class PowerCutLogs {
         acknowledge(start.incarnation, durable_epoch(loggers));
       }
     }
+  }
+
+  bool create_storage(DdlLog& ddl, uint64_t epoch) {
+    ddl_.push_back({DdlOperation::create_storage, static_cast<uint32_t>(ddl_.size() + 1), epoch,
+                    fmt::format("s{}", random_() % 1000), StorageType::mastertree, 8, 0});
+    if (!ddl.append(ddl_.back())) return false;
+    acknowledged_ddl_ = ddl_.size();
+    return true;
   }
 
   /// The logger appends what it has of an epoch, or closes it. False: its files do not work.

@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 #include <span>
 
+#include "engine/log/byte_stream.h"
 #include "engine/log/crc32c.h"
+#include "shared/file/directory_table.h"
 #include "tests/engine/log/hooked_file_system.h"
 #include "tests/engine/log/memory_file_system.h"
 #include "tests/support/power_cut_file_system.h"
@@ -96,33 +99,124 @@ TEST(Savepoint, FallsBackToTheOtherSlotAndThenIsCorrupt) {
   EXPECT_NE(found.error().message.find("checksum"), std::string::npos);
 }
 
-/// Version 1 had the same body without what it says of snapshots: 28 bytes behind uuid and epochs.
-TEST(Savepoint, IsReadAsItWasBeforeThereWereSnapshots) {
-  std::mt19937_64 random(seed());
-  MemoryFileSystem files;
-  Savepoint savepoint = random_savepoint(random);
-  savepoint.snapshot = savepoint.largest_snapshot = 0;
-  savepoint.snapshot_epoch = savepoint.covered_incarnation = 0;
-  savepoint.pinned.clear();
-  ASSERT_TRUE(write_savepoint(files, "/data", savepoint));
+/// The file as earlier programs wrote it, with slot 1 alone: version 1 says nothing of snapshots,
+/// all have the paths of directories.
+void write_old_savepoint(MemoryFileSystem& files, const Savepoint& savepoint, uint32_t version) {
+  ByteWriter body;
+  body.raw(std::as_bytes(std::span(savepoint.cluster_uuid)));
+  body.number(savepoint.largest_epoch);
+  body.number(savepoint.largest_incarnation);
+  body.number(savepoint.durable_epoch);
+  if (version >= 2) {
+    body.number(savepoint.snapshot);
+    body.number(savepoint.snapshot_epoch);
+    body.number(savepoint.largest_snapshot);
+    body.number(savepoint.covered_incarnation);
+    body.number(static_cast<uint32_t>(savepoint.pinned.size()));
+    for (const PinnedSnapshot& pin : savepoint.pinned) {
+      body.number(pin.id);
+      body.number(pin.epoch);
+      body.text(pin.name);
+    }
+  }
+  if (version >= 3) body.number(uint32_t{0});  // older snapshots that are kept
+  body.number(static_cast<uint32_t>(savepoint.incarnations.size()));
+  for (const Incarnation& incarnation : savepoint.incarnations) {
+    body.number(incarnation.number);
+    body.number(incarnation.start_epoch);
+    body.number(incarnation.cut_epoch.value_or(UINT64_MAX));
+    body.number(static_cast<uint32_t>(incarnation.loggers.size()));
+    for (const LoggerPlace& place : incarnation.loggers) {
+      body.number(place.node);
+      body.number(place.logger);
+      body.text(place.directory);
+    }
+  }
   constexpr uint32_t kHeader = 32;
-  constexpr uint32_t kBehind = kHeader + 40;
-  constexpr uint32_t kRemoved = 28;
+  ByteWriter checked;
+  checked.number(version);
+  checked.number(static_cast<uint32_t>(body.bytes().size()));
+  checked.number(uint64_t{1});  // generation
+  checked.number(savepoint.ddl_records);
+  checked.raw(body.bytes());
+  ASSERT_TRUE(files.make_directory("/data/coordinator"));
+  ASSERT_TRUE(files.create("/data/coordinator/savepoint", 2 * kSavepointSlotBytes));
   auto& bytes = files.bytes("/data/coordinator/savepoint");
   const std::span<std::byte> slot(bytes.data() + kSavepointSlotBytes, kSavepointSlotBytes);
-  std::copy(slot.begin() + kBehind + kRemoved, slot.end(), slot.begin() + kBehind);
-  uint32_t words[4];  // magic, checksum, version, length
-  std::memcpy(words, slot.data(), sizeof words);
-  words[2] = 1;
-  words[3] -= kRemoved;
+  const uint32_t words[] = {0x50534c41, crc32c(checked.bytes())};
   std::memcpy(slot.data(), words, sizeof words);
-  words[1] = crc32c(slot.subspan(8, kHeader - 8 + words[3]));
-  std::memcpy(slot.data(), words, sizeof words);
-  EXPECT_EQ(read(files), savepoint);
-  // The next write is one of today.
-  savepoint.largest_snapshot = 1;
+  std::ranges::copy(checked.bytes(), slot.begin() + sizeof words);
+  static_assert(kHeader == sizeof words + 24);
+}
+
+TEST(Savepoint, IsReadAsEarlierProgramsWroteIt) {
+  std::mt19937_64 random(seed());
+  for (uint64_t round = 0; round < 50; ++round) {
+    for (const uint32_t version : {1u, 2u, 3u}) {
+      SCOPED_TRACE("version " + std::to_string(version));
+      MemoryFileSystem files;
+      Savepoint savepoint = random_savepoint(random);
+      if (version == 1) {
+        savepoint.snapshot = savepoint.largest_snapshot = 0;
+        savepoint.snapshot_epoch = savepoint.covered_incarnation = 0;
+        savepoint.pinned.clear();
+      }
+      savepoint.generation = 1;
+      ASSERT_NO_FATAL_FAILURE(write_old_savepoint(files, savepoint, version));
+      EXPECT_EQ(read(files), savepoint);
+      // The next write is one of today.
+      ASSERT_TRUE(write_savepoint(files, "/data", savepoint));
+      EXPECT_EQ(read(files), savepoint);
+    }
+  }
+}
+
+Savepoint with_loggers(const std::vector<std::string>& directories) {
+  Savepoint savepoint;
+  savepoint.largest_incarnation = 1;
+  Incarnation& incarnation = savepoint.incarnations.emplace_back(Incarnation{1, 1, {}, {}});
+  for (const std::string& directory : directories) {
+    incarnation.loggers.push_back(
+        {static_cast<uint16_t>(incarnation.loggers.size()), 0, directory});
+  }
+  return savepoint;
+}
+
+/// Of everything in the files of the memory.
+bool holds_text(MemoryFileSystem& files, const std::string& path, const std::string& text) {
+  const auto& bytes = files.bytes(path);
+  return std::ranges::search(bytes, std::as_bytes(std::span(text))).size() != 0;
+}
+
+TEST(Savepoint, NamesDirectoriesByTheirRolesAndFindsThemWhereTheTableSays) {
+  MemoryFileSystem files;
+  Savepoint savepoint = with_loggers({"/data", "/fast", "/big", "/fast"});
   ASSERT_TRUE(write_savepoint(files, "/data", savepoint));
-  EXPECT_EQ(read(files), savepoint);
+  const std::string path = "/data/coordinator/savepoint";
+  for (const char* directory : {"/data", "/fast", "/big"}) {
+    EXPECT_FALSE(holds_text(files, path, directory)) << directory;
+  }
+  EXPECT_TRUE(holds_text(files, path, "log-2"));
+  // The data are moved, and one of the directories elsewhere.
+  ASSERT_TRUE(files.make_directory("/moved/coordinator"));
+  ASSERT_TRUE(files.rename(path, "/moved/coordinator/savepoint"));
+  ASSERT_TRUE(files.rename("/data/directories", "/moved/directories"));
+  auto table = DirectoryTable::read(files, "/moved");
+  ASSERT_TRUE(table);
+  table->set("log-1", "/faster");
+  ASSERT_TRUE(table->write(files));
+  auto found = read_savepoint(files, "/moved");
+  ASSERT_TRUE(found && *found);
+  savepoint.incarnations = with_loggers({"/moved", "/faster", "/big", "/faster"}).incarnations;
+  EXPECT_EQ((*found)->savepoint, savepoint);
+  // A role that the table does not list is no other directory.
+  table->remove("log-2");
+  ASSERT_TRUE(table->write(files));
+  found = read_savepoint(files, "/moved");
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error().code, ExitCode::corruption);
+  EXPECT_NE(found.error().message.find("it names directory log-2"), std::string::npos)
+      << found.error().message;
 }
 
 TEST(Savepoint, SurvivesAPowerCutAtAnyChange) {
@@ -156,9 +250,10 @@ TEST(Savepoint, WhatAKilledProcessHasNotSyncedIsNotReliedOnByTheNextOne) {
   // Over several sectors, all of which change: a slot can be torn.
   const auto change = [](Savepoint& savepoint) {
     const uint64_t number = ++savepoint.largest_incarnation;
-    const auto letter = static_cast<char>('a' + number);
-    savepoint.incarnations = {
-        {number, 1, {}, {LoggerPlace{0, 0, "/" + std::string(3000, letter)}}}};
+    savepoint.incarnations = {{number, 1, {}, {}}};
+    for (uint16_t i = 0; i < 300; ++i) {
+      savepoint.incarnations[0].loggers.push_back({i, static_cast<uint16_t>(number), "/data"});
+    }
   };
   // Two processes are killed while they write, each before any of its changes, then power fails.
   for (uint64_t first = 0; first < 5; ++first) {
@@ -193,7 +288,10 @@ TEST(Savepoint, RefusesWhatDoesNotFitAndStaysAsItWas) {
   ASSERT_TRUE(write_savepoint(files, "/data", savepoint));
   const Savepoint before = savepoint;
   Incarnation& incarnation = savepoint.incarnations.emplace_back(Incarnation{1, 1, {}, {}});
-  for (uint16_t i = 0; i < 8000; ++i) incarnation.loggers.push_back({i, 0, std::string(200, 'x')});
+  for (uint32_t i = 0; i < 120'000; ++i) {
+    incarnation.loggers.push_back(
+        {static_cast<uint16_t>(i >> 8), static_cast<uint16_t>(i & 255), "/data"});
+  }
   savepoint.largest_incarnation = 1;
   auto written = write_savepoint(files, "/data", savepoint);
   ASSERT_FALSE(written);

@@ -35,6 +35,20 @@ inline void write_epoch(LogWriter& writer, uint64_t epoch, size_t blocks, uint64
   CHECK(writer.close_epoch(epoch, durable_epoch).has_value());
 }
 
+/// The storages that random records are of (fill_block), as far as the DDL log does not create them
+/// yet.
+inline constexpr uint32_t kStorages = 9;
+inline void create_storages(FileSystem& files, const ClusterUuid& uuid,
+                            const std::string& data_dir = "/data", uint32_t last = kStorages) {
+  auto ddl = DdlLog::open(files, data_dir, uuid);
+  CHECK(ddl.has_value());
+  for (auto id = static_cast<uint32_t>(ddl->records().size()) + 1; id <= last; ++id) {
+    const std::string name = "s" + std::to_string(id);
+    CHECK(ddl->append({DdlOperation::create_storage, id, 1, name, StorageType::mastertree, 8, 0})
+              .has_value());
+  }
+}
+
 /// A data directory whose last incarnation has run: what a start finds.
 struct DataDirectory {
   MemoryFileSystem files;
@@ -49,6 +63,7 @@ struct DataDirectory {
     if (!examined) return examined.error().message;
     start = *std::move(examined);
     if (auto stored = store_cut(files, "/data", start); !stored) return stored.error().message;
+    if (start.is_new) create_storages(files, start.savepoint.cluster_uuid);
     for (const LoggerPlace& place : places) {
       writers.push_back(make_writer(files, place, start.incarnation, start.start_epoch,
                                     blocks_per_file, start.savepoint.cluster_uuid));

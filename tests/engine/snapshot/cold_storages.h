@@ -30,18 +30,18 @@ inline constexpr uint64_t kEpochsPerRound = 1'000'000;
 /// A cluster over the newest snapshot of a stage.
 class ColdCluster {
  public:
-  ColdCluster(SnapshotStage& stage, uint32_t workers)
+  ColdCluster(SnapshotStage& stage, uint32_t workers, bool has_clock = true)
       : stage_(stage),
-        cluster(1, workers, {.start_epoch = stage.epoch + 1}),
+        cluster(1, workers, {.start_epoch = stage.epoch + 1, .clock = has_clock}),
         storage(cluster.create("cold", stage.storage.type, stage.storage.payload_bytes,
                                stage.storage.record_count)),
         cache_(stage.reader, 16, workers),
-        published(*cluster.view().shared[0]) {
+        published(*cluster.view().shared[0], cluster.view().control->readable_snapshot) {
     stage.storage.id = storage.id;
     storage.root.snapshot_word.store(stage.storage.base_root.word(), std::memory_order_release);
     cluster.use_snapshots(cache_.cache);
     cluster.use_published(published);
-    if (stage.snapshot != 0) CHECK(published.publish(view_of(stage, storage.id)).has_value());
+    if (stage.snapshot != 0) publish_newest(view_of(stage, storage.id));
   }
 
   /// A transaction of the second worker, in the midst of one of the first: both are this thread, so
@@ -52,6 +52,16 @@ class ColdCluster {
     const Status status = cluster.worker(1).run(body);
     cluster.worker(1).snapshots->leave();
     return status;
+  }
+
+  /// As the coordinator does: the cluster's word names it when it can be found.
+  void publish_newest(std::unique_ptr<const SnapshotView> view) {
+    const uint32_t id = view->id();
+    CHECK(published.publish(std::move(view)).has_value());
+    make_newest(id);
+  }
+  void make_newest(uint32_t id) {
+    cluster.view().control->readable_snapshot.store(id, std::memory_order_seq_cst);
   }
 
   /// The newest snapshot of the stage, as transactions see it.

@@ -38,8 +38,9 @@ class IsolationStage {
   }
   /// For a moment, transactions find no snapshot.
   void withdraw_and_publish() {
+    cold_->make_newest(0);
     cold_->published.withdraw_all_but({});
-    CHECK(cold_->published.publish(ColdCluster::view_of(stage_, 1)).has_value());
+    cold_->publish_newest(ColdCluster::view_of(stage_, 1));
   }
   /// Of the second worker, amid what the first one does.
   Status put_amid(uint64_t key, uint64_t value) {
@@ -166,13 +167,14 @@ inline std::string a_snapshot_that_is_read_is_announced() {
     snapshots_in_use(node, ids);
     return ids;
   };
-  const uint32_t id = published.latest();
+  const uint32_t id = published.newest();
   problem.expect(stage.begin(0, Isolation::snapshot_read_only), Status::ok, "begin");
   problem.expect(in_use() == std::set<uint32_t>{id}, "the slot does not name the snapshot");
   if (!problem.text().empty()) {
     stage.txn(0).rollback(Status::user_abort);
     return problem.text();
   }
+  stage.cold().make_newest(0);
   published.withdraw_all_but({});
   problem.expect(stage.begin(1, Isolation::snapshot_read_only), Status::snapshot_not_found,
                  "begin after it was withdrawn");

@@ -66,10 +66,11 @@ TEST(Isolation, AnOlderSnapshotIsReadByItsName) {
     views.push_back(ColdCluster::view_of(stage, 1));
   }
   ColdCluster cold(stage, 1);
-  // The latest one is the one of the latest epoch, in whatever order they come.
+  // The newest one is what the cluster's word says, in whatever order they come.
   for (const size_t i : {1u, 2u, 0u}) {
     ASSERT_TRUE(cold.published.publish(std::move(views[i])).has_value());
   }
+  cold.make_newest(3);
   EXPECT_EQ(cold.published.ids(), (std::set<uint32_t>{1, 2, 3}));
   const auto payload_in = [&](TransactionMode mode) {
     char buffer[8];
@@ -87,6 +88,7 @@ TEST(Isolation, AnOlderSnapshotIsReadByItsName) {
   EXPECT_EQ(payload_in({Isolation::snapshot_read_only, 2}), "20");
   EXPECT_EQ(payload_in({Isolation::snapshot_read_only, 4}), "snapshot_not_found");
   EXPECT_EQ(payload_in({Isolation::snapshot, 1}), "invalid_argument");
+  cold.make_newest(2);
   cold.published.withdraw_all_but({1, 2});
   EXPECT_EQ(payload_in({Isolation::snapshot_read_only}), "20");
   EXPECT_EQ(payload_in({Isolation::snapshot_read_only, 3}), "snapshot_not_found");

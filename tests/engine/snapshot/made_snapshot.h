@@ -50,13 +50,13 @@ inline std::string make_snapshot_files(FileSystem& files, const std::string& dat
 /// The whole way of a snapshot into the savepoint. Empty, or the error.
 inline std::string make_snapshot(FileSystem& files, const std::string& data_dir,
                                  Savepoint& savepoint, uint64_t epoch,
-                                 std::vector<SnapshotFilePlace> older = {}) {
+                                 std::vector<SnapshotFilePlace> older = {}, uint32_t keep = 1) {
   auto id = take_snapshot_id(files, data_dir, savepoint);
   if (!id) return id.error().message;
   const std::string problem =
       make_snapshot_files(files, data_dir, savepoint.cluster_uuid, *id, epoch, std::move(older));
   if (!problem.empty()) return problem;
-  auto stored = store_snapshot(files, data_dir, savepoint, *id, epoch);
+  auto stored = store_snapshot(files, data_dir, savepoint, *id, epoch, keep);
   return stored ? "" : stored.error().message;
 }
 

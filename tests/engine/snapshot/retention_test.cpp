@@ -102,8 +102,8 @@ TEST(Retention, DeletesAllFilesOfIncarnationsThatAreCovered) {
   ASSERT_EQ(make_snapshot(data.files, "/data", start->savepoint, 5), "");
   EXPECT_EQ(logs(data.files), Paths{}) << "the older slot lists them";
   write_again(data.files, start->savepoint);
-  // All but savepoint, snapshot and that log.
-  EXPECT_EQ(logs(data.files).size(), data.files.paths().size() - 5);
+  // All but savepoint, table of directories, DDL log, snapshot and that log.
+  EXPECT_EQ(logs(data.files).size(), data.files.paths().size() - 7);
   for (const std::string& path : logs(data.files)) {
     EXPECT_NE(path.find("/log_1_0_"), std::string::npos) << path;
     ASSERT_TRUE(data.files.remove(path));
@@ -214,6 +214,7 @@ Savepoint fill(FileSystem& files, std::mt19937_64& random) {
     CHECK(examined.has_value());
     start = *std::move(examined);
     CHECK(store_cut(files, "/data", start).has_value());
+    if (start.is_new) create_storages(files, start.savepoint.cluster_uuid);
     if (start.recovery_epoch != 0) {
       CHECK(make_snapshot(files, "/data", start.savepoint, start.recovery_epoch).empty());
     }

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "tests/engine/snapshot/cache_rules.h"
+#include "tests/engine/snapshot/round_rules.h"
 #include "tests/support/seed.h"
 
 namespace atolldb::test {
@@ -169,6 +170,30 @@ TEST(SnapshotCache, APageThatCannotBeReadIsAnAnswerAndTakesNoFrame) {
   for (uint32_t number = 1; number <= 10; ++number) {
     ASSERT_TRUE(reads(reader, number));
   }
+}
+
+TEST(SnapshotCache, AWaitForAFrameEndsWithItsPatience) {
+  EXPECT_EQ(a_wait_for_a_frame_ends(FrameWaitEnd::patience), "");
+}
+
+TEST(SnapshotCache, ATransactionThatFindsNoFrameIsRepeated) {
+  EXPECT_EQ(a_transaction_without_frames_is_repeated(), "");
+}
+
+TEST(SnapshotCache, ASweepIsBoundedHoweverManyFramesWereUsed) {
+  constexpr uint32_t kFrames = 8 * SnapshotCache::kMostSwept;
+  NumberedPages pages(kFrames + 100);
+  TestCache test(pages.files(), kFrames, 1);
+  SnapshotReader reader(test.cache, 0);
+  // Nearly every frame is used lately: pages read ahead are from the second look on.
+  for (uint32_t number = 1; test.cache.statistics().frames_in_use < kFrames; ++number) {
+    for (int look = 0; look < 3; ++look) ASSERT_TRUE(reads(reader, number));
+  }
+  ASSERT_EQ(test.cache.statistics().evictions, 0u);
+  ASSERT_TRUE(reads(reader, kFrames + 50));
+  EXPECT_EQ(test.cache.statistics().evictions, 16u);
+  EXPECT_GE(test.cache.statistics().longest_sweep, SnapshotCache::kMostSwept);
+  EXPECT_LE(test.cache.statistics().longest_sweep, SnapshotCache::kMostSwept + 16);
 }
 
 }  // namespace

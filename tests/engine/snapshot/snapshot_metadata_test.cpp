@@ -2,8 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
+#include <span>
 
+#include "engine/log/byte_stream.h"
+#include "engine/log/crc32c.h"
+#include "shared/file/directory_table.h"
 #include "shared/limits.h"
 #include "tests/engine/log/hooked_file_system.h"
 #include "tests/engine/log/memory_file_system.h"
@@ -23,7 +28,7 @@ SnapshotMetadata random_metadata(std::mt19937_64& random, uint32_t id) {
   const uint64_t files = random() % 300;
   for (uint32_t i = 0; i < files; ++i) {
     metadata.files.push_back({1 + static_cast<uint32_t>(random() % id), i % (kCoordinator + 1),
-                              "/a b/" + std::to_string(random()), 2 + random() % 1000});
+                              "/a b/" + std::to_string(random() % 20), 2 + random() % 1000});
   }
   uint32_t storage_id = static_cast<uint32_t>(random() % 3);
   const uint64_t storages = random() % 300;
@@ -53,6 +58,88 @@ TEST(SnapshotMetadata, IsReadBackAsItWasWritten) {
     ASSERT_TRUE(read) << read.error().message;
     EXPECT_EQ(*read, metadata);
   }
+}
+
+/// As earlier programs wrote it: the directories by their paths.
+void write_old_metadata(MemoryFileSystem& files, const SnapshotMetadata& metadata) {
+  ByteWriter body;
+  body.number(metadata.id);
+  body.number(metadata.base);
+  body.number(metadata.epoch);
+  body.number(metadata.base_epoch);
+  body.raw(std::as_bytes(std::span(metadata.cluster_uuid)));
+  body.number(static_cast<uint32_t>(metadata.storages.size()));
+  for (const SnapshotStorage& storage : metadata.storages) {
+    body.number(storage.id);
+    body.number(static_cast<uint8_t>(storage.type));
+    body.text(storage.name);
+    body.number(storage.root.word());
+    body.number(storage.records);
+  }
+  body.number(static_cast<uint32_t>(metadata.files.size()));
+  for (const SnapshotFilePlace& file : metadata.files) {
+    body.number(file.snapshot);
+    body.number(file.node);
+    body.text(file.directory);
+    body.number(file.page_count);
+  }
+  ByteWriter checked;
+  checked.number(uint32_t{1});  // version
+  checked.number(uint32_t{0});
+  checked.number(body.bytes().size());
+  checked.raw(body.bytes());
+  ByteWriter whole;
+  whole.number(uint32_t{0x4d534c41});
+  whole.number(crc32c(checked.bytes()));
+  whole.raw(checked.bytes());
+  ASSERT_TRUE(files.make_directory("/data/coordinator"));
+  const std::string path = snapshot_metadata_path("/data", metadata.id);
+  ASSERT_TRUE(files.create(path, whole.bytes().size()));
+  std::ranges::copy(whole.bytes(), files.bytes(path).begin());
+}
+
+TEST(SnapshotMetadata, IsReadAsEarlierProgramsWroteIt) {
+  std::mt19937_64 random(seed());
+  for (uint32_t id = 1; id < 20; ++id) {
+    MemoryFileSystem files;
+    const SnapshotMetadata metadata = random_metadata(random, id);
+    ASSERT_NO_FATAL_FAILURE(write_old_metadata(files, metadata));
+    auto read = read_snapshot_metadata(files, "/data", id);
+    ASSERT_TRUE(read) << read.error().message;
+    EXPECT_EQ(*read, metadata);
+  }
+}
+
+TEST(SnapshotMetadata, NamesDirectoriesByTheirRolesAndFindsThemWhereTheTableSays) {
+  MemoryFileSystem files;
+  SnapshotMetadata metadata;
+  metadata.id = 3;
+  metadata.files = {{3, 0, "/fast", 9}, {3, 1, "/data", 9}, {3, kCoordinator, "/data", 2}};
+  ASSERT_TRUE(write_snapshot_metadata(files, "/data", metadata));
+  const std::string path = snapshot_metadata_path("/data", 3);
+  for (const std::string& directory : {std::string("/fast"), std::string("/data")}) {
+    EXPECT_TRUE(
+        std::ranges::search(files.bytes(path), std::as_bytes(std::span(directory))).empty());
+  }
+  // The data are moved, and the other directory elsewhere.
+  ASSERT_TRUE(files.make_directory("/moved/coordinator"));
+  ASSERT_TRUE(files.rename(path, snapshot_metadata_path("/moved", 3)));
+  ASSERT_TRUE(files.rename("/data/directories", "/moved/directories"));
+  auto table = DirectoryTable::read(files, "/moved");
+  ASSERT_TRUE(table);
+  table->set("log-1", "/faster");
+  ASSERT_TRUE(table->write(files));
+  auto read = read_snapshot_metadata(files, "/moved", 3);
+  ASSERT_TRUE(read) << read.error().message;
+  metadata.files = {{3, 0, "/faster", 9}, {3, 1, "/moved", 9}, {3, kCoordinator, "/moved", 2}};
+  EXPECT_EQ(*read, metadata);
+  table->remove("log-1");
+  ASSERT_TRUE(table->write(files));
+  read = read_snapshot_metadata(files, "/moved", 3);
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().code, ExitCode::corruption);
+  EXPECT_NE(read.error().message.find("it names directory log-1"), std::string::npos)
+      << read.error().message;
 }
 
 TEST(SnapshotMetadata, IsRefusedWhateverBitTurnsAndTheFileIsNamed) {

@@ -76,7 +76,16 @@ class SnapshotStage {
       VectorLogSource source(storage.id, part);
       std::mutex mutex;
       auto partition =
-          compose({plan, 0, i, source, reader, writers[i % kNodes], mutex, {}, shapes});
+          compose({plan,
+                   0,
+                   i,
+                   source,
+                   reader,
+                   writers[i % kNodes],
+                   mutex,
+                   {},
+                   shapes,
+                   [this](const UnreadablePage& page) { unreadable.push_back(page); }});
       if (!partition) return std::unexpected(partition.error());
       composed.push_back(std::move(*partition));
     }
@@ -116,6 +125,11 @@ class SnapshotStage {
   uint64_t epoch = 0;
   /// The next rounds write all pages anew, and no older file is there afterwards.
   bool rewrites = false;
+  /// A rewrite keeps them, as the coordinator does when some pages cannot be read (R56).
+  bool keeps_files = false;
+  /// The next rounds leave out what cannot be read.
+  bool salvages = false;
+  std::vector<UnreadablePage> unreadable;  // of all rounds, as told
 
  private:
   static constexpr ClusterUuid kUuid = {1, 2, 3};
@@ -135,6 +149,7 @@ class SnapshotStage {
     plan.epoch = epoch = epoch_now;
     plan.cluster_uuid = kUuid;
     plan.rewrites = rewrites;
+    plan.salvages = salvages;
     plan.reducers = {{0, 0}, {1, 0}};
     storage.partitions.clear();
     if (storage.type != StorageType::sequential) {
@@ -146,7 +161,7 @@ class SnapshotStage {
 
   Result<void> keep(const GleanPlan& plan, std::vector<SnapshotWriter>& writers) {
     std::vector<SnapshotFilePlace> places;
-    if (plan.rewrites) places_.clear();
+    if (plan.rewrites && !keeps_files) places_.clear();
     for (uint32_t node = 0; node <= kNodes; ++node) {
       if (auto finished = writers[node].finish(); !finished) return finished;
       if (writers[node].page_count() == 1) continue;

@@ -31,6 +31,8 @@ class LogCommandTest : public testing::Test {
     DdlLog ddl = *DdlLog::open(files_, folder_, start_.savepoint.cluster_uuid);
     EXPECT_TRUE(ddl.append(
         {DdlOperation::create_storage, 7, 1, "accounts", StorageType::mastertree, 8, 0}));
+    EXPECT_TRUE(ddl.append(
+        {DdlOperation::create_storage, 8, 1, "branches", StorageType::mastertree, 8, 0}));
     begin(2);
   }
   ~LogCommandTest() override { fs::remove_all(folder_); }
@@ -105,7 +107,7 @@ TEST_F(LogCommandTest, VerifiesAndTellsATornTailFromCorruption) {
   damage(name, 7 * kLogBlockBytes + 20);  // epoch 4: above the cut
   auto json = nlohmann::json::parse(output(verify_logs));
   EXPECT_TRUE(json["intact"]);
-  EXPECT_EQ(json["ddl"]["records"], 1);
+  EXPECT_EQ(json["ddl"]["records"], 2);
   EXPECT_EQ(json["incarnations"][0]["logs"][0]["end"]["kind"], "torn tail");
   EXPECT_EQ(json["incarnations"][0]["logs"][0]["end"]["offset"], 7 * kLogBlockBytes);
   EXPECT_EQ(json["incarnations"][0]["logs"][0]["files"][0]["records"], 6);
@@ -118,6 +120,13 @@ TEST_F(LogCommandTest, VerifiesAndTellsATornTailFromCorruption) {
   options_.json = false;
   const std::string text = output(verify_logs, ExitCode::corruption);
   EXPECT_NE(text.find("offset 12288"), std::string::npos) << text;
+}
+
+TEST_F(LogCommandTest, TellsThatADdlRecordIsMissingFromWhatTheLogsHold) {
+  damage("coordinator/ddl_000000.atlog", kIoBlockBytes + 50);  // of storage 8, the last one
+  output(verify_logs, ExitCode::corruption);
+  EXPECT_TRUE(problem_.contains("a record of storage 8, which none of the 1 records")) << problem_;
+  EXPECT_TRUE(problem_.contains(folder_ + "/node0/log_1_0_000000.atlog: offset ")) << problem_;
 }
 
 TEST_F(LogCommandTest, DumpsRecordsByEpochAndStorage) {

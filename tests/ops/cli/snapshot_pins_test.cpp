@@ -6,6 +6,7 @@
 #include <string>
 
 #include "ops/cli/snapshot_data.h"
+#include "ops/launcher/directory_owner.h"
 #include "ops/launcher/process_lock.h"
 #include "shared/process/run_paths.h"
 #include "tests/engine/snapshot/made_snapshot.h"
@@ -23,6 +24,7 @@ class SnapshotPinsTest : public testing::Test {
     std::string pattern = (fs::temp_directory_path() / "atoll_pins_XXXXXX").string();
     folder_ = mkdtemp(pattern.data());
     options_.data_dir = folder_;
+    EXPECT_TRUE(claim_directories(files_, {"bank", folder_, {}, {}, {}}));
     Savepoint savepoint;
     savepoint.cluster_uuid = {7, 7};
     EXPECT_EQ(test::make_snapshot(files_, folder_, savepoint, 10), "");
@@ -136,6 +138,18 @@ TEST_F(SnapshotPinsTest, RemovesWhatNothingNeedsAndSaysWhyItDoesNotRemoveMore) {
   rm(3);
   EXPECT_TRUE(has(rm(2), "snapshot 2 is removed"));
   EXPECT_TRUE(has(rm(4, ExitCode::failed), "is the newest one"));
+}
+
+TEST_F(SnapshotPinsTest, ChangesNothingInACopy) {
+  const std::string copy = folder_ + ".copy";
+  fs::copy(folder_, copy, fs::copy_options::recursive);
+  options_.data_dir = copy;
+  for (const auto& told : {pin(3, "mine", ExitCode::identity), unpin("1", ExitCode::identity),
+                           rm(1, ExitCode::identity)}) {
+    EXPECT_TRUE(has(told, copy + ": is not where its owner file says")) << told;
+  }
+  EXPECT_TRUE(fs::exists(copy + "/node0/snapshot_1.atsnap"));
+  fs::remove_all(copy);
 }
 
 TEST_F(SnapshotPinsTest, TouchesNoDataThatARunningClusterHas) {

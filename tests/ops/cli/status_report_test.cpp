@@ -148,6 +148,10 @@ TEST(StatusReportTest, LoggersAreListedAndAFailedOneIsTheProblem) {
   for (const char* part : {"node1/0", "41,000", "3.0 MiB", "1,234", "0.5 1.5 ms", "0.2 9.0 ms"}) {
     EXPECT_TRUE(has(text, part)) << part << " in " << text;
   }
+  status["nodes"][1]["loggers"][0]["lacks_next_file"] = true;
+  const std::string lacking = status_text(status);
+  EXPECT_TRUE(has(lacking, "what is wrong: logger 0 of node1 has no room for its next")) << lacking;
+  EXPECT_TRUE(has(lacking, "what to do:    free disk space")) << lacking;
   status["nodes"][1]["loggers"][0]["failed"] = true;
   const std::string failed = status_text(status);
   EXPECT_TRUE(has(failed, "not healthy")) << failed;

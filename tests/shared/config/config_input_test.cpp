@@ -1,5 +1,6 @@
 // Bad files, relations between values, and what a machine lacks.
 #include <gtest/gtest.h>
+#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,7 +9,9 @@
 #include <fstream>
 
 #include "shared/config/config.h"
+#include "shared/config/config_check.h"
 #include "shared/config/config_limits.h"
+#include "shared/file/path_errors.h"
 
 namespace atolldb {
 namespace {
@@ -222,6 +225,64 @@ TEST(Paths, HaveDefaultsUnderTheUsersFolders) {
   EXPECT_EQ(parsed("").cluster.run_dir, "/tmp/atoll-" + std::to_string(getuid()) + "/atoll");
 }
 
+TEST(Paths, HaveDefaultsWithoutAnyVariable) {
+  for (const char* name : {"HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_DATA_HOME"}) {
+    ASSERT_EQ(unsetenv(name), 0);
+  }
+  const Config config = parsed("[cluster]\nname = \"c\"\n");
+  EXPECT_EQ(config.cluster.run_dir, "/tmp/atoll-" + std::to_string(geteuid()) + "/c");
+  const passwd* const user = getpwuid(geteuid());
+  if (user != nullptr && user->pw_dir[0] == '/' && user->pw_dir[1] != '\0') {
+    const std::string home = user->pw_dir;
+    EXPECT_EQ(config.cluster.log_dir, home + "/.local/state/atoll/c");
+    EXPECT_EQ(config.cluster.data_dir, home + "/.local/share/atoll/c");
+    EXPECT_EQ(absolute_path("~/x", "/"), home + "/x");
+  }
+  EXPECT_NE(config.cluster.log_dir, config.cluster.data_dir);
+  EXPECT_NE(config.cluster.log_dir, config.cluster.run_dir);
+  EXPECT_NE(config.cluster.data_dir, config.cluster.run_dir);
+}
+
+TEST(Paths, OfOneFolderInSeveralVariablesDiffer) {
+  ASSERT_EQ(setenv("XDG_STATE_HOME", "/one", 1), 0);
+  ASSERT_EQ(setenv("XDG_DATA_HOME", "/one", 1), 0);
+  const Config config = parsed("[cluster]\nname = \"c\"\n");
+  EXPECT_EQ(config.cluster.data_dir, "/one/atoll/c");
+  EXPECT_EQ(config.cluster.log_dir, "/one/atoll/c-logs");
+  ASSERT_EQ(unsetenv("XDG_STATE_HOME"), 0);
+  ASSERT_EQ(unsetenv("XDG_DATA_HOME"), 0);
+}
+
+TEST(Paths, OfRunLogAndDataFoldersAreApart) {
+  const auto folders = [](const std::string& run, const std::string& log, const std::string& data) {
+    return messages("[cluster]\nrun_dir = \"" + run + "\"\nlog_dir = \"" + log +
+                    "\"\ndata_dir = \"" + data + "\"\n");
+  };
+  EXPECT_EQ(folders("/a/run", "/a/log", "/a/data"), "");
+  EXPECT_EQ(folders("/a/data-run", "/a/data/log", "/a/data"), "");
+  for (const std::string& text :
+       {folders("/a", "/l", "/a"), folders("/a", "/l", "/a/data"), folders("/d/run", "/l", "/d")}) {
+    EXPECT_NE(text.find("cluster.data_dir: expected a folder apart from cluster.run_dir"),
+              std::string::npos)
+        << text;
+  }
+  for (const std::string& text : {folders("/a", "/a", "/d"), folders("/a", "/a/log", "/d")}) {
+    EXPECT_NE(text.find("cluster.log_dir: expected a folder apart from cluster.run_dir"),
+              std::string::npos)
+        << text;
+  }
+  EXPECT_NE(folders("/r", "/d", "/d/.")
+                .find("cluster.data_dir: expected a folder apart from "
+                      "cluster.log_dir"),
+            std::string::npos);
+  const std::string node = messages(
+      "[cluster]\nrun_dir = \"/r\"\nlog_dir = \"/l\"\ndata_dir = \"/d\"\n[[node]]\n"
+      "directories = [\"/r/disk\"]\n");
+  EXPECT_NE(node.find("node[0].directories: expected a folder apart from cluster.run_dir"),
+            std::string::npos)
+      << node;
+}
+
 TEST(Paths, OfTheEnvironmentThatAreTooLongForSocketsAreAnError) {
   const std::string folder = "/" + std::string(90, 'a');
   ASSERT_EQ(setenv("XDG_RUNTIME_DIR", folder.c_str(), 1), 0);
@@ -282,7 +343,11 @@ TEST_F(ConfigFile, ThatMayNotBeReadIsNamed) {
   if (is_root) {
     ASSERT_EQ(seteuid(0), 0);
   }
-  EXPECT_EQ(text, path + ": expected a readable file, got Permission denied\n");
+  EXPECT_TRUE(text.starts_with(path + ": expected a readable file, got Permission denied ("))
+      << text;
+  const std::string owner = " belongs to " + user_text(geteuid()) + " with mode ";
+  EXPECT_NE(text.find(owner), std::string::npos) << text;
+  EXPECT_NE(text.find("and this is "), std::string::npos) << text;
 }
 
 TEST_F(ConfigFile, IsRejectedAboveItsLimitAndAcceptedAtIt) {

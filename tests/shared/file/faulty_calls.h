@@ -82,12 +82,12 @@ class FaultyCalls : public SystemCalls {
   }
   int fdatasync(int descriptor) override {
     ++syncs;
-    if (fails(false)) return -1;
+    if (fails(true)) return -1;
     return syncs == fail_sync ? fail(error) : SystemCalls::fdatasync(descriptor);
   }
   int fsync(int descriptor) override {
     ++directory_syncs;
-    return fails(false) ? -1 : SystemCalls::fsync(descriptor);
+    return fails(true) ? -1 : SystemCalls::fsync(descriptor);
   }
   int mkdir(const char* path, mode_t mode) override {
     return fails(false) ? -1 : SystemCalls::mkdir(path, mode);

@@ -1,15 +1,22 @@
 // The posix backend when the kernel refuses, interrupts, does less, or fails.
 #include "shared/file/posix_file_system.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstring>
+#include <fstream>
 
 #include "tests/shared/file/faulty_calls.h"
 #include "tests/shared/file/file_test_support.h"
@@ -188,10 +195,49 @@ TEST_F(PosixFiles, RepeatWhatASignalInterrupts) {
     ASSERT_TRUE(write(*file, 0, Blocks(8, 3).bytes()));
     ASSERT_TRUE(file->sync());
     EXPECT_TRUE(std::ranges::equal(content(*file), Blocks(8, 3).bytes()));
+    ASSERT_TRUE((*file).sync());
     ASSERT_TRUE(files_.sync_directory(folder_.path()));
     ASSERT_TRUE(files_.remove(path("f")));
     calls_.calls = 1;  // the other half
   }
+  EXPECT_GT(calls_.syncs, 4U) << "a sync that was interrupted was not made again";
+}
+
+TEST_F(PosixFiles, SyncAgainWhatASignalInterruptsAndOnlyThat) {
+  const auto file = create(2);
+  ASSERT_TRUE(write(*file, 0, Blocks(1).bytes()));
+  calls_.error = EINTR;
+  calls_.fail_sync = calls_.syncs + 1;
+  EXPECT_TRUE(file->sync());
+  EXPECT_EQ(calls_.syncs, 2U);
+}
+
+std::atomic<uint64_t> alarms{0};
+
+/// Signals come all the time, and their handler does not ask for calls to be restarted.
+TEST_F(PosixFiles, AreWrittenSyncedAndReadInAStormOfSignals) {
+  struct sigaction handler{};
+  handler.sa_handler = [](int) { alarms.fetch_add(1, std::memory_order_relaxed); };
+  struct sigaction before{};
+  ASSERT_EQ(sigaction(SIGALRM, &handler, &before), 0);
+  itimerval often{{0, 200}, {0, 200}};
+  ASSERT_EQ(setitimer(ITIMER_REAL, &often, nullptr), 0);
+  uint64_t done = 0;
+  std::string problem;
+  while (problem.empty() && (done < 20 || alarms.load(std::memory_order_relaxed) < 200)) {
+    const auto file = create(64);
+    const auto blocks = Blocks(64, 3);
+    if (!write(*file, 0, blocks.bytes())) problem = "write";
+    if (!file->sync()) problem = "sync";
+    if (!std::ranges::equal(content(*file), blocks.bytes())) problem = "read";
+    if (!files_.sync_directory(folder_.path())) problem = "sync of the directory";
+    if (!files_.remove(path("f"))) problem = "removal";
+    ++done;
+  }
+  const itimerval never{};
+  setitimer(ITIMER_REAL, &never, nullptr);
+  sigaction(SIGALRM, &before, nullptr);
+  EXPECT_EQ(problem, "");
 }
 
 TEST_F(PosixFiles, MergeNeighboursAndSplitByTheKernelsLimit) {
@@ -223,7 +269,7 @@ TEST_F(PosixFiles, AnswerAFailedWriteEverAfter) {
     ASSERT_FALSE(written);
     EXPECT_EQ(written.error().code, test.code);
     const std::string start =
-        "write of 8192 bytes at 4096 to " + path("f") + ": " + std::strerror(test.error) + ": ";
+        "write of 8192 bytes at 4096 to " + path("f") + ": " + std::strerror(test.error);
     EXPECT_EQ(written.error().message.find(start), 0U) << written.error().message;
     EXPECT_GT(written.error().message.size(), start.size() + 10) << "the way out";
     const uint64_t calls = calls_.calls;
@@ -237,7 +283,7 @@ TEST_F(PosixFiles, AnswerAFailedWriteEverAfter) {
 }
 
 TEST_F(PosixFiles, NeverSyncAgainAfterAFailedSync) {
-  for (const int error : {EIO, ENOSPC, EINTR}) {
+  for (const int error : {EIO, ENOSPC}) {
     calls_.error = error;
     calls_.fail_sync = calls_.syncs + 1;
     const auto file = create(2);
@@ -254,6 +300,37 @@ TEST_F(PosixFiles, NeverSyncAgainAfterAFailedSync) {
     EXPECT_EQ(calls_.calls, calls) << "the kernel is not asked again";
     std::filesystem::remove(path("f"));
   }
+}
+
+/// Of the pages of a file, how many are in the page cache.
+size_t cached_pages(const std::string& path, size_t pages) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY);
+  void* mapped = ::mmap(nullptr, pages * kIoBlockBytes, PROT_READ, MAP_SHARED, descriptor, 0);
+  ::close(descriptor);
+  if (mapped == MAP_FAILED) return 0;
+  std::vector<unsigned char> resident(pages);
+  ::mincore(mapped, pages * kIoBlockBytes, resident.data());
+  ::munmap(mapped, pages * kIoBlockBytes);
+  return static_cast<size_t>(std::ranges::count_if(resident, [](auto page) { return page & 1; }));
+}
+
+TEST_F(PosixFiles, ForgetWhatThePageCacheKeptThoughASyncFails) {
+  constexpr size_t kPages = 16;
+  struct statfs place{};
+  ASSERT_EQ(::statfs(folder_.path().c_str(), &place), 0);
+  if (place.f_type == TMPFS_MAGIC) GTEST_SKIP() << "the page cache is all that this file has";
+  std::ofstream(path("f")) << std::string(kPages * kIoBlockBytes, 'x');
+  ASSERT_EQ(cached_pages(path("f"), kPages), kPages);
+  ASSERT_TRUE(files_.forget_cached(path("f")));
+  EXPECT_EQ(cached_pages(path("f"), kPages), 0u) << "dirty pages were written, and dropped";
+  // The device has refused some pages before: they are clean for the kernel.
+  std::ifstream(path("f")).get();
+  ASSERT_NE(cached_pages(path("f"), kPages), 0u);
+  calls_.error = EIO;
+  calls_.fail_sync = calls_.syncs + 1;
+  ASSERT_TRUE(files_.forget_cached(path("f")));
+  EXPECT_EQ(cached_pages(path("f"), kPages), 0u);
+  EXPECT_TRUE(files_.forget_cached(path("missing")));
 }
 
 /// All that the log does with files, to the first error. `created`: its file was made.

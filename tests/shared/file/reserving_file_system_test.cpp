@@ -46,7 +46,7 @@ TEST_F(ReservingFileSystemTest, FilesAreMadeAndGrowDownToTheReserveAndNotBelow) 
   EXPECT_EQ(refused.error().message,
             folder_ +
                 ": 49152 bytes are free, and gleaner.disk_reserve keeps 40960 of them for the "
-                "log: free disk space, or lower gleaner.disk_reserve");
+                "log: free disk space, or lower gleaner.disk_reserve and durability.log_file_size");
   EXPECT_FALSE(*below_.exists(path));
   auto file = files.create(path, 2 * kBlock);
   ASSERT_TRUE(file) << file.error().message;

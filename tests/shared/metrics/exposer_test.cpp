@@ -6,13 +6,19 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
 
 #include "shared/metrics/cluster_metrics.h"
 #include "shared/metrics/node_metrics.h"
+#include "shared/process/unique_fd.h"
 
 namespace atolldb {
 namespace {
@@ -31,25 +37,45 @@ Segment<T> make_segment(size_t bytes) {
   return Segment<T>(static_cast<T*>(memory));
 }
 
-/// The body of GET /metrics; empty when nobody answers.
-std::string scrape(const std::string& endpoint) {
+/// A connection to the endpoint.
+UniqueFd connect_to(const std::string& endpoint) {
   const auto colon = endpoint.rfind(':');
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<uint16_t>(std::stoi(endpoint.substr(colon + 1))));
   inet_pton(AF_INET, endpoint.substr(0, colon).c_str(), &address.sin_addr);
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  EXPECT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  return fd;
+}
+
+constexpr std::string_view kRequest = "GET /metrics HTTP/1.0\r\n\r\n";
+
+/// False: the other side has ended the connection.
+bool send_text(const UniqueFd& fd, std::string_view text) {
+  return send(fd.get(), text.data(), text.size(), MSG_NOSIGNAL) ==
+         static_cast<ssize_t>(text.size());
+}
+
+/// The body of GET /metrics; empty when nobody answers.
+std::string scrape(const std::string& endpoint) {
+  const UniqueFd fd = connect_to(endpoint);
+  EXPECT_TRUE(send_text(fd, kRequest));
   std::string answer;
-  if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0) {
-    const std::string request = "GET /metrics HTTP/1.0\r\n\r\n";
-    EXPECT_EQ(send(fd, request.data(), request.size(), 0), static_cast<ssize_t>(request.size()));
-    char buffer[4096];
-    for (ssize_t got = 0; (got = recv(fd, buffer, sizeof(buffer), 0)) > 0;) {
-      answer.append(buffer, static_cast<size_t>(got));
-    }
+  char buffer[4096];
+  for (ssize_t got = 0; (got = recv(fd.get(), buffer, sizeof(buffer), 0)) > 0;) {
+    answer.append(buffer, static_cast<size_t>(got));
   }
-  close(fd);
   return answer;
+}
+
+using Clock = std::chrono::steady_clock;
+
+/// How long a scrape takes; it must be answered.
+std::chrono::milliseconds time_of_scrape(const std::string& endpoint) {
+  const auto begin = Clock::now();
+  EXPECT_NE(scrape(endpoint).find("atoll_commits_total"), std::string::npos);
+  return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
 }
 
 class NodeOfTwoWorkers : public ::testing::Test {
@@ -100,6 +126,51 @@ TEST_F(NodeOfTwoWorkers, EveryScrapeReadsTheCountersAgain) {
   EXPECT_NE(after.find("atoll_next_layers_total{node=\"0\"} 1\n"), std::string::npos);
 }
 
+TEST_F(NodeOfTwoWorkers, HalfSentRequestsDoNotBlockAScrape) {
+  auto exposer =
+      MetricsExposer::start("127.0.0.1", 0, std::make_shared<NodeMetrics>(0, *shared_, *metrics_));
+  ASSERT_TRUE(exposer) << exposer.error().message;
+  const std::string& endpoint = (*exposer)->endpoint();
+  // One alone; as the issue has it; one that leaves a thread; and more than there are threads.
+  for (const size_t count : {size_t{1}, size_t{4}, size_t{MetricsExposer::kThreads - 1},
+                             size_t{2 * MetricsExposer::kThreads}}) {
+    std::vector<UniqueFd> halves;
+    for (size_t i = 0; i < count; ++i) {
+      halves.push_back(connect_to(endpoint));
+      ASSERT_TRUE(send_text(halves.back(), kRequest.substr(0, 1 + i % (kRequest.size() - 1))));
+    }
+    const auto turns = static_cast<int>(count / MetricsExposer::kThreads);
+    const std::chrono::milliseconds limit =
+        turns == 0 ? MetricsExposer::kRequestTimeout
+                   : (1 + turns) * (MetricsExposer::kRequestTimeout + std::chrono::seconds(1));
+    EXPECT_LT(time_of_scrape(endpoint), limit) << "beside " << count << " half-sent requests";
+  }
+}
+
+TEST_F(NodeOfTwoWorkers, RequestsThatTrickleDoNotBlockAScrape) {
+  auto exposer =
+      MetricsExposer::start("127.0.0.1", 0, std::make_shared<NodeMetrics>(0, *shared_, *metrics_));
+  ASSERT_TRUE(exposer) << exposer.error().message;
+  const std::string& endpoint = (*exposer)->endpoint();
+  std::vector<UniqueFd> slow;
+  for (size_t i = 0; i < MetricsExposer::kThreads; ++i) {
+    slow.push_back(connect_to(endpoint));
+    ASSERT_TRUE(send_text(slow.back(), "GET /metrics HTTP/1.1\r\n"));
+  }
+  std::atomic<bool> is_over{false};
+  std::thread trickle([&] {
+    // One header after the other, a byte at a time, for as long as the server listens.
+    for (size_t at = 0; !is_over.load(std::memory_order_relaxed); ++at) {
+      for (const UniqueFd& fd : slow) send_text(fd, std::string_view("a: b\r\n").substr(at % 6, 1));
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));  // this is the attack
+    }
+  });
+  EXPECT_LT(time_of_scrape(endpoint),
+            2 * MetricsExposer::kRequestTimeout + std::chrono::seconds(2));
+  is_over.store(true, std::memory_order_relaxed);
+  trickle.join();
+}
+
 TEST_F(NodeOfTwoWorkers, ATakenPortNamesKeyAndPort) {
   const auto collectable = std::make_shared<NodeMetrics>(0, *shared_, *metrics_);
   auto first = MetricsExposer::start("127.0.0.1", 0, collectable);
@@ -116,6 +187,7 @@ TEST_F(NodeOfTwoWorkers, ATakenPortNamesKeyAndPort) {
 TEST_F(NodeOfTwoWorkers, ShowsSnapshotsOnlyWithALog) {
   metrics_->worker(0).snapshot_reads.add(5);
   metrics_->worker(1).snapshot_reads.add(6);
+  metrics_->worker(1).frame_stalls.add(8);
   metrics_->snapshot_cache.misses.store(4, std::memory_order_relaxed);
   metrics_->snapshot_cache.frames_in_use.store(3, std::memory_order_relaxed);
   metrics_->gleaner.pages_written.store(2, std::memory_order_relaxed);
@@ -129,6 +201,7 @@ TEST_F(NodeOfTwoWorkers, ShowsSnapshotsOnlyWithALog) {
   const std::string text = scrape((*exposer)->endpoint());
   for (const char* line : {"atoll_snapshot_cache_reads_total{node=\"0\"} 11\n",
                            "atoll_snapshot_cache_misses_total{node=\"0\"} 4\n",
+                           "atoll_snapshot_cache_waits_total{node=\"0\"} 8\n",
                            "atoll_snapshot_cache_used_bytes{node=\"0\"} 12288\n",
                            "atoll_composer_written_pages_total{node=\"0\"} 2\n",
                            "atoll_composer_written_bytes_total{node=\"0\"} 8192\n",

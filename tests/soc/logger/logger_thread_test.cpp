@@ -3,11 +3,16 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <memory>
+#include <mutex>
+#include <thread>
 #include <vector>
 
 #include "engine/log/log_scan.h"
 #include "engine/mastertree/mastertree.h"
+#include "shared/file/forwarding_file_system.h"
 #include "shared/sync/wait_word.h"
 #include "tests/support/fault_injector.h"
 #include "tests/support/power_cut_file_system.h"
@@ -109,8 +114,37 @@ class LoggerThreadTest : public testing::Test {
     return epochs;
   }
 
+  /// Until it holds of what other threads count; false after a generous time.
+  template <typename Condition>
+  bool eventually(Condition condition) {
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > give_up) return false;
+      std::this_thread::yield();
+    }
+    return true;
+  }
+
+  /// Creates no file while it is full.
+  class FullDisk : public ForwardingFileSystem {
+   public:
+    FullDisk(FileSystem& below, const std::atomic<bool>& is_full)
+        : ForwardingFileSystem(below), is_full_(is_full) {}
+    Result<std::unique_ptr<File>> create(const std::string& path, uint64_t bytes) override {
+      if (is_full_.load(std::memory_order_relaxed)) {
+        return make_error(ExitCode::disk_full, path + ": no space left");
+      }
+      return below().create(path, bytes);
+    }
+
+   private:
+    const std::atomic<bool>& is_full_;
+  };
+
   PowerCutFileSystem disk_;
-  FaultInjector files_{disk_};
+  std::atomic<bool> full_{false};
+  FullDisk room_{disk_, full_};
+  FaultInjector files_{room_};
   TestCluster cluster_;
   MasterTree tree_;
   LoggerMetrics metrics_[2] = {};
@@ -185,6 +219,56 @@ TEST_F(LoggerThreadTest, AFailingSyncIsToldAndNothingIsDurableFromThere) {
   EXPECT_EQ(failures_[0].code, ExitCode::durability);
   EXPECT_TRUE(failures_[0].message.contains("/data/node")) << failures_[0].message;
   // As the coordinator does; else the other one would wait for what the first has not.
+  cluster_.view().control->state.store(static_cast<uint32_t>(ClusterState::stopped),
+                                       std::memory_order_release);
+}
+
+/// The log file of a node's logger has 64 blocks: an epoch of one record takes two.
+TEST_F(LoggerThreadTest, WithoutRoomForItsNextFileItGoesOnAndMakesItWhenThereIs) {
+  start();
+  full_.store(true, std::memory_order_relaxed);
+  uint64_t epoch = kStart;
+  const auto close_one = [&] {
+    commit(0, "key");
+    tick();
+    want_marker();
+    await_durable(0, epoch++);
+  };
+  const auto lacks = [&] { return metrics_[0].lacks_next_file.load(std::memory_order_relaxed); };
+  for (int i = 0; i < 16; ++i) close_one();
+  ASSERT_TRUE(eventually([&] { return lacks() == 1; }));
+  EXPECT_GE(metrics_[0].failed_preallocations.get(), 1u);
+  // The attempts go on, but not with each epoch; nothing is left of them.
+  for (int i = 0; i < 10; ++i) close_one();
+  EXPECT_LT(metrics_[0].failed_preallocations.get(), 10u);
+  ASSERT_TRUE(eventually([&] { return metrics_[0].failed_preallocations.get() >= 3; }));
+  EXPECT_EQ(slot(0).failure.load(std::memory_order_acquire), 0u);
+  EXPECT_EQ(disk_.list("/data/node0")->size(), 1u);
+  full_.store(false, std::memory_order_relaxed);
+  ASSERT_TRUE(eventually([&] { return lacks() == 0; }));
+  EXPECT_EQ(disk_.list("/data/node0")->size(), 2u);
+  for (int i = 0; i < 10; ++i) close_one();
+  EXPECT_EQ(slot(0).failure.load(std::memory_order_acquire), 0u);
+  EXPECT_EQ(metrics_[0].files.get(), 1u) << "the second one is in use";
+}
+
+TEST_F(LoggerThreadTest, WithoutRoomForItsNextFileItEndsWhenTheCurrentOneIsFull) {
+  start();
+  full_.store(true, std::memory_order_relaxed);
+  const auto has_failed = [&] { return slot(0).failure.load(std::memory_order_acquire); };
+  uint64_t epochs = 0;
+  while (has_failed() == 0) {
+    commit(0, "key");
+    tick();
+    want_marker();
+    await([&] {
+      return has_failed() != 0 ||
+             slot(0).durable_epoch.load(std::memory_order_acquire) >= kStart + epochs;
+    });
+    ++epochs;
+  }
+  EXPECT_EQ(has_failed(), static_cast<uint32_t>(ExitCode::disk_full));
+  EXPECT_GE(epochs, 31u) << "it gave up while there was room in its file";
   cluster_.view().control->state.store(static_cast<uint32_t>(ClusterState::stopped),
                                        std::memory_order_release);
 }

@@ -1,13 +1,37 @@
-// Jobs of a node that stops.
-#include "soc/node/job_table.h"
-
+// Jobs of a node: when they are done, and what becomes of them when the node stops.
 #include <gtest/gtest.h>
 
-namespace atolldb {
+#include "tests/soc/node/job_rules.h"
+
+namespace atolldb::test {
 namespace {
 
+TEST(JobTableTest, AJobIsDoneWhenWhatItCommittedIsDurable) {
+  EXPECT_EQ(a_job_is_done_when_what_it_committed_is_durable(), "");
+}
+
+TEST(JobTableTest, AJobThatIsNotDurableWhenTheClusterFailsIsUnknown) {
+  JobStage stage;
+  const uint64_t id = stage.start({0, 1});
+  stage.jobs().finish_worker(id, 1, "1", 12);
+  stage.jobs().finish_worker(id, 0, make_error(ExitCode::failed, "no"), 0);
+  auto answer = stage.wait(id);
+  stage.deliver(false);
+  const Json told = answer.get().value();
+  EXPECT_EQ(told["done"], true);
+  EXPECT_EQ(told["status"], "outcome_unknown");
+  ASSERT_EQ(told["outputs"].size(), 2u);
+  for (uint32_t worker = 0; worker < 2; ++worker) {
+    EXPECT_EQ(told["outputs"][worker]["worker"], worker);
+    EXPECT_EQ(told["outputs"][worker]["ok"], false);
+    const std::string message = told["outputs"][worker]["message"];
+    EXPECT_TRUE(message.contains("outcome_unknown")) << message;
+  }
+}
+
 TEST(JobTableTest, ATableWhoseJobsShallAllStopTakesNoNewOne) {
-  JobTable jobs;
+  JobStage stage;
+  JobTable& jobs = stage.jobs();
   const auto running = jobs.add("load", "", {0});
   ASSERT_TRUE(running);
   EXPECT_FALSE((*running)->stop.load(std::memory_order_relaxed));
@@ -22,4 +46,4 @@ TEST(JobTableTest, ATableWhoseJobsShallAllStopTakesNoNewOne) {
 }
 
 }  // namespace
-}  // namespace atolldb
+}  // namespace atolldb::test

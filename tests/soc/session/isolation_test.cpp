@@ -104,7 +104,8 @@ class SessionIsolation : public ::testing::Test {
 };
 
 TEST_F(SessionIsolation, ARequestReadsTheSnapshotThatItAsksFor) {
-  EXPECT_EQ(get(with(Isolation::snapshot_read_only)), "snapshot_not_found") << "there is none yet";
+  EXPECT_EQ(get(with(Isolation::snapshot_read_only)), "not_found") << "nothing was committed yet";
+  EXPECT_EQ(get(with(Isolation::snapshot_read_only, 1)), "snapshot_not_found");
   ASSERT_EQ(put("old"), Status::ok);
   const uint64_t first = take_snapshot();
   ASSERT_EQ(put("new"), Status::ok);
@@ -120,6 +121,20 @@ TEST_F(SessionIsolation, ARequestReadsTheSnapshotThatItAsksFor) {
   stop();
   launch();
   EXPECT_EQ(get(with(Isolation::snapshot_read_only)), "new") << "after a restart";
+}
+
+TEST_F(SessionIsolation, TheFirstSnapshotIsTakenForTheTransactionThatAsksForIt) {
+  ASSERT_EQ(put("old"), Status::ok);
+  EXPECT_EQ(get(with(Isolation::snapshot_read_only)), "old");
+  ASSERT_EQ(put("new"), Status::ok);
+  EXPECT_EQ(get(with(Isolation::snapshot_read_only)), "old") << "no other one is taken for it";
+}
+
+TEST_F(SessionIsolation, AnEmptySnapshotTakesWrites) {
+  KvRequest request;
+  request.put("tree", kv_bytes("other"), kv_bytes("1"));
+  EXPECT_EQ(client_->call("kv.put", request.bytes(), with(Isolation::snapshot)).status, Status::ok);
+  EXPECT_EQ(put("old"), Status::ok);
 }
 
 TEST_F(SessionIsolation, ADamagedPinIsRefusedAndToldAndHoldsNothingElseUp) {

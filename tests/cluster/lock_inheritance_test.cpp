@@ -1,0 +1,93 @@
+// The lock of the data directory is held by every process of a cluster, and by nobody else, until
+// the last one has ended (R31).
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "ops/launcher/data_lock.h"
+#include "shared/process/line_channel.h"
+#include "tests/cluster/launcher_process.h"
+
+namespace atolldb::test {
+namespace {
+
+std::string lock_of(const Config& config) { return config.cluster.data_dir + "/lock"; }
+
+/// Whether another process could take it now; takes it for a moment.
+bool is_free(const std::string& path) {
+  const UniqueFd fd(open(path.c_str(), O_RDWR | O_CLOEXEC));
+  return fd.is_open() && flock(fd.get(), LOCK_EX | LOCK_NB) == 0;
+}
+
+/// Whether one of its descriptors is this file.
+bool has_open(pid_t pid, const std::string& path) {
+  struct stat wanted{};
+  if (stat(path.c_str(), &wanted) != 0) return false;
+  std::error_code error;
+  const std::string folder = "/proc/" + std::to_string(pid) + "/fd";
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    struct stat found{};
+    if (stat(entry.path().c_str(), &found) == 0 && found.st_ino == wanted.st_ino &&
+        found.st_dev == wanted.st_dev) {
+      return true;
+    }
+  }
+  return false;
+}
+
+TEST(LockInheritance, EveryProcessOfAClusterHasTheLockOfItsData) {
+  TestFolder folder;
+  const Config config = folder.config("locked");
+  LauncherProcess launcher(config);
+  ASSERT_EQ(launcher.next_line(), "running");
+  const std::vector<pid_t> processes = processes_of("locked");
+  EXPECT_GE(processes.size(), 3u) << "a coordinator and two nodes";
+  for (const pid_t pid : processes) {
+    EXPECT_TRUE(has_open(pid, lock_of(config)))
+        << read_text("/proc/" + std::to_string(pid) + "/comm");
+  }
+  EXPECT_TRUE(has_open(launcher.pid(), lock_of(config)));
+  EXPECT_FALSE(is_free(lock_of(config)));
+  const auto refused = lock_data(config);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ExitCode::already_running) << refused.error().message;
+  kill(launcher.pid(), SIGTERM);
+  EXPECT_EQ(launcher.wait(), 0);
+  EXPECT_TRUE(is_free(lock_of(config)));
+}
+
+TEST(LockInheritance, TheLockStaysWhileOneProcessThatInheritedItLives) {
+  TestFolder folder;
+  const Config config = folder.config("inherited");
+  auto channel = make_channel();
+  ASSERT_TRUE(channel);
+  // The launcher: takes the lock, makes a child, and dies without a word.
+  const pid_t launcher = fork();
+  if (launcher == 0) {
+    const auto lock = lock_data(config);
+    if (!lock || fork() != 0) _exit(lock ? 0 : 1);
+    send_line(channel->second.get(), "the child lives");
+    // Until the test has closed its end of the channel.
+    channel->first = UniqueFd();
+    pollfd closed{channel->second.get(), POLLIN, 0};
+    poll(&closed, 1, -1);
+    _exit(0);
+  }
+  channel->second = UniqueFd();
+  LineReader lines(channel->first.get());
+  std::vector<std::string> said;
+  while (said.empty()) {
+    pollfd readable{channel->first.get(), POLLIN, 0};
+    ASSERT_GT(poll(&readable, 1, 60'000), 0);
+    said = lines.read();
+  }
+  EXPECT_EQ(said.front(), "the child lives");
+  ASSERT_EQ(reap(launcher), 0) << "the launcher could not lock the data";
+  EXPECT_FALSE(is_free(lock_of(config))) << "a process of the dead cluster may still write";
+  channel->first = UniqueFd();
+  EXPECT_TRUE(eventually([&] { return is_free(lock_of(config)); }));
+}
+
+}  // namespace
+}  // namespace atolldb::test

@@ -1,0 +1,232 @@
+// Storms: a cluster under load is hit by kill -9 and SIGSTOP at random instants, while snapshots
+// are taken and storages are created and dropped. After each storm the next start must have
+// everything that was acknowledged, and TPC-C's conditions must hold.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <random>
+#include <set>
+
+#include "bench/tpcc_driver/driver.h"
+#include "ops/cli/bench_cluster.h"
+#include "tests/cluster/launcher_process.h"
+#include "tests/cluster/ledger_cluster.h"
+
+namespace atolldb::test {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr tpcc::Scale kSmallScale{.items = 200, .customers = 30, .new_orders = 9, .last_names = 10};
+constexpr uint32_t kWarehouses = 2;
+
+/// What a client of storage.create and storage.drop was told, over all storms.
+struct DdlLedger {
+  std::set<std::string> created;    // acknowledged, and no drop was asked for
+  std::set<std::string> dropped;    // acknowledged
+  std::set<std::string> uncertain;  // an answer is missing
+  std::map<std::string, uint64_t> ids;
+  uint64_t next = 0;
+};
+
+/// Creates and drops storages until the cluster ends.
+class DdlClient {
+ public:
+  DdlClient(const Config& config, DdlLedger& ledger, uint64_t seed)
+      : thread_([config, &ledger, seed] { run(config, ledger, seed); }) {}
+  void join() {
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  static void run(const Config& config, DdlLedger& ledger, uint64_t seed) {
+    std::mt19937_64 random(seed);
+    cli::RunningCluster cluster(config);
+    constexpr size_t kMost = 12;
+    while (true) {
+      const bool drops =
+          !ledger.created.empty() && (ledger.created.size() >= kMost || random() % 2 == 0);
+      if (drops) {
+        const std::string name = *std::next(
+            ledger.created.begin(), static_cast<ptrdiff_t>(random() % ledger.created.size()));
+        ledger.created.erase(name);
+        ledger.uncertain.insert(name);
+        if (!cluster.drop_storage(name)) return;
+        ledger.uncertain.erase(name);
+        ledger.dropped.insert(name);
+      } else {
+        const std::string name = fmt::format("storm-{}", ledger.next++);
+        ledger.uncertain.insert(name);
+        const auto id = cluster.create_storage(name, StorageType::mastertree, 8);
+        if (!id) return;
+        ledger.uncertain.erase(name);
+        ledger.created.insert(name);
+        ledger.ids[name] = *id;
+      }
+    }
+  }
+  std::jthread thread_;
+};
+
+class StormTest : public testing::Test {
+ protected:
+  StormTest() {
+    config_.memory.volatile_pool = uint64_t{64} << 20;
+    config_.gleaner.interval = milliseconds(100);
+    config_.cluster.hang_limit = milliseconds(3000);
+    options_.scale = kSmallScale;
+    options_.seconds = 3600;  // until the storm ends it
+    options_.warmup_seconds = 0;
+    options_.seed = random_();
+    std::filesystem::create_directories(ledgers_);
+  }
+
+  std::vector<std::string> roles() const { return {"launcher", "coordinator", "node0", "node1"}; }
+
+  pid_t pid_of(const LauncherProcess& launcher, const std::string& role) const {
+    if (role == "launcher") return launcher.pid();
+    const std::vector<pid_t> found = processes_of(config_.cluster.name, role);
+    return found.empty() ? 0 : found.front();
+  }
+
+  /// One to three signals at random instants; the last one is SIGKILL.
+  void strike(const LauncherProcess& launcher) {
+    const uint64_t signals = 1 + random_() % 3;
+    for (uint64_t i = 0; i < signals; ++i) {
+      std::this_thread::sleep_for(milliseconds(random_() % 500));  // the instant is the input
+      const std::string role = roles()[random_() % 4];
+      const pid_t pid = pid_of(launcher, role);
+      if (pid == 0) return;
+      const bool is_last = i + 1 == signals;
+      std::printf("  %s of %s\n", is_last ? "SIGKILL" : "SIGSTOP", role.c_str());
+      kill(pid, is_last ? SIGKILL : SIGSTOP);
+      if (is_last) break;
+      std::this_thread::sleep_for(milliseconds(random_() % 1000));  // part of the input
+      if (random_() % 2 == 0) kill(pid, SIGCONT);
+    }
+  }
+
+  /// The launcher and all others have ended, also those that were stopped.
+  void await_end(LauncherProcess& launcher) {
+    kill(launcher.pid(), SIGCONT);
+    launcher.wait();
+    EXPECT_TRUE(eventually([&] { return processes_of(config_.cluster.name).empty(); }));
+    EXPECT_EQ(open_segments(), 0u);
+  }
+
+  void expect_promises_kept() const {
+    for (const uint32_t node : {0u, 1u}) {
+      auto session = SessionClient::connect(config_.cluster.run_dir, node);
+      ASSERT_TRUE(session) << session.error().message;
+      const auto state = read_ledger_state(**session);
+      ASSERT_TRUE(state) << state.error().message;
+      for (const LedgerViolation& one : check_ledger(ledger_, *state)) ADD_FAILURE() << one.text;
+    }
+  }
+
+  /// Names that must be there are, names that must have gone have, no id was given twice.
+  void expect_catalog_kept() {
+    const auto listed =
+        cli::RunningCluster(config_).coordinator("storage.list", {}, Cluster::kDefaultTimeout);
+    ASSERT_TRUE(listed) << listed.error().message;
+    std::map<std::string, uint64_t> found;
+    for (const Json& storage : listed->at("storages")) {
+      const std::string name = storage.at("name");
+      found[name] = storage.at("id");
+      const auto known = ddl_.ids.find(name);
+      if (known != ddl_.ids.end()) {
+        EXPECT_EQ(known->second, found[name]) << name;
+      }
+    }
+    for (const std::string& name : ddl_.created) EXPECT_TRUE(found.contains(name)) << name;
+    for (const std::string& name : ddl_.dropped) EXPECT_FALSE(found.contains(name)) << name;
+    for (const std::string& name : ddl_.uncertain) {
+      if (!found.contains(name)) continue;
+      ddl_.created.insert(name);
+      ddl_.ids[name] = found[name];
+    }
+    ddl_.uncertain.clear();
+    std::set<uint64_t> ids;
+    for (const auto& [name, id] : ddl_.ids) EXPECT_TRUE(ids.insert(id).second) << name;
+  }
+
+  void expect_tpcc_consistent() const {
+    cli::RunningCluster cluster(config_);
+    cli::BenchPort port(cluster);
+    tpcc::Options options = options_;
+    options.repeat = 0;  // verification alone
+    tpcc::Driver driver(port, options, kWarehouses, silent_);
+    const auto report = driver.resume();
+    ASSERT_TRUE(report) << report.error().message;
+    EXPECT_TRUE(report->verify_done);
+    EXPECT_EQ(report->violations, std::vector<std::string>{});
+  }
+
+  /// TPC-C until the cluster ends.
+  std::jthread run_tpcc() const {
+    return std::jthread([this] {
+      cli::RunningCluster cluster(config_);
+      cli::BenchPort port(cluster);
+      tpcc::Options options = options_;
+      options.repeat = 1;
+      tpcc::Driver driver(port, options, kWarehouses, silent_);
+      EXPECT_FALSE(driver.resume());
+    });
+  }
+
+  void prepare() {
+    const auto created = create_ledger(config_);
+    ASSERT_TRUE(created) << created.error().message;
+    cli::RunningCluster cluster(config_);
+    cli::BenchPort port(cluster);
+    tpcc::Driver driver(port, options_, kWarehouses, silent_);
+    const auto loaded = driver.load_database();
+    ASSERT_TRUE(loaded) << loaded.error().message;
+  }
+
+  const bench::Console silent_{[](const std::string&) {}, [](const std::string&) {}};
+  TestFolder folder_;
+  Config config_ = folder_.config("storm", 2, 2);
+  std::string ledgers_ = folder_.path() + "/ledgers";
+  std::mt19937_64 random_{seed()};
+  tpcc::Options options_;
+  Ledger ledger_;  // of all storms
+  DdlLedger ddl_;
+};
+
+TEST_F(StormTest, NothingAcknowledgedIsLostAndNothingIsLeft) {
+  const uint64_t count = rounds(4, 200);
+  for (uint64_t round = 0; round <= count; ++round) {
+    SCOPED_TRACE(fmt::format("storm {}", round));
+    std::printf("storm %llu\n", static_cast<unsigned long long>(round));
+    LauncherProcess launcher(config_);
+    ASSERT_EQ(launcher.next_line(), "running");
+    if (round == 0) {
+      ASSERT_NO_FATAL_FAILURE(prepare());
+    }
+    ASSERT_NO_FATAL_FAILURE(expect_promises_kept());
+    ASSERT_NO_FATAL_FAILURE(expect_catalog_kept());
+    ASSERT_NO_FATAL_FAILURE(expect_tpcc_consistent());
+    ASSERT_FALSE(HasFailure()) << "stopped: the data are in " << config_.cluster.data_dir;
+    if (round == count) {
+      kill(launcher.pid(), SIGTERM);
+      EXPECT_EQ(launcher.wait(), 0);
+      EXPECT_FALSE(std::filesystem::exists(config_.cluster.run_dir));
+      break;
+    }
+    LedgerClients clients(config_, ledgers_, random_());
+    DdlClient ddl(config_, ddl_, random_());
+    std::jthread load = run_tpcc();
+    strike(launcher);
+    await_end(launcher);
+    ddl.join();
+    load.join();
+    clients.join();
+    ledger_ = clients.ledger();
+  }
+}
+
+}  // namespace
+}  // namespace atolldb::test

@@ -1,0 +1,330 @@
+#include "tests/coordinator/cluster_rules.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <atomic>
+#include <cstring>
+#include <thread>
+
+#include "engine/log/savepoint.h"
+#include "engine/snapshot/snapshot_files.h"
+#include "engine/snapshot/snapshot_metadata.h"
+#include "engine/snapshot/stored_snapshots.h"
+#include "shared/file/posix_file_system.h"
+#include "soc/procedure/procedure.h"
+#include "tests/coordinator/staged_cluster.h"
+
+namespace atolldb::test {
+namespace {
+
+constexpr const char* kStorage = "records";
+
+/// The only record becomes the number that is the input.
+Status put_number(ProcedureContext& context) {
+  StorageControl* storage = context.storage(kStorage, StorageType::array);
+  if (storage == nullptr) return Status::storage_not_found;
+  const uint64_t value = std::stoull(std::string(context.input_text()));
+  return Array(*storage).update(context.transaction(), 0, 0, sizeof value, &value);
+}
+ATOLL_REGISTER_PROCEDURE(kPutNumber, "test.put_number", put_number);
+
+Status get_number_of(ProcedureContext& context) {
+  StorageControl* storage = context.storage(kStorage, StorageType::array);
+  if (storage == nullptr) return Status::storage_not_found;
+  uint64_t value = 0;
+  const Status status = Array(*storage).get(context.transaction(), 0, &value);
+  context.set_output(std::to_string(value));
+  return status;
+}
+ATOLL_REGISTER_PROCEDURE(kGetNumber, "test.get_number", get_number_of);
+
+std::atomic<bool> is_blocked{false};
+std::atomic<bool> may_go_on{false};
+
+/// Reads the record, then stays in its transaction until the test lets it go.
+Status hold_record(ProcedureContext& context) {
+  const Status status = get_number_of(context);
+  is_blocked.store(true, std::memory_order_release);
+  while (!may_go_on.load(std::memory_order_acquire)) std::this_thread::yield();
+  return status;
+}
+ATOLL_REGISTER_PROCEDURE(kHoldRecord, "test.hold_record", hold_record);
+
+/// One commit; its epoch.
+Result<std::string> commit_once(JobContext& context) {
+  StorageControl* storage = context.storage(kStorage, StorageType::array);
+  const uint64_t value = 1;
+  const Status status =
+      run(context.transaction(), context.backoff(), kMaxEpoch, [&](Transaction& transaction) {
+        return Array(*storage).update(transaction, 0, 0, sizeof value, &value);
+      });
+  if (status != Status::ok) return make_error(ExitCode::failed, std::string(to_string(status)));
+  return std::to_string(context.transaction().commit_epoch());
+}
+ATOLL_REGISTER_JOB(kCommitOnce, "test.commit_once", commit_once);
+
+Result<Json> create_records(StagedCluster& cluster) {
+  return cluster.coordinator(
+      "storage.create",
+      {{"name", kStorage}, {"type", "array"}, {"payload_bytes", 8}, {"record_count", 1}});
+}
+
+/// The status, or the output of one that is ok. On the first worker: HeldTransaction has the other.
+std::string call(StagedCluster& cluster, uint32_t node, const char* name, const char* input,
+                 const char* isolation = "serializable") {
+  const auto answer =
+      cluster.call(node, "procedure.call",
+                   {{"name", name}, {"input", input}, {"isolation", isolation}, {"worker", 0}});
+  if (!answer) return answer.error().message;
+  const std::string status = answer->at("status");
+  return status == "ok" ? answer->value("output", "") : status;
+}
+std::string put(StagedCluster& cluster, const char* number) {
+  return call(cluster, 0, "test.put_number", number);
+}
+std::string read_snapshot(StagedCluster& cluster, uint32_t node) {
+  return call(cluster, node, "test.get_number", "", "snapshot_read_only");
+}
+
+/// A transaction that stays open while this lives.
+class HeldTransaction {
+ public:
+  explicit HeldTransaction(StagedCluster& cluster) {
+    is_blocked.store(false, std::memory_order_relaxed);
+    may_go_on.store(false, std::memory_order_relaxed);
+    answer_ =
+        cluster.begin_call(0, "procedure.call", {{"name", "test.hold_record"}, {"worker", 1}});
+    while (!is_blocked.load(std::memory_order_acquire)) std::this_thread::yield();
+  }
+  ~HeldTransaction() { end(); }
+  HeldTransaction(const HeldTransaction&) = delete;
+  HeldTransaction& operator=(const HeldTransaction&) = delete;
+  void end() {
+    may_go_on.store(true, std::memory_order_release);
+    if (answer_.valid()) answer_.get();
+  }
+
+ private:
+  std::future<Result<Json>> answer_;
+};
+
+/// Ids of snapshots of which the data directory has a file of pages.
+std::set<uint32_t> stored_snapshots(const StagedCluster& cluster) {
+  PosixFileSystem files;
+  const std::string& data_dir = cluster.config().cluster.data_dir;
+  std::set<uint32_t> ids;
+  const auto stored = snapshot_files_in(files, data_dir, {data_dir});
+  if (!stored) return ids;
+  for (const StoredSnapshotFile& file : *stored) {
+    if (file.kind == StoredSnapshotKind::pages) ids.insert(file.snapshot);
+  }
+  return ids;
+}
+
+}  // namespace
+
+std::string requests_are_refused_until_the_loggers_are_listed() {
+  StagedCluster cluster(1);
+  std::string problem;
+  const auto try_to_commit = [&](const char* when) {
+    for (const char* op : {"procedure.call", "job.start"}) {
+      const auto answer = cluster.call(0, op, {{"name", "test.put_number"}, {"input", "1"}});
+      const bool is_refused = !answer && answer.error().code == ExitCode::not_running;
+      if (!is_refused) problem = fmt::format("{} is not refused {}", op, when);
+    }
+  };
+  cluster.start_nodes();
+  try_to_commit("before the cluster is open");
+  if (!problem.empty()) return problem;
+  // What the coordinator asks of the node while it opens comes before the savepoint lists it.
+  bool has_asked = false;
+  cluster.before_call = [&](uint32_t, std::string_view, const Json&) {
+    has_asked = true;
+    try_to_commit("while the cluster opens");
+  };
+  cluster.open();
+  cluster.before_call = {};
+  if (!problem.empty()) return problem;
+  if (!has_asked) return "the coordinator asked nothing: this has not shown much";
+  PosixFileSystem files;
+  const auto savepoint = read_savepoint(files, cluster.config().cluster.data_dir);
+  if (!savepoint || !*savepoint) return "there is no savepoint";
+  const Incarnation* running = (*savepoint)->savepoint.uncut();
+  if (running == nullptr || running->loggers.empty()) return "the savepoint lists no logger";
+  if (!create_records(cluster)) return "the storage cannot be created";
+  const std::string committed = put(cluster, "1");
+  return committed.empty() ? "" : "the open cluster answers " + committed;
+}
+
+std::string snapshots_are_of_durable_epochs() {
+  StagedCluster cluster(1, std::chrono::milliseconds(60));
+  cluster.start();
+  if (!create_records(cluster)) return "the storage cannot be created";
+  if (const auto committed = put(cluster, "1"); !committed.empty()) return committed;
+  uint64_t durable_at_begin = 0;
+  cluster.before_call = [&](uint32_t, std::string_view op, const Json&) {
+    if (op == "glean.prepare") durable_at_begin = cluster.durable_epoch();
+  };
+  const auto taken = cluster.coordinator("snapshot.take");
+  if (!taken) return taken.error().message;
+  const uint64_t epoch = taken->at("epoch");
+  if (epoch > durable_at_begin) {
+    return fmt::format("the epoch {} of a snapshot was not durable when its run began: {} was",
+                       epoch, durable_at_begin);
+  }
+  return durable_at_begin == 0 ? "no run has begun: this has not shown much" : "";
+}
+
+std::string files_stay_while_transactions_may_hold_their_pointers() {
+  StagedCluster cluster(1);
+  cluster.start();
+  if (!create_records(cluster)) return "the storage cannot be created";
+  const auto next_snapshot = [&](const char* number) {
+    const std::string committed = put(cluster, number);
+    if (!committed.empty()) return committed;
+    const auto taken = cluster.coordinator("snapshot.take");
+    return taken ? "" : taken.error().message;
+  };
+  // A snapshot refers to files of those before it, until one is written anew as a whole: the one
+  // after this many.
+  constexpr uint32_t kSnapshots = 32;
+  for (uint32_t i = 0; i < kSnapshots; ++i) {
+    if (const auto problem = next_snapshot("1"); !problem.empty()) return problem;
+  }
+  {
+    // It may hold a pointer to a page of any of them.
+    HeldTransaction held(cluster);
+    if (const auto problem = next_snapshot("2"); !problem.empty()) return problem;
+    if (!stored_snapshots(cluster).contains(kSnapshots)) {
+      return "files go although a transaction runs that may hold a pointer to them";
+    }
+  }
+  if (const auto problem = next_snapshot("3"); !problem.empty()) return problem;
+  if (!stored_snapshots(cluster).contains(kSnapshots)) return "";
+  return fmt::format("files of the snapshots {} stay although no one needs them",
+                     fmt::join(stored_snapshots(cluster), ", "));
+}
+
+std::string newest_snapshots_never_go_back() {
+  StagedCluster cluster(2);
+  cluster.start();
+  if (!create_records(cluster)) return "the storage cannot be created";
+  std::string problem;
+  std::atomic<bool> is_published_on_first{false};
+  bool has_looked = false;
+  std::string newest = "1";
+  // The client goes from the node that has the new snapshot to the one that has not.
+  const auto look = [&] {
+    has_looked = true;
+    for (const uint32_t node : {0u, 1u}) {
+      const std::string number = read_snapshot(cluster, node);
+      if (number != "1" && number != "2") {
+        problem = fmt::format("node {} reads no snapshot: {}", node, number);
+      } else if (number < newest) {
+        problem = fmt::format("node {} reads {} after {}", node, number, newest);
+      } else {
+        newest = number;
+      }
+    }
+  };
+  if (const auto committed = put(cluster, "1"); !committed.empty()) return committed;
+  if (const auto taken = cluster.coordinator("snapshot.take"); !taken) return taken.error().message;
+  const auto is_second = [](std::string_view op, const Json& body) {
+    return op == "snapshot.publish" && body.at("id") == 2;
+  };
+  cluster.after_call = [&](uint32_t node, std::string_view op, const Json& body) {
+    if (node == 0 && is_second(op, body))
+      is_published_on_first.store(true, std::memory_order_release);
+  };
+  cluster.before_call = [&](uint32_t node, std::string_view op, const Json& body) {
+    if (node != 1 || !is_second(op, body) || has_looked) return;
+    while (!is_published_on_first.load(std::memory_order_acquire)) std::this_thread::yield();
+    look();
+  };
+  if (const auto committed = put(cluster, "2"); !committed.empty()) return committed;
+  if (const auto taken = cluster.coordinator("snapshot.take"); !taken) return taken.error().message;
+  cluster.before_call = {};
+  cluster.after_call = {};
+  if (!has_looked) return "no snapshot was published: this has not shown much";
+  if (!problem.empty()) return problem;
+  look();
+  if (!problem.empty()) return problem;
+  return newest == "2" ? "" : "the new snapshot is not read after all";
+}
+
+std::string the_first_snapshot_is_taken_when_it_is_asked_for() {
+  StagedCluster cluster(2);
+  cluster.start();
+  if (!create_records(cluster)) return "the storage cannot be created";
+  for (const char* isolation : {"snapshot", "snapshot_read_only"}) {
+    const std::string empty = call(cluster, 1, "test.get_number", "", isolation);
+    if (empty != "0") return fmt::format("{} on an empty database: {}", isolation, empty);
+  }
+  const auto refused = cluster.coordinator("snapshot.take");
+  if (refused) return "a snapshot of nothing is taken, or said to be";
+  if (!refused.error().message.contains("nothing has been committed yet")) {
+    return "the error is: " + refused.error().message;
+  }
+  if (const auto committed = put(cluster, "7"); !committed.empty()) return committed;
+  for (const uint32_t node : {1u, 0u}) {
+    const std::string number = read_snapshot(cluster, node);
+    if (number != "7") return "a commit is not in the first snapshot: " + number;
+  }
+  const auto status = cluster.coordinator("status");
+  return status && status->at("snapshots").at("newest") == 1 ? "" : "more than one was taken";
+}
+
+std::string jobs_are_done_when_their_commits_are_durable() {
+  StagedCluster cluster(1, std::chrono::milliseconds(100));
+  cluster.start();
+  if (!create_records(cluster)) return "the storage cannot be created";
+  const auto started =
+      cluster.call(0, "job.start", {{"name", "test.commit_once"}, {"workers", Json::array({0})}});
+  if (!started) return started.error().message;
+  const auto done =
+      cluster.call(0, "job.wait", {{"job", started->at("job")}, {"timeout_ms", 60'000}});
+  const uint64_t durable = cluster.durable_epoch();
+  if (!done) return done.error().message;
+  const Json& output = done->at("outputs").at(0);
+  if (output.at("ok") != true) return output.dump();
+  const uint64_t epoch = std::stoull(output.at("output").get<std::string>());
+  if (epoch == 0) return "it has committed nothing: this has not shown much";
+  if (durable >= epoch) return "";
+  return fmt::format("the job is done, its commit of epoch {} is not durable: {} is", epoch,
+                     durable);
+}
+
+std::string drops_wait_for_transactions_and_hold_nothing_up() {
+  StagedCluster cluster(1);
+  cluster.start();
+  if (!create_records(cluster)) return "the storage cannot be created";
+  if (const auto committed = put(cluster, "1"); !committed.empty()) return committed;
+  std::future<Result<Json>> dropped;
+  std::atomic<bool> is_released{false};
+  cluster.before_call = [&](uint32_t, std::string_view op, const Json&) {
+    if (op == "pages.release") is_released.store(true, std::memory_order_release);
+  };
+  {
+    HeldTransaction held(cluster);
+    dropped = cluster.begin_coordinator("storage.drop", {{"name", kStorage}});
+    // The DDL thread is free: it answers this after it has hidden the name.
+    const auto again = create_records(cluster);
+    if (again) return "the name is given again although the drop is not logged";
+    if (!again.error().message.contains("is being dropped")) return again.error().message;
+    if (const auto taken = cluster.coordinator("snapshot.take"); !taken) {
+      return "no snapshot while a drop waits: " + taken.error().message;
+    }
+    const auto list = cluster.coordinator("storage.list");
+    const Json storage = list->at("storages").at(0);
+    if (storage.value("drop", "") != "waits for transactions that began before it") {
+      return "the status does not say what the drop waits for: " + storage.dump();
+    }
+    if (is_released.load(std::memory_order_acquire)) return "pages go under a transaction";
+  }
+  const auto answer = dropped.get();
+  if (!answer) return answer.error().message;
+  return create_records(cluster) ? "" : "the name is not free after the drop";
+}
+
+}  // namespace atolldb::test

@@ -1,0 +1,36 @@
+// Rules that a coordinator and its nodes keep together, on a cluster that is taken stage by stage.
+#include <gtest/gtest.h>
+
+#include "tests/coordinator/cluster_rules.h"
+
+namespace atolldb::test {
+namespace {
+
+TEST(ClusterRules, RequestsAreRefusedUntilTheLoggersAreListed) {
+  EXPECT_EQ(requests_are_refused_until_the_loggers_are_listed(), "");
+}
+
+TEST(ClusterRules, SnapshotsAreOfDurableEpochs) {
+  EXPECT_EQ(snapshots_are_of_durable_epochs(), "");
+}
+
+TEST(ClusterRules, FilesStayWhileTransactionsMayHoldTheirPointers) {
+  EXPECT_EQ(files_stay_while_transactions_may_hold_their_pointers(), "");
+}
+
+TEST(ClusterRules, NewestSnapshotsNeverGoBack) { EXPECT_EQ(newest_snapshots_never_go_back(), ""); }
+
+TEST(ClusterRules, TheFirstSnapshotIsTakenWhenItIsAskedFor) {
+  EXPECT_EQ(the_first_snapshot_is_taken_when_it_is_asked_for(), "");
+}
+
+TEST(ClusterRules, JobsAreDoneWhenTheirCommitsAreDurable) {
+  EXPECT_EQ(jobs_are_done_when_their_commits_are_durable(), "");
+}
+
+TEST(ClusterRules, DropsWaitForTransactionsAndHoldNothingUp) {
+  EXPECT_EQ(drops_wait_for_transactions_and_hold_nothing_up(), "");
+}
+
+}  // namespace
+}  // namespace atolldb::test

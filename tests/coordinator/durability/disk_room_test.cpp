@@ -1,0 +1,124 @@
+#include "coordinator/durability/disk_room.h"
+
+#include <gtest/gtest.h>
+#include <sys/mount.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "shared/file/posix_file_system.h"
+#include "shared/file/reserving_file_system.h"
+
+namespace atolldb::test {
+namespace {
+
+class DiskRoomTest : public testing::Test {
+ protected:
+  static constexpr uint64_t kFile = uint64_t{1} << 20;
+
+  DiskRoomTest() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "atoll_room_XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+    config_.cluster.data_dir = folder_ + "/data";
+    config_.nodes.assign(2, NodeConfig{});
+    config_.nodes[1].loggers = 3;
+    config_.durability.log_file_size = kFile;
+    config_.durability.ballast_files = 2;
+    config_.gleaner.disk_reserve = kFile;
+    std::filesystem::create_directories(config_.cluster.data_dir);
+  }
+  ~DiskRoomTest() override {
+    if (is_mounted_) umount2(mounted().c_str(), MNT_DETACH);
+    std::filesystem::remove_all(folder_);
+  }
+  std::string mounted() const { return folder_ + "/small"; }
+  /// A file system of its own for node 1. False: none can be mounted here.
+  bool mount_small(const char* size) {
+    std::filesystem::create_directories(mounted());
+    const std::string options = std::string("size=") + size;
+    is_mounted_ = mount("tmpfs", mounted().c_str(), "tmpfs", 0, options.c_str()) == 0;
+    config_.nodes[1].directories = {mounted() + "/logs"};
+    if (is_mounted_) std::filesystem::create_directories(mounted() + "/logs");
+    return is_mounted_;
+  }
+  static uint64_t size_of(const std::string& directory) {
+    const std::string path = ballast_path(directory);
+    return std::filesystem::exists(path) ? std::filesystem::file_size(path) : 0;
+  }
+
+  std::string folder_;
+  bool is_mounted_ = false;
+  Config config_;
+  PosixFileSystem files_;
+};
+
+TEST_F(DiskRoomTest, CountsTheLoggersOfEachFileSystem) {
+  const auto all = log_file_systems(config_);
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].directory, config_.cluster.data_dir);
+  EXPECT_EQ(all[0].loggers, 4u);
+  if (!mount_small("64m")) GTEST_SKIP() << "no tmpfs can be mounted: " << std::strerror(errno);
+  const auto two = log_file_systems(config_);
+  ASSERT_EQ(two.size(), 2u);
+  EXPECT_EQ(two[0].loggers, 1u);
+  EXPECT_EQ(two[1].directory, mounted() + "/logs");
+  EXPECT_EQ(two[1].loggers, 3u);
+}
+
+TEST_F(DiskRoomTest, TheReserveHasRoomForTwoLogFilesOfEachLogger) {
+  EXPECT_EQ(disk_reserve(config_), 8 * kFile);
+  config_.gleaner.disk_reserve = 8 * kFile + 1;
+  EXPECT_EQ(disk_reserve(config_), 8 * kFile + 1);
+  config_.gleaner.disk_reserve = 0;
+  EXPECT_EQ(disk_reserve(config_), 0u) << "it was switched off";
+}
+
+TEST_F(DiskRoomTest, TheBallastIsMadeOnceGivenUpAndMadeAgain) {
+  Ballast ballast(config_, files_);
+  const std::string& data = config_.cluster.data_dir;
+  const std::set<std::string> directories = {data, folder_ + "/missing"};
+  EXPECT_EQ(ballast.release(directories).value(), 0u);
+  auto built = ballast.rebuild(directories);
+  ASSERT_TRUE(built) << built.error().message;
+  EXPECT_EQ(size_of(data), 8 * kFile);
+  const auto made_at = std::filesystem::last_write_time(ballast_path(data));
+  ASSERT_TRUE(ballast.rebuild(directories));
+  EXPECT_EQ(std::filesystem::last_write_time(ballast_path(data)), made_at);
+  // Another size, or the rest of a crash.
+  config_.durability.ballast_files = 1;
+  ASSERT_TRUE(ballast.rebuild(directories));
+  EXPECT_EQ(size_of(data), 4 * kFile);
+  std::filesystem::resize_file(ballast_path(data), kFile);
+  ASSERT_TRUE(ballast.rebuild(directories));
+  EXPECT_EQ(size_of(data), 4 * kFile);
+  EXPECT_EQ(ballast.release(directories).value(), 1u);
+  EXPECT_EQ(size_of(data), 0u);
+  // Switched off, the one of before goes.
+  ASSERT_TRUE(ballast.rebuild(directories));
+  config_.durability.ballast_files = 0;
+  ASSERT_TRUE(ballast.rebuild(directories));
+  EXPECT_EQ(size_of(data), 0u);
+}
+
+TEST_F(DiskRoomTest, TheBallastLeavesTheReserveFree) {
+  if (!mount_small("13m")) GTEST_SKIP() << "no tmpfs can be mounted: " << std::strerror(errno);
+  // Of node 1: 6 MiB of ballast, and 6 MiB of reserve.
+  Ballast ballast(config_, files_);
+  const std::set<std::string> directories = {config_.cluster.data_dir, mounted() + "/logs"};
+  auto built = ballast.rebuild(directories);
+  ASSERT_TRUE(built) << built.error().message;
+  EXPECT_EQ(size_of(mounted() + "/logs"), 6 * kFile);
+  EXPECT_EQ(ballast.release(directories).value(), 2u);
+  config_.gleaner.disk_reserve = 8 * kFile;
+  built = ballast.rebuild(directories);
+  ASSERT_FALSE(built);
+  EXPECT_EQ(built.error().code, ExitCode::disk_full);
+  EXPECT_TRUE(built.error().message.contains(ballast_path(mounted() + "/logs")))
+      << built.error().message;
+  EXPECT_EQ(size_of(mounted() + "/logs"), 0u);
+  EXPECT_EQ(size_of(config_.cluster.data_dir), 2 * kFile) << "the other file system has room";
+}
+
+}  // namespace
+}  // namespace atolldb::test

@@ -1,0 +1,68 @@
+#include "coordinator/gleaner/recovery_steps.h"
+
+#include <gtest/gtest.h>
+
+namespace atolldb::test {
+namespace {
+
+GleanStream stream(uint64_t start_epoch, uint64_t last_epoch) {
+  GleanStream stream;
+  stream.stream.start_epoch = start_epoch;
+  stream.last_epoch = last_epoch;
+  return stream;
+}
+
+TEST(RecoverySteps, TryAllAtOnceFirstThenHalvesThenTwiceAsMuchAfterEachThatFits) {
+  RecoverySteps steps(1000);
+  EXPECT_EQ(steps.epoch(), 1000u);
+  EXPECT_TRUE(steps.is_last());
+  ASSERT_TRUE(steps.shrink(200));
+  EXPECT_EQ(steps.epoch(), 600u);
+  ASSERT_TRUE(steps.shrink(200));
+  EXPECT_EQ(steps.epoch(), 400u);
+  EXPECT_FALSE(steps.is_last());
+  steps.advance(200);
+  EXPECT_EQ(steps.epoch(), 800u);
+  ASSERT_TRUE(steps.shrink(400));
+  EXPECT_EQ(steps.epoch(), 600u);
+  steps.advance(400);
+  EXPECT_EQ(steps.epoch(), 1000u);
+  EXPECT_TRUE(steps.is_last());
+}
+
+TEST(RecoverySteps, EndWhenOneEpochAloneFindsNoRoom) {
+  RecoverySteps steps(1000);
+  while (steps.epoch() > 11) ASSERT_TRUE(steps.shrink(10));
+  EXPECT_EQ(steps.epoch(), 11u);
+  EXPECT_FALSE(steps.shrink(10));
+}
+
+TEST(RecoverySteps, EndAfterTooManyFailures) {
+  RecoverySteps steps(uint64_t{1} << 40);
+  uint64_t recovered = 0;
+  uint32_t failures = 0;
+  while (steps.shrink(recovered)) {
+    ++failures;
+    const uint64_t before = recovered;
+    recovered = steps.epoch();
+    steps.advance(before);
+    if (steps.epoch() <= recovered + 1) break;
+  }
+  EXPECT_LE(failures, 256u);
+}
+
+TEST(RecoverySteps, TakeOfEachStreamWhatThePartHas) {
+  const std::vector<GleanStream> all = {stream(10, 20), stream(21, 40), stream(41, 60)};
+  EXPECT_EQ(streams_up_to(all, 60).size(), 3u);
+  const auto part = streams_up_to(all, 30);
+  ASSERT_EQ(part.size(), 2u);
+  EXPECT_EQ(part[0].last_epoch, 20u);
+  EXPECT_EQ(part[1].last_epoch, 30u);
+  EXPECT_EQ(streams_up_to(all, 20).size(), 1u);
+  EXPECT_EQ(recovered_epoch(all, std::nullopt, 60), 9u);
+  EXPECT_EQ(recovered_epoch(all, 15, 60), 15u);
+  EXPECT_EQ(recovered_epoch({}, std::nullopt, 60), 60u);
+}
+
+}  // namespace
+}  // namespace atolldb::test

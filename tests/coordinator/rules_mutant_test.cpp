@@ -1,0 +1,93 @@
+// Every rule of nodes and coordinator that can be switched off has a body that fails without it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <ostream>
+#include <string>
+
+#include "tests/coordinator/cluster_rules.h"
+#include "tests/coordinator/drop_rules.h"
+#include "tests/coordinator/durability/cut_history.h"
+#include "tests/engine/mutant_guard.h"
+#include "tests/soc/node/job_rules.h"
+#include "tests/soc/session/answer_rules.h"
+
+namespace atolldb::test {
+
+struct Rule {
+  const char* name;
+  Mutant mutant;
+  std::function<std::string()> body;
+  /// 1: the body is deterministic. More: a slow machine may hide the fault for a few rounds.
+  int rounds = 1;
+};
+
+void PrintTo(const Rule& rule, std::ostream* out) { *out << rule.name; }
+
+namespace {
+
+class ClusterRulesOff : public testing::TestWithParam<Rule> {};
+
+TEST_P(ClusterRulesOff, TheBodyPassesWithTheRuleAndFailsWithoutIt) {
+  const Rule& rule = GetParam();
+  EXPECT_EQ(rule.body(), "") << "with all rules in force";
+  const MutantGuard guard(rule.mutant);
+  std::string problem;
+  for (int round = 0; round < rule.rounds && problem.empty(); ++round) problem = rule.body();
+  EXPECT_NE(problem, "") << "nothing noticed that the rule was off";
+  RecordProperty("fault", problem);  // in the XML report: what the body saw
+}
+
+/// Power cuts of a few incarnations, of other seeds each time.
+std::string power_cuts() {
+  constexpr uint64_t kRounds = 6;
+  static uint64_t seed = 1;
+  const std::string problem = cut_clusters(seed, kRounds);
+  seed += kRounds;
+  return problem;
+}
+
+const Rule kRules[] = {
+    {"AnswersWaitForDurability", Mutant::answer_before_durable, answers_wait_for_durability},
+    {"RequestsWaitForTheSavepoint", Mutant::requests_before_listed,
+     requests_are_refused_until_the_loggers_are_listed},
+    {"DropsWaitForTransactions", Mutant::drop_logged_before_grace,
+     a_drop_goes_through_its_phases_in_their_order},
+    {"DropsAreLoggedBeforePagesGo", Mutant::release_before_drop_logged,
+     a_drop_goes_through_its_phases_in_their_order},
+    {"DropsWaitForDurability", Mutant::drop_logged_before_durable,
+     a_drop_goes_through_its_phases_in_their_order},
+    {"SnapshotsAreOfDurableEpochs", Mutant::snapshot_epoch_from_current,
+     snapshots_are_of_durable_epochs, 5},
+    {"FilesStayForBeginEpochs", Mutant::release_files_before_begin_epochs,
+     files_stay_while_transactions_may_hold_their_pointers},
+    {"JobsWaitForDurability", Mutant::job_told_before_durable,
+     a_job_is_done_when_what_it_committed_is_durable},
+    {"JobsOfNodesWaitForDurability", Mutant::job_told_before_durable,
+     jobs_are_done_when_their_commits_are_durable, 5},
+    {"NewestSnapshotIsOfTheCluster", Mutant::newest_snapshot_of_node,
+     newest_snapshots_never_go_back},
+    {"NewestSnapshotIsPublishedFirst", Mutant::newest_before_published,
+     newest_snapshots_never_go_back},
+    {"SavepointSlotsAlternate", Mutant::savepoint_same_slot_always, power_cuts, 20},
+    {"MetadataComesBeforeTheSavepoint", Mutant::metadata_after_savepoint, power_cuts, 20},
+    {"FirstSnapshotHasCommits", Mutant::empty_snapshot_after_commits,
+     the_first_snapshot_is_taken_when_it_is_asked_for},
+};
+
+/// Those before are the engine's: tests/engine/rules_mutant_test.cpp has them.
+TEST(ClusterMutants, EachHasABodyThatFails) {
+  const auto first = static_cast<uint32_t>(Mutant::newest_snapshot_of_node);
+  for (uint32_t which = first; which < static_cast<uint32_t>(Mutant::count_); ++which) {
+    EXPECT_TRUE(std::ranges::any_of(
+        kRules, [&](const Rule& rule) { return rule.mutant == static_cast<Mutant>(which); }))
+        << "mutant number " << which << " has no row in kRules";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ClusterRulesOff, testing::ValuesIn(kRules),
+                         [](const auto& test_info) { return std::string(test_info.param.name); });
+
+}  // namespace
+}  // namespace atolldb::test

@@ -1,0 +1,140 @@
+// A whole cluster in this process, stage by stage: a test looks at it between the stages, and amid
+// what the coordinator asks of its nodes.
+#pragma once
+
+#include <stdlib.h>
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <future>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "coordinator/coordinator.h"
+#include "ops/launcher/segment_set.h"
+#include "shared/check.h"
+#include "shared/config/config.h"
+#include "soc/node/node.h"
+
+namespace atolldb::test {
+
+/// Durable, small, and with snapshots on request only. Epochs are long, so that what has committed
+/// is not durable for a while.
+inline Config staged_config(uint32_t nodes, std::chrono::milliseconds epoch) {
+  Config config = default_config();
+  config.durability.mode = DurabilityMode::durable;
+  config.cluster.epoch = epoch;
+  config.gleaner.interval = std::chrono::hours(1);
+  config.gleaner.disk_reserve = 0;
+  config.nodes.assign(nodes, NodeConfig{});
+  for (NodeConfig& node : config.nodes) node.workers = 2;
+  config.memory.volatile_pool = uint64_t{16} << 20;
+  config.memory.log_buffer = uint64_t{2} << 20;
+  config.memory.exchange = uint64_t{2} << 20;
+  config.durability.log_file_size = uint64_t{1} << 20;
+  return config;
+}
+
+class StagedCluster {
+ public:
+  static constexpr std::chrono::seconds kPatience{60};
+
+  explicit StagedCluster(uint32_t nodes,
+                         std::chrono::milliseconds epoch = std::chrono::milliseconds(2))
+      : config_(staged_config(nodes, epoch)) {
+    std::string folder = "/tmp/atoll-staged-XXXXXX";
+    CHECK(mkdtemp(folder.data()) != nullptr);
+    config_.cluster.data_dir = folder;
+    auto segments = SegmentSet::create(config_);
+    CHECK(segments.has_value());
+    segments_ = std::make_unique<SegmentSet>(*std::move(segments));
+    SegmentIdentity identity;
+    identity.cluster_uuid[0] = 1;
+    identity.config_digest = config_digest(config_);
+    space_ = std::make_unique<SegmentSpace>(segments_->all(), identity, SegmentSpace::kAnyAddress);
+    coordinator_ = std::make_unique<Coordinator>(
+        config_, 1, *space_,
+        [this](uint32_t node, std::string_view op, const Json& body) {
+          if (before_call) before_call(node, op, body);
+          auto answer = call(node, op, body);
+          if (after_call) after_call(node, op, body);
+          return answer;
+        },
+        LauncherCalls{[](bool) {}, [](const Error&) {}}, make_silent_logger("coordinator"));
+    for (uint32_t node = 0; node < nodes; ++node) {
+      nodes_.push_back(std::make_unique<Node>(
+          config_, node, *space_, [](const Error&) {}, make_silent_logger("node")));
+    }
+  }
+  ~StagedCluster() {
+    coordinator_->drain();
+    for (const auto& node : nodes_) node->drain();
+    for (const auto& node : nodes_) node->stop();
+    coordinator_->stop();
+    coordinator_.reset();
+    nodes_.clear();
+    space_.reset();
+    std::filesystem::remove_all(config_.cluster.data_dir);
+  }
+  StagedCluster(const StagedCluster&) = delete;
+  StagedCluster& operator=(const StagedCluster&) = delete;
+
+  /// Around every request of the coordinator to a node, on the thread that makes it. Set them
+  /// before the cluster is open, or while no snapshot and no DDL is under way.
+  std::function<void(uint32_t node, std::string_view op, const Json& body)> before_call;
+  std::function<void(uint32_t node, std::string_view op, const Json& body)> after_call;
+
+  /// Everything but the last stage: the nodes run, the cluster is not open.
+  void start_nodes() {
+    CHECK(coordinator_->prepare().has_value());
+    for (const auto& node : nodes_) CHECK(node->prepare().has_value());
+    CHECK(coordinator_->attach().has_value());
+    for (const auto& node : nodes_) CHECK(node->attach().has_value());
+    CHECK(coordinator_->start().has_value());
+    for (const auto& node : nodes_) CHECK(node->start().has_value());
+  }
+  void open() { CHECK(coordinator_->open(Json::object()).has_value()); }
+  void start() {
+    start_nodes();
+    open();
+  }
+
+  Result<Json> call(uint32_t node, std::string_view op, const Json& body) {
+    return ask(*nodes_[node], op, body).get();
+  }
+  Result<Json> coordinator(std::string_view op, const Json& body = Json::object()) {
+    return ask(*coordinator_, op, body).get();
+  }
+  /// The same without a wait.
+  std::future<Result<Json>> begin_call(uint32_t node, std::string_view op, const Json& body) {
+    return ask(*nodes_[node], op, body);
+  }
+  std::future<Result<Json>> begin_coordinator(std::string_view op, const Json& body) {
+    return ask(*coordinator_, op, body);
+  }
+
+  const Config& config() const { return config_; }
+  ControlSegment& control() { return *coordinator_->control(); }
+  uint64_t durable_epoch() { return control().epochs.durable.load(std::memory_order_acquire); }
+
+ private:
+  template <typename Target>
+  static std::future<Result<Json>> ask(Target& target, std::string_view op, const Json& body) {
+    const auto answered = std::make_shared<std::promise<Result<Json>>>();
+    auto answer = answered->get_future();
+    target.handle({std::string(op), body},
+                  [answered](Result<Json> result) { answered->set_value(std::move(result)); });
+    return answer;
+  }
+
+  Config config_;
+  std::unique_ptr<SegmentSet> segments_;
+  std::unique_ptr<SegmentSpace> space_;
+  std::unique_ptr<Coordinator> coordinator_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+};
+
+}  // namespace atolldb::test

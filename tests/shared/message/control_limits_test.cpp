@@ -1,0 +1,133 @@
+// Control messages are bounded before they are parsed (R64).
+#include "shared/message/control_limits.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+
+#include "shared/message/control_client.h"
+#include "shared/message/control_message.h"
+
+namespace atolldb {
+namespace {
+
+/// A request of this op whose member "x" has this text, which is JSON.
+std::string request_of(const std::string& op, const std::string& x) {
+  return R"({"op":")" + op + R"(","v":1,"x":)" + x + "}";
+}
+
+/// So many of a text.
+std::string times(const std::string& text, size_t count) {
+  std::string all;
+  for (size_t i = 0; i < count; ++i) all += text;
+  return all;
+}
+
+/// A list of so many values.
+std::string list_of(uint64_t values) { return "[0" + times(",0", values - 1) + "]"; }
+
+/// Peak of the resident memory of this process, in bytes.
+uint64_t peak_bytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    uint64_t kib = 0;
+    if (word == "VmHWM:" && status >> kib) return kib << 10;
+  }
+  return 0;
+}
+
+TEST(ControlLimitsTest, NestingEndsAtItsLimit) {
+  // The object itself is the first level.
+  const auto nested = [](size_t levels) {
+    return request_of("a", times("[", levels - 1) + times("]", levels - 1));
+  };
+  EXPECT_TRUE(parse_request(nested(kMaxControlDepth)));
+  const auto deeper = parse_request(nested(kMaxControlDepth + 1));
+  ASSERT_FALSE(deeper);
+  EXPECT_NE(deeper.error().message.find("limit of " + std::to_string(kMaxControlDepth)),
+            std::string::npos)
+      << deeper.error().message;
+  // Brackets in texts are no nesting, and quotes behind a backslash no end.
+  EXPECT_TRUE(parse_request(request_of("a", "\"" + times("[", 1000) + "\\\"[[\\\\\"")));
+  const std::string answer = R"({"ok":true,"v":1,"x":)";
+  EXPECT_TRUE(parse_answer(answer + times("[", kMaxControlDepth - 1) +
+                           times("]", kMaxControlDepth - 1) + "}"));
+  EXPECT_FALSE(
+      parse_answer(answer + times("[", kMaxControlDepth) + times("]", kMaxControlDepth) + "}"));
+}
+
+TEST(ControlLimitsTest, ValuesEndAtTheLimitOfTheirOp) {
+  // The object, its members and the list itself count, too.
+  for (const auto& [op, most] : {std::pair{"storage.create", kMaxSmallRequestValues},
+                                 {"procedure.call", uint64_t{1000}},
+                                 {"no.such", kMaxSmallRequestValues},
+                                 {"glean.map", kMaxControlValues},
+                                 {"snapshot.install", kMaxControlValues}}) {
+    constexpr uint64_t kFrame = 3;
+    EXPECT_TRUE(parse_request(request_of(op, list_of(most - kFrame)))) << op;
+    EXPECT_FALSE(parse_request(request_of(op, list_of(most - kFrame + 1)))) << op;
+  }
+}
+
+TEST(ControlLimitsTest, BytesEndAtTheLimitOfTheirOp) {
+  for (const auto& [op, most] : {std::pair{"storage.create", kMaxSmallRequestBytes},
+                                 {"snapshot.pin", kMaxSmallRequestBytes},
+                                 {"procedure.call", kMaxCallBytes},
+                                 {"job.start", kMaxCallBytes},
+                                 {"glean.map", kMaxControlBytes},
+                                 {"snapshot.install", kMaxControlBytes}}) {
+    const size_t frame = request_of(op, "\"\"").size();
+    const auto text = [&](size_t bytes) { return "\"" + std::string(bytes - frame, 'x') + "\""; };
+    EXPECT_TRUE(parse_request(request_of(op, text(most)))) << op;
+    EXPECT_FALSE(parse_request(request_of(op, text(most + 1)))) << op;
+  }
+}
+
+TEST(ControlLimitsTest, AnOpThatIsWrittenInDisguiseGetsNoOtherLimits) {
+  const std::string small = R"({"op":"storage.create","v":1})";
+  EXPECT_TRUE(parse_request(small));
+  // The name of the member or the op with escapes; twice; below the outermost object.
+  EXPECT_FALSE(parse_request(R"({"\u006fp":"storage.create","v":1})"));
+  EXPECT_FALSE(parse_request(R"({"op":"storage.creat\u0065","v":1})"));
+  EXPECT_FALSE(parse_request(R"({"op":"glean.map","\u006fp":"storage.create","v":1})"));
+  EXPECT_EQ(scan_control_message(R"({"a":{"op":"glean.map"},"op":"down","v":1})")->op, "down");
+  EXPECT_EQ(scan_control_message(R"(["op","glean.map"])")->op, "");
+  EXPECT_EQ(parse_request(R"({"op":"glean.map","op":"down","v":1})")->op, "down");
+}
+
+TEST(ControlLimitsTest, HostileMessagesTakeNoMemoryBeyondTheirOwn) {
+  constexpr size_t kBytes = size_t{15} << 20;
+  const std::string hostile[] = {
+      std::string(kBytes, '['),
+      times("[]", kBytes / 2),
+      request_of("glean.map", std::string(kBytes, '[')),
+      request_of("glean.map", times("{\"a\":", kBytes / 5)),
+      request_of("glean.map", list_of(kBytes / 2)),
+      request_of("storage.create", list_of(kBytes / 2)),
+      "\"" + std::string(kBytes, '\\'),
+  };
+  // From here on the peak is that of this moment.
+  std::ofstream("/proc/self/clear_refs") << "5";
+  const uint64_t before = peak_bytes();
+  for (const std::string& message : hostile) EXPECT_FALSE(parse_request(message));
+  EXPECT_LE(peak_bytes() - before, uint64_t{4} << 20);
+  // An answer may be one long text: that is copied, while its buffer grows.
+  for (const std::string& message : hostile) EXPECT_FALSE(parse_answer(message));
+  EXPECT_LE(peak_bytes() - before, 3 * kMaxControlBytes);
+}
+
+TEST(ControlLimitsTest, AClientSendsNothingThatIsTooLongForItsOp) {
+  const ControlClient client("ipc:///tmp/no-such-socket-of-atoll");
+  const auto refused =
+      client.call("storage.create", {{"name", std::string(kMaxSmallRequestBytes, 'x')}},
+                  std::chrono::milliseconds(10));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ExitCode::usage);
+  EXPECT_NE(refused.error().message.find("limit of " + std::to_string(kMaxSmallRequestBytes)),
+            std::string::npos)
+      << refused.error().message;
+}
+
+}  // namespace
+}  // namespace atolldb
