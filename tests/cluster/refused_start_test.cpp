@@ -185,7 +185,9 @@ TEST_F(RefusedStart, AMissingPermissionIsCalledSoWithThePathItsOwnerAndTheUser) 
   // A lock that another user left.
   std::filesystem::create_directories(own + "/data");
   ASSERT_EQ(chown((own + "/data").c_str(), kOther, kOther), 0);
+  std::filesystem::remove(own + "/data/lock");  // a start above has made one of its own
   std::ofstream(own + "/data/lock") << "";
+  ASSERT_EQ(chown((own + "/data/lock").c_str(), 0, 0), 0);
   ASSERT_EQ(chmod((own + "/data/lock").c_str(), 0600), 0);
   expect_refused(good, own + "/data/lock");
   std::filesystem::remove(own + "/data/lock");
