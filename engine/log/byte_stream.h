@@ -1,4 +1,5 @@
-// Numbers and texts to bytes and back, for the small files of the coordinator. Little-endian.
+// Encodes numbers and texts as bytes and decodes them, for the coordinator's small files.
+// Little-endian.
 #pragma once
 
 #include <bit>
@@ -28,7 +29,7 @@ class ByteWriter {
     bytes_.resize(at + bytes.size());
     if (!bytes.empty()) std::memcpy(bytes_.data() + at, bytes.data(), bytes.size());
   }
-  /// With its length in 16 bits in front.
+  /// Writes the length of the text in 16 bits, then the text.
   void text(std::string_view value) {
     number(static_cast<uint16_t>(value.size()));
     raw(std::as_bytes(std::span(value)));
@@ -39,7 +40,7 @@ class ByteWriter {
   std::vector<std::byte> bytes_;
 };
 
-/// Reading past the end gives zeros, and is_good() is false from then on.
+/// A read past the end returns zeros and makes is_good() false for good.
 class ByteReader {
  public:
   explicit ByteReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -65,7 +66,7 @@ class ByteReader {
     return value;
   }
   bool is_good() const { return is_good_; }
-  /// All was read, and no more.
+  /// True if all bytes were read and no read went past the end.
   bool is_at_end() const { return is_good_ && bytes_.empty(); }
 
  private:

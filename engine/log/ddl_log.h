@@ -1,9 +1,10 @@
-// Creations and drops of storages, each durable before it is acknowledged; never cut (R34).
+// The DDL log: creations and drops of storages. Each record is durable before it is acknowledged.
+// The log is never cut (R34).
 //
-// data_dir/coordinator/ddl_<ordinal>.atlog: files of kDdlFileBytes, a record per block of 4 KiB, so
-// that a torn write harms no other record. Since each is synced before the next is written, only
-// the last one can be torn: it was never acknowledged, does not count, and its place is taken by
-// the next one. Any other damage is corruption.
+// data_dir/coordinator/ddl_<ordinal>.atlog: files of kDdlFileBytes. Each record has a block of 4
+// KiB of its own, so a torn write damages no other record. Each record is synced before the next
+// one is written, so only the last one can be torn. A torn record was never acknowledged and does
+// not count; the next record overwrites it. Any other damage is corruption.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +26,9 @@ enum class DdlOperation : uint8_t { create_storage = 1, drop_storage = 2 };
 struct DdlRecord {
   DdlOperation operation = DdlOperation::create_storage;
   uint32_t storage_id = 0;
-  uint64_t epoch = 0;  // current when it was done
+  uint64_t epoch = 0;  // the current epoch when the operation was done
   std::string name;    // at most kMaxStorageName bytes
-  // Of creations alone.
+  // Only of creations.
   StorageType type = StorageType::none;
   uint64_t payload_bytes = 0;
   uint64_t record_count = 0;
@@ -37,30 +38,30 @@ struct DdlRecord {
 
 struct DdlContent {
   std::vector<DdlRecord> records;
-  std::string torn;  // empty, or the file, offset and reason of a last record that does not count
-  // Where the next record goes.
+  std::string torn;  // empty, or file, offset and reason of a torn last record
+  // Position of the next record.
   uint32_t next_ordinal = 0;
   uint64_t next_offset = 0;
 };
 
-/// Reads all there is; nothing there is no record. Damage before the last record, or to one of the
-/// first `durable_records` (of the savepoint): code corruption, with file, offset and reason.
-/// Changes nothing.
+/// Reads the whole log. A missing log has no records. Changes nothing on disk. Error code
+/// corruption, with file, offset and reason: damage before the last record, or to one of the first
+/// `durable_records` records (the count in the savepoint).
 Result<DdlContent> read_ddl_log(FileSystem& file_system, const std::string& data_dir,
                                 const ClusterUuid& cluster_uuid, uint64_t durable_records = 0);
 
-/// One thread of the coordinator, the only one that writes.
+/// Writes the DDL log. Thread: one thread of the coordinator, the only writer.
 class DdlLog {
  public:
-  /// Reads the log and makes durable what it read: from now on others may rely on it.
+  /// Reads the log and syncs what it read, so that callers may rely on it.
   static Result<DdlLog> open(FileSystem& file_system, const std::string& data_dir,
                              const ClusterUuid& cluster_uuid);
 
-  /// All that was read by open(), then appended.
+  /// The records that open() has read, then the appended ones.
   const std::vector<DdlRecord>& records() const { return content_.records; }
   const std::string& torn() const { return content_.torn; }
 
-  /// Durable when it returns. After an error every call answers that error.
+  /// The record is durable when it returns. After an error every call returns that error.
   Result<void> append(const DdlRecord& record);
 
  private:
@@ -74,7 +75,7 @@ class DdlLog {
   std::string directory_;
   ClusterUuid cluster_uuid_;
   DdlContent content_;
-  std::unique_ptr<File> file_;  // of next_ordinal, once it is needed
+  std::unique_ptr<File> file_;  // the file of next_ordinal, opened on first use
   std::optional<Error> failure_;
 };
 

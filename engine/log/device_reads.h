@@ -1,6 +1,6 @@
-// A start reads what the device has (R53). After a sync that failed, the page cache may still hold
-// what the device has refused, and calls it clean: a start that took it for durable would build on
-// data that the next eviction takes away.
+// Makes a start read from the device, not from the page cache (R53). After a failed sync the page
+// cache may hold pages that the device has refused, and marks them as clean. A start that trusts
+// such pages builds on data that is lost when the kernel evicts them.
 #pragma once
 
 #include <set>
@@ -11,9 +11,9 @@
 
 namespace atolldb {
 
-/// Of savepoint, DDL log and metadata of snapshots.
+/// Drops the cached pages of savepoint, DDL log and snapshot metadata.
 Result<void> forget_cached_state(FileSystem& file_system, const std::string& data_dir);
-/// Of all log files in the directories.
+/// Drops the cached pages of all log files in the directories.
 Result<void> forget_cached_logs(FileSystem& file_system, const std::set<std::string>& directories);
 
 }  // namespace atolldb

@@ -1,16 +1,17 @@
-// Moves what a data directory holds aside, for a start from nothing: nothing is deleted. And which
-// files of logs there are.
+// Moves the content of a data directory aside, so that the next start begins with an empty
+// database. Deletes nothing. Also lists the log files of directories.
 //
 //   data_dir/coordinator/*        -> data_dir/discarded-<n>/coordinator/*
 //   <directory>/node<k>/log*      -> <directory>/discarded-<n>/node<k>/log*
 //   <directory>/node<k>/snapshot* -> <directory>/discarded-<n>/node<k>/snapshot*
 //
-// data_dir/discarded-<n> gets a table of directories of its own (directory_table.h).
+// data_dir/discarded-<n> gets its own table of directories (directory_table.h).
 //
-// The savepoint goes first to savepoint.discarding, which says that a discard is under way, and
-// arrives last: a crash at any time is finished by the next call, into the same discarded-<n>. If
-// there is none, an empty file takes its part. No file is moved over another one.
-// REQUIRES throughout: the lock of the data directory, and no process that writes to it.
+// The savepoint is renamed to savepoint.discarding first and moved last. The renamed file marks a
+// discard in progress: after a crash at any time, the next call finishes it, into the same
+// discarded-<n>. If there is no savepoint, an empty file takes its place. No file overwrites
+// another. REQUIRES for all functions: the lock of the data directory is held; no process writes to
+// it.
 #pragma once
 
 #include <cstdint>
@@ -30,17 +31,17 @@ struct LogFilePlace {
   LogFileName name;
 };
 
-/// All log files of the directories, in order; directories that are missing have none.
+/// Returns all log files of the directories, in order. A missing directory has none.
 Result<std::vector<LogFilePlace>> log_files_in(FileSystem& file_system,
                                                const std::set<std::string>& directories);
 
-/// Code failed if a crash interrupted discard_data.
+/// Returns an error with code failed if a crash interrupted discard_data.
 Result<void> refuse_unfinished_discard(FileSystem& file_system, const std::string& data_dir);
 
-/// `directories`: as for examine; those of the savepoint, if it can be read, are known, and then
-/// files of other clusters stay where they are. Returns the directories that hold the old files
-/// now; none if there was nothing to move. Until it returns without an error the data directory
-/// must not be used.
+/// Moves the data aside. `directories`: as for examine; the function adds the directories that the
+/// savepoint names. If the savepoint can be read, files of other clusters are not moved. Returns
+/// the directories that now hold the old files, or none if there was nothing to move. The data
+/// directory must not be used until the function has returned without an error.
 Result<std::vector<std::string>> discard_data(FileSystem& file_system, const std::string& data_dir,
                                               const std::vector<std::string>& directories = {});
 

@@ -1,10 +1,11 @@
-// One logger: takes the blocks that its workers have committed, epoch by epoch, to the device
-// (design: durability; rules R26, R27, R30; foedus.txt section 6, silor.txt section 3).
+// Epoch logger: writes the committed blocks of its workers to the device, epoch by epoch (R26, R27,
+// R30). Source: [FOEDUS15] section 6, [SILOR14] section 3.
 //
-// Closing an epoch e: the current epoch is later; then no worker of ours is committing in e or
-// before; then its committed markers are loaded. So everything that was committed up to e is in
-// front of them, and nothing will be added. Only then its blocks are written, the last of them in
-// one write with the marker, then there is one sync.
+// To close epoch e, the logger waits until the current epoch is later than e. Then it waits until
+// none of its workers is committing in e or an earlier epoch. Then it loads their committed
+// markers. So everything committed up to e lies before these markers, and nothing will be added.
+// Only then does the logger write the blocks; the last ones share a write with the marker. One sync
+// follows.
 #pragma once
 
 #include <cstdint>
@@ -27,30 +28,32 @@ class EpochLogger {
     WorkerLogRing ring;
   };
 
-  /// One thread's from now on. `view` outlives it.
+  /// The logger belongs to one thread from now on. REQUIRES: `view` outlives it.
   EpochLogger(const ClusterView& view, LogWriter writer, std::vector<Source> workers);
 
   /// Makes everything that the workers commit up to `epoch` durable, with one marker. REQUIRES: the
-  /// current epoch is later. Waits for commits that are under way, which apply what they have
-  /// written and take the checksums of their blocks. The blocks are free for the workers
-  /// afterwards. After an error nothing more is written.
+  /// current epoch is later. Waits for commits in progress; these only apply their records and seal
+  /// their blocks. When it returns, the workers may reuse the blocks. After an error nothing more
+  /// is written.
   Result<void> close(uint64_t epoch);
 
-  /// The last epoch that `close` has made durable; the incarnation's start epoch - 1 before.
+  /// Returns the last epoch that `close` has made durable, or the incarnation's start epoch - 1
+  /// before the first.
   uint64_t durable_epoch() const { return writer_.last_closed_epoch(); }
-  /// Makes the next file ahead of its use: see LogWriter.
+  /// Creates the next file before it is needed. See LogWriter.
   Result<void> prepare_next_file() { return writer_.prepare_next_file(); }
-  /// When that is worth the time if there is nothing to close, and if there is.
+  /// The next file should be made now: `wants` if the logger has nothing else to do, `needs` even
+  /// if it has. See LogWriter.
   bool wants_next_file() const { return writer_.wants_next_file(); }
   bool needs_next_file_soon() const { return writer_.needs_next_file_soon(); }
-  /// What can still be written before the next file is needed.
+  /// Bytes that fit into the current file
   uint64_t bytes_left() const { return writer_.bytes_left(); }
   const LogWriterCounters& counters() const { return writer_.counters(); }
 
-  /// Of the latest `close`.
+  /// Measurements of the latest `close`.
   struct Batch {
-    uint64_t written_bytes = 0;  // of committed blocks; headers and the marker included
-    uint64_t write_ns = 0;       // likewise
+    uint64_t written_bytes = 0;  // committed blocks, headers and the marker
+    uint64_t write_ns = 0;       // time of these writes
     uint64_t sync_ns = 0;
   };
   const Batch& latest() const { return latest_; }
@@ -60,7 +63,7 @@ class EpochLogger {
 
   struct Worker {
     Source source;
-    uint64_t next = 0;       // number of the first block that is not written
+    uint64_t next = 0;       // number of the first block not yet written
     uint64_t committed = 0;  // position, as loaded when the epoch was closed
   };
   struct alignas(kLogBlockBytes) OwnBlock {
@@ -69,7 +72,7 @@ class EpochLogger {
 
   void await_closed(uint64_t epoch) const;
   void load_committed();
-  /// Writes what is committed up to `epoch`, but leaves the last of it in `runs_`.
+  /// Writes the blocks committed up to `epoch`, except for the last ones, which stay in `runs_`.
   Result<void> write_up_to(uint64_t epoch);
   static uint64_t epoch_of_next(const Worker& worker);
   void take_blocks(Worker& worker, uint64_t epoch);
@@ -80,8 +83,8 @@ class EpochLogger {
   const ClusterView* view_;
   LogWriter writer_;
   std::vector<Worker> workers_;
-  std::vector<std::span<LogBlock>> runs_;  // taken, not yet written; kept for its memory
-  std::unique_ptr<OwnBlock[]> copies_;     // one a worker
+  std::vector<std::span<LogBlock>> runs_;  // taken, not yet written; a member to reuse its memory
+  std::unique_ptr<OwnBlock[]> copies_;     // one per worker
   uint32_t copies_used_ = 0;
   Batch latest_;
 };

@@ -1,11 +1,12 @@
-// Blocks: what log files consist of, and how workers lay out their buffers, so that loggers write
-// them as they are (design: durability; rules R26, R29, R30).
+// Log blocks: the unit of log files and of the workers' log buffers, so that loggers write buffers
+// without conversion (R26, R29, R30).
 //
-// A file is a sequence of blocks of 4 KiB. Block 0 is a `file_header`; then, epoch by epoch, blocks
-// of records and one `marker` that closes the epoch: everything of it and of earlier ones is
-// before. Epochs without a commit anywhere have no marker. What follows the last marker is zeros,
-// or the torn tail of a crash. One block holds records of one worker and one epoch; records do not
-// cross blocks. A transaction's records are in one epoch, hence whole when its marker is.
+// A file is a sequence of blocks of 4 KiB. Block 0 is a `file_header`. Blocks of records follow,
+// epoch by epoch, and one `marker` closes each epoch: all its records, and those of earlier epochs,
+// lie before it. Epochs without a commit on any node have no marker. After the last marker the file
+// holds zeros or the torn tail of a crash. A block holds records of one worker and one epoch, and a
+// record does not cross blocks. All records of a transaction have one epoch, so they are complete
+// if the epoch's marker is there.
 #pragma once
 
 #include <cstddef>
@@ -33,17 +34,17 @@ enum class LogBlockType : uint8_t {
 ///   [node][logger][worker][type][version][last epoch before] payload of `length` bytes, then
 ///   unused bytes
 ///
-/// The worker fills epoch, length (which counts committed records only), worker and type, the
-/// logger the rest.
+/// The worker fills epoch, length (committed records only), worker and type. The logger fills the
+/// other fields.
 struct LogBlockHeader {
   uint32_t magic;
-  /// On disk: CRC32C of the payload, then of header bytes [8, 64). In a buffer: of the payload,
-  /// once the block is sealed (block_checksum.h); until then it means nothing.
+  /// On disk: CRC32C of the payload, then of header bytes [8, 64). In a buffer: CRC32C of the
+  /// payload once the block is sealed (block_checksum.h), undefined before.
   uint32_t crc;
   uint64_t incarnation;
-  uint64_t sequence;  // of the block in its logger's stream, over its files; file headers count
-  uint64_t epoch;     // of its records; marker: the one it closes; file header: see there
-  uint64_t durable_epoch;  // the global one known when the block was written (R29)
+  uint64_t sequence;  // number of the block in its logger's stream, over all files, with headers
+  uint64_t epoch;     // of the records; marker: the closed epoch; file header: see LogFileHeader
+  uint64_t durable_epoch;  // the cluster's durable epoch known when the block was written (R29)
   uint32_t length;         // bytes of payload
   uint32_t file_ordinal;   // within the logger's stream, from 0
   uint16_t node;
@@ -51,8 +52,8 @@ struct LogBlockHeader {
   uint16_t worker;  // within the node; 0 for markers and file headers
   LogBlockType type;
   uint8_t version;
-  /// File header: the last epoch of any block before it, which may be one that is not closed yet;
-  /// file 0: as `epoch`. Else 0.
+  /// File header: the last epoch of any block before it, which may be an epoch that is not closed
+  /// yet. File 0: equal to `epoch`. Other blocks: 0.
   uint64_t last_epoch_before;
 };
 static_assert(sizeof(LogBlockHeader) == 64);
@@ -65,9 +66,9 @@ struct LogBlock {
 };
 static_assert(sizeof(LogBlock) == kLogBlockBytes);
 
-/// Payload of block 0. Its block's `epoch` is the last epoch that the predecessor file closed
-/// (file 0: the incarnation's start epoch - 1), so a missing file is noticed. Its block's
-/// `last_epoch_before` tells whether all that missing predecessors held is in a snapshot (R38).
+/// Payload of block 0. The block's `epoch` is the last epoch that the previous file closed, so a
+/// reader notices a missing file. In file 0 it is the incarnation's start epoch - 1. The block's
+/// `last_epoch_before` tells whether a snapshot has all records of missing previous files (R38).
 struct LogFileHeader {
   uint64_t file_bytes;   // preallocated size, a multiple of kLogBlockBytes
   uint64_t start_epoch;  // of the incarnation

@@ -1,5 +1,6 @@
-// Whose a log file is: its header names the cluster. A directory may hold files of others, which
-// are left alone (rule R31 keeps their clusters out; this keeps their files whole).
+// Determines the owner of a log file: its header names the cluster. A directory may hold files of
+// other clusters, which a start does not touch. (R31 keeps two clusters from using one data
+// directory; this check protects the files of the other cluster.)
 #pragma once
 
 #include <cstdint>
@@ -16,21 +17,21 @@ namespace atolldb {
 /// "<directory>/node<k>/log_..."
 std::string path_of(const LogFilePlace& place);
 
-/// What the header of a log file says.
+/// Fields of a log file's header.
 struct LogFileBegin {
   ClusterUuid cluster_uuid = {};
-  uint64_t closed_epoch = 0;  // by its predecessor, last
+  uint64_t closed_epoch = 0;  // the last epoch that the previous file closed
   uint64_t last_epoch_before = 0;
 };
 
-/// Nothing if the header is not intact, or of another file.
+/// Returns the header's fields, or nothing if the header is damaged or belongs to another file.
 Result<std::optional<LogFileBegin>> begin_of(FileSystem& file_system, const LogFilePlace& place);
 
-/// The cluster that the file's header names; nothing if the header is not intact, or of another
-/// file.
+/// Returns the cluster that the header names, or nothing if the header is damaged or belongs to
+/// another file.
 Result<std::optional<ClusterUuid>> owner_of(FileSystem& file_system, const LogFilePlace& place);
 
-/// Whether the file's header is intact and names another cluster.
+/// Returns true if the file's header is intact and names another cluster.
 Result<bool> is_foreign(FileSystem& file_system, const LogFilePlace& place, const ClusterUuid& own);
 
 }  // namespace atolldb

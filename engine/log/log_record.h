@@ -1,5 +1,5 @@
-// Redo-only logical log record (foedus.txt appendix D.2; design: durability). It is also the
-// write set's carrier of the new payload: commits apply records from it. No page ids.
+// Logical redo-only log record. Source: [FOEDUS15] appendix D.2. The record also carries the new
+// payload of a planned write: the commit applies it to the page. It has no page ids.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,12 @@
 namespace atolldb {
 
 enum class LogType : uint8_t {
-  filler = 0,  // nothing: superseded within its transaction, or padding
+  filler = 0,  // no record: superseded within its transaction, or padding
   insert = 1,  // whole payload; the record exists afterwards
   update = 2,  // payload range [payload_offset, + payload_bytes) of an existing record
   erase = 3,
   append =
-      4,  // sequential storage; no key; payload_offset: which append of its transaction, from 0
+      4,  // sequential storage, no key; payload_offset: number of the append in its transaction
 };
 
 constexpr uint32_t align8(uint32_t bytes) { return (bytes + 7) & ~7u; }

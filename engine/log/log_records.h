@@ -1,4 +1,4 @@
-// The records of a block, one after the other.
+// Iterates over the records of a log block and verifies them.
 #pragma once
 
 #include <optional>
@@ -8,13 +8,14 @@
 
 namespace atolldb {
 
-/// What is wrong with the records of `block`, whose length is within kLogBlockPayload; nothing when
-/// they fill its length exactly, and each is well-formed and of the block's epoch. Fillers have 8
-/// bytes or more, and their other fields mean nothing.
+/// Returns the first defect of the block's records, or nothing if there is none. Without a defect
+/// the records fill the length exactly, and each is well-formed and has the block's epoch. A filler
+/// has at least 8 bytes; its fields other than type and length are undefined. REQUIRES: the length
+/// is at most kLogBlockPayload.
 std::optional<std::string> defect_of_records(const LogBlock& block);
 
-/// Calls `visit(const LogRecord&)` for each, fillers included (of which only type and length may be
-/// read). REQUIRES: no defect_of_records.
+/// Calls `visit(const LogRecord&)` for each record, fillers included. Of a filler only type and
+/// length may be read. REQUIRES: defect_of_records returns nothing.
 template <typename Visit>
 void for_each_record(const LogBlock& block, Visit visit) {
   for (uint32_t offset = 0; offset < block.header.length;) {

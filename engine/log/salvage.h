@@ -1,12 +1,12 @@
-// A start without what cannot be read, which the owner of the data asks for (`atoll up --salvage`;
-// rule R56). Nothing is deleted: what the salvaged data do not need any more is moved aside.
+// Salvage: a start that omits unreadable data, at the request of the data's owner (`atoll up
+// --salvage`; R56). Nothing is deleted. Files that the salvaged data do not need are moved aside.
 //
-//   data_dir/coordinator/salvage_<n>             a salvage is under way
-//   data_dir/discarded-<n>/coordinator/savepoint a copy of the savepoint of before
+//   data_dir/coordinator/salvage_<n>             mark: a salvage is in progress
+//   data_dir/discarded-<n>/coordinator/savepoint copy of the savepoint from before the salvage
 //   <directory>/discarded-<n>/...                files that were moved aside
 //
-// The mark is there until all is moved: a start after a crash goes on with the salvage.
-// REQUIRES throughout: the lock of the data directory.
+// The mark stays until all files are moved, so a start after a crash continues the salvage.
+// REQUIRES for all functions: the lock of the data directory is held.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +19,14 @@
 
 namespace atolldb {
 
-/// Durably says that the next start salvages; no-op if one is under way. Without a savepoint there
-/// is nothing to salvage: code failed.
+/// Creates the mark durably, so that the next start salvages. Does nothing if a salvage is in
+/// progress. Error code failed: there is no savepoint, so there is nothing to salvage.
 Result<void> begin_salvage(FileSystem& file_system, const std::string& data_dir);
 
-/// The number of the salvage under way; nothing: there is none.
+/// Returns the number of the salvage in progress, or nothing if there is none.
 Result<std::optional<uint32_t>> find_salvage(FileSystem& file_system, const std::string& data_dir);
 
-/// Writes `report` to salvage_report_path, then takes the mark away.
+/// Writes `report` to salvage_report_path, then removes the mark.
 Result<void> end_salvage(FileSystem& file_system, const std::string& data_dir, uint32_t number,
                          const std::string& report);
 
@@ -34,7 +34,7 @@ Result<void> end_salvage(FileSystem& file_system, const std::string& data_dir, u
 std::string salvage_report_path(const std::string& data_dir, uint32_t number);
 
 /// Moves files from <directory>/<folder>/ to <directory>/discarded-<n>/<folder>/, one after the
-/// other, each durably before the next.
+/// other. Each move is durable before the next one.
 Result<void> move_aside(FileSystem& file_system, const std::vector<std::string>& paths,
                         uint32_t number);
 

@@ -1,13 +1,12 @@
-// What the coordinator must know of a data directory besides its logs: which incarnations there
-// were, with which loggers, and where each was cut; which snapshot is the newest, and which are
-// pinned (design: durability, stratified snapshots; rules R28, R29, R37, R38).
+// The savepoint: the coordinator's durable state besides the logs. It lists the incarnations with
+// their loggers and cuts, the newest snapshot, and the pinned and kept ones (R28, R29, R37, R38).
 //
-// data_dir/coordinator/savepoint has two slots of kSavepointSlotBytes. A write goes to the older
-// one and is synced; so one intact slot is always there, and a crash amid a write leaves the state
-// before it. The file appears with its first slot written, by a rename.
+// data_dir/coordinator/savepoint has two slots of kSavepointSlotBytes. A write overwrites the older
+// slot and syncs it. So one slot is always intact, and a crash during a write leaves the state
+// before it. A rename creates the file with its first slot already written.
 //
-// Directories are named by their roles (rule R48), which data_dir/directories resolves
-// (directory_table.h). Versions 1 to 3 have paths instead; they are read, and no more written.
+// The savepoint names directories by their roles (R48), which data_dir/directories resolves
+// (directory_table.h). Versions 1 to 3 name paths; they are read but no longer written.
 //
 //   slot: [magic 4][crc 4][version 4][length 4][generation 8][ddl records 8] body of `length` bytes
 //   crc: CRC32C of bytes [8, 32 + length). All numbers are little-endian.
@@ -25,21 +24,21 @@
 
 namespace atolldb {
 
-/// Room, besides the pins, for 80,000 loggers whose roles have 7 bytes. A start lists its own
-/// incarnation alone: all earlier ones are in a snapshot by then, or have committed nothing.
+/// Besides the pins, a slot has room for 80,000 loggers with roles of 7 bytes. A start lists only
+/// its own incarnation: a snapshot covers all earlier ones by then, or they committed nothing.
 inline constexpr uint64_t kSavepointSlotBytes = uint64_t{1} << 20;
 static_assert(kSavepointSlotBytes % kIoBlockBytes == 0);
-/// Of the directory of a logger.
+/// Limit for the directory of a logger.
 inline constexpr uint32_t kMaxLogPathBytes = 4095;
 inline constexpr uint32_t kMaxPinnedSnapshots = 64;
 inline constexpr uint32_t kMaxPinNameBytes = 255;
-/// Older snapshots are not kept if their log is that of more incarnations.
+/// Older snapshots are not kept if their log belongs to more incarnations than this.
 inline constexpr size_t kMaxListedIncarnations = 64;
 
 struct LoggerPlace {
   uint16_t node = 0;
   uint16_t logger = 0;    // within the node
-  std::string directory;  // its node<k>/ has the files
+  std::string directory;  // node<k>/ in it has the files
 
   bool operator==(const LoggerPlace&) const = default;
 };
@@ -47,22 +46,22 @@ struct LoggerPlace {
 struct Incarnation {
   uint64_t number = 0;
   uint64_t start_epoch = 0;
-  std::optional<uint64_t> cut_epoch;  // none: it runs, or its end has not been looked at yet
-  std::vector<LoggerPlace> loggers;   // all there are
+  std::optional<uint64_t> cut_epoch;  // none: it runs, or no start has determined it yet
+  std::vector<LoggerPlace> loggers;   // all its loggers
 
   bool operator==(const Incarnation&) const = default;
 };
 
-/// A user keeps this snapshot, by a name of its own.
+/// A user pin: keeps a snapshot, under a unique name.
 struct PinnedSnapshot {
   uint32_t id = 0;
   uint64_t epoch = 0;
-  std::string name;  // 1 to kMaxPinNameBytes; no other pin has it
+  std::string name;  // 1 to kMaxPinNameBytes bytes, unique among the pins
 
   bool operator==(const PinnedSnapshot&) const = default;
 };
 
-/// An older snapshot that a start may use instead of the newest one, with the log behind it (R55).
+/// An older snapshot that a start may use instead of the newest one, with the log after it (R55).
 struct KeptSnapshot {
   uint32_t id = 0;
   uint64_t epoch = 0;
@@ -71,64 +70,66 @@ struct KeptSnapshot {
 };
 
 struct Savepoint {
-  uint64_t generation = 0;  // of the slot; 0: not written yet
+  uint64_t generation = 0;  // of the slot; 0: never written
   ClusterUuid cluster_uuid = {};
-  /// Every epoch seen in any log is at most this, but those of the last incarnation without a cut.
+  /// The largest epoch seen in any log, except for epochs of the last incarnation if it has no cut.
   uint64_t largest_epoch = 0;
-  /// The largest number given to an incarnation, whether it came to run or not.
+  /// The largest number given to an incarnation, even if that incarnation never ran.
   uint64_t largest_incarnation = 0;
-  /// What the last incarnation is known to have made durable (R30); 0: unknown.
+  /// The largest epoch that the last incarnation is known to have made durable (R30). 0: unknown.
   uint64_t durable_epoch = 0;
-  /// The newest complete snapshot; 0: none. It has every commit up to its epoch.
+  /// The newest complete snapshot. 0: none. It has every commit up to its epoch.
   uint32_t snapshot = 0;
   uint64_t snapshot_epoch = 0;
-  /// The largest id given to a snapshot, also to one that failed: no id is given twice (R37).
+  /// The largest id given to a snapshot, even to one that failed. No id is given twice (R37).
   uint32_t largest_snapshot = 0;
-  /// So many records of the DDL log are known to be durable: fewer are damage, not a torn tail.
+  /// Number of DDL records known to be durable. A log with fewer is damaged, not torn (R52).
   uint64_t ddl_records = 0;
   std::vector<PinnedSnapshot> pinned;  // at most kMaxPinnedSnapshots
-  /// Older than the newest one, ascending.
+  /// Older than the newest snapshot, ascending.
   std::vector<KeptSnapshot> kept;
-  /// Incarnations up to this number have left the list: all that counts of them, if anything, is in
-  /// the newest snapshot and in all that are kept.
+  /// Incarnations up to this number have left the list. All their records that count are in the
+  /// newest snapshot and in all kept ones.
   uint64_t covered_incarnation = 0;
   std::vector<Incarnation> incarnations;  // ascending; only the last one may lack a cut
 
-  /// The epoch of the oldest of the newest snapshot and those that are kept: later log is needed.
+  /// The epoch of the oldest snapshot among the newest and the kept ones. Log after it is still
+  /// needed.
   uint64_t oldest_epoch() const { return kept.empty() ? snapshot_epoch : kept.front().epoch; }
-  /// The last incarnation if it has no cut; else null.
+  /// Returns the last incarnation if it has no cut, or null.
   const Incarnation* uncut() const;
   bool operator==(const Savepoint&) const = default;
 };
 
 struct SavepointRead {
   Savepoint savepoint;
-  /// Why the other slot does not count: it was never written (empty), or a crash tore it, or worse.
+  /// Why the other slot does not count: a crash tore it, or it is damaged. Empty: it was never
+  /// written.
   std::string damaged_slot;
 };
 
 struct SavepointSlot {
   std::optional<Savepoint> savepoint;
-  std::string damage;  // why it has none; empty: it was never written
+  std::string damage;  // why it has no savepoint; empty: it was never written
 };
 
-/// Both slots of a file, as they are, in the order of the file. The file's absence: two slots that
-/// were never written.
+/// Reads both slots of a file, in file order. A missing file has two slots that were never written.
 Result<std::array<SavepointSlot, 2>> read_savepoint_slots(FileSystem& file_system,
                                                           const std::string& path);
 
-/// Nothing if there is no savepoint. Both slots damaged: code corruption, with file and reasons.
+/// Returns nothing if there is no savepoint. Error code corruption, with file and reasons: both
+/// slots are damaged.
 Result<std::optional<SavepointRead>> read_savepoint(FileSystem& file_system,
                                                     const std::string& data_dir);
 
-/// The same of a file elsewhere.
+/// As above, for a file at `path`.
 Result<std::optional<SavepointRead>> read_savepoint_file(FileSystem& file_system,
                                                          const std::string& path);
 
-/// Durable when it returns; `savepoint.generation` becomes that of the slot. REQUIRES: its
-/// generation is that of the newest slot (0: none), and no other thread or process writes. Too
-/// large for a slot: code resources. After an error of a write or sync: read it again before the
-/// next write.
+/// Writes the savepoint. It is durable when the function returns, and `savepoint.generation` is
+/// that of the slot. REQUIRES: its generation is that of the newest slot (0: none); no other thread
+/// or process writes. Error code resources: too large for a slot. After an error of a write or sync
+/// the caller must read the savepoint again before the next write.
 Result<void> write_savepoint(FileSystem& file_system, const std::string& data_dir,
                              Savepoint& savepoint);
 

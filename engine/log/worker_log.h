@@ -1,5 +1,5 @@
-// A worker's log buffer: a ring of blocks that transactions fill with their log records and a
-// logger writes to files as they are (design: durability; foedus.txt section 6; rules R23, R26).
+// A worker's log buffer: a ring of blocks. Transactions fill them with log records and a logger
+// writes them to files without conversion (R23, R26). Source: [FOEDUS15] section 6.
 //
 //     durable (blocks)      committed (position)      current
 //        |                      |                       |
@@ -7,14 +7,14 @@
 //   free | committed, not yet   | records of the running transaction,            | free
 //        | known to be durable  | not for the logger yet                         |
 //
-// Positions count for ever; a block stands at its number modulo the number of blocks. Records do
-// not cross blocks and a block has records of one epoch only, so a transaction that commits in a
-// later epoch than the records before it in its first block moves its own out of there (`publish`).
-// The logger copies the one block that `committed` points into; blocks before it are sealed: they
-// are complete, their payload's checksum included.
+// Positions grow without end; block number n is stored at n modulo the number of blocks. A record
+// does not cross blocks, and a block has records of one epoch only. So a transaction must move its
+// records out of its first block if older records there have an earlier epoch than its commit
+// (`publish`). The logger copies only the block that `committed` points into. Blocks before it are
+// sealed: complete, with the checksum of their payload.
 //
-// Without a log (durability off) the buffer is only where a transaction keeps its new payloads, and
-// each one starts at the begin of it.
+// Without a log (durability off) the buffer only holds the new payloads of a transaction. Then each
+// transaction starts at the beginning of the buffer.
 #pragma once
 
 #include <atomic>
@@ -28,19 +28,19 @@ namespace atolldb {
 
 /// The markers, in the node's `local` segment.
 struct WorkerLogControl {
-  /// Position (block number * kLogBlockBytes + bytes of header and payload) behind the last
+  /// Position (block number * kLogBlockBytes + bytes of header and payload) after the last
   /// committed record. Writer: the worker. Release: blocks and headers before it are visible.
   alignas(64) std::atomic<uint64_t> committed;
-  /// Number of the first block that may not be filled anew: those before it are durable. Writer:
-  /// the logger. Release: it has read them.
+  /// Number of the first block that may not be reused; those before it are durable. Writer: the
+  /// logger. Release: the logger has read them.
   alignas(64) std::atomic<uint64_t> durable;
-  /// Changed by the logger after `durable` when somebody `waits`.
+  /// The logger changes it after `durable` when a worker `waits`.
   std::atomic<uint32_t> signal;
   std::atomic<uint32_t> waits;  // writer: the worker
 };
 static_assert(sizeof(WorkerLogControl) == 128);
 
-/// Where a worker's log is, in the memory that WorkerLog is made of.
+/// Addresses of a worker's log buffer.
 struct WorkerLogRing {
   WorkerLogControl* control;
   LogBlock* blocks;
@@ -48,23 +48,23 @@ struct WorkerLogRing {
 
   /// `memory`, `block_bytes`: as for WorkerLog.
   static WorkerLogRing at(std::byte* memory, uint64_t block_bytes) {
-    // The markers have a block's place, so that the blocks are aligned.
+    // The markers take a whole block, so that the blocks are aligned.
     return {reinterpret_cast<WorkerLogControl*>(memory),
             reinterpret_cast<LogBlock*>(memory + kLogBlockBytes), block_bytes / kLogBlockBytes};
   }
   LogBlock& block(uint64_t number) const { return blocks[number % block_count]; }
 };
 
-/// The worker's side.
+/// The worker's side of the buffer.
 class WorkerLog {
  public:
-  /// Blocks that a transaction cannot use: to move its records to, and the one that it shares with
-  /// its predecessor.
+  /// Blocks that a transaction cannot use: the target for moved records, and the block that it
+  /// shares with the previous transaction.
   static constexpr uint64_t kSpareBlocks = 2;
   static constexpr uint64_t kMinBlocks = 2 * kSpareBlocks;
 
-  /// `memory`: bytes(block_bytes) of zeros, aligned to kLogBlockBytes. `worker`: ordinal in its
-  /// node. `is_logged`: there is a logger, which frees the blocks.
+  /// `memory`: bytes(block_bytes) zero bytes, aligned to kLogBlockBytes. `worker`: ordinal in its
+  /// node. `is_logged`: a logger writes and frees the blocks.
   WorkerLog(std::byte* memory, uint64_t block_bytes, uint16_t worker, bool is_logged);
 
   static constexpr uint64_t bytes(uint64_t block_bytes) {
@@ -74,28 +74,28 @@ class WorkerLog {
   bool is_logged() const { return is_logged_; }
   WorkerLogControl& control() { return *ring_.control; }
 
-  /// Whether a transaction should begin: a quarter of the blocks is free, or all of them after one
-  /// that did not fit (R23).
+  /// Returns true if a transaction may begin (R23): a quarter of the blocks is free. After a
+  /// transaction that did not fit, all blocks must be free.
   bool has_room() const;
-  /// Starts a transaction; `current_epoch` as known now.
+  /// Starts a transaction. `current_epoch`: as known now.
   void begin(uint64_t current_epoch);
-  /// Room for a record in the running transaction; null: there is none. `length`: a multiple of 8,
-  /// at most kLogBlockPayload.
+  /// Allocates a record of the running transaction. Returns null if there is no room. `length`: a
+  /// multiple of 8, at most kLogBlockPayload.
   LogRecord* allocate(uint32_t length) {
     if (length > static_cast<size_t>(end_ - cursor_)) [[unlikely]] {
       if (!go_to_next_block()) return nullptr;
     }
     std::byte* at = cursor_;
     cursor_ += length;
-    // What is written next was written a lap ago, and is out of this core's caches. Behind the
-    // ring's end it loads what nobody needs.
+    // The next bytes were written one lap ago and are no longer in this core's caches. At the
+    // ring's end the prefetch loads lines past the ring, which is harmless.
     if (is_logged_) {
       for (uint32_t line = 0; line < length; line += 64) __builtin_prefetch(at + kAhead + line, 1);
     }
     return reinterpret_cast<LogRecord*>(at);
   }
-  /// After allocate has answered null: the transaction would not fit an empty buffer either.
-  /// Otherwise the next one waits for an empty buffer (has_room).
+  /// Returns true if the transaction would not fit an empty buffer either. If false, the next
+  /// transaction waits for an empty buffer (has_room). REQUIRES: allocate has returned null.
   bool is_too_large();
 
   LogRecord& at(uint32_t offset) {
@@ -106,15 +106,15 @@ class WorkerLog {
                                  reinterpret_cast<const std::byte*>(ring_.blocks));
   }
 
-  /// The running transaction has committed in `epoch`: its records are for the logger. Before the
-  /// in-commit epoch is cleared (R26). Copies at most a block and takes the checksums of those that
-  /// it leaves (not earlier: the commit has just put the VIDs into them); waits for nothing.
+  /// Hands the records of the running transaction, committed in `epoch`, to the logger. REQUIRES:
+  /// the in-commit epoch is not cleared yet (R26). Copies at most one block and seals the blocks
+  /// that it leaves; only now, because the commit has just stored the VIDs in them. Does not wait.
   void publish(uint64_t epoch);
   /// Bytes of records that the running transaction has written.
   uint64_t used_bytes() const;
 
  private:
-  static constexpr uint32_t kAhead = 512;  // bytes between what is written and what is loaded
+  static constexpr uint32_t kAhead = 512;  // bytes from the allocated record to the prefetch
 
   bool go_to_next_block();
   void enter_block(uint64_t number, uint32_t used);
@@ -123,21 +123,21 @@ class WorkerLog {
   }
   void close_block(uint64_t number, uint64_t epoch, uint32_t length);
   uint64_t durable() const;
-  /// The first block number that must stay free for now.
+  /// Returns the number of the first block that must stay free for now.
   uint64_t limit() const;
 
   WorkerLogRing ring_;
   bool is_logged_;
-  bool wants_all_ = false;  // the last transaction did not fit what was free
+  bool wants_all_ = false;  // the last transaction did not fit into the free blocks
   uint16_t worker_;
 
   // Of the running transaction.
   std::byte* cursor_ = nullptr;
   std::byte* end_ = nullptr;      // of the current block
   uint64_t block_ = 0;            // the current block
-  uint32_t first_block_end_ = 0;  // bytes used in open_block_, once it is not the current one
+  uint32_t first_block_end_ = 0;  // bytes used in open_block_, if it is not the current block
 
-  // Of what is committed: the block that it ends in.
+  // The block in which the committed records end.
   uint64_t open_block_ = 0;
   uint64_t open_epoch_ = 0;
   uint32_t open_used_ = 0;  // bytes of payload; 0: the block is fresh
