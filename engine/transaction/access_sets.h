@@ -1,4 +1,4 @@
-// What a transaction remembers until its commit. Fixed capacity, private to the worker.
+// Access sets: what a transaction records until its commit. Fixed capacity, private to the worker.
 #pragma once
 
 #include <atomic>
@@ -11,20 +11,20 @@
 
 namespace atolldb {
 
-/// A record read, with the VID that was seen (R11). Raw pointers are fine here: process-private.
+/// A record that was read, with the VID seen (R11). Process-private, so raw pointers are safe.
 struct ReadEntry {
   RecordHead* record;
   Vid seen;
 };
 
-/// A planned modification. Lives in the node's `local` segment (so that somebody else could finish
-/// a dead worker's commit): universal names and offsets only. After sorting, entry i uses lock
-/// block i + 1 (R22).
+/// A planned write. It lives in the node's `local` segment, where another process could finish a
+/// dead worker's commit; so it has universal names and offsets only. After sorting, entry i uses
+/// lock block i + 1 (R22).
 struct WriteEntry {
   UniversalName record;
-  uint32_t log_offset;  // of its LogRecord in the worker's log buffer
+  uint32_t log_offset;  // of the entry's LogRecord in the worker's log buffer
   uint16_t payload_at;  // bytes from the record head to its payload
-  uint8_t increment;    // IncrementType, 0 = none: the payload holds a delta until the commit
+  uint8_t increment;    // IncrementType; 0: none. The payload holds a delta until the commit.
   uint8_t spare;
 };
 static_assert(sizeof(WriteEntry) == 16);
@@ -34,11 +34,11 @@ inline bool by_record(const WriteEntry& left, const WriteEntry& right) {
   return left.record < right.record;
 }
 
-/// Array records have no header of their own; Master-tree records do.
+/// Array records have no header besides RecordHead; Master-tree records have one.
 inline constexpr uint16_t kArrayPayloadAt = sizeof(RecordHead);
 inline bool is_array_write(const WriteEntry& entry) { return entry.payload_at == kArrayPayloadAt; }
 
-/// A pointer word that decided a read: null with a snapshot page below, or both null (R4).
+/// A null pointer word that decided a read: with a snapshot page below it, or both words null (R4).
 struct PointerEntry {
   const DualPointer* pointer;
   uint64_t seen;
@@ -56,7 +56,7 @@ struct WordEntry {
   uint64_t seen;
 };
 
-/// Array of fixed capacity: no allocation after construction; `push` fails when it is full.
+/// Array of fixed capacity. Allocates nothing after construction; `push` fails when it is full.
 template <typename T>
 class FixedSet {
  public:
@@ -77,7 +77,7 @@ class FixedSet {
   T* end() { return entries_.get() + size_; }
   const T* begin() const { return entries_.get(); }
   const T* end() const { return entries_.get() + size_; }
-  /// Removes entry i; the order of the others is not kept.
+  /// Removes entry i. The order of the other entries changes.
   void remove(uint32_t i) { entries_[i] = entries_[--size_]; }
 
  private:

@@ -40,15 +40,15 @@ Status Transaction::commit() {
 Status Transaction::commit_user_abort() {
   if (!is_active()) return Status::invalid_argument;
   Status status = broken_;
-  // Reads of a snapshot find own writes by key, whatever becomes of their volatile records.
+  // Snapshot reads find own writes by key, so their volatile records do not matter.
   if (status == Status::ok && snapshot_ == nullptr) status = verify_planned_writes();
   if (writes_size_ != 0 && !mutant(Mutant::user_abort_keeps_writes)) {
-    // Nothing is locked: a planned write must not excuse the lock of another, who may be half-way
-    // through writing what was read here (R20).
+    // Nothing is locked here. So a planned write must not excuse the lock of another worker, which
+    // may be writing what was read (R20).
     write_index_.clear();
     writes_size_ = 0;
   }
-  // Scans see own appends; without them the verification needs no list of its own.
+  // Scans see own appends. Without them, the verification needs no exception for own lists.
   appends_.clear();
   if (mutant(Mutant::unverified_user_abort)) {
     status = Status::ok;
@@ -76,8 +76,8 @@ Status CommitProtocol::commit_writes() {
     if (status != Status::ok) return status;
     if (!mutant(Mutant::append_after_in_commit)) begin_appends();
     WorkerSlot& slot = worker_.slot();
-    // Store, then load, both seq_cst (R21): whoever closes the loaded epoch sees the store. The
-    // stored value was loaded before, so it is a lower bound of the commit epoch.
+    // Store, then load, both seq_cst (R21): a logger that closes the loaded epoch sees the store.
+    // The stored value was loaded earlier, so it is a lower bound of the commit epoch.
     const uint64_t lower_bound = worker_.current_epoch();
     reach(Seam::loaded_epoch);
     slot.in_commit_epoch.exchange(lower_bound, std::memory_order_seq_cst);
@@ -90,7 +90,7 @@ Status CommitProtocol::commit_writes() {
       return status;
     }
     if (make_vid()) break;
-    // R16: the ordinals of this epoch are used up; redo in the next one.
+    // R16: the ordinals of this epoch are used up. Retry in the next epoch.
     leave_commit();
     status = wait_for_next_epoch();
     if (status != Status::ok) return status;
@@ -134,7 +134,7 @@ void CommitProtocol::note_erased_records() {
 }
 
 void CommitProtocol::leave_epoch() {
-  // Release: pairs with the load of whoever closes the epoch; all writes are visible then.
+  // Release pairs with the logger's load when it closes the epoch: all writes are visible then.
   worker_.slot().in_commit_epoch.store(0, std::memory_order_release);
 }
 
@@ -186,15 +186,16 @@ Status CommitProtocol::lock_writes_once(bool& moved) {
   return status;
 }
 
-/// Locks all, or up to a record that forbids to go on: it `moved`, or the status says why. Counts
-/// the locks it took. After all of them, `max_seen_` is what they found.
+/// Locks all records of the write set in order. Stops at a record that has `moved`, or with an
+/// error status. `locked` counts the locks taken. If all are taken, `max_seen_` gets the largest
+/// VID found.
 Status CommitProtocol::lock_in_order(uint32_t& locked, uint32_t& remote, bool& moved) {
   const uint32_t count = txn_.writes_size_;
   uint64_t max_locked = 0;
   UniversalName last;
   for (uint32_t i = 0; i < count; ++i) {
     const WriteEntry& entry = txn_.writes_[i];
-    // R22; and R14: with two entries for one record we would wait for ourselves.
+    // R22. Also R14: with two entries for one record this worker would wait for itself.
     CHECK(i == 0 || last < entry.record || mutant(Mutant::unsorted_locks));
     last = entry.record;
     RecordHead* record = txn_.write_heads_[i];
@@ -220,9 +221,9 @@ Status CommitProtocol::lock_in_order(uint32_t& locked, uint32_t& remote, bool& m
   return Status::ok;
 }
 
-/// R18: no record that is locked has been written since the snapshot. One that somebody has
-/// reserved (ordinal 0) has not, but its key may have had another record, which was left out: then
-/// the page has a later floor (R43). Records of arrays are always there.
+/// R18: returns true if no locked record was written after the snapshot. A reserved record (ordinal
+/// 0) was not written, but its key may have had another record, which was elided. Then the floor of
+/// the page is newer than the snapshot (R43). Array records always exist.
 bool CommitProtocol::are_as_of_snapshot() const {
   const uint64_t epoch = txn_.snapshot_->epoch();
   for (uint32_t i = 0; i < txn_.writes_size_; ++i) {
@@ -244,15 +245,15 @@ bool CommitProtocol::write_still_fits(const WriteEntry& entry, const RecordHead&
   if (is_array_write(entry)) return true;
   const LogRecord& log = txn_.log_of(entry);
   const auto& tree_record = reinterpret_cast<const TreeRecord&>(record);
-  // The record may have been left out and made anew, smaller, since the write was planned.
+  // The record may have been elided and created again, smaller, since the write was planned.
   if (log.type == LogType::insert && log.payload_bytes > tree_record.capacity) return false;
-  // It lived when the write was planned. Scans rely on the page word for it by now, so it must be
-  // announced there before it may come back (R12).
+  // The record was alive when the write was planned. Scans now rely on the page word for its
+  // absence, so the insert must be announced there first (R12).
   if (log.type == LogType::insert && vid.is_settled_dead()) {
     return mutant(Mutant::revive_unannounced);
   }
   if (log.type != LogType::update) return true;
-  // Increments have no read-set entry that would notice (R33).
+  // Increments have no read-set entry that would detect a deletion (R33).
   const bool lives = !vid.is_deleted() || mutant(Mutant::update_dead_records);
   return lives && log.payload_offset + log.payload_bytes <=
                       tree_record.payload_bytes.load(std::memory_order_relaxed);
@@ -278,7 +279,7 @@ void CommitProtocol::unlock(uint32_t count) {
 // -- Verification ---------------------------------------------------------------------------------
 
 Status CommitProtocol::verify() {
-  // What was read is in a snapshot; the records that writes have reserved are looked at under their
+  // All reads came from a snapshot. The records that writes have reserved were checked under their
   // locks.
   if (txn_.snapshot_ != nullptr) return Status::ok;
   max_seen_ = std::max(max_seen_, txn_.observed_);
@@ -310,9 +311,9 @@ Status CommitProtocol::verify() {
   return verify_lists();
 }
 
-/// The lock first, then the VID: a writer that was past its own verification when we locked our
-/// writes is either still holding the lock, or has stored its VID before it unlocked. The other way
-/// round it could do both between our two loads.
+/// Loads the lock first, then the VID. A writer that had passed its own verification when we locked
+/// our writes either still holds the lock, or has stored its VID before it unlocked. In the
+/// opposite order it could do both between our two loads.
 CommitProtocol::Look CommitProtocol::look_at(const RecordHead& record) {
   if (mutant(Mutant::vid_before_lock)) {
     const Vid vid(record.vid.load(std::memory_order_seq_cst));
@@ -324,10 +325,11 @@ CommitProtocol::Look CommitProtocol::look_at(const RecordHead& record) {
   return {tail, Vid(record.vid.load(std::memory_order_seq_cst))};
 }
 
-/// Nothing happened, and nobody else holds the lock: the usual case of verify_read.
+/// Returns true in the usual case of verify_read: the VID is unchanged, and the lock is free or
+/// ours.
 bool CommitProtocol::is_as_read(const ReadEntry& read) const {
   const Look now = look_at(*read.record);
-  // No branch on the lock: whether a record that was read is written, too, nobody predicts.
+  // No branch on the lock, because it is unpredictable whether a read record is also written.
   const auto is_free = static_cast<uint32_t>(now.tail == 0);
   return (is_free | static_cast<uint32_t>(is_ours(now.tail))) != 0 && now.vid == read.seen;
 }
@@ -338,7 +340,7 @@ Status CommitProtocol::verify_read(const ReadEntry& read) {
     const Look now = look_at(*record);
     if (now.vid == read.seen) {
       if (now.tail == 0 || mutant(Mutant::skip_lock_check)) return Status::ok;
-      // Membership in the write set excuses the lock, never the VID (R11).
+      // Membership in the write set excuses the lock, but never a changed VID (R11).
       return in_write_set(record) ? Status::ok : Status::read_conflict;
     }
     if (mutant(Mutant::excuse_own_writes) && in_write_set(record)) return Status::ok;
@@ -346,14 +348,15 @@ Status CommitProtocol::verify_read(const ReadEntry& read) {
     uint16_t payload_at = 0;
     const RecordHead* before = record;
     if (!track_moved(worker_, record, payload_at)) return Status::read_conflict;
-    // Not published yet. The mover may have been descheduled, and we hold locks: do not wait (R23).
+    // The mover has not published the new place yet. It may have lost its processor, and this
+    // worker holds locks: do not wait (R23).
     if (record == before && !mutant(Mutant::wait_in_verification)) return Status::read_conflict;
   }
 }
 
 bool CommitProtocol::in_write_set(const RecordHead* record) const {
-  // The tail of the queue names us: the lock is ours and nobody waits behind us. (With a waiter it
-  // names the waiter, and the search decides.)
+  // If the tail of the queue names this worker, the lock is ours and no worker waits for it. With a
+  // waiter, the tail names the waiter, and the search decides.
   const uint64_t tail = record->lock.tail.load(std::memory_order_relaxed);
   if (tail != 0 && is_ours(tail)) return true;
   WriteEntry probe{};
@@ -387,7 +390,7 @@ void CommitProtocol::apply_record(const WriteEntry& entry, LogRecord& log, Recor
   }
   const uint64_t before = record.vid.load(std::memory_order_relaxed);
   record.vid.store(before | Vid::kBeingWritten, std::memory_order_relaxed);
-  // Nobody sees new bytes without that flag: the first store of the payload comes after it
+  // No reader accepts new bytes without that flag: the first store of the payload comes after it
   // (set_payload_bytes, racy_write).
   std::byte* target = reinterpret_cast<std::byte*>(&record) + entry.payload_at + log.payload_offset;
   if (entry.increment != 0) {
@@ -396,7 +399,7 @@ void CommitProtocol::apply_record(const WriteEntry& entry, LogRecord& log, Recor
   }
   if (log.type == LogType::insert) set_payload_bytes(record, log.payload_bytes);
   racy_write(target, log.payload(), log.payload_bytes);
-  // Release: whoever sees the new VID sees the new payload.
+  // Release: a reader that sees the new VID sees the new payload.
   record.vid.store(vid_.word(), std::memory_order_release);
 }
 

@@ -1,11 +1,10 @@
-// The commit protocol (foedus.txt Algorithm 2 and section 8.2; design: transactions, commit; rules
-// R11, R14-R16, R19, R21-R23).
+// The commit protocol (R11, R14-R16, R19, R21-R23). Source: [FOEDUS15] Algorithm 2 and section 8.2.
 //
-// The steps: engine/README.md, "A commit".
+// engine/README.md, "A commit", lists the steps.
 //
-// Why it is serializable: between steps 2 and 5 every written record is locked, and every record
-// read still has the VID that was read and is locked by nobody else. So all reads and writes can be
-// thought to happen at 2.
+// The protocol is serializable. Between steps 2 and 5 every written record is locked. Every record
+// read still has the VID that was read, and no other worker holds its lock. So all reads and writes
+// appear to happen at step 2.
 #pragma once
 
 #include <cstdint>
@@ -19,21 +18,22 @@ class CommitProtocol {
  public:
   explicit CommitProtocol(Transaction& txn) : txn_(txn), worker_(*txn.worker_) {}
 
-  /// Locks, verifies, writes. On anything but ok nothing has been written and nothing is locked.
+  /// Locks, verifies, writes. If the status is not ok, nothing is written and nothing is locked.
   Status commit_writes();
   /// Verifies only. Sets the epoch that the answer depends on (R19).
   Status commit_read_only();
 
  private:
   Status lock_writes();
-  /// One go through the write set: waits for each lock. `moved`: a record did, nothing is locked.
+  /// Locks the write set once, in order, and waits for each lock. Sets `moved` if a record has
+  /// moved; then nothing is locked.
   Status lock_writes_once(bool& moved);
   Status lock_in_order(uint32_t& locked, uint32_t& remote, bool& moved);
   Status track_writes();
   bool are_as_of_snapshot() const;
   Status verify();
   struct Look {
-    uint64_t tail;  // of the lock: 0 = free
+    uint64_t tail;  // of the lock; 0: free
     Vid vid;
   };
   static Look look_at(const RecordHead& record);
@@ -54,18 +54,20 @@ class CommitProtocol {
   StorageControl& storage_of(uint32_t storage_id) const {
     return worker_.view().control->storage(storage_id);
   }
-  /// Hands the log records to the logger, before the epoch may be closed (R26, R27).
+  /// Hands the log records to the logger. REQUIRES: the in-commit epoch is not cleared (R26, R27).
   void publish_log();
   void note_erased_records();
-  /// Whoever closes the epoch need not wait for us any more.
+  /// Clears the in-commit epoch: the logger that closes the epoch no longer waits for this worker.
   void leave_epoch();
-  /// Without having written: lets go of the appends that were begun, the epoch and the locks.
+  /// Ends a commit that wrote nothing: cancels its appends, leaves the epoch and releases the
+  /// locks.
   void leave_commit();
   void unlock(uint32_t count);
-  /// R16. deadline_exceeded, too, in the last epoch that there is; cluster_failed.
+  /// R16. Also returns deadline_exceeded if the commit epoch is the last possible one, and
+  /// cluster_failed.
   Status wait_for_next_epoch();
 
-  /// Of a lock word that is not 0: we are the last in its queue.
+  /// True if this worker is the last in the lock's queue. REQUIRES: `tail` is not 0.
   bool is_ours(uint64_t tail) const { return (tail >> 16) == worker_.id(); }
   /// Entry i of the sorted write set locks with block i + 1 (R22, R25).
   static uint32_t block_of(uint32_t i) { return mutant(Mutant::lock_blocks_from_zero) ? i : i + 1; }

@@ -10,7 +10,7 @@ Status CommitProtocol::prepare_appends() {
     const Status status = prepare_list(worker_, storage_of(append.storage_id));
     if (status != Status::ok) return status;
   }
-  // At worst every append starts a new page.
+  // In the worst case every append starts a new page.
   return worker_.reserve_pages(txn_.appends_.size()) ? Status::ok : Status::volatile_pool_exhausted;
 }
 
@@ -34,7 +34,7 @@ void CommitProtocol::cancel_appends() {
 Status CommitProtocol::verify_lists() {
   for (const WordEntry& entry : txn_.words_) {
     uint64_t now = entry.word->load(std::memory_order_seq_cst);
-    // Odd by our own commit only: the list is ours and was even when we scanned it.
+    // An own commit may have made the word odd: the list is ours and was even during the scan.
     if (now == entry.seen + 1 && is_own_list(entry.word)) now = entry.seen;
     if (now != entry.seen) return Status::phantom;
   }

@@ -33,7 +33,7 @@ uint32_t increment_bytes(IncrementType type) {
 
 void add_increment(IncrementType type, const void* value, const void* delta, void* out) {
   switch (type) {
-    // Unsigned arithmetic: the same bits, and overflow is defined.
+    // Unsigned arithmetic gives the same bits, and its overflow is defined.
     case IncrementType::i32:
     case IncrementType::u32:
       return add<uint32_t>(value, delta, out);

@@ -1,4 +1,4 @@
-// Typed increments (R33): completed under the record lock, logged as after-images.
+// Typed increments (R33): computed under the record lock, logged as after-images.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace atolldb {
 
-/// *out = *value + *delta; integers wrap around. Each is `increment_bytes(type)` bytes, needs no
-/// alignment, and all may be the same.
+/// *out = *value + *delta. Integers wrap around. Each operand has `increment_bytes(type)` bytes and
+/// needs no alignment. The pointers may be equal.
 void add_increment(IncrementType type, const void* value, const void* delta, void* out);
 
 }  // namespace atolldb

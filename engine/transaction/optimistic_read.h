@@ -1,4 +1,4 @@
-// Reading a record that others may be writing: torn reads never reach the caller.
+// Optimistic reads of records: the caller never gets a torn read.
 #pragma once
 
 #include "engine/mutants.h"
@@ -9,9 +9,10 @@
 
 namespace atolldb {
 
-/// Calls `copy(vid)`, which must use racy_read, until the VID is the same before and after and
-/// nobody is writing. When the record `is_elsewhere`, `copy` is not called and `seen` says so.
-/// Fails only with cluster_failed, when a writer died in the middle.
+/// Calls `copy(vid)` until the VID is the same before and after, and no worker is writing the
+/// record. `copy` must use racy_read. If the record has moved (`is_elsewhere`), does not call
+/// `copy`, and `seen` says so. The only error is cluster_failed, when a writer has died during its
+/// write.
 template <typename Copy>
 Status read_stable(const WorkerContext& worker, const RecordHead& record, Vid& seen, Copy&& copy) {
   for (uint32_t turns = 0;;) {
@@ -20,8 +21,8 @@ Status read_stable(const WorkerContext& worker, const RecordHead& record, Vid& s
       seen = vid;
       if (vid.is_elsewhere()) return Status::ok;
       copy(vid);
-      // racy_read ends with an acquire fence: the copy's loads stay before this one, which pairs
-      // with the writer's release store.
+      // racy_read ends with an acquire fence, so the copy's loads stay before this load, which
+      // pairs with the writer's release store.
       if (record.load_acquire() == vid || mutant(Mutant::no_vid_recheck)) return Status::ok;
     } else if (mutant(Mutant::no_vid_recheck)) {
       seen = vid;

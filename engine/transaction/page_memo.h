@@ -1,4 +1,4 @@
-// What a worker remembers of border pages while its begin epoch stays the same.
+// Per-worker memos of border pages, valid while the worker's begin epoch is unchanged.
 #pragma once
 
 #include <array>
@@ -11,18 +11,18 @@
 
 namespace atolldb {
 
-/// Border pages that this worker found lately: spares the descent for keys beside each other (the
-/// lines of an order, both ends of a queue). An entry is good as long as the begin epoch is the
-/// same, since no page that was found under it can be recycled; the user still checks the version,
-/// and the range when it was not known.
+/// Border pages that this worker has found recently. A hit saves the descent for neighbouring keys
+/// (the lines of an order, both ends of a queue). An entry is valid as long as the begin epoch is
+/// unchanged, because no page found under that epoch can be recycled. The caller still checks the
+/// page version, and the range if it was not known.
 class PageMemo {
  public:
-  /// Slices [low, last] are in the page, as far as is known without having looked at it.
+  /// Slices [low, last] are in the page, as far as known without a load from the page.
   struct Range {
     uint64_t low = 0;
     uint64_t last = ~uint64_t{0};
     bool is_known() const { return (low | ~last) != 0; }  // not all slices
-    /// Without a branch, which nobody could predict.
+    /// Without a branch, because the outcome is unpredictable.
     bool contains(uint64_t slice) const {
       return (static_cast<int>(low <= slice) & static_cast<int>(slice <= last)) != 0;
     }
@@ -32,7 +32,8 @@ class PageMemo {
     PageHeader* page = nullptr;
     Range range;
 
-    /// 0: the slice is not in the page; 1: it may be, the range is not known; 2: it is.
+    /// Returns 0 if the slice is not in the page, 1 if the range is unknown, 2 if it is in the
+    /// page.
     uint32_t rank(const void* of_root, uint64_t slice) const {
       const auto may_be =
           static_cast<uint32_t>(root == of_root) & static_cast<uint32_t>(range.contains(slice));
@@ -40,8 +41,8 @@ class PageMemo {
     }
   };
 
-  /// The page whose range holds the slice for sure, else one whose range is not known, or null.
-  /// Which of the two ways it is nobody can predict: no branch depends on that.
+  /// Returns the entry whose range holds the slice, else an entry with an unknown range, or null.
+  /// The choice between the two ways has no branch, because it is unpredictable.
   const Entry* find(const void* root, uint64_t slice) const {
     static_assert(kWays == 2);
     const Set& set = sets_[index(root, slice)];
@@ -52,7 +53,8 @@ class PageMemo {
   }
   void remember(const void* root, uint64_t slice, PageHeader* page, Range range) {
     Set& set = sets_[index(root, slice)];
-    // What held the slice before is out of date; else the older one goes.
+    // An entry that held the slice before is outdated, so it is replaced; otherwise the older one
+    // is.
     uint32_t way = set.older;
     for (uint32_t i = 0; i < kWays; ++i) {
       if (set.ways[i].root == root && set.ways[i].range.contains(slice)) way = i;
@@ -70,7 +72,7 @@ class PageMemo {
     std::array<Entry, kWays> ways;
     uint32_t older = 0;
   };
-  /// Keys that share their high bits share a page more likely than others.
+  /// Keys that share their high bits often share a page, so they get the same set.
   static uint32_t index(const void* root, uint64_t slice) {
     const uint64_t mixed =
         (reinterpret_cast<uintptr_t>(root) ^ (slice >> 40) * 0x9e3779b97f4a7c15ull) *
@@ -80,10 +82,10 @@ class PageMemo {
   std::array<Set, kSets> sets_{};
 };
 
-/// Runs of settled dead records that this worker's scans passed: the head of a queue has one, and
-/// every scan would pass it again. A run is good for the page word that it was found under, since a
-/// settled dead record comes back only after that has changed (R12); like a PageMemo's, entries are
-/// forgotten with the begin epoch.
+/// Runs of stable tombstones (`is_settled_dead`) that this worker's scans have skipped. The head of
+/// a queue has such a run, and every scan would examine it again. A run is valid for the page word
+/// under which it was found, because a stable tombstone comes alive only after that word has
+/// changed (R12). The entries are cleared with the begin epoch, as in PageMemo.
 class DeadRunMemo {
  public:
   struct Run {
@@ -91,9 +93,10 @@ class DeadRunMemo {
     uint64_t page_word = 0;
     uint32_t first = 0;  // slots [first, end)
     uint32_t end = 0;
-    Vid latest;  // of all of them, what an observer depends on (R15, R19)
+    Vid latest;  // the largest VID of the run, which an observer depends on (R15, R19)
   };
-  /// The run last found in a page that maps to the same place: check page and word.
+  /// Returns the run stored at this page's place. The caller must check that its page and page word
+  /// match.
   Run& at(const PageHeader* page) {
     return runs_[(reinterpret_cast<uintptr_t>(page) / kPageBytes) % kEntries];
   }

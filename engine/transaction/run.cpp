@@ -18,7 +18,7 @@ uint64_t now_ns() {
 }  // namespace
 
 void Backoff::wait(uint32_t attempt) {
-  // Xorshift: jitter only, quality does not matter.
+  // Xorshift: only for jitter, so its quality does not matter.
   state_ ^= state_ << 13;
   state_ ^= state_ >> 7;
   state_ ^= state_ << 17;
@@ -26,18 +26,18 @@ void Backoff::wait(uint32_t attempt) {
   const uint64_t window = uint64_t{16} << std::min(attempt, kMaxShift);
   const uint64_t spins = state_ % window;
   if (attempt > 3) {
-    // The other transaction's worker may be waiting for this very core.
+    // The other transaction's worker may be waiting for this core.
     sched_yield();
   }
   for (uint64_t i = 0; i < spins; ++i) spin_pause();
 }
 
 bool PageWait::wait(WorkerContext& worker, uint64_t deadline_epoch) {
-  // More than one batch, so that whoever wakes up with others gets some.
+  // More than one batch, because several waiting workers wake up at once.
   constexpr uint64_t kPagesToGoOn = 2 * PagePool::kBatchPages;
   constexpr std::chrono::milliseconds kLookAround{2};
   const ControlSegment& control = *worker.view().control;
-  // Relaxed, here and below: only say how long to wait.
+  // Relaxed, here and below: the value only affects how long to wait.
   uint32_t vain = control.vain_snapshots.load(std::memory_order_relaxed);
   if (end_ns_ == 0) {
     end_ns_ = now_ns() + static_cast<uint64_t>(std::chrono::nanoseconds(kPatience).count());
@@ -47,7 +47,8 @@ bool PageWait::wait(WorkerContext& worker, uint64_t deadline_epoch) {
   bool has_counted = false;
   while (!is_in_vain(worker, deadline_epoch)) {
     if (!std::exchange(has_counted, true)) worker.metrics().page_stalls.add();
-    // Nothing stays here that others could use, and what was retired here may be what is missing.
+    // Frees the pages cached in this worker, which others can use. Its retired pages may be what is
+    // missing.
     worker.pages().recycle();
     worker.pages().flush();
     if (worker.pages().free_in_pool() >= kPagesToGoOn) return true;
@@ -61,16 +62,17 @@ bool SnapshotWait::wait(WorkerContext& worker, uint64_t deadline_epoch) {
   ControlSegment& control = *worker.view().control;
   if (worker.published() == nullptr) return false;
   worker.leave();
-  // Relaxed: the coordinator looks at it every now and then.
+  // Relaxed: the coordinator polls the word.
   const uint32_t own = control.snapshot_requests.fetch_add(1, std::memory_order_relaxed) + 1;
   for (;;) {
-    // Acquire pairs with the coordinator's release: an attempt that succeeded has stored the id of
-    // the snapshot before.
+    // Acquire pairs with the coordinator's release: a successful attempt stores the id of the
+    // snapshot before.
     const uint32_t answered = control.snapshot_answered.load(std::memory_order_acquire);
     if (worker.published()->newest() != 0) return true;
-    // Counters that may wrap: attempts that began before our request answer a smaller number.
+    // The counters may wrap around. Attempts that began before this request answer with a smaller
+    // number.
     const bool has_failed = static_cast<int32_t>(answered - own) >= 0;
-    // Relaxed: says only whether to wait.
+    // Relaxed: the value only decides whether to wait.
     const bool ends = control.pages_come_back.load(std::memory_order_relaxed) == 0 ||
                       worker.cluster_failed() || worker.current_epoch() >= deadline_epoch;
     if (has_failed || ends) return false;
@@ -80,7 +82,8 @@ bool SnapshotWait::wait(WorkerContext& worker, uint64_t deadline_epoch) {
 
 bool PageWait::is_in_vain(const WorkerContext& worker, uint64_t deadline_epoch) const {
   const ControlSegment& control = *worker.view().control;
-  // The second one began when this transaction waited already: whatever could go has gone.
+  // The second unproductive snapshot began after this transaction had started to wait, so it has
+  // freed all pages that can be freed.
   constexpr uint32_t kVainSnapshots = 2;
   return control.pages_come_back.load(std::memory_order_relaxed) == 0 || worker.cluster_failed() ||
          control.vain_snapshots.load(std::memory_order_relaxed) - vain_snapshots_ >=

@@ -1,4 +1,4 @@
-// Runs a body as one transaction: begin, body, commit, and again after a conflict.
+// Runs a body as one transaction: begin, body, commit, and retries after conflicts.
 #pragma once
 
 #include <chrono>
@@ -10,51 +10,55 @@
 
 namespace atolldb {
 
-/// Exponential back-off with jitter between attempts; keeps its own random state.
+/// Exponential back-off with jitter between attempts. Has its own random state.
 class Backoff {
  public:
   explicit Backoff(uint64_t seed) : state_(seed | 1) {}
-  /// Waits before attempt number `attempt` (1 = first retry): spins, then yields the processor.
+  /// Waits before attempt number `attempt` (1 = first retry): spins; from the
+  /// fourth attempt on it yields the processor first.
   void wait(uint32_t attempt);
 
  private:
   uint64_t state_;
 };
 
-/// What a transaction does that found no free page: it has ended its attempt, and waits where it
-/// holds nothing until snapshots have let pages go (R23).
+/// The wait of a transaction that found no free page. The transaction has ended its attempt and
+/// holds nothing while it waits until a snapshot job has freed pages (R23).
 class PageWait {
  public:
-  /// A transaction waits so long in all; then it is told that there are no pages.
+  /// Limit for all waits of one transaction; after that it gets the error.
   static constexpr std::chrono::seconds kPatience{20};
 
-  /// True: there are pages, so another attempt may help. False: nobody lets pages go, or
-  /// `deadline_epoch` or the patience is over. REQUIRES: no transaction is active.
+  /// Returns true if there are free pages, so another attempt may succeed. Returns false if no
+  /// snapshot job frees pages, or if `deadline_epoch` or the patience has passed. REQUIRES: no
+  /// transaction is active.
   bool wait(WorkerContext& worker, uint64_t deadline_epoch);
 
  private:
   bool is_in_vain(const WorkerContext& worker, uint64_t deadline_epoch) const;
 
-  uint64_t end_ns_ = 0;  // of the patience; 0: it has not begun
+  uint64_t end_ns_ = 0;  // when the patience ends; 0: it has not begun
   uint32_t vain_snapshots_ = 0;
 };
 
-/// What a transaction does that asks for the newest snapshot when there is none: it has one taken,
-/// and waits where it holds nothing (R62, R23).
+/// The wait of a transaction that asks for the newest snapshot when there is none. It requests one
+/// and holds nothing while it waits (R62, R23).
 class SnapshotWait {
  public:
-  /// True: there is one by now. False: none is taken here, an attempt since has failed, or
-  /// `deadline_epoch` is over. REQUIRES: no transaction is active.
+  /// Returns true if there is a snapshot now. Returns false if this cluster takes none, if an
+  /// attempt since the request has failed, or if `deadline_epoch` has passed. REQUIRES: no
+  /// transaction is active.
   bool wait(WorkerContext& worker, uint64_t deadline_epoch);
 };
 
-/// Between transactions: works off hints (compaction, merging), bounded. Called by `run`.
+/// Executes hints (compaction, merging), a bounded number. `run` calls it between transactions.
 void run_hints(Transaction& transaction);
 
-/// `body(transaction)` returns ok to commit, user_abort to roll back, any other answer (for
-/// example not_found) or procedure_failed to roll back and hand it on; abort statuses from engine
-/// calls must be returned as they are. Retries until `deadline_epoch`; waits for pages that
-/// snapshots let go, and for the first snapshot. Returns ok only after the commit.
+/// Runs `body(transaction)` and commits if it returns ok. For user_abort, procedure_failed or
+/// another answer that is no abort (for example not_found) it rolls back and returns that status.
+/// The body must return abort statuses of engine calls unchanged. Retries until `deadline_epoch`.
+/// Waits for pages that snapshots free, and for the first snapshot. Returns ok only after the
+/// commit.
 template <typename Body>
 Status run(Transaction& transaction, Backoff& backoff, uint64_t deadline_epoch, Body&& body,
            TransactionMode mode = {}) {
@@ -64,10 +68,10 @@ Status run(Transaction& transaction, Backoff& backoff, uint64_t deadline_epoch, 
     if (attempt != 0) backoff.wait(attempt);
     Status status = transaction.begin(deadline_epoch, mode);
     if (status == Status::snapshot_not_found && mode.snapshot == 0) [[unlikely]] {
-      // Once: what was published stays, or a later one comes.
+      // At most once: a published snapshot stays, or a newer one replaces it.
       if (!std::exchange(may_wait_for_snapshot, false)) return status;
       WorkerContext& own = transaction.worker();
-      // Of a cluster that has failed `begin` tells.
+      // If the cluster has failed, the next `begin` returns that.
       if (SnapshotWait().wait(own, deadline_epoch) || own.cluster_failed()) continue;
     }
     if (status != Status::ok) return status;
@@ -76,7 +80,7 @@ Status run(Transaction& transaction, Backoff& backoff, uint64_t deadline_epoch, 
       status = transaction.commit();
     } else if (status == Status::user_abort || status == Status::procedure_failed ||
                !is_abort(status)) {
-      // What the body decided on, or stumbled over, must have been true (R20).
+      // The reads that led to the body's decision or failure must verify (R20).
       const Status verified = transaction.commit_user_abort();
       if (verified != Status::ok) status = verified;
     } else {

@@ -1,4 +1,4 @@
-// Brings a write set into universal order (R22).
+// Sorts a write set into universal order (R22).
 #pragma once
 
 #include <immintrin.h>
@@ -12,9 +12,9 @@
 
 namespace atolldb {
 
-// The order of a new write set cannot be predicted, and a branch that is guessed wrong costs as
-// much as a dozen comparisons. So up to kMostMerged entries are sorted without a branch that
-// depends on it: runs of up to kLongestRun by their ranks, then merges of runs.
+// The order of a new write set is unpredictable, and a mispredicted branch costs as much as a dozen
+// comparisons. So up to kMostMerged entries are sorted without data-dependent branches: a rank sort
+// of runs of up to kLongestRun entries, then merges of the runs.
 inline constexpr uint32_t kLongestRun = 48;
 inline constexpr uint32_t kMostMerged = 8 * kLongestRun;
 
@@ -24,14 +24,14 @@ inline __m256i load_four(const int64_t* names) {
   return _mm256_load_si256(reinterpret_cast<const __m256i*>(names));
 }
 
-/// Rank sort of at most `kRoom` entries: counts for each one how many come before it. Quadratic,
-/// but every loop over pairs has a constant length.
+/// Rank sort of at most `kRoom` entries: counts for each entry how many precede it. The cost is
+/// quadratic, but every loop over pairs has a constant length.
 template <uint32_t kRoom>
 void rank_sort(WriteEntry* writes, uint32_t count) {
   constexpr uint32_t kLanes = 4;
   static_assert(kRoom % (2 * kLanes) == 0);
   static_assert(sizeof(WriteEntry) == 2 * sizeof(int64_t) && offsetof(WriteEntry, record) == 0);
-  // Names have 51 bits: the order is the same with a sign, and INT64_MAX, which pads, is last.
+  // Names have 51 bits. So signed comparison keeps their order, and the padding INT64_MAX is last.
   alignas(32) int64_t names[kRoom];
   alignas(32) int64_t ranks[kRoom];
   alignas(32) __m128i unsorted[kRoom];
@@ -62,25 +62,25 @@ void rank_sort(WriteEntry* writes, uint32_t count) {
     _mm256_store_si256(reinterpret_cast<__m256i*>(ranks + i), low_ranks);
     _mm256_store_si256(reinterpret_cast<__m256i*>(ranks + i + kLanes), high_ranks);
   }
-  // Names differ (R14). Equal ones would share a rank and leave another entry twice in the set:
-  // lock_in_order checks that names ascend.
+  // All names differ (R14). Equal names would share a rank and leave another entry twice in the
+  // set; lock_in_order checks that the names ascend.
   for (uint32_t i = 0; i < count; ++i) _mm_storeu_si128(entries + ranks[i], unsorted[i]);
 }
 
-/// In three sizes: what a payment of TPC-C writes, a new order, and what is left.
+/// Three sizes: for the writes of a TPC-C payment, of a new order, and for the rest.
 inline void sort_run(WriteEntry* writes, uint32_t count) {
   if (count <= 8) return rank_sort<8>(writes, count);
   if (count <= 32) return rank_sort<32>(writes, count);
   rank_sort<kLongestRun>(writes, count);
 }
 
-/// Of two sorted runs that follow each other, to other memory.
+/// Merges two adjacent sorted runs into other memory.
 inline void merge_runs(const WriteEntry* left, const WriteEntry* middle, const WriteEntry* end,
                        WriteEntry* out) {
   const WriteEntry* right = middle;
   while (left != middle && right != end) {
     const auto is_right = static_cast<std::ptrdiff_t>(by_record(*right, *left));
-    // *right or *left, without a branch.
+    // Takes *right or *left without a branch.
     *out++ = left[(right - left) & -is_right];
     right += is_right;
     left += 1 - is_right;
@@ -91,11 +91,11 @@ inline void merge_runs(const WriteEntry* left, const WriteEntry* middle, const W
 
 }  // namespace detail
 
-/// Sorts by record. REQUIRES: names differ (R14). Up to 6 KiB of stack; allocates nothing.
+/// Sorts by record. REQUIRES: names differ (R14). Uses up to 6 KiB of stack; allocates nothing.
 inline void sort_writes(WriteEntry* writes, uint32_t count) {
   if (count <= kLongestRun) return detail::sort_run(writes, count);
   if (count > kMostMerged) {
-    // A lambda: std::sort inlines it, and not a pointer to a function.
+    // A lambda, because std::sort inlines it but not a function pointer.
     std::sort(writes, writes + count,
               [](const WriteEntry& a, const WriteEntry& b) { return by_record(a, b); });
     return;

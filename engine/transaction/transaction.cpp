@@ -29,7 +29,7 @@ Transaction::Transaction(WorkerContext& worker, const TransactionLimits& limits,
 
 Status Transaction::begin(uint64_t deadline_epoch, TransactionMode mode) {
   if (is_active() || mode.isolation >= Isolation::count_) return Status::invalid_argument;
-  // Every write of one that reads an older snapshot would be in vain.
+  // Writes on an older snapshot would always fail at the commit.
   if (mode.snapshot != 0 && mode.isolation != Isolation::snapshot_read_only) {
     return Status::invalid_argument;
   }
@@ -65,20 +65,21 @@ Status Transaction::check_snapshot(bool writes) {
   if (status != Status::ok) return status;
   if (state_ != State::snapshot_read_only) return Status::ok;
   if (writes) return Status::read_only_transaction;
-  // It holds no volatile page: however long it runs, it holds none of them back (R9). Relaxed: the
-  // word is our own.
+  // The transaction holds no volatile page, so it must not delay their reuse, however long it runs
+  // (R9). Relaxed: only this worker writes the word.
   const auto& begin_epoch = worker_->slot().begin_epoch;
   if (begin_epoch.load(std::memory_order_relaxed) != worker_->current_epoch()) worker_->enter();
   return Status::ok;
 }
 
 Status Transaction::await_log_room(uint64_t deadline_epoch) {
-  // Whoever waits holds back no page (R23).
+  // A waiting worker must not delay the reuse of pages (R23).
   worker_->leave();
   worker_->metrics().log_stalls.add();
   WorkerLogControl& control = log_.control();
   for (;;) {
-    // seq_cst pairs with the logger's: either it sees that we wait, or we see what it has freed.
+    // seq_cst pairs with the logger's operations: either the logger sees that this worker waits, or
+    // this worker sees the freed blocks.
     const uint32_t signal = control.signal.load(std::memory_order_seq_cst);
     control.waits.store(1, std::memory_order_seq_cst);
     Status status = Status::ok;
@@ -138,13 +139,13 @@ Status Transaction::read(const RecordRef& ref, uint32_t offset, uint32_t count, 
 Status Transaction::read_in_place(const RecordRef& ref, uint32_t offset, uint32_t count, void* out,
                                   Vid& seen) {
   const Status status = read(ref, offset, count, out, seen);
-  // Nobody follows it: the next attempt finds the snapshot's page, or what was copied up from it.
+  // No tracking: the next attempt finds the snapshot page, or its volatile copy.
   return status == Status::ok && seen.is_elsewhere() ? Status::read_conflict : status;
 }
 
 Status Transaction::register_pointer(const DualPointer* pointer, uint64_t word) {
-  // Large parts of an array may hang on one null word, and so may a whole cold tree: the latest
-  // entries are looked at. One that is there twice does no harm.
+  // Large parts of an array, or a whole cold tree, may lie below one null word. So the latest
+  // entries are compared. A duplicate entry is harmless.
   constexpr uint32_t kLatest = 16;
   for (uint32_t i = pointers_.size(); i > 0 && pointers_.size() - i < kLatest; --i) {
     const PointerEntry& entry = pointers_[i - 1];
@@ -155,7 +156,7 @@ Status Transaction::register_pointer(const DualPointer* pointer, uint64_t word) 
 
 Status Transaction::register_page(PageHeader* page, PageVersion seen) {
   if (mutant(Mutant::no_page_registration)) return Status::ok;
-  // A look-up after a scan of the same page: one entry is enough if nothing happened between.
+  // A look-up after a scan of the same page needs no second entry if nothing has changed.
   if (!pages_.empty()) {
     const PageVersionEntry& last = pages_[pages_.size() - 1];
     if (last.page == page && last.seen.word() == seen.word()) return Status::ok;
@@ -212,7 +213,7 @@ Status Transaction::page_replaced(PageHeader* page, PageVersion before,
     pages_.remove(i);
   }
   if (mutant(Mutant::keep_reads_of_left_out)) left_out = {};
-  // A dead record's absence is from now on what the successors' words say.
+  // The successors' page words now cover the absence of an elided tombstone.
   for (const ReadEntry& gone : left_out) {
     for (uint32_t i = 0; i < reads_.size();) {
       if (reads_[i].record != gone.record) {

@@ -1,15 +1,15 @@
-// A transaction on one worker (foedus.txt Algorithm 2, made multi-process; rules R11-R23). Reused
-// from one transaction to the next; allocates nothing after construction.
+// A transaction on one worker (R11-R23). Source: [FOEDUS15] Algorithm 2, extended to several
+// processes. The object is reused from one transaction to the next and allocates nothing after
+// construction. Thread: the worker's; not shared.
 //
-// Life: begin -> operations of storages -> commit or rollback. An operation that returns an abort
-// status (`is_abort`) has ended the attempt: call `rollback`. engine/transaction/run.h has the
-// loop with retries; procedures never call begin, commit or rollback themselves. One thread's: not
-// shared.
+// Life cycle: begin, operations of storages, commit or rollback. After an operation has returned an
+// abort status (`is_abort`), the attempt has ended: call `rollback`. engine/transaction/run.h has
+// the retry loop. Procedures never call begin, commit or rollback themselves.
 //
-// One that reads a snapshot (R18) has its SnapshotView from begin to end. Storages answer it from
-// the roots there, and never from volatile pages; what it reads is in no set, since it never
-// changes. Its writes hold whole records, so that a look-up finds either an own write or the
-// snapshot's record, and are planned, locked and applied like all others.
+// A transaction that reads a snapshot (R18) keeps its SnapshotView from begin to end. Storages
+// answer it from the roots of that view, never from volatile pages. Its reads are in no set,
+// because a snapshot never changes. Its writes hold whole records, so a look-up finds either an own
+// write or the snapshot's record. They are planned, locked and applied like all other writes.
 #pragma once
 
 #include <array>
@@ -33,29 +33,31 @@
 namespace atolldb {
 
 enum class IncrementType : uint8_t { none = 0, i32, i64, u32, u64, f64 };
-/// Of a number of this type; 0: no such type.
+/// Returns the bytes of a number of this type, or 0 if there is no such type.
 uint32_t increment_bytes(IncrementType type);
 
-/// A record that an operation has found: spares a second look-up when it is then written. Valid
-/// until the end of the transaction. Process-local.
+/// A record that an operation has found. It saves a second look-up when the record is then written.
+/// Valid until the end of the transaction. Process-local.
 struct RecordRef {
   RecordHead* record = nullptr;
-  uint16_t payload_at = 0;     // bytes from `record`, or from the snapshot's page, to the payload
+  uint16_t payload_at = 0;     // bytes from `record`, or from the snapshot page, to the payload
   uint16_t payload_bytes = 0;  // current length of the payload
   uint32_t storage_id = 0;
-  uint64_t place = 0;     // the word of `record`'s name, or of the snapshot's page
-  uint64_t identity = 0;  // hash of storage and key (identity_of): survives moves
+  uint64_t place = 0;     // the word of the name of `record`, or of the snapshot page
+  uint64_t identity = 0;  // hash of storage and key (identity_of), unchanged by moves
 
   /// REQUIRES: `record` is not null.
   UniversalName name() const { return UniversalName(place); }
-  /// REQUIRES: `record` is null. This page holds it, for reading only; null: no page does.
+  /// REQUIRES: `record` is null. Returns the snapshot page that holds the record, for reading only,
+  /// or null if no page does.
   SnapshotPointer snapshot() const { return SnapshotPointer(place); }
   std::byte* payload() const { return reinterpret_cast<std::byte*>(record) + payload_at; }
 };
-// Look-ups in batches fill and copy many: two vector registers each.
+// Batched look-ups fill and copy many refs: each takes two vector registers.
 static_assert(sizeof(RecordRef) == 32);
 
-/// Hash of what a record is, wherever it moves. Its top 8 bits pick the bit of the write filter.
+/// Returns the hash that identifies a record even if it moves. Its top 8 bits select the bit of the
+/// write filter.
 inline uint64_t identity_of(uint32_t storage_id, std::span<const std::byte> key) {
   constexpr uint64_t kMultiplier = 0x9e3779b97f4a7c15ull;
   uint64_t hash = (storage_id + 1) * kMultiplier;
@@ -68,13 +70,13 @@ inline uint64_t identity_of(uint32_t storage_id, std::span<const std::byte> key)
   for (; at < key.size(); ++at) {
     hash = (hash ^ static_cast<uint64_t>(key[at]) ^ (hash >> 29)) * kMultiplier;
   }
-  // Keys are mostly big-endian: their last byte sits in a word's top bits and must reach all
-  // others.
+  // Most keys are big-endian, so their last byte is in a word's top bits. It must affect all other
+  // bits.
   hash = (hash ^ (hash >> 32)) * kMultiplier;
   return hash ^ (hash >> 29);
 }
 
-/// The same for a record of an array.
+/// As above, for a record of an array.
 inline uint64_t identity_of(uint32_t storage_id, uint64_t index) {
   constexpr uint64_t kMultiplier = 0x9e3779b97f4a7c15ull;
   const uint64_t hash = (index ^ (uint64_t{storage_id} + 1) << 40) * kMultiplier;
@@ -83,45 +85,48 @@ inline uint64_t identity_of(uint32_t storage_id, uint64_t index) {
 
 class Transaction {
  public:
-  /// `local`: limits.local_bytes() bytes, 64-byte aligned, of the node's `local` segment.
+  /// `local`: limits.local_bytes() bytes of the node's `local` segment, 64-byte aligned.
   Transaction(WorkerContext& worker, const TransactionLimits& limits, std::byte* local);
   Transaction(const Transaction&) = delete;
   Transaction& operator=(const Transaction&) = delete;
 
-  // -- Life, called by run.h ------------------------------------------------------------------
-  /// `deadline_epoch`: engine calls fail with deadline_exceeded from that epoch on (R20).
-  /// Waits at admission for room in the log, without a begin epoch (R23). snapshot_not_found;
-  /// invalid_argument for a mode that names a snapshot and is not snapshot_read_only.
+  // -- Life cycle, called by run.h ------------------------------------------------------------
+  /// Begins a transaction. Engine calls fail with deadline_exceeded from `deadline_epoch` on (R20).
+  /// May wait for room in the log, without a begin epoch (R23). Errors: snapshot_not_found;
+  /// invalid_argument if `mode` names a snapshot and is not snapshot_read_only.
   Status begin(uint64_t deadline_epoch = kMaxEpoch, TransactionMode mode = {});
-  /// ok, or the reason for the abort (everything is rolled back then).
+  /// Returns ok, or the reason for the abort; then everything is rolled back.
   Status commit();
-  /// Verifies what was read, as a read-only commit would, and discards the writes: a user abort
-  /// may be reported only then (R20).
+  /// Verifies the reads as a read-only commit does, and discards the writes. The caller may report
+  /// a user abort only if this returns ok (R20).
   Status commit_user_abort();
-  /// Nothing when not active. `reason` is what the metrics count. When the attempt was about to
-  /// install a page itself whose absence it relied on, the next one installs pages where it reads
-  /// (R5).
+  /// Ends the attempt. Does nothing if the transaction is not active. The metrics count `reason`.
+  /// If the attempt failed because it had to install a page whose absence it relied on, the next
+  /// attempt installs pages already when it reads (R5).
   void rollback(Status reason);
 
   bool is_active() const { return state_ != State::idle; }
   bool is_read_only() const { return writes_size_ == 0 && appends_.empty(); }
-  /// After an ok commit: epoch to wait for before acknowledging (R19 for read-only ones).
+  /// After a commit that returned ok: the epoch that must be durable before the answer is
+  /// acknowledged (R19 for read-only ones).
   uint64_t commit_epoch() const { return commit_epoch_; }
-  /// Of this worker's latest commit that wrote records.
+  /// VID of this worker's latest commit that wrote records.
   Vid last_vid() const { return last_vid_; }
 
   // -- For storages ---------------------------------------------------------------------------
   WorkerContext& worker() { return *worker_; }
   const WorkerContext& worker() const { return *worker_; }
-  /// First thing in every operation: active, before its deadline.
+  /// Every operation calls this first. Returns ok if the transaction is active and before its
+  /// deadline.
   Status check() const {
     if (worker_->current_epoch() >= worker_->deadline_epoch() && !mutant(Mutant::ignore_deadline)) {
       return Status::deadline_exceeded;
     }
     return is_active() ? Status::ok : Status::invalid_argument;
   }
-  /// The same for an operation that goes on to volatile pages: not ok either for a transaction that
-  /// reads a snapshot, which has a way of its own. So the usual one asks one question.
+  /// As `check`, for an operation that continues in volatile pages. It also fails for a transaction
+  /// that reads a snapshot, which takes a path of its own. So the usual transaction needs only one
+  /// test.
   Status check_volatile() const {
     if (worker_->current_epoch() >= worker_->deadline_epoch() && !mutant(Mutant::ignore_deadline)) {
       return Status::deadline_exceeded;
@@ -131,22 +136,22 @@ class Transaction {
                : Status::invalid_argument;
   }
   bool is_serializable() const { return state_ == State::serializable; }
-  /// What it reads, if it reads a snapshot; else null.
+  /// The snapshot that the transaction reads, or null.
   const SnapshotView* snapshot() const { return snapshot_; }
-  /// check, for the storages' ways through snapshots; `writes`: read_only_transaction for one that
-  /// must not.
+  /// As `check`, for the storages' snapshot paths. If the operation `writes` and the transaction is
+  /// snapshot_read_only, returns read_only_transaction.
   Status check_snapshot(bool writes);
 
-  /// Reads [offset, offset+count) of the payload into `out` consistently, with own pending writes
-  /// laid over it (R14), and enters the record in the read set. `seen`: the VID; when it is
-  /// `is_elsewhere`, nothing was read or registered: look again there. Deleted (and not inserted
-  /// by this transaction): registered (R12), not_found.
-  /// `key`: as for find_write.
+  /// Reads bytes [offset, offset+count) of the payload into `out` consistently. Applies own pending
+  /// writes to them (R14) and adds the record to the read set. `seen` gets the VID. If it is
+  /// `is_elsewhere`, nothing was read or registered, and the caller must look up the record's new
+  /// place. If the record is deleted, and this transaction has not inserted it, it is registered
+  /// (R12) and the status is not_found. `key`: as for find_write.
   Status read(const RecordRef& ref, uint32_t offset, uint32_t count, void* out, Vid& seen,
               std::span<const std::byte> key = {});
-  /// The same for a record that always exists and never moves: an array's. read_conflict: its page
-  /// was dropped since it was found (R8). Inline: where the sizes are constants the copy becomes a
-  /// few moves.
+  /// As `read`, for a record of an array, which always exists and never moves. Returns
+  /// read_conflict if its page was dropped since the record was found (R8). Inline, so that a copy
+  /// of constant size becomes a few moves.
   Status read_existing(const RecordRef& ref, uint32_t offset, uint32_t count, void* out) {
     Vid seen = ref.record->load_acquire();
     const bool is_here =
@@ -160,11 +165,11 @@ class Transaction {
     }
     return read_in_place(ref, offset, count, out, seen);
   }
-  /// The same, and its VID.
+  /// As read_existing; `seen` gets the VID.
   Status read_in_place(const RecordRef& ref, uint32_t offset, uint32_t count, void* out, Vid& seen);
-  /// Enters a record whose VID decided a read without copying the payload.
+  /// Adds a record to the read set whose VID decided a read, without a copy of its payload.
   Status register_read(RecordHead* record, Vid seen) {
-    // Several fields of one record, one after the other: one entry is enough.
+    // Reads of several fields of one record in sequence need only one entry.
     if (!reads_.empty()) {
       const ReadEntry& last = reads_[reads_.size() - 1];
       if (last.record == record && last.seen == seen) return Status::ok;
@@ -173,96 +178,102 @@ class Transaction {
   }
   Status register_pointer(const DualPointer* pointer, uint64_t word);
   Status register_page(PageHeader* page, PageVersion seen);
-  /// A word of a sequential storage that a scan depends on (R17).
+  /// Adds a word of a sequential storage that a scan depends on (R17).
   Status register_word(const std::atomic<uint64_t>& word, uint64_t seen);
-  /// R5: true if `pointer` is in the own pointer set.
+  /// R5: returns true if `pointer` is in the own pointer set.
   bool depends_on(const DualPointer* pointer);
-  /// R5: the previous attempt would have installed a page over a pointer that it depended on: this
-  /// one installs pages already where it only reads.
+  /// R5: true if the previous attempt would have installed a page over a pointer that it depended
+  /// on. Then this attempt installs pages already when it only reads.
   bool installs_on_read() const { return installs_on_read_; }
-  /// R13: a system transaction of this worker changed `page` from `before` to `after`.
-  /// phantom: an entry did not match.
+  /// R13: a system transaction of this worker changed `page` from `before` to `after`. Returns
+  /// phantom if an entry for the page has another word than `before`.
   Status page_changed(PageHeader* page, PageVersion before, PageVersion after);
   /// R13: a system transaction of this worker changed the VID of a dead record.
   void record_changed(const RecordHead* record, Vid before, Vid after);
-  /// Something other than a read-set entry answers for what was seen (a settled dead record, an
-  /// append), but whoever wrote it was observed (R15, R19).
+  /// Observes a VID that needs no read-set entry (of a stable tombstone or an append), because a
+  /// page or list word covers it. Own VIDs and the answer still depend on that commit (R15, R19).
   void observe(Vid seen) {
     if (!mutant(Mutant::forget_skipped_dead) && seen.version() > observed_)
       observed_ = seen.version();
   }
-  /// R13 for a page that was split or replaced by this worker: entries for it become entries for
-  /// its successors, and so do own reads of dead records that were left out. phantom: an entry did
-  /// not match; transaction_too_large.
+  /// R13, for a page that this worker has split or replaced. Replaces entries for it by entries for
+  /// its successors. Own reads of elided tombstones become such entries, too. Returns phantom if an
+  /// entry has another word than `before` or another VID, or transaction_too_large.
   Status page_replaced(PageHeader* page, PageVersion before,
                        std::span<const PageVersionEntry> successors,
                        std::span<const ReadEntry> left_out);
 
-  /// The pending write to the record, or null (256-bit filter first: R14). Goes by storage and key,
-  /// never by place: records move, and refs and entries may name different places by now. Arrays
-  /// leave the key out: identities of one array are all different.
+  /// Returns the pending write to the record, or null. Tests a 256-bit filter first (R14). Compares
+  /// storage and key, not addresses: records move, so ref and entry may name different places.
+  /// Arrays pass no key, because the identities of one array are all different.
   WriteEntry* find_write(const RecordRef& ref, std::span<const std::byte> key = {}) {
     const auto bit = static_cast<uint32_t>(ref.identity >> 56);
     return ((filter_[bit >> 6] >> (bit & 63)) & 1) != 0 ? find_write_slow(ref, key) : nullptr;
   }
-  /// The same for a record of a Master-tree that need not have a place.
+  /// As above, for a record of a Master-tree that may have no place.
   WriteEntry* find_write(uint32_t storage_id, std::span<const std::byte> key) {
-    if (plans_no_write()) return nullptr;  // saves the hash
+    if (plans_no_write()) return nullptr;  // saves the hash computation
     RecordRef ref;
     ref.storage_id = storage_id;
     ref.identity = identity_of(storage_id, key);
     return find_write(ref, key);
   }
-  /// All that is planned, in no order.
+  /// All planned writes, in no order.
   std::span<const WriteEntry> planned_writes() const { return {writes_, writes_size_}; }
-  /// No record has a pending write: there is nothing to find or to lay over.
+  /// True if no record has a pending write.
   bool plans_no_write() const { return writes_size_ == 0; }
-  /// A write was planned over a record that lived and was not read: nothing but the commit would
-  /// notice that the record dies.
+  /// Notes a write planned over a live record that was not read. Only the commit would notice that
+  /// such a record is deleted.
   void note_blind_write() { writes_blindly_ = true; }
   bool writes_blindly() const { return writes_blindly_; }
-  /// Own writes that a scan cannot see any more: this attempt is over.
+  /// Ends the attempt, because a scan can no longer see own writes.
   Status miss_own_write() { return fail(Status::write_conflict); }
-  /// Whether a pending write names exactly this place.
+  /// Returns true if a pending write names exactly this place.
   bool has_write_at(UniversalName name) const;
   LogRecord& log_of(const WriteEntry& entry) { return log_.at(entry.log_offset); }
 
-  /// Lays the pending write over bytes [offset, offset+count) that were read from the record when
-  /// its VID was `seen`. A pending increment is completed first, which reads the record (R14, R33).
-  /// write_conflict: it was erased since the write was planned; read_conflict: it has changed.
+  /// Applies the pending write to bytes [offset, offset+count), which the caller has read when the
+  /// record's VID was `seen`. If the write is an increment, completes it first, which reads the
+  /// record (R14, R33). Returns write_conflict if the record was erased since the write was
+  /// planned, and read_conflict if it has changed.
   Status overlay(const RecordRef& ref, WriteEntry& entry, Vid seen, uint32_t offset, uint32_t count,
                  void* out);
 
-  /// Makes a pending increment a plain update of the value that the record has now, and reads the
-  /// record: its existence and its length have been answered (R33). `expected`: the VID that the
-  /// caller has read the record with. write_conflict: the record is gone, or is shorter than what
-  /// is incremented; not_found: it is dead; read_conflict: it has changed.
+  /// Makes a pending increment a plain update of the record's current value, and reads the record,
+  /// because the increment's answer depends on its existence and length (R33). `expected`: the VID
+  /// with which the caller has read the record. Returns write_conflict if the record no longer
+  /// exists or is shorter than the incremented bytes, not_found if it is deleted, read_conflict if
+  /// it has changed.
   Status materialize_increment(RecordRef ref, WriteEntry& entry, const Vid* expected = nullptr);
 
-  /// Plans a write; merges it into the pending write of the same record, if any (R14).
-  /// `insert`: the record (reserved or dead) exists with this payload afterwards.
+  /// Plans a write, and merges it into the pending write of the same record, if there is one (R14).
+  /// `insert`: the record, reserved or deleted before, exists with this payload afterwards.
   Status write_insert(const RecordRef& ref, std::span<const std::byte> key,
                       std::span<const std::byte> payload);
   Status write_update(const RecordRef& ref, std::span<const std::byte> key, uint32_t offset,
                       std::span<const std::byte> bytes);
   Status write_erase(const RecordRef& ref, std::span<const std::byte> key);
-  /// Completed under the lock (R33): no read-set entry, so no conflict between increments.
+  /// Computed under the lock (R33). It has no read-set entry, so increments do not conflict with
+  /// each other.
   Status write_increment(const RecordRef& ref, std::span<const std::byte> key, uint32_t offset,
                          IncrementType type, const void* delta);
-  /// Plans an append to a sequential storage, applied at commit after verification.
+  /// Plans an append to a sequential storage. The commit applies it after verification.
   Status write_append(StorageControl* storage, std::span<const std::byte> payload);
 
-  /// The next pending append to this storage from number `index` on; `index` moves behind it.
+  /// Returns the next pending append to this storage from number `index` on, and moves `index` past
+  /// it.
   bool own_append(uint32_t storage_id, uint32_t& index, std::span<const std::byte>& payload);
 
-  /// Appends in one transaction: each may need a page, and pages are taken before the locks.
+  /// Limit per transaction, because each append may need a page, and pages are taken before the
+  /// locks.
   static constexpr uint32_t kMaxAppends = PageAllocator::kMaxReserve;
 
-  /// Whether this transaction sees the record as existing, given its VID: own inserts and erases
-  /// count.
+  /// Returns true if the record with the VID `seen` exists for this transaction; own inserts and
+  /// erases count.
   bool is_visible(const RecordRef& ref, std::span<const std::byte> key, Vid seen);
 
-  /// Number of records this transaction has reserved: a cursor re-opens its page when it changed.
+  /// Number of records that this transaction has reserved. A cursor re-opens its page if it has
+  /// changed.
   uint64_t reservations() const { return reservations_; }
   void count_reservation() { ++reservations_; }
 
@@ -284,26 +295,27 @@ class Transaction {
   Status read_where_it_is(RecordRef ref, std::span<const std::byte> key, uint32_t offset,
                           uint32_t count, void* out);
   Status await_log_room(uint64_t deadline_epoch);
-  /// A filler, until it carries a planned write. Null: no room; `no_log_room` says what to answer.
+  /// Allocates a log record as a filler, until it carries a planned write. Returns null if there is
+  /// no room; then `no_log_room` returns the status.
   LogRecord* allocate_log(uint32_t storage_id, std::span<const std::byte> key,
                           uint32_t payload_bytes);
-  /// transaction_too_large, or log_buffer_full: it fits once the logger has caught up.
+  /// transaction_too_large, or log_buffer_full if the record fits once the logger has caught up.
   Status no_log_room() {
     return fail(log_.is_too_large() ? Status::transaction_too_large : Status::log_buffer_full);
   }
   Status add_write(const RecordRef& ref, LogRecord* log, LogType type, IncrementType increment);
   Status merge_update(const RecordRef& ref, std::span<const std::byte> key, WriteEntry& entry,
                       uint32_t offset, std::span<const std::byte> bytes);
-  /// What a commit verifies of planned writes under their locks; a user abort takes no locks (R20).
-  /// The records of pending increments exist and are long enough: they enter the read set (R33).
-  /// Every other record is still where reads and scans of this transaction could meet it (R14).
-  /// read_conflict otherwise.
+  /// Checks planned writes for a user abort, which takes no locks; a commit checks them under the
+  /// locks (R20). Records of pending increments must exist and be long enough; they enter the read
+  /// set (R33). Every other record must still be where reads and scans of this transaction could
+  /// find it (R14). Returns read_conflict otherwise.
   Status verify_planned_writes();
   void clear();
-  /// Not active any more.
+  /// Makes the transaction inactive.
   void end();
-  /// The sets do not say any more what was read: whatever the procedure makes of `reason`, this
-  /// attempt cannot commit, nor can its user abort be reported (R20).
+  /// Marks the sets as incomplete. So this attempt can neither commit nor report a user abort,
+  /// whatever the procedure does with `reason` (R20).
   Status fail(Status reason) {
     broken_ = reason;
     return reason;
@@ -314,7 +326,7 @@ class Transaction {
   enum class State : uint8_t { idle, serializable, snapshot, snapshot_read_only };
   State state_ = State::idle;
   bool installs_on_read_ = false;
-  bool relied_on_absence_ = false;  // of a page that this attempt was about to install (R5)
+  bool relied_on_absence_ = false;  // of a page that it was about to install (R5)
   Status broken_ = Status::ok;      // why the sets are incomplete
   const SnapshotView* snapshot_ = nullptr;
   uint64_t commit_epoch_ = 0;
@@ -333,7 +345,8 @@ class Transaction {
   uint32_t writes_size_ = 0;
   bool erases_ = false;          // some write erases a record
   bool writes_blindly_ = false;  // note_blind_write
-  // Where the records of `writes_` are in this process, from the locks to the end of the commit.
+  // Addresses of the records of `writes_` in this process. Valid from the locking to the end of the
+  // commit.
   std::unique_ptr<RecordHead*[]> write_heads_;
   WorkerLog log_;
 };

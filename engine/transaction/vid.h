@@ -1,4 +1,4 @@
-// Version id of a record (foedus.txt appendix D.1; design: transactions, record header).
+// Version id of a record. Source: [FOEDUS15] appendix D.1.
 #pragma once
 
 #include <atomic>
@@ -12,14 +12,14 @@ namespace atolldb {
 ///   63          28 27        6 5          0
 ///   [ epoch 36    ][ordinal 22][ flags 6  ]
 ///
-/// Ordinal 0 is never a commit: a reserved record carries (epoch, 0, deleted) (R10).
+/// Ordinal 0 is never a commit: a reserved record has (epoch, 0, deleted) (R10).
 class Vid {
  public:
-  static constexpr uint64_t kBeingWritten = 1;  // the payload is changing: wait
-  static constexpr uint64_t kDeleted = 2;       // logically absent
-  static constexpr uint64_t kMoved = 4;         // go on through the page's twins; never reverts
+  static constexpr uint64_t kBeingWritten = 1;  // the payload is changing: readers wait
+  static constexpr uint64_t kDeleted = 2;       // tombstone: the record is logically absent
+  static constexpr uint64_t kMoved = 4;         // continue in the page's twins; never reverts
   static constexpr uint64_t kNextLayer = 8;     // the payload is a dual pointer; never reverts
-  static constexpr uint64_t kReviving = 16;     // dead, but somebody may be about to insert it
+  static constexpr uint64_t kReviving = 16;  // tombstone that a worker may be about to insert again
   static constexpr uint64_t kFlagsMask = 63;
   static constexpr uint64_t kOrdinalShift = 6;
   static constexpr uint64_t kEpochShift = 28;
@@ -36,20 +36,21 @@ class Vid {
   constexpr uint64_t epoch() const { return word_ >> kEpochShift; }
   constexpr uint64_t ordinal() const { return (word_ >> kOrdinalShift) & kMaxOrdinal; }
   constexpr bool is_being_written() const { return (word_ & kBeingWritten) != 0; }
-  /// The payload beside it is what it says: nobody changes it, and it has not moved.
+  /// The payload is valid here: no worker is writing it, and the record has not moved.
   constexpr bool is_in_place() const { return (word_ & (kBeingWritten | kMoved)) == 0; }
   constexpr bool is_deleted() const { return (word_ & kDeleted) != 0; }
   constexpr bool is_moved() const { return (word_ & kMoved) != 0; }
   constexpr bool is_next_layer() const { return (word_ & kNextLayer) != 0; }
-  /// Dead, and nobody can bring it back without changing the page word first: for readers the same
-  /// as a key that is not there (R12). Every other dead record may come alive by itself.
+  /// Stable tombstone: no worker can insert the record again before it changes the page word. For
+  /// readers it is like an absent key (R12). Any other tombstone may come alive without a change of
+  /// that word.
   constexpr bool is_settled_dead() const {
     return (word_ & kFlagsMask) == kDeleted && ordinal() != 0;
   }
-  /// Must be looked for elsewhere: in a twin page or a next layer.
+  /// The record is relocated: the caller must continue in a twin page or in the next layer.
   constexpr bool is_elsewhere() const { return (word_ & (kMoved | kNextLayer)) != 0; }
   constexpr Vid with(uint64_t flags) const { return Vid(word_ | flags); }
-  /// Epoch and ordinal alone: comparable, grows per key (R15).
+  /// Epoch and ordinal without flags: comparable, grows per key (R15).
   constexpr uint64_t version() const { return word_ & ~kFlagsMask; }
   constexpr bool operator==(const Vid&) const = default;
 
@@ -58,7 +59,7 @@ class Vid {
 };
 static_assert(kMaxEpoch == (uint64_t{1} << 36) - 1);
 
-/// What stands in front of every record in a page.
+/// Header of every record in a page.
 struct RecordHead {
   McsWord lock;
   std::atomic<uint64_t> vid;

@@ -31,7 +31,7 @@ WorkerContext::WorkerContext(const ClusterView& view, PagePool& pool, uint32_t n
       pages_(view, pool, metrics),
       epoch_(&view.control->epochs.current),
       first_system_block_(write_set_capacity + 1),
-      use_random_(0x9e3779b9u ^ ((node << 8) | ordinal)) {  // of each worker another
+      use_random_(0x9e3779b9u ^ ((node << 8) | ordinal)) {  // a different value for each worker
   frame_wait_.state = &view.control->state;
   frame_wait_.epoch = epoch_;
   frame_wait_.waits = &metrics.frame_stalls;
@@ -44,9 +44,10 @@ void WorkerContext::enter() {
   const EpochBlock& epochs = view_->control->epochs;
   const uint64_t epoch = epochs.current.load(std::memory_order_acquire);
   if (epoch != begin_epoch_) {
-    // seq_cst exchange: published before any pointer is loaded (R9). Once per epoch. The pointers
-    // are loaded with acquire, so that by the letter of the memory model only a fence keeps them
-    // behind the exchange; it pairs with the fence before a retire epoch (PageAllocator::retire).
+    // seq_cst exchange, once per epoch: the begin epoch is published before any pointer is loaded
+    // (R9). Pointers are loaded with acquire, so by the memory model only a fence keeps these loads
+    // after the exchange. The fence pairs with the one before a retire epoch is loaded
+    // (PageAllocator::retire).
     slot_->begin_epoch.exchange(epoch, std::memory_order_seq_cst);
     full_fence();
     begin_epoch_ = epoch;
@@ -54,7 +55,7 @@ void WorkerContext::enter() {
     dead_runs_.clear();
   }
   if (snapshots_ != nullptr) snapshots_->leave();
-  // Acquire pairs with the coordinator's release: it has seen every begin epoch.
+  // Acquire pairs with the coordinator's release: the coordinator has seen every begin epoch.
   const uint64_t oldest = epochs.oldest_begin.load(std::memory_order_acquire);
   if (oldest != recycled_at_ || mutant(Mutant::reuse_without_grace)) {
     recycled_at_ = oldest;
@@ -65,44 +66,46 @@ void WorkerContext::enter() {
 void WorkerContext::raise_dirty_epoch(uint64_t epoch) {
   std::atomic<uint64_t>& dirty = view_->shared[node_]->dirty_epoch;
   uint64_t seen = dirty.load(std::memory_order_relaxed);
-  // seq_cst, before the in-commit epoch is cleared: who sees the epoch closed sees it dirty (R27).
+  // seq_cst, before the in-commit epoch is cleared: a logger or coordinator that sees the epoch
+  // closed sees it dirty (R27).
   while (seen < epoch && !dirty.compare_exchange_weak(seen, epoch, std::memory_order_seq_cst,
                                                       std::memory_order_relaxed)) {
   }
 }
 
-/// A view without storages, if nothing has been committed since there is a database; else null.
+/// Returns a view without storages if the database has had no commit yet, or null.
 const SnapshotView* WorkerContext::empty_snapshot() const {
-  // No commit has the epoch 0. The id 0 announces nothing: no file belongs to it.
+  // No commit has epoch 0. Snapshot id 0 announces nothing, because no file has it.
   static const SnapshotView kEmpty(0, 0, {});
   const ControlSegment& control = *view_->control;
-  // Acquire pairs with the release of the state: before it the coordinator has noted how the
-  // incarnation began.
+  // Acquire pairs with the release of the state: the coordinator stores `began_empty` before it.
   const auto state = static_cast<ClusterState>(control.state.load(std::memory_order_acquire));
   if (state != ClusterState::running) return nullptr;
   if (control.began_empty.load(std::memory_order_relaxed) == 0) return nullptr;
-  // What has committed before this load is dirty (R27). So who has seen a commit, or was told of
-  // one, finds it dirty, and waits for a snapshot that has it.
+  // Every commit that precedes this load has made its node dirty (R27). So a client that has seen a
+  // commit, or got its answer, finds the node dirty and waits for a snapshot with that commit.
   const auto nodes = std::span(view_->shared).first(view_->node_count);
   const bool is_empty = latest_dirty_epoch(nodes) == 0;
   return is_empty || mutant(Mutant::empty_snapshot_after_commits) ? &kEmpty : nullptr;
 }
 
 void WorkerContext::mark_hot(PageHeader* page) {
-  // At random distances (xorshift), or work that repeats itself would always mark the same pages.
+  // At random distances (xorshift), because repetitive work would otherwise always mark the same
+  // pages.
   use_random_ ^= use_random_ << 13;
   use_random_ ^= use_random_ >> 17;
   use_random_ ^= use_random_ << 5;
   uses_until_mark_ = 1 + use_random_ % (2 * kUsesPerMark - 1);
-  // The line may be another node's, and a look-up in an array needs nothing else of it: hence once
-  // in kUsesPerMark uses, and written once between two snapshots. Relaxed: a hint.
+  // The cache line may be on another node, and a look-up in an array needs nothing else of it. So
+  // it is read only once in kUsesPerMark uses, and written once between two snapshots. Relaxed: a
+  // hint.
   if (page->hotness.load(std::memory_order_relaxed) == 0) {
     page->hotness.store(1, std::memory_order_relaxed);
   }
 }
 
 void WorkerContext::leave() {
-  // seq_cst pairs with the coordinator's scan of the slots: all page reads stay before it.
+  // seq_cst pairs with the coordinator's scan of the slots: all page reads stay before this store.
   slot_->begin_epoch.store(kIdleEpoch, std::memory_order_seq_cst);
   begin_epoch_ = kIdleEpoch;
   if (snapshots_ != nullptr) snapshots_->leave();

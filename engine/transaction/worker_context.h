@@ -1,4 +1,4 @@
-// One thread's view of the engine: who it is, its locks, pages, counters and hints.
+// One thread's view of the engine: its slot, locks, pages, metrics and hints.
 #pragma once
 
 #include <array>
@@ -21,17 +21,17 @@
 
 namespace atolldb {
 
-/// Capacities of the access sets; overflow is `transaction_too_large`.
+/// Capacities of the access sets. An overflow is `transaction_too_large`.
 struct TransactionLimits {
   uint32_t read_set = 32768;
   uint32_t write_set = 8192;  // at most kMaxWriteSet
   uint32_t pointer_set = 1024;
   uint32_t page_version_set = 4096;
   uint64_t log_buffer = uint64_t{16} << 20;  // bytes
-  bool is_logged = false;                    // a logger takes the log records
+  bool is_logged = false;                    // a logger writes the log records
 
-  /// Bytes of the node's `local` segment that one worker needs: its write set, then (from
-  /// log_offset on) its log. Multiples of kLogBlockBytes.
+  /// Bytes of the node's `local` segment that one worker needs: its write set, then, from
+  /// log_offset on, its log. Multiples of kLogBlockBytes.
   uint64_t local_bytes() const;
   uint64_t log_offset() const;
 };
@@ -43,7 +43,7 @@ class WorkerContext {
  public:
   WorkerContext(const WorkerContext&) = delete;
   WorkerContext& operator=(const WorkerContext&) = delete;
-  /// `ordinal` names the slot: workers first, then auxiliary threads.
+  /// `ordinal` is the number of the slot: workers first, then auxiliary threads.
   WorkerContext(const ClusterView& view, PagePool& pool, uint32_t node, uint32_t ordinal,
                 WorkerMetrics& metrics, uint32_t write_set_capacity);
 
@@ -57,51 +57,56 @@ class WorkerContext {
   HintQueue& hints() { return hints_; }
   PageMemo& memo() { return memo_; }
   DeadRunMemo& dead_runs() { return dead_runs_; }
-  /// This thread's way into its node's cache of snapshot pages, which outlives the context. Before
-  /// the first transaction.
+  /// Sets the reader for the node's cache of snapshot pages. REQUIRES: no transaction has begun;
+  /// `snapshots` outlives the context.
   void use_snapshots(SnapshotReader& snapshots) {
     snapshots_ = &snapshots;
     snapshots.use_limits(frame_wait_);
   }
-  /// What its transactions may begin with, if they are to read snapshots; outlives the context.
+  /// Sets the snapshots that transactions may begin with. REQUIRES: `published` outlives the
+  /// context.
   void use_published(const PublishedSnapshots& published) { published_ = &published; }
-  /// Announces and finds the snapshot of this id, or the newest (0); null: there is none. Before
-  /// the first commit of a database the newest one is the empty state (R62).
+  /// Announces and returns the snapshot with this id, or the newest one for id 0. Returns null if
+  /// there is none. Before the first commit of a database the newest snapshot is the empty state
+  /// (R62).
   const SnapshotView* begin_snapshot(uint32_t id) {
     if (published_ == nullptr) return nullptr;
     const SnapshotView* view = published_->use(*slot_, id);
     return view == nullptr && id == 0 ? empty_snapshot() : view;
   }
-  /// Null: transactions of this thread read no snapshots, in any state of the database.
+  /// Null: transactions of this thread never read snapshots.
   const PublishedSnapshots* published() const { return published_; }
   void end_snapshot() { PublishedSnapshots::release(*slot_); }
-  /// A page of a snapshot, good until the next call; see SnapshotReader::get. REQUIRES:
-  /// use_snapshots.
+  /// Loads a snapshot page. It is valid until the next call; see SnapshotReader::get. REQUIRES:
+  /// use_snapshots was called.
   Status snapshot_page(SnapshotPointer pointer, const PageHeader*& page) {
     CHECK(snapshots_ != nullptr);
     metrics_->snapshot_reads.add();
     return snapshots_->get(pointer, page);
   }
-  /// The child at `link`, which lies in the page that was got last (SnapshotReader::get_child).
+  /// Loads the child at `link`, which lies in the page loaded last (SnapshotReader::get_child).
+  /// REQUIRES: use_snapshots was called.
   Status snapshot_child(DualPointer& link, const PageHeader*& page) {
     CHECK(snapshots_ != nullptr);
     metrics_->snapshot_reads.add();
     return snapshots_->get_child(link, page);
   }
-  /// See SnapshotReader::guess_child. REQUIRES: as above.
+  /// See SnapshotReader::guess_child. REQUIRES: use_snapshots was called.
   const PageHeader* guess_snapshot_child(const DualPointer& link) const {
     return snapshots_->guess_child(link);
   }
-  /// See SnapshotReader::round. REQUIRES: as above.
+  /// See SnapshotReader::round. REQUIRES: use_snapshots was called.
   uint64_t snapshot_round() const { return snapshots_->round(); }
-  /// See SnapshotReader::enter. REQUIRES: as above.
+  /// See SnapshotReader::enter. REQUIRES: use_snapshots was called.
   uint64_t enter_snapshots() { return snapshots_->enter(); }
-  /// The end of an engine call that has read pages of snapshots (R57). REQUIRES: as above.
+  /// Ends the cache round at the end of an engine call that has read snapshot pages (R57).
+  /// REQUIRES: use_snapshots was called.
   void leave_snapshots() { snapshots_->leave_call(); }
-  /// What this thread does ends at this epoch (R20); kMaxEpoch: it has no time limit.
+  /// The thread's current work must end at this epoch (R20). kMaxEpoch: no limit.
   void set_deadline(uint64_t epoch) { frame_wait_.deadline_epoch = epoch; }
   uint64_t deadline_epoch() const { return frame_wait_.deadline_epoch; }
-  /// It runs transactions: `run` repeats one that has waited long for a frame of the cache.
+  /// The thread runs transactions, so it may wait only kFramePatience for a frame of the cache;
+  /// `run` retries the transaction then.
   void be_impatient() { frame_wait_.patience = kFramePatience; }
   uint32_t first_system_block() const { return first_system_block_; }
 
@@ -109,20 +114,21 @@ class WorkerContext {
   bool cluster_failed() const {
     return view_->control->state.load(std::memory_order_acquire) >= failed_from();
   }
-  /// Makes sure that the next `count` pages can be taken without waiting: before any lock (R23).
-  /// False: the pool is exhausted.
+  /// Reserves `count` pages, so that the thread can take them without waiting. Called before any
+  /// lock is taken (R23). Returns false if the pool is exhausted.
   bool reserve_pages(uint32_t count) {
     return mutant(Mutant::pages_under_locks) || pages_.reserve(count);
   }
 
-  /// Publishes the begin epoch if the epoch changed since the last call (R9). Before any pointer
-  /// is loaded. Recycles retired pages when grace has moved on.
+  /// Publishes the begin epoch if the current epoch has changed since the last call (R9), and
+  /// recycles retired pages if the oldest begin epoch has changed. Called before any pointer is
+  /// loaded.
   void enter();
-  /// Declares that this thread holds no page reference: before blocking.
+  /// Declares that this thread holds no page reference. Called before the thread blocks.
   void leave();
 
-  /// A commit of this epoch wrote records: the node has something to make durable (R27). Before
-  /// the in-commit epoch is cleared.
+  /// Marks the node as dirty in `epoch`, because a commit of that epoch wrote records (R27).
+  /// REQUIRES: the in-commit epoch is not cleared yet.
   void note_dirty(uint64_t epoch) {
     if (epoch == dirty_epoch_) return;
     dirty_epoch_ = epoch;
@@ -136,9 +142,9 @@ class WorkerContext {
     count_access(pointer.node());
     return view_->resolve(pointer);
   }
-  /// A volatile page of records was found. One in kUsesPerMark such uses of this worker, at random,
-  /// marks the page as hot (soc/snapshot/drop_policy.h): pages that are used often are marked
-  /// almost surely, those of one scan seldom.
+  /// Counts a use of a volatile page of records. On average one use in kUsesPerMark of this worker,
+  /// at random, sets the page's reference bit (`hotness`, soc/snapshot/drop_policy.h). So pages
+  /// that are used often are marked almost surely, pages of a single scan rarely.
   void note_use(PageHeader* page) {
     if (--uses_until_mark_ == 0) [[unlikely]]
       mark_hot(page);
@@ -151,13 +157,14 @@ class WorkerContext {
 
  private:
   static constexpr uint32_t kUsesPerMark = 32;
-  /// Of a transaction that waits for a frame of the snapshot cache: it holds back volatile pages.
+  /// Limit for a transaction's wait for a frame of the snapshot cache, because a waiting
+  /// transaction keeps volatile pages from being reused.
   static constexpr std::chrono::milliseconds kFramePatience{20};
 
   void raise_dirty_epoch(uint64_t epoch);
   const SnapshotView* empty_snapshot() const;
   void mark_hot(PageHeader* page);
-  /// States of the cluster that end every wait (R24).
+  /// Cluster states from this one on end every wait (R24).
   static uint32_t failed_from() {
     return mutant(Mutant::waits_ignore_failure) ? ~uint32_t{0} : kClusterFailedFrom;
   }
@@ -171,16 +178,16 @@ class WorkerContext {
   HintQueue hints_;
   PageMemo memo_;
   DeadRunMemo dead_runs_;
-  SnapshotReader* snapshots_ = nullptr;            // null: there are no snapshots
-  const PublishedSnapshots* published_ = nullptr;  // null: transactions read none
-  const std::atomic<uint64_t>* epoch_;             // the cluster's
+  SnapshotReader* snapshots_ = nullptr;            // null: this thread reads no snapshot pages
+  const PublishedSnapshots* published_ = nullptr;  // null: its transactions read no snapshots
+  const std::atomic<uint64_t>* epoch_;             // the cluster's current epoch
   FrameWaitLimits frame_wait_;
   uint32_t first_system_block_;
   uint64_t begin_epoch_ = kIdleEpoch;
-  uint64_t dirty_epoch_ = 0;  // the latest that this worker has announced
+  uint64_t dirty_epoch_ = 0;  // the latest epoch that this worker has announced
   uint64_t recycled_at_ = 0;
   uint32_t uses_until_mark_ = kUsesPerMark;
-  uint32_t use_random_;  // state of a xorshift: never 0
+  uint32_t use_random_;  // state of a xorshift generator, never 0
 };
 
 }  // namespace atolldb

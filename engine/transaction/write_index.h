@@ -1,4 +1,4 @@
-// From a record's identity to its write-set entry: R14 without a search.
+// Write index: maps a record's identity to its write-set entry, for R14 without a search.
 #pragma once
 
 #include <algorithm>
@@ -10,11 +10,11 @@
 
 namespace atolldb {
 
-/// Open addressing over stamps: `clear` is one addition, but for once in 2^40 times. The part in
-/// use grows with the number of entries, so that a small transaction stays in few cache lines.
-/// Allocates nothing after construction.
+/// Hash table with open addressing and stamped slots: `clear` is one addition, except once in 2^40
+/// times. The part in use grows with the number of entries, so a small transaction uses few cache
+/// lines. Allocates nothing after construction.
 ///
-/// `kStampBits`: fewer, for tests.
+/// `kStampBits`: fewer in tests.
 template <uint32_t kStampBits = 40>
 class BasicWriteIndex {
  public:
@@ -44,7 +44,7 @@ class BasicWriteIndex {
     place(identity, entry);
   }
 
-  /// The first entry of this identity for which `matches(entry)`, or kNone.
+  /// Returns the first entry of this identity for which `matches(entry)` is true, or kNone.
   template <typename Matches>
   uint32_t find(uint64_t identity, Matches&& matches) const {
     for (uint32_t at = first(identity); is_taken(slots_[at]); at = (at + 1) & mask_) {
@@ -55,21 +55,21 @@ class BasicWriteIndex {
   }
 
  private:
-  // Large enough that few of a transaction's two dozen writes meet another one's slot.
+  // Large enough that few of a transaction's roughly two dozen writes collide.
   static constexpr uint32_t kSmallest = 128;
   static constexpr uint32_t kSpread = 4;
-  // A slot: [stamp 40][entry 24].
+  // Layout of a slot: [stamp 40][entry 24].
   static constexpr uint32_t kEntryBits = 24;
   static_assert(kStampBits + kEntryBits <= 64);
   static constexpr uint64_t kLastStamp = (uint64_t{1} << kStampBits) - 1;
   static constexpr uint32_t kEntryMask = (1u << kEntryBits) - 1;
 
   bool is_taken(uint64_t slot) const { return slot >> kEntryBits == stamp_; }
-  /// No slot is taken from here on.
+  /// Frees all slots.
   void begin_stamp() {
     if (++stamp_ <= kLastStamp) [[likely]]
       return;
-    std::fill_n(slots_.get(), slot_count_, 0);  // at a million a second once in 12 days
+    std::fill_n(slots_.get(), slot_count_, 0);  // at a million clears per second, once in 12 days
     stamp_ = 1;
   }
   uint32_t first(uint64_t identity) const { return static_cast<uint32_t>(identity >> 20) & mask_; }
@@ -80,7 +80,7 @@ class BasicWriteIndex {
   }
 
   uint32_t mask_ = kSmallest - 1;
-  uint64_t stamp_ = 1;  // not 0: what new slots hold
+  uint64_t stamp_ = 1;  // never 0, the value of new slots
   uint64_t slot_count_;
   std::unique_ptr<uint64_t[]> slots_;
   std::unique_ptr<uint64_t[]> identities_;

@@ -1,5 +1,5 @@
-// The write side of a transaction: planning and merging writes (R14, R33). One record has one
-// write-set entry and one log record, whatever a transaction does to it.
+// The write side of a transaction: planning and merging writes (R14, R33). Each record has at most
+// one write-set entry and one log record, however often the transaction writes it.
 #include <algorithm>
 
 #include "engine/mastertree/descent.h"
@@ -16,8 +16,8 @@ namespace atolldb {
 
 namespace {
 
-/// Whether the payload of a tree's record has bytes up to `payload_end`. The caller compares the
-/// VID afterwards, which changes together with the length.
+/// Returns true if the payload of a tree record has bytes up to `payload_end`. The caller must
+/// compare the VID afterwards, which changes together with the length.
 bool is_at_least(const RecordHead& record, uint32_t payload_end) {
   if (mutant(Mutant::forget_increment_length)) return true;
   const auto& tree_record = reinterpret_cast<const TreeRecord&>(record);
@@ -32,8 +32,8 @@ Status Transaction::verify_planned_writes() {
     auto* record = reinterpret_cast<RecordHead*>(worker_->view().resolve(entry.record));
     uint16_t payload_at = 0;
     if (record->load_acquire().is_elsewhere()) {
-      // Its page was dropped, or the record was left out: reads and scans since then have missed
-      // the own write (R14).
+      // Its page was dropped, or the record was elided: reads and scans since then have missed the
+      // own write (R14).
       const bool is_found = track_moved(*worker_, record, payload_at);
       const bool is_lost = !is_found || record->load_acquire().is_elsewhere();
       if (is_lost && !mutant(Mutant::forget_lost_writes)) return Status::read_conflict;
@@ -60,19 +60,19 @@ WriteEntry* Transaction::find_write_slow(const RecordRef& ref, std::span<const s
   return found == WriteIndex::kNone ? nullptr : &writes_[found];
 }
 
-/// A ref may be old: finds the place that its record has moved to. False: it is gone, or it has
-/// been made anew and is shorter than `payload_end`.
+/// Updates a ref whose record has moved. Returns false if the record no longer exists, or was
+/// created again and is shorter than `payload_end`.
 bool Transaction::follow(RecordRef& ref, uint32_t payload_end) {
   if (worker_->cluster_failed()) return false;
   const RecordHead* before = ref.record;
   if (!track_moved(*worker_, ref.record, ref.payload_at)) return false;
-  // Not published yet where to.
+  // The mover has not published the new place yet.
   if (ref.record == before && await_move(*worker_, page_of(before)) != Status::ok) return false;
   return reinterpret_cast<const TreeRecord*>(ref.record)->capacity >= payload_end;
 }
 
-/// Whether the bytes up to `payload_end` belong to the record that the ref names. A tree's record
-/// may have been left out and made anew, smaller, since the caller planned to use them.
+/// Returns true if the bytes up to `payload_end` belong to the record that the ref names. A tree
+/// record may have been elided and created again, smaller, since the caller planned to use them.
 bool Transaction::has_room_for(const RecordRef& ref, uint32_t payload_end) {
   return ref.payload_at == kArrayPayloadAt ||
          reinterpret_cast<const TreeRecord*>(ref.record)->capacity >= payload_end;
@@ -135,7 +135,7 @@ Status Transaction::write_insert(const RecordRef& ref, std::span<const std::byte
   WriteEntry* own = find_write(ref, key);
   if (own == nullptr) return add_write(ref, log, LogType::insert, IncrementType::none);
   // Callers complete an own increment first, which verifies its answer (R33). They miss it only if
-  // the record was left out and made anew since.
+  // the record was elided and created again since.
   if (own->increment != 0 && !mutant(Mutant::forget_own_increment)) return Status::write_conflict;
   log_of(*own).type = LogType::filler;
   log->type = LogType::insert;
@@ -171,7 +171,8 @@ Status Transaction::merge_update(const RecordRef& ref, std::span<const std::byte
     return Status::ok;
   }
   if (old.type == LogType::insert) return Status::out_of_range;
-  // The union of both ranges; bytes between them are read from the record and so validated.
+  // The union of both ranges. Bytes between them are read from the record, so the commit verifies
+  // them.
   LogRecord* log = allocate_log(ref.storage_id, key, high - low);
   if (log == nullptr) return no_log_room();
   log->payload_offset = static_cast<uint16_t>(low);
@@ -193,13 +194,13 @@ Status Transaction::write_erase(const RecordRef& ref, std::span<const std::byte>
   erases_ = true;
   if (WriteEntry* own = find_write(ref, key)) {
     if (own->increment != 0) {
-      // Its answer rests on the record's length, which the erase forgets (R33).
+      // Its answer depends on the record's length, which the erase removes (R33).
       const Status status = materialize_increment(ref, *own);
       if (status != Status::ok) return status;
     }
     LogRecord& log = log_of(*own);
     if (log.type == LogType::erase) return Status::not_found;
-    // An erase needs no payload: the record shrinks logically, its place in the buffer stays.
+    // An erase has no payload: the record's fields change, its bytes in the buffer stay unused.
     log.type = LogType::erase;
     log.payload_offset = 0;
     log.payload_bytes = 0;
@@ -257,7 +258,7 @@ Status Transaction::materialize_increment(RecordRef ref, WriteEntry& entry, cons
     if (!follow(ref, end)) return Status::write_conflict;
   }
   if (seen.is_deleted()) return Status::not_found;
-  // "ok" was the answer because the record was long enough (R33).
+  // The increment returned ok because the record was long enough (R33).
   if (!is_long_enough) return Status::write_conflict;
   if (expected != nullptr && seen != *expected) return Status::read_conflict;
   add_increment(static_cast<IncrementType>(entry.increment), value, log.payload(), log.payload());
@@ -267,8 +268,8 @@ Status Transaction::materialize_increment(RecordRef ref, WriteEntry& entry, cons
 
 Status Transaction::overlay(const RecordRef& ref, WriteEntry& entry, Vid seen, uint32_t offset,
                             uint32_t count, void* out) {
-  // Only updates and increments need the record under them; readers of inserts and erases look no
-  // further than the log. It is gone: there is nothing to lay the write over.
+  // Only updates and increments need the record below them; for inserts and erases the log record
+  // is enough. If the record is deleted, there is no value to apply the write to.
   if (seen.is_deleted() && log_of(entry).type != LogType::insert) return Status::write_conflict;
   if (entry.increment != 0) {
     const Status status = materialize_increment(ref, entry, &seen);
