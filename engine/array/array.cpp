@@ -18,8 +18,8 @@ namespace atolldb {
 
 namespace {
 
-/// Puts an empty page behind `pointer`, which read as `seen` (null). R1: by CAS from exactly that
-/// word; R5: never over a pointer that the transaction depends on.
+/// Installs an empty page in `pointer`, whose word was read as `seen` (null). R1: by CAS from
+/// exactly that word. R5: never over a pointer that the transaction depends on.
 Status install_page(Transaction& txn, DualPointer& pointer, VolatilePointer seen, PageType type,
                     uint8_t level, uint32_t storage_id) {
   if (txn.depends_on(&pointer)) return Status::pointer_installed;
@@ -36,7 +36,8 @@ Status install_page(Transaction& txn, DualPointer& pointer, VolatilePointer seen
   uint64_t expected = mutant(Mutant::install_by_store)
                           ? pointer.volatile_word.load(std::memory_order_acquire)
                           : seen.word();
-  // Release: the page is complete before anybody can find it. A loser just uses the winner's page.
+  // Release: the page is complete before any other thread can find it. If the CAS fails, the caller
+  // uses the page of the worker that won.
   if (!pointer.volatile_word.compare_exchange_strong(
           expected, page->self, std::memory_order_acq_rel, std::memory_order_acquire)) {
     worker.pages().give_back(page);
@@ -44,7 +45,7 @@ Status install_page(Transaction& txn, DualPointer& pointer, VolatilePointer seen
   return Status::ok;
 }
 
-/// A storage that is never ready: operations on it answer storage_not_found.
+/// Returns a storage that is never ready: operations on it return storage_not_found.
 StorageControl& no_storage() {
   static StorageControl storage{};
   return storage;
@@ -66,8 +67,8 @@ Array::Array(StorageControl& storage)
       records_per_leaf_(0),
       levels_(0),
       leaf_reciprocal_(0) {
-  // Who looks a storage up outside of a transaction has no begin epoch that would hold its drop
-  // back: its slot may be another storage's by now (R34). Then the handle is unusable.
+  // A caller that looks a storage up outside a transaction has no begin epoch that delays its drop.
+  // So the slot may belong to another storage by now (R34); then the handle is unusable.
   const bool is_array = storage.type == StorageType::array && storage.id == storage_.id();
   if (!is_array || record_count_ > kMaxRecords || payload_bytes_ > kMaxPayloadBytes) {
     storage_ = StorageHandle(no_storage());
@@ -78,7 +79,7 @@ Array::Array(StorageControl& storage)
   record_bytes_ = shape.record_bytes;
   records_per_leaf_ = shape.records_per_leaf;
   levels_ = shape.levels;
-  // leaf_of is exact while index * (rounding error, at most records_per_leaf_) < 2^64.
+  // leaf_of is exact if index * (rounding error, at most records_per_leaf_) < 2^64.
   static_assert(kMaxRecords <= uint64_t{1} << 40);
   CHECK(records_per_leaf_ >= 2 && records_per_leaf_ < 1u << 24);
   leaf_reciprocal_ = ~uint64_t{0} / records_per_leaf_ + 1;
@@ -89,14 +90,14 @@ inline uint64_t Array::leaf_of(uint64_t index) const {
   return static_cast<uint64_t>((Wide{index} * leaf_reciprocal_) >> 64);
 }
 
-/// The root, if there is one and it is no leaf.
+/// Returns the root, or null if there is none or it is a leaf.
 inline ArrayInterior* Array::top_page(WorkerContext& worker) const {
   const VolatilePointer word = storage_.control().root.load_acquire();
   if (levels_ == 1 || word.is_null()) return nullptr;
   return reinterpret_cast<ArrayInterior*>(worker.resolve(word));
 }
 
-/// The way that nearly all look-ups go: all pages are there, and there are at most three levels.
+/// The path of nearly all look-ups: all pages are there, and there are at most three levels.
 inline Array::Place Array::place_of(WorkerContext& worker, const ArrayInterior* top,
                                     uint64_t index) const {
   const uint64_t leaf = leaf_of(index);
@@ -134,7 +135,7 @@ inline RecordRef Array::resolve_and_note(WorkerContext& worker, VolatilePointer 
   return ref_of(leaf, page, slot, index);
 }
 
-/// `create`: only for a transaction that reads no snapshot.
+/// REQUIRES: `create` only for a transaction that reads no snapshot.
 Status Array::locate(Transaction& txn, uint64_t index, bool create, RecordRef& ref) const {
   const Status status = storage_.check_volatile(txn);
   if (status != Status::ok) [[unlikely]]
@@ -150,7 +151,7 @@ Status Array::locate(Transaction& txn, uint64_t index, bool create, RecordRef& r
   return index < record_count_ ? locate_slowly(txn, index, create, ref) : Status::out_of_range;
 }
 
-/// Which children lead there; answers the slot in the leaf.
+/// Computes which children lead to the record. Returns its slot in the leaf.
 uint32_t Array::path_to(uint64_t index, Children& child) const {
   uint64_t page_number = leaf_of(index);
   const auto slot = static_cast<uint32_t>(index - page_number * records_per_leaf_);
@@ -167,14 +168,14 @@ Status Array::locate_slowly(Transaction& txn, uint64_t index, bool create, Recor
     bool is_frozen = false;
     const Status status = descend(txn, index, child, slot, create, ref, is_frozen);
     if (!is_frozen) return status;
-    // The page that holds the word is about to be dropped, or stays after all (R3).
+    // The page that holds the word is being dropped, or the drop is given up; retry (R3).
     reach(Seam::awaiting_move);
     if (spin_or_yield(turns) && txn.worker().cluster_failed()) return Status::cluster_failed;
   }
 }
 
-/// R14: this transaction plans to write the record, and its page was dropped since then. A read
-/// would answer as if there was no such write.
+/// R14: returns true if this transaction plans to write the record and its page was dropped since
+/// then. A read would miss that write.
 bool Array::has_lost_write(Transaction& txn, uint64_t index) const {
   if (txn.plans_no_write() || mutant(Mutant::cold_hides_own_writes)) return false;
   RecordRef ref;
@@ -183,8 +184,8 @@ bool Array::has_lost_write(Transaction& txn, uint64_t index) const {
   return txn.find_write(ref) != nullptr;
 }
 
-/// From the root down to the leaf, or to where the volatile pages end. `is_frozen`: on the way
-/// there was a frozen null word, nothing was registered, look again.
+/// Descends from the root to the leaf, or to the end of the volatile pages. `is_frozen`: there was
+/// a frozen null word on the path; nothing was registered, and the caller must retry.
 Status Array::descend(Transaction& txn, uint64_t index, const Children& child, uint32_t slot,
                       bool create, RecordRef& ref, bool& is_frozen) const {
   DualPointer* pointer = &storage_.control().root;
@@ -218,13 +219,14 @@ Status Array::descend(Transaction& txn, uint64_t index, const Children& child, u
   }
 }
 
-/// From the page at `pointer`, of this level, to the leaf; null: there is none.
+/// Descends from the page at `pointer`, at this level, to the leaf. `pointer` becomes null if there
+/// is no leaf.
 Status Array::descend_in_snapshot(WorkerContext& worker, uint32_t level, const Children& child,
                                   SnapshotPointer& pointer) {
   const PageHeader* page = nullptr;
   Status status = worker.snapshot_page(pointer, page);
   for (; level != 0 && status == Status::ok; --level) {
-    // Only the cache writes into it.
+    // Only the cache writes into the page.
     auto* interior = reinterpret_cast<ArrayInterior*>(const_cast<PageHeader*>(page));
     DualPointer& link = interior->children[child[level]];
     pointer = SnapshotPointer(link.snapshot_word.load(std::memory_order_relaxed));
@@ -234,8 +236,8 @@ Status Array::descend_in_snapshot(WorkerContext& worker, uint32_t level, const C
   return status;
 }
 
-/// From the page at `pointer`, of this level, down to the leaf, which `ref` then names. No leaf:
-/// the record was never written.
+/// Descends from the page at `pointer`, at this level, to the leaf, which `ref` then names. If
+/// there is no leaf, the record was never written.
 Status Array::locate_in_snapshot(Transaction& txn, SnapshotPointer pointer, uint32_t level,
                                  const Children& child, uint32_t slot, RecordRef& ref) const {
   if (level != 0) {
@@ -255,7 +257,7 @@ Status Array::locate_for_reader(Transaction& txn, uint64_t index, RecordRef& ref
   if (index >= record_count_) return Status::out_of_range;
   ref = RecordRef{};
   ref.payload_bytes = static_cast<uint16_t>(payload_bytes_);
-  // For its own writes.
+  // Needed to find own writes.
   ref.storage_id = storage_.id();
   ref.identity = identity_of(storage_.id(), index);
   const SnapshotPointer root = txn.snapshot()->root_of(storage_.id());
@@ -270,7 +272,7 @@ Status Array::read_whole(Transaction& txn, uint64_t index, Whole& record) const 
   return status == Status::ok ? get(txn, index, record.data()) : status;
 }
 
-/// Own writes of one that reads a snapshot are whole records.
+/// A transaction that reads a snapshot writes whole records.
 Status Array::write_whole(Transaction& txn, uint64_t index, const Whole& record) const {
   RecordRef ref;
   const Status status = locate_slowly(txn, index, true, ref);
@@ -278,7 +280,7 @@ Status Array::write_whole(Transaction& txn, uint64_t index, const Whole& record)
   return txn.write_update(ref, key_of(index), 0, std::span(record).first(payload_bytes_));
 }
 
-/// not_found: this transaction, which reads a snapshot, has not written the record.
+/// Returns not_found if this transaction, which reads a snapshot, has not written the record.
 Status Array::get_own(Transaction& txn, const RecordRef& ref, uint32_t offset, uint32_t count,
                       void* out) {
   const WriteEntry* own = mutant(Mutant::hide_own_writes) ? nullptr : txn.find_write(ref);
@@ -308,7 +310,7 @@ Status Array::get_cold(Transaction& txn, const RecordRef& ref, uint32_t offset, 
   const PageHeader* page = nullptr;
   const Status status = txn.worker().snapshot_page(ref.snapshot(), page);
   if (status == Status::ok) {
-    // Immutable, and covered by the pointer set.
+    // The page is immutable, and the pointer set covers the read.
     const auto* payload = reinterpret_cast<const std::byte*>(page) + ref.payload_at;
     if (seen != nullptr) *seen = reinterpret_cast<const RecordHead*>(payload)[-1].load_acquire();
     copy_bytes(out, payload + offset, count);
@@ -445,7 +447,8 @@ Status Array::update(Transaction& txn, uint64_t index, uint32_t offset, uint32_t
 Status Array::update(Transaction& txn, const RecordRef& ref, uint64_t index, uint32_t offset,
                      uint32_t count, const void* bytes) const {
   if (offset + uint64_t{count} > ref.payload_bytes) return Status::out_of_range;
-  // Found for reading only, and there is no page yet; or in a snapshot.
+  // The ref was found for reading only and there is no page yet, or the transaction reads a
+  // snapshot.
   if (ref.record == nullptr) {
     return txn.snapshot() == nullptr ? Status::invalid_argument
                                      : update(txn, index, offset, count, bytes);

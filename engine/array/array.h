@@ -1,6 +1,6 @@
-// Array storage: dense integer keys 0 .. record_count-1, fixed-size records that always exist
-// (zero-filled until written). A radix of dual pointers; no phantoms by construction. What has no
-// volatile page is read from the snapshot's.
+// Array storage: dense integer keys 0 .. record_count-1 and fixed-size records, which always exist
+// (zero-filled until written). Its pages form a radix of dual pointers, and there are no phantoms
+// by construction. Records without a volatile page are read from the snapshot page.
 #pragma once
 
 #include <array>
@@ -20,52 +20,53 @@ struct ArrayInterior;
 
 using Bytes8 = std::array<std::byte, 8>;
 
-/// A light handle; copy it freely. Every call may return an abort status; one that writes,
-/// read_only_transaction.
+/// A light handle that is cheap to copy. Every call may return an abort status; every writing call
+/// may return read_only_transaction.
 class Array {
  public:
-  /// `storage` must be of type array and ready.
+  /// REQUIRES: `storage` is ready and of type array.
   explicit Array(StorageControl& storage);
 
   uint64_t record_count() const { return record_count_; }
   uint32_t payload_bytes() const { return payload_bytes_; }
 
-  /// Reads bytes [offset, offset+count) of record `index`. out_of_range past the end.
+  /// Reads bytes [offset, offset+count) of record `index`. Returns out_of_range past the last
+  /// record or its payload.
   Status get(Transaction& txn, uint64_t index, uint32_t offset, uint32_t count, void* out) const;
   Status get(Transaction& txn, uint64_t index, void* out) const {
     return get(txn, index, 0, payload_bytes_, out);
   }
-  /// The same of a whole record, and its version: 0 if it was never written.
+  /// As above, for a whole record. `seen` gets its version, or 0 if it was never written.
   Status get(Transaction& txn, uint64_t index, void* out, Vid& seen) const;
-  /// Reads a record that is going to be written (R5) and hands out its place for `update`. (A
-  /// transaction that reads a snapshot finds its places when it writes.)
+  /// Reads a record that the transaction will write (R5), and returns its place for `update`. A
+  /// transaction that reads a snapshot gets no place here; it finds the place when it writes.
   Status get_for_update(Transaction& txn, uint64_t index, uint32_t offset, uint32_t count,
                         void* out, RecordRef& ref) const;
-  /// Reads whole records `indexes[i]` to `out + i * payload_bytes()`, overlapping cache misses.
-  /// `out`: indexes.size() * payload_bytes() bytes. An index past the end ends it with
-  /// out_of_range; what came before is copied.
+  /// Reads whole records `indexes[i]` to `out + i * payload_bytes()`, with overlapping cache
+  /// misses. REQUIRES: `out` has indexes.size() * payload_bytes() bytes. Stops with out_of_range at
+  /// an index past the end; the records before it are copied.
   Status get_many(Transaction& txn, std::span<const uint64_t> indexes, void* out) const;
 
-  /// Looks records up without reading them, for the calls that take a RecordRef: the look-ups'
-  /// cache misses overlap, and each record is looked up once, however often it is used. An index
-  /// past the end gives a ref that `get` answers with out_of_range. invalid_argument when `refs` is
-  /// shorter than `indexes`.
+  /// Looks up records without reading them, for the calls that take a RecordRef. The cache misses
+  /// of the look-ups overlap, and each record is looked up once, however often it is used. For an
+  /// index past the end it stores a ref for which `get` returns out_of_range. Returns
+  /// invalid_argument if `refs` is shorter than `indexes`.
   Status find_many(Transaction& txn, std::span<const uint64_t> indexes,
                    std::span<RecordRef> refs) const {
     return find_many(txn, indexes, refs, false);
   }
-  /// The same for records that are going to be written (R5).
+  /// As above, for records that the transaction will write (R5).
   Status find_many_for_update(Transaction& txn, std::span<const uint64_t> indexes,
                               std::span<RecordRef> refs) const {
     return find_many(txn, indexes, refs, true);
   }
-  /// Starts to load what `get` of these records will touch. Only a hint: registers nothing, and
-  /// does nothing for records whose page is missing.
+  /// Prefetches what `get` of these records will touch. Only a hint: it registers nothing, and
+  /// ignores records whose page is missing.
   void prefetch(Transaction& txn, std::span<const uint64_t> indexes) const;
-  /// The same for bytes of a record that was found.
+  /// As above, for bytes of a record that was found.
   static void prefetch(const RecordRef& ref, uint32_t offset, uint32_t count);
-  /// Of a record that was found: zeroes where it was never written. out_of_range for a ref of
-  /// an index past the end, or bytes past the payload.
+  /// Reads a record that was found; zeroes if it was never written. Returns out_of_range for bytes
+  /// past the payload, and for the ref of an index past the end.
   Status get(Transaction& txn, const RecordRef& ref, uint32_t offset, uint32_t count,
              void* out) const {
     if (offset + uint64_t{count} > ref.payload_bytes) return Status::out_of_range;
@@ -76,15 +77,15 @@ class Array {
     return get_cold(txn, ref, offset, count, out);
   }
 
-  /// Overwrites bytes; does not read, so it conflicts with nobody who only writes. out_of_range
-  /// past the last record or its payload.
+  /// Overwrites bytes without reading, so it does not conflict with transactions that only write.
+  /// Returns out_of_range past the last record or its payload.
   Status update(Transaction& txn, uint64_t index, uint32_t offset, uint32_t count,
                 const void* bytes) const;
-  /// `ref`: of record `index`, from get_for_update or find_many_for_update. invalid_argument for
-  /// one from find_many whose page is missing.
+  /// `ref`: of record `index`, from get_for_update or find_many_for_update. Returns
+  /// invalid_argument for a ref from find_many whose page is missing.
   Status update(Transaction& txn, const RecordRef& ref, uint64_t index, uint32_t offset,
                 uint32_t count, const void* bytes) const;
-  /// Adds `*delta`, increment_bytes(type) bytes, at the commit, without reading now. Fails as
+  /// Adds `*delta`, increment_bytes(type) bytes, at the commit, without reading now. Errors: as
   /// update.
   Status increment(Transaction& txn, uint64_t index, uint32_t offset, IncrementType type,
                    const void* delta) const;
@@ -94,20 +95,20 @@ class Array {
 
  private:
   static constexpr uint32_t kMaxLevels = 32;  // enough for kMaxRecords at the smallest fan-out
-  static constexpr size_t kBatch = 16;        // look-ups in flight
+  static constexpr size_t kBatch = 16;        // look-ups in progress at once
 
-  using Children = std::array<uint64_t, kMaxLevels>;      // which child on the way, by level
-  using Whole = std::array<std::byte, kMaxPayloadBytes>;  // a record
+  using Children = std::array<uint64_t, kMaxLevels>;  // number of the child on the path, by level
+  using Whole = std::array<std::byte, kMaxPayloadBytes>;  // a whole record
 
-  /// Finds record `index`. With `create`, installs missing pages; without, a null pointer is
-  /// registered (R4) and `ref.record` stays null: the record is in `ref.snapshot`, or all zeroes.
+  /// Finds record `index`. With `create`, installs missing pages. Without it, registers a null
+  /// pointer (R4) and leaves `ref.record` null: the record is in `ref.snapshot`, or all zeroes.
   Status locate(Transaction& txn, uint64_t index, bool create, RecordRef& ref) const;
   Status locate_slowly(Transaction& txn, uint64_t index, bool create, RecordRef& ref) const;
   bool has_lost_write(Transaction& txn, uint64_t index) const;
   Status descend(Transaction& txn, uint64_t index, const Children& child, uint32_t slot,
                  bool create, RecordRef& ref, bool& is_frozen) const;
   uint32_t path_to(uint64_t index, Children& child) const;
-  // Of a transaction that reads a snapshot (R18).
+  // For a transaction that reads a snapshot (R18).
   Status locate_for_reader(Transaction& txn, uint64_t index, RecordRef& ref) const;
   Status read_whole(Transaction& txn, uint64_t index, Whole& record) const;
   Status write_whole(Transaction& txn, uint64_t index, const Whole& record) const;
@@ -115,7 +116,7 @@ class Array {
                                     SnapshotPointer& pointer);
   Status locate_in_snapshot(Transaction& txn, SnapshotPointer pointer, uint32_t level,
                             const Children& child, uint32_t slot, RecordRef& ref) const;
-  /// Of a record without a volatile page.
+  /// Reads a record without a volatile page.
   static Status get_cold(Transaction& txn, const RecordRef& ref, uint32_t offset, uint32_t count,
                          void* out, Vid* seen = nullptr);
   static Status get_own(Transaction& txn, const RecordRef& ref, uint32_t offset, uint32_t count,
@@ -123,8 +124,9 @@ class Array {
   Status find_many(Transaction& txn, std::span<const uint64_t> indexes, std::span<RecordRef> refs,
                    bool create) const;
 
-  /// Where a record lies: its slot in a leaf, and the pointer to that leaf. Null: not found on the
-  /// quick way (a page on the way is missing, or there are many levels).
+  /// Where a record lies: its slot in a leaf, and the pointer to that leaf. `leaf` is null if the
+  /// fast path does not find it: a page on the path is missing, or there are more than three
+  /// levels.
   struct Place {
     const DualPointer* leaf;
     uint32_t slot;
@@ -132,7 +134,7 @@ class Array {
   Place place_of(WorkerContext& worker, const ArrayInterior* top, uint64_t index) const;
   ArrayInterior* top_page(WorkerContext& worker) const;
   uint64_t leaf_of(uint64_t index) const;
-  /// As ref_of, of the page that the word leads to; notes the use.
+  /// As ref_of, for the page that `leaf` leads to. Also counts the use of the page.
   RecordRef resolve_and_note(WorkerContext& worker, VolatilePointer leaf, uint32_t slot,
                              uint64_t index) const;
   RecordRef ref_of(VolatilePointer leaf, PageHeader* page, uint32_t slot, uint64_t index) const;
@@ -143,14 +145,14 @@ class Array {
   uint32_t record_bytes_;  // head + payload, a multiple of 8
   uint32_t records_per_leaf_;
   uint32_t levels_;           // 1: the root is a leaf
-  uint64_t leaf_reciprocal_;  // 2^64 / records_per_leaf_, rounded up: divides by multiplying
+  uint64_t leaf_reciprocal_;  // 2^64 / records_per_leaf_, rounded up: division by multiplication
 };
 
-/// Walks records by index, forward or backward, within [first, last].
+/// Iterates over the records [first, last] by index, forward or backward.
 class ArrayCursor {
  public:
   ArrayCursor(const Array& array, Transaction& txn, uint64_t first, uint64_t last, bool forward);
-  /// Copies the next record to `out`; end_of_scan after the last.
+  /// Copies the next record to `out`. Returns end_of_scan after the last one.
   Status next(uint64_t& index, void* out);
 
  private:

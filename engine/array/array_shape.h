@@ -1,4 +1,4 @@
-// The radix of an array's pages, volatile and of snapshots.
+// Geometry of an array's radix tree, the same for volatile and snapshot pages.
 #pragma once
 
 #include <algorithm>
@@ -20,14 +20,15 @@ struct ArrayShape {
     for (; pages > 1; pages = (pages + kArrayFanout - 1) / kArrayFanout) ++levels;
   }
 
-  /// Records below a page of a level; 0: a leaf.
+  /// Returns the number of records below a page of this level. Level 0: a leaf.
   uint64_t records_below(uint32_t level) const {
     uint64_t records = records_per_leaf;
     for (uint32_t i = 0; i < level; ++i) records *= kArrayFanout;
     return records;
   }
 
-  /// Records below one child of the root; all, if the root is a leaf. Partitions consist of these.
+  /// Returns the number of records below one child of the root, or of all if the root is a leaf.
+  /// Partitions consist of such children.
   uint64_t records_below_root_child() const {
     return levels == 1 ? std::max<uint64_t>(1, record_count) : records_below(levels - 2);
   }
