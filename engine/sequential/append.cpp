@@ -11,7 +11,7 @@ namespace atolldb {
 
 namespace {
 
-/// A zeroed page of the own node; the caller has reserved it.
+/// Takes a page of the own node and clears it. REQUIRES: the caller has reserved it.
 template <typename Page>
 Page* new_page(WorkerContext& worker, uint32_t storage_id, uint8_t level) {
   PageHeader* header = worker.pages().take();
@@ -25,11 +25,11 @@ Page* new_page(WorkerContext& worker, uint32_t storage_id, uint8_t level) {
   return reinterpret_cast<Page*>(header);
 }
 
-/// The page behind `word`, installed if there is none (R1).
+/// Returns the page that `word` leads to. Installs one if the word is null (R1).
 template <typename Page>
 Page* install(WorkerContext& worker, std::atomic<uint64_t>& word, uint32_t storage_id,
               uint8_t level) {
-  // Acquire pairs with the release of whoever installed it.
+  // Acquire pairs with the release of the worker that installed the page.
   uint64_t seen = word.load(std::memory_order_acquire);
   if (VolatilePointer(seen).is_null()) {
     Page* page = new_page<Page>(worker, storage_id, level);
@@ -64,7 +64,8 @@ Status prepare_list(WorkerContext& worker, StorageControl& storage) {
 void begin_append(WorkerContext& worker, StorageControl& storage) {
   SequentialListHead* list = own_list(worker, storage);
   const uint64_t version = list->version.load(std::memory_order_relaxed);
-  // Ordered before the epoch load and the verification by the commit's seq_cst exchange.
+  // The commit's seq_cst exchange orders this store before the load of the epoch and the
+  // verification.
   if (mutant(Mutant::even_list_while_appending)) return;
   if (version % 2 == 0) list->version.store(version + 1, std::memory_order_release);
 }
@@ -79,7 +80,7 @@ void apply_append(WorkerContext& worker, StorageControl& storage, const LogRecor
     auto* fresh = new_page<SequentialPage>(worker, storage.id, 0);
     fresh->number = page == nullptr ? 0 : page->number + 1;
     std::atomic<uint64_t>& link = page == nullptr ? list->first : page->next;
-    // Release: the page is complete. Scanners load it with acquire.
+    // Release: the page is complete. Scans load the link with acquire.
     link.store(fresh->header.self, std::memory_order_release);
     list->last = fresh->header.self;
     page = fresh;
@@ -98,7 +99,7 @@ void end_append(WorkerContext& worker, StorageControl& storage) {
   if (mutant(Mutant::unchanged_list_version)) return cancel_append(worker, storage);
   if (mutant(Mutant::even_list_while_appending))
     list->version.store(version + 2, std::memory_order_release);
-  // Release pairs with the scanners' acquire: the records are visible.
+  // Release pairs with the acquire of scans: the records are visible.
   if (version % 2 == 1) list->version.store(version + 1, std::memory_order_release);
 }
 

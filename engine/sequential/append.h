@@ -1,4 +1,5 @@
-// Appending, as steps of the commit protocol (R17, R23). Thread: the worker whose list it is.
+// Appends to a sequential storage, as steps of the commit protocol (R17, R23). Thread: the worker
+// that owns the list.
 #pragma once
 
 #include <cstdint>
@@ -10,22 +11,25 @@
 
 namespace atolldb {
 
-/// Before any lock: makes sure that the list exists. `volatile_pool_exhausted` if it cannot.
+/// Creates the worker's list if it does not exist. Called before any lock is taken. Returns
+/// volatile_pool_exhausted if there are no pages for it.
 Status prepare_list(WorkerContext& worker, StorageControl& storage);
 
-/// Before the in-commit epoch is published: the list's version word becomes odd. Idempotent.
+/// Makes the list's version word odd. REQUIRES: the in-commit epoch is not published yet.
+/// Idempotent.
 void begin_append(WorkerContext& worker, StorageControl& storage);
 
-/// After verification. The commit has reserved a page for the case that the last one is full.
+/// Appends the record. REQUIRES: the commit is verified, and has reserved a page in case the last
+/// page is full.
 void apply_append(WorkerContext& worker, StorageControl& storage, const LogRecord& log, Vid vid);
 
-/// Everything is visible: the version word becomes the next even value. Idempotent.
+/// Publishes the appends: the version word becomes the next even value. Idempotent.
 void end_append(WorkerContext& worker, StorageControl& storage);
 
-/// Nothing was appended: the version word becomes what it was. Idempotent.
+/// Restores the version word if nothing was appended. Idempotent.
 void cancel_append(WorkerContext& worker, StorageControl& storage);
 
-/// Version word of this worker's list, which exists.
+/// Returns the version word of this worker's list. REQUIRES: the list exists.
 const std::atomic<uint64_t>* own_list_version(WorkerContext& worker, StorageControl& storage);
 
 /// Retires every page of a dropped storage (R34).

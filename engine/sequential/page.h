@@ -3,7 +3,7 @@
 //   storage root -> directory page (a word per node) -> directory page of a node (a word per
 //   worker) -> list head page of a worker -> its data pages, oldest first
 //
-// A list has one writer, its worker. Its version word is odd while a commit is appending.
+// Each list has one writer, its worker. The list's version word is odd while a commit appends.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,8 @@
 
 namespace atolldb {
 
-/// Level 2: the root; level 1: of one node. Words change once, from null, by compare-and-swap.
+/// Level 2 is the root, level 1 belongs to one node. A word changes once, from null, by
+/// compare-and-swap.
 struct SequentialDirectory {
   static constexpr uint32_t kEntries = 256;
   PageHeader header;
@@ -24,21 +25,21 @@ struct SequentialDirectory {
 };
 static_assert(sizeof(SequentialDirectory) <= kPageBytes);
 
-/// Writer: the list's worker; of `first`, once the list has two pages, whoever installs snapshots.
-/// Readers: scanners and their verification.
+/// Writer: the list's worker. Once the list has two pages, the snapshot installer writes `first`.
+/// Readers: scans and their verification.
 struct SequentialListHead {
   PageHeader header;
-  std::atomic<uint64_t> version;  // odd: an append is under way
+  std::atomic<uint64_t> version;  // odd: an append is in progress
   std::atomic<uint64_t> first;    // VolatilePointer word of the oldest data page
-  uint64_t last;                  // of the newest; the worker's own
-  /// At least the number of the page that `first` leads to: whoever loads `first` (acquire), then
-  /// this, sees a gap in the list, but not that its head was dropped. Writer: the installer, before
-  /// `first`.
+  uint64_t last;                  // word of the newest data page; private to the worker
+  /// At least the number of the page that `first` leads to. A scan that loads `first` (acquire) and
+  /// then this word notices a gap in the list, but accepts that the oldest pages were dropped.
+  /// Writer: the installer, before it stores `first`.
   std::atomic<uint64_t> first_number;
 };
 static_assert(sizeof(SequentialListHead) <= kPageBytes);
 
-/// {VID, payload bytes} and the payload, padded.
+/// VID and payload bytes, then the payload, padded to 8 bytes.
 struct SequentialRecord {
   uint64_t vid;
   uint64_t payload_bytes;
@@ -49,14 +50,14 @@ struct SequentialRecord {
   }
 };
 
-/// Filled from the front; the header's version word counts the records.
+/// Filled from the front. The header's version word counts the records.
 struct SequentialPage {
   static constexpr uint32_t kDataBytes = static_cast<uint32_t>(kPageBytes) - 64 - 24;
 
   PageHeader header;
   std::atomic<uint64_t> next;  // VolatilePointer word
   uint64_t number;             // 0, 1, 2 ... in the list: a gap means a page is missing
-  uint64_t used_bytes;         // the worker's own
+  uint64_t used_bytes;         // private to the worker
   std::byte data[kDataBytes];
 
 #ifdef ATOLL_STRESS

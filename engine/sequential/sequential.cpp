@@ -41,8 +41,9 @@ Status SequentialCursor::open() {
     reach(Seam::opening_lists);
     const Status status = open_all(snapshot);
     if (status != Status::ok) return status;
-    // The installer stores this word (release) before it shortens lists: if a list lacks pages that
-    // went onto a later snapshot, this load, behind that of the list's head (acquire), says so.
+    // The installer stores this word (release) before it shortens lists. Assume that a list lacks
+    // pages that were dropped onto a later snapshot. Then this load, after the load of the list's
+    // head (acquire), sees the later snapshot.
     if (word.load(std::memory_order_acquire) == snapshot.word() ||
         mutant(Mutant::scan_one_snapshot_word)) {
       return Status::ok;
@@ -80,7 +81,7 @@ Status SequentialCursor::open_all(SnapshotPointer snapshot) {
   return Status::ok;
 }
 
-/// Finds the runs of the snapshot's pages, which newer root pages list behind older ones.
+/// Finds the runs of snapshot pages. A newer root page links to the older ones.
 Status SequentialCursor::open_snapshot(SnapshotPointer root) {
   if (root.is_null()) return Status::ok;
   const Status status = find_runs(root);
@@ -99,7 +100,7 @@ Status SequentialCursor::find_runs(SnapshotPointer root) {
       const SequentialRun& run = runs->runs[i];
       if (run.last_epoch < first_epoch_ || run.first_epoch > last_epoch_) continue;
       ListPosition position;
-      // Before its first page: settle moves there.
+      // The position lies before the first page; settle moves to that page.
       position.cold = SnapshotPointer(run.first_page - 1);
       position.cold_pages = run.pages + 1;
       lists_.push_back(position);
@@ -115,7 +116,7 @@ Status SequentialCursor::open_list(const std::atomic<uint64_t>& word) {
   const VolatilePointer pointer(word.load(std::memory_order_acquire));
   if (pointer.is_null()) return txn_->register_word(word, pointer.word());
   auto* list = reinterpret_cast<SequentialListHead*>(worker.resolve(pointer));
-  // An append under way is over in a moment; what is then visible belongs to the even value.
+  // An append in progress ends soon. The records that are then visible belong to the even value.
   uint64_t version = list->version.load(std::memory_order_acquire);
   for (uint32_t turns = 0; version % 2 == 1 && !mutant(Mutant::scan_odd_lists);) {
     reach(Seam::scanning_list);
@@ -128,8 +129,8 @@ Status SequentialCursor::open_list(const std::atomic<uint64_t>& word) {
   const VolatilePointer first(list->first.load(std::memory_order_acquire));
   if (first.is_null()) return Status::ok;
   auto* page = reinterpret_cast<SequentialPage*>(worker.resolve(first));
-  // Page numbers without a gap, from the first one that was not dropped: nothing is missing (R17).
-  // Acquire, after `first`: see SequentialListHead.
+  // Page numbers must have no gap from the first page that was not dropped; else a page is missing
+  // (R17). Acquire, after `first`: see SequentialListHead.
   if (page->number > list->first_number.load(std::memory_order_acquire) &&
       !mutant(Mutant::ignore_list_gaps))
     return Status::read_conflict;
@@ -140,8 +141,8 @@ Status SequentialCursor::open_list(const std::atomic<uint64_t>& word) {
   return Status::ok;
 }
 
-/// The page of a position. One of a snapshot is good until the worker leaves or gets the next one:
-/// the caller leaves when it has read there (R57).
+/// Loads the page of a position. A snapshot page is valid until the worker leaves the round or
+/// loads the next page. The caller leaves the round after it has read the page (R57).
 Status SequentialCursor::hold_page(const ListPosition& position, SequentialPage*& page) {
   page = position.page;
   if (page != nullptr) return Status::ok;
@@ -180,7 +181,7 @@ Status SequentialCursor::next_page(ListPosition& position, bool& ended) {
   return Status::ok;
 }
 
-/// Moves a position to its next record, over the end of a page.
+/// Moves a position to its next record, if necessary on the next page.
 Status SequentialCursor::settle(ListPosition& position, bool& ended) {
   ended = false;
   while (!position.is_settled) {
@@ -200,7 +201,7 @@ Status SequentialCursor::settle(ListPosition& position, bool& ended) {
     if (position.page == nullptr) {
       txn_->worker().leave_snapshots();
     } else if (position.epoch <= snapshot_epoch_) {
-      // In the snapshot already.
+      // The record is also in the snapshot, so the list's copy is skipped.
       txn_->observe(Vid(record->vid));
       skip(position, *record);
     }
@@ -214,7 +215,7 @@ void SequentialCursor::skip(ListPosition& position, const SequentialRecord& reco
   position.is_settled = false;
 }
 
-/// Makes the record of the position the current one, and moves behind it.
+/// Makes the record at the position the current one, and moves the position past it.
 Status SequentialCursor::take(ListPosition& position) {
   SequentialPage* page = nullptr;
   const Status status = hold_page(position, page);
@@ -250,7 +251,7 @@ Status SequentialCursor::next() {
       if (status != Status::ok) return status;
       if (ended) {
         lists_.erase(lists_.begin() + static_cast<std::ptrdiff_t>(i));
-        // `best` comes before what was erased.
+        // `best` stays valid, because it lies before the erased element.
         continue;
       }
       if (best == nullptr || lists_[i].epoch < best->epoch) best = &lists_[i];

@@ -1,4 +1,4 @@
-// Sequential storage: append-only heap; every worker has a list of pages of its own (R17).
+// Sequential storage: an append-only heap with a page list per worker (R17).
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@
 
 namespace atolldb {
 
-/// A light handle; copy it freely.
+/// A light handle that is cheap to copy.
 class Sequential {
  public:
   static constexpr uint32_t kMaxPayloadBytes = 2048;
 
-  /// `storage` must be of type sequential and ready.
+  /// REQUIRES: `storage` is ready and of type sequential.
   explicit Sequential(StorageControl& storage) : storage_(storage) {}
 
-  /// Applied at commit, after verification; conflicts with nobody but serializable scans.
-  /// payload_too_long past kMaxPayloadBytes; transaction_too_large past
-  /// Transaction::kMaxAppends appends in one transaction.
+  /// Plans an append; the commit applies it after verification. It conflicts only with serializable
+  /// scans. Errors: payload_too_long for more than kMaxPayloadBytes bytes; transaction_too_large
+  /// for more than Transaction::kMaxAppends appends in one transaction.
   Status append(Transaction& txn, std::span<const std::byte> payload) const;
 
   StorageControl& storage() const { return storage_.control(); }
@@ -33,34 +33,35 @@ class Sequential {
   StorageHandle storage_;
 };
 
-/// Full scan in the order of commit epochs [first_epoch, last_epoch]; within an epoch list by list,
-/// in append order. Own pending appends come last. Registers every list's version word and what is
-/// missing yet. What is in the snapshot is read there: it never changes. A transaction that reads a
-/// snapshot finds what is there, and its own appends. Must not outlive the attempt of its
-/// transaction.
+/// Full scan in the order of commit epochs [first_epoch, last_epoch]. Within an epoch it returns
+/// list after list, each in append order. Own pending appends come last. The cursor registers the
+/// version word of every list, and the null words of lists that do not exist yet. It reads records
+/// that are in the snapshot from there, because they never change. A transaction that reads a
+/// snapshot gets the snapshot's records and its own appends. REQUIRES: the attempt of its
+/// transaction has not ended.
 class SequentialCursor {
  public:
   SequentialCursor(const Sequential& sequential, Transaction& txn, uint64_t first_epoch = 0,
                    uint64_t last_epoch = kMaxEpoch);
 
-  /// Moves to the next record; end_of_scan when there is none.
+  /// Moves to the next record. Returns end_of_scan if there is none.
   Status next();
-  /// Of the current record; valid until the next call of next().
+  /// Payload of the current record; valid until the next call of next().
   std::span<const std::byte> payload() const { return payload_; }
-  /// Commit epoch; 0 for an own pending append.
+  /// Commit epoch of the current record; 0 for an own pending append.
   uint64_t epoch() const { return epoch_; }
 
  private:
-  /// In a worker's list, or in a run of pages of the snapshot.
+  /// A position in a worker's list, or in a run of snapshot pages.
   struct ListPosition {
-    SequentialPage* page = nullptr;  // null: in the snapshot
+    SequentialPage* page = nullptr;  // null: the position is in the snapshot
     SnapshotPointer cold{};
-    uint64_t cold_pages = 0;  // of the run, from this one on
-    uint32_t index = 0;       // records passed on this page
+    uint64_t cold_pages = 0;  // pages left in the run, the current one included
+    uint32_t index = 0;       // records of this page before the position
     uint32_t offset = 0;
-    uint32_t count = 0;       // when the page was opened
-    uint64_t epoch = 0;       // of the record at hand
-    bool is_settled = false;  // there is one
+    uint32_t count = 0;       // records in the page when it was opened
+    uint64_t epoch = 0;       // of the record at the position
+    bool is_settled = false;  // there is a record at the position
   };
 
   Status open();
@@ -81,7 +82,7 @@ class SequentialCursor {
   uint64_t last_epoch_;
   bool opened_ = false;
   uint32_t own_ = 0;
-  std::vector<ListPosition> lists_;  // scans are not the transaction path of OLTP: may allocate
+  std::vector<ListPosition> lists_;  // may allocate: scans are not on the OLTP path
   uint64_t snapshot_epoch_ = 0;      // records up to it are in the snapshot
   std::vector<std::byte> cold_payload_;
   std::span<const std::byte> payload_;
