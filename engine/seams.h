@@ -1,5 +1,5 @@
-// Places within an operation where a test lets another worker take its steps, so that an
-// interleaving is the same in every run. The ordinary engine has none of this: `reach` is empty.
+// Sync points for tests. At each one a test can let another worker take its steps, so that an
+// interleaving is the same in every run. In the product `reach` is empty.
 #pragma once
 
 #include <cstdint>
@@ -12,36 +12,36 @@ namespace atolldb {
 enum class Seam : uint32_t {
   locking_write,     // a commit is about to lock a record
   locked_writes,     // a commit has locked all its records
-  loaded_epoch,      // a commit knows the epoch, and has not published it
+  loaded_epoch,      // a commit has loaded the epoch but not published it
   awaiting_epoch,    // a commit waits for the next epoch
-  verifying_read,    // a commit has seen one half of a record in the read set
-  tracking,          // following a record that has moved through the twins of its page
-  verified,          // a commit may write now
-  applied,           // a commit has written, and is still locked
-  installing,        // a null word was read, the new page is ready
-  scanning_list,     // waiting for the end of an append
-  locking_page,      // a change of a border page is about to lock it
+  verifying_read,    // a commit has loaded one of the lock and the VID of a read-set record
+  tracking,          // a worker follows a moved record through the twins of its page
+  verified,          // a commit is verified and starts to write
+  applied,           // a commit has written its records and still holds its locks
+  installing,        // a worker has read a null word and has the new page ready
+  scanning_list,     // a scan waits until an append ends
+  locking_page,      // a worker is about to lock a border page to change it
   locked_page,       // a system transaction has locked a page or a root
-  unlocking_page,    // ... and is about to unlock it
-  moved_records,     // the VIDs of a border page say moved, its word does not yet
+  unlocking_page,    // a system transaction is about to unlock that page or root
+  moved_records,     // the VIDs of a border page say moved, its page word does not yet
   descending,        // a look-up starts at the root of a layer
-  awaiting_move,     // waiting for a page word that is about to say moved
-  found_run,         // a merge has seen a run of empty pages, and locked none of them
+  awaiting_move,     // a worker waits until a page word says moved
+  found_run,         // a merge has found a run of empty pages and locked none of them
   publishing_merge,  // a merge publishes what it has built
-  dropping,          // a page says that it was dropped, its parent does not yet
-  awaiting_closed,   // a logger waits for a commit under way
-  opening_lists,     // a scan knows the snapshot, and has not seen the lists
-  found_layers,      // an installer knows the layers below a border page, and has not locked it
-  reading_frames,    // a reader of the snapshot cache has frames, and asks the device
-  dropped,           // the parent of a page that was dropped says so, too
-  loaded_null,       // a null word was read, what stands for it was not
-  frozen_words,      // all words of a page are frozen, it does not yet say that it is dropped
-  found_child,       // a descent knows the slot of the child, and has not loaded its word
-  awaiting_writer,   // waiting for the end of a write to a record
+  dropping,          // a page is marked as dropped, its parent still points to it
+  awaiting_closed,   // a logger waits for a commit in progress
+  opening_lists,     // a scan knows its snapshot and has not loaded the lists yet
+  found_layers,     // an installer knows the layers below a border page and has not locked the page
+  reading_frames,   // a reader of the snapshot cache has frames and is about to read the device
+  dropped,          // a page is dropped, and its parent has the null word
+  loaded_null,      // a reader has loaded a null word, but not the snapshot word beside it
+  frozen_words,     // all words of a page are frozen, the page is not marked as dropped yet
+  found_child,      // a descent knows the slot of the child and has not loaded its word
+  awaiting_writer,  // a reader waits until a write to a record ends
 };
 
 #ifdef ATOLL_MUTANTS
-/// Set and reset while no other thread is in the engine.
+/// REQUIRES: no other thread is in the engine while it is set or reset.
 inline std::function<void(Seam)> at_seam;
 inline void reach(Seam which) {
   if (at_seam) at_seam(which);

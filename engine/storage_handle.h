@@ -1,4 +1,4 @@
-// What a handle (Array, MasterTree, Sequential) knows of its storage.
+// Base class of the storage handles (Array, MasterTree, Sequential).
 #pragma once
 
 #include <cstdint>
@@ -17,21 +17,21 @@ class StorageHandle {
   StorageControl& control() const { return *control_; }
   uint32_t id() const { return id_; }
 
-  /// First thing in every operation that looks for records: Transaction::check, and
-  /// storage_not_found from the drop of the storage on (R34). A drop waits for all transactions
-  /// that may have asked before it, so that pages and slot stay as they are until the end of one
-  /// that was told ok.
+  /// Every operation that looks for records calls this first. Returns the status of
+  /// Transaction::check, or storage_not_found once the storage is being dropped (R34). A drop waits
+  /// for all transactions that may have called this before it. So pages and slot stay unchanged
+  /// until the end of a transaction that got ok.
   Status check(const Transaction& txn) const {
     const Status status = txn.check();
     return status == Status::ok ? check_storage() : status;
   }
-  /// The same of an operation that goes on to volatile pages: Transaction::check_volatile. If
-  /// it is not ok, ask whether the transaction reads a snapshot.
+  /// As `check`, for an operation that continues in volatile pages: Transaction::check_volatile. If
+  /// it returns another status, the caller tests whether the transaction reads a snapshot.
   Status check_volatile(const Transaction& txn) const {
     const Status status = txn.check_volatile();
     return status == Status::ok ? check_storage() : status;
   }
-  /// The same of an operation of a transaction that reads a snapshot.
+  /// As `check`, for an operation of a transaction that reads a snapshot.
   Status check_snapshot(Transaction& txn, bool writes) const {
     const Status status = txn.check_snapshot(writes);
     return status == Status::ok ? check_storage() : status;
@@ -39,8 +39,8 @@ class StorageHandle {
 
  private:
   Status check_storage() const {
-    // seq_cst, after the begin epoch: as in is_storage_ready. Acquire is part of it, and pairs with
-    // the release that made the storage ready: its id is visible.
+    // seq_cst, after the store of the begin epoch: see is_storage_ready. The load is also an
+    // acquire that pairs with the release that made the storage ready: its id is visible.
     const bool is_ready = control_->state.load(std::memory_order_seq_cst) ==
                           static_cast<uint32_t>(StorageState::ready);
     const bool is_usable = is_ready && control_->id == id_;

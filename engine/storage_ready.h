@@ -1,4 +1,4 @@
-// Whether a storage is still there, for those who walk its pages and are no transactions.
+// Checks that a storage still exists, for page walks outside transactions.
 #pragma once
 
 #include <atomic>
@@ -9,12 +9,14 @@
 
 namespace atolldb {
 
-/// Ready, and still this one: its slot may have become another's. After every publishing of a begin
-/// epoch, before pages are looked at behind it: whoever drops a storage hides it first, and waits
-/// for the begin epochs of those who may have asked before (R9, R34). Any thread.
+/// Returns true if the storage is ready and its slot still holds the storage `id`. The caller calls
+/// it each time it has published a begin epoch, before it loads pages of the storage. A drop hides
+/// the storage first, then waits for the begin epochs of threads that may have called this before
+/// (R9, R34). Thread: any.
 inline bool is_storage_ready(const StorageControl& storage, uint32_t id) {
   if (mutant(Mutant::walk_dropped_storages)) return true;
-  // seq_cst pairs with the store that hid it: either we see that, or its drop sees our begin epoch.
+  // seq_cst pairs with the store that hid the storage: either this load sees it, or the drop sees
+  // our begin epoch.
   return static_cast<StorageState>(storage.state.load(std::memory_order_seq_cst)) ==
              StorageState::ready &&
          storage.id == id;

@@ -1,4 +1,4 @@
-// Gives back the pages of a storage that was dropped (R34).
+// Frees the pages of a dropped storage (R34).
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 
 namespace atolldb {
 
-/// Unlinks the root and retires every page below it. Returns how many pages were retired.
-/// REQUIRES: the storage is hidden and every begin epoch is later than that; the calling thread
-/// has entered (WorkerContext::enter).
+/// Unlinks the root and retires every page below it. Returns the number of pages retired. REQUIRES:
+/// the storage is hidden; every begin epoch is later than that; the calling thread has entered
+/// (WorkerContext::enter).
 uint64_t release_storage(WorkerContext& worker, StorageControl& storage);
 
 }  // namespace atolldb
