@@ -25,7 +25,7 @@ struct DdlHeader {
   uint32_t crc;  // CRC32C of bytes [8, 40 + length)
   uint32_t version;
   uint32_t length;
-  uint64_t sequence;  // of the record, from 0
+  uint64_t sequence;  // number of the record, from 0
   uint8_t cluster_uuid[16];
 };
 static_assert(sizeof(DdlHeader) == 40);
@@ -51,7 +51,8 @@ bool decode(std::span<const std::byte> bytes, DdlRecord& record) {
          record.name.size() <= kMaxStorageName;
 }
 
-/// Null: the block holds the record number `sequence`, which is decoded.
+/// Decodes the record number `sequence` of the block. Returns why it is damaged, or null if it is
+/// intact.
 const char* defect_of(std::span<const std::byte> block, uint64_t sequence,
                       const ClusterUuid& cluster_uuid, DdlRecord& record) {
   DdlHeader header;
@@ -101,7 +102,7 @@ Result<DdlContent> read_ddl_log(FileSystem& file_system, const std::string& data
   auto ordinals = ordinals_in(file_system, directory);
   if (!ordinals) return std::unexpected(ordinals.error());
   DdlContent content;
-  std::string ended;  // where nothing was written, or what is there does not count
+  std::string ended;  // first place that is empty or has a damaged record
   IoBuffer buffer(kDdlFileBytes);
   uint32_t expected = 0;
   for (const uint32_t ordinal : *ordinals) {
@@ -154,8 +155,8 @@ Result<DdlLog> DdlLog::open(FileSystem& file_system, const std::string& data_dir
   auto content = read_ddl_log(file_system, data_dir, cluster_uuid);
   if (!content) return std::unexpected(content.error());
   log.content_ = *std::move(content);
-  // A crashed coordinator may have written the last record and not synced it: a power cut could
-  // still take it away from those who rely on it from now on.
+  // A crashed coordinator may have written the last record without a sync. Then a power cut could
+  // remove a record that callers rely on from now on.
   if (!log.content_.records.empty()) {
     if (auto opened = log.open_file(); !opened) return std::unexpected(opened.error());
     if (auto synced = log.file_->sync(); !synced) return std::unexpected(synced.error());
@@ -213,7 +214,7 @@ Result<void> DdlLog::open_file() {
   if (auto made = file_system_->make_directory(directory_); !made) return made;
   auto exists = file_system_->exists(path);
   if (!exists) return std::unexpected(exists.error());
-  // A file that a crash cut short before anything was in it is made anew.
+  // Creates a file again that a crash cut short before its first record.
   if (*exists && content_.next_offset == 0) {
     if (auto removed = file_system_->remove(path); !removed) return removed;
     *exists = false;
@@ -222,7 +223,7 @@ Result<void> DdlLog::open_file() {
   if (!file) return std::unexpected(file.error());
   auto size = (*file)->size();
   if (!size) return std::unexpected(size.error());
-  if (*size < kDdlFileBytes) {  // damage has cut it short behind the last record
+  if (*size < kDdlFileBytes) {  // damage has cut it short after the last record
     if (auto grown = (*file)->grow(kDdlFileBytes); !grown) return grown;
   }
   if (!*exists) {

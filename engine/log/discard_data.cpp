@@ -26,7 +26,7 @@ std::string discarded_directory(const std::string& directory, uint32_t number) {
   return path_in(directory, fmt::format("discarded-{}", number));
 }
 
-/// As `rename`, but never over an existing file.
+/// As `rename`, but refuses to overwrite an existing file.
 Result<void> move_file(FileSystem& file_system, const std::string& from, const std::string& to) {
   auto exists = file_system.exists(to);
   if (!exists) return std::unexpected(exists.error());
@@ -38,7 +38,7 @@ Result<void> move_file(FileSystem& file_system, const std::string& from, const s
   return file_system.rename(from, to);
 }
 
-/// From directory to directory, durably.
+/// Moves files from directory to directory, durably.
 Result<void> move(FileSystem& file_system, const std::string& from_directory,
                   const std::string& to_directory, const std::vector<std::string>& names) {
   if (auto made = file_system.make_directory(to_directory); !made) return made;
@@ -57,7 +57,8 @@ Result<std::vector<std::string>> names_in(FileSystem& file_system, const std::st
   return file_system.list(directory);
 }
 
-/// The first number that no finished discard has: its savepoint has not arrived.
+/// Returns the first number that no finished discard has. An unfinished discard has no savepoint
+/// there yet.
 Result<uint32_t> free_number(FileSystem& file_system, const std::string& data_dir) {
   for (uint32_t number = 0;; ++number) {
     auto exists = file_system.exists(savepoint_path(discarded_directory(data_dir, number)));
@@ -66,8 +67,8 @@ Result<uint32_t> free_number(FileSystem& file_system, const std::string& data_di
   }
 }
 
-/// The savepoint that a discard is about, whichever name it has now; nothing if it is missing or
-/// damaged.
+/// Returns the savepoint that is being discarded, under its old or new name, or nothing if it is
+/// missing or damaged.
 Result<std::optional<Savepoint>> find_savepoint(FileSystem& file_system,
                                                 const std::string& data_dir) {
   for (const std::string& path : {discarding_path(data_dir), savepoint_path(data_dir)}) {
@@ -83,8 +84,8 @@ struct OwnFiles {
   std::vector<StoredSnapshotFile> snapshots;
 };
 
-/// The files that are to be moved: not those that are another cluster's. Without a savepoint
-/// nothing tells, then all are: whoever calls knows that the directories are its own.
+/// Returns the files to move: all but those of other clusters. Without a savepoint the owner is
+/// unknown and all files are returned. So the caller must be sure that the directories are its own.
 Result<OwnFiles> own_files(FileSystem& file_system, const std::string& data_dir,
                            const std::vector<std::string>& configured) {
   std::set<std::string> directories(configured.begin(), configured.end());
@@ -115,7 +116,7 @@ Result<OwnFiles> own_files(FileSystem& file_system, const std::string& data_dir,
   return own;
 }
 
-/// Says durably that a discard is under way.
+/// Marks durably that a discard is in progress.
 Result<void> begin_discard(FileSystem& file_system, const std::string& data_dir) {
   const std::string directory = coordinator_directory(data_dir);
   const std::string discarding = discarding_path(data_dir);
@@ -137,7 +138,7 @@ Result<void> begin_discard(FileSystem& file_system, const std::string& data_dir)
   return file_system.sync_directory(directory);
 }
 
-/// The old savepoint's own table, of where its directories' files are now.
+/// Writes a table for the old savepoint that says where the files of its directories are now.
 Result<void> write_discarded_table(FileSystem& file_system, const std::string& data_dir,
                                    uint32_t number) {
   auto table = DirectoryTable::read(file_system, data_dir);
@@ -149,7 +150,7 @@ Result<void> write_discarded_table(FileSystem& file_system, const std::string& d
   return discarded.write(file_system);
 }
 
-/// Whether there is anything to move.
+/// Returns true if there is anything to move.
 Result<bool> holds_files(FileSystem& file_system, const std::string& data_dir,
                          const std::vector<std::string>& configured) {
   auto names = names_in(file_system, coordinator_directory(data_dir));
@@ -217,7 +218,7 @@ Result<std::vector<std::string>> discard_data(FileSystem& file_system, const std
     by_directory[{file.directory, file.node}].push_back(to_string(file.name));
   }
   for (const StoredSnapshotFile& file : files->snapshots) {
-    if (file.node == kCoordinator) continue;  // goes with all else that is there
+    if (file.node == kCoordinator) continue;  // moved below, with the other files of that directory
     by_directory[{file.directory, file.node}].push_back(snapshot_file_name(file.snapshot));
   }
   for (const auto& [place, names] : by_directory) {
@@ -234,7 +235,7 @@ Result<std::vector<std::string>> discard_data(FileSystem& file_system, const std
   used.insert(target);
   auto names = names_in(file_system, coordinator);
   if (!names) return std::unexpected(names.error());
-  // Last: metadata tells where files of snapshots are.
+  // Moved last, because the metadata tells where the files of snapshots are.
   std::erase_if(*names, [](const std::string& name) {
     return !parse_ddl_file_name(name) && !parse_snapshot_file_name(name);
   });

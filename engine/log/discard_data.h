@@ -1,7 +1,8 @@
 // Moves the content of a data directory aside, so that the next start begins with an empty
 // database. Deletes nothing. Also lists the log files of directories.
 //
-//   data_dir/coordinator/*        -> data_dir/discarded-<n>/coordinator/*
+//   data_dir/coordinator/         -> data_dir/discarded-<n>/coordinator/
+//     (savepoint, DDL log, metadata of snapshots)
 //   <directory>/node<k>/log*      -> <directory>/discarded-<n>/node<k>/log*
 //   <directory>/node<k>/snapshot* -> <directory>/discarded-<n>/node<k>/snapshot*
 //
@@ -10,8 +11,9 @@
 // The savepoint is renamed to savepoint.discarding first and moved last. The renamed file marks a
 // discard in progress: after a crash at any time, the next call finishes it, into the same
 // discarded-<n>. If there is no savepoint, an empty file takes its place. No file overwrites
-// another. REQUIRES for all functions: the lock of the data directory is held; no process writes to
-// it.
+// another.
+//
+// REQUIRES for all functions: the lock of the data directory is held; no process writes to it.
 #pragma once
 
 #include <cstdint>

@@ -30,7 +30,7 @@ EpochLogger::EpochLogger(const ClusterView& view, LogWriter writer, std::vector<
 }
 
 Result<void> EpochLogger::close(uint64_t epoch) {
-  // seq_cst, before the in-commit words (R21, R26).
+  // seq_cst, before the loads of the in-commit words (R21, R26).
   CHECK(view_->control->epochs.current.load(std::memory_order_seq_cst) > epoch);
   if (mutant(Mutant::committed_before_closed)) load_committed();
   await_closed(epoch);
@@ -54,7 +54,7 @@ void EpochLogger::await_closed(uint64_t epoch) const {
           worker.source.slot->in_commit_epoch.load(std::memory_order_seq_cst);
       if (in_commit == 0 || in_commit > epoch) break;
       reach(Seam::awaiting_closed);
-      // It is past its locks, waits for nothing and needs only its processor (R23).
+      // The worker is past its locks, waits for nothing and needs only its processor (R23).
       spin_or_yield(turns);
     }
   }
@@ -62,12 +62,12 @@ void EpochLogger::await_closed(uint64_t epoch) const {
 
 void EpochLogger::load_committed() {
   for (Worker& worker : workers_) {
-    // Acquire pairs with WorkerLog::publish: blocks before it are complete.
+    // Acquire pairs with WorkerLog::publish: the blocks before the marker are complete.
     worker.committed = worker.source.ring.control->committed.load(std::memory_order_acquire);
   }
 }
 
-/// Of the first block not written; kNoEpoch when nothing is committed in it yet.
+/// Returns the epoch of the first unwritten block, or kNoEpoch if no record in it is committed.
 uint64_t EpochLogger::epoch_of_next(const Worker& worker) {
   const uint64_t begin = worker.next * kLogBlockBytes + sizeof(LogBlockHeader);
   if (worker.committed <= begin) return kNoEpoch;
@@ -78,7 +78,8 @@ Result<void> EpochLogger::write_up_to(uint64_t epoch) {
   runs_.clear();
   copies_used_ = 0;
   for (;;) {
-    // In the order of epochs (R26); usually there is one, as the last one was written an epoch ago.
+    // In the order of epochs (R26). Usually there is only one, because the logger closes every
+    // epoch.
     uint64_t oldest = kNoEpoch;
     for (const Worker& worker : workers_) oldest = std::min(oldest, epoch_of_next(worker));
     if (oldest > epoch) return {};
@@ -100,7 +101,7 @@ void EpochLogger::take_blocks(Worker& worker, uint64_t epoch) {
     const bool may_be_in_use = worker.next == worker.committed / kLogBlockBytes;
     ++worker.next;
     if (may_be_in_use) {
-      // A transaction may be writing behind the committed part.
+      // A transaction may be writing to the block after its committed part.
       runs_.push_back({&copy_of(block), 1});
       return;
     }
@@ -117,7 +118,7 @@ LogBlock& EpochLogger::copy_of(const LogBlock& block) {
   LogBlock& copy = copies_[copies_used_++].block;
   const uint32_t length = block.header.length;
   CHECK(length <= kLogBlockPayload);
-  // Not the checksum: the worker may be sealing the block.
+  // Not the checksum, because the worker may be sealing the block.
   std::memcpy(&copy.header.incarnation, &block.header.incarnation,
               sizeof(LogBlockHeader) - kChecksumEnd);
   std::memcpy(copy.payload, block.payload, length);
@@ -130,7 +131,7 @@ void EpochLogger::free_blocks() {
   for (Worker& worker : workers_) {
     WorkerLogControl& control = *worker.source.ring.control;
     if (control.durable.load(std::memory_order_relaxed) == worker.next) continue;
-    // seq_cst, both: a worker that we do not see waiting sees what is free (R24).
+    // Both are seq_cst: a worker that is not seen to wait sees the freed blocks (R24).
     control.durable.store(worker.next, std::memory_order_seq_cst);
     if (control.waits.load(std::memory_order_seq_cst) == 0) continue;
     control.signal.fetch_add(1, std::memory_order_seq_cst);
@@ -138,7 +139,7 @@ void EpochLogger::free_blocks() {
   }
 }
 
-/// What recovery may rely on: every logger has closed it (R29).
+/// Returns an epoch that recovery may rely on: every logger has closed it (R29).
 uint64_t EpochLogger::durable_epoch_to_note() const {
   const uint64_t global = view_->control->epochs.durable.load(std::memory_order_acquire);
   return std::min(global, durable_epoch());

@@ -43,7 +43,7 @@ struct LogBlockHeader {
   uint32_t crc;
   uint64_t incarnation;
   uint64_t sequence;  // number of the block in its logger's stream, over all files, with headers
-  uint64_t epoch;     // of the records; marker: the closed epoch; file header: see LogFileHeader
+  uint64_t epoch;     // the records' epoch; marker: the closed one; file header: see LogFileHeader
   uint64_t durable_epoch;  // the cluster's durable epoch known when the block was written (R29)
   uint32_t length;         // bytes of payload
   uint32_t file_ordinal;   // within the logger's stream, from 0
@@ -71,7 +71,7 @@ static_assert(sizeof(LogBlock) == kLogBlockBytes);
 /// `last_epoch_before` tells whether a snapshot has all records of missing previous files (R38).
 struct LogFileHeader {
   uint64_t file_bytes;   // preallocated size, a multiple of kLogBlockBytes
-  uint64_t start_epoch;  // of the incarnation
+  uint64_t start_epoch;  // the incarnation's first epoch
   uint8_t cluster_uuid[16];
 };
 static_assert(sizeof(LogFileHeader) == 32);

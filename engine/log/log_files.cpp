@@ -7,7 +7,7 @@
 namespace atolldb {
 namespace {
 
-/// Takes a number off the front of `text`; false if there is none, or none that fits.
+/// Removes a number from the front of `text`. Returns false if there is none, or it does not fit.
 template <typename Number>
 bool take_number(std::string_view& text, Number& number) {
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -35,7 +35,7 @@ std::optional<LogFileName> parse_log_file_name(std::string_view name) {
       !take_number(rest, parsed.logger) || !take(rest, "_") || !take_number(rest, parsed.ordinal)) {
     return std::nullopt;
   }
-  if (to_string(parsed) != name) return std::nullopt;  // other zeros, another end
+  if (to_string(parsed) != name) return std::nullopt;  // other leading zeros, or more text
   return parsed;
 }
 

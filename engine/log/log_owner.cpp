@@ -16,7 +16,7 @@ std::string path_of(const LogFilePlace& place) {
 Result<std::optional<LogFileBegin>> begin_of(FileSystem& file_system, const LogFilePlace& place) {
   auto file = file_system.open_for_reading(path_of(place));
   if (!file) return std::unexpected(file.error());
-  IoBuffer buffer(sizeof(LogBlock));  // aligned: read past the page cache
+  IoBuffer buffer(sizeof(LogBlock));  // aligned, so that the read bypasses the page cache
   auto count = (*file)->read(0, buffer.bytes());
   if (!count) return std::unexpected(count.error());
   const auto* block = reinterpret_cast<const LogBlock*>(buffer.bytes().data());

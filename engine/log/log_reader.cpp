@@ -94,7 +94,7 @@ Result<const LogBlock*> LogReader::next() {
   auto block = read_block();
   if (!block) return block;
   if (*block == nullptr) {
-    // A file that a crash cut short before it was synced: nothing was in it.
+    // A crash cut the file short before it was synced, so it was empty.
     return end_here(position_ != 0 || ordinal_ == first_ordinal_, "the file ends here");
   }
   if (is_zero(**block)) {
@@ -133,7 +133,7 @@ const char* LogReader::defect_of(const LogBlock& block) const {
 const char* LogReader::chain(const LogBlock& block) {
   const LogBlockHeader& header = block.header;
   if (header.file_ordinal != ordinal_) return "the block is of another file of its logger";
-  // Of the first file, where others went before it, chain_first_header checks the sequence.
+  // If the first file is not file 0, chain_first_header checks its sequence.
   const bool begins_late = ordinal_ == first_ordinal_ && ordinal_ != 0 && position_ == 0;
   if (header.sequence != next_sequence_ && !begins_late && !mutant(Mutant::unchecked_sequence)) {
     return "the block is not the successor of the one before";

@@ -28,7 +28,7 @@ struct LogStream {
   uint16_t logger = 0;
   uint64_t incarnation = 0;
   std::optional<uint64_t> start_epoch;      // if unknown, taken from the first file
-  std::optional<ClusterUuid> cluster_uuid;  // as above
+  std::optional<ClusterUuid> cluster_uuid;  // if unknown, taken from the first file
   /// A snapshot has all commits up to this epoch. The first files may be missing if they hold no
   /// later epoch (R38).
   uint64_t covered_epoch = 0;
@@ -93,7 +93,8 @@ class LogReader {
  private:
   LogReader(FileSystem& file_system, LogStream stream);
 
-  static constexpr uint64_t kBlocksAtOnce = kHugePageBytes / kLogBlockBytes;  // of the buffer
+  static constexpr uint64_t kBlocksAtOnce =
+      kHugePageBytes / kLogBlockBytes;  // blocks in the buffer
 
   Result<void> open_file(uint32_t ordinal);
   /// Returns the block at `position_` of the current file, or null at the end of the file.
@@ -129,7 +130,7 @@ class LogReader {
   std::string path_;
   uint32_t ordinal_ = 0;
   uint32_t first_ordinal_ = 0;    // ordinal at which the stream begins
-  uint64_t position_ = 0;         // of the next block in the file
+  uint64_t position_ = 0;         // number of the next block in the file
   uint64_t blocks_per_file_ = 0;  // 0: not known yet
   uint64_t next_sequence_ = 0;
   uint64_t last_epoch_ = 0;

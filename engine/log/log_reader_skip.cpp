@@ -1,6 +1,6 @@
-// How a reader leaves out what a snapshot covers, where headers tell it cheaply: a few blocks are
-// read, whatever the length of the files. Damage to what is left out does not matter: what counts
-// of it is in the snapshot; and a search that damage misleads finds an earlier block to begin with.
+// Skips blocks that a snapshot covers. File headers and a binary search find them, so only a few
+// blocks are read, whatever the length of the files. Damage to skipped blocks does no harm: the
+// snapshot has their records. If damage misleads the search, the reader begins at an earlier block.
 #include <algorithm>
 #include <cstring>
 
@@ -10,7 +10,7 @@
 namespace atolldb {
 namespace {
 
-/// Further back no marker is looked for: an epoch of so much log is read.
+/// The search for a marker goes back at most this far; otherwise the blocks are read.
 constexpr uint64_t kMostBlocksBack = 4096;
 
 }  // namespace
@@ -25,7 +25,7 @@ Result<uint32_t> LogReader::find_first_file() const {
     if (!*begin || (stream_.cluster_uuid && (*begin)->cluster_uuid != *stream_.cluster_uuid)) {
       continue;
     }
-    // As chain_first_header wants it.
+    // The conditions of chain_first_header.
     if ((*begin)->last_epoch_before >= (*begin)->closed_epoch &&
         (*begin)->last_epoch_before <= stream_.covered_epoch) {
       return *at;
@@ -53,7 +53,7 @@ Result<void> LogReader::skip_covered_blocks() {
   const auto block_at = [&](uint64_t index) -> const LogBlock& {
     return reinterpret_cast<const LogBlock*>(buffer_.bytes().data())[index];
   };
-  // Epochs do not descend: the last covered block.
+  // Epochs do not descend, so a binary search finds the last covered block.
   uint64_t last = 0;
   for (uint64_t end = blocks_per_file_; end - last > 1;) {
     const uint64_t middle = last + (end - last) / 2;
@@ -62,7 +62,7 @@ Result<void> LogReader::skip_covered_blocks() {
     const bool is_before = *count == 1 && is_covered(block_at(0), middle);
     (is_before ? last : end) = middle;
   }
-  // A marker tells what is closed: the last one before.
+  // Only a marker tells which epochs are closed: find the last one up to that block.
   for (uint64_t end = last + 1; end > 1 && last + 1 - end <= kMostBlocksBack;) {
     const uint64_t first = end > kBlocksAtOnce ? end - kBlocksAtOnce : 1;
     auto count = read(first, end - first);
@@ -72,7 +72,7 @@ Result<void> LogReader::skip_covered_blocks() {
       if (header.type != LogBlockType::marker || !is_covered(block_at(index), first + index)) {
         continue;
       }
-      // The marker is read as the next block of the chain.
+      // next() reads the marker as the next block of the chain.
       position_ = first + index;
       skipped_blocks_ += position_ - 1;
       next_sequence_ = header.sequence;

@@ -21,13 +21,13 @@ enum class LogType : uint8_t {
 constexpr uint32_t align8(uint32_t bytes) { return (bytes + 7) & ~7u; }
 
 ///   0        1      2          4         8           12              14             16     24
-///   [ type ][flags][key bytes][ length  ][storage id][payload offset][payload bytes][ VID ]
+///   [ type ][spare][key bytes][ length  ][storage id][payload offset][payload bytes][ VID ]
 ///   then the key and the payload, each padded to 8 bytes.
 struct LogRecord {
   LogType type;
   uint8_t spare;
   uint16_t key_bytes;
-  uint32_t length;  // of the whole record, a multiple of 8; at least bytes(key, payload)
+  uint32_t length;  // bytes of the whole record, a multiple of 8; at least bytes(key, payload)
   uint32_t storage_id;
   uint16_t payload_offset;
   uint16_t payload_bytes;

@@ -7,7 +7,7 @@
 namespace atolldb {
 namespace {
 
-constexpr uint32_t kMinFillerBytes = 8;  // up to its length field
+constexpr uint32_t kMinFillerBytes = 8;  // up to and including the length field
 
 const char* defect_of(const LogRecord& record, uint32_t room, uint64_t epoch) {
   if (record.type > LogType::append) return "has an unknown type";

@@ -27,9 +27,9 @@ void count(LogFileScan& file, const LogBlock& block) {
   }
 }
 
-/// Notes whose records a block holds.
+/// Records which storages have records in the block.
 void note_storages(LogScan& scan, const LogBlock& block, const LogReader& reader) {
-  uint32_t before = 0;  // ids are numbered from 1, and neighbours are often of one storage
+  uint32_t before = 0;  // ids start at 1; adjacent records often belong to one storage
   for_each_record(block, [&](const LogRecord& record) {
     if (record.type == LogType::filler || record.storage_id == before) return;
     before = record.storage_id;
@@ -38,10 +38,12 @@ void note_storages(LogScan& scan, const LogBlock& block, const LogReader& reader
   });
 }
 
-/// The first file and its header were durable before the first commit (R28).
+/// Returns true if the log has its first file. The file and its header were durable before the
+/// first commit (R28).
 bool has_begun(const LogScan& log) { return !log.files.empty(); }
 
-/// What the logs know to be durable, and how far all of them reach. REQUIRES: logs.
+/// Computes the largest epoch known to be durable, and the epoch that all logs reach. REQUIRES:
+/// there are logs.
 void measure(IncarnationScan& scan, const Savepoint& savepoint) {
   uint64_t least = UINT64_MAX;
   uint64_t most = 0;
@@ -65,8 +67,8 @@ bool lacks_what_was_durable(const IncarnationScan& scan, const LogScan& log) {
          (!scan.incarnation.cut_epoch && !has_begun(log));
 }
 
-/// A file has its whole size, durably, before its header is written. So one that ends after an
-/// intact header was cut short, whatever is known to have been durable in it.
+/// Returns true if the file ends after an intact header. A file has its whole size, durably, before
+/// its header is written. So such a file was cut short, whatever was known to be durable.
 Result<bool> is_cut_short(FileSystem& file_system, const LogEnd& end) {
   if (!end.is_defect || end.offset == 0) return false;
   auto file = file_system.open_for_reading(end.file);
@@ -186,8 +188,8 @@ Result<IncarnationScan> scan_incarnation(FileSystem& file_system, const Savepoin
       scan.corruption = log.end;
     }
   }
-  // What the second look found durable in one log may be news to the first look at another: K stays
-  // what it was, the cut is what all have by now.
+  // The second scan of one log may name an epoch as durable that the first scan of another log does
+  // not have. So K stays as it was, and the cut is what all logs have now.
   measure(scan, savepoint);
   scan.known_durable_epoch = first.known_durable_epoch;
   return scan;

@@ -23,7 +23,7 @@ struct LogFileScan {
   uint64_t blocks = 0;
   uint64_t markers = 0;
   uint64_t records = 0;      // without fillers
-  uint64_t first_epoch = 0;  // of records and markers; 0: none
+  uint64_t first_epoch = 0;  // first epoch of records and markers; 0: none
   uint64_t last_epoch = 0;
 };
 
@@ -41,8 +41,8 @@ struct LogScan {
   uint64_t durable_epoch = 0;  // epoch of the last marker, or start epoch - 1 if there is none
   /// Epoch of the first block of records that no snapshot covers (LogStream::covered_epoch).
   std::optional<uint64_t> first_record_epoch;
-  uint64_t largest_epoch = 0;          // of all intact blocks, those after the end included
-  uint64_t largest_durable_epoch = 0;  // named by any intact block, those after the end included
+  uint64_t largest_epoch = 0;          // in any intact block, even after the end
+  uint64_t largest_durable_epoch = 0;  // named by any intact block, even after the end
   LogEnd end;
   uint64_t intact_behind_end = 0;  // blocks after the end that are intact
   /// By storage id; only from blocks that no snapshot covers.
@@ -56,7 +56,7 @@ struct IncarnationScan {
   uint64_t known_durable_epoch = 0;
   /// Blocks up to this epoch count: the stored cut, or else the smallest durable epoch of all logs.
   uint64_t cut_epoch = 0;
-  uint64_t largest_epoch = 0;  // of all intact blocks
+  uint64_t largest_epoch = 0;  // in any intact block
   /// Place of a missing or damaged block that was durable. Nothing if only torn tails are missing.
   std::optional<LogEnd> corruption;
 

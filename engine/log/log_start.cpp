@@ -26,8 +26,8 @@ ClusterUuid random_uuid() {
   return uuid;
 }
 
-/// Whether a stream of a finished incarnation holds records in (covered epoch, cut], by the blocks
-/// up to the first that tells.
+/// Returns true if a stream of a finished incarnation has records in (covered epoch, cut]. Reads
+/// only up to the first block that decides it.
 Result<bool> holds_records(FileSystem& file_system, const LogStream& stream, uint64_t cut) {
   auto reader = LogReader::open(file_system, stream, CoveredBlocks::skip);
   if (!reader) return std::unexpected(reader.error());
@@ -48,7 +48,8 @@ Result<bool> holds_records(FileSystem& file_system, const LogStream& stream, uin
   return false;
 }
 
-/// Cuts the first damaged incarnation where all its logs are intact, and leaves out all later ones.
+/// Cuts the first damaged incarnation at the last epoch that all its logs have intact, and omits
+/// all later incarnations.
 Result<void> leave_out_damaged(FileSystem& file_system, LogStart& start) {
   Savepoint& savepoint = start.savepoint;
   bool is_cut_off = false;
@@ -69,7 +70,7 @@ Result<void> leave_out_damaged(FileSystem& file_system, LogStart& start) {
       continue;
     }
     if (!scan->corruption) continue;
-    // What all logs have counts, also if it is more than what is known to have been durable.
+    // The epochs that all logs have count, even past the known durable epoch.
     uint64_t cut = incarnation.cut_epoch.value_or(kMaxEpoch);
     for (const LogScan& log : scan->logs) cut = std::min(cut, log.durable_epoch);
     cut = std::max(cut, none);
@@ -89,7 +90,7 @@ Result<void> leave_out_damaged(FileSystem& file_system, LogStart& start) {
   return {};
 }
 
-/// The last incarnation's cut, if it has none yet.
+/// Determines the cut of the last incarnation if it has none yet.
 Result<void> cut_last(FileSystem& file_system, LogStart& start) {
   Savepoint& savepoint = start.savepoint;
   const Incarnation* last = savepoint.uncut();
@@ -106,15 +107,15 @@ Result<void> cut_last(FileSystem& file_system, LogStart& start) {
   return {};
 }
 
-/// Of incarnations without commits behind the snapshot nothing is needed any more: they leave the
-/// list, or starts without commits, which make no snapshot, would fill it, and their files the
-/// disk. So do the numbers of starts that were given up, whose files have headers alone.
+/// Removes incarnations without commits after the snapshot from the list. Otherwise starts without
+/// commits, which make no snapshot, would fill the list with numbers and the disk with files. The
+/// numbers of failed starts, whose files have only headers, become covered, too.
 void forget_covered(LogStart& start) {
-  if (!start.to_glean.empty()) return;  // the snapshot that is made of them lets them go
+  if (!start.to_glean.empty()) return;  // the snapshot of these streams will do it
   Savepoint& savepoint = start.savepoint;
   std::vector<Incarnation>& listed = savepoint.incarnations;
   if (listed.size() >= kMaxListedIncarnations) savepoint.kept.clear();
-  // Those that an older snapshot needs stay, and all behind them (R55).
+  // Incarnations that an older snapshot needs stay, and so do all later ones (R55).
   const auto first = std::ranges::find_if(listed, [&](const Incarnation& incarnation) {
     return *incarnation.cut_epoch > savepoint.oldest_epoch();
   });
@@ -127,7 +128,7 @@ void forget_covered(LogStart& start) {
   }
 }
 
-/// The snapshot that the savepoint names is there.
+/// Checks that the snapshot named by the savepoint is there.
 Result<void> examine_newest(FileSystem& file_system, const std::string& data_dir, LogStart& start,
                             Damage damage) {
   const Savepoint& savepoint = start.savepoint;
@@ -156,7 +157,7 @@ Result<void> examine_newest(FileSystem& file_system, const std::string& data_dir
   return {};
 }
 
-/// All log behind the snapshot that `start` counts from is intact.
+/// Checks that all log after the snapshot of `start` is intact.
 Result<void> check_log(FileSystem& file_system, const LogStart& start) {
   for (const Incarnation& incarnation : start.savepoint.incarnations) {
     if (incarnation.cut_epoch && *incarnation.cut_epoch <= start.savepoint.snapshot_epoch) continue;
@@ -168,8 +169,8 @@ Result<void> check_log(FileSystem& file_system, const LogStart& start) {
   return {};
 }
 
-/// Damage of the DDL log, which no older snapshot makes good (R52). Metadata that cannot be read is
-/// examine_newest's business.
+/// Refuses a snapshot with a storage that no DDL record creates. That is damage of the DDL log,
+/// which no older snapshot repairs (R52). examine_newest reports metadata that cannot be read.
 Result<void> refuse_uncreated_in_snapshot(FileSystem& file_system, const std::string& data_dir,
                                           const LogStart& start) {
   const Savepoint& savepoint = start.savepoint;
@@ -191,8 +192,9 @@ Result<void> refuse_uncreated_in_snapshot(FileSystem& file_system, const std::st
   return {};
 }
 
-/// The newest snapshot. If it is damaged: the newest of those kept that is intact, with all its
-/// log. If there is none, the damage of the newest is the error, or left out.
+/// Examines the newest snapshot. If it is damaged, uses the newest kept one that is intact, with
+/// all its log. If there is none, the damage of the newest is returned as error, or omitted with
+/// Damage::left_out.
 Result<void> examine_snapshot(FileSystem& file_system, const std::string& data_dir, LogStart& start,
                               Damage damage) {
   if (start.savepoint.snapshot == 0) return {};
@@ -230,7 +232,7 @@ Result<void> collect_streams(FileSystem& file_system, LogStart& start) {
   for (const Incarnation& incarnation : savepoint.incarnations) {
     const uint64_t cut = *incarnation.cut_epoch;
     start.recovery_epoch = std::max(start.recovery_epoch, cut);
-    // Whatever has become of the files of one that is covered: nobody reads them again.
+    // The files of a covered incarnation may be in any state, because no reader needs them.
     if (cut < incarnation.start_epoch || cut <= savepoint.snapshot_epoch) continue;
     for (const LoggerPlace& place : incarnation.loggers) {
       LogStream stream = stream_of(savepoint, incarnation, place);
@@ -253,7 +255,7 @@ Result<void> refuse_unlisted(FileSystem& file_system, const Savepoint& savepoint
         });
     if (is_listed) continue;
     const bool is_covered = place.name.incarnation <= savepoint.covered_incarnation;
-    // Without a savepoint it is not known whose they would have to be.
+    // Without a savepoint the cluster that should own the files is unknown.
     if (savepoint.generation != 0) {
       auto foreign = is_foreign(file_system, place, savepoint.cluster_uuid);
       if (!foreign) return std::unexpected(foreign.error());
@@ -264,7 +266,7 @@ Result<void> refuse_unlisted(FileSystem& file_system, const Savepoint& savepoint
                                       path_of(place)));
       }
     }
-    if (is_covered) continue;  // to be deleted, or left by a crash amid that
+    if (is_covered) continue;  // to be deleted, or left by a crash during deletion
     LogStream stream;
     stream.directory = place.directory;
     stream.node = static_cast<uint16_t>(place.node);

@@ -48,7 +48,7 @@ struct LogStart {
   std::vector<IncarnationScan> last;  // the incarnation whose cut this start has determined, if any
   std::vector<DdlRecord> ddl;         // may not be durable: call DdlLog::open before the first use
   uint64_t incarnation = 0;           // the next one
-  uint64_t start_epoch = 0;           // of the next incarnation, above every epoch seen in any file
+  uint64_t start_epoch = 0;           // the next one's first epoch, above every epoch in any file
   /// Why the start uses an older snapshot (R55). Empty: it uses the newest one.
   std::string fallback;
   std::vector<std::string> left_out;  // Damage::left_out: what was omitted, and why

@@ -63,8 +63,8 @@ Result<void> LogWriter::close_epoch(uint64_t epoch, uint64_t durable_epoch,
   seal_block(marker_->block);
   auto placed = place(LogBlockType::marker, {&marker_->block, 1}, durable_epoch);
   if (!placed) return placed;
-  // One write for records and marker: no order between them is needed, as a marker without all the
-  // blocks before it ends no chain.
+  // One write for records and marker. Their order on the device does not matter, because the chain
+  // breaks before a marker whose earlier blocks are missing.
   if (auto written = write_placed(); !written) return written;
   if (auto synced = sync_all(); !synced) return synced;
   closed_epoch_ = epoch;
@@ -90,7 +90,7 @@ Result<std::unique_ptr<File>> LogWriter::make_file(uint32_t ordinal) {
   auto file = file_system_->create(path_in(directory, to_string(name)), settings_.file_bytes);
   if (!file) return file;
   if (auto synced = sync_new(**file, directory); !synced) {
-    // Nothing is in it: a later attempt makes it again, and a start that is given up leaves none.
+    // The file is empty. So a later attempt can create it again, and a failed start leaves no file.
     const std::string path = (*file)->path();
     file->reset();
     if (auto removed = file_system_->remove(path); !removed) {
@@ -112,7 +112,7 @@ void LogWriter::start_file() {
   header_->block.header.last_epoch_before = last_epoch_;
   seal_block(header_->block);
   ++counters_.files;
-  // What a file header has to say about durability its predecessor's last block has said.
+  // The last block of the previous file has already named the durable epoch.
   stamp(header_->block, 0);
   placed_.push_back(std::as_bytes(std::span(&header_->block, 1)));
   position_ = 1;
@@ -133,7 +133,7 @@ Result<void> LogWriter::place(LogBlockType type, std::span<LogBlock> run, uint64
   while (!run.empty()) {
     if (position_ == blocks_per_file_) {
       if (auto written = write_placed(); !written) return written;
-      // No room is left in this file: what could be retried until now is final.
+      // The current file is full, so an error that was retryable until now is final.
       if (auto prepared = prepare_next_file(); !prepared) return fail(prepared.error());
       filled_.push_back(std::exchange(current_, std::move(next_)));
       ++ordinal_;

@@ -29,7 +29,7 @@ struct LogWriterSettings {
   uint16_t node = 0;
   uint16_t logger = 0;  // within the node
   uint64_t incarnation = 0;
-  uint64_t start_epoch = 0;  // of the incarnation: no block has an earlier epoch
+  uint64_t start_epoch = 0;  // the incarnation's first epoch: no block has an earlier one
   ClusterUuid cluster_uuid = {};
   uint64_t file_bytes = 0;  // multiple of kLogBlockBytes, at least three blocks
 };
@@ -119,8 +119,8 @@ class LogWriter {
   uint64_t position_ = 0;  // blocks of the current file that are written or placed
   uint64_t written_ = 0;   // blocks of the current file that are written
   uint64_t next_sequence_ = 0;
-  uint64_t last_epoch_;    // of the last block
-  uint64_t closed_epoch_;  // of the last marker
+  uint64_t last_epoch_;    // epoch of the last block
+  uint64_t closed_epoch_;  // epoch of the last marker
   LogWriterCounters counters_;
 
   std::vector<std::span<const std::byte>> placed_;  // from `written_` on; reuses its memory

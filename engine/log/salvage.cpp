@@ -25,7 +25,7 @@ std::string aside(const std::string& directory, uint32_t number) {
   return path_in(directory, fmt::format("discarded-{}", number));
 }
 
-/// A new file with these bytes, and blanks up to a whole block, synced.
+/// Creates a file with these bytes, padded with `blank` to a whole block, and syncs it.
 Result<void> write_whole(FileSystem& file_system, const std::string& path,
                          std::span<const std::byte> bytes, std::byte blank) {
   auto exists = file_system.exists(path);
@@ -55,7 +55,7 @@ Result<void> copy_file(FileSystem& file_system, const std::string& from, const s
   return write_whole(file_system, to, buffer.bytes().first(*got), std::byte{0});
 }
 
-/// The first one whose folder has no savepoint.
+/// Returns the first number whose folder has no savepoint.
 Result<uint32_t> free_number(FileSystem& file_system, const std::string& data_dir) {
   for (uint32_t number = 0;; ++number) {
     auto exists = file_system.exists(savepoint_path(aside(data_dir, number)));

@@ -23,10 +23,10 @@ namespace {
 
 constexpr uint32_t kMagic = 0x50534c41;  // "ALSP"
 constexpr uint32_t kVersion = 4;
-constexpr uint32_t kSavepointOfPaths = 3;        // directories by their paths, not their roles
-constexpr uint32_t kVersionBeforeKept = 2;       // its body says nothing of older snapshots
-constexpr uint32_t kVersionBeforeSnapshots = 1;  // its body says nothing of them
-constexpr uint32_t kSameLoggers = UINT32_MAX;    // as the incarnation's before
+constexpr uint32_t kSavepointOfPaths = 3;        // names directories by path, not by role
+constexpr uint32_t kVersionBeforeKept = 2;       // has no list of kept snapshots
+constexpr uint32_t kVersionBeforeSnapshots = 1;  // has nothing about snapshots
+constexpr uint32_t kSameLoggers = UINT32_MAX;    // the same loggers as the previous incarnation
 constexpr uint64_t kNoCut = UINT64_MAX;
 
 struct SlotHeader {
@@ -35,7 +35,7 @@ struct SlotHeader {
   uint32_t version;
   uint32_t length;
   uint64_t generation;
-  uint64_t ddl_records;  // 0 before they were counted
+  uint64_t ddl_records;  // 0 in slots from before the counter existed
 };
 static_assert(sizeof(SlotHeader) == 32);
 constexpr size_t kChecked = offsetof(SlotHeader, version);
@@ -78,7 +78,7 @@ void decode_snapshots(ByteReader& body, uint32_t version, Savepoint& savepoint) 
   }
 }
 
-/// Gives roles to directories that have none.
+/// Encodes the savepoint, and gives roles to directories that have none.
 ByteWriter encode(const Savepoint& savepoint, DirectoryTable& table) {
   ByteWriter body;
   body.raw(std::as_bytes(std::span(savepoint.cluster_uuid)));
@@ -108,7 +108,8 @@ ByteWriter encode(const Savepoint& savepoint, DirectoryTable& table) {
   return body;
 }
 
-/// Snapshots whose ids were given, pins that tell each other apart.
+/// Returns true if the snapshot fields are consistent: ids were given, limits hold, pin names are
+/// unique.
 bool has_sensible_snapshots(const Savepoint& savepoint) {
   if (savepoint.largest_snapshot > SnapshotPointer::kMaxSnapshot) return false;
   if (savepoint.snapshot > savepoint.largest_snapshot) return false;
@@ -123,7 +124,7 @@ bool has_sensible_snapshots(const Savepoint& savepoint) {
     before = kept;
   }
   std::set<std::string_view> names;
-  // A pinned one may be newer than the newest that can be read (R55).
+  // A pinned snapshot may be newer than the newest readable one (R55).
   return std::ranges::all_of(savepoint.pinned, [&](const PinnedSnapshot& pin) {
     return pin.id != 0 && pin.id <= savepoint.largest_snapshot && !pin.name.empty() &&
            pin.name.size() <= kMaxPinNameBytes && pin.epoch <= kMaxEpoch &&
@@ -131,7 +132,8 @@ bool has_sensible_snapshots(const Savepoint& savepoint) {
   });
 }
 
-/// Incarnations ascend, with epochs that can be, and at most the last without a cut.
+/// Returns true if incarnations ascend, epochs are possible, and only the last incarnation may lack
+/// a cut.
 bool is_sensible(const Savepoint& savepoint) {
   if (!has_sensible_snapshots(savepoint)) return false;
   uint64_t before = savepoint.covered_incarnation;
@@ -148,7 +150,8 @@ bool is_sensible(const Savepoint& savepoint) {
   return true;
 }
 
-/// The directory of a logger, by its role, or by its path as up to kSavepointOfPaths.
+/// Resolves the directory of a logger: from its role, or from its path up to version
+/// kSavepointOfPaths.
 bool decode_directory(std::string name, uint32_t version, const DirectoryTable& table,
                       std::string& directory, std::string& reason) {
   if (version <= kSavepointOfPaths) {
@@ -164,7 +167,8 @@ bool decode_directory(std::string name, uint32_t version, const DirectoryTable& 
   return true;
 }
 
-/// False: `reason` says why, if it is more than that the content cannot be.
+/// Returns false if the content is invalid. Then `reason` says why, or is empty if there is no more
+/// to say.
 bool decode(std::span<const std::byte> bytes, uint32_t version, const DirectoryTable& table,
             Savepoint& savepoint, std::string& reason) {
   ByteReader body(bytes);
@@ -201,7 +205,8 @@ bool decode(std::span<const std::byte> bytes, uint32_t version, const DirectoryT
   return body.is_at_end() && is_sensible(savepoint);
 }
 
-/// A slot's savepoint; nothing: `reason` says why, empty if it was never written.
+/// Returns the slot's savepoint, or nothing. Then `reason` says why, or is empty if the slot was
+/// never written.
 std::optional<Savepoint> decode_slot(std::span<const std::byte> slot, const DirectoryTable& table,
                                      std::string& reason) {
   SlotHeader header = {};
@@ -234,7 +239,7 @@ std::optional<Savepoint> decode_slot(std::span<const std::byte> slot, const Dire
   return std::nullopt;
 }
 
-/// <data_dir>/coordinator/<file>
+/// Inverse of <data_dir>/coordinator/<file>.
 std::string data_dir_of(const std::string& path) {
   const std::string directory = path.substr(0, path.rfind('/'));
   return directory.substr(0, directory.rfind('/'));
@@ -269,7 +274,7 @@ Result<std::array<SavepointSlot, 2>> read_savepoint_slots(FileSystem& file_syste
   for (size_t i = 0; i < slots.size(); ++i) {
     auto count = (*file)->read(i * kSavepointSlotBytes, buffer.bytes());
     if (!count) return std::unexpected(count.error());
-    // After the slot: the table has every role that the slot names.
+    // Read after the slot, so that the table has every role that the slot names.
     auto table = DirectoryTable::read(file_system, data_dir);
     if (!table) return std::unexpected(table.error());
     std::string& damage = slots[i].damage;
@@ -340,22 +345,22 @@ Result<void> write_savepoint(FileSystem& file_system, const std::string& data_di
   const std::string target = is_new ? path + ".new" : path;
   if (is_new) {
     if (auto made = file_system.make_directory(directory); !made) return made;
-    auto exists = file_system.exists(target);  // of a crash amid this
+    auto exists = file_system.exists(target);  // left by a crash during an earlier write
     if (!exists) return std::unexpected(exists.error());
     if (*exists) {
       if (auto removed = file_system.remove(target); !removed) return removed;
     }
   }
-  // Before the slot that names its roles.
+  // The table must be durable before the slot that names its roles.
   if (auto written = table->write(file_system); !written) return written;
   auto file = is_new ? file_system.create(target, 2 * kSavepointSlotBytes) : file_system.open(path);
   if (!file) return std::unexpected(file.error());
   if (!is_new) {
-    // The slot that stays is what a killed process wrote, perhaps not to the device: were it lost
-    // with the one that is overwritten now, a state before both would come back.
+    // A killed process may have written the remaining slot without a sync. If it were lost together
+    // with the slot that is overwritten now, the state before both would return.
     if (auto synced = (*file)->sync(); !synced) return synced;
     if (auto synced = file_system.sync_directory(directory); !synced) return synced;
-    // Damage has cut the file short; the slot that is left counts.
+    // Damage may have cut the file short; the remaining slot counts.
     auto size = (*file)->size();
     if (!size) return std::unexpected(size.error());
     if (*size < 2 * kSavepointSlotBytes) {

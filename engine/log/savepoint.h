@@ -70,7 +70,7 @@ struct KeptSnapshot {
 };
 
 struct Savepoint {
-  uint64_t generation = 0;  // of the slot; 0: never written
+  uint64_t generation = 0;  // counts the writes of the savepoint; 0: never written
   ClusterUuid cluster_uuid = {};
   /// The largest epoch seen in any log, except for epochs of the last incarnation if it has no cut.
   uint64_t largest_epoch = 0;
@@ -103,14 +103,14 @@ struct Savepoint {
 
 struct SavepointRead {
   Savepoint savepoint;
-  /// Why the other slot does not count: a crash tore it, or it is damaged. Empty: it was never
+  /// Why the other slot is damaged: a crash tore it, or worse. Empty: it is intact, or was never
   /// written.
   std::string damaged_slot;
 };
 
 struct SavepointSlot {
   std::optional<Savepoint> savepoint;
-  std::string damage;  // why it has no savepoint; empty: it was never written
+  std::string damage;  // why it has none; empty: it has one, or was never written
 };
 
 /// Reads both slots of a file, in file order. A missing file has two slots that were never written.

@@ -15,7 +15,7 @@
 namespace atolldb {
 namespace {
 
-/// Takes over `next` once it is durable.
+/// Writes `next`, and assigns it to `savepoint` once it is durable.
 Result<void> replace(FileSystem& file_system, const std::string& data_dir, Savepoint& savepoint,
                      Savepoint next) {
   if (auto written = write_savepoint(file_system, data_dir, next); !written) return written;
@@ -23,7 +23,7 @@ Result<void> replace(FileSystem& file_system, const std::string& data_dir, Savep
   return {};
 }
 
-/// The same, into both slots: damage to one of them may not undo what was acknowledged.
+/// As above, for both slots, so that damage to one slot cannot undo an acknowledged change.
 Result<void> replace_both(FileSystem& file_system, const std::string& data_dir,
                           Savepoint& savepoint, Savepoint next) {
   if (auto written = replace(file_system, data_dir, savepoint, std::move(next)); !written) {
@@ -32,8 +32,8 @@ Result<void> replace_both(FileSystem& file_system, const std::string& data_dir,
   return replace(file_system, data_dir, savepoint, savepoint);
 }
 
-/// The epoch of a snapshot that exists and will not be deleted meanwhile: the newest one, or one
-/// that has a pin. Metadata of others may be what a run that failed has left.
+/// Returns the epoch of a snapshot that exists and will not be deleted meanwhile: the newest, a
+/// kept or a pinned one. Other metadata may be left over from a failed snapshot job.
 std::optional<uint64_t> epoch_of(const Savepoint& savepoint, uint32_t id) {
   if (id != 0 && id == savepoint.snapshot) return savepoint.snapshot_epoch;
   const auto kept = std::ranges::find(savepoint.kept, id, &KeptSnapshot::id);
@@ -72,7 +72,7 @@ Result<void> store_snapshot(FileSystem& file_system, const std::string& data_dir
   next.snapshot = id;
   next.snapshot_epoch = epoch;
   next.largest_epoch = std::max(next.largest_epoch, epoch);
-  // Cuts ascend, so those that go are the first ones.
+  // Cuts ascend, so the incarnations to remove are the first ones.
   const auto first_needed = [&next] {
     const uint64_t oldest =
         mutant(Mutant::forget_kept_log) ? next.snapshot_epoch : next.oldest_epoch();

@@ -34,9 +34,9 @@ Result<PinnedSnapshot> choose_pin(const Savepoint& savepoint, uint32_t id, std::
 /// there is none, or the snapshot has several pins.
 Result<PinnedSnapshot> find_pin(const Savepoint& savepoint, const std::string& name_or_id);
 
-/// Keeps a snapshot until unpin_snapshot. Error code failed: it is neither the newest nor pinned,
-/// or a pin has the name, or the name is empty or too long. Error code resources: there are already
-/// kMaxPinnedSnapshots pins.
+/// Keeps a snapshot until unpin_snapshot. Error code failed: it is neither the newest, nor kept,
+/// nor pinned, or a pin has the name, or the name is empty or too long. Error code resources: there
+/// are already kMaxPinnedSnapshots pins.
 Result<void> pin_snapshot(FileSystem& file_system, const std::string& data_dir,
                           Savepoint& savepoint, uint32_t id, const std::string& name);
 

@@ -12,20 +12,20 @@ namespace atolldb {
 WorkerLog::WorkerLog(std::byte* memory, uint64_t block_bytes, uint16_t worker, bool is_logged)
     : ring_(WorkerLogRing::at(memory, block_bytes)), is_logged_(is_logged), worker_(worker) {
   CHECK(ring_.block_count >= kMinBlocks);
-  CHECK(block_bytes <= ~uint32_t{0});  // offsets of records
+  CHECK(block_bytes <= ~uint32_t{0});  // offsets of records have 32 bits
   CHECK(reinterpret_cast<uintptr_t>(memory) % kLogBlockBytes == 0);
   enter_block(0, 0);
 }
 
 uint64_t WorkerLog::durable() const {
-  // Pairs with the logger's store: it reads the freed blocks no more. seq_cst (free on x86):
-  // whoever waits has announced that before (Transaction::await_log_room).
+  // Pairs with the logger's store: the logger no longer reads the freed blocks. seq_cst (free on
+  // x86): a waiting worker has announced before that it waits (Transaction::await_log_room).
   return ring_.control->durable.load(std::memory_order_seq_cst);
 }
 
 uint64_t WorkerLog::limit() const {
   if (!is_logged_) return ring_.block_count;
-  // The running transaction has begun in the open block, which may be durable by now up to there.
+  // The running transaction began in the open block, whose first part may be durable by now.
   return std::min(durable(), open_block_) + ring_.block_count;
 }
 
@@ -48,8 +48,8 @@ void WorkerLog::begin(uint64_t current_epoch) {
     open_used_ = 0;
   } else if (open_used_ != 0 && open_epoch_ < current_epoch &&
              open_block_ + kSpareBlocks < limit()) {
-    // A block has one epoch. (Only a commit can tell for sure: publish.) The logger may be copying
-    // it, without the checksum.
+    // A block has records of one epoch. (Only the commit knows the epoch for sure: publish.) The
+    // logger may be copying the block, but without its checksum.
     seal_block(ring_.block(open_block_++));
     open_used_ = 0;
   }
@@ -57,7 +57,7 @@ void WorkerLog::begin(uint64_t current_epoch) {
 }
 
 bool WorkerLog::go_to_next_block() {
-  // One more must stay free for publish.
+  // One more block must stay free for publish.
   if (block_ + kSpareBlocks >= limit()) return false;
   const uint32_t used = used_in_block();
   if (block_ == open_block_) {
@@ -95,8 +95,9 @@ void WorkerLog::publish(uint64_t epoch) {
   uint32_t last_used = used_in_block();
   const uint32_t first_end = is_in_one_block ? last_used : first_block_end_;
   if (open_used_ != 0 && open_epoch_ != epoch && !mutant(Mutant::share_log_blocks)) {
-    // The epoch has changed since `begin`, and the logger may have written the first block by now:
-    // what it holds of ours goes to a fresh one. (Records tell their order where it matters.)
+    // The epoch has changed since `begin`, and the logger may have written the first block by now.
+    // So this transaction's records there move to a fresh block. (Where the order of
+    // records matters, the records themselves tell it.)
     if (first_end != open_used_) {
       const std::byte* ours = ring_.block(open_block_).payload + open_used_;
       last_used = first_end - open_used_;
@@ -107,7 +108,7 @@ void WorkerLog::publish(uint64_t epoch) {
   } else if (open_used_ == 0) {
     close_block(open_block_, epoch, first_end);
   } else {
-    // The logger may be looking at its epoch.
+    // The logger may be reading the block's epoch, so only the length changes.
     ring_.block(open_block_).header.length = first_end;
   }
   for (; open_block_ < block_; ++open_block_) seal_block(ring_.block(open_block_));
@@ -115,8 +116,8 @@ void WorkerLog::publish(uint64_t epoch) {
   open_used_ = last_used;
   const uint64_t committed = block_ * kLogBlockBytes + sizeof(LogBlockHeader) + last_used;
   if (last_used == kLogBlockPayload) {
-    // `committed` is at the begin of the next block now, which is free: go_to_next_block has kept
-    // one behind the last, and `begin` one behind its own.
+    // `committed` is now at the beginning of the next block. That block is free: go_to_next_block
+    // has kept one free after the last block, and `begin` one after its own.
     seal_block(ring_.block(open_block_++));
     open_used_ = 0;
     DCHECK(open_block_ < limit());

@@ -131,9 +131,9 @@ class WorkerLog {
   bool wants_all_ = false;  // the last transaction did not fit into the free blocks
   uint16_t worker_;
 
-  // Of the running transaction.
+  // State of the running transaction.
   std::byte* cursor_ = nullptr;
-  std::byte* end_ = nullptr;      // of the current block
+  std::byte* end_ = nullptr;      // end of the current block's payload
   uint64_t block_ = 0;            // the current block
   uint32_t first_block_end_ = 0;  // bytes used in open_block_, if it is not the current block
 
