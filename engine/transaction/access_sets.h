@@ -22,7 +22,7 @@ struct ReadEntry {
 /// lock block i + 1 (R22).
 struct WriteEntry {
   UniversalName record;
-  uint32_t log_offset;  // of the entry's LogRecord in the worker's log buffer
+  uint32_t log_offset;  // position of the LogRecord in the worker's log buffer
   uint16_t payload_at;  // bytes from the record head to its payload
   uint8_t increment;    // IncrementType; 0: none. The payload holds a delta until the commit.
   uint8_t spare;

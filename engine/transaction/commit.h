@@ -33,7 +33,7 @@ class CommitProtocol {
   bool are_as_of_snapshot() const;
   Status verify();
   struct Look {
-    uint64_t tail;  // of the lock; 0: free
+    uint64_t tail;  // tail of the lock; 0: free
     Vid vid;
   };
   static Look look_at(const RecordHead& record);

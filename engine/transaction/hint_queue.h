@@ -67,8 +67,8 @@ class HintQueue {
   std::byte* prefix_at(uint32_t at) const { return prefixes_.get() + size_t{at} * kMaxPrefixBytes; }
 
   std::array<Hint, kCapacity> hints_{};
-  std::array<uint64_t, kCapacity> pages_{};  // of hints_; 0 in free places, which is no page's word
-  std::unique_ptr<std::byte[]> prefixes_;    // of hints_
+  std::array<uint64_t, kCapacity> pages_{};  // pages of hints_; 0 (no page) in free places
+  std::unique_ptr<std::byte[]> prefixes_;    // prefixes of hints_
   uint32_t first_ = 0;
   uint32_t size_ = 0;
 };

@@ -326,13 +326,13 @@ class Transaction {
   enum class State : uint8_t { idle, serializable, snapshot, snapshot_read_only };
   State state_ = State::idle;
   bool installs_on_read_ = false;
-  bool relied_on_absence_ = false;  // of a page that it was about to install (R5)
+  bool relied_on_absence_ = false;  // R5: the attempt read the absence that it must change
   Status broken_ = Status::ok;      // why the sets are incomplete
   const SnapshotView* snapshot_ = nullptr;
   uint64_t commit_epoch_ = 0;
   uint64_t reservations_ = 0;
   uint64_t observed_ = 0;  // VID word, flags masked out
-  Vid last_vid_;           // of this worker's latest commit
+  Vid last_vid_;           // VID of this worker's latest commit
   std::array<uint64_t, 4> filter_{};
 
   FixedSet<ReadEntry> reads_;
