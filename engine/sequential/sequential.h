@@ -60,7 +60,7 @@ class SequentialCursor {
     uint32_t index = 0;       // records of this page before the position
     uint32_t offset = 0;
     uint32_t count = 0;       // records in the page when it was opened
-    uint64_t epoch = 0;       // of the record at the position
+    uint64_t epoch = 0;       // epoch of the record at the position
     bool is_settled = false;  // there is a record at the position
   };
 
