@@ -311,9 +311,9 @@ Status CommitProtocol::verify() {
   return verify_lists();
 }
 
-/// Loads the lock first, then the VID. A writer that had passed its own verification when we locked
-/// our writes either still holds the lock, or has stored its VID before it unlocked. In the
-/// opposite order it could do both between our two loads.
+/// Loads the lock first, then the VID. Consider a writer that had passed its own verification when
+/// this commit locked its writes. That writer either still holds the lock, or has stored its VID
+/// before it unlocked. In the opposite order it could do both between the two loads.
 CommitProtocol::Look CommitProtocol::look_at(const RecordHead& record) {
   if (mutant(Mutant::vid_before_lock)) {
     const Vid vid(record.vid.load(std::memory_order_seq_cst));
@@ -355,8 +355,8 @@ Status CommitProtocol::verify_read(const ReadEntry& read) {
 }
 
 bool CommitProtocol::in_write_set(const RecordHead* record) const {
-  // If the tail of the queue names this worker, the lock is ours and no worker waits for it. With a
-  // waiter, the tail names the waiter, and the search decides.
+  // If the tail of the queue names this worker, it holds the lock and no other worker waits for it.
+  // With a waiter, the tail names the waiter, and the search decides.
   const uint64_t tail = record->lock.tail.load(std::memory_order_relaxed);
   if (tail != 0 && is_ours(tail)) return true;
   WriteEntry probe{};

@@ -34,7 +34,8 @@ void CommitProtocol::cancel_appends() {
 Status CommitProtocol::verify_lists() {
   for (const WordEntry& entry : txn_.words_) {
     uint64_t now = entry.word->load(std::memory_order_seq_cst);
-    // An own commit may have made the word odd: the list is ours and was even during the scan.
+    // An own commit may have made the word odd: the worker owns the list, which was even during the
+    // scan.
     if (now == entry.seen + 1 && is_own_list(entry.word)) now = entry.seen;
     if (now != entry.seen) return Status::phantom;
   }

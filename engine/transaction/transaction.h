@@ -146,7 +146,8 @@ class Transaction {
   /// writes to them (R14) and adds the record to the read set. `seen` gets the VID. If it is
   /// `is_elsewhere`, nothing was read or registered, and the caller must look up the record's new
   /// place. If the record is deleted, and this transaction has not inserted it, it is registered
-  /// (R12) and the status is not_found. `key`: as for find_write.
+  /// (R12) and the status is not_found. The status is not_found, too, if this transaction has erased
+  /// the record. `key`: as for find_write.
   Status read(const RecordRef& ref, uint32_t offset, uint32_t count, void* out, Vid& seen,
               std::span<const std::byte> key = {});
   /// As `read`, for a record of an array, which always exists and never moves. Returns
@@ -188,7 +189,7 @@ class Transaction {
   /// R13: a system transaction of this worker changed `page` from `before` to `after`. Returns
   /// phantom if an entry for the page has another word than `before`.
   Status page_changed(PageHeader* page, PageVersion before, PageVersion after);
-  /// R13: a system transaction of this worker changed the VID of a dead record.
+  /// R13: a system transaction of this worker changed the VID of a tombstone.
   void record_changed(const RecordHead* record, Vid before, Vid after);
   /// Observes a VID that needs no read-set entry (of a stable tombstone or an append), because a
   /// page or list word covers it. Own VIDs and the answer still depend on that commit (R15, R19).
