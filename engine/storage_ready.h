@@ -16,7 +16,7 @@ namespace atolldb {
 inline bool is_storage_ready(const StorageControl& storage, uint32_t id) {
   if (mutant(Mutant::walk_dropped_storages)) return true;
   // seq_cst pairs with the store that hid the storage: either this load sees it, or the drop sees
-  // our begin epoch.
+  // the caller's begin epoch.
   return static_cast<StorageState>(storage.state.load(std::memory_order_seq_cst)) ==
              StorageState::ready &&
          storage.id == id;
