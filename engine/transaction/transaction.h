@@ -146,8 +146,8 @@ class Transaction {
   /// writes to them (R14) and adds the record to the read set. `seen` gets the VID. If it is
   /// `is_elsewhere`, nothing was read or registered, and the caller must look up the record's new
   /// place. If the record is deleted, and this transaction has not inserted it, it is registered
-  /// (R12) and the status is not_found. The status is not_found, too, if this transaction has erased
-  /// the record. `key`: as for find_write.
+  /// (R12) and the status is not_found. The status is not_found, too, if this transaction has
+  /// erased the record. `key`: as for find_write.
   Status read(const RecordRef& ref, uint32_t offset, uint32_t count, void* out, Vid& seen,
               std::span<const std::byte> key = {});
   /// As `read`, for a record of an array, which always exists and never moves. Returns
