@@ -1,8 +1,9 @@
-// Composers: sorted log records and the pages of the base snapshot make the pages of the new one
-// (foedus.txt section 7.3; rules R35, R36, R43).
+// Composers build the pages of a new snapshot from sorted log records and the pages of the base
+// snapshot. Source: [FOEDUS15] section 7.3; rules R35, R36, R43.
 //
-// Only pages with changes are written; a subtree of the base without any is used as it is, by its
-// pointer, and not even read. Memory: some pages per level of the storage.
+// A composer writes only pages that change. The new snapshot refers to an unchanged subtree of the
+// base by its pointer, and the composer does not read that subtree. Memory: a few pages per level
+// of the storage.
 #pragma once
 
 #include <cstddef>
@@ -21,28 +22,28 @@
 
 namespace atolldb {
 
-/// One partition of one storage. All that it refers to outlives the call.
+/// The task of composing one partition of one storage. All that it refers to outlives the call.
 struct ComposeTask {
   const GleanPlan& plan;
   size_t storage;      // index in plan.storages
   uint32_t partition;  // index in its partitions; sequential: the node
-  LogSource& logs;     // of this storage and partition only
+  LogSource& logs;     // log records of this storage and partition only
   const SnapshotFiles& base;
-  SnapshotWriter& writer;    // of the node
-  std::mutex& writer_mutex;  // held while a page, or a run of them, is handed to the writer
-  std::function<bool()> cancelled = {};  // asked now and then; none: never
-  /// Of the volatile pages beside which the new ones are to be installed; none: there are none, or
-  /// it does not matter.
+  SnapshotWriter& writer;  // of the node
+  // guards `writer`; held while a page, or a run of pages, is handed over
+  std::mutex& writer_mutex;
+  std::function<bool()> cancelled = {};  // polled from time to time; empty: never cancelled
+  /// Fence map of the volatile pages beside which the new pages will be installed. Null if the
+  /// storage has no volatile pages, or if their ranges do not matter.
   ShapeSource* shapes = nullptr;
-  /// Told of each page of the base that cannot be read, by the composer's thread; none: nobody.
+  /// Called for each page of the base that cannot be read. Thread: the composer's. May be empty.
   std::function<void(const UnreadablePage&)> on_unreadable = {};
 };
 
-/// Pages of the base that cannot be read do not fail it: see GleanPlan::salvages, and R56.
-///
-/// Applies all log records and writes the partition's pages. Errors: those of reading and writing;
-/// code failed once it is cancelled; code corruption, with storage and key, for records that cannot
-/// be: outside the partition, or an update of a record that is not there. Any thread.
+/// Applies all log records and writes the pages of the partition. A page of the base that cannot be
+/// read is no error: see GleanPlan::salvages and R56. Errors: read and write errors; code failed
+/// after a cancellation; code corruption, with storage and key, for impossible log records. These
+/// are records outside the partition, and updates of records that do not exist. Thread: any.
 Result<ComposedPartition> compose(const ComposeTask& task);
 
 }  // namespace atolldb

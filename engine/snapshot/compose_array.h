@@ -1,4 +1,4 @@
-// `compose` for arrays.
+// Composer of arrays.
 #pragma once
 
 #include "engine/snapshot/compose.h"

@@ -1,4 +1,4 @@
-// `compose` for Master-trees.
+// Composer of Master-trees.
 #pragma once
 
 #include "engine/snapshot/compose.h"

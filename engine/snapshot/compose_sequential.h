@@ -1,4 +1,4 @@
-// `compose` for sequential storages.
+// Composer of sequential storages.
 #pragma once
 
 #include "engine/snapshot/compose.h"

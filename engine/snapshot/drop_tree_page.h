@@ -1,4 +1,4 @@
-// Dropping one volatile page of a Master-tree onto the snapshot page that says the same (R8).
+// Drops one volatile page of a Master-tree if the snapshot page has the same content (R8).
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,20 @@ namespace atolldb {
 
 enum class Dropped : uint8_t {
   yes,
-  changed,  // it holds more than the snapshot, or pages below it are still there
-  busy,     // somebody else held a lock
+  changed,  // the page holds more than the snapshot, or has volatile pages below it
+  busy,     // another thread holds a lock
 };
 
-/// A first look, without locks: whether the page may have to stay, since it is not in the snapshot
-/// of this epoch, or has volatile pages below it, or no living record (see drop_border).
+/// Checks without locks whether the page must be retained. Returns true if the snapshot of `epoch`
+/// lacks a change of the page, if the page has volatile pages below it, or if a border page has no
+/// live record (see drop_border). The result is a hint.
 bool seems_needed(const WorkerContext& worker, BorderPage* page, uint64_t epoch);
 bool seems_needed(const WorkerContext& worker, InteriorPage* page, uint64_t epoch);
 
-/// `link` leads to `page`, which is not a storage's root; `snapshot`: the page of the very same
-/// range, or, for the root of a layer, its root, as the snapshot of this epoch has it, which the
-/// caller has stored beside the pointer. Never waits.
+/// Drop `page`, to which `link` leads. `page` is not the root of a storage. `snapshot`: the page of
+/// exactly the same range in the snapshot of `epoch`; for the root of a layer, the layer's root
+/// there. REQUIRES: the caller has stored it beside the pointer. Both functions only try locks and
+/// never wait.
 Dropped drop_border(WorkerContext& worker, StorageControl& storage, const Link& link,
                     BorderPage* page, SnapshotPointer snapshot, uint64_t epoch);
 Dropped drop_interior(WorkerContext& worker, StorageControl& storage, const Link& link,

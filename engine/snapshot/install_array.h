@@ -1,4 +1,4 @@
-// `install_snapshot` for arrays.
+// Installer of arrays: `install_snapshot` for this storage type.
 #pragma once
 
 #include "engine/snapshot/install.h"

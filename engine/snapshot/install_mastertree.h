@@ -1,4 +1,4 @@
-// `install_snapshot` for Master-trees.
+// Installer of Master-trees: `install_snapshot` for this storage type.
 #pragma once
 
 #include "engine/snapshot/install.h"

@@ -1,4 +1,4 @@
-// `install_snapshot` for sequential storages.
+// Installer of sequential storages: `install_snapshot` for this storage type.
 #pragma once
 
 #include "engine/snapshot/install.h"

@@ -1,5 +1,6 @@
-// One layer of a Master-tree: its base pages, in parallel with the log records whose keys begin
-// with the layer's prefix, into the pages of the new snapshot (foedus.txt sections 7.3, 8.1).
+// Composer of one layer of a Master-tree. It merges the base pages of the layer with the log
+// records whose keys begin with the layer's prefix, and builds the pages of the new snapshot.
+// Source: [FOEDUS15] sections 7.3, 8.1.
 #pragma once
 
 #include <cstddef>
@@ -22,44 +23,44 @@ inline bool equal(const SliceRange& a, const SliceRange& b) {
   return a.low == b.low && a.high_is_end == b.high_is_end && (a.high_is_end || a.high == b.high);
 }
 
-/// What all layers of a task share.
+/// State that all layers of a task share.
 struct TreeWork {
   PageOutput& pages;
   LogInput logs;
   RecordFold fold;
-  uint64_t epoch;       // of the snapshot
-  bool rewrites;        // all pages, see GleanPlan
+  uint64_t epoch;       // epoch of the snapshot
+  bool rewrites;        // write all pages again, see GleanPlan
   ShapeSource* shapes;  // null: there are no volatile pages
   bool salvages;        // see GleanPlan
   const std::function<void(const UnreadablePage&)>& on_unreadable;  // may be empty
 };
 
-/// A record that goes into a layer below: the key from that layer on.
+/// A record that moves to a layer below, with the rest of its key from that layer on.
 struct CarriedRecord {
   std::string rest;
   std::string payload;
   Vid vid;
 };
 
-/// Both empty: no records are left.
+/// The result of composing a layer. Both members are empty if no records are left.
 struct LayerResult {
   SnapshotPointer root;
-  std::optional<CarriedRecord> single;  // all there is, if that needs no layer of its own
+  std::optional<CarriedRecord> single;  // the only record, if it needs no layer of its own
 };
 
 class LayerComposer {
  public:
-  /// `prefix`: the key's slices of the layers above, 8 bytes each.
+  /// `prefix`: the slices of the layers above, 8 bytes each.
   LayerComposer(TreeWork& work, std::string prefix, const SliceRange& range);
 
-  /// The first layer, within the range. Pages of one level, answered in `level`; or one that is
-  /// null: no records.
+  /// Composes the part of the first layer that lies in the range. Returns pages of one level, which
+  /// is stored in `level`, or a single null page if there are no records.
   Result<std::vector<TreeChild>> compose_partition(SnapshotPointer base, uint32_t& level);
-  /// A lower layer of which the base has pages.
+  /// Composes a lower layer that has pages in the base.
   Result<LayerResult> compose(SnapshotPointer base);
-  /// A lower layer of which the base has none. `carried`: ascending; the log's records are added to
-  /// them. One record alone comes back as `single` unless `keeps_single`, or the layer has volatile
-  /// pages.
+  /// Composes a lower layer that has no pages in the base. `carried`: ascending; the log records of
+  /// the layer are merged with them. Returns a sole record as `single`, unless `keeps_single` is
+  /// set or the layer has volatile pages.
   Result<LayerResult> compose(std::span<const CarriedRecord> carried, bool keeps_single);
 
  private:
@@ -78,14 +79,17 @@ class LayerComposer {
   Result<void> compose_page(SnapshotPointer pointer, PageBuffer& page,
                             const std::optional<SliceRange>& next);
   Result<void> compose_interior(SnapshotPointer pointer, const InteriorPage& page);
-  // layer_composer_lost.cpp: pages that cannot be read (R56).
-  /// What a pointer of the base leads to; the held records that belong to `range` are in the log.
+  // Pages that cannot be read (R56): layer_composer_lost.cpp.
+  /// Finds the page to which a base pointer leads. Adds the held records of `range` to the log
+  /// input.
   Result<FoundPage> find_page(SnapshotPointer pointer, PageBuffer& page, const SliceRange& range);
-  /// The range of a page that cannot be read. `is_whole`: all that the pointer stands for.
+  /// Composes the range of a page that cannot be read. `is_whole`: the range is all that the
+  /// pointer stands for.
   Result<void> compose_lost(SnapshotPointer pointer, FoundPage& found, uint32_t level,
                             const SliceRange& range, bool is_whole);
   Result<void> end_before(uint32_t level, uint64_t low);
-  /// An update of a record that is not there is damage; a salvage leaves it out, and says so.
+  /// Handles an update of a record that does not exist. Returns an error; a salvage skips and
+  /// reports the update instead.
   Result<void> leave_out_unbacked(const std::string& key);
   void report_lost(SnapshotPointer page, uint32_t level, const SliceRange& range,
                    const std::string& reason) const;
@@ -109,9 +113,9 @@ class LayerComposer {
   TreeWork& work_;
   std::string prefix_;
   SliceRange range_;
-  TreeShape shape_;  // of the layer's volatile pages
+  TreeShape shape_;  // fence map of the layer's volatile pages
   TreeBuilder builder_;
-  std::vector<TreeItem> items_;  // of the base page at hand, or carried
+  std::vector<TreeItem> items_;  // records of the current base page, or carried records
 };
 
 }  // namespace atolldb

@@ -1,9 +1,8 @@
-// What starts that were given up have left, and its removal (rule R54: leftovers go before anything
-// is created).
+// Removes the files that failed starts have left, before a start creates anything (R54).
 //
-// A start that is killed leaves log files without commits, sorted runs, pages and metadata of a
-// snapshot that no savepoint names. Were they only removed after a start that succeeds, each
-// attempt on a full disk would leave less room for the next one.
+// A start that is killed leaves log files without commits, sorted runs, and pages and metadata of a
+// snapshot that no savepoint names. If only successful starts removed them, each attempt on a full
+// disk would leave less room for the next one.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +18,16 @@ namespace atolldb {
 
 struct RemovedLeftovers {
   std::vector<std::string> removed;  // paths
-  /// Log files that no savepoint lists, without an intact header, but with more behind it: they
-  /// stay.
+  /// Log files that no savepoint slot lists, but that hold more than a header. They are retained.
   std::vector<std::string> damaged_logs;
 };
 
-/// Removes what nothing needs (delete_unneeded), sorted runs, and the log files of earlier starts
-/// that were given up: no slot of the savepoint lists their incarnation, and they hold a header at
-/// most. `incarnation`: of this start. A crash amid it leaves what the next call can work with.
-/// Durable when it returns.
-/// REQUIRES: store_cut has stored `savepoint`; `directories` are locked and belong to this cluster;
-/// no run of the gleaner is under way, and this start has made no log file yet.
+/// Removes files that nothing needs (delete_unneeded), sorted runs, and log files of failed earlier
+/// starts. Such a log file holds at most a header, and no slot of the savepoint lists its
+/// incarnation. `incarnation`: the number of this start. The result is durable on return. After a
+/// crash during the call the next call can continue. REQUIRES: store_cut has stored `savepoint`;
+/// `directories` are locked and belong to this cluster; no gleaner run is under way; this start has
+/// created no log file yet.
 Result<RemovedLeftovers> remove_leftovers(FileSystem& file_system, const std::string& data_dir,
                                           Savepoint& savepoint,
                                           const std::set<std::string>& directories,

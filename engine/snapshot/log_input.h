@@ -1,4 +1,4 @@
-// The log records of a composer's task, counted, and errors that name their keys.
+// The log records of a composer's task, with a count, and errors that name their keys.
 #pragma once
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@
 
 namespace atolldb {
 
-/// Bytes as hexadecimal digits, for messages.
+/// Returns bytes as hexadecimal digits, for messages.
 inline std::string hex_of(std::string_view bytes) {
   std::string text;
   for (const char byte : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
@@ -29,11 +29,11 @@ class LogInput {
   LogInput(LogSource& source, const PageOutput& pages, uint32_t storage_id)
       : source_(source), pages_(pages), storage_id_(storage_id), current_(source.current()) {}
 
-  /// Held records (R56) come in their order among those of the source. REQUIRES: none belongs
-  /// before the record at hand.
+  /// Merges held records (R56) into the order of the source's records. REQUIRES: no held record
+  /// sorts before the current record.
   void add_held(std::vector<HeldRecord> held) {
     for (HeldRecord& record : held) held_.push_back(std::move(record));
-    // Descending: the next one is the last.
+    // Descending order: the next record is the last element.
     std::ranges::sort(held_, [](const HeldRecord& a, const HeldRecord& b) {
       const int order = a.key().compare(b.key());
       return order != 0 ? order > 0 : a.version() > b.version();
@@ -41,7 +41,7 @@ class LogInput {
     choose();
   }
 
-  /// Null: the end.
+  /// Returns the current record, or null at the end.
   const LogRecord* current() const { return current_; }
   Result<void> advance() {
     if (++count_ % kRecordsPerCheck == 0) {
@@ -75,7 +75,7 @@ class LogInput {
   std::unexpected<Error> unbacked(std::string_view key) const {
     return wrong(key, "an update of a record that is not there, or beyond its end");
   }
-  /// After the last record that belongs to the partition.
+  /// Checks that no record is left. Call it after the last record of the partition.
   Result<void> check_end() const {
     if (current_ == nullptr) return {};
     return wrong(key_of(*current_), "they are outside the partition");
@@ -103,7 +103,7 @@ class LogInput {
   uint32_t storage_id_;
   const LogRecord* current_;
   std::vector<HeldRecord> held_;
-  bool is_held_ = false;  // `current_` is the last of `held_`
+  bool is_held_ = false;  // true: `current_` is the last element of `held_`
   std::string last_key_;
   uint64_t last_version_ = 0;
   uint64_t count_ = 0;

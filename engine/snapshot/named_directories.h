@@ -1,5 +1,5 @@
-// Which directories the data of a cluster names (rule R50): all of them are locked and identified
-// before a start reads any.
+// Finds the directories that the data of a cluster names (R50). A start locks and identifies all of
+// them before it reads any.
 #pragma once
 
 #include <functional>
@@ -12,21 +12,22 @@
 namespace atolldb {
 
 struct NamedDirectories {
-  std::set<std::string> directories;  // data_dir among them, if it is named
-  /// Savepoint or metadata could not be read: there may be more.
+  std::set<std::string> directories;  // includes data_dir if a file names it
+  /// The savepoint or some metadata could not be read: more directories may exist.
   bool is_partial = false;
 };
 
-/// Those that a slot of the savepoint or metadata of any snapshot names, an interrupted discard's
-/// savepoint included. Damaged files are passed over. REQUIRES: the lock of data_dir.
+/// Returns the directories that a slot of the savepoint or the metadata of any snapshot names. This
+/// includes the savepoint of an interrupted discard. Damaged files are skipped. REQUIRES: the lock
+/// of data_dir is held.
 Result<NamedDirectories> named_directories(FileSystem& file_system, const std::string& data_dir);
 
-/// Returns what a directory is called from now on.
+/// Returns the new name of a directory.
 using RenameDirectory = std::function<Result<std::string>(const std::string& directory)>;
 
-/// Writes savepoint and metadata again, durably, in the format of today, with these names; damaged
-/// files stay as they are. A crash amid it is mended by the next call. REQUIRES: the lock of
-/// data_dir; `rename` answers the same when it is asked about its own answer.
+/// Rewrites savepoint and metadata durably, in the current format, with the new directory names.
+/// Damaged files stay unchanged. After a crash during the call the next call completes the rewrite.
+/// REQUIRES: the lock of data_dir is held; `rename` is idempotent.
 Result<void> rename_directories(FileSystem& file_system, const std::string& data_dir,
                                 const RenameDirectory& rename);
 

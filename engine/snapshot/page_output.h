@@ -1,4 +1,4 @@
-// Where composers and the combination of roots get base pages from and put new ones.
+// Page input and output of composers and of `combine_roots`.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@
 
 namespace atolldb {
 
-/// A private page, zeros at first.
+/// A private page, initially all zeros.
 struct alignas(kPageBytes) PageBuffer {
   std::byte bytes[kPageBytes] = {};
 
@@ -32,21 +32,21 @@ struct alignas(kPageBytes) PageBuffer {
   }
 };
 
-/// What a pointer of the base leads to (R56).
+/// The result of following a pointer of the base (R56).
 struct FoundPage {
   bool is_readable = true;
-  /// The pointer led to a stand-in. If the page is readable now, `held` are the log records that
+  /// The pointer led to a stand-in. If the page is readable now, `held` has the log records that
   /// must be applied to its range [low, high).
   bool was_lost = false;
-  LostPage lost;  // not readable: what the next stand-in says
+  LostPage lost;  // if not readable: content of the next stand-in
   uint64_t low = 0;
   uint64_t high = 0;
   bool high_is_end = false;
   std::vector<HeldRecord> held;
-  std::string reason;  // not readable: why
+  std::string reason;  // if not readable: why
 };
 
-/// Of one storage; used by one thread.
+/// Page input and output of one storage. Thread: one at a time.
 class PageOutput {
  public:
   PageOutput(const SnapshotFiles& base, SnapshotWriter& writer, std::mutex* writer_mutex,
@@ -57,31 +57,31 @@ class PageOutput {
         storage_id_(storage_id),
         cancelled_(cancelled) {}
 
-  /// A page of the base. Code corruption if it is of another storage, type or layer.
+  /// Reads a page of the base. Error: code corruption if it has another storage, type or layer.
   Result<void> read(SnapshotPointer pointer, PageBuffer& into, PageType type, uint8_t layer);
-  /// The same, of a page that may be of either type.
+  /// Reads a page that may have either type.
   Result<void> read(SnapshotPointer pointer, PageBuffer& into, PageType type, PageType other,
                     uint8_t layer);
-  /// The same of a page that may be damaged, or have a stand-in: code corruption only for pages
-  /// that can be read and are of another storage, type or layer. With `takes_held` the held records
-  /// are given out of a page that cannot be read, too.
+  /// Reads a page that may be damaged or replaced by a stand-in. Returns code corruption only for a
+  /// readable page of another storage, type or layer. With `takes_held` the result has the held
+  /// records even if the page cannot be read.
   Result<FoundPage> find(SnapshotPointer pointer, PageBuffer& into, PageType type, PageType other,
                          uint8_t layer, bool takes_held);
-  /// A stand-in for a range (`page` has level, layer and range), and new held records after those
-  /// of `lost`. The pointer is marked.
+  /// Writes a stand-in for a range, and the new held records after those of `lost`. The caller sets
+  /// level, layer and range in `page`. Returns a pointer with kStandInBit set.
   Result<SnapshotPointer> write_stand_in(PageBuffer& page, const LostPage& lost,
                                          std::span<const std::byte> records);
-  /// Copies a page to the writer: version word, type, layer, level, and all behind the header.
+  /// Copies a page to the writer: version word, type, layer, level, and all bytes after the header.
   Result<SnapshotPointer> write(PageBuffer& page);
-  /// The same for pages that are to follow each other. `place` is told where the first one will be,
-  /// and may still change them all.
+  /// Writes pages that must be adjacent in the file. `place` receives the pointer of the first page
+  /// and may still change all pages.
   Result<void> write_run(std::span<PageBuffer> pages,
                          const std::function<void(SnapshotPointer first)>& place);
 
   Result<void> check_cancelled() const;
   uint64_t pages_read() const { return pages_read_; }
   uint64_t pages_written() const { return pages_written_; }
-  /// Pages that stand for others, written or used on.
+  /// Stand-ins that were written, and pointers to unreadable pages that were retained.
   uint64_t stand_ins() const { return stand_ins_; }
   void count_stand_in() { ++stand_ins_; }
   uint32_t storage_id() const { return storage_id_; }
@@ -97,7 +97,7 @@ class PageOutput {
 
   PageReader base_;
   SnapshotWriter& writer_;
-  std::mutex* writer_mutex_;  // null: nobody else uses the writer
+  std::mutex* writer_mutex_;  // null: no other thread uses the writer
   uint32_t storage_id_;
   const std::function<bool()>& cancelled_;
   uint64_t pages_read_ = 0;
@@ -105,10 +105,10 @@ class PageOutput {
   uint64_t stand_ins_ = 0;
 };
 
-/// Keys of a Master-tree in a layer below `prefix`, for people.
+/// Returns a text for people: a range of keys in the layer below `prefix`.
 std::string text_of_range(std::string_view prefix, const SliceRange& range);
 
-/// A base page that its checksum calls good says what cannot be.
+/// Returns the error for a base page whose checksum is right but whose content is impossible.
 std::unexpected<Error> wrong_page(uint32_t storage_id, SnapshotPointer page,
                                   const std::string& reason);
 

@@ -1,5 +1,4 @@
-// Reads pages of snapshots for those who need them in about the order in which they lie: composers
-// and walks.
+// Reads snapshot pages for composers and walks, which need them roughly in file order.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +10,20 @@
 
 namespace atolldb {
 
-/// One thread's. `files` outlives it.
+/// Thread: one. `files` outlives the reader.
 class PageReader {
  public:
   explicit PageReader(const SnapshotFiles& files) : files_(files) {}
 
-  /// As SnapshotFiles::read; but a page a little behind the last one is read with those behind it.
+  /// Reads a page like SnapshotFiles::read. If the page lies shortly after the last one, the reader
+  /// also reads the pages that follow it.
   Result<void> read(SnapshotPointer pointer, PageHeader* into);
 
  private:
   const SnapshotFiles& files_;
   IoBuffer pages_{kPagesPerRead * kPageBytes};
-  uint64_t first_ = 0;  // word of the first page there
-  uint64_t count_ = 0;  // of pages
+  uint64_t first_ = 0;  // word of the first page in `pages_`
+  uint64_t count_ = 0;  // number of pages in `pages_`
   uint64_t last_ = 0;   // word of the page read last
 };
 

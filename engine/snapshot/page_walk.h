@@ -1,4 +1,4 @@
-// What the walks of all storage types share: reading pages and checking their headers.
+// Reads pages and checks their headers, for the walks of all storage types.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,10 @@ class PageWalk {
         files_(files),
         epoch_(epoch) {}
 
-  /// Reads a page of either type and checks all of its header but level and version word.
-  /// `parent`: its page; the root's is itself. False: it cannot be read, which was told with what
-  /// `range` answers; the walk goes on behind it.
+  /// Reads a page of either type and checks its whole header except level and version word.
+  /// `parent`: the page that leads here; for the root, the root itself. Returns false if the page
+  /// cannot be read. The visitor was told with the text that `range` returns, and the walk
+  /// continues after the page.
   template <typename Range>
   Result<bool> read(SnapshotPointer pointer, SnapshotPointer parent, PageBuffer& into,
                     PageType type, PageType other, uint8_t layer, Range range) {
@@ -36,7 +37,7 @@ class PageWalk {
     }
     return true;
   }
-  /// Counts and visits a record; checks its VID against the page that holds it.
+  /// Counts and visits a record. Checks its VID against the page that holds it.
   Result<void> visit(const PageHeader& page, const WalkedRecord& record);
   std::unexpected<Error> wrong(const PageHeader& page, const std::string& reason) const {
     return wrong_page(storage.id, SnapshotPointer(page.self), reason);
@@ -44,7 +45,7 @@ class PageWalk {
 
   const SnapshotWalkStorage& storage;
   SnapshotWalkTotals totals;
-  bool has_gaps = false;  // sums of records need not agree
+  bool has_gaps = false;  // sums of records need not match
 
  private:
   Result<void> check(SnapshotPointer pointer, SnapshotPointer parent, PageBuffer& into,

@@ -1,16 +1,19 @@
-// The snapshots that transactions of a process may begin with (rules R18, R38).
+// The snapshots of a process that transactions may read (R18, R38).
 //
-// A worker announces the id in its slot before it looks the snapshot up; whoever withdraws one
-// takes it out of the table before it looks at the slots (all seq_cst). So either the worker does
-// not find it, or the other one sees that it is in use:
-//  - its SnapshotView stays until no slot of this node names it (`collect`, on every change);
-//  - its files stay until no slot of any node does: the coordinator asks all nodes to withdraw it,
-//    then calls snapshots_in_use, and deletes what neither that nor anything else needs.
+// A worker announces the snapshot id in its slot before it looks the snapshot up in the table. A
+// thread that withdraws a snapshot removes it from the table before it reads the slots. All these
+// accesses are seq_cst. So either the worker does not find the snapshot, or the withdrawing thread
+// sees that it is in use:
+// * its SnapshotView stays until no slot of this node names it (`collect` runs on every change);
+// * its files stay until no slot of any node names it. The coordinator asks all nodes to withdraw
+//   the snapshot, then calls snapshots_in_use. It deletes the files that neither this set nor
+//   anything else needs.
 //
-// Which one is the newest is a word of the whole cluster (R61): the coordinator publishes a
+// One word of the whole cluster names the newest snapshot (R61). The coordinator publishes a
 // snapshot on all nodes, then stores its id in ControlSegment::readable_snapshot, then withdraws
-// older ones. If each node took the newest of its own table, a client that goes from one node to
-// another while a snapshot is published would read the new one first and the old one afterwards.
+// older ones. Otherwise each node would use the newest snapshot of its own table. A client that
+// moves to another node during a publication could then read the new snapshot first and the old one
+// afterwards.
 #pragma once
 
 #include <array>
@@ -27,47 +30,49 @@
 
 namespace atolldb {
 
-/// Ids that the slots of a node's threads name.
+/// Adds the snapshot ids that the slots of a node's threads name.
 void snapshots_in_use(NodeShared& node, std::set<uint32_t>& ids);
 
 class PublishedSnapshots {
  public:
-  /// The newest ones, all that may be pinned, and those withdrawn that are still read.
+  /// Limit of the table. It counts the newest snapshots, all pinned ones, and withdrawn ones that
+  /// are still read.
   static constexpr uint32_t kMaxSnapshots = 128;
 
-  /// `node`: whose workers read them. `newest`: the id that transactions begin with that name none;
-  /// 0: there is none. Both outlive this.
+  /// `node`: its workers read the snapshots. `newest`: the id for transactions that name no
+  /// snapshot; 0: none exists. Both outlive this object.
   PublishedSnapshots(NodeShared& node, const std::atomic<uint32_t>& newest)
       : node_(&node), newest_(&newest) {}
   PublishedSnapshots(const PublishedSnapshots&) = delete;
   PublishedSnapshots& operator=(const PublishedSnapshots&) = delete;
 
   // -- Workers ----------------------------------------------------------------------------------
-  /// The snapshot of this id, or the newest (0): good until `release`. Null: there is none.
+  /// Returns the snapshot with this id, or the newest if `id` is 0. Returns null if it does not
+  /// exist. The result is valid until `release`.
   const SnapshotView* use(WorkerSlot& slot, uint32_t id) const;
   static void release(WorkerSlot& slot) {
-    // Release: all that was read of the snapshot was read before.
+    // Release: all reads of the snapshot come before this store.
     slot.snapshot.store(0, std::memory_order_release);
   }
 
-  // -- Any thread; one at a time goes on --------------------------------------------------------
-  /// Transactions that name it may begin with it from now on; those that name none when the
-  /// cluster's word says so. REQUIRES: its files are open, and no file that its pages lie in is
-  /// deleted before it has been withdrawn. One that is published already stays as it is. Code
-  /// resources: kMaxSnapshots.
+  // -- Any thread; the mutex serializes the calls ---------------------------------------------
+  /// Lets transactions that name this snapshot use it from now on. Transactions that name none use
+  /// it once the word of the cluster names it. Does nothing if the snapshot is already published.
+  /// Error: code resources if kMaxSnapshots are in the table. REQUIRES: its files are open, and no
+  /// file that holds its pages is deleted before it is withdrawn.
   Result<void> publish(std::unique_ptr<const SnapshotView> view);
-  /// No transaction begins any more with one that is not in `ids`. Those that run go on. REQUIRES:
-  /// the cluster's word names one of `ids`, or none.
+  /// Prevents new transactions from using snapshots that are not in `ids`. Running transactions
+  /// continue. REQUIRES: the word of the cluster names one of `ids`, or none.
   void withdraw_all_but(const std::set<uint32_t>& ids);
-  /// What transactions may begin with.
+  /// Returns the ids of the published snapshots.
   std::set<uint32_t> ids() const;
-  /// What those begin with that name none; 0: none.
+  /// Returns the id for transactions that name no snapshot, or 0 if none exists.
   uint32_t newest() const { return newest_->load(std::memory_order_relaxed); }
 
  private:
   struct Entry {
     std::atomic<uint32_t> id{0};               // 0: not published, or withdrawn
-    std::unique_ptr<const SnapshotView> view;  // changes only while nobody can look at it
+    std::unique_ptr<const SnapshotView> view;  // changes only while no worker can find the entry
   };
   const Entry* find(uint32_t id) const;
   uint32_t newest_of_own() const;
@@ -76,7 +81,7 @@ class PublishedSnapshots {
   NodeShared* node_;
   const std::atomic<uint32_t>* newest_;
   std::array<Entry, kMaxSnapshots> entries_;
-  mutable std::mutex mutex_;  // of those who change the table
+  mutable std::mutex mutex_;  // serializes changes of the table
 };
 
 }  // namespace atolldb

@@ -1,5 +1,5 @@
-// What becomes of one record: its log records, in the order of their VIDs, on top of its state in
-// the base (rules R35, R36).
+// Applies the log records of one record, in the order of their VIDs, to its state in the base.
+// Rules R35, R36.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ class RecordFold {
  public:
   static constexpr uint32_t kMaxPayloadBytes = 4096;
 
-  /// The base has no such record.
+  /// Starts with a record that the base does not have.
   void begin_absent() {
     exists_ = is_unbacked_ = false;
     base_version_ = 0;
@@ -47,7 +47,7 @@ class RecordFold {
         is_unbacked_ = false;
         break;
       case LogType::update:
-        // What it was based on may be left out for a later entry that covers both (R35).
+        // A later entry that covers both may have elided the record that this update changes (R35).
         if (!exists_ || log.payload_offset + uint32_t{log.payload_bytes} > payload_bytes_) {
           return mark_unbacked();
         }
@@ -65,10 +65,11 @@ class RecordFold {
     vid_ = Vid(version);
   }
 
-  /// An update without a record, which nothing later covers: damage.
+  /// Returns whether an update without a record remains that no later record covers: this is
+  /// damage.
   bool is_unbacked() const { return is_unbacked_; }
   bool exists() const { return exists_; }
-  /// Of the last log record that counted, else of the base; no flags.
+  /// Returns the VID of the last log record that was applied, or that of the base; without flags.
   Vid vid() const { return vid_; }
   std::span<const std::byte> payload() const { return {payload_.data(), payload_bytes_}; }
 

@@ -1,12 +1,11 @@
-// Which files of logs and snapshots nothing needs any more, and their removal (design: stratified
-// snapshots; rule R38).
+// Finds and removes files of logs and snapshots that nothing needs any more (R38).
 //
-// A crash may make either slot of the savepoint the one that counts, so a file must be unneeded by
-// both: the functions look at both, and delete_unneeded first writes the savepoint again if one of
-// them is behind. A damaged slot may have needed anything: then nothing is deletable until it has
-// been written again.
+// After a crash either slot of the savepoint may be the valid one, so a file is deletable only if
+// both slots do not need it. All functions check both slots. delete_unneeded first rewrites the
+// savepoint if one slot is out of date. A damaged slot may have named any file: nothing is
+// deletable until that slot has been rewritten.
 //
-// REQUIRES throughout: no run of the gleaner is under way, and no other thread writes the
+// REQUIRES for all functions: no gleaner run is under way, and no other thread writes the
 // savepoint.
 #pragma once
 
@@ -25,37 +24,42 @@ namespace atolldb {
 
 struct RetentionView {
   std::string data_dir;
-  std::set<std::string> directories;  // log_directories(): all that hold logs or snapshots
+  // log_directories(): all directories that hold logs or snapshots
+  std::set<std::string> directories;
   std::array<SavepointSlot, 2> slots;
-  /// Snapshots that memory refers to: volatile pages' snapshot words, or the published one that
-  /// some transaction may still read. They stay, with what they refer to.
+  /// Snapshots that memory refers to: by the snapshot words of volatile pages, or because a
+  /// transaction may still read a published one. They stay, with all files that they refer to.
   std::set<uint32_t> in_use;
 };
 
-/// Paths of log files that hold no epoch which a slot's snapshot does not cover, in an order in
-/// which they may be removed one after the other: of a stream that is listed the first ones, never
-/// its newest; all of an incarnation that has left the list of both slots. Live logs may be among
-/// them. Files of other clusters are not.
+/// Returns the paths of deletable log files: those without an epoch that a slot's snapshot does not
+/// cover. The caller may remove them one after the other in the returned order. Of a listed stream
+/// these are the first files, never the newest. Of an incarnation that neither slot lists any more
+/// these are all files. Logs that are being written may be among the streams. Files of other
+/// clusters are never returned.
 Result<std::vector<std::string>> deletable_logs(FileSystem& file_system, const RetentionView& view);
 
-/// Paths of what no slot, pin, snapshot in use, or metadata of one of these names, leftovers of
-/// runs that failed included; metadata first. Metadata of a kept snapshot that cannot be read: code
-/// corruption.
+/// Returns the paths of deletable files of snapshots, metadata first. A file is deletable if no
+/// slot, pin, snapshot in use, or metadata of one of these names it. Leftovers of failed gleaner
+/// runs are deletable, too. Error: code corruption if the metadata of a kept snapshot cannot be
+/// read.
 Result<std::vector<std::string>> deletable_snapshots(FileSystem& file_system,
                                                      const RetentionView& view);
 
-/// Deletes all that, the logs also when it cannot be told which snapshots are deletable; a crash
-/// amid it leaves what the next call, or start, can work with. Durable when it returns. Answers the
-/// paths of what it deleted. With `aside` the files are moved to discarded-<aside> instead.
+/// Deletes all deletable files and returns their paths. With `aside` it moves them to
+/// discarded-<aside> instead. It deletes logs even if it cannot determine which snapshots are
+/// deletable. The result is durable on return. After a crash during the call the next call, or the
+/// next start, can continue.
 Result<std::vector<std::string>> delete_unneeded(FileSystem& file_system,
                                                  const std::string& data_dir, Savepoint& savepoint,
                                                  const std::set<std::string>& directories,
                                                  const std::set<uint32_t>& in_use,
                                                  std::optional<uint32_t> aside = std::nullopt);
 
-/// Deletes one snapshot's files that nothing needs, which delete_unneeded would do, too. Answers
-/// their paths. Code failed, with the reason: it is the newest one, pinned, in use, another one
-/// refers to its pages, or there is no such snapshot.
+/// Deletes the files of one snapshot that delete_unneeded would delete too, and returns their
+/// paths. Error: code failed, with the reason, if the snapshot must stay or does not exist. It must
+/// stay if it is the newest one, pinned, kept, or in use, or if another snapshot refers to its
+/// pages.
 Result<std::vector<std::string>> remove_snapshot(FileSystem& file_system,
                                                  const std::string& data_dir, Savepoint& savepoint,
                                                  const std::set<std::string>& directories,

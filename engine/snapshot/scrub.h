@@ -1,6 +1,6 @@
-// Reads files of snapshots and logs to find damage before somebody needs what is there (rule R56).
-// Every page and block is checked as its readers check it. Reads past the page cache where the
-// file system does; changes nothing.
+// Reads the files of snapshots and logs to find damage before a reader needs the data (R56). It
+// checks every page and block as their readers do. It reads past the page cache if the file system
+// can, and changes nothing.
 #pragma once
 
 #include <cstdint>
@@ -18,26 +18,26 @@ namespace atolldb {
 struct ScrubDamage {
   std::string path;
   uint64_t offset = 0;   // in bytes
-  uint32_t storage = 0;  // 0: not known
-  std::string range;     // of keys or records, as far as it is known; for people
+  uint32_t storage = 0;  // 0: unknown
+  std::string range;     // keys or records, as far as known; text for people
   std::string reason;
 
   bool operator==(const ScrubDamage&) const = default;
 };
 
 struct ScrubHooks {
-  /// Told of each read, before it; false ends the scrub.
+  /// Called before each read. Returns false to end the scrub.
   std::function<bool(uint64_t bytes)> reads;
   std::function<void(const ScrubDamage&)> found;
 };
 
-/// All pages of a file, page 0 included. Stand-ins are no damage: the pages that they stand for
-/// are. An error is what keeps it from reading at all, and is no damage.
+/// Checks all pages of a file, page 0 included. A stand-in is not damage; the pages for which it
+/// stands are. An error means that the function could not read at all; it is not damage.
 Result<void> scrub_snapshot_file(FileSystem& file_system, const SnapshotFilePlace& place,
                                  const ClusterUuid& cluster_uuid, const ScrubHooks& hooks);
 
-/// All blocks of one logger's stream but those of its newest file, which may be written to. First
-/// files that were deleted are no damage.
+/// Checks all blocks of one logger's stream except those of the newest file, to which a logger may
+/// still write. Missing first files are not damage, since they may have been deleted.
 Result<void> scrub_log(FileSystem& file_system, LogStream stream, const ScrubHooks& hooks);
 
 }  // namespace atolldb

@@ -1,4 +1,4 @@
-// The root of a sequential storage in a snapshot: where its pages lie.
+// Root page of a sequential storage in a snapshot: lists the runs of pages that hold its records.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace atolldb {
 
-/// Pages that follow each other in one file.
+/// Adjacent pages in one file.
 struct SequentialRun {
   uint64_t first_page;  // SnapshotPointer word
   uint64_t pages;
@@ -19,8 +19,8 @@ struct SequentialRun {
 };
 static_assert(sizeof(SequentialRun) == 40);
 
-/// Type sequential, level 1; the newest of a chain. A page that is full stays as it is, and a newer
-/// one leads to it.
+/// Page of type sequential and level 1. The pages form a chain, and the storage's root is the
+/// newest. A full page never changes: a newer page is added that leads to it.
 struct SequentialSnapshotRoot {
 #ifdef ATOLL_STRESS
   static constexpr uint32_t kMaxRuns = 3;
@@ -28,9 +28,9 @@ struct SequentialSnapshotRoot {
   static constexpr uint32_t kMaxRuns = 100;
 #endif
   PageHeader header;
-  uint64_t previous;          // SnapshotPointer word of the next older one; 0: none
-  uint64_t previous_records;  // in the runs of all older ones
-  uint64_t count;             // of `runs`, in the order of their snapshots, then of their nodes
+  uint64_t previous;          // SnapshotPointer word of the next older page; 0: none
+  uint64_t previous_records;  // records in the runs of all older pages
+  uint64_t count;             // number of `runs`, which are ordered by snapshot, then by node
   SequentialRun runs[kMaxRuns];
 };
 static_assert(sizeof(SequentialSnapshotRoot) <= kPageBytes);

@@ -1,5 +1,6 @@
-// Where composers learn how the volatile pages of a Master-tree lie (R44). Composer threads have no
-// page slot of their own (R9): whoever has one collects shapes for them.
+// Interface through which composers obtain the fence maps of Master-trees: the ranges of their
+// volatile pages (R44). Composer threads have no page slot of their own (R9), so a thread that has
+// one collects the maps for them.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +15,9 @@ namespace atolldb {
 
 struct ShapeSource {
   virtual ~ShapeSource() = default;
-  /// As `collect_shape`: of the layer of the keys with `prefix`, as far as it overlaps `range`.
-  /// Empty if the storage is not there any more. Any thread; one call at a time goes on, the others
-  /// wait for it. Errors: its.
+  /// Collects the fence map of the layer of the keys with `prefix`, as far as it overlaps `range`,
+  /// like `collect_shape`. The map is empty if the storage no longer exists. Errors: those of
+  /// `collect_shape`. Thread: any; calls are serialized.
   virtual Status shape_of(uint32_t storage_id, std::span<const std::byte> prefix,
                           const SliceRange& range, TreeShape& shape) = 0;
 };

@@ -1,34 +1,36 @@
-// A node's cache of snapshot pages: local to its process, since they are immutable and each node
-// may have its own copy (foedus.txt section 5; rule R39).
+// A node's cache of snapshot pages. The cache is local to the node's process: snapshot pages are
+// immutable, so each node may have its own copies. Source: [FOEDUS15] section 5; rule R39.
 //
-// Look-ups take no lock and write nothing but a frame's mark and hints (below). A hash table leads
-// from a page's name to a frame; an entry may be missing or out of date, so whoever follows one
-// compares the name that is in the frame. A miss takes a lock, though not while it reads: it costs
-// a read from the device anyway.
+// Look-up. A hash table maps the name of a page to a frame. A look-up takes no lock and writes only
+// the frame's reference bit and hints (see below). A table entry may be missing or stale, so a
+// reader compares the name stored in the frame. A miss takes a lock, but not during the read from
+// the device.
 //
-// It also reads the pages behind the one that is missing, which costs little more: as long as there
-// are frames that were never used, since that pushes nothing out, and a cache that all fit into is
-// warm after a sixteenth of the reads; and when the reader has come from the pages before, as scans
-// do. Pages read ahead are "used lately" (CLOCK) from the second look on, as others are that are
-// found for the first time by the look that has them read.
+// Read-ahead. A miss also reads the pages that follow the missing one, at little extra cost, in two
+// cases. First, while some frames were never used: nothing is evicted, and a cache that holds all
+// pages is warm after a sixteenth of the reads. Second, when the reader has read the preceding
+// pages, as scans do. The reference bit (CLOCK) of a page that was read ahead is set by its second
+// access. The same holds for the page that caused the read: the miss itself does not set its bit.
 //
-// Frames are used again after a grace of their own. Every reader has a slot with the *round* that
-// it was quiescent in last: it then held no pointer to a frame. Evicting takes the entry out of the
-// table, then begins a new round; the frame is free when every slot has that round or is idle.
-// A call of `get` is such a point: it ends what earlier calls of the same reader gave.
+// Reuse of frames. Evicted frames have a grace period of their own. Every reader has a slot with
+// the *round* that it entered last; when it enters a round it holds no pointer to a frame. An
+// eviction removes the entry from the table, then begins a new round. The frame is free when every
+// slot has that round or is idle. Each call of `get` enters the current round: it invalidates the
+// pages that earlier calls of the same reader returned.
 //
-// A reader is in a round only within an engine call (R57): the call leaves at its end, since it
-// hands out no address of a frame. While a reader waits for a frame, or for the device, it is in no
-// round either. So a worker that sleeps or computes in a transaction holds no frame back.
+// A reader is in a round only within an engine call (R57): the call leaves the round at its end,
+// since it returns no address of a frame. A reader that waits for a frame or for the device is in
+// no round. So a worker that sleeps or computes within a transaction delays the reuse of no frame.
 //
-// Evicting sweeps the marks of a bounded number of frames, under a lock of its own: readers that
-// find free frames do not wait for it.
+// Eviction. One eviction checks the reference bits of a bounded number of frames, under a lock of
+// its own. Readers that find free frames do not wait for it.
 //
-// While the round stays the same nothing that was found in it is used again. So a reader remembers
-// where its latest pages were, and asks the table only for others (R39: an address is used only
-// after the look at the round). And interior pages learn where their children are: the volatile
-// half of a dual pointer, null in a snapshot, is here the number of the child's frame, as a null
-// word (VolatilePointer::null_of). It is a hint: the frame's own mark and the name in it decide.
+// Addresses and hints. As long as the round stays the same, no page that was found in it moves. So
+// a reader remembers the addresses of its latest pages and searches the table only for others. It
+// uses an address only after it has compared the round (R39). Interior pages learn the frames of
+// their children: the volatile half of a dual pointer is null in a snapshot. The cache stores the
+// number of the child's frame there, as a null word (VolatilePointer::null_of). This is a hint: the
+// reader checks the state bits of the frame and the name in it.
 #pragma once
 
 #include <array>
@@ -51,28 +53,32 @@
 
 namespace atolldb {
 
-/// What ends a reader's wait for a frame (R20, R24, R57). Its words outlive the reader.
+/// Limits of a reader's wait for a frame (R20, R24, R57). The words outlive the reader.
 struct FrameWaitLimits {
-  const std::atomic<uint32_t>* state = nullptr;  // ClusterState; null: none
-  const std::atomic<uint64_t>* epoch = nullptr;  // the cluster's; null: no deadline
-  uint64_t deadline_epoch = kMaxEpoch;           // deadline_exceeded from that epoch on
-  /// Then read_conflict, so that the transaction ends its attempt and holds nothing meanwhile.
+  const std::atomic<uint32_t>* state = nullptr;  // ClusterState; null: the wait ignores it
+  const std::atomic<uint64_t>* epoch = nullptr;  // epoch of the cluster; null: no deadline
+  // from this epoch on the wait ends with deadline_exceeded
+  uint64_t deadline_epoch = kMaxEpoch;
+  /// After this time the wait ends with read_conflict. The transaction then ends its attempt and
+  /// holds nothing meanwhile.
   std::chrono::nanoseconds patience = std::chrono::nanoseconds::max();
-  Counter* waits = nullptr;  // counts them
+  Counter* waits = nullptr;  // counts the waits; may be null
 };
 
 class SnapshotCache {
  public:
-  /// Frames whose marks one eviction looks at before it takes frames that were used lately.
+  /// Frames that one pass of an eviction checks before it takes frames that were used lately. An
+  /// eviction makes at most two passes.
   static constexpr uint32_t kMostSwept = 1024;
 
-  /// A cache with fewer frames cannot serve its readers: each may hold one.
+  /// Smallest cache: each reader may hold one frame, so fewer frames cannot serve all readers.
   static uint64_t min_bytes(uint32_t reader_count) { return (reader_count + 2) * kPageBytes; }
 
-  /// What went wrong with a page that could not be read; called by any thread.
+  /// Receives the error of each page that could not be read. Thread: any.
   using OnError = std::function<void(const Error&)>;
 
-  /// `frames`: `bytes` bytes (at least min_bytes), aligned to pages. `files` outlives the cache.
+  /// `frames`: `bytes` bytes of memory (at least min_bytes), aligned to pages. `files` outlives the
+  /// cache.
   SnapshotCache(std::byte* frames, uint64_t bytes, uint32_t reader_count,
                 const SnapshotFiles& files, OnError on_error);
   SnapshotCache(const SnapshotCache&) = delete;
@@ -81,9 +87,9 @@ class SnapshotCache {
   struct Statistics {
     uint64_t frames = 0;
     uint64_t frames_in_use = 0;
-    uint64_t misses = 0;  // reads of the files
+    uint64_t misses = 0;  // read calls to the files
     uint64_t evictions = 0;
-    uint64_t longest_sweep = 0;  // frames whose marks one eviction has looked at
+    uint64_t longest_sweep = 0;  // most frames that one eviction has checked
   };
   Statistics statistics() const;
 
@@ -92,23 +98,23 @@ class SnapshotCache {
 
   static constexpr uint64_t kIdle = ~uint64_t{0};
   static constexpr uint32_t kWays = 8;          // entries of a bucket: one cache line
-  static constexpr uint32_t kEvictAtOnce = 16;  // so that rounds are few
+  static constexpr uint32_t kEvictAtOnce = 16;  // frames per eviction, so that rounds are few
 
   struct alignas(64) Bucket {
-    /// [tag 32][frame + 1, 32]; 0: none.
+    /// [tag 32][frame + 1, 32]; 0: empty.
     std::atomic<uint64_t> entries[kWays];
   };
   struct alignas(64) Slot {
     std::atomic<uint64_t> round{kIdle};
   };
   struct Frame {
-    uint64_t pointer = 0;    // whose page it holds
-    uint64_t free_from = 0;  // an evicted one: the round
+    uint64_t pointer = 0;    // name of the page that it holds
+    uint64_t free_from = 0;  // of an evicted frame: the round from which it is free
   };
-  // Marks of a frame.
-  static constexpr uint8_t kListed = 1;  // holds a page that may be found
-  static constexpr uint8_t kUsed = 2;    // lately; CLOCK
-  static constexpr uint8_t kAhead = 4;   // nobody has looked at it yet
+  // State bits of a frame, in `marks_`.
+  static constexpr uint8_t kListed = 1;  // holds a page that readers may find
+  static constexpr uint8_t kUsed = 2;    // reference bit (CLOCK): used lately
+  static constexpr uint8_t kAhead = 4;   // read ahead and not accessed yet
 
   static uint64_t hash(uint64_t word) {
     word *= 0x9e3779b97f4a7c15ull;
@@ -124,7 +130,7 @@ class SnapshotCache {
   const PageHeader* find(SnapshotPointer pointer, uint32_t& frame) const;
   const PageHeader* find_at(uint64_t frame, SnapshotPointer pointer) const;
   bool find_frame(SnapshotPointer pointer, uint32_t& frame) const;
-  /// Marks the frame, and gives the page in it.
+  /// Sets the reference bit of the frame and returns its page.
   const PageHeader* use(uint32_t frame) const;
   bool is_at(uint32_t frame, SnapshotPointer pointer) const;
   bool is_here(SnapshotPointer pointer) const {
@@ -134,7 +140,7 @@ class SnapshotCache {
   bool is_used(uint32_t frame) const {
     return (marks_[frame].load(std::memory_order_relaxed) & kUsed) != 0;
   }
-  /// Frames for pages that follow each other.
+  /// Frames for adjacent pages of a file.
   struct Frames {
     std::array<uint32_t, kPagesPerRead> numbers;
     uint32_t count = 0;
@@ -146,7 +152,7 @@ class SnapshotCache {
   Status list_read(const Frames& frames, SnapshotPointer pointer, uint32_t good,
                    const PageHeader*& page);
   void evict();
-  // Under sweep_lock_.
+  // REQUIRES: sweep_lock_ is held.
   struct Victims {
     std::array<uint32_t, kEvictAtOnce> frames;
     uint32_t count = 0;
@@ -154,7 +160,7 @@ class SnapshotCache {
   void sweep(Victims& victims);
   void pick(uint32_t frame, Victims& victims);
   uint32_t next_of_hand();
-  // Under lock_.
+  // REQUIRES: lock_ is held.
   void unlist_all(const Victims& victims);
   void give_back(uint32_t frame);
   void unlist(uint32_t frame);
@@ -169,40 +175,42 @@ class SnapshotCache {
   uint64_t bucket_mask_;
   std::vector<Slot> slots_;
   std::atomic<uint64_t> round_{1};
-  // By frame. Close together: every look-up looks there.
+  // State bits by frame. They lie close together because every look-up reads them.
   std::unique_ptr<std::atomic<uint8_t>[]> marks_;
   std::unique_ptr<Frame[]> frame_states_;
 
-  FutexLock sweep_lock_;  // before lock_
-  uint32_t hand_ = 0;     // of the CLOCK; guarded by sweep_lock_
+  FutexLock sweep_lock_;  // taken before lock_
+  uint32_t hand_ = 0;     // CLOCK hand; guarded by sweep_lock_
   mutable FutexLock lock_;
-  // Frames from here on were never taken. Written under lock_.
+  // Frames from this number on were never taken. Written under lock_.
   std::atomic<uint32_t> never_used_{0};
   std::atomic<uint64_t> longest_sweep_{0};  // written under sweep_lock_
-  // Guarded by lock_.
-  std::vector<uint32_t> evicted_;  // in order; the first `evicted_head_` were taken again
+  // The members below are guarded by lock_.
+  // oldest first; the first `evicted_head_` frames were taken again
+  std::vector<uint32_t> evicted_;
   uint32_t evicted_head_ = 0;
   uint64_t misses_ = 0;
   uint64_t evictions_ = 0;
 };
 
-/// One thread's way into the cache of its node.
+/// One thread's access to the cache of its node.
 class SnapshotReader {
  public:
-  /// `slot`: less than the cache's reader count, nobody else's. `state`: ClusterState, which ends
-  /// waits (R24); null: none.
+  /// `slot`: smaller than the cache's reader count, used by no other reader. `state`: a
+  /// ClusterState that ends waits (R24); may be null.
   SnapshotReader(SnapshotCache& cache, uint32_t slot, const std::atomic<uint32_t>* state = nullptr)
       : cache_(&cache), slot_(&cache.slots_[slot]) {
     own_limits_.state = state;
   }
   SnapshotReader(const SnapshotReader&) = delete;
   SnapshotReader& operator=(const SnapshotReader&) = delete;
-  /// Instead of the state alone. `limits` outlives the reader's last call.
+  /// Sets the limits of waits, which replace `state`. `limits` outlives the reader's last call.
   void use_limits(const FrameWaitLimits& limits) { limits_ = &limits; }
 
-  /// The page, good until the next call of any function of this reader but `round`, which may tell
-  /// that it still is. snapshot_unreadable: the owner has been told why (SnapshotCache::OnError).
-  /// cluster_failed, deadline_exceeded and read_conflict: see FrameWaitLimits.
+  /// Returns a page. It is valid until the next call of any function of this reader except `round`,
+  /// which can show that the page is still valid. Errors: snapshot_unreadable after
+  /// SnapshotCache::OnError has received the reason; cluster_failed, deadline_exceeded and
+  /// read_conflict as in FrameWaitLimits.
   Status get(SnapshotPointer pointer, const PageHeader*& page) {
     quiesce();
     Known& known = known_at(pointer);
@@ -214,15 +222,18 @@ class SnapshotReader {
     page = cache_->find(pointer, frame);
     if (page == nullptr) [[unlikely]]
       return load(pointer, page);
-    // From the second look at a page that was read ahead on: who knows it does not mark it.
+    // A page that was read ahead is remembered only from its second access on: an access through
+    // `known_` does not set the reference bit.
     if (cache_->is_used(frame)) [[likely]]
       known = {pointer.word(), page};
     return Status::ok;
   }
-  /// The same of a child. `link` must lie in the page that this reader got last.
+  /// Returns a child page, with the validity and errors of `get`. REQUIRES: `link` lies in the page
+  /// that this reader got last.
   Status get_child(DualPointer& link, const PageHeader*& page) {
     const SnapshotPointer pointer(link.snapshot_word.load(std::memory_order_relaxed));
-    // As in quiesce. In a new round the page with the link is let go: no hint is read or left.
+    // Acquire: as in `quiesce`. In a new round the page that holds `link` may be evicted, so the
+    // hint is neither read nor written.
     if (cache_->round_.load(std::memory_order_acquire) != seen_) [[unlikely]]
       return get(pointer, page);
     const uint64_t hint = link.volatile_word.load(std::memory_order_relaxed) >> kHintShift;
@@ -237,35 +248,37 @@ class SnapshotReader {
     known_at(pointer) = {pointer.word(), page};
     return Status::ok;
   }
-  /// Where the child probably is: for loading its lines ahead, and nothing else. Null: not known.
-  /// `link` as above.
+  /// Returns the probable address of a child, or null if it is unknown. Use it only to prefetch the
+  /// child's cache lines. REQUIRES: as for `get_child`.
   const PageHeader* guess_child(const DualPointer& link) const {
     const uint64_t hint = link.volatile_word.load(std::memory_order_relaxed) >> kHintShift;
     return hint == 0 ? nullptr : cache_->page_at(static_cast<uint32_t>(hint) - 1);
   }
-  /// As long as this stays the same, all addresses that it gave meanwhile are good (R39).
+  /// Returns the round of this reader. While it stays the same, all addresses that the reader
+  /// returned in it are valid (R39).
   uint64_t round() const { return seen_; }
-  /// Enters the current round, if the reader is in none or in an older one; answers it. Pages of
-  /// the same round are where they were, even if the reader has left meanwhile.
+  /// Enters the current round, if the reader is in none or in an older one, and returns it. Pages
+  /// of the same round have not moved, even if the reader left the round meanwhile.
   uint64_t enter() {
     quiesce();
     return seen_;
   }
-  /// At the end of an engine call that has read pages of snapshots (R57).
+  /// Leaves the round. Call it at the end of an engine call that has read snapshot pages (R57).
   void leave_call() {
     if (!mutant(Mutant::keep_rounds)) leave();
   }
-  /// Holds no page from here on: at the begin of a transaction, and before blocking. So whoever
-  /// waits for a frame does not wait for a transaction that reads no snapshot.
+  /// Leaves the round: the reader holds no page from here on. Call it when a transaction begins,
+  /// and before the thread blocks. So a reader that waits for a frame does not wait for a
+  /// transaction that reads no snapshot.
   void leave() {
     if (seen_ == SnapshotCache::kIdle) return;
     seen_ = SnapshotCache::kIdle;
-    // Release: all reads of frames stay before it.
+    // Release: all reads of frames come before this store.
     slot_->round.store(SnapshotCache::kIdle, std::memory_order_release);
   }
 
  private:
-  /// Pages found while the round was `known_in_`: as long as it is, they stay where they are.
+  /// A page found in round `known_in_`. It does not move while that round lasts.
   struct Known {
     uint64_t pointer = 0;
     const PageHeader* page = nullptr;
@@ -278,8 +291,8 @@ class SnapshotReader {
   static_assert(VolatilePointer::null_of(1).word() == uint64_t{1} << kHintShift);
 
   void quiesce() {
-    // Acquire pairs with the release of the eviction that began the round: what it took out of the
-    // table is not found any more.
+    // Acquire pairs with the release of the eviction that began the round: the table no longer
+    // leads to the frames that it evicted.
     const uint64_t round = cache_->round_.load(std::memory_order_acquire);
     if (round != seen_) enter_round(round);
   }
@@ -289,13 +302,14 @@ class SnapshotReader {
 
   SnapshotCache* cache_;
   SnapshotCache::Slot* slot_;
-  FrameWaitLimits own_limits_;  // of a reader without a worker
+  FrameWaitLimits own_limits_;  // limits of a reader without a worker
   const FrameWaitLimits* limits_ = &own_limits_;
   uint64_t seen_ = SnapshotCache::kIdle;
   uint64_t known_in_ = 0;
   std::array<Known, kKnown> known_{};
-  uint64_t read_to_ = 0;                         // the word behind the pages that it had read last
-  IoBuffer buffer_{kPagesPerRead * kPageBytes};  // for several pages, whose frames are anywhere
+  uint64_t read_to_ = 0;  // the word after the last page that `load` read
+  // buffer for reads of several pages, whose frames are not adjacent
+  IoBuffer buffer_{kPagesPerRead * kPageBytes};
 };
 
 }  // namespace atolldb

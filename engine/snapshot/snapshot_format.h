@@ -1,4 +1,4 @@
-// What the header of a snapshot file says about its pages.
+// Layout hash and checksum in the header of a snapshot file.
 #pragma once
 
 #include <array>
@@ -14,8 +14,8 @@
 
 namespace atolldb {
 
-/// Of all that decides where in a page something lies: a build with other constants cannot read the
-/// pages.
+/// Returns a hash of all constants that define where data lies in a page. A build with other
+/// constants cannot read the pages.
 inline uint32_t snapshot_layout_hash() {
   constexpr std::array<uint32_t, 16> kConstants = {
       kPageBytes,
@@ -38,7 +38,7 @@ inline uint32_t snapshot_layout_hash() {
   return crc32c(std::as_bytes(std::span(kConstants)));
 }
 
-/// What a header's `crc` must be.
+/// Returns the required value of a header's `crc`.
 inline uint32_t crc_of(const SnapshotFileHeader& header) {
   constexpr size_t kFirst = offsetof(SnapshotFileHeader, version);
   return crc32c(std::as_bytes(std::span(&header, 1)).subspan(kFirst));

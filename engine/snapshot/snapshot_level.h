@@ -1,4 +1,4 @@
-// The pages of one level of a Master-tree's layer in a snapshot, with their ranges.
+// Finds the pages of one level of a Master-tree layer in a snapshot, with their ranges.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,13 @@ struct SnapshotLevelPage {
   SnapshotPointer page;
 };
 
-/// Those whose ranges overlap `range`, ascending, below the layer's root (null: none). Reads the
-/// pages above them, those below pages that cannot be read left out (R56).
+/// Collects the pages of `level` whose ranges overlap `range`, ascending, below the layer's root. A
+/// null root has none. Reads the pages above that level. Skips the pages below a page that cannot
+/// be read (R56).
 Status find_snapshot_level(WorkerContext& worker, SnapshotPointer root, uint32_t level,
                            const SliceRange& range, std::vector<SnapshotLevelPage>& pages);
 
-/// The one with this very range; null: none.
+/// Returns the page with exactly this range, or null if there is none.
 SnapshotPointer page_of_range(const std::vector<SnapshotLevelPage>& pages, const SliceRange& range);
 
 }  // namespace atolldb

@@ -1,7 +1,7 @@
-// What a snapshot is: data_dir/coordinator/snapshot_<id>.meta (design: stratified snapshots;
-// foedus.txt section 7.4). The snapshot exists once the savepoint names it. The file names
-// directories by their roles (rule R48), which data_dir/directories resolves (directory_table.h).
-// Version 1 has paths instead; it is read, and no more written.
+// Metadata file of a snapshot: data_dir/coordinator/snapshot_<id>.meta. A snapshot exists once the
+// savepoint names it. The file names directories by their roles (R48), which data_dir/directories
+// resolves (directory_table.h). Version 1 has paths instead: it is still read, but no longer
+// written. Source: [FOEDUS15] section 7.4.
 #pragma once
 
 #include <cstdint>
@@ -23,30 +23,31 @@ struct SnapshotStorage {
   StorageType type = StorageType::none;
   std::string name;
   SnapshotPointer root;  // null: empty
-  uint64_t records = 0;  // sequential: in all; others: written by this run's composers
+  // sequential: all records; others: log records that this gleaner run applied
+  uint64_t records = 0;
 
   bool operator==(const SnapshotStorage&) const = default;
 };
 
 struct SnapshotMetadata {
   uint32_t id = 0;
-  uint32_t base = 0;  // the snapshot it was made from; 0: none
+  uint32_t base = 0;  // the snapshot from which it was made; 0: none
   uint64_t epoch = 0;
   uint64_t base_epoch = 0;
   ClusterUuid cluster_uuid = {};
   std::vector<SnapshotStorage> storages;  // ascending ids
-  std::vector<SnapshotFilePlace> files;   // all that its pages may lie in, older ones included
+  std::vector<SnapshotFilePlace> files;   // all files that may hold its pages, older ones included
 
   bool operator==(const SnapshotMetadata&) const = default;
 };
 
-/// data_dir/coordinator/snapshot_<id>.meta
+/// Returns data_dir/coordinator/snapshot_<id>.meta.
 std::string snapshot_metadata_path(const std::string& data_dir, uint32_t id);
 
-/// Durable when it returns. Replaces a leftover of the same name.
+/// Writes the metadata. Durable on return. Replaces a leftover of the same name.
 Result<void> write_snapshot_metadata(FileSystem& file_system, const std::string& data_dir,
                                      const SnapshotMetadata& metadata);
-/// Missing or damaged: code corruption, with file and reason.
+/// Reads metadata. Error: code corruption, with file and reason, if it is missing or damaged.
 Result<SnapshotMetadata> read_snapshot_metadata(FileSystem& file_system,
                                                 const std::string& data_dir, uint32_t id);
 

@@ -1,12 +1,12 @@
-// What is special about pages of snapshots (design: stratified snapshots; rules R36, R37, R43).
+// Special properties of snapshot pages (R36, R37, R43).
 //
-// A snapshot page has the layout of the volatile page that it stands for, so that the same code
-// reads both, and a copy-up copies it:
-//  - header.self is its SnapshotPointer, is_snapshot is 1, locks are 0;
-//  - header.floor is {epoch of its snapshot, ordinal 0}: what a copy-up must inherit (R43);
-//  - header.check is its CRC32C;
-//  - records keep their VIDs, without flags but next_layer; none is deleted; slots ascend;
-//  - volatile words of its dual pointers are 0.
+// A snapshot page has the layout of the volatile page for which it stands. So the same code reads
+// both, and a copy-up copies the page:
+// * header.self is its SnapshotPointer, is_snapshot is 1, locks are 0;
+// * header.floor is {epoch of its snapshot, ordinal 0}: a copy-up must inherit it (R43);
+// * header.check is its checksum, see check_of;
+// * records keep their VIDs, without flags except next_layer; none is deleted; slots ascend;
+// * volatile words of its dual pointers are 0.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,8 @@
 
 namespace atolldb {
 
-/// What a page's `check` must be: CRC32C of the whole page with that field left out.
+/// Returns the required value of a page's `check`: the CRC32C of the bytes before that field in the
+/// upper 32 bits, and the CRC32C of the bytes after it in the lower 32 bits.
 inline uint64_t check_of(const PageHeader& page) {
   const auto* bytes = reinterpret_cast<const std::byte*>(&page);
   constexpr size_t kAt = offsetof(PageHeader, check);
@@ -29,7 +30,7 @@ inline uint64_t check_of(const PageHeader& page) {
   return front << 32 | crc32c({bytes + kBehind, kPageBytes - kBehind});
 }
 
-/// Makes zeroed memory the snapshot page `self`; type, layer, level and content are the caller's.
+/// Makes zeroed memory the snapshot page `self`. The caller sets type, layer, level and content.
 inline void begin_snapshot_page(PageHeader& page, SnapshotPointer self, uint64_t epoch,
                                 uint32_t storage_id) {
   page.self = self.word();

@@ -1,4 +1,4 @@
-// One snapshot as transactions see it: its epoch and the roots of all its storages (rule R18).
+// A snapshot as transactions see it: its epoch and the roots of all its storages (R18).
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace atolldb {
 
-/// Immutable; any thread of the process.
+/// Immutable. Thread: any of the process.
 class SnapshotView {
  public:
   struct Root {
@@ -20,19 +20,19 @@ class SnapshotView {
     bool operator==(const Root&) const = default;
   };
 
-  /// `id`: not 0. `roots`: in any order, at most one of a storage.
+  /// `id`: not 0. `roots`: in any order, at most one per storage.
   SnapshotView(uint32_t id, uint64_t epoch, std::vector<Root> roots)
       : id_(id), epoch_(epoch), roots_(std::move(roots)) {
     std::ranges::sort(roots_, {}, &Root::storage_id);
   }
 
   uint32_t id() const { return id_; }
-  /// It has every commit up to this epoch, and no other.
+  /// Returns its epoch: it contains all commits up to this epoch and no later ones.
   uint64_t epoch() const { return epoch_; }
-  /// Null: the storage was empty, or was not there yet.
+  /// Returns the root, or null if the storage was empty or did not exist.
   SnapshotPointer root_of(uint32_t storage_id) const {
-    // Storages made together have ids that follow each other: spares the search, whose branches
-    // nobody predicts.
+    // Storages that were created together have consecutive ids. The guess avoids the binary search
+    // and its unpredictable branches.
     if (!roots_.empty()) [[likely]] {
       const uint64_t guess = uint64_t{storage_id} - roots_.front().storage_id;
       if (guess < roots_.size() && roots_[guess].storage_id == storage_id) [[likely]]

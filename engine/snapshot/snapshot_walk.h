@@ -1,5 +1,5 @@
-// Reads all of a storage in a snapshot, and checks all that its pages promise: for tools that
-// verify snapshots, and as the oracle of tests.
+// Reads all of a storage in a snapshot and checks all invariants of its pages. Used by tools that
+// verify snapshots, and by tests as an oracle.
 #pragma once
 
 #include <cstddef>
@@ -30,23 +30,23 @@ struct WalkedRecord {
   Vid vid;
 };
 
-/// An error that it answers ends the walk.
+/// Visits one record. An error that it returns ends the walk.
 using RecordVisitor = std::function<Result<void>(const WalkedRecord&)>;
 
-/// Told of each range that cannot be read (R56), without which a walk ends there.
+/// Receives each range that cannot be read (R56). Without it the walk ends with an error there.
 using UnreadableVisitor = std::function<void(const UnreadablePage&)>;
 
 struct SnapshotWalkTotals {
   uint64_t records = 0;
-  uint64_t pages = 0;       // all that were read
-  uint64_t leaf_pages = 0;  // of them those with records
-  uint64_t layers = 0;      // Master-tree, the first one included
+  uint64_t pages = 0;       // number of pages read
+  uint64_t leaf_pages = 0;  // the part of `pages` that holds records
+  uint64_t layers = 0;      // Master-tree: layers, the first one included
 };
 
-/// Visits each record, in the order of keys (arrays: those that were ever written; sequential: in
-/// the order of their runs). `epoch`: of the snapshot. Reads page by page; memory: one page per
-/// level. With `on_unreadable` it goes on after what cannot be read. Errors: code corruption,
-/// naming file or storage, page and what is wrong; the visitor's.
+/// Visits each record in key order. Array: only records that were ever written. Sequential storage:
+/// in the order of its runs. `epoch`: of the snapshot. With `on_unreadable` the walk continues
+/// after a range that cannot be read. Reads page by page. Memory: one page per level. Errors: code
+/// corruption, which names file or storage, page and defect; errors of the visitor.
 Result<SnapshotWalkTotals> walk_snapshot(const SnapshotFiles& files,
                                          const SnapshotWalkStorage& storage, uint64_t epoch,
                                          const RecordVisitor& visit,

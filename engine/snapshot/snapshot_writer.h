@@ -1,5 +1,4 @@
-// Writes one node's file of one snapshot, page after page (design: stratified snapshots: all writes
-// are sequential).
+// Writes one node's file of one snapshot, page after page. All writes are sequential.
 #pragma once
 
 #include <cstdint>
@@ -20,25 +19,25 @@ struct SnapshotWriterSettings {
   ClusterUuid cluster_uuid = {};
 };
 
-/// Used by one thread at a time: composers of one node take turns (a lock around each run of
-/// pages).
+/// Thread: one at a time. The composers of a node take turns: a lock guards each run of pages.
 class SnapshotWriter {
  public:
-  /// Replaces what an earlier run that failed may have left under the same name. `file_system`
-  /// outlives the writer.
+  /// Creates a writer. Replaces what a failed earlier run may have left under the same name.
+  /// `file_system` outlives the writer.
   static Result<SnapshotWriter> create(FileSystem& file_system, SnapshotWriterSettings settings);
   ~SnapshotWriter();
   SnapshotWriter(SnapshotWriter&&) noexcept;
   SnapshotWriter& operator=(SnapshotWriter&&) noexcept;
 
-  /// A new page of zeros with its header begun (begin_snapshot_page). The caller fills it in before
-  /// the next call of any function; its check is computed here. Writes to the device now and then.
-  /// Errors: those of the file system; code resources when the file has 2^31 pages.
+  /// Returns a new page of zeros with an initialized header (begin_snapshot_page). The caller fills
+  /// it before the next call of any function; the writer computes its checksum later. The call
+  /// sometimes writes to the device. Errors: those of the file system; code resources when the file
+  /// has 2^31 pages.
   Result<PageHeader*> next(uint32_t storage_id);
-  /// Pages so far, page 0 included.
+  /// Returns the number of pages so far, page 0 included.
   uint64_t page_count() const;
-  /// Writes what is left, the header last, and syncs file and directory. No page written: makes
-  /// no file, and page_count() is 1.
+  /// Writes the remaining pages, then the header, and syncs file and directory. If no page was
+  /// written, it creates no file, and page_count() is 1.
   Result<void> finish();
   /// Removes the file.
   void discard();

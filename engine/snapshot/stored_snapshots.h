@@ -1,5 +1,5 @@
-// Which files of snapshots there are, complete or not: for tools, and for what deletes them. Reads
-// only.
+// Lists the snapshot files that exist, complete or not. Used by tools, and by the code that deletes
+// files. Only reads.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace atolldb {
 enum class StoredSnapshotKind : uint8_t {
   pages,       // snapshot_<id>.atsnap
   metadata,    // snapshot_<id>.meta
-  unfinished,  // what a crash left of writing metadata: snapshot_<id>.meta.new
+  unfinished,  // snapshot_<id>.meta.new, left by a crash while metadata was written
 };
 
 struct StoredSnapshotFile {
@@ -34,16 +34,18 @@ struct SnapshotFileName {
   StoredSnapshotKind kind = StoredSnapshotKind::pages;
 };
 
-/// Nothing if it is not the name of a file of a snapshot, exactly as it is written.
+/// Parses the name of a snapshot file. Returns nothing if the name differs in any character from
+/// the one that is written.
 std::optional<SnapshotFileName> parse_snapshot_file_name(std::string_view name);
 
-/// Those in data_dir's coordinator/ and in the node<k>/ of all `directories`, ascending by
-/// snapshot, node and directory.
+/// Returns the files in data_dir's coordinator/ and in the node<k>/ of all `directories`. Also
+/// searches the directories that the metadata found there names. Sorted by snapshot, node and
+/// directory.
 Result<std::vector<StoredSnapshotFile>> snapshot_files_in(FileSystem& file_system,
                                                           const std::string& data_dir,
                                                           const std::set<std::string>& directories);
 
-/// Whether the file has pages, begins with a header, and that names another cluster.
+/// Returns whether this is a file of pages whose header names another cluster.
 Result<bool> is_foreign(FileSystem& file_system, const StoredSnapshotFile& file,
                         const ClusterUuid& own);
 
