@@ -75,7 +75,7 @@ Result<SnapshotPointer> combine_mastertree(PageOutput& pages, const GleanStorage
   return root->front().page;
 }
 
-/// The newest root page that cannot be read; null: there is none.
+/// Returns the newest root page that cannot be read, or null if there is none.
 Result<SnapshotPointer> lost_root(PageOutput& pages, SnapshotPointer root) {
   PageBuffer buffer;
   while (!root.is_null()) {
@@ -87,7 +87,8 @@ Result<SnapshotPointer> lost_root(PageOutput& pages, SnapshotPointer root) {
   return root;
 }
 
-/// Adds the runs behind those of the base's newest root page, and goes on in new ones.
+/// Adds the new runs after those of the base's newest root page, and in new root pages if it is
+/// full.
 Result<SnapshotPointer> combine_sequential(PageOutput& pages, const GleanStorage& storage,
                                            const GleanPlan& plan, Partitions partitions,
                                            uint64_t& records) {
@@ -102,7 +103,7 @@ Result<SnapshotPointer> combine_sequential(PageOutput& pages, const GleanStorage
   } else if (!at.is_null()) {
     auto found = pages.find(at, buffer, PageType::sequential, PageType::sequential, 0, false);
     if (!found) return std::unexpected(found.error());
-    // What cannot be read counts as full (R56).
+    // A root page that cannot be read counts as full (R56).
     if (!found->is_readable) root->previous = at.word();
     if (found->is_readable &&
         (root->header.level != 1 || root->count > SequentialSnapshotRoot::kMaxRuns)) {

@@ -48,7 +48,7 @@ class ArrayComposer {
   }
 
  private:
-  /// Records of the partition: whole children of the root.
+  /// Sets the record range of the partition, which consists of whole children of the root.
   Result<void> set_range() {
     const auto& partitions = storage_.partitions;
     const uint64_t unit = shape_.records_below_root_child();
@@ -79,7 +79,7 @@ class ArrayComposer {
     return {};
   }
 
-  /// All children of the root that lie in the partition.
+  /// Composes all children of the root that lie in the partition.
   Result<void> compose_children(ComposedPartition& composed) {
     const uint32_t level = shape_.levels - 2;
     const uint64_t span = shape_.records_below(level);
@@ -103,14 +103,14 @@ class ArrayComposer {
     return {};
   }
 
-  /// The page at `level` for records [first, end), whose held records are in the log now. What
-  /// cannot be read is zeros.
+  /// Finds the page at `level` for records [first, end) and adds its held records to the log input.
+  /// The page is all zeros if it cannot be read.
   Result<FoundPage> find(SnapshotPointer pointer, PageBuffer& into, uint32_t level, uint64_t first,
                          uint64_t end) {
     auto found = pages_.find(pointer, into, PageType::array_leaf, PageType::array_interior, 0,
                              task_.plan.salvages);
     if (!found) return found;
-    // A stand-in may be of a page above, which can be read again.
+    // The stand-in may stand for a page above this level that can be read again.
     if (found->is_readable && found->was_lost) {
       auto reached = descend(into, level, first, end);
       if (!reached) return std::unexpected(reached.error());
@@ -138,8 +138,9 @@ class ArrayComposer {
     if (!held.empty()) logs_.add_held(std::move(held));
   }
 
-  /// To the page below at `level` that has record `first`; zeros if there is none. Empty, or why it
-  /// cannot be read, unless that is left out.
+  /// Descends to the page at `level` that has record `first`; the page is all zeros if none exists.
+  /// Returns an empty text, or the reason if a page on the way cannot be read. A salvage reports
+  /// such a page and treats it as empty.
   Result<std::string> descend(PageBuffer& page, uint32_t level, uint64_t first, uint64_t end) {
     while (page.header().level > level) {
       const uint64_t span = shape_.records_below(page.header().level - 1);
@@ -169,7 +170,7 @@ class ArrayComposer {
         {storage_.id, page, level, fmt::format("records {} to {}", first, end - 1), reason});
   }
 
-  /// A stand-in for records [first, end), with the log's records of these.
+  /// Writes a stand-in for records [first, end), with the log records of this range.
   Result<SnapshotPointer> stand_in(const LostPage& lost, uint32_t level, uint64_t first,
                                    uint64_t end) {
     std::vector<std::byte> records;
@@ -188,7 +189,8 @@ class ArrayComposer {
     return pages_.write_stand_in(*page, lost, records);
   }
 
-  /// Below a root that cannot be read. `shared` is made when it is needed first.
+  /// Returns a stand-in for one child of a root that cannot be read. All children without log
+  /// records share one stand-in, `shared`, which is written on first use.
   Result<SnapshotPointer> stand_in_below(const FoundPage& root, uint32_t level, uint64_t first,
                                          SnapshotPointer& shared) {
     const uint64_t end = std::min(first + shape_.records_below(level), storage_.record_count);
@@ -207,7 +209,7 @@ class ArrayComposer {
     return shared;
   }
 
-  /// Whether the next log record is of records [first, end).
+  /// Returns whether the next log record belongs to records [first, end).
   Result<bool> has_log(uint64_t first, uint64_t end) const {
     const LogRecord* log = logs_.current();
     if (log == nullptr) return false;
@@ -219,7 +221,7 @@ class ArrayComposer {
     return index_of(key) >= first && index_of(key) < end;
   }
 
-  /// The page at `level` that begins with record `first`, whose base is `base`.
+  /// Composes the page at `level` that begins with record `first`. `base`: its page in the base.
   Result<SnapshotPointer> compose(uint32_t level, uint64_t first, SnapshotPointer base) {
     const uint64_t end = std::min(first + shape_.records_below(level), storage_.record_count);
     auto is_changed = has_log(first, end);

@@ -42,7 +42,7 @@ Result<ComposedPartition> compose_mastertree(const ComposeTask& task) {
   composed.storage_id = storage.id;
   composed.partition = task.partition;
   for (const TreeChild& child : *top) {
-    if (child.page.is_null()) continue;  // the only one: no records
+    if (child.page.is_null()) continue;  // a single null page: no records
     composed.pages.push_back({.low = child.low, .page = child.page, .level = level});
   }
   composed.log_records = work.logs.count();

@@ -17,7 +17,8 @@ namespace atolldb {
 
 namespace {
 
-/// Pages handed to the writer at once, so that runs are long although composers take turns.
+/// Pages that the writer gets at once. Composers take turns at the writer, so batches keep the runs
+/// long.
 constexpr uint32_t kBatchPages = 64;
 
 class SequentialComposer {
@@ -50,7 +51,7 @@ class SequentialComposer {
  private:
   SequentialPage* page() { return batch_[used_ - 1].as<SequentialPage>(); }
 
-  /// All runs of the base, each as it is, the oldest first.
+  /// Copies all runs of the base unchanged, the oldest first.
   Result<void> copy_base() {
     std::vector<SequentialRun> runs;
     PageBuffer buffer;
@@ -58,7 +59,7 @@ class SequentialComposer {
     while (!at.is_null()) {
       auto found = find(at, buffer, "all appends of the root pages before");
       if (!found) return std::unexpected(found.error());
-      if (!*found) break;  // combine_roots leads to it
+      if (!*found) break;  // the new root of combine_roots leads to it
       const auto& root = *buffer.as<SequentialSnapshotRoot>();
       for (uint64_t i = root.count; i-- > 0;) runs.push_back(root.runs[i]);
       at = SnapshotPointer(root.previous);
@@ -81,7 +82,8 @@ class SequentialComposer {
         if (auto kept = keep_lost(at, run); !kept) return kept;
         continue;
       }
-      // Of a part of the run the epochs are not known: a scan looks into it, and finds them there.
+      // The epochs of a part of a run are unknown. So the part gets those of the whole run, and a
+      // scan reads the epochs of the records in it.
       run_.low = run.first_epoch;
       run_.high = run.last_epoch;
       run_.records += batch_[used_ - 1].header().version().count();
@@ -91,7 +93,8 @@ class SequentialComposer {
     return {};
   }
 
-  /// False: it cannot be read, which has been told; `into` is zeros.
+  /// Reads a page. Returns false if it cannot be read: then the page is reported, and `into` is
+  /// zeros.
   Result<bool> find(SnapshotPointer at, PageBuffer& into, const std::string& range) {
     auto found = pages_.find(at, into, PageType::sequential, PageType::sequential, 0, false);
     if (!found) return std::unexpected(found.error());
@@ -101,7 +104,7 @@ class SequentialComposer {
     return false;
   }
 
-  /// A page of a run that cannot be read becomes a run of its own, where it is (R56).
+  /// A page of a run that cannot be read becomes a run of its own at its old place (R56).
   Result<void> keep_lost(SnapshotPointer page, const SequentialRun& run) {
     if (auto done = flush(); !done) return done;
     may_follow_ = false;
@@ -131,7 +134,7 @@ class SequentialComposer {
                               std::memory_order_relaxed);
     const uint64_t epoch = Vid(log.vid).epoch();
     if (run_.records++ == 0) run_.low = epoch;
-    run_.high = epoch;  // they ascend
+    run_.high = epoch;  // epochs ascend
     return {};
   }
 
@@ -143,7 +146,8 @@ class SequentialComposer {
     return {};
   }
 
-  /// Writes the batch: behind the last run if it comes to lie there, else as a new one.
+  /// Writes the batch. It extends the last run if it follows that run in the file; otherwise it
+  /// becomes a new run.
   Result<void> flush() {
     if (used_ == 0) return {};
     bool follows = false;
@@ -171,7 +175,7 @@ class SequentialComposer {
     return {};
   }
 
-  /// The word of the page behind a run.
+  /// Returns the word of the page after a run.
   static uint64_t end_of(const ComposedPage& run) { return run.page.word() + run.pages; }
 
   const ComposeTask& task_;
@@ -179,9 +183,9 @@ class SequentialComposer {
   PageOutput pages_;
   LogInput logs_;
   std::vector<PageBuffer> batch_;
-  uint32_t used_ = 0;  // pages of the batch
-  ComposedPage run_;   // what is in the batch
-  // What comes next goes on in epochs where the last run ends.
+  uint32_t used_ = 0;  // pages of the batch in use
+  ComposedPage run_;   // the run in the batch
+  // true: the next batch continues the epochs of the last run, so it may extend that run.
   bool may_follow_ = true;
   ComposedPartition composed_;
 };

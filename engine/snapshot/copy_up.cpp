@@ -13,7 +13,8 @@ namespace atolldb {
 
 namespace {
 
-/// Copies a page of the cache, but for the hints in null volatile words, which other readers write.
+/// Copies a page of the cache, except the hints in its null volatile words, which other readers
+/// write.
 void copy_page(PageHeader* to, const PageHeader* from) {
   const DualPointer* links = nullptr;
   if (from->type == PageType::array_interior) {
@@ -48,7 +49,8 @@ Status copy_up(Transaction& txn, DualPointer& pointer, const DualPointer::View& 
     worker.pages().give_back(page);
     return status;
   }
-  // The floor is copied, too: what the snapshot left out is of its epoch or before (R43).
+  // The floor is copied, too: records that the snapshot elided have VIDs of its epoch or earlier
+  // (R43).
   const uint64_t self = page->self;
   copy_page(page, from);
   worker.leave_snapshots();
@@ -60,8 +62,8 @@ Status copy_up(Transaction& txn, DualPointer& pointer, const DualPointer::View& 
   uint64_t expected = mutant(Mutant::install_by_store)
                           ? pointer.volatile_word.load(std::memory_order_acquire)
                           : view.page.word();
-  // R1: by CAS from exactly the word that was read. Release: the page is complete before anybody
-  // can find it. A loser uses the winner's page.
+  // R1: compare-and-swap from exactly the word that was read. Release: the page is complete before
+  // another thread can find it. If the swap fails, the worker uses the page of the winner.
   if (!pointer.volatile_word.compare_exchange_strong(expected, self, std::memory_order_acq_rel,
                                                      std::memory_order_acquire)) {
     worker.pages().give_back(page);

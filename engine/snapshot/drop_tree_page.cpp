@@ -11,23 +11,23 @@ namespace atolldb {
 
 namespace {
 
-/// Pointers in a page that is to be dropped: all null, and frozen, so that nobody installs a page
-/// any more (R3). Thawed again unless `keep` is called.
+/// The pointers of a page that is to be dropped. All are null and frozen, so no worker can install
+/// a page there (R3). The destructor unfreezes them unless `keep` was called.
 class FrozenNulls {
  public:
   ~FrozenNulls() {
     for (uint32_t i = 0; i < count_; ++i) {
       std::atomic<uint64_t>& word = pointers_[i]->volatile_word;
-      // Nobody else changes a frozen word: the page lock is held.
+      // No other thread changes a frozen word: this thread holds the page lock.
       word.store(VolatilePointer(word.load(std::memory_order_relaxed)).thawed().word(),
                  std::memory_order_release);
     }
   }
-  /// False: there is a volatile page.
+  /// Freezes a pointer. Returns false if it has a volatile page.
   bool add(DualPointer& pointer) {
     uint64_t word = pointer.volatile_word.load(std::memory_order_relaxed);
     if (!VolatilePointer(word).is_null()) return false;
-    // By CAS: pages are installed without the page lock.
+    // Compare-and-swap, because workers install pages without the page lock.
     const uint64_t frozen = VolatilePointer(word).frozen().word();
     if (!pointer.volatile_word.compare_exchange_strong(word, frozen, std::memory_order_acq_rel,
                                                        std::memory_order_relaxed)) {
@@ -43,8 +43,8 @@ class FrozenNulls {
   uint32_t count_ = 0;
 };
 
-/// Both pages locked and as they were found: the link leads here, and the snapshot's page is beside
-/// it.
+/// Locks the page and the page that holds the link. Checks that both are unchanged: the link leads
+/// to the page, and the snapshot page is beside it.
 class Locked {
  public:
   Locked(WorkerContext& worker, const Link& link, TreePage* page, SnapshotPointer snapshot) {
@@ -53,7 +53,7 @@ class Locked {
       is_busy_ = true;
       return;
     }
-    // R44: the word may have become null, or that of another slot's page, since it was stored.
+    // R44: since the installer stored the word it may have become null, or that of another slot.
     const uint64_t word = link.pointer->snapshot_word.load(std::memory_order_relaxed);
     is_good_ = link_leads_to(link, page) && !page->header.version().is_moved() &&
                !snapshot.is_null() && word == snapshot.word();
@@ -98,7 +98,7 @@ bool is_covered(const WorkerContext& worker, Vid vid, uint64_t epoch) {
   return !vid.is_being_written() && is_in_snapshot(vid, epoch, worker.view().control->epochs);
 }
 
-/// From here on nobody finds the page any more.
+/// Makes the page unreachable for new readers and retires it.
 void unlink(WorkerContext& worker, StorageControl& storage, const Link& link, TreePage* page,
             uint64_t version) {
   const PageVersion before = page->header.version();
@@ -157,11 +157,12 @@ Dropped drop_border(WorkerContext& worker, StorageControl& storage, const Link& 
     has_living = has_living || vid.is_next_layer() || !vid.is_deleted();
     if (!is_covered(worker, vid, epoch)) return Dropped::changed;
     if (vid.is_next_layer() && !layers.add(*record->next_layer())) return Dropped::changed;
-    // Ordinal 0 was never a commit.
+    // A VID with ordinal 0 stands for no commit.
     if (vid.ordinal() != 0 || vid.is_next_layer()) latest = std::max(latest, vid.version());
   }
-  // One without living records is merged with its neighbours (R46), but only if they are all
-  // volatile: else the head of a queue would be a run of cold empty pages without end.
+  // A page without live records is merged with its neighbours (R46), which requires that they are
+  // volatile. If such pages were dropped, the head of a queue would become an ever longer sequence
+  // of empty cold pages.
   if (!has_living) return Dropped::changed;
   layers.keep();
   reach(Seam::frozen_words);

@@ -17,11 +17,11 @@ namespace atolldb {
 
 namespace {
 
-// Every record of a page is locked at once, even if records had no payload.
+// A leaf's records are all locked at once. The bound holds even for records without payload.
 static_assert(kFirstRecordBlock + (kPageBytes - sizeof(PageHeader)) / sizeof(RecordHead) <=
               kSystemLockBlocks);
 
-/// The locks of all records of a leaf, taken by try.
+/// The locks of all records of a leaf. They are only tried, never waited for.
 class LeafLocks {
  public:
   LeafLocks(WorkerContext& worker, ArrayLeaf& leaf, const ArrayShape& shape)
@@ -55,12 +55,12 @@ class LeafLocks {
   uint32_t held_ = 0;
 };
 
-/// Installs in one array. Pages go by level and number, so that they can be found again after each
-/// `enter`; the root is number 0 of the top level and stays.
+/// Installs a snapshot in one array. It addresses pages by level and number, so that it can find
+/// them again after each `enter`. The root is number 0 of the top level and is never dropped.
 ///
-/// Snapshot words are stored without locks: an array's pages are never split, merged or replaced,
-/// and nobody else stores such a word once its page can be found (R44). Copy-ups change volatile
-/// words, by CAS from null.
+/// It stores snapshot words without locks: pages of an array are never split, merged or replaced,
+/// and no other thread stores such a word once its page can be found (R44). Copy-ups change
+/// volatile words only, by compare-and-swap from null.
 class ArrayInstaller {
  public:
   ArrayInstaller(WorkerContext& worker, StorageControl& storage, const InstallTask& task,
@@ -78,14 +78,14 @@ class ArrayInstaller {
     if (status == Status::ok && !place(storage_.root, task_.root, top_).is_null() && top_ > 0) {
       status = visit(top_, 0, task_.root);
     }
-    // The storage is dropped, and with it every pointer.
+    // The storage was dropped, and all its pointers with it.
     return status == Status::storage_not_found ? Status::ok : status;
   }
 
  private:
   using Matches = std::array<SnapshotPointer, kArrayFanout>;
 
-  /// No page that was found before may be used after this.
+  /// Begins a new epoch. Pages found before the call must not be used after it.
   Status enter() {
     worker_.enter();
     if (worker_.cluster_failed()) return Status::cluster_failed;
@@ -93,7 +93,7 @@ class ArrayInstaller {
     return is_storage_ready(storage_, storage_id_) ? Status::ok : Status::storage_not_found;
   }
 
-  /// The volatile page of a level above the leaves; null: there is none.
+  /// Returns the volatile page of a level above the leaves, or null if there is none.
   ArrayInterior* find(uint32_t level, uint64_t number) {
     DualPointer* pointer = &storage_.root;
     if (level < top_) {
@@ -108,7 +108,7 @@ class ArrayInstaller {
     return reinterpret_cast<ArrayInterior*>(worker_.view().resolve(word));
   }
 
-  /// The pages of the snapshot below its page `match`, of a level above the leaves.
+  /// Reads the pointers to the children of snapshot page `match`, which is above the leaf level.
   Status read_children(SnapshotPointer match, Matches& children) {
     children.fill({});
     if (match.is_null()) return Status::ok;
@@ -124,7 +124,7 @@ class ArrayInstaller {
     return status;
   }
 
-  /// Everything below the page with this number, then the page itself.
+  /// Visits all pages below this page, then drops the page itself.
   Status visit(uint32_t level, uint64_t number, SnapshotPointer match) {
     Matches matches;
     Status status = read_children(match, matches);
@@ -146,8 +146,8 @@ class ArrayInstaller {
     return level == top_ ? Status::ok : drop_interior(level, number, match, matches);
   }
 
-  /// The snapshot's page cannot be read (R56): volatile pages stay, and cold ones stay in files of
-  /// older snapshots.
+  /// Handles a snapshot page that cannot be read (R56). Volatile pages are retained. Pointers
+  /// without a volatile page keep leading to older snapshots, which the report names.
   Status keep_below(uint32_t level, uint64_t number) {
     const Status status = enter();
     if (status != Status::ok) return status;
@@ -168,11 +168,11 @@ class ArrayInstaller {
     return Status::ok;
   }
 
-  /// Stores the snapshot's page of the same range beside a pointer to a page of this level; answers
-  /// with the volatile word.
+  /// Stores the snapshot page of the same range beside a pointer to a page of this level. Returns
+  /// the volatile word.
   VolatilePointer place(DualPointer& pointer, SnapshotPointer match, uint32_t level) {
     VolatilePointer word = pointer.load_acquire();
-    // Relaxed: what installers stored before is visible to this one.
+    // Relaxed: words that earlier installers stored are visible to this one.
     const SnapshotPointer before(pointer.snapshot_word.load(std::memory_order_relaxed));
     if (word.is_null() && match.is_null()) {
       if (!before.is_null()) {
@@ -183,7 +183,7 @@ class ArrayInstaller {
     ++(match.is_null() ? report_.unmatched : report_.installed);
     if (before == match) return word;
     if (!word.is_null() || level == 0) {
-      // Release, before any word that drops the page: R2.
+      // Release: stored before the word that drops the page (R2).
       pointer.snapshot_word.store(match.word(), std::memory_order_release);
     } else if (!replace_cold(storage_, pointer, word, match)) {
       word = pointer.load_acquire();
@@ -193,12 +193,13 @@ class ArrayInstaller {
 
   // -- Dropping (R8) ------------------------------------------------------------------------------
 
-  /// Whether the snapshot has all that is in the page; `highest`: what its parent's floor becomes.
+  /// Returns whether the snapshot contains all changes of the page. `highest`: the floor that the
+  /// parent gets when the page is dropped.
   bool is_covered(ArrayLeaf& leaf, uint64_t& highest) {
     highest = leaf.header.floor.load(std::memory_order_relaxed);
     if (!is_floor_in_snapshot(highest, task_.epoch)) return false;
     for (uint32_t slot = 0; slot < shape_.records_per_leaf; ++slot) {
-      // Acquire: without the records' locks this is a first look only.
+      // Acquire. Without the record locks the result is only a hint.
       const Vid vid = leaf.record(slot, shape_.record_bytes)->load_acquire();
       if (!is_in_snapshot(vid, task_.epoch, worker_.view().control->epochs)) return false;
       highest = std::max(highest, vid.version());
@@ -209,11 +210,11 @@ class ArrayInstaller {
   void drop_leaf(ArrayInterior& parent, DualPointer& pointer, SnapshotPointer match) {
     const VolatilePointer word = pointer.load_acquire();
     if (word.is_null() || match.is_null()) return;
-    // R56: the volatile page is all there is of its records.
+    // R56: only the volatile page has its records.
     if (is_stand_in(match) && !mutant(Mutant::drop_onto_stand_ins)) return;
     auto* leaf = reinterpret_cast<ArrayLeaf*>(worker_.view().resolve(word));
     uint64_t highest = 0;
-    // Most pages in use have changed since: seen without any lock.
+    // Most hot pages have changed since the snapshot. This check finds that without a lock.
     if (!is_covered(*leaf, highest) || !may_drop(task_, leaf->header, report_)) return;
     {
       ScopedLock parent_lock;
@@ -229,8 +230,8 @@ class ArrayInstaller {
       for (uint32_t slot = 0; slot < shape_.records_per_leaf; ++slot) {
         RecordHead* record = leaf->record(slot, shape_.record_bytes);
         const Vid vid(record->vid.load(std::memory_order_relaxed));
-        // Release; who verifies has looked at the lock before (CommitProtocol::look_at), which we
-        // give back only behind this.
+        // Release. A verifying worker reads the lock before the VID (CommitProtocol::look_at), and
+        // the lock is released only after this store.
         record->vid.store(vid.with(Vid::kMoved).word(), std::memory_order_release);
       }
       unlink(parent, pointer, highest);
@@ -238,7 +239,7 @@ class ArrayInstaller {
     worker_.pages().retire(&leaf->header);
   }
 
-  /// A page above the leaves, all below which was dropped or never there.
+  /// Drops a page above the leaves if no volatile page is below it.
   Status drop_interior(uint32_t level, uint64_t number, SnapshotPointer match,
                        const Matches& matches) {
     const Status status = enter();
@@ -277,18 +278,20 @@ class ArrayInstaller {
            page_lock.try_lock(worker_, page.lock, kPageBlock, worker_.name_of(&page.lock));
   }
 
-  /// No volatile page is below it, and what stands for them is what the snapshot has.
+  /// Returns whether no volatile page is below this page and its pointers lead to pages of this
+  /// snapshot.
   static bool is_bare(const ArrayInterior& page, const Matches& matches) {
     for (uint32_t i = 0; i < kArrayFanout; ++i) {
       const DualPointer& child = page.children[i];
-      // Relaxed: installers store these words, see `place`.
+      // Relaxed: only installers store these words, see `place`.
       const uint64_t snapshot = child.snapshot_word.load(std::memory_order_relaxed);
       if (!child.load_acquire().is_null() || snapshot != matches[i].word()) return false;
     }
     return true;
   }
 
-  /// Nobody installs a page below it any more (R3). False: somebody did, and all is as it was.
+  /// Freezes all null pointers, so that no copy-up installs a page below this one (R3). Returns
+  /// false if a copy-up came first; then all words are as before.
   static bool freeze(ArrayInterior& page) {
     if (mutant(Mutant::drop_unfrozen)) return true;
     uint32_t frozen = 0;
@@ -296,7 +299,7 @@ class ArrayInstaller {
       std::atomic<uint64_t>& word = page.children[frozen].volatile_word;
       uint64_t seen = word.load(std::memory_order_acquire);
       const VolatilePointer child(seen);
-      // acq_rel pairs with the CAS of a copy-up: one of the two fails.
+      // acq_rel pairs with the compare-and-swap of a copy-up: one of the two fails.
       if (!child.is_null() ||
           !word.compare_exchange_strong(seen, child.frozen().word(), std::memory_order_acq_rel,
                                         std::memory_order_acquire)) {
@@ -306,7 +309,7 @@ class ArrayInstaller {
     if (frozen == kArrayFanout) return true;
     while (frozen-- > 0) {
       std::atomic<uint64_t>& word = page.children[frozen].volatile_word;
-      // Nobody but us changes a frozen word.
+      // Only this installer changes a frozen word.
       const VolatilePointer child(word.load(std::memory_order_relaxed));
       word.store(child.thawed().word(), std::memory_order_release);
     }
@@ -320,8 +323,8 @@ class ArrayInstaller {
   void unlink(ArrayInterior& parent, DualPointer& pointer, uint64_t highest) {
     raise_floor(parent.header.floor, highest);
     ++report_.dropped;
-    // Release pairs with `load_both`: whoever reads the null word sees the snapshot word, and that
-    // the records have moved.
+    // Release pairs with `load_both`: a reader that loads the null word also sees the snapshot
+    // word, and that the records have moved.
     pointer.volatile_word.store(next_null(storage_).word(), std::memory_order_release);
   }
 

@@ -21,17 +21,17 @@ namespace atolldb {
 
 namespace {
 
-/// Paths between two begin epochs of the installer (R9).
+/// Paths that the installer handles before it publishes a new begin epoch (R9).
 constexpr uint32_t kPathsPerTurn = 32;
 
-/// What is known of one layer while it is walked.
+/// State of the walk through one layer.
 struct LayerWalk {
-  std::string prefix;    // slices above, 8 bytes each
-  SnapshotPointer root;  // of the layer in the snapshot; null: not there
-  uint64_t slice = 0;    // what comes next
+  std::string prefix;    // slices of the layers above, 8 bytes each
+  SnapshotPointer root;  // root of the layer in the snapshot; null: the snapshot has no such layer
+  uint64_t slice = 0;    // low end of the range that is still to be visited
   bool has_ended = false;
-  /// By level of pages: up to where pointers to them were looked at, and the snapshot's pages for
-  /// the page above that was looked at last.
+  /// State per page level: the slice up to which pointers to pages of this level are done, and the
+  /// snapshot pages below the interior page that was visited last.
   struct Level {
     uint64_t done_to = 0;
     std::vector<SnapshotLevelPage> pages;
@@ -53,7 +53,7 @@ class TreeInstaller {
       walk.root = task_.root;
       status = walk_layer(walk);
     }
-    if (status == Status::storage_not_found) status = Status::ok;  // there is nothing left of it
+    if (status == Status::storage_not_found) status = Status::ok;  // the storage was dropped
     if (has_missed_) report_.oldest_left = 0;
     return status;
   }
@@ -61,28 +61,30 @@ class TreeInstaller {
  private:
   enum class Step : uint8_t { done, again };
 
-  /// Pages found before must not be used any more.
+  /// Publishes a new begin epoch. Pages found before the call must not be used after it.
   Status begin_turn() {
     worker_.enter();
     if (worker_.cluster_failed()) return Status::cluster_failed;
     if (task_.cancelled && task_.cancelled()) return Status::unavailable;
-    // After the begin epoch, for which whoever drops the storage waits (R34).
+    // Checked after the begin epoch is published, which a drop of the storage waits for (R34).
     return is_storage_ready(storage_, id_) ? Status::ok : Status::storage_not_found;
   }
 
   void install_root() {
     ScopedLock lock;
-    // By waiting: nothing else is held. A cluster that has failed is noticed in the next turn.
+    // Waits: no other lock is held. The next turn notices a failed cluster.
     if (!lock.lock(worker_, storage_.root_lock, kHolderBlock, root_lock_name(storage_))) return;
     install(storage_.root, task_.root);
   }
 
-  /// With what guards the pointer locked (R44). A null `page`: the snapshot has none of this range.
+  /// Stores the snapshot page beside a pointer. `page` null: the snapshot has no page of this
+  /// range. REQUIRES: the lock that guards the pointer is held (R44).
   void install(DualPointer& pointer, SnapshotPointer page) {
     const uint64_t before = pointer.snapshot_word.load(std::memory_order_relaxed);
-    // Null from here on only through us: a copy-up may come, but no drop.
+    // Only this installer can make the word null from here on. A copy-up may store a page, but no
+    // other thread drops one.
     const VolatilePointer word = pointer.load_acquire();
-    // Only in pages that are locked, or moved.
+    // Frozen words occur only in pages that are locked or moved.
     DCHECK(!word.is_frozen() || mutant(Mutant::install_in_moved_pages));
     if (page.is_null() && word.is_null()) {
       if (before == 0) return;
@@ -92,7 +94,7 @@ class TreeInstaller {
     ++(page.is_null() ? report_.unmatched : report_.installed);
     if (before == page.word()) return;
     if (word.is_null() && replace_cold(storage_, pointer, word, page)) return;
-    // Release: R2, before the word that drops the page.
+    // Release: stored before the word that drops the page (R2).
     pointer.snapshot_word.store(page.word(), std::memory_order_release);
   }
 
@@ -102,14 +104,15 @@ class TreeInstaller {
       if (status != Status::ok) return status;
       Link root;
       if (!find_layer(worker_, storage_, bytes_of(walk.prefix), root)) {
-        // Gone with its slot, or in motion.
+        // The layer was removed with its slot, or it is being replaced.
         has_missed_ = true;
         return Status::ok;
       }
       Step step = Step::done;
       const uint64_t epoch = worker_.current_epoch();
       for (uint32_t i = 0; i < kPathsPerTurn && step == Step::done && !walk.has_ended; ++i) {
-        // Reads from the device may take long, and what others retire waits for our begin epoch.
+        // Reads from the device may take long, and pages that other workers retire wait for this
+        // thread's begin epoch.
         if (i != 0 && worker_.current_epoch() != epoch) break;
         const Status stepped = take_step(walk, root, step);
         if (stepped != Status::ok) return stepped;
@@ -123,7 +126,7 @@ class TreeInstaller {
     return Status::ok;
   }
 
-  /// What changes all the time is left for the next snapshot.
+  /// Skips a path that changes all the time. It is left to the next snapshot.
   void skip_path(LayerWalk& walk, const Link& root) {
     TreePath path;
     static_cast<void>(find_path(worker_, root, walk.slice, path));
@@ -145,10 +148,12 @@ class TreeInstaller {
       if (path.size != 0) drop(walk, path.link, path.border);
     }
     if (is_known && path.border == nullptr && !path.link.pointer->load_acquire().is_null()) {
-      step = Step::again;  // copied up meanwhile, from the older page perhaps: look into it
+      // A copy-up, perhaps of the older page, came meanwhile: visit the new page.
+      step = Step::again;
       return Status::ok;
     }
-    // What moves and cannot be adopted, for want of pages perhaps, is left out.
+    // A path that is being replaced and that cannot be adopted, perhaps because pages are short, is
+    // skipped.
     if (!is_known) has_missed_ = true;
     for (uint32_t i = path.size; i-- > 1;) {
       const InteriorPage& page = *path.steps[i].page;
@@ -157,7 +162,8 @@ class TreeInstaller {
                                : page.high_is_end == 0 && page.high == path.range.high;
       if (is_last) drop(walk, path.steps[i].link, path.steps[i].page);
     }
-    // Those below what is behind us; not the layer itself, which is its holder's to forget.
+    // Forgets the layers below the part that is done. A layer itself is forgotten by the walk
+    // through the layer that holds it.
     std::erase_if(done_layers_, [&](const std::string& layer) {
       return layer.size() > walk.prefix.size() && layer.starts_with(walk.prefix);
     });
@@ -166,7 +172,7 @@ class TreeInstaller {
     return Status::ok;
   }
 
-  /// Installs beside all pointers of an interior page, once.
+  /// Stores snapshot pages beside all pointers of an interior page, once per walk.
   Status look_at(LayerWalk& walk, InteriorPage* page, Step& step) {
     LayerWalk::Level& level = walk.levels[page->header.level - 1];
     if (walk.slice < level.done_to) return Status::ok;
@@ -196,8 +202,8 @@ class TreeInstaller {
     SnapshotPointer root;
   };
 
-  /// Installs beside the pointers to layers below a border page, walks those, and drops their
-  /// roots.
+  /// Stores snapshot pages beside the pointers from a border page to lower layers, walks these
+  /// layers, and drops their roots.
   Status look_at_layers(LayerWalk& walk, BorderPage* page, Step& step) {
     const uint32_t count = page->header.version().count();
     std::vector<Layer> layers;
@@ -214,8 +220,8 @@ class TreeInstaller {
       const HoldTimer timer(report_);
       ScopedLock lock;
       if (!lock.lock_page(worker_, page, kPageBlock)) return Status::cluster_failed;
-      // Slots stay where they are as long as the page does; a layer that has come meanwhile has no
-      // snapshot page, and none below it.
+      // Slots do not move as long as the page is not moved. A layer that was created meanwhile has
+      // no snapshot page, and no page below it has one.
       if (page->header.version().is_moved() && !mutant(Mutant::install_in_moved_pages)) {
         step = Step::again;
         return Status::ok;
@@ -241,13 +247,13 @@ class TreeInstaller {
     below.prefix.append(reinterpret_cast<const char*>(bytes), sizeof bytes);
     below.root = layer.root;
     if (root->is_border() && !root->header.version().is_moved()) {
-      // Most layers are one page: no turn of their own.
+      // Most layers are a single page and need no turn of their own.
       const Status status = look_at_layers(below, border_page(root), step);
       if (status == Status::ok && step == Step::done) drop(below, link, border_page(root));
       return status;
     }
     if (done_layers_.insert(below.prefix).second) {
-      // Its turns make what was found so far invalid.
+      // The turns of walk_layer invalidate the pages found so far.
       step = Step::again;
       return walk_layer(below);
     }
@@ -282,9 +288,9 @@ class TreeInstaller {
     const SnapshotPointer snapshot =
         is_layer_root ? walk.root
                       : page_of_range(walk.levels[page->header.level].pages, range_of(*page));
-    // R56: the volatile page is all there is of its records.
+    // R56: only the volatile page has its records.
     if (is_stand_in(snapshot) && !mutant(Mutant::drop_onto_stand_ins)) return;
-    // Only then the policy: it counts with a page that it lets go.
+    // The policy is asked last because it counts the pages that it releases.
     if (snapshot.is_null() || seems_needed(worker_, page, task_.epoch)) return;
     if (!may_drop(task_, page->header, report_)) return;
     const HoldTimer timer(report_);
@@ -308,7 +314,7 @@ class TreeInstaller {
   const InstallTask& task_;
   InstallReport& report_;
   bool has_missed_ = false;
-  std::set<std::string> done_layers_;  // prefixes; below the border pages at hand
+  std::set<std::string> done_layers_;  // prefixes of layers below the current border pages
 };
 
 }  // namespace

@@ -10,9 +10,10 @@ namespace atolldb {
 
 namespace {
 
-/// Installs in one sequential storage: its root page stands for all that is in the snapshot, and
-/// the heads of the workers' lists go. No locks: a page that has a successor never changes, and
-/// nobody else changes the head of a list with two pages (R17).
+/// Installs a snapshot in one sequential storage. The root page of the snapshot stands for all its
+/// records, and the installer removes pages from the heads of the workers' lists. It takes no
+/// locks: a page that has a successor never changes, and no other thread changes the head of a list
+/// of two or more pages (R17).
 class SequentialInstaller {
  public:
   SequentialInstaller(WorkerContext& worker, StorageControl& storage, const InstallTask& task,
@@ -29,14 +30,14 @@ class SequentialInstaller {
         status = shorten(node, ordinal);
       }
     }
-    // The storage is dropped, and with it every pointer.
+    // The storage was dropped, and all its pointers with it.
     return status == Status::storage_not_found ? Status::ok : status;
   }
 
  private:
   static constexpr uint32_t kPagesAtOnce = 64;
 
-  /// No page that was found before may be used after this.
+  /// Begins a new epoch. Pages found before the call must not be used after it.
   Status enter() {
     worker_.enter();
     if (worker_.cluster_failed()) return Status::cluster_failed;
@@ -47,7 +48,7 @@ class SequentialInstaller {
   Status install_root() {
     std::atomic<uint64_t>& word = storage_.root.snapshot_word;
     if (task_.root.is_null()) {
-      // Appends never vanish: there are none up to the epoch, in memory neither.
+      // Appends never vanish: no append exists up to the epoch, not in memory either.
       const SnapshotPointer before(word.load(std::memory_order_relaxed));
       if (!before.is_null()) {
         report_.oldest_left = std::min(report_.oldest_left, before.snapshot());
@@ -56,20 +57,20 @@ class SequentialInstaller {
     }
     const PageHeader* root = nullptr;
     Status status = worker_.snapshot_page(task_.root, root);
-    if (status == Status::snapshot_unreadable) {  // R56: no page goes
+    if (status == Status::snapshot_unreadable) {  // R56: no page is dropped
       worker_.leave_snapshots();
       const SnapshotPointer before(word.load(std::memory_order_relaxed));
       if (!before.is_null()) report_.oldest_left = std::min(report_.oldest_left, before.snapshot());
       return Status::ok;
     }
-    // Scanners go by the epoch that the page itself names: it may be of an older snapshot.
+    // Scans use the epoch that the page itself names, which may be that of an older snapshot.
     const Vid floor(status == Status::ok ? root->floor.load(std::memory_order_relaxed) : 0);
     worker_.leave_snapshots();
     if (status != Status::ok) return status;
     covered_ = std::min(task_.epoch, floor.epoch());
     status = enter();
     if (status != Status::ok) return status;
-    // Release, before any list is shortened: see SequentialCursor::open.
+    // Release: stored before any list is shortened, see SequentialCursor::open.
     word.store(task_.root.word(), std::memory_order_release);
     ++report_.installed;
     return Status::ok;
@@ -94,30 +95,32 @@ class SequentialInstaller {
   }
   template <typename Page>
   Page* page_at(const std::atomic<uint64_t>& word) {
-    // Acquire pairs with the release of whoever installed the page.
+    // Acquire pairs with the release of the thread that installed the page.
     const VolatilePointer pointer(word.load(std::memory_order_acquire));
     return pointer.is_null() ? nullptr : reinterpret_cast<Page*>(worker_.view().resolve(pointer));
   }
 
-  /// A few pages; false: there is no more to drop.
+  /// Drops a few pages. Returns false if no more can be dropped.
   bool drop_some(SequentialListHead& list) {
     auto* first = page_at<SequentialPage>(list.first);
     if (first == nullptr) return false;
     SequentialPage* kept = first;
     uint32_t count = 0;
     for (; count < kPagesAtOnce; ++count) {
-      // Without a successor it is the newest, which its worker writes to.
+      // A page without a successor is the newest one; its worker still writes to it.
       auto* next = page_at<SequentialPage>(kept->next);
       if (next == nullptr || !is_covered(*kept) || !may_drop(task_, kept->header, report_)) {
-        break;  // with what is behind it
+        break;  // the pages after it stay, too
       }
       kept = next;
     }
     if (count == 0) return false;
-    // Release, both, in this order: pairs with the scanners' loads, see SequentialListHead.
+    // Both are release stores in this order. They pair with the scans' loads, see
+    // SequentialListHead.
     list.first_number.store(kept->number, std::memory_order_release);
     list.first.store(kept->header.self, std::memory_order_release);
-    // Scans under way go on through them: they stay readable until all of these are over (R9).
+    // Running scans continue through these pages, which stay readable until all these scans end
+    // (R9).
     while (first != kept) {
       auto* next = page_at<SequentialPage>(first->next);
       worker_.pages().retire(&first->header);
@@ -127,7 +130,7 @@ class SequentialInstaller {
     return count == kPagesAtOnce;
   }
 
-  /// Whether the snapshot has every record of a page that has a successor.
+  /// Returns whether the snapshot has every record of the page. REQUIRES: it has a successor.
   bool is_covered(SequentialPage& page) const {
     const uint32_t count = page.header.version().count();
     uint32_t offset = 0;

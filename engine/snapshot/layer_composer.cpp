@@ -69,8 +69,8 @@ Result<LayerResult> LayerComposer::compose(std::span<const CarriedRecord> carrie
   size_t at = 0;
   if (auto added = add_cut_records(range_, at); !added) return std::unexpected(added.error());
   const std::optional<TreeItem> only = builder_.only_item();
-  // R44: beside a pointer to a volatile layer can only stand a layer. Without one the volatile
-  // layer would stay, and all pages above it.
+  // R44: only the root of a layer can stand beside a pointer to a volatile layer. Without one the
+  // volatile layer, and all pages above it, could never be dropped.
   const bool is_layer = keeps_single || (shape_.has_root() && !mutant(Mutant::layers_of_two_only));
   if (only && !only->is_next_layer() && !is_layer) {
     std::string rest(8, '\0');
@@ -101,11 +101,11 @@ Result<void> LayerComposer::take_shape() {
                                                   work_.pages.storage_id(), to_string(status)));
 }
 
-/// What comes next begins at `slice`: where volatile pages begin, pages of the snapshot end (R44).
+/// Ends pages where volatile pages begin (R44). `slice` is the begin of the next range or record.
 Result<void> LayerComposer::pass(uint64_t slice) {
   const SliceRange before{0, slice, false};
   for (uint32_t level = 0; level < shape_.level_count(); ++level) {
-    if (!shape_.is_fence(level, slice)) break;  // nor is it one above
+    if (!shape_.is_fence(level, slice)) break;  // levels above have no fence here either
     auto ended = level == 0 ? Result<void>() : builder_.close(level - 1, before);
     if (level == 0 && builder_.is_open()) {
       ended = builder_.end_border(before, TreeBuilder::Ending::exact);
@@ -143,7 +143,7 @@ SliceRange LayerComposer::clip(const SliceRange& range) const {
   return clipped;
 }
 
-/// The root itself is not rebuilt here: what it leads to gets as many levels as it needs.
+/// Composes the tree below a base root. The builder creates as many upper levels as it needs.
 Result<void> LayerComposer::compose_tree(SnapshotPointer root) {
   const auto page = std::make_unique<PageBuffer>();
   auto found = find_page(root, *page, range_);
@@ -154,7 +154,7 @@ Result<void> LayerComposer::compose_tree(SnapshotPointer root) {
   return compose_page(root, *page, std::nullopt);
 }
 
-/// `next`: the range of the page to the right, below the same parent.
+/// Composes one page of the base. `next`: the range of its right sibling below the same parent.
 Result<void> LayerComposer::compose_node(SnapshotPointer pointer, uint32_t level,
                                          const SliceRange& range,
                                          const std::optional<SliceRange>& next) {
@@ -177,13 +177,14 @@ Result<void> LayerComposer::compose_node(SnapshotPointer pointer, uint32_t level
     return wrong_page(work_.pages.storage_id(), pointer,
                       "its level or range is not what its parent says");
   }
-  // A page that can be read again may hold more than its stand-in stood for.
+  // A page that can be read again may cover more than the range of its stand-in.
   const SliceRange outer = range_;
   if (found->was_lost) range_ = clipped;
   auto done = compose_page(pointer, *page, next);
   range_ = outer;
   if (!done) return done;
-  // A volatile page goes on behind the base's: what is here will be part of its successor.
+  // If a volatile page extends past the end of the base page, the new page becomes part of its
+  // successor.
   const bool is_cut = clipped.high_is_end || shape_.may_cut(level, clipped.high);
   return level == 0 || !is_cut ? Result<void>() : builder_.close(level - 1, clipped);
 }
@@ -215,7 +216,7 @@ Result<void> LayerComposer::compose_interior(SnapshotPointer pointer, const Inte
   return {};
 }
 
-/// The slots of a page that lie in the composer's range.
+/// Collects the slots of a page that lie in the composer's range.
 void LayerComposer::take_items(const BorderPage& page) {
   items_.clear();
   auto& from = const_cast<BorderPage&>(page);
@@ -246,18 +247,19 @@ Result<void> LayerComposer::compose_records(const SliceRange& range,
   size_t at = 0;
   if (auto added = add_cut_records(range, at); !added) return added;
   const bool is_at_end = range.high_is_end || (!range_.high_is_end && range.high == range_.high);
-  if (!is_at_end && !shape_.may_cut(0, range.high)) return {};  // a volatile page goes on
+  // a volatile page extends past this end
+  if (!is_at_end && !shape_.may_cut(0, range.high)) return {};
   if (!is_at_end && shape_.is_fence(0, range.high)) {
     return builder_.end_border(range, TreeBuilder::Ending::exact);
   }
-  // An empty range is joined with whatever comes next.
+  // An empty range is always joined with the next range.
   const bool is_next_rewritten = next && (work_.rewrites || has_log(*next));
   const bool may_join = is_next_rewritten || (next && builder_.is_empty());
   return builder_.end_border(range,
                              may_join ? TreeBuilder::Ending::joinable : TreeBuilder::Ending::plain);
 }
 
-/// The records of a range, cut where volatile pages begin.
+/// Adds the records of a range and cuts pages where volatile pages begin.
 Result<void> LayerComposer::add_cut_records(const SliceRange& range, size_t& at) {
   SliceRange part = range;
   uint64_t fence = 0;
@@ -283,7 +285,7 @@ Result<void> LayerComposer::add_records(const SliceRange& range, size_t& at) {
   return {};
 }
 
-/// All records of a slice; `at` moves on behind the base's.
+/// Composes all records of a slice. Advances `at` past the base's records of the slice.
 Result<void> LayerComposer::compose_slice(uint64_t slice, size_t& at) {
   constexpr uint32_t kNone = 9;
   for (;;) {
@@ -304,7 +306,7 @@ Result<void> LayerComposer::compose_slice(uint64_t slice, size_t& at) {
   return compose_beyond(slice, std::span(items_).subspan(first, at - first));
 }
 
-/// A record whose key ends in this layer, with log records.
+/// Composes a record whose key ends in this layer and that has log records.
 Result<void> LayerComposer::compose_record(uint64_t slice, uint16_t remainder,
                                            const TreeItem* base) {
   RecordFold& fold = work_.fold;
@@ -328,7 +330,8 @@ Result<void> LayerComposer::compose_record(uint64_t slice, uint16_t remainder,
   return builder_.add(item);
 }
 
-/// The records of a slice that go on behind it: one in this page, or all in a layer below.
+/// Composes the records of a slice whose keys extend past the slice: one record stays in this page,
+/// several move to a lower layer.
 Result<void> LayerComposer::compose_beyond(uint64_t slice, std::span<const TreeItem> base) {
   if (!base.empty() && base.front().is_next_layer()) {
     if (!has_log_at(slice) && !work_.rewrites) return builder_.add(base.front());
@@ -365,7 +368,7 @@ Result<void> LayerComposer::compose_beyond(uint64_t slice, std::span<const TreeI
   return add_sublayer(slice, below(slice).compose(carried, false));
 }
 
-/// Applies all log records of one key. `rest`: its bytes behind the slice.
+/// Applies all log records of one key. `rest`: the bytes of the key after the slice.
 Result<void> LayerComposer::fold_logs(uint64_t slice, Bytes rest) {
   while (has_log_at(slice) && log_rest().size() == 8 + rest.size() &&
          compare(log_rest().subspan(8), rest) == 0) {
@@ -393,8 +396,9 @@ Result<void> LayerComposer::add_sublayer(uint64_t slice, Result<LayerResult> bel
   return builder_.add({slice, kRemainderNextLayer, {}, {}, vid, below->root});
 }
 
-/// One that has no room beside the others of its slice goes into a layer of its own: those that
-/// made it so long ago needed no room for it here.
+/// Adds a record whose key extends past the slice. It gets a layer of its own if it does not fit
+/// beside the other records of its slice. When it was committed it may have been in a lower layer,
+/// and needed no room beside them.
 Result<void> LayerComposer::add_beyond(const TreeItem& item) {
   if (builder_.bytes_of_slice(item.slice) + item.page_bytes() <= kBorderUsableBytes) {
     return builder_.add(item);

@@ -1,4 +1,4 @@
-// Ranges of a layer whose base page cannot be read (rule R56): all else is composed as ever.
+// Composes the ranges of a layer whose base page cannot be read (R56).
 #include <fmt/format.h>
 
 #include <memory>
@@ -17,7 +17,7 @@ Result<FoundPage> LayerComposer::find_page(SnapshotPointer pointer, PageBuffer& 
   if (!found) return found;
   std::vector<HeldRecord> held = std::exchange(found->held, {});
   if (!found->is_readable && !work_.salvages) return found;
-  // Those of other layers and partitions are given to them.
+  // Other layers and partitions get their own held records.
   std::erase_if(held, [&](const HeldRecord& record) {
     const std::string_view key = record.key();
     if (!key.starts_with(prefix_) || (!prefix_.empty() && key.size() == prefix_.size())) {
@@ -29,7 +29,7 @@ Result<FoundPage> LayerComposer::find_page(SnapshotPointer pointer, PageBuffer& 
   return found;
 }
 
-/// What was composed so far ends, in pages below `level`, where the range begins.
+/// Ends the pages below `level` that were composed so far, at `low`, where the range begins.
 Result<void> LayerComposer::end_before(uint32_t level, uint64_t low) {
   const SliceRange before{0, low, false};
   if (builder_.is_open()) {
@@ -42,8 +42,9 @@ Result<void> LayerComposer::end_before(uint32_t level, uint64_t low) {
   return {};
 }
 
-/// A pointer that stands for this very range, which has no new log records, stays as it is. Else a
-/// stand-in of that range names the page, and holds the records.
+/// Composes a range that cannot be read. A pointer that stands for exactly this range stays
+/// unchanged if there are no new log records. Otherwise a stand-in for the range names the page and
+/// holds the log records.
 Result<void> LayerComposer::compose_lost(SnapshotPointer pointer, FoundPage& found, uint32_t level,
                                          const SliceRange& range, bool is_whole) {
   report_lost(pointer, level, range, found.reason);

@@ -19,8 +19,8 @@ namespace {
 
 enum class LogContent : uint8_t { header_at_most, foreign, unknown };
 
-/// By its first two blocks: a start that was given up has written a header, perhaps a torn one, or
-/// nothing.
+/// Classifies a log file by its first two blocks. A failed start has written a header, perhaps a
+/// torn one, or nothing.
 Result<LogContent> content_of(FileSystem& file_system, const LogFilePlace& place,
                               const ClusterUuid& own) {
   auto file = file_system.open_for_reading(path_of(place));
@@ -45,7 +45,7 @@ Result<void> remove_logs(FileSystem& file_system, const std::string& data_dir,
                          uint64_t incarnation, RemovedLeftovers& result) {
   auto slots = read_savepoint_slots(file_system, savepoint_path(data_dir));
   if (!slots) return std::unexpected(slots.error());
-  // A damaged slot may have listed anything.
+  // A damaged slot may have listed any incarnation.
   for (const SavepointSlot& slot : *slots) {
     if (!slot.savepoint) return {};
   }
@@ -70,7 +70,7 @@ Result<void> remove_logs(FileSystem& file_system, const std::string& data_dir,
   return {};
 }
 
-/// Of all nodes that the directories hold files of.
+/// Removes the sorted runs of all nodes that have files in the directories.
 Result<void> remove_runs(FileSystem& file_system, const std::set<std::string>& directories,
                          RemovedLeftovers& result) {
   for (const std::string& directory : directories) {
@@ -111,7 +111,7 @@ Result<RemovedLeftovers> remove_leftovers(FileSystem& file_system, const std::st
                                           uint64_t incarnation) {
   RemovedLeftovers result;
   if (mutant(Mutant::keep_leftovers)) return result;
-  // Even where it cannot be told which snapshots are needed, the rest goes.
+  // The rest is removed even if delete_unneeded cannot determine which snapshots are needed.
   auto unneeded = delete_unneeded(file_system, data_dir, savepoint, directories, {});
   auto runs = remove_runs(file_system, directories, result);
   auto logs = remove_logs(file_system, data_dir, savepoint, directories, incarnation, result);

@@ -11,7 +11,7 @@
 namespace atolldb {
 namespace {
 
-/// Ids of all snapshots that have metadata.
+/// Returns the ids of all snapshots that have metadata.
 Result<std::vector<uint32_t>> ids_of_metadata(FileSystem& file_system,
                                               const std::string& data_dir) {
   std::vector<uint32_t> ids;
@@ -68,7 +68,7 @@ Result<void> rename_in_savepoint(FileSystem& file_system, const std::string& dat
       if (auto renamed = rename_in(place.directory, rename); !renamed) return renamed;
     }
   }
-  // Each slot once.
+  // Writes both slots.
   for (int slot = 0; slot < 2; ++slot) {
     if (auto written = write_savepoint(file_system, data_dir, savepoint); !written) return written;
   }

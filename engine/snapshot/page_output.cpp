@@ -52,7 +52,7 @@ Result<void> PageOutput::check_page(SnapshotPointer pointer, const PageHeader& h
   return {};
 }
 
-/// False: it cannot be read.
+/// Reads a stand-in. Returns false if it cannot be read.
 bool PageOutput::read_stand_in(SnapshotPointer pointer, PageBuffer& into, std::string& reason) {
   if (auto good = base_.read(unmarked(pointer), &into.header()); !good) {
     reason = good.error().message;
@@ -66,8 +66,8 @@ bool PageOutput::read_stand_in(SnapshotPointer pointer, PageBuffer& into, std::s
 
 namespace {
 
-/// Adds the log records that follow each other in `bytes`. False: they are none, and nothing is
-/// added.
+/// Splits `bytes` into adjacent log records and adds them. Returns false, and adds nothing, if the
+/// bytes are not log records.
 bool split_held(std::span<const std::byte> bytes, std::vector<HeldRecord>& held) {
   const size_t before = held.size();
   for (size_t at = 0; at < bytes.size();) {
@@ -88,7 +88,8 @@ bool split_held(std::span<const std::byte> bytes, std::vector<HeldRecord>& held)
 
 }  // namespace
 
-/// Adds the held records of a chain of pages. False: not all can be read, and none is added.
+/// Adds the held records of a chain of pages. Returns false, and adds nothing, if a page cannot be
+/// read.
 bool PageOutput::take_held(SnapshotPointer last, std::vector<HeldRecord>& held,
                            std::string& reason) {
   std::vector<PageBuffer> pages;
@@ -118,8 +119,8 @@ bool PageOutput::take_held(SnapshotPointer last, std::vector<HeldRecord>& held,
   return false;
 }
 
-/// All held records, the new ones included, but those that a later one covers. False: those from
-/// before cannot be read, and stay as they are.
+/// Merges the older held records with the new ones, and elides those that a later one covers.
+/// Returns false if the older ones cannot be read; they stay unchanged then.
 bool PageOutput::compact_held(const LostPage& lost, std::span<const std::byte> records,
                               std::vector<std::byte>& compacted) {
   std::vector<HeldRecord> held;
@@ -175,7 +176,7 @@ Result<FoundPage> PageOutput::find(SnapshotPointer pointer, PageBuffer& into, Pa
     if (!take_held(chain, found.held, found.reason)) found.is_readable = false;
   }
   if (!found.is_readable) {
-    // The composer makes all of the page, if any.
+    // The composer builds the whole page, if it needs one.
     std::memset(into.bytes, 0, sizeof into.bytes);
     return found;
   }

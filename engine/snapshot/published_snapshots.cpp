@@ -10,7 +10,7 @@ namespace atolldb {
 
 void snapshots_in_use(NodeShared& node, std::set<uint32_t>& ids) {
   for (uint32_t ordinal = 0; ordinal < node.slot_count; ++ordinal) {
-    // seq_cst: see the head of the header.
+    // seq_cst: see the file comment of the header.
     const uint64_t id = node.slot(ordinal).snapshot.load(std::memory_order_seq_cst);
     if (id != 0) ids.insert(static_cast<uint32_t>(id));
   }
@@ -23,7 +23,8 @@ const PublishedSnapshots::Entry* PublishedSnapshots::find(uint32_t id) const {
   return nullptr;
 }
 
-/// Of this table alone: for the mutant that shows why it does not count.
+/// Returns the newest snapshot of this table alone. Only the mutant newest_snapshot_of_node uses
+/// it.
 uint32_t PublishedSnapshots::newest_of_own() const {
   uint32_t newest = 0;
   for (const Entry& entry : entries_) {
@@ -37,11 +38,12 @@ const SnapshotView* PublishedSnapshots::use(WorkerSlot& slot, uint32_t id) const
   for (;;) {
     uint32_t wanted = id;
     if (id == 0) {
-      // seq_cst pairs with the coordinator's store, which comes after the last node's `publish`.
+      // seq_cst pairs with the coordinator's store, which follows the last node's `publish`.
       wanted = mutant(Mutant::newest_snapshot_of_node) ? newest_of_own()
                                                        : newest_->load(std::memory_order_seq_cst);
     }
-    // The newest one was withdrawn after we had loaded the word: it names a later one by now.
+    // After a miss the loop loads the word again. If the snapshot was withdrawn meanwhile, the word
+    // names a newer one by now.
     if (wanted == 0 || wanted == missed) return nullptr;
     if (!mutant(Mutant::unannounced_snapshot)) {
       slot.snapshot.store(wanted, std::memory_order_seq_cst);
@@ -58,7 +60,7 @@ Result<void> PublishedSnapshots::publish(std::unique_ptr<const SnapshotView> vie
   collect();
   const uint32_t id = view->id();
   if (find(id) != nullptr) return {};
-  // One that was withdrawn and is read still is the same: ids are never given twice (R37).
+  // A withdrawn snapshot of this id that is still read is the same one: ids are never reused (R37).
   auto place = std::ranges::find_if(entries_, [id](const Entry& entry) {
     return entry.view != nullptr && entry.view->id() == id;
   });
@@ -72,7 +74,7 @@ Result<void> PublishedSnapshots::publish(std::unique_ptr<const SnapshotView> vie
                           " snapshots at most, those included that are still read: unpin some");
   }
   if (place->view == nullptr) place->view = std::move(view);
-  // Publishes the view to those who find the entry.
+  // Publishes the view to the workers that find the entry.
   place->id.store(id, std::memory_order_seq_cst);
   return {};
 }
@@ -94,7 +96,7 @@ std::set<uint32_t> PublishedSnapshots::ids() const {
   return all;
 }
 
-/// Frees the views of withdrawn snapshots that nobody reads. Under the mutex.
+/// Frees the views of withdrawn snapshots that no worker reads. REQUIRES: the mutex is held.
 void PublishedSnapshots::collect() {
   std::set<uint32_t> in_use;
   snapshots_in_use(*node_, in_use);

@@ -21,7 +21,7 @@ bool are_intact(const std::array<SavepointSlot, 2>& slots) {
   return slots[0].savepoint && slots[1].savepoint;
 }
 
-/// The part of a savepoint that keeps files.
+/// Returns the members of a savepoint that determine which files are needed.
 auto needs(const Savepoint& savepoint) {
   return std::tie(savepoint.snapshot, savepoint.snapshot_epoch, savepoint.covered_incarnation,
                   savepoint.pinned, savepoint.kept, savepoint.largest_snapshot);
@@ -42,8 +42,8 @@ bool is_same_stream(const LogFilePlace& a, const LogFilePlace& b) {
          a.node == b.node && a.directory == b.directory;
 }
 
-/// The first files of a listed stream: all before the last one whose header says that no later
-/// epoch went before it. So the newest one with a header stays.
+/// Adds the first files of a listed stream: all before the last file whose header says that no
+/// epoch after `covered` precedes it. So the newest file with a header always stays.
 Result<void> add_covered_files(FileSystem& file_system, const ClusterUuid& own, uint64_t covered,
                                std::span<const LogFilePlace> stream,
                                std::vector<std::string>& paths) {
@@ -52,13 +52,15 @@ Result<void> add_covered_files(FileSystem& file_system, const ClusterUuid& own, 
     auto begin = begin_of(file_system, stream[i]);
     if (!begin) return std::unexpected(begin.error());
     if (!*begin || (*begin)->cluster_uuid != own) break;
-    if ((*begin)->last_epoch_before < (*begin)->closed_epoch) break;  // of before R38 was kept
+    // written before R38 was implemented
+    if ((*begin)->last_epoch_before < (*begin)->closed_epoch) break;
     if ((*begin)->last_epoch_before > covered) break;
     kept = i;
   }
   for (const LogFilePlace& place : stream.first(kept)) paths.push_back(path_of(place));
   if (kept == 0) return {};
-  // The stream begins with that file from now on: what was read of it must survive a power cut.
+  // The stream begins with that file from now on. What was read of it must survive a power cut, so
+  // it is synced.
   const std::string path = path_of(stream[kept]);
   auto file = file_system.open(path);
   if (!file) return std::unexpected(file.error());
@@ -66,8 +68,8 @@ Result<void> add_covered_files(FileSystem& file_system, const ClusterUuid& own, 
   return file_system.sync_directory(path.substr(0, path.rfind('/')));
 }
 
-/// All files of a stream that no slot lists any more. Those without a header (made ahead of their
-/// first block) tell not whose they are, so the others, which tell, go last.
+/// Adds all files of a stream that neither slot lists. A file without a header (created before its
+/// first block was written) does not name its cluster. So the files with headers are removed last.
 Result<void> add_whole_stream(FileSystem& file_system, const ClusterUuid& own,
                               std::span<const LogFilePlace> stream,
                               std::vector<std::string>& paths) {
@@ -85,7 +87,7 @@ Result<void> add_whole_stream(FileSystem& file_system, const ClusterUuid& own,
   return {};
 }
 
-/// Where the pages of the kept snapshots may lie; which metadata is kept.
+/// The metadata that is kept, and the files that may hold pages of the kept snapshots.
 struct Kept {
   std::set<uint32_t> ids;
   std::set<std::string> paths;
@@ -111,7 +113,7 @@ Result<Kept> find_kept(FileSystem& file_system, const RetentionView& view) {
   return kept;
 }
 
-/// One after the other, each durably before the next: a stream must not have a gap.
+/// Removes files one after the other, each durably before the next, so that no stream gets a gap.
 Result<void> remove_in_order(FileSystem& file_system, const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     if (auto removed = file_system.remove(path); !removed) return removed;
@@ -121,7 +123,8 @@ Result<void> remove_in_order(FileSystem& file_system, const std::vector<std::str
   return {};
 }
 
-/// Until both slots say of snapshots what `savepoint` does.
+/// Rewrites the savepoint until both slots agree with `savepoint` on the needed files. Returns the
+/// slots.
 Result<std::array<SavepointSlot, 2>> equal_slots(FileSystem& file_system,
                                                  const std::string& data_dir,
                                                  Savepoint& savepoint) {
@@ -138,7 +141,7 @@ Result<std::array<SavepointSlot, 2>> equal_slots(FileSystem& file_system,
   }
 }
 
-/// Why the files `own` of a snapshot must stay.
+/// Returns ok if snapshot `id` may be removed, or an error that says why its files `own` must stay.
 Result<void> refuse_removal(FileSystem& file_system, const RetentionView& view,
                             const Savepoint& savepoint, uint32_t id,
                             const std::set<std::string>& own) {
@@ -185,7 +188,7 @@ Result<std::vector<std::string>> deletable_logs(FileSystem& file_system,
   if (!are_intact(view.slots)) return paths;
   const Savepoint& first = *view.slots[0].savepoint;
   const Savepoint& second = *view.slots[1].savepoint;
-  // Older snapshots that are kept need the log behind them (R55).
+  // Kept older snapshots need the log from the oldest of them on (R55).
   const bool forgets_kept = mutant(Mutant::forget_kept_log);
   const uint64_t covered_epoch = forgets_kept
                                      ? std::min(first.snapshot_epoch, second.snapshot_epoch)
@@ -193,7 +196,7 @@ Result<std::vector<std::string>> deletable_logs(FileSystem& file_system,
   const uint64_t covered = std::min(first.covered_incarnation, second.covered_incarnation);
   auto files = log_files_in(file_system, view.directories);
   if (!files) return std::unexpected(files.error());
-  // Streams in different directories may be alternated by ordinals.
+  // The files of streams in different directories may have interleaved ordinals.
   std::ranges::sort(*files, {}, [](const LogFilePlace& place) {
     return std::tuple(place.name.incarnation, place.node, place.name.logger,
                       std::string_view(place.directory), place.name.ordinal);
@@ -207,7 +210,7 @@ Result<std::vector<std::string>> deletable_logs(FileSystem& file_system,
     Result<void> added;
     if (is_listed(first, place) && is_listed(second, place)) {
       added = add_covered_files(file_system, first.cluster_uuid, covered_epoch, stream, paths);
-    } else if (place.name.incarnation <= covered) {  // neither lists it: see Savepoint
+    } else if (place.name.incarnation <= covered) {  // neither slot lists it, see Savepoint
       added = add_whole_stream(file_system, first.cluster_uuid, stream, paths);
     }
     if (!added) return std::unexpected(added.error());
@@ -252,7 +255,8 @@ Result<std::vector<std::string>> delete_unneeded(FileSystem& file_system,
   const auto removed =
       aside ? move_aside(file_system, *paths, *aside) : remove_in_order(file_system, *paths);
   if (!removed) return std::unexpected(removed.error());
-  // A damaged pin, of which nobody knows what it needs, keeps all snapshots, but not the logs.
+  // If the metadata of a pinned snapshot is damaged, its needs are unknown: all snapshots stay, but
+  // the logs do not.
   if (!snapshots) return snapshots;
   return paths;
 }

@@ -14,10 +14,10 @@
 namespace atolldb {
 namespace {
 
-/// 256 KiB at once.
+/// 256 KiB per read.
 constexpr uint32_t kScrubPages = 64;
 
-/// What the bytes of a damaged page tell of it, if they can be.
+/// Adds what a damaged page says about itself, if its own pointer is right.
 void describe(const PageHeader& page, SnapshotPointer self, ScrubDamage& damage) {
   if (page.self != self.word()) return;
   damage.storage = page.storage_id;
@@ -28,7 +28,7 @@ void describe(const PageHeader& page, SnapshotPointer self, ScrubDamage& damage)
   if (page.layer != 0) damage.range += fmt::format(" in layer {}", page.layer);
 }
 
-/// The pages one by one.
+/// Checks the pages one by one.
 void find_damage(const SnapshotFiles& files, SnapshotPointer first, uint32_t count,
                  const std::string& path, const ScrubHooks& hooks) {
   IoBuffer buffer(kPageBytes);
@@ -72,7 +72,7 @@ Result<void> scrub_snapshot_file(FileSystem& file_system, const SnapshotFilePlac
 }
 
 Result<void> scrub_log(FileSystem& file_system, LogStream stream, const ScrubHooks& hooks) {
-  stream.covered_epoch = kMaxEpoch;  // what went before the first file there is was deleted
+  stream.covered_epoch = kMaxEpoch;  // files before the first existing one were deleted
   auto reader = LogReader::open(file_system, std::move(stream));
   if (!reader) return std::unexpected(reader.error());
   if (reader->ordinals().empty()) return {};
@@ -85,7 +85,7 @@ Result<void> scrub_log(FileSystem& file_system, LogStream stream, const ScrubHoo
     if ((*block)->header.file_ordinal == newest) return {};
   }
   const LogEnd& end = reader->end();
-  // The end of the newest file but one may be found before its successor is begun.
+  // The reader may find the end of the second newest file before its successor is begun.
   if (!end.is_defect) return {};
   const auto exists = file_system.exists(end.file);
   if (!exists) return std::unexpected(exists.error());

@@ -14,7 +14,7 @@
 namespace atolldb {
 namespace {
 
-/// Twice as many entries as frames: buckets are seldom full.
+/// Returns the number of buckets: twice as many entries as frames, so that buckets are seldom full.
 uint64_t bucket_count(uint32_t frames, uint32_t ways) {
   return std::bit_ceil(std::max<uint64_t>(1, 2 * uint64_t{frames} / ways));
 }
@@ -47,13 +47,14 @@ const PageHeader* SnapshotCache::find(SnapshotPointer pointer, uint32_t& frame) 
   return find_frame(pointer, frame) ? use(frame) : nullptr;
 }
 
-/// Without a mark.
+/// Finds the frame of a page, and does not set its reference bit.
 bool SnapshotCache::find_frame(SnapshotPointer pointer, uint32_t& frame) const {
   const uint64_t hash = SnapshotCache::hash(pointer.word());
   const Bucket& bucket = bucket_of(hash);
   for (const std::atomic<uint64_t>& entry : bucket.entries) {
-    // seq_cst (free on x86) pairs with the eviction's store, which this load may not pass our
-    // slot's; and with the release in `list`: the page is complete.
+    // seq_cst (no cost on x86): this load may not move before the store of this reader's slot, and
+    // it pairs with the eviction's store. It also pairs with the release in `list`: the page is
+    // complete.
     const uint64_t word = entry.load(std::memory_order_seq_cst);
     if ((word ^ hash) >> 32 != 0 || word == 0) continue;
     frame = static_cast<uint32_t>(word & 0xffffffff) - 1;
@@ -63,12 +64,12 @@ bool SnapshotCache::find_frame(SnapshotPointer pointer, uint32_t& frame) const {
 }
 
 bool SnapshotCache::is_at(uint32_t frame, SnapshotPointer pointer) const {
-  // seq_cst: as for the entries of the table, which this mark stands for when there is a hint.
+  // seq_cst: with a hint this word takes the place of a table entry, so the same order applies.
   const bool is_listed = (marks_[frame].load(std::memory_order_seq_cst) & kListed) != 0;
   return (is_listed && page_at(frame)->self == pointer.word()) || mutant(Mutant::trust_hints);
 }
 
-/// The page, if it is in this frame.
+/// Returns the page if it is in this frame, or null.
 const PageHeader* SnapshotCache::find_at(uint64_t number, SnapshotPointer pointer) const {
   if (number >= frame_count_) return nullptr;
   const auto frame = static_cast<uint32_t>(number);
@@ -78,7 +79,7 @@ const PageHeader* SnapshotCache::find_at(uint64_t number, SnapshotPointer pointe
 const PageHeader* SnapshotCache::use(uint32_t frame) const {
   std::atomic<uint8_t>& marks = marks_[frame];
   const uint8_t mark = marks.load(std::memory_order_relaxed);
-  // Not stored: it may be evicted at this very moment.
+  // The reference bit is set by fetch_or, not a store: the frame may be evicted at the same time.
   if ((mark & kUsed) == 0) [[unlikely]] {
     if ((mark & kAhead) != 0) {
       marks.fetch_and(static_cast<uint8_t>(~kAhead), std::memory_order_relaxed);
@@ -91,9 +92,10 @@ const PageHeader* SnapshotCache::use(uint32_t frame) const {
 
 void SnapshotReader::enter_round(uint64_t round) {
   for (;;) {
-    // seq_cst pairs with oldest_round: stored before any entry of the table is loaded, and before
-    // the second look at the round. If that is still the same, an eviction that begins the next one
-    // sees this slot: nothing that was found in this round goes, even if we were idle meanwhile.
+    // seq_cst pairs with oldest_round: the slot is stored before any table entry is loaded, and
+    // before the round is loaded again. If the round is still the same, the eviction that begins
+    // the next round sees this slot. So no page that was found in this round is reused, even if the
+    // reader was idle meanwhile.
     slot_->round.store(round, std::memory_order_seq_cst);
     const uint64_t now = cache_->round_.load(std::memory_order_seq_cst);
     if (now == round) break;
@@ -108,8 +110,8 @@ Status SnapshotReader::load(SnapshotPointer pointer, const PageHeader*& page) {
   const bool is_scan = pointer.word() - read_to_ < kPagesPerRead;
   const uint32_t wanted = cache_->pages_to_read(pointer, is_scan);
   SnapshotCache::Frames frames;
-  // What earlier calls gave has ended: while it waits it holds nothing back, whatever the device
-  // does (R57). A frame may be free from the round on that we are going to begin.
+  // Earlier results end with this call. A waiting reader delays no other reader, whatever the
+  // device does (R57). A frame may be free only from the round on that this call is about to begin.
   if (!mutant(Mutant::read_within_round)) leave();
   if (!cache_->take_frames(wanted, frames)) {
     const Status status = await_frames(wanted, frames);
@@ -117,22 +119,22 @@ Status SnapshotReader::load(SnapshotPointer pointer, const PageHeader*& page) {
   }
   read_to_ = pointer.word() + frames.count;
   const uint32_t good = cache_->read(frames, pointer, buffer_.bytes().data());
-  // Before the page is listed: an eviction of it begins a later round.
+  // Enters a round before the page is listed, so that an eviction of it begins a later round.
   quiesce();
   return cache_->list_read(frames, pointer, good, page);
 }
 
 Status SnapshotReader::await_frames(uint32_t wanted, SnapshotCache::Frames& frames) {
-  // Other readers are within calls, most of which are over in microseconds.
+  // Other readers are within engine calls, most of which end within microseconds.
   constexpr uint32_t kSpinTurns = 64;
   constexpr uint32_t kSpins = 64;
   constexpr std::chrono::microseconds kPause{100};
   using Clock = std::chrono::steady_clock;
-  const std::atomic<uint32_t> nothing{0};  // nobody wakes us: the pause is short
+  const std::atomic<uint32_t> nothing{0};  // no thread wakes this one: the pause is short
   if (limits_->waits != nullptr) limits_->waits->add();
   const auto begin = Clock::now();
   for (uint32_t turn = 0;; ++turn) {
-    // Acquire pairs with the release of whoever ended the cluster.
+    // Acquire pairs with the release of the thread that ended the cluster.
     if (limits_->state != nullptr && !mutant(Mutant::waits_ignore_failure) &&
         limits_->state->load(std::memory_order_acquire) >= kClusterFailedFrom) {
       return Status::cluster_failed;
@@ -153,7 +155,8 @@ Status SnapshotReader::await_frames(uint32_t wanted, SnapshotCache::Frames& fram
   }
 }
 
-/// The page, and those behind it in its file that are not here, where that is worth it.
+/// Returns how many pages to read: the wanted one and, where read-ahead is worth it, the pages
+/// after it in the file up to the first one that is cached.
 uint32_t SnapshotCache::pages_to_read(SnapshotPointer first, bool is_scan) const {
   if (!is_scan && never_used_.load(std::memory_order_relaxed) == frame_count_) return 1;
   const auto most =
@@ -164,8 +167,7 @@ uint32_t SnapshotCache::pages_to_read(SnapshotPointer first, bool is_scan) const
   return std::max(1u, most);
 }
 
-/// Up to so many frames. False: every frame that could be used again may still be looked at by some
-/// reader.
+/// Takes up to `wanted` frames. Returns false if readers may still use every evicted frame.
 bool SnapshotCache::take_frames(uint32_t wanted, Frames& frames) {
   bool lacks_evicted = false;
   if (take_free_frames(wanted, frames, lacks_evicted)) return true;
@@ -174,7 +176,7 @@ bool SnapshotCache::take_frames(uint32_t wanted, Frames& frames) {
   return take_free_frames(wanted, frames, lacks_evicted);
 }
 
-/// `lacks_evicted`: there is none because all that was evicted is taken.
+/// `lacks_evicted`: no frame is free because all evicted frames were taken.
 bool SnapshotCache::take_free_frames(uint32_t wanted, Frames& frames, bool& lacks_evicted) {
   const std::lock_guard guard(lock_);
   frames.count = 0;
@@ -196,10 +198,11 @@ bool SnapshotCache::take_free_frames(uint32_t wanted, Frames& frames, bool& lack
   return frames.count != 0;
 }
 
-/// How many of the pages are read; 0: not even the first, and why has been told. Not under the
-/// lock: several pages are read at once. Two readers that miss the same page read it twice; both
-/// copies are found, and go when nobody uses them (of those read ahead the second one is dropped).
-/// `buffer` has room for all.
+/// Reads pages into the frames. Returns how many of them are good; 0: not even the first, and
+/// on_error_ was called. `buffer` has room for all. Runs without the lock, because it may read
+/// several pages. Two readers that miss the same page read it twice. Readers may find both copies,
+/// which are evicted when they are no longer used. A second copy of a page that was read ahead is
+/// dropped at once.
 uint32_t SnapshotCache::read(const Frames& frames, SnapshotPointer pointer, std::byte* buffer) {
   reach(Seam::reading_frames);
   PageHeader* const wanted = page_at(frames.numbers[0]);
@@ -214,7 +217,7 @@ uint32_t SnapshotCache::read(const Frames& frames, SnapshotPointer pointer, std:
   return good;
 }
 
-/// REQUIRES: the reader is in a round.
+/// Lists the pages that were read. REQUIRES: the reader is in a round.
 Status SnapshotCache::list_read(const Frames& frames, SnapshotPointer pointer, uint32_t good,
                                 const PageHeader*& page) {
   const std::lock_guard guard(lock_);
@@ -227,7 +230,7 @@ Status SnapshotCache::list_read(const Frames& frames, SnapshotPointer pointer, u
     } else if (i < good && !is_here(name)) {
       list(frame, name, kAhead);
     } else {
-      give_back(frame);  // not read, or by another one meanwhile
+      give_back(frame);  // not read, or read by another reader meanwhile
     }
   }
   if (good == 0) return Status::snapshot_unreadable;
@@ -235,10 +238,11 @@ Status SnapshotCache::list_read(const Frames& frames, SnapshotPointer pointer, u
   return Status::ok;
 }
 
-/// A frame that nobody has seen.
+/// Returns a frame that no reader has seen.
 void SnapshotCache::give_back(uint32_t frame) {
   frame_states_[frame].free_from = 0;
-  // In place of one that was taken: who asks for a damaged page again and again takes no memory.
+  // It takes the place of a frame that was taken. So repeated requests for a damaged page use no
+  // memory.
   if (evicted_head_ != 0) {
     evicted_[--evicted_head_] = frame;
   } else {
@@ -246,7 +250,7 @@ void SnapshotCache::give_back(uint32_t frame) {
   }
 }
 
-/// Evicts a few frames. One thread at a time: the others find what it has evicted.
+/// Evicts a few frames. One thread does this at a time; the others use the frames that it evicted.
 void SnapshotCache::evict() {
   const std::lock_guard sweeping(sweep_lock_);
   {
@@ -259,8 +263,8 @@ void SnapshotCache::evict() {
   if (evicted_head_ == evicted_.size()) unlist_all(victims);
 }
 
-/// The frames that nobody has used since the hand passed last. Where nearly all were used, those
-/// that this sweep met first: it ends after kMostSwept frames, however many there are.
+/// Selects the frames that were not used since the hand passed them last. If nearly all were used,
+/// it selects the first frames of this sweep. It checks at most kMostSwept frames twice.
 void SnapshotCache::sweep(Victims& victims) {
   const uint32_t wanted = std::min(kEvictAtOnce, std::max(1u, frame_count_ / 4));
   const auto most = static_cast<uint32_t>(std::min<uint64_t>(3ull * frame_count_, kMostSwept));
@@ -269,7 +273,7 @@ void SnapshotCache::sweep(Victims& victims) {
   for (; victims.count < wanted && passed < most; ++passed) pick(next_of_hand(), victims);
   const uint32_t end = hand_;
   hand_ = begin;
-  // Their marks were taken away a moment ago.
+  // The first pass has just cleared the reference bits of these frames.
   uint32_t again = 0;
   for (; victims.count < wanted && again < most; ++again) pick(next_of_hand(), victims);
   hand_ = end;
@@ -283,9 +287,9 @@ uint32_t SnapshotCache::next_of_hand() {
   return frame;
 }
 
-/// Takes the frame, or its mark of use.
+/// Selects the frame if its reference bit is clear; otherwise clears the bit.
 void SnapshotCache::pick(uint32_t frame, Victims& victims) {
-  // Relaxed: what a frame holds is decided under lock_.
+  // Relaxed: lock_ guards what a frame holds.
   if ((marks_[frame].load(std::memory_order_relaxed) & kListed) == 0) return;
   if ((marks_[frame].fetch_and(kListed, std::memory_order_relaxed) & kUsed) != 0) return;
   const auto end = victims.frames.begin() + victims.count;
@@ -302,15 +306,15 @@ void SnapshotCache::unlist_all(const Victims& victims) {
     ++evictions_;
   }
   if (evicted_.empty()) return;
-  // seq_cst: who sees the new round does not find the frames any more, and oldest_round, which
-  // comes later, sees every reader that may have.
+  // seq_cst: a reader that sees the new round no longer finds the frames. oldest_round, which comes
+  // later, sees every reader that may have found them.
   const uint64_t round = round_.fetch_add(1, std::memory_order_seq_cst) + 1;
   for (const uint32_t frame : evicted_) frame_states_[frame].free_from = round;
 }
 
 uint64_t SnapshotCache::oldest_round() const {
   uint64_t oldest = kIdle;
-  // seq_cst pairs with SnapshotReader::quiesce.
+  // seq_cst pairs with SnapshotReader::enter_round.
   for (const Slot& slot : slots_) {
     oldest = std::min(oldest, slot.round.load(std::memory_order_seq_cst));
   }
@@ -323,14 +327,14 @@ void SnapshotCache::unlist(uint32_t frame) {
     if (entry.load(std::memory_order_relaxed) != entry_of(hash, frame)) continue;
     entry.store(0, std::memory_order_seq_cst);
   }
-  // seq_cst: before the new round begins (see find_at).
+  // seq_cst: stored before the new round begins (see is_at).
   marks_[frame].store(0, std::memory_order_seq_cst);
 }
 
 void SnapshotCache::list(uint32_t frame, SnapshotPointer pointer, uint8_t mark) {
   frame_states_[frame].pointer = pointer.word();
-  // Not yet "used lately": a scan of what is not used again does not push out what is. Release: the
-  // page is complete, for who comes by a hint.
+  // The reference bit is not set yet, so a scan of pages that are used once does not evict pages in
+  // use. Release: the page is complete for a reader that comes by a hint.
   marks_[frame].store(kListed | mark, std::memory_order_release);
   const uint64_t hash = SnapshotCache::hash(pointer.word());
   Bucket& bucket = bucket_of(hash);
@@ -339,11 +343,11 @@ void SnapshotCache::list(uint32_t frame, SnapshotPointer pointer, uint8_t mark) 
     if (entry.load(std::memory_order_relaxed) == 0) place = &entry;
   }
   if (place == nullptr) {
-    // A full bucket: the frame that loses its entry is found by the hand later, still marked
-    // as listed, and is free then.
+    // The bucket is full. The frame that loses its entry stays marked as listed, so the hand finds
+    // and frees it later.
     place = &bucket.entries[frame % kWays];
   }
-  // Release pairs with the acquire in `find`.
+  // Release pairs with the seq_cst load in find_frame.
   place->store(entry_of(hash, frame), std::memory_order_release);
 }
 

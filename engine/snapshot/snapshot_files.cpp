@@ -53,7 +53,7 @@ std::string complaint_about(const SnapshotFileHeader& header, const SnapshotFile
   return {};
 }
 
-/// Empty: the page is what it should be.
+/// Returns the defect of a page, or an empty text if it has none.
 std::string complaint_about(const PageHeader& page, SnapshotPointer self) {
   if (page.check != check_of(page)) return "its checksum is wrong";
   if (page.self != self.word()) {
@@ -113,7 +113,8 @@ Result<std::vector<Error>> SnapshotFiles::open_readable(
   for (const SnapshotFilePlace& place : places) {
     const auto key = SnapshotPointer::make(place.snapshot, place.node, 0);
     if (find(key) != nullptr) continue;
-    // Without the lock: readers do not wait for the device. Two openers of one file open it twice.
+    // Runs without the lock, so that readers do not wait for the device. Two threads that open the
+    // same file open it twice.
     auto file = open_place(*file_system_, place, cluster_uuid_);
     if (file) {
       const std::unique_lock lock(mutex_);
@@ -150,11 +151,11 @@ const SnapshotFiles::OpenFile* SnapshotFiles::find(SnapshotPointer page) const {
 
 Result<uint32_t> SnapshotFiles::read_ahead(SnapshotPointer first, uint32_t most,
                                            std::byte* into) const {
-  // Most want one page, and read_run looks for the file anyway.
+  // Most callers want one page, and read_run looks the file up anyway.
   const uint64_t there = most > 1 ? pages_from(first) : 1;
   const auto count = static_cast<uint32_t>(std::min<uint64_t>(most, there));
   if (count > 1 && read_run(first, count, into)) return count;
-  // Which of them is damaged matters only when it is wanted.
+  // Which of the later pages is damaged matters only when it is wanted.
   if (auto read = read_run(first, 1, into); !read) return std::unexpected(read.error());
   return 1;
 }
@@ -168,7 +169,7 @@ uint64_t SnapshotFiles::pages_from(SnapshotPointer first) const {
 Error SnapshotFiles::error_of_stand_in(SnapshotPointer marked) const {
   IoBuffer page(kPageBytes);
   SnapshotPointer lost = marked;
-  // A stand-in may stand for an older one; a damaged pointer may lead in a circle.
+  // A stand-in may stand for an older stand-in. A damaged pointer may lead in a circle.
   constexpr uint32_t kMaxStandIns = 64;
   for (uint32_t depth = 0; is_stand_in(lost) && depth < kMaxStandIns; ++depth) {
     if (auto read = read_run(unmarked(lost), 1, page.bytes().data()); !read) return read.error();
@@ -206,7 +207,7 @@ Result<void> SnapshotFiles::read_run(SnapshotPointer first, uint32_t count, std:
   for (uint32_t i = 0; i < count; ++i) {
     const auto self = SnapshotPointer::make(first.snapshot(), first.node(), first.page() + i);
     const auto& page = *reinterpret_cast<const PageHeader*>(into + i * kPageBytes);
-    // Cheap when all is well: an empty text owns no memory.
+    // Cheap for good pages: an empty text allocates no memory.
     const std::string complaint = complaint_about(page, self);
     if (!complaint.empty()) return damaged_page(file.path(), self, complaint);
   }

@@ -15,7 +15,7 @@ bool overlap(const SliceRange& a, const SliceRange& b) {
 
 Status collect(WorkerContext& worker, SnapshotPointer pointer, uint32_t level,
                const SliceRange& range, std::vector<SnapshotLevelPage>& pages) {
-  // What cannot be read has no pages that volatile ones could go onto (R56).
+  // Below an unreadable page there are no pages that volatile pages could be dropped onto (R56).
   if (is_stand_in(pointer)) return Status::ok;
   const PageHeader* header = nullptr;
   const Status status = worker.snapshot_page(pointer, header);
@@ -26,7 +26,7 @@ Status collect(WorkerContext& worker, SnapshotPointer pointer, uint32_t level,
     pages.push_back({range_of(*page), pointer});
     return Status::ok;
   }
-  // Copied: the page is good until the next one is asked for.
+  // Copied, because the page is valid only until the next page is requested.
   std::vector<SnapshotLevelPage> children;
   const uint32_t count = header->version().count();
   for (uint32_t i = 0; i < count; ++i) {

@@ -22,12 +22,12 @@ namespace {
 
 constexpr uint32_t kMagic = 0x4d534c41;  // "ALSM"
 constexpr uint32_t kVersion = 2;
-constexpr uint32_t kMetadataOfPaths = 1;  // directories by their paths, not their roles
+constexpr uint32_t kMetadataOfPaths = 1;  // names directories by their paths instead of their roles
 
-/// The body follows, then zeros up to a multiple of kIoBlockBytes.
+/// Header of the file. The body follows, then zeros up to a multiple of kIoBlockBytes.
 struct FileHeader {
   uint32_t magic;
-  uint32_t crc;  // CRC32C of the bytes behind it, up to the end of the file
+  uint32_t crc;  // CRC32C of the bytes after this field, up to the end of the file
   uint32_t version;
   uint32_t spare;
   uint64_t length;  // of the body
@@ -35,7 +35,7 @@ struct FileHeader {
 static_assert(sizeof(FileHeader) == 24);
 constexpr size_t kChecked = offsetof(FileHeader, version);
 
-/// Gives roles to directories that have none.
+/// Encodes metadata. Gives roles to directories that have none.
 ByteWriter encode(const SnapshotMetadata& metadata, DirectoryTable& table) {
   ByteWriter body;
   body.number(metadata.id);
@@ -64,14 +64,15 @@ ByteWriter encode(const SnapshotMetadata& metadata, DirectoryTable& table) {
 }
 
 bool is_listed(const SnapshotMetadata& metadata, SnapshotPointer pointer) {
-  const SnapshotPointer page = unmarked(pointer);  // the root may be a stand-in (R56)
+  const SnapshotPointer page = unmarked(pointer);  // a root may be a stand-in (R56)
   return std::ranges::any_of(metadata.files, [&](const SnapshotFilePlace& file) {
     return file.snapshot == page.snapshot() && file.node == page.node() &&
            page.page() < file.page_count;
   });
 }
 
-/// What a run of the gleaner can have made: ids and epochs in order, every root in a listed file.
+/// Checks what every gleaner run guarantees: ids and epochs are in order, and every root lies in a
+/// listed file.
 bool is_sensible(const SnapshotMetadata& metadata) {
   if (metadata.id == 0 || metadata.id > SnapshotPointer::kMaxSnapshot) return false;
   if (metadata.base >= metadata.id || metadata.epoch > kMaxEpoch) return false;
@@ -89,7 +90,7 @@ bool is_sensible(const SnapshotMetadata& metadata) {
   });
 }
 
-/// Empty, or why the body is none.
+/// Decodes the body. Returns an empty text, or the reason why it is invalid.
 std::string decode(std::span<const std::byte> bytes, uint32_t version, const DirectoryTable& table,
                    SnapshotMetadata& metadata) {
   ByteReader body(bytes);
@@ -125,7 +126,7 @@ std::string decode(std::span<const std::byte> bytes, uint32_t version, const Dir
   return body.is_at_end() && is_sensible(metadata) ? "" : "its content cannot be";
 }
 
-/// Empty, or why the file's bytes are no metadata.
+/// Decodes a file. Returns an empty text, or the reason why it is not metadata.
 std::string decode_file(std::span<const std::byte> bytes, const DirectoryTable& table,
                         SnapshotMetadata& metadata) {
   FileHeader header = {};
@@ -147,10 +148,10 @@ std::unexpected<Error> damaged_metadata(const std::string& path, const std::stri
                         ": restore a backup, or start anew with `atoll up --discard-data`");
 }
 
-/// A new file with these bytes, synced.
+/// Creates a file with these bytes and syncs it.
 Result<void> write_file(FileSystem& file_system, const std::string& path,
                         std::span<const std::byte> bytes) {
-  auto exists = file_system.exists(path);  // of a crash amid this
+  auto exists = file_system.exists(path);  // left by a crash during an earlier call
   if (!exists) return std::unexpected(exists.error());
   if (*exists) {
     if (auto removed = file_system.remove(path); !removed) return removed;
@@ -185,7 +186,7 @@ Result<void> write_snapshot_metadata(FileSystem& file_system, const std::string&
   const std::string directory = coordinator_directory(data_dir);
   const std::string path = snapshot_metadata_path(data_dir, metadata.id);
   if (auto made = file_system.make_directory(directory); !made) return made;
-  // Before the file that names its roles.
+  // The table is durable before the file that names its roles.
   if (auto written = table->write(file_system); !written) return written;
   if (auto written = write_file(file_system, path + ".new", bytes); !written) return written;
   if (auto renamed = file_system.rename(path + ".new", path); !renamed) return renamed;
@@ -205,7 +206,7 @@ Result<SnapshotMetadata> read_snapshot_metadata(FileSystem& file_system,
   IoBuffer buffer(*size);
   auto count = (*file)->read(0, buffer.bytes());
   if (!count) return std::unexpected(count.error());
-  // After the file: the table has every role that the file names.
+  // Read after the file, so that the table has every role that the file names.
   auto table = DirectoryTable::read(file_system, data_dir);
   if (!table) return std::unexpected(table.error());
   SnapshotMetadata metadata;

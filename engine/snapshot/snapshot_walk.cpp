@@ -132,7 +132,7 @@ class ArrayWalk {
   ArrayShape shape_;
 };
 
-/// A page that a rewrite could not read, and can be read again (R56).
+/// Returns whether the run is a page that a rewrite could not read. It may be readable again (R56).
 bool is_lost(const SequentialRun& run) { return run.pages == 1 && run.records == 0; }
 
 Result<void> walk_sequential_page(PageWalk& walk, PageBuffer& buffer, const SequentialRun& run,
@@ -210,7 +210,7 @@ Result<void> walk_sequential(PageWalk& walk) {
                           [] { return std::string("all appends before those of newer pages"); });
     if (!read) return std::unexpected(read.error());
     if (!*read) break;
-    // Older pages were written before: a circle has none.
+    // Older pages were written earlier. This check excludes circles.
     const bool is_older = chain.empty() || at.snapshot() < parent.snapshot() ||
                           (at.snapshot() == parent.snapshot() && at.page() < parent.page());
     if (root->header.level != 1 || root->count > SequentialSnapshotRoot::kMaxRuns || !is_older) {

@@ -16,7 +16,7 @@ namespace atolldb {
 
 namespace {
 
-/// What one write to the device takes.
+/// Pages per write to the device.
 constexpr uint32_t kBufferPages = kHugePageBytes / kPageBytes;
 constexpr uint64_t kMaxPages = kStandInBit;
 
@@ -33,7 +33,7 @@ struct SnapshotWriter::State {
     return reinterpret_cast<PageHeader*>(buffer.bytes().data() + slot * kPageBytes);
   }
 
-  /// Makes the file as long as its pages, and writes those in the buffer.
+  /// Grows the file to the length of its pages, and writes those in the buffer.
   Result<void> flush() {
     if (buffered == 0) return {};
     if (file == nullptr) {
@@ -74,10 +74,10 @@ struct SnapshotWriter::State {
   FileSystem* file_system;
   SnapshotWriterSettings settings;
   std::string path;
-  std::unique_ptr<File> file;  // none until the first write
+  std::unique_ptr<File> file;  // null until the first write
   IoBuffer buffer;
-  uint32_t buffered = 1;  // pages in the buffer; page 0 is zeros until the end
-  uint64_t pages = 1;     // page 0 and those in the buffer included
+  uint32_t buffered = 1;  // pages in the buffer; page 0 stays zeros until the end
+  uint64_t pages = 1;     // number of pages, page 0 and those in the buffer included
   bool is_finished = false;
 };
 
@@ -128,7 +128,7 @@ Result<void> SnapshotWriter::finish() {
   state.is_finished = true;
   if (state.pages == 1) return {};
   if (auto flushed = state.flush(); !flushed) return flushed;
-  // All pages are there before the header says so.
+  // All pages are durable before the header that declares the file complete.
   if (auto synced = state.file->sync(); !synced) return synced;
   if (auto written = state.write_header(); !written) return written;
   if (auto synced = state.file->sync(); !synced) return synced;
@@ -141,7 +141,7 @@ void SnapshotWriter::discard() {
   state.is_finished = true;
   if (state.file == nullptr) return;
   state.file.reset();
-  // A file that stays has an id that is never used again (R37): it only takes room.
+  // If the removal fails, the file only takes space: its id is never reused (R37).
   static_cast<void>(state.file_system->remove(state.path));
 }
 

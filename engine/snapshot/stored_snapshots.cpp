@@ -14,7 +14,7 @@
 namespace atolldb {
 namespace {
 
-/// Adds those of one directory, if there is such a directory.
+/// Adds the snapshot files of one directory, if it exists.
 Result<void> add_files(FileSystem& file_system, const std::string& directory, uint32_t node,
                        const std::string& path, std::vector<StoredSnapshotFile>& files) {
   auto exists = file_system.exists(path);
@@ -64,7 +64,7 @@ Result<std::vector<StoredSnapshotFile>> snapshot_files_in(
   for (const StoredSnapshotFile& file : files) {
     if (file.kind != StoredSnapshotKind::metadata) continue;
     const auto metadata = read_snapshot_metadata(file_system, data_dir, file.snapshot);
-    if (!metadata) continue;  // what reads it for its content tells
+    if (!metadata) continue;  // code that reads the metadata for its content reports the damage
     for (const SnapshotFilePlace& place : metadata->files) all.insert(place.directory);
   }
   for (const std::string& directory : all) {

@@ -29,7 +29,7 @@ void set_header(PageHeader& header, PageType type, uint8_t layer, uint32_t level
 }  // namespace
 
 void TreeBuilder::begin_border(uint64_t low) {
-  if (is_open_) return;  // joined with the range before
+  if (is_open_) return;  // continues the range before
   is_open_ = true;
   low_ = low;
 }
@@ -89,7 +89,8 @@ bool TreeBuilder::is_small() const {
   return held_bytes_ <= kBorderUsableBytes / 2 && held_.size() <= kMaxBorderSlots / 2;
 }
 
-/// Items of the fullest first page that leaves some behind it; 0: not even the first slice fits.
+/// Returns how many items the fullest first page takes while some items remain for the next page.
+/// Returns 0 if not even the first slice fits.
 size_t TreeBuilder::longest_prefix() const {
   size_t best = 0;
   uint32_t bytes = 0;
@@ -101,7 +102,8 @@ size_t TreeBuilder::longest_prefix() const {
   return best;
 }
 
-/// Where all items make two pages of about the same size; 0: two do not suffice.
+/// Returns the cut that divides all items into two pages of about equal size, or 0 if two pages do
+/// not suffice.
 size_t TreeBuilder::even_cut() const {
   size_t best = 0;
   uint32_t best_distance = ~uint32_t{0};
@@ -151,7 +153,7 @@ Result<void> TreeBuilder::end_border(const SliceRange& range, Ending ending) {
   return emitted;
 }
 
-/// The first `count` items become a page that ends at `high`; the next one begins there.
+/// Writes the first `count` items as a page that ends at `high`. The next page begins there.
 Result<void> TreeBuilder::emit_border(size_t count, uint64_t high, bool high_is_end,
                                       bool keeps_empty) {
   SnapshotPointer page;
@@ -214,7 +216,7 @@ bool TreeBuilder::may_add(uint32_t level) const {
 
 Result<void> TreeBuilder::add_page(uint32_t level, uint64_t low, SnapshotPointer page) {
   std::vector<TreeChild>& here = children(level);
-  // Empty ranges side by side are one.
+  // Adjacent empty ranges are merged into one.
   if (page.is_null() && !here.empty() && here.back().page.is_null()) return {};
   if (!here.empty() && here.back().low >= low) {
     return make_error(ExitCode::failed,
@@ -245,7 +247,7 @@ Result<void> TreeBuilder::close(uint32_t level, const SliceRange& range) {
   return {};
 }
 
-/// The first `count` pages at `level` get a parent whose range ends at `high`.
+/// Writes a parent for the first `count` pages at `level`. Its range ends at `high`.
 Result<void> TreeBuilder::emit_interior(uint32_t level, size_t count, uint64_t high,
                                         bool high_is_end) {
   const auto first = children(level).begin();
@@ -266,7 +268,8 @@ Result<void> TreeBuilder::emit_interior(uint32_t level, size_t count, uint64_t h
   return add_page(level + 1, taken.front().low, *written);
 }
 
-/// Ranges without records beside others get empty pages: neighbours have their ranges already.
+/// Writes empty pages for ranges without records that have neighbours, because the ranges of the
+/// neighbours are already fixed.
 Result<void> TreeBuilder::fill_gaps(uint32_t level, std::span<TreeChild> children_here,
                                     uint64_t high, bool high_is_end) {
   for (size_t i = 0; i < children_here.size(); ++i) {

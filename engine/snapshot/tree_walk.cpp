@@ -28,7 +28,7 @@ class TreeWalk {
  public:
   explicit TreeWalk(PageWalk& walk) : walk_(walk) {}
 
-  /// A whole layer; prefix_ is that of its keys.
+  /// Walks a whole layer. REQUIRES: prefix_ is the prefix of its keys.
   Result<void> layer(SnapshotPointer root, SnapshotPointer parent) {
     ++walk_.totals.layers;
     const auto buffer = std::make_unique<PageBuffer>();
@@ -178,7 +178,7 @@ class TreeWalk {
   }
 
   PageWalk& walk_;
-  std::string prefix_;  // of the keys of the layer at hand
+  std::string prefix_;  // prefix of the keys of the current layer
 };
 
 }  // namespace
