@@ -14,9 +14,10 @@ enum class Dropped : uint8_t {
   busy,     // another thread holds a lock
 };
 
-/// Checks without locks whether the page must be retained. Returns true if the snapshot of `epoch`
-/// lacks a change of the page, if the page has volatile pages below it, or if a border page has no
-/// live record (see drop_border). The result is a hint.
+/// Checks without locks whether the page must be retained. The result is a hint. Returns true if:
+/// * the snapshot of `epoch` lacks a change of the page,
+/// * the page has volatile pages below it, or
+/// * it is a border page without live records (see drop_border).
 bool seems_needed(const WorkerContext& worker, BorderPage* page, uint64_t epoch);
 bool seems_needed(const WorkerContext& worker, InteriorPage* page, uint64_t epoch);
 

@@ -1,5 +1,5 @@
-// Composer of one layer of a Master-tree. It merges the base pages of the layer with the log
-// records whose keys begin with the layer's prefix, and builds the pages of the new snapshot.
+// Composer of one layer of a Master-tree. It merges the layer's base pages with the log records
+// whose keys begin with the layer's prefix. The result is the layer's pages in the new snapshot.
 // Source: [FOEDUS15] sections 7.3, 8.1.
 #pragma once
 

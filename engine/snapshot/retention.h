@@ -1,7 +1,7 @@
 // Finds and removes files of logs and snapshots that nothing needs any more (R38).
 //
-// After a crash either slot of the savepoint may be the valid one, so a file is deletable only if
-// both slots do not need it. All functions check both slots. delete_unneeded first rewrites the
+// After a crash either slot of the savepoint may be the valid one. So a file is deletable only if
+// neither slot needs it. All functions check both slots. delete_unneeded first rewrites the
 // savepoint if one slot is out of date. A damaged slot may have named any file: nothing is
 // deletable until that slot has been rewritten.
 //

@@ -20,8 +20,8 @@
 
 namespace atolldb {
 
-/// Returns the required value of a page's `check`: the CRC32C of the bytes before that field in the
-/// upper 32 bits, and the CRC32C of the bytes after it in the lower 32 bits.
+/// Returns the required value of a page's `check`. The upper 32 bits are the CRC32C of the bytes
+/// before that field, the lower 32 bits that of the bytes after it.
 inline uint64_t check_of(const PageHeader& page) {
   const auto* bytes = reinterpret_cast<const std::byte*>(&page);
   constexpr size_t kAt = offsetof(PageHeader, check);
