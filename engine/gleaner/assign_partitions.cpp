@@ -19,7 +19,7 @@
 namespace atolldb {
 namespace {
 
-/// The files of a stream, opened.
+/// Opens the files of a stream.
 Result<std::vector<std::unique_ptr<File>>> open_files(FileSystem& file_system,
                                                       const LogStream& stream) {
   std::vector<std::unique_ptr<File>> files;
@@ -47,7 +47,8 @@ bool counts(const LogBlock& block, const GleanStream& gleaned, uint64_t base_epo
          !defect_of_records(block);
 }
 
-/// The record's key, as a number that orders as gleaned keys do; nothing: no key, or another's.
+/// Returns the record's key as a number with the order of gleaned keys. Returns nothing if the
+/// record has no key or belongs to another storage.
 std::optional<SampledKey> key_of(const LogRecord& record, uint16_t node,
                                  std::span<const GleanStorage> storages) {
   if (record.type == LogType::filler) return std::nullopt;
@@ -64,7 +65,8 @@ std::optional<SampledKey> key_of(const LogRecord& record, uint16_t node,
   return sampled;
 }
 
-/// Hands out the reducers of one run: within a node the one with the least to do.
+/// Assigns the reducers of one run. Among equally suitable nodes and within a node it prefers the
+/// reducer with the least load.
 class Owners {
  public:
   explicit Owners(std::span<const ReducerPlace> reducers)
@@ -72,7 +74,8 @@ class Owners {
 
   void next_storage() { is_taken_.assign(reducers_.size(), false); }
 
-  /// `records` by node. A reducer that has no partition of this storage yet.
+  /// Returns a reducer that has no partition of this storage yet. `records`: of the partition, by
+  /// node.
   ReducerPlace take(const std::map<uint16_t, uint64_t>& records) {
     std::optional<size_t> best;
     for (size_t i = 0; i < reducers_.size(); ++i) {
@@ -97,10 +100,10 @@ class Owners {
 
   std::span<const ReducerPlace> reducers_;
   std::vector<uint64_t> load_;  // sampled records of all storages so far
-  std::vector<bool> is_taken_;  // for the storage at hand
+  std::vector<bool> is_taken_;  // for the current storage
 };
 
-/// Ascending boundaries within the sampled keys, so that no partition is without any.
+/// Returns ascending boundaries within the sampled keys. So no partition is without sampled keys.
 std::vector<uint64_t> boundaries_of(const GleanStorage& storage, std::span<const SampledKey> keys,
                                     uint64_t reducers) {
   const uint64_t wanted = std::min<uint64_t>(reducers, keys.size() / kSampledPerPartition);
@@ -138,7 +141,7 @@ void assign(GleanStorage& storage, std::span<const SampledKey> keys, uint64_t re
     const auto above = std::ranges::upper_bound(boundaries, key.key);
     ++logged[static_cast<size_t>(above - boundaries.begin())][key.node];
   }
-  // Who has most to lose by going elsewhere chooses first.
+  // The partition with most records of a single node chooses first: it would lose most locality.
   std::vector<size_t> order(logged.size());
   std::iota(order.begin(), order.end(), size_t{0});
   const auto most = [&](size_t partition) {

@@ -1,6 +1,6 @@
-// Step one of a run of the gleaner: which keys of each storage which reducer composes (foedus.txt
-// section 7.2). The statistics are a sample of the log that is to be gleaned: it tells both which
-// keys there are and which node wrote them.
+// Step one of a gleaner run: assigns key ranges of each storage to reducers. The statistics are a
+// sample of the log that the run reads. It shows which keys exist and which node wrote them.
+// Source: [FOEDUS15] section 7.2.
 #pragma once
 
 #include <cstdint>
@@ -14,39 +14,38 @@
 
 namespace atolldb {
 
-/// One record of the sample.
+/// The key of one sampled record.
 struct SampledKey {
   uint32_t storage_id = 0;
-  uint16_t node = 0;  // that logged it
-  /// Array: the index; Master-tree: the first-layer slice; as a number.
+  uint16_t node = 0;  // node that logged the record
+  /// Array: the index. Master-tree: the first-layer slice, as a number.
   uint64_t key = 0;
 
   auto operator<=>(const SampledKey&) const = default;
 };
 
-/// Blocks of the log to look at: a few thousand keys of each storage that was written to much.
+/// Log blocks that a sample reads. They give a few thousand keys of each storage with many writes.
 inline constexpr uint64_t kSampledBlocks = 2048;
 
-/// Keys of `storages` in every n-th block of the streams, of epochs in (base epoch, the stream's
-/// last], with n such that about `blocks` of the room in their files are looked at. Blocks that are
-/// not intact do not count: what becomes of them is the mappers' business. Errors: those of the
-/// file system.
+/// Samples the keys of `storages` in every n-th block of the streams, for epochs after `base_epoch`
+/// up to the stream's last epoch. n is chosen so that about `blocks` blocks are read. Damaged
+/// blocks are skipped; the mappers handle them. Errors: those of the file system.
 Result<std::vector<SampledKey>> sample_keys(FileSystem& file_system,
                                             std::span<const GleanStorage> storages,
                                             std::span<const GleanStream> streams,
                                             uint64_t base_epoch, uint64_t blocks = kSampledBlocks);
 
-/// Partitions of fewer sampled records than this are not worth a reducer of their own.
+/// Minimum of sampled records per partition. Smaller partitions are not worth a reducer.
 inline constexpr uint64_t kSampledPerPartition = 16;
 
-/// Fills in `partitions` of each storage. `reducers`: of all nodes, ascending, at least one. The
-/// same input, in whatever order the sample is, gives the same partitions.
+/// Fills in `partitions` of each storage. `reducers`: those of all nodes, ascending, at least one.
+/// The result does not depend on the order of the sample.
 ///
-/// Boundaries are at quantiles of the sampled keys, one partition for each reducer at most, so that
-/// all get about the same number of records; those of arrays are multiples of the records below a
-/// child of the root. A partition goes to the node that logged most of it and has a reducer left
-/// for this storage. A storage with few records is one partition, of the node that logged most of
-/// them. Sequential: none.
+/// Boundaries are quantiles of the sampled keys, so that all partitions get about the same number
+/// of records. Boundaries of arrays are multiples of the records below a child of the root. There
+/// is at most one partition per reducer. A partition is assigned to the node that logged most of
+/// its records, among the nodes that have a reducer left for this storage. A storage with few
+/// records is one partition, on the node that logged most of them. Sequential storages get none.
 void assign_partitions(std::vector<GleanStorage>& storages, std::vector<SampledKey> sample,
                        std::span<const ReducerPlace> reducers);
 

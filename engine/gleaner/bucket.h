@@ -1,5 +1,5 @@
-// A mapper's records of one storage, until there are enough to sort and ship (foedus.txt section
-// 7.3).
+// A bucket: a mapper's records of one storage, collected until they are sorted and shipped. Source:
+// [FOEDUS15] section 7.3.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ namespace atolldb {
 
 class Bucket {
  public:
-  /// Room for `bytes` of records, and for as many as there are if they have 48 bytes each.
+  /// Allocates room for `bytes` of records, and for as many keys as there are records of 48 bytes.
   explicit Bucket(uint64_t bytes)
       : bytes_(bytes),
         records_(std::make_unique_for_overwrite<std::byte[]>(bytes)),
         keys_(std::make_unique_for_overwrite<SortKey[]>(max_records(bytes))) {}
 
   static constexpr uint64_t max_records(uint64_t bytes) { return bytes / 48; }
-  /// Memory of a bucket.
+  /// Returns the memory of a bucket in bytes.
   static constexpr uint64_t footprint(uint64_t bytes) {
     return bytes + max_records(bytes) * sizeof(SortKey);
   }
@@ -38,11 +38,11 @@ class Bucket {
     used_ += gleaned->length;
     keys_[count_++] = SortKey::of(*gleaned);
   }
-  /// As they came; may be sorted. Valid until clear().
+  /// Returns the keys in arrival order. The caller may sort them. Valid until clear().
   std::span<SortKey> keys() { return {keys_.get(), count_}; }
   void clear() { used_ = count_ = 0; }
 
-  uint32_t storage = 0;  // its owner's business
+  uint32_t storage = 0;  // set and used by the owner only
 
  private:
   uint64_t bytes_;

@@ -5,7 +5,7 @@
 namespace atolldb {
 namespace {
 
-/// The later records of a key that are kept.
+/// Later records of a key that are kept.
 class Kept {
  public:
   bool covers(const LogRecord& record) const {
@@ -15,9 +15,10 @@ class Kept {
     return false;
   }
   void add(const LogRecord& record) {
-    // One that is not remembered covers nothing: more than needed is kept, never less.
+    // A record that does not fit here covers nothing. So too many records are kept, but never too
+    // few.
     if (count_ < records_.size()) records_[count_++] = &record;
-    // The only one that counts from here on: it covers all before.
+    // From here on only this record matters: it covers all earlier ones.
     if (record.type == LogType::insert || record.type == LogType::erase) {
       records_[0] = &record;
       count_ = 1;
@@ -37,7 +38,7 @@ std::span<SortKey> compact(std::span<SortKey> sorted) {
     size_t begin = end - 1;
     while (begin > 0 && is_same_key(sorted[begin - 1], sorted[end - 1])) --begin;
     if (end - begin == 1) {
-      sorted[--first_kept] = sorted[begin];  // the usual case: its record is not looked at
+      sorted[--first_kept] = sorted[begin];  // the usual case, which does not read the record
     } else {
       Kept kept;
       for (size_t i = end; i-- > begin;) {

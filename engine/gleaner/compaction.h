@@ -1,4 +1,5 @@
-// Leaves out what later records of the same batch make superfluous (foedus.txt section 7.3; R35).
+// Compaction: elides records that later records of the same batch make redundant (R35). Source:
+// [FOEDUS15] section 7.3.
 #pragma once
 
 #include <span>
@@ -7,9 +8,10 @@
 
 namespace atolldb {
 
-/// `sorted`: records of one storage, in sort order. Moves those to keep to its end, in order, and
-/// returns them: a record is left out only if one that is kept covers it, so the last insert or
-/// erase of a key, and what came after it, stays. Sequential appends all stay.
+/// Compacts records of one storage, `sorted` in sort order. Moves the records to keep to the end of
+/// the span, in order, and returns them. A record is elided only if a kept record covers it. So the
+/// last insert or erase of a key, and all records after it, are kept. Sequential appends are all
+/// kept.
 std::span<SortKey> compact(std::span<SortKey> sorted);
 
 }  // namespace atolldb

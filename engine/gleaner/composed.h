@@ -1,4 +1,5 @@
-// What composers hand to the coordinator, which makes one root of it (foedus.txt section 7.4).
+// The results of composers. The coordinator combines them below one root. Source: [FOEDUS15]
+// section 7.4.
 #pragma once
 
 #include <cstdint>
@@ -8,29 +9,30 @@
 
 namespace atolldb {
 
-/// A page whose parent is still to be written.
+/// A page whose parent is not written yet.
 struct ComposedPage {
-  uint64_t low = 0;  // array: number of its first record; Master-tree: low fence (first layer);
-                     // sequential: smallest epoch in its run of pages
+  // Array: number of the first record. Master-tree: low fence in the first layer. Sequential:
+  // smallest epoch in the run of pages.
+  uint64_t low = 0;
   SnapshotPointer page;
-  uint32_t level = 0;    // of the page; sequential: 0
-  uint32_t pages = 1;    // sequential: pages that follow each other from `page` on
-  uint64_t high = 0;     // sequential: largest epoch in them
-  uint64_t records = 0;  // sequential: in them
+  uint32_t level = 0;    // level of the page; sequential: 0
+  uint32_t pages = 1;    // sequential: number of adjacent pages from `page` on
+  uint64_t high = 0;     // sequential: largest epoch in the pages
+  uint64_t records = 0;  // sequential: records in the pages
 
   bool operator==(const ComposedPage&) const = default;
 };
 
-/// Of one storage and one partition. Pages ascend and tile the partition's range (arrays: where
-/// nothing was ever written there is no page); a page never crosses the partition's bounds.
+/// The pages of one partition of one storage. They ascend and tile the partition's range. Ranges of
+/// an array that were never written have no page. No page crosses the bounds of the partition.
 struct ComposedPartition {
   uint32_t storage_id = 0;
   uint32_t partition = 0;  // index; sequential: the node
   std::vector<ComposedPage> pages;
-  uint64_t log_records = 0;  // applied
+  uint64_t log_records = 0;  // log records that were applied
   uint64_t pages_written = 0;
-  uint64_t pages_read = 0;  // of the base
-  uint64_t stand_ins = 0;   // pointers to what cannot be read that were met and kept (R56)
+  uint64_t pages_read = 0;  // pages of the base that were read
+  uint64_t stand_ins = 0;   // pointers to unreadable pages that were found and retained (R56)
 
   bool operator==(const ComposedPartition&) const = default;
 };

@@ -38,7 +38,7 @@ uint64_t units(uint64_t record_bytes) {
 void InboxReservation::release(uint32_t records) {
   message_->records = records;
   ReducerInbox& inbox = *std::exchange(inbox_, nullptr);
-  // Release pairs with the reducer's acquire in close, and begin's: the copy is complete.
+  // Release pairs with the acquire loads in `close` and `begin`: the copy is complete.
   const uint64_t before =
       inbox.control_->halves[half_].status.fetch_sub(kOneWriter, std::memory_order_acq_rel);
   if ((before & kClosed) != 0 && (before & kWritersMask) == kOneWriter) {
@@ -73,13 +73,13 @@ std::byte* ReducerInbox::half(uint32_t number) const {
 }
 
 void ReducerInbox::signal(std::atomic<uint32_t>& word) {
-  // Release: pairs with the acquire load of who looks at this word before it looks at the rest.
+  // Release pairs with the acquire load of a thread that reads this word before all others.
   word.fetch_add(1, std::memory_order_release);
   wake(word, kWakeAll);
 }
 
 Result<void> ReducerInbox::check(uint32_t run) const {
-  // Acquire pairs with begin's release: the control block is of that run.
+  // Acquire pairs with the release in `begin`: the control block belongs to that run.
   const uint32_t now = control_->run.load(std::memory_order_acquire);
   if (now == (run | kGivenUp)) {
     return make_error(ExitCode::failed, fmt::format("snapshot {}: its run was given up", run));
@@ -100,12 +100,13 @@ Result<void> ReducerInbox::begin(uint32_t run, uint32_t mapper_count) {
   CHECK(run >= 1 && run <= kMaxRun && mapper_count <= kMaxMappers);
   const uint32_t old = control_->run.load(std::memory_order_relaxed) & ~kGivenUp;
   CHECK(old != run);
-  give_up(old);  // ends its waits, if any are left
+  give_up(old);  // ends the waits of the old run, if any are left
   for (uint32_t i = 0; i < 2; ++i) {
     std::atomic<uint64_t>& word = control_->halves[i].status;
     for (;;) {
       const uint32_t seen = control_->reducer_signal.load(std::memory_order_acquire);
-      // Closed first: so the last writer that goes says so. Acquire pairs with its release.
+      // The half is closed first, so the last writer that ends its reservation signals. Acquire
+      // pairs with the release of that writer.
       uint64_t status = word.fetch_or(kClosed, std::memory_order_acq_rel) | kClosed;
       if ((status & kWritersMask) == 0 &&
           word.compare_exchange_strong(status, status_of(run, i != 0), std::memory_order_acq_rel)) {
@@ -133,20 +134,20 @@ Result<InboxReservation> ReducerInbox::reserve(uint32_t run, uint32_t storage_id
   for (;;) {
     const uint32_t seen = control_->mapper_signal.load(std::memory_order_acquire);
     if (auto checked = check(run); !checked) return std::unexpected(checked.error());
-    // Acquire pairs with the release in `swap`: the half that it names was opened.
+    // Acquire pairs with the release in `swap`: the half that it names is open.
     const uint32_t swaps = control_->swaps.load(std::memory_order_acquire);
     std::atomic<uint64_t>& word = control_->halves[swaps % 2].status;
     uint64_t status = word.load(std::memory_order_acquire);
-    if (run_of(status) != run) continue;  // begin is under way: `check` will say so
+    if (run_of(status) != run) continue;  // `begin` is under way: `check` will report it
     if ((status & kClosed) != 0) {
-      // The reducer opens the other half before it closes one. Unless it is the last.
+      // The reducer opens the other half before it closes one, unless it is the last one.
       if (control_->swaps.load(std::memory_order_acquire) != swaps) continue;
       return make_error(ExitCode::failed,
                         fmt::format("snapshot {}: its run has been reduced already", run));
     }
     const uint64_t used = status & kUsedMask;
     if ((used + more) * kUnitBytes <= control_->half_bytes) {
-      // Acquire: what the reducer has read of this half before it opened it, it has read.
+      // Acquire: the reducer has finished reading this half before it opened it.
       if (!word.compare_exchange_weak(status, status + more + kOneWriter,
                                       std::memory_order_acq_rel)) {
         continue;
@@ -163,7 +164,7 @@ Result<InboxReservation> ReducerInbox::reserve(uint32_t run, uint32_t storage_id
 void ReducerInbox::want_swap(uint32_t swaps) {
   uint32_t wanted = control_->swaps_wanted.load(std::memory_order_relaxed);
   while (wanted < swaps) {
-    // Release: for the reducer's acquire; it is told by the signal.
+    // Release pairs with the acquire in next_batch. The signal wakes the reducer.
     if (control_->swaps_wanted.compare_exchange_weak(wanted, swaps, std::memory_order_release)) {
       signal(control_->reducer_signal);
       return;
@@ -175,9 +176,9 @@ Result<void> ReducerInbox::finish(uint32_t run) {
   if (auto checked = check(run); !checked) return checked;
   uint64_t finished = control_->finished.load(std::memory_order_relaxed);
   do {
-    // Another run has begun after the check: not to be counted there.
+    // Another run has begun after the check: do not count this mapper there.
     if (finished >> 32 != run) return check(run);
-    // Release pairs with the reducer's acquire in next_batch: my messages are announced.
+    // Release pairs with the acquire in next_batch: this mapper's messages are announced.
   } while (!control_->finished.compare_exchange_weak(
       finished, finished + 1, std::memory_order_release, std::memory_order_relaxed));
   signal(control_->reducer_signal);
@@ -185,8 +186,8 @@ Result<void> ReducerInbox::finish(uint32_t run) {
 }
 
 void ReducerInbox::swap(uint32_t run, uint32_t swaps) {
-  // The reducer is done with the other half, and closed ones have no writers: release to those that
-  // reserve in it.
+  // The reducer has finished with the other half, and a closed half has no writers. Release pairs
+  // with the acquire loads of the mappers that reserve room in it.
   control_->halves[(swaps + 1) % 2].status.store(status_of(run, false), std::memory_order_release);
   control_->swaps.store(swaps + 1, std::memory_order_release);
   signal(control_->mapper_signal);
@@ -215,12 +216,12 @@ Result<InboxBatch> ReducerInbox::next_batch(uint32_t run) {
     const uint32_t seen = control_->reducer_signal.load(std::memory_order_acquire);
     if (auto checked = check(run); !checked) return std::unexpected(checked.error());
     const uint32_t swaps = control_->swaps.load(std::memory_order_relaxed);
-    // Acquire pairs with `finish`.
+    // Acquire pairs with the release in `finish`.
     const uint64_t finished = control_->finished.load(std::memory_order_acquire);
     if (static_cast<uint32_t>(finished) >= control_->mapper_count) {
       return close(run, swaps % 2, true);
     }
-    // Acquire pairs with want_swap.
+    // Acquire pairs with the release in want_swap.
     if (control_->swaps_wanted.load(std::memory_order_acquire) > swaps) {
       swap(run, swaps);
       return close(run, swaps % 2, false);
@@ -231,7 +232,7 @@ Result<InboxBatch> ReducerInbox::next_batch(uint32_t run) {
 
 void ReducerInbox::give_up(uint32_t run) {
   uint32_t expected = run;
-  // Release: who sees it need not look at anything else.
+  // Release suffices: a thread that sees it reads nothing else.
   control_->run.compare_exchange_strong(expected, run | kGivenUp, std::memory_order_release,
                                         std::memory_order_relaxed);
   signal(control_->mapper_signal);

@@ -1,16 +1,18 @@
-// A reducer's inbox: how mappers of any process hand it sorted records (foedus.txt section 7.3;
-// rule R40). In shared memory, at another address in each process.
+// A reducer's inbox in shared memory, through which mappers of all processes send sorted records.
+// It has another address in each process. Source: [FOEDUS15] section 7.3; rule R40.
 //
-// Two halves: mappers write to the current one, the reducer works on the other. A mapper reserves
-// room by one atomic change of the half's status, copies once, announces. Who finds the current
-// half full asks for a swap and waits. The reducer opens the other half, closes the full one, and
-// waits for the reservations in it to be announced or declared void; the others go on meanwhile.
+// The inbox has two halves: mappers write to the current half while the reducer works on the other.
+// A mapper reserves room by one atomic change of the half's status, copies its records once, and
+// announces them. A mapper that finds the current half full requests a swap and waits. The reducer
+// opens the other half, then closes the full one. Then it waits until all reservations in the
+// closed half are announced or void; mappers use the other half meanwhile.
 //
-//   status of a half:  63      40   39    38       27 26            0
-//                     [ run 24 ][closed][ writers 12 ][ used, 64 bytes ]
+//  status of a half:  63      40   39    38       27 26            0
+//                    [ run 24 ][closed][ writers 12 ][ used, 64 bytes ]
 //
-// Run numbers (snapshot ids) are not used twice, so a mapper of an older run finds out by the
-// compare-and-swap itself. Every wait ends when the run is given up, or when `is_over` says so.
+// Run numbers are snapshot ids and are never reused. So the compare-and-swap of a mapper of an
+// older run fails. Every wait ends when the run is aborted (`give_up`), or when `is_over` returns
+// true.
 #pragma once
 
 #include <atomic>
@@ -26,29 +28,30 @@
 
 namespace atolldb {
 
-/// In front of what a mapper copies: records of one storage, in sort order.
+/// Header of a message. The records of one storage follow, in sort order.
 struct alignas(64) InboxMessage {
-  uint32_t bytes;    // of records
-  uint32_t records;  // 0: declared void, whatever the bytes are
+  uint32_t bytes;    // bytes of records
+  uint32_t records;  // 0: the message is void, whatever its bytes are
   uint32_t storage_id;
   uint32_t spare[13];
 };
 static_assert(sizeof(InboxMessage) == 64 && std::is_standard_layout_v<InboxMessage>);
 
-/// The control block; the halves follow it, one after the other.
+/// The control block of an inbox. The two halves follow it.
 struct InboxControl {
   uint64_t magic;
   uint64_t half_bytes;
-  /// Run number, or with kGivenUp. Writers: the owner, at the start of a run; anybody, to give up.
+  /// Run number, with kGivenUp set if the run was aborted. Writers: the owner, at the start of a
+  /// run; any thread, to abort it.
   alignas(64) std::atomic<uint32_t> run;
   uint32_t mapper_count;  // writer: the owner
-  /// Swaps so far; the current half is number (swaps % 2). Writer: the reducer.
+  /// Number of swaps so far. The current half is number (swaps % 2). Writer: the reducer.
   alignas(64) std::atomic<uint32_t> swaps;
-  /// What mappers want `swaps` to become at least.
+  /// Number of swaps that mappers request. Writers: mappers.
   alignas(64) std::atomic<uint32_t> swaps_wanted;
   /// [ run 32 ][ mappers that have finished 32 ]
   std::atomic<uint64_t> finished;
-  /// Changes when mappers have something to look at; for wait_on. And the same for the reducer.
+  /// Change whenever a mapper, or the reducer, should check the inbox again. Used with wait_on.
   alignas(64) std::atomic<uint32_t> mapper_signal;
   alignas(64) std::atomic<uint32_t> reducer_signal;
   struct alignas(64) Half {
@@ -62,7 +65,8 @@ static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
 class ReducerInbox;
 
-/// Room for one message. Destroyed without `announce` it is void (R40): nobody waits for it.
+/// Room for one message. A reservation that is destroyed without `announce` is void (R40), so the
+/// reducer does not wait for it.
 class InboxReservation {
  public:
   InboxReservation(InboxReservation&& other) noexcept
@@ -74,11 +78,11 @@ class InboxReservation {
     if (inbox_ != nullptr && !mutant(Mutant::keep_void_reservations)) release(0);
   }
 
-  /// Where the records go.
+  /// Returns the memory for the records.
   std::span<std::byte> bytes() const {
     return {reinterpret_cast<std::byte*>(message_ + 1), message_->bytes};
   }
-  /// The copy is complete. `records`: how many, at least 1.
+  /// Announces the message: the copy is complete. `records`: their number, at least 1.
   void announce(uint32_t records) { release(records); }
 
  private:
@@ -92,14 +96,14 @@ class InboxReservation {
   InboxMessage* message_;
 };
 
-/// A half that nobody writes to any more.
+/// A closed half: no mapper writes to it any more.
 struct InboxBatch {
-  std::span<const std::byte> bytes;  // messages, one after the other
-  bool is_last = false;              // all mappers have finished
+  std::span<const std::byte> bytes;  // adjacent messages
+  bool is_last = false;              // true: all mappers have finished
 };
 
-/// The reducer's side, the mappers', and the owner's: this process's view of one inbox. Mappers may
-/// share it; one thread is the reducer.
+/// This process's view of one inbox, for the reducer, the mappers and the owner. Thread: any number
+/// of mappers, and one thread as the reducer.
 class ReducerInbox {
  public:
   static constexpr uint64_t kMinHalfBytes = 8192;
@@ -107,33 +111,37 @@ class ReducerInbox {
   static constexpr uint32_t kMaxMappers = 4095;
   static constexpr uint32_t kMaxRun = (uint32_t{1} << 24) - 1;
 
-  /// Bytes of memory for halves of `half_bytes`, rounded up to 64.
+  /// Returns the memory in bytes for two halves of `half_bytes`, rounded up to 64.
   static uint64_t bytes_for(uint64_t half_bytes);
-  /// Owner, once. `memory`: aligned to 64; `bytes`: at least bytes_for(kMinHalfBytes).
+  /// Initializes an inbox. The owner calls it once. `memory`: aligned to 64. `bytes`: at least
+  /// bytes_for(kMinHalfBytes).
   static void format(std::byte* memory, uint64_t bytes);
 
-  /// `memory`: formatted. `is_over`: whether every wait is to end, whatever the run (the cluster
-  /// has failed or stops); called by whoever waits, at least once a kMaxSleep.
+  /// `memory`: formatted. `is_over`: returns true if all waits must end in any run, because the
+  /// cluster has failed or stops. Waiting threads call it at least once per kMaxSleep.
   ReducerInbox(std::byte* memory, std::function<bool()> is_over);
 
-  /// Owner: gets ready for a run of `mapper_count` mappers, before any of them starts. Mappers of
-  /// an earlier run are refused from now on; waits until none of them is in the middle of a copy.
-  /// REQUIRES: `run` in [1, kMaxRun] was not used before; the reducer of the run before has ended.
+  /// Begins a run of `mapper_count` mappers. Mappers of an earlier run get errors from now on; the
+  /// call waits until none of them is copying. Thread: the owner, before any mapper of the run
+  /// starts. REQUIRES: `run` in [1, kMaxRun] was not used before; the reducer of the previous run
+  /// has ended.
   Result<void> begin(uint32_t run, uint32_t mapper_count);
 
-  /// Mapper: room for `bytes` of records, a multiple of 8, at least 8 and at most
-  /// max_message_bytes(); waits for a swap if need be. Error (code failed): the run was given up,
-  /// or the inbox is at another one.
+  /// Reserves room for `bytes` of records: a multiple of 8, from 8 to max_message_bytes(). Waits
+  /// for a swap if the half is full. Error: code failed if the run was aborted, or the inbox has
+  /// another run. Thread: a mapper.
   Result<InboxReservation> reserve(uint32_t run, uint32_t storage_id, uint32_t bytes);
   uint64_t max_message_bytes() const { return control_->half_bytes - sizeof(InboxMessage); }
-  /// Mapper: no more from me in this run. Once, with no reservation open.
+  /// Declares that this mapper sends no more messages in this run. Thread: a mapper, once, without
+  /// open reservations.
   Result<void> finish(uint32_t run);
 
-  /// Reducer: the next full half, or the last one, after which there is none (an error). The one
-  /// returned before is the mappers' again.
+  /// Returns the next full half, or the last one. After the last one it returns an error. The half
+  /// that was returned before is given back to the mappers. Thread: the reducer.
   Result<InboxBatch> next_batch(uint32_t run);
 
-  /// Anybody: ends all waits for this run, everywhere. Does nothing if the inbox is at another one.
+  /// Aborts this run and ends all waits for it in all processes. Does nothing if the inbox has
+  /// another run. Thread: any.
   void give_up(uint32_t run);
 
  private:
@@ -150,8 +158,9 @@ class ReducerInbox {
   std::function<bool()> is_over_;
 };
 
-/// Takes the first message off `batch`: its head and its records. REQUIRES: not empty. Code
-/// corruption if it is none: somebody has written where he had nothing reserved.
+/// Removes the first message from `batch` and returns its header and records. Error: code
+/// corruption for bytes that are no message, because a process wrote memory that it had not
+/// reserved. REQUIRES: `batch` is not empty.
 struct InboxMessageView {
   uint32_t storage_id = 0;
   uint32_t records = 0;

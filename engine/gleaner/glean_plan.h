@@ -1,5 +1,5 @@
-// What one run of the gleaner is going to do: made by the coordinator, handed to every node
-// (foedus.txt sections 7.1, 7.2).
+// The plan of a gleaner run. The coordinator makes it and sends it to every node. Source:
+// [FOEDUS15] sections 7.1, 7.2.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace atolldb {
 
-/// A reducer: the owner of partitions.
+/// Identifies a reducer, which owns partitions.
 struct ReducerPlace {
   uint16_t node = 0;
   uint16_t reducer = 0;  // within the node
@@ -21,11 +21,12 @@ struct ReducerPlace {
   bool operator==(const ReducerPlace&) const = default;
 };
 
-/// Keys (in gleaned form) from `low` on, up to the next partition's, as is_before orders them.
+/// A partition: keys (in gleaned form) from `low` on, up to the `low` of the next partition.
+/// is_before defines the order.
 struct GleanPartition {
-  std::string low;  // array: 8 bytes; Master-tree: a slice of the first layer, 8 bytes big-endian,
-                    // to which keys are compared by is_before;
-                    // the first partition of a storage: empty
+  // Array: 8 bytes. Master-tree: a slice of the first layer, 8 bytes big-endian, compared with keys
+  // by is_before. First partition of a storage: empty.
+  std::string low;
   ReducerPlace owner;
 
   bool operator==(const GleanPartition&) const = default;
@@ -34,23 +35,23 @@ struct GleanPartition {
 struct GleanStorage {
   uint32_t id = 0;
   StorageType type = StorageType::none;
-  uint32_t payload_bytes = 0;  // array: of a record
+  uint32_t payload_bytes = 0;  // array: bytes per record
   uint64_t record_count = 0;   // array
-  SnapshotPointer base_root;   // in the base snapshot; null: none, or empty
-  /// Ascending, at least one. Sequential: empty, each mapper's records stay in its node (reducer
-  /// 0).
+  SnapshotPointer base_root;   // root in the base snapshot; null: none, or empty
+  /// Ascending, at least one. Sequential: empty, since each mapper sends its records to reducer 0
+  /// of its own node.
   std::vector<GleanPartition> partitions;
 
   bool operator==(const GleanStorage&) const = default;
 };
 
-/// One logger's stream, to be read up to and with `last_epoch`, which is its cut or before.
+/// The stream of one logger, to be read up to `last_epoch` inclusive, which is its cut or earlier.
 struct GleanStream {
   LogStream stream;
   uint64_t last_epoch = 0;
 };
 
-/// What one mapper reads.
+/// The input of one mapper.
 struct GleanMapper {
   uint16_t node = 0;
   uint16_t mapper = 0;  // within the node
@@ -60,19 +61,22 @@ struct GleanMapper {
 struct GleanPlan {
   uint32_t snapshot = 0;
   uint32_t base = 0;        // 0: none
-  uint64_t base_epoch = 0;  // records of this epoch and before are in the base already
-  uint64_t epoch = 0;       // records of later epochs do not count
-  /// No page of the base is used as it is: all are written anew, so that the files of older
-  /// snapshots are not needed any more (R38). Every so often, so that their number is bounded.
+  uint64_t base_epoch = 0;  // the base contains all records of this epoch and earlier ones
+  uint64_t epoch = 0;       // records of later epochs are ignored
+  /// All pages are written anew and no page of the base is used. So files of older snapshots are
+  /// not needed afterwards (R38). Rewrites take place from time to time and bound the number of
+  /// files.
   bool rewrites = false;
-  /// What cannot be read of the base is left out: the new snapshot lacks it for good. Otherwise its
-  /// ranges stay unreadable, and the log records of these ranges are held (R56). With `rewrites`.
+  /// Data of the base that cannot be read is omitted: the new snapshot lacks it for good. Otherwise
+  /// these ranges stay unreadable, and their log records are held (R56). Only together with
+  /// `rewrites`.
   bool salvages = false;
   ClusterUuid cluster_uuid = {};
-  std::vector<GleanStorage> storages;    // ascending ids; records of others do not count (dropped)
-  std::vector<GleanMapper> mappers;      // of all nodes
-  std::vector<ReducerPlace> reducers;    // of all nodes, ascending
-  std::vector<SnapshotFilePlace> files;  // of the base, older ones included
+  // ascending ids; records of other storages are ignored, because these were dropped
+  std::vector<GleanStorage> storages;
+  std::vector<GleanMapper> mappers;      // mappers of all nodes
+  std::vector<ReducerPlace> reducers;    // reducers of all nodes, ascending
+  std::vector<SnapshotFilePlace> files;  // files of the base, older ones included
 };
 
 }  // namespace atolldb

@@ -40,7 +40,7 @@ LogRecord* write_gleaned(const LogRecord& record, StorageType type, const LogBlo
                          std::byte* into) {
   auto* out = reinterpret_cast<LogRecord*>(into);
   if (type != StorageType::sequential) {
-    // Only the end of `length` may differ: a worker may have taken more room than it then used.
+    // Only the end of `length` may differ: a worker may have reserved more room than it used.
     const uint32_t bytes = LogRecord::bytes(record.key_bytes, record.payload_bytes);
     copy_bytes(into, &record, bytes);
     out->length = bytes;

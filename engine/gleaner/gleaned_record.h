@@ -1,5 +1,5 @@
-// Log records in gleaned form (log_source.h): how they are made, sorted, and which one makes an
-// earlier one superfluous (rule R35).
+// Log records in gleaned form (log_source.h): conversion, sort order, and the test for redundant
+// records (R35).
 #pragma once
 
 #include <algorithm>
@@ -17,24 +17,25 @@
 
 namespace atolldb {
 
-/// No record in gleaned form is longer: in a block it is at most kLogBlockPayload, and a sequential
-/// append gets a key.
+/// Maximum length of a record in gleaned form. In a block it has at most kLogBlockPayload bytes,
+/// and a sequential append gets a key.
 inline constexpr uint32_t kMaxGleanedBytes = kLogBlockPayload + kSequentialKeyBytes + 8;
 static_assert(kMaxGleanedBytes % 8 == 0);
 
-/// Why `record`, no filler, cannot be one of `storage`'s; null: it can. Blocks are checksummed, so
-/// such a record was written by a faulty program.
+/// Returns why `record`, not a filler, cannot belong to `storage`, or null if it can. Blocks have
+/// checksums, so such a record was written by a faulty program.
 const char* defect_in_storage(const LogRecord& record, const GleanStorage& storage);
 
-/// Bytes of `record` in gleaned form.
+/// Returns the bytes of `record` in gleaned form.
 inline uint32_t gleaned_bytes(const LogRecord& record) {
   const uint32_t key_bytes =
       record.type == LogType::append ? kSequentialKeyBytes : record.key_bytes;
   return LogRecord::bytes(key_bytes, record.payload_bytes);
 }
 
-/// Writes `record` of a block with `header` in gleaned form to `into`, which has room for
-/// gleaned_bytes and is aligned to 8. REQUIRES: no filler, no defect_in_storage.
+/// Writes `record`, from a block with `header`, in gleaned form to `into`. `into` has room for
+/// gleaned_bytes and is aligned to 8. REQUIRES: the record is no filler, and defect_in_storage
+/// returns null.
 LogRecord* write_gleaned(const LogRecord& record, StorageType type, const LogBlockHeader& header,
                          std::byte* into);
 
@@ -42,8 +43,8 @@ inline std::string_view key_of(const LogRecord& record) {
   return {reinterpret_cast<const char*>(record.key()), record.key_bytes};
 }
 
-/// Whether a key belongs to a partition before the one that begins with `low`: keys that end before
-/// `low` does count as if zeros followed, as slices do.
+/// Returns whether a key belongs to a partition before the one that begins with `low`. Keys that
+/// end before `low` does are compared as if zeros followed, as slices are.
 inline bool is_before(std::string_view key, std::string_view low) {
   const size_t common = std::min(key.size(), low.size());
   const int order = common == 0 ? 0 : std::memcmp(key.data(), low.data(), common);
@@ -51,18 +52,18 @@ inline bool is_before(std::string_view key, std::string_view low) {
   return std::ranges::any_of(low.substr(common), [](char byte) { return byte != '\0'; });
 }
 
-/// A record's place in the sort order among those of its storage, so that comparing two seldom has
-/// to look at the records.
+/// Position of a record in the sort order of its storage. Comparing two of them seldom requires
+/// reading the records.
 ///
-///   first, second   bytes [0, 8) and [8, 16) of the key, big-endian, zeros behind its end
-///   third           [ min(key bytes, 17) : 6 ][ VID without flags : 58 ]
+///  first, second   bytes [0, 8) and [8, 16) of the key, big-endian, zeros after its end
+///  third           [ min(key bytes, 17) : 6 ][ VID without flags : 58 ]
 struct SortKey {
   uint64_t first;
   uint64_t second;
   uint64_t third;
   const LogRecord* record;
 
-  static constexpr uint32_t kWholeBytes = 16;  // keys up to this length are in the words above
+  static constexpr uint32_t kWholeBytes = 16;  // keys up to this length fit in the words above
   static constexpr uint32_t kLengthShift = 58;
   static constexpr uint64_t kIsLonger = uint64_t{kWholeBytes + 1} << kLengthShift;
   static_assert(kLengthShift + Vid::kOrdinalShift == 64);
@@ -86,7 +87,7 @@ struct SortKey {
 };
 static_assert(sizeof(SortKey) == 32);
 
-/// Of two keys longer than kWholeBytes, equal so far.
+/// Compares the rest of two keys that are longer than kWholeBytes and equal up to there.
 inline int compare_rest(const SortKey& a, const SortKey& b) {
   return key_of(*a.record)
       .substr(SortKey::kWholeBytes)
@@ -109,12 +110,12 @@ inline bool is_same_key(const SortKey& a, const SortKey& b) {
          (!a.is_longer() || compare_rest(a, b) == 0);
 }
 
-/// Whether `later` makes `earlier`, a record of the same key, superfluous (R35). If it does, it
-/// also does so for all that `earlier` covers.
+/// Returns whether `later` makes `earlier`, a record of the same key, redundant (R35). Then `later`
+/// also covers all records that `earlier` covers.
 inline bool covers(const LogRecord& later, const LogRecord& earlier) {
   if (later.type == LogType::insert || later.type == LogType::erase) return true;
   if (mutant(Mutant::leave_out_uncovered)) return later.type == LogType::update;
-  // An update leaves what it does not change, and whether the record exists.
+  // An update keeps the bytes that it does not change, and does not create or erase the record.
   return later.type == LogType::update && earlier.type == LogType::update &&
          later.payload_offset <= earlier.payload_offset &&
          later.payload_offset + later.payload_bytes >=

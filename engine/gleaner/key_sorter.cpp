@@ -12,16 +12,17 @@
 namespace atolldb {
 namespace {
 
-constexpr size_t kFewKeys = 64;     // sorted by comparing: less than the counters take
-constexpr uint32_t kMaxDigit = 11;  // bits; its counters fit the first-level cache
-constexpr uint32_t kMaxDigits = 6;  // of 64 bits
+// below this number comparison sort is faster than clearing the counters
+constexpr size_t kFewKeys = 64;
+constexpr uint32_t kMaxDigit = 11;  // bits; the counters of a digit fit the first-level cache
+constexpr uint32_t kMaxDigits = 6;  // digits of 64 bits
 
-/// In which bits keys differ from the first one.
+/// The bits in which keys differ from the first one.
 struct Differences {
   uint64_t first = 0;
   uint64_t second = 0;
   uint64_t length = 0;
-  bool some_are_longer = false;  // than what the words hold
+  bool some_are_longer = false;  // some keys are longer than the words hold
 
   explicit Differences(std::span<const SortKey> keys) {
     const SortKey& any = keys.front();
@@ -41,7 +42,8 @@ struct Differences {
     return static_cast<uint32_t>(std::popcount(first) + std::popcount(second) +
                                  std::popcount(length));
   }
-  /// Ordered as the keys are, VIDs apart. REQUIRES: bits() < 64, none is longer.
+  /// Returns a code with the order of the keys, VIDs excepted. REQUIRES: bits() < 64, and no key is
+  /// longer than kWholeBytes.
   uint64_t code_of(const SortKey& key) const {
     const uint64_t high = _pext_u64(key.first, first) << std::popcount(second);
     const uint64_t both = high | _pext_u64(key.second, second);
@@ -49,8 +51,8 @@ struct Differences {
   }
 };
 
-/// Sorts by the bits from `low` on, of which there are `bits`, and leaves equal ones in their
-/// order. The result is in `codes`; `spare` is as long.
+/// Sorts by the `bits` bits from bit `low` on. The sort is stable. The result is in `codes`;
+/// `spare` has the same size.
 void sort_by_digits(std::span<uint64_t>& codes, std::span<uint64_t>& spare, uint32_t low,
                     uint32_t bits) {
   const uint32_t digits = (bits + kMaxDigit - 1) / kMaxDigit;
@@ -111,7 +113,8 @@ std::span<SortKey> KeySorter::put_in_place(std::span<const SortKey> keys,
     const uint64_t code = codes[begin] >> place_bits;
     size_t end = begin;
     bool is_ascending = true;
-    // Records of one key stand as they came: of one worker in order, of several maybe not.
+    // Records of one key stand in arrival order: those of one worker are in order, those of several
+    // may not be.
     for (; end < codes.size() && codes[end] >> place_bits == code; ++end) {
       sorted[end] = keys[codes[end] & place_mask];
       is_ascending = is_ascending && (end == begin || sorted[end - 1].third <= sorted[end].third);

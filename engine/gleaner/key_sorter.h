@@ -1,4 +1,4 @@
-// Sorts the keys of a mapper's bucket.
+// Sorts the keys of a mapper's bucket by radix sort.
 #pragma once
 
 #include <cstddef>
@@ -10,20 +10,21 @@
 
 namespace atolldb {
 
-/// Keys of one storage seldom differ in more than some 30 bits. Those are gathered into a word,
-/// with the key's place behind them; words are sorted by counting digits, and the keys put where
-/// their words are. Keys that do not fit, and few of them, are sorted by comparing. One thread's.
+/// Keys of one storage seldom differ in more than about 30 bits. The sorter gathers these bits into
+/// a word and appends the key's position. It sorts the words by counting digits, then moves the
+/// keys to the positions of their words. It sorts by comparison if the keys do not fit, or are few.
+/// Thread: one.
 class KeySorter {
  public:
-  /// For up to `max_keys` at a time.
+  /// Allocates a sorter for up to `max_keys` keys at a time.
   explicit KeySorter(uint64_t max_keys);
-  /// Memory of a sorter.
+  /// Returns the memory of a sorter in bytes.
   static constexpr uint64_t footprint(uint64_t max_keys) {
     return max_keys * (sizeof(SortKey) + 2 * sizeof(uint64_t));
   }
 
-  /// The keys in the order of operator<: in the sorter's memory, until the next call, or in `keys`.
-  /// REQUIRES: no more than max_keys.
+  /// Returns the keys in the order of operator<. They lie in the sorter's memory, where they are
+  /// valid until the next call, or in `keys`. REQUIRES: `keys` has at most max_keys keys.
   std::span<SortKey> sort(std::span<SortKey> keys);
 
  private:

@@ -13,11 +13,12 @@ namespace atolldb {
 namespace {
 
 void add(std::atomic<uint64_t>& counter, uint64_t value) {
-  // One writer: no need for a locked instruction.
+  // There is one writer, so no locked instruction is needed.
   counter.store(counter.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
 }
 
-/// Of the first key that belongs to the partition which begins with `low`, or to a later one.
+/// Returns the index of the first key that belongs to the partition that begins with `low`, or to a
+/// later one.
 size_t first_from(std::span<const SortKey> sorted, size_t begin, std::string_view low) {
   const auto found =
       std::partition_point(sorted.begin() + static_cast<ptrdiff_t>(begin), sorted.end(),
@@ -99,10 +100,11 @@ Result<void> Mapper::map_all() {
 }
 
 Result<void> Mapper::read(const GleanStream& stream) {
-  if (stream.last_epoch <= plan_->base_epoch) return {};  // all of it is in the base
+  if (stream.last_epoch <= plan_->base_epoch) return {};  // the base contains all of it
   auto reader = LogReader::open(*file_system_, stream.stream, CoveredBlocks::skip);
   if (!reader) return std::unexpected(reader.error());
-  // Up to the marker behind which nothing of these epochs comes: an epoch counts as a whole.
+  // Read up to the marker that closes last_epoch: no block of these epochs follows it, and an epoch
+  // counts as a whole.
   const uint64_t last_epoch = std::min(stream.last_epoch, plan_->epoch);
   while (reader->closed_epoch() < stream.last_epoch) {
     auto block = reader->next();
@@ -136,7 +138,7 @@ Result<void> Mapper::take_block(const LogBlock& block, const LogReader& reader) 
     if (record.type == LogType::filler) continue;
     if (storage == nullptr || storage->plan->id != record.storage_id) {
       storage = find(record.storage_id);
-      if (storage == nullptr) continue;  // dropped
+      if (storage == nullptr) continue;  // storage dropped
     }
     if (const char* defect = defect_in_storage(record, *storage->plan)) [[unlikely]] {
       return make_error(ExitCode::corruption,
@@ -177,7 +179,7 @@ Result<Bucket*> Mapper::room_for(Storage& storage, uint32_t bytes) {
   return storage.bucket;
 }
 
-/// An empty bucket that belongs to nobody.
+/// Returns an empty bucket that no storage uses.
 Result<Bucket*> Mapper::free_bucket() {
   if (buckets_.size() < max_buckets_) {
     buckets_.push_back(std::make_unique<Bucket>(settings_.bucket_bytes));

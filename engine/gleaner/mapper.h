@@ -1,5 +1,6 @@
-// A mapper: reads streams of the log, buckets their records by storage, and ships full buckets,
-// sorted, compacted and partitioned, to the reducers (foedus.txt section 7.3; rules R29, R35, R36).
+// A mapper reads streams of the log and collects their records in buckets by storage. It sorts,
+// compacts and partitions full buckets and ships them to the reducers. Source: [FOEDUS15] section
+// 7.3; rules R29, R35, R36.
 #pragma once
 
 #include <atomic>
@@ -17,50 +18,53 @@
 namespace atolldb {
 
 struct MapperSettings {
-  /// Of records; from kMinBucketBytes. A larger one falls out of the core's caches before it is
-  /// sorted, and a smaller one leaves more to merge to the reducer.
+  /// Bytes of records per bucket, at least kMinBucketBytes. A larger bucket leaves the core's
+  /// caches before it is sorted. A smaller one leaves more merging to the reducer.
   uint64_t bucket_bytes = uint64_t{1} << 19;
-  /// For buckets: each takes Bucket::footprint(bucket_bytes), and there is at least one. When they
-  /// are all in use, the fullest is shipped early. One more bucket's bytes, what sorting one takes
-  /// (KeySorter::footprint), and the reader's 2 MiB, come on top.
+  /// Bytes for all buckets. Each takes Bucket::footprint(bucket_bytes), and there is at least one.
+  /// When all are in use, the fullest is shipped early. The mapper needs more memory on top:
+  /// bucket_bytes for messages, KeySorter::footprint for sorting one bucket, and 2 MiB for the
+  /// reader.
   uint64_t memory_bytes = uint64_t{64} << 20;
 
   static constexpr uint64_t kMinBucketBytes = 8192;
 };
 
-/// Writer: the mapper's thread. Relaxed: for progress displays.
+/// Writer: the mapper's thread. All accesses are relaxed: the values are for progress displays.
 struct MapperProgress {
-  std::atomic<uint64_t> bytes_read{0};    // of log files, without what it skipped
-  std::atomic<uint64_t> records_read{0};  // of the plan's epochs and storages
+  std::atomic<uint64_t> bytes_read{0};    // bytes of log files that were read, not skipped
+  std::atomic<uint64_t> records_read{0};  // records of the plan's epochs and storages
   std::atomic<uint64_t> records_shipped{0};
   std::atomic<uint64_t> bytes_shipped{0};
-  std::atomic<uint64_t> records_left_out{0};  // superfluous (R35)
+  std::atomic<uint64_t> records_left_out{0};  // redundant records that were elided (R35)
   std::atomic<uint64_t> messages{0};
 };
 
-/// One thread's.
+/// Thread: one.
 class Mapper {
  public:
-  /// `inboxes`: in the order of plan.reducers; they have begun run plan.snapshot. All arguments
-  /// outlive the mapper. Errors: a plan whose partitions name reducers that it does not have.
+  /// Creates a mapper. `inboxes`: in the order of plan.reducers; they have begun run plan.snapshot.
+  /// All arguments outlive the mapper. Error: a partition of the plan names a reducer that the plan
+  /// lacks.
   static Result<std::unique_ptr<Mapper>> create(FileSystem& file_system, const GleanPlan& plan,
                                                 const GleanMapper& task,
                                                 std::span<ReducerInbox* const> inboxes,
                                                 MapperSettings settings = {});
 
-  /// Reads all, ships all, says so to all reducers. After an error the run is given up everywhere.
-  /// Errors: code corruption with file, offset and reason, when a stream ends before its last epoch
-  /// is closed; those of the file system; the run given up by others.
+  /// Reads all streams, ships all records, and tells all reducers that it has finished. An error
+  /// aborts the run in all inboxes. Errors: code corruption with file, offset and reason, if a
+  /// stream ends before its last epoch is closed; those of the file system; code failed if another
+  /// thread aborted the run.
   Result<void> run();
 
   const MapperProgress& progress() const { return progress_; }
 
  private:
-  /// What is to be known of a storage of the plan.
+  /// A storage of the plan.
   struct Storage {
     const GleanStorage* plan;
-    std::vector<ReducerInbox*> owners;  // of its partitions
-    Bucket* bucket = nullptr;           // the one it has now
+    std::vector<ReducerInbox*> owners;  // inboxes of the owners of its partitions
+    Bucket* bucket = nullptr;           // its current bucket; null: none
   };
 
   Mapper(FileSystem& file_system, const GleanPlan& plan, const GleanMapper& task,
@@ -86,7 +90,7 @@ class Mapper {
   std::vector<std::unique_ptr<Bucket>> buckets_;
   uint64_t max_buckets_;
   KeySorter sorter_;
-  std::unique_ptr<std::byte[]> message_;  // a message is put together here
+  std::unique_ptr<std::byte[]> message_;  // buffer in which a message is assembled
   MapperProgress progress_;
 };
 

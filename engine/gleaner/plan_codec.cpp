@@ -12,11 +12,11 @@
 namespace atolldb {
 namespace {
 
-// Readers of another version answer an error rather than nonsense.
+// Readers of another version return an error instead of wrong data.
 constexpr uint32_t kPlanMagic = 0x32504c47;      // "GLP2"
 constexpr uint32_t kComposedMagic = 0x32434c47;  // "GLC2"
 
-// Defined behind all that they call.
+// Defined after all functions that they call.
 template <typename Element>
 void put(ByteWriter& to, const std::vector<Element>& all);
 template <typename Element>
@@ -160,7 +160,7 @@ void get(ByteReader& from, ComposedPartition& partition) {
   get(from, partition.stand_ins);
 }
 
-/// No element is empty: a count that cannot be ends with the bytes.
+/// No element is empty, so a wrong count ends when the bytes end.
 template <typename Element>
 void get(ByteReader& from, std::vector<Element>& all) {
   const auto count = from.number<uint32_t>();
@@ -216,7 +216,7 @@ Result<GleanPlan> decode_plan(std::string_view text) {
   get(from, plan.files);
   if (magic != kPlanMagic || !from.is_at_end() ||
       !std::ranges::all_of(plan.storages, is_storage_type) ||
-      encode_plan(plan) != text) {  // of base64's spare bits, too
+      encode_plan(plan) != text) {  // detects wrong spare bits of base64, too
     return not_that("the gleaner's plan");
   }
   return plan;

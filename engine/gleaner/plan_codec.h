@@ -1,5 +1,5 @@
-// The plan of a run of the gleaner, and what its composers made, as bytes: they travel between
-// coordinator and node processes, in base64 within messages.
+// Encodes the plan of a gleaner run, and the results of composers, for messages between the
+// coordinator and node processes.
 #pragma once
 
 #include <string>
@@ -12,11 +12,12 @@
 
 namespace atolldb {
 
-/// Texts are in base64 (RFC 4648, with padding): a member of JSON may hold them.
+/// Encode as text in base64 (RFC 4648, with padding), which fits into a member of JSON.
 std::string encode_plan(const GleanPlan& plan);
 std::string encode_composed(const std::vector<ComposedPartition>& partitions);
 
-/// Of what somebody else sent: code failed if it is not what encode_* answers, byte by byte.
+/// Decode text from another process. Error: code failed if the text differs in any byte from what
+/// encode_* writes.
 Result<GleanPlan> decode_plan(std::string_view text);
 Result<std::vector<ComposedPartition>> decode_composed(std::string_view text);
 

@@ -52,7 +52,8 @@ Result<void> RecordMerge::step(uint32_t number) {
   }
   heads_[number] = {record.storage_id, SortKey::of(record)};
   input.at += record.length;
-  // Read when this head has been given out: with many inputs the hardware does not foresee it.
+  // These lines are read after this head is returned. With many inputs the hardware prefetcher does
+  // not predict them.
   __builtin_prefetch(input.at);
   __builtin_prefetch(input.at + 64);
   return {};
@@ -66,7 +67,7 @@ Result<void> RecordMerge::start() {
     if (auto stepped = step(i); !stepped) return stepped;
   }
   if (count == 0) return {};
-  // Match n is between the winners of 2n and 2n + 1; input i stands at place count + i.
+  // Match n is between the winners of 2n and 2n + 1. Input i is at place count + i.
   std::vector<uint32_t> winners(2 * size_t{count});
   for (uint32_t i = 0; i < count; ++i) winners[count + i] = i;
   for (uint32_t match = count; match-- > 1;) {
@@ -80,7 +81,7 @@ Result<void> RecordMerge::start() {
   return advance();
 }
 
-/// After the head of `input`, the winner, has changed.
+/// Updates the tree after the head of `input`, the winner, has changed.
 void RecordMerge::replay(uint32_t input) {
   uint32_t winner = input;
   for (size_t match = (inputs_.size() + input) / 2; match > 0; match /= 2) {
@@ -98,7 +99,8 @@ Result<void> RecordMerge::advance() {
     }
     if (auto stepped = step(winner_); !stepped) return stepped;
     replay(winner_);
-    // What covers a record is given out, or is itself covered by what is: so this covers it too.
+    // A record that covers this one is either returned, or covered by one that is returned, which
+    // then covers this one, too.
     const Head& next = heads_[winner_];
     if (next.storage == head.storage && is_same_key(next.key, head.key) &&
         covers(*next.key.record, *head.key.record)) {

@@ -1,4 +1,4 @@
-// Merges sorted sequences of gleaned records, in memory or in sorted runs, by a tree of losers: one
+// Merges sorted sequences of gleaned records, in memory or in sorted runs, with a loser tree: one
 // comparison per level for each record.
 #pragma once
 
@@ -15,17 +15,17 @@ namespace atolldb {
 
 class RecordMerge {
  public:
-  /// Records in sort order, which stay where they are as long as the merge does.
+  /// Adds records in sort order. They stay in place as long as the merge exists.
   void add(std::span<const std::byte> records);
   void add(std::unique_ptr<SortedRunReader> run);
-  /// Behind the last `add`: `current` is the first record.
+  /// Starts the merge after the last `add`: `current` is the first record then.
   Result<void> start();
 
-  /// In sort order, without those that the next one of their key covers (R35); null: the end. Valid
-  /// until the next `advance`.
+  /// Returns the current record, or null at the end. The merge elides records that the next record
+  /// of their key covers (R35). Valid until the next `advance`.
   const LogRecord* current() const { return current_; }
-  /// REQUIRES: current() is not null. Errors: those of reading a sorted run, and code corruption
-  /// for bytes that are no records.
+  /// Moves to the next record. REQUIRES: current() is not null. Errors: those of reading a sorted
+  /// run; code corruption for bytes that are no records.
   Result<void> advance();
 
   uint64_t left_out() const { return left_out_; }
@@ -33,9 +33,9 @@ class RecordMerge {
  private:
   static constexpr uint64_t kEnded = ~uint64_t{0};
 
-  /// The record at hand of an input.
+  /// The current record of an input.
   struct Head {
-    uint64_t storage;  // kEnded behind the last one
+    uint64_t storage;  // kEnded after the last record
     SortKey key;
   };
   struct Input {
@@ -50,8 +50,8 @@ class RecordMerge {
   void replay(uint32_t input);
 
   std::vector<Input> inputs_;
-  std::vector<Head> heads_;       // of each input
-  std::vector<uint32_t> losers_;  // [1, inputs): of each match, the input that lost it
+  std::vector<Head> heads_;       // one per input
+  std::vector<uint32_t> losers_;  // [1, inputs): for each match, the input that lost it
   uint32_t winner_ = 0;
   const LogRecord* current_ = nullptr;
   uint64_t left_out_ = 0;

@@ -11,9 +11,10 @@ namespace atolldb {
 namespace {
 
 constexpr uint64_t kWriteBytes = kHugePageBytes;
-constexpr uint64_t kAllReadBytes = uint64_t{32} << 20;  // of all runs, with two buffers each
+// limit for two buffers of each sorted run, all together
+constexpr uint64_t kAllReadBytes = uint64_t{32} << 20;
 
-/// The part of a merge that is below the end of a range.
+/// The records of a merge that belong to one range.
 class RangeSource : public LogSource {
  public:
   RangeSource(RecordMerge& merge, uint32_t storage_id, std::optional<std::string_view> high)
@@ -42,7 +43,7 @@ Reducer::Reducer(FileSystem& file_system, ReducerInbox& inbox, ReducerSettings s
 
 Reducer::~Reducer() {
   for (const std::string& path : paths_) {
-    // What cannot be removed now is a leftover, for remove_sorted_runs.
+    // remove_leftovers removes at the next start the files that cannot be removed now.
     if (auto exists = file_system_->exists(path); exists && *exists) {
       static_cast<void>(file_system_->remove(path));
     }

@@ -1,9 +1,9 @@
-// A reducer: swallows its inbox, keeps what is too much for its memory as sorted runs, then gives
-// out all of it in sort order (foedus.txt section 7.3).
+// A reducer receives records through its inbox, spills what exceeds its memory to sorted runs, and
+// then returns all records in sort order. Source: [FOEDUS15] section 7.3.
 //
-// Memory: one write buffer of kWriteBytes, and, while it gives out, two buffers for each sorted
-// run, of which there is one for each full half: of ReducerSettings::read_bytes each while all take
-// no more than kAllReadBytes, and of a chunk at least.
+// Memory: one write buffer of kWriteBytes. While records are returned, also two buffers for each
+// sorted run; each full half of the inbox makes one sorted run. A buffer has
+// ReducerSettings::read_bytes, or less if all would exceed kAllReadBytes, but at least one chunk.
 #pragma once
 
 #include <atomic>
@@ -22,15 +22,16 @@
 namespace atolldb {
 
 struct ReducerSettings {
-  std::string directory;  // its node<k>/ gets the sorted runs; is made if it is missing
+  std::string directory;  // its node<k>/ gets the sorted runs; created if it is missing
   uint16_t node = 0;
-  uint16_t reducer = 0;               // within the node
-  uint32_t snapshot = 0;              // also the number of the run
-  uint64_t chunk_bytes = 128 * 1024;  // of sorted runs: SortedRunWriter::kMinChunkBytes or more
-  uint64_t read_bytes = 1024 * 1024;  // of a run at once, at most; at least a chunk is read
+  uint16_t reducer = 0;   // within the node
+  uint32_t snapshot = 0;  // also the run number
+  // chunk size of sorted runs: SortedRunWriter::kMinChunkBytes or more
+  uint64_t chunk_bytes = 128 * 1024;
+  uint64_t read_bytes = 1024 * 1024;  // largest read of a sorted run; at least one chunk is read
 };
 
-/// Writer: the reducer's thread. Relaxed: for progress displays.
+/// Writer: the reducer's thread. All accesses are relaxed: the values are for progress displays.
 struct ReducerProgress {
   std::atomic<uint64_t> records_received{0};
   std::atomic<uint64_t> bytes_received{0};
@@ -38,45 +39,45 @@ struct ReducerProgress {
   std::atomic<uint64_t> bytes_dumped{0};
 };
 
-/// One thread's.
+/// Thread: one.
 class Reducer {
  public:
-  /// `file_system`, `inbox` outlive it; the inbox has begun the run.
+  /// `file_system` and `inbox` outlive the reducer. The inbox has begun the run.
   Reducer(FileSystem& file_system, ReducerInbox& inbox, ReducerSettings settings);
   Reducer(const Reducer&) = delete;
   Reducer& operator=(const Reducer&) = delete;
-  /// Removes its sorted runs, as well as it can: see remove_sorted_runs.
+  /// Removes its sorted runs, if possible. remove_leftovers removes the rest at the next start.
   ~Reducer();
 
-  /// Takes all that the mappers send; returns when all have finished. An error gives the run up.
+  /// Receives all records and returns when all mappers have finished. An error aborts the run.
   Result<void> collect();
 
-  /// The records with keys in [low, high), or from low on. REQUIRES: collect() has succeeded;
-  /// ranges ascend and do not overlap; the source opened before is not used any more, and this one
-  /// no longer than the reducer. What lies between the ranges is skipped.
+  /// Returns a source of the records with keys in [low, high), or from low on if `high` is absent.
+  /// Records between the ranges are skipped. REQUIRES: collect() has succeeded; ranges ascend and
+  /// do not overlap; the source opened before is no longer used; the reducer outlives the source.
   Result<std::unique_ptr<LogSource>> open(uint32_t storage_id, std::string_view low,
                                           std::optional<std::string_view> high);
 
   const ReducerProgress& progress() const { return progress_; }
-  /// Records that later ones made superfluous.
+  /// Returns the number of redundant records that were elided.
   uint64_t left_out() const { return left_out_ + merge_.left_out(); }
-  /// Records that were in no range opened so far.
+  /// Returns the number of records that no range opened so far contained.
   uint64_t skipped() const { return skipped_; }
-  /// Every record was given out or skipped.
+  /// Returns whether every record was returned or skipped.
   bool is_at_end() const { return merge_.current() == nullptr; }
 
  private:
   Result<void> collect_all();
   Result<void> add_messages(const InboxBatch& batch, RecordMerge& merge, uint64_t& bytes);
   Result<void> dump(const InboxBatch& batch);
-  /// REQUIRES: there are runs.
+  /// REQUIRES: runs_ is not empty.
   uint32_t chunks_at_once() const;
 
   FileSystem* file_system_;
   ReducerInbox* inbox_;
   ReducerSettings settings_;
   std::string folder_;
-  std::vector<std::string> paths_;  // of files that may be there
+  std::vector<std::string> paths_;  // paths of files that may exist
   std::vector<SortedRun> runs_;
   RecordMerge merge_;
   uint64_t left_out_ = 0;

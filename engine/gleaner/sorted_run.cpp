@@ -19,7 +19,7 @@ uint32_t crc_of(std::span<const std::byte> chunk, uint32_t record_bytes) {
   return crc32c(chunk.subspan(kCrcFrom, sizeof(RunChunkHeader) - kCrcFrom + record_bytes));
 }
 
-/// Chunks that `record_bytes` of records take at most: records do not cross them.
+/// Returns the most chunks that `record_bytes` of records can take: records do not cross chunks.
 uint64_t max_chunks(uint64_t record_bytes, uint64_t chunk_bytes) {
   const uint64_t least = chunk_bytes - sizeof(RunChunkHeader) - kMaxGleanedBytes;
   return (record_bytes + least - 1) / least;
@@ -54,7 +54,8 @@ std::optional<SortedRunName> parse_sorted_run_name(std::string_view name) {
     if (problem != std::errc{} || next == end) return std::nullopt;
     at = next + 1;
   }
-  if (to_string(parsed) != name) return std::nullopt;  // other signs between, another end
+  // rejects other separators, and a different end
+  if (to_string(parsed) != name) return std::nullopt;
   return parsed;
 }
 

@@ -1,9 +1,10 @@
-// Sorted runs: what a reducer dumps while its mappers go on (foedus.txt section 7.3). Temporary
-// files, of use to the reducer that wrote them alone; never synced.
+// Sorted runs: files to which a reducer spills records while its mappers continue. The files are
+// temporary, used only by the reducer that wrote them, and never synced. Source: [FOEDUS15] section
+// 7.3.
 //
-//   <directory>/node<k>/run_<snapshot>_<reducer>_<number>.tmp
+//  <directory>/node<k>/run_<snapshot>_<reducer>_<number>.tmp
 //
-// Chunks of one size, each a header and whole records in sort order.
+// A file consists of chunks of equal size. A chunk is a header and whole records in sort order.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +28,9 @@ struct RunChunkHeader {
   uint32_t magic;
   uint32_t crc;  // CRC32C of bytes [8, header + bytes)
   uint32_t snapshot;
-  uint32_t run;    // number of the run
-  uint32_t chunk;  // number of the chunk in it
-  uint32_t bytes;  // of records
+  uint32_t run;    // number of the sorted run
+  uint32_t chunk;  // number of the chunk in the run
+  uint32_t bytes;  // bytes of records
   uint64_t spare;
 };
 static_assert(sizeof(RunChunkHeader) == 32);
@@ -42,35 +43,36 @@ struct SortedRunName {
   bool operator==(const SortedRunName&) const = default;
 };
 
-/// "run_12_0_3.tmp", and back.
+/// Convert a name to "run_12_0_3.tmp", and back.
 std::string to_string(const SortedRunName& name);
 std::optional<SortedRunName> parse_sorted_run_name(std::string_view name);
 
-/// Names of all sorted runs in the node's directory (<directory>/node<k>); none if it is missing.
-/// Between runs of the gleaner they are leftovers of a crash.
+/// Returns the names of all sorted runs in <directory>/node<k>; none if the directory is missing.
+/// While no gleaner run is under way, they are leftovers of a crash.
 Result<std::vector<std::string>> list_sorted_runs(FileSystem& file_system,
                                                   const std::string& directory, uint32_t node);
-/// Removes them. REQUIRES: no run of the gleaner is under way in this directory.
+/// Removes these files. REQUIRES: no gleaner run is under way in this directory.
 Result<void> remove_sorted_runs(FileSystem& file_system, const std::string& directory,
                                 uint32_t node);
 
-/// A run that is written.
+/// A completely written sorted run.
 struct SortedRun {
   std::string path;
   SortedRunName name;
   uint64_t chunk_bytes = 0;
   uint32_t chunks = 0;
   uint64_t records = 0;
-  uint64_t bytes = 0;  // of records
+  uint64_t bytes = 0;  // bytes of records
 };
 
 class SortedRunWriter {
  public:
-  /// Smallest chunk: so that a record fits, and not much is lost at its end.
+  /// Smallest chunk: it holds at least one record, and loses little space at its end.
   static constexpr uint64_t kMinChunkBytes = 4 * kIoBlockBytes;
 
-  /// Makes the file with room for `record_bytes` of records. `buffer`: whole chunks, what one write
-  /// takes; used until `finish`. `chunk_bytes`: a multiple of kIoBlockBytes, from kMinChunkBytes.
+  /// Creates the file with room for `record_bytes` of records. `buffer`: a number of whole chunks,
+  /// the size of one write; used until `finish`. `chunk_bytes`: a multiple of kIoBlockBytes, at
+  /// least kMinChunkBytes.
   static Result<SortedRunWriter> create(FileSystem& file_system, std::string path,
                                         SortedRunName name, uint64_t record_bytes,
                                         uint64_t chunk_bytes, std::span<std::byte> buffer);
@@ -88,23 +90,23 @@ class SortedRunWriter {
   std::unique_ptr<File> file_;
   SortedRun run_;
   std::span<std::byte> buffer_;
-  uint64_t written_ = 0;         // bytes of the file
+  uint64_t written_ = 0;         // bytes of the file that were written
   uint64_t used_ = 0;            // bytes of the buffer in complete chunks
-  std::byte* cursor_ = nullptr;  // in the chunk under way; null: none
+  std::byte* cursor_ = nullptr;  // position in the open chunk; null: none is open
   std::byte* end_ = nullptr;
 };
 
-/// Reads a run, a chunk at a time.
+/// Reads a sorted run, chunk by chunk.
 class SortedRunReader {
  public:
-  /// Reads `chunks_at_once` with one call, from 1, into one of two such buffers.
+  /// Reads `chunks_at_once` (at least 1) chunks per call, into one of two buffers of that size.
   static Result<std::unique_ptr<SortedRunReader>> open(FileSystem& file_system,
                                                        const SortedRun& run,
                                                        uint32_t chunks_at_once);
 
-  /// The records of the next chunk; empty: there is none. Valid until the next call but one: who
-  /// steps over a chunk's end may go on using the record before. Damage: code corruption, with file
-  /// and offset.
+  /// Returns the records of the next chunk, or an empty span at the end. They are valid until the
+  /// next call but one: a caller that moves to the next chunk may still use the last record of this
+  /// one. Error: code corruption, with file and offset.
   Result<std::span<const std::byte>> next();
 
  private:
@@ -117,9 +119,9 @@ class SortedRunReader {
   std::unique_ptr<File> file_;
   SortedRun run_;
   uint32_t at_once_;
-  IoBuffer buffers_;    // two halves, read into by turns
-  uint64_t bytes_ = 0;  // in the buffer read last
-  uint32_t chunk_ = 0;  // the next one
+  IoBuffer buffers_;    // two halves, used alternately
+  uint64_t bytes_ = 0;  // bytes in the buffer that was read last
+  uint32_t chunk_ = 0;  // number of the next chunk
 };
 
 }  // namespace atolldb
