@@ -29,7 +29,8 @@ inline constexpr uint64_t kSampledBlocks = 2048;
 
 /// Samples the keys of `storages` in every n-th block of the streams, for epochs after `base_epoch`
 /// up to the stream's last epoch. n is chosen so that about `blocks` blocks are read. Damaged
-/// blocks are skipped; the mappers handle them. Errors: those of the file system.
+/// blocks are skipped; the mappers handle them.
+/// Errors: those of the file system.
 Result<std::vector<SampledKey>> sample_keys(FileSystem& file_system,
                                             std::span<const GleanStorage> storages,
                                             std::span<const GleanStream> streams,

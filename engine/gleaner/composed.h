@@ -1,5 +1,5 @@
-// The results of composers. The coordinator combines them below one root. Source: [FOEDUS15]
-// section 7.4.
+// The results of composers. The coordinator combines them below one root.
+// Source: [FOEDUS15] section 7.4.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // A reducer's inbox in shared memory, through which mappers of all processes send sorted records.
-// It has another address in each process. Source: [FOEDUS15] section 7.3; rule R40.
+// It has another address in each process.
+// Source: [FOEDUS15] section 7.3; rule R40.
 //
 // The inbox has two halves: mappers write to the current half while the reducer works on the other.
 // A mapper reserves room by one atomic change of the half's status, copies its records once, and
@@ -102,8 +103,8 @@ struct InboxBatch {
   bool is_last = false;              // true: all mappers have finished
 };
 
-/// This process's view of one inbox, for the reducer, the mappers and the owner. Thread: any number
-/// of mappers, and one thread as the reducer.
+/// This process's view of one inbox, for the reducer, the mappers and the owner.
+/// Thread: any number of mappers, and one thread as the reducer.
 class ReducerInbox {
  public:
   static constexpr uint64_t kMinHalfBytes = 8192;
@@ -122,26 +123,30 @@ class ReducerInbox {
   ReducerInbox(std::byte* memory, std::function<bool()> is_over);
 
   /// Begins a run of `mapper_count` mappers. Mappers of an earlier run get errors from now on; the
-  /// call waits until none of them is copying. Thread: the owner, before any mapper of the run
-  /// starts. REQUIRES: `run` in [1, kMaxRun] was not used before; the reducer of the previous run
-  /// has ended.
+  /// call waits until none of them is copying.
+  /// Thread: the owner, before any mapper of the run starts.
+  /// REQUIRES: `run` in [1, kMaxRun] was not used before; the reducer of the previous run has
+  /// ended.
   Result<void> begin(uint32_t run, uint32_t mapper_count);
 
   /// Reserves room for `bytes` of records: a multiple of 8, from 8 to max_message_bytes(). Waits
-  /// for a swap if the half is full. Error: code failed if the run was aborted, or the inbox has
-  /// another run. Thread: a mapper.
+  /// for a swap if the half is full.
+  /// Error: code failed if the run was aborted, or the inbox has another run.
+  /// Thread: a mapper.
   Result<InboxReservation> reserve(uint32_t run, uint32_t storage_id, uint32_t bytes);
   uint64_t max_message_bytes() const { return control_->half_bytes - sizeof(InboxMessage); }
-  /// Declares that this mapper sends no more messages in this run. Thread: a mapper, once, without
-  /// open reservations.
+  /// Declares that this mapper sends no more messages in this run.
+  /// Thread: a mapper, once, without open reservations.
   Result<void> finish(uint32_t run);
 
   /// Returns the next full half, or the last one. After the last one it returns an error. The half
-  /// that was returned before is given back to the mappers. Thread: the reducer.
+  /// that was returned before is given back to the mappers.
+  /// Thread: the reducer.
   Result<InboxBatch> next_batch(uint32_t run);
 
   /// Aborts this run and ends all waits for it in all processes. Does nothing if the inbox has
-  /// another run. Thread: any.
+  /// another run.
+  /// Thread: any.
   void give_up(uint32_t run);
 
  private:
@@ -158,9 +163,10 @@ class ReducerInbox {
   std::function<bool()> is_over_;
 };
 
-/// Removes the first message from `batch` and returns its header and records. Error: code
-/// corruption for bytes that are no message, because a process wrote memory that it had not
-/// reserved. REQUIRES: `batch` is not empty.
+/// Removes the first message from `batch` and returns its header and records.
+/// Error: code corruption for bytes that are no message, because a process wrote memory that it had
+/// not reserved.
+/// REQUIRES: `batch` is not empty.
 struct InboxMessageView {
   uint32_t storage_id = 0;
   uint32_t records = 0;

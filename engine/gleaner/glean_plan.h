@@ -72,7 +72,7 @@ struct GleanPlan {
   /// `rewrites`.
   bool salvages = false;
   ClusterUuid cluster_uuid = {};
-  // ascending ids; records of other storages are ignored, because these were dropped
+  // Ascending ids. Records of other storages are ignored, because these were dropped.
   std::vector<GleanStorage> storages;
   std::vector<GleanMapper> mappers;      // mappers of all nodes
   std::vector<ReducerPlace> reducers;    // reducers of all nodes, ascending

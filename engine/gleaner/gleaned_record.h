@@ -34,8 +34,8 @@ inline uint32_t gleaned_bytes(const LogRecord& record) {
 }
 
 /// Writes `record`, from a block with `header`, in gleaned form to `into`. `into` has room for
-/// gleaned_bytes and is aligned to 8. REQUIRES: the record is no filler, and defect_in_storage
-/// returns null.
+/// gleaned_bytes and is aligned to 8.
+/// REQUIRES: the record is no filler, and defect_in_storage returns null.
 LogRecord* write_gleaned(const LogRecord& record, StorageType type, const LogBlockHeader& header,
                          std::byte* into);
 

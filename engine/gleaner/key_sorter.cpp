@@ -12,10 +12,10 @@
 namespace atolldb {
 namespace {
 
-// below this number comparison sort is faster than clearing the counters
+// Below this number, sorting by comparison is faster than clearing the counters.
 constexpr size_t kFewKeys = 64;
 constexpr uint32_t kMaxDigit = 11;  // bits; the counters of a digit fit the first-level cache
-constexpr uint32_t kMaxDigits = 6;  // digits of 64 bits
+constexpr uint32_t kMaxDigits = 6;  // enough for 64 bits
 
 /// The bits in which keys differ from the first one.
 struct Differences {
@@ -42,8 +42,8 @@ struct Differences {
     return static_cast<uint32_t>(std::popcount(first) + std::popcount(second) +
                                  std::popcount(length));
   }
-  /// Returns a code with the order of the keys, VIDs excepted. REQUIRES: bits() < 64, and no key is
-  /// longer than kWholeBytes.
+  /// Returns a code with the order of the keys, VIDs excepted.
+  /// REQUIRES: bits() < 64, and no key is longer than kWholeBytes.
   uint64_t code_of(const SortKey& key) const {
     const uint64_t high = _pext_u64(key.first, first) << std::popcount(second);
     const uint64_t both = high | _pext_u64(key.second, second);

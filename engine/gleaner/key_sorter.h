@@ -24,7 +24,8 @@ class KeySorter {
   }
 
   /// Returns the keys in the order of operator<. They lie in the sorter's memory, where they are
-  /// valid until the next call, or in `keys`. REQUIRES: `keys` has at most max_keys keys.
+  /// valid until the next call, or in `keys`.
+  /// REQUIRES: `keys` has at most max_keys keys.
   std::span<SortKey> sort(std::span<SortKey> keys);
 
  private:

@@ -27,8 +27,9 @@ class LogSource {
   virtual ~LogSource() = default;
   /// Returns the current record, valid until the next call of `advance`, or null at the end.
   virtual const LogRecord* current() const = 0;
-  /// Moves to the next record. REQUIRES: current() is not null. Errors: those of reading a sorted
-  /// run.
+  /// Moves to the next record.
+  /// REQUIRES: current() is not null.
+  /// Errors: those of reading a sorted run.
   virtual Result<void> advance() = 0;
 };
 

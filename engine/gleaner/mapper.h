@@ -44,17 +44,17 @@ struct MapperProgress {
 class Mapper {
  public:
   /// Creates a mapper. `inboxes`: in the order of plan.reducers; they have begun run plan.snapshot.
-  /// All arguments outlive the mapper. Error: a partition of the plan names a reducer that the plan
-  /// lacks.
+  /// All arguments outlive the mapper.
+  /// Error: a partition of the plan names a reducer that the plan lacks.
   static Result<std::unique_ptr<Mapper>> create(FileSystem& file_system, const GleanPlan& plan,
                                                 const GleanMapper& task,
                                                 std::span<ReducerInbox* const> inboxes,
                                                 MapperSettings settings = {});
 
   /// Reads all streams, ships all records, and tells all reducers that it has finished. An error
-  /// aborts the run in all inboxes. Errors: code corruption with file, offset and reason, if a
-  /// stream ends before its last epoch is closed; those of the file system; code failed if another
-  /// thread aborted the run.
+  /// aborts the run in all inboxes.
+  /// Errors: code corruption with file, offset and reason, if a stream ends before its last epoch
+  /// is closed; those of the file system; code failed if another thread aborted the run.
   Result<void> run();
 
   const MapperProgress& progress() const { return progress_; }

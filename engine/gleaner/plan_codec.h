@@ -16,8 +16,8 @@ namespace atolldb {
 std::string encode_plan(const GleanPlan& plan);
 std::string encode_composed(const std::vector<ComposedPartition>& partitions);
 
-/// Decode text from another process. Error: code failed if the text differs in any byte from what
-/// encode_* writes.
+/// Decode text from another process.
+/// Error: code failed if the text differs in any byte from what encode_* writes.
 Result<GleanPlan> decode_plan(std::string_view text);
 Result<std::vector<ComposedPartition>> decode_composed(std::string_view text);
 

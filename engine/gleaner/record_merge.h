@@ -24,8 +24,9 @@ class RecordMerge {
   /// Returns the current record, or null at the end. The merge elides records that the next record
   /// of their key covers (R35). Valid until the next `advance`.
   const LogRecord* current() const { return current_; }
-  /// Moves to the next record. REQUIRES: current() is not null. Errors: those of reading a sorted
-  /// run; code corruption for bytes that are no records.
+  /// Moves to the next record.
+  /// REQUIRES: current() is not null.
+  /// Errors: those of reading a sorted run; code corruption for bytes that are no records.
   Result<void> advance();
 
   uint64_t left_out() const { return left_out_; }

@@ -11,7 +11,7 @@ namespace atolldb {
 namespace {
 
 constexpr uint64_t kWriteBytes = kHugePageBytes;
-// limit for two buffers of each sorted run, all together
+// Limit for the buffers of all sorted runs, two per run.
 constexpr uint64_t kAllReadBytes = uint64_t{32} << 20;
 
 /// The records of a merge that belong to one range.

@@ -1,5 +1,6 @@
 // A reducer receives records through its inbox, spills what exceeds its memory to sorted runs, and
-// then returns all records in sort order. Source: [FOEDUS15] section 7.3.
+// then returns all records in sort order.
+// Source: [FOEDUS15] section 7.3.
 //
 // Memory: one write buffer of kWriteBytes. While records are returned, also two buffers for each
 // sorted run; each full half of the inbox makes one sorted run. A buffer has
@@ -26,7 +27,7 @@ struct ReducerSettings {
   uint16_t node = 0;
   uint16_t reducer = 0;   // within the node
   uint32_t snapshot = 0;  // also the run number
-  // chunk size of sorted runs: SortedRunWriter::kMinChunkBytes or more
+  // Chunk size of sorted runs: SortedRunWriter::kMinChunkBytes or more.
   uint64_t chunk_bytes = 128 * 1024;
   uint64_t read_bytes = 1024 * 1024;  // largest read of a sorted run; at least one chunk is read
 };
@@ -53,8 +54,9 @@ class Reducer {
   Result<void> collect();
 
   /// Returns a source of the records with keys in [low, high), or from low on if `high` is absent.
-  /// Records between the ranges are skipped. REQUIRES: collect() has succeeded; ranges ascend and
-  /// do not overlap; the source opened before is no longer used; the reducer outlives the source.
+  /// Records between the ranges are skipped.
+  /// REQUIRES: collect() has succeeded; ranges ascend and do not overlap; the source opened before
+  /// is no longer used; the reducer outlives the source.
   Result<std::unique_ptr<LogSource>> open(uint32_t storage_id, std::string_view low,
                                           std::optional<std::string_view> high);
 

@@ -54,7 +54,7 @@ std::optional<SortedRunName> parse_sorted_run_name(std::string_view name) {
     if (problem != std::errc{} || next == end) return std::nullopt;
     at = next + 1;
   }
-  // rejects other separators, and a different end
+  // Rejects other separators, and a different end.
   if (to_string(parsed) != name) return std::nullopt;
   return parsed;
 }

@@ -106,7 +106,8 @@ class SortedRunReader {
 
   /// Returns the records of the next chunk, or an empty span at the end. They are valid until the
   /// next call but one: a caller that moves to the next chunk may still use the last record of this
-  /// one. Error: code corruption, with file and offset.
+  /// one.
+  /// Error: code corruption, with file and offset.
   Result<std::span<const std::byte>> next();
 
  private:

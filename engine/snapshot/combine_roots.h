@@ -26,8 +26,8 @@ struct CombinedRoot {
 /// nodes without records may be missing. Without any log record the result is the root of the base,
 /// unless the plan rewrites all pages. The function adds interior pages where partitions have
 /// different heights, so that all paths have the same length. From `base` it reads only roots of
-/// arrays and sequential storages. It reads no composed page. Errors: read and write errors; code
-/// failed if the partitions do not match the plan.
+/// arrays and sequential storages. It reads no composed page.
+/// Errors: read and write errors; code failed if the partitions do not match the plan.
 Result<CombinedRoot> combine_roots(const GleanPlan& plan, size_t storage,
                                    std::span<const ComposedPartition> partitions,
                                    const SnapshotFiles& base, SnapshotWriter& writer);

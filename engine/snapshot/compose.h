@@ -1,9 +1,10 @@
 // Composers build the pages of a new snapshot from sorted log records and the pages of the base
-// snapshot. Source: [FOEDUS15] section 7.3; rules R35, R36, R43.
+// snapshot.
+// Source: [FOEDUS15] section 7.3; rules R35, R36, R43.
 //
 // A composer writes only pages that change. The new snapshot refers to an unchanged subtree of the
-// base by its pointer, and the composer does not read that subtree. Memory: a few pages per level
-// of the storage.
+// base by its pointer, and the composer does not read that subtree.
+// Memory: a few pages per level of the storage.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +31,7 @@ struct ComposeTask {
   LogSource& logs;     // log records of this storage and partition only
   const SnapshotFiles& base;
   SnapshotWriter& writer;  // of the node
-  // guards `writer`; held while a page, or a run of pages, is handed over
+  // Guards `writer`: held while a page, or a run of pages, is handed over.
   std::mutex& writer_mutex;
   std::function<bool()> cancelled = {};  // polled from time to time; empty: never cancelled
   /// Fence map of the volatile pages beside which the new pages will be installed. Null if the
@@ -41,9 +42,11 @@ struct ComposeTask {
 };
 
 /// Applies all log records and writes the pages of the partition. A page of the base that cannot be
-/// read is no error: see GleanPlan::salvages and R56. Errors: read and write errors; code failed
-/// after a cancellation; code corruption, with storage and key, for impossible log records. These
-/// are records outside the partition, and updates of records that do not exist. Thread: any.
+/// read is no error: see GleanPlan::salvages and R56.
+/// Errors: read and write errors; code failed after a cancellation; code corruption, with storage
+/// and key, for impossible log records. These are records outside the partition, and updates of
+/// records that do not exist.
+/// Thread: any.
 Result<ComposedPartition> compose(const ComposeTask& task);
 
 }  // namespace atolldb

@@ -185,7 +185,7 @@ class SequentialComposer {
   std::vector<PageBuffer> batch_;
   uint32_t used_ = 0;  // pages of the batch in use
   ComposedPage run_;   // the run in the batch
-  // true: the next batch continues the epochs of the last run, so it may extend that run.
+  // The next batch continues the epochs of the last run, so it may extend that run.
   bool may_follow_ = true;
   ComposedPartition composed_;
 };

@@ -49,8 +49,8 @@ inline bool replace_cold(StorageControl& storage, DualPointer& pointer, Volatile
       expected, next_null(storage).word(), std::memory_order_acq_rel, std::memory_order_acquire);
 }
 
-/// Raises the floor of a page after a page below it was dropped (R8, R43). REQUIRES: the page lock
-/// is held.
+/// Raises the floor of a page after a page below it was dropped (R8, R43).
+/// REQUIRES: the page lock is held.
 inline void raise_floor(std::atomic<uint64_t>& floor, uint64_t version) {
   if (mutant(Mutant::floor_forgets_left_out)) return;
   // Relaxed: readers hold the same lock, or use the value as a hint.

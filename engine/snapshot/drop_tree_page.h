@@ -21,10 +21,11 @@ enum class Dropped : uint8_t {
 bool seems_needed(const WorkerContext& worker, BorderPage* page, uint64_t epoch);
 bool seems_needed(const WorkerContext& worker, InteriorPage* page, uint64_t epoch);
 
-/// Drop `page`, to which `link` leads. `page` is not the root of a storage. `snapshot`: the page of
-/// exactly the same range in the snapshot of `epoch`; for the root of a layer, the layer's root
-/// there. REQUIRES: the caller has stored it beside the pointer. Both functions only try locks and
-/// never wait.
+/// Both functions drop `page`, to which `link` leads. `page` is not the root of a storage.
+/// `snapshot`: the page of exactly the same range in the snapshot of `epoch`; for the root of a
+/// layer, the layer's root there.
+/// REQUIRES: the caller has stored it beside the pointer. Both functions only try locks and never
+/// wait.
 Dropped drop_border(WorkerContext& worker, StorageControl& storage, const Link& link,
                     BorderPage* page, SnapshotPointer snapshot, uint64_t epoch);
 Dropped drop_interior(WorkerContext& worker, StorageControl& storage, const Link& link,

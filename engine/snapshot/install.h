@@ -1,6 +1,6 @@
 // Installs a new snapshot beside the volatile pages of a running cluster and drops volatile pages
-// that the snapshot makes redundant. Transactions continue meanwhile. Source: [FOEDUS15] section 5;
-// rules R1-R3, R8, R9, R44.
+// that the snapshot makes redundant. Transactions continue meanwhile.
+// Source: [FOEDUS15] section 5; rules R1-R3, R8, R9, R44.
 //
 // An installer walks the volatile pages of a storage. Beside every pointer it stores the snapshot
 // page of exactly the same range, or null if the snapshot has no such page. Then it drops, from the
@@ -50,7 +50,7 @@ struct InstallReport {
   uint64_t installed = 0;  // pointers that now have a page of the snapshot beside them
   uint64_t unmatched = 0;  // volatile pages for whose range the snapshot has no page
   uint64_t dropped = 0;    // volatile pages
-  // the part of `dropped` that a second pass dropped, which spares no hot page
+  // The part of `dropped` that a second pass dropped. That pass spares no hot page.
   uint64_t dropped_hot = 0;
   uint64_t kept = 0;             // pages that the policy retained
   uint64_t kept_hot = 0;         // the part of `kept` that was retained because the page is hot
@@ -96,9 +96,9 @@ class HoldTimer {
 /// snapshot pages that cannot be read stay unchanged (R56). Returns cluster_failed, or unavailable
 /// if `cancelled` said so: then some pointers were not visited, and `report.oldest_left` is 0.
 /// REQUIRES: all nodes can read the files of the snapshot. No page was dropped since the composers
-/// read the fence maps: gleaner runs do not overlap. Thread: any thread of any node with its own
-/// page slot (R9), one per storage at a time. The page slot is idle on return. Blocks while it
-/// reads snapshot pages; it holds no lock then.
+/// read the fence maps: gleaner runs do not overlap.
+/// Thread: any thread of any node with its own page slot (R9), one per storage at a time. The page
+/// slot is idle on return. Blocks while it reads snapshot pages; it holds no lock then.
 Status install_snapshot(WorkerContext& worker, StorageControl& storage, const InstallTask& task,
                         InstallReport& report);
 

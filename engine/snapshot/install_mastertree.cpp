@@ -78,7 +78,8 @@ class TreeInstaller {
   }
 
   /// Stores the snapshot page beside a pointer. `page` null: the snapshot has no page of this
-  /// range. REQUIRES: the lock that guards the pointer is held (R44).
+  /// range.
+  /// REQUIRES: the lock that guards the pointer is held (R44).
   void install(DualPointer& pointer, SnapshotPointer page) {
     const uint64_t before = pointer.snapshot_word.load(std::memory_order_relaxed);
     // Only this installer can make the word null from here on. A copy-up may store a page, but no

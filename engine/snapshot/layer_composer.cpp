@@ -101,7 +101,7 @@ Result<void> LayerComposer::take_shape() {
                                                   work_.pages.storage_id(), to_string(status)));
 }
 
-/// Ends pages where volatile pages begin (R44). `slice` is the begin of the next range or record.
+/// Ends pages where volatile pages begin (R44). The next range or record begins at `slice`.
 Result<void> LayerComposer::pass(uint64_t slice) {
   const SliceRange before{0, slice, false};
   for (uint32_t level = 0; level < shape_.level_count(); ++level) {
@@ -247,7 +247,7 @@ Result<void> LayerComposer::compose_records(const SliceRange& range,
   size_t at = 0;
   if (auto added = add_cut_records(range, at); !added) return added;
   const bool is_at_end = range.high_is_end || (!range_.high_is_end && range.high == range_.high);
-  // a volatile page extends past this end
+  // A volatile page extends past this end.
   if (!is_at_end && !shape_.may_cut(0, range.high)) return {};
   if (!is_at_end && shape_.is_fence(0, range.high)) {
     return builder_.end_border(range, TreeBuilder::Ending::exact);

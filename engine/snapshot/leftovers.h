@@ -25,9 +25,9 @@ struct RemovedLeftovers {
 /// Removes files that nothing needs (delete_unneeded), sorted runs, and log files of failed earlier
 /// starts. Such a log file holds at most a header, and no slot of the savepoint lists its
 /// incarnation. `incarnation`: the number of this start. The result is durable on return. After a
-/// crash during the call the next call can continue. REQUIRES: store_cut has stored `savepoint`;
-/// `directories` are locked and belong to this cluster; no gleaner run is under way; this start has
-/// created no log file yet.
+/// crash during the call the next call can continue.
+/// REQUIRES: store_cut has stored `savepoint`; `directories` are locked and belong to this cluster;
+/// no gleaner run is under way; this start has created no log file yet.
 Result<RemovedLeftovers> remove_leftovers(FileSystem& file_system, const std::string& data_dir,
                                           Savepoint& savepoint,
                                           const std::set<std::string>& directories,

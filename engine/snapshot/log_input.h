@@ -29,8 +29,8 @@ class LogInput {
   LogInput(LogSource& source, const PageOutput& pages, uint32_t storage_id)
       : source_(source), pages_(pages), storage_id_(storage_id), current_(source.current()) {}
 
-  /// Merges held records (R56) into the order of the source's records. REQUIRES: no held record
-  /// sorts before the current record.
+  /// Merges held records (R56) into the order of the source's records.
+  /// REQUIRES: no held record sorts before the current record.
   void add_held(std::vector<HeldRecord> held) {
     for (HeldRecord& record : held) held_.push_back(std::move(record));
     // Descending order: the next record is the last element.

@@ -18,8 +18,8 @@ struct NamedDirectories {
 };
 
 /// Returns the directories that a slot of the savepoint or the metadata of any snapshot names. This
-/// includes the savepoint of an interrupted discard. Damaged files are skipped. REQUIRES: the lock
-/// of data_dir is held.
+/// includes the savepoint of an interrupted discard. Damaged files are skipped.
+/// REQUIRES: the lock of data_dir is held.
 Result<NamedDirectories> named_directories(FileSystem& file_system, const std::string& data_dir);
 
 /// Returns the new name of a directory.

@@ -55,14 +55,16 @@ class PublishedSnapshots {
     slot.snapshot.store(0, std::memory_order_release);
   }
 
-  // -- Any thread; the mutex serializes the calls ---------------------------------------------
+  // -- Any thread; the mutex serializes the calls -----------------------------------------------
   /// Lets transactions that name this snapshot use it from now on. Transactions that name none use
   /// it once the word of the cluster names it. Does nothing if the snapshot is already published.
-  /// Error: code resources if kMaxSnapshots are in the table. REQUIRES: its files are open, and no
-  /// file that holds its pages is deleted before it is withdrawn.
+  /// Error: code resources if kMaxSnapshots are in the table.
+  /// REQUIRES: its files are open, and no file that holds its pages is deleted before it is
+  /// withdrawn.
   Result<void> publish(std::unique_ptr<const SnapshotView> view);
   /// Prevents new transactions from using snapshots that are not in `ids`. Running transactions
-  /// continue. REQUIRES: the word of the cluster names one of `ids`, or none.
+  /// continue.
+  /// REQUIRES: the word of the cluster names one of `ids`, or none.
   void withdraw_all_but(const std::set<uint32_t>& ids);
   /// Returns the ids of the published snapshots.
   std::set<uint32_t> ids() const;

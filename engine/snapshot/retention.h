@@ -24,7 +24,7 @@ namespace atolldb {
 
 struct RetentionView {
   std::string data_dir;
-  // log_directories(): all directories that hold logs or snapshots
+  // All directories that hold logs or snapshots: see log_directories().
   std::set<std::string> directories;
   std::array<SavepointSlot, 2> slots;
   /// Snapshots that memory refers to: by the snapshot words of volatile pages, or because a
@@ -32,17 +32,18 @@ struct RetentionView {
   std::set<uint32_t> in_use;
 };
 
-/// Returns the paths of deletable log files: those without an epoch that a slot's snapshot does not
-/// cover. The caller may remove them one after the other in the returned order. Of a listed stream
-/// these are the first files, never the newest. Of an incarnation that neither slot lists any more
-/// these are all files. Logs that are being written may be among the streams. Files of other
-/// clusters are never returned.
+/// Returns the paths of deletable log files. The caller may remove them one after the other in the
+/// returned order.
+/// In a stream that both slots list, the first files are deletable whose epochs are all covered by
+/// the oldest kept snapshot of each slot (R55). The newest file never is. In an incarnation that
+/// neither slot lists any more, all files are deletable. The streams may include logs that are
+/// being written. Files of other clusters are never returned.
 Result<std::vector<std::string>> deletable_logs(FileSystem& file_system, const RetentionView& view);
 
 /// Returns the paths of deletable files of snapshots, metadata first. A file is deletable if no
 /// slot, pin, snapshot in use, or metadata of one of these names it. Leftovers of failed gleaner
-/// runs are deletable, too. Error: code corruption if the metadata of a kept snapshot cannot be
-/// read.
+/// runs are deletable, too.
+/// Error: code corruption if the metadata of a kept snapshot cannot be read.
 Result<std::vector<std::string>> deletable_snapshots(FileSystem& file_system,
                                                      const RetentionView& view);
 
@@ -57,9 +58,9 @@ Result<std::vector<std::string>> delete_unneeded(FileSystem& file_system,
                                                  std::optional<uint32_t> aside = std::nullopt);
 
 /// Deletes the files of one snapshot that delete_unneeded would delete too, and returns their
-/// paths. Error: code failed, with the reason, if the snapshot must stay or does not exist. It must
-/// stay if it is the newest one, pinned, kept, or in use, or if another snapshot refers to its
-/// pages.
+/// paths.
+/// Error: code failed, with the reason, if the snapshot must stay or does not exist. It must stay
+/// if it is the newest one, pinned, kept, or in use, or if another snapshot refers to its pages.
 Result<std::vector<std::string>> remove_snapshot(FileSystem& file_system,
                                                  const std::string& data_dir, Savepoint& savepoint,
                                                  const std::set<std::string>& directories,

@@ -16,8 +16,9 @@ namespace atolldb {
 struct ShapeSource {
   virtual ~ShapeSource() = default;
   /// Collects the fence map of the layer of the keys with `prefix`, as far as it overlaps `range`,
-  /// like `collect_shape`. The map is empty if the storage no longer exists. Errors: those of
-  /// `collect_shape`. Thread: any; calls are serialized.
+  /// like `collect_shape`. The map is empty if the storage no longer exists.
+  /// Errors: those of `collect_shape`.
+  /// Thread: any; calls are serialized.
   virtual Status shape_of(uint32_t storage_id, std::span<const std::byte> prefix,
                           const SliceRange& range, TreeShape& shape) = 0;
 };

@@ -238,7 +238,7 @@ Status SnapshotCache::list_read(const Frames& frames, SnapshotPointer pointer, u
   return Status::ok;
 }
 
-/// Returns a frame that no reader has seen.
+/// Puts a frame that no reader has seen back among the evicted frames.
 void SnapshotCache::give_back(uint32_t frame) {
   frame_states_[frame].free_from = 0;
   // It takes the place of a frame that was taken. So repeated requests for a damaged page use no

@@ -1,5 +1,6 @@
 // A node's cache of snapshot pages. The cache is local to the node's process: snapshot pages are
-// immutable, so each node may have its own copies. Source: [FOEDUS15] section 5; rule R39.
+// immutable, so each node may have its own copies.
+// Source: [FOEDUS15] section 5; rule R39.
 //
 // Look-up. A hash table maps the name of a page to a frame. A look-up takes no lock and writes only
 // the frame's reference bit and hints (see below). A table entry may be missing or stale, so a
@@ -57,7 +58,7 @@ namespace atolldb {
 struct FrameWaitLimits {
   const std::atomic<uint32_t>* state = nullptr;  // ClusterState; null: the wait ignores it
   const std::atomic<uint64_t>* epoch = nullptr;  // epoch of the cluster; null: no deadline
-  // from this epoch on the wait ends with deadline_exceeded
+  // From this epoch on the wait ends with deadline_exceeded.
   uint64_t deadline_epoch = kMaxEpoch;
   /// After this time the wait ends with read_conflict. The transaction then ends its attempt and
   /// holds nothing meanwhile.
@@ -130,7 +131,7 @@ class SnapshotCache {
   const PageHeader* find(SnapshotPointer pointer, uint32_t& frame) const;
   const PageHeader* find_at(uint64_t frame, SnapshotPointer pointer) const;
   bool find_frame(SnapshotPointer pointer, uint32_t& frame) const;
-  /// Sets the reference bit of the frame and returns its page.
+  /// Records an access to the frame in its state bits and returns its page.
   const PageHeader* use(uint32_t frame) const;
   bool is_at(uint32_t frame, SnapshotPointer pointer) const;
   bool is_here(SnapshotPointer pointer) const {
@@ -186,7 +187,7 @@ class SnapshotCache {
   std::atomic<uint32_t> never_used_{0};
   std::atomic<uint64_t> longest_sweep_{0};  // written under sweep_lock_
   // The members below are guarded by lock_.
-  // oldest first; the first `evicted_head_` frames were taken again
+  // Oldest first. The first `evicted_head_` frames were taken again.
   std::vector<uint32_t> evicted_;
   uint32_t evicted_head_ = 0;
   uint64_t misses_ = 0;
@@ -208,9 +209,9 @@ class SnapshotReader {
   void use_limits(const FrameWaitLimits& limits) { limits_ = &limits; }
 
   /// Returns a page. It is valid until the next call of any function of this reader except `round`,
-  /// which can show that the page is still valid. Errors: snapshot_unreadable after
-  /// SnapshotCache::OnError has received the reason; cluster_failed, deadline_exceeded and
-  /// read_conflict as in FrameWaitLimits.
+  /// which can show that the page is still valid.
+  /// Errors: snapshot_unreadable after SnapshotCache::OnError has received the reason;
+  /// cluster_failed, deadline_exceeded and read_conflict as in FrameWaitLimits.
   Status get(SnapshotPointer pointer, const PageHeader*& page) {
     quiesce();
     Known& known = known_at(pointer);
@@ -228,8 +229,8 @@ class SnapshotReader {
       known = {pointer.word(), page};
     return Status::ok;
   }
-  /// Returns a child page, with the validity and errors of `get`. REQUIRES: `link` lies in the page
-  /// that this reader got last.
+  /// Returns a child page, with the validity and errors of `get`.
+  /// REQUIRES: `link` lies in the page that this reader got last.
   Status get_child(DualPointer& link, const PageHeader*& page) {
     const SnapshotPointer pointer(link.snapshot_word.load(std::memory_order_relaxed));
     // Acquire: as in `quiesce`. In a new round the page that holds `link` may be evicted, so the
@@ -249,7 +250,8 @@ class SnapshotReader {
     return Status::ok;
   }
   /// Returns the probable address of a child, or null if it is unknown. Use it only to prefetch the
-  /// child's cache lines. REQUIRES: as for `get_child`.
+  /// child's cache lines.
+  /// REQUIRES: as for `get_child`.
   const PageHeader* guess_child(const DualPointer& link) const {
     const uint64_t hint = link.volatile_word.load(std::memory_order_relaxed) >> kHintShift;
     return hint == 0 ? nullptr : cache_->page_at(static_cast<uint32_t>(hint) - 1);
@@ -308,7 +310,7 @@ class SnapshotReader {
   uint64_t known_in_ = 0;
   std::array<Known, kKnown> known_{};
   uint64_t read_to_ = 0;  // the word after the last page that `load` read
-  // buffer for reads of several pages, whose frames are not adjacent
+  // Buffer for reads of several pages, whose frames are not adjacent.
   IoBuffer buffer_{kPagesPerRead * kPageBytes};
 };
 

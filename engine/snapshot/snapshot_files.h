@@ -69,7 +69,8 @@ class SnapshotFiles {
   SnapshotFiles& operator=(const SnapshotFiles&) = delete;
 
   /// Opens files for reading. Files that are already open stay open. Checks each header, and that
-  /// the file has all its pages. Error: code corruption, which names file and reason.
+  /// the file has all its pages.
+  /// Error: code corruption, which names file and reason.
   Result<void> open(const std::vector<SnapshotFilePlace>& places);
   /// Opens files and continues after corruption. Returns an error for each file that it left
   /// closed; the pages of these files cannot be read (R56).
@@ -77,15 +78,16 @@ class SnapshotFiles {
   /// Opens these files and closes all others. REQUIRES: no thread reads the others (R38).
   Result<void> open_only(const std::vector<SnapshotFilePlace>& places);
 
-  /// Reads a page into 4 KiB at `into`, aligned to kIoBlockBytes, and checks it. Error: code
-  /// corruption, which names file, page and reason. Makes one read call, and allocates no memory if
-  /// it succeeds.
+  /// Reads a page into 4 KiB at `into`, aligned to kIoBlockBytes, and checks it.
+  /// Error: code corruption, which names file, page and reason. Makes one read call, and allocates
+  /// no memory if it succeeds.
   Result<void> read(SnapshotPointer pointer, PageHeader* into) const;
   /// Reads and checks `count` adjacent pages of one file with one call.
   Result<void> read_run(SnapshotPointer first, uint32_t count, std::byte* into) const;
   /// Reads `first` and the pages after it, up to `most` pages and the end of the file, into memory
   /// aligned to kIoBlockBytes. Returns the number of good pages read, at least 1. If one of them is
-  /// damaged, it reads `first` alone. Errors: as read().
+  /// damaged, it reads `first` alone.
+  /// Errors: as read().
   Result<uint32_t> read_ahead(SnapshotPointer first, uint32_t most, std::byte* into) const;
   /// Returns the number of pages from `first` to the end of its file, or 0 if the file is not open.
   uint64_t pages_from(SnapshotPointer first) const;

@@ -1,7 +1,8 @@
 // Metadata file of a snapshot: data_dir/coordinator/snapshot_<id>.meta. A snapshot exists once the
 // savepoint names it. The file names directories by their roles (R48), which data_dir/directories
 // resolves (directory_table.h). Version 1 has paths instead: it is still read, but no longer
-// written. Source: [FOEDUS15] section 7.4.
+// written.
+// Source: [FOEDUS15] section 7.4.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,7 @@ struct SnapshotStorage {
   StorageType type = StorageType::none;
   std::string name;
   SnapshotPointer root;  // null: empty
-  // sequential: all records; others: log records that this gleaner run applied
+  // Sequential: all records. Others: log records that this gleaner run applied.
   uint64_t records = 0;
 
   bool operator==(const SnapshotStorage&) const = default;

@@ -45,8 +45,9 @@ struct SnapshotWalkTotals {
 
 /// Visits each record in key order. Array: only records that were ever written. Sequential storage:
 /// in the order of its runs. `epoch`: of the snapshot. With `on_unreadable` the walk continues
-/// after a range that cannot be read. Reads page by page. Memory: one page per level. Errors: code
-/// corruption, which names file or storage, page and defect; errors of the visitor.
+/// after a range that cannot be read. Reads page by page.
+/// Memory: one page per level.
+/// Errors: code corruption, which names file or storage, page and defect; errors of the visitor.
 Result<SnapshotWalkTotals> walk_snapshot(const SnapshotFiles& files,
                                          const SnapshotWalkStorage& storage, uint64_t epoch,
                                          const RecordVisitor& visit,

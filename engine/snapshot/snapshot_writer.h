@@ -31,8 +31,8 @@ class SnapshotWriter {
 
   /// Returns a new page of zeros with an initialized header (begin_snapshot_page). The caller fills
   /// it before the next call of any function; the writer computes its checksum later. The call
-  /// sometimes writes to the device. Errors: those of the file system; code resources when the file
-  /// has 2^31 pages.
+  /// sometimes writes to the device.
+  /// Errors: those of the file system; code resources when the file has 2^31 pages.
   Result<PageHeader*> next(uint32_t storage_id);
   /// Returns the number of pages so far, page 0 included.
   uint64_t page_count() const;

@@ -44,7 +44,7 @@ static_assert(static_cast<int>(PageType::sequential) < static_cast<int>(kStandIn
 /// unknown.
 struct StandInPage {
   PageHeader header;
-  // SnapshotPointer word of the unreadable page, which may be a stand-in, too
+  // SnapshotPointer word of the unreadable page, which may be a stand-in, too.
   uint64_t lost;
   uint64_t low;           // range: slices in a Master-tree, record numbers in an array
   uint64_t high;          // end of the range, exclusive

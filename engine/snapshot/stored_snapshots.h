@@ -34,8 +34,8 @@ struct SnapshotFileName {
   StoredSnapshotKind kind = StoredSnapshotKind::pages;
 };
 
-/// Parses the name of a snapshot file. Returns nothing if the name differs in any character from
-/// the one that is written.
+/// Parses the name of a snapshot file. Returns nothing unless the name is exactly as the writer of
+/// such files spells it.
 std::optional<SnapshotFileName> parse_snapshot_file_name(std::string_view name);
 
 /// Returns the files in data_dir's coordinator/ and in the node<k>/ of all `directories`. Also

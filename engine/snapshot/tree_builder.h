@@ -1,7 +1,7 @@
 // Builds the pages of one layer of a Master-tree from left to right. Records in key order become
 // border pages, and pages become interior pages. Pages are dense, except that records at the end of
-// a range that do not fit in one page are split into two halves. Memory: the content of two pages
-// per level.
+// a range that do not fit in one page are split into two halves.
+// Memory: the content of two pages per level.
 //
 // Ranges: the caller says where the range of a base page ends, and a new page ends there, too. So
 // fences stay unchanged. Only small pages are joined with the next page, if that is rewritten as
