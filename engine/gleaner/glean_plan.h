@@ -63,7 +63,7 @@ struct GleanPlan {
   uint32_t base = 0;        // 0: none
   uint64_t base_epoch = 0;  // the base contains all records of this epoch and earlier ones
   uint64_t epoch = 0;       // records of later epochs are ignored
-  /// All pages are written anew and no page of the base is used. So files of older snapshots are
+  /// The run writes every page and uses no page of the base. So files of older snapshots are
   /// not needed afterwards (R38). Rewrites take place from time to time and bound the number of
   /// files.
   bool rewrites = false;

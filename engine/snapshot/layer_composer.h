@@ -29,7 +29,7 @@ struct TreeWork {
   LogInput logs;
   RecordFold fold;
   uint64_t epoch;       // epoch of the snapshot
-  bool rewrites;        // write all pages again, see GleanPlan
+  bool rewrites;        // write every page, see GleanPlan
   ShapeSource* shapes;  // null: there are no volatile pages
   bool salvages;        // see GleanPlan
   const std::function<void(const UnreadablePage&)>& on_unreadable;  // may be empty
