@@ -11,13 +11,14 @@ namespace atolldb {
 
 namespace {
 
-/// R43: of a page that holds pointers, for its successor. What was dropped below it is as late.
+/// Returns the newest removed version of a page that holds pointers, for its successor (R43). It
+/// also covers pages that were dropped below the page.
 uint64_t floor_above(const TreePage& page) {
   return mutant(Mutant::interior_floor_zero) ? 0 : floor_of(page);
 }
 
-/// The link's word leads from `from` to `to` now; `from` is unlinked. R44: the snapshot page stands
-/// for the slot's range only as long as that range is the same.
+/// Makes the link lead from `from` to `to`, and retires `from`. Clears the snapshot word if the
+/// range changes, because the snapshot page stands for the slot's old range only (R44).
 void swing(WorkerContext& worker, const Link& link, TreePage* from, VolatilePointer to,
            bool same_range) {
   if (!same_range && !mutant(Mutant::keep_snapshot_words)) {
@@ -28,7 +29,7 @@ void swing(WorkerContext& worker, const Link& link, TreePage* from, VolatilePoin
   worker.pages().retire(&from->header);
 }
 
-/// Exchanges the last two children: what R3 forbids.
+/// Exchanges the last two children, which R3 forbids.
 void swap_tail(InteriorPage* parent, uint32_t last) {
   std::swap(parent->separators[last - 1], parent->separators[last]);
   std::atomic<uint64_t>& left = parent->children[last - 1].volatile_word;
@@ -46,8 +47,8 @@ void adopt_in_interior(WorkerContext& worker, const Link& link, TreePage* page,
     rebuild_interior(worker, parent);
     return;
   }
-  // First the new child, then the old one's word: in between, both lead to where a key is. R3: the
-  // separator goes behind the others.
+  // First store the new child, then the word of the old one. In between, both lead to the place of
+  // a key. The separator is appended after the others (R3).
   parent->separators[count] = page->twin_fence;
   parent->children[count].snapshot_word.store(0, std::memory_order_relaxed);
   parent->children[count].volatile_word.store(right.word(), std::memory_order_relaxed);
@@ -104,7 +105,7 @@ void rebuild_interior(WorkerContext& worker, InteriorPage* page) {
     page->set_twins(whole->self(), whole->self(), page->low);
     return;
   }
-  // Children that came last lie at the end: ascending inserts; leave the left page nearly full.
+  // The children added last lie at the end if inserts ascend. Then the left page stays nearly full.
   const uint32_t middle = copy.appended_at_end() ? count - count / 8 - 1 : count / 2;
   const uint64_t fence = copy[middle].separator;
   InteriorPage* left = new_interior(worker, header.storage_id, header.layer, header.level,

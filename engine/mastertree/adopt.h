@@ -1,17 +1,19 @@
-// Adoption (foedus.txt section 8.2): a moved page's parent takes over its twins; roots grow.
+// Adoption: the parent of a moved page takes over its twins; roots grow. Source: [FOEDUS15] section
+// 8.2.
 #pragma once
 
 #include "engine/mastertree/descent.h"
 
 namespace atolldb {
 
-/// `page` is moved, its twins are set, and `link` led to it. Makes the link lead to the successors
-/// and retires the page, if the locks needed are free; otherwise a later descent will. Holds no
-/// lock afterwards. Call it with no lock held.
+/// Makes `link` lead to the successors of `page` and retires the page, if the needed locks are
+/// free. Otherwise a later descent does it. Holds no lock on return. REQUIRES: `page` is moved, its
+/// twins are set, `link` led to it, and the caller holds no lock.
 void adopt(WorkerContext& worker, StorageControl& storage, const Link& link, TreePage* page);
 
-/// Replaces a locked, not moved interior page by one or two sorted ones (R3). The caller has
-/// reserved two pages. Afterwards the page is moved; its own parent adopts the successors later.
+/// Replaces an interior page by one or two sorted ones (R3). The page is moved on return; its own
+/// parent adopts the successors later. REQUIRES: the page is locked and not moved, and the caller
+/// has reserved two pages.
 void rebuild_interior(WorkerContext& worker, InteriorPage* page);
 
 }  // namespace atolldb

@@ -81,7 +81,7 @@ TreeRecord* copy_record(BorderPage* to, uint32_t count, uint64_t slice, TreeReco
   if (vid.is_next_layer()) {
     TreeRecord* record =
         write_slot(to, count, slice, kRemainderNextLayer, nullptr, sizeof(DualPointer), vid);
-    // The old word is frozen; the new one is live.
+    // The old word is frozen; the new one is not.
     record->next_layer()->volatile_word.store(from->next_layer()->load_acquire().thawed().word(),
                                               std::memory_order_relaxed);
     record->next_layer()->snapshot_word.store(
@@ -102,7 +102,8 @@ void copy_all_records(BorderPage* to, BorderPage* from, uint32_t count) {
   to->heap_begin = from->heap_begin;
   std::memcpy(to->slices(), from->slices(), count * sizeof(uint64_t));
   std::memcpy(to->offsets(), from->offsets(), count * sizeof(uint16_t));
-  // Lock words may change meanwhile: others queue for them. They are cleared below.
+  // Lock words may change during the copy, because other threads queue for the locks. They are
+  // cleared below.
   racy_read(reinterpret_cast<std::byte*>(to) + from->heap_begin,
             reinterpret_cast<const std::byte*>(from) + from->heap_begin,
             kPageBytes - from->heap_begin);

@@ -1,4 +1,4 @@
-// Making new Master-tree pages, before anybody else can see them.
+// Builds Master-tree pages that no other thread can reach yet.
 #pragma once
 
 #include <cstdint>
@@ -21,28 +21,29 @@ inline SliceRange range_of(const TreePage& page) {
   return {page.low, page.high, page.high_is_end != 0};
 }
 
-/// Takes a page from the pool; the caller has reserved it (R23), so this cannot fail.
+/// Takes a page from the pool. This cannot fail. REQUIRES: the caller has reserved the page (R23).
 BorderPage* new_border(WorkerContext& worker, uint32_t storage_id, uint8_t layer,
                        const SliceRange& range, uint32_t slot_capacity, uint64_t floor);
 InteriorPage* new_interior(WorkerContext& worker, uint32_t storage_id, uint8_t layer, uint8_t level,
                            const SliceRange& range, uint64_t floor);
 
-/// Writes slot `count` of `page` but does not count it yet. `suffix`: the bytes behind the slice.
+/// Writes slot `count` of `page` without counting it. `suffix`: the key bytes after the slice.
 TreeRecord* write_slot(BorderPage* page, uint32_t count, uint64_t slice, uint16_t remainder,
                        const std::byte* suffix, uint32_t capacity, Vid vid);
 
-/// Copies a record, without its lock and `moved`, to slot `count`, with at least `min_capacity`.
+/// Copies a record, without its lock and `moved`, to slot `count`, with at least `min_capacity`
+/// bytes.
 TreeRecord* copy_record(BorderPage* to, uint32_t count, uint64_t slice, TreeRecord* from,
                         uint32_t min_capacity);
 
-/// Copies all records of a page whose slots ascend, as they lie: `to` has the same slot capacity
-/// and no records yet. No next layers among them.
+/// Copies all records and slots at unchanged offsets. REQUIRES: the slots of `from` ascend and hold
+/// no next layer; `to` has the same slot capacity and no records.
 void copy_all_records(BorderPage* to, BorderPage* from, uint32_t count);
 
-/// Bytes that copy_record will take from the heap.
+/// Returns the bytes that copy_record takes from the heap.
 uint32_t copied_bytes(const TreeRecord* record, uint32_t min_capacity);
 
-/// Whether slots (slice, remainder) keep the page in ascending order.
+/// Returns whether the page stays ascending if a slot (slice, remainder) is appended.
 bool extends_order(const BorderPage* page, PageVersion version, uint64_t slice, uint16_t remainder);
 
 }  // namespace atolldb

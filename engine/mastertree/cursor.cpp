@@ -18,7 +18,7 @@ namespace atolldb {
 
 namespace {
 
-/// Records whose cache lines are loaded before a scan comes to them.
+/// Number of records that a scan prefetches.
 constexpr int64_t kRecordsAhead = 8;
 
 }  // namespace
@@ -75,14 +75,15 @@ bool MasterTreeCursor::behind_far_bound(Bytes key) const {
   return order > 0 || (order == 0 && !(forward_ ? range_.high_inclusive : range_.low_inclusive));
 }
 
-/// Forward: all further keys of the layer have slices from `fence` on; backward: below it. Keys
-/// may be shorter than their slice, so the fence stands for its bytes without trailing zeros.
+/// Returns whether the fence lies past the far bound. Forward, all further keys of the layer have
+/// slices >= `fence`; backward, slices below it. Keys may be shorter than a slice, so the fence is
+/// compared without its trailing zero bytes.
 bool MasterTreeCursor::fence_ends_scan(uint64_t fence) const {
   Bytes bound;
   if (!far_bound(bound)) return false;
   const Frame& frame = *top_;
   if (frame.slices_decide) {
-    // Compared with the bound's slice most fences are on one side.
+    // The slice of the bound decides for most fences.
     if (forward_ ? fence > frame.high_slice : fence <= frame.low_slice) return true;
     if (!forward_ || fence < frame.high_slice) return false;
   }
@@ -169,8 +170,8 @@ Status MasterTreeCursor::open_cold_page(SnapshotPointer root, uint64_t slice) {
   return Status::ok;
 }
 
-/// Behind the cold page at hand, forwards. What answers for that one (a pointer that is registered,
-/// or the snapshot itself) answers for all pages of its parent.
+/// Continues forward after the current snapshot page. The registered pointer, or the snapshot
+/// itself, answers for all pages of the same parent.
 Status MasterTreeCursor::open_next_cold_page(uint64_t fence) {
   SnapshotBorder border;
   const Status status = next_snapshot_border(txn_->worker(), frame().place, far_slice(), border);
@@ -184,7 +185,8 @@ Status MasterTreeCursor::open_next_cold_page(uint64_t fence) {
   return Status::ok;
 }
 
-/// A page of the layer cannot be read: the scan can neither go on nor leave the rest out.
+/// Ends the scan because a page of the layer cannot be read. The scan can neither continue nor skip
+/// it.
 Status MasterTreeCursor::end_at_unreadable(Status status) {
   txn_->worker().leave_snapshots();
   ended_ = true;
@@ -223,19 +225,19 @@ inline Status MasterTreeCursor::hold_page() {
   return Status::ok;
 }
 
-/// Starts to load the record that comes `ahead` steps after the next one.
+/// Prefetches the record that is `ahead` steps after the next one.
 inline void MasterTreeCursor::prefetch_record(int64_t ahead) {
   const Frame& current = frame();
   const int64_t at = current.position + (forward_ ? ahead : -ahead);
   if (current.is_within(at)) __builtin_prefetch(current.page->record(current.slot_at(at)));
 }
 
-/// Finds the slots that can lie within the bounds, and their order by key.
+/// Finds the slots that can lie within the bounds, and orders them by key.
 void MasterTreeCursor::order_slots(uint64_t slice) {
   Frame& frame = this->frame();
   const uint32_t count = frame.version.count();
   const uint64_t* slices = frame.page->slices();
-  // Not from the page's own fence: after a merge it may cover more than what is left to visit.
+  // Not the page's own fence: after a merge the page may cover more than the range still to visit.
   uint64_t low = forward_ ? slice : far_slice();
   uint64_t high = forward_ ? far_slice() : slice;
   if (mutant(Mutant::scan_from_page_fence) && forward_) low = frame.page->low;
@@ -287,7 +289,7 @@ Status MasterTreeCursor::next() {
   if (status != Status::ok) [[unlikely]]
     return txn_->snapshot() == nullptr ? status : next_in_snapshot();
   if (ended_) return end_;
-  // Own inserts since the route was made may lie before us, on the page at hand (R14).
+  // Own inserts since the route was made may lie ahead of the cursor, on the current page (R14).
   if (reservations_ != txn_->reservations()) status = seek();
   return status == Status::ok ? walk() : status;
 }
@@ -319,7 +321,7 @@ Status MasterTreeCursor::visit(bool& found) {
       pass_settled_dead();
       return Status::ok;
     }
-    // It may have lived when this transaction planned to write it (R14).
+    // The record may have existed when this transaction planned to write it (R14).
     put_key(record, slice);
     if (txn_->find_write(make_ref(txn_->worker(), record, key()), key()) != nullptr) {
       return txn_->miss_own_write();
@@ -333,7 +335,7 @@ Status MasterTreeCursor::visit(bool& found) {
   });
   if (status != Status::ok) return status;
   if (seen_.is_moved()) {
-    // The page is being replaced; its registration decides whether this attempt can commit.
+    // The page is being replaced. Its registration decides whether this attempt can commit.
     const Status moved = await_move(txn_->worker(), &current.page->header);
     return moved == Status::ok ? seek() : moved;
   }
@@ -342,9 +344,10 @@ Status MasterTreeCursor::visit(bool& found) {
   return visit_record(record, slice, found);
 }
 
-/// Nobody writes here: nothing to register or to wait for. An own write whose page was dropped is
-/// planned for the page before (R14). The cursor leaves the round with each record: its caller may
-/// be long about it (R57).
+/// Visits a record of a snapshot page. Snapshot pages never change, so there is nothing to register
+/// or to wait for. If the transaction has written the record in a volatile page that was dropped,
+/// the scan would miss that write (R14). The cursor leaves the round after each record, because its
+/// caller may take long (R57).
 Status MasterTreeCursor::visit_cold(bool& found) {
   const Status held = hold_page();
   if (held != Status::ok) {
@@ -395,7 +398,7 @@ Status MasterTreeCursor::enter_layer(TreeRecord* record, uint64_t slice) {
   return open_layer(root, cold_root, at_bound);
 }
 
-/// Whether key_ is within the range; behind its end, the scan is over.
+/// Returns whether key_ is within the range. Ends the scan if key_ is past the far bound.
 bool MasterTreeCursor::passes_bounds(uint64_t slice) {
   if (!may_be_outside(slice)) return true;
   if (before_start(key())) return false;
@@ -439,8 +442,8 @@ void MasterTreeCursor::complete_ref() {
   ref_is_complete_ = true;
 }
 
-/// Passes the settled dead records from here on: in a queue there are many, one after the other.
-/// They are registered through their page's word, which changes before one can come back (R12).
+/// Skips consecutive stable tombstones, of which a queue has many. They are registered through
+/// their page's word, which changes before one of them can become a record (R12).
 void MasterTreeCursor::pass_settled_dead() {
   Frame& current = frame();
   const uint64_t removable = removable_epoch(txn_->worker());
@@ -482,7 +485,7 @@ void MasterTreeCursor::put_key(const TreeRecord* record, uint64_t slice) {
 void MasterTreeCursor::note_dead(Vid vid, uint64_t removable) {
   if (!is_removable(vid, removable)) return;
   Frame& current = frame();
-  // Once a page: at the record that makes half of them removable.
+  // Once per page: at the record that makes half of the page removable.
   if (++current.dead != (current.version.count() + 1) / 2) return;
   push_dead_hint(txn_->worker(), current.page, prefix(), current.page->low);
 }
@@ -495,7 +498,7 @@ Status MasterTreeCursor::get_cold(void* out, uint32_t capacity) {
     status = hold_page();
     page = &top_->page->header;
   } else {
-    // The scan has looked ahead, to another page.
+    // The scan has advanced to another page to look ahead.
     status = txn_->worker().snapshot_page(ref_.snapshot(), page);
   }
   if (status == Status::ok) {
@@ -524,7 +527,7 @@ Status MasterTreeCursor::get_slowly(void* out, uint32_t capacity) {
     const Status status = read_stable(txn_->worker(), *ref_.record, now,
                                       [&](Vid) { racy_read(out, ref_.payload(), count); });
     if (status != Status::ok) return status;
-    // next() has registered the VID: anything newer would fail at the commit anyway.
+    // next() has registered the VID. A newer one would fail at the commit anyway.
     if (now == seen_) break;
     if (!now.is_elsewhere()) return Status::read_conflict;
     if (now.is_moved()) {

@@ -1,4 +1,5 @@
-// Ordered scan of a Master-tree, forward or backward (foedus.txt appendix C; rules R6, R12, R14).
+// Ordered scan of a Master-tree, forward or backward. Source: [FOEDUS15] appendix C. Rules R6, R12,
+// R14.
 #pragma once
 
 #include <array>
@@ -14,7 +15,7 @@
 
 namespace atolldb {
 
-/// Bounds of a scan. An absent bound is unbounded.
+/// Bounds of a scan. A side without a bound is unbounded.
 struct ScanRange {
   Bytes low{};
   bool has_low = false;
@@ -24,46 +25,52 @@ struct ScanRange {
   bool high_inclusive = false;
 };
 
-/// Sees the own writes of its transaction. Registers every page it looks at and every record but
-/// settled dead ones, for which the page word answers (R12); observes the latest VID of those (R15,
-/// R19). The range's bytes must outlive the cursor, and the cursor must not outlive the attempt of
+/// Cursor over the records of a range.
+///
+/// Visibility: the cursor sees the own writes of its transaction. It registers every page that it
+/// visits, and every record but stable tombstones. The page word answers for those (R12); the
+/// cursor observes their newest VID (R15, R19).
+///
+/// Lifetime: the range's bytes must outlive the cursor. The cursor must not outlive the attempt of
 /// its transaction.
 ///
-/// The route is one border page a layer. To go on behind the last record of a volatile page the
-/// cursor descends again for the page's fence in the same layer: right whatever was reorganised
-/// meanwhile, since fences are immutable (the interior pages it passes are in the cache anyway).
+/// Route: one border page per layer. After the last record of a volatile page the cursor descends
+/// again to the page's fence in the same layer. That is right after any reorganisation, because
+/// fences are immutable. The interior pages on that path are in the cache anyway.
 ///
-/// Where there is no volatile page it goes on in the snapshot's: the pointer that led there is
-/// registered, and answers for all that is below it. Nothing changes there: forwards the next child
-/// of the parent, loaded ahead, is the next page, as long as the parent has one; else, and
-/// backwards, it descends. It keeps the names of such pages: an address is good in one round of the
-/// cache only (R39). In a transaction that reads a snapshot the whole route is there, and own
-/// writes are merged in (snapshot_cursor.cpp).
+/// Where there is no volatile page, the cursor continues in the snapshot's pages. The pointer that
+/// led there is registered, and answers for all data below it. Snapshot pages never change. A
+/// forward scan takes the next child of the parent, which was prefetched. It descends again if the
+/// parent has no further child. A backward scan always descends. The cursor keeps the names of
+/// snapshot pages, because an address is valid in one round of the cache only (R39).
+///
+/// In a transaction that reads a snapshot, the whole route is in the snapshot. The cursor merges
+/// own writes in (snapshot_cursor.cpp).
 class MasterTreeCursor {
  public:
   MasterTreeCursor(const MasterTree& tree, Transaction& txn, const ScanRange& range, bool forward);
 
-  /// Moves to the next existing record; end_of_scan when there is none.
+  /// Moves to the next existing record. Returns end_of_scan after the last one.
   Status next();
 
-  /// Of the current record; valid until the next call of next().
+  /// Key of the current record. Valid until the next call of next().
   Bytes key() const { return {key_.data(), key_bytes_}; }
   uint32_t payload_bytes() const { return payload_bytes_; }
-  /// Copies at most `capacity` bytes of the payload. invalid_argument: there is no current record,
-  /// as far as it can tell (always with a snapshot). read_conflict when the record has changed
-  /// since next(); not_found when this transaction has erased it since.
+  /// Copies at most `capacity` bytes of the payload. Returns read_conflict if the record has
+  /// changed since next(), not_found if this transaction has erased it since, or invalid_argument
+  /// if the cursor has no record yet.
   Status get(void* out, uint32_t capacity) {
     const Status checked = txn_->check();
     if (checked != Status::ok) return checked;
     if (txn_->plans_no_write() && capacity <= payload_bytes_ && ref_.record != nullptr) {
       racy_read(out, ref_.payload(), capacity);
-      // The same VID as when next() looked: nobody wrote meanwhile.
+      // The VID is as in next(): no other transaction has written in between.
       if (ref_.record->load_acquire() == seen_) [[likely]]
         return Status::ok;
     }
     return get_slowly(out, capacity);
   }
-  /// VID of the current record as it was read; in a snapshot, too, which keeps VIDs (R36).
+  /// VID of the current record as it was read. Snapshots keep VIDs too (R36).
   Vid vid() const { return seen_; }
   /// Place of the current record, for update and erase.
   const RecordRef& ref() {
@@ -74,27 +81,28 @@ class MasterTreeCursor {
  private:
   static constexpr uint32_t kInlineFrames = 3;
 
-  /// One border page of the route, its slots in key order.
+  /// One border page of the route, with its slots in key order.
   struct Frame {
-    Link root;                  // of the layer
+    Link root;                  // link to the root page of the layer
     SnapshotPointer cold_root;  // not null: the layer is in a snapshot, and `root` is not used
-    // The page; of a snapshot's, the name, too, and the round that the address is good in (R39).
+    // The page. For a snapshot's page also its name, and the round in which the address is valid
+    // (R39).
     BorderPage* page;
     SnapshotPointer cold;
-    SnapshotPlace place;  // of `cold`
+    SnapshotPlace place;  // place of `cold` in its parent
     uint64_t round;
     uint64_t page_low;
     uint64_t page_high;
     bool page_high_is_end;
     PageVersion version;
-    uint32_t ordered;  // slots that can lie within the bounds
-    bool ascending;    // they follow each other from `first` on; else `order` lists them
+    uint32_t ordered;  // number of slots that can lie within the bounds
+    bool ascending;    // slots are consecutive from `first`; otherwise `order` lists them
     uint32_t first;
-    // Removable records met, without those of a remembered run: a hint for compaction.
+    // Removable records met, except those of a remembered run. Becomes a compaction hint.
     uint32_t dead;
-    int64_t position;  // which of the `ordered` slots is next; -1 or `ordered`: none
-    // Slices of the bounds. A first layer's keys between them need not be compared with the bounds;
-    // below it, and with an empty far bound, the slices alone do not tell.
+    int64_t position;  // next of the `ordered` slots; -1 or `ordered`: none
+    // Slices of the bounds. Keys of a first layer that lie between them need no comparison with the
+    // bounds. Below the first layer, and with an empty far bound, the slices alone do not decide.
     uint64_t low_slice;
     uint64_t high_slice;
     bool slices_decide;
@@ -109,11 +117,12 @@ class MasterTreeCursor {
 
   Bytes prefix() const { return {prefix_.data(), (depth_ - 1) * size_t{8}}; }
   Frame& frame() { return *top_; }
-  /// Makes layer number `depth` (1 ...) the one that is walked.
+  /// Makes layer number `depth` (1 ...) the current one.
   void set_depth(uint32_t depth);
   bool start_bound(Bytes& bound) const;
   bool far_bound(Bytes& bound) const;
-  /// Of the far bound, if that is in this layer; else of the layer's end.
+  /// Returns the slice of the far bound if that bound is in this layer, else the layer's last
+  /// slice.
   uint64_t far_slice() const;
 
   Status seek();
@@ -126,7 +135,7 @@ class MasterTreeCursor {
   Status end_at_unreadable(Status status);
   void take_page(BorderPage* page, SnapshotPointer cold, PageVersion version);
   void take_cold_page(const SnapshotBorder& border, uint64_t slice);
-  /// R39: makes the address of the frame's snapshot page good, until the worker gets another one.
+  /// Makes the address of the frame's snapshot page valid, until the worker gets another one (R39).
   Status hold_page();
   void order_slots(uint64_t slice);
   Status leave_page();
@@ -148,7 +157,7 @@ class MasterTreeCursor {
   bool fence_ends_scan(uint64_t fence) const;
   void pass_settled_dead();
   void note_dead(Vid vid, uint64_t removable);
-  // Of a transaction that reads a snapshot.
+  // For transactions that read a snapshot:
   Status next_in_snapshot();
   Status open_snapshot();
   void begin_merge();
@@ -162,15 +171,15 @@ class MasterTreeCursor {
   ScanRange range_;
   bool forward_;
   bool ended_ = false;
-  Status end_ = Status::end_of_scan;  // why it has ended: or a page that could not be read
-  bool visited_ = false;              // key_ is that of a record
-  bool has_resume_ = false;           // the route starts behind resume_, not at the range's bound
-  uint64_t reservations_ = ~uint64_t{0};  // of the transaction when the route was made
+  Status end_ = Status::end_of_scan;  // end_of_scan, or the status of a page that could not be read
+  bool visited_ = false;              // key_ is the key of a record
+  bool has_resume_ = false;           // the route starts after resume_, not at the range's bound
+  uint64_t reservations_ = ~uint64_t{0};  // count of the transaction when the route was made
 
   uint32_t depth_ = 0;
-  Frame* top_ = nullptr;  // of layer `depth_`
+  Frame* top_ = nullptr;  // frame of layer `depth_`
   std::array<Frame, kInlineFrames> frames_;
-  // Layers below that (keys with long common prefixes) allocate their frame once per cursor.
+  // Deeper layers (keys with long common prefixes) allocate their frame once per cursor.
   std::vector<std::unique_ptr<Frame>> deep_frames_;
   std::array<std::byte, MasterTree::kMaxKeyBytes + 8> prefix_;
   std::array<std::byte, MasterTree::kMaxKeyBytes + 8> key_;
@@ -178,10 +187,10 @@ class MasterTreeCursor {
   uint32_t key_bytes_ = 0;
   uint32_t resume_bytes_ = 0;
   RecordRef ref_;
-  bool ref_is_complete_ = false;  // name and identity are there, too
+  bool ref_is_complete_ = false;  // name and identity are set
   Vid seen_;
   uint32_t payload_bytes_ = 0;
-  std::unique_ptr<SnapshotScan> scan_;  // null: nothing to merge, the snapshot is the whole answer
+  std::unique_ptr<SnapshotScan> scan_;  // null: no own writes to merge with the snapshot
 };
 
 }  // namespace atolldb

@@ -23,7 +23,8 @@ Vid stable_vid(WorkerContext& worker, const TreeRecord* record) {
   }
 }
 
-/// A page that this worker used lately, if it still holds the slice.
+/// Finds the border page in the worker's memo. Returns false if it is not there, or does not hold
+/// the slice any more.
 bool recall_border(WorkerContext& worker, const Link& link, uint64_t slice, BorderView& view) {
   const PageMemo::Entry* entry = worker.memo().find(link.pointer, slice);
   if (entry == nullptr) return false;
@@ -40,10 +41,12 @@ bool recall_border(WorkerContext& worker, const Link& link, uint64_t slice, Bord
   return true;
 }
 
-/// The child in `slot`, found when the page had `version`, is in a snapshot only. False: look
-/// again: it is there now, or the page is being replaced (R3: a frozen null word waits), or it has
-/// got a child that the slice may belong to, and what stands for the old one is not known to cover
-/// it.
+/// Returns whether the child in `slot` is in a snapshot only. `version`: that of the page when
+/// `find` returned the slot. Returns false if the caller must retry:
+/// - the child has a volatile page now, or
+/// - the page is being replaced (R3: a frozen null word waits), or
+/// - the page has a new child. The slice may belong to it, and the old child's snapshot page is not
+///   known to cover the slice.
 bool is_missing(InteriorPage* interior, uint32_t slot, PageVersion version, MissingPage& missing) {
   missing = {&interior->children[slot], load_both(interior->children[slot])};
   const bool is_frozen = missing.view.page.is_frozen() && !mutant(Mutant::register_frozen_null);
@@ -54,8 +57,8 @@ bool is_missing(InteriorPage* interior, uint32_t slot, PageVersion version, Miss
   return is_it;
 }
 
-/// One way down from the root of the layer. `again`: a page on it was dropped (R8) before its
-/// parent says so; start at the root once more.
+/// Descends once from the root of the layer. Sets `again` if a page on the path was dropped (R8)
+/// and its parent does not yet show that; the caller then starts at the root again.
 inline BorderView descend(WorkerContext& worker, StorageControl& storage, Link link, uint64_t slice,
                           Adoption adoption, const void* first_layer, bool& again) {
   again = false;
@@ -63,7 +66,7 @@ inline BorderView descend(WorkerContext& worker, StorageControl& storage, Link l
   uint32_t turns = 0;
   const DualPointer::View root = load_both(*link.pointer);
   if (root.page.is_null()) {
-    // R3: a frozen null word waits, for its holder to say what has replaced it.
+    // R3: a frozen null word waits until its holder names the successor.
     view.dropped = root.page.is_frozen() && !mutant(Mutant::register_frozen_null);
     if (!view.dropped) view.missing = {link.pointer, root};
     return view;
@@ -88,9 +91,9 @@ inline BorderView descend(WorkerContext& worker, StorageControl& storage, Link l
         spin_or_yield(turns);
         continue;
       }
-      // `link` may by now lead to the twin already: adopt checks under its locks.
+      // `link` may already lead to the twin: adopt checks that under its locks.
       if (adoption != Adoption::no && link.pointer != nullptr) adopt(worker, storage, link, page);
-      link.pointer = nullptr;  // the twin's own link is not known here
+      link.pointer = nullptr;  // the link to the twin is not known here
       page = tree_page(worker.resolve(twin));
       continue;
     }
@@ -108,8 +111,8 @@ inline BorderView descend(WorkerContext& worker, StorageControl& storage, Link l
     reach(Seam::found_child);
     const VolatilePointer word = interior->children[slot].load_acquire();
     if (word.is_frozen()) {
-      // R3: the word first, then the twins. A frozen word may be followed only while the page has
-      // no successor yet.
+      // R3: load the word first, then the twins. A frozen word may be followed only while the page
+      // has no successor yet.
       const VolatilePointer twin = interior->twin_for(slice);
       if (!twin.is_null()) {
         if (adoption != Adoption::no && link.pointer != nullptr) adopt(worker, storage, link, page);
@@ -120,7 +123,7 @@ inline BorderView descend(WorkerContext& worker, StorageControl& storage, Link l
     }
     if (word.is_null()) {
       if (is_missing(interior, slot, version, view.missing)) return view;
-      // R23: who holds locks does not wait for a page that is being replaced.
+      // R23: a caller that holds locks does not wait for a page that is being replaced.
       if (worker.cluster_failed() || adoption == Adoption::no) {
         view.dropped = true;
         return view;
@@ -132,7 +135,7 @@ inline BorderView descend(WorkerContext& worker, StorageControl& storage, Link l
     TreePage* child = tree_page(worker.resolve(word.thawed()));
     prefetch_page_start(child, interior->header.level == 1);
     if (!child->contains(slice)) {
-      // An adoption is under way between its two stores, or our count is old: look again.
+      // An adoption is between its two stores, or the slot count is out of date: retry.
       spin_or_yield(turns);
       continue;
     }
@@ -147,7 +150,7 @@ BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link
                        Adoption adoption) {
   reach(Seam::descending);
   const void* first_layer = link.holder == nullptr ? link.pointer : nullptr;
-  // A null root: the storage is in a snapshot only, and the memo has nothing of it.
+  // If the root is null, the storage is in a snapshot only, and the memo has no page of it.
   if (first_layer != nullptr && adoption != Adoption::whole_way &&
       !link.pointer->load_acquire().is_null()) {
     BorderView view;
@@ -174,7 +177,7 @@ Status await_move(const WorkerContext& worker, const PageHeader* page) {
 
 Status await_drop(const WorkerContext& worker, const Link& link) {
   if (worker.cluster_failed()) return Status::cluster_failed;
-  CHECK(link.holder != nullptr);  // first layers stay
+  CHECK(link.holder != nullptr);  // first layers are never dropped
   const PageHeader* holder = &link.holder->header;
   for (uint32_t turns = 0; !holder->version().is_moved();) {
     if (worker.cluster_failed()) return Status::cluster_failed;
@@ -204,7 +207,7 @@ SlotView find_slot(WorkerContext& worker, BorderPage* page, PageVersion version,
       return {Match::record, slot, record};
     }
     if (record->remainder <= 8) continue;
-    // At most one record of a slice goes on beyond it.
+    // At most one record of a slice has a longer key.
     view.slot = slot;
     view.record = record;
     const Vid vid = may_wait ? stable_vid(worker, record) : record->head.load_acquire();

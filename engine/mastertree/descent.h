@@ -1,5 +1,5 @@
-// Finding the page and the record for a key, without locks (foedus.txt section 8.2): read a
-// probably-right pointer, check the child's fences, retry locally.
+// Lock-free descent to the page and record of a key. A reader follows a pointer that is probably
+// right, checks the child's fences, and retries locally. Source: [FOEDUS15] section 8.2.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace atolldb {
 
-/// The one word that leads to a page, and what guards its changes: the lock of the page that holds
-/// it, or, for a storage's root word, the root lock.
+/// The single word that leads to a page, and the page that guards its changes. The lock of the page
+/// that holds the word guards it, or, for a storage's root word, the root lock.
 struct Link {
   DualPointer* pointer = nullptr;
   TreePage* holder = nullptr;  // null: the storage root
@@ -20,13 +20,13 @@ struct Link {
 
 inline Link root_link(StorageControl& storage) { return {&storage.root, nullptr}; }
 
-/// What the worker remembers of a page that it has looked at.
+/// Returns the slice range that the worker's memo stores for a page.
 inline PageMemo::Range range_in_memo(const TreePage* page) {
   return {page->low, page->high_is_end != 0 ? ~uint64_t{0} : page->high - 1};
 }
 
-/// A pointer on the way down whose volatile word is null: an empty tree, or what follows is in a
-/// snapshot only.
+/// A pointer on the descent whose volatile word is null: the tree is empty, or the rest of the path
+/// is in a snapshot only.
 struct MissingPage {
   DualPointer* pointer = nullptr;
   DualPointer::View view{};
@@ -34,40 +34,41 @@ struct MissingPage {
   explicit operator bool() const { return pointer != nullptr; }
 };
 
-/// A border page that was not moved when its version was read, and covers the slice.
+/// A border page that covers the slice, and that was not moved when its version was read.
 struct BorderView {
-  BorderPage* page = nullptr;  // null: there is none (`missing`), or the layer was dropped
+  BorderPage* page = nullptr;  // null: no page (`missing`), or the layer was dropped
   PageVersion version{};
-  bool dropped = false;  // start again at the first layer
+  bool dropped = false;  // the caller starts again at the first layer
   MissingPage missing{};
 };
 
-/// Whether a descent adopts the splits that it meets, as far as locks are free. Not within a
-/// commit: that would take pages which were set aside for its appends. Nor does it wait there for a
-/// page that is just being replaced, but takes it for dropped (R23).
+/// Whether a descent adopts the splits that it meets, as far as locks are free. Descents within a
+/// commit do not adopt, because that would take pages that were reserved for the commit's appends.
+/// They also do not wait for a page that is being replaced, but report it as dropped (R23).
 enum class Adoption : uint8_t {
   yes,
   no,
-  whole_way,  // as yes, and from the root on: not from a border page that the worker remembers
+  whole_way,  // as yes, but from the root, not from a border page in the memo
 };
 
-/// Descends one layer.
+/// Descends one layer to the border page that covers `slice`.
 BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link, uint64_t slice,
                        Adoption adoption = Adoption::yes);
 
-/// A record of `page` has moved: waits until the page word says so, too (R7 stores the VIDs first),
-/// so that whoever looks again does not meet the same page. The mover may have been descheduled; if
-/// it died, cluster_failed (R24).
+/// Waits until the word of `page` says moved, after one of its records has said so (R7 stores the
+/// VIDs first). A caller that searches again then does not meet the same page. The mover may have
+/// been descheduled. Returns cluster_failed if the cluster has failed (R24).
 Status await_move(const WorkerContext& worker, const PageHeader* page);
 
-/// The layer behind `link` was dropped: waits until the page with its slot, which is being
-/// compacted (R45), says that it has moved, so that whoever starts again does not come here again.
+/// Waits until the page that holds `link` says that it has moved. REQUIRES: the layer below `link`
+/// was dropped, and a thread compacts the page with its slot (R45). A caller that restarts then
+/// does not meet the dropped layer again.
 Status await_drop(const WorkerContext& worker, const Link& link);
 
 enum class Match : uint8_t {
   none,        // no record with this slice and length
-  record,      // this very key
-  next_layer,  // go on in the layer below
+  record,      // the record of this key
+  next_layer,  // the key continues in the layer below
   conflict,    // another key with the same slice and a different suffix
 };
 
@@ -77,18 +78,19 @@ struct SlotView {
   TreeRecord* record = nullptr;
 };
 
-/// Looks for the key among the slots that `version` counts. A record that is just being written may
-/// become a next layer: who holds locks does not wait for that, and takes it for another key (R23).
+/// Finds the key among the slots that `version` counts. A record that is being written may become a
+/// next layer. A caller that holds locks does not wait for that, and treats the record as another
+/// key (R23).
 SlotView find_slot(WorkerContext& worker, BorderPage* page, PageVersion version,
                    const LayerKey& key, bool may_wait = true);
 
-/// Where a key is, or would be.
+/// The place of a key: its record, or the page that would hold it.
 struct Location {
   TreeRecord* record = nullptr;    // null: absent
-  TreeRecord* conflict = nullptr;  // absent, and this record has the same slice: a layer is needed
-  BorderPage* page = nullptr;      // null: there is none, see `missing`
+  TreeRecord* conflict = nullptr;  // key absent, this record has the same slice: a layer is needed
+  BorderPage* page = nullptr;      // null: see `missing`
   PageVersion version{};
-  Link link{};          // root of the last layer
+  Link link{};          // to the root of the last layer
   uint16_t key_at = 0;  // key bytes consumed by the layers above
   MissingPage missing{};
 };

@@ -30,14 +30,14 @@ class Inspector {
            std::to_string(page->self().node());
   }
 
-  /// A null word has a page of a snapshot beside it (R44).
+  /// Returns whether a null word has a snapshot page beside it, and is not frozen (R44).
   bool cold(const DualPointer& pointer) {
     ++statistics_.cold_subtrees;
     return pointer.snapshot_word.load(std::memory_order_relaxed) != 0 &&
            !pointer.load_acquire().is_frozen();
   }
 
-  /// `level`: expected, -1 = any. The page covers at least `range`.
+  /// `level`: expected level, or -1 for any. The page must cover at least `range`.
   std::string page(VolatilePointer pointer, const SliceRange& range, int level) {
     TreePage* tree = tree_page(view_.resolve(pointer.thawed()));
     const PageVersion version = tree->header.version();

@@ -1,4 +1,4 @@
-// Looking at a whole tree that nobody is changing: for tests, statistics, and drop.
+// Walks a whole tree that no thread changes: for tests, statistics, and drops.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,21 @@ namespace atolldb {
 struct TreeStatistics {
   uint64_t border_pages = 0;
   uint64_t interior_pages = 0;
-  uint64_t moved_pages = 0;  // replaced, not adopted yet
-  uint64_t records = 0;      // live
+  uint64_t moved_pages = 0;  // replaced, and not adopted yet
+  uint64_t records = 0;      // not deleted
   uint64_t dead_records = 0;
   uint64_t layers = 0;
-  uint64_t cold_subtrees = 0;  // in a snapshot only: not looked at
+  uint64_t cold_subtrees = 0;  // pointers to data that is in a snapshot only; not visited
   uint64_t pages() const { return border_pages + interior_pages + moved_pages; }
 };
 
-/// Walks the tree and checks its invariants: ranges tile, slots lie in their page's range, order
-/// and uniqueness, levels, no locks held. Empty, or what is wrong. Nobody may change the tree.
+/// Walks the tree and checks its invariants: ranges tile, slots lie in their page's range, keys
+/// ascend and are unique, levels are right, no lock is held. Returns an empty string, or the first
+/// violation. REQUIRES: no thread changes the tree.
 std::string check_tree(const ClusterView& view, StorageControl& storage,
                        TreeStatistics& statistics);
 
-/// Retires every page of a dropped tree (R34): no transaction can reach it any more.
+/// Retires every page of a dropped tree (R34). REQUIRES: no transaction can reach the tree.
 void release_tree(WorkerContext& worker, StorageControl& storage);
 
 }  // namespace atolldb

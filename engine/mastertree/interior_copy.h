@@ -1,4 +1,4 @@
-// The sorted children of an interior page that is being replaced: their words frozen (R3).
+// Sorted copy of the children of an interior page that is being replaced. Freezes their words (R3).
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace atolldb {
 
-/// For children of an interior page: sorted but for a short tail.
+/// Insertion sort for children of an interior page, which are sorted except for a short tail.
 template <typename T, typename Before>
 void insertion_sort(T* items, uint32_t count, Before&& before) {
   for (uint32_t i = 1; i < count; ++i) {
@@ -24,12 +24,12 @@ class InteriorCopy {
  public:
   struct Child {
     uint64_t separator;
-    VolatilePointer page;  // thawed; a null word keeps its drop count
+    VolatilePointer page;  // not frozen; a null word keeps its drop count
     uint64_t snapshot_word;
     bool appended;
   };
 
-  /// Freezes every word of the locked, not moved page.
+  /// Freezes every word of the page. REQUIRES: the page is locked and not moved.
   explicit InteriorCopy(InteriorPage* page) : size_(page->header.version().count()) {
     for (uint32_t i = 0; i < size_; ++i) {
       children_[i] = {page->separators[i], freeze(page->children[i]),
@@ -52,7 +52,7 @@ class InteriorCopy {
     return tail;
   }
 
-  /// Children first..last-1 become those of `to`, sorted.
+  /// Writes children [first, last) to `to`, sorted.
   void write(InteriorPage* to, uint32_t first, uint32_t last) const {
     for (uint32_t i = first; i < last; ++i) {
       to->separators[i - first] = children_[i].separator;
@@ -65,7 +65,7 @@ class InteriorCopy {
     to->header.set_version(PageVersion::make(0, last - first, PageVersion::kAscending));
   }
 
-  /// Children first..last-1 become one, which starts at the separator of `first` (R46).
+  /// Replaces children [first, last) by one, which starts at the separator of `first` (R46).
   void collapse(uint32_t first, uint32_t last, VolatilePointer page) {
     children_[first].page = page;
     if (!mutant(Mutant::keep_snapshot_words)) children_[first].snapshot_word = 0;

@@ -16,16 +16,17 @@ namespace {
 
 static_assert(kMaxTreeKeyBytes <= HintQueue::kMaxPrefixBytes);
 
-/// A record deleted now is removable when its epoch is final and every transaction that was running
-/// then is over: the second epoch after this one at the earliest.
+/// Epochs until a deleted record is removable. Its epoch must be final, and every transaction that
+/// ran at the deletion must have ended. That is the case in the second epoch after this one at the
+/// earliest.
 constexpr uint64_t kEpochsUntilRemovable = 3;
-/// Hints that `run_hints` works off in one go, so that no transaction waits long for its turn.
+/// Hints that `run_hints` handles per call, so that no transaction waits long.
 constexpr uint32_t kHintsPerTurn = 4;
 
 struct DeadCount {
   uint32_t removable = 0;
   uint32_t young = 0;
-  bool has_empty_layer = false;  // removable, and a page of its own
+  bool has_empty_layer = false;  // counts as removable, and frees a page of its own
 };
 
 bool leads_to_empty_layer(WorkerContext& worker, TreeRecord* record) {
@@ -87,7 +88,7 @@ void note_erased(WorkerContext& worker, const RecordHead* head, std::span<const 
 
 void maintain(WorkerContext& worker, const Hint& hint, std::span<const std::byte> prefix) {
   StorageControl& storage = worker.view().control->storage(hint.storage_id);
-  // The hint may have outlived its storage, whose slot may have become another's (R34).
+  // The hint may have outlived its storage, whose slot may belong to another storage now (R34).
   if (!is_storage_ready(storage, hint.storage_id)) return;
   Link root;
   if (!find_layer(worker, storage, prefix, root)) return;
@@ -95,8 +96,8 @@ void maintain(WorkerContext& worker, const Hint& hint, std::span<const std::byte
   if (view.page == nullptr) return;
   const uint32_t count = view.version.count();
   const DeadCount dead = count_dead(worker, view.page, view.version);
-  // An empty layer is a page that no snapshot stands for, so it would keep this one, too, and all
-  // above it in the pool, however much else lives here.
+  // An empty layer has a page for which no snapshot page exists. It would therefore keep this page
+  // and all pages above it in the pool, even if this page has many other records.
   const bool frees_page = dead.has_empty_layer && !mutant(Mutant::keep_empty_layers);
   if (count != 0 && dead.removable * 2 < count && !frees_page) {
     if ((dead.removable + dead.young) * 2 >= count) {
@@ -106,8 +107,8 @@ void maintain(WorkerContext& worker, const Hint& hint, std::span<const std::byte
   }
   if (count != 0) {
     if (!compact(worker, view.page)) {
-      // Another thread has locked the page or a record, or the pool has no page left. What is dead
-      // already gives no other hint.
+      // Another thread has locked the page or a record, or the pool is empty. Existing tombstones
+      // create no further hint.
       push_dead_hint(worker, view.page, prefix, hint.slice);
       return;
     }
@@ -115,8 +116,8 @@ void maintain(WorkerContext& worker, const Hint& hint, std::span<const std::byte
     if (view.page == nullptr) return;
   }
   if (const uint32_t left = view.version.count(); left != 0) {
-    // Records that live give a hint when they are deleted. Those that were too young to go have
-    // given theirs: it was this one.
+    // Records that exist will create a hint when they are deleted. Tombstones that were too young
+    // have created theirs already: this one.
     const DeadCount still = count_dead(worker, view.page, view.version);
     const bool has_more = (still.removable + still.young) * 2 >= left;
     if (has_more && !mutant(Mutant::forget_young_dead)) {
@@ -126,7 +127,7 @@ void maintain(WorkerContext& worker, const Hint& hint, std::span<const std::byte
   }
   merge_around(worker, storage, root, hint.slice);
   if (!prefix.empty()) {
-    // The layer may be empty altogether: its slot in the layer above is then dead.
+    // The whole layer may be empty. Its slot in the layer above is then removable.
     const BorderView above_root = find_border(worker, storage, root, hint.slice);
     if (above_root.page == nullptr || above_root.page->low != 0 ||
         above_root.page->high_is_end == 0) {

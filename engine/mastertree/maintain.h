@@ -1,5 +1,5 @@
-// Reclaiming what deletes leave behind: compaction of border pages (R45) and merging of empty ones
-// (R46). System transactions, between user transactions, prompted by hints.
+// Space reclamation after deletes: compaction of border pages (R45) and merging of empty ones
+// (R46). Runs as system transactions between user transactions, prompted by hints.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,21 @@
 
 namespace atolldb {
 
-/// Remembers that the page, in the layer that `prefix` (whole slices) leads to, has dead records.
+/// Queues a hint that `page` has tombstones. `prefix`: the whole slices that lead to its layer.
 void push_dead_hint(WorkerContext& worker, const TreePage* page, std::span<const std::byte> prefix,
                     uint64_t slice);
 
-/// A commit has deleted this record. Call while its page is still protected by the begin epoch.
+/// Queues a hint for a record that a commit has deleted. REQUIRES: the begin epoch still protects
+/// the record's page.
 void note_erased(WorkerContext& worker, const RecordHead* record, std::span<const std::byte> key);
 
-/// Compacts the page that the hint names if at least half of it is removable, and merges it with
-/// its neighbours when it is empty. Call between transactions, with the begin epoch published.
-/// `prefix`: the hint's.
+/// Compacts the page that the hint names if at least half of its records are removable. Merges it
+/// with its neighbours if it is empty. `prefix` is that of the hint. REQUIRES: the worker is
+/// between transactions, and its begin epoch is published.
 void maintain(WorkerContext& worker, const Hint& hint, std::span<const std::byte> prefix);
 
-/// Merges runs of empty pages around `slice` in one layer, and shortens its root. Bounded.
+/// Merges runs of empty pages around `slice` in one layer, and shortens the layer's root. Does a
+/// bounded number of rounds.
 void merge_around(WorkerContext& worker, StorageControl& storage, const Link& root, uint64_t slice);
 
 }  // namespace atolldb

@@ -15,7 +15,7 @@
 namespace atolldb {
 
 namespace {
-constexpr size_t kMaxRun = 16;  // records that insert_many reserves in one go
+constexpr size_t kMaxRun = 16;  // records that insert_many reserves at once
 }
 
 namespace {
@@ -26,13 +26,13 @@ Status check_lengths(Bytes key, size_t payload_bytes) {
   return Status::ok;
 }
 
-/// R14: a record that this transaction plans to write was dropped with its page, or left out, since
-/// then. Look-ups would answer as if there was no such write.
+/// Returns whether this transaction plans to write a record that is no longer found (R14). The
+/// record was dropped with its page, or removed by a compaction. Look-ups would miss the write.
 bool has_lost_write(Transaction& txn, const StorageControl& storage, Bytes key) {
   return txn.find_write(storage.id, key) != nullptr && !mutant(Mutant::cold_hides_own_writes);
 }
 
-/// Enters into the access sets that the key is absent: the root word of an empty tree (R4), or the
+/// Registers that the key is absent: through the root word of an empty tree (R4), or through the
 /// page that would hold it (R12).
 Status register_absent(Transaction& txn, const StorageControl& storage, Bytes key,
                        const Location& location) {
@@ -44,18 +44,17 @@ Status register_absent(Transaction& txn, const StorageControl& storage, Bytes ke
   return status == Status::ok ? Status::not_found : status;
 }
 
-/// Whether the record is going to be written: then a snapshot page is copied up before it is read
-/// (R5).
+/// Whether the record will be written. If so, a snapshot page is copied up before it is read (R5).
 enum class Intent : uint8_t { read, write };
 
-/// Whether a volatile page is to be put where there is none: for a write, if there is anything to
-/// write to; and on the retry after an attempt that had relied on its absence (R5).
+/// Returns whether to install a missing volatile page: for a write if there is a snapshot page, and
+/// on the retry after an attempt that had relied on its absence (R5).
 bool wants_page(const Transaction& txn, const MissingPage& missing, Intent intent) {
   if (!missing) return false;
   return txn.installs_on_read() || (intent == Intent::write && !missing.view.snapshot.is_null());
 }
 
-/// Of a key below a missing page: one entry in the pointer set answers for all that is read there.
+/// Reads a key below a missing page. One entry in the pointer set answers for all reads below it.
 Status read_below(Transaction& txn, const StorageControl& storage, const Location& location,
                   Bytes key, TreeRead& request) {
   if (has_lost_write(txn, storage, key)) return txn.miss_own_write();
@@ -67,9 +66,9 @@ Status read_below(Transaction& txn, const StorageControl& storage, const Locatio
                               request);
 }
 
-/// Finds an existing record and reads bytes of it; `request.exact` etc. as in TreeRead. `ref` is
-/// that of a volatile record, if `intent` is to write; else, and for a transaction that reads a
-/// snapshot, it may stay empty.
+/// Finds an existing record and reads bytes of it; `request` is as in TreeRead. With write intent,
+/// `ref` is that of a volatile record. Otherwise, and for a transaction that reads a snapshot, it
+/// may stay empty.
 Status find_and_read(Transaction& txn, const StorageHandle& handle, Bytes key, Intent intent,
                      TreeRead& request, RecordRef& ref) {
   StorageControl& storage = handle.control();
@@ -103,7 +102,7 @@ Status find_and_read(Transaction& txn, const StorageHandle& handle, Bytes key, I
   }
 }
 
-/// Reserves the record and says whether this transaction sees it as existing. Not registered yet.
+/// Reserves the record and reads its VID into `seen`. Does not register the record.
 Status reserve_and_look(Transaction& txn, const StorageHandle& handle, Bytes key,
                         uint32_t payload_bytes, RecordRef& ref, Vid& seen) {
   const Status usable = handle.check(txn);
@@ -122,8 +121,8 @@ Status reserve_and_look(Transaction& txn, const StorageHandle& handle, Bytes key
   }
 }
 
-/// An own increment or update rests on a record that exists and is long enough. What is going to
-/// replace it in the write set must not forget that (R33). `seen`: of the record now.
+/// An own increment or update relies on a record that exists and is long enough. The entry that
+/// replaces it in the write set must keep these conditions (R33). `seen`: the record's current VID.
 Status keep_own_answer(Transaction& txn, const RecordRef& ref, Bytes key, Vid seen) {
   WriteEntry* own = txn.find_write(ref, key);
   if (own == nullptr || txn.log_of(*own).type != LogType::update) return Status::ok;
@@ -189,7 +188,7 @@ Status MasterTree::insert(Transaction& txn, Bytes key, Bytes payload) const {
   if (status != Status::ok) return status;
   status = keep_own_answer(txn, ref, key, seen);
   if (status != Status::ok) return status;
-  // That the record is there, or is not, decides the answer (R12).
+  // The existence of the record decides the answer (R12).
   status = txn.register_read(ref.record, seen);
   if (status != Status::ok) return status;
   if (txn.is_visible(ref, key, seen)) return Status::already_exists;
@@ -244,9 +243,9 @@ Status MasterTree::upsert(Transaction& txn, Bytes key, Bytes payload) const {
   Vid seen;
   status = reserve_and_look(txn, storage_, key, static_cast<uint32_t>(payload.size()), ref, seen);
   if (status != Status::ok) return status;
-  // The outcome is the same whatever was there before: nothing to verify. But a record that is dead
-  // may be left out by a compaction before we commit, and our scans would then miss this write: the
-  // read entry makes sure that no such attempt passes (R20).
+  // The outcome does not depend on the previous state, so there is nothing to verify. But a
+  // compaction may remove a tombstone before this commit, and own scans would then miss this write.
+  // The read entry makes such an attempt fail (R20).
   status = keep_own_answer(txn, ref, key, seen);
   if (status == Status::ok && seen.is_deleted()) status = txn.register_read(ref.record, seen);
   if (status != Status::ok) return status;
@@ -264,7 +263,8 @@ Status MasterTree::update(Transaction& txn, Bytes key, Bytes payload) const {
   status = find_and_read(txn, storage_, key, Intent::write, request, ref);
   if (status != Status::ok) return status;
   if (reinterpret_cast<TreeRecord*>(ref.record)->capacity < payload.size()) {
-    // A pending write stays with the record: commits and look-ups follow it to its larger copy.
+    // A pending write stays with the record. Commits and look-ups follow the record to its larger
+    // copy.
     Vid seen;
     status = reserve_and_look(txn, storage_, key, static_cast<uint32_t>(payload.size()), ref, seen);
     if (status != Status::ok) return status;
@@ -285,7 +285,7 @@ Status MasterTree::update_range(Transaction& txn, Bytes key, uint32_t offset, By
 
 Status MasterTree::update_range(Transaction& txn, const RecordRef& ref, Bytes key, uint32_t offset,
                                 Bytes bytes) const {
-  // Found in a snapshot by a scan: looked up again, for writing.
+  // The record was found in a snapshot by a scan: look it up again, for writing.
   if (ref.record == nullptr) return update_range(txn, key, offset, bytes);
   const Status status = txn.check();
   if (status != Status::ok) return status;

@@ -1,5 +1,6 @@
-// Master-tree storage: ordered map from byte strings to byte strings (foedus.txt section 8:
-// Masstree's 64-bit slices, Foster B-tree's single incoming pointer, foster twins).
+// Master-tree storage: an ordered map from byte strings to byte strings. Combines Masstree's 64-bit
+// slices [MASSTREE12], the Foster B-tree's single incoming pointer, and foster twins. Source:
+// [FOEDUS15] section 8.
 #pragma once
 
 #include <array>
@@ -14,54 +15,59 @@
 
 namespace atolldb {
 
-/// A light handle; copy it freely. Every call may return an abort status; one that writes,
-/// read_only_transaction. key_too_long past kMaxKeyBytes, payload_too_long past kMaxPayloadBytes.
+/// A light handle that may be copied freely.
+///
+/// Every call may return an abort status. Calls that write may return read_only_transaction. Keys
+/// longer than kMaxKeyBytes give key_too_long, payloads longer than kMaxPayloadBytes give
+/// payload_too_long.
 class MasterTree {
  public:
   static constexpr uint32_t kMaxKeyBytes = kMaxTreeKeyBytes;
   static constexpr uint32_t kMaxPayloadBytes = 2048;
 
-  /// `storage` must be of type mastertree and ready.
+  /// REQUIRES: `storage` is of type mastertree and ready.
   explicit MasterTree(StorageControl& storage) : storage_(storage) {}
 
-  /// Copies at most `capacity` bytes of the payload; `payload_bytes` = its whole length.
+  /// Copies at most `capacity` bytes of the payload. Sets `payload_bytes` to its whole length.
   Status get(Transaction& txn, Bytes key, void* out, uint32_t capacity,
              uint32_t& payload_bytes) const;
-  /// The same, and the record's version: without a pending write of its own.
+  /// As above, and sets `seen` to the record's version, without a pending write of this
+  /// transaction.
   Status get(Transaction& txn, Bytes key, void* out, uint32_t capacity, uint32_t& payload_bytes,
              Vid& seen) const;
-  /// Reads bytes [offset, offset+count); out_of_range when the payload is shorter.
+  /// Reads bytes [offset, offset+count). Returns out_of_range if the payload is shorter.
   Status get_range(Transaction& txn, Bytes key, uint32_t offset, uint32_t count, void* out) const;
-  /// Like get, and hands out the place for `update` and `erase`.
+  /// As get, and sets `ref` to the record's place, for `update` and `erase`.
   Status get_for_update(Transaction& txn, Bytes key, void* out, uint32_t capacity,
                         uint32_t& payload_bytes, RecordRef& ref) const;
-  /// One outcome per key in `results`; payload i at `out + i * stride`, at most `stride` bytes.
+  /// Writes one outcome per key to `results`. Payload i is at `out + i * stride`, at most `stride`
+  /// bytes.
   Status get_many(Transaction& txn, std::span<const Bytes> keys, void* out, uint32_t stride,
                   std::span<Status> results) const;
 
   Status insert(Transaction& txn, Bytes key, Bytes payload) const;  // already_exists
-  /// The same for several records, one after the other. Cheaper for keys that ascend and go behind
-  /// all others of their page: they share one page lock. Ends at the first answer but ok
-  /// (already_exists ...): the records before that stay planned. invalid_argument when the sizes
-  /// differ.
+  /// Inserts several records, one after the other. Keys that ascend and follow all others of their
+  /// page share one page lock. Ends at the first status but ok, for instance already_exists. The
+  /// records before that one stay planned. Returns invalid_argument if the sizes differ.
   Status insert_many(Transaction& txn, std::span<const Bytes> keys,
                      std::span<const Bytes> payloads) const;
   Status upsert(Transaction& txn, Bytes key, Bytes payload) const;
   Status update(Transaction& txn, Bytes key, Bytes payload) const;  // not_found; whole payload
-  /// Overwrites bytes [offset, offset+bytes.size()): not_found; out_of_range past the payload.
+  /// Overwrites bytes [offset, offset+bytes.size()). Returns not_found, or out_of_range past the
+  /// payload.
   Status update_range(Transaction& txn, Bytes key, uint32_t offset, Bytes bytes) const;
   Status update_range(Transaction& txn, const RecordRef& ref, Bytes key, uint32_t offset,
                       Bytes bytes) const;
-  /// Adds `*delta`, increment_bytes(type) bytes, at the commit: not_found; out_of_range past the
-  /// payload.
+  /// Adds `*delta`, which has increment_bytes(type) bytes, at the commit. Returns not_found, or
+  /// out_of_range past the payload.
   Status increment(Transaction& txn, Bytes key, uint32_t offset, IncrementType type,
                    const void* delta) const;
   Status erase(Transaction& txn, Bytes key) const;  // not_found
   Status erase(Transaction& txn, const RecordRef& ref, Bytes key) const;
 
-  /// Starts to load what `get` of these keys, or scans of `records` records from them, will touch,
-  /// in this transaction or in the next ones of this worker. Only a hint: registers nothing. Best
-  /// with some 16 keys: their cache misses overlap.
+  /// Prefetches the pages and records of `get` calls for these keys, or of scans of `records`
+  /// records from them. They may be in this transaction or in the next ones of this worker. This is
+  /// a hint, and registers nothing. Works best with some 16 keys, whose cache misses then overlap.
   void prefetch(Transaction& txn, std::span<const Bytes> keys, uint32_t records = 1) const;
 
   StorageControl& storage() const { return storage_.control(); }
@@ -71,7 +77,7 @@ class MasterTree {
   StorageHandle storage_;
 };
 
-/// Keys that order like unsigned integers: big-endian bytes of `value`.
+/// Returns a key that orders as an unsigned integer: the big-endian bytes of `value`.
 inline std::array<std::byte, 8> ordered_key(uint64_t value) {
   std::array<std::byte, 8> key{};
   const uint64_t swapped = __builtin_bswap64(value);

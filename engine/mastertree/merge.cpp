@@ -1,4 +1,4 @@
-// Merging runs of empty pages (R46), one level after another, and shortening the root.
+// Merges runs of empty pages (R46), one level after another, and shortens the root.
 #include <algorithm>
 #include <array>
 
@@ -17,8 +17,9 @@ namespace {
 constexpr uint32_t kMaxMergePages = 96;
 constexpr uint32_t kMaxLevels = TreePath::kMaxLevels;
 
-/// Whether the page, an interior page of one child perhaps, leads to one empty border page only.
-/// The pages of the chain are written to `chain` from the top. Without locks: a first look.
+/// Returns whether the page leads to exactly one empty border page, through interior pages with one
+/// child each. Writes the pages of that chain to `chain`, from the top. Takes no locks: a first
+/// check.
 bool leads_to_empty(WorkerContext& worker, TreePage* page, TreePage** chain, uint32_t& size,
                     uint32_t room) {
   for (size = 0; size < room;) {
@@ -40,7 +41,7 @@ class Merge {
       : worker_(worker), storage_(storage), link_(link), parent_(parent) {}
 
   bool run(uint64_t slice) {
-    // R23: pages before locks. One new page a level, and the parent's successor.
+    // R23: pages before locks. The merge needs one new page per level, and the parent's successor.
     if (!worker_.reserve_pages(parent_->header.level + 1u)) return false;
     if (!holder_lock_.try_lock_holder(worker_, storage_, link_)) return false;
     if (!parent_lock_.try_lock_page(worker_, parent_, kPageBlock)) return false;
@@ -72,10 +73,10 @@ class Merge {
                           kMaxLevels);
   }
 
-  /// The run of empty children around the one that holds `slice`: [first_, last_). Long enough to
-  /// be worth a new parent, or all that the parent has: only a parent of one child can itself be
-  /// merged with its neighbours, so otherwise the head of a queue would leave a trail of such
-  /// parents.
+  /// Finds the run [first_, last_) of empty children around the child that holds `slice`. A run
+  /// must be long enough to justify a new parent, or be all children of the parent. Only a parent
+  /// with one child can itself be merged with its neighbours. Otherwise the head of a queue would
+  /// leave a trail of such parents.
   bool find_run(uint64_t slice) {
     uint32_t at = 0;
     while (at + 1 < count_ && parent_->separators[order_[at + 1]] <= slice) ++at;
@@ -89,7 +90,7 @@ class Merge {
     return run >= kMinMergeRun || (run == count_ && run > 1);
   }
 
-  /// Locks every page of the run and looks again, now that nothing can change.
+  /// Locks every page of the run and checks the run again under the locks.
   bool lock_run() {
     for (uint32_t i = first_; i < last_; ++i) {
       TreePage* child =
@@ -106,7 +107,7 @@ class Merge {
         pages_[page_count_++] = chain[k];
       }
       if (mutant(Mutant::merge_unchecked)) continue;
-      // Under the locks the chain must still be what was seen, page by page.
+      // Under the locks the chain must be the same as before, page by page.
       TreePage* again[kMaxLevels];
       uint32_t size_again = 0;
       if (!leads_to_empty(worker_, child, again, size_again, kMaxLevels) || size_again != size ||
@@ -127,7 +128,7 @@ class Merge {
     for (uint32_t i = 0; i < page_count_; ++i) {
       floor = std::max(floor, floor_of(*pages_[i]));
     }
-    // merged_[level]: what the run's pages of that level become.
+    // merged_[level] replaces the run's pages of that level.
     build_merged(range, floor);
     const uint32_t levels = parent_->header.level;
     InteriorCopy copy(parent_);
@@ -192,14 +193,14 @@ class Merge {
   std::array<uint32_t, kInteriorCapacity> order_;
   std::array<TreePage*, kMaxMergePages> pages_;
   std::array<TreePage*, kMaxLevels> merged_;
-  // Declared last: released first, the pages before the parent before its holder.
+  // Declared last, so they are released first: run pages, then the parent, then its holder.
   ScopedLock holder_lock_;
   ScopedLock parent_lock_;
   std::array<ScopedLock, kMaxMergePages> locks_;
 };
 static_assert(kFirstChildBlock + kMaxMergePages <= kSystemLockBlocks);
 
-/// A root with one child gives way to it.
+/// Replaces a root that has one child by that child.
 bool shorten_root(WorkerContext& worker, StorageControl& storage, const Link& link,
                   InteriorPage* root) {
   ScopedLock holder;
@@ -212,8 +213,8 @@ bool shorten_root(WorkerContext& worker, StorageControl& storage, const Link& li
   if (word.is_null()) return false;
   TreePage* child = tree_page(worker.view().resolve(word));
   if (!child->same_range(*root)) return false;
-  // R43: the child stands for all that the root stood for. Under its lock, since whoever replaces
-  // it hands its floor on.
+  // R43: the child inherits the root's newest removed version. This happens under the child's lock,
+  // because a thread that replaces the child passes that version on.
   ScopedLock child_lock;
   if (!child_lock.try_lock_page(worker, child, kFirstChildBlock)) return false;
   if (child->header.version().is_moved()) return false;

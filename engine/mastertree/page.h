@@ -1,11 +1,12 @@
-// Layout of Master-tree pages (foedus.txt section 8, appendix D; rules R3, R6, R7).
+// Layout of Master-tree pages. Source: [FOEDUS15] section 8 and appendix D. Rules R3, R6, R7.
 //
 // Invariants:
-//  - a page's range [low, high) never changes; a slot's slice, remainder and suffix never change
-//    once counted; records never move inside a page;
-//  - a dual pointer never changes its address during the life of its page;
-//  - `moved` never reverts; a moved page's twins, once set, never change;
-//  - equal slices never straddle pages.
+//  - The range [low, high) of a page never changes.
+//  - The slice, remainder and suffix of a slot never change once the slot is counted.
+//  - Records never move inside a page.
+//  - A dual pointer never changes its address during the life of its page.
+//  - `moved` never reverts. The twins of a moved page, once set, never change.
+//  - Equal slices are always on the same page.
 //
 // Border page                                   Interior page
 //   0    PageHeader, ranges, twins (128 bytes)    0    the same 128 bytes
@@ -36,26 +37,27 @@ inline constexpr uint32_t kMinMergeRun = 2;
 #else
 inline constexpr uint32_t kMaxBorderSlots = 116;
 inline constexpr uint32_t kInteriorCapacity = 160;
-/// Separators that adoption may append behind the sorted ones before the page is rebuilt.
+/// Separators that adoption may append after the sorted ones before the page is rebuilt.
 inline constexpr uint32_t kInteriorTail = 12;
 inline constexpr uint32_t kMinMergeRun = 4;
 #endif
 inline constexpr uint32_t kMinBorderSlots = 4;
-/// Records of one slice share a page, whatever the limit: nine lengths and one that goes on.
+/// Records of one slice share a page, even above kMaxBorderSlots: keys of nine lengths (0 to 8
+/// bytes) and one longer key or next layer.
 inline constexpr uint32_t kMaxSlotsOfOneSlice = 10;
-/// For arrays over the slots of any page.
+/// Capacity of arrays that have an entry for each slot of any page.
 inline constexpr uint32_t kBorderSlotBound = kMaxBorderSlots + kMaxSlotsOfOneSlice;
 
 struct TreePage {
   PageHeader header;
   uint64_t low;                    // smallest slice of the range
-  uint64_t high;                   // first slice beyond it; meaningless if high_is_end
-  std::atomic<uint64_t> twins[2];  // VolatilePointer words; both equal: one successor
-  uint64_t twin_fence;             // twins[1] holds slices from here on; set before twins
+  uint64_t high;                   // first slice after the range; meaningless if high_is_end
+  std::atomic<uint64_t> twins[2];  // VolatilePointer words; equal if there is one successor
+  uint64_t twin_fence;             // twins[1] holds slices >= twin_fence; stored before the twins
   uint32_t high_is_end;
-  uint16_t slot_capacity;  // border
-  uint16_t heap_begin;     // border: lowest record byte; under the page lock
-  uint16_t sorted_count;   // interior: children in slot order up to here
+  uint16_t slot_capacity;  // border pages only
+  uint16_t heap_begin;     // border: offset of the lowest record byte; under the page lock
+  uint16_t sorted_count;   // interior: this many first children are in slot order
   uint16_t spare[3];
   uint64_t spare2;
 
@@ -64,7 +66,8 @@ struct TreePage {
     return low == other.low && high_is_end == other.high_is_end &&
            (high_is_end != 0 || high == other.high);
   }
-  /// The successor of a moved page for this slice; null while the mover has not said yet.
+  /// Returns the successor of a moved page for this slice, or null until the mover has set the
+  /// twins.
   VolatilePointer twin_for(uint64_t slice) const {
     // Acquire pairs with the release in set_twins: fence and twin pages are visible.
     const VolatilePointer left(twins[0].load(std::memory_order_acquire));
@@ -82,9 +85,9 @@ struct TreePage {
 };
 static_assert(sizeof(TreePage) == 128);
 
-/// A border page's slot: slice and offset.
+/// Bytes per slot of a border page: slice and offset.
 inline constexpr uint32_t kSlotBytes = sizeof(uint64_t) + sizeof(uint16_t);
-/// For slots and records together; the slot arrays may need 7 bytes of padding.
+/// Bytes for slots and records together. The slot arrays may need 7 bytes of padding.
 inline constexpr uint32_t kBorderUsableBytes = kPageBytes - sizeof(TreePage) - 8;
 
 struct BorderPage : TreePage {
@@ -98,7 +101,7 @@ struct BorderPage : TreePage {
     return reinterpret_cast<TreeRecord*>(reinterpret_cast<std::byte*>(this) + offsets()[slot]);
   }
 
-  /// First byte behind the slot arrays.
+  /// Offset of the first byte after the slot arrays.
   static constexpr uint32_t heap_limit(uint32_t slot_capacity) {
     return (static_cast<uint32_t>(sizeof(TreePage)) + slot_capacity * kSlotBytes + 7) & ~7u;
   }
@@ -106,30 +109,32 @@ struct BorderPage : TreePage {
   bool has_room(uint32_t count, uint32_t record_bytes) const {
     return count < slot_capacity && free_bytes() >= record_bytes;
   }
-  /// Slots for records of `record_bytes` on average, so that neither array nor heap is wasted.
+  /// Returns the number of slots that balances slot arrays and record heap for records of
+  /// `record_bytes` on average.
   static constexpr uint32_t capacity_for(uint32_t record_bytes) {
     const uint32_t fitting = kBorderUsableBytes / (record_bytes + kSlotBytes);
     return std::clamp(fitting, std::min(kMinBorderSlots, kMaxBorderSlots), kMaxBorderSlots);
   }
 };
 
-/// For every stride of separators but the first; whole cache lines.
+/// One guide for every stride of separators but the first; fills whole cache lines.
 inline constexpr uint32_t kInteriorGuides = 16;
 static_assert(kInteriorCapacity <= kSearchStride * (kInteriorGuides + 1));
 
 struct InteriorPage : TreePage {
-  uint64_t guide[kInteriorGuides];         // the separators that begin a stride of sorted ones
+  uint64_t guide[kInteriorGuides];         // first separator of each stride of sorted ones
   uint64_t separators[kInteriorCapacity];  // separators[i] = low fence of child i
   DualPointer children[kInteriorCapacity];
 
-  /// The child whose range starts last at or before `slice`, among the first `count`.
+  /// Returns the child whose range starts last at or before `slice`, among the first `count`.
   uint32_t find(uint64_t slice, uint32_t count) const {
     const uint32_t sorted = std::min<uint32_t>(sorted_count, count);
-    // separators[0] <= slice in every page that covers the slice; others are left by their fences.
+    // separators[0] <= slice in every page that covers the slice. Descents leave other pages by
+    // their fences.
     const uint32_t below = count_at_or_below(separators, guide, sorted, slice);
     uint32_t best = below - (below != 0 ? 1 : 0);
     uint64_t best_begin = separators[best];
-    // Without a branch: what is in the tail, in any order, cannot be predicted.
+    // Without a branch: the order of the tail cannot be predicted.
     for (uint32_t i = sorted; i < count; ++i) {
       const uint64_t begin = separators[i] & -static_cast<uint64_t>(separators[i] <= slice);
       best = begin > best_begin ? i : best;
@@ -137,11 +142,12 @@ struct InteriorPage : TreePage {
     }
     return best;
   }
-  /// The sorted separators among which `find` decides.
+  /// Returns the stride of sorted separators in which `find` decides.
   const uint64_t* stride_for(uint64_t slice) const {
     return separators + stride_begin(guide, sorted_count, slice);
   }
-  /// Of a page that nobody else sees yet: its first `count` separators are in order.
+  /// Sets sorted_count and the guide. REQUIRES: the page is not published yet, and its first
+  /// `count` separators ascend.
   void set_sorted(uint32_t count) {
     sorted_count = static_cast<uint16_t>(count);
     for (uint32_t i = kSearchStride; i < count; i += kSearchStride) {
@@ -151,14 +157,15 @@ struct InteriorPage : TreePage {
 };
 static_assert(sizeof(InteriorPage) <= kPageBytes);
 
-/// R3: whoever loads the word from now on knows that its page is being replaced. Under the page
-/// lock. Returns the word as it is to be copied; a null word keeps its drop count.
+/// Freezes the pointer's volatile word (R3): a thread that loads the word from now on knows that
+/// its page is being replaced. Returns the word as it is to be copied; a null word keeps its drop
+/// count. REQUIRES: the page lock is held.
 inline VolatilePointer freeze(DualPointer& pointer) {
   const uint64_t bit = mutant(Mutant::copy_without_freezing) ? 0 : VolatilePointer::kFrozenBit;
   return VolatilePointer(pointer.volatile_word.fetch_or(bit, std::memory_order_acq_rel)).thawed();
 }
 
-/// R43: what a page's successors inherit.
+/// Returns the newest removed version of the page (R43). Its successors inherit it.
 inline uint64_t floor_of(const TreePage& page) {
   return mutant(Mutant::floor_forgets_predecessor)
              ? 0

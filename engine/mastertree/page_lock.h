@@ -1,4 +1,4 @@
-// Page and record locks of system transactions (R22): scoped, by try or in universal order.
+// Scoped page and record locks of system transactions (R22): by try, or in universal order.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,15 @@ namespace atolldb {
 
 /// Lock blocks of one system transaction, beyond those of the write set.
 enum SystemBlock : uint32_t {
-  kHolderBlock = 0,  // the holder of the link, or the storage root
+  kHolderBlock = 0,  // the link's holder, or the storage root
   kPageBlock = 1,
   kFirstRecordBlock = 2,   // every record of a border page
   kFirstChildBlock = 200,  // pages of a merge
 };
 static_assert(kFirstRecordBlock + kBorderSlotBound < kFirstChildBlock);
 
-/// Roots are not in a pool: node 255 (the coordinator) and the storage id name them.
+/// Returns the universal name of a root lock. Roots are not in a page pool, so node 255 (the
+/// coordinator) and the storage id name them.
 inline UniversalName root_lock_name(const StorageControl& storage) {
   return UniversalName::make(VolatilePointer::make(kMaxNodes, 0, storage.id % kMaxStorages), 0);
 }
@@ -32,14 +33,15 @@ class ScopedLock {
   ScopedLock& operator=(const ScopedLock&) = delete;
   ~ScopedLock() { unlock(); }
 
-  /// Waits. Hold nothing, or only locks before `name` in universal order: a record's lock comes
-  /// behind that of its page. False: the cluster has failed.
+  /// Waits for the lock. Returns false if the cluster has failed. REQUIRES: the caller holds no
+  /// lock, or only locks before `name` in universal order. A record's lock comes after that of its
+  /// page.
   bool lock(WorkerContext& worker, McsWord& word, uint32_t block, UniversalName name) {
     const uint32_t index = worker.first_system_block() + block;
     if (worker.locker().lock(word, index, name) != Status::ok) return false;
     return hold(worker, word, index);
   }
-  /// Never waits. False: somebody else holds the lock, or waits for it.
+  /// Never waits. Returns false if another thread holds the lock or waits for it.
   bool try_lock(WorkerContext& worker, McsWord& word, uint32_t block, UniversalName name) {
     if (mutant(Mutant::wait_out_of_order)) return lock(worker, word, block, name);
     const uint32_t index = worker.first_system_block() + block;
@@ -52,7 +54,7 @@ class ScopedLock {
   bool try_lock_page(WorkerContext& worker, TreePage* page, uint32_t block) {
     return try_lock(worker, page->header.lock, block, name_of(page));
   }
-  /// Locks what guards changes of the link's word.
+  /// Tries to take the lock that guards changes of the link's word.
   bool try_lock_holder(WorkerContext& worker, StorageControl& storage, const Link& link) {
     if (link.holder != nullptr) return try_lock_page(worker, link.holder, kHolderBlock);
     return try_lock(worker, storage.root_lock, kHolderBlock, root_lock_name(storage));
@@ -81,7 +83,8 @@ class ScopedLock {
   uint32_t block_ = 0;
 };
 
-/// With the holder locked: it is still in place, and its word still leads to `page`.
+/// Returns whether the holder is still in place and its word still leads to `page`. REQUIRES: the
+/// holder's lock is held.
 inline bool link_leads_to(const Link& link, const TreePage* page) {
   if (link.holder != nullptr && link.holder->header.version().is_moved()) return false;
   return link.pointer->load_acquire() == page->self();

@@ -10,10 +10,11 @@ namespace atolldb {
 
 namespace {
 
-constexpr size_t kBatch = 16;  // keys in flight: with their lines, what a core can have under way
+constexpr size_t kBatch =
+    16;  // keys in flight: with their lines, the cache misses that a core can have at once
 
-/// The child of an interior page; null when it is in a snapshot only, or the page has moved: its
-/// words are not kept up and may lead to pages that were recycled (R9).
+/// Returns the child of an interior page. Returns null if the child is in a snapshot only, or if
+/// the page has moved: its words are not maintained any more, and may lead to recycled pages (R9).
 TreePage* child_for(const WorkerContext& worker, TreePage* page, uint64_t slice) {
   const InteriorPage* interior = interior_page(page);
   const PageVersion version = page->header.version();
@@ -24,15 +25,15 @@ TreePage* child_for(const WorkerContext& worker, TreePage* page, uint64_t slice)
   return tree_page(worker.view().resolve(word.thawed()));
 }
 
-/// A key on its way down, as far as it has come without waiting for memory.
+/// The descent of one key, as far as it goes without waiting for memory.
 struct Way {
   uint64_t slice = 0;
   TreePage* page = nullptr;  // null: given up
   bool is_border = false;
 };
 
-/// Follows pages near the root, which caches hold, to the interior page above the border page; to
-/// the border page itself when the worker remembers it.
+/// Follows the pages near the root, which are in the caches, to the interior page above the border
+/// page. Returns the border page itself if the worker's memo has it.
 Way start_way(WorkerContext& worker, StorageControl& storage, uint64_t slice) {
   const PageMemo::Entry* known = worker.memo().find(&storage.root, slice);
   if (known != nullptr && known->range.is_known()) return {slice, tree_page(known->page), true};
@@ -47,7 +48,7 @@ Way start_way(WorkerContext& worker, StorageControl& storage, uint64_t slice) {
   return {slice, page, level == 0};
 }
 
-/// Has the worker remember the page, so that the look-up does not descend again, and starts to load
+/// Stores the page in the worker's memo, so that the look-up does not descend again, and prefetches
 /// the records.
 void prefetch_slots(WorkerContext& worker, const DualPointer& root, BorderPage* page,
                     uint64_t slice, uint32_t records, uint32_t record_bytes) {

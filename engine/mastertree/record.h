@@ -1,4 +1,4 @@
-// A record of a Master-tree border page: head, lengths, key suffix, payload.
+// Layout of a record of a Master-tree border page: head, lengths, key suffix, payload.
 #pragma once
 
 #include <atomic>
@@ -11,17 +11,18 @@
 
 namespace atolldb {
 
-/// Key bytes left at a record's layer, its 8-byte slice included: 0..8 = the key ends here; more =
-/// the rest behind the slice is the suffix, unless the VID says next_layer.
+/// The remainder of a record is the number of key bytes left at its layer, including the 8-byte
+/// slice. 0 to 8: the key ends in this layer. More: the bytes after the slice are the suffix,
+/// unless the VID says next_layer.
 inline constexpr uint16_t kRemainderNextLayer = 0xffff;
 
 ///   0     8    16    18         20        22             24
 ///   [lock][VID][slot][remainder][capacity][payload bytes][suffix, padded][payload, capacity]
 struct TreeRecord {
   RecordHead head;
-  uint16_t slot;  // in its page: leads back to the slice
+  uint16_t slot;  // slot number in its page, which leads to the slice
   uint16_t remainder;
-  uint16_t capacity;                    // bytes of payload there is room for, a multiple of 8
+  uint16_t capacity;                    // payload bytes allocated, a multiple of 8
   std::atomic<uint16_t> payload_bytes;  // changes together with the VID
 
   static constexpr uint32_t kHeadBytes = 24;
@@ -32,7 +33,8 @@ struct TreeRecord {
   static constexpr uint32_t bytes_for(uint32_t remainder, uint32_t capacity) {
     return kHeadBytes + align8(suffix_bytes_for(remainder)) + capacity;
   }
-  /// Room for `payload_bytes`, and for a dual pointer where a next layer may come.
+  /// Returns the capacity for `payload_bytes`, and for a dual pointer if a next layer may replace
+  /// the payload.
   static constexpr uint32_t capacity_for(uint32_t remainder, uint32_t payload_bytes) {
     const uint32_t capacity = align8(payload_bytes);
     return remainder > 8 && capacity < sizeof(DualPointer) ? sizeof(DualPointer) : capacity;
@@ -44,12 +46,13 @@ struct TreeRecord {
   std::byte* payload() { return suffix() + align8(suffix_bytes()); }
   uint16_t payload_at() const { return static_cast<uint16_t>(kHeadBytes + align8(suffix_bytes())); }
   uint32_t bytes() const { return bytes_for(remainder, capacity); }
-  /// Valid when the VID says next_layer.
+  /// REQUIRES: the VID says next_layer.
   DualPointer* next_layer() { return reinterpret_cast<DualPointer*>(payload()); }
 };
 static_assert(sizeof(TreeRecord) == TreeRecord::kHeadBytes);
 
-/// Called by commits while the VID says being_written. Release: after that flag.
+/// Thread: the committing worker, while the VID says being_written. Release: orders the store after
+/// that flag.
 inline void set_payload_bytes(RecordHead& record, uint16_t bytes) {
   reinterpret_cast<TreeRecord&>(record).payload_bytes.store(bytes, std::memory_order_release);
 }

@@ -14,17 +14,18 @@ namespace atolldb {
 
 namespace {
 
-static_assert(kPagesPerRestructure >= 1);  // what a layer takes: its root
+static_assert(kPagesPerRestructure >= 1);  // add_layer takes one page: the root
 
-/// R10: ordinal 0 is never a commit.
+/// Returns a reserved VID. Ordinal 0 never belongs to a commit (R10).
 Vid reserved_vid(const WorkerContext& worker) {
   const uint64_t epoch = worker.current_epoch();
   return mutant(Mutant::reserved_as_commit) ? Vid::make(epoch, 1, Vid::kDeleted | Vid::kReviving)
                                             : Vid::reserved(epoch);
 }
 
-/// R7 for one record: another key with the same slice and a different suffix has come. The record
-/// goes into a layer of its own; its slot becomes the pointer to that layer. The page is locked.
+/// Adds a next layer for a new key with the same slice and a different suffix. Moves the record
+/// into that layer, as R7 requires, and turns its slot into the pointer to the layer. REQUIRES: the
+/// page lock is held.
 Status add_layer(Transaction& txn, BorderPage* page, TreeRecord* record) {
   WorkerContext& worker = txn.worker();
   ScopedLock lock;
@@ -37,7 +38,7 @@ Status add_layer(Transaction& txn, BorderPage* page, TreeRecord* record) {
   const LayerKey key(suffix);
   const uint32_t capacity = TreeRecord::capacity_for(key.remainder, record->capacity);
   const uint32_t bytes = TreeRecord::bytes_for(key.remainder, capacity);
-  // What the page left out may have been keys that come into the layer from now on (R43).
+  // Keys whose tombstones the page removed may be inserted into the layer from now on (R43).
   const uint64_t floor = std::max(floor_of(*page), vid.version());
   BorderPage* root =
       new_border(worker, page->header.storage_id, static_cast<uint8_t>(page->header.layer + 1),
@@ -50,12 +51,12 @@ Status add_layer(Transaction& txn, BorderPage* page, TreeRecord* record) {
   const PageVersion layer = PageVersion::make(0, 1, PageVersion::kAscending);
   root->header.set_version(layer);
 
-  // Readers of the record wait from here on. The page word changes (R6) before the layer can be
-  // found: a scanner either has the old word, and fails if it verifies from now on, or has the new
-  // one, and then sees being_written or next_layer.
+  // From here on readers of the record wait. The page word changes (R6) before the layer can be
+  // found. A scanner that has the old word fails if it verifies from now on. A scanner that has the
+  // new word sees being_written or next_layer.
   record->head.vid.store(vid.with(Vid::kBeingWritten).word(), std::memory_order_relaxed);
   DualPointer* pointer = record->next_layer();
-  // R44: what the record's payload was is no snapshot page.
+  // The former payload bytes are not a snapshot page (R44).
   if (!mutant(Mutant::layer_keeps_snapshot_word)) {
     pointer->snapshot_word.store(0, std::memory_order_release);
   }
@@ -66,13 +67,15 @@ Status add_layer(Transaction& txn, BorderPage* page, TreeRecord* record) {
   page->header.set_version(after);
   record->head.vid.store(vid.with(Vid::kNextLayer).word(), std::memory_order_release);
   worker.metrics().next_layers.add();
-  // What was absent from the page may now come into the layer: its root is a successor too (R13).
+  // A key that was absent from the page may now be inserted into the layer, so the layer's root is
+  // a successor too (R13).
   const PageVersionEntry successors[] = {{&page->header, after}, {&root->header, layer}};
   const size_t count = mutant(Mutant::forget_layer_root) ? 1 : 2;
   return txn.page_replaced(&page->header, before, std::span(successors).first(count), {});
 }
 
-/// R6: one release store makes the new slots visible and the page different. The page is locked.
+/// Publishes new slots: one release store makes them visible and changes the page word (R6).
+/// REQUIRES: the page lock is held.
 Status publish_inserts(Transaction& txn, BorderPage* page, PageVersion before, PageVersion after) {
   page->header.set_version(after);
   const auto node = static_cast<uint16_t>(txn.worker().node());
@@ -83,13 +86,14 @@ Status publish_inserts(Transaction& txn, BorderPage* page, PageVersion before, P
   return txn.page_changed(&page->header, before, after);
 }
 
-/// R13: what the page word said of this key until now, that it is absent, is from here on said by
-/// the record: others may bring it to life without changing the page. Before the page is unlocked.
+/// Registers the new record. Until now the page word answered for the absence of its key; from here
+/// on the record does (R13). Another transaction may insert the key without a change of the page
+/// word. REQUIRES: the page lock is held.
 Status cover_absence(Transaction& txn, RecordHead* record, Vid absent) {
   return mutant(Mutant::uncovered_reservation) ? Status::ok : txn.register_read(record, absent);
 }
 
-/// The page is locked and has room.
+/// REQUIRES: the page lock is held, and the page has room.
 Status append_slot(Transaction& txn, BorderPage* page, const LayerKey& key, uint32_t capacity,
                    Location& location) {
   WorkerContext& worker = txn.worker();
@@ -107,9 +111,10 @@ Status append_slot(Transaction& txn, BorderPage* page, const LayerKey& key, uint
   return status == Status::ok ? cover_absence(txn, &record->head, reserved) : status;
 }
 
-/// R12: scans rely on the page word for the absence of a settled dead record, so the word changes
-/// before a commit may bring it back. From now on readers remember the record itself: whoever has
-/// the new word sees the flag, which is stored first. The page is locked.
+/// Turns a stable tombstone into a pending one (R12). Scans rely on the page word for the absence
+/// of a stable tombstone, so the word changes before a commit may insert the key. The flag is
+/// stored first, so readers that have the new word see the flag, and register the record itself.
+/// REQUIRES: the page lock is held.
 Status announce_revival(Transaction& txn, BorderPage* page, TreeRecord* record) {
   WorkerContext& worker = txn.worker();
   ScopedLock lock;
@@ -124,21 +129,21 @@ Status announce_revival(Transaction& txn, BorderPage* page, TreeRecord* record) 
   const PageVersion before = page->header.version();
   const PageVersion after = mutant(Mutant::revive_unannounced) ? before : before.with_change();
   page->header.set_version(after);
-  // An own cursor on this page has passed, or remembers as dead, what is about to be inserted
-  // (R14).
+  // A cursor of this transaction on this page has passed the record that is about to be inserted,
+  // or remembers it as a tombstone (R14).
   txn.count_reservation();
   const Status status = txn.page_changed(&page->header, before, after);
   return status == Status::ok ? cover_absence(txn, &record->head, reviving) : status;
 }
 
-/// Whether an insert may write to the record as it is.
+/// Returns whether an insert may write to the record as it is.
 bool is_ready(const TreeRecord* record, uint32_t payload_bytes) {
   return record->capacity >= payload_bytes && !record->head.load_acquire().is_settled_dead();
 }
 
 enum class Step : uint8_t { done, again };
 
-/// One change under the page lock, towards a record with room. Locks nothing else on return.
+/// Makes one change under the page lock, towards a record with room. Holds no lock on return.
 Status change_page(Transaction& txn, Bytes key, uint32_t payload_bytes, Location& location,
                    Step& step) {
   WorkerContext& worker = txn.worker();
@@ -185,7 +190,7 @@ Status change_page(Transaction& txn, Bytes key, uint32_t payload_bytes, Location
 Status install_missing(Transaction& txn, StorageControl& storage, const MissingPage& missing,
                        uint32_t payload_bytes) {
   if (!missing.view.snapshot.is_null()) return copy_up(txn, *missing.pointer, missing.view);
-  // Below the root every null word has a snapshot page (R44).
+  // Every null word below the root has a snapshot page (R44).
   CHECK(missing.pointer == &storage.root);
   if (txn.depends_on(&storage.root)) return Status::pointer_installed;
   WorkerContext& worker = txn.worker();
@@ -251,7 +256,7 @@ Status reserve(Transaction& txn, StorageControl& storage, Bytes key, uint32_t pa
     location = locate(worker, storage, key);
     if (worker.cluster_failed()) return Status::cluster_failed;
     if (location.record != nullptr && is_ready(location.record, payload_bytes)) return Status::ok;
-    // R23: pages before locks. (Roots grow in `adopt`, which reserves for itself.)
+    // R23: pages before locks. Roots grow in `adopt`, which reserves its own pages.
     if (!worker.reserve_pages(kPagesPerRestructure)) return Status::volatile_pool_exhausted;
     if (location.page == nullptr) {
       const Status status = install_missing(txn, storage, location.missing, payload_bytes);

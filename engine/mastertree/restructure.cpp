@@ -21,7 +21,7 @@ uint64_t removable_epoch(const WorkerContext& worker) {
 
 namespace {
 
-/// One restructuring: the page's records in key order, and what becomes of them.
+/// One restructuring: the page's records in key order, and their destinations.
 class Restructuring {
  public:
   Restructuring(WorkerContext& worker, Transaction* txn, BorderPage* page,
@@ -47,10 +47,10 @@ class Restructuring {
     const bool two = !fits_one() && choose_fence(middle, fence);
     if (two && request_.grow != nullptr && !both_fit(middle)) do_not_grow_yet();
     if (!two && bytes_ + request_.new_record_bytes + kSlotBytes > kBorderUsableBytes) {
-      // Whoever waits for a dropped layer's holder to move would wait for ever.
+      // Otherwise threads that wait for the holder of a dropped layer to move would wait forever.
       CHECK(dropped_count_ == 0);
       unlock_records(count_);
-      // Dead records that are too young to be left out: they make room in a while.
+      // Young tombstones occupy the room. A later attempt can remove them.
       return living_bytes() + request_.new_record_bytes + kSlotBytes <= kBorderUsableBytes
                  ? Status::write_conflict
                  : Status::payload_too_long;
@@ -75,13 +75,14 @@ class Restructuring {
     return record == request_.grow ? request_.grow_capacity : 0;
   }
 
-  /// Number `position` in universal order (R22). Records lie from the end of the page down: the
-  /// last slot comes first.
+  /// Returns record number `position` in universal order (R22). Records grow down from the end of
+  /// the page, so the last slot comes first.
   TreeRecord* record_in_order(uint32_t position) const {
     return page_->record(mutant(Mutant::records_descending) ? position : count_ - 1 - position);
   }
 
-  /// Answers how many it has locked. A compaction only tries (R45): nobody waits for it.
+  /// Returns the number of records locked. A compaction only tries, because no transaction needs it
+  /// (R45).
   uint32_t lock_records() {
     if (mutant(Mutant::move_without_record_locks)) return count_;
     const bool may_wait = !request_.compaction_only || mutant(Mutant::wait_out_of_order);
@@ -148,8 +149,9 @@ class Restructuring {
            txn_->has_write_at(worker_.name_of(record));
   }
 
-  /// R45: a next layer that is one empty border page goes with the slot. True: its page is marked
-  /// as dropped, and this page must be replaced; false: nothing was changed.
+  /// Marks the root page of an empty next layer as dropped, so that the layer is removed together
+  /// with its slot (R45). Returns true if the page was marked; this page must then be replaced.
+  /// Returns false if nothing was changed.
   bool try_drop_layer(TreeRecord* record) {
     if (!request_.compaction_only) return false;
     const VolatilePointer word = record->next_layer()->load_acquire();
@@ -179,7 +181,7 @@ class Restructuring {
   bool fits_one() const {
     if (request_.compaction_only) return true;
     const uint32_t wanted = bytes_ + request_.new_record_bytes + kSlotBytes;
-    // Not so full that the next few inserts would replace it again.
+    // Leaves room, so that the next few inserts do not replace the page again.
     return wanted <= kBorderUsableBytes * 6 / 10 && (size_ + 1) * 10 <= kMaxBorderSlots * 6;
   }
 
@@ -189,8 +191,8 @@ class Restructuring {
     return left <= kBorderUsableBytes && bytes_ - left <= kBorderUsableBytes;
   }
 
-  /// The enlarged record and its neighbours need more than two pages: this split only parts them,
-  /// and the caller, who looks again, finds it with fewer neighbours.
+  /// The enlarged record and its neighbours need more than two pages. This split only separates
+  /// them. The caller retries, and then finds the record with fewer neighbours.
   void do_not_grow_yet() {
     request_.grow = nullptr;
     for (uint32_t i = 0; i < size_; ++i) {
@@ -200,7 +202,8 @@ class Restructuring {
     }
   }
 
-  /// Items [middle, size) go right, where slices from `fence` on belong. False: all have one slice.
+  /// Chooses the fence: items [middle, size) go to the right page, with all slices >= `fence`.
+  /// Returns false if all items have one slice.
   bool choose_fence(uint32_t& middle, uint64_t& fence) const {
     if (size_ == 0) return false;
     if (request_.new_record_bytes != 0 && choose_at_insert(middle, fence)) return true;
@@ -224,8 +227,9 @@ class Restructuring {
     return choose_beside_single_slice(middle, fence);
   }
 
-  /// Inserts in ascending order: the new key follows the one inserted last. The left page stays
-  /// full and the new key starts the right one, or, when other keys follow, those go right first.
+  /// Handles ascending inserts, where the new key follows the record inserted last. The left page
+  /// stays full and the new key starts the right page. If other keys follow, the first split moves
+  /// those to the right.
   bool choose_at_insert(uint32_t& middle, uint64_t& fence) const {
     if (count_ == 0) return false;
     const TreeRecord* newest = page_->record(count_ - 1);
@@ -239,7 +243,7 @@ class Restructuring {
     return true;
   }
 
-  /// One slice fills the page: the new key goes to an empty page beside it.
+  /// One slice fills the page: the new key gets an empty page beside it.
   bool choose_beside_single_slice(uint32_t& middle, uint64_t& fence) const {
     if (request_.new_record_bytes == 0 || request_.new_slice == items_[0].slice) return false;
     const bool right = request_.new_slice > items_[0].slice;
@@ -248,7 +252,7 @@ class Restructuring {
     return true;
   }
 
-  /// Ascending inserts leave the left page as it is, but for its range.
+  /// Returns whether the left page keeps all records unchanged, as with ascending inserts.
   bool takes_all_as_they_lie(uint32_t first, uint32_t last) const {
     return first == 0 && last == count_ && size_ == count_ && version_.is_ascending() &&
            request_.grow == nullptr && !has_next_layers_;
@@ -265,7 +269,7 @@ class Restructuring {
     uint32_t bytes = 0;
     for (uint32_t i = first; i < last; ++i) bytes += items_[i].bytes;
     const uint32_t count = last - first;
-    // Average over what is here and what is about to come.
+    // Average over the present records and the new one.
     const uint32_t likely = request_.new_record_bytes != 0 ? 1 : 0;
     const uint32_t typical = count + likely == 0
                                  ? TreeRecord::bytes_for(8, 8)
@@ -273,7 +277,7 @@ class Restructuring {
     const bool comes_here = likely != 0 && range.contains(request_.new_slice);
     const uint32_t wanted =
         std::max(BorderPage::capacity_for(typical), count + (comes_here ? 1 : 0));
-    // What `run` has promised to the new record is not spent on slots.
+    // `run` has counted these bytes for the new record; do not spend them on slots.
     const uint32_t promised =
         first == 0 && last == size_ && comes_here ? request_.new_record_bytes : 0;
     const uint32_t fitting =
@@ -287,7 +291,7 @@ class Restructuring {
     return to;
   }
 
-  /// R7: all VIDs moved, then the page word, then the twins.
+  /// Publishes the move in the order of R7: first all VIDs, then the page word, then the twins.
   void publish(BorderPage* left, BorderPage* right, uint64_t fence) {
     for (uint32_t slot = 0; slot < count_ && !mutant(Mutant::keep_vids_on_move); ++slot) {
       std::atomic<uint64_t>& vid = page_->record(slot)->head.vid;
@@ -312,7 +316,7 @@ class Restructuring {
   uint32_t split(uint32_t middle, uint64_t fence, std::array<PageVersionEntry, 2>& successors) {
     BorderPage* left = copy(0, middle, {page_->low, fence, false});
     BorderPage* right = copy(middle, size_, {fence, page_->high, page_->high_is_end != 0});
-    // Read before others can change the new pages.
+    // Read before other threads can change the new pages.
     successors[0] = {&left->header, left->header.version()};
     successors[1] = {&right->header, right->header.version()};
     publish(left, right, fence);

@@ -1,5 +1,5 @@
-// Replacing a border page by one or two successors: split (foster twins), compaction (R45),
-// enlarging a record. One piece of code, since all of them move every record (R7, R10, R43).
+// Replaces a border page by one or two successors: split (foster twins), compaction (R45), or
+// enlargement of a record. All three share the code because each moves every record (R7, R10, R43).
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,12 @@ struct RestructureRequest {
   /// This record gets at least `grow_capacity` bytes of payload, if not null.
   const TreeRecord* grow = nullptr;
   uint32_t grow_capacity = 0;
-  /// Leaving out dead records is all that is wanted: exactly one successor.
+  /// Only remove tombstones: there is exactly one successor.
   bool compaction_only = false;
 };
 
-/// VID epochs up to here belong to records that nobody may still depend on when they are dead:
-/// final, and deleted before any running transaction began (R10).
+/// Returns the newest removable VID epoch. Tombstones with this epoch or an older one are final,
+/// and were deleted before any running transaction began, so no transaction depends on them (R10).
 uint64_t removable_epoch(const WorkerContext& worker);
 inline bool is_removable(Vid vid, uint64_t limit) {
   return vid.is_deleted() && !vid.is_next_layer() && vid.epoch() <= limit;
@@ -33,12 +33,16 @@ inline bool is_removable(Vid vid, uint64_t limit) {
 /// Pages to reserve before the locks (R23): the twins.
 inline constexpr uint32_t kPagesPerRestructure = 2;
 
-/// `page` is locked with kPageBlock and not moved; kPagesPerRestructure pages are reserved. `txn`:
-/// whose sets follow the move (R13), or null between transactions. Afterwards the page is still
-/// locked, and moved unless said otherwise. ok; phantom, transaction_too_large: the transaction
-/// must abort. Nothing was changed: payload_too_long: one slice's records alone do not fit a page;
-/// write_conflict: they will, once dead ones that are too young to be left out may go, or another
-/// thread has locked a record of a page that is to be compacted; cluster_failed.
+/// Replaces `page`. `txn`: the transaction whose sets follow the move (R13), or null between
+/// transactions. REQUIRES: `page` is locked with kPageBlock and not moved; kPagesPerRestructure
+/// pages are reserved.
+///
+/// The page is still locked on return. It is moved after ok, phantom and transaction_too_large; the
+/// last two abort the transaction. The other results leave the page unchanged:
+/// - payload_too_long: the records of one slice do not fit a page.
+/// - write_conflict: the records fit once young tombstones may be removed. Or, in a compaction,
+///   another thread has locked a record of the page.
+/// - cluster_failed.
 Status restructure(WorkerContext& worker, Transaction* txn, BorderPage* page,
                    const RestructureRequest& request);
 

@@ -1,4 +1,4 @@
-// Search among the slices of a border page, or the separators of an interior one.
+// Vectorised search in the slices of a border page, or in the separators of an interior page.
 #pragma once
 
 #include <immintrin.h>
@@ -8,7 +8,7 @@
 
 namespace atolldb {
 
-/// First slot >= from with this slice, or count.
+/// Returns the first slot >= `from` with this slice, or `count` if no slot has it.
 inline uint32_t find_equal(const uint64_t* slices, uint32_t from, uint32_t count, uint64_t slice) {
   const __m256i wanted = _mm256_set1_epi64x(static_cast<long long>(slice));
   uint32_t i = from;
@@ -23,13 +23,13 @@ inline uint32_t find_equal(const uint64_t* slices, uint32_t from, uint32_t count
   return count;
 }
 
-/// Values between two that a search looks at first: two cache lines of them.
+/// Distance between the values that a search compares first: two cache lines.
 inline constexpr uint32_t kSearchStride = 16;
 
-/// How many of the ascending values are <= `bound`, of at most a stride. Compares with all of them,
-/// so that no branch depends on what is in them; those from `count` on are not loaded.
+/// Returns how many of the ascending values, at most one stride, are <= `bound`. Compares with all
+/// of them, so that no branch depends on their contents. Does not load values from `count` on.
 inline uint32_t count_in_stride(const uint64_t* values, uint32_t count, uint64_t bound) {
-  // The order of unsigned numbers is that of signed ones with the sign bit flipped.
+  // Signed comparison with the sign bit flipped gives the order of unsigned numbers.
   constexpr auto kSign = static_cast<long long>(uint64_t{1} << 63);
   const __m256i sign = _mm256_set1_epi64x(kSign);
   const __m256i limit = _mm256_set1_epi64x(static_cast<long long>(bound) ^ kSign);
@@ -42,7 +42,7 @@ inline uint32_t count_in_stride(const uint64_t* values, uint32_t count, uint64_t
     const __m256i four =
         _mm256_maskload_epi64(reinterpret_cast<const long long*>(values + i), there);
     const __m256i above = _mm256_cmpgt_epi64(_mm256_xor_si256(four, sign), limit);
-    // Minus one where a value is there and not above.
+    // Minus one for each value that exists and is not above the bound.
     found = _mm256_add_epi64(found, _mm256_andnot_si256(above, there));
     at = _mm256_add_epi64(at, _mm256_set1_epi64x(4));
   }
@@ -52,9 +52,9 @@ inline uint32_t count_in_stride(const uint64_t* values, uint32_t count, uint64_t
   return static_cast<uint32_t>(-_mm_cvtsi128_si32(one));
 }
 
-/// How many of the ascending values are <= `bound`. In two steps of independent comparisons, not by
-/// bisection: the cache lines that a step touches are loaded at the same time. Border pages have
-/// the same few counts again and again, so that the loops are predicted.
+/// Returns how many of the ascending values are <= `bound`. Takes two steps of independent
+/// comparisons instead of a bisection, so that the cache lines of a step load at the same time.
+/// Border pages have the same few counts again and again, so the loops are predicted well.
 inline uint32_t count_at_or_below(const uint64_t* values, uint32_t count, uint64_t bound) {
   uint32_t at = 0;
   for (uint32_t probe = kSearchStride; probe < count; probe += kSearchStride) {
@@ -62,7 +62,7 @@ inline uint32_t count_at_or_below(const uint64_t* values, uint32_t count, uint64
   }
   const uint32_t end = std::min(at + kSearchStride, count);
   uint32_t result = at;
-  // The order of unsigned numbers is that of signed ones with the sign bit flipped.
+  // Signed comparison with the sign bit flipped gives the order of unsigned numbers.
   constexpr auto kSign = static_cast<long long>(uint64_t{1} << 63);
   const __m256i sign = _mm256_set1_epi64x(kSign);
   const __m256i limit = _mm256_set1_epi64x(static_cast<long long>(bound) ^ kSign);
@@ -76,21 +76,21 @@ inline uint32_t count_at_or_below(const uint64_t* values, uint32_t count, uint64
   return result;
 }
 
-/// Where the stride begins that decides about `bound`, by a guide: guide[i] is the value number
-/// (i + 1) * kSearchStride. REQUIRES: count <= kSearchStride * (kSearchStride + 1).
+/// Returns the start of the stride that decides about `bound`. `guide[i]` is value number (i + 1) *
+/// kSearchStride. REQUIRES: count <= kSearchStride * (kSearchStride + 1).
 inline uint32_t stride_begin(const uint64_t* guide, uint32_t count, uint64_t bound) {
   const uint32_t guides = count == 0 ? 0 : (count - 1) / kSearchStride;
   return kSearchStride * count_in_stride(guide, guides, bound);
 }
 
-/// The same as above with such a guide: fewer cache lines.
+/// As the overload above, but the guide saves cache lines.
 inline uint32_t count_at_or_below(const uint64_t* values, const uint64_t* guide, uint32_t count,
                                   uint64_t bound) {
   const uint32_t at = stride_begin(guide, count, bound);
   return at + count_in_stride(values + at, count - at, bound);
 }
 
-/// First slot with a slice >= the wanted one; slots ascend.
+/// Returns the first slot with a slice >= the wanted one. REQUIRES: the slots ascend.
 inline uint32_t find_lower_bound(const uint64_t* slices, uint32_t count, uint64_t slice) {
   return slice == 0 ? 0 : count_at_or_below(slices, count, slice - 1);
 }

@@ -11,7 +11,7 @@
 
 namespace atolldb {
 
-/// A record with all its bytes.
+/// A record with its whole payload.
 struct SnapshotTreeAccess::Whole {
   std::array<std::byte, MasterTree::kMaxPayloadBytes> bytes;
   uint32_t count = 0;
@@ -23,7 +23,7 @@ Status SnapshotTreeAccess::check_and_read(Bytes key, TreeRead& request, bool wri
   if (key.size() > MasterTree::kMaxKeyBytes) return Status::key_too_long;
   const bool sees_own = !mutant(Mutant::hide_own_writes);
   if (const WriteEntry* own = sees_own ? txn_.find_write(handle_.id(), key) : nullptr) {
-    // Whole records, or none: see `plan`.
+    // Own writes are whole records or erasures: see `plan`.
     const LogRecord& log = txn_.log_of(*own);
     return log.type == LogType::erase ? Status::not_found : read_own_insert(log, request);
   }
@@ -39,8 +39,8 @@ Status SnapshotTreeAccess::read_whole(Bytes key, Whole& record) {
   return status;
 }
 
-/// The volatile record that a commit writes to. Nothing is read there: whether it has changed since
-/// the snapshot shows under its lock.
+/// Finds the volatile record that the commit writes to. Reads nothing there: the commit checks
+/// under the record lock whether it has changed since the snapshot.
 Status SnapshotTreeAccess::find_place(Bytes key, uint32_t payload_bytes, RecordRef& ref) {
   Location location;
   const Status status = reserve(txn_, handle_.control(), key, payload_bytes, location);
@@ -48,7 +48,7 @@ Status SnapshotTreeAccess::find_place(Bytes key, uint32_t payload_bytes, RecordR
   return status;
 }
 
-/// Plans the record as a whole.
+/// Plans a write of the whole record.
 Status SnapshotTreeAccess::plan(Bytes key, Bytes payload) {
   RecordRef ref;
   const Status status = find_place(key, static_cast<uint32_t>(payload.size()), ref);

@@ -1,5 +1,5 @@
-// Operations on a Master-tree of a transaction that reads a snapshot (rule R18): the same answers
-// as those of MasterTree, from the snapshot's root and its own writes alone.
+// Operations of snapshot transactions on a Master-tree (R18). They give the same results as those
+// of MasterTree, from the snapshot's root and the transaction's own writes only.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,15 @@
 
 namespace atolldb {
 
-/// REQUIRES: the transaction reads a snapshot, or is not active (then each answers
-/// invalid_argument). Lengths are checked by the caller, but those of a key that `read` is asked
-/// for.
+/// REQUIRES: the transaction reads a snapshot, or is not active (each operation then returns
+/// invalid_argument). The caller has checked the lengths, except for the key length in `read`.
 class SnapshotTreeAccess {
  public:
   SnapshotTreeAccess(Transaction& txn, const StorageHandle& handle) : txn_(txn), handle_(handle) {}
 
-  /// As read_tree_record; `request.seen` is 0 for what only the transaction itself has written.
+  /// As read_tree_record. `request.seen` is 0 for a record that only this transaction has written.
   Status read(Bytes key, TreeRead& request) { return check_and_read(key, request, false); }
-  /// The same of a record that is going to be written: read_only_transaction.
+  /// As read, for a record that will be written. May return read_only_transaction.
   Status read_for_write(Bytes key, TreeRead& request) { return check_and_read(key, request, true); }
 
   Status insert(Bytes key, Bytes payload);

@@ -1,5 +1,4 @@
-// The part of the cursor for transactions that read a snapshot (rule R18). All pages on its route
-// are the snapshot's.
+// Cursor of transactions that read a snapshot (R18). All pages on its route belong to the snapshot.
 #include <algorithm>
 #include <cstring>
 
@@ -16,17 +15,17 @@ Status MasterTreeCursor::open_snapshot() {
   return ended_ ? Status::ok : open_layer({}, root, start_bound(bound));
 }
 
-/// From the transaction's first planned write on. The usual scan of a snapshot meets none, and
-/// allocates nothing.
+/// Starts merging own writes, at the transaction's first planned write. Most scans of a snapshot
+/// have no own writes, and allocate nothing.
 void MasterTreeCursor::begin_merge() {
   scan_ = std::make_unique<SnapshotScan>();
   scan_->is_forward = forward_;
-  // That write may have come amid the scan.
+  // The first write may have happened during the scan.
   scan_->has_returned = visited_;
   if (visited_) scan_->returned.assign(key().begin(), key().end());
 }
 
-/// The snapshot's next record, if it is not known yet.
+/// Reads the snapshot's next record, if it is not known yet.
 Status MasterTreeCursor::look_ahead() {
   SnapshotScan& scan = *scan_;
   if (scan.has_ahead || scan.is_at_end) return Status::ok;
@@ -43,7 +42,8 @@ Status MasterTreeCursor::look_ahead() {
   return Status::ok;
 }
 
-/// Takes in what the transaction has planned since the last call, behind what was returned.
+/// Adds the writes that the transaction has planned since the last call, and that lie after the
+/// returned record.
 void MasterTreeCursor::find_own_writes() {
   SnapshotScan& scan = *scan_;
   const auto planned = txn_->planned_writes();
@@ -62,7 +62,7 @@ void MasterTreeCursor::find_own_writes() {
   }
 }
 
-/// Makes a record the current one. What its payload is, `get` finds out.
+/// Makes a record the current one. `get` finds its payload.
 void MasterTreeCursor::take_record(Bytes key, uint32_t payload_bytes, const RecordRef& ref,
                                    Vid seen) {
   copy_bytes(key_.data(), key.data(), key.size());
@@ -78,7 +78,7 @@ void MasterTreeCursor::take_record(Bytes key, uint32_t payload_bytes, const Reco
 Status MasterTreeCursor::next_in_snapshot() {
   Status status = tree_.handle().check_snapshot(*txn_, false);
   if (status != Status::ok) return status;
-  if (ended_ && scan_ == nullptr) return end_;  // as it has said before
+  if (ended_ && scan_ == nullptr) return end_;  // the result of the previous call
   if (depth_ == 0 && !ended_) status = open_snapshot();
   if (status != Status::ok) return status;
   if (txn_->plans_no_write()) return ended_ ? end_ : walk();
@@ -101,7 +101,7 @@ Status MasterTreeCursor::next_in_snapshot() {
       take_record(ahead.key(), ahead.payload_bytes, ahead.ref, ahead.seen);
       return Status::ok;
     }
-    // An own write stands for the snapshot's record of the same key.
+    // An own write replaces the snapshot's record of the same key.
     ++scan.own_at;
     if (own->type == LogType::erase) continue;
     take_record(own->key_span(), own->payload_bytes, {}, order == 0 ? ahead.seen : Vid());

@@ -1,5 +1,5 @@
-// What a cursor remembers whose transaction reads a snapshot (rules R14, R18): the snapshot's next
-// record and the own writes, which it merges by their keys.
+// State of a cursor whose transaction reads a snapshot (R14, R18). The cursor merges the snapshot's
+// next record and the transaction's own writes by key.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace atolldb {
 
-/// A key and where its record is.
+/// A key and the place of its record.
 struct ScannedRecord {
   std::array<std::byte, kMaxTreeKeyBytes + 8> key_bytes;
   uint32_t key_length = 0;
@@ -30,14 +30,14 @@ struct SnapshotScan {
   }
 
   bool is_forward = true;
-  bool is_at_end = false;  // the snapshot has no more records in the range
-  bool has_ahead = false;  // `ahead` is the snapshot's next one, and not returned yet
+  bool is_at_end = false;  // the snapshot has no further record in the range
+  bool has_ahead = false;  // `ahead` is the snapshot's next record, not returned yet
   bool has_returned = false;
   ScannedRecord ahead;
-  std::vector<std::byte> returned;  // key of the latest record that was returned
-  std::vector<uint32_t> own;        // planned writes within the range, in order
-  size_t own_at = 0;                // which is next
-  uint32_t planned = 0;             // of the transaction's writes, those that were looked at
+  std::vector<std::byte> returned;  // key of the last returned record
+  std::vector<uint32_t> own;        // indexes of planned writes in the range, in scan order
+  size_t own_at = 0;                // next entry of `own`
+  uint32_t planned = 0;             // number of the transaction's writes already examined
 };
 
 }  // namespace atolldb

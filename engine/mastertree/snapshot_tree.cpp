@@ -11,7 +11,8 @@ namespace atolldb {
 
 namespace {
 
-/// Child `slot` of the interior page that the worker got last: its name and where it is.
+/// Opens child `slot` of the interior page that the worker got last. Sets the child's name and
+/// address.
 Status open_child(WorkerContext& worker, InteriorPage* interior, uint32_t slot, uint64_t scan_end,
                   SnapshotPointer& pointer, const PageHeader*& header) {
   const bool is_leaf_next = interior->header.level == 1;
@@ -23,7 +24,7 @@ Status open_child(WorkerContext& worker, InteriorPage* interior, uint32_t slot, 
   DualPointer& child = interior->children[slot];
   pointer = SnapshotPointer(child.snapshot_word.load(std::memory_order_relaxed));
   const Status status = worker.snapshot_child(child, header);
-  // The look at the page's level waits for its first line: the others come meanwhile.
+  // The check of the page's level waits for its first line. The other lines load meanwhile.
   if (status == Status::ok) {
     prefetch_page_start(reinterpret_cast<const TreePage*>(header), is_leaf_next);
   }
@@ -38,8 +39,8 @@ Status find_snapshot_border(WorkerContext& worker, SnapshotPointer root, uint64_
   const PageHeader* header = nullptr;
   Status status = worker.snapshot_page(root, header);
   for (SnapshotPointer pointer = root; status == Status::ok;) {
-    // Only the cache writes into it (hints); and what finds slots in volatile pages, too, takes no
-    // pointer to const.
+    // Only the cache writes into this page (hints). The cast is needed because functions that are
+    // shared with volatile pages take no pointer to const.
     TreePage* page = tree_page(const_cast<PageHeader*>(header));
     if (page->is_border()) {
       border.pointer = pointer;
@@ -62,7 +63,8 @@ Status next_snapshot_border(WorkerContext& worker, SnapshotPlace place, uint64_t
   if (status != Status::ok) return status;
   InteriorPage* interior = interior_page(tree_page(const_cast<PageHeader*>(header)));
   const uint32_t slot = place.slot + 1;
-  // Of a good file all paths are of one length; of another one a descent says what is wrong.
+  // In an intact file all paths have the same length. In a damaged one, a descent reports the
+  // damage.
   if (interior->header.level != 1 || slot >= interior->header.version().count()) return Status::ok;
   status = open_child(worker, interior, slot, scan_end, border.pointer, header);
   if (status != Status::ok) return status;

@@ -1,4 +1,5 @@
-// Reading a Master-tree in a snapshot: immutable pages, so no versions, twins or retries.
+// Reads a Master-tree in a snapshot. Its pages are immutable, so there are no versions, twins or
+// retries.
 #pragma once
 
 #include "engine/mastertree/key.h"
@@ -8,36 +9,37 @@
 
 namespace atolldb {
 
-/// Where a page hangs.
+/// The parent of a snapshot page, and the page's slot there.
 struct SnapshotPlace {
-  SnapshotPointer parent;  // null: nowhere, it is the root of its layer
-  uint32_t slot = 0;       // of the parent
+  SnapshotPointer parent;  // null: the page is the root of its layer
+  uint32_t slot = 0;       // in the parent
 };
 
-/// Where a slice is, or would be: a border page, good until the worker's next snapshot page.
+/// The border page that covers a slice. The address is valid until the worker reads its next
+/// snapshot page.
 struct SnapshotBorder {
   SnapshotPointer pointer;
   BorderPage* page = nullptr;
   SnapshotPlace place;
 };
 
-/// As `scan_end`: nobody goes on to the pages behind.
+/// Value of `scan_end` if the caller does not continue to the following pages.
 inline constexpr uint64_t kNoScan = 0;
 
-/// Descends one layer of a snapshot from `root`, whose range holds the slice. snapshot_unreadable,
-/// cluster_failed. `scan_end`: who goes on to the pages behind, up to this slice, has the next one
-/// loaded ahead.
+/// Descends one layer of a snapshot from `root`. REQUIRES: the root's range holds the slice.
+/// `scan_end`: the last slice of the caller's scan; the next border page is prefetched if the scan
+/// reaches it. Returns ok, snapshot_unreadable or cluster_failed.
 Status find_snapshot_border(WorkerContext& worker, SnapshotPointer root, uint64_t slice,
                             SnapshotBorder& border, uint64_t scan_end = kNoScan);
 
-/// The border page behind the one at `place`, without a descent. ok with `page` null: the parent
-/// has none behind it. snapshot_unreadable, cluster_failed.
+/// Finds the border page after the one at `place`, without a descent. Returns ok with a null `page`
+/// if the parent has no later child; snapshot_unreadable or cluster_failed.
 Status next_snapshot_border(WorkerContext& worker, SnapshotPlace place, uint64_t scan_end,
                             SnapshotBorder& border);
 
-/// Reads the record of the key, of which `rest` is left in the layer of `root`, as read_tree_record
-/// does, but registers nothing: the pointer that led here answers for it. not_found, out_of_range,
-/// snapshot_unreadable.
+/// Reads the record of a key as read_tree_record does. `rest` is the part of the key left in the
+/// layer of `root`. Registers nothing: the pointer that led here answers for the record. Returns
+/// ok, not_found, out_of_range or snapshot_unreadable.
 Status read_snapshot_record(WorkerContext& worker, SnapshotPointer root, LayerKey rest,
                             TreeRead& request);
 

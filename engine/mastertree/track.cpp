@@ -10,9 +10,9 @@ namespace atolldb {
 
 namespace {
 
-/// The not moved border page that holds `slice` now, starting from `page` through twins; null when
-/// it was dropped, or is just about to say where it went: commits come here with locks held, and do
-/// not wait for a mover that may have been descheduled (R23).
+/// Returns the border page that holds `slice` now and has not moved, starting from `page` through
+/// twins. Returns null if the page was dropped, or if its mover has not set the twins yet. Commits
+/// call this with locks held, and do not wait for a mover that may have been descheduled (R23).
 BorderPage* current_page(WorkerContext& worker, TreePage* page, uint64_t slice,
                          PageVersion& version) {
   for (;;) {
@@ -32,12 +32,12 @@ BorderPage* current_page(WorkerContext& worker, TreePage* page, uint64_t slice,
 }  // namespace
 
 bool track_moved(WorkerContext& worker, RecordHead*& head, uint16_t& payload_at) {
-  // Arrays have no twins: what has moved was dropped with its page (R8).
+  // Arrays have no twins: a moved record was dropped with its page (R8).
   if (page_of(head)->type != PageType::mastertree_border) return false;
   auto* record = reinterpret_cast<TreeRecord*>(head);
   TreePage* page = tree_page(page_of(record));
   StorageControl& storage = worker.view().control->storage(page->header.storage_id);
-  // What identifies the record never changes, wherever it goes: slice, remainder, suffix.
+  // Slice, remainder and suffix identify the record. They never change when it moves.
   std::byte key_bytes[8 + kMaxTreeKeyBytes];
   put_slice(border_page(page)->slices()[record->slot], key_bytes);
   const uint32_t suffix_bytes = record->suffix_bytes();

@@ -8,10 +8,11 @@
 
 namespace atolldb {
 
-/// Follows `record`, whose VID is `is_elsewhere`, to where its key is now: through the twins of its
-/// page, and into the next layer. Takes no locks; the answer may be stale again. False: the key has
-/// no record any more (it was dead and left out, or dropped: R8); an array's never has.
-/// `payload_at`: bytes from head to payload.
+/// Follows a record whose VID is `is_elsewhere` to the current record of its key. Follows the twins
+/// of its page, and next layers. Takes no locks, so the result may be stale again. `payload_at`:
+/// bytes from head to payload. Returns false if the key has no record any more: it was a tombstone
+/// that a compaction removed, or its page was dropped (R8). Always false for arrays, which have no
+/// twins.
 bool track_moved(WorkerContext& worker, RecordHead*& record, uint16_t& payload_at);
 
 }  // namespace atolldb

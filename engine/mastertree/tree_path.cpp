@@ -19,7 +19,7 @@ SliceRange ChildRanges::range(uint32_t position) const {
 
 namespace {
 
-/// The range of the child that `find` gives for the slice.
+/// Returns the range of the child in `slot`, which `find` returned for the slice.
 SliceRange range_around(const InteriorPage& page, uint32_t count, uint32_t slot) {
   SliceRange range{page.separators[slot], page.high, page.high_is_end != 0};
   for (uint32_t i = 0; i < count; ++i) {
@@ -43,7 +43,8 @@ bool find_path(WorkerContext& worker, const Link& root, uint64_t slice, TreePath
     const DualPointer::View view = load_both(*path.link.pointer);
     if (view.page.is_frozen()) return false;
     if (view.page.is_null()) {
-      // Unchanged: no other child has come between, and the page is where it was.
+      // The version is unchanged, so no child was inserted in between, and the page is still in
+      // place.
       return path.size == 0 || path.steps[path.size - 1].page->header.version() == holder_version;
     }
     TreePage* page = tree_page(worker.view().resolve(view.page));

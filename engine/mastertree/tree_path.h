@@ -1,5 +1,5 @@
-// The volatile pages on the way to a slice, for those that change pages rather than records:
-// merging, installing snapshots, looking at the shape.
+// The volatile pages on the path to a slice, for code that changes pages rather than records:
+// merging, installing snapshots, collecting fence maps.
 #pragma once
 
 #include <array>
@@ -19,26 +19,26 @@ struct TreePath {
   };
   std::array<Step, kMaxLevels> steps;  // from the root of the layer down
   uint32_t size = 0;
-  Link link;                     // the last one: to the border page, or to none
-  BorderPage* border = nullptr;  // null: there is a snapshot page at best (`link`)
-  SliceRange range;              // of the last link
+  Link link;                     // last link: to the border page, or to a missing page
+  BorderPage* border = nullptr;  // null: `link` leads to a snapshot page at most
+  SliceRange range;              // range of the last link
 };
 
-/// Follows the pointers of one layer without locks. False: something on the way has moved, or is
-/// being replaced; a descent has adopted it meanwhile or will.
+/// Follows the pointers of one layer without locks. Returns false if a page on the path has moved
+/// or is being replaced. A descent has adopted it meanwhile, or will.
 bool find_path(WorkerContext& worker, const Link& root, uint64_t slice, TreePath& path);
 
-/// The same, but adopts what it finds, and looks again a few times.
+/// As find_path, but adopts moved pages on the path, and retries a bounded number of times.
 bool reach_path(WorkerContext& worker, StorageControl& storage, const Link& root, uint64_t slice,
                 TreePath& path);
 
-/// The children of an interior page, which nobody changes (its lock is held) or whose version was
-/// read before and is compared afterwards.
+/// The children of an interior page, in the order of their ranges. REQUIRES: the caller holds the
+/// page lock, or has read the page version before and compares it afterwards.
 class ChildRanges {
  public:
   ChildRanges(const InteriorPage& page, uint32_t count);
   uint32_t size() const { return size_; }
-  /// In the order of their ranges: which child.
+  /// Returns the child index of the child at this position in the order of ranges.
   uint32_t operator[](uint32_t position) const { return order_[position]; }
   SliceRange range(uint32_t position) const;
 
@@ -48,8 +48,8 @@ class ChildRanges {
   std::array<uint32_t, kInteriorCapacity> order_;
 };
 
-/// The pointer to the root of the layer that the keys with `prefix` (whole slices) share. False:
-/// there are no volatile pages of it.
+/// Finds the pointer to the root of the layer that the keys with `prefix` (whole slices) share.
+/// Returns false if the layer has no volatile pages.
 bool find_layer(WorkerContext& worker, StorageControl& storage, std::span<const std::byte> prefix,
                 Link& link);
 

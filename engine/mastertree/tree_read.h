@@ -1,4 +1,4 @@
-// Reading a found Master-tree record into the transaction's sets.
+// Reads a Master-tree record that was found, and enters it into the transaction's sets.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +12,11 @@ namespace atolldb {
 
 struct TreeRead {
   uint32_t offset = 0;
-  uint32_t count = 0;  // at most; with `exact`, out_of_range when the payload is shorter
+  uint32_t count = 0;  // at most; with `exact`, out_of_range if the payload is shorter
   bool exact = false;
   void* out = nullptr;
   uint32_t payload_bytes = 0;  // result: whole length, own writes included
-  Vid seen{};                  // result; is_elsewhere: nothing was read, look for the key again
+  Vid seen{};  // result; if is_elsewhere, nothing was read: search for the key again
 };
 
 inline RecordRef make_ref(const WorkerContext& worker, TreeRecord* record,
@@ -30,11 +30,12 @@ inline RecordRef make_ref(const WorkerContext& worker, TreeRecord* record,
   return ref;
 }
 
-/// Of what the transaction itself has inserted or overwritten as a whole: out_of_range.
+/// Reads from a log record: the transaction itself has inserted or wholly overwritten the record.
+/// May return out_of_range.
 Status read_own_insert(const LogRecord& log, TreeRead& request);
 
-/// Reads and registers the record; own pending writes are laid over it (R14). not_found when it is
-/// deleted. Sets ref.payload_bytes.
+/// Reads and registers the record, and applies the transaction's pending writes to the copy (R14).
+/// Sets ref.payload_bytes. Returns not_found if the record is deleted.
 Status read_tree_record(Transaction& txn, RecordRef& ref, std::span<const std::byte> key,
                         TreeRead& request);
 

@@ -10,7 +10,7 @@
 
 namespace atolldb {
 
-// -- The shape ------------------------------------------------------------------------------------
+// -- Fence map ------------------------------------------------------------------------------------
 
 const TreeShape::Slot* TreeShape::find(uint32_t level, uint64_t slice) const {
   if (level >= levels_.size()) return nullptr;
@@ -48,7 +48,7 @@ bool TreeShape::fits(uint32_t level, const SliceRange& range) const {
   if (slot == nullptr || slot->kind == Kind::below) return true;
   if (slot->low != range.low) return false;
   const Slot* const end = levels_[known].data() + levels_[known].size();
-  // A page above the highest level that is known stands for several slots.
+  // A page above the highest known level stands for several slots.
   const bool is_above = level > known;
   for (; slot != end && (range.high_is_end || slot->low < range.high); ++slot) {
     if (slot->kind == Kind::warm && !(slot->is_covered && (slot->has_snapshot || !is_above))) {
@@ -62,7 +62,7 @@ bool TreeShape::fits(uint32_t level, const SliceRange& range) const {
 void TreeShape::add(uint32_t level, const Slot& slot) {
   if (levels_.size() <= level) levels_.resize(level + 1);
   const auto append = [](Level& slots, const Slot& one) {
-    // Not what was split or replaced between two looks.
+    // Ignore fences of pages that were split or replaced between two passes.
     if (slots.empty() || slots.back().low < one.low) slots.push_back(one);
   };
   append(levels_[level], slot);
@@ -73,8 +73,8 @@ void TreeShape::add(uint32_t level, const Slot& slot) {
 }
 
 void TreeShape::settle() {
-  // Where pages were split between two looks, a level may begin a page where the one below does
-  // not: that is no fence.
+  // If pages were split between two passes, a level may have a page that begins where no page of
+  // the level below begins. That is not a fence.
   for (uint32_t level = 1; level < levels_.size() && !mutant(Mutant::unnested_shape); ++level) {
     std::erase_if(levels_[level], [&](const Slot& slot) { return !is_fence(level - 1, slot.low); });
   }
@@ -95,7 +95,7 @@ void TreeShape::settle() {
   }
 }
 
-// -- Looking at the pages -------------------------------------------------------------------------
+// -- Reading the pages ----------------------------------------------------------------------------
 
 namespace {
 
@@ -106,8 +106,8 @@ bool has_snapshot(const Link& link) {
   return link.pointer->snapshot_word.load(std::memory_order_relaxed) != 0;
 }
 
-/// Children that were split or replaced, and wait for somebody who comes by to adopt their
-/// successors.
+/// Adopts the successors of children that were split or replaced, and that no descent has adopted
+/// yet.
 void adopt_children(WorkerContext& worker, StorageControl& storage, const Link& root,
                     const InteriorPage& page) {
   const uint32_t count = page.header.version().count();
@@ -119,7 +119,7 @@ void adopt_children(WorkerContext& worker, StorageControl& storage, const Link& 
   }
 }
 
-/// All children of a page of level 1; false: it has changed meanwhile.
+/// Adds all children of a page of level 1. Returns false if the page has changed meanwhile.
 bool add_borders(const InteriorPage& page, TreeShape& shape) {
   const PageVersion version = page.header.version();
   const ChildRanges children(page, version.count());
@@ -135,7 +135,8 @@ bool add_borders(const InteriorPage& page, TreeShape& shape) {
   return true;
 }
 
-/// What a path shows of the pages on it, and the range that is known then. False: look again.
+/// Adds the pages on a path, and sets `seen` to the range that is then known. Returns false if the
+/// caller must retry.
 bool add_path(const TreePath& path, TreeShape& shape, SliceRange& seen) {
   if (path.size == 0) {
     seen = SliceRange{};
@@ -190,7 +191,8 @@ Status collect_shape(WorkerContext& worker, StorageControl& storage,
     failures = is_known ? 0 : failures + 1;
     if (!is_known) sched_yield();
     if (failures != kMaxFailures || mutant(Mutant::endless_shape)) continue;
-    // What moves and cannot be adopted, for want of pages perhaps, counts as one page.
+    // Count a range as one page if its page moves and cannot be adopted, for instance without free
+    // pages.
     failures = 0;
     static_cast<void>(find_path(worker, root, seen.high, path));
     if (path.size == 0) {
