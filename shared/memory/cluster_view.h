@@ -1,4 +1,4 @@
-// Where this process mapped the cluster's segments. Process-local; addresses differ per process.
+// Addresses of the cluster's segments in this process. Process-local: addresses differ per process.
 #pragma once
 
 #include <array>
@@ -28,14 +28,14 @@ struct ClusterView {
     if (node >= node_count) node_count = node + 1;
   }
 
-  /// The page's address in this process. `pointer` must not be null.
+  /// Returns the page's address in this process. REQUIRES: `pointer` is not null.
   PageHeader* resolve(VolatilePointer pointer) const {
     auto* page = reinterpret_cast<PageHeader*>(pool[pointer.node()] +
                                                uint64_t{pointer.index()} * kPageBytes);
     DCHECK(!pointer.is_null() && page->self == pointer.thawed().word());
     return page;
   }
-  /// The byte that a universal name stands for.
+  /// Returns the address of the word that a universal name stands for.
   std::byte* resolve(UniversalName name) const { return pool[name.node()] + name.pool_offset(); }
 };
 

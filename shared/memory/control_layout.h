@@ -1,4 +1,4 @@
-// Layout of the `control` segment. Writer: the coordinator, unless said otherwise at the field.
+// Layout of the `control` segment. Writer: the coordinator, unless a field says otherwise.
 #pragma once
 
 #include <atomic>
@@ -13,39 +13,41 @@ namespace atolldb {
 
 enum class ClusterState : uint32_t {
   starting = 0,
-  // The logs behind the newest snapshot become another one. Until that is done transactions may
-  // read the newest and the pinned ones, no more (ControlSegment::readable_snapshot).
+  // The cluster turns the logs after the newest snapshot into a new snapshot. Until that is done,
+  // transactions may only read the newest snapshot and pinned ones
+  // (ControlSegment::readable_snapshot).
   recovering = 1,
   running = 2,
   draining = 3,
-  // Nothing commits any more, and every wait ends with cluster_failed.
+  // No transaction commits any more, and every wait ends with cluster_failed.
   stopped = 4,
 };
 inline constexpr uint32_t kClusterFailedFrom = static_cast<uint32_t>(ClusterState::stopped);
 
-/// A begin-epoch slot of a thread that holds no page reference.
+/// Value of the begin-epoch slot of a thread that holds no page reference.
 inline constexpr uint64_t kIdleEpoch = ~uint64_t{0};
 
-/// One cache line per word: every worker polls `current`, the others change as often.
+/// One cache line per frequently written word: every worker polls `current`.
 struct EpochBlock {
   alignas(64) std::atomic<uint64_t> current;
-  /// No commit of this epoch or before is still on its way, on any node (R26).
+  /// No commit of this epoch or an earlier one is still in progress, on any node (R26).
   std::atomic<uint64_t> closed;
-  /// Every commit of this epoch and before is durable. With durability off: the same as `closed`.
+  /// Every commit of this epoch and earlier ones is durable. With durability off, equal to
+  /// `closed`.
   alignas(64) std::atomic<uint64_t> durable;
-  /// Changes after every rise of `durable`, which wakes all that wait on it: who has loaded this
-  /// word first and then finds `durable` too low sleeps on what was loaded (R24).
+  /// Changes after every increase of `durable`, and wakes all waiters. A waiter loads this word
+  /// first. If it then finds `durable` too low, it sleeps on the loaded value (R24).
   alignas(64) std::atomic<uint32_t> durable_signal;
-  /// Every commit that there is of this epoch and before is durable, and there will be no other:
-  /// like `durable`, but it goes on while nothing commits.
+  /// Every commit of this epoch and earlier ones is durable, and no further commit can belong to
+  /// them. Unlike `durable`, it advances while no transaction commits.
   alignas(64) std::atomic<uint64_t> settled;
-  /// Loggers write a marker for this epoch, which is over: some node is dirty in it (R27).
+  /// Loggers write a marker for this epoch, which has ended: some node is dirty in it (R27).
   alignas(64) std::atomic<uint64_t> marker_wanted;
-  /// Changes after each advance of `marker_wanted`; for wait_on.
+  /// Changes after each advance of `marker_wanted`. For wait_on.
   std::atomic<uint32_t> marker_signal;
-  /// Changes when a logger has synced a marker; for wait_on. Writers: all loggers.
+  /// Changes after a logger has synced a marker. For wait_on. Writers: all loggers.
   alignas(64) std::atomic<uint32_t> logger_signal;
-  /// No thread of the cluster may still look at a page that was unlinked before this epoch began.
+  /// No thread of the cluster can still read a page that was unlinked before this epoch began.
   alignas(64) std::atomic<uint64_t> oldest_begin;
 };
 
@@ -55,49 +57,51 @@ inline constexpr uint32_t kMaxStorageName = 63;
 enum class StorageType : uint8_t { none = 0, array, mastertree, sequential };
 enum class StorageState : uint32_t { free = 0, creating, ready, dropping };
 
-/// One storage. Slot = id % kMaxStorages; ids are never reused. Writers: the coordinator; but
-/// `root` and `root_lock` have many (see engine/README.md).
+/// One storage. Its slot is id % kMaxStorages; ids are never reused. Writer: the coordinator.
+/// `root` and `root_lock` have many writers (see engine/README.md).
 struct alignas(64) StorageControl {
-  std::atomic<uint32_t> state;  // StorageState; release after all other fields
+  std::atomic<uint32_t> state;  // StorageState; stored last, with release
   uint32_t id;
   StorageType type;
   uint8_t spare[3];
-  uint32_t payload_bytes;  // array: fixed record size. mastertree: typical size, a hint (0: none)
-  uint64_t record_count;   // array: number of records
+  uint32_t
+      payload_bytes;      // array: fixed record size. mastertree: typical size, a hint (0: unknown)
+  uint64_t record_count;  // array: number of records
   char name[kMaxStorageName + 1];
 
   alignas(64) DualPointer root;
-  McsWord root_lock;  // guards changes of `root` from one page to another
-  /// Array and Master-tree: VID word floor of the root slot (R43).
+  McsWord root_lock;  // guards replacements of the page that `root` leads to
+  /// Array and Master-tree: newest removed version (VID word) below the root pointer (R43).
   std::atomic<uint64_t> root_floor;
-  /// Pages that were dropped, modulo 2^32: makes every null word differ from those before it (R1).
+  /// Number of dropped pages, modulo 2^32. Makes every null word differ from earlier ones (R1).
   /// Writers: installers.
   std::atomic<uint32_t> drop_count;
 };
 
 struct ControlSegment {
   SegmentHeader header;
-  alignas(64) std::atomic<uint32_t> state;  // ClusterState; waits look at it
+  alignas(64) std::atomic<uint32_t> state;  // ClusterState; every wait checks it
   uint32_t node_count;
   uint32_t epoch_interval_us;
-  std::atomic<uint32_t> catalog_version;  // bumped on every DDL
+  std::atomic<uint32_t> catalog_version;  // incremented by every DDL
   uint64_t incarnation;
   uint64_t start_epoch;   // of the incarnation
-  uint8_t data_uuid[16];  // of what is durable: the same in every incarnation
-  /// Not 0: snapshots let volatile pages go, so that a thread that finds none waits for it (R23).
+  uint8_t data_uuid[16];  // of the durable data: the same in every incarnation
+  /// Not 0: snapshots free volatile pages, so a thread that finds no free page waits for one (R23).
   std::atomic<uint32_t> pages_come_back;
-  /// Snapshots that were taken for want of pages and let next to none go; for wait_on.
+  /// Number of snapshots triggered by low memory that freed almost no pages. For wait_on.
   std::atomic<uint32_t> vain_snapshots;
-  /// The newest snapshot that all nodes have published, which transactions read that ask for a
-  /// snapshot and name none; 0: none yet. Older ones are withdrawn after it was stored (R61).
+  /// Newest snapshot that all nodes have published; 0: no snapshot yet. Transactions read it if
+  /// they ask for a snapshot without naming one. Older ones are withdrawn after this word was
+  /// stored (R61).
   std::atomic<uint32_t> readable_snapshot;
-  /// While it recovers: percent of the logs that are read. For people.
+  /// While the cluster recovers: percentage of the logs that has been read. For display only.
   std::atomic<uint32_t> recovered_percent;
-  /// Rises when a transaction waits for the first snapshot (R62). Writers: workers.
+  /// Incremented when a transaction waits for the first snapshot (R62). Writers: workers.
   alignas(64) std::atomic<uint32_t> snapshot_requests;
-  /// What `snapshot_requests` was when the last attempt began that has ended; for wait_on.
+  /// Value of `snapshot_requests` at the begin of the last finished attempt. For wait_on.
   std::atomic<uint32_t> snapshot_answered;
-  /// Not 0: the incarnation began without any commit; before the state `running`.
+  /// Not 0: the incarnation began without any commit. Stored before the state becomes `running`.
   std::atomic<uint32_t> began_empty;
   alignas(64) std::atomic<uint64_t> heartbeat;
   EpochBlock epochs;

@@ -1,4 +1,4 @@
-// memcpy for fields, keys and rows.
+// memcpy for small copies: fields, keys and rows.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,8 @@
 namespace atolldb {
 
 namespace detail {
-/// Copies `bytes` of [kPart, 2 * kPart]: two moves that overlap. Loads before it stores.
+/// Copies `bytes`, in [kPart, 2 * kPart], by two moves that may overlap. Loads all before it
+/// stores.
 template <size_t kPart>
 inline void copy_two(void* to, const void* from, size_t bytes) {
   struct Part {
@@ -22,8 +23,8 @@ inline void copy_two(void* to, const void* from, size_t bytes) {
 }
 }  // namespace detail
 
-/// std::memcpy, without a call for up to 64 bytes: a transaction copies some hundred times, mostly
-/// a few words. `bytes` may be 0.
+/// As std::memcpy, but without a call for up to 64 bytes. A transaction makes some hundred copies,
+/// most of a few words. `bytes` may be 0.
 inline void copy_bytes(void* to, const void* from, size_t bytes) {
   if (bytes >= 16) {
     if (bytes <= 32) return detail::copy_two<16>(to, from, bytes);

@@ -1,4 +1,4 @@
-// The latest epoch that has commits with records, of the whole cluster (rule R27).
+// The latest epoch of the cluster in which records were committed (R27).
 #pragma once
 
 #include <algorithm>
@@ -10,14 +10,15 @@
 
 namespace atolldb {
 
-/// Returns the latest epoch in which a worker of any of these nodes has committed records; 0: none
-/// has. Every commit whose records the caller has seen unlocked, or that has been answered, is of
-/// this epoch or an earlier one: a commit makes its epoch dirty before it unlocks its records. A
-/// marker is wanted for this epoch once it is over, so a wait until it is durable ends.
+/// Returns the latest epoch in which a worker of one of these nodes has committed records, or 0 if
+/// no worker has. A commit makes its epoch dirty before it unlocks its records. So every commit
+/// that was acknowledged, or whose unlocked records the caller has seen, is of this epoch or an
+/// earlier one. The coordinator requests a marker for this epoch once it has ended, so a wait for
+/// its durability ends.
 inline uint64_t latest_dirty_epoch(std::span<NodeShared* const> nodes) {
   uint64_t dirty = 0;
   for (NodeShared* node : nodes) {
-    // seq_cst pairs with the exchange of the worker that raised it.
+    // seq_cst pairs with the exchange of the worker that raised the word.
     dirty = std::max(dirty, node->dirty_epoch.load(std::memory_order_seq_cst));
   }
   return dirty;

@@ -1,4 +1,4 @@
-// How far durability is behind the clock, for people and alerts.
+// Lag of the durable epoch, for display and alerts.
 #pragma once
 
 #include <algorithm>
@@ -9,25 +9,26 @@
 
 namespace atolldb {
 
-/// Returns the latest epoch of which every commit is durable and that gets no others. Goes on while
-/// nothing commits, unlike EpochBlock::durable, which answers and block headers rely on.
+/// Returns the latest epoch whose commits are all durable and that gets no further commits. It
+/// advances while no transaction commits, unlike EpochBlock::durable, on which acknowledgements and
+/// block headers rely.
 inline uint64_t latest_settled_epoch(const EpochBlock& epochs) {
-  // Relaxed: for people. `settled` follows `durable` with the next tick.
+  // Relaxed: for display only. `settled` follows `durable` with the next tick.
   return std::max(epochs.settled.load(std::memory_order_relaxed),
                   epochs.durable.load(std::memory_order_relaxed));
 }
 
-/// Returns for how many epochs the oldest commits have waited for durability. 0: everything that
-/// has committed in an epoch that is over is durable.
+/// Returns the number of epochs that the oldest commits have waited for durability. 0: every commit
+/// of an ended epoch is durable.
 inline uint64_t durability_lag_epochs(const EpochBlock& epochs) {
   const uint64_t settled = latest_settled_epoch(epochs);
   const uint64_t current = epochs.current.load(std::memory_order_relaxed);
-  // The current epoch is not over, and amid a tick the one before is not settled.
+  // The current epoch has not ended. During a tick the previous one is not settled yet.
   constexpr uint64_t kUsual = 2;
   return current > settled + kUsual ? current - settled - kUsual : 0;
 }
 
-/// The same in microseconds.
+/// As durability_lag_epochs, in microseconds.
 inline uint64_t durability_lag_us(const ControlSegment& control) {
   return durability_lag_epochs(control.epochs) * control.epoch_interval_us;
 }

@@ -1,4 +1,4 @@
-// Layout of a node's `shared` segment: what its peers read and queue on.
+// Layout of a node's `shared` segment: the data that its peers read, and the lock blocks.
 #pragma once
 
 #include <atomic>
@@ -14,8 +14,8 @@ namespace atolldb {
 
 enum class NodeState : uint32_t { starting = 0, attached, recovering, running, draining, stopped };
 
-/// Slots after the workers': threads of the node that dereference pages but run no transactions
-/// (the housekeeper; whoever visits pages for snapshots).
+/// Slots after those of the workers: threads of the node that dereference pages but run no
+/// transactions (the housekeeper, and threads that visit pages for snapshots).
 inline constexpr uint32_t kAuxiliarySlots = 2;
 static_assert(kMaxWorkersPerNode + kAuxiliarySlots <= 256);
 
@@ -23,23 +23,23 @@ static_assert(kMaxWorkersPerNode + kAuxiliarySlots <= 256);
 struct WorkerSlot {
   /// Epoch at the begin of the running or latest transaction; kIdleEpoch before blocking (R9).
   alignas(64) std::atomic<uint64_t> begin_epoch;
-  /// Id of the snapshot that the running transaction reads; 0: none (R18). Nobody deletes its files
-  /// (R38).
+  /// Id of the snapshot that the running transaction reads; 0: no snapshot (R18). The files of that
+  /// snapshot are not deleted (R38).
   std::atomic<uint64_t> snapshot;
-  /// Lower bound of the epoch of the commit under way; 0 = none.
+  /// Lower bound of the epoch of the commit in progress; 0: no commit.
   alignas(64) std::atomic<uint64_t> in_commit_epoch;
 };
 static_assert(sizeof(WorkerSlot) == 128);
 
-/// Freed pages on their way home: one per (sending node, owner). Single producer (a thread of the
-/// sender, under its node-private lock), single consumer (a thread of the owner, likewise).
+/// Ring of pages freed remotely, one per (sending node, owner). Single producer: a thread of the
+/// sender, under its node-private lock. Single consumer: a thread of the owner, under its own lock.
 struct ReturnRing {
   static constexpr uint32_t kCapacity = 2048;
   alignas(64) std::atomic<uint64_t> head;  // writer: owner
   alignas(64) std::atomic<uint64_t> tail;  // writer: sender
   alignas(64) std::atomic<uint64_t> slots[kCapacity];
 
-  /// Sender. False when full: the sender keeps the page.
+  /// Thread: sender. Returns false if the ring is full; the sender then keeps the page.
   bool push(VolatilePointer page) {
     const uint64_t at = tail.load(std::memory_order_relaxed);
     // Acquire pairs with pop's release: the slot has been read.
@@ -50,7 +50,7 @@ struct ReturnRing {
     return true;
   }
 
-  /// Owner. Null when empty.
+  /// Thread: owner. Returns null if the ring is empty.
   VolatilePointer pop() {
     const uint64_t at = head.load(std::memory_order_relaxed);
     if (at == tail.load(std::memory_order_acquire)) return VolatilePointer();
@@ -62,15 +62,15 @@ struct ReturnRing {
 
 inline constexpr uint32_t kMaxLoggersPerNode = 16;
 
-/// What a logger tells the coordinator. Writer: that logger.
+/// Progress of a logger, read by the coordinator. Writer: that logger.
 struct LoggerSlot {
-  /// The last epoch whose marker is synced. Release: everything up to it is on the device.
+  /// Last epoch whose marker is synced. Release: everything up to this epoch is on the device.
   alignas(64) std::atomic<uint64_t> durable_epoch;
-  std::atomic<uint32_t> failure;  // ExitCode of a failed write or sync; 0: none
+  std::atomic<uint32_t> failure;  // ExitCode of a failed write or sync; 0: no failure
 };
 static_assert(sizeof(LoggerSlot) == 64);
 
-/// Fixed part; slots, lock blocks and return rings follow at the offsets below.
+/// Fixed part. Slots, lock blocks and return rings follow at the offsets below.
 struct NodeShared {
   SegmentHeader header;
   alignas(64) std::atomic<uint32_t> state;  // NodeState
@@ -79,12 +79,12 @@ struct NodeShared {
   uint32_t blocks_per_slot;  // MCS blocks per thread, block 0 unused
   uint64_t slots_offset;
   uint64_t blocks_offset;
-  uint64_t return_rings_offset;  // kMaxNodes-indexed up to node_count
+  uint64_t return_rings_offset;  // indexed by node id, up to node_count
   alignas(64) std::atomic<uint64_t> heartbeat;
-  alignas(64) std::atomic<uint64_t> pages_total;  // pool gauges, writer: the node
+  alignas(64) std::atomic<uint64_t> pages_total;  // pool gauges. Writer: the node
   std::atomic<uint64_t> pages_free;
-  /// The latest epoch in which a worker of the node has committed records (R27). Writers: all
-  /// workers of the node, once an epoch.
+  /// Latest epoch in which a worker of the node has committed records (R27). Writers: all workers
+  /// of the node, once per epoch.
   alignas(64) std::atomic<uint64_t> dirty_epoch;
   uint32_t logger_count;  // 0: durability off
   LoggerSlot loggers[kMaxLoggersPerNode];
@@ -98,7 +98,7 @@ struct NodeShared {
   ReturnRing& return_ring(uint32_t sender) { return at<ReturnRing>(return_rings_offset)[sender]; }
 };
 
-/// Byte size and offsets of the segment for a node; `format` writes them into zeroed memory.
+/// Size in bytes and offsets of a node's segment. `format` writes them into zeroed memory.
 struct NodeSharedLayout {
   uint32_t worker_count = 1;
   uint32_t node_count = 1;

@@ -1,4 +1,4 @@
-// The header that every 4 KiB page starts with, volatile or snapshot.
+// Header of every 4 KiB page, volatile or snapshot.
 #pragma once
 
 #include <atomic>
@@ -18,15 +18,15 @@ enum class PageType : uint8_t {
   sequential,
 };
 
-/// The page-version word (R6): one atomic that every physical insert, split, move and drop
-/// changes, so that a reader who registered it notices.
+/// The page-version word (R6). Every physical insert, split, move and drop changes this atomic
+/// word, so that a reader that registered it notices.
 ///
 ///   63                   24 23         8 7      0
 ///   [   change counter 40  ][ key count ][ status ]
 class PageVersion {
  public:
-  static constexpr uint64_t kMoved = 1;      // replaced: go on through the twins
-  static constexpr uint64_t kDropped = 2;    // gone: re-descend by key
+  static constexpr uint64_t kMoved = 1;      // replaced: continue through the twins
+  static constexpr uint64_t kDropped = 2;    // dropped: descend again by key
   static constexpr uint64_t kAscending = 4;  // slots are in key order: no sort needed
   static constexpr uint64_t kCountShift = 8;
   static constexpr uint64_t kCounterShift = 24;
@@ -62,27 +62,28 @@ class PageVersion {
   uint64_t word_ = 0;
 };
 
-/// Common page header, one cache line. `self` survives the recycling of the page (it carries the
-/// generation). Page locks are taken by system transactions only.
+/// Common page header, one cache line. `self` survives the recycling of the page, because it
+/// carries the generation. Only system transactions take page locks.
 struct alignas(64) PageHeader {
   uint64_t self;                       // VolatilePointer or SnapshotPointer word
   std::atomic<uint64_t> version_word;  // PageVersion; stored under the page lock
   McsWord lock;
-  std::atomic<uint64_t> floor;  // VID word: R43
+  std::atomic<uint64_t> floor;  // VID word: newest removed version (R43)
   uint32_t storage_id;
   PageType type;
   uint8_t layer;  // Master-tree layer; array: 0
   uint8_t level;  // 0 = leaf/border
   uint8_t is_snapshot;
   std::atomic<uint16_t> last_modifier;  // node that last changed the page: statistics
-  std::atomic<uint8_t> hotness;         // not 0: marked as hot since an installer judged it last
+  std::atomic<uint8_t>
+      hotness;  // reference bit: not 0 if used since the last check of an installer
   uint8_t spare[5];
   uint64_t next_retired;  // retired pages only: the retiring thread's list
   uint64_t check;         // snapshot pages: CRC32C; retired pages: retire epoch
 
   PageVersion version() const {
-    // Pairs with the release store of whoever changed the page: slots below the count are
-    // visible.
+    // Acquire pairs with the release store of the thread that changed the page: the slots below the
+    // count are visible.
     return PageVersion(version_word.load(std::memory_order_acquire));
   }
   void set_version(PageVersion version) {
@@ -92,7 +93,7 @@ struct alignas(64) PageHeader {
 };
 static_assert(sizeof(PageHeader) == 64);
 
-/// The page that an address inside it belongs to (pools are mapped page aligned).
+/// Returns the page that contains this address. Pools are mapped page aligned.
 inline PageHeader* page_of(const void* address) {
   return reinterpret_cast<PageHeader*>(reinterpret_cast<uintptr_t>(address) & ~(kPageBytes - 1));
 }

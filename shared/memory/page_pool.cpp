@@ -19,7 +19,7 @@ void PagePool::format(std::byte* base, uint64_t bytes) {
   CHECK(control->first_page < pages);
   auto* stack = reinterpret_cast<uint32_t*>(control + 1);
   uint64_t count = 0;
-  // Low indexes on top, so that a small working set stays in few huge pages.
+  // Low indexes are on top, so that a small working set stays in few huge pages.
   for (uint64_t page = pages; page-- > control->first_page;) {
     stack[count++] = static_cast<uint32_t>(page);
   }
@@ -36,14 +36,14 @@ void PagePool::push_locked(uint32_t index) {
   set_free_locked(count + 1);
 }
 
-/// The coordinator looks at the gauge between heartbeats: whether pages are short.
+/// The coordinator reads the gauge between heartbeats to see whether the pool is low.
 void PagePool::set_free_locked(uint64_t count) {
   control_->free_count.store(count, std::memory_order_relaxed);
   view_->shared[node_]->pages_free.store(count, std::memory_order_relaxed);
 }
 
 uint32_t PagePool::grab(uint32_t* indexes, uint32_t count) {
-  // A mutex on a worker's path: once per kBatchPages pages, among the threads of one node only.
+  // A worker takes this mutex once per kBatchPages pages. Only threads of one node compete for it.
   const std::lock_guard guard(control_->lock);
   if (control_->free_count.load(std::memory_order_relaxed) < count) collect_returns_locked();
   const uint64_t free = control_->free_count.load(std::memory_order_relaxed);
@@ -74,7 +74,8 @@ void PagePool::collect_returns_locked() {
 }
 
 bool PagePool::send_home(VolatilePointer page) {
-  // Remote line, with reason: the only way home for a page; once per retired foreign page.
+  // Writes a remote cache line, once per retired foreign page. A page has no other way to its
+  // owner.
   const std::lock_guard guard(send_locks_[page.node()]);
   return view_->shared[page.node()]->return_ring(node_).push(page);
 }
@@ -114,8 +115,8 @@ void PageAllocator::cache(uint32_t index) {
 }
 
 void PageAllocator::retire(PageHeader* page) {
-  // The unlinking stores come before the load of the epoch in every thread's eyes: whoever begins
-  // in a later epoch cannot find the page any more.
+  // Fence: in every thread's view the unlinking stores come before the load of the epoch. A thread
+  // that begins in a later epoch cannot find the page any more.
   full_fence();
   page->check = view_->control->epochs.current.load(std::memory_order_seq_cst);
   page->next_retired = 0;
@@ -131,7 +132,7 @@ void PageAllocator::retire(PageHeader* page) {
 }
 
 void PageAllocator::recycle() {
-  // Acquire pairs with the coordinator's release: it has seen every begin epoch.
+  // Acquire pairs with the coordinator's release: the coordinator has read every begin epoch.
   recycle(view_->control->epochs.oldest_begin.load(std::memory_order_acquire));
 }
 

@@ -1,8 +1,9 @@
-// A node's volatile page pool and each thread's way to take, retire and recycle pages (R9).
+// A node's volatile page pool, and the per-thread allocator that takes, retires and recycles pages
+// (R9).
 //
 // Only threads of the owner take pages from a pool. A retired page stays readable until every
-// thread that may still look at it has begun a later epoch; then it goes back to the retiring
-// thread's cache, or, when another node owns it, home through a return ring.
+// thread that may still read it has begun a later epoch. Then it returns to the cache of the
+// retiring thread. A page of another node returns to its owner through a return ring.
 #pragma once
 
 #include <array>
@@ -16,36 +17,37 @@
 
 namespace atolldb {
 
-/// Start of the pool segment. The free stack (one uint32 per page) follows; both take the first
-/// pages, so that page index 0 is never handed out.
+/// Start of the pool segment. The free stack (one uint32 per page) follows. Both take the first
+/// pages, so that page index 0 is never allocated.
 struct PoolControl {
   SegmentHeader header;
-  FutexLock lock;  // owner's threads only, once per batch of pages
+  FutexLock lock;  // only threads of the owner, once per batch of pages
   uint32_t spare;
-  uint64_t page_count;  // pages in the segment, those of this control block included
+  uint64_t page_count;  // pages in the segment, including those of this control block
   uint64_t first_page;
-  std::atomic<uint64_t> free_count;  // changed under `lock`, read by anybody
+  std::atomic<uint64_t> free_count;  // changed under `lock`, read by any thread
 };
 
-/// The owner's handle of its pool; one per node process, shared by the node's threads.
+/// The owner's handle of its pool. One per node process, shared by the node's threads.
 class PagePool {
  public:
-  /// Pages that move between a thread's cache and the pool in one go.
+  /// Pages that move between a thread's cache and the pool at once.
   static constexpr uint32_t kBatchPages = 32;
 
-  /// Writes control block and free stack into zeroed memory of `bytes` bytes.
+  /// Writes control block and free stack. REQUIRES: the `bytes` bytes at `base` are zero.
   static void format(std::byte* base, uint64_t bytes);
 
   PagePool(const ClusterView& view, uint32_t node);
 
-  /// Takes up to `count` page indexes; fetches pages that came home when it runs short. Returns
-  /// how many it got: 0 = exhausted.
+  /// Takes up to `count` page indexes. Collects remote frees if too few are free. Returns the
+  /// number of pages taken; 0: the pool is exhausted.
   uint32_t grab(uint32_t* indexes, uint32_t count);
   void give(const uint32_t* indexes, uint32_t count);
-  /// Moves everything that came home into the free stack.
+  /// Moves all remote frees from the return rings to the free stack.
   void collect_returns();
 
-  /// Sends a foreign page home. False when the ring is full: the caller keeps the page.
+  /// Returns a foreign page to its owner. Returns false if the ring is full; the caller then keeps
+  /// the page.
   bool send_home(VolatilePointer page);
 
   uint32_t node() const { return node_; }
@@ -61,11 +63,12 @@ class PagePool {
   const ClusterView* view_;
   uint32_t node_;
   PoolControl* control_;
-  // Producers of this process for each owner's ring take turns (the ring is single producer).
+  // The threads of this process take turns at each owner's ring, which has a single producer.
   std::array<FutexLock, kMaxNodes + 1> send_locks_{};
 };
 
-/// One thread's pages. Not shared between threads; allocates nothing after construction.
+/// Page allocator of one thread. Not shared between threads. Allocates no memory after
+/// construction.
 class PageAllocator {
  public:
   PageAllocator(const ClusterView& view, PagePool& pool, WorkerMetrics& metrics)
@@ -74,26 +77,28 @@ class PageAllocator {
   PageAllocator& operator=(const PageAllocator&) = delete;
   ~PageAllocator() { flush(); }
 
-  /// Makes sure that the next `count` (<= kMaxReserve) calls of `take` succeed. Call it before
-  /// taking locks (R23). False: the pool is exhausted.
+  /// Ensures that the next `count` (<= kMaxReserve) calls of `take` succeed. Returns false if the
+  /// pool is exhausted. Called before taking locks (R23).
   bool reserve(uint32_t count);
-  /// A page of the own node with `self` set to its new name and all other bytes of the header
-  /// zero; the rest is what a previous life left. Null: exhausted.
+  /// Returns a page of this node, or null if the pool is exhausted. `self` has the page's new name,
+  /// and all other header bytes are zero. The rest of the page has arbitrary content.
   PageHeader* take();
-  /// Gives back a page from `take` that nobody else ever saw.
+  /// Gives back a page from `take`. REQUIRES: no other thread ever saw the page.
   void give_back(PageHeader* page);
-  /// The page was unlinked by the caller; it is recycled after its grace. Fences (R9).
+  /// Queues a page for recycling after its grace period. Includes the fence of R9. REQUIRES: the
+  /// caller has unlinked the page.
   void retire(PageHeader* page);
-  /// Recycles what is past its grace. Call between transactions, when the oldest begin epoch
-  /// changed.
+  /// Recycles the pages whose grace period has ended. Called between transactions, after the oldest
+  /// begin epoch has changed.
   void recycle();
-  /// The same for pages retired before epoch `oldest_begin`, which the caller has loaded (acquire).
+  /// Recycles pages retired before epoch `oldest_begin`, which the caller has loaded (acquire).
   void recycle(uint64_t oldest_begin);
-  /// Hands the cache to the pool (before blocking, at exit).
+  /// Returns the cached pages to the pool. Called before blocking, and at exit.
   void flush();
 
   uint64_t retired_count() const { return retired_count_; }
-  /// Free pages of the node's pool, without those in the caches of threads. Fetches what came home.
+  /// Returns the number of free pages of the node's pool, without the caches of threads. Collects
+  /// remote frees first.
   uint64_t free_in_pool();
   static constexpr uint32_t kMaxReserve = PagePool::kBatchPages;
 

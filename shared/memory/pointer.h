@@ -1,4 +1,4 @@
-// Page pointers that mean the same in every process (design: shared memory, pointers).
+// Page pointers that are valid in every process.
 #pragma once
 
 #include <atomic>
@@ -15,10 +15,10 @@ inline constexpr uint64_t kPageBytes = 4096;
 ///   63      56 55              32 31 30                    0
 ///   [ node 8 ][  generation 24  ][F][     page index 31     ]
 ///
-/// Page index 0 is null; a null word's node and generation bits are then a *drop count* (R1), so
-/// two null words differ when a page was installed and dropped in between. F is the frozen bit
-/// (R3): the page that holds the word is being replaced. The generation changes whenever a page
-/// is recycled; debug builds check it on every resolve.
+/// Page index 0 is null. The node and generation bits of a null word are a drop count (R1). Two
+/// null words therefore differ if a page was installed and dropped in between. F is the frozen bit
+/// (R3): the page that holds the word is being replaced. The generation changes whenever a page is
+/// recycled. Debug builds check it on every resolve.
 class VolatilePointer {
  public:
   static constexpr uint64_t kIndexMask = 0x7fffffffull;
@@ -42,7 +42,7 @@ class VolatilePointer {
   constexpr uint32_t index() const { return static_cast<uint32_t>(word_ & kIndexMask); }
   constexpr VolatilePointer frozen() const { return VolatilePointer(word_ | kFrozenBit); }
   constexpr VolatilePointer thawed() const { return VolatilePointer(word_ & ~kFrozenBit); }
-  /// The null word of the drop with this number (R1).
+  /// Returns the null word of the drop with this number (R1).
   static constexpr VolatilePointer null_of(uint32_t drop) {
     return VolatilePointer(uint64_t{drop} << 32);
   }
@@ -59,7 +59,7 @@ static_assert(sizeof(VolatilePointer) == 8);
 ///   63          40 39    32 31        0
 ///   [ snapshot 24 ][ node 8 ][ page 32 ]
 ///
-/// Page 0 is null: it is the header of the snapshot's file of that node. Node 255 is the
+/// Page 0 is null: it is the header of that node's file of the snapshot. Node 255 is the
 /// coordinator, which writes the upper pages of partitioned storages.
 class SnapshotPointer {
  public:
@@ -81,29 +81,31 @@ class SnapshotPointer {
   uint64_t word_ = 0;
 };
 
-/// {volatile word, snapshot word}: logically equivalent, physically independent pages. Never
-/// changes its address during the life of the page that holds it (R3). The volatile word changes
-/// from null by compare-and-swap from exactly the word that was read (R1), and from one page to
-/// another only under the lock of the page (or storage root) that holds it.
+/// {volatile word, snapshot word}: pages that are logically equivalent and physically independent.
+/// A dual pointer never changes its address during the life of the page that holds it (R3). The
+/// volatile word changes from null by compare-and-swap from exactly the word that was read (R1). It
+/// changes from one page to another only under the lock of the page (or storage root) that holds
+/// it.
 struct DualPointer {
   std::atomic<uint64_t> volatile_word{0};
   std::atomic<uint64_t> snapshot_word{0};
 
   VolatilePointer load_acquire() const {
-    // Pairs with the release of whoever stored the name: the page's content is visible.
+    // Acquire pairs with the release of the thread that stored the pointer: the page's content is
+    // visible.
     return VolatilePointer(volatile_word.load(std::memory_order_acquire));
   }
 
   /// Both words, as engine/load_both.h reads them.
   struct View {
     VolatilePointer page;
-    SnapshotPointer snapshot;  // only if `page` is null: what stands for it
+    SnapshotPointer snapshot;  // valid only if `page` is null: the page's replacement
   };
 };
 static_assert(sizeof(DualPointer) == 16);
 
-/// Position of a lockable word in the universal order (node, page index, offset), the same in
-/// every process. Never order by address.
+/// Position of a lockable word in the universal order (node, page index, offset). It is the same in
+/// every process. Locks are never ordered by address.
 ///
 ///   63    51 50      43 42            12 11        0
 ///   [ zero ][ node 8   ][ page index 31 ][ offset 12]

@@ -3,7 +3,7 @@
 namespace atolldb {
 
 std::string recovery_text(const ControlSegment& control) {
-  // Relaxed: for people.
+  // Relaxed: for display only.
   const uint32_t percent = control.recovered_percent.load(std::memory_order_relaxed);
   const uint32_t snapshot = control.readable_snapshot.load(std::memory_order_relaxed);
   const std::string progress =

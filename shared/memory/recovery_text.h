@@ -1,4 +1,5 @@
-// What whoever is refused while the cluster recovers is told: how far it is, and what runs already.
+// Builds the error text for requests rejected during recovery: progress, and which transactions
+// already run.
 #pragma once
 
 #include <string>
@@ -7,7 +8,7 @@
 
 namespace atolldb {
 
-/// Of a cluster that recovers; any process that maps the segment.
+/// REQUIRES: the cluster is recovering. Thread: any, in any process that maps the segment.
 std::string recovery_text(const ControlSegment& control);
 
 }  // namespace atolldb

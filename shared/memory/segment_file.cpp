@@ -22,7 +22,8 @@ uint64_t read_number(const std::string& path, uint64_t none) {
   return file >> number ? number : none;
 }
 
-/// The value of a line "Name: 123 kB" or "name 123" of a file, times `unit`.
+/// Returns the value of a line "Name: 123 kB" or "name 123" of a file, times `unit`, or 0 without
+/// such a line.
 uint64_t read_field(const std::string& path, const std::string& name, uint64_t unit) {
   std::ifstream file(path);
   std::string word;
@@ -40,7 +41,7 @@ uint64_t resource_limit(int resource) {
   return limit.rlim_cur == RLIM_INFINITY ? ~uint64_t{0} : limit.rlim_cur;
 }
 
-/// What is left below the limit of a control group (version 2) in `folder`.
+/// Returns the memory left below the limit of a control group (version 2) in `folder`.
 uint64_t group_available(const std::string& folder) {
   const uint64_t limit = read_number(folder + "/memory.max", ~uint64_t{0});
   if (limit == ~uint64_t{0}) return limit;
@@ -80,7 +81,7 @@ MemoryAvailable MemoryAvailable::detect() {
   std::ifstream groups("/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {
     if (!line.starts_with("0::")) continue;
-    // Inside a container the own group is the root of the mount.
+    // Inside a container, this process's own group is the root of the mount.
     for (const std::string& folder :
          {"/sys/fs/cgroup" + line.substr(3), std::string("/sys/fs/cgroup")}) {
       available.bytes = std::min(available.bytes, group_available(folder));

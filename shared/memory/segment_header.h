@@ -1,4 +1,4 @@
-// What every segment starts with; attaching checks all of it.
+// Header of every segment. Attaching checks all of it.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ struct SegmentHeader {
   uint64_t magic;
   uint32_t layout_version;
   SegmentKind kind;
-  uint64_t layout_hash;  // of the sizes of all structs that live in segments
+  uint64_t layout_hash;  // over the sizes of all structs that live in segments
   uint64_t cluster_uuid[2];
   uint64_t config_digest;
   int64_t owner_pid;
   uint64_t owner_start_time;  // clock ticks since boot, /proc/<pid>/stat field 22
   uint64_t size_bytes;
   uint32_t node;             // or kCoordinator
-  uint32_t real_page_bytes;  // page size really mapped (4096 or 2 MiB)
+  uint32_t real_page_bytes;  // page size that is really mapped (4096 or 2 MiB)
   uint64_t spare[6];
 };
 static_assert(sizeof(SegmentHeader) == 128);

@@ -17,11 +17,12 @@
 namespace atolldb {
 namespace {
 
-/// Takes the pages of one part; 0 or the error number.
+/// Allocates the memory of one part. Returns 0, or the error number.
 int populate(std::byte* base, uint64_t bytes) {
   if (madvise(base, bytes, MADV_POPULATE_WRITE) == 0) return 0;
   if (errno != EINVAL) return errno;
-  // Kernels before 5.14: touch each page. Pages of a new memfd are zero: nothing is overwritten.
+  // Kernels before 5.14: touch each page. Pages of a new memfd are zero, so this overwrites no
+  // data.
   constexpr uint64_t kStep = 4096;
   for (uint64_t at = 0; at < bytes; at += kStep) {
     std::atomic_ref(base[at]).store(std::byte{0}, std::memory_order_relaxed);

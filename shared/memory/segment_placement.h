@@ -1,4 +1,4 @@
-// Where the memory of a mapped segment comes from, and of which pages it is really made.
+// NUMA binding, prefaulting, and the real page size of a mapped segment.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +9,18 @@
 
 namespace atolldb {
 
-/// Memory of [base, base + bytes) comes from this NUMA node from now on. -1, or a machine with one
-/// node: does nothing. REQUIRES: not touched yet.
+/// Binds the memory of [base, base + bytes) to this NUMA node. Does nothing for -1, or on a machine
+/// with one node. REQUIRES: the memory was not touched yet.
 Result<void> bind_memory(const std::string& name, std::byte* base, uint64_t bytes,
                          int32_t numa_node);
 
-/// Takes all memory now, with several threads, rather than by page faults (or a bus error) later.
+/// Allocates all memory now, with several threads. Otherwise later accesses would fault, perhaps
+/// with a bus error.
 Result<void> prefault_memory(const std::string& name, std::byte* base, uint64_t bytes,
                              uint32_t threads);
 
-/// 2 MiB if the kernel really maps all of it in huge pages, else 4096 (from /proc/self/smaps).
+/// Returns 2 MiB if the kernel maps all of the memory in huge pages, else the page size from
+/// /proc/self/smaps.
 uint32_t mapped_page_bytes(const std::byte* base, uint64_t bytes);
 
 }  // namespace atolldb

@@ -26,14 +26,14 @@ namespace atolldb {
 namespace {
 
 #ifdef ATOLL_TSAN
-/// ThreadSanitizer has its shadow nearly everywhere: it chooses the addresses itself.
+/// ThreadSanitizer's shadow memory takes most of the address space, so it chooses the addresses.
 constexpr bool kChoosesAddresses = false;
 #else
 constexpr bool kChoosesAddresses = true;
 #endif
-/// Far from what loaders and heaps use.
+/// Far from the addresses that loaders and heaps use.
 constexpr uint64_t kFirstHint = 0x2000'0000'0000;
-/// Odd in units of 2 MiB, so that even the offsets of two roles never agree.
+/// Odd in units of 2 MiB, so that offsets of two roles never agree either.
 constexpr uint64_t kHintPerRole = (uint64_t{1} << 36) + kSegmentStepBytes;
 
 std::unexpected<Error> differs(const std::string& name, const char* field, uint64_t found,
@@ -62,7 +62,8 @@ Result<void> check_segment_header(const SegmentHeader& header, SegmentKind kind,
   constexpr const char* kReinstall =
       "all programs of a cluster must come from one build: stop it, reinstall, start it again";
   constexpr const char* kForeign = "it belongs to another cluster: start with `atoll up`";
-  // Acquire pairs with the release in `publish`: everything before the magic number is visible.
+  // Acquire pairs with the release in `publish`: everything written before the magic number is
+  // visible.
   const uint64_t magic =
       std::atomic_ref(const_cast<uint64_t&>(header.magic)).load(std::memory_order_acquire);
   if (magic != kSegmentMagic) {
@@ -146,7 +147,7 @@ Result<std::byte*> SegmentSpace::prepare(SegmentKind kind, uint32_t node,
   auto placed = bind_memory(name, mapping->base, mapping->bytes, placement.numa_node);
   if (!placed) return std::unexpected(placed.error());
   if (placement.transparent_huge && !mapping->huge_file) {
-    madvise(mapping->base, mapping->bytes, MADV_HUGEPAGE);  // only a wish
+    madvise(mapping->base, mapping->bytes, MADV_HUGEPAGE);  // a hint: failure is harmless
   }
   placed = prefault_memory(name, mapping->base, mapping->bytes, placement.prefault_threads);
   if (!placed) return std::unexpected(placed.error());

@@ -1,5 +1,6 @@
-// The segments that one process has mapped, by kind and node. Owners prepare theirs (map, bind,
-// prefault, then publish a header), everybody else attaches (checks the whole header).
+// The segments that one process has mapped, by kind and node. The owner of a segment prepares it:
+// it maps, binds and prefaults it, then publishes a header. Other processes attach, and check the
+// whole header.
 #pragma once
 
 #include <cstddef>
@@ -14,46 +15,48 @@
 
 namespace atolldb {
 
-/// Hash of the sizes of the structs that live in segments: tells binaries that do not fit together.
+/// Hash of the sizes of the structs that live in segments. Detects binaries of different builds.
 uint64_t layout_hash();
 
-/// What all segments of one incarnation have in common.
+/// Values that all segments of one incarnation share.
 struct SegmentIdentity {
   uint64_t cluster_uuid[2] = {0, 0};
   uint64_t config_digest = 0;
 };
 
-/// Tells which field of a published header differs from what is expected, and what to do.
+/// Checks a published header. The error says which field differs from the expected value, and what
+/// to do.
 Result<void> check_segment_header(const SegmentHeader& header, SegmentKind kind, uint32_t node,
                                   const SegmentIdentity& identity, uint64_t size_bytes);
 
-/// Where and how an owner wants its segment.
+/// Placement of a segment, chosen by its owner.
 struct SegmentPlacement {
   int32_t numa_node = -1;         // -1: anywhere
-  bool transparent_huge = false;  // ask for huge pages where the file has none
+  bool transparent_huge = false;  // request huge pages if the file has none
   uint32_t prefault_threads = 1;
 };
 
 /// Not thread safe: used while a process (in thread mode: the cluster) starts and stops.
 class SegmentSpace {
  public:
-  /// No preference for addresses: threads of one process share one space (thread mode).
+  /// Lets the kernel choose addresses: threads of one process share one space (thread mode).
   static constexpr uint32_t kAnyAddress = ~uint32_t{0};
 
   /// `files`: descriptors by segment name, owned by the caller. `role` (node id or kCoordinator)
-  /// makes the addresses of the processes of a cluster different on purpose, so that a raw pointer
-  /// that leaks into shared memory fails at once. Nothing relies on it.
+  /// makes addresses differ between the processes of a cluster. A raw pointer that leaks into
+  /// shared memory then fails at once. No code relies on these addresses.
   SegmentSpace(std::map<std::string, int> files, SegmentIdentity identity, uint32_t role);
   SegmentSpace(const SegmentSpace&) = delete;
   SegmentSpace& operator=(const SegmentSpace&) = delete;
   ~SegmentSpace();
 
-  /// Owner: maps the zero-filled segment, places it and takes its memory. Not visible to others
-  /// before `publish`.
+  /// Owner: maps the zero-filled segment, places it and allocates its memory. Other processes
+  /// cannot attach before `publish`.
   Result<std::byte*> prepare(SegmentKind kind, uint32_t node, const SegmentPlacement& placement);
-  /// Owner, after formatting: writes the header, the magic number last.
+  /// Owner, after formatting: writes the header, and the magic number last.
   void publish(SegmentKind kind, uint32_t node);
-  /// Others: maps a published segment. Already mapped by this space: gives the same address.
+  /// Other processes: maps a published segment. Returns the known address if this space has mapped
+  /// it already.
   Result<std::byte*> attach(SegmentKind kind, uint32_t node, bool writable);
 
  private:

@@ -6,7 +6,7 @@
 namespace atolldb {
 namespace {
 
-// Each in the order of its enumeration.
+// Each array has the order of its enumeration.
 constexpr std::string_view kClusterStates[] = {"starting", "recovering", "running", "draining",
                                                "stopped"};
 constexpr std::string_view kNodeStates[] = {"starting", "attached", "recovering",

@@ -1,4 +1,4 @@
-// The words for states and types of the shared memory: in logs, messages, status and commands.
+// Names of the states and types in shared memory: for logs, messages, status and commands.
 #pragma once
 
 #include <span>
@@ -9,15 +9,15 @@
 
 namespace atolldb {
 
-/// "unknown" for a value that is none.
+/// Returns "unknown" for an invalid value.
 std::string_view to_string(ClusterState state);
 std::string_view to_string(NodeState state);
 std::string_view to_string(StorageState state);
 std::string_view to_string(StorageType type);
 
-/// none when there is no such type.
+/// Returns StorageType::none for an unknown name.
 StorageType storage_type(std::string_view name);
-/// Of the types that a storage can have.
+/// Returns the names of all types that a storage can have.
 std::span<const std::string_view> storage_type_names();
 
 }  // namespace atolldb
