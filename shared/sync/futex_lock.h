@@ -1,5 +1,5 @@
-// A short mutual exclusion between threads of one node (page pool batches, return rings). Lives
-// in shared memory. Spins briefly, then sleeps. Not for anything a remote node touches.
+// Mutex for short critical sections between threads of one node (page pool batches, return rings).
+// Lives in shared memory. Spins briefly, then sleeps. Threads of other nodes never use it.
 #pragma once
 
 #include <atomic>

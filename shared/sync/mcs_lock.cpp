@@ -5,9 +5,9 @@
 namespace atolldb {
 
 namespace {
-// A holder's critical section is a microsecond; with more threads than cores it may be descheduled,
-// and a queue of sleepers behind it would be handed the lock one context switch at a time. So
-// newcomers try for the free word a little before they queue (R24).
+// A holder's critical section takes about a microsecond. With more threads than cores the holder
+// may be descheduled. A queue of sleepers would then get the lock one context switch at a time. So
+// a newcomer spins for the free word briefly before it queues (R24).
 constexpr int kSpinsBeforeQueueing = 100;
 constexpr int kSpinsBeforeSleeping = 400;
 }  // namespace
@@ -23,12 +23,12 @@ Status McsLocker::lock_contended(McsWord& word, McsBlock& block, uint32_t block_
   const uint64_t predecessor = word.tail.exchange(tail_of(block_index), std::memory_order_seq_cst);
   if (predecessor == 0) return Status::ok;
 
-  // Release: the predecessor that reads our name must see our block as waiting.
+  // Release: the predecessor that reads this name must see this block as waiting.
   space_->block(static_cast<uint32_t>(predecessor))
       .successor.store(tail_of(block_index), std::memory_order_release);
 
   for (int spin = 0;; ++spin) {
-    // Acquire pairs with the exchange in hand_over: what the predecessor wrote is visible.
+    // Acquire pairs with the exchange in hand_over: writes of the predecessor are visible.
     if (block.state.load(std::memory_order_acquire) == McsBlock::kGranted) return Status::ok;
     if (spin < kSpinsBeforeSleeping) {
       spin_pause();
@@ -40,7 +40,8 @@ Status McsLocker::lock_contended(McsWord& word, McsBlock& block, uint32_t block_
         waiting == McsBlock::kSleeping) {
       wait_on(block.state, McsBlock::kSleeping, kMaxSleep);
     }
-    // The queue behind us is lost then: no lock is taken any more once the cluster has failed.
+    // The queue after this block is lost then. That is harmless, because no lock is taken any more
+    // once the cluster has failed.
     if (cluster_state_->load(std::memory_order_acquire) >= failed_from_) {
       if (block.state.load(std::memory_order_acquire) == McsBlock::kGranted) return Status::ok;
       return Status::cluster_failed;
@@ -49,8 +50,8 @@ Status McsLocker::lock_contended(McsWord& word, McsBlock& block, uint32_t block_
 }
 
 void McsLocker::hand_over(McsBlock& block) {
-  // Somebody has put itself behind us and is about to say so: a few instructions away, unless it
-  // was descheduled or died in between.
+  // A successor has enqueued itself and is about to store its name. That takes a few instructions,
+  // unless it was descheduled or died in between.
   uint32_t successor = 0;
   for (int spin = 0; (successor = block.successor.load(std::memory_order_acquire)) == 0; ++spin) {
     if (spin < kSpinsBeforeSleeping) {
@@ -61,8 +62,8 @@ void McsLocker::hand_over(McsBlock& block) {
     if (cluster_state_->load(std::memory_order_acquire) >= failed_from_) return;
   }
   McsBlock& next = space_->block(successor);
-  // Release pairs with the acquiring loads of `state` in lock_contended: what we wrote under the
-  // lock is visible to the next holder.
+  // Release pairs with the acquiring loads of `state` in lock_contended: writes under the lock are
+  // visible to the next holder.
   if (next.state.exchange(McsBlock::kGranted, std::memory_order_acq_rel) == McsBlock::kSleeping) {
     wake(next.state, 1);
   }

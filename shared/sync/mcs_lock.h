@@ -1,11 +1,11 @@
-// MCS queue lock over shared memory (design: transactions, record header; rules R21-R25).
+// MCS queue lock over shared memory. Source: [MCS91]. Rules R21 to R25.
 //
-// A lock word names the last waiter (worker, block). Each waiter spins, then sleeps, on a block
-// in its own node's `shared` segment, so waiting costs no remote traffic. Invariants:
-//  - a block is used for one lock at a time; it names that lock from before the word is changed
-//    until after it was released, so that somebody else could finish a dead worker (R22);
-//  - whoever waits unconditionally does so in universal order, everybody else only tries;
-//  - every wait looks at the cluster state and can end with `cluster_failed`.
+// A lock word names the last waiter (worker, block). Each waiter spins, then sleeps, on a block in
+// its own node's `shared` segment, so waiting costs no remote traffic. Invariants:
+// - A block is used for one lock at a time. It names that lock from before the word changes until
+//   after the release, so that another thread could complete the operation of a dead worker (R22).
+// - Threads that wait without limit do so in universal order. All others only try.
+// - Every wait checks the cluster state, and can end with `cluster_failed`.
 #pragma once
 
 #include <array>
@@ -21,20 +21,20 @@ namespace atolldb {
 /// Worker id: node << 8 | ordinal.
 using WorkerId = uint16_t;
 
-/// One queue element. Writers: its worker, and the thread that queues behind it (`successor`) or
-/// hands the lock over (`state`).
+/// One queue element. Writers: its worker, its successor in the queue (`successor`), and the thread
+/// that hands the lock over (`state`).
 struct McsBlock {
   static constexpr uint32_t kWaiting = 0;
   static constexpr uint32_t kGranted = 1;
   static constexpr uint32_t kSleeping = 2;
 
   std::atomic<uint32_t> state;
-  std::atomic<uint32_t> successor;  // worker 16 | block 16; 0 = none yet
-  std::atomic<uint64_t> lock_name;  // UniversalName of the lock waited for or held; 0 = none
+  std::atomic<uint32_t> successor;  // worker 16 | block 16; 0: no successor yet
+  std::atomic<uint64_t> lock_name;  // UniversalName of the lock waited for or held; 0: no lock
 };
 static_assert(sizeof(McsBlock) == 16);
 
-/// Where this process mapped every node's lock blocks.
+/// Addresses of every node's lock blocks in this process.
 class LockSpace {
  public:
   void set_node(uint32_t node, McsBlock* blocks, uint32_t blocks_per_worker) {
@@ -54,11 +54,11 @@ class LockSpace {
   std::array<Node, kMaxNodes + 1> nodes_{};
 };
 
-/// One thread's way to lock. Not shared between threads.
+/// Lock operations of one thread. Not shared between threads.
 class McsLocker {
  public:
-  /// `space` must hold the own node's blocks already. `cluster_state` is the word that every wait
-  /// looks at: values of `failed_from` or more end waits with cluster_failed.
+  /// REQUIRES: `space` has the blocks of this node. `cluster_state` is the word that every wait
+  /// checks; values of `failed_from` or more end waits with cluster_failed.
   McsLocker(const LockSpace& space, WorkerId self, const std::atomic<uint32_t>& cluster_state,
             uint32_t failed_from)
       : space_(&space),
@@ -67,8 +67,9 @@ class McsLocker {
         cluster_state_(&cluster_state),
         failed_from_(failed_from) {}
 
-  /// Waits for the lock with block `block_index` (1 ... capacity-1, not in use). Only in universal
-  /// order, or with nothing held. `ok` or `cluster_failed` (not locked then).
+  /// Waits for the lock. Returns ok, or cluster_failed (then not locked). REQUIRES: block
+  /// `block_index` (1 ... capacity-1) is not in use, and the caller holds no lock, or only locks
+  /// before `name` in universal order.
   Status lock(McsWord& word, uint32_t block_index, UniversalName name) {
     McsBlock& block = blocks_[block_index];
     block.lock_name.store(name.word(), std::memory_order_relaxed);
@@ -87,8 +88,8 @@ class McsLocker {
   void unlock(McsWord& word, uint32_t block_index) {
     McsBlock& block = blocks_[block_index];
     uint64_t expected = tail_of(block_index);
-    // Acquire pairs with the successor's release of its name; seq_cst (R21) with whoever loads or
-    // takes the word next: what we wrote under the lock is visible.
+    // Acquire pairs with the successor's release of its name. seq_cst (R21) pairs with the thread
+    // that loads or takes the word next: writes under the lock are visible.
     if (block.successor.load(std::memory_order_acquire) != 0 ||
         !word.tail.compare_exchange_strong(expected, 0, std::memory_order_seq_cst,
                                            std::memory_order_relaxed)) {
@@ -115,7 +116,7 @@ class McsLocker {
   void hand_over(McsBlock& block);
 
   const LockSpace* space_;
-  McsBlock* blocks_;  // the own ones
+  McsBlock* blocks_;  // blocks of this worker
   WorkerId self_;
   const std::atomic<uint32_t>* cluster_state_;
   uint32_t failed_from_;

@@ -1,4 +1,4 @@
-// The 8-byte lock word that sits in records and pages; the protocol is in mcs_lock.h.
+// The 8-byte lock word of records and pages. The protocol is in mcs_lock.h.
 #pragma once
 
 #include <atomic>
@@ -6,8 +6,8 @@
 
 namespace atolldb {
 
-/// Tail of the queue of waiters: worker id 16 | block index 16, in the low 32 bits. 0 = unlocked
-/// (block indexes start at 1, R25). Multi-writer word: changed by compare-and-swap and exchange.
+/// Tail of the queue of waiters: worker id 16 | block index 16, in the low 32 bits. 0: unlocked
+/// (block indexes start at 1, R25). Changed by compare-and-swap and exchange, by many writers.
 struct McsWord {
   std::atomic<uint64_t> tail{0};
 

@@ -1,8 +1,8 @@
-// Copies of bytes that another thread may be writing (optimistic reads under a VID, and their
-// writers). The reader re-checks the VID afterwards and throws a torn copy away.
+// Copies of bytes that another thread may be writing: optimistic reads under a VID, and their
+// writers. The reader checks the VID again afterwards, and discards a torn copy.
 //
 // ThreadSanitizer builds copy byte by byte with atomics, so that a missing VID check shows as a
-// race; other builds use plain copies between fences, which cost nothing on x86.
+// race. Other builds use plain copies between fences, which cost nothing on x86.
 #pragma once
 
 #include <atomic>
@@ -35,11 +35,11 @@ inline void racy_write(void* to, const void* from, size_t bytes) {
 inline void racy_read(void* to, const void* from, size_t bytes) {
   std::atomic_signal_fence(std::memory_order_acq_rel);
   copy_bytes(to, from, bytes);
-  // The re-check of the VID comes after the copy.
+  // The second check of the VID comes after the copy.
   std::atomic_thread_fence(std::memory_order_acquire);
 }
 inline void racy_write(void* to, const void* from, size_t bytes) {
-  // What announces the write comes before it.
+  // The store that announces the write comes before it.
   std::atomic_thread_fence(std::memory_order_release);
   copy_bytes(to, from, bytes);
   std::atomic_signal_fence(std::memory_order_acq_rel);

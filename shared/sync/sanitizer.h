@@ -1,4 +1,4 @@
-// Which sanitizer this build has, where code must know.
+// Macros for sanitizer builds that the code must know about.
 #pragma once
 
 #if defined(__SANITIZE_THREAD__)
