@@ -1,5 +1,5 @@
-// A file system that counts what is read from files that are open for reading only, so that another
-// thread can tell how far a long read is.
+// File system that counts the bytes read from files opened for reading only. Another thread can
+// then report the progress of a long read.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@ class CountingFile final : public ForwardingFile {
 
   Result<uint64_t> read(uint64_t offset, std::span<std::byte> into) const override {
     auto count = ForwardingFile::read(offset, into);
-    // Relaxed: for people.
+    // Relaxed: for display only.
     if (count) bytes_read_.fetch_add(*count, std::memory_order_relaxed);
     return count;
   }
@@ -28,12 +28,13 @@ class CountingFile final : public ForwardingFile {
   std::atomic<uint64_t>& bytes_read_;
 };
 
-/// Holds what CountingFileSystem reads through: it has to be there before its base.
+/// Base that owns the file system below. It is constructed before ForwardingFileSystem, which
+/// refers to it.
 struct FileSystemBelow {
   std::unique_ptr<FileSystem> owned;
 };
 
-/// Owns the file system below. REQUIRES: `bytes_read` outlives it.
+/// Owns the file system below. REQUIRES: `bytes_read` outlives this object.
 class CountingFileSystem final : private FileSystemBelow, public ForwardingFileSystem {
  public:
   CountingFileSystem(std::unique_ptr<FileSystem> below, std::atomic<uint64_t>& bytes_read)

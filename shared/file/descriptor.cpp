@@ -20,17 +20,17 @@
 namespace atolldb {
 namespace {
 
-/// Data of a cluster is its user's own.
+/// Only the cluster's user may access its data.
 constexpr mode_t kFileMode = 0600;
-/// Calls in a row that write less than one block each, before a write is given up.
+/// Consecutive calls that write less than one block each, before write_all fails.
 constexpr int kMaxFutileCalls = 16;
 
-/// A place in a list of slices.
+/// A position in a list of slices.
 class Cursor {
  public:
   explicit Cursor(std::span<const std::span<const std::byte>> slices) : slices_(slices) {}
 
-  /// The next slices as the kernel wants them; neighbours in memory become one.
+  /// Fills `parts` with the next slices for the kernel. Merges slices that are adjacent in memory.
   int fill(std::span<iovec> parts) const {
     size_t count = 0;
     size_t skipped = skipped_;
@@ -64,10 +64,10 @@ class Cursor {
 
  private:
   std::span<const std::span<const std::byte>> slices_;
-  size_t skipped_ = 0;  // bytes of the first slice
+  size_t skipped_ = 0;  // consumed bytes of the first slice
 };
 
-/// No handler runs on this thread while it lives.
+/// Blocks all signals of this thread during its lifetime.
 class BlockedSignals {
  public:
   BlockedSignals() {
@@ -83,7 +83,7 @@ class BlockedSignals {
   sigset_t before_;
 };
 
-/// Some file systems cannot allocate: what is written takes its blocks at once.
+/// Writes zeros, for file systems that cannot preallocate: each write allocates its blocks.
 int write_zeros(SystemCalls& calls, int descriptor, uint64_t from, uint64_t bytes) {
   constexpr uint64_t kChunkBytes = 1 << 20;
   const std::vector<std::byte> zeros(std::min(bytes - from, kChunkBytes));
@@ -94,7 +94,7 @@ int write_zeros(SystemCalls& calls, int descriptor, uint64_t from, uint64_t byte
   return 0;
 }
 
-/// Blocks for [0, bytes), of which those before `from` are there.
+/// Allocates blocks for [0, bytes). REQUIRES: those before `from` are allocated.
 int allocate(SystemCalls& calls, int descriptor, uint64_t from, uint64_t bytes) {
   if (bytes == from) return 0;
   const int answer = uninterrupted([&] { return calls.fallocate(descriptor, bytes); });
@@ -103,8 +103,8 @@ int allocate(SystemCalls& calls, int descriptor, uint64_t from, uint64_t bytes) 
   return is_supported ? error : write_zeros(calls, descriptor, from, bytes);
 }
 
-/// From `done` bytes on, until all of `into` is read, or the file ends, or what was read is no
-/// multiple of `unit`. Answers an errno, or 0.
+/// Continues a read at `done`. Ends when `into` is full, the file ends, or `done` is no multiple of
+/// `unit`. Returns an errno, or 0.
 int read_on(SystemCalls& calls, int descriptor, uint64_t offset, std::span<std::byte> into,
             uint64_t unit, uint64_t& done) {
   while (done < into.size() && done % unit == 0) {
@@ -129,7 +129,7 @@ Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
 }
 
 Descriptor::~Descriptor() {
-  // An error here concerns what was never synced, and of that nothing was promised.
+  // An error here affects only data that was never synced, and no caller relies on that data.
   if (number_ >= 0) ::close(number_);
 }
 
@@ -145,7 +145,7 @@ Result<Descriptor> open_descriptor(SystemCalls& calls, const std::string& path, 
 Result<Descriptor> create_preallocated(SystemCalls& calls, const std::string& path,
                                        uint64_t bytes) {
   if (auto good = check_create(path, bytes); !good) return std::unexpected(good.error());
-  // Not with O_DIRECT: where that is refused the kernel creates the file all the same.
+  // Without O_DIRECT: on a file system that refuses it, the kernel would still create the file.
   auto descriptor = open_descriptor(calls, path, O_RDWR | O_CREAT | O_EXCL);
   if (!descriptor) return descriptor;
   const int error = allocate(calls, descriptor->get(), 0, bytes);
@@ -180,7 +180,7 @@ int write_all(SystemCalls& calls, int descriptor, uint64_t offset,
     const ssize_t written =
         uninterrupted([&] { return calls.pwritev(descriptor, parts.data(), count, offset); });
     if (written < 0) return errno;
-    // A block of which a part was written is written again, as its rest would be misaligned.
+    // A partly written block is written again, because the rest of it would be misaligned.
     const uint64_t done = static_cast<uint64_t>(written) / kIoBlockBytes * kIoBlockBytes;
     futile_calls = done == 0 ? futile_calls + 1 : 0;
     if (futile_calls == kMaxFutileCalls) return EIO;

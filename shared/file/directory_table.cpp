@@ -18,7 +18,7 @@ using Json = nlohmann::json;
 constexpr uint32_t kTableVersion = 1;
 constexpr std::string_view kLogRole = "log-";
 
-/// The number of a role log-<n>; 0: it is none.
+/// Returns the number of a role log-<n>, or 0 for any other text.
 uint64_t number_of(std::string_view role) {
   if (!role.starts_with(kLogRole)) return 0;
   role.remove_prefix(kLogRole.size());

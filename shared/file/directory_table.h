@@ -1,8 +1,9 @@
-// Which directories hold the data of a cluster: the file data_dir/directories gives each a role
-// (rule R48). Savepoint and metadata of snapshots name roles; this table alone has paths.
+// The table of directories that hold the data of a cluster (R48). The file data_dir/directories
+// gives each directory a role. The savepoint and the metadata of snapshots name roles; only this
+// table has paths.
 //
-// The role `data` is data_dir itself, wherever that is; the table does not list it. Others are
-// log-1, log-2, ...; no role is given twice.
+// The role `data` is data_dir itself, wherever it is; the table does not list it. Other roles are
+// log-1, log-2, ... No role is given twice.
 #pragma once
 
 #include <cstdint>
@@ -27,21 +28,21 @@ struct DirectoryRole {
 
 class DirectoryTable {
  public:
-  /// Returns an empty table if the file is missing. Damaged: code corruption.
+  /// Returns an empty table if the file is missing. Returns code corruption if it is damaged.
   static Result<DirectoryTable> read(FileSystem& file_system, const std::string& data_dir);
   explicit DirectoryTable(std::string data_dir) : data_dir_(std::move(data_dir)) {}
 
-  /// Durable when it returns. Does nothing if the table is as the file. REQUIRES: the lock of
-  /// data_dir, and data_dir exists.
+  /// Writes the table durably. Does nothing if it equals the file. REQUIRES: the caller holds the
+  /// lock of data_dir, and data_dir exists.
   Result<void> write(FileSystem& file_system);
 
-  /// Returns nothing if no directory has the role.
+  /// Returns the directory's path, or nothing if no directory has the role.
   std::optional<std::string> path_of(std::string_view role) const;
-  /// Returns nothing if the directory has no role. Links do not matter.
+  /// Returns the directory's role, or nothing if it has no role. Follows symbolic links.
   std::optional<std::string> role_of(const std::string& directory) const;
-  /// Returns the role of the directory, which gets one if it has none.
+  /// Returns the role of the directory; adds one if it has no role.
   std::string add(const std::string& directory);
-  /// Gives the role to this path, and to no other one.
+  /// Gives the role to this path, and takes it from any other.
   void set(const std::string& role, const std::string& path);
   void remove(const std::string& role);
   const std::vector<DirectoryRole>& entries() const { return entries_; }
@@ -49,14 +50,14 @@ class DirectoryTable {
  private:
   std::string data_dir_;
   std::vector<DirectoryRole> entries_;
-  uint64_t last_number_ = 0;  // of a role log-<n>
+  uint64_t last_number_ = 0;  // highest <n> of a role log-<n> ever given
   bool is_changed_ = false;
 };
 
 /// data_dir/directories
 std::string directory_table_path(const std::string& data_dir);
 
-/// The path without links and dots, as far as it exists.
+/// Returns the path without links and dots, as far as it exists.
 std::string canonical_path(const std::string& path);
 
 }  // namespace atolldb

@@ -5,7 +5,8 @@
 namespace atolldb {
 namespace {
 
-/// The steady clock is the time-stamp counter, scaled, read without entering the kernel.
+/// Spins on the steady clock. It is the scaled time-stamp counter, read without entering the
+/// kernel.
 void spin(std::chrono::nanoseconds time) {
   if (time.count() <= 0) return;
   const auto end = std::chrono::steady_clock::now() + time;

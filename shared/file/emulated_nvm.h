@@ -1,8 +1,7 @@
-// Any file system as a slower device: every read, write and sync takes a configured time more. It
-// spins on the clock, as the emulated NVRAM of the FOEDUS paper does (section 9.3.1: a software
-// spin loop on the time-stamp counter in each read and write of a tmpfs), because a sleep of
-// microseconds is neither precise nor short. So the delay takes a processor, as waiting for real
-// NVRAM does.
+// File system that emulates a slower device: it adds a configured latency to every read, write and
+// sync. The delay spins on the clock, because a sleep of microseconds is neither precise nor short
+// enough. It occupies a processor, as waiting for real NVRAM does. Source: [FOEDUS15] section 9.3.1
+// (emulated NVRAM: a spin loop on the time-stamp counter in each read and write of a tmpfs).
 #pragma once
 
 #include <chrono>
@@ -22,7 +21,7 @@ struct EmulatedLatency {
   bool operator==(const EmulatedLatency&) const = default;
 };
 
-/// Files must not outlive their file system.
+/// REQUIRES: this file system outlives its files.
 class EmulatedNvm : public ForwardingFileSystem {
  public:
   EmulatedNvm(std::unique_ptr<FileSystem> below, EmulatedLatency latency)

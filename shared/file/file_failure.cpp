@@ -13,8 +13,8 @@ struct FoundText {
   int error_number = 0;
 };
 
-/// The first text of an error number that stands as a part of its own: ": text" before ":", " (" or
-/// the end.
+/// Finds the first error text that is a part of its own: ": text", followed by ":", " (" or the
+/// end.
 FoundText find_error_text(std::string_view message) {
   FoundText first;
   for (int number = 1; number <= kLastErrorNumber; ++number) {
@@ -29,8 +29,8 @@ FoundText find_error_text(std::string_view message) {
   return first;
 }
 
-/// "/x/y" of "/x/y with 8 bytes", "/x/y from 0 to 8 bytes", "/x/y (0 to 8)": a part that only
-/// digits and these words follow.
+/// Removes a trailing number part from a path. Returns "/x/y" for "/x/y with 8 bytes", "/x/y from 0
+/// to 8 bytes" and "/x/y (0 to 8)".
 std::string_view without_numbers(std::string_view path) {
   for (const std::string_view opening : {" with ", " from ", " ("}) {
     const size_t at = path.rfind(opening);
@@ -61,7 +61,7 @@ std::optional<FileFailure> file_failure_in(std::string_view message) {
   const FoundText error = find_error_text(message);
   if (error.at == std::string_view::npos) return std::nullopt;
   std::string_view before = message.substr(0, error.at);
-  // The operation is the last part that names a path: "cluster: node0: sync of /x/y".
+  // The operation is the last part that contains a path: "cluster: node0: sync of /x/y".
   while (!before.empty()) {
     const size_t colon = before.rfind(": ");
     const std::string_view part = colon == before.npos ? before : before.substr(colon + 2);

@@ -1,4 +1,4 @@
-// Which backend a cluster's files go through.
+// Chooses and creates the backend for a cluster's files.
 #pragma once
 
 #include <memory>
@@ -15,14 +15,14 @@ struct FileSystemSettings {
   FileBackend backend = FileBackend::posix;
   EmulatedLatency latency;   ///< all zero: no emulation
   FileWarning warn;          ///< may be empty
-  IoWatch* watch = nullptr;  ///< which notes the calls; null: none does
+  IoWatch* watch = nullptr;  ///< notes the calls; null: calls are not noted
 };
 
-/// Of `[durability]`: the emulated latency applies to writes and syncs.
+/// Returns the settings in `[durability]`. The emulated latency applies to writes and syncs.
 FileSystemSettings file_system_settings(const Config::Durability& durability, FileWarning warn = {},
                                         IoWatch* watch = nullptr);
 
-/// Touches no file. Files must not outlive it.
+/// Creates a backend without touching any file. REQUIRES: the backend outlives its files.
 std::unique_ptr<FileSystem> make_file_system(const FileSystemSettings& settings);
 
 }  // namespace atolldb

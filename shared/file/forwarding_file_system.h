@@ -1,5 +1,4 @@
-// A file system, and a file, that hand every call on: what wraps another one overrides the calls
-// that it changes.
+// File system and file that forward every call. Wrappers override only the calls that they change.
 #pragma once
 
 #include <memory>
@@ -34,7 +33,7 @@ class ForwardingFile : public File {
   std::unique_ptr<File> below_;
 };
 
-/// REQUIRES: `below` outlives it.
+/// REQUIRES: `below` outlives this object.
 class ForwardingFileSystem : public FileSystem {
  public:
   explicit ForwardingFileSystem(FileSystem& below) : below_(below) {}

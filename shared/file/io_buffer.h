@@ -8,12 +8,12 @@
 
 namespace atolldb {
 
-/// Zeros, aligned for direct I/O. One of kHugePageBytes or more has huge pages where the machine
-/// has some: the kernel pins, describes and lets go every single page of a transfer.
+/// Zeroed memory, aligned for direct I/O. A buffer of kHugePageBytes or more uses huge pages if the
+/// machine has some, because the kernel pins, describes and unpins every page of a transfer.
 class IoBuffer {
  public:
   explicit IoBuffer(uint64_t bytes);
-  /// As many bytes as asked for, up to a multiple of kIoBlockBytes.
+  /// Returns the requested bytes, rounded up to a multiple of kIoBlockBytes.
   std::span<std::byte> bytes() { return {memory_.get(), bytes_}; }
 
  private:

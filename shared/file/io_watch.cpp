@@ -9,14 +9,15 @@ int64_t now_ns() {
   return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// Threads begin their search for a free slot at different ones, so it is mostly the first.
+/// Threads search for a free slot from different starting points, so the first probe mostly
+/// succeeds.
 uint32_t first_slot() {
   static std::atomic<uint32_t> threads{0};
   thread_local const uint32_t own = threads.fetch_add(1, std::memory_order_relaxed);
   return own;
 }
 
-/// A path for the time of one call.
+/// Registers a path during one call.
 class CallPath {
  public:
   CallPath(IoWatch& watch, const std::string& path)
@@ -91,7 +92,7 @@ std::optional<PendingIo> IoWatch::oldest() const {
   uint32_t operation = 0;
   uint64_t path = 0;
   for (const Slot& slot : slots_) {
-    // Acquire pairs with the release in Note: its other words are written.
+    // Acquire pairs with the release in Note: the slot's other words are written.
     const int64_t begun = slot.since_ns.load(std::memory_order_acquire);
     if (begun <= 0 || (since != 0 && begun >= since)) continue;
     since = begun;
@@ -111,7 +112,7 @@ IoWatch::Note::Note(IoWatch& watch, IoOperation operation, uint64_t path) {
   for (uint32_t i = 0; i < kMaxCalls; ++i) {
     Slot& slot = watch.slots_[(first + i) % kMaxCalls];
     int64_t free = kFree;
-    // Acquire pairs with the release of the note before: its words may be overwritten.
+    // Acquire pairs with the release of the previous note: its words may be overwritten.
     if (!slot.since_ns.compare_exchange_strong(free, kTaken, std::memory_order_acquire,
                                                std::memory_order_relaxed)) {
       continue;

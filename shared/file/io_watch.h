@@ -1,5 +1,5 @@
-// Which calls to the device are under way in a process, and since when (R58). A call notes itself
-// in memory before it enters the kernel; a watcher that never touches the device reads the notes.
+// Record of a process's device calls in progress, with their start times (R58). A call notes itself
+// in memory before it enters the kernel. The watcher reads the notes, and never touches the device.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ enum class IoOperation : uint32_t {
   open,
   create,
   sync_directory,
-  other,  // of names: listing, renaming, removing
+  other,  // operations on names: listing, renaming, removing
 };
 constexpr uint32_t kIoOperationCount = static_cast<uint32_t>(IoOperation::other) + 1;
 const char* to_string(IoOperation operation);
@@ -37,20 +37,21 @@ struct PendingIo {
   std::chrono::nanoseconds age{0};
 };
 
-/// Thread-safe. A note costs two clock-free stores and one reading of the clock.
+/// Thread-safe. A note costs two plain stores and one clock read.
 class IoWatch {
  public:
-  /// More calls at once than this are not noted.
+  /// Calls above this number in progress are not noted.
   static constexpr uint32_t kMaxCalls = 512;
 
-  /// The number of a path, which notes carry instead of its text: for a file, while it is open.
+  /// Registers a path and returns its number, which notes store instead of the text. A file stays
+  /// registered while it is open.
   uint64_t add_path(const std::string& path);
   void remove_path(uint64_t number);
 
-  /// Nothing: no call is under way.
+  /// Returns the oldest call in progress, or nothing if there is no call.
   std::optional<PendingIo> oldest() const;
 
-  /// A call that is under way.
+  /// Notes a call during its lifetime.
   class Note {
    public:
     Note(IoWatch& watch, IoOperation operation, uint64_t path);
@@ -64,10 +65,10 @@ class IoWatch {
 
  private:
   static constexpr int64_t kFree = 0;
-  static constexpr int64_t kTaken = -1;  // its other words are being written
+  static constexpr int64_t kTaken = -1;  // a thread is writing the slot's other words
 
   struct alignas(64) Slot {
-    std::atomic<int64_t> since_ns{kFree};  // of the steady clock
+    std::atomic<int64_t> since_ns{kFree};  // start of the call on the steady clock
     std::atomic<uint32_t> operation{0};
     std::atomic<uint64_t> path{0};
   };
@@ -78,10 +79,10 @@ class IoWatch {
   uint64_t last_path_ = 0;                 // guarded by mutex_
 };
 
-/// A file system whose calls are noted. Files must not outlive it.
+/// File system whose calls are noted. REQUIRES: it outlives its files.
 class WatchedFileSystem : public ForwardingFileSystem {
  public:
-  /// REQUIRES: `watch` outlives it.
+  /// REQUIRES: `watch` outlives this object.
   WatchedFileSystem(std::unique_ptr<FileSystem> below, IoWatch& watch)
       : ForwardingFileSystem(*below), owned_(std::move(below)), watch_(watch) {}
 

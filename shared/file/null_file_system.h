@@ -1,5 +1,5 @@
-// Files that keep nothing: for measuring what a log costs without a device. Names and sizes are
-// kept in this process, writes are dropped, reads are errors.
+// File system that discards data, to measure the cost of a log without a device. It keeps names and
+// sizes in this process, drops writes, and fails reads.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@
 
 namespace atolldb {
 
-/// REQUIRES of its files: this object outlives them.
+/// REQUIRES: this object outlives its files.
 class NullFileSystem : public FileSystem {
  public:
   Result<std::unique_ptr<File>> create(const std::string& path, uint64_t bytes) override;
@@ -33,7 +33,7 @@ class NullFileSystem : public FileSystem {
   Result<std::unique_ptr<File>> open_file(const std::string& path, bool is_writable);
 
   std::mutex mutex_;
-  std::map<std::string, uint64_t> files_;  // size by normal path
+  std::map<std::string, uint64_t> files_;  // size by normalised path
   std::set<std::string> directories_{"/"};
 };
 

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The path itself, or its nearest parent that exists and can be seen.
+/// Returns the path itself, or its nearest visible parent that exists.
 std::optional<fs::path> nearest_existing(const fs::path& path) {
   for (fs::path part = path; !part.empty(); part = part.parent_path()) {
     struct stat info{};
@@ -27,7 +27,7 @@ std::optional<fs::path> nearest_existing(const fs::path& path) {
   return std::nullopt;
 }
 
-/// The topmost folder of the file system that `path` is in.
+/// Returns the topmost folder of the file system that contains `path`.
 fs::path mount_point(fs::path path) {
   struct stat info{};
   if (stat(path.c_str(), &info) != 0) return path;

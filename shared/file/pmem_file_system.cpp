@@ -11,7 +11,7 @@
 namespace atolldb {
 namespace {
 
-/// libpmem2's objects, deleted with their owner.
+/// Deleters for libpmem2's objects.
 struct MapDeleter {
   void operator()(pmem2_map* map) const { pmem2_map_delete(&map); }
 };
@@ -36,7 +36,7 @@ Result<Map> map_file(int descriptor, const std::string& path) {
   pmem2_source* source = nullptr;
   if (pmem2_source_from_fd(&source, descriptor) != 0) return map_error(path);
   const std::unique_ptr<pmem2_source, SourceDeleter> source_owner(source);
-  // The coarsest that will do; libpmem2 grants the finest that is safe.
+  // Require the coarsest granularity that works. libpmem2 grants the finest that is safe.
   pmem2_map* map = nullptr;
   if (pmem2_config_set_required_store_granularity(config, PMEM2_GRANULARITY_PAGE) != 0 ||
       pmem2_map_new(&map, config, source) != 0) {
@@ -64,15 +64,15 @@ class PmemFile : public File {
         copy_(address_ + offset, slice.data(), slice.size(),
               PMEM2_F_MEM_NONTEMPORAL | PMEM2_F_MEM_NODRAIN);
       } else {
-        std::memcpy(address_ + offset, slice.data(), slice.size());  // libpmem2's would msync
+        std::memcpy(address_ + offset, slice.data(),
+                    slice.size());  // libpmem2's function would call msync
       }
       offset += slice.size();
     }
     return {};
   }
 
-  /// What was written before stays in the caches' keeping until `sync`: of the same memory, by
-  /// whatever mapping.
+  /// Earlier writes keep their contents until `sync`: both mappings share the same memory.
   Result<void> grow(uint64_t bytes) override {
     if (auto good = failure_.check(); !good) return good;
     auto grown = grow_preallocated(owner_.calls_, descriptor_.get(), path_, size_, bytes);
@@ -101,7 +101,8 @@ class PmemFile : public File {
     return {};
   }
 
-  /// Not from the mapping: a bad block is an error here, but a signal there.
+  /// Reads through the descriptor. In the mapping a bad block would raise a signal; here it is an
+  /// error.
   Result<uint64_t> read(uint64_t offset, std::span<std::byte> into) const override {
     return read_all(owner_.calls_, descriptor_.get(), path_, offset, into);
   }
@@ -124,8 +125,8 @@ class PmemFile : public File {
   Descriptor descriptor_;
   Map map_;
   uint64_t size_;
-  // Of a new or grown file the kernel has to write size and block list once, even on persistent
-  // memory. Of an old one too: whoever made it may have died before it was synced.
+  // The kernel must write size and block list of a new or grown file once, even on persistent
+  // memory. The same holds for an old file, because its creator may have died before the sync.
   bool needs_kernel_ = true;
   bool is_persistent_ = false;
   std::byte* address_ = nullptr;

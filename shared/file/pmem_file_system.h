@@ -1,13 +1,13 @@
-// Files on persistent memory, by libpmem2: the preallocated file is mapped, writes are copied past
-// the caches, and a sync waits until they have drained. Neither needs the kernel.
+// File system on persistent memory, with libpmem2. A preallocated file is mapped. Writes bypass the
+// caches, and a sync waits until they have drained. Neither enters the kernel.
 //
 //   granularity of the mapping    write                     sync
 //   cache line, byte              non-temporal copies       drain
 //   page (no persistent memory)   copies                    fdatasync
 //
-// libpmem2's own persist of pages is msync, and ends the process when that fails: fdatasync
-// promises as much, and its error can be answered. libpmem2 takes the environment's
-// PMEM2_FORCE_GRANULARITY=cache_line for granted: only for tests.
+// libpmem2 persists pages by msync, and ends the process if that fails. fdatasync gives the same
+// guarantee, and its error can be handled. libpmem2 trusts PMEM2_FORCE_GRANULARITY=cache_line in
+// the environment; that is for tests only.
 #pragma once
 
 #include <atomic>
@@ -21,11 +21,11 @@
 
 namespace atolldb {
 
-/// On a file system that allocates anew on each write (copy on write), a full disk ends the process
-/// with SIGBUS, as with every mapped file: use `posix` there.
+/// A copy-on-write file system allocates blocks on each write. On a full disk it ends the process
+/// with SIGBUS, as with every mapped file. Use `posix` there.
 class PmemFileSystem : public FileSystem {
  public:
-  /// REQUIRES: `calls` outlives this object, and this object its files.
+  /// REQUIRES: `calls` outlives this object, and this object outlives its files.
   explicit PmemFileSystem(FileWarning warn = {}, SystemCalls& calls = kernel_calls())
       : posix_(warn, calls), warn_(std::move(warn)), calls_(calls) {}
 
@@ -54,7 +54,7 @@ class PmemFileSystem : public FileSystem {
   bool is_durable() const override { return true; }
   std::string describe() const override;
 
-  /// Syncs that drained stores, and syncs through the kernel: which path runs.
+  /// Numbers of syncs that drained stores, and of syncs through the kernel.
   uint64_t drains() const { return drains_.load(std::memory_order_relaxed); }
   uint64_t kernel_syncs() const { return kernel_syncs_.load(std::memory_order_relaxed); }
 
@@ -73,7 +73,7 @@ class PmemFileSystem : public FileSystem {
   std::atomic<uint64_t> drains_{0};
   std::atomic<uint64_t> kernel_syncs_{0};
   mutable std::mutex mutex_;
-  Granularity coarsest_ = Granularity::none_yet;  // of all files so far
+  Granularity coarsest_ = Granularity::none_yet;  // coarsest granularity of all files so far
 };
 
 }  // namespace atolldb

@@ -34,13 +34,13 @@ bool is_aligned(uint64_t offset, std::span<std::byte> bytes) {
 
 }  // namespace
 
-/// Reads of whole blocks bypass the page cache, too: logs and pages of snapshots are read once, or
-/// kept by their reader, and fresh pages of the cache cost more than the copies. Others go through
-/// the cache; they see what direct writes wrote, since the kernel drops the cached pages of the
-/// range behind each direct write.
+/// File with direct and buffered I/O. Reads of whole blocks bypass the page cache too: logs and
+/// snapshot pages are read once or cached by their reader, and allocating page-cache pages costs
+/// more than the copies. Other reads go through the page cache. They see direct writes, because the
+/// kernel drops the cached pages of the range after each direct write.
 class PosixFile : public File {
  public:
-  /// `direct` is empty where direct I/O is refused, `size` is unknown where nothing is written.
+  /// `direct` is empty if direct I/O is refused. `size` is empty for a file that is never written.
   PosixFile(PosixFileSystem& owner, std::string path, Descriptor buffered, Descriptor direct,
             std::optional<uint64_t> size)
       : owner_(owner),
@@ -74,8 +74,8 @@ class PosixFile : public File {
   Result<void> sync() override {
     if (!size_) return io_error("sync of " + path_, EBADF);
     if (auto good = failure_.check(); !good) return good;
-    // Never again after an error: the kernel may have dropped what it could not write, and reports
-    // an error of writing back only once.
+    // Never sync again after an error. The kernel may have dropped the data that it could not
+    // write, and reports a write-back error only once.
     const int error = sync_data(owner_.calls_, writing(is_direct()));
     if (error == 0) return {};
     return failure_.keep(
@@ -94,8 +94,8 @@ class PosixFile : public File {
         return done;
       }
     }
-    // Through the cache: what is not aligned, all of it where direct I/O is refused, and the end of
-    // a file that is no multiple of a block.
+    // Through the cache: unaligned reads, all reads if direct I/O is refused, and the end of a file
+    // whose size is no multiple of a block.
     return read_all(owner_.calls_, buffered_.get(), path_, offset, into, done);
   }
 
@@ -114,8 +114,9 @@ class PosixFile : public File {
   std::string path_;
   Descriptor buffered_;
   Descriptor direct_;
-  /// False from the first refusal on. Written by any thread that reads or writes; relaxed: both
-  /// descriptors are good as long as the file, so who looks late is refused once more.
+  /// False after the first refusal. Written by any thread that reads or writes. Relaxed: both
+  /// descriptors stay valid as long as the file, so a thread that sees the old value is refused
+  /// once more.
   mutable std::atomic<bool> is_direct_ = static_cast<bool>(direct_);
   std::optional<uint64_t> size_;
   FirstFailure failure_;
@@ -144,8 +145,8 @@ Result<std::unique_ptr<File>> PosixFileSystem::make_file(const std::string& path
   return std::make_unique<PosixFile>(*this, path, std::move(buffered), *std::move(direct), *size);
 }
 
-/// By descriptor, not by path: that may be renamed, or name another file, by now. Empty where
-/// direct I/O is refused, and where /proc is not there.
+/// Opens by descriptor, not by path, because the path may have been renamed or may name another
+/// file. Returns an empty descriptor if direct I/O is refused, or if /proc is not mounted.
 Result<Descriptor> PosixFileSystem::open_direct(const Descriptor& buffered, int flags,
                                                 const std::string& path) {
   const std::string name = fmt::format("/proc/self/fd/{}", buffered.get());
@@ -180,8 +181,8 @@ Result<void> PosixFileSystem::sync_directory(const std::string& path) {
 
 Result<void> PosixFileSystem::make_directory(const std::string& path) {
   if (is_directory(path)) {
-    // Whoever made it may have died before it was synced. Above folders that this user may not
-    // even read, somebody else made it.
+    // The creator may have died before its sync. If this user cannot even read the parent, another
+    // user created the directory.
     auto synced = sync_directory(parent_of(path));
     const bool is_foreign = ::euidaccess(parent_of(path).c_str(), R_OK) != 0;
     return is_foreign ? Result<void>() : synced;
@@ -236,8 +237,8 @@ Result<void> PosixFileSystem::forget_cached(const std::string& path) {
     if (exists && !*exists) return {};
     return std::unexpected(file.error());
   }
-  // Dirty pages cannot be dropped, so they are written. An error does not matter: what the device
-  // does not take is called clean then, and dropped.
+  // Dirty pages cannot be dropped, so write them first. An error does not matter: the kernel then
+  // calls the refused pages clean, and drops them.
   calls_.fdatasync(file->get());
   const int error = calls_.drop_cached_pages(file->get());
   if (error != 0) return io_error("dropping cached pages of " + path, error);

@@ -1,5 +1,4 @@
-// Files through the system's own calls: direct I/O where the file system allows it, preallocation,
-// fdatasync.
+// File system on system calls: direct I/O if the file system allows it, preallocation, fdatasync.
 #pragma once
 
 #include <functional>
@@ -15,15 +14,15 @@
 
 namespace atolldb {
 
-/// Takes what people should know although everything works; called from any thread that does I/O.
+/// Receives warnings for the user that are not errors. Called from any thread that does I/O.
 using FileWarning = std::function<void(const std::string&)>;
 
-/// Where direct I/O is refused (by the file system when a file is opened, or by the device when it
-/// is written or read), files go through the page cache: said once. Promises are the same, as
-/// fdatasync is what keeps them.
+/// The file system may refuse direct I/O when a file is opened, or the device when it is written or
+/// read. Files then go through the page cache; the first refusal gives a warning. The guarantees
+/// are the same, because fdatasync provides them.
 class PosixFileSystem : public FileSystem {
  public:
-  /// REQUIRES: `calls` outlives this object, and this object its files.
+  /// REQUIRES: `calls` outlives this object, and this object outlives its files.
   explicit PosixFileSystem(FileWarning warn = {}, SystemCalls& calls = kernel_calls())
       : warn_(std::move(warn)), calls_(calls) {}
 
@@ -50,7 +49,7 @@ class PosixFileSystem : public FileSystem {
   FileWarning warn_;
   SystemCalls& calls_;
   mutable std::mutex mutex_;
-  std::optional<std::string> refusal_;  // of direct I/O, the first one
+  std::optional<std::string> refusal_;  // text of the first refusal of direct I/O
 };
 
 }  // namespace atolldb

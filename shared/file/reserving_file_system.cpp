@@ -15,7 +15,7 @@ std::string directory_of(const std::string& path) {
   return std::filesystem::path(path).parent_path().string();
 }
 
-/// Each growth is asked for before.
+/// Checks the reserve before each growth.
 class ReservingFile : public ForwardingFile {
  public:
   ReservingFile(std::unique_ptr<File> below, const ReservingFileSystem& file_system)

@@ -1,5 +1,5 @@
-// The system calls of file I/O behind one seam, so that tests can let each of them fail, or do
-// less than was asked.
+// Virtual functions for the system calls of file I/O, so that tests can make each of them fail or
+// transfer less than requested.
 #pragma once
 
 #include <sys/types.h>
@@ -9,8 +9,8 @@
 
 namespace atolldb {
 
-/// Each answers like the call of its name: -1 and errno on failure. The base class calls the
-/// kernel. Thread-safe.
+/// Each function returns what the system call of its name returns: -1 and errno on failure. The
+/// base class calls the kernel. Thread-safe.
 class SystemCalls {
  public:
   virtual ~SystemCalls() = default;
@@ -21,14 +21,14 @@ class SystemCalls {
   virtual ssize_t pread(int descriptor, void* into, uint64_t bytes, uint64_t offset);
   virtual int fdatasync(int descriptor);
   virtual int fsync(int descriptor);
-  /// posix_fadvise(POSIX_FADV_DONTNEED) of the whole file; answers an errno, or 0.
+  /// posix_fadvise(POSIX_FADV_DONTNEED) of the whole file. Returns an errno, or 0.
   virtual int drop_cached_pages(int descriptor);
   virtual int mkdir(const char* path, mode_t mode);
   virtual int rename(const char* from, const char* to);
   virtual int unlink(const char* path);
 };
 
-/// The kernel's own.
+/// Returns the implementation that calls the kernel.
 SystemCalls& kernel_calls();
 
 }  // namespace atolldb

@@ -44,7 +44,7 @@ Result<void> replace_text_file(FileSystem& file_system, const std::string& path,
   std::ranges::copy(std::as_bytes(std::span(text)), buffer.bytes().begin());
 
   const std::string next = path + ".new";
-  auto left = file_system.exists(next);  // of a crash amid this
+  auto left = file_system.exists(next);  // left by a crash during a replacement
   if (!left) return std::unexpected(left.error());
   if (*left) {
     if (auto removed = file_system.remove(next); !removed) return removed;
