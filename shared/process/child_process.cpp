@@ -17,8 +17,8 @@
 namespace atolldb {
 namespace {
 
-/// The loop's state. Steps run on a thread of their own, one at a time, so that a long one does not
-/// stop the heartbeat.
+/// State of the control loop. Steps run one at a time on a thread of their own, so that a long step
+/// does not stop the heartbeat.
 class ChildLoop {
  public:
   ChildLoop(const Handover& handover, Logger logger, ChildSteps steps)
@@ -62,7 +62,8 @@ class ChildLoop {
   void receive() {
     for (std::string& line : reader_.read()) pending_.push_back(std::move(line));
     if (!reader_.is_closed()) return;
-    // The kernel kills us with the launcher; this is for a launcher that closed the channel only.
+    // The kernel kills this process together with the launcher. This case is a launcher that has
+    // only closed the channel.
     logger_->error("the launcher has gone: ending");
     code_ = ExitCode::failed;
     finished_ = true;

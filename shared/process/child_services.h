@@ -1,4 +1,4 @@
-// What every child process serves while it runs: control requests and metrics.
+// The services of every child process: control requests and metrics.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@ namespace atolldb {
 
 class ChildServices {
  public:
-  /// Binds the control endpoint, for requests of at most `max_request_bytes`, and, if the config
-  /// wants metrics, their port: `port_offset` above the base port. REQUIRES: what `handler` and
-  /// `collectable` use lives until `stop`.
+  /// Binds the control endpoint, for requests of at most `max_request_bytes`. If the config enables
+  /// metrics, also binds their port: `port_offset` above the base port. REQUIRES: the objects that
+  /// `handler` and `collectable` use live until `stop`.
   Result<void> start(const Config& config, const std::string& control_endpoint,
                      ControlHandler handler, size_t max_request_bytes, uint32_t port_offset,
                      std::shared_ptr<prometheus::Collectable> collectable);
-  /// No request is served any more afterwards.
+  /// After this call no request is served any more.
   void stop();
-  /// What the launcher wants to know of a process that runs, as JSON.
+  /// Returns the endpoints of the running process for the launcher, as JSON.
   std::string endpoints_text() const;
 
  private:

@@ -43,7 +43,7 @@ Result<ChildContext> make_context(int argc, char** argv) {
   if (!config) {
     return make_error(ExitCode::config, "the launcher's config: " + to_string(config.error()));
   }
-  // Standard error is the log file already.
+  // Standard error is already the log file.
   Logger logger = make_stderr_logger(handover->role, config->log.level);
   return ChildContext{*std::move(handover), *std::move(config), std::move(logger)};
 }

@@ -1,4 +1,4 @@
-// The main function of a child process (coordinator, node): what comes before its own work.
+// Main function of a child process (coordinator, node), before its own work starts.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace atolldb {
 
-/// What the launcher gave a child, checked.
+/// The checked handover from the launcher.
 struct ChildContext {
   Handover handover;
   Config config;
@@ -20,9 +20,9 @@ struct ChildContext {
   SegmentIdentity segment_identity() const;
 };
 
-/// Checks the processor, reads `--handover <fd>` from the command line, makes sure that the
-/// launcher lives, parses its config; then `run`. An error goes to standard error. The exit code
-/// for `main`.
+/// Checks the processor, reads `--handover <fd>` from the command line, checks that the launcher
+/// lives, and parses the launcher's config. Then calls `run`. Prints errors to standard error.
+/// Returns the exit code for `main`.
 int child_main(int argc, char** argv, const std::function<ExitCode(const ChildContext&)>& run);
 
 }  // namespace atolldb

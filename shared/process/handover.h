@@ -1,5 +1,6 @@
-// What the launcher gives each child: descriptors and names, as JSON in an inherited memfd. The
-// child's command line holds only the number of that descriptor and, for people, role and cluster.
+// Data that the launcher gives each child: descriptors and names, as JSON in an inherited memfd.
+// The child's command line has only the number of that descriptor, and role and cluster for
+// display.
 #pragma once
 
 #include <sys/types.h>
@@ -20,15 +21,15 @@ struct Handover {
   pid_t launcher_pid = 0;
   uint64_t cluster_uuid[2] = {0, 0};
   uint64_t incarnation = 0;
-  uint64_t restarts = 0;           // of the cluster by its launcher so far (cluster.restart)
+  uint64_t restarts = 0;           // restarts of the cluster by its launcher (cluster.restart)
   std::string config_text;         // effective values (to_toml)
   int channel_fd = -1;             // lines to and from the launcher
-  int lock_fd = -1;                // the open file description that holds the cluster's lock (R31)
-  std::vector<int> data_lock_fds;  // the same, of each directory with data; durability off: none
+  int lock_fd = -1;                // open file description that holds the cluster's lock (R31)
+  std::vector<int> data_lock_fds;  // same, for each directory with data; empty without durability
   std::map<std::string, int> segments;  // "node0.pool" -> descriptor
 };
 
-/// A memfd with the text of `handover`, close-on-exec.
+/// Creates a close-on-exec memfd with the text of `handover`.
 Result<UniqueFd> write_handover(const Handover& handover);
 Result<Handover> read_handover(int fd);
 

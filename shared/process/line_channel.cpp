@@ -34,7 +34,7 @@ std::vector<std::string> LineReader::read() {
   while (!closed_) {
     const ssize_t got = recv(fd_, buffer.data(), buffer.size(), 0);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0 && errno == EAGAIN) break;  // nothing more for now
+    if (got < 0 && errno == EAGAIN) break;  // no more data for now
     if (got <= 0) {
       closed_ = true;
       break;

@@ -1,4 +1,4 @@
-// Short text lines over a socket pair: how launcher and children talk about the life cycle.
+// Short text lines over a socket pair, between launcher and children, about the life cycle.
 #pragma once
 
 #include <string>
@@ -11,23 +11,23 @@
 
 namespace atolldb {
 
-/// Both ends: close-on-exec and non-blocking.
+/// Returns both ends. They are close-on-exec and non-blocking.
 Result<std::pair<UniqueFd, UniqueFd>> make_channel();
 
-/// Longest line; longer ones are cut.
+/// Limit for the length of a line. Longer lines are truncated.
 inline constexpr size_t kMaxChannelLine = 16'384;
 
-/// Sends one line (line feeds in it become spaces). False when nobody reads any more, or when the
-/// other side has not read for so long that the channel is full. Never raises SIGPIPE.
+/// Sends one line, with line feeds replaced by spaces. Returns false if the other end is closed, or
+/// if the channel is full because the peer does not read. Never raises SIGPIPE.
 bool send_line(int fd, std::string_view line);
 
-/// Gathers lines from one end of a channel. One thread.
+/// Collects lines from one end of a channel. Thread: a single one.
 class LineReader {
  public:
   explicit LineReader(int fd) : fd_(fd) {}
-  /// All complete lines that have arrived.
+  /// Returns all complete lines that have arrived.
   std::vector<std::string> read();
-  /// The other side has gone.
+  /// Returns whether the other end is closed.
   bool is_closed() const { return closed_; }
 
  private:

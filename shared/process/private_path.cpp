@@ -20,14 +20,15 @@ std::unexpected<Error> unsafe(const std::string& path, const std::string& why,
                                           " alone");
 }
 
-/// Others that may change what is in the folder. Many systems give each user a group alone.
+/// Returns whether other users may change entries of the folder. Groups of the current user and of
+/// root are trusted, because many systems give each user a private group.
 bool is_open_to_others(const struct stat& folder) {
   if ((folder.st_mode & S_ISVTX) != 0) return false;
   if ((folder.st_mode & S_IWOTH) != 0) return true;
   return (folder.st_mode & S_IWGRP) != 0 && folder.st_gid != getegid() && folder.st_gid != 0;
 }
 
-/// `also`: one more user whose folders are fine.
+/// `also`: one more user whose folders are accepted.
 Result<void> check_parents_but(uid_t also, const std::string& path, const std::string& key) {
   std::error_code error;
   const std::filesystem::path absolute = std::filesystem::absolute(path, error).lexically_normal();

@@ -16,7 +16,8 @@
 namespace atolldb {
 namespace {
 
-/// The fields of /proc/<pid>/stat from the third on ("state"); the second may hold any bytes.
+/// Returns the fields of /proc/<pid>/stat from the third ("state") on. The second may contain any
+/// bytes.
 std::vector<std::string> stat_fields(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());

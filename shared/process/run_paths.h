@@ -1,5 +1,5 @@
-// Where a running cluster is found: the files in its run and log folders. `cluster.run_dir` and
-// `cluster.log_dir` belong to one cluster; their defaults end in its name.
+// Paths of the files in a running cluster's run and log folders. `cluster.run_dir` and
+// `cluster.log_dir` belong to one cluster. Their defaults end in its name.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ inline std::string endpoints_path(const Config& config) {
 }
 /// Locked by all processes of the cluster; JSON with their process ids.
 inline std::string lock_path(const Config& config) { return config.cluster.run_dir + "/lock"; }
-/// In data_dir and each log directory, locked by all processes of a cluster with a log: nobody
-/// else may touch its data (R31).
+/// In data_dir and each log directory. All processes of a durable cluster lock it, so that no other
+/// cluster uses the data (R31).
 inline std::string directory_lock_path(const std::string& directory) { return directory + "/lock"; }
 /// The effective config of the running cluster.
 inline std::string running_config_path(const Config& config) {
@@ -26,22 +26,23 @@ inline std::string running_config_path(const Config& config) {
 inline std::string prometheus_targets_path(const Config& config) {
   return config.cluster.run_dir + "/prometheus-targets.json";
 }
-/// Beside the folder, which goes with the cluster: JSON that tells how the last run ended badly.
+/// Next to the run folder, which is removed with the cluster: JSON with the failure of the last
+/// run.
 inline std::string last_failure_path(const Config& config) {
   return config.cluster.run_dir + ".last_failure.json";
 }
-/// Exists once the running cluster was restarted: JSON that tells how often, and why.
+/// Exists after the running cluster was restarted: JSON with the number of restarts and the reason.
 inline std::string restarts_path(const Config& config) {
   return config.cluster.run_dir + "/restarts.json";
 }
-/// Exists while the cluster starts: JSON that tells how far it is.
+/// Exists while the cluster starts: JSON with its progress.
 inline std::string start_path(const Config& config) {
   return config.cluster.run_dir + "/start.json";
 }
 inline std::string node_socket_path(const Config& config, uint32_t node) {
   return config.cluster.run_dir + "/node" + std::to_string(node) + ".sock";
 }
-/// Where clients of sessions connect (shared/session).
+/// Socket to which clients of sessions connect (shared/session).
 inline std::string session_socket_path(const std::string& run_dir, uint32_t node) {
   return run_dir + "/session" + std::to_string(node) + ".sock";
 }

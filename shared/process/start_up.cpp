@@ -34,7 +34,7 @@ Result<void> check_processor() {
 }
 
 bool die_with_parent(pid_t parent) {
-  // The parent may have died before the call: then nobody sends the signal any more.
+  // The parent may have died before the call. Then the kernel never sends the signal.
   return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent;
 }
 

@@ -1,4 +1,4 @@
-// What every Atoll process does before anything else, and what its threads may ask for.
+// Start-up of every Atoll process: processor check, signals, limits, thread names and pinning.
 #pragma once
 
 #include <sys/types.h>
@@ -13,24 +13,24 @@
 
 namespace atolldb {
 
-/// Whether this processor has what the binaries were compiled for (x86-64-v3).
+/// Checks that this processor supports the instructions that the binaries need (x86-64-v3).
 Result<void> check_processor();
 
-/// The kernel kills the calling process when the *thread* that created it ends. False when `parent`
-/// has died already. Async-signal-safe: may be called between fork and exec.
+/// Lets the kernel kill the calling process when the *thread* that created it ends. Returns false
+/// if `parent` has already died. Async-signal-safe: may be called between fork and exec.
 bool die_with_parent(pid_t parent);
 
-/// Blocks these signals in the calling thread (and those it starts later); reads of the descriptor
-/// give them as signalfd_siginfo.
+/// Blocks these signals in the calling thread and in the threads that it starts later. Reads of the
+/// descriptor return them as signalfd_siginfo.
 Result<UniqueFd> receive_signals(std::initializer_list<int> signals);
 
-/// Lets the calling thread run on these CPUs only. Empty: leaves it as it is.
+/// Restricts the calling thread to these CPUs. Does nothing for an empty list.
 Result<void> pin_thread(std::span<const int32_t> cpus);
 
-/// What tools show for the calling thread: `top -H`, /proc/<pid>/task/*/comm. Cut at 15 bytes.
+/// Sets the thread name that `top -H` and /proc/<pid>/task/*/comm show. Truncated to 15 bytes.
 void name_thread(const std::string& name);
 
-/// As many open files as the hard limit allows: a cluster has several descriptors per node.
+/// Raises the limit of open files to the hard limit: a cluster has several descriptors per node.
 void raise_open_files_limit();
 
 }  // namespace atolldb
