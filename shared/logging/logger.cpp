@@ -24,7 +24,7 @@ Logger with_settings(Logger logger, const std::string& level) {
 
 Result<Logger> make_file_logger(const std::string& name, const std::string& path,
                                 const std::string& level) {
-  // spdlog's exception has the cause in words only.
+  // Open the file first: spdlog's exception has the cause only as text.
   const UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!file.is_open()) {
     return std::unexpected(

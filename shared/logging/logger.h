@@ -1,4 +1,5 @@
-// One log file per process. Loggers are passed along, never looked up: no global state.
+// Creates the loggers of a process; each process has one log file. Loggers are passed as arguments,
+// and there is no global state.
 #pragma once
 
 #include <spdlog/logger.h>
@@ -12,10 +13,10 @@ namespace atolldb {
 
 using Logger = std::shared_ptr<spdlog::logger>;
 
-/// Appends to `path`; `name` ("node0") stands in every line. `level` as in the config.
+/// Appends to `path`. Every line contains `name` ("node0"). `level` is as in the config.
 Result<Logger> make_file_logger(const std::string& name, const std::string& path,
                                 const std::string& level);
-/// For processes whose standard error is their log file already, and for tests.
+/// For processes whose standard error is already their log file, and for tests.
 Logger make_stderr_logger(const std::string& name, const std::string& level);
 Logger make_silent_logger(const std::string& name);
 
