@@ -1,4 +1,4 @@
-// Bytes in JSON: text as it is, everything else in base64 (RFC 4648, with padding).
+// Encodes bytes for JSON in base64 (RFC 4648, with padding), and checks text for UTF-8.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 namespace atolldb {
 
 std::string to_base64(std::span<const std::byte> bytes);
-/// Nothing when `text` is not base64.
+/// Returns nothing if `text` is not valid base64.
 std::optional<std::vector<std::byte>> from_base64(std::string_view text);
 bool is_utf8(std::string_view text);
 

@@ -20,8 +20,9 @@ std::unexpected<Error> unreachable(const std::string& endpoint, const std::strin
   return make_error(ExitCode::coordinator_unreachable, endpoint + ": " + why + ": " + what_to_do);
 }
 
-/// ZeroMQ would wait for a socket file that is not there until the time-out. It does not say which
-/// user listens: the owners of the file and of the folders above it do.
+/// Checks the socket file before the connection. ZeroMQ would wait for a missing file until the
+/// timeout. It also does not report which user listens, so this checks the owners of the file and
+/// its parents.
 Result<void> check_socket(const std::string& endpoint) {
   constexpr std::string_view kIpc = "ipc://";
   if (!endpoint.starts_with(kIpc)) return {};

@@ -10,16 +10,17 @@
 
 namespace atolldb {
 
-/// May be used by several threads; each call has a connection of its own.
+/// Thread-safe: each call has its own connection.
 class ControlClient {
  public:
   explicit ControlClient(std::string endpoint);
 
-  /// The body of the answer. Code usage: the request is longer than its op may be. Code
-  /// coordinator_unreachable: no answer in time; or the process that was asked has ended, which
-  /// ends the call at once, with an outcome that nobody knows (R64). Another process that is
-  /// started in its place is not asked. `gave_up`, if any, is asked now and then while waiting:
-  /// true ends the wait.
+  /// Sends a request, and returns the body of the answer. `gave_up`, if set, is polled during the
+  /// wait; true ends the wait. Errors:
+  /// - usage: the request is longer than the limit of its op.
+  /// - coordinator_unreachable: no answer in time, or the process has ended. Its end ends the call
+  ///   at once, with an unknown outcome (R64). The request is never sent to a process that replaces
+  ///   it.
   Result<Json> call(std::string_view op, const Json& body, std::chrono::milliseconds timeout,
                     const std::function<bool()>& gave_up = {}) const;
 

@@ -10,13 +10,14 @@
 namespace atolldb {
 namespace {
 
-/// How often a waiting caller looks whether it shall give up.
+/// Interval at which a waiting caller polls `gave_up`.
 constexpr std::chrono::milliseconds kSlice{100};
-/// A process that has its socket file, or is just making it, accepts connections within this.
+/// A process that has its socket file, or is about to create it, accepts connections within this
+/// time.
 constexpr std::chrono::milliseconds kConnectPatience{1'000};
 
-/// One for all calls of a process: it has a thread of its own. Never destroyed: calls may be under
-/// way when the program ends. A child that was forked gets another one.
+/// One context for all calls of a process, because it has a thread of its own. Never destroyed,
+/// because calls may be in progress when the program ends. A forked child gets its own context.
 zmq::context_t& shared_context() {
   static std::mutex mutex;
   static pid_t owner = 0;
@@ -49,15 +50,15 @@ ControlConnection::ControlConnection(const std::string& endpoint)
   socket_.connect(endpoint);
 }
 
-/// ZeroMQ's thread waits without end to tell an event that has no reader any more, and all calls of
-/// the process with it: the events end before their reader closes.
+/// Ends the events before their reader closes. Otherwise ZeroMQ's thread would block forever on an
+/// event without a reader, and all calls of the process with it.
 ControlConnection::~ControlConnection() { zmq_socket_monitor(socket_.handle(), nullptr, 0); }
 
 CallEnd ControlConnection::call(std::string_view request, std::chrono::milliseconds timeout,
                                 const std::function<bool()>& gave_up, zmq::message_t& answer) {
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
-  // Queued at once: it goes out when there is a connection.
+  // Queued at once, and sent when there is a connection.
   if (!socket_.send(zmq::buffer(request), zmq::send_flags::dontwait)) return CallEnd::timed_out;
   std::vector<zmq::pollitem_t> items = {{socket_.handle(), 0, ZMQ_POLLIN, 0},
                                         {events_.handle(), 0, ZMQ_POLLIN, 0}};
@@ -67,9 +68,10 @@ CallEnd ControlConnection::call(std::string_view request, std::chrono::milliseco
     if (gave_up && gave_up()) return CallEnd::gave_up;
     zmq::poll(items, std::min(kSlice, timeout - waited));
     if ((items[1].revents & ZMQ_POLLIN) != 0) look_at_events();
-    // After the events: an answer comes before the end of its connection.
+    // Take the answer after the events: it arrives before the end of its connection.
     if (take(answer)) return CallEnd::answered;
-    // A new connection, to whatever is started in its place, would not know of the request.
+    // A new connection would reach a process that replaces the first one, and does not know the
+    // request.
     if (is_broken_) return CallEnd::broken_off;
     if (is_refused_ && Clock::now() - begin >= std::min(kConnectPatience, timeout)) {
       return CallEnd::refused;
@@ -77,7 +79,7 @@ CallEnd ControlConnection::call(std::string_view request, std::chrono::milliseco
   }
 }
 
-/// Each event: {number and value, endpoint}.
+/// Reads the connection's events. Each is {number and value, endpoint}.
 void ControlConnection::look_at_events() {
   zmq::message_t event;
   zmq::message_t endpoint;

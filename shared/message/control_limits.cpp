@@ -7,7 +7,7 @@
 namespace atolldb {
 namespace {
 
-/// What the coordinator asks of nodes: roots and files of all storages.
+/// Requests of the coordinator to nodes that list roots and files of all storages.
 constexpr std::array<std::string_view, 5> kLargeRequests = {
     "snapshot.align", "snapshot.install", "snapshot.open", "snapshot.publish", "snapshot.withdraw"};
 
@@ -16,7 +16,8 @@ std::unexpected<Error> too_much(const std::string& what, uint64_t limit) {
                                           std::to_string(limit) + ": send less at a time");
 }
 
-/// Where the string ends that begins at the quote `text[at]`: its closing quote, or the end.
+/// Returns the position of the closing quote of the string that starts at the quote `text[at]`, or
+/// the end of the text.
 size_t end_of_string(std::string_view text, size_t at) {
   for (++at; at < text.size() && text[at] != '"'; ++at) {
     if (text[at] == '\\') ++at;
@@ -39,8 +40,8 @@ Result<ControlScan> scan_control_message(std::string_view frame) {
   }
   ControlScan scan;
   uint32_t depth = 0;
-  bool is_key = false;    // the next string of the outermost object is the name of a member
-  std::string_view name;  // of the latest member there
+  bool is_key = false;    // the next string at depth 1 is a member name
+  std::string_view name;  // of the latest member at depth 1
   for (size_t at = 0; at < frame.size(); ++at) {
     switch (frame[at]) {
       case '"': {

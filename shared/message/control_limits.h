@@ -1,5 +1,5 @@
-// Bounds of control messages, checked before a message is parsed (R64): what a parser builds from a
-// few bytes may take a hundred times as many.
+// Limits of control messages, checked before a message is parsed (R64). A parser may need a hundred
+// times as many bytes as the message has.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +10,15 @@
 
 namespace atolldb {
 
-/// Longest request or answer, in bytes.
+/// Maximum length of a request or answer, in bytes.
 inline constexpr size_t kMaxControlBytes = size_t{16} << 20;
-/// Of requests that carry the input of a procedure or job: 1 MiB in base64, and more.
+/// Limit for requests with the input of a procedure or job: 1 MiB in base64, and more.
 inline constexpr size_t kMaxCallBytes = size_t{2} << 20;
-/// Of all other requests but those of the gleaner and of snapshots between processes.
+/// Limit for all other requests, except those of the gleaner and of snapshots between processes.
 inline constexpr size_t kMaxSmallRequestBytes = size_t{64} << 10;
-/// How deep objects and lists may lie in each other.
+/// Maximum nesting depth of objects and lists.
 inline constexpr uint32_t kMaxControlDepth = 32;
-/// Values of a message: members, elements of lists, objects and lists themselves.
+/// Maximum number of values in a message: members, list elements, objects and lists.
 inline constexpr uint64_t kMaxControlValues = 1'000'000;
 inline constexpr uint64_t kMaxSmallRequestValues = 1'000;
 
@@ -27,17 +27,18 @@ struct ControlLimits {
   uint64_t values = kMaxControlValues;
 };
 
-/// Of a request with this op.
+/// Returns the limits of a request with this op.
 ControlLimits control_limits(std::string_view op);
 
-/// What a look at a message finds out without parsing it. It takes no memory.
+/// Result of scanning a message without parsing it. The scan allocates no memory.
 struct ControlScan {
   uint64_t values = 0;
-  std::string_view op;  // the text of the last member "op" of the outermost object, as it stands
+  std::string_view op;  // raw text of the last member "op" of the outermost object
 };
 
-/// Code failed names the limit: the message is longer than kMaxControlBytes, deeper than
-/// kMaxControlDepth or has more than kMaxControlValues. Of garbage it may say anything.
+/// Counts the values of a message. Returns code failed, with the limit, if the message is longer
+/// than kMaxControlBytes, deeper than kMaxControlDepth, or has more than kMaxControlValues. For
+/// invalid JSON the result is arbitrary.
 Result<ControlScan> scan_control_message(std::string_view frame);
 
 }  // namespace atolldb

@@ -5,7 +5,7 @@
 namespace atolldb {
 namespace {
 
-/// Text that came from users need not be UTF-8: it is repaired, never thrown over.
+/// Text from users may be invalid UTF-8. It is repaired, and never causes an exception.
 std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -15,7 +15,7 @@ Error garbage(const std::string& why) {
                                 std::to_string(kControlVersion) + " of the protocol"};
 }
 
-/// Parses an object with the right version. REQUIRES: the frame has been scanned (R64).
+/// Parses an object, and checks its version. REQUIRES: the frame has been scanned (R64).
 Result<Json> parse_envelope(std::string_view frame) {
   Json json = Json::parse(frame, nullptr, false);
   if (json.is_discarded() || !json.is_object()) return std::unexpected(garbage("no JSON object"));
@@ -53,7 +53,7 @@ Result<ControlRequest> parse_request(std::string_view frame) {
     return std::unexpected(
         garbage("its op is empty or longer than " + std::to_string(kMaxOpBytes) + " bytes"));
   }
-  // Its limits were those of another op: the name was written with escapes, or twice.
+  // The limits were those of another op, because the name was written with escapes, or twice.
   if (request.op != scan->op) return std::unexpected(garbage("its op is written ambiguously"));
   request.body = *std::move(json);
   return request;
@@ -108,7 +108,7 @@ Result<std::string> get_text(const ControlRequest& request, const char* member) 
 
 Result<uint64_t> get_number(const ControlRequest& request, const char* member) {
   const auto found = request.body.find(member);
-  // Numbers of the own process may be of a signed type and yet in range (thread mode).
+  // Within one process (thread mode), a number in range may have a signed type.
   if (found == request.body.end() || !found->is_number_integer() ||
       (!found->is_number_unsigned() && found->get<int64_t>() < 0)) {
     return wrong_member(request, member, "an unsigned integer");

@@ -16,7 +16,8 @@
 
 namespace atolldb {
 
-/// What answering threads and the server's thread share; outlives the server in late answers.
+/// State shared by answering threads and the server's thread. It outlives the server for late
+/// answers.
 struct ControlServer::Shared {
   struct Answer {
     std::string peer;  // ZeroMQ's routing id
@@ -30,7 +31,7 @@ struct ControlServer::Shared {
 
   void wake() const {
     const uint64_t one = 1;
-    // The counter of an eventfd cannot overflow by ones.
+    // An eventfd's counter cannot overflow in steps of one.
     [[maybe_unused]] const ssize_t written = write(wake_fd.get(), &one, sizeof(one));
   }
   void add(Answer answer) {
@@ -50,7 +51,7 @@ class ControlServer::Loop {
         socket_(context_, zmq::socket_type::router) {}
 
   void bind(const std::string& endpoint, size_t max_request_bytes) {
-    // Requests of one connection that wait: a client sends one, and waits for its answer.
+    // Pending requests per connection: a client sends one request, and waits for its answer.
     constexpr int kMostWaiting = 16;
     socket_.set(zmq::sockopt::linger, 0);
     socket_.set(zmq::sockopt::maxmsgsize, static_cast<int64_t>(max_request_bytes));
@@ -68,7 +69,7 @@ class ControlServer::Loop {
   void run() {
     std::vector<zmq::pollitem_t> items = {{socket_.handle(), 0, ZMQ_POLLIN, 0},
                                           {nullptr, shared_->wake_fd.get(), ZMQ_POLLIN, 0}};
-    // Relaxed: the eventfd's write and read order what comes before.
+    // Relaxed: the eventfd's write and read order all earlier accesses.
     while (!shared_->stop.load(std::memory_order_relaxed)) {
       try {
         zmq::poll(items, std::chrono::milliseconds(-1));
@@ -90,7 +91,7 @@ class ControlServer::Loop {
       answers.swap(shared_->answers);
     }
     for (const Shared::Answer& answer : answers) {
-      // Without waiting: a client that does not read loses its answers, nobody else's.
+      // Without waiting: a client that does not read loses only its own answers.
       if (!socket_.send(zmq::buffer(answer.peer),
                         zmq::send_flags::sndmore | zmq::send_flags::dontwait)) {
         continue;
@@ -101,15 +102,15 @@ class ControlServer::Loop {
   }
 
   void receive() {
-    // Not copied: they may be long.
+    // Not copied, because frames may be long.
     std::vector<zmq::message_t> frames;
     do {
       zmq::message_t message;
       if (!socket_.recv(message, zmq::recv_flags::dontwait)) return;
-      // One frame beyond the two expected ones is enough to know that it is garbage.
+      // One frame more than the two expected ones is enough to detect an invalid message.
       if (frames.size() < 3) frames.push_back(std::move(message));
     } while (socket_.get(zmq::sockopt::rcvmore) != 0);
-    // {peer, request}; REQ sockets put an empty frame between.
+    // {peer, request}. REQ sockets add an empty frame in between.
     if (frames.size() != 2) return count_garbage();
     Result<ControlRequest> request = parse_request(frames[1].to_string_view());
     if (!request) return count_garbage();

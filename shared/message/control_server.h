@@ -1,4 +1,4 @@
-// Answers control requests on one endpoint with a thread of its own.
+// Serves control requests on one endpoint, with a thread of its own.
 #pragma once
 
 #include <atomic>
@@ -10,12 +10,12 @@
 
 namespace atolldb {
 
-/// Garbage frames are counted and dropped; a request may be answered later and from any thread.
+/// Invalid frames are counted and dropped. A request may be answered later, and from any thread.
 class ControlServer {
  public:
-  /// Binds `endpoint`; sockets of ipc endpoints are for the own user only. A message that is longer
-  /// than `max_request_bytes` is not even received: its connection ends (R64). REQUIRES: `handler`
-  /// outlives the server.
+  /// Binds `endpoint`. Sockets of ipc endpoints are accessible to this user only. The server does
+  /// not receive messages longer than `max_request_bytes`, and closes their connection (R64).
+  /// REQUIRES: `handler` outlives the server.
   static Result<std::unique_ptr<ControlServer>> start(const std::string& endpoint,
                                                       ControlHandler handler,
                                                       size_t max_request_bytes = kMaxControlBytes);
