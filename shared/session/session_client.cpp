@@ -22,15 +22,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Looks at the ring before the thread sleeps.
+/// Checks of the ring before the thread sleeps.
 constexpr int kLooks = 50;
-/// Waits that give up without a sleep, for one system call that looks for the node.
+/// Ended waits without a sleep per system call that checks whether the node lives.
 constexpr uint32_t kWaitsPerLook = 64;
 
-/// Between two tries to find a node.
+/// Pause between two attempts to connect to a node.
 constexpr std::chrono::milliseconds kConnectPause{10};
 
-/// A ticket tells its slot.
+/// Returns the slot of a ticket.
 constexpr uint32_t slot_of(SessionTicket ticket) { return ticket % kSessionSlots; }
 
 Clock::time_point deadline_of(std::chrono::nanoseconds timeout) {
@@ -55,7 +55,8 @@ Result<std::unique_ptr<SessionClient>> SessionClient::connect_within(
   for (;;) {
     auto client = connect(run_dir, node);
     if (!client && client.error().code != ExitCode::not_running) return client;
-    // A node serves before its cluster runs: a transaction of no operations tells.
+    // A node accepts connections before its cluster runs. A transaction without operations tests
+    // that.
     if (client) {
       const SessionReply reply =
           (*client)->call("kv.txn", KvRequest().bytes(), {.isolation = isolation});
@@ -71,7 +72,7 @@ Result<std::unique_ptr<SessionClient>> SessionClient::connect_within(
                                                    std::to_string(patience.count()) +
                                                    " ms: " + why + ": look at `atoll status`");
     }
-    std::this_thread::sleep_for(kConnectPause);  // a cluster that is down has no event to wait for
+    std::this_thread::sleep_for(kConnectPause);  // a stopped cluster provides no event to wait for
   }
 }
 
@@ -138,8 +139,8 @@ uint32_t SessionClient::in_flight() const {
 }
 
 void SessionClient::wake_node() {
-  // Between the put and the look: pairs with the node, which announces its sleep and then looks at
-  // the ring.
+  // Fence between the put and the load of node_sleeps. Pairs with the node, which announces its
+  // sleep before it checks the ring.
   full_fence();
   if (segment_->node_sleeps.load(std::memory_order_relaxed) == 0) return;
   if (segment_->node_sleeps.exchange(0, std::memory_order_seq_cst) == 0) return;
@@ -175,7 +176,7 @@ std::expected<SessionTicket, Status> SessionClient::submit(std::string_view proc
   if (input.size() > kMaxSessionInputBytes) return std::unexpected(Status::payload_too_long);
   for (;;) {
     std::vector<Ready> ready;
-    // Acquire pairs with the node's addition after each put; before the look at the ring.
+    // Acquire pairs with the node's increment after each put. Loaded before the ring is checked.
     const uint32_t seen = segment_->answer_signal.load(std::memory_order_acquire);
     bool can_wait = false;
     SessionTicket ticket = 0;
@@ -193,7 +194,7 @@ std::expected<SessionTicket, Status> SessionClient::submit(std::string_view proc
         fill(slot, procedure, input, options);
         segment_->requests.put(requests_tail_++, slot);
       } else {
-        // Replies that wait for their fetch make no room by themselves.
+        // Replies that wait for their fetch do not free a slot by themselves.
         can_wait = options.waits_for_room && in_flight_ != 0;
       }
     }
@@ -207,13 +208,13 @@ std::expected<SessionTicket, Status> SessionClient::submit(std::string_view proc
 }
 
 void SessionClient::collect(std::vector<Ready>& ready) {
-  // Acquire pairs with the node's release: entries and answers are there.
+  // Acquire pairs with the node's release: entries and answers are visible.
   const uint32_t tail = segment_->answers.tail.load(std::memory_order_acquire);
   while (answers_head_ != tail) {
     const uint32_t slot =
         segment_->answers.entries[answers_head_ % kSessionSlots].load(std::memory_order_relaxed);
     ++answers_head_;
-    // A node that breaks the rules must not break its client.
+    // Invalid data from a faulty node must not crash its client.
     if (slot >= kSessionSlots || pending_[slot].place != Place::in_flight) continue;
     pending_[slot].place = Place::arrived;
     --in_flight_;
@@ -295,14 +296,14 @@ std::optional<SessionReply> SessionClient::wait_for(SessionTicket ticket,
                                                     std::chrono::nanoseconds timeout) {
   const Clock::time_point until = deadline_of(timeout);
   for (int looks = 0;; ++looks) {
-    // Acquire, before the look at the ring: see `submit`.
+    // Acquire, before the ring is checked: see `submit`.
     const uint32_t seen = segment_->answer_signal.load(std::memory_order_acquire);
     std::vector<Ready> ready;
     std::optional<SessionReply> reply = try_fetch(ticket, ready);
     run(ready);
     if (reply) return reply;
     if (Clock::now() >= until) {
-      // At the end everything has arrived, as unknown at worst.
+      // After the end of the session every reply has arrived, at worst as unknown.
       if (!notice_end(ready)) return std::nullopt;
       run(ready);
     } else if (looks < kLooks) {
@@ -353,7 +354,7 @@ size_t SessionClient::dispatch(std::chrono::nanoseconds timeout) {
 
 bool SessionClient::notice_end(std::vector<Ready>& ready) {
   if (ended_.load(std::memory_order_relaxed)) return true;
-  // A dead node leaves the state as it was: only the socket tells.
+  // A dead node leaves the state unchanged; only the socket shows its end.
   const bool looks = waits_.fetch_add(1, std::memory_order_relaxed) % kWaitsPerLook == 0;
   if (!is_closed() && !(looks && peer_is_gone(socket_.get()))) return false;
   const std::lock_guard guard(mutex_);
@@ -362,8 +363,8 @@ bool SessionClient::notice_end(std::vector<Ready>& ready) {
 }
 
 void SessionClient::sleep(uint32_t seen, Clock::time_point until, std::vector<Ready>& ready) {
-  // A read-modify-write (R24), seq_cst: pairs with the node, which changes the signal and then
-  // looks for sleepers.
+  // A read-modify-write (R24) with seq_cst. Pairs with the node, which changes the signal and then
+  // checks for sleepers.
   segment_->sleepers.fetch_add(1, std::memory_order_seq_cst);
   if (segment_->answer_signal.load(std::memory_order_seq_cst) == seen) {
     const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -371,7 +372,7 @@ void SessionClient::sleep(uint32_t seen, Clock::time_point until, std::vector<Re
     if (left.count() > 0) wait_on(segment_->answer_signal, seen, left);
   }
   segment_->sleepers.fetch_sub(1, std::memory_order_relaxed);
-  // A dead node changes nothing; one that closes the session changes state and signal.
+  // A dead node changes neither word. A node that closes the session changes state and signal.
   const bool is_answered =
       segment_->answer_signal.load(std::memory_order_acquire) != seen && !is_closed();
   if (is_answered || !has_ended()) return;

@@ -2,14 +2,17 @@
 //
 //   [ SessionSegment: header, words, two rings of slot numbers | kSessionSlots slots ]
 //
-// A request lives in a slot. The client fills a free slot and puts its number into the request
-// ring; the node copies the request out (R41), runs it, writes the answer into the same slot and
-// puts the number into the answer ring; the client copies the answer out, and the slot is free
-// again. So an answer always has a place, and the node never waits for a client.
+// Protocol of a request:
+// 1. The client fills a free slot, and puts its number into the request ring.
+// 2. The node copies the request out (R41), runs it, and writes the answer into the same slot.
+// 3. The node puts the slot number into the answer ring.
+// 4. The client copies the answer out, and the slot is free again.
 //
-// The node believes nothing that a client can write: it keeps the numbers of what it has read and
-// of what is in flight in its own memory, and reads of the segment no index and no length that it
-// does not check. The file is sealed: a client cannot shrink it under the node.
+// An answer therefore always has a place, and the node never waits for a client.
+//
+// The node trusts no data that a client can write. It keeps the ring positions and the requests in
+// flight in its own memory. It checks every index and length that it reads from the segment. The
+// file is sealed: a client cannot shrink it while the node uses it.
 #pragma once
 
 #include <array>
@@ -23,36 +26,37 @@
 namespace atolldb {
 
 inline constexpr uint32_t kSessionLayoutVersion = 2;
-/// Requests of one session that are in flight at the same time. A power of two.
+/// Maximum number of requests in flight per session. A power of two.
 inline constexpr uint32_t kSessionSlots = 256;
 inline constexpr uint32_t kMaxSessionInputBytes = 64u << 10;
 inline constexpr uint32_t kMaxSessionOutputBytes = 64u << 10;
 inline constexpr uint32_t kMaxSessionMessageBytes = 240;
 inline constexpr uint32_t kMaxSessionProcedureName = 60;
-/// Sessions of one node at the same time: those included whose client is gone and whose last
-/// request runs. Each costs some 17 MiB of addresses, and of memory what its requests have touched.
+/// Maximum number of sessions per node. A session counts until its last request has ended, even if
+/// its client has gone. Each reserves some 17 MiB of address space, and only the memory that its
+/// requests touch.
 inline constexpr uint32_t kMaxSessionsPerNode = 64;
 
-/// SessionRequest::worker: any, by `affinity` when that is not 0, else in turn.
+/// SessionRequest::worker: any worker, by `affinity` if that is not 0, else round robin.
 inline constexpr uint32_t kAnyWorker = ~uint32_t{0};
 
 /// When a request is answered.
 enum class AnswerAt : uint32_t {
-  durable = 0,       // its transaction, and all it has read, survives a failure
-  precommitted = 1,  // as soon as it has committed in memory: a failure may lose it
+  durable = 0,       // when its transaction, and all data that it read, survives a failure
+  precommitted = 1,  // when it has committed in memory: a failure may lose it
 };
 
 /// Writer: the client. The input follows in the slot.
 struct SessionRequest {
-  uint64_t id;        // the client's; comes back with the answer
-  uint64_t affinity;  // requests of equal affinity run on the same worker; 0: none
+  uint64_t id;        // chosen by the client; returned with the answer
+  uint64_t affinity;  // equal values run on the same worker; 0: no affinity
   uint32_t worker;    // ordinal, or kAnyWorker
   AnswerAt answer_at;
   uint32_t input_bytes;
   uint32_t name_bytes;
-  std::array<char, kMaxSessionProcedureName + 4> name;  // of the procedure; not terminated
+  std::array<char, kMaxSessionProcedureName + 4> name;  // name of the procedure; not terminated
   uint32_t snapshot;                                    // see TransactionMode
-  uint8_t isolation;  // 1 + Isolation; 0: what the procedure's entry says
+  uint8_t isolation;  // 1 + Isolation; 0: that of the procedure's entry
   std::array<uint8_t, 3> spare;
 };
 static_assert(sizeof(SessionRequest) == 104);
@@ -60,9 +64,9 @@ static_assert(sizeof(SessionRequest) == 104);
 /// Writer: the node. The output follows in the slot.
 struct SessionAnswer {
   uint64_t id;
-  /// The epoch that had to be durable: of the commit, or of what was read (R19).
+  /// Epoch that must be durable before a durable answer: of the commit, or of the data read (R19).
   uint64_t commit_epoch;
-  /// VID (epoch and ordinal) of what a committed transaction wrote; 0 when it wrote nothing.
+  /// VID (epoch and ordinal) of a committed transaction's writes; 0 if it wrote nothing.
   uint64_t commit_version;
   uint64_t incarnation;
   uint32_t output_bytes;
@@ -70,16 +74,19 @@ struct SessionAnswer {
   AnswerAt answered_at;
   Status status;
   std::array<uint8_t, 3> spare;
-  std::array<char, kMaxSessionMessageBytes> message;  // why it failed, when there is more to say
+  std::array<char, kMaxSessionMessageBytes>
+      message;  // reason of a failure, if there is more to say than `status`
 };
 static_assert(sizeof(SessionAnswer) == 288);
 
-/// Slots are as many cache lines apart as is odd: their heads do not fall into the same cache sets.
+/// The slot size is an odd number of cache lines, so that slot heads fall into different cache
+/// sets.
 struct SessionSlot {
   static constexpr size_t kDataBytes = 64u << 10;
   alignas(64) SessionRequest request;
   alignas(64) SessionAnswer answer;
-  /// Of the request, then of the answer: the node has copied the input when it writes the output.
+  /// Input of the request, then output of the answer. The node has copied the input before it
+  /// writes the output.
   alignas(64) std::array<std::byte, kDataBytes> data;
 };
 static_assert(SessionSlot::kDataBytes >= kMaxSessionInputBytes &&
@@ -87,10 +94,11 @@ static_assert(SessionSlot::kDataBytes >= kMaxSessionInputBytes &&
 static_assert(sizeof(SessionSlot) == 128 + 320 + SessionSlot::kDataBytes);
 static_assert(sizeof(SessionSlot) / 64 % 2 == 1);
 
-/// Numbers of slots from one side to the other. There are at most kSessionSlots under way, so a
+/// Ring of slot numbers from one side to the other. At most kSessionSlots are in flight, so the
 /// ring is never full for a client that keeps the rules.
 struct SlotRing {
-  /// Numbers ever put in. Release by its writer after the entry; the reader's acquire pairs.
+  /// Number of entries ever put in. The writer stores it after the entry with release; the reader's
+  /// acquire pairs with that.
   alignas(64) std::atomic<uint32_t> tail;
   alignas(64) std::array<std::atomic<uint32_t>, kSessionSlots> entries;
 
@@ -108,16 +116,16 @@ struct SessionSegment {
   uint64_t incarnation;
   uint32_t session_layout_version;
   uint32_t node;
-  uint32_t session;  // the node's number for it
-  /// closed: the node answers no more. Release pairs with the client's acquire: all its answers are
-  /// in the ring.
+  uint32_t session;  // number that the node gave the session
+  /// closed: the node sends no more answers. Release pairs with the client's acquire: all answers
+  /// are in the ring.
   std::atomic<uint32_t> state;
-  /// 1: the node's session thread sleeps, or is about to. Whoever exchanges it for 0 after having
-  /// put a request in writes to the session's eventfd.
+  /// 1: the node's session thread sleeps, or is about to. A client thread that has put a request in
+  /// exchanges it for 0. The thread that gets the 1 writes to the session's eventfd.
   alignas(64) std::atomic<uint32_t> node_sleeps;
-  /// Clients' threads that sleep on `answer_signal`, or are about to.
+  /// Number of client threads that sleep on `answer_signal`, or are about to.
   alignas(64) std::atomic<uint32_t> sleepers;
-  /// Changes after every put into `answers`; sleepers wait on it.
+  /// Changes after every put into `answers`. Sleepers wait on it.
   alignas(64) std::atomic<uint32_t> answer_signal;
   SlotRing requests;  // writer: the client
   SlotRing answers;   // writer: the node
@@ -125,7 +133,7 @@ struct SessionSegment {
 };
 static_assert(sizeof(SessionSegment) % 64 == 0);
 
-/// The segment's file: whole pages.
+/// Size of the segment's file: whole pages.
 inline constexpr uint64_t kSessionSegmentBytes =
     (sizeof(SessionSegment) + 4095) / 4096 * uint64_t{4096};
 

@@ -27,7 +27,7 @@ std::unexpected<Error> socket_error(const std::string& what, ExitCode code = Exi
   return make_error(code, what + ": " + std::strerror(errno));
 }
 
-/// False: the path is too long.
+/// Returns false if the path is too long.
 bool set_path(sockaddr_un& address, const std::string& path) {
   address = {};
   address.sun_family = AF_UNIX;
@@ -42,7 +42,7 @@ std::unexpected<Error> too_long(const std::string& path) {
                                           " bytes, more than 107: set a shorter cluster.run_dir");
 }
 
-/// The descriptors of a message; more than expected are closed.
+/// Takes the descriptors of a message. Closes any beyond the expected ones.
 SessionDescriptors take_descriptors(msghdr& message) {
   SessionDescriptors taken;
   for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
@@ -63,7 +63,7 @@ SessionDescriptors take_descriptors(msghdr& message) {
   return taken;
 }
 
-/// However often signals interrupt it.
+/// Waits until the socket is readable, and continues after signals.
 bool await_readable(int socket, std::chrono::milliseconds timeout) {
   const auto end = std::chrono::steady_clock::now() + timeout;
   pollfd readable{socket, POLLIN, 0};
@@ -93,7 +93,7 @@ Result<UniqueFd> listen_for_sessions(const std::string& path) {
 Result<UniqueFd> connect_to_sessions(const std::string& path) {
   sockaddr_un address;
   if (!set_path(address, path)) return too_long(path);
-  // Connects blocking: a full backlog is waited for.
+  // Blocking: waits while the backlog is full.
   UniqueFd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!fd.is_open()) return socket_error("session socket " + path);
   const auto connected = uninterrupted([&] {

@@ -1,5 +1,5 @@
-// The Unix socket of a session: carries the descriptors once, and then tells each side when the
-// other is gone.
+// Unix socket of a session. It transfers the descriptors once. Then it only shows each side when
+// the other has gone.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@ namespace atolldb {
 
 inline constexpr uint64_t kSessionMagic = 0x5345534c4c4f5441ull;  // "ATOLLSES"
 
-/// What the node sends as the one message of a connection. When `refused` is 0 the descriptors of
-/// the segment and of the eventfd that wakes the node come with it.
+/// The only message of a connection, sent by the node. If `refused` is 0, the descriptors of the
+/// segment and of the eventfd that wakes the node come with it.
 struct SessionWelcome {
   uint64_t magic;
   uint32_t layout_version;
   uint32_t refused;
   uint64_t segment_bytes;
-  char message[232];  // why it was refused; terminated
+  char message[232];  // reason of the refusal; terminated
 };
 static_assert(sizeof(SessionWelcome) == 256);
 
@@ -29,23 +29,23 @@ struct SessionDescriptors {
   UniqueFd wake;
 };
 
-/// A listening socket, not blocking; a file of that name is replaced. REQUIRES: the folder is the
-/// cluster's own, so that no other user gets in.
+/// Returns a non-blocking listening socket. Replaces an existing file of that name. REQUIRES: the
+/// folder belongs to the cluster, so that no other user can connect.
 Result<UniqueFd> listen_for_sessions(const std::string& path);
-/// A connected socket. not_running when nobody listens there.
+/// Returns a connected socket, or not_running if no process listens there.
 Result<UniqueFd> connect_to_sessions(const std::string& path);
-/// Both ends of a connection within this process: node's, client's.
+/// Returns both ends of a connection within this process: the node's, the client's.
 Result<std::pair<UniqueFd, UniqueFd>> session_socket_pair();
 
-/// Never blocks. False: the peer is gone.
+/// Never blocks. Returns false if the peer has gone.
 bool send_welcome(int socket, const SessionWelcome& welcome, const SessionDescriptors* descriptors);
-/// Waits for the welcome, at most `timeout_ms`; checks it and the number of descriptors.
+/// Waits for the welcome, at most `timeout_ms`. Checks it and the number of descriptors.
 Result<SessionDescriptors> receive_welcome(int socket, int timeout_ms);
 
-/// Whether the other end is closed; never blocks.
+/// Returns whether the other end is closed. Never blocks.
 bool peer_is_gone(int socket);
 
-/// A file of `bytes` zero bytes that can neither shrink nor grow.
+/// Creates a file of `bytes` zero bytes that can neither shrink nor grow.
 Result<UniqueFd> create_session_file(const std::string& name, uint64_t bytes);
 
 }  // namespace atolldb
