@@ -22,8 +22,8 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-/// $HOME, else the home of the user's entry: cron and system units may set no variables. Empty:
-/// neither is an absolute path.
+/// Returns $HOME, or else the home of the user's entry, because cron and system units may set no
+/// variables. Empty if neither is an absolute path.
 std::string home_folder() {
   const std::string home = environment("HOME");
   if (home.starts_with('/')) return home;
@@ -36,9 +36,9 @@ std::string home_folder() {
   return of_user.starts_with('/') ? of_user : "";
 }
 
-/// `$variable/atoll`, or `<home>/<below_home>/atoll`; the specification ignores relative values.
-/// Users without a home have a folder that outlives a restart of the machine and never is the one
-/// of run_dir.
+/// Returns `$variable/atoll`, or `<home>/<below_home>/atoll`. The XDG specification ignores
+/// relative values. A user without a home gets a folder that survives a restart of the machine, and
+/// that differs from every default of run_dir.
 std::string user_folder(const char* variable, const char* below_home) {
   const std::string folder = environment(variable);
   if (folder.starts_with('/')) return folder + "/atoll";
@@ -47,8 +47,9 @@ std::string user_folder(const char* variable, const char* below_home) {
   return (home == "/" ? "" : home) + "/" + below_home + "/atoll";
 }
 
-/// Whether `path` is `folder` or lies in it. Both are absolute and normal. All lies in the root,
-/// which neither goes with a cluster nor is copied.
+/// Returns whether `path` is `folder` or lies in it. Both are absolute and normalised. The root
+/// folder does not count as containing a path, because it is neither removed with a cluster nor
+/// copied.
 bool is_within(const std::string& path, const std::string& folder) {
   return path == folder || (folder != "/" && path.starts_with(folder + "/"));
 }
@@ -57,8 +58,9 @@ std::string node_key(size_t index, const char* name) {
   return "node[" + std::to_string(index) + "]." + name;
 }
 
-/// One folder for two purposes loses data: run_dir goes with its cluster, and its lock has the name
-/// of the lock of data_dir; copies and discards of data_dir would take the sockets along.
+/// A folder with two purposes would lose data. run_dir is removed with its cluster, and its lock
+/// file has the same name as that of data_dir. Copying or discarding data_dir would include the
+/// sockets.
 void check_folders(const Config& config, const ConfigReport& report) {
   const Config::Cluster& cluster = config.cluster;
   if (cluster.run_dir.empty()) return;
@@ -86,7 +88,7 @@ void check_folders(const Config& config, const ConfigReport& report) {
   }
 }
 
-/// "0-3, 8" of ascending ids.
+/// Returns text like "0-3, 8" for ascending ids.
 std::string ranges_text(const std::vector<int32_t>& ids) {
   std::string text;
   for (size_t first = 0; first < ids.size();) {
@@ -125,7 +127,7 @@ void check_placement(const Config& config, const Machine& machine, const ConfigR
 }
 
 void check_memory(const Config& config, const Machine& machine, const ConfigReport& report) {
-  // At most 255 nodes with 8 TiB and 250 buffers of 1 GiB each: far from an overflow.
+  // At most 255 nodes with 8 TiB and 250 buffers of 1 GiB each: no overflow is possible.
   uint64_t workers = 0;
   uint64_t reducers = 0;
   for (const NodeConfig& node : config.nodes) {
@@ -177,7 +179,7 @@ void check_relations(const Config& config, const ConfigReport& report) {
                " nodes",
            std::to_string(config.metrics.base_port), "");
   }
-  // Values of the file are checked where they stand; these come from the environment.
+  // Values from the file were checked when they were read. These come from the environment.
   if (config.cluster.run_dir.size() > kMaxRunDirBytes) {
     report("cluster.run_dir",
            "a path of at most " + std::to_string(kMaxRunDirBytes) +
@@ -235,7 +237,7 @@ void resolve_defaults(Config& config) {
   if (cluster.log_dir.empty()) {
     cluster.log_dir =
         absolute_path(user_folder("XDG_STATE_HOME", ".local/state") + "/" + cluster.name, "/");
-    // One folder in several variables.
+    // Several variables may name the same folder.
     const bool is_taken = cluster.log_dir == cluster.data_dir || cluster.log_dir == cluster.run_dir;
     if (is_taken) cluster.log_dir += "-logs";
   }

@@ -1,4 +1,4 @@
-// What must hold between the values of a config, and between a config and the machine.
+// Checks of the relations between values of a config, and between a config and the machine.
 #pragma once
 
 #include <functional>
@@ -8,17 +8,18 @@
 
 namespace atolldb {
 
-/// Takes `key`, `expected`, `got`, `hint` of one mistake.
+/// Receives `key`, `expected`, `got` and `hint` of one mistake.
 using ConfigReport =
     std::function<void(std::string key, std::string expected, std::string got, std::string hint)>;
 
 /// REQUIRES: every value is in the range of its key.
 void check_config(const Config& config, const Machine& machine, const ConfigReport& report);
 
-/// Fills directories and endpoints that the file left empty, from the user's environment.
+/// Fills in directories and endpoints that the file left empty, from the user's environment.
 void resolve_defaults(Config& config);
 
-/// Absolute, without "." and ".."; "~/" is the user's home, relative paths begin at `base`.
+/// Returns an absolute path without "." and "..". "~/" is the user's home; relative paths start at
+/// `base`.
 std::string absolute_path(const std::string& path, const std::string& base);
 
 }  // namespace atolldb

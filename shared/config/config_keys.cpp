@@ -17,7 +17,7 @@ constexpr std::array<std::string_view, 3> kBackendChoices{"posix", "pmem", "null
 constexpr std::array<std::string_view, 7> kLogLevelChoices{"trace", "debug",    "info", "warn",
                                                            "error", "critical", "off"};
 
-// The row's member of Config (or of the [[node]] in question).
+// Accessor of the row's member of Config (or of the current [[node]]).
 #define ATOLL_CONFIG(member) \
   [](const ConfigTarget& target) -> ConfigField { return &target.config.member; }
 #define ATOLL_NODE(member) \

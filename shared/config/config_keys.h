@@ -1,5 +1,5 @@
-// The one table of all config keys. Parsing, range checks, `atoll config show`, the reference
-// file and the tests are derived from it: a new key is one member of Config and one row here.
+// Table of all config keys. Parsing, range checks, `atoll config show`, the reference file and the
+// tests are derived from it. A new key needs one member of Config and one row here.
 #pragma once
 
 #include <chrono>
@@ -28,7 +28,7 @@ enum class KeyKind : uint8_t {
   integers,  ///< a list of distinct integers from `min` to `max`
 };
 
-/// Where a key's value is stored. Enumerations are stored by their position in `choices`.
+/// Pointer to a key's value. Enumerations are stored as their index in `choices`.
 using ConfigField =
     std::variant<bool*, uint16_t*, int32_t*, uint32_t*, uint64_t*, std::chrono::microseconds*,
                  std::chrono::milliseconds*, std::string*, std::vector<std::string>*,
@@ -37,8 +37,8 @@ using ConfigField =
 
 struct ConfigTarget {
   Config& config;
-  NodeConfig& node;      ///< the [[node]] in question
-  uint32_t& node_count;  ///< of `[nodes] count`, which has no member of its own
+  NodeConfig& node;      ///< the current [[node]]
+  uint32_t& node_count;  ///< value of `[nodes] count`, which is no member of Config
 };
 
 struct ConfigKey {
@@ -51,27 +51,27 @@ struct ConfigKey {
   int64_t max = 0;
   int64_t step = 1;
   std::span<const std::string_view> choices = {};
-  /// Read and checked, but for a later version.
+  /// Parsed and checked, but only used by a later version.
   bool planned = false;
 
   std::string full_name() const { return std::string(section) + "." + std::string(name); }
 };
 
-/// Stands beside every planned key that is shown.
+/// Shown next to every planned key.
 constexpr std::string_view kNoEffectYet = "no effect yet";
 constexpr std::string_view kNodesSection = "nodes";  ///< `[nodes] count = 2`, or instead:
-constexpr std::string_view kNodeSection = "node";    ///< one `[[node]]` for each
+constexpr std::string_view kNodeSection = "node";    ///< one `[[node]]` table per node
 
-/// Grouped by section, in the order in which they are shown.
+/// Returns all keys, grouped by section, in display order.
 std::span<const ConfigKey> config_keys();
 
-/// What values a key takes: `an integer from 1 to 255`.
+/// Describes the values of a key: `an integer from 1 to 255`.
 std::string expected_text(const ConfigKey& key);
 
-/// A field's value as TOML.
+/// Returns a field's value as TOML.
 std::string value_text(const ConfigKey& key, const ConfigField& field);
 
-/// The text of configs/reference.toml: every key with its meaning, range and default.
+/// Returns the text of configs/reference.toml: every key with its meaning, range and default.
 std::string reference_toml();
 
 }  // namespace atolldb

@@ -1,4 +1,4 @@
-// The limits of the config's values, by name. Those that layouts set are in shared/limits.h.
+// Limits of the config's values. Limits that memory layouts set are in shared/limits.h.
 #pragma once
 
 #include <cstdint>
@@ -38,13 +38,13 @@ constexpr int64_t kMinHeartbeatUs = 10 * kMillisecondUs;
 constexpr int64_t kMaxHeartbeatUs = 10 * kSecondUs;
 constexpr int64_t kMinHangLimitUs = 500 * kMillisecondUs;
 constexpr int64_t kMaxHangLimitUs = 1 * kHourUs;
-/// A hang limit below this many heartbeats would take one late heartbeat for a hang.
+/// With a lower hang limit, one late heartbeat would count as a hang.
 constexpr int64_t kMinHeartbeatsPerHangLimit = 3;
 
 constexpr int64_t kMinPoolBytes = kSegmentStepBytes;
-/// 31 bits of page index, 4 KiB a page.
+/// Page indexes have 31 bits, pages 4 KiB.
 constexpr int64_t kMaxPoolBytes = 8 * kTiB;
-/// More than a frame for each thread that reads snapshots: kMaxWorkersPerNode and a few.
+/// Provides more than one frame for each thread that reads snapshots: kMaxWorkersPerNode and a few.
 constexpr int64_t kMinSnapshotCacheBytes = kSegmentStepBytes;
 constexpr int64_t kMinLogBufferBytes = kSegmentStepBytes;
 constexpr int64_t kMaxLogBufferBytes = 1 * kGiB;
@@ -59,7 +59,7 @@ constexpr int64_t kMaxEmulatedLatencyUs = 100 * kMillisecondUs;
 constexpr int64_t kMinDeviceHangUs = 100 * kMillisecondUs;
 constexpr int64_t kMaxDeviceHangUs = 1 * kHourUs;
 constexpr int64_t kMinSetEntries = 16;
-constexpr int64_t kMaxSetEntries = 1LL << 24;  // of the write set: kMaxWriteSet
+constexpr int64_t kMaxSetEntries = 1LL << 24;  // limit of the write set: kMaxWriteSet
 
 constexpr int64_t kMinGleanerIntervalUs = 100 * kMillisecondUs;
 constexpr int64_t kMaxGleanerIntervalUs = 24 * kHourUs;
@@ -77,7 +77,7 @@ constexpr int64_t kMinPoolHighWaterPercent = kMinPoolLowWaterPercent + 1;
 constexpr int64_t kMaxPoolHighWaterPercent = 95;
 
 constexpr int64_t kMaxPort = 65'535;
-/// The first node's port is the next one.
+/// The first node uses the port after the coordinator's.
 constexpr int64_t kMaxBasePort = kMaxPort - 1;
 constexpr int64_t kMinTimeLimitUs = 10 * kMillisecondUs;
 constexpr int64_t kMaxTimeLimitUs = 1 * kHourUs;

@@ -21,7 +21,7 @@ namespace {
 
 using namespace config_limits;
 
-/// The value as it stands in the file, cut to a readable length.
+/// Returns the value as written in the file, truncated to a readable length.
 std::string describe(const toml::node& node) {
   if (node.is_table()) return "a table";
   if (node.is_array()) return "a list";
@@ -64,7 +64,7 @@ bool is_address(const std::string& text) {
          inet_pton(AF_INET6, text.c_str(), &parsed) == 1;
 }
 
-/// Anything but loopback would need authentication, which does not exist yet.
+/// Only loopback addresses: others would need authentication, which does not exist yet.
 bool is_endpoint(std::string_view text) {
   if (text.starts_with("ipc://")) {
     return text.size() > 7 && text[6] == '/' && !has_control_character(text);
@@ -155,7 +155,7 @@ class Parser {
     }
     resolve_defaults(config_);
     check_config(config_, machine_, [this](auto key, auto expected, auto got, auto hint) {
-      // A value that is wrong in itself was replaced by the default: no second complaint.
+      // A value that is invalid by itself was replaced by the default. Do not report it twice.
       if (std::ranges::find(errors_, key, &ConfigError::key) != errors_.end()) return;
       const auto position = positions_.find(key);
       add_error(position == positions_.end() ? Position{} : position->second, std::move(key),
@@ -182,7 +182,7 @@ class Parser {
     }
   }
 
-  /// `prefix` stands before the key in messages and origins; empty: the section's name.
+  /// `prefix` precedes the key in messages and origins. Empty: the section's name.
   void parse_table(const toml::table& table, std::string_view section, std::string prefix,
                    NodeConfig* node) {
     if (prefix.empty()) prefix = section;
@@ -318,7 +318,7 @@ class Parser {
     }
   }
 
-  /// The text as it is stored, or nothing if it is not allowed.
+  /// Returns the text as stored, or nothing if it is not allowed.
   std::optional<std::string> valid_text(const ConfigKey& key, std::string text) const {
     if (key.kind == KeyKind::address) {
       return is_address(text) ? std::optional(text) : std::nullopt;
@@ -339,7 +339,7 @@ class Parser {
                                [&](const ConfigKey& key) { return key.section == name; });
   }
 
-  /// A key or section that does not exist; `prefix` is empty for sections.
+  /// Reports an unknown key or section. `prefix` is empty for sections.
   void unknown(const toml::key& name, const std::string& prefix) {
     const std::string_view section =
         prefix.starts_with("node[") ? kNodeSection : std::string_view(prefix);
@@ -367,7 +367,7 @@ class Parser {
   }
 
   std::string file_;
-  std::string base_;  // relative paths begin here
+  std::string base_;  // base of relative paths
   const Machine& machine_;
   Config config_;
   uint32_t node_count_ = static_cast<uint32_t>(Config{}.nodes.size());

@@ -1,4 +1,4 @@
-// Configs and keys as text: what is shown to people, handed to child processes and documented.
+// Text of configs and keys: for display, for child processes and for the reference file.
 #include <algorithm>
 #include <sstream>
 #include <string>
@@ -20,7 +20,7 @@ std::string quoted_list(std::span<const std::string_view> words) {
   return list;
 }
 
-/// ` from A to B[, a multiple of S]` with numbers in the unit of the key.
+/// Returns ` from A to B[, a multiple of S]`, with numbers in the key's unit.
 std::string range_text(const ConfigKey& key, std::string (*format)(int64_t)) {
   std::string text = " from " + format(key.min) + " to " + format(key.max);
   if (key.step > 1) text += ", a multiple of " + format(key.step);
@@ -55,7 +55,7 @@ std::string scalar_text(const ConfigKey& key, const T& value) {
   }
 }
 
-/// Writes the section headings and the keys below them.
+/// Writes the section headings, and the keys below them.
 class Writer {
  public:
   Writer(const Config& config, bool with_origins) : config_(config), with_origins_(with_origins) {}
@@ -65,7 +65,7 @@ class Writer {
     for (const ConfigKey& key : config_keys()) {
       if (key.section == section) continue;
       section = key.section;
-      if (section == kNodesSection) continue;  // the [[node]] tables say it
+      if (section == kNodesSection) continue;  // replaced by the [[node]] tables
       if (section == kNodeSection) {
         for (size_t index = 0; index < config_.nodes.size(); ++index) {
           write_section("[[node]]", section, config_.nodes[index],
@@ -98,14 +98,14 @@ class Writer {
     }
   }
 
-  Config config_;  // a copy: the table's accessors give writable fields
+  Config config_;  // a copy: the table's accessors return pointers to writable fields
   NodeConfig unused_node_;
   uint32_t unused_count_ = 0;
   bool with_origins_;
   std::ostringstream out_;
 };
 
-/// Each line of `text` as a comment.
+/// Returns the text with each line as a comment.
 std::string comment(std::string_view text) {
   std::string lines = "# ";
   for (const char c : text) {
@@ -155,7 +155,7 @@ std::string show_config(const Config& config) { return Writer(config, true).writ
 std::string to_toml(const Config& config) { return Writer(config, false).write(); }
 
 uint64_t config_digest(const Config& config) {
-  // FNV-1a: stable across processes and compilers, which std::hash does not promise.
+  // FNV-1a: stable across processes and compilers, unlike std::hash.
   uint64_t digest = 0xcbf29ce484222325;
   for (const char c : to_toml(config)) {
     digest = (digest ^ static_cast<unsigned char>(c)) * 0x100000001b3;

@@ -41,7 +41,7 @@ std::vector<int32_t> detect_numa_nodes() {
   return nodes;
 }
 
-/// The limit in `path`, or `none` if there is no such file or it says "max".
+/// Returns the limit in `path`, or `none` if the file does not exist or contains "max".
 uint64_t read_limit(const std::string& path, uint64_t none) {
   std::ifstream file(path);
   uint64_t limit = 0;
@@ -51,7 +51,8 @@ uint64_t read_limit(const std::string& path, uint64_t none) {
 uint64_t detect_memory_bytes() {
   uint64_t bytes = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
                    static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE));
-  // Inside a container the own group is the root of the mount; on a host its path is in /proc.
+  // Inside a container, this process's own group is the root of the mount. On a host, its path is
+  // in /proc.
   bytes = std::min(bytes, read_limit("/sys/fs/cgroup/memory.max", bytes));
   bytes = std::min(bytes, read_limit("/sys/fs/cgroup/memory/memory.limit_in_bytes", bytes));
   std::ifstream groups("/proc/self/cgroup");

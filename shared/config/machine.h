@@ -1,4 +1,4 @@
-// What the machine offers to a cluster. Tests pass machines of their own making to the config.
+// Resources of the machine. Tests pass their own machines to the config.
 #pragma once
 
 #include <cstdint>
