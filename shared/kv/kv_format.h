@@ -1,5 +1,5 @@
-// The bytes of `kv.*` requests and replies; README.md of this folder draws them. All numbers are
-// little-endian; nothing is aligned.
+// Binary format of `kv.*` requests and replies; the README of this folder draws it. All numbers are
+// little-endian and unaligned.
 #pragma once
 
 #include <cstddef>
@@ -16,15 +16,16 @@ inline constexpr uint32_t kMaxKvStorageName = 63;
 inline constexpr uint32_t kMaxKvKeyBytes = 1024;
 inline constexpr uint32_t kMaxKvValueBytes = 2048;
 inline constexpr uint32_t kMaxKvScanRows = 10'000;
-/// All scans of a request together end behind the row that reaches this; kKvMore is set then.
+/// Limit for the bytes of all scans of a request together. They end after the row that reaches it,
+/// and kKvMore is set.
 inline constexpr uint32_t kMaxKvScanBytes = 32u << 10;
 
 enum class KvCode : uint8_t {
   get = 1,
   put,      // insert or overwrite; on an array: overwrite at `offset`
-  insert,   // already_exists
-  erase,    // not_found
-  add,      // of a number at `offset`
+  insert,   // may return already_exists
+  erase,    // may return not_found
+  add,      // to a number at `offset`
   append,   // to a sequential storage
   compare,  // with a value, or with absence
   scan,
@@ -35,29 +36,29 @@ enum class KvCode : uint8_t {
 std::string_view to_string(KvCode code);
 
 enum KvFlag : uint8_t {
-  /// not_found and already_exists end the transaction; without, they are this operation's status
-  /// and the others go on.
+  /// not_found and already_exists end the transaction. Without this flag they are the status of
+  /// this operation, and the other operations continue.
   kKvRequire = 1,
   kKvReturnsValue = 2,  // add: the new number is the result
   kKvReverse = 4,       // scan: from high to low
   kKvKeysOnly = 8,      // scan
   kKvAbsent = 16,       // compare: the key must not exist
-  kKvHasLow = 32,       // scan: from `key` on, inclusive
-  kKvHasHigh = 64,      // scan: up to `high`, exclusive
-  kKvMore = 128,        // in a result: the scan has ended early, by its limits
+  kKvHasLow = 32,       // scan: starts at `key`, inclusive
+  kKvHasHigh = 64,      // scan: ends at `high`, exclusive
+  kKvMore = 128,        // in a result: the scan ended early at a limit
 };
 
-/// Of the number that `add` changes. The values of the engine's IncrementType.
+/// Type of the number that `add` changes. Values equal those of the engine's IncrementType.
 enum class KvNumber : uint8_t { none = 0, i32, i64, u32, u64, f64 };
 
 struct KvRequestHeader {
   uint32_t version;
   uint32_t count;        // operations that follow
-  uint64_t incarnation;  // the request fails in any other; 0: any will do
+  uint64_t incarnation;  // the request fails in any other incarnation; 0: any
 };
 static_assert(sizeof(KvRequestHeader) == 16);
 
-/// Storage name, key, high key and value follow it.
+/// Storage name, key, high key and value follow.
 struct KvOperation {
   KvCode code = KvCode::get;
   uint8_t flags = 0;
@@ -66,7 +67,7 @@ struct KvOperation {
   uint16_t key_bytes = 0;
   uint16_t high_bytes = 0;
   uint32_t value_bytes = 0;
-  uint32_t offset = 0;   // scan: at most so many rows; 0: kMaxKvScanRows
+  uint32_t offset = 0;   // scan: maximum number of rows; 0: kMaxKvScanRows
   uint64_t version = 0;  // compare_version
   uint64_t digest = 0;   // compare_scan
 };
@@ -78,13 +79,13 @@ struct KvReplyHeader {
 };
 static_assert(sizeof(KvReplyHeader) == 8);
 
-/// `bytes` bytes follow: the value; of a scan, its rows one after the other.
+/// `bytes` bytes follow: the value, or the rows of a scan.
 struct KvResult {
   uint8_t status;  // Status
   uint8_t flags;   // kKvMore
   uint16_t rows;
   uint32_t bytes;
-  uint64_t version;  // get: of the record (VID without flags). scan: digest of keys and versions
+  uint64_t version;  // get: the record's VID without flags. scan: digest of keys and versions
 };
 static_assert(sizeof(KvResult) == 16);
 
@@ -97,7 +98,8 @@ struct KvRow {
 };
 static_assert(sizeof(KvRow) == 16);
 
-/// Digest of the rows of a scan: their keys and versions, in order (FNV-1a). Not for adversaries.
+/// Digest of the rows of a scan: their keys and versions, in order (FNV-1a). Not
+/// collision-resistant against an adversary.
 class KvScanDigest {
  public:
   void add(std::span<const std::byte> key, uint64_t version) {

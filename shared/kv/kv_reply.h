@@ -1,4 +1,4 @@
-// Writes and reads replies of `kv.*`.
+// Writes and parses replies to `kv.*` requests.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ class KvReplyWriter {
  public:
   KvReplyWriter();
   void add(Status status, KvBytes value = {}, uint64_t version = 0);
-  /// A scan: begin_scan, rows, end_scan.
+  /// For a scan: call begin_scan, row for each row, end_scan.
   void begin_scan();
   void row(KvBytes key, KvBytes value, uint64_t version);
   void end_scan(uint64_t digest, bool has_more);
@@ -46,7 +46,7 @@ struct KvResultView {
   std::vector<KvRowView> rows;
 };
 
-/// One result per operation; nothing when the bytes are no reply to `request`.
+/// Returns one result per operation, or nothing if the bytes are no valid reply to `request`.
 std::optional<std::vector<KvResultView>> read_kv_reply(KvBytes bytes, KvBytes request);
 
 }  // namespace atolldb

@@ -19,7 +19,7 @@ uint8_t scan_flags(const KvScan& range) {
                               (range.has_low ? kKvHasLow : 0) | (range.has_high ? kKvHasHigh : 0));
 }
 
-/// Flags that an operation may have.
+/// Returns the flags that an operation may have.
 uint8_t allowed_flags(KvCode code) {
   constexpr uint8_t kScan = kKvReverse | kKvKeysOnly | kKvHasLow | kKvHasHigh;
   switch (code) {
@@ -58,7 +58,7 @@ std::string over(std::string_view what, uint64_t got, uint64_t limit) {
          std::to_string(limit);
 }
 
-/// What is wrong with it by itself; empty: nothing.
+/// Returns a fault of the operation that is visible without its context, or an empty string.
 std::string fault_of(const KvOperation& head) {
   if (head.code < KvCode::get || head.code >= KvCode::count_) {
     return "unknown code " + std::to_string(static_cast<uint32_t>(head.code));
@@ -114,7 +114,7 @@ KvRequest::KvRequest(uint64_t incarnation) {
 
 KvRequest& KvRequest::operation(KvOperation head, std::string_view storage, KvBytes key,
                                 KvBytes high, KvBytes value) {
-  // What does not fit its field would be read as something else.
+  // A length that does not fit its field would be read as another one.
   is_broken_ = is_broken_ || storage.size() > UINT8_MAX || key.size() > UINT16_MAX ||
                high.size() > UINT16_MAX || value.size() > UINT32_MAX;
   if (is_broken_) return *this;

@@ -1,4 +1,4 @@
-// Builds and reads `kv.*` requests.
+// Builds and parses `kv.*` requests.
 #pragma once
 
 #include <array>
@@ -30,19 +30,19 @@ struct KvScan {
   bool keys_only = false;
 };
 
-/// A list of operations. Limits are the node's to check: what is too long for its field here makes
-/// `bytes` empty, which no node accepts.
+/// Builder of a list of operations. The node checks the limits. An argument that is too long for
+/// its field makes `bytes` empty, and every node rejects that.
 class KvRequest {
  public:
-  /// `incarnation`: the request fails in any other; 0: any.
+  /// `incarnation`: the request fails in any other incarnation; 0: any.
   explicit KvRequest(uint64_t incarnation = 0);
 
-  /// Keys of arrays are indexes: ordered_index_key.
+  /// Keys of arrays are indexes: see ordered_index_key.
   KvRequest& get(std::string_view storage, KvBytes key, bool require = false);
   KvRequest& put(std::string_view storage, KvBytes key, KvBytes value, uint32_t offset = 0);
   KvRequest& insert(std::string_view storage, KvBytes key, KvBytes value, bool require = true);
   KvRequest& erase(std::string_view storage, KvBytes key, bool require = true);
-  /// `delta`: as many bytes as the number has.
+  /// `delta`: has as many bytes as the number type.
   KvRequest& add(std::string_view storage, KvBytes key, KvNumber number, KvBytes delta,
                  uint32_t offset = 0, bool returns_value = false);
   KvRequest& add_i64(std::string_view storage, KvBytes key, int64_t delta, uint32_t offset = 0,
@@ -66,10 +66,10 @@ class KvRequest {
   bool is_broken_ = false;
 };
 
-/// The key of record `index` of an array: 8 bytes, big-endian.
+/// Returns the key of record `index` of an array: 8 bytes, big-endian.
 std::array<std::byte, 8> ordered_index_key(uint64_t index);
 
-/// One operation as read; views into the request.
+/// One parsed operation: views into the request.
 struct KvOperationView {
   KvOperation head{};
   std::string_view storage;
@@ -78,8 +78,8 @@ struct KvOperationView {
   KvBytes value;
 };
 
-/// Checks everything that can be checked without a database: lengths, codes, flags, limits. The
-/// error says which operation is wrong, and how.
+/// Parses a request. Checks all properties that need no database: lengths, codes, flags, limits.
+/// The error names the operation and its fault.
 std::expected<std::vector<KvOperationView>, std::string> read_kv_request(KvBytes bytes,
                                                                          uint64_t& incarnation);
 
