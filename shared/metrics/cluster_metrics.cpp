@@ -10,7 +10,7 @@ namespace {
 uint64_t ready_storages(const ControlSegment& control) {
   uint64_t count = 0;
   for (const StorageControl& storage : control.storages) {
-    // Relaxed: only counted, nothing of it is read.
+    // Relaxed: only counted; no other field is read.
     const uint32_t state = storage.state.load(std::memory_order_relaxed);
     if (state == static_cast<uint32_t>(StorageState::ready)) ++count;
   }
@@ -18,7 +18,7 @@ uint64_t ready_storages(const ControlSegment& control) {
 }
 
 void add_snapshots(MetricFamilies& families, const SnapshotMetrics& snapshots) {
-  // Relaxed: figures for people, each right by itself.
+  // Relaxed: for display only; each value is correct by itself.
   const auto value = [](const std::atomic<uint64_t>& word) {
     return word.load(std::memory_order_relaxed);
   };
@@ -62,7 +62,7 @@ std::vector<prometheus::MetricFamily> ClusterMetrics::Collect() const {
       .gauge("atoll_cluster_recovering",
              "1 while the cluster recovers: transactions may only read snapshots.")
       .sample(state == ClusterState::recovering ? 1.0 : 0.0);
-  // Relaxed: for people.
+  // Relaxed: for display only.
   families.gauge("atoll_recovery_read_ratio", "Part of the logs that this start has read.")
       .sample(control_.recovered_percent.load(std::memory_order_relaxed) * 0.01);
   families.gauge("atoll_nodes", "Node processes of the cluster.")

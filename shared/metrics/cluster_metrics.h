@@ -1,4 +1,4 @@
-// What the coordinator tells Prometheus: state, epochs, storages and snapshots of the cluster.
+// Prometheus metrics of the coordinator: state, epochs, storages and snapshots of the cluster.
 #pragma once
 
 #include <prometheus/collectable.h>
@@ -12,12 +12,12 @@
 
 namespace atolldb {
 
-/// Called by the threads of the HTTP server. Reads memory only.
+/// Thread: those of the HTTP server. Reads memory only.
 class ClusterMetrics : public prometheus::Collectable {
  public:
-  /// REQUIRES: the segment stays mapped, and `snapshots` and `device` there, as long as this object
-  /// lives. Null: there are none without a log. `restarts`: of the cluster by its launcher before
-  /// this process.
+  /// `snapshots`, `device`: null without a log. `restarts`: restarts of the cluster by its launcher
+  /// before this process. REQUIRES: the segment stays mapped, and `snapshots` and `device` live, as
+  /// long as this object.
   explicit ClusterMetrics(const ControlSegment& control, const SnapshotMetrics* snapshots = nullptr,
                           uint64_t restarts = 0, const DeviceMetrics* device = nullptr)
       : control_(control), snapshots_(snapshots), restarts_(restarts), device_(device) {}

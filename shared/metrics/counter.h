@@ -1,4 +1,4 @@
-// A counter with one writer: no read-modify-write on the writer's path. May live in a segment.
+// A counter with one writer, which needs no read-modify-write. May live in a segment.
 #pragma once
 
 #include <atomic>

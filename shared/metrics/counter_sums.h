@@ -1,4 +1,4 @@
-// Counters of all threads of a node: what `atoll status` and a scrape both show.
+// Sums of the counters of all threads of a node, for `atoll status` and for scrapes.
 #pragma once
 
 #include <cstdint>

@@ -16,7 +16,7 @@ void SharedText::set(std::string_view text) {
   for (size_t i = 0; i < words_.size(); ++i) {
     uint64_t word = 0;
     std::memcpy(&word, bytes + i * sizeof word, sizeof word);
-    // Release: a reader of this word sees the odd version.
+    // Release: a reader of this word then sees the odd version.
     words_[i].store(word, std::memory_order_release);
   }
   // Release pairs with the acquire in text: the words are complete.
@@ -24,12 +24,12 @@ void SharedText::set(std::string_view text) {
 }
 
 std::string SharedText::text() const {
-  constexpr int kTries = 100;  // the writer writes once a hang: the first one does
+  constexpr int kTries = 100;  // the writer writes once per hang, so the first try mostly succeeds
   for (int i = 0; i < kTries; ++i) {
     const uint64_t version = version_.load(std::memory_order_acquire);
     char bytes[kBytes];
     for (size_t word = 0; word < words_.size(); ++word) {
-      // Acquire pairs with the release in set: the version is loaded again after it.
+      // Acquire pairs with the release in set: the second load of the version comes after it.
       const uint64_t value = words_[word].load(std::memory_order_acquire);
       std::memcpy(bytes + word * sizeof value, &value, sizeof value);
     }

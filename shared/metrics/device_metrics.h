@@ -1,5 +1,5 @@
-// Whether calls to the device return in time (R58): what a process tells of its oldest call that is
-// under way. Writer: its heartbeat. In the node's `metrics` segment, or local to the coordinator.
+// Metrics of hanging devices (R58): a process's oldest device call in progress. Writer: the
+// process's heartbeat. In the node's `metrics` segment, or local to the coordinator.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ class SharedText {
  public:
   static constexpr size_t kBytes = 248;
 
-  /// Of a longer text the last kBytes: file names are at the end of paths.
+  /// Stores the last kBytes of a longer text, because a path ends with the file name.
   void set(std::string_view text);
   std::string text() const;
 
@@ -26,16 +26,16 @@ class SharedText {
   std::array<std::atomic<uint64_t>, kBytes / 8> words_;
 };
 
-/// Zeros: nothing is under way.
+/// All zero: no call is in progress.
 struct alignas(64) DeviceMetrics {
   std::atomic<uint64_t> pending_ns;  // age of the oldest call
-  std::atomic<uint64_t> hangs;       // calls that were under way longer than the limit
-  std::atomic<uint32_t> operation;   // IoOperation of a call past the limit; 0: there is none
+  std::atomic<uint64_t> hangs;       // number of calls that took longer than the limit
+  std::atomic<uint32_t> operation;   // IoOperation of a call past the limit; 0: no such call
   std::atomic<uint32_t> spare;
   SharedText path;  // of that call
 };
 
-/// The families of one scrape.
+/// Adds the device families of one scrape.
 void add_device(MetricFamilies& families, const DeviceMetrics& device);
 
 }  // namespace atolldb

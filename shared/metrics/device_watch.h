@@ -1,5 +1,5 @@
-// Notices a device that hangs: looks at each heartbeat at what IoWatch has noted, and never touches
-// the device itself (R58).
+// Detects a hanging device (R58). At each heartbeat it checks the calls that IoWatch has noted. It
+// never touches the device.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@ namespace atolldb {
 
 class DeviceWatch {
  public:
-  /// REQUIRES: both outlive it.
+  /// REQUIRES: `watch` and `metrics` outlive this object.
   DeviceWatch(const IoWatch& watch, DeviceMetrics& metrics, std::chrono::milliseconds limit)
       : watch_(watch), metrics_(metrics), limit_(limit) {}
 
@@ -21,17 +21,19 @@ class DeviceWatch {
     bool hangs = false;  // false: the device answers again
     std::string text;
   };
-  /// Publishes what is under way. Answers a hang when it begins and when it ends. One thread.
+  /// Publishes the oldest call in progress. Returns a change when a hang begins and when it ends.
+  /// Thread: a single one.
   std::optional<Change> look();
 
  private:
   const IoWatch& watch_;
   DeviceMetrics& metrics_;
   const std::chrono::milliseconds limit_;
-  std::optional<PendingIo> hang_;  // the one that was answered as begun
+  std::optional<PendingIo> hang_;  // the hang whose begin was returned
 };
 
-/// "device hangs: sync on /data/node0/log_1_0_000000.atlog for 12 s (limit 10s)"; empty: none does.
+/// Returns text like "device hangs: sync on /data/node0/log_1_0_000000.atlog for 12 s (limit 10s)",
+/// or an empty string without a hang.
 std::string device_hang_text(const DeviceMetrics& metrics, std::chrono::milliseconds limit);
 
 }  // namespace atolldb

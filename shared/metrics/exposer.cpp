@@ -25,7 +25,7 @@ std::string address_of(const std::string& listen, int port) {
   return (is_ipv6 ? "[" + listen + "]" : listen) + ":" + std::to_string(port);
 }
 
-/// Opens and closes a connection; whether it worked does not matter.
+/// Opens and closes a connection. The result does not matter.
 void knock(const std::string& listen, int port) {
   addrinfo hints{};
   hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
@@ -44,7 +44,7 @@ void knock(const std::string& listen, int port) {
 Result<std::unique_ptr<MetricsExposer>> MetricsExposer::start(
     const std::string& listen, uint16_t port,
     std::shared_ptr<prometheus::Collectable> collectable) {
-  // The library reports by exceptions; they end here.
+  // The library reports errors by exceptions. They end here.
   try {
     auto exposer = std::make_unique<prometheus::Exposer>(std::vector<std::string>{
         "listening_ports", address_of(listen, port), "num_threads", std::to_string(kThreads),
@@ -72,11 +72,11 @@ MetricsExposer::MetricsExposer(std::unique_ptr<prometheus::Exposer> exposer,
       endpoint_(address_of(listen_, port)) {}
 
 MetricsExposer::~MetricsExposer() {
-  // The server looks only every two seconds whether it shall end, or when somebody connects.
+  // The server checks for its end only every two seconds, or after a connection.
   std::atomic<bool> ended{false};
   std::thread end([&] {
     exposer_.reset();
-    ended.store(true, std::memory_order_relaxed);  // the join orders the rest
+    ended.store(true, std::memory_order_relaxed);  // the join orders all other accesses
   });
   while (!ended.load(std::memory_order_relaxed)) {
     knock(listen_, port_);

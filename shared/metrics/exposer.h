@@ -15,18 +15,19 @@ class Exposer;
 
 namespace atolldb {
 
-/// An HTTP server with threads of its own; answers GET /metrics until it is destroyed. The workers
-/// are not involved: a scrape reads their counters from shared memory.
+/// HTTP server with its own threads. Serves GET /metrics until its destruction. A scrape reads
+/// counters from shared memory, and involves no worker.
 ///
-/// Clients that send half a request, or trickle one, each take a thread until kRequestTimeout. So a
-/// scrape beside N of them waits for N / kThreads timeouts at most.
+/// A client that sends half a request, or sends it slowly, takes a thread until kRequestTimeout.
+/// With N such clients, a scrape waits for at most N / kThreads timeouts.
 class MetricsExposer {
  public:
   static constexpr uint32_t kThreads = 8;
-  /// From the first byte of a request to its last, and for each part of an answer.
+  /// From the first byte of a request to its last, and for each part of a response.
   static constexpr std::chrono::milliseconds kRequestTimeout{1'000};
 
-  /// Port 0 takes any free one. A port that cannot be had: code resources, names key and port.
+  /// Port 0 takes any free port. Returns code resources if the port is not available; the text
+  /// names key and port.
   static Result<std::unique_ptr<MetricsExposer>> start(
       const std::string& listen, uint16_t port,
       std::shared_ptr<prometheus::Collectable> collectable);
@@ -34,7 +35,7 @@ class MetricsExposer {
   MetricsExposer& operator=(const MetricsExposer&) = delete;
   ~MetricsExposer();
 
-  /// "127.0.0.1:9101"; an IPv6 address stands in brackets.
+  /// Address like "127.0.0.1:9101". An IPv6 address has brackets.
   const std::string& endpoint() const { return endpoint_; }
 
  private:
@@ -42,7 +43,7 @@ class MetricsExposer {
                  std::shared_ptr<prometheus::Collectable> collectable, std::string listen,
                  int port);
 
-  // The server holds the collectable weakly. It is declared first: destroyed last.
+  // The server holds the collectable weakly. Declared first, so it is destroyed last.
   std::shared_ptr<prometheus::Collectable> collectable_;
   std::unique_ptr<prometheus::Exposer> exposer_;
   std::string listen_;
@@ -50,8 +51,8 @@ class MetricsExposer {
   std::string endpoint_;
 };
 
-/// The port that a process of the cluster serves on: the coordinator `base_port`, node k the one
-/// k + 1 above; 0 when every process takes a free one.
+/// Returns the port of a process of the cluster, or 0 if every process takes a free port. `offset`:
+/// 0 for the coordinator, k + 1 for node k.
 constexpr uint16_t metrics_port(uint16_t base_port, uint32_t offset) {
   return base_port == 0 ? uint16_t{0} : static_cast<uint16_t>(base_port + offset);
 }

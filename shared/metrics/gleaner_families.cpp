@@ -6,14 +6,14 @@
 namespace atolldb {
 namespace {
 
-// Relaxed: figures for people.
+// Relaxed: for display only.
 uint64_t value(const std::atomic<uint64_t>& word) { return word.load(std::memory_order_relaxed); }
 
 struct GleanerCounter {
   const char* name;
   const char* help;
   std::atomic<uint64_t> GleanerMetrics::* counter;
-  uint64_t unit;  // of the counter, in the name's
+  uint64_t unit;  // multiplier that gives the unit in the name
 };
 constexpr GleanerCounter kGleanerCounters[] = {
     {"atoll_mapper_read_bytes_total", "Bytes of log files read by mappers.",

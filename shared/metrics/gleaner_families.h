@@ -1,4 +1,4 @@
-// What a node's metrics say of snapshots.
+// A node's metric families for its snapshot cache and its part of the gleaner.
 #pragma once
 
 #include "shared/metrics/metric_families.h"
@@ -6,7 +6,7 @@
 
 namespace atolldb {
 
-/// REQUIRES: the node has a log; without one there are no snapshots.
+/// REQUIRES: the node has a log. Without a log there are no snapshots.
 void add_snapshot_cache(MetricFamilies& families, const MetricsSegment& metrics);
 void add_gleaner(MetricFamilies& families, const GleanerMetrics& gleaner);
 

@@ -1,6 +1,6 @@
-// What a node's cache of snapshot pages and its part of the gleaner have done since the cluster
-// began. Writer: the node's control loop, each heartbeat; in its `metrics` segment, read by
-// anybody.
+// Counters of a node's snapshot cache, and of its part of the gleaner, since the cluster began. In
+// the node's `metrics` segment. Writer: the node's control loop, at each heartbeat. Readers: any
+// process.
 #pragma once
 
 #include <atomic>
@@ -8,11 +8,11 @@
 
 namespace atolldb {
 
-/// What a node is doing in a run of the gleaner. In the order of a run.
+/// Phase of a node in a run of the gleaner, in the order of a run.
 enum class GleanPhase : uint32_t { idle = 0, preparing, gleaning };
 inline constexpr uint32_t kGleanPhaseCount = 3;
 
-/// Look-ups are counted by the workers (WorkerMetrics::snapshot_reads).
+/// The workers count the lookups (WorkerMetrics::snapshot_reads).
 struct SnapshotCacheMetrics {
   std::atomic<uint64_t> frames;
   std::atomic<uint64_t> frames_in_use;
@@ -22,7 +22,7 @@ struct SnapshotCacheMetrics {
 };
 static_assert(sizeof(SnapshotCacheMetrics) == 64);
 
-/// Of all runs together, that under way and those that failed included.
+/// Sums over all runs, including the current one and failed ones.
 struct GleanerMetrics {
   std::atomic<uint64_t> phase;  // GleanPhase
   // Mappers.
@@ -34,16 +34,17 @@ struct GleanerMetrics {
   std::atomic<uint64_t> bytes_received;
   std::atomic<uint64_t> sorted_runs;
   std::atomic<uint64_t> bytes_dumped;
-  // Composers, each when it has ended.
+  // Composers, each counted when it has ended.
   std::atomic<uint64_t> records_composed;
   std::atomic<uint64_t> pages_written;
   std::atomic<uint64_t> pages_read;        // of earlier snapshots
-  std::atomic<uint64_t> pages_unreadable;  // of these
+  std::atomic<uint64_t> pages_unreadable;  // pages of pages_read that could not be read
   // The scrub.
   std::atomic<uint64_t> scrubbed_bytes;
-  std::atomic<uint64_t> scrub_damaged;     // pages, blocks and files that are damaged now
-  std::atomic<uint64_t> scrub_percent;     // of the cycle under way
-  std::atomic<uint64_t> scrub_finished_s;  // when the last one ended, since 1970; 0: none
+  std::atomic<uint64_t> scrub_damaged;  // pages, blocks and files that are damaged now
+  std::atomic<uint64_t> scrub_percent;  // progress of the current cycle
+  std::atomic<uint64_t>
+      scrub_finished_s;  // end of the last cycle, in seconds since 1970; 0: no cycle yet
 };
 static_assert(sizeof(GleanerMetrics) == 128);
 

@@ -1,12 +1,13 @@
-// Latencies of one thread, in shared or private memory, and their sums over threads.
+// Histogram of the latencies of one thread, in shared or private memory. Histograms can be summed
+// over threads.
 //
 // Log-linear buckets in nanoseconds: exact below 32, then 32 of equal width for each factor of two.
-// So a bucket is at most 1/32 of its values wide, and its middle is off by 1.6 % at most.
+// A bucket is at most 1/32 of its values wide, so its middle is off by at most 1.6 %.
 //
 //   value   0 .. 31 | 32 .. 63 | 64 .. 127 | ... | 2^36 .. 2^37-1 (137 s)
 //   bucket  0 .. 31 | 32 .. 63 | 64 ..  95 | ... | 1024 .. 1055
 //
-// Longer latencies count in the last bucket; the maximum stays exact.
+// Longer latencies count in the last bucket. The maximum stays exact.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +23,7 @@ namespace atolldb {
 struct HistogramBuckets {
   static constexpr uint32_t kSubBits = 5;
   static constexpr uint32_t kSub = 1u << kSubBits;
-  /// Values have 37 bits at most.
+  /// Values have at most 37 bits.
   static constexpr uint32_t kValueBits = 37;
   static constexpr uint32_t kCount = (kValueBits - kSubBits) * kSub + kSub;
   static constexpr uint64_t kMaxValue = (uint64_t{1} << kValueBits) - 1;
@@ -33,7 +34,8 @@ struct HistogramBuckets {
     const auto shift = static_cast<uint32_t>(std::bit_width(value)) - 1 - kSubBits;
     return (shift + 1) * kSub + static_cast<uint32_t>((value >> shift) & (kSub - 1));
   }
-  /// Smallest value of a bucket; of kCount: one beyond the largest value of all.
+  /// Returns the smallest value of a bucket. For kCount: one more than the largest value of all
+  /// buckets.
   static constexpr uint64_t lower(uint32_t bucket) {
     if (bucket < kSub) return bucket;
     return (uint64_t{kSub} + bucket % kSub) << (bucket / kSub - 1);
@@ -45,35 +47,37 @@ struct HistogramBuckets {
 static_assert(HistogramBuckets::of(HistogramBuckets::kMaxValue) == HistogramBuckets::kCount - 1);
 static_assert(HistogramBuckets::lower(HistogramBuckets::kCount) == HistogramBuckets::kMaxValue + 1);
 
-/// One thread adds, anybody reads. May live in a segment: zeroed memory is an empty one. All words
-/// are relaxed: they are statistics, nothing else is published by them. So a reader beside the
-/// writer may see a value in its bucket and not yet in sum and maximum.
+/// One thread adds, any thread reads. May live in a segment; zeroed memory is an empty histogram.
+/// All accesses are relaxed, because the words are statistics and publish no other data. A
+/// concurrent reader may see a value in its bucket before it is in sum and maximum.
 class Histogram {
  public:
   Histogram() = default;
   Histogram(const Histogram& other) { merge(other); }
   Histogram& operator=(const Histogram& other);
 
-  /// No lock and no read-modify-write: plain loads and stores.
+  /// Takes no lock and needs no read-modify-write: plain loads and stores.
   void add(uint64_t ns) {
     bump(buckets_[HistogramBuckets::of(ns)], 1);
     bump(sum_ns_, ns);
     raise_max(ns);
   }
-  /// Writer. `other` may have another writer.
+  /// Thread: the writer. `other` may have another writer.
   void merge(const Histogram& other);
 
-  /// The sum of the buckets, so that it always agrees with the quantiles.
+  /// Returns the sum of the buckets, so that it always agrees with the quantiles.
   uint64_t count() const;
   uint64_t sum_ns() const { return sum_ns_.load(std::memory_order_relaxed); }
   uint64_t max_ns() const { return max_ns_.load(std::memory_order_relaxed); }
-  /// Middle of the bucket that holds the value of this rank, never above the maximum; 0 when empty.
-  /// REQUIRES: 0 <= quantile <= 1.
+  /// Returns the middle of the bucket that contains the value of this rank, limited to the maximum;
+  /// 0 if the histogram is empty. REQUIRES: 0 <= quantile <= 1.
   uint64_t quantile_ns(double quantile) const;
-  /// Values of the buckets that end at or below `ns`: exact when a bucket begins at `ns`.
+  /// Returns the number of values in buckets that end at or below `ns`. Exact if a bucket begins at
+  /// `ns`.
   uint64_t count_below(uint64_t ns) const;
 
-  /// Pairs {bucket, count} of what is not empty; `restore` takes them back, without their sum.
+  /// Returns pairs {bucket, count} of the buckets that are not empty. `restore` adds them again,
+  /// without sum_ns.
   std::vector<std::pair<uint32_t, uint64_t>> sparse() const;
   void restore(const std::vector<std::pair<uint32_t, uint64_t>>& pairs, uint64_t max_ns);
 

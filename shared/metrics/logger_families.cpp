@@ -50,7 +50,8 @@ constexpr LoggerHistogram kHistograms[] = {
     {"atoll_logger_sync_seconds", "Time to sync a batch.", &LoggerMetrics::sync_ns},
 };
 
-/// Upper bounds in nanoseconds: 32 us to 2 s, each twice the one before, at borders of buckets.
+/// Returns upper bounds in nanoseconds, which are bucket limits: 32 us to 2 s, each twice the
+/// previous one.
 std::vector<uint64_t> bounds() {
   constexpr uint64_t kFirst = uint64_t{1} << 15;
   constexpr uint64_t kLast = uint64_t{1} << 31;

@@ -1,4 +1,4 @@
-// The loggers' part of a node's metrics.
+// A node's metric families for its loggers.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace atolldb {
 
-/// Adds families with a label `logger`; none without loggers (durability off).
+/// Adds families with a label `logger`. Adds none without loggers (durability off).
 void add_loggers(MetricFamilies& families, std::span<const LoggerMetrics> loggers);
 
 }  // namespace atolldb

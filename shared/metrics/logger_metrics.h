@@ -1,4 +1,5 @@
-// Counters of one logger thread: single writer, in the node's `metrics` segment, read by anybody.
+// Counters of one logger thread, in the node's `metrics` segment. Writer: that logger. Readers: any
+// process.
 #pragma once
 
 #include <atomic>
@@ -10,15 +11,16 @@
 namespace atolldb {
 
 struct alignas(64) LoggerMetrics {
-  Counter written_bytes;  // headers, markers and padding included
+  Counter written_bytes;  // including headers, markers and padding
   Counter blocks;
   Counter batches;  // epochs made durable
   Counter files;
-  Counter failed_preallocations;      // attempts to make the next file ahead that found no room
+  Counter failed_preallocations;      // attempts to preallocate the next file that found no space
   std::atomic<uint64_t> batch_bytes;  // of the latest batch
-  std::atomic<uint64_t> epoch_lag;    // epochs between the latest batch's and the current one then
-  std::atomic<uint64_t> lacks_next_file;  // 1: the latest of these attempts failed; else 0
-  Histogram write_ns;                     // of a batch with its marker, its sync excluded
+  std::atomic<uint64_t>
+      epoch_lag;  // epochs between that of the latest batch and the current one at its sync
+  std::atomic<uint64_t> lacks_next_file;  // 1 if the latest preallocation failed, else 0
+  Histogram write_ns;                     // of a batch with its marker, without its sync
   Histogram sync_ns;                      // of the sync
 };
 

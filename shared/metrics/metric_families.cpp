@@ -47,7 +47,7 @@ MetricFamilies& MetricFamilies::sample(const Histogram& values,
   prometheus::ClientMetric metric;
   metric.label = labels_;
   metric.label.insert(metric.label.end(), labels.begin(), labels.end());
-  // The total first: whoever adds meanwhile may only make the buckets larger than it.
+  // Load the total first: a concurrent writer can then only make the buckets larger than the total.
   const uint64_t count = values.count();
   metric.histogram.sample_count = count;
   metric.histogram.sample_sum = static_cast<double>(values.sum_ns()) * kSecondsPerNs;

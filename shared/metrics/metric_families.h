@@ -15,10 +15,10 @@ class MetricFamilies {
  public:
   using Labels = std::vector<prometheus::ClientMetric::Label>;
 
-  /// `labels` stand at every sample.
+  /// `labels` are added to every sample.
   explicit MetricFamilies(Labels labels) : labels_(std::move(labels)) {}
 
-  /// Starts a family; the samples that follow belong to it. Names of counters end in _total.
+  /// Starts a family. The following samples belong to it. Names of counters end in _total.
   MetricFamilies& counter(const char* name, const char* help);
   MetricFamilies& gauge(const char* name, const char* help);
   MetricFamilies& histogram(const char* name, const char* help);
@@ -27,7 +27,8 @@ class MetricFamilies {
     return sample(static_cast<double>(value), labels);
   }
 
-  /// Of a histogram family, in seconds. `bounds_ns` ascend, at borders of buckets.
+  /// Adds a sample to a histogram family, in seconds. REQUIRES: `bounds_ns` ascend and are bucket
+  /// limits.
   MetricFamilies& sample(const Histogram& values, const std::vector<uint64_t>& bounds_ns,
                          const Labels& labels);
 

@@ -11,7 +11,7 @@
 namespace atolldb {
 namespace {
 
-/// Counters that need no label but the node.
+/// Counters without labels other than the node.
 struct PlainCounter {
   const char* name;
   const char* help;
@@ -45,7 +45,7 @@ void add_transactions(MetricFamilies& families, const MetricsSegment& metrics) {
       .sample(sum_counter(metrics, &WorkerMetrics::commits), {{"type", "write"}})
       .sample(sum_counter(metrics, &WorkerMetrics::read_only_commits), {{"type", "read_only"}});
   families.counter("atoll_aborts_total", "Attempts of transactions that did not commit.");
-  // Answers such as not_found are reasons, too: a procedure that returns one is rolled back.
+  // Results like not_found are reasons too: a procedure that returns one is rolled back.
   for (uint32_t reason = 1; reason < kStatusCount; ++reason) {
     const auto status = static_cast<Status>(reason);
     families.sample(sum_aborts(metrics, status), {{"reason", std::string(to_string(status))}});

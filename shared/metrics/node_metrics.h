@@ -1,4 +1,4 @@
-// What a node tells Prometheus: the sums of its workers' counters and the gauges of its pool.
+// Prometheus metrics of a node: the sums of its workers' counters, and the gauges of its pool.
 #pragma once
 
 #include <prometheus/collectable.h>
@@ -11,7 +11,7 @@
 
 namespace atolldb {
 
-/// Called by the threads of the HTTP server. Reads shared memory only: blocks no worker.
+/// Thread: those of the HTTP server. Reads shared memory only, and blocks no worker.
 class NodeMetrics : public prometheus::Collectable {
  public:
   /// REQUIRES: both segments stay mapped as long as this object lives.

@@ -1,4 +1,5 @@
-// Counters of one worker: single writer, in the node's `metrics` segment, read by anybody.
+// Counters of one worker, in the node's `metrics` segment. Writer: that worker. Readers: any
+// process.
 #pragma once
 
 #include <atomic>
@@ -14,15 +15,15 @@
 
 namespace atolldb {
 
-/// Of a node's sessions. Several threads count, each rarely or for many at once:
-/// read-modify-writes.
+/// Counters of a node's sessions. Several threads increment them, each rarely or for many requests
+/// at once, by read-modify-writes.
 struct SessionMetrics {
-  std::atomic<uint64_t> open;         // now, those included that wait for their last request
+  std::atomic<uint64_t> open;         // open now, including those that wait for their last request
   std::atomic<uint64_t> opened;       // ever
-  std::atomic<uint64_t> refused;      // because of the limit
+  std::atomic<uint64_t> refused;      // because of the session limit
   std::atomic<uint64_t> broken;       // ended because the client broke the rules of the rings
-  std::atomic<uint64_t> requests;     // taken out of rings
-  std::atomic<uint64_t> unavailable;  // refused for now, as `recovering`, too
+  std::atomic<uint64_t> requests;     // requests taken out of rings
+  std::atomic<uint64_t> unavailable;  // rejected for now, including `recovering`
   std::atomic<uint64_t> outcome_unknown;
   std::atomic<uint64_t> spare;
 };
@@ -31,12 +32,12 @@ static_assert(sizeof(SessionMetrics) == 64);
 struct alignas(64) WorkerMetrics {
   Counter commits;
   Counter read_only_commits;
-  Counter aborts[kStatusCount];  // by reason; user_abort included
-  Counter local_accesses;        // pages resolved in the own node's pool
-  Counter remote_accesses;       // ... in another node's
+  Counter aborts[kStatusCount];  // by reason, including user_abort
+  Counter local_accesses;        // pages resolved in this node's pool
+  Counter remote_accesses;       // pages resolved in other nodes' pools
   Counter local_locks;
   Counter remote_locks;
-  Counter remote_frees;  // pages sent home through a return ring
+  Counter remote_frees;  // pages returned to their owner through a return ring
   Counter pages_allocated;
   Counter pages_retired;
   Counter splits;
@@ -47,19 +48,19 @@ struct alignas(64) WorkerMetrics {
   Counter log_bytes;
   Counter log_stalls;      // waits for room in the log buffer
   Counter page_stalls;     // waits for free pages of the volatile pool
-  Counter snapshot_reads;  // pages of snapshots asked of the node's cache
+  Counter snapshot_reads;  // snapshot pages requested from the node's cache
   Counter frame_stalls;    // waits for a free frame of the node's snapshot cache
   Counter spare[8];
 };
 
-/// Fixed part; one WorkerMetrics per slot (auxiliary threads included) follows.
+/// Fixed part. One WorkerMetrics per slot follows, also for auxiliary threads.
 struct MetricsSegment {
   SegmentHeader header;
   uint32_t slot_count;
   uint32_t spare[15];
   LoggerMetrics loggers[kMaxLoggersPerNode];
   SessionMetrics sessions;
-  SnapshotCacheMetrics snapshot_cache;  // all 0 without a log, as the next
+  SnapshotCacheMetrics snapshot_cache;  // this and the next two: all 0 without a log
   GleanerMetrics gleaner;
   DeviceMetrics device;
 
