@@ -1,4 +1,4 @@
-// Broken invariants stop the process rather than let it go on with wrong shared memory.
+// Checks of invariants. A broken invariant stops the process, before it can damage shared memory.
 #pragma once
 
 #include <cstdio>
@@ -13,7 +13,7 @@ namespace atolldb {
 
 }  // namespace atolldb
 
-/// Always on. For cold paths and for what must never be wrong in shared memory.
+/// Always on. For cold paths, and for invariants of shared memory that must always hold.
 #define CHECK(expression) \
   ((expression) ? static_cast<void>(0) : ::atolldb::check_failed(#expression, __FILE__, __LINE__))
 

@@ -1,4 +1,4 @@
-// Errors of cold paths are values with a message that names the thing and the limit.
+// Errors of cold paths: values whose message names the object and the limit.
 #pragma once
 
 #include <expected>
@@ -6,7 +6,7 @@
 
 namespace atolldb {
 
-/// Exit codes of every Atoll binary (an interface: documented in the top-level README).
+/// Exit codes of every Atoll binary. They are an interface, documented in the top-level README.
 enum class ExitCode : int {
   success = 0,
   failed = 1,
@@ -17,13 +17,13 @@ enum class ExitCode : int {
   resources = 6,
   corruption = 7,
   durability = 8,
-  recovering = 9,  // of requests: the cluster does not serve them yet; to be tried again
+  recovering = 9,  // for requests: the cluster does not serve them yet; try again later
   disk_full = 10,
   identity = 11,  // a directory is a copy, or was moved: `atoll data adopt`
   config = 78,
 };
 
-/// `message` reads "what: why: what to do".
+/// `message` has the form "object: reason: what to do".
 struct Error {
   ExitCode code = ExitCode::failed;
   std::string message;

@@ -1,4 +1,4 @@
-// How transactions are kept apart (design: transactions, isolation levels; foedus.txt appendix B).
+// Isolation levels of transactions. Source: [FOEDUS15] appendix B.
 #pragma once
 
 #include <cstdint>
@@ -8,18 +8,19 @@
 namespace atolldb {
 
 enum class Isolation : uint8_t {
-  /// As if all transactions had run one after the other.
+  /// The result is that of some serial order of all transactions.
   serializable,
-  /// Reads all from the latest snapshot, but its own writes; aborts with snapshot_conflict if a
-  /// record that it writes has changed since. Two of these may each write what the other one has
-  /// read (write skew).
+  /// Reads the latest snapshot and its own writes. Aborts with snapshot_conflict if a record that
+  /// it writes has changed since the snapshot. Two such transactions may each write what the other
+  /// has read (write skew).
   snapshot,
-  /// Reads all from one snapshot, the latest or a named older one; never aborts because of others.
+  /// Reads one snapshot, the latest or a named older one. Never aborts because of other
+  /// transactions.
   snapshot_read_only,
   count_,
 };
 
-/// What a transaction begins with.
+/// Settings of a transaction, fixed at its begin.
 struct TransactionMode {
   Isolation isolation = Isolation::serializable;
   /// Id of the snapshot; 0: the latest. Only with snapshot_read_only.

@@ -1,4 +1,4 @@
-// The one-byte outcome of everything on the transaction path.
+// One-byte status of every call on the transaction path.
 #pragma once
 
 #include <cstdint>
@@ -6,11 +6,11 @@
 
 namespace atolldb {
 
-/// Outcome of an engine call. `ok` is zero. Values from `first_abort` on end the attempt: the
-/// transaction must be rolled back, and `is_retryable` says whether running it again can help.
+/// Status of an engine call. `ok` is zero. Values from `user_abort` on end the attempt: the
+/// transaction must be rolled back. `is_retryable` says whether running it again can help.
 enum class [[nodiscard]] Status : uint8_t {
   ok = 0,
-  // Answers: the transaction goes on.
+  // Results: the transaction goes on.
   not_found,
   already_exists,
   end_of_scan,
@@ -22,7 +22,7 @@ enum class [[nodiscard]] Status : uint8_t {
   storage_not_found,
   storage_exists,
   procedure_not_found,
-  // Aborts: the attempt is over.
+  // Aborts: the attempt has ended.
   user_abort,
   read_conflict,
   write_conflict,
@@ -34,23 +34,23 @@ enum class [[nodiscard]] Status : uint8_t {
   deadline_exceeded,
   procedure_failed,
   cluster_failed,
-  /// Of a session's request: refused before it was run (the cluster starts or stops, a limit of
-  /// requests in flight is reached). Trying again later is safe.
+  /// For a session's request: rejected before it was run, because the cluster starts or stops, or a
+  /// limit of requests in flight is reached. Trying again later is safe.
   unavailable,
-  /// Of a session's request: the cluster failed while it was in flight, so that it may have
-  /// committed durably or may be lost (R41). Only a look at the data tells.
+  /// For a session's request: the cluster failed while the request was in flight. It may have
+  /// committed durably, or may be lost (R41). The client must read the data to find out.
   outcome_unknown,
-  /// A page of a snapshot cannot be read, or is damaged: the log says which.
+  /// A page of a snapshot cannot be read, or is damaged. The log says which page.
   snapshot_unreadable,
-  /// There is no snapshot yet, or none of that id that could be read.
+  /// There is no snapshot yet, or no readable one with that id.
   snapshot_not_found,
-  /// With `snapshot` isolation: a record that it writes has changed since its snapshot. Trying
-  /// again helps only once there is a later one.
+  /// With `snapshot` isolation: a record to be written has changed since the snapshot. Trying again
+  /// helps only after a later snapshot has been taken.
   snapshot_conflict,
-  /// It may only read, and was about to write.
+  /// The transaction may only read, and a call tried to write.
   read_only_transaction,
-  /// Of a request: refused before it was run, since the cluster still recovers: until it runs, only
-  /// snapshot_read_only transactions do. Trying again later is safe.
+  /// For a request: rejected before it was run, because the cluster is recovering. Until recovery
+  /// ends, only snapshot_read_only transactions run. Trying again later is safe.
   recovering,
   count_,
 };
@@ -59,15 +59,15 @@ inline constexpr uint32_t kStatusCount = static_cast<uint32_t>(Status::count_);
 
 constexpr bool is_abort(Status status) { return status >= Status::user_abort; }
 
-/// Aborts caused by other transactions, by the own installation of a page (R5), or by a logger that
-/// is behind (the next attempt waits for it).
+/// Aborts caused by other transactions, by the transaction's own installation of a page (R5), or by
+/// a slow logger (the next attempt waits for it).
 constexpr bool is_retryable(Status status) {
   return status == Status::read_conflict || status == Status::write_conflict ||
          status == Status::phantom || status == Status::pointer_installed ||
          status == Status::log_buffer_full;
 }
 
-/// Stable lower-case name: used in metrics labels, JSON and messages.
+/// Returns a stable lower-case name, for metrics labels, JSON and messages.
 constexpr std::string_view to_string(Status status) {
   constexpr std::string_view kNames[] = {"ok",
                                          "not_found",

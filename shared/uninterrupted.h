@@ -1,12 +1,13 @@
-// System calls that a signal handler has interrupted are made again.
+// Repeats system calls that a signal handler has interrupted.
 #pragma once
 
 #include <cerrno>
 
 namespace atolldb {
 
-/// Calls `call`, which answers like a system call, until it is not interrupted. Returns its answer:
-/// -1 and errno, which is not EINTR, on failure. Not for calls with a timeout, which must shrink.
+/// Repeats `call`, which returns like a system call, until it is not interrupted. Returns its
+/// result: -1 and errno (never EINTR) on failure. Not for calls with a timeout, which would have to
+/// shrink.
 template <typename Call>
 auto uninterrupted(Call&& call) {
   for (;;) {
