@@ -171,7 +171,7 @@ Status MasterTreeCursor::open_cold_page(SnapshotPointer root, uint64_t slice) {
 }
 
 /// Continues forward after the current snapshot page. The registered pointer, or the snapshot
-/// itself, answers for all pages of the same parent.
+/// itself, covers all pages of the same parent.
 Status MasterTreeCursor::open_next_cold_page(uint64_t fence) {
   SnapshotBorder border;
   const Status status = next_snapshot_border(txn_->worker(), frame().place, far_slice(), border);

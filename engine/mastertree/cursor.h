@@ -28,8 +28,8 @@ struct ScanRange {
 /// Cursor over the records of a range.
 ///
 /// Visibility: the cursor sees the own writes of its transaction. It registers every page that it
-/// visits, and every record but stable tombstones. The page word answers for those (R12); the
-/// cursor observes their newest VID (R15, R19).
+/// visits, and every record but stable tombstones. The page word covers those (R12); the cursor
+/// observes their newest VID (R15, R19).
 ///
 /// Lifetime: the range's bytes must outlive the cursor. The cursor must not outlive the attempt of
 /// its transaction.
@@ -39,10 +39,10 @@ struct ScanRange {
 /// fences are immutable. The interior pages on that path are in the cache anyway.
 ///
 /// Where there is no volatile page, the cursor continues in the snapshot's pages. The pointer that
-/// led there is registered, and answers for all data below it. Snapshot pages never change. A
-/// forward scan takes the next child of the parent, which was prefetched. It descends again if the
-/// parent has no further child. A backward scan always descends. The cursor keeps the names of
-/// snapshot pages, because an address is valid in one round of the cache only (R39).
+/// led there is registered, and covers all data below it. Snapshot pages never change. A forward
+/// scan takes the next child of the parent, which was prefetched. It descends again if the parent
+/// has no further child. A backward scan always descends. The cursor keeps the names of snapshot
+/// pages, because an address is valid in one round of the cache only (R39).
 ///
 /// In a transaction that reads a snapshot, the whole route is in the snapshot. The cursor merges
 /// own writes in (snapshot_cursor.cpp).
@@ -57,8 +57,8 @@ class MasterTreeCursor {
   Bytes key() const { return {key_.data(), key_bytes_}; }
   uint32_t payload_bytes() const { return payload_bytes_; }
   /// Copies at most `capacity` bytes of the payload. Returns read_conflict if the record has
-  /// changed since next(), not_found if this transaction has erased it since, or invalid_argument
-  /// if the cursor has no record yet.
+  /// changed since next(), or not_found if this transaction has erased it since. Returns
+  /// invalid_argument if the cursor has no record yet.
   Status get(void* out, uint32_t capacity) {
     const Status checked = txn_->check();
     if (checked != Status::ok) return checked;

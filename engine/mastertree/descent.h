@@ -60,9 +60,9 @@ BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link
 /// been descheduled. Returns cluster_failed if the cluster has failed (R24).
 Status await_move(const WorkerContext& worker, const PageHeader* page);
 
-/// Waits until the page that holds `link` says that it has moved. REQUIRES: the layer below `link`
-/// was dropped, and a thread compacts the page with its slot (R45). A caller that restarts then
-/// does not meet the dropped layer again.
+/// Waits while the layer below `link` is dropped, until the page that holds `link` says that it has
+/// moved. Another thread compacts that page (R45). A caller that restarts afterwards does not meet
+/// the dropped layer again. Returns ok or cluster_failed.
 Status await_drop(const WorkerContext& worker, const Link& link);
 
 enum class Match : uint8_t {

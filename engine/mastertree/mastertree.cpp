@@ -54,7 +54,7 @@ bool wants_page(const Transaction& txn, const MissingPage& missing, Intent inten
   return txn.installs_on_read() || (intent == Intent::write && !missing.view.snapshot.is_null());
 }
 
-/// Reads a key below a missing page. One entry in the pointer set answers for all reads below it.
+/// Reads a key below a missing page. One entry in the pointer set covers all reads below it.
 Status read_below(Transaction& txn, const StorageControl& storage, const Location& location,
                   Bytes key, TreeRead& request) {
   if (has_lost_write(txn, storage, key)) return txn.miss_own_write();
@@ -244,8 +244,8 @@ Status MasterTree::upsert(Transaction& txn, Bytes key, Bytes payload) const {
   status = reserve_and_look(txn, storage_, key, static_cast<uint32_t>(payload.size()), ref, seen);
   if (status != Status::ok) return status;
   // The outcome does not depend on the previous state, so there is nothing to verify. But a
-  // compaction may remove a tombstone before this commit, and own scans would then miss this write.
-  // The read entry makes such an attempt fail (R20).
+  // compaction may remove the tombstone before this commit, and own scans would then miss this
+  // write. The read entry makes such an attempt fail (R20).
   status = keep_own_answer(txn, ref, key, seen);
   if (status == Status::ok && seen.is_deleted()) status = txn.register_read(ref.record, seen);
   if (status != Status::ok) return status;

@@ -40,9 +40,9 @@ inline void prefetch_scanned_page(const PageHeader* page) {
   for (uint32_t line = 1; line <= 8; ++line) __builtin_prefetch(end - line * 64);
 }
 
-/// Prefetches the border page of the first layer for each key, and `records` records from the key
-/// on, as far as they are in that page. With `records` 0, prefetches the start of the page only and
-/// waits for no cache line of it. The look-ups that follow need not descend again.
+/// Prefetches the border page of the first layer for each key, and the next `records` records in
+/// that page. With `records` 0, prefetches the start of the page only and waits for no cache line
+/// of it. The look-ups that follow need not descend again.
 void prefetch_records(WorkerContext& worker, StorageControl& storage, std::span<const Bytes> keys,
                       uint32_t records);
 

@@ -86,9 +86,9 @@ Status publish_inserts(Transaction& txn, BorderPage* page, PageVersion before, P
   return txn.page_changed(&page->header, before, after);
 }
 
-/// Registers the new record. Until now the page word answered for the absence of its key; from here
-/// on the record does (R13). Another transaction may insert the key without a change of the page
-/// word. REQUIRES: the page lock is held.
+/// Registers the new record. Until now the page word covered the absence of its key; from here on
+/// the record does (R13). Another transaction may insert the key without a change of the page word.
+/// REQUIRES: the page lock is held.
 Status cover_absence(Transaction& txn, RecordHead* record, Vid absent) {
   return mutant(Mutant::uncovered_reservation) ? Status::ok : txn.register_read(record, absent);
 }

@@ -32,14 +32,14 @@ inline constexpr uint64_t kNoScan = 0;
 Status find_snapshot_border(WorkerContext& worker, SnapshotPointer root, uint64_t slice,
                             SnapshotBorder& border, uint64_t scan_end = kNoScan);
 
-/// Finds the border page after the one at `place`, without a descent. Returns ok with a null `page`
-/// if the parent has no later child; snapshot_unreadable or cluster_failed.
+/// Finds the next border page after `place`, without a descent. Returns ok (with a null `page` if
+/// the parent has no later child), snapshot_unreadable or cluster_failed.
 Status next_snapshot_border(WorkerContext& worker, SnapshotPlace place, uint64_t scan_end,
                             SnapshotBorder& border);
 
 /// Reads the record of a key as read_tree_record does. `rest` is the part of the key left in the
-/// layer of `root`. Registers nothing: the pointer that led here answers for the record. Returns
-/// ok, not_found, out_of_range or snapshot_unreadable.
+/// layer of `root`. Registers nothing: the pointer that led here covers the record. Returns ok,
+/// not_found, out_of_range or snapshot_unreadable.
 Status read_snapshot_record(WorkerContext& worker, SnapshotPointer root, LayerKey rest,
                             TreeRead& request);
 

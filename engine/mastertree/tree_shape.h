@@ -79,9 +79,9 @@ class TreeShape {
 Status collect_shape(WorkerContext& worker, StorageControl& storage,
                      std::span<const std::byte> prefix, const SliceRange& range, TreeShape& shape);
 
-/// Returns a slice at or before `slice` where the first layer may be cut for partitions, or 0 if
-/// there is no such place above 0. No pointer without a volatile page leads to both sides of the
-/// cut. Thread: any thread with a page slot; it is idle on return.
+/// Returns a slice at or before `slice` where the first layer may be cut for partitions. Returns 0
+/// if there is no such place. No pointer without a volatile page leads to both sides of the cut.
+/// Thread: any thread with a page slot; it is idle on return.
 uint64_t cut_at_or_before(WorkerContext& worker, StorageControl& storage, uint64_t slice);
 
 }  // namespace atolldb
