@@ -99,7 +99,7 @@ struct ControlSegment {
   std::atomic<uint32_t> recovered_percent;
   /// Incremented when a transaction waits for the first snapshot (R62). Writers: workers.
   alignas(64) std::atomic<uint32_t> snapshot_requests;
-  /// Value of `snapshot_requests` at the begin of the last finished attempt. For wait_on.
+  /// Value of `snapshot_requests` when the last finished attempt began. For wait_on.
   std::atomic<uint32_t> snapshot_answered;
   /// Not 0: the incarnation began without any commit. Stored before the state becomes `running`.
   std::atomic<uint32_t> began_empty;

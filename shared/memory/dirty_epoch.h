@@ -18,7 +18,7 @@ namespace atolldb {
 inline uint64_t latest_dirty_epoch(std::span<NodeShared* const> nodes) {
   uint64_t dirty = 0;
   for (NodeShared* node : nodes) {
-    // seq_cst pairs with the exchange of the worker that raised the word.
+    // seq_cst pairs with the compare-and-swap of the worker that raised the word.
     dirty = std::max(dirty, node->dirty_epoch.load(std::memory_order_seq_cst));
   }
   return dirty;

@@ -76,7 +76,7 @@ struct alignas(64) PageHeader {
   uint8_t is_snapshot;
   std::atomic<uint16_t> last_modifier;  // node that last changed the page: statistics
   std::atomic<uint8_t>
-      hotness;  // reference bit: not 0 if used since the last check of an installer
+      hotness;  // reference bit: set by workers on sampled uses, cleared by installers
   uint8_t spare[5];
   uint64_t next_retired;  // retired pages only: the retiring thread's list
   uint64_t check;         // snapshot pages: CRC32C; retired pages: retire epoch
