@@ -19,7 +19,8 @@ Status McsLocker::lock_contended(McsWord& word, McsBlock& block, uint32_t block_
   }
   block.successor.store(0, std::memory_order_relaxed);
   block.state.store(McsBlock::kWaiting, std::memory_order_relaxed);
-  // seq_cst (R21) pairs with McsWord::is_locked and, taking the lock, with the release in unlock.
+  // seq_cst (R21) pairs with McsWord::is_locked. If it takes the lock, it also pairs with the
+  // compare-and-swap in unlock.
   const uint64_t predecessor = word.tail.exchange(tail_of(block_index), std::memory_order_seq_cst);
   if (predecessor == 0) return Status::ok;
 

@@ -3,7 +3,7 @@
 // A lock word names the last waiter (worker, block). Each waiter spins, then sleeps, on a block in
 // its own node's `shared` segment, so waiting costs no remote traffic. Invariants:
 // - A block is used for one lock at a time. It names that lock from before the word changes until
-//   after the release, so that another thread could complete the operation of a dead worker (R22).
+//   after the release (R22). Another thread could then complete the operation of a dead worker.
 // - Threads that wait without limit do so in universal order. All others only try.
 // - Every wait checks the cluster state, and can end with `cluster_failed`.
 #pragma once
