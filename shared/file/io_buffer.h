@@ -8,8 +8,8 @@
 
 namespace atolldb {
 
-/// Zeroed memory, aligned for direct I/O. A buffer of kHugePageBytes or more uses huge pages if the
-/// machine has some, because the kernel pins, describes and unpins every page of a transfer.
+/// Zeroed memory, aligned for direct I/O. A buffer of kHugePageBytes or more uses huge pages if
+/// available, because the kernel pins, describes and unpins every page of a transfer.
 class IoBuffer {
  public:
   explicit IoBuffer(uint64_t bytes);

@@ -37,7 +37,7 @@ struct PendingIo {
   std::chrono::nanoseconds age{0};
 };
 
-/// Thread-safe. A note costs two plain stores and one clock read.
+/// Thread-safe. A note costs one compare-and-swap, a few stores and one clock read.
 class IoWatch {
  public:
   /// Calls above this number in progress are not noted.
