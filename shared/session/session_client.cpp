@@ -24,7 +24,7 @@ using Clock = std::chrono::steady_clock;
 
 /// Checks of the ring before the thread sleeps.
 constexpr int kLooks = 50;
-/// Ended waits without a sleep per system call that checks whether the node lives.
+/// The client checks for a dead node, by a system call, once per this many waits without a sleep.
 constexpr uint32_t kWaitsPerLook = 64;
 
 /// Pause between two attempts to connect to a node.
@@ -56,7 +56,7 @@ Result<std::unique_ptr<SessionClient>> SessionClient::connect_within(
     auto client = connect(run_dir, node);
     if (!client && client.error().code != ExitCode::not_running) return client;
     // A node accepts connections before its cluster runs. A transaction without operations tests
-    // that.
+    // whether it runs.
     if (client) {
       const SessionReply reply =
           (*client)->call("kv.txn", KvRequest().bytes(), {.isolation = isolation});

@@ -33,8 +33,8 @@ namespace atolldb {
 ///   unavailable       rejected without any effect: try again later
 ///   recovering        rejected without any effect: until the cluster has recovered, only
 ///                     requests with isolation snapshot_read_only run
-///   outcome_unknown   the cluster failed while the request was in flight: it may have committed
-///   (R41) all others        the request had no effect
+///   outcome_unknown   the cluster failed meanwhile: the request may have committed (R41)
+///   all others        the request had no effect
 struct SessionReply {
   Status status = Status::outcome_unknown;
   /// durable: the result, also of a failure, survives a failure of the cluster. precommitted: a
@@ -108,8 +108,8 @@ class SessionClient {
                                               std::span<const std::byte> input,
                                               const SessionOptions& options = {},
                                               Callback callback = {});
-  /// Returns the reply if it has arrived, outcome_unknown soon after the end of the session, or
-  /// invalid_argument for a ticket that is not in flight or was fetched already.
+  /// Returns the reply if it has arrived, or outcome_unknown soon after the end of the session.
+  /// Returns invalid_argument for a ticket that is not in flight or was fetched already.
   std::optional<SessionReply> poll(SessionTicket ticket);
   /// Waits for the reply. Returns nothing after the timeout, or invalid_argument for a ticket that
   /// is not in flight or was fetched already.
