@@ -74,7 +74,7 @@ struct Config {
     DurabilityMode mode = DurabilityMode::durable;
     FileBackend backend = FileBackend::posix;
     uint64_t log_file_size = 256ULL << 20;  ///< bytes, a multiple of 4 KiB
-    uint32_t ballast_files = 1;             ///< log files of space per logger; 0: no ballast
+    uint32_t ballast_files = 1;             ///< ballast in log files per logger; 0: no ballast
     /// Time added to each write and each sync of a log.
     std::chrono::microseconds emulated_latency{0};
     /// A device call that takes longer counts as hung.
