@@ -12,7 +12,7 @@
 
 namespace atolldb {
 
-/// Thread: those of the HTTP server. Reads memory only.
+/// Thread: any of the HTTP server. Reads memory only.
 class ClusterMetrics : public prometheus::Collectable {
  public:
   /// `snapshots`, `device`: null without a log. `restarts`: restarts of the cluster by its launcher

@@ -17,8 +17,7 @@ struct alignas(64) LoggerMetrics {
   Counter files;
   Counter failed_preallocations;      // attempts to preallocate the next file that found no space
   std::atomic<uint64_t> batch_bytes;  // of the latest batch
-  std::atomic<uint64_t>
-      epoch_lag;  // epochs between that of the latest batch and the current one at its sync
+  std::atomic<uint64_t> epoch_lag;    // current epoch minus the batch's epoch, at its sync
   std::atomic<uint64_t> lacks_next_file;  // 1 if the latest preallocation failed, else 0
   Histogram write_ns;                     // of a batch with its marker, without its sync
   Histogram sync_ns;                      // of the sync

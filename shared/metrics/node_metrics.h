@@ -11,7 +11,7 @@
 
 namespace atolldb {
 
-/// Thread: those of the HTTP server. Reads shared memory only, and blocks no worker.
+/// Thread: any of the HTTP server. Reads shared memory only, and blocks no worker.
 class NodeMetrics : public prometheus::Collectable {
  public:
   /// REQUIRES: both segments stay mapped as long as this object lives.
