@@ -32,8 +32,8 @@ class DeviceWatch {
   std::optional<PendingIo> hang_;  // the hang whose begin was returned
 };
 
-/// Returns text like "device hangs: sync on /data/node0/log_1_0_000000.atlog for 12 s (limit 10s)",
-/// or an empty string without a hang.
+/// Returns text like "device hangs: sync on /data/node0/log_1_0_000000.atlog for 12.0 s (limit
+/// 10s)", or an empty string without a hang.
 std::string device_hang_text(const DeviceMetrics& metrics, std::chrono::milliseconds limit);
 
 }  // namespace atolldb
