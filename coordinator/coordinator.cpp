@@ -49,7 +49,7 @@ Result<void> Coordinator::prepare() {
 Result<std::unique_ptr<DurableState>> Coordinator::open_durable_state() {
   const auto warn = [logger = logger_](const std::string& text) { logger->warn("{}", text); };
   auto files = make_file_system(file_system_settings(config_.durability, warn, &io_watch_));
-  // Relaxed, both counts: for people.
+  // Relaxed: both counts are for display.
   bytes_to_check_.store(log_file_bytes(*files, config_), std::memory_order_relaxed);
   return DurableState::open(config_, incarnation_,
                             std::make_unique<CountingFileSystem>(std::move(files), bytes_checked_),
@@ -98,7 +98,7 @@ Result<void> Coordinator::open(const Json& metrics) {
   if (durable_ != nullptr) {
     if (const auto begun = durable_->begin(); !begun) return begun;
     rebuild_ballast();
-    // Relaxed: published by the state.
+    // Relaxed: the release of the state publishes it.
     control_->began_empty.store(durable_->snapshot() ? 0 : 1, std::memory_order_relaxed);
     start_snapshots();
   }
@@ -109,8 +109,8 @@ Result<void> Coordinator::open(const Json& metrics) {
   return {};
 }
 
-/// Not before the recovery (R54): what a start that fails has made would be there at the next one,
-/// and the room is needed for the snapshot.
+/// Runs after the recovery for two reasons (R54). Files of a start that fails would still be there
+/// at the next start, and the recovery's snapshot needs the room.
 Result<void> Coordinator::begin_logs() {
   const auto begin = [this] {
     return on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
@@ -130,7 +130,7 @@ Result<void> Coordinator::begin_logs() {
 
 void Coordinator::fail_durability(const Error& error) {
   logger_->critical("{}", error.message);
-  // Commits and waits end from here on; what was acknowledged is durable.
+  // From here on commits and waits end. Everything that was acknowledged is durable.
   set_state(ClusterState::stopped);
   launcher_.report_failure(error);
 }
@@ -138,10 +138,10 @@ void Coordinator::fail_durability(const Error& error) {
 void Coordinator::drain() {
   if (control_ == nullptr || state() >= ClusterState::draining) return;
   set_state(ClusterState::draining);
-  // No snapshot lets pages go any more. Relaxed: says only whether to wait.
+  // From here on no snapshot frees pages. Relaxed: the word only tells workers whether to wait.
   control_->pages_come_back.store(0, std::memory_order_relaxed);
   logger_->info("cluster {} drains", config_.cluster.name);
-  // While the nodes still answer.
+  // The dropper needs nodes that still answer.
   if (dropper_ != nullptr) dropper_->stop();
 }
 
@@ -154,7 +154,7 @@ void Coordinator::stop() {
     gleaner_->cancel();
     taker_->stop();
   }
-  // Of a cluster that failed. It uses the clock and the DDL thread.
+  // After a failure `drain` returns early. The dropper uses the clock and the DDL thread.
   if (dropper_ != nullptr) dropper_->stop();
   if (clock_ != nullptr) clock_->stop();
   {
@@ -179,8 +179,8 @@ ClusterState Coordinator::state() const {
 }
 
 void Coordinator::set_state(ClusterState state) {
-  // Upward only: a failure is not undone by a drain beside it. Release pairs with the acquire of
-  // everybody who waits or begins.
+  // The state only rises, so a concurrent drain does not undo a failure. Release pairs with the
+  // acquire of every thread that waits or begins.
   const auto wanted = static_cast<uint32_t>(state);
   uint32_t seen = control_->state.load(std::memory_order_relaxed);
   while (seen < wanted && !control_->state.compare_exchange_weak(
@@ -190,7 +190,7 @@ void Coordinator::set_state(ClusterState state) {
 
 bool Coordinator::beat() {
   watch_device();
-  // Acquire pairs with the release in start: clock and control segment are there.
+  // Acquire pairs with the release in start: the clock and the control segment exist.
   const EpochClock* clock = watched_clock_.load(std::memory_order_acquire);
   if (clock == nullptr) return true;
   if (state() == ClusterState::recovering) note_recovery_progress();
@@ -216,18 +216,19 @@ void Coordinator::watch_device() {
   if (config_.durability.on_device_hang != DeviceHang::stop) return;
   const Error error = {ExitCode::durability,
                        change->text + ": durability.on_device_hang is \"stop\""};
-  // Acquire: as in beat. Before the clock nothing commits, and the control segment may be missing.
+  // Acquire: as in beat. Before the clock ticks, nothing commits and the control segment may be
+  // missing.
   if (watched_clock_.load(std::memory_order_acquire) == nullptr) {
     return launcher_.report_failure(error);
   }
   fail_durability(error);
 }
 
-/// Beside the closing markers: these lie in the last file of each log, and a log of one logger that
-/// has lost this file would look as if a crash had torn it. The second heartbeat that finds the
-/// cluster idle writes, so a load with short pauses costs no writes here.
+/// Complements the closing markers. They lie in the last file of each log. If a single logger's log
+/// loses this file, the loss would look like the torn tail of a crash. The second heartbeat that
+/// finds the cluster idle writes, so short pauses in the load cost no writes.
 void Coordinator::note_idleness() {
-  // Acquire, before the nodes' words: past the last commit is only what a closing marker closed.
+  // Acquire, before the nodes' words: past the last commit, only a closing marker raises `durable`.
   const uint64_t durable = control_->epochs.durable.load(std::memory_order_acquire);
   const uint64_t dirty = dirty_epoch(nodes_);
   if (dirty == 0 || durable <= dirty || durable == durable_noted_) return;

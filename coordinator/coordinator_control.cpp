@@ -13,7 +13,7 @@ namespace atolldb {
 namespace {
 
 Json describe(const StorageControl& storage) {
-  // Acquire pairs with the catalog's release: the fields belong to the state.
+  // Acquire pairs with the catalog's release: the fields belong to this state.
   const auto state = static_cast<StorageState>(storage.state.load(std::memory_order_acquire));
   return {{"id", storage.id},
           {"name", storage.name},
@@ -70,7 +70,7 @@ void Coordinator::handle(const ControlRequest& request, ControlReply reply) {
   });
 }
 
-/// One text for each process whose device hangs now.
+/// Returns one text for each process whose device hangs now.
 Json Coordinator::device_status() const {
   Json hangs = Json::array();
   const auto add = [&](const std::string& role, const DeviceMetrics& device) {
@@ -99,7 +99,8 @@ void Coordinator::create_storage(const ControlRequest& request, const ControlRep
   reply(describe(control_->storage(*id)));
 }
 
-/// On the DDL thread, which goes on at once: the drop has its own.
+/// Only hides the name, so the DDL thread is free again at once. The dropper's thread does the
+/// rest.
 void Coordinator::drop_storage(const ControlRequest& request, const ControlReply& reply) {
   const Result<std::string> name = get_text(request, "name");
   if (!name) return reply(std::unexpected(name.error()));
@@ -107,7 +108,7 @@ void Coordinator::drop_storage(const ControlRequest& request, const ControlReply
   const Result<uint32_t> id = catalog_->hide(*name);
   if (!id) return reply(std::unexpected(id.error()));
   // seq_cst pairs with the store that hid the name: a thread that begins in a later epoch cannot
-  // find it.
+  // find the storage.
   const uint64_t hidden_at = control_->epochs.current.load(std::memory_order_seq_cst);
   dropper_->drop(*id, *name, hidden_at, [reply, id = *id](const Result<uint64_t>& pages) {
     if (!pages) return reply(std::unexpected(pages.error()));
@@ -115,7 +116,7 @@ void Coordinator::drop_storage(const ControlRequest& request, const ControlReply
   });
 }
 
-/// An error: a storage of this name is being dropped, and a crash would bring it back (R34).
+/// Returns an error if a storage of this name is being dropped: a crash would restore it (R34).
 Result<void> Coordinator::check_no_drop(const std::string& name) const {
   if (!dropper_->is_unlogged(name)) return {};
   return make_error(ExitCode::failed,
@@ -133,13 +134,13 @@ std::unique_ptr<StorageDropper> Coordinator::make_dropper() {
   hooks.is_durable = [this](uint64_t epoch, std::chrono::milliseconds patience) {
     return wait_until_durable(epoch, patience);
   };
-  // Catalog and DDL log are the DDL thread's.
+  // Only the DDL thread writes the catalog and the DDL log.
   hooks.log = [this](uint32_t id) {
     return on_ddl_thread(
         [this, id] { return log_ddl(DdlOperation::drop_storage, control_->storage(id)); });
   };
   hooks.release = [this](uint32_t id) -> Result<uint64_t> {
-    // Any node can walk the pages; the ids spread the work.
+    // Any node can walk the pages. The modulus spreads the work.
     const auto node = static_cast<uint32_t>(id % nodes_.size());
     const Result<Json> released = call_node_(node, "pages.release", Json{{"storage_id", id}});
     if (!released) return std::unexpected(released.error());
@@ -154,7 +155,7 @@ std::unique_ptr<StorageDropper> Coordinator::make_dropper() {
   return std::make_unique<StorageDropper>(std::move(hooks), logger_);
 }
 
-/// REQUIRES: the DDL thread runs, and another one calls this.
+/// REQUIRES: the DDL thread runs, and the caller is another thread.
 Result<void> Coordinator::on_ddl_thread(const std::function<Result<void>()>& task) {
   std::promise<Result<void>> promise;
   auto done = promise.get_future();
@@ -166,7 +167,7 @@ bool Coordinator::wait_until_durable(uint64_t epoch, std::chrono::milliseconds p
   const EpochBlock& epochs = control_->epochs;
   const auto end = std::chrono::steady_clock::now() + patience;
   for (;;) {
-    // Acquire, the signal first: a rise that is not seen here changes the signal.
+    // Acquire, and the signal before `durable`: a rise that this load misses changes the signal.
     const uint32_t signal = epochs.durable_signal.load(std::memory_order_acquire);
     if (epochs.durable.load(std::memory_order_acquire) >= epoch) return true;
     const auto now = std::chrono::steady_clock::now();

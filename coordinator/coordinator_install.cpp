@@ -1,7 +1,8 @@
-// New snapshots and the volatile pages of the running cluster (design: stratified snapshots; rules
-// R23, R38, R44): pointers refer to the new one, pages that it makes unnecessary go, then the files
-// that nothing refers to any more. All of it is in volatile memory: a crash at any instant leaves
-// the savepoint, which names the new snapshot already (R37).
+// Installation of new snapshots in the volatile pages of the running cluster (R23, R38, R44). It
+// has three steps. Pointers are set to the new snapshot. Pages that the snapshot makes unnecessary
+// are dropped. Files that nothing refers to any more are released. All of this changes volatile
+// memory only: after a crash at any instant the savepoint is valid, and it already names the new
+// snapshot (R37).
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -14,10 +15,10 @@
 
 namespace atolldb {
 
-/// Some node has less than this percentage of its pages free.
+/// Returns whether some node has less than this percentage of its pages free.
 bool Coordinator::has_less_free_than(uint32_t percent) const {
   return std::ranges::any_of(nodes_, [percent](const NodeShared* node) {
-    // Relaxed: gauges.
+    // Relaxed: the words are gauges.
     const uint64_t total = node->pages_total.load(std::memory_order_relaxed);
     const uint64_t free = node->pages_free.load(std::memory_order_relaxed);
     return free * 100 < total * percent;
@@ -26,9 +27,10 @@ bool Coordinator::has_less_free_than(uint32_t percent) const {
 
 bool Coordinator::lacks_pages() const { return has_less_free_than(config_.gleaner.pool_low_water); }
 
-/// Pages that were dropped are free when every thread has begun later; those of other nodes than
-/// the one that dropped them when their owner looks next, when it runs short or with its heartbeat.
-/// As long as a transaction holds them all back, nobody knows how many will come.
+/// Returns whether the pool is still low after the dropped pages have become free. Dropped pages
+/// become free when every thread has begun after the drop. A node reclaims pages that another node
+/// dropped when its pool is low or with its heartbeat. If an old transaction holds the pages back,
+/// their number is unknown, and the function returns false.
 bool Coordinator::stays_short(uint32_t percent) const {
   if (!has_less_free_than(percent)) return false;
   constexpr auto kPatience = std::chrono::milliseconds(200);
@@ -43,22 +45,22 @@ bool Coordinator::stays_short(uint32_t percent) const {
   return false;
 }
 
-/// Those who wait for pages count the snapshots that brought none.
+/// Tells the workers that wait for pages: they count the snapshots that freed none.
 void Coordinator::tell_in_vain() {
-  // Relaxed: says only how long to wait.
+  // Relaxed: the count only says how long to wait.
   control_->vain_snapshots.fetch_add(1, std::memory_order_relaxed);
   wake(control_->vain_snapshots, kWakeAll);
 }
 
-/// What fails here costs memory and files until the next snapshot, and no more: all that any
-/// pointer may refer to stays readable.
+/// A failure here only costs memory and files until the next snapshot. All pages that a pointer may
+/// refer to stay readable.
 void Coordinator::install_newest() {
   const SnapshotMetadata snapshot = *durable_->snapshot();
   if (const auto opened = open_kept_and(snapshot); !opened) {
     logger_->warn("snapshot {} is not installed: {}", snapshot.id, opened.error().message);
     return;
   }
-  // From here on pointers may refer to it, whatever becomes of this.
+  // From here on pointers may refer to it, even if the install fails.
   kept_.add(snapshot);
   const auto begun = std::chrono::steady_clock::now();
   const auto report =
@@ -71,27 +73,28 @@ void Coordinator::install_newest() {
                   snapshot.id, report.error().message);
     return;
   }
-  // What transactions read that ask for a snapshot (R18): its files are open on all nodes.
+  // Transactions with snapshot isolation read this snapshot (R18): its files are open on all nodes.
   published_ = snapshot;
   release_kept(report->oldest_left);
 }
 
-/// The files of a snapshot include those of older ones that it refers to.
+/// The files of a snapshot include those of older snapshots that it refers to.
 Result<void> Coordinator::open_kept_and(const SnapshotMetadata& snapshot) {
   std::vector<SnapshotFilePlace> places = readable_places();
   places.insert(places.end(), snapshot.files.begin(), snapshot.files.end());
   return open_on_nodes(config_, call_node_, places);
 }
 
-/// After an install of the published snapshot.
+/// Releases the snapshots that no pointer refers to any more, after an install of `published_`.
 void Coordinator::release_kept(uint32_t oldest_left) {
-  // seq_cst: whoever begins in a later epoch than this one finds no pointer that was replaced.
+  // seq_cst: a thread that begins in a later epoch finds no pointer that was replaced.
   const uint64_t now = control_->epochs.current.load(std::memory_order_seq_cst);
   kept_.release_before(std::min(oldest_left, published_->id), now);
-  // Patience with transactions that began before: if they go on, the files go next time.
+  // Waits a short time for transactions that began before. If they continue, the next install
+  // releases the files.
   constexpr std::chrono::milliseconds kPatience{200};
   clock_->wait_until_begun_after(now, kPatience);
-  // Acquire pairs with the clock's release: it has seen every begin epoch.
+  // Acquire pairs with the clock's release: the clock has seen every begin epoch.
   kept_.forget(mutant(Mutant::release_files_before_begin_epochs)
                    ? kMaxEpoch
                    : control_->epochs.oldest_begin.load(std::memory_order_acquire));
@@ -101,7 +104,7 @@ void Coordinator::note_install(const Result<InstallReport>& report,
                                std::chrono::milliseconds took) {
   Json status = {{"snapshot", durable_->snapshot()->id}, {"took_ms", took.count()}};
   if (report) {
-    // Less than this much of the smallest pool does not help for long.
+    // A snapshot that frees less than 1/kGoodPart of the smallest pool does not help for long.
     constexpr uint64_t kGoodPart = 128;
     uint64_t pages = UINT64_MAX;
     for (const NodeShared* node : nodes_) {

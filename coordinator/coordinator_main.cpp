@@ -1,4 +1,4 @@
-// The process of the coordinator: sockets and the launcher's channel around a Coordinator object.
+// The coordinator process: sockets, metrics and the launcher's channel around a `Coordinator`.
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -18,8 +18,9 @@
 namespace atolldb {
 namespace {
 
-/// A node that has ended answers no more (R64), and its launcher ends the cluster. That knows
-/// better than we why the node has ended: it is given the time to say so first.
+/// Calls a node and waits for its answer. A node that has ended never answers (R64). Its launcher
+/// ends the cluster and knows the reason, so this function gives the launcher a second to report
+/// first.
 Result<Json> call_node(const std::string& endpoint, std::string_view op, const Json& body,
                        const std::atomic<bool>& is_stopping) {
   constexpr std::chrono::milliseconds kPatience{1'000};

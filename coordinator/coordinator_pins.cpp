@@ -1,5 +1,5 @@
-// Which snapshots are kept: pins of users, and the removal of one (rule R38). What changes the
-// savepoint is done by the taker's thread, between runs of the gleaner.
+// Pins of snapshots and the removal of single snapshots (R38). The taker's thread makes all changes
+// of the savepoint, between runs of the gleaner.
 #include <limits>
 
 #include "coordinator/coordinator.h"
@@ -44,7 +44,8 @@ void Coordinator::request_change(const ControlRequest& request, const ControlRep
   });
 }
 
-/// What the scrubs of all nodes have found, and what the newest snapshot's run could not read.
+/// Returns the damage that the scrubs of all nodes found, and the ranges that the latest complete
+/// run could not read.
 void Coordinator::list_damage(const ControlRequest& request, const ControlReply& reply) {
   if (const auto runs = check_runs(request.op); !runs) {
     return reply(std::unexpected(runs.error()));
@@ -54,7 +55,7 @@ void Coordinator::list_damage(const ControlRequest& request, const ControlReply&
                                                   ": nothing is durable here: a scrub needs "
                                                   "durability.mode \"durable\""));
   }
-  // Not on this thread, which nodes may wait for.
+  // Runs on the DDL thread, because nodes may wait for this one.
   give_to_ddl([this, reply] {
     std::vector<Json> answers(nodes_.size());
     const auto asked = on_all_nodes(config_, [&](uint32_t node) -> Result<void> {

@@ -1,7 +1,7 @@
-// Recovery is the gleaner: what the logs hold behind the newest snapshot becomes another one, which
-// the cluster begins from (design: stratified snapshots; rules R32, R36, R43). Meanwhile
-// transactions may read the snapshot before, and those that are pinned, as in a running cluster:
-// nothing of them changes, and no volatile page is made.
+// Recovery: the gleaner turns the log after the newest snapshot into a further snapshot, and the
+// cluster begins from it (R32, R36, R43). Meanwhile transactions may read the previous snapshot and
+// the pinned ones, as in a running cluster. Recovery does not change these snapshots and makes no
+// volatile page.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ Result<void> Coordinator::recover() {
   return {};
 }
 
-/// What is missing from now on, in the log and in a file that stays.
+/// Reports what is missing from now on, in the log and in a report file that is kept.
 Result<void> Coordinator::report_salvage() {
   Json report = {{"schema_version", 1},
                  {"data_dir", config_.cluster.data_dir},
@@ -57,9 +57,9 @@ Result<void> Coordinator::report_salvage() {
   return {};
 }
 
-/// What fails here only makes readers wait for the end of the recovery.
+/// A failure here only makes readers wait for the end of the recovery.
 void Coordinator::begin_recovery() {
-  // Relaxed: for people.
+  // Relaxed: for display.
   bytes_to_recover_.store(log_volume(durable_->files(), durable_->to_glean()),
                           std::memory_order_relaxed);
   std::string text;
@@ -79,7 +79,8 @@ void Coordinator::begin_recovery() {
     } else {
       logger_->warn("no snapshot can be read before the end of the recovery: {}",
                     offered.error().message);
-      // A node may have got it; if it cannot be asked to forget it, the recovery fails as well.
+      // Some node may have the snapshot. If that node cannot be told to withdraw it, the recovery
+      // fails as well.
       make_newest(0);
       [[maybe_unused]] const auto withdrawn = withdraw_on_nodes(config_, call_node_, {});
       offered_.clear();
@@ -91,7 +92,7 @@ void Coordinator::begin_recovery() {
 
 void Coordinator::note_recovery_progress() {
   uint64_t read = 0;
-  // Relaxed, all of it: for people.
+  // Relaxed, for all words: for display.
   for (const MetricsSegment* metrics : metrics_) {
     read += metrics->gleaner.bytes_read.load(std::memory_order_relaxed);
   }
@@ -101,9 +102,9 @@ void Coordinator::note_recovery_progress() {
 }
 
 std::string Coordinator::progress() const {
-  // Acquire pairs with the release in start: the control segment is there.
+  // Acquire pairs with the release in start: the control segment exists.
   if (watched_clock_.load(std::memory_order_acquire) == nullptr) {
-    // Relaxed: for people.
+    // Relaxed: for display.
     const uint64_t bytes = bytes_to_check_.load(std::memory_order_relaxed);
     if (bytes == 0) return "";
     const uint64_t checked = bytes_checked_.load(std::memory_order_relaxed);
@@ -124,7 +125,7 @@ std::string Coordinator::progress() const {
 Json Coordinator::recovery_status() const {
   if (state() != ClusterState::recovering) return {};
   const std::lock_guard guard(mutex_);
-  // Relaxed: for people.
+  // Relaxed: for display.
   return {{"log_bytes", bytes_to_recover_.load(std::memory_order_relaxed)},
           {"percent_read", control_->recovered_percent.load(std::memory_order_relaxed)},
           {"reads", readable_}};
@@ -156,8 +157,9 @@ void Coordinator::warn_of_left_directories() {
   }
 }
 
-/// Of all that is to be gleaned, if there is room for it. Else of a part after the other: the logs
-/// that a snapshot of a part covers make room for the next one (R54).
+/// Makes one snapshot of everything that is to be gleaned, if there is room for it. Otherwise it
+/// makes several, one part of the epochs after the other. The logs that one part covers make room
+/// for the next part (R54).
 Result<void> Coordinator::take_recovery_snapshot() {
   RecoverySteps steps(durable_->recovery_epoch());
   for (;;) {
@@ -172,13 +174,13 @@ Result<void> Coordinator::take_recovery_snapshot() {
         logger_->warn("recovery: {}; the ballast is given up for it", taken.error().message);
         continue;
       }
-      // A salvage frees nothing until it is complete: parts would only take more room.
+      // A salvage frees no files until it is complete, so parts would only take more room.
       if (durable_->salvages() || !steps.shrink(recovered)) return taken;
       logger_->warn("recovery: {}; a snapshot up to epoch {} is tried", taken.error().message,
                     steps.epoch());
       continue;
     }
-    // Transactions may not read it before the end of the recovery.
+    // Closes the part's files: transactions may not read it before the end of the recovery.
     if (const auto closed = open_on_nodes(config_, call_node_, readable_places()); !closed) {
       return closed;
     }
@@ -192,9 +194,10 @@ Result<void> Coordinator::take_recovery_snapshot() {
 Result<void> Coordinator::take_recovery_snapshot(uint64_t epoch) {
   std::vector<GleanStream> streams = streams_up_to(durable_->to_glean(), epoch);
   logger_->info("recovery: {} logs up to epoch {} become a snapshot", streams.size(), epoch);
-  // Never all pages anew: a start waits for this, and there may be no room. Nor is any reserved:
-  // without this snapshot nothing starts, and the logs that it covers make room.
-  // But a salvage reads all there is, and leaves nothing behind that cannot be read.
+  // An ordinary recovery never rewrites all pages: the start waits for it, and there may be no
+  // room. It also reserves no room: without this snapshot the cluster cannot start, and the logs
+  // that it covers make room. A salvage does rewrite: it reads all pages, and keeps no page that
+  // cannot be read.
   return glean({.epoch = epoch,
                 .streams = std::move(streams),
                 .storages = storages_to_glean(),
@@ -208,7 +211,8 @@ uint64_t Coordinator::recovered_epoch() const {
   return atolldb::recovered_epoch(durable_->to_glean(), snapshot_epoch, durable_->recovery_epoch());
 }
 
-/// Costs a start on a full disk its last resort, and no more: tried again after each snapshot.
+/// A failure here only means that a start on a full disk lacks its ballast. The coordinator retries
+/// after each snapshot.
 void Coordinator::rebuild_ballast() {
   const auto built = durable_->rebuild_ballast();
   if (!built && !lacks_ballast_) {
@@ -227,20 +231,22 @@ std::vector<StorageToGlean> Coordinator::storages_to_glean() const {
   return storages;
 }
 
-/// REQUIRES: no transaction runs yet that looks at a storage's root: those that read a snapshot
-/// have roots of their own. The files are open on all nodes before any pointer leads there.
+/// Sets the roots of all storages to this snapshot. The files are open on all nodes before any
+/// pointer refers to them. REQUIRES: no transaction reads a storage's root yet. Transactions that
+/// read a snapshot have roots of their own.
 Result<void> Coordinator::publish(const SnapshotMetadata& snapshot) {
   const auto opened = open_kept_and(snapshot);
   if (!opened) return opened;
   for (const SnapshotStorage& stored : snapshot.storages) {
     StorageControl& storage = control_->storage(stored.id);
     const auto state = static_cast<StorageState>(storage.state.load(std::memory_order_relaxed));
-    // It was dropped when the snapshot had been made.
+    // The storage was dropped after the snapshot was made.
     if (storage.id != stored.id || state != StorageState::ready) continue;
-    // Relaxed: the release of the state `running` publishes both.
+    // Relaxed: the release of the state `running` publishes both words.
     storage.root.snapshot_word.store(stored.root.is_null() ? 0 : stored.root.word(),
                                      std::memory_order_relaxed);
-    // What the snapshot left out, erased keys among it, is not later than its epoch.
+    // R43 (removed-version floor): all versions that the snapshot elides, erased keys included, are
+    // of its epoch or older.
     storage.root_floor.store(Vid::make(snapshot.epoch, 0).word(), std::memory_order_relaxed);
   }
   published_ = snapshot;

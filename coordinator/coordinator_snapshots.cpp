@@ -1,6 +1,6 @@
-// Snapshots of a running cluster (design: stratified snapshots; rules R36-R38). They bound what
-// recovery has to glean, let old logs and volatile pages go (coordinator_install.cpp), and are what
-// transactions with snapshot isolation read (R18).
+// Snapshots of a running cluster (R36, R37, R38). They bound the log that recovery has to glean.
+// They allow the deletion of old logs and of volatile pages (coordinator_install.cpp). Transactions
+// with snapshot isolation read them (R18).
 #include <algorithm>
 #include <future>
 #include <set>
@@ -15,11 +15,11 @@
 namespace atolldb {
 namespace {
 
-/// A base with files of so many snapshots is written anew as a whole, when there is time and room:
-/// so the number of files, and the space that pages take which nothing refers to, are bounded.
+/// If the base has files of this many snapshots, the next run rewrites all pages into new files, if
+/// there is room. This bounds the number of files, and the space of pages that nothing refers to.
 constexpr size_t kManySnapshotsInUse = 32;
-/// After a rewrite that failed (there may be no room for it) so many ordinary snapshots come first:
-/// without any, the log would grow for ever.
+/// After a failed rewrite (there may be no room for it) this many ordinary snapshots come first.
+/// Without them the log would grow without bound.
 constexpr uint32_t kSnapshotsBetweenRewrites = 8;
 
 size_t snapshots_in(const SnapshotMetadata& metadata) {
@@ -32,7 +32,7 @@ size_t snapshots_in(const SnapshotMetadata& metadata) {
 
 Result<void> Coordinator::glean(GleanTask task) {
   const auto begun = std::chrono::steady_clock::now();
-  // Relaxed, as all metrics.
+  // Relaxed: metrics.
   snapshot_metrics_.is_taking.store(true, std::memory_order_relaxed);
   const auto gleaned = glean_and_store(std::move(task));
   snapshot_metrics_.is_taking.store(false, std::memory_order_relaxed);
@@ -47,7 +47,7 @@ Result<void> Coordinator::glean(GleanTask task) {
   return {};
 }
 
-/// Fills in what all tasks have in common.
+/// Fills in the members that all tasks have in common.
 Result<void> Coordinator::glean_and_store(GleanTask task) {
   const auto id = durable_->take_snapshot_id();
   if (!id) return std::unexpected(id.error());
@@ -64,7 +64,7 @@ Result<void> Coordinator::glean_and_store(GleanTask task) {
 }
 
 void Coordinator::note_newest(const SnapshotMetadata& snapshot) {
-  // Relaxed: for people, and for this thread.
+  // Relaxed: for display, and for this thread itself.
   snapshot_epoch_.store(snapshot.epoch, std::memory_order_relaxed);
   snapshot_.store(snapshot.id, std::memory_order_relaxed);
   uint64_t pages_stored = 0;
@@ -100,23 +100,23 @@ void Coordinator::start_snapshots() {
   hooks.lacks_pages = [this] { return lacks_pages(); };
   hooks.has_freed = [this] { return has_freed_pages_; };
   hooks.is_first_awaited = [this] { return is_first_snapshot_awaited(); };
-  // Relaxed: says only whether to wait.
+  // Relaxed: the word only says whether to wait.
   control_->pages_come_back.store(1, std::memory_order_relaxed);
   taker_ = std::make_unique<SnapshotTaker>(config_.gleaner, std::move(hooks), logger_);
   taker_->start();
 }
 
-/// A commit of an epoch behind the newest snapshot is durable.
+/// Returns whether a commit after the newest snapshot's epoch is durable.
 bool Coordinator::has_news() const {
   const uint64_t newest = snapshot_epoch_.load(std::memory_order_relaxed);
-  // Acquire: as for what answers clients. A closing marker makes epochs durable that have no commit
-  // (R51).
+  // Acquire: as for the thread that answers clients. `durable` alone is not enough, because a
+  // closing marker also makes epochs without commits durable (R51).
   return control_->epochs.durable.load(std::memory_order_acquire) > newest &&
          dirty_epoch(nodes_) > newest;
 }
 
 bool Coordinator::is_first_snapshot_awaited() const {
-  // Relaxed: a look at it every now and then.
+  // Relaxed: the taker polls these words.
   return snapshot_.load(std::memory_order_relaxed) == 0 &&
          control_->snapshot_requests.load(std::memory_order_relaxed) !=
              control_->snapshot_answered.load(std::memory_order_relaxed);
@@ -128,14 +128,15 @@ Result<uint32_t> Coordinator::take_snapshot() {
   }
   const bool has_none = snapshot_.load(std::memory_order_relaxed) == 0;
   if (has_none) {
-    // The first one has all that is committed: who asks for it may not know what is durable.
+    // The first snapshot holds everything that is committed: its requester may not know what is
+    // durable.
     constexpr std::chrono::milliseconds kPatience{5'000};
     wait_until_durable(latest_dirty_epoch(nodes_), kPatience);
   }
   if (has_news()) {
     const uint32_t requests = control_->snapshot_requests.load(std::memory_order_relaxed);
     const auto taken = take_new_snapshot();
-    // Release: who sees the attempt over sees what it has published.
+    // Release: a thread that sees the attempt over also sees what the attempt published.
     control_->snapshot_answered.store(requests, std::memory_order_release);
     wake(control_->snapshot_answered, kWakeAll);
     if (!taken) return std::unexpected(taken.error());
@@ -149,13 +150,14 @@ Result<uint32_t> Coordinator::take_snapshot() {
 }
 
 Result<void> Coordinator::take_new_snapshot() {
-  // The epoch first: a storage that has commits of it was created before. It is durable: a later
-  // one may have commits that a crash takes back (R36).
+  // The epoch is loaded first: a storage with commits of this epoch was created before. The epoch
+  // is durable, because a crash can undo commits of a later one (R36).
   const EpochBlock& epochs = control_->epochs;
   const uint64_t epoch = mutant(Mutant::snapshot_epoch_from_current)
                              ? epochs.current.load(std::memory_order_acquire)
                              : epochs.durable.load(std::memory_order_acquire);
-  // Without a reserve then, as in a recovery: only a snapshot lets log files go.
+  // Then the run reserves no room, as in a recovery: only a snapshot allows the deletion of log
+  // files.
   const bool is_last_resort = lacks_log_files();
   const bool rewrites = !is_last_resort && is_rewrite_due();
   has_freed_pages_ = false;
@@ -166,8 +168,8 @@ Result<void> Coordinator::take_new_snapshot() {
                             .disk_reserve = is_last_resort ? 0 : disk_reserve(config_),
                             .has_volatile_pages = true});
   if (rewrites && !taken) snapshots_until_rewrite_ = kSnapshotsBetweenRewrites;
-  // One that had to keep the older files, because some pages cannot be read (R56), saves nothing if
-  // it is done again soon.
+  // Unreadable pages (R56) made this rewrite keep the older files. Another rewrite soon afterwards
+  // saves nothing.
   if (rewrites && taken && is_rewrite_due()) snapshots_until_rewrite_ = kManySnapshotsInUse;
   if (taken) install_newest();
   if (!has_freed_pages_ && lacks_pages()) tell_in_vain();
@@ -182,7 +184,7 @@ Result<void> Coordinator::take_new_snapshot() {
 bool Coordinator::lacks_log_files() const {
   for (size_t node = 0; node < metrics_.size(); ++node) {
     for (uint32_t logger = 0; logger < nodes_[node]->logger_count; ++logger) {
-      // Relaxed: the logger says it again, and so is this asked again.
+      // Relaxed: the logger sets the word again, and this function is called again.
       if (metrics_[node]->loggers[logger].lacks_next_file.load(std::memory_order_relaxed) != 0) {
         return true;
       }
@@ -199,7 +201,8 @@ bool Coordinator::is_rewrite_due() {
   return durable_->snapshot() && snapshots_in(*durable_->snapshot()) >= kManySnapshotsInUse;
 }
 
-/// The catalog is the DDL thread's. Storages that are being dropped count until that is durable.
+/// Asks the DDL thread, the only writer of the catalog. A storage that is being dropped counts
+/// until its drop is durable.
 std::vector<StorageToGlean> Coordinator::ask_ddl_for_storages() {
   std::promise<std::vector<StorageToGlean>> promise;
   auto answer = promise.get_future();
@@ -212,7 +215,7 @@ Result<void> Coordinator::offer_pinned(uint32_t id) {
   if (!metadata) return std::unexpected(metadata.error());
   offered_.emplace(id, *std::move(metadata));
   const auto opened = open_on_nodes(config_, call_node_, readable_places());
-  // The next call that succeeds closes what some nodes have opened.
+  // Some nodes may have opened the files. The next call that succeeds closes them.
   if (!opened) offered_.erase(id);
   return opened;
 }
@@ -229,7 +232,7 @@ std::set<uint32_t> Coordinator::offer_pins() {
   }
   const std::lock_guard guard(mutex_);
   for (const auto& [id, reason] : unreadable) {
-    if (unreadable_pins_.contains(id)) continue;  // said already
+    if (unreadable_pins_.contains(id)) continue;  // logged before
     logger_->error("snapshot {} is pinned and cannot be read: no transaction can begin with it: {}",
                    id, reason);
   }
@@ -237,7 +240,8 @@ std::set<uint32_t> Coordinator::offer_pins() {
   return good;
 }
 
-/// Transactions may begin with the newest snapshot, and with those that are pinned and can be read.
+/// Publishes the newest snapshot, and the pinned ones that can be read, to the transactions of all
+/// nodes.
 Result<void> Coordinator::publish_to_transactions() {
   if (!durable_->snapshot()) return {};
   const SnapshotMetadata& newest = *durable_->snapshot();
@@ -253,20 +257,21 @@ Result<void> Coordinator::publish_to_transactions() {
     if (!published) return published;
   }
   make_newest(newest.id);
-  // Afterwards, so that there is one at any time.
+  // Withdraws the others after that, so that a published snapshot exists at any time.
   if (const auto gone = withdraw_on_nodes(config_, call_node_, kept); !gone) return gone;
   for (NodeShared* node : nodes_) snapshots_in_use(*node, kept);
   std::erase_if(offered_, [&](const auto& offer) { return !kept.contains(offer.first); });
   return {};
 }
 
-/// REQUIRES: all nodes have published it: from now on each of them must have it (R61).
+/// Sets the newest snapshot. REQUIRES: all nodes have published it, because each of them must have
+/// it from now on (R61).
 void Coordinator::make_newest(uint32_t id) {
-  // seq_cst pairs with PublishedSnapshots::use, before those that are withdrawn afterwards.
+  // seq_cst pairs with PublishedSnapshots::use, and precedes the withdrawal of other snapshots.
   control_->readable_snapshot.store(id, std::memory_order_seq_cst);
 }
 
-/// Files that volatile pages or transactions may lead to.
+/// Returns the files that volatile pages or transactions may refer to.
 std::vector<SnapshotFilePlace> Coordinator::readable_places() const {
   std::vector<SnapshotFilePlace> places;
   for (const SnapshotMetadata& kept : kept_.all()) {
@@ -278,7 +283,8 @@ std::vector<SnapshotFilePlace> Coordinator::readable_places() const {
   return places;
 }
 
-/// Closes files, then deletes them. REQUIRES: no run of the gleaner is under way.
+/// Publishes snapshots to transactions, closes the files that nothing needs, then deletes them.
+/// REQUIRES: no run of the gleaner is under way.
 Result<void> Coordinator::forget_unneeded() {
   if (const auto published = publish_to_transactions(); !published) return published;
   const auto opened =
@@ -314,7 +320,7 @@ Json Coordinator::unreadable_pins() const {
 }
 
 Json Coordinator::snapshot_status() const {
-  // Relaxed: for people.
+  // Relaxed: for display.
   return {{"newest", snapshot_.load(std::memory_order_relaxed)},
           {"epoch", snapshot_epoch_.load(std::memory_order_relaxed)},
           {"install", install_status()},

@@ -26,7 +26,7 @@ Json quantiles_us(const Histogram& histogram) {
           {"max", us(histogram.max_ns())}};
 }
 
-/// Empty without a log.
+/// Returns an empty array without a log.
 Json loggers(const NodeShared& node, const MetricsSegment& metrics) {
   Json loggers = Json::array();
   for (uint32_t index = 0; index < node.logger_count; ++index) {
@@ -49,7 +49,7 @@ Json loggers(const NodeShared& node, const MetricsSegment& metrics) {
   return loggers;
 }
 
-/// All 0 without a log.
+/// All values are 0 without a log.
 Json snapshot_cache(const MetricsSegment& metrics) {
   const auto bytes = [](const std::atomic<uint64_t>& frames) {
     return frames.load(std::memory_order_relaxed) * kPageBytes;
@@ -62,9 +62,9 @@ Json snapshot_cache(const MetricsSegment& metrics) {
           {"evictions", cache.evictions.load(std::memory_order_relaxed)}};
 }
 
-/// All 0 without a log.
+/// All values are 0 without a log.
 Json scrub(const GleanerMetrics& metrics) {
-  // Relaxed: figures for people.
+  // Relaxed: for display.
   const auto get = [](const std::atomic<uint64_t>& word) {
     return word.load(std::memory_order_relaxed);
   };

@@ -1,4 +1,5 @@
-// The cluster's status as JSON, from shared memory alone: asks no node, so it works when one hangs.
+// The cluster's status as JSON. It reads shared memory only and asks no node, so it works while a
+// node hangs.
 #pragma once
 
 #include <chrono>
@@ -15,15 +16,16 @@
 
 namespace atolldb {
 
-/// Thread safe.
+/// Thread: any.
 class StatusReport {
  public:
   StatusReport(const Config& config, const ControlSegment& control, std::vector<NodeShared*> nodes,
                std::vector<const MetricsSegment*> metrics);
 
-  /// Endpoints by role: {"coordinator": "127.0.0.1:9101", "node0": ...}.
+  /// Sets the endpoints by role: {"coordinator": "127.0.0.1:9101", "node0": ...}.
   void set_metrics_endpoints(nlohmann::json endpoints);
-  /// coordinator/README.md describes the members. Throughput is since the last call.
+  /// Returns the status; coordinator/README.md describes the members. The throughput covers the
+  /// time since the last call.
   nlohmann::json write(nlohmann::json storages);
 
  private:
@@ -35,7 +37,7 @@ class StatusReport {
   const std::vector<NodeShared*> nodes_;
   const std::vector<const MetricsSegment*> metrics_;
   std::mutex mutex_;
-  nlohmann::json metrics_endpoints_;  // guarded by mutex_, as all below
+  nlohmann::json metrics_endpoints_;  // guarded by mutex_, as are the members below
   uint64_t last_commits_ = 0;
   std::chrono::steady_clock::time_point last_time_ = std::chrono::steady_clock::now();
 };

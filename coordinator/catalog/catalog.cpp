@@ -90,7 +90,7 @@ StorageControl& Catalog::fill(uint32_t id, const StorageDefinition& definition) 
   storage.record_count = definition.record_count;
   std::memset(storage.name, 0, sizeof(storage.name));
   std::memcpy(storage.name, definition.name.data(), definition.name.size());
-  // Relaxed: published by the state that follows.
+  // Relaxed: the next change of the state publishes these words.
   storage.root.volatile_word.store(0, std::memory_order_relaxed);
   storage.root.snapshot_word.store(0, std::memory_order_relaxed);
   storage.root_floor.store(0, std::memory_order_relaxed);
@@ -154,8 +154,9 @@ std::vector<const StorageControl*> Catalog::list() const {
 }
 
 void Catalog::publish(StorageControl& storage, StorageState state) {
-  // Release pairs with find_storage's acquire: all fields are visible. seq_cst for `dropping`: the
-  // coordinator's next load of the current epoch comes after it in every thread's eyes.
+  // Release pairs with the acquire of find_storage, which then sees all fields. seq_cst is for
+  // `dropping`: every thread sees this store before the coordinator's next load of the current
+  // epoch.
   storage.state.store(static_cast<uint32_t>(state), std::memory_order_seq_cst);
   control_->catalog_version.fetch_add(1, std::memory_order_release);
 }

@@ -1,4 +1,5 @@
-// The catalog of storages in the control segment: its only writer. One thread at a time.
+// The catalog of storages in the control segment. This class is its only writer. Thread: one at a
+// time.
 #pragma once
 
 #include <algorithm>
@@ -16,29 +17,32 @@ namespace atolldb {
 struct StorageDefinition {
   std::string name;
   StorageType type = StorageType::none;
-  uint64_t payload_bytes = 0;  // array: size of a record; else: typical size, 0 = unknown
-  uint64_t record_count = 0;   // array
+  uint64_t payload_bytes = 0;  // array: size of a record; else typical size, 0: unknown
+  uint64_t record_count = 0;   // arrays only
 };
 
 class Catalog {
  public:
   explicit Catalog(ControlSegment& control) : control_(&control) {}
 
-  /// Makes a creation durable; an error: it did not happen (R34).
+  /// Makes a creation durable. After an error the storage does not exist (R34).
   using Persist = std::function<Result<void>(const StorageControl& storage)>;
 
-  /// The new storage's id. Usable by everybody when `persist` has returned.
+  /// Creates a storage and returns its id. Any thread can find the storage once `persist` has
+  /// returned.
   Result<uint32_t> create(const StorageDefinition& definition, const Persist& persist);
-  /// A storage of an earlier incarnation, as its DDL log has it: usable at once.
+  /// Restores a storage of an earlier incarnation, as the DDL log describes it. It is usable at
+  /// once.
   Result<void> restore(uint32_t id, const StorageDefinition& definition);
-  /// Ids up to this one were given before: none is ever reused.
+  /// Records that the ids up to `last_id` were given before. Ids are never reused.
   void skip_ids(uint32_t last_id) { last_id_ = std::max(last_id_, last_id); }
-  /// Hides the storage: nobody finds it any more. Its slot stays taken until `free_slot`.
+  /// Hides the storage, so that no thread finds its name. The slot stays taken until `free_slot`.
   Result<uint32_t> hide(std::string_view name);
-  /// REQUIRES: hidden, its pages are released, and no thread can still hold a handle of it.
+  /// Frees the slot. REQUIRES: the storage is hidden, its pages are released, and no thread holds a
+  /// handle of it.
   void free_slot(uint32_t id);
 
-  /// Null when there is none of that name.
+  /// Returns the storage of this name, or null if there is none.
   const StorageControl* find(std::string_view name) const;
   std::vector<const StorageControl*> list() const;
 

@@ -8,9 +8,9 @@
 namespace atolldb {
 namespace {
 
-/// One wait of one drop, before it is the next one's turn.
+/// Longest wait for one drop in a round, before the next drop has its turn.
 constexpr std::chrono::milliseconds kTurn{50};
-/// After an attempt to release pages that failed: at first and at most.
+/// Shortest and longest pause after a failed attempt to release pages.
 constexpr std::chrono::milliseconds kMinRetryPause{100};
 constexpr std::chrono::seconds kMaxRetryPause{10};
 
@@ -37,7 +37,7 @@ void StorageDropper::stop() {
 
 void StorageDropper::tell_stopped(Drop& drop) {
   if (!drop.reply) return;
-  // Its pages end with the cluster.
+  // The cluster's end frees the volatile pages.
   if (drop.is_logged) return drop.reply(uint64_t{0});
   drop.reply(make_error(ExitCode::not_running,
                         "storage \"" + drop.name +
@@ -101,7 +101,7 @@ bool StorageDropper::log(Drop& drop) {
   const auto logged = hooks_.log(drop.id);
   const std::lock_guard guard(mutex_);
   if (!logged) {
-    // The cluster ends for this reason.
+    // A drop that cannot be logged ends the cluster.
     if (drop.reply) std::exchange(drop.reply, {})(std::unexpected(logged.error()));
     drop.phase = Phase::done;
     return true;
@@ -145,7 +145,7 @@ bool StorageDropper::advance(Drop& drop) {
       enter(drop, Phase::durability);
       return true;
     case Phase::durability:
-      // Once: what commits from now on is no reason to wait.
+      // Only once: commits after this point do not delay the drop.
       if (!drop.durable_at) drop.durable_at = hooks_.latest_commit_epoch();
       if (!mutant(Mutant::drop_logged_before_durable) &&
           !hooks_.is_durable(*drop.durable_at, kTurn)) {
@@ -182,7 +182,7 @@ void StorageDropper::run() {
       changed_.wait(lock, [this] { return ends_ || !drops_.empty(); });
       continue;
     }
-    // New ones are added at the end; this thread alone removes any.
+    // Other threads only append; only this thread removes entries.
     const size_t count = drops_.size();
     bool has_advanced = false;
     for (size_t i = 0; i < count && !ends_; ++i) {
@@ -193,7 +193,7 @@ void StorageDropper::run() {
       lock.lock();
     }
     std::erase_if(drops_, [](const auto& drop) { return drop->phase == Phase::done; });
-    // Of those that only wait for another attempt.
+    // All drops wait for another attempt or for a condition.
     if (!has_advanced) changed_.wait_for(lock, kMinRetryPause / 10, [this] { return ends_; });
   }
 }

@@ -1,16 +1,16 @@
-// Drops of storages, from the moment their names are hidden (rules R34, R60).
+// The phases of a storage drop, from the moment its name is hidden (R34, R60).
 //
 // A drop goes through four phases, in this order:
-//  1. transactions: every thread of the cluster has begun later than the name was hidden, so no
-//     transaction can still use the storage;
-//  2. durability: everything that had committed by then is durable. Else "copy old to new, commit,
-//     drop old" followed by a crash would lose both: the drop is durable, the copy is not;
-//  3. log: the drop's record is in the DDL log, synced. From here on a start leaves it out;
-//  4. pages: a node has released its volatile pages, and its slot is free.
+//  1. transactions: every thread of the cluster has begun after the name was hidden. Then no
+//     transaction can use the storage.
+//  2. durability: everything that had committed by then is durable. Without this phase a crash
+//     after "copy old to new, commit, drop old" could lose both: drop durable, copy not.
+//  3. log: the DDL log has the drop's record, synced. From here on a start skips the storage.
+//  4. pages: a node has released the volatile pages, and the slot is free.
 //
-// A drop is never taken back, and never given up while the cluster runs: what fails is tried again.
-// The client is told after kDropPatience at the latest. A cluster that ends before phase 3 is over
-// has the storage again after the next start; one that ends later does not.
+// A drop is never undone, and the dropper retries failed steps as long as the cluster runs. The
+// client gets its answer after kDropPatience at the latest. If the cluster ends before phase 3 is
+// over, the storage exists again after the next start. If it ends later, the storage is gone.
 #pragma once
 
 #include <chrono>
@@ -31,19 +31,19 @@
 
 namespace atolldb {
 
-/// After this time the client is told that the drop goes on by itself.
+/// After this time the client gets the answer that the drop continues in the background.
 inline constexpr std::chrono::milliseconds kDropPatience{60'000};
 
 struct StorageDropperHooks {
-  /// Waits for so long at most. True: every thread has begun later than `epoch`.
+  /// Waits up to `patience`. Returns true if every thread has begun after `epoch`.
   std::function<bool(uint64_t epoch, std::chrono::milliseconds patience)> have_begun_after;
-  /// The latest epoch with commits.
+  /// Returns the latest epoch with commits.
   std::function<uint64_t()> latest_commit_epoch;
-  /// Waits for so long at most. True: the epoch is durable.
+  /// Waits up to `patience`. Returns true if the epoch is durable.
   std::function<bool(uint64_t epoch, std::chrono::milliseconds patience)> is_durable;
-  /// Logs the drop of this storage, durably. An error ends the cluster.
+  /// Logs the drop of this storage durably. An error ends the cluster.
   std::function<Result<void>(uint32_t id)> log;
-  /// Returns the number of pages that were released.
+  /// Returns the number of released pages.
   std::function<Result<uint64_t>(uint32_t id)> release;
   std::function<void(uint32_t id)> free_slot;
 };
@@ -51,7 +51,8 @@ struct StorageDropperHooks {
 class StorageDropper {
  public:
   using Clock = std::chrono::steady_clock;
-  /// Pages that were released; an error: the drop is not complete, and why. Called once.
+  /// Receives the number of released pages, or an error that says why the drop is not complete.
+  /// Called once.
   using Reply = std::function<void(Result<uint64_t> pages)>;
 
   StorageDropper(StorageDropperHooks hooks, Logger logger,
@@ -62,17 +63,18 @@ class StorageDropper {
   ~StorageDropper() { stop(); }
 
   void start();
-  /// Ends all waits. Clients whose drop is logged are told that it is done, the others that it is
-  /// not.
+  /// Ends all waits. A client whose drop is logged gets a success; the others get an error.
   void stop();
 
-  /// REQUIRES: the name is hidden, and `hidden_at` was the current epoch afterwards.
+  /// Starts a drop. REQUIRES: the name is hidden, and `hidden_at` is the current epoch that was
+  /// loaded afterwards.
   void drop(uint32_t id, std::string name, uint64_t hidden_at, Reply reply);
 
-  /// What the drop of this storage waits for; nothing: there is none under way. Any thread.
+  /// Returns what the drop of this storage waits for, or nothing if no drop is under way. Thread:
+  /// any.
   std::optional<std::string> progress(uint32_t id) const;
-  /// A storage of this name is hidden, and a start would bring it back: no other one may get the
-  /// name yet. Any thread.
+  /// Returns whether a storage of this name is hidden but its drop is not logged. A start would
+  /// restore it, so no other storage may get the name yet. Thread: any.
   bool is_unlogged(std::string_view name) const;
 
  private:
@@ -81,18 +83,18 @@ class StorageDropper {
     uint32_t id = 0;
     std::string name;
     uint64_t hidden_at = 0;
-    Reply reply;  // null: it was told
+    Reply reply;  // null after the answer
     Clock::time_point tell_at;
     Phase phase = Phase::transactions;
-    std::optional<uint64_t> durable_at;  // the epoch to wait for, once it is known
-    std::string failure;                 // of the last attempt to release its pages
+    std::optional<uint64_t> durable_at;  // epoch to wait for, once it is known
+    std::string failure;                 // error of the last attempt to release its pages
     Clock::time_point retry_at;
     Clock::duration pause{0};
     bool is_logged = false;
   };
 
   void run();
-  /// One step of a drop; true: it has got further.
+  /// Does one step of a drop. Returns true if the drop has made progress.
   bool advance(Drop& drop);
   bool log(Drop& drop);
   bool release(Drop& drop);
@@ -106,7 +108,9 @@ class StorageDropper {
   const std::chrono::milliseconds patience_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  /// Guarded by mutex_; all members of a Drop change under it, and only by the thread.
+  /// The vector is guarded by mutex_. After `drop` has added it, only the dropper's thread changes
+  /// a Drop. That thread changes the members that other threads read (phase, failure, is_logged)
+  /// under mutex_.
   std::vector<std::unique_ptr<Drop>> drops_;
   bool ends_ = false;  // guarded by mutex_
   std::thread thread_;

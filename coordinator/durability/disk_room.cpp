@@ -14,7 +14,7 @@
 namespace atolldb {
 namespace {
 
-/// Of the directory, or of the nearest one above it that exists.
+/// Returns the device of the directory, or of its nearest ancestor that exists.
 dev_t device_of(const std::string& directory) {
   std::filesystem::path place = directory;
   struct stat info{};

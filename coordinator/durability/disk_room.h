@@ -1,5 +1,5 @@
-// Room on the file systems that hold logs: what a running cluster keeps free for its loggers, and
-// the ballast, a preallocated file that a recovery on a full disk may give up (rule R54).
+// Room on the file systems that hold logs. A running cluster keeps a reserve free for its loggers.
+// The ballast is a preallocated file that a recovery on a full disk may release (R54).
 #pragma once
 
 #include <cstdint>
@@ -13,38 +13,40 @@
 
 namespace atolldb {
 
-/// Log files of each logger that snapshots of a running cluster leave room for, at least.
+/// Snapshots of a running cluster leave room for at least this many log files of each logger.
 inline constexpr uint64_t kReservedLogFiles = 2;
 
-/// A file system with logs.
+/// A file system that holds logs.
 struct LogFileSystem {
-  std::string directory;  // the first one on it that is configured
+  std::string directory;  // the first configured directory on it
   uint64_t loggers = 0;   // of all nodes, that write to it
 };
-/// By the devices of the directories, or of the nearest ones above them that exist.
+/// Groups the log directories by device. A directory that does not exist counts for the device of
+/// its nearest ancestor.
 std::vector<LogFileSystem> log_file_systems(const Config& config);
 
-/// What a snapshot of a running cluster leaves free in each file system: gleaner.disk_reserve, but
-/// room for kReservedLogFiles of each logger on the file system with most of them at least; 0 if
-/// the key is 0.
+/// Returns the bytes that a snapshot of a running cluster leaves free in each file system. That is
+/// gleaner.disk_reserve, but at least kReservedLogFiles log files of each logger on the file system
+/// with most loggers. Returns 0 if the key is 0.
 uint64_t disk_reserve(const Config& config);
 
-/// "<directory>/ballast.atoll"
+/// Returns "<directory>/ballast.atoll".
 std::string ballast_path(const std::string& directory);
 
-/// One file on each file system with logs, of durability.ballast_files log files for each logger
-/// there. REQUIRES: the directories are locked. One thread.
+/// The ballast: one file on each file system with logs. Its size is durability.ballast_files log
+/// files for each logger there. REQUIRES: the directories are locked. Thread: one.
 class Ballast {
  public:
-  /// `config` and `file_system` outlive it.
+  /// REQUIRES: `config` and `file_system` outlive it.
   Ballast(const Config& config, FileSystem& file_system)
       : config_(config), file_system_(file_system) {}
 
-  /// Removes it from all `directories`. Answers how many files that were: 0 means that there was
-  /// nothing to give up.
+  /// Removes the ballast files in `directories`. Returns how many it removed; 0: there was no
+  /// ballast.
   Result<uint32_t> release(const std::set<std::string>& directories);
-  /// Makes what is missing, or has another size, and removes what is not configured any more. Code
-  /// disk_full: some file system has no room for it beside the reserve; the others have theirs.
+  /// Makes the ballast files that are missing or have another size. Removes those that are not
+  /// configured any more. Returns code disk_full if some file system has no room for its file
+  /// beside the reserve; the other file systems have theirs.
   Result<void> rebuild(const std::set<std::string>& directories);
 
  private:

@@ -52,12 +52,13 @@ Result<std::unique_ptr<DurableState>> DurableState::open(const Config& config, u
   start->incarnation = std::max(start->incarnation, incarnation);
   start->start_epoch = std::max(start->start_epoch, config.cluster.start_epoch);
   state->start_ = *std::move(start);
-  // Before incarnations leave the savepoint.
+  // Later steps remove incarnations from the savepoint.
   state->directories_ = state->all_directories();
   if (const auto stored = store_cut(files, data_dir, state->start_); !stored) {
     return std::unexpected(stored.error());
   }
-  // A salvage deletes nothing; and the damaged newest snapshot may yet be restored (R55).
+  // A salvage deletes nothing. After a fallback the damaged newest snapshot may yet be restored
+  // (R55).
   if (!state->salvage_ && state->start_.fallback.empty()) state->remove_leftovers(logger);
   Result<DdlLog> ddl = DdlLog::open(files, data_dir, state->data_uuid());
   if (!ddl) return std::unexpected(ddl.error());
@@ -67,7 +68,7 @@ Result<std::unique_ptr<DurableState>> DurableState::open(const Config& config, u
   return state;
 }
 
-/// What cannot be removed now costs room, and no more.
+/// A failure to remove files only costs room.
 void DurableState::remove_leftovers(const Logger& logger) {
   const auto removed = atolldb::remove_leftovers(
       *files_, config_.cluster.data_dir, start_.savepoint, directories_, start_.incarnation);
@@ -93,7 +94,7 @@ Result<bool> DurableState::release_ballast() {
   return *released != 0;
 }
 
-/// Those of pinned snapshots whose metadata cannot be read are left out: nothing is deleted then.
+/// Ignores pinned snapshots whose metadata cannot be read: while there are any, no file is deleted.
 std::set<std::string> DurableState::all_directories() const {
   const Savepoint& savepoint = start_.savepoint;
   std::set<std::string> all =
@@ -150,7 +151,7 @@ Result<std::map<std::string, size_t>> DurableState::left_directories() {
 
 Result<void> DurableState::log_ddl(const DdlRecord& record) {
   if (auto logged = ddl_->append(record); !logged) return logged;
-  // Relaxed: a savepoint that says less is right, too.
+  // Relaxed: a savepoint with a smaller count is valid, too.
   ddl_records_.store(ddl_->records().size(), std::memory_order_relaxed);
   const std::lock_guard guard(savepoint_mutex_);
   return note(ddl_->records().size(), start_.savepoint.durable_epoch);
@@ -187,7 +188,8 @@ Result<uint32_t> DurableState::take_snapshot_id() {
 Result<void> DurableState::store_snapshot(const SnapshotMetadata& metadata) {
   const std::lock_guard guard(savepoint_mutex_);
   note_ddl();
-  // What a salvage leaves behind is moved aside as a whole. A part of a recovery makes room (R54).
+  // The files that a salvage replaces are moved aside as a whole. A part of a recovery must make
+  // room (R54).
   const bool is_part = !has_begun_ && metadata.epoch < start_.recovery_epoch;
   const uint32_t keep = salvage_ || is_part ? 1 : config_.snapshot.keep;
   const Result<void> stored = atolldb::store_snapshot(

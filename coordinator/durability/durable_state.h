@@ -1,5 +1,6 @@
-// What the coordinator keeps in the data directory: savepoint and DDL log, from the look at what an
-// earlier incarnation left to the orderly end of this one (design: durability; rules R28-R32, R34).
+// The coordinator's files in the data directory: the savepoint and the DDL log. This module checks
+// what earlier incarnations left, and records the orderly end of this one (R28, R29, R30, R31, R32,
+// R34).
 #pragma once
 
 #include <atomic>
@@ -23,12 +24,12 @@
 
 namespace atolldb {
 
-/// One thread at a time; but log_ddl and note_idle may be called by a second one.
+/// Thread: one at a time. In addition, a second thread may call log_ddl and note_idle.
 class DurableState {
  public:
-  /// Reads the data directory, refuses what is damaged (corruption, exit 7); then stores the cut.
-  /// REQUIRES: the lock of the data directory. `incarnation`: this one's number is at least that.
-  /// `files` are those of the config, or a test's.
+  /// Reads the data directory and stores the cut. Returns code corruption (exit 7) if something is
+  /// damaged. `incarnation`: the least number of this incarnation. `files`: the file system of the
+  /// config, or a test's. REQUIRES: the lock of the data directory is held.
   static Result<std::unique_ptr<DurableState>> open(const Config& config, uint64_t incarnation,
                                                     std::unique_ptr<FileSystem> files,
                                                     const Logger& logger);
@@ -37,82 +38,87 @@ class DurableState {
   uint64_t start_epoch() const { return start_.start_epoch; }
   const ClusterUuid& data_uuid() const { return start_.savepoint.cluster_uuid; }
 
-  /// Creations and drops of all earlier incarnations, in order.
+  /// Returns the creations and drops of all earlier incarnations, in order.
   const std::vector<DdlRecord>& ddl() const { return ddl_->records(); }
 
-  /// The newest snapshot, if there is one, and what recovery must glean of the logs behind it: all
+  /// The newest snapshot, if there is one, and the logs after it. Recovery must glean all their
   /// records up to recovery_epoch().
   const std::optional<SnapshotMetadata>& snapshot() const { return start_.snapshot; }
   const std::vector<GleanStream>& to_glean() const { return start_.to_glean; }
   uint64_t recovery_epoch() const { return start_.recovery_epoch; }
 
-  /// Snapshots that users keep.
+  /// Snapshots that users have pinned.
   const std::vector<PinnedSnapshot>& pinned() const { return start_.savepoint.pinned; }
 
-  /// The id of the snapshot that is to be made; durably, no other one gets it (R37).
+  /// Takes an id for the next snapshot durably. No other snapshot gets this id (R37).
   Result<uint32_t> take_snapshot_id();
-  /// The snapshot exists from now on, and there is nothing to glean up to its epoch. REQUIRES: its
-  /// files and metadata are durable. An error: it may exist or not.
+  /// Makes the snapshot the newest one. From then on, recovery needs no log up to its epoch. After
+  /// an error the savepoint may name the snapshot or not. REQUIRES: its files and metadata are
+  /// durable.
   Result<void> store_snapshot(const SnapshotMetadata& metadata);
 
-  /// What the running incarnation has logged, up to this epoch, which is durable. REQUIRES: begin.
+  /// Returns the log streams of the running incarnation, up to `epoch`. REQUIRES: begin was called,
+  /// and the epoch is durable.
   std::vector<GleanStream> live_streams(uint64_t epoch) const;
-  /// Deletes files of logs and snapshots that nothing needs (R38). `in_use`: snapshots that memory
-  /// refers to. Answers how many. REQUIRES: no run of the gleaner is under way.
+  /// Deletes files of logs and snapshots that nothing needs (R38), and returns how many. `in_use`:
+  /// snapshots that memory refers to. REQUIRES: no run of the gleaner is under way.
   Result<size_t> delete_unneeded(const std::set<uint32_t>& in_use);
 
-  /// As choose_pin and pin_snapshot. Answers the pin.
+  /// As choose_pin and pin_snapshot. Returns the new pin.
   Result<PinnedSnapshot> pin(uint32_t id, const std::string& name);
-  /// As find_pin and unpin_snapshot. Answers the pin that is no more.
+  /// As find_pin and unpin_snapshot. Returns the removed pin.
   Result<PinnedSnapshot> unpin(const std::string& name_or_id);
-  /// As remove_snapshot; REQUIRES and `in_use`: those of delete_unneeded.
+  /// As remove_snapshot. Returns the number of deleted files. `in_use` and REQUIRES: as for
+  /// delete_unneeded.
   Result<size_t> remove(uint32_t id, const std::set<uint32_t>& in_use);
 
-  /// Gives the ballast up, for a recovery that lacks room. False: there was none.
+  /// Removes the ballast, for a recovery that lacks room. Returns false if there was none.
   Result<bool> release_ballast();
-  /// Makes it again. Code disk_full: there is no room for it now.
+  /// Makes the ballast again. Returns code disk_full if there is no room for it now.
   Result<void> rebuild_ballast() { return ballast_.rebuild(directories_); }
 
-  /// Directories that were configured when their files were written and are no more: how many of
-  /// this cluster's files of logs and snapshots each holds. They count for delete_unneeded.
+  /// Returns the directories that were configured when their files were written and are not
+  /// configured now. The number counts this cluster's files of logs and snapshots in each.
+  /// delete_unneeded deletes files there, too.
   Result<std::map<std::string, size_t>> left_directories();
 
   FileSystem& files() { return *files_; }
 
-  /// This start salvages: what cannot be read is left out, and nothing is deleted before
-  /// end_salvage.
+  /// Returns whether this start salvages: it skips whatever cannot be read, and deletes nothing
+  /// before end_salvage.
   bool salvages() const { return salvage_.has_value(); }
-  /// Why this start is not from the newest snapshot (R55); empty: it is.
+  /// Returns why this start does not use the newest snapshot (R55), or "" if it does.
   const std::string& fallback() const { return start_.fallback; }
-  /// The files of older snapshots that are kept, as far as their metadata can be read.
+  /// Returns the files of older kept snapshots whose metadata can be read.
   std::vector<SnapshotFilePlace> kept_places() const;
-  /// What of logs and files was left out by the look at them.
+  /// Returns the parts of logs and files that a salvage's check left out.
   const std::vector<std::string>& left_out() const { return start_.left_out; }
-  /// Answers the path of the report. REQUIRES: salvages, and delete_unneeded has succeeded since
-  /// the salvaged snapshot was stored.
+  /// Ends the salvage and returns the path of the report. REQUIRES: salvages(), and delete_unneeded
+  /// has succeeded since the salvaged snapshot was stored.
   Result<std::string> end_salvage(const std::string& report);
 
-  /// From now on commits may be accepted. REQUIRES: all loggers have begun their first files, and
-  /// nothing is left to glean (R32).
+  /// Stores the savepoint after which commits may be accepted. REQUIRES: all loggers have begun
+  /// their first files, and nothing is left to glean (R32).
   Result<void> begin();
-  /// Durable when it returns (R34), and the savepoint counts it: damage to it is not taken for a
-  /// torn append (R52). An error stays.
+  /// Logs the record. When it returns, the record is durable (R34) and the savepoint counts it, so
+  /// that later damage to it is not taken for a torn append (R52). After an error all later calls
+  /// fail.
   Result<void> log_ddl(const DdlRecord& record);
-  /// The cluster is idle: the savepoint notes what is durable of the running incarnation, beside
-  /// the closing markers of the logs (R51). REQUIRES: begin.
+  /// Lets the savepoint record the durable epoch of the idle cluster, in addition to the closing
+  /// markers of the logs (R51). REQUIRES: begin was called.
   Result<void> note_idle(uint64_t durable_epoch);
-  /// An orderly end: everything up to this epoch is durable, nothing came after it.
+  /// Records an orderly end: everything up to this epoch is durable, and nothing came after it.
   Result<void> end(uint64_t durable_epoch);
 
  private:
   DurableState(const Config& config, std::unique_ptr<FileSystem> files)
       : config_(config), files_(std::move(files)), ballast_(config_, *files_) {}
-  /// What starts that were given up have left goes before anything is made (R54).
+  /// Removes the leftovers of given-up starts, before this start creates any file (R54).
   void remove_leftovers(const Logger& logger);
   std::set<std::string> all_directories() const;
-  /// The next write of the savepoint says how many records of DDL are durable.
+  /// Sets the number of durable DDL records for the next write of the savepoint.
   void note_ddl();
-  /// Changes the savepoint by members that the other thread does not read, durably.
+  /// Changes two members of the savepoint durably. The first thread reads them only under the lock.
   Result<void> note(uint64_t ddl_records, uint64_t durable_epoch);
 
   const Config& config_;
@@ -120,14 +126,15 @@ class DurableState {
   Ballast ballast_;
   LogStart start_;
   std::optional<DdlLog> ddl_;
-  std::atomic<uint64_t> ddl_records_{0};  // durable; written by who logs them
-  /// Held during each change of the savepoint. What log_ddl and note_idle change of it, the first
-  /// thread reads only under this lock; the rest they only read.
+  std::atomic<uint64_t> ddl_records_{0};  // durable records; the thread that logs them writes it
+  /// Held during each change of the savepoint. log_ddl and note_idle change ddl_records,
+  /// durable_epoch and generation; the first thread reads these members only under this lock. The
+  /// second thread only reads the other members.
   std::mutex savepoint_mutex_;
-  /// All that held files when this incarnation began: incarnations and snapshots that tell of some
-  /// of them may leave the savepoint before those files are deleted.
+  /// All directories that held files when this incarnation began. The savepoint may drop
+  /// incarnations and snapshots that name a directory before the files in it are deleted.
   std::set<std::string> directories_;
-  std::optional<uint32_t> salvage_;  // its number
+  std::optional<uint32_t> salvage_;  // number of the salvage under way
   bool has_begun_ = false;
 };
 

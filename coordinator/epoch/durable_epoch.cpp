@@ -12,7 +12,7 @@ uint64_t durable_on_all(const std::vector<NodeShared*>& nodes) {
   uint64_t durable = kMaxEpoch;
   for (NodeShared* node : nodes) {
     for (uint32_t logger = 0; logger < node->logger_count; ++logger) {
-      // Acquire pairs with the logger's release: what it says is on the device.
+      // Acquire pairs with the logger's release: the epoch is durable on the device.
       durable =
           std::min(durable, node->loggers[logger].durable_epoch.load(std::memory_order_acquire));
     }
@@ -37,7 +37,7 @@ void DurableEpoch::stop() {
 void DurableEpoch::run() {
   bool has_failed = false;
   for (;;) {
-    // Acquire, before the loggers' words: what changes after our look changes the signal, too.
+    // Acquire, before the loggers' words: a change that this pass misses changes the signal, too.
     const uint32_t signal = epochs_.logger_signal.load(std::memory_order_acquire);
     const bool ends = stop_.load(std::memory_order_acquire);
     raise_durable(epochs_, durable_on_all(nodes_));

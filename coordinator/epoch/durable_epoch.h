@@ -1,4 +1,4 @@
-// The global durable epoch: the minimum over all loggers (design: durability). A thread that sleeps
+// The global durable epoch: the minimum over all loggers. A thread raises it; the thread sleeps
 // until a logger has synced a marker.
 #pragma once
 
@@ -15,13 +15,14 @@
 
 namespace atolldb {
 
-/// The last epoch that all loggers have made durable.
+/// Returns the last epoch that all loggers have made durable.
 uint64_t durable_on_all(const std::vector<NodeShared*>& nodes);
 
-/// The only writer of EpochBlock::durable of a cluster that has a log.
+/// The only writer of EpochBlock::durable in a cluster that has a log.
 class DurableEpoch {
  public:
-  /// Called once, by its thread, when a logger has failed: nothing becomes durable any more.
+  /// Called once, by the thread of this class, when a logger has failed: nothing becomes durable
+  /// any more.
   using OnFailure = std::function<void(const Error&)>;
 
   /// REQUIRES: the segments outlive it.
@@ -29,7 +30,7 @@ class DurableEpoch {
   ~DurableEpoch() { stop(); }
 
   void start();
-  /// Takes the loggers' last words into account, then ends.
+  /// Reads the loggers' words a last time, then ends the thread.
   void stop();
 
  private:

@@ -11,13 +11,14 @@
 namespace atolldb {
 namespace {
 
-/// min(current, begin epochs of all threads that hold page references).
+/// Returns min(current, begin epochs of all threads that hold page references).
 uint64_t oldest_begin(const EpochBlock& epochs, const std::vector<NodeShared*>& nodes) {
   // seq_cst, before the slots: pairs with the exchange and the fence in WorkerContext::enter. A
-  // thread whose slot is published after its scan here may have loaded `current` much earlier, and
-  // so may publish an epoch below the answer. That is harmless: it loads its pointers after its
-  // exchange. A page may be reused only if its retire epoch is below the answer. So it was unlinked
-  // before `current` got the value that is loaded here, and such a thread finds no pointer to it.
+  // thread may publish its slot after this scan and still publish an epoch below the returned
+  // value, because it loaded `current` much earlier. This is harmless, because the thread loads its
+  // pointers after its exchange. A page may be reused only if its retire epoch is below the
+  // returned value. Such a page was unlinked before `current` got the value that is loaded here, so
+  // the thread finds no pointer to it.
   uint64_t oldest = epochs.current.load(std::memory_order_seq_cst);
   for (NodeShared* node : nodes) {
     for (uint32_t i = 0; i < node->slot_count; ++i) {
@@ -28,10 +29,10 @@ uint64_t oldest_begin(const EpochBlock& epochs, const std::vector<NodeShared*>& 
   return oldest;
 }
 
-/// The largest epoch that is closed on all nodes (R26).
+/// Returns the largest epoch that is closed on all nodes (R26).
 uint64_t closed_epoch(const EpochBlock& epochs, const std::vector<NodeShared*>& nodes) {
   // seq_cst, before the in-commit words (R21): a commit whose word is not seen here loads the
-  // current epoch after this and gets a later one.
+  // current epoch after this load, and gets a later epoch.
   uint64_t closed = epochs.current.load(std::memory_order_seq_cst) - 1;
   for (NodeShared* node : nodes) {
     for (uint32_t i = 0; i < node->slot_count; ++i) {
@@ -42,32 +43,33 @@ uint64_t closed_epoch(const EpochBlock& epochs, const std::vector<NodeShared*>& 
   return closed;
 }
 
-/// Publishes `value` unless the word is there already: these words never run backward. Whether it
-/// did.
+/// Raises the word to `value`; the word never falls. Returns whether it was raised.
 bool raise_to(std::atomic<uint64_t>& word, uint64_t value) {
-  // One writer. Release pairs with the readers' acquire: what was concluded from the slots holds.
+  // There is one writer. Release pairs with the readers' acquire: they see the slots as this scan
+  // saw them, or later.
   if (value <= word.load(std::memory_order_relaxed)) return false;
   word.store(value, std::memory_order_release);
   return true;
 }
 
-/// Every logger writes a marker for this epoch: the latest one that is over and in which some node
-/// has committed (R27), or the closing one.
+/// Tells every logger to write a marker for this epoch. It is the latest past epoch in which some
+/// node has committed (R27), or the epoch of the closing marker.
 void want_marker(EpochBlock& epochs, uint64_t epoch) {
   if (!raise_to(epochs.marker_wanted, epoch)) return;
-  // Release: who sees the signal changed sees the new epoch.
+  // Release: a thread that sees the changed signal sees the new epoch.
   epochs.marker_signal.fetch_add(1, std::memory_order_release);
   wake(epochs.marker_signal, kWakeAll);
 }
 
-/// The marker of the last commit names only earlier epochs as durable: damage to it would look like
-/// the torn tail of a crash for as long as the cluster is idle. So every logger writes one more
-/// marker, which names the last commit's epoch (R51). `closed` was loaded before `dirty`: no commit
-/// is in the epochs after `dirty` up to `closed`.
+/// Tells every logger to write a closing marker, which names the last commit's epoch as durable
+/// (R51). The marker of the last commit names only earlier epochs. While the cluster is idle,
+/// damage to that marker would look like the torn tail of a crash. `closed` was loaded before
+/// `dirty`, so no commit is in the epochs after `dirty` up to `closed`.
 void want_closing_marker(EpochBlock& epochs, uint64_t dirty, uint64_t closed, uint64_t durable) {
   const uint64_t wanted = epochs.marker_wanted.load(std::memory_order_relaxed);
-  // A marker after the last commit's was wanted before, or nothing was committed yet; or a logger
-  // has not written the last commit's marker yet, so that no block could name its epoch.
+  // Skipped in three cases: a marker after the last commit's was requested before, nothing was
+  // committed yet, or a logger still has to write the last commit's marker. In the last case no
+  // block could name its epoch yet.
   if (wanted == dirty && durable >= wanted) want_marker(epochs, closed);
 }
 
@@ -96,9 +98,10 @@ bool tick_epochs(EpochBlock& epochs, const std::vector<NodeShared*>& nodes, bool
   if (is_logged) {
     const uint64_t last_closed = epochs.closed.load(std::memory_order_relaxed);
     const uint64_t dirty = dirty_epoch(nodes);
-    // A node that is dirty in the current epoch is seen by the next tick.
+    // The next tick sees a node that is dirty in the current epoch.
     want_marker(epochs, std::min(dirty, epochs.current.load(std::memory_order_relaxed) - 1));
-    // Acquire pairs with the release of whoever raised it: what it says is on the devices.
+    // Acquire pairs with the release of the thread that raised it: the epoch is durable on the
+    // devices.
     const uint64_t durable = epochs.durable.load(std::memory_order_acquire);
     if (dirty != 0 && last_closed >= dirty + epochs_until_closing) {
       want_closing_marker(epochs, dirty, last_closed, durable);
@@ -113,7 +116,7 @@ bool tick_epochs(EpochBlock& epochs, const std::vector<NodeShared*>& nodes, bool
 
 void raise_durable(EpochBlock& epochs, uint64_t epoch) {
   if (!raise_to(epochs.durable, epoch)) return;
-  // Release: who sees the signal changed sees the new epoch.
+  // Release: a thread that sees the changed signal sees the new epoch.
   epochs.durable_signal.fetch_add(1, std::memory_order_release);
   wake(epochs.durable_signal, kWakeAll);
 }
@@ -157,7 +160,7 @@ void EpochClock::run() {
   clock_gettime(CLOCK_MONOTONIC, &now);
   int64_t deadline_ns = now.tv_sec * kSecondNs + now.tv_nsec;
   bool was_held = false;
-  // Relaxed: only ends the loop.
+  // Relaxed: the flag only ends the loop.
   while (!stop_.load(std::memory_order_relaxed)) {
     deadline_ns += interval_ns;
     const timespec deadline{deadline_ns / kSecondNs, deadline_ns % kSecondNs};
@@ -165,7 +168,8 @@ void EpochClock::run() {
     }
     bool is_held = false;
     {
-      // So that a waiter cannot look just before and sleep just after. Uncontended but for DDL.
+      // A waiter tests the epoch and sleeps under this lock, so it misses no tick. Only DDL
+      // contends for it.
       const std::lock_guard guard(mutex_);
       is_held = !tick_epochs(epochs_, nodes_, is_logged_, epochs_until_closing_);
     }
@@ -180,7 +184,8 @@ void EpochClock::run() {
     ticks_.fetch_add(1, std::memory_order_relaxed);
     clock_gettime(CLOCK_MONOTONIC, &now);
     const int64_t now_ns = now.tv_sec * kSecondNs + now.tv_nsec;
-    // Late by more than a tick (a stopped process, a busy machine): no burst to catch up.
+    // After a delay of more than a tick (a stopped process, a busy machine) the clock skips ticks
+    // instead of catching up.
     if (now_ns - deadline_ns > interval_ns) deadline_ns = now_ns;
   }
 }

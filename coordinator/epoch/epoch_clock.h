@@ -1,5 +1,5 @@
-// The cluster's clock: advances the current epoch and publishes what may be concluded from all
-// worker slots (R9, R26).
+// The cluster's epoch clock. It advances the current epoch and publishes the epochs that it derives
+// from all worker slots (R9, R26).
 #pragma once
 
 #include <atomic>
@@ -16,34 +16,34 @@
 
 namespace atolldb {
 
-/// The clock runs at most this many epochs ahead of the oldest open one (R26).
+/// The clock is at most this many epochs ahead of the oldest open one (R26).
 inline constexpr uint64_t kMaxOpenEpochs = 64;
 
-/// When no commit was made for so long, every logger writes its closing marker (R51).
+/// After this time without a commit every logger writes its closing marker (R51).
 inline constexpr std::chrono::milliseconds kClosingAfter{100};
-/// The same in epochs, with the default interval.
+/// kClosingAfter in epochs of the default interval.
 inline constexpr uint64_t kEpochsUntilClosing = 10;
 
-/// The latest epoch that a commit of any node is in. Loaded after an epoch was found closed it
-/// names all commits of that epoch: they made it dirty before they cleared their in-commit words
-/// (R27).
+/// Returns the latest epoch in which any node has a commit. If the caller loads it after it found
+/// an epoch closed, it covers all commits of that epoch. The reason: a commit makes its epoch dirty
+/// before it clears its in-commit word (R27).
 uint64_t dirty_epoch(const std::vector<NodeShared*>& nodes);
 
-/// Starts the words of a new cluster.
+/// Initializes the epoch words of a new cluster.
 void start_epochs(EpochBlock& epochs, uint64_t start_epoch);
 
-/// One tick. `is_logged`: loggers make epochs durable, and are told here for which one they write
-/// a marker (R27), and for which one the closing marker (R51); otherwise the closed epoch counts as
-/// durable. False: the clock was held, because
-/// an epoch has stayed open for kMaxOpenEpochs, or because the last epoch is reached.
+/// Does one tick. `is_logged`: loggers make epochs durable. The tick then tells them the epoch of
+/// the next marker (R27) and of the closing marker (R51). Otherwise the closed epoch counts as
+/// durable. Returns false if the clock did not advance: an epoch was open for kMaxOpenEpochs, or
+/// the last epoch is reached.
 bool tick_epochs(EpochBlock& epochs, const std::vector<NodeShared*>& nodes, bool is_logged,
                  uint64_t epochs_until_closing = kEpochsUntilClosing);
 
-/// Publishes a later global durable epoch and wakes who waits for it. One thread: the clock's, or
-/// with a log that of DurableEpoch.
+/// Raises the global durable epoch and wakes its waiters. Thread: the clock's, or with a log that
+/// of DurableEpoch.
 void raise_durable(EpochBlock& epochs, uint64_t epoch);
 
-/// Ticks with a thread of its own, at absolute deadlines.
+/// Ticks at absolute deadlines, on a thread of its own.
 class EpochClock {
  public:
   EpochClock(EpochBlock& epochs, std::vector<NodeShared*> nodes, std::chrono::microseconds interval,
@@ -52,10 +52,10 @@ class EpochClock {
 
   void start();
   void stop();
-  /// Ticks so far: shows that the thread lives.
+  /// Returns the number of ticks; it shows that the thread is alive.
   uint64_t tick_count() const { return ticks_.load(std::memory_order_relaxed); }
-  /// Blocks until every thread of the cluster has begun later than `epoch`, for so long at most.
-  /// False: a thread that began before goes on still, or the clock has stopped.
+  /// Waits up to `patience` until every thread of the cluster has begun after `epoch`. Returns
+  /// false if a thread that began before still runs, or if the clock has stopped.
   bool wait_until_begun_after(uint64_t epoch, std::chrono::milliseconds patience);
 
  private:

@@ -20,7 +20,7 @@ Result<void> on_all_nodes(const Config& config,
   for (uint32_t node = 0; node < results.size(); ++node) {
     if (results[node]) continue;
     const Error& error = results[node].error();
-    // When one node fails, the others are told that the run was given up, which is code failed.
+    // When one node fails, the others report that the run was given up, with code `failed`.
     if (worst && (worst->code != ExitCode::failed || error.code == ExitCode::failed)) continue;
     worst = Error{error.code, "node " + std::to_string(node) + ": " + error.message};
   }

@@ -1,4 +1,4 @@
-// How the coordinator asks nodes, one or all at once.
+// Calls from the coordinator to one node or to all nodes at once.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,12 @@
 
 namespace atolldb {
 
-/// How the coordinator asks a node; blocks for an answer. Any thread.
+/// Calls a node and blocks for its answer. Thread: any.
 using NodeCall = std::function<Result<Json>(uint32_t node, std::string_view op, const Json& body)>;
 
-/// On all at once, a thread each; of several errors the one that says most, with the node's number.
+/// Runs `action` for all nodes at once, on a thread each. Of several errors it returns one whose
+/// code is not `failed`, if possible: `failed` only says that the run was given up. The message
+/// names the node.
 Result<void> on_all_nodes(const Config& config,
                           const std::function<Result<void>(uint32_t node)>& action);
 

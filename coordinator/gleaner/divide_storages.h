@@ -1,4 +1,4 @@
-// Which node installs a snapshot in which storages.
+// Distribution of storages to the nodes that install a snapshot.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,9 @@
 
 namespace atolldb {
 
-/// By node: those with most records first, in turn. Whole storages: with many sockets, ranges of
-/// their keys would be the next step, so that each node installs in its own pages.
+/// Returns the share of each node, by node. Storages are dealt out in turn, those with most records
+/// first. A storage is never split. With many sockets, key ranges would be better, so that each
+/// node installs in its own pages.
 std::vector<std::vector<SnapshotStorage>> divide_storages(std::vector<SnapshotStorage> storages,
                                                           uint32_t node_count);
 

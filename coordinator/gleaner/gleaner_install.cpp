@@ -1,4 +1,4 @@
-// The runs of the gleaner and the volatile pages of the running cluster (rule R44).
+// Installation of the gleaner's snapshots in the volatile pages of the running cluster (R44).
 #include <algorithm>
 #include <utility>
 
@@ -8,7 +8,8 @@
 namespace atolldb {
 namespace {
 
-/// A node answers after this time at the latest, so that progress is seen, and a cancellation.
+/// Longest wait of one request, in ms. It bounds the delay of progress reports and of a
+/// cancellation.
 constexpr uint64_t kInstallWaitMs = 200;
 
 InstallReport report_of(const Json& answer) {
@@ -41,7 +42,7 @@ std::vector<std::vector<SnapshotStorage>> divide_storages(std::vector<SnapshotSt
 Result<void> GleanerRun::align(const GleanTask& task, GleanPlan& plan) {
   if (!task.has_volatile_pages) return {};
   return align_partitions(plan.storages, [&](uint32_t storage_id, const auto& slices) {
-    // Any node can walk the pages; the ids spread the work.
+    // Any node can walk the pages. The modulus spreads the work.
     const auto node = storage_id % static_cast<uint32_t>(config_.nodes.size());
     const Json body = {{"storage", storage_id}, {"keys", slices}};
     const Result<Json> answer = call_node_(node, "snapshot.align", body);
@@ -60,14 +61,15 @@ Result<InstallReport> GleanerRun::install(const SnapshotMetadata& snapshot,
   set_phase(snapshot.id, "installing");
   auto report = install_pass(
       snapshot, {.free_percent = gleaner.pool_high_water, .spares_hot = gleaner.keep_hot_pages});
-  // Rounded up: above the mark below which the next snapshot comes.
+  // Rounded up, so that it lies above the low-water mark, which triggers the next snapshot.
   const uint32_t middle = (gleaner.pool_low_water + gleaner.pool_high_water + 1) / 2;
   if (report && report->kept_hot != 0 && stays_short(middle)) drop_hot(snapshot, middle, *report);
   set_phase(snapshot.id, report ? "done" : "not installed");
   return report;
 }
 
-/// A second pass, which spares none. `report`: of the first one, which stays right if this fails.
+/// Runs a second pass, which spares no hot page. `report` is the first pass's, and stays valid if
+/// the second pass fails.
 void GleanerRun::drop_hot(const SnapshotMetadata& snapshot, uint32_t free_percent,
                           InstallReport& report) {
   const auto second = install_pass(snapshot, {.free_percent = free_percent, .spares_hot = false});
@@ -82,10 +84,10 @@ void GleanerRun::drop_hot(const SnapshotMetadata& snapshot, uint32_t free_percen
   report.kept = second->kept;
   report.busy = second->busy;
   report.longest_hold_ns = std::max(report.longest_hold_ns, second->longest_hold_ns);
-  report.oldest_left = second->oldest_left;  // it has looked at all pointers again
+  report.oldest_left = second->oldest_left;  // the second pass has visited all pointers again
 }
 
-/// On all nodes at once, each in its share.
+/// Installs on all nodes at once; each node does its share of the storages.
 Result<InstallReport> GleanerRun::install_pass(const SnapshotMetadata& snapshot,
                                                const DropLimits& limits) {
   const auto node_count = static_cast<uint32_t>(config_.nodes.size());
@@ -111,7 +113,8 @@ Result<InstallReport> GleanerRun::install_pass(const SnapshotMetadata& snapshot,
   return sum;
 }
 
-/// Until the node's share is done. The request that began it also asks how far it is.
+/// Asks until the node's share is done. The same request begins the install and later asks for its
+/// progress.
 Result<InstallReport> GleanerRun::install_on(uint32_t node, const Json& body) {
   for (;;) {
     if (is_cancelled_.load(std::memory_order_relaxed)) {
@@ -123,7 +126,7 @@ Result<InstallReport> GleanerRun::install_on(uint32_t node, const Json& body) {
     {
       const std::lock_guard guard(mutex_);
       Json progress = *answer;
-      // Of these a sum would mean nothing.
+      // A sum of these two over the nodes would mean nothing.
       progress.erase("oldest_left");
       progress.erase("longest_hold_ns");
       if (!progress_[node].is_object()) progress_[node] = Json::object();

@@ -13,14 +13,15 @@
 namespace atolldb {
 namespace {
 
-/// A node answers after this time at the latest, so that progress is seen, and a cancellation.
+/// Longest wait of one request, in ms. It bounds the delay of progress reports and of a
+/// cancellation.
 constexpr uint64_t kAwaitMs = 200;
 
 Error of_run(uint32_t snapshot, const Error& error) {
   return {error.code, "snapshot " + std::to_string(snapshot) + ": " + error.message};
 }
 
-/// Sums of what the nodes have done, by name.
+/// Returns the sums of the nodes' progress, by name.
 Json sum_of(const std::vector<Json>& progress) {
   std::map<std::string, uint64_t> sums;
   for (const Json& node : progress) {
@@ -31,7 +32,7 @@ Json sum_of(const std::vector<Json>& progress) {
   return sums;
 }
 
-/// Of all nodes, those of one storage, ascending.
+/// Takes the partitions of one storage out of all nodes' parts, ascending.
 std::vector<ComposedPartition> take_partitions(std::vector<NodePart>& parts, uint32_t storage_id) {
   std::vector<ComposedPartition> taken;
   for (NodePart& part : parts) {
@@ -43,11 +44,12 @@ std::vector<ComposedPartition> take_partitions(std::vector<NodePart>& parts, uin
   return taken;
 }
 
-/// Those that a page of the new snapshot may lie in.
+/// Returns the files that pages of the new snapshot may lie in.
 std::vector<SnapshotFilePlace> all_files(const GleanPlan& plan, const std::vector<NodePart>& parts,
                                          const SnapshotFilePlace& own) {
   std::vector<SnapshotFilePlace> files;
-  // A stand-in of a rewrite leads to its page in an older file, and that perhaps to others (R56).
+  // A stand-in that a rewrite kept refers to a page in an older file, which may refer to further
+  // files (R56).
   const bool has_stand_ins = std::ranges::any_of(parts, [](const NodePart& part) {
     return std::ranges::any_of(part.partitions, [](const ComposedPartition& partition) {
       return partition.stand_ins != 0;
@@ -56,7 +58,7 @@ std::vector<SnapshotFilePlace> all_files(const GleanPlan& plan, const std::vecto
   if (!plan.rewrites || has_stand_ins) files = plan.files;
   for (const NodePart& part : parts) files.push_back(part.file);
   files.push_back(own);
-  // Page 0 is the header: where nothing was written there is no file.
+  // Page 0 is the header. If nothing else was written, there is no file.
   std::erase_if(files, [](const SnapshotFilePlace& place) { return place.page_count <= 1; });
   return files;
 }
@@ -108,7 +110,7 @@ Result<std::vector<NodePart>> GleanerRun::glean_on_nodes(const GleanTask& task,
       return {};
     });
   };
-  // Every inbox takes records before any mapper sends some.
+  // Every inbox must accept records before a mapper sends any.
   if (auto prepared = ask_all("glean.prepare", prepare); !prepared) {
     return std::unexpected(prepared.error());
   }
@@ -196,7 +198,7 @@ void GleanerRun::keep(uint32_t snapshot) {
   if (!kept) logger_->warn("snapshot {}: {}", snapshot, kept.error().message);
 }
 
-/// Files that cannot be removed are in nobody's way: ids are not used twice (R37).
+/// Files that cannot be removed do no harm, because ids are not used twice (R37).
 void GleanerRun::discard(uint32_t snapshot) {
   const auto discarded = on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
     const auto answer = call_node_(node, "glean.end", Json{{"run", snapshot}, {"keep", false}});

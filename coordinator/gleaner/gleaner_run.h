@@ -1,6 +1,6 @@
-// One run of the gleaner over all nodes: turns the log behind a snapshot into the next one (design:
-// stratified snapshots; foedus.txt section 7; rules R36, R37). The caller stores the savepoint:
-// before that, the snapshot does not exist.
+// One run of the gleaner over all nodes: it turns the log after a snapshot into the next snapshot
+// (R36, R37). The caller stores the savepoint afterwards; before that, the snapshot does not exist.
+// Source: [FOEDUS15] section 7.
 #pragma once
 
 #include <atomic>
@@ -24,16 +24,16 @@
 
 namespace atolldb {
 
-/// What a node has made of its part.
+/// The result of one node's part of a run.
 struct NodePart {
   std::vector<ComposedPartition> partitions;
   SnapshotFilePlace file;
-  Json unreadable = Json::array();  // ranges that could not be read of the base (R56)
+  Json unreadable = Json::array();  // ranges of the base that could not be read (R56)
 };
 
 class GleanerRun {
  public:
-  /// All of these outlive it.
+  /// REQUIRES: all arguments outlive it.
   GleanerRun(const Config& config, FileSystem& file_system, const NodeCall& call_node,
              Logger logger)
       : config_(config),
@@ -41,28 +41,32 @@ class GleanerRun {
         call_node_(call_node),
         logger_(std::move(logger)) {}
 
-  /// Blocks until files and metadata are durable. An error: no file of it is left, if they could be
-  /// removed; a retry takes another id. One thread.
+  /// Blocks until files and metadata are durable. After an error no file of the run is left, unless
+  /// a removal failed; a retry takes another id. Thread: one.
   Result<SnapshotMetadata> run(const GleanTask& task);
-  /// The savepoint names it now: the nodes forget the run. Or it does not, since storing it failed:
-  /// then it must be kept, too, as nobody knows what the savepoint says.
+  /// Tells the nodes to keep the snapshot's files and to end the run. The caller calls it after it
+  /// stored the savepoint. It also calls it if that failed, because the savepoint may name the
+  /// snapshot or not.
   void keep(uint32_t snapshot);
-  /// Whether some node has less than this percentage of its pages free, and still has when those
-  /// that were dropped have come back. May block for a moment.
+  /// Returns whether some node still has less than this percentage of its pages free after the
+  /// dropped pages became free. May block for up to a second.
   using StaysShort = std::function<bool(uint32_t free_percent)>;
-  /// Lets the volatile pages of the running cluster refer to the snapshot, and drops those that it
-  /// makes unnecessary where pages are short: hot ones in a second pass, if the others were too
-  /// few. REQUIRES: its files can be read on all nodes, and it is the latest that ran. An error:
-  /// any pointer may refer to it, or to an older one still. The same thread as `run`.
+  /// Sets pointers of the running cluster to the snapshot. Drops volatile pages that it makes
+  /// unnecessary where the pool is low. Hot pages are dropped in a second pass, if the others were
+  /// too few. After an error pointers may refer to this snapshot or still to an older one.
+  /// REQUIRES: its files can be read on all nodes, and it is the latest run's. Thread: that of
+  /// `run`.
   Result<InstallReport> install(const SnapshotMetadata& snapshot, const StaysShort& stays_short);
-  /// Lets the run under way, and all later ones, fail soon. Any thread.
+  /// Makes the run under way and all later ones fail soon. Thread: any.
   void cancel() { is_cancelled_.store(true, std::memory_order_relaxed); }
 
-  /// {"snapshot", "phase", of one that failed "failure", "unreadable": what the last one that ended
-  /// well could not read of its base, and the sums of the nodes' progress}; {} when none was begun.
-  /// Any thread.
+  /// Returns {} if no run was begun, else an object of:
+  ///  * "snapshot", "phase", and "failure" for a run that failed;
+  ///  * "unreadable": ranges of the base that the last complete run could not read;
+  ///  * "progress": the sums of the nodes' progress.
+  /// Thread: any.
   Json status() const;
-  /// What the last run could not read has been given up, and told of. Any thread.
+  /// Clears the unreadable ranges: a salvage has given them up and reported them. Thread: any.
   void forget_unreadable();
 
  private:
@@ -91,18 +95,19 @@ class GleanerRun {
   std::vector<Json> progress_;  // by node
 };
 
-/// Opens the snapshot's files on all nodes, and closes all others there. `kept`: of older
-/// snapshots, which stay closed, but are scrubbed, too.
+/// Opens these files on all nodes, and closes all other files there. `kept`: files of older
+/// snapshots, which stay closed but are scrubbed, too.
 Result<void> open_on_nodes(const Config& config, const NodeCall& call_node,
                            const std::vector<SnapshotFilePlace>& places,
                            const std::vector<SnapshotFilePlace>& kept = {});
 
-/// Transactions of all nodes may begin with it from now on (R18). REQUIRES: open_on_nodes.
+/// Lets transactions of all nodes begin with the snapshot (R18). REQUIRES: open_on_nodes was called
+/// for its files.
 Result<void> publish_on_nodes(const Config& config, const NodeCall& call_node,
                               const SnapshotMetadata& snapshot);
 
-/// When it returns, no transaction begins any more with a snapshot that is not in `keep`. Those
-/// that run say so in their slots (snapshots_in_use).
+/// Withdraws all snapshots that are not in `keep`. When it returns, no transaction begins with them
+/// any more. Running transactions still name them in their slots (snapshots_in_use).
 Result<void> withdraw_on_nodes(const Config& config, const NodeCall& call_node,
                                const std::set<uint32_t>& keep);
 

@@ -1,4 +1,4 @@
-// Which snapshots the pointers of volatile pages may refer to: their files stay open, and on disk
+// The snapshots that pointers of volatile pages may refer to. Their files stay open and on disk
 // (R38).
 #pragma once
 
@@ -9,17 +9,19 @@
 
 namespace atolldb {
 
-/// One thread.
+/// Thread: one.
 class KeptSnapshots {
  public:
-  /// From now on pointers may refer to its pages, and to those of older ones that its files hold.
+  /// Records that pointers may refer to its pages from now on, also to pages of older snapshots in
+  /// its files.
   void add(const SnapshotMetadata& snapshot) { kept_.push_back({snapshot, 0}); }
-  /// No pointer refers to a page of a snapshot before `oldest_left` any more, since epoch `now`:
-  /// whoever began later knows none. A pointer that came with a snapshot refers to a page of it or
-  /// of an older one, so none is left of those that came with one before `oldest_left`; of all
-  /// others some may be.
+  /// Records that since epoch `now` no pointer refers to a page of a snapshot older than
+  /// `oldest_left`. Threads that began after `now` know no such pointer. A pointer that an install
+  /// of a snapshot stored refers to a page of that snapshot or of an older one. So all pointers of
+  /// installs before `oldest_left` are replaced; pointers of the others may remain.
   void release_before(uint32_t oldest_left, uint64_t now);
-  /// Every thread has begun in this epoch or later.
+  /// Forgets the released snapshots that no thread can refer to: every thread has begun in
+  /// `oldest_begin` or later.
   void forget(uint64_t oldest_begin);
 
   std::vector<SnapshotMetadata> all() const;
@@ -27,7 +29,7 @@ class KeptSnapshots {
  private:
   struct Kept {
     SnapshotMetadata metadata;
-    uint64_t released_at = 0;  // epoch; 0: it is in use
+    uint64_t released_at = 0;  // epoch; 0: in use
   };
   std::vector<Kept> kept_;
 };

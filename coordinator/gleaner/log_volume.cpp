@@ -18,13 +18,14 @@ bool is_written(const File& file, LogBlock& block, uint64_t at) {
   return count && *count == kLogBlockBytes && block.header.magic == kLogBlockMagic;
 }
 
-/// Blocks are written in order: those that were come first.
+/// Returns the number of written blocks. Blocks are written in order, so the written ones come
+/// first.
 uint64_t written_blocks(const File& file) {
   const auto bytes = file.size();
   if (!bytes) return 0;
   const auto block = std::make_unique<LogBlock>();
-  uint64_t written = 0;                    // so many are
-  uint64_t end = *bytes / kLogBlockBytes;  // no more than so many are
+  uint64_t written = 0;                    // at least this many are written
+  uint64_t end = *bytes / kLogBlockBytes;  // at most this many are written
   if (end != 0 && is_written(file, *block, end - 1)) return end;
   while (written < end) {
     const uint64_t middle = written + (end - written) / 2;
@@ -37,11 +38,11 @@ uint64_t written_blocks(const File& file) {
   return written;
 }
 
-/// What mappers leave out of the stream: the newest snapshot covers it.
+/// Returns the number of blocks that mappers skip, because the newest snapshot covers them.
 uint64_t skipped_blocks(FileSystem& file_system, const LogStream& stream) {
   auto reader = LogReader::open(file_system, stream, CoveredBlocks::skip);
   if (!reader) return 0;
-  // The reader leaves blocks out once it has given the first file's header.
+  // The reader skips blocks after it has returned the first file's header.
   for (int block = 0; block < 2; ++block) {
     const auto next = reader->next();
     if (!next || *next == nullptr) break;

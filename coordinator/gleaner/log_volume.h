@@ -1,4 +1,4 @@
-// How much log a run of the gleaner has to read: for those who want to know how far it is.
+// The volume of log that a run of the gleaner has to read, for progress displays.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace atolldb {
 
-/// Bytes that were written of these streams' files, which are allocated beforehand, but for those
-/// that a snapshot covers and mappers skip. Reads a few blocks of each, and up to 16 MiB to find
-/// the end of what is covered. What cannot be read counts as nothing: the run itself tells why.
+/// Returns the written bytes of these streams' files, without the blocks that a snapshot covers and
+/// mappers skip. (The files are preallocated.) It reads a few blocks of each file, and up to 16 MiB
+/// to find the end of the covered part. Unreadable parts count 0: the run itself reports the error.
 uint64_t log_volume(FileSystem& file_system, const std::vector<GleanStream>& streams);
 
-/// The sizes of all log files in the directories of the config, preallocated room included. What
-/// cannot be read counts as nothing.
+/// Returns the size of all log files in the config's directories, including preallocated room.
+/// Unreadable files count 0.
 uint64_t log_file_bytes(FileSystem& file_system, const Config& config);
 
 }  // namespace atolldb

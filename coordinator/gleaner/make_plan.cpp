@@ -32,7 +32,7 @@ std::vector<GleanStorage> storages_of(const GleanTask& task) {
   return storages;
 }
 
-/// The first partition's text is empty, which stands for slice 0.
+/// Returns the first slice of the partition. An empty text stands for slice 0.
 uint64_t low_of(const GleanPartition& partition) {
   return slice_of(std::as_bytes(std::span(partition.low)));
 }
@@ -115,9 +115,9 @@ Result<void> align_partitions(std::vector<GleanStorage>& storages, const CutsOf&
     std::vector<GleanPartition> kept;
     uint64_t low = 0;
     for (size_t i = 0; i < storage.partitions.size(); ++i) {
-      // The tree changes meanwhile: a cut below the one before it is none.
+      // The tree changes during the requests. A cut that lies below the previous one is ignored.
       if (i != 0) low = std::max(low, (*cuts)[i - 1]);
-      // The one before it, which has the same begin, is empty.
+      // The previous partition has the same begin, so it is empty.
       if (!kept.empty() && low == low_of(kept.back())) kept.pop_back();
       kept.push_back({low_text(low), storage.partitions[i].owner});
     }

@@ -1,5 +1,5 @@
-// What a run of the gleaner is to do: which mapper reads which stream, which reducer composes what
-// (foedus.txt sections 7.1, 7.2).
+// Plan of a run of the gleaner: which mapper reads which stream, and which reducer composes which
+// partition. Source: [FOEDUS15] sections 7.1 and 7.2.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace atolldb {
 
-/// A storage that the snapshot is to hold, as the catalog has it.
+/// A storage that the snapshot is to hold, as the catalog describes it.
 struct StorageToGlean {
   uint32_t id = 0;
   StorageType type = StorageType::none;
@@ -25,38 +25,39 @@ struct StorageToGlean {
   uint64_t record_count = 0;
 };
 
-/// What a run makes a snapshot of.
+/// The input of one run of the gleaner.
 struct GleanTask {
-  uint32_t snapshot = 0;  // its id, taken durably (R37)
-  uint64_t epoch = 0;     // of the snapshot: every commit up to it is in the base or in `streams`
+  uint32_t snapshot = 0;  // id of the new snapshot, taken durably (R37)
+  uint64_t epoch = 0;  // of the new snapshot: every commit up to it is in the base or in `streams`
   ClusterUuid cluster_uuid = {};
   std::optional<SnapshotMetadata> base = {};
   std::vector<GleanStream> streams = {};
-  std::vector<StorageToGlean> storages = {};  // those that are not dropped
-  bool rewrites = false;                      // see GleanPlan
-  bool salvages = false;                      // likewise
-  uint64_t disk_reserve = 0;                  // bytes of each file system that it leaves free
-  /// The cluster runs: the snapshot is to be installed beside volatile pages.
+  std::vector<StorageToGlean> storages = {};  // all storages that are not dropped
+  bool rewrites = false;                      // as GleanPlan::rewrites
+  bool salvages = false;                      // as GleanPlan::salvages
+  uint64_t disk_reserve = 0;                  // bytes that the run leaves free in each file system
+  /// The cluster runs, and the snapshot will be installed beside volatile pages.
   bool has_volatile_pages = false;
 };
 
-/// The mappers of all nodes that have something to read. A stream is read by the node that wrote
-/// it, whose mappers take turns; streams of nodes that are no more are everybody's, in turn.
+/// Returns the mappers of all nodes that have something to read. The mappers of the node that wrote
+/// a stream read it, in turn. Streams of nodes that no longer exist go to all nodes, in turn.
 std::vector<GleanMapper> assign_streams(const Config& config,
                                         const std::vector<GleanStream>& streams);
 
-/// Ascending.
+/// Returns the reducers of all nodes, ascending.
 std::vector<ReducerPlace> reducers_of(const Config& config);
 
-/// Reads a sample of the log. Errors: those of reading it.
+/// Makes the plan; it reads a sample of the log. Returns an error if that read fails.
 Result<GleanPlan> make_plan(const Config& config, FileSystem& file_system, const GleanTask& task);
 
-/// Where partitions of a Master-tree may begin: for each slice, ascending, one at or before it.
+/// Returns where partitions of a Master-tree may begin: for each slice, ascending, the nearest cut
+/// at or before it.
 using CutsOf = std::function<Result<std::vector<uint64_t>>(uint32_t storage_id,
                                                            const std::vector<uint64_t>& slices)>;
 
-/// Moves the boundaries of Master-trees' partitions down to where no pointer leads to both sides;
-/// partitions that are empty then are no more.
+/// Moves the boundaries of Master-trees' partitions down, to keys where no pointer covers both
+/// sides. Partitions that become empty are removed.
 Result<void> align_partitions(std::vector<GleanStorage>& storages, const CutsOf& cuts_of);
 
 }  // namespace atolldb

@@ -1,5 +1,5 @@
-// A recovery in parts, for when there is no room for all of it at once: each part's snapshot covers
-// logs, which make room for the next part (rule R54).
+// Recovery in parts, for a disk that has no room for all of it at once. Each part's snapshot covers
+// logs, and their deletion makes room for the next part (R54).
 #pragma once
 
 #include <cstdint>
@@ -10,27 +10,27 @@
 
 namespace atolldb {
 
-/// What a snapshot of `epoch` has to glean of these streams. REQUIRES: each is of a finished
-/// incarnation, and has a marker of its last epoch.
+/// Returns the part of these streams that a snapshot of `epoch` has to glean. REQUIRES: each stream
+/// is of a finished incarnation, and has a marker of its last epoch.
 std::vector<GleanStream> streams_up_to(std::vector<GleanStream> streams, uint64_t epoch);
 
-/// Which part is tried next. Each attempt covers the epochs after `recovered`, which is the epoch
-/// of the newest snapshot, or the one before the first commit.
+/// Chooses the next part of a recovery. Each attempt covers the epochs after `recovered`, which is
+/// the epoch of the newest snapshot or the one before the first commit.
 class RecoverySteps {
  public:
   explicit RecoverySteps(uint64_t last_epoch) : last_epoch_(last_epoch), epoch_(last_epoch) {}
 
-  /// Of the snapshot that is tried.
+  /// Returns the epoch of the snapshot to try next.
   uint64_t epoch() const { return epoch_; }
   bool is_last() const { return epoch_ == last_epoch_; }
-  /// There was no room: half of it is tried. False: it was a single epoch, or there were too many
-  /// attempts.
+  /// Halves the part, because there was no room for it. Returns false if it was a single epoch, or
+  /// after too many attempts.
   bool shrink(uint64_t recovered);
-  /// The snapshot exists: twice as much is tried, since there is more room now.
+  /// Doubles the part: the last one succeeded, so there is more room now.
   void advance(uint64_t recovered_before);
 
  private:
-  /// Bounds the time that a hopeless recovery takes.
+  /// Bounds the time of a recovery that cannot succeed.
   static constexpr uint32_t kMaxFailures = 256;
 
   uint64_t last_epoch_;
@@ -38,8 +38,8 @@ class RecoverySteps {
   uint32_t failures_ = 0;
 };
 
-/// The epoch before the first one of `streams` that no snapshot covers. `snapshot_epoch`: of the
-/// newest snapshot, if there is one.
+/// Returns the epoch before the first one of `streams` that no snapshot covers. `snapshot_epoch`:
+/// of the newest snapshot, if there is one.
 uint64_t recovered_epoch(const std::vector<GleanStream>& streams,
                          std::optional<uint64_t> snapshot_epoch, uint64_t last_epoch);
 

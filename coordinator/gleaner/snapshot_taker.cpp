@@ -8,14 +8,14 @@
 namespace atolldb {
 namespace {
 
-/// Between two looks at how much log there is.
+/// Pause between two checks of the reasons for a snapshot.
 constexpr std::chrono::milliseconds kLookAround{100};
-/// After a snapshot that was to free pages and hardly did, since all are in use: at least and at
-/// most, until the next one for that reason.
+/// Shortest and longest pause between snapshots for a low pool, after one that freed almost no
+/// pages because all were in use.
 constexpr std::chrono::milliseconds kMinPagePause{200};
 constexpr std::chrono::seconds kMaxPagePause{10};
 constexpr const char* kLacksPages = "volatile pool";
-/// Between snapshots that are to let log files go, since a logger has no room for its next one.
+/// Pause between snapshots that a logger without room for its next file requests.
 constexpr std::chrono::seconds kFilePause{1};
 constexpr const char* kLacksFiles = "a logger has no room for its next file";
 
@@ -80,7 +80,8 @@ std::string SnapshotTaker::reason() const {
   return {};
 }
 
-/// The pause doubles with each one in vain.
+/// Sets the pauses before the next snapshot. The page pause doubles with each snapshot that frees
+/// too few pages.
 void SnapshotTaker::wait_after(const std::string& why) {
   file_pause_ = why == kLacksFiles ? kFilePause : Clock::duration{};
   if (hooks_.has_freed && hooks_.has_freed()) {

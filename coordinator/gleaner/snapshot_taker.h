@@ -1,6 +1,6 @@
-// When snapshots are taken while the cluster runs: at intervals, after so much log, when volatile
-// pages are short, when a logger has no room for its next file, and on request (design: stratified
-// snapshots). A thread of the coordinator; what a snapshot takes is not its business.
+// Times at which the running cluster takes snapshots: at intervals, after a volume of log, when the
+// pool of volatile pages is low, when a logger has no room for its next file, and on request. The
+// taker is a thread of the coordinator. It does not know how a snapshot is made.
 #pragma once
 
 #include <chrono>
@@ -19,26 +19,26 @@
 namespace atolldb {
 
 struct SnapshotTakerHooks {
-  /// Takes one, on the taker's thread; answers its id, or that of the newest one if nothing has
-  /// been committed since.
+  /// Takes a snapshot on the taker's thread. Returns its id, or that of the newest one if nothing
+  /// has been committed since.
   std::function<Result<uint32_t>()> take;
-  /// Whether anything has been committed since the last one.
+  /// Returns whether anything has been committed since the last snapshot.
   std::function<bool()> has_news;
-  /// Bytes of log that the busiest node has written since the cluster began.
+  /// Returns the bytes of log that the busiest node has written since the cluster began.
   std::function<uint64_t()> log_bytes;
-  /// Whether a logger has no room for its next file. None: never.
+  /// Returns whether a logger has no room for its next file. Empty: never.
   std::function<bool()> lacks_log_files = {};
-  /// Whether volatile pages are short on some node. None: they never are.
+  /// Returns whether the pool of some node is low. Empty: never.
   std::function<bool()> lacks_pages = {};
-  /// Whether the latest snapshot has let a good part of some node's pages go. None: never.
+  /// Returns whether the latest snapshot has freed a good part of some node's pool. Empty: never.
   std::function<bool()> has_freed = {};
-  /// Whether a transaction waits for the first snapshot (R62). None: never.
+  /// Returns whether a transaction waits for the first snapshot (R62). Empty: never.
   std::function<bool()> is_first_awaited = {};
 };
 
 class SnapshotTaker {
  public:
-  /// Answers a request; called once, on the taker's thread or by stop.
+  /// Answers a request. Called once, on the taker's thread or by stop.
   using Reply = std::function<void(Result<uint32_t>)>;
 
   SnapshotTaker(const Config::Gleaner& config, SnapshotTakerHooks hooks, Logger logger)
@@ -48,23 +48,24 @@ class SnapshotTaker {
   ~SnapshotTaker() { stop(); }
 
   void start();
-  /// Requests that wait are answered with an error. The one under way is waited for: give it up
-  /// before.
+  /// Answers the waiting requests with an error, and waits for the snapshot under way. The caller
+  /// should cancel that one before.
   void stop();
 
-  /// Something else that needs the savepoint, on the taker's thread between two runs; `runs` is
-  /// false when the taker ends before.
+  /// Another task that needs the savepoint; it runs on the taker's thread between two runs. `runs`
+  /// is false if the taker ends before.
   using Task = std::function<void(bool runs)>;
   void between_runs(Task task);
 
-  /// A snapshot of all that is durable now. Requests that come during a run wait for the next one.
+  /// Requests a snapshot of everything that is durable now. Requests that arrive during a run wait
+  /// for the next run.
   void request(Reply reply);
 
  private:
   using Clock = std::chrono::steady_clock;
 
   void run();
-  /// Why one is to be taken now; empty: not yet.
+  /// Returns why a snapshot is to be taken now, or "" if none is due.
   std::string reason() const;
   void wait_after(const std::string& why);
 
@@ -77,11 +78,11 @@ class SnapshotTaker {
   std::vector<Reply> requests_;  // guarded by mutex_
   std::vector<Task> tasks_;      // guarded by mutex_
   bool ends_ = false;            // guarded by mutex_
-  // The thread's own.
+  // Used by the taker's thread only.
   Clock::time_point last_at_;
   uint64_t last_log_bytes_ = 0;
-  Clock::duration page_pause_{0};  // before the next one for want of pages
-  Clock::duration file_pause_{0};  // before the next one for a logger without its next file
+  Clock::duration page_pause_{0};  // before the next snapshot for a low pool
+  Clock::duration file_pause_{0};  // before the next snapshot for a logger without its next file
   std::thread thread_;
 };
 
