@@ -17,7 +17,7 @@ bool DurableAnswers::has_failed() const {
 }
 
 void DurableAnswers::add(uint64_t epoch, Deliver deliver) {
-  // Acquire pairs with the coordinator's release: all of that epoch is durable.
+  // Acquire pairs with the coordinator's release: all commits of that epoch are durable.
   const bool is_early = mutant(Mutant::answer_before_durable);
   if (is_early || epoch <= control_.epochs.durable.load(std::memory_order_acquire)) {
     return deliver(true);
@@ -26,8 +26,9 @@ void DurableAnswers::add(uint64_t epoch, Deliver deliver) {
   bool is_durable = false;
   {
     const std::lock_guard guard(mutex_);
-    // Once more: a round of the thread that has seen this epoch durable may be over. If so, the
-    // lock shows us what it has seen; if not, it will find what is put in here.
+    // Checks again under the lock. The queue's thread may have finished a pass that saw this epoch
+    // durable. If so, the lock makes its value of `durable` visible here. If not, the thread's next
+    // pass finds this entry.
     is_durable = epoch <= control_.epochs.durable.load(std::memory_order_acquire);
     if (!is_durable && !has_ended_) {
       is_first = waiting_.empty();
@@ -36,7 +37,7 @@ void DurableAnswers::add(uint64_t epoch, Deliver deliver) {
     }
   }
   if (deliver) return deliver(is_durable);
-  // While something waits the thread looks at every rise of `durable`.
+  // While an answer waits, the thread wakes at every rise of `durable`.
   if (is_first) changed_.notify_one();
 }
 
@@ -62,7 +63,8 @@ void DurableAnswers::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [this] { return !waiting_.empty() || ends_; });
-    // Before `durable`, with acquire: pairs with the coordinator's release after it.
+    // Acquire, and before `durable`: pairs with the coordinator's release after it stored
+    // `durable`.
     const uint32_t seen = control_.epochs.durable_signal.load(std::memory_order_acquire);
     const bool gives_up = ends_ && std::chrono::steady_clock::now() >= give_up_;
     release(lock, has_failed() || gives_up);

@@ -1,4 +1,5 @@
-// Answers to finished transactions, held back until what they tell is durable (R19, R20).
+// Answers of finished transactions, held back until the data that they depend on is durable (R19,
+// R20).
 #pragma once
 
 #include <atomic>
@@ -15,32 +16,33 @@
 
 namespace atolldb {
 
-/// A queue by commit epoch and a thread, which sleeps on `durable_signal` while something waits and
-/// on nothing else, so that an idle node uses no processor time. Thread safe.
+/// A queue, ordered by commit epoch, with a thread. The thread sleeps on `durable_signal` only
+/// while an answer waits, so an idle node uses no processor time. Thread: any.
 class DurableAnswers {
  public:
-  /// `is_durable`: false when the cluster failed or ended before: the outcome is unknown (R41).
-  /// Called once, by the thread of the queue or by the caller of `add`; must not block.
+  /// `is_durable` is false if the cluster failed or ended before: the outcome is unknown (R41).
+  /// Called once, by the queue's thread or by the caller of `add`. It must not block.
   using Deliver = std::function<void(bool is_durable)>;
 
-  /// REQUIRES: the control segment outlives this.
+  /// REQUIRES: the control segment outlives this object.
   explicit DurableAnswers(const ControlSegment& control) : control_(control) {}
   DurableAnswers(const DurableAnswers&) = delete;
   DurableAnswers& operator=(const DurableAnswers&) = delete;
   ~DurableAnswers() { stop(std::chrono::milliseconds(0)); }
 
   void start();
-  /// Delivers when `epoch` is durable; at once when it is already. 0 is always durable.
+  /// Calls `deliver` when `epoch` is durable, at once if it already is. Epoch 0 is always durable.
   void add(uint64_t epoch, Deliver deliver);
-  /// Waits until all are delivered; after `patience` the rest is told that it is not durable.
+  /// Waits until all answers are delivered. After `patience` it delivers the rest as not durable.
   void stop(std::chrono::milliseconds patience);
 
-  /// Answers that wait now.
+  /// Returns the number of waiting answers.
   size_t waiting() const;
 
  private:
   void run();
-  /// Delivers what is durable by now (at the end: everything). Takes and gives back the lock.
+  /// Delivers the answers whose epoch is durable; with `at_end`, all answers. Releases the lock
+  /// while it delivers.
   void release(std::unique_lock<std::mutex>& lock, bool at_end);
   bool has_failed() const;
 

@@ -18,7 +18,7 @@
 namespace atolldb {
 namespace {
 
-/// Buffers of a call that are longer are given back after it.
+/// A call with longer buffers frees them at its end.
 constexpr size_t kKeptBytes = 4096;
 
 void format(SessionSegment& segment, uint32_t node, uint32_t number, uint64_t incarnation) {
@@ -66,7 +66,7 @@ Result<std::unique_ptr<Session>> Session::open(SessionServer& server, UniqueFd s
   welcome.magic = kSessionMagic;
   welcome.layout_version = kSessionLayoutVersion;
   welcome.segment_bytes = kSessionSegmentBytes;
-  // The client gets its own descriptor of the one eventfd.
+  // The client gets its own descriptor of the same eventfd.
   SessionDescriptors given{*std::move(file), UniqueFd(session->wake())};
   const bool sent = send_welcome(session->socket(), welcome, &given);
   [[maybe_unused]] const int kept = given.wake.release();
@@ -85,13 +85,13 @@ Session::Session(SessionServer& server, UniqueFd socket, UniqueFd wake, SessionS
 Session::~Session() { munmap(segment_, kSessionSegmentBytes); }
 
 bool Session::has_request() const {
-  // seq_cst: after announce_sleep's exchange; pairs with the client's fence between its put and its
-  // look at node_sleeps.
+  // seq_cst, after announce_sleep's exchange: pairs with the client's fence between its put and its
+  // load of node_sleeps.
   return segment_->requests.tail.load(std::memory_order_seq_cst) != requests_head_;
 }
 
 bool Session::announce_sleep() {
-  // A read-modify-write (R24), seq_cst: before the look at the ring, as above.
+  // A read-modify-write (R24). seq_cst, before the load of the ring's tail: see has_request.
   segment_->node_sleeps.exchange(1, std::memory_order_seq_cst);
   return has_request();
 }
@@ -110,13 +110,14 @@ Session::Taken Session::take(uint32_t& slot) {
   slot = segment_->requests.entries[requests_head_ % kSessionSlots].load(std::memory_order_relaxed);
   if (slot >= kSessionSlots) return Taken::broken;
   SessionCall& call = calls_[slot];
-  // Acquire pairs with the release in `answer`: whoever answered has left the call.
+  // Acquire pairs with the release in `answer`: the answering thread has finished with the call.
   if (call.in_flight.load(std::memory_order_acquire)) return Taken::broken;
   ++requests_head_;
   call.in_flight.store(true, std::memory_order_relaxed);
   in_flight_.fetch_add(1, std::memory_order_relaxed);
 
-  // Copied once, then looked at: the client may go on writing (R41).
+  // The request is copied once and then validated, because the client can change it at any time
+  // (R41).
   SessionSlot& shared = segment_->slots[slot];
   SessionRequest request;
   racy_read(&request, &shared.request, sizeof(request));
@@ -151,8 +152,8 @@ Session::Taken Session::take(uint32_t& slot) {
 }
 
 void Session::wake_client() {
-  // seq_cst, before the look at `sleepers`: pairs with the client, which announces its sleep and
-  // then compares this word once more.
+  // seq_cst, before the load of `sleepers`: pairs with the client, which announces its sleep and
+  // then compares this word again.
   segment_->answer_signal.fetch_add(1, std::memory_order_seq_cst);
   if (segment_->sleepers.load(std::memory_order_seq_cst) != 0) {
     atolldb::wake(segment_->answer_signal, kWakeAll);
@@ -183,13 +184,15 @@ void Session::answer(uint32_t slot) {
   if (call.input.capacity() > kKeptBytes) call.input = {};
   {
     const std::lock_guard guard(answers_mutex_);
-    // Before the entry: with that the client may use the slot again. Release: as said in `take`.
+    // Before the entry, because the client may use the slot again after it. Release: pairs with the
+    // acquire in `take`.
     call.in_flight.store(false, std::memory_order_release);
     segment_->answers.put(answers_tail_++, slot);
   }
   wake_client();
   SessionServer& server = server_;
-  // seq_cst: pairs with the session thread, which counts a session as ending and then looks here.
+  // seq_cst: pairs with the session thread, which moves the session to ending_ and then loads this
+  // count.
   in_flight_.fetch_sub(1, std::memory_order_seq_cst);
   server.note_end();
 }

@@ -1,4 +1,4 @@
-// The node's side of one session: takes requests out of the client's segment, puts answers in.
+// The node's side of one session: takes requests out of the client's segment and puts answers in.
 #pragma once
 
 #include <array>
@@ -20,8 +20,8 @@ namespace atolldb {
 
 class SessionServer;
 
-/// A request in the node's own memory, from `take` to `answer`. Written by the session thread, then
-/// by the worker that runs it, then by whoever answers.
+/// A request in the node's own memory, from `take` to `answer`. The session thread writes it first,
+/// then the worker that runs it, then the thread that answers.
 struct SessionCall {
   std::atomic<bool> in_flight{false};
   uint64_t id = 0;
@@ -29,7 +29,7 @@ struct SessionCall {
   uint32_t worker = kAnyWorker;
   AnswerAt answer_at = AnswerAt::durable;
   uint8_t isolation = 0;  // as in SessionRequest
-  TransactionMode mode;   // what it comes to
+  TransactionMode mode;   // the resulting mode of the transaction
   std::string procedure;
   std::vector<std::byte> input;
   ProcedureFunction function = nullptr;
@@ -41,12 +41,12 @@ class Session {
  public:
   enum class Taken : uint8_t {
     nothing,
-    request,  // `slot` has it
-    invalid,  // `slot` has it, and outcome says why it must not run
-    broken,   // the client broke the rules of the ring: the session must end
+    request,  // `slot` is its slot
+    invalid,  // `slot` is its slot; `outcome` says why it must not run
+    broken,   // the client violated the protocol of the ring: the session must end
   };
 
-  /// Makes segment and eventfd and sends them to the client.
+  /// Makes the segment and the eventfd, and sends them to the client.
   static Result<std::unique_ptr<Session>> open(SessionServer& server, UniqueFd socket,
                                                uint32_t node, uint32_t number,
                                                uint64_t incarnation);
@@ -57,17 +57,20 @@ class Session {
   // -- Session thread ---------------------------------------------------------------------------
   Taken take(uint32_t& slot);
   bool has_request() const;
-  /// The client wakes the node from here on; true: a request came before it could know.
+  /// Tells the client to wake the node from now on. Returns true if a request arrived before the
+  /// client could know.
   bool announce_sleep();
   void end_sleep() { segment_->node_sleeps.store(0, std::memory_order_relaxed); }
-  /// No answer will come any more: sleepers look at the state.
+  /// Marks the session closed: no answer follows. Wakes sleeping clients, which then read the
+  /// state.
   void close();
 
   // -- Any thread -------------------------------------------------------------------------------
   SessionCall& call(uint32_t slot) { return calls_[slot]; }
-  /// Answers with the call's outcome. The session may be gone when this returns.
+  /// Answers with the call's outcome. The session may be freed before this returns.
   void answer(uint32_t slot);
-  /// Calls between `take` and the end of `answer`. seq_cst: pairs with SessionServer::note_end.
+  /// Returns the number of calls between `take` and the end of `answer`. seq_cst: pairs with
+  /// SessionServer::note_end.
   uint32_t in_flight() const { return in_flight_.load(std::memory_order_seq_cst); }
 
   SessionServer& server() const { return server_; }
@@ -75,8 +78,8 @@ class Session {
   int wake() const { return wake_.get(); }
   uint32_t number() const { return number_; }
 
-  // Of the session thread.
-  bool has_held = false;  // `held` waits for its worker
+  // Used by the session thread only.
+  bool has_held = false;  // `held` waits for room at its worker
   uint32_t held = 0;      // a slot
 
  private:
@@ -88,7 +91,7 @@ class Session {
   SessionServer& server_;
   UniqueFd socket_;
   UniqueFd wake_;
-  SessionSegment* segment_;  // everything in it may be what the client has made of it
+  SessionSegment* segment_;  // untrusted: the client can write any of it
   const uint32_t number_;
   uint64_t incarnation_ = 0;
   uint32_t requests_head_ = 0;  // session thread

@@ -18,18 +18,20 @@
 namespace atolldb {
 namespace {
 
-/// What an epoll event is about; else the number of a session, doubled, plus one for its eventfd.
+/// Tags of epoll events. Any other tag is a session's number, doubled, plus one for its eventfd.
 constexpr uint64_t kOwnWake = ~uint64_t{0};
 constexpr uint64_t kListener = kOwnWake - 1;
-/// Requests of one session before it is another's turn.
+/// Requests of one session in a round, before the next session has its turn.
 constexpr int kTurn = 64;
-/// Looks at all rings before the thread sleeps: a client that waits for an answer asks again soon.
+/// Passes over all rings before the thread sleeps: a client that got an answer soon sends the next
+/// request.
 constexpr int kIdleLooks = 40;
-/// Busy rounds between two looks at sockets.
+/// Busy rounds between two checks of the sockets.
 constexpr int kBusyRounds = 64;
-/// A worker whose queue others have filled tells nobody when it has room.
+/// Retry interval for a full worker queue: other tasks fill it, and their end wakes no one here.
 constexpr int kRetryMs = 1;
-/// Nor does whoever else in the process gives a descriptor back.
+/// Retry interval for accept: a descriptor that another part of the process frees wakes no one
+/// here.
 constexpr std::chrono::milliseconds kAcceptPause{1000};
 
 void drain_eventfd(int fd) {
@@ -105,8 +107,8 @@ void SessionServer::wake() const {
 }
 
 void SessionServer::note_end() {
-  // seq_cst, after the call's counters: pairs with the thread, which sets the flag and then looks
-  // at them.
+  // seq_cst, after the call's counters: pairs with the thread, which sets the flag and then loads
+  // the counters.
   if (waits_for_end_.load(std::memory_order_seq_cst)) wake();
 }
 
@@ -145,11 +147,11 @@ int SessionServer::sleep_ms() const {
 bool SessionServer::may_sleep() {
   const bool holds = std::any_of(sessions_.begin(), sessions_.end(),
                                  [](const auto& session) { return session->has_held; });
-  // seq_cst, before the looks at counters: see note_end.
+  // seq_cst, before the loads of the counters: see note_end.
   waits_for_end_.store(holds || !ending_.empty(), std::memory_order_seq_cst);
   free_ended();
   for (const auto& session : sessions_) {
-    // Behind a request that is held nothing can be done.
+    // A held request blocks the later ones of its session.
     if (session->announce_sleep() && !session->has_held) return false;
   }
   return true;
@@ -160,7 +162,7 @@ bool SessionServer::serve_all() {
   for (size_t i = 0; i < sessions_.size();) {
     Session& session = *sessions_[i];
     did_something |= serve(session);
-    // `serve` has ended the session: another one is in its place.
+    // If `serve` has ended the session, another session is in its place.
     if (i < sessions_.size() && sessions_[i].get() == &session) ++i;
   }
   return did_something;
@@ -222,7 +224,7 @@ void SessionServer::dispatch(Session& session, uint32_t slot) {
   }
   const auto workers = static_cast<uint32_t>(services_.workers.size());
   if (call.worker == kAnyWorker) {
-    // The upper half of a product: all bits of an affinity count.
+    // The upper half of a product depends on all bits of the affinity.
     call.worker =
         call.affinity == 0
             ? next_worker_++ % workers
@@ -244,7 +246,7 @@ bool SessionServer::submit(Session& session, uint32_t slot) {
   // seq_cst: see note_end.
   if (queued_[worker].load(std::memory_order_seq_cst) >= kMaxQueuedPerWorker) return false;
   queued_[worker].fetch_add(1, std::memory_order_relaxed);
-  // Small enough for std::function to hold without a heap allocation.
+  // Small enough for std::function to store it without a heap allocation.
   const auto submitted =
       services_.workers[worker]->submit([&session, slot](WorkerEnvironment& environment) {
         session.server().execute(session, slot, environment);
@@ -260,7 +262,7 @@ void SessionServer::execute(Session& session, uint32_t slot, WorkerEnvironment& 
   SessionCall& call = session.call(slot);
   call.outcome = execute_procedure(environment, call.function, call.input, call.deadline_epoch,
                                    kMaxSessionOutputBytes, call.mode);
-  // seq_cst: see note_end, which comes with the answer.
+  // seq_cst: see note_end.
   queued_[environment.ordinal].fetch_sub(1, std::memory_order_seq_cst);
   note_end();
   const auto deliver = [&session, slot](bool is_durable) {
@@ -296,18 +298,18 @@ void SessionServer::handle_events(int timeout_ms) {
     const auto place = std::find_if(sessions_.begin(), sessions_.end(), [&](const auto& session) {
       return session->number() == what / 2;
     });
-    if (place == sessions_.end()) continue;  // ended by an earlier event
-    // Its eventfd has done all it can by ending the sleep. It is the client's as well, who may have
-    // made it blocking and may have read it: we never read it (R41).
+    if (place == sessions_.end()) continue;  // an earlier event has ended it
+    // The event has ended the sleep, and needs nothing more. The node never reads this eventfd
+    // (R41): the client shares it, and may have made it blocking or may have read it.
     if (what % 2 == 1) continue;
-    // A client sends nothing: whatever arrives is its end, or as good as that.
+    // A client sends nothing on this socket. Any event here means its end, or a broken client.
     end_session(static_cast<size_t>(place - sessions_.begin()), "its client is gone");
   }
   if (accept_paused_ && std::chrono::steady_clock::now() >= accept_again_) resume_accepting();
 }
 
 void SessionServer::pause_accepting(int error) {
-  // What waits there would end every sleep at once.
+  // The waiting clients would end every epoll_wait at once.
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
   accept_paused_ = true;
   accept_again_ = std::chrono::steady_clock::now() + kAcceptPause;
@@ -320,7 +322,8 @@ void SessionServer::resume_accepting() {
   if (!accept_paused_) return;
   const std::lock_guard guard(mutex_);
   accept_paused_ = false;
-  // Level-triggered: who waits is told at once. Without memory for that: try later.
+  // Level-triggered: epoll reports waiting clients at once. If there is no memory for it, the
+  // server retries later.
   if (!watch(listener_.get(), kListener, EPOLLIN)) pause_accepting(errno);
 }
 
@@ -362,7 +365,7 @@ void SessionServer::open_session(UniqueFd socket) {
     return;
   }
   if (!watch(descriptor, uint64_t{number} * 2, EPOLLIN | EPOLLRDHUP) ||
-      // Edge-triggered: each write is one event, and nothing has to be read.
+      // Edge-triggered: each write is one event, and the node reads nothing.
       !watch((*session)->wake(), uint64_t{number} * 2 + 1, EPOLLIN | EPOLLET)) {
     logger_->warn("session {}: epoll: {}", number, std::strerror(errno));
     return;

@@ -1,4 +1,4 @@
-// All sessions of one node: one thread accepts clients, takes their requests out of the rings and
+// All sessions of one node. One thread accepts clients, takes their requests out of the rings and
 // gives them to the workers.
 #pragma once
 
@@ -24,13 +24,13 @@
 
 namespace atolldb {
 
-/// Why a request is not run.
+/// Why a request does not run.
 struct Refusal {
-  Status status = Status::unavailable;  // or recovering: trying again later is safe
+  Status status = Status::unavailable;  // or recovering; a later retry is safe
   std::string why;
 };
 
-/// What the sessions use of their node; outlives them.
+/// What the sessions use of their node. REQUIRES: all of it outlives them.
 struct SessionServices {
   uint32_t node = 0;
   uint64_t incarnation = 0;
@@ -38,16 +38,17 @@ struct SessionServices {
   std::vector<Worker*> workers;
   DurableAnswers* answers = nullptr;
   SessionMetrics* metrics = nullptr;
-  /// Nothing: requests of this isolation run; else why they do not.
+  /// Returns why requests of this isolation do not run now, or nothing if they run.
   std::function<std::optional<Refusal>(Isolation)> refusal;
-  /// Epoch at which a procedure that begins now has taken too long.
+  /// Returns the epoch at which a procedure that begins now exceeds its time limit.
   std::function<uint64_t()> deadline_epoch;
 };
 
-/// Life: start -> (listen) -> stop. `listen`, `connect` and `note_end` by any thread.
+/// Order of the calls: start -> (listen) -> stop. Thread: any thread may call `listen`, `connect`
+/// and `note_end`.
 class SessionServer {
  public:
-  /// Requests of sessions in one worker's queue; the rest of it is for others.
+  /// Limit of session requests in one worker's queue; the rest of the queue is for other tasks.
   static constexpr uint32_t kMaxQueuedPerWorker = Worker::kMaxQueuedTasks / 2;
 
   SessionServer(SessionServices services, Logger logger);
@@ -56,15 +57,15 @@ class SessionServer {
   ~SessionServer() { stop(); }
 
   Result<void> start();
-  /// Clients of other processes connect to this Unix socket from now on.
+  /// Accepts clients of other processes on this Unix socket.
   Result<void> listen(const std::string& path);
-  /// A client of this process: its end of the socket.
+  /// Returns the client's end of a new session within this process.
   Result<UniqueFd> connect();
-  /// Ends all sessions. REQUIRES: the workers and the queue of answers have ended, so that no call
-  /// is in flight.
+  /// Ends all sessions. REQUIRES: the workers and the queue of answers have ended, so no call is in
+  /// flight.
   void stop();
 
-  /// A call has ended: the thread may wait for that.
+  /// Reports the end of a call to the session thread, if it waits for one. Thread: any.
   void note_end();
 
  private:
@@ -72,7 +73,7 @@ class SessionServer {
   bool serve_all();
   bool serve(Session& session);
   void dispatch(Session& session, uint32_t slot);
-  /// False: its worker has too much to do.
+  /// Returns false if the queue of the call's worker is full.
   bool submit(Session& session, uint32_t slot);
   void execute(Session& session, uint32_t slot, WorkerEnvironment& environment);
   void refuse(Session& session, uint32_t slot, Status status, std::string why);
@@ -80,7 +81,8 @@ class SessionServer {
   void handle_events(int timeout_ms);
   int sleep_ms() const;
   void accept_all();
-  /// No descriptor is left: who connects waits in the backlog. REQUIRES: mutex_ is held.
+  /// Stops accepting, because no descriptor is left. New clients wait in the backlog. REQUIRES:
+  /// mutex_ is held.
   void pause_accepting(int error);
   void resume_accepting();
   void open_session(UniqueFd socket);
@@ -100,17 +102,19 @@ class SessionServer {
   UniqueFd listener_;              // guarded by mutex_
   std::vector<UniqueFd> arrived_;  // sockets without a session yet; guarded by mutex_
 
-  // Of the thread.
+  // Used by the session thread only.
   std::vector<std::unique_ptr<Session>> sessions_;
-  std::vector<std::unique_ptr<Session>> ending_;  // without a client, until their calls have ended
+  std::vector<std::unique_ptr<Session>>
+      ending_;  // without a client; freed when their calls have ended
   uint32_t next_number_ = 0;
   uint32_t next_worker_ = 0;
   bool accept_paused_ = false;
-  bool accept_warned_ = false;  // of a pause, since the last client that was accepted
+  bool accept_warned_ = false;  // a pause was logged after the last accepted client
   std::chrono::steady_clock::time_point accept_again_;  // while paused
 
-  std::vector<std::atomic<uint32_t>> queued_;  // calls given to each worker and not run yet
-  /// The thread waits for the end of a call: of a session that ends, or of a busy worker.
+  std::vector<std::atomic<uint32_t>>
+      queued_;  // calls of each worker that were submitted and have not run yet
+  /// The session thread waits for the end of a call, of an ending session or of a busy worker.
   std::atomic<bool> waits_for_end_{false};
 };
 
