@@ -4,7 +4,8 @@
 
 namespace atolldb {
 
-/// Those that went first are free first: they are in the gauge.
+/// Pages become free in the order in which they were dropped. Those that are free by now count in
+/// the gauge.
 void DropPolicy::note_arrivals(uint64_t retired) {
   while (on_their_way_.size() > retired) {
     --on_their_way_count_[on_their_way_.front()];
@@ -15,14 +16,14 @@ void DropPolicy::note_arrivals(uint64_t retired) {
 bool DropPolicy::is_short(uint32_t node) const {
   const auto& pool = *reinterpret_cast<const PoolControl*>(view_->pool[node]);
   const uint64_t total = pool.page_count - pool.first_page;
-  // Relaxed: a moment later it is another.
+  // Relaxed: the value changes at any time anyway.
   const uint64_t free = pool.free_count.load(std::memory_order_relaxed);
   return (free + on_their_way_count_[node]) * 100 < total * limits_.free_percent;
 }
 
 DropVerdict DropPolicy::judge(PageHeader& page, uint64_t retired) {
   note_arrivals(retired);
-  // Relaxed, both: a mark that is set or lost in between is a hint.
+  // Relaxed, for both: a reference bit that is set or lost in between is only a hint.
   if (limits_.spares_hot && page.hotness.load(std::memory_order_relaxed) != 0) {
     page.hotness.store(0, std::memory_order_relaxed);
     return DropVerdict::keep_hot;

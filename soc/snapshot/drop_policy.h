@@ -1,5 +1,5 @@
-// Which volatile pages an installer may drop: only until enough are free, and hot ones last
-// (design: stratified snapshots: hot pages and their ancestors stay, by policy and pool pressure).
+// Drop policy of the installer: volatile pages are dropped only until enough pages are free, and
+// hot ones last. Pages without a reference bit go first; see DropPolicy.
 #pragma once
 
 #include <array>
@@ -12,19 +12,23 @@
 
 namespace atolldb {
 
-/// One installer's, for one pass; its thread's. Installers of several nodes do not know of each
-/// other: together they may drop a few pages too many, which only have to be read again.
+/// Decides for one installer, in one pass. Thread: the installer's. The installers of several nodes
+/// do not coordinate. Together they may drop a few pages too many, which only have to be read
+/// again.
 ///
-/// CLOCK over the pages, with one revolution a snapshot: a page that was marked as hot since the
-/// last one (WorkerContext::note_use) loses its mark and stays. Where that does not free enough,
-/// the coordinator has a second pass made that spares none. Pages above one that stays stay anyway,
-/// as they have a child. Those of heaps go in the order of appending, and are never marked.
+/// The policy is CLOCK over the pages, with one revolution per snapshot. A page whose reference bit
+/// (PageHeader::hotness) was set since the last revolution loses the bit and is retained
+/// (WorkerContext::note_use sets it). If this frees too few pages, the coordinator starts a second
+/// pass that spares none. The ancestors of a retained page are retained anyway, because they have a
+/// child. Pages of sequential storages are dropped in the order of appending, and never have the
+/// bit.
 class DropPolicy {
  public:
   DropPolicy(const ClusterView& view, const DropLimits& limits) : view_(&view), limits_(limits) {}
 
-  /// One that may go counts as gone; a hot one that stays loses its mark. `retired`: pages that
-  /// this installer has dropped and that are in nobody's hands yet.
+  /// Decides about one page. A page to drop counts as free from then on; a hot page that is
+  /// retained loses its reference bit. `retired`: pages that this installer has dropped and that
+  /// are not free yet.
   DropVerdict judge(PageHeader& page, uint64_t retired);
 
  private:
@@ -33,8 +37,9 @@ class DropPolicy {
 
   const ClusterView* view_;
   const DropLimits limits_;
-  std::deque<uint8_t> on_their_way_;  // the nodes of pages that went, oldest first
-  std::array<uint64_t, kMaxNodes + 1> on_their_way_count_{};  // of them, by node
+  std::deque<uint8_t>
+      on_their_way_;  // nodes of the dropped pages that are not free yet, oldest first
+  std::array<uint64_t, kMaxNodes + 1> on_their_way_count_{};  // number of these pages, by node
 };
 
 }  // namespace atolldb

@@ -12,7 +12,7 @@
 namespace atolldb {
 namespace {
 
-/// About an epoch: then retired pages may be past their grace.
+/// About an epoch: after it, retired pages may be past their grace.
 constexpr std::chrono::milliseconds kGracePause{10};
 
 }  // namespace
@@ -53,7 +53,7 @@ void Installer::stop() {
 void Installer::work() {
   name_thread("install");
   std::unique_lock lock(mutex_);
-  bool is_clean = true;  // nothing that was retired here waits for its grace
+  bool is_clean = true;  // no page that this thread retired waits for its grace
   while (!ends_) {
     if (work_once(lock)) {
       is_clean = false;
@@ -78,7 +78,7 @@ void Installer::work() {
   for (const Align& task : aligns) task.reply(std::unexpected(stops));
 }
 
-/// False: there is nothing to do. Leaves and takes the lock.
+/// Does one task. Returns false if there is none. Releases the lock while it works.
 bool Installer::work_once(std::unique_lock<std::mutex>& lock) {
   if (!aligns_.empty()) {
     Align task = std::move(aligns_.front());
@@ -89,7 +89,7 @@ bool Installer::work_once(std::unique_lock<std::mutex>& lock) {
     return true;
   }
   if (run_ && !std::exchange(has_begun_run_, true)) {
-    Run& run = *run_;  // nobody else's before it has ended
+    Run& run = *run_;  // only this thread uses it before it has ended
     lock.unlock();
     install(run);
     lock.lock();
@@ -97,7 +97,7 @@ bool Installer::work_once(std::unique_lock<std::mutex>& lock) {
     return true;
   }
   if (waiters_.empty()) return false;
-  // Whoever asks has named a run, and it has ended.
+  // Each waiter has named this run, and it has ended.
   const Run run = *run_;
   std::vector<Waiter> waiters = std::exchange(waiters_, {});
   lock.unlock();
@@ -111,7 +111,7 @@ void Installer::align(Align task) {
     StorageControl& storage = view_.control->storage(task.storage);
     for (uint64_t& key : task.keys) {
       context.enter();
-      // Nobody needs pages any more of a storage that is being dropped.
+      // Pages of a storage that is being dropped need no alignment.
       if (!is_storage_ready(storage, task.storage)) break;
       key = actions_.cut(context, storage, key);
     }
@@ -141,7 +141,8 @@ Status Installer::install_one(Run& run, const Root& root, DropPolicy& policy) {
   Status status = Status::ok;
   visitor_.visit([&](WorkerContext& context) {
     StorageControl& storage = view_.control->storage(root.storage);
-    // Dropped since the snapshot was made, or while it is installed: its pages go anyway.
+    // The storage was dropped after the snapshot was made, or during the install. Its pages are
+    // released anyway.
     if (!is_storage_ready(storage, root.storage)) return;
     InstallReport report;
     InstallTask task;
@@ -164,7 +165,7 @@ Status Installer::install_one(Run& run, const Root& root, DropPolicy& policy) {
   return status;
 }
 
-/// Asked every few pages: answers those whose time is over, too.
+/// Called every few pages. Also answers the waiters whose deadline has passed.
 bool Installer::goes_on(const Run& run, const InstallReport& current) {
   std::unique_lock lock(mutex_);
   const bool ends = ends_;
@@ -178,7 +179,7 @@ bool Installer::goes_on(const Run& run, const InstallReport& current) {
   return !ends;
 }
 
-/// Under the lock.
+/// REQUIRES: mutex_ is held.
 std::vector<Installer::Waiter> Installer::take_due() {
   const auto now = Clock::now();
   std::vector<Waiter> due;

@@ -1,6 +1,6 @@
-// A node's part of installing a snapshot in the volatile pages of the running cluster: serves the
-// coordinator's requests snapshot.install and snapshot.align with a thread of its own
-// (soc/README.md lists them; engine/snapshot/install.h says what is done to pages).
+// A node's part of installing a snapshot in the volatile pages of the running cluster. It serves
+// the coordinator's requests snapshot.install and snapshot.align (soc/README.md) with a thread of
+// its own. engine/snapshot/install.h describes the changes of the pages.
 #pragma once
 
 #include <chrono>
@@ -23,19 +23,19 @@
 
 namespace atolldb {
 
-/// What an installer does to a storage; tests give others.
+/// The operations of an installer on a storage. Tests replace them.
 struct InstallerActions {
   std::function<Status(WorkerContext&, StorageControl&, const InstallTask&, InstallReport&)>
       install;
   std::function<uint64_t(WorkerContext&, StorageControl&, uint64_t slice)> cut;
 
-  /// Those of the engine.
+  /// Returns the operations of the engine.
   static InstallerActions of_engine();
 };
 
 class Installer {
  public:
-  /// `view` and `visitor` outlive it.
+  /// REQUIRES: `view` and `visitor` outlive the installer.
   Installer(const ClusterView& view, PageVisitor& visitor, Logger logger,
             InstallerActions actions = InstallerActions::of_engine());
   Installer(const Installer&) = delete;
@@ -46,9 +46,9 @@ class Installer {
     return request.op == "snapshot.install" || request.op == "snapshot.align";
   }
   void start();
-  /// Any thread. Answers come from any thread.
+  /// Serves a request. Thread: any; replies are called by any thread, too.
   void handle(const ControlRequest& request, const ControlReply& reply);
-  /// Gives up what is under way, refuses the rest, ends the thread.
+  /// Gives up the run under way, refuses later ones, and ends the thread.
   void stop();
 
  private:
@@ -62,7 +62,7 @@ class Installer {
     Clock::time_point deadline;
     ControlReply reply;
   };
-  /// One pass of one snapshot, over the storages that are this node's share.
+  /// One pass of one snapshot, over this node's share of the storages.
   struct Run {
     uint32_t snapshot = 0;
     uint64_t epoch = 0;
@@ -79,11 +79,11 @@ class Installer {
     ControlReply reply;
   };
 
-  // installer_requests.cpp: of any thread.
+  // installer_requests.cpp. Thread: any.
   static Result<Run> run_of(const ControlRequest& request);
   void install_request(const ControlRequest& request, const ControlReply& reply);
   void align_request(const ControlRequest& request, const ControlReply& reply);
-  // The thread's.
+  // Thread: the installer's.
   void work();
   bool work_once(std::unique_lock<std::mutex>& lock);
   void align(Align task);
@@ -101,7 +101,8 @@ class Installer {
   std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_:
-  std::optional<Run> run_;  // the latest; the thread's, without the lock, until it has ended
+  std::optional<Run>
+      run_;  // the latest; until it has ended, only the thread uses it, without the lock
   std::vector<Waiter> waiters_;
   std::deque<Align> aligns_;
   bool has_begun_run_ = false;
@@ -110,7 +111,7 @@ class Installer {
   std::thread thread_;
 };
 
-/// Members of an answer; `oldest_left` only if there is one.
+/// Converts a report to members of an answer; `oldest_left` only if there is one.
 Json to_json(const InstallReport& report);
 
 }  // namespace atolldb

@@ -1,4 +1,4 @@
-// What an installer is asked for.
+// The requests that an installer serves.
 #include <fmt/format.h>
 
 #include <algorithm>

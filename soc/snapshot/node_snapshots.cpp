@@ -15,7 +15,8 @@ namespace atolldb {
 
 namespace {
 
-/// A page that cannot be read may be asked for thousands of times a second: it is logged once.
+/// Errors that were logged. An unreadable page may be requested thousands of times a second, but is
+/// logged once.
 class SaidErrors {
  public:
   bool is_new(const std::string& message) {
@@ -45,7 +46,7 @@ Result<std::unique_ptr<NodeSnapshots>> NodeSnapshots::create(const NodeSnapshots
                           std::to_string(least) + " or more");
   }
   std::unique_ptr<NodeSnapshots> snapshots(new NodeSnapshots(settings));
-  // No memory is taken before it is touched.
+  // Pages of this range take no memory before they are touched.
   snapshots->memory_.reset(
       static_cast<std::byte*>(std::aligned_alloc(kSegmentStepBytes, settings.cache_bytes)));
   if (snapshots->memory_ == nullptr) {
@@ -58,7 +59,8 @@ Result<std::unique_ptr<NodeSnapshots>> NodeSnapshots::create(const NodeSnapshots
     return std::unexpected(bound.error());
   }
   if (settings.transparent_huge) {
-    madvise(snapshots->memory_.get(), settings.cache_bytes, MADV_HUGEPAGE);  // only a wish
+    madvise(snapshots->memory_.get(), settings.cache_bytes,
+            MADV_HUGEPAGE);  // only advice to the kernel
   }
   snapshots->cache_ = std::make_unique<SnapshotCache>(
       snapshots->memory_.get(), settings.cache_bytes, settings.reader_count, snapshots->files_,

@@ -1,5 +1,5 @@
-// What a node has for reading snapshots: their open files, its cache of pages (R39), and which of
-// them transactions may begin with (R18).
+// The node's access to snapshots: their open files, its cache of pages (R39), and the snapshots
+// that transactions may begin with (R18).
 #pragma once
 
 #include <atomic>
@@ -18,17 +18,19 @@ namespace atolldb {
 struct NodeSnapshotsSettings {
   FileSystem* file_system = nullptr;  // outlives the node's snapshots
   NodeShared* shared = nullptr;       // of the node, with its workers' slots; outlives them, too
-  const std::atomic<uint32_t>* newest = nullptr;  // ControlSegment::readable_snapshot; likewise
+  const std::atomic<uint32_t>* newest =
+      nullptr;  // ControlSegment::readable_snapshot; outlives them, too
   ClusterUuid cluster_uuid = {};
   uint64_t cache_bytes = 0;
   uint32_t reader_count = 0;      // threads of the node that read snapshot pages
   bool transparent_huge = false;  // ask for 2 MiB pages: memory.huge_pages is not off
-  int32_t numa_node = -1;         // where the cache's memory comes from
+  int32_t numa_node = -1;         // provides the cache's memory
 };
 
 class NodeSnapshots {
  public:
-  /// Takes no memory before it is used. A cache too small for its readers: code config.
+  /// Reserves address space; memory is taken when it is first used. Returns code config if the
+  /// cache is too small for its readers.
   static Result<std::unique_ptr<NodeSnapshots>> create(const NodeSnapshotsSettings& settings,
                                                        const Logger& logger);
 

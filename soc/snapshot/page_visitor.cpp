@@ -42,7 +42,7 @@ bool PageVisitor::recycle() {
   return true;
 }
 
-/// If it cannot be had now, then from what visits retire.
+/// If the pool has no pages now, the reserve grows from the pages that visits retire.
 void PageVisitor::keep_reserve() {
   static_cast<void>(context_.pages().reserve(PageAllocator::kMaxReserve));
 }

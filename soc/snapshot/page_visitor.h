@@ -1,5 +1,5 @@
-// A node's way to volatile pages for threads that have no page slot of their own: they take turns
-// with one (R9). Installers walk pages through it; composers ask it where pages begin and end.
+// Access to volatile pages for threads without a page slot: they take turns with one slot (R9).
+// Installers visit pages through it; composers ask it for fence keys.
 #pragma once
 
 #include <cstdint>
@@ -20,26 +20,28 @@ struct PageVisitorSettings {
   WorkerMetrics* metrics = nullptr;
   SnapshotCache* snapshots = nullptr;
   uint32_t node = 0;
-  uint32_t slot = 0;  // nobody else's
+  uint32_t slot = 0;  // used by no other thread
   uint32_t write_set = 0;
 };
 
-/// Keeps a few pages back: visitors replace parents of pages that were split, and if they could not
-/// when the pool is exhausted, no snapshot would ever let pages go.
+/// Keeps a small reserve of pages. Visitors replace parents of split pages, which takes pages.
+/// Without the reserve, they could not do so when the pool is exhausted, and then no snapshot could
+/// free pages.
 ///
-/// Any thread may call any function; one at a time goes on.
+/// Thread: any, for all functions; they run one at a time.
 class PageVisitor : public ShapeSource {
  public:
   explicit PageVisitor(const PageVisitorSettings& settings);
 
-  /// The slot is idle when `visit` begins and after it. REQUIRES: whatever it does is over soon, or
-  /// nobody is in a hurry.
+  /// Calls `visit` with the slot's context, which has entered the current epoch. The slot is idle
+  /// before and after the call. REQUIRES: `visit` returns soon, or no other thread needs the slot
+  /// soon.
   void visit(const std::function<void(WorkerContext&)>& visit);
   Status shape_of(uint32_t storage_id, std::span<const std::byte> prefix, const SliceRange& range,
                   TreeShape& shape) override;
 
-  /// Gives back pages that visits have retired, as far as their grace is over. False: some wait
-  /// for it still; call again after about an epoch.
+  /// Frees the pages that visits have retired and whose grace is over. Returns false if some still
+  /// wait; the caller should call again after about an epoch.
   bool recycle();
 
  private:

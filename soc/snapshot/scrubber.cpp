@@ -25,7 +25,7 @@ Json to_json(const ScrubDamage& damage) {
           {"reason", damage.reason}};
 }
 
-/// Processors and devices go to others first, where the system knows such an order.
+/// Gives other threads priority for processors and devices, if the system supports that.
 void yield_to_others() {
   constexpr int kIoPriorityWhoProcess = 1;
   constexpr int kIoPriorityIdle = 3 << 13;
@@ -53,7 +53,7 @@ void Scrubber::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-/// The first node has those of the coordinator, too.
+/// Node 0 also scrubs the coordinator's files.
 bool Scrubber::is_own(const SnapshotFilePlace& place) const {
   return place.node == settings_.node || (settings_.node == 0 && place.node == kCoordinator);
 }
@@ -65,7 +65,7 @@ void Scrubber::set_files(const std::vector<SnapshotFilePlace>& places) {
     const bool is_listed = std::ranges::find(places_, place) != places_.end();
     if (is_own(place) && !is_listed) places_.push_back(place);
   }
-  // Damage of files that nothing needs any more is none.
+  // Damage of files that nothing needs any more does not count.
   std::set<std::string> paths;
   for (const SnapshotFilePlace& place : places_) {
     paths.insert(snapshot_file_path(place.directory, place.node, place.snapshot));
@@ -90,7 +90,7 @@ void Scrubber::work() {
   std::unique_lock lock(mutex_);
   while (!ends_) {
     changed_.wait(lock, [this] { return ends_ || !places_.empty(); });
-    // Also before the first cycle: a start has other work, and lets files go.
+    // Also before the first cycle: a starting node has other work, and deletes files.
     if (changed_.wait_for(lock, settings_.pause, [this] { return ends_; })) break;
     lock.unlock();
     run_cycle();
@@ -129,7 +129,7 @@ void Scrubber::run_cycle() {
 void Scrubber::scrub_snapshots(const std::vector<SnapshotFilePlace>& places,
                                const ScrubHooks& hooks) {
   for (const SnapshotFilePlace& place : places) {
-    // It may have been deleted since the cycle began.
+    // The file may have been deleted since the cycle began.
     if (!is_wanted(place)) continue;
     ScrubHooks of_file = hooks;
     of_file.found = [&](const ScrubDamage& damage) {
@@ -163,13 +163,13 @@ void Scrubber::scrub_logs(const ScrubHooks& hooks) {
   }
 }
 
-/// Waits until so many bytes may be read. False: the scrub ends.
+/// Waits until this many bytes may be read. Returns false if the scrub ends.
 bool Scrubber::pace(uint64_t bytes) {
   std::unique_lock lock(mutex_);
   changed_.wait_until(lock, next_read_, [this] { return ends_; });
   if (ends_) return false;
   const auto cost = std::chrono::nanoseconds(bytes * 1'000'000'000 / settings_.bytes_per_s);
-  // What was not used is not made up for.
+  // Unused bandwidth of the past is not made up for.
   next_read_ = std::max(next_read_, Clock::now()) + cost;
   progress_.bytes_read += bytes;
   cycle_done_ += bytes;
@@ -183,7 +183,7 @@ void Scrubber::note(const ScrubDamage& damage) {
   ++current_count_;
   if (current_.size() < kMaxListedDamage) current_.push_back(damage);
   progress_.damaged = std::max(last_count_, current_count_);
-  if (is_known) return;  // said already
+  if (is_known) return;  // logged before
   logger_->error("scrub: {}: offset {}: storage {}: {}: {}", damage.path, damage.offset,
                  damage.storage, damage.range, damage.reason);
 }
@@ -201,7 +201,7 @@ Json Scrubber::describe() const {
                {"bytes_read", progress_.bytes_read},
                {"damaged", progress_.damaged},
                {"damage", Json::array()}};
-  // Those of the last cycle that this one has not come to yet are there still, as far as is known.
+  // Damage of the last cycle that the current cycle has not reached yet probably still exists.
   for (const ScrubDamage& damage : current_) json["damage"].push_back(to_json(damage));
   for (const ScrubDamage& damage : last_) {
     if (json["damage"].size() >= kMaxListedDamage) break;

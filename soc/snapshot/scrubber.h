@@ -1,5 +1,5 @@
-// The background scrub of a node: reads the snapshot files and logs that are its own, at a bounded
-// rate, again and again (rule R56). It only finds damage, and tells of it; nothing ends.
+// The background scrub of a node (R56). It reads this node's snapshot files and logs repeatedly, at
+// a bounded rate. It only finds and reports damage; it stops nothing.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@
 
 namespace atolldb {
 
-/// Damage that a node lists of a cycle; more is only counted.
+/// A node lists this much damage of a cycle; it only counts the rest.
 inline constexpr size_t kMaxListedDamage = 1000;
 
 struct ScrubberSettings {
@@ -26,19 +26,19 @@ struct ScrubberSettings {
   ClusterUuid cluster_uuid = {};
   uint32_t node = 0;
   uint64_t bytes_per_s = 0;  // 0: no scrub
-  /// Directories whose node<k>/ may hold logs of the node.
+  /// Directories whose node<k>/ may hold logs of this node.
   std::vector<std::string> log_directories;
-  /// Between the end of a cycle and the begin of the next one.
+  /// Time between the end of a cycle and the begin of the next one.
   std::chrono::milliseconds pause{60'000};
 };
 
-/// Of all cycles, or of the last one that ended and the one under way.
+/// Progress of the cycle under way and of the last complete one.
 struct ScrubProgress {
-  uint64_t bytes_read = 0;     // since the node began
-  uint64_t damaged = 0;        // pages, blocks and files: of the last cycle, or of this one if more
-  uint64_t percent = 0;        // of the cycle under way
-  uint64_t cycles = 0;         // that have ended
-  uint64_t finished_at_s = 0;  // the last of them, since 1970; 0: none
+  uint64_t bytes_read = 0;  // since the node began
+  uint64_t damaged = 0;     // pages, blocks and files: the larger of the last and the current cycle
+  uint64_t percent = 0;     // of the current cycle
+  uint64_t cycles = 0;      // complete cycles
+  uint64_t finished_at_s = 0;  // end of the last complete cycle, in s since 1970; 0: none
 };
 
 class Scrubber {
@@ -48,15 +48,15 @@ class Scrubber {
   Scrubber& operator=(const Scrubber&) = delete;
   ~Scrubber() { stop(); }
 
-  /// Begins as soon as there are files. No-op without a rate.
+  /// Starts the thread, which begins when there are files. Does nothing without a rate.
   void start();
   void stop();
-  /// The snapshot files there are, of all nodes. Cycles begin with those of this node.
+  /// Sets the snapshot files of all nodes. The scrubber keeps those of this node.
   void set_files(const std::vector<SnapshotFilePlace>& places);
 
-  // Any thread.
+  // Thread: any.
   ScrubProgress progress() const;
-  /// {"percent", "cycles", "finished_at_s", "bytes_read", "damaged", "damage": [...]}.
+  /// Returns {"percent", "cycles", "finished_at_s", "bytes_read", "damaged", "damage": [...]}.
   Json describe() const;
 
  private:
@@ -77,16 +77,16 @@ class Scrubber {
   std::condition_variable changed_;
   // Guarded by mutex_:
   bool ends_ = false;
-  std::vector<SnapshotFilePlace> places_;  // own ones
+  std::vector<SnapshotFilePlace> places_;  // of this node
   ScrubProgress progress_;
-  uint64_t cycle_bytes_ = 0;  // to be read in the cycle under way
+  uint64_t cycle_bytes_ = 0;  // of snapshot files in the current cycle; logs are not counted
   uint64_t cycle_done_ = 0;
-  std::vector<ScrubDamage> last_;     // of the cycle before
-  std::vector<ScrubDamage> current_;  // of this one
+  std::vector<ScrubDamage> last_;     // of the last complete cycle
+  std::vector<ScrubDamage> current_;  // of the current cycle
   uint64_t last_count_ = 0;
   uint64_t current_count_ = 0;
 
-  Clock::time_point next_read_;  // the thread's
+  Clock::time_point next_read_;  // used by the thread only
   std::thread thread_;
 };
 
