@@ -82,7 +82,7 @@ void JobTable::complete(uint64_t id, bool is_durable) {
   Json answer;
   {
     const std::lock_guard guard(mutex_);
-    Record& record = jobs_.at(id);  // only those that are done are forgotten
+    Record& record = jobs_.at(id);  // only finished jobs are removed
     record.is_done = true;
     if (!is_durable) {
       record.status = Status::outcome_unknown;

@@ -1,4 +1,4 @@
-// Jobs of one node: what each worker answered, and who waits for the end.
+// The jobs of one node: the results of their workers, and the clients that wait for their end.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@
 
 namespace atolldb {
 
-/// Shared by the job's workers and the table.
+/// Shared by the workers of the job and the table.
 struct Job {
   uint64_t id = 0;
   std::string name;
@@ -26,33 +26,35 @@ struct Job {
   std::atomic<bool> stop{false};
 };
 
-/// Thread safe. Answers waiters outside its lock. A job is done when all of its workers have ended
-/// and everything that they committed or read is durable (R59).
+/// Thread: any. The table calls waiters outside of its lock. A job is done when all its workers
+/// have ended and everything that they committed or read is durable (R59).
 class JobTable {
  public:
   using Clock = std::chrono::steady_clock;
-  /// Calls `deliver` when `epoch` is durable, or with false when it never will be; from any thread,
-  /// or at once (DurableAnswers::add).
+  /// Calls `deliver` with true when `epoch` is durable, or with false if it never will be. The call
+  /// comes from any thread, or at once (DurableAnswers::add).
   using Hold = std::function<void(uint64_t epoch, std::function<void(bool is_durable)> deliver)>;
-  /// Running and finished jobs; the oldest finished one is forgotten for a new one.
+  /// Limit of running and finished jobs. A new job replaces the oldest finished one.
   static constexpr size_t kMaxJobs = 256;
 
-  /// REQUIRES: what `hold` delivers comes before the table's end.
+  /// REQUIRES: all calls of `deliver` come before the table's end.
   explicit JobTable(Hold hold) : hold_(std::move(hold)) {}
 
   Result<std::shared_ptr<Job>> add(std::string name, std::string input,
                                    const std::vector<uint32_t>& workers);
-  /// The worker has ended. `commit_epoch`: of no commit that it made or saw is the epoch later.
+  /// Records the result of a worker. `commit_epoch`: no commit that the worker made or saw is of a
+  /// later epoch.
   void finish_worker(uint64_t id, uint32_t worker, Result<std::string> output,
                      uint64_t commit_epoch);
   /// Answers {"done": bool, "outputs": [...]} when the job is done, or at the deadline. If the
-  /// cluster fails before, "status" is outcome_unknown and so is every output (R41).
+  /// cluster fails before, "status" is outcome_unknown, and every output is an error (R41).
   void wait(uint64_t id, Clock::time_point deadline, ControlReply reply);
   Result<void> stop(uint64_t id);
-  /// All jobs shall stop; `add` refuses from now on (not_running), so that none is missed.
+  /// Asks all jobs to stop. From now on `add` refuses (not_running), so no job is missed.
   void stop_all();
 
-  /// Answers waiters whose time is over; the next deadline.
+  /// Answers the waiters whose deadline has passed. Returns the next deadline, or nothing if no one
+  /// is left.
   std::optional<Clock::time_point> expire(Clock::time_point now);
 
  private:
@@ -63,14 +65,14 @@ class JobTable {
   struct Record {
     std::shared_ptr<Job> job;
     size_t running = 0;
-    bool is_done = false;       // no worker runs, and the answer may be told
-    uint64_t commit_epoch = 0;  // the largest that its workers have told
+    bool is_done = false;       // no worker runs, and the answer may be sent
+    uint64_t commit_epoch = 0;  // the largest that its workers have reported
     Json outputs = Json::array();
     Status status = Status::ok;
     std::vector<Waiter> waiters;
   };
 
-  /// What it committed is durable, or will never be: answers those who wait.
+  /// Completes a job whose commits are durable, or never will be: answers its waiters.
   void complete(uint64_t id, bool is_durable);
   static Json answer_of(const Record& record);
 

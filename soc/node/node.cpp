@@ -106,7 +106,7 @@ Result<void> Node::start() {
     if (snapshots_ != nullptr) {
       settings.snapshots = &snapshots_->cache();
     }
-    // Without a savepoint there is never a snapshot.
+    // Without a savepoint there are no snapshots.
     if (config_.durability.mode == DurabilityMode::durable) {
       settings.published = &snapshots_->published();
     }
@@ -139,13 +139,13 @@ Result<void> Node::start_sessions() {
 }
 
 void Node::drain() {
-  if (view_.shared[node_] == nullptr) return;  // it was never prepared
+  if (view_.shared[node_] == nullptr) return;  // never prepared
   set_state(NodeState::draining);
   if (gleaner_ != nullptr) gleaner_->stop();
   if (installer_ != nullptr) installer_->stop();
   if (scrubber_ != nullptr) scrubber_->stop();
   jobs_.stop_all();
-  // All of them before the first join: none takes tasks while another one ends.
+  // All workers close before the first join, so none takes tasks while another one ends.
   for (const auto& worker : workers_) worker->close();
   for (const auto& worker : workers_) worker->stop();
 }
@@ -153,7 +153,7 @@ void Node::drain() {
 void Node::stop() {
   if (view_.shared[node_] == nullptr || state() == NodeState::stopped) return;
   drain();
-  // The clock still ticks: what has committed becomes durable soon, and is answered.
+  // The clock still ticks, so committed transactions soon become durable and are answered.
   constexpr std::chrono::milliseconds kDurablePatience{5'000};
   if (answers_ != nullptr) answers_->stop(kDurablePatience);
   {
@@ -176,7 +176,8 @@ NodeState Node::state() const {
 }
 
 void Node::set_state(NodeState state) {
-  // Release pairs with whoever reads the state: what led to it is visible.
+  // Release pairs with the acquire of the thread that reads the state: everything before is
+  // visible.
   view_.shared[node_]->state.store(static_cast<uint32_t>(state), std::memory_order_release);
 }
 
@@ -188,7 +189,7 @@ void Node::beat() {
   NodeShared& shared = *view_.shared[node_];
   shared.pages_total.store(pool_->page_count(), std::memory_order_relaxed);
   shared.pages_free.store(pool_->free_count(), std::memory_order_relaxed);
-  // From `running` on, what the metrics show of snapshots is there; state() is an acquire load.
+  // From `running` on, the objects that the metrics describe exist; state() is an acquire load.
   if (state() >= NodeState::running) publish_gleaner();
   shared.heartbeat.fetch_add(1, std::memory_order_relaxed);
 }
@@ -211,7 +212,7 @@ void Node::give_to_housekeeper(std::function<void(WorkerContext&)> task) {
 }
 
 void Node::housekeep() {
-  const auto slot = static_cast<uint32_t>(workers_.size());  // the first auxiliary one
+  const auto slot = static_cast<uint32_t>(workers_.size());  // the first auxiliary slot
   WorkerContext context(view_, *pool_, node_, slot, metrics_->worker(slot),
                         config_.memory.write_set);
   constexpr std::chrono::milliseconds kGracePause{10};
@@ -248,7 +249,7 @@ void Node::housekeep() {
     }
   }
   lock.unlock();
-  // The node ends: nobody waits any longer for jobs that never will.
+  // The node ends: answers the clients that wait for jobs which will never be done.
   jobs_.expire(JobTable::Clock::time_point::max());
 }
 

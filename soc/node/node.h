@@ -1,5 +1,5 @@
-// One node of a cluster: its segments, workers and answers to control requests. The same object
-// in a process of its own and as one of several in a process (thread mode).
+// One node of a cluster: its segments, its threads, and its answers to control requests. It runs in
+// a process of its own, or as one of several in a process (thread mode).
 #pragma once
 
 #include <atomic>
@@ -39,11 +39,11 @@
 
 namespace atolldb {
 
-/// Life: prepare -> attach -> start -> (drain) -> stop. The steps are called by one thread; handle
-/// and beat by any.
+/// Order of the calls: prepare -> attach -> start -> (drain) -> stop. Thread: one thread makes
+/// these calls; any thread may call `handle` and `beat`.
 class Node {
  public:
-  /// What the node cannot go on with: its log cannot be written. Called by any thread, once.
+  /// Called once if the node cannot continue, because its log cannot be written. Thread: any.
   using OnFailure = std::function<void(const Error&)>;
 
   /// REQUIRES: `space` outlives the node.
@@ -52,28 +52,30 @@ class Node {
   Node& operator=(const Node&) = delete;
   ~Node();
 
-  /// Makes the own segments: memory, layout, header. Loads the procedure libraries.
+  /// Makes this node's segments: memory, layout, header. Loads the procedure libraries.
   Result<void> prepare();
   /// Maps the segments of the coordinator and of the other nodes. REQUIRES: all are prepared.
   Result<void> attach();
   /// Starts the threads.
   Result<void> start();
-  /// Refuses new work, tells the running jobs to end, runs what was accepted to its end: nothing
+  /// Refuses new work, tells the running jobs to end, and runs accepted work to its end. Nothing
   /// commits afterwards.
   void drain();
-  /// Makes everything durable, ends the threads. REQUIRES: all nodes have drained, and the epoch
+  /// Makes everything durable and ends the threads. REQUIRES: all nodes have drained, and the epoch
   /// clock ticks; or the cluster has failed.
   void stop();
 
-  /// Gauges, heartbeat word, pages that came home. Cheap; called every cluster.heartbeat.
+  /// Updates gauges and the heartbeat word, and reclaims pages that other nodes freed. Cheap;
+  /// called every cluster.heartbeat.
   void beat();
 
   /// Serves a control request (soc/README.md lists them).
   void handle(const ControlRequest& request, ControlReply reply);
 
-  /// Sessions of clients in other processes, over this Unix socket. REQUIRES: started.
+  /// Accepts sessions of clients in other processes on this Unix socket. REQUIRES: the node has
+  /// started.
   Result<void> listen_for_sessions(const std::string& path) { return sessions_->listen(path); }
-  /// The client's end of a session within this process. REQUIRES: started.
+  /// Returns the client's end of a session within this process. REQUIRES: the node has started.
   Result<UniqueFd> connect_session() { return sessions_->connect(); }
 
   uint32_t id() const { return node_; }
@@ -90,18 +92,19 @@ class Node {
   Result<void> start_snapshots();
   Result<void> start_gleaning();
   void publish_gleaner();
-  /// Says that the device hangs, and ends the cluster if it shall (R58).
+  /// Reports a device that hangs, and ends the cluster if the config says so (R58).
   void watch_device();
   LogWriterSettings log_settings(uint32_t ordinal) const;
   std::vector<EpochLogger::Source> logs_of(uint32_t logger, uint32_t logger_count) const;
   void housekeep();
   Result<void> start_sessions();
-  /// Why a request of this isolation does not run now; a job counts as serializable.
+  /// Returns why a request of this isolation cannot run now, or nothing if it can. A job counts as
+  /// serializable.
   std::optional<Refusal> refuse(Isolation isolation) const;
   /// Runs `task` on the housekeeper's thread, with its page slot.
   void give_to_housekeeper(std::function<void(WorkerContext&)> task);
   uint64_t procedure_deadline() const;
-  /// Of no commit that has been seen by now is the epoch later (R59).
+  /// Returns an epoch bound: no commit that has been seen so far is of a later epoch (R59).
   uint64_t latest_commit_epoch() const;
 
   void start_job(const ControlRequest& request, const ControlReply& reply);
@@ -130,10 +133,10 @@ class Node {
   std::unique_ptr<PagePool> pool_;
   std::atomic<bool> attached_{false};  // pool_ and view_ are complete
   ProcedureRegistry registry_;
-  IoWatch io_watch_;                         // of files_
-  std::optional<DeviceWatch> device_watch_;  // the heartbeat's, once it is attached
+  IoWatch io_watch_;                         // watches the files of files_
+  std::optional<DeviceWatch> device_watch_;  // used by the heartbeat's thread, once attached
   std::unique_ptr<FileSystem> files_;
-  // Null without a log, all of them; each uses those before it.
+  // All five are null without a log; each one uses those before it.
   std::unique_ptr<NodeSnapshots> snapshots_;
   std::unique_ptr<PageVisitor> visitor_;
   std::unique_ptr<Installer> installer_;
@@ -147,7 +150,7 @@ class Node {
     answers_->add(epoch, std::move(deliver));
   }};
   std::unique_ptr<DurableAnswers> answers_;
-  std::unique_ptr<SessionServer> sessions_;  // after what its calls use: goes first
+  std::unique_ptr<SessionServer> sessions_;  // destroyed before the members that its calls use
 
   std::mutex mutex_;
   std::condition_variable housekeeper_wake_;

@@ -40,7 +40,7 @@ Result<std::vector<std::byte>> input_of(const ControlRequest& request) {
   return input;
 }
 
-/// Members `isolation` and `snapshot`; without them, what the procedure's entry says.
+/// Reads the members `isolation` and `snapshot`. Without them the procedure's entry decides.
 Result<TransactionMode> mode_of(const ControlRequest& request, Isolation usual) {
   TransactionMode mode{usual};
   if (request.body.contains("isolation")) {
@@ -90,10 +90,10 @@ void Node::handle(const ControlRequest& request, ControlReply reply) {
   if (request.op == "procedure.list") return list_procedures(reply);
   if (request.op == "job.wait") return wait_for_job(request, std::move(reply));
   if (request.op == "job.stop") return stop_job(request, reply);
-  // The coordinator's, before the cluster runs, too: recovery (R32).
+  // The coordinator sends these requests also before the cluster runs: for the recovery (R32).
   const bool gleans = GleanService::serves(request);
   if (gleans || request.op.starts_with("snapshot.")) {
-    // Acquire pairs with the release of `start`: what serves these requests is there.
+    // Acquire pairs with the release of `start`: the objects that serve these requests exist.
     const bool is_ready = attached_.load(std::memory_order_acquire) &&
                           state() == NodeState::running && gleaner_ != nullptr;
     if (!is_ready) {
@@ -134,7 +134,7 @@ Result<std::vector<uint32_t>> Node::chosen_workers(const ControlRequest& request
   };
   if (!workers.is_array() || workers.empty()) return wrong();
   for (const Json& worker : workers) {
-    // A negative ordinal is a large one.
+    // A negative ordinal converts to a large one.
     if (!worker.is_number_integer() || worker.get<uint64_t>() >= workers_.size()) return wrong();
     const auto ordinal = worker.get<uint32_t>();
     if (std::find(chosen.begin(), chosen.end(), ordinal) != chosen.end()) return wrong();
@@ -160,10 +160,10 @@ void Node::start_job(const ControlRequest& request, const ControlReply& reply) {
     const auto submitted = workers_[ordinal]->submit([this, job = *added, function = *function,
                                                       count](WorkerEnvironment& environment) {
       auto output = execute_job(environment, function, job->input, count, job->stop);
-      // Of all that it did this is a bound that costs its transactions nothing (R59).
+      // This bound covers all commits of the job and costs its transactions nothing (R59).
       jobs_.finish_worker(job->id, environment.ordinal, std::move(output), latest_commit_epoch());
     });
-    // The others run: the job's outputs tell which worker did not.
+    // The other workers run. The job's outputs say which worker did not.
     if (!submitted) {
       jobs_.finish_worker((*added)->id, ordinal, std::unexpected(submitted.error()), 0);
     }
@@ -204,7 +204,7 @@ void Node::call_procedure(const ControlRequest& request, ControlReply reply) {
   const Result<TransactionMode> mode = mode_of(request, registry_.isolation(*name));
   if (!mode) return reply(std::unexpected(mode.error()));
   if (const auto refusal = refuse(mode->isolation)) return reply(refused(request, *refusal));
-  // Relaxed: any worker will do; this only spreads the calls.
+  // Relaxed: any worker can run the call; the turn only spreads the load.
   const uint32_t turn = next_worker_.fetch_add(1, std::memory_order_relaxed);
   const auto count = static_cast<uint32_t>(workers_.size());
   const Result<uint64_t> worker = get_number_or(request, "worker", turn % count);
@@ -219,7 +219,7 @@ void Node::call_procedure(const ControlRequest& request, ControlReply reply) {
                mode = *mode, reply, this](WorkerEnvironment& environment) {
     const ProcedureOutcome outcome =
         execute_procedure(environment, function, input, deadline, kMaxProcedureOutputBytes, mode);
-    // Told when it is durable, like a session's request (R19, R20).
+    // The client learns the outcome when it is durable, as for a session's request (R19, R20).
     answers_->add(outcome.commit_epoch, [reply, answer = answer_of(outcome)](bool is_durable) {
       reply(is_durable ? answer : Json{{"status", to_string(Status::outcome_unknown)}});
     });

@@ -1,4 +1,5 @@
-// What a node has for the gleaner: files of snapshots, memory of inboxes, leftovers of a crash.
+// The node's resources for the gleaner: snapshot files, memory of inboxes, and removal of leftover
+// sorted runs.
 #include <algorithm>
 #include <utility>
 
@@ -24,7 +25,7 @@ Result<SnapshotFilePlace> place_of(const ControlRequest& request, const Json& en
                            *directory, *page_count};
 }
 
-/// A member that is missing names no files.
+/// Reads a list of files. A missing member names no files.
 Result<std::vector<SnapshotFilePlace>> places_of(const ControlRequest& request,
                                                  const char* member) {
   const Json list = request.body.value(member, Json::array());
@@ -54,7 +55,7 @@ Result<void> Node::start_gleaning() {
   places.node = node_;
   places.file_system = files_.get();
   places.snapshots = &snapshots_->files();
-  // A node's directories take turns, as for its loggers.
+  // The node's directories take turns, as for its loggers.
   places.directory = [this](uint32_t snapshot) { return log_directory(config_, node_, snapshot); };
   places.inbox = [this](const ReducerPlace& place) -> std::byte* {
     const bool is_there =
@@ -74,10 +75,10 @@ Result<void> Node::start_gleaning() {
   return {};
 }
 
-/// REQUIRES: the node runs, or has run.
+/// Publishes the gauges of snapshots, gleaner and scrub. REQUIRES: the node runs, or has run.
 void Node::publish_gleaner() {
   if (gleaner_ == nullptr) return;
-  // Relaxed: figures for people, each right by itself.
+  // Relaxed: for display; each figure is valid on its own.
   const auto put = [](std::atomic<uint64_t>& word, uint64_t value) {
     word.store(value, std::memory_order_relaxed);
   };

@@ -1,4 +1,4 @@
-// The node's loggers: which worker's log goes where (design: durability).
+// The node's loggers: which logger writes the log of which worker, and in which directory.
 #include <algorithm>
 #include <utility>
 
@@ -15,15 +15,16 @@ void Node::open_log_files() {
   const auto warn = [log = logger_](const std::string& text) { log->warn("{}", text); };
   files_ = make_file_system(file_system_settings(config_.durability, warn, &io_watch_));
   for (uint32_t ordinal = 0; ordinal < count; ++ordinal) {
-    // Release, as a logger: nothing of this incarnation is there to be made durable.
+    // Release, as a logger does: nothing of this incarnation has to be made durable yet.
     view_.shared[node_]->loggers[ordinal].durable_epoch.store(view_.control->start_epoch - 1,
                                                               std::memory_order_release);
   }
 }
 
-/// Of the coordinator, after the recovery (R54): the savepoint lists the loggers next (R28).
+/// Serves log.begin of the coordinator, which sends it after the recovery (R54). The savepoint
+/// lists the loggers next (R28).
 void Node::begin_logs(const ControlRequest& request, const ControlReply& reply) {
-  // Acquire pairs with the release of `start`: what the loggers need is there.
+  // Acquire pairs with the release of `start`: the objects that the loggers need exist.
   if (state() != NodeState::running || files_ == nullptr) {
     return reply(make_error(ExitCode::not_running, request.op + ": node " + std::to_string(node_) +
                                                        ": does not run, or has no log"));
@@ -35,7 +36,7 @@ void Node::begin_logs(const ControlRequest& request, const ControlReply& reply) 
 
 Result<void> Node::start_loggers() {
   const std::lock_guard guard(loggers_mutex_);
-  if (!loggers_.empty()) return {};  // asked again, since another node had no room
+  if (!loggers_.empty()) return {};  // repeated, because another node had no room
   const uint32_t count = view_.shared[node_]->logger_count;
   auto writers = make_log_writers(count);
   if (!writers) return std::unexpected(writers.error());
@@ -55,7 +56,7 @@ Result<void> Node::start_loggers() {
   return {};
 }
 
-/// All or none: after an error their first files are gone again.
+/// Makes all writers or none: after an error it removes the first files that it made.
 Result<std::vector<LogWriter>> Node::make_log_writers(uint32_t count) {
   std::vector<LogWriter> writers;
   while (writers.size() < count) {

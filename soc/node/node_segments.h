@@ -1,5 +1,5 @@
-// Sizes of a node's segments, from the config alone: the launcher makes the files by them, the node
-// formats by them.
+// Sizes and layout of a node's segments, computed from the config alone. The launcher sizes the
+// files with them, and the node formats the segments with them.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +13,22 @@ namespace atolldb {
 TransactionLimits transaction_limits(const Config& config);
 NodeSharedLayout shared_layout(const Config& config, uint32_t node);
 
-/// Start of worker `ordinal`'s part of the local segment.
+/// Returns the offset of worker `ordinal`'s part in the local segment.
 uint64_t local_offset(const TransactionLimits& limits, uint32_t ordinal);
 
-/// Where the inbox of a reducer is in the node's exchange segment: every inbox has a stride of
-/// memory.exchange, of which the first page is left out (that of the first is the segment's
-/// header).
+/// Returns the offset of a reducer's inbox in the node's exchange segment. The inboxes have a
+/// stride of memory.exchange bytes. The first page of each stride is unused, except that of the
+/// first stride, which is the segment's header.
 uint64_t inbox_offset(const Config& config, uint32_t reducer);
 uint64_t inbox_bytes(const Config& config);
 
-/// All multiples of 2 MiB.
+/// Bytes of each segment; all are multiples of 2 MiB.
 struct NodeSegmentSizes {
   uint64_t shared = 0;
   uint64_t pool = 0;
   uint64_t local = 0;
   uint64_t metrics = 0;
-  uint64_t exchange = 0;  // 0: there is none, since there is no log
+  uint64_t exchange = 0;  // 0: no such segment, because there is no log
 };
 NodeSegmentSizes node_segment_sizes(const Config& config, uint32_t node);
 

@@ -1,5 +1,5 @@
-// The node's snapshots: its cache of their pages, its installer, and which of them transactions may
-// begin with (design: stratified snapshots; rule R18).
+// The node's snapshots: the cache of their pages, the installer, the scrubber, and the snapshots
+// that transactions may begin with (R18).
 #include <algorithm>
 #include <memory>
 #include <set>
@@ -30,7 +30,7 @@ Result<void> Node::start_snapshots() {
   visitor.pool = pool_.get();
   visitor.snapshots = &snapshots_->cache();
   visitor.node = node_;
-  visitor.slot = config_.nodes[node_].workers + 1;  // the second auxiliary one
+  visitor.slot = config_.nodes[node_].workers + 1;  // the second auxiliary slot
   static_assert(kAuxiliarySlots >= 2);
   visitor.metrics = &metrics_->worker(visitor.slot);
   visitor.write_set = config_.memory.write_set;
@@ -54,7 +54,7 @@ void Node::start_scrub(const ClusterUuid& cluster_uuid) {
   scrubber_->start();
 }
 
-/// REQUIRES: all its files are open (snapshot.open).
+/// Lets transactions begin with a snapshot. REQUIRES: all its files are open (snapshot.open).
 void Node::publish_snapshot(const ControlRequest& request, const ControlReply& reply) {
   const Result<uint64_t> id = get_number(request, "id");
   if (!id) return reply(std::unexpected(id.error()));

@@ -1,4 +1,4 @@
-// Which NUMA node and CPUs of the machine a node of the cluster uses.
+// Placement of a cluster's node on the machine: its NUMA node and CPUs.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,11 @@
 
 namespace atolldb {
 
-/// The NUMA node that gives memory: as configured, or in turn; -1 when the machine has only one.
+/// Returns the NUMA node that provides the memory: the configured one, or one in turn; -1 if the
+/// machine has only one.
 int32_t numa_node_of(const Config& config, uint32_t node, const Machine& machine);
 
-/// The CPUs that this worker may run on; empty: any.
+/// Returns the CPUs that this worker may run on; empty: any.
 std::vector<int32_t> worker_cpus(const Config& config, uint32_t node, uint32_t ordinal,
                                  const Machine& machine);
 
