@@ -60,7 +60,7 @@ void GleanRun::discard(const ControlReply& reply) {
       lock.unlock();
       return reply(Json::object());
     }
-    // Answered by the end of the run, which removes the file.
+    // The end of the run removes the file and answers this request.
     discarders_.push_back(reply);
     changed_.notify_all();
   }
@@ -106,7 +106,7 @@ void GleanRun::run(const ControlReply& prepared) {
   end();
 }
 
-/// Until no part goes on and none will.
+/// Serves requests until no part runs and none will start.
 void GleanRun::serve() {
   std::unique_lock lock(mutex_);
   while (!is_idle()) {
@@ -155,7 +155,8 @@ void GleanRun::start(const char* name, uint32_t count, Part part) {
 void GleanRun::fail(const Error& error) {
   {
     const std::lock_guard guard(mutex_);
-    // Who fails gives the run up, and the others' errors may be here first: code failed.
+    // A part that fails gives the run up. The other parts then fail with code `failed`, perhaps
+    // earlier. Those errors say less, so a later error with another code replaces them.
     const bool says_more =
         !failure_ || (failure_->code == ExitCode::failed && error.code != ExitCode::failed);
     if (says_more) failure_ = error;
@@ -212,7 +213,8 @@ Result<Json> GleanRun::outcome() const {
   return answer;
 }
 
-/// Everybody when it has ended, else those whose time is over. Leaves and takes the lock.
+/// Answers all waiters if the run has ended, else those whose deadline has passed. Releases the
+/// lock while it calls them.
 void GleanRun::answer_due(std::unique_lock<std::mutex>& lock) {
   const auto now = Clock::now();
   std::vector<Waiter> due;

@@ -1,6 +1,6 @@
-// One node's part of one run of the gleaner, with its threads: prepared, then mapping, then ended.
-// Mappers of any node may write to the inboxes of all: so none starts before all nodes are
-// prepared. Nothing of it runs on a worker's thread.
+// One node's part of one run of the gleaner, with its threads. The states are: preparing, gleaning,
+// ended. Mappers of any node may write to the inboxes of all nodes, so no mapper starts before all
+// nodes are prepared. No part of the run uses a worker's thread.
 #pragma once
 
 #include <chrono>
@@ -21,31 +21,32 @@
 
 namespace atolldb {
 
-/// Any thread may call any function. Answers are given by any thread, without locks.
+/// Thread: any, for all functions. Replies are called by any thread, without locks.
 class GleanRun {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// Begins at once. `prepared` is answered when the inboxes of this node take records, or with the
-  /// reason why they never will. `places` outlive the run.
-  /// `disk_reserve`: see GleanWork.
+  /// Begins at once. `prepared` is answered when the inboxes of this node accept records, or with
+  /// the error that prevents it. `disk_reserve`: see GleanWork. REQUIRES: `places` outlives the
+  /// run.
   GleanRun(GleanPlan plan, const GleanPlaces& places, uint64_t disk_reserve, ControlReply prepared,
            Logger logger);
   GleanRun(const GleanRun&) = delete;
   GleanRun& operator=(const GleanRun&) = delete;
-  /// Gives up a run that has not ended; the file of one that has ended well stays.
+  /// Gives the run up if it has not ended. The file of a successful run is kept.
   ~GleanRun();
 
   uint32_t number() const { return work_.snapshot(); }
   /// Starts the mappers. REQUIRES: all nodes are prepared.
   void map();
-  /// Answers {"done": true} and what the node has made when it has ended, an error when
-  /// it has ended otherwise, and {"done": false} at the deadline; with the progress.
+  /// Answers with "done": true and the result when the run has succeeded, or with "done": false at
+  /// the deadline; both with the progress. Answers with an error if the run has failed.
   void wait(Clock::time_point deadline, ControlReply reply);
-  /// Gives it up and removes its file, even if it has ended well; answers {} when that is done.
+  /// Gives the run up and removes its file, even if the run has succeeded. Answers {} when that is
+  /// done.
   void discard(const ControlReply& reply);
-  /// The same without the answer, and a run that has ended well keeps its file. False: it had
-  /// ended.
+  /// As discard, but without an answer, and the file of a successful run is kept. Returns false if
+  /// the run had ended.
   bool give_up();
   bool has_ended() const;
 
@@ -70,7 +71,7 @@ class GleanRun {
 
   GleanWork work_;
   Logger logger_;
-  std::vector<std::thread> parts_;  // the control thread's
+  std::vector<std::thread> parts_;  // thread: control_
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
@@ -80,17 +81,17 @@ class GleanRun {
   bool is_discarded_ = false;
   bool has_ended_ = false;
   uint32_t parts_going_ = 0;
-  std::optional<Error> failure_;  // the one that says most
-  Json result_;                   // once ended well
+  std::optional<Error> failure_;  // the most specific error so far
+  Json result_;                   // set when the run has succeeded
   std::vector<Waiter> waiters_;
   std::vector<ControlReply> discarders_;
 
-  std::thread control_;  // after all that it uses
+  std::thread control_;  // declared after all members that it uses
 };
 
-/// Members of an answer.
+/// Converts progress to members of an answer.
 Json to_json(const GleanProgress& progress);
-/// What `atoll status` and a salvage's report list.
+/// Converts a page to an entry for `atoll status` and the report of a salvage.
 Json to_json(const UnreadablePage& page);
 
 }  // namespace atolldb

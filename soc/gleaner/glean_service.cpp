@@ -33,7 +33,7 @@ void GleanService::prepare(const ControlRequest& request, ControlReply reply) {
   if (!plan) return reply(std::unexpected(plan.error()));
   const Result<uint64_t> disk_reserve = get_number_or(request, "disk_reserve", 0);
   if (!disk_reserve) return reply(std::unexpected(disk_reserve.error()));
-  std::shared_ptr<GleanRun> before;  // ends without the lock
+  std::shared_ptr<GleanRun> before;  // destroyed after the lock is released
   std::unique_lock lock(mutex_);
   if (is_stopped_) {
     lock.unlock();
@@ -63,7 +63,7 @@ void GleanService::wait(const ControlRequest& request, ControlReply reply) {
 
 void GleanService::end(const ControlRequest& request, ControlReply reply) {
   auto run = run_of(request);
-  // Asked for twice, or before anything of it was here: there is nothing to end.
+  // The request was repeated, or the run never began on this node: there is nothing to end.
   if (!run) return reply(Json::object());
   if (request.body.value("keep", Json(false)) != true) return (*run)->discard(reply);
   if (!(*run)->has_ended()) {

@@ -10,7 +10,7 @@
 
 namespace atolldb {
 
-/// One run at a time. Any thread may call any function.
+/// Runs the node's part of one run at a time. Thread: any, for all functions.
 class GleanService {
  public:
   GleanService(GleanPlaces places, Logger logger)
@@ -19,13 +19,13 @@ class GleanService {
   GleanService& operator=(const GleanService&) = delete;
   ~GleanService() { stop(); }
 
-  /// Whether it is one of these requests.
+  /// Returns whether this class serves the request.
   static bool serves(const ControlRequest& request) { return request.op.starts_with("glean."); }
   void handle(const ControlRequest& request, ControlReply reply);
-  /// Gives up a run under way; refuses others from now on.
+  /// Gives up the run under way. Refuses later runs.
   void stop();
 
-  /// Of all runs so far, that under way included: never less than before.
+  /// Returns the progress of all runs so far, including the one under way. It never falls.
   GleanProgress total() const;
   GleanPhase phase() const;
 
@@ -33,16 +33,16 @@ class GleanService {
   void prepare(const ControlRequest& request, ControlReply reply);
   void wait(const ControlRequest& request, ControlReply reply);
   void end(const ControlRequest& request, ControlReply reply);
-  /// Takes it out, and counts what it has done. REQUIRES: mutex_.
+  /// Takes the run out and adds its progress to before_. REQUIRES: mutex_ is held.
   std::shared_ptr<GleanRun> take_run();
-  /// The run that the request names.
+  /// Returns the run that the request names.
   Result<std::shared_ptr<GleanRun>> run_of(const ControlRequest& request) const;
 
   const GleanPlaces places_;
   Logger logger_;
   mutable std::mutex mutex_;
   // Guarded by mutex_:
-  std::shared_ptr<GleanRun> run_;  // shared: a request may outlive it here
+  std::shared_ptr<GleanRun> run_;  // shared: a request may hold it longer than this member does
   GleanProgress before_;           // of the runs before run_
   bool is_stopped_ = false;
 };

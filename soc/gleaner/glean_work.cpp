@@ -29,7 +29,7 @@ GleanProgress& GleanProgress::operator+=(const GleanProgress& other) {
 Result<void> GleanWork::prepare() {
   directory_ = places_.directory(plan_.snapshot);
   if (auto room = files_.check_room(directory_, 0); !room) return room;
-  // Pages of files that cannot be opened are told of when they are wanted.
+  // Files that cannot be opened are reported when a composer needs a page of them.
   if (auto opened = places_.snapshots->open_readable(plan_.files); !opened) {
     return std::unexpected(opened.error());
   }
@@ -78,12 +78,12 @@ Result<void> GleanWork::reduce(uint32_t ordinal) {
   return compose_all(reducer, places_of_reducers_[ordinal]);
 }
 
-/// In the order in which a reducer gives its records out.
+/// Composes in the order in which the reducer returns its records.
 Result<void> GleanWork::compose_all(Reducer& reducer, const ReducerPlace& place) {
   for (size_t index = 0; index < plan_.storages.size(); ++index) {
     const GleanStorage& storage = plan_.storages[index];
     if (storage.type == StorageType::sequential) {
-      // A node's appends stay in the node.
+      // Appends of a node are composed by reducer 0 of that node.
       if (place.reducer != 0) continue;
       if (auto composed = compose_one(reducer, index, place.node); !composed) return composed;
       continue;
@@ -93,7 +93,7 @@ Result<void> GleanWork::compose_all(Reducer& reducer, const ReducerPlace& place)
       if (auto composed = compose_one(reducer, index, i); !composed) return composed;
     }
   }
-  // Whatever was left over would be missing in the snapshot.
+  // Records that were left over would be missing in the snapshot.
   if (reducer.skipped() == 0 && reducer.is_at_end()) return {};
   return make_error(ExitCode::failed,
                     fmt::format("snapshot {}: reducer {} of node {} got records of no partition of "

@@ -1,6 +1,6 @@
-// What one node does in one run of the gleaner: its inboxes, mappers, reducers and composers, and
-// the file of pages that its composers share (design: stratified snapshots; rules R35-R37, R40).
-// Without threads and requests, which are glean_run.h's.
+// The work of one node in one run of the gleaner: inboxes, mappers, reducers, composers, and the
+// file of pages that the composers share (R35, R36, R37, R40). Threads and requests are in
+// glean_run.h.
 #pragma once
 
 #include <atomic>
@@ -26,29 +26,31 @@
 
 namespace atolldb {
 
-/// What a run has of its node; outlives it.
+/// The resources that a run uses of its node. They outlive the run.
 struct GleanPlaces {
   uint32_t node = 0;
   FileSystem* file_system = nullptr;
   SnapshotFiles* snapshots = nullptr;
-  /// Of snapshot `id`: gets the file of pages, and sorted runs meanwhile.
+  /// Returns the directory for the file of pages of this snapshot, and for sorted runs meanwhile.
   std::function<std::string(uint32_t snapshot)> directory;
-  /// A reducer's inbox, formatted, in this process. Null: there is no such reducer.
+  /// Returns a reducer's inbox, formatted, as mapped in this process, or null if there is no such
+  /// reducer.
   std::function<std::byte*(const ReducerPlace&)> inbox;
-  /// Where composers learn how volatile pages lie; null, or none: there are none yet.
+  /// Returns the source of the volatile pages' fence keys for composers. Empty, or a null result:
+  /// there are no volatile pages yet.
   std::function<ShapeSource*()> shapes;
-  /// The cluster has failed: every wait ends.
+  /// Returns whether the cluster has failed; then every wait ends.
   std::function<bool()> has_failed;
 };
 
-/// What a node has made of its part.
+/// The result of a node's part of a run.
 struct NodeGleaned {
   std::vector<ComposedPartition> partitions;  // ascending
-  SnapshotFilePlace file;                     // page_count 1: nothing was written, there is no file
-  std::vector<UnreadablePage> unreadable;     // the first kMaxListedPages (R56)
+  SnapshotFilePlace file;                  // page_count 1: no page was written and no file exists
+  std::vector<UnreadablePage> unreadable;  // the first kMaxListedPages (R56)
 };
 
-/// Unreadable pages that a node lists of a run; more are only counted.
+/// A node lists this many unreadable pages of a run; it only counts the others.
 inline constexpr size_t kMaxListedPages = 1000;
 
 struct GleanProgress {
@@ -59,7 +61,7 @@ struct GleanProgress {
   uint64_t bytes_received = 0;
   uint64_t sorted_runs = 0;
   uint64_t bytes_dumped = 0;  // to sorted runs
-  // By composers that have ended.
+  // The four counts below are of composers that have ended.
   uint64_t records_composed = 0;
   uint64_t pages_written = 0;
   uint64_t pages_read = 0;
@@ -70,36 +72,37 @@ struct GleanProgress {
 
 class GleanWork {
  public:
-  /// `disk_reserve`: bytes of the file system that its files leave free.
+  /// `disk_reserve`: bytes that the run's files leave free in the file system.
   GleanWork(GleanPlan plan, const GleanPlaces& places, uint64_t disk_reserve)
       : plan_(std::move(plan)), places_(places), files_(*places.file_system, disk_reserve) {}
   GleanWork(const GleanWork&) = delete;
   GleanWork& operator=(const GleanWork&) = delete;
 
-  /// Opens what can be read of the base, makes the file, begins the inboxes. One thread, before all
-  /// others.
+  /// Opens the readable files of the base, makes the new file, begins the inboxes. Thread: one,
+  /// before all other calls.
   Result<void> prepare();
   uint32_t reducer_count() const { return static_cast<uint32_t>(reducers_.size()); }
-  /// Collects, then composes all partitions of the node's reducer number `ordinal`. One thread for
-  /// each.
+  /// Collects the records of the node's reducer `ordinal`, then composes all its partitions.
+  /// Thread: one for each reducer.
   Result<void> reduce(uint32_t ordinal);
 
   /// REQUIRES: all nodes are prepared.
   Result<void> make_mappers();
   uint32_t mapper_count() const { return static_cast<uint32_t>(mappers_.size()); }
-  /// One thread for each. REQUIRES: make_mappers.
+  /// Thread: one for each mapper. REQUIRES: make_mappers has succeeded.
   Result<void> map(uint32_t ordinal) { return mappers_[ordinal]->run(); }
 
-  /// The file is complete and durable. REQUIRES: all of the above have succeeded and returned.
+  /// Completes the file and makes it durable. REQUIRES: all of the above have succeeded and
+  /// returned.
   Result<NodeGleaned> finish();
-  /// Removes the file. REQUIRES: none of the above is running.
+  /// Removes the file. REQUIRES: none of the functions above is running.
   void discard();
-  /// Gives memory and sorted runs back. REQUIRES: as above.
+  /// Frees memory and removes sorted runs. REQUIRES: none of the functions above is running.
   void release();
-  /// Ends all waits for this run, of mappers of other nodes, too. Any thread.
+  /// Ends all waits for this run, including those of mappers on other nodes. Thread: any.
   void give_up();
 
-  /// Any thread.
+  /// Thread: any.
   GleanProgress progress() const;
   uint32_t snapshot() const { return plan_.snapshot; }
 
@@ -109,20 +112,20 @@ class GleanWork {
   void note_unreadable(const UnreadablePage& page);
   GleanProgress progress_locked() const;
   bool is_over() const {
-    // Relaxed: only ends waits.
+    // Relaxed: the flag only ends waits.
     return gives_up_.load(std::memory_order_relaxed) || places_.has_failed();
   }
 
   const GleanPlan plan_;
   const GleanPlaces& places_;
-  ReservingFileSystem files_;  // for all that it writes
+  ReservingFileSystem files_;  // for all files that the run writes
   std::string directory_;
   std::optional<SnapshotWriter> writer_;
   std::mutex writer_mutex_;
   std::atomic<bool> gives_up_{false};
 
   mutable std::mutex mutex_;
-  // Guarded by mutex_ while they grow; then they stay.
+  // Guarded by mutex_ while they grow; constant afterwards.
   std::vector<std::unique_ptr<ReducerInbox>> inboxes_;  // in the order of plan_.reducers
   std::vector<ReducerInbox*> inbox_order_;
   std::vector<std::unique_ptr<Reducer>> reducers_;  // of this node
@@ -130,7 +133,7 @@ class GleanWork {
   std::vector<std::unique_ptr<Mapper>> mappers_;  // of this node
   std::vector<ComposedPartition> composed_;       // guarded by mutex_
   std::vector<UnreadablePage> unreadable_;        // guarded by mutex_
-  GleanProgress last_;                            // guarded by mutex_; of what was released
+  GleanProgress last_;  // guarded by mutex_; of the released mappers and reducers
 };
 
 }  // namespace atolldb
