@@ -8,7 +8,7 @@
 namespace atolldb {
 namespace {
 
-/// The body of one attempt. What comes back from user code is checked, not trusted.
+/// Runs the body of one attempt. Checks everything that user code returns or throws.
 Status attempt(Transaction& transaction, ProcedureFunction procedure,
                std::span<const std::byte> input, uint32_t max_output_bytes,
                ProcedureOutcome& outcome) {
@@ -66,11 +66,11 @@ ProcedureOutcome execute_procedure(WorkerEnvironment& environment, ProcedureFunc
   if (outcome.status == Status::snapshot_not_found) {
     outcome.message = why_no_snapshot(own.worker(), mode.snapshot);
   }
-  // Other aborts were not verified: they tell nothing of the data.
+  // Other aborts were not verified: they say nothing about the data.
   const bool is_verified = !is_abort(outcome.status) || outcome.status == Status::user_abort ||
                            outcome.status == Status::procedure_failed;
   if (is_verified) outcome.commit_epoch = own.commit_epoch();
-  // Each commit that writes has a VID of its own.
+  // Each commit that writes has its own VID.
   if (own.last_vid() != last) outcome.commit_version = own.last_vid().version();
   if (outcome.status != Status::ok) {
     outcome.output.clear();

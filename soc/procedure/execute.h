@@ -1,4 +1,5 @@
-// Runs procedures and jobs on a worker: whatever user code does ends its own transaction at most.
+// Execution of procedures and jobs on a worker. Misbehaving user code ends at most its own
+// transaction.
 #pragma once
 
 #include <cstdint>
@@ -13,24 +14,24 @@ namespace atolldb {
 struct ProcedureOutcome {
   Status status = Status::ok;
   std::vector<std::byte> output;  // of a committed transaction
-  std::string message;            // why it failed, when there is more to say than `status`
-  /// What the outcome depends on, and when it may be told to a client: when this epoch is durable
-  /// (R19, R20). 0: depends on nothing.
+  std::string message;            // the reason of a failure, if `status` alone does not say it
+  /// The epoch that the outcome depends on. A client may learn the outcome when this epoch is
+  /// durable (R19, R20). 0: depends on no commit.
   uint64_t commit_epoch = 0;
-  uint64_t commit_version = 0;  // VID word of what was written; 0: nothing was
+  uint64_t commit_version = 0;  // VID word of what was written; 0: nothing written
 };
 
-/// One transaction, with retries until `deadline_epoch`. More output than `max_output_bytes` is
-/// procedure_failed. Never throws.
+/// Runs one transaction, with retries until `deadline_epoch`. Its status is procedure_failed if the
+/// output exceeds `max_output_bytes`. Never throws.
 ProcedureOutcome execute_procedure(WorkerEnvironment& environment, ProcedureFunction procedure,
                                    std::span<const std::byte> input, uint64_t deadline_epoch,
                                    uint32_t max_output_bytes = kMaxProcedureOutputBytes,
                                    TransactionMode mode = {});
 
-/// Why there can be no such transaction; empty: there can.
+/// Returns why this mode is invalid, or "" if it is valid.
 std::string fault_of(TransactionMode mode);
 
-/// Never throws.
+/// Runs a job and returns its output. Never throws.
 Result<std::string> execute_job(WorkerEnvironment& environment, JobFunction job,
                                 std::string_view input, uint32_t workers_on_node,
                                 const std::atomic<bool>& stop);

@@ -1,13 +1,15 @@
-// The procedure API: how applications use the engine fastest. Include this one header.
+// The procedure API, which gives applications the fastest access to the engine. It is the only
+// header that they include.
 //
-// A *procedure* is the body of one transaction: serializable, unless its entry or whoever calls it
-// asks for another isolation (shared/isolation.h). The node runs begin, commit and retries around
-// it; it may run several times and must not have side effects of its own. Shipped libraries
-// register with ATOLL_REGISTER_PROCEDURE; a user's shared library exports its list with
-// ATOLL_PROCEDURE_LIBRARY (see bench/example_procedure/). Thread: a worker of the node.
+// A *procedure* is the body of one transaction. The transaction is serializable, unless the entry
+// or the caller asks for another isolation (shared/isolation.h). The node begins, commits and
+// retries the transaction. So the body may run several times, and must have no side effects of its
+// own. Libraries linked into the node register with ATOLL_REGISTER_PROCEDURE. A user's shared
+// library exports its list with ATOLL_PROCEDURE_LIBRARY (see bench/example_procedure/). Thread: a
+// worker of the node.
 //
-// A *job* runs on one worker outside any transaction and drives its own (bulk loads, benchmark
-// drivers); text (JSON) in, text out.
+// A *job* runs on one worker, outside of any transaction, and begins its own transactions (bulk
+// loads, benchmark drivers). Input and output are text (JSON).
 #pragma once
 
 #include <atomic>
@@ -46,16 +48,16 @@ class ProcedureContext {
   std::string_view input_text() const {
     return {reinterpret_cast<const char*>(input_.data()), input_.size()};
   }
-  /// Replaces the output; it reaches the caller only if the transaction commits.
+  /// Replaces the output. The caller receives it only if the transaction commits.
   void set_output(std::span<const std::byte> bytes) { output_->assign(bytes.begin(), bytes.end()); }
   void set_output(std::string_view text) { set_output(std::as_bytes(std::span(text))); }
 
-  /// What the caller reads beside a status that is not ok.
+  /// Sets the text that the caller receives with a status other than ok.
   void set_message(std::string message) {
     if (message_ != nullptr) *message_ = std::move(message);
   }
 
-  /// Null when there is no such storage of that type.
+  /// Returns the storage of this name and type, or null if there is none.
   StorageControl* storage(std::string_view name, StorageType type) {
     return find_storage(*transaction_->worker().view().control, name, type);
   }
@@ -87,7 +89,8 @@ class JobContext {
   uint32_t node_count() const { return transaction_->worker().view().node_count; }
   uint32_t worker_ordinal() const { return worker_ordinal_; }
   uint32_t workers_on_node() const { return workers_on_node_; }
-  /// True when the job was cancelled, or the cluster drains or has failed: return soon.
+  /// Returns true if the job was cancelled, or if the cluster drains or has failed. The job should
+  /// return soon then.
   bool should_stop() const {
     return stop_->load(std::memory_order_relaxed) ||
            transaction_->worker().view().control->state.load(std::memory_order_relaxed) !=
@@ -111,21 +114,21 @@ using JobFunction = Result<std::string> (*)(JobContext&);
 
 struct ProcedureEntry {
   const char* name = nullptr;
-  ProcedureFunction procedure = nullptr;  // exactly one of the two
+  ProcedureFunction procedure = nullptr;  // set exactly one of `procedure` and `job`
   JobFunction job = nullptr;
-  /// Of a procedure, where the call does not say otherwise.
+  /// Isolation of a procedure, unless the call names another one.
   Isolation isolation = Isolation::serializable;
 };
 
-/// What a shared library exports as `atoll_procedure_library`.
+/// The list that a shared library exports as `atoll_procedure_library`.
 struct ProcedureLibrary {
   uint32_t api_version;
   uint32_t count;
   const ProcedureEntry* entries;
 };
 
-/// Links an entry of a library that is part of the node binary into the list that every node reads
-/// at start. Written during static initialisation only.
+/// Links an entry of a library in the node binary into the list that every node reads at its start.
+/// Only static initialization writes the list.
 class ProcedureRegistration {
  public:
   explicit ProcedureRegistration(ProcedureEntry entry) : entry_(entry), next_(head) { head = this; }
@@ -146,8 +149,9 @@ class ProcedureRegistration {
 #define ATOLL_REGISTER_JOB(variable, name, function) \
   static const ::atolldb::ProcedureRegistration variable({name, nullptr, function})
 
-/// In a user's library, once: ATOLL_PROCEDURE_LIBRARY({"name", function}, {"other", function2});
-/// {"report", function3, nullptr, Isolation::snapshot_read_only} reads the latest snapshot.
+/// Use once in a user's library: ATOLL_PROCEDURE_LIBRARY({"name", function}, {"other", function2}).
+/// The entry {"report", function3, nullptr, Isolation::snapshot_read_only} reads the latest
+/// snapshot.
 #define ATOLL_PROCEDURE_LIBRARY(...)                                                \
   static const ::atolldb::ProcedureEntry atoll_procedure_entries[] = {__VA_ARGS__}; \
   extern "C" const ::atolldb::ProcedureLibrary atoll_procedure_library;             \

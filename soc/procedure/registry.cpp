@@ -19,7 +19,7 @@ std::unexpected<Error> library_error(const std::string& path, const std::string&
 
 Result<ProcedureRegistry> ProcedureRegistry::load(const std::vector<std::string>& libraries) {
   ProcedureRegistry registry;
-  // Named here rather than registered: a linker drops what nothing refers to.
+  // Named here instead of registered: a linker drops objects that nothing refers to.
   for (const ProcedureEntry& entry : kv_procedures()) {
     const auto added = registry.add(entry, "built in");
     if (!added) return std::unexpected(added.error());

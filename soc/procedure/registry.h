@@ -1,4 +1,5 @@
-// Procedures and jobs by name: those linked into the program, and those of the config's libraries.
+// The procedures and jobs of a node by name: those linked into the program, and those of the
+// libraries in the config.
 #pragma once
 
 #include <map>
@@ -20,18 +21,19 @@ class ProcedureRegistry {
     std::string origin;  // "built in", or the path of the library
   };
 
-  /// Loads the libraries; they stay loaded until the process ends. The error names library and
-  /// reason.
+  /// Loads the libraries. They stay loaded until the process ends. An error names the library and
+  /// the reason.
   static Result<ProcedureRegistry> load(const std::vector<std::string>& libraries);
 
-  /// The entry that is a procedure (or a job); the error tells what there is instead.
+  /// Returns the procedure (or job) of this name. An error says whether the name is unknown or of
+  /// the other kind.
   Result<ProcedureFunction> procedure(std::string_view name) const;
   Result<JobFunction> job(std::string_view name) const;
-  /// Of a procedure, where the call does not say otherwise.
+  /// Returns the isolation of a procedure, unless the call names another one.
   Isolation isolation(std::string_view name) const;
   const std::map<std::string, Entry, std::less<>>& entries() const { return entries_; }
 
-  /// For `load` and tests: checks and adds the entries of one library.
+  /// Checks and adds the entries of one library. For `load` and tests.
   Result<void> add_library(const ProcedureLibrary& library, const std::string& origin);
 
  private:
