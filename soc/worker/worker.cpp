@@ -10,9 +10,10 @@
 namespace atolldb {
 namespace {
 
-/// Between two looks at whether retired pages are past their grace: about an epoch.
+/// Pause between two checks whether retired pages are past their grace; about one epoch.
 constexpr std::chrono::milliseconds kGracePause{10};
-/// Hints may be renewed for ever; an idle worker looks at them only so often after its last task.
+/// Hints can be renewed without end, so an idle worker checks them only this often after its last
+/// task.
 constexpr uint32_t kMaxIdleHintRounds = 100;
 
 }  // namespace
@@ -57,7 +58,7 @@ void Worker::run() {
   if (const auto pinned = pin_thread(settings_.cpus); !pinned) {
     logger_->warn("{}", pinned.error().message);
   }
-  // Made by the thread that uses them: their memory comes from its NUMA node.
+  // Created by the thread that uses them, so that their memory comes from its NUMA node.
   WorkerContext context(*settings_.view, *settings_.pool, settings_.node, settings_.ordinal,
                         *settings_.metrics, settings_.limits.write_set);
   std::optional<SnapshotReader> snapshots;
@@ -71,7 +72,7 @@ void Worker::run() {
   WorkerEnvironment environment{transaction, backoff, settings_.ordinal};
   for (WorkerTask task = next(transaction); task; task = next(transaction)) {
     task(environment);
-    // A task that left a transaction open has ended it badly.
+    // A task must not leave a transaction open: that counts as a failure.
     if (transaction.is_active()) transaction.rollback(Status::procedure_failed);
   }
   context.leave();
@@ -95,7 +96,7 @@ void Worker::sleep_until_task(Transaction& transaction, std::unique_lock<std::mu
     const bool has_hints = !context.hints().empty() && hint_rounds < kMaxIdleHintRounds;
     if (context.pages().retired_count() == 0 && !has_hints) {
       lock.unlock();
-      context.pages().flush();  // idle workers keep no pages from the others
+      context.pages().flush();  // so that other workers can use the pages
       lock.lock();
       changed_.wait(lock, is_woken);
       return;

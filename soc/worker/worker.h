@@ -1,5 +1,6 @@
-// A thread that runs transactions: takes tasks from its own bounded queue; idle, it holds no page
-// reference and sleeps without a time-out.
+// A worker thread, which runs transactions. It takes tasks from its own bounded queue. While idle,
+// it holds no page reference (R9) and sleeps without a time-out, once its retired pages and hints
+// are gone.
 #pragma once
 
 #include <condition_variable>
@@ -19,7 +20,7 @@
 
 namespace atolldb {
 
-/// What a task finds on its worker.
+/// The environment of a task on its worker.
 struct WorkerEnvironment {
   Transaction& transaction;
   Backoff& backoff;
@@ -33,8 +34,8 @@ struct WorkerSettings {
   WorkerMetrics* metrics = nullptr;
   TransactionLimits limits;
   std::byte* local = nullptr;                     // limits.local_bytes() bytes
-  SnapshotCache* snapshots = nullptr;             // null: there are none
-  const PublishedSnapshots* published = nullptr;  // what transactions may begin with, likewise
+  SnapshotCache* snapshots = nullptr;             // null: the node reads no snapshots
+  const PublishedSnapshots* published = nullptr;  // that transactions may begin with; null: none
   uint32_t node = 0;
   uint32_t ordinal = 0;
   std::vector<int32_t> cpus;  // empty: any
@@ -42,7 +43,7 @@ struct WorkerSettings {
 
 class Worker {
  public:
-  /// Tasks that wait for one worker.
+  /// Limit of the queued tasks of one worker.
   static constexpr size_t kMaxQueuedTasks = 1024;
 
   Worker(WorkerSettings settings, Logger logger);
@@ -51,16 +52,16 @@ class Worker {
   ~Worker() { stop(); }
 
   void start();
-  /// The error names the limit, or says that the worker has ended.
+  /// Queues a task. An error names the limit, or says that the worker has ended.
   Result<void> submit(WorkerTask task);
-  /// Refuses new tasks from now on; waits for nothing.
+  /// Refuses new tasks from now on. Does not wait.
   void close();
-  /// close, and waits until the thread has run what is queued and has ended.
+  /// Calls close, then waits until the thread has run all queued tasks and has ended.
   void stop();
 
  private:
   void run();
-  /// The next task; an empty one when the worker shall end.
+  /// Returns the next task, or an empty one if the worker must end.
   WorkerTask next(Transaction& transaction);
   void sleep_until_task(Transaction& transaction, std::unique_lock<std::mutex>& lock);
 
