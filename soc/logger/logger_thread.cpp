@@ -8,9 +8,9 @@
 namespace atolldb {
 namespace {
 
-/// Between two attempts to make the next file of a logger that lacks it.
+/// Pause between two attempts to make the next log file, while it is missing.
 constexpr std::chrono::milliseconds kPreallocationPause{200};
-/// Between two warnings about that.
+/// Pause between two warnings about a missing next file.
 constexpr std::chrono::seconds kWarningPause{10};
 
 }  // namespace
@@ -26,11 +26,12 @@ void LoggerThread::start() {
 
 void LoggerThread::stop() {
   stop_.store(true, std::memory_order_release);
-  // The thread looks at `stop_` when it wakes: at the next marker, or after kMaxSleep.
+  // The thread reads `stop_` when it wakes: at the next marker, or after kMaxSleep.
   if (thread_.joinable()) thread_.join();
 }
 
-/// Of all nodes: the others' last commits need a marker of every logger, too.
+/// Returns whether this log covers the last commits of all nodes: they need a marker of every
+/// logger.
 bool LoggerThread::has_all() const {
   uint64_t dirty = 0;
   for (uint32_t node = 0; node < settings_.view->control->node_count; ++node) {
@@ -44,7 +45,7 @@ void LoggerThread::run() {
   EpochBlock& epochs = settings_.view->control->epochs;
   const std::atomic<uint32_t>& state = settings_.view->control->state;
   for (;;) {
-    // Acquire, before the wanted epoch: what is wanted after our look changes the signal, too.
+    // Acquire, before the wanted epoch: a request that this pass misses changes the signal, too.
     const uint32_t signal = epochs.marker_signal.load(std::memory_order_acquire);
     const uint64_t wanted = epochs.marker_wanted.load(std::memory_order_acquire);
     Result<void> done;
@@ -52,7 +53,8 @@ void LoggerThread::run() {
       done = make_durable(wanted);
       if (done && logger_.needs_next_file_soon()) done = prepare_next_file();
     } else {
-      // Order: first that it ends, then what there is to do.
+      // `stop_` is loaded before the dirty epochs. It is set after the last commit, so has_all
+      // sees all commits.
       const bool ends = stop_.load(std::memory_order_acquire);
       const bool has_failed = state.load(std::memory_order_acquire) >= kClusterFailedFrom;
       if (has_failed || (ends && has_all())) return;
@@ -61,9 +63,10 @@ void LoggerThread::run() {
     }
     if (!done) {
       log_->critical("{}", done.error().message);
-      // First: the launcher learns file and error before the coordinator only says that it failed.
+      // The launcher must learn file and error before the coordinator reports only the fact of the
+      // failure.
       settings_.on_failure(done.error());
-      // Release: the coordinator stops the cluster, nothing is acknowledged any more.
+      // Release: the coordinator then stops the cluster, and nothing is acknowledged any more.
       slot().failure.store(static_cast<uint32_t>(done.error().code), std::memory_order_release);
       epochs.logger_signal.fetch_add(1, std::memory_order_release);
       wake(epochs.logger_signal, kWakeAll);
@@ -97,7 +100,7 @@ void LoggerThread::record_lack(const Error& error) {
   }
   lacks_next_file_ = true;
   retry_at_ = now + kPreallocationPause;
-  // Relaxed: for people, and for the coordinator, which asks again and takes a snapshot.
+  // Relaxed: for display, and for the coordinator, which polls it and takes a snapshot.
   settings_.metrics->lacks_next_file.store(1, std::memory_order_relaxed);
 }
 
@@ -130,7 +133,7 @@ Result<void> LoggerThread::make_durable(uint64_t epoch) {
   if (!done) return done;
   note(before, epoch);
   if (lacks_next_file_ && !logger_.wants_next_file()) record_next_file();
-  // Release: up to here everything is on the device.
+  // Release: everything up to this epoch is durable on the device.
   slot().durable_epoch.store(logger_.durable_epoch(), std::memory_order_release);
   epochs.logger_signal.fetch_add(1, std::memory_order_release);
   wake(epochs.logger_signal, kWakeAll);

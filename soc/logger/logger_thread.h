@@ -1,5 +1,5 @@
-// The thread of one logger: sleeps until a marker is wanted, makes the epoch durable, says so
-// (R27). An idle cluster writes nothing.
+// The thread of one logger. It sleeps until a marker is requested, makes the epoch durable, and
+// publishes it (R27). In an idle cluster it writes nothing after the closing marker (R51).
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@ namespace atolldb {
 
 class LoggerThread {
  public:
-  /// Called by the thread when the device has failed it; it has ended then.
+  /// Called by the thread when a write or sync has failed. The thread ends afterwards.
   using OnFailure = std::function<void(const Error&)>;
 
   struct Settings {
@@ -28,16 +28,16 @@ class LoggerThread {
     OnFailure on_failure;
   };
 
-  /// REQUIRES: what the settings name outlives it.
+  /// REQUIRES: all objects that the settings refer to outlive it.
   LoggerThread(Settings settings, EpochLogger logger, Logger log);
   LoggerThread(const LoggerThread&) = delete;
   LoggerThread& operator=(const LoggerThread&) = delete;
   ~LoggerThread() { stop(); }
 
   void start();
-  /// Waits until everything that any node has committed is durable here, then ends the thread.
-  /// REQUIRES: no worker of the cluster commits any more, and the epoch clock ticks; or the cluster
-  /// has failed.
+  /// Waits until everything that any node has committed is durable in this log, then ends the
+  /// thread. REQUIRES: no worker of the cluster commits any more, and the epoch clock ticks; or the
+  /// cluster has failed.
   void stop();
 
  private:
@@ -45,8 +45,8 @@ class LoggerThread {
 
   void run();
   bool has_all() const;
-  /// Makes the next file ahead, unless an attempt has just failed. A full disk is no error while
-  /// the current file has room.
+  /// Makes the next file ahead of time, unless an attempt has just failed. A full disk is no error
+  /// as long as the current file has room.
   Result<void> prepare_next_file();
   void record_lack(const Error& error);
   void record_next_file();
@@ -59,7 +59,7 @@ class LoggerThread {
   Settings settings_;
   EpochLogger logger_;
   Logger log_;
-  // Of the thread: attempts to make the next file.
+  // Used by the thread only: attempts to make the next file.
   bool lacks_next_file_ = false;
   Clock::time_point retry_at_;
   Clock::time_point warn_at_;
