@@ -73,7 +73,8 @@ Status KvExecutor::compare(const KvOperationView& operation, Status found, KvByt
   } else {
     holds = exists && same(value, operation.value);
   }
-  // The transaction's own wish to end: reported once what it saw has been verified (R20).
+  // A failed comparison is an abort by the user: it is reported after the reads have been verified
+  // (R20).
   if (!holds) return fail(Status::user_abort, exists ? "it is another one" : "there is none");
   reply_.add(Status::ok);
   return Status::ok;

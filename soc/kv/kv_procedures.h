@@ -7,8 +7,8 @@
 
 namespace atolldb {
 
-/// kv.txn (any list of operations), kv.commit (the same, with an incarnation), and one procedure
-/// for each operation alone.
+/// Returns kv.txn (any list of operations), kv.commit (a list with an incarnation), and one
+/// procedure for each single operation.
 std::span<const ProcedureEntry> kv_procedures();
 
 }  // namespace atolldb
