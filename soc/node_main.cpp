@@ -1,4 +1,4 @@
-// The process of one node: sockets and the launcher's channel around a Node object.
+// The process of one node: sockets, metrics and the launcher's channel around a `Node`.
 #include <memory>
 #include <string>
 #include <utility>
