@@ -31,7 +31,7 @@ uint64_t oldest_begin(const EpochBlock& epochs, const std::vector<NodeShared*>& 
 
 /// Returns the largest epoch that is closed on all nodes (R26).
 uint64_t closed_epoch(const EpochBlock& epochs, const std::vector<NodeShared*>& nodes) {
-  // seq_cst, before the in-commit words (R21): a commit whose word is not seen here loads the
+  // seq_cst, before the in-commit words (R21). A commit whose word is not seen here loads the
   // current epoch after this load, and gets a later epoch.
   uint64_t closed = epochs.current.load(std::memory_order_seq_cst) - 1;
   for (NodeShared* node : nodes) {
@@ -67,9 +67,9 @@ void want_marker(EpochBlock& epochs, uint64_t epoch) {
 /// `dirty`, so no commit is in the epochs after `dirty` up to `closed`.
 void want_closing_marker(EpochBlock& epochs, uint64_t dirty, uint64_t closed, uint64_t durable) {
   const uint64_t wanted = epochs.marker_wanted.load(std::memory_order_relaxed);
-  // Skipped in three cases: a marker after the last commit's was requested before, nothing was
-  // committed yet, or a logger still has to write the last commit's marker. In the last case no
-  // block could name its epoch yet.
+  // Skipped if a marker after the last commit's was requested before, or if nothing was committed.
+  // Also skipped if a logger still has to write the last commit's marker: before that no block
+  // could name its epoch.
   if (wanted == dirty && durable >= wanted) want_marker(epochs, closed);
 }
 
