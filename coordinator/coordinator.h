@@ -132,8 +132,8 @@ class Coordinator {
   /// Runs the gleaner, stores the result as the newest snapshot, and counts it in the metrics.
   Result<void> glean(GleanTask task);
   Result<void> glean_and_store(GleanTask task);
-  // The functions from here to `report_salvage` serve the running cluster. Thread: the taker's,
-  // unless noted.
+  // Snapshots of the running cluster. Thread: the taker's, except for requests and status. During a
+  // start: the thread that calls `open`.
   void start_snapshots();
   bool has_news() const;
   bool is_rewrite_due();

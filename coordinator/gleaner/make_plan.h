@@ -41,7 +41,7 @@ struct GleanTask {
 };
 
 /// Returns the mappers of all nodes that have something to read. The mappers of the node that wrote
-/// a stream read it, in turn. Streams of nodes that no longer exist go to all nodes, in turn.
+/// a stream read it, in turn. Streams of nodes that no longer exist are distributed over all nodes.
 std::vector<GleanMapper> assign_streams(const Config& config,
                                         const std::vector<GleanStream>& streams);
 

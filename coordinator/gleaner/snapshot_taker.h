@@ -1,6 +1,6 @@
-// Times at which the running cluster takes snapshots: at intervals, after a volume of log, when the
-// pool of volatile pages is low, when a logger has no room for its next file, and on request. The
-// taker is a thread of the coordinator. It does not know how a snapshot is made.
+// The thread that decides when the running cluster takes a snapshot. The reasons are: the interval
+// is over, a volume of log was written, the pool of volatile pages is low, a logger has no room for
+// its next file, or a request. The taker does not know how a snapshot is made.
 #pragma once
 
 #include <chrono>
