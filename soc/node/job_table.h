@@ -53,7 +53,7 @@ class JobTable {
   /// Asks all jobs to stop. From now on `add` refuses (not_running), so no job is missed.
   void stop_all();
 
-  /// Answers the waiters whose deadline has passed. Returns the next deadline, or nothing if no one
+  /// Answers the waiters whose deadline has passed. Returns the next deadline, or nothing if none
   /// is left.
   std::optional<Clock::time_point> expire(Clock::time_point now);
 

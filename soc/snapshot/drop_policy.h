@@ -1,5 +1,5 @@
 // Drop policy of the installer: volatile pages are dropped only until enough pages are free, and
-// hot ones last. Pages without a reference bit go first; see DropPolicy.
+// hot ones last. See DropPolicy.
 #pragma once
 
 #include <array>
