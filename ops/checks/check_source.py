@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Layering, atomics and sizes of the sources, and the table of rules. Prints `file:line: rule` and ends with 1 on violations.
+"""Layering, atomics and sizes of the sources; rules, references and words of comments and Markdown.
+
+Prints `file:line: rule` and ends with 1 on violations.
 
 check_source.py ROOT checks the tree at ROOT; tests/checks plants violations to see it fail.
 """
@@ -25,12 +27,50 @@ ATOMIC_CALL = re.compile(
 )
 INCLUDE = re.compile(r'\s*#\s*include\s+"([^"]+)"')
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX)\b")
-# Where each rule is kept and what fails without it (R1 ... R<LAST_RULE>).
+# The table of rules (R1 ... R<LAST_RULE>): where each is kept and what fails without it.
 RULES = "engine/RULES.md"
+# Their texts: a heading `### R<number> (name)` for each rule.
+RULE_TEXTS = "engine/rules"
+RULE_HEADING = re.compile(r"^### R(\d+) \((\S.*)\)$")
+RULE_CITED = re.compile(r"\bR([1-9]\d*)\b")
 LAST_RULE = 64
+# Papers: a row `| TAG00 | ...` for each tag that is cited as [TAG00].
+BIBLIOGRAPHY = "engine/BIBLIOGRAPHY.md"
+TAG_ROW = re.compile(r"^\| ([A-Z]+\d\d) \|")
+TAG_CITED = re.compile(r"\[([A-Z]{2,}\d\d)\]")
 RULE_TEST = "rules_mutant_test.cpp"
 RULE_TEST_ROW = re.compile(r'\{"(\w+)",\s*Mutant::')
 TEST = re.compile(r"^TEST(?:_[FP])?\((\w+),\s*(\w+)\)", re.MULTILINE)
+# References to texts that are not in the repository.
+ELSEWHERE = re.compile(
+    r"\bdesign:|\bdesign \d|\bdesign/\d|\bcorrectness-rules\b|\bthe design's (?:correctness|rules)"
+    r"|\b(?:foedus|silor|sofort|nvm-engines|failure-atomic-slotted-paging)\.txt\b"
+)
+# Words that make comments hard to read, and what to write instead.
+BANNED_WORDS = {
+    "whoever": "name the component",
+    "somebody": "name the component",
+    "nobody": "name the component",
+    "anybody": "name the component",
+    "anew": "again, or a new one",
+    "in vain": "no progress, unproductive",
+    "for want of": "because there is no",
+    "lest": "so that ... not",
+}
+BANNED = re.compile(r"\b(" + "|".join(BANNED_WORDS).replace(" ", r"\s+") + r")\b", re.IGNORECASE)
+MAX_CELL = 120
+# A line that is one link, perhaps of a list or a definition.
+BARE_LINK = re.compile(
+    r"\s*(?:[*-] |\d+\. |\[[^\]]*\]: )?(?:<\S+>|\[[^\]]*\]\(\S+\)|https?://\S+)[.;,]?"
+)
+# Folders with all below them ("." for the files of the root alone) that do not keep a check of
+# words, references or widths yet. Remove a folder as soon as it is clean; never add one.
+NOT_CLEAN_YET = {
+    "elsewhere": (),
+    "banned": (),
+    "columns": (),
+    "cell": (),
+}
 # A raw string's text is not code: R"x( ... )x", then ordinary literals and comments.
 NOT_CODE = re.compile(
     r'R"(?P<mark>[^()\\\s]{0,16})\(.*?\)(?P=mark)"'
@@ -44,6 +84,87 @@ def code_only(text):
     return NOT_CODE.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), text)
 
 
+def comments_only(text):
+    """The comments, with all else blanked out, line by line in the same place."""
+    blank = re.compile(r"[^\n]")
+    kept = []
+    end = 0
+    for match in NOT_CODE.finditer(text):
+        kept.append(blank.sub(" ", text[end : match.start()]))
+        is_comment = match.group().startswith(("//", "/*"))
+        kept.append(match.group() if is_comment else blank.sub(" ", match.group()))
+        end = match.end()
+    kept.append(blank.sub(" ", text[end:]))
+    return "".join(kept)
+
+
+def keeps(check, path):
+    """Whether the file at `path` has to keep this check by now."""
+    folders = {"."} if len(path.parts) == 1 else {str(parent) for parent in path.parents} - {"."}
+    return folders.isdisjoint(NOT_CLEAN_YET[check])
+
+
+class Names:
+    """What comments and Markdown may cite: numbers of rules, tags of papers."""
+
+    def __init__(self, rules=(), tags=()):
+        self.rules = set(rules)
+        self.tags = set(tags)
+
+    @classmethod
+    def of_tree(cls, root):
+        names = cls()
+        for file in rule_files(root):
+            for line in file.read_text(encoding="utf-8").splitlines():
+                names.rules.update(int(rule) for rule, _ in RULE_HEADING.findall(line))
+        bibliography = root / BIBLIOGRAPHY
+        if bibliography.is_file():
+            lines = bibliography.read_text(encoding="utf-8").splitlines()
+            names.tags.update(tag for line in lines for tag in TAG_ROW.findall(line))
+        return names
+
+
+def rule_files(root):
+    files = [root / RULES, *sorted((root / RULE_TEXTS).glob("*.md"))]
+    return [file for file in files if file.is_file()]
+
+
+def check_words(path, text, names):
+    """Yields (line, message): words, references and citations in comments or Markdown `text`."""
+    for number, line in enumerate(text.splitlines(), 1):
+        for match in RULE_CITED.finditer(line):
+            if int(match.group(1)) not in names.rules:
+                yield number, f"{match.group()}: no rule has this number: see {RULES}"
+        for match in TAG_CITED.finditer(line):
+            if match.group(1) not in names.tags:
+                yield number, f"{match.group()}: {BIBLIOGRAPHY} has no such paper"
+        if keeps("elsewhere", path):
+            for match in ELSEWHERE.finditer(line):
+                yield number, (f'"{match.group()}": the text is not in the repository: cite a rule '
+                               f"(R31), a paper ([FOEDUS15]), or say the reason")
+    if keeps("banned", path):
+        # In a paragraph words may be on two lines.
+        for match in BANNED.finditer(text):
+            word = re.sub(r"\s+", " ", match.group(1))
+            yield text.count("\n", 0, match.start()) + 1, f'"{word}": {BANNED_WORDS[word.lower()]}'
+
+
+def check_markdown(path, text, names):
+    """Yields (line, message) for each violation in the Markdown file at `path`."""
+    is_fenced = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            is_fenced = not is_fenced
+        elif line.startswith("|"):
+            cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip())]
+            if keeps("cell", path) and any(len(cell) > MAX_CELL for cell in cells):
+                yield number, f"a cell of the table has more than {MAX_CELL} characters"
+        elif len(line) > MAX_COLUMNS and not is_fenced and not BARE_LINK.fullmatch(line):
+            if keeps("columns", path):
+                yield number, f"the line has more than {MAX_COLUMNS} columns"
+    yield from check_words(path, text, names)
+
+
 def arguments(code, opening):
     """What stands between the parenthesis at `opening` and its partner."""
     depth = 0
@@ -54,8 +175,8 @@ def arguments(code, opening):
     return code[opening + 1 :]
 
 
-def check_text(path, text):
-    """Yields (line, message) for each violation in the file at `path`, relative to the root."""
+def check_text(path, text, names):
+    """Yields (line, message) for each violation in the source at `path`, relative to the root."""
     folder = path.parts[0]
     lines = text.splitlines()
     if len(lines) > MAX_LINES:
@@ -89,6 +210,7 @@ def check_text(path, text):
         # The wrappers of shared/ may take an order from their caller, named `order`.
         if not re.search(r"\bmemory_order|\border\b", arguments(code, match.end() - 1)):
             yield line_of(match.start()), f"{match.group(1)}() without a memory order"
+    yield from check_words(path, comments_only(text), names)
 
 
 def names_of_tests(root):
@@ -104,11 +226,16 @@ def names_of_tests(root):
 
 
 def check_rules(root):
-    """Yields (line, message): engine/RULES.md has every rule, and names what exists and every row."""
+    """Yields (line, message): engine/RULES.md has every rule, and names what exists and every row;
+    every rule has one text."""
     tests, rows = names_of_tests(root)
     text = (root / RULES).read_text(encoding="utf-8")
     missing = rows.copy()
     rules = set()
+    texts = []
+    for file in rule_files(root):
+        lines = file.read_text(encoding="utf-8").splitlines()
+        texts += [int(rule) for line in lines for rule, _ in RULE_HEADING.findall(line)]
     for number, line in enumerate(text.splitlines(), 1):
         if not line.startswith("|"):
             continue
@@ -121,6 +248,8 @@ def check_rules(root):
     for rule in range(1, LAST_RULE + 1):
         if rule not in rules:
             yield 1, f"R{rule} has no line"
+        if texts.count(rule) != 1:
+            yield 1, f"R{rule} has {texts.count(rule)} headings `### R{rule} (name)`, not one"
     for row in sorted(missing):
         yield 1, f"{row}, a row of {RULE_TEST}, is in no line"
 
@@ -128,14 +257,22 @@ def check_rules(root):
 def check_tree(root):
     count = 0
     violations = []
-    for folder in BELOW:
+    names = Names.of_tree(root)
+    markdown = sorted(file for file in root.glob("*.md"))
+    for folder in [*BELOW, "configs"]:
         for file in sorted((root / folder).rglob("*")):
+            path = file.relative_to(root)
+            if file.suffix == ".md":
+                markdown.append(file)
             if file.suffix not in (".h", ".cpp"):
                 continue
             count += 1
-            path = file.relative_to(root)
-            for line, message in check_text(path, file.read_text(encoding="utf-8")):
+            for line, message in check_text(path, file.read_text(encoding="utf-8"), names):
                 violations.append(f"{path}:{line}: {message}")
+    for file in markdown:
+        path = file.relative_to(root)
+        for line, message in check_markdown(path, file.read_text(encoding="utf-8"), names):
+            violations.append(f"{path}:{line}: {message}")
     if (root / RULES).is_file():
         violations += [f"{RULES}:{line}: {message}" for line, message in check_rules(root)]
     return count, violations
