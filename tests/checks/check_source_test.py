@@ -10,11 +10,26 @@ sys.dont_write_bytecode = True
 import check_source  # noqa: E402
 
 
+NAMES = check_source.Names(rules=(1, 43), tags=("FOEDUS15",))
+
+
 def messages(path, text):
-    return [m for _, m in check_source.check_text(pathlib.PurePosixPath(path), text)]
+    return [m for _, m in check_source.check_text(pathlib.PurePosixPath(path), text, NAMES)]
+
+
+def markdown_messages(path, text):
+    return [m for _, m in check_source.check_markdown(pathlib.PurePosixPath(path), text, NAMES)]
 
 
 class CheckSource(unittest.TestCase):
+    def setUp(self):
+        # The planted violations are found wherever they lie.
+        self.before = check_source.NOT_CLEAN_YET
+        check_source.NOT_CLEAN_YET = {check: () for check in self.before}
+
+    def tearDown(self):
+        check_source.NOT_CLEAN_YET = self.before
+
     def assert_bad(self, path, text, part):
         found = messages(path, text)
         self.assertEqual(len(found), 1, found)
@@ -90,12 +105,100 @@ class CheckSource(unittest.TestCase):
             self.assertEqual(check_source.check_tree(root),
                              (1, ["engine/deep/a.cpp:2: engine/ may not include soc/"]))
 
-    def rules(self, table):
-        """What is wrong with the table of a tree with one file, one test and one row."""
+    def assert_bad_words(self, words, part):
+        """In a comment of either kind and in Markdown, but neither in code nor in a literal."""
+        self.assert_bad("engine/a.cpp", f"// {words}.\n", part)
+        self.assert_bad("tests/a.cpp", f"int x; /* on\n {words} */ int y;\n", part)
+        self.assert_clean("engine/a.cpp", f'auto s = "{words}";\n')
+        found = markdown_messages("soc/README.md", f"# Title\n\n{words}\n")
+        self.assertEqual(len(found), 1, found)
+        self.assertIn(part, found[0])
+
+    def assert_good_words(self, words):
+        self.assert_clean("engine/a.cpp", f"// {words}.\n")
+        self.assertEqual(markdown_messages("README.md", words), [])
+
+    def test_rules_that_are_cited_exist(self):
+        self.assert_bad_words("as R" + "44 says", "R44: no rule has this number")
+        self.assert_bad_words("rules R1, R" + "2", "R2: no rule has this number")
+        self.assert_good_words("R1, R43 (removed-version floor), R0, RFC 9562, R1x, xR" + "2")
+        self.assert_clean("engine/a.cpp", "int R" + "44 = 0;\n")
+
+    def test_papers_that_are_cited_exist(self):
+        self.assert_bad_words("[ARIES" + "92] section 3", "has no such paper")
+        self.assert_good_words("[FOEDUS15] section 7.3, [0], [a-z], [T]")
+        self.assert_clean("engine/a.cpp", "x[ARIES" + "92] = 1;\n")
+
+    def test_texts_that_are_cited_are_in_the_repository(self):
+        for words in ("design" + ": durability", "design" + " 25", "see design" + "/25-rules.md",
+                      "the correctness" + "-rules", "foedus" + ".txt section 5", "(silor" + ".txt)",
+                      "nvm-engines" + ".txt", "the design" + "'s correctness rules"):
+            self.assert_bad_words(words, "not in the repository")
+        self.assert_good_words("a design by Kimura, notes.txt, designs: many, redesign: no")
+
+    def test_banned_words(self):
+        for word in ("who" + "ever", "Some" + "body", "no" + "body", "any" + "body", "a" + "new",
+                     "in " + "vain", "for want" + " of", "le" + "st"):
+            self.assert_bad_words(f"here {word} waits", word)
+        # On two lines of one paragraph.
+        self.assertEqual(len(markdown_messages("engine/a.md", "it waits in" + "\nvain\n")), 1)
+        self.assert_bad("engine/a.cpp", "// it waits in" + "\n// vain\n", "in vain")
+        self.assert_good_words("somebodys, latest, lesser, in a vain hope, body, renewed")
+
+    def test_widths_of_markdown(self):
+        columns, cell = "x" * (check_source.MAX_COLUMNS + 1), "x" * (check_source.MAX_CELL + 1)
+        link = "https://example.org/" + columns
+        for text, part in ((columns, "columns"), (f"* {columns}", "columns"),
+                           (f"see {link}", "columns"), (f"| a | {cell} |", "a cell")):
+            found = markdown_messages("ops/README.md", f"# Title\n{text}\n")
+            self.assertEqual(len(found), 1, found)
+            self.assertIn(part, found[0])
+        good = (columns[1:], f"| {cell[1:]} | {cell[1:]} |", f"| a \\| b | {cell[1:]} |",
+                f"```\n{columns}\n```", link, f"<{link}>", f"[text]({link})", f"* [text]({link})",
+                f"[1]: {link}")
+        for text in good:
+            self.assertEqual(markdown_messages("ops/README.md", text), [], text)
+        # The fence has ended.
+        self.assertEqual(len(markdown_messages("a.md", f"```\n```\n{columns}\n")), 1)
+
+    def test_folders_that_are_not_clean_yet_keep_all_other_checks(self):
+        check_source.NOT_CLEAN_YET = {"elsewhere": ("engine", "."), "banned": (), "columns": (),
+                                      "cell": ()}
+        words = "// design" + ": x\n"
+        for path in ("engine/a.cpp", "engine/log/deep/a.cpp"):
+            self.assert_clean(path, words)
+        for path in ("soc/a.cpp", "tests/engine/a.cpp"):
+            self.assert_bad(path, words, "not in the repository")
+        self.assert_bad("engine/log/a.cpp", "// any" + "body\n", "anybody")
+        self.assertEqual(markdown_messages("README.md", words), [])
+        self.assertEqual(len(markdown_messages("ops/README.md", words)), 1)
+
+    def test_a_tree_of_names_is_read(self):
         with tempfile.TemporaryDirectory() as name:
             root = pathlib.Path(name)
-            (root / "engine").mkdir()
+            (root / "engine" / "rules").mkdir(parents=True)
+            (root / "engine" / "rules" / "a.md").write_text(
+                "### R7 (a rule)\n### R8\n#### R9 (x)\n")
+            (root / check_source.BIBLIOGRAPHY).write_text("| AB01 | x |\n|---|---|\nAB02 | y\n")
+            names = check_source.Names.of_tree(root)
+            self.assertEqual((names.rules, names.tags), ({7}, {"AB01"}))
+            (root / "engine" / "README.md").write_text("R7, R" + "8 [AB01] [AB" + "02]\n")
+            self.assertEqual(check_source.check_tree(root)[1], [
+                "engine/README.md:1: R8: no rule has this number: see engine/RULES.md",
+                "engine/README.md:1: [AB02]: engine/BIBLIOGRAPHY.md has no such paper",
+                "engine/rules/a.md:2: R8: no rule has this number: see engine/RULES.md",
+                "engine/rules/a.md:3: R9: no rule has this number: see engine/RULES.md"])
+
+    TEXTS = "\n".join(f"### R{i} (name)" for i in range(1, check_source.LAST_RULE + 1))
+
+    def rules(self, table, texts=None):
+        """What is wrong with the rules of a tree with one file, one test and one row."""
+        with tempfile.TemporaryDirectory() as name:
+            root = pathlib.Path(name)
+            (root / check_source.RULE_TEXTS).mkdir(parents=True)
             (root / "tests").mkdir()
+            (root / check_source.RULE_TEXTS / "all.md").write_text(
+                self.TEXTS if texts is None else texts)
             (root / "engine" / "a.cpp").write_text("")
             (root / "tests" / "some_test.cpp").write_text("TEST_F(Suite,\n       Name) {}\n")
             (root / "tests" / check_source.RULE_TEST).write_text(
@@ -115,6 +218,15 @@ class CheckSource(unittest.TestCase):
         found = self.rules(good.replace("`Row`", ""))
         self.assertEqual(len(found), 1, found)
         self.assertIn("Row, a row of", found[0])
+
+    def test_every_rule_has_one_text(self):
+        table = "\n".join(f"| R{i} | | | `Row` |" for i in range(1, check_source.LAST_RULE + 1))
+        self.assertEqual(self.rules(table), [])
+        for texts, count in ((self.TEXTS.replace("R7 (", "R7: ("), 0),
+                             (self.TEXTS.replace("R7 (name)", "R7 ()"), 0),
+                             (self.TEXTS + "\n### R7 (again)", 2)):
+            self.assertEqual(self.rules(table, texts),
+                             [f"R7 has {count} headings `### R7 (name)`, not one"])
 
 
 if __name__ == "__main__":
