@@ -247,6 +247,8 @@ def check_rules(root):
             known = (root / name).is_file() if "/" in name else name in tests or name in rows
             if not known:
                 yield number, f"{name}: there is no such file, test or row of {RULE_TEST}"
+    if texts and max(texts) != LAST_RULE:
+        yield 1, f"the last text is R{max(texts)}, LAST_RULE of check_source.py is {LAST_RULE}"
     for rule in range(1, LAST_RULE + 1):
         if rule not in rules:
             yield 1, f"R{rule} has no line"
@@ -261,7 +263,7 @@ def check_tree(root):
     violations = []
     names = Names.of_tree(root)
     markdown = sorted(file for file in root.glob("*.md"))
-    for folder in [*BELOW, "configs"]:
+    for folder in [*BELOW, "configs", ".github"]:
         for file in sorted((root / folder).rglob("*")):
             path = file.relative_to(root)
             if file.suffix == ".md":

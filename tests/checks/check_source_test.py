@@ -227,6 +227,10 @@ class CheckSource(unittest.TestCase):
                              (self.TEXTS + "\n### R7 (again)", 2)):
             self.assertEqual(self.rules(table, texts),
                              [f"R7 has {count} headings `### R7 (name)`, not one"])
+        one_more = check_source.LAST_RULE + 1
+        found = self.rules(table, self.TEXTS + f"\n### R{one_more} (new)")
+        self.assertEqual(len(found), 1, found)
+        self.assertIn(f"the last text is R{one_more}", found[0])
 
 
 if __name__ == "__main__":
