@@ -25,7 +25,8 @@ JobOutput job_output(uint32_t node, const Json& json) {
 
 Result<std::unique_ptr<Cluster>> Cluster::launch(const Config& config, LaunchMode mode,
                                                  const std::string& binary_dir) {
-  // A program may have filled it in by hand: what holds for a file holds for that, too.
+  // An embedding program may have filled it in by hand: the rules for config files apply to it,
+  // too.
   const auto checked = parse_config(to_toml(config), "config", Machine::detect());
   if (!checked) return make_error(ExitCode::config, checked.error().front().to_string());
   return mode == LaunchMode::thread ? ThreadCluster::launch(config)
@@ -55,7 +56,7 @@ Result<std::vector<JobOutput>> Cluster::run_job(std::string_view name,
     }
     jobs.push_back(job->at("job").get<uint64_t>());
   }
-  if (!started) {  // the others must not work for nobody
+  if (!started) {  // the other nodes must not work for an abandoned job
     for (uint32_t node = 0; node < jobs.size(); ++node) {
       [[maybe_unused]] const auto stopped = call(node, "job.stop", {{"job", jobs[node]}});
     }
@@ -66,7 +67,7 @@ Result<std::vector<JobOutput>> Cluster::run_job(std::string_view name,
     constexpr std::chrono::milliseconds kRound{1000};
     Result<Json> answer;
     do {
-      // In rounds, so that the death of a process is noticed in between.
+      // Waits in rounds, to notice the death of a process in between.
       answer = call(node, "job.wait", {{"job", jobs[node]}, {"timeout_ms", kRound.count()}});
       if (!answer) return std::unexpected(answer.error());
     } while (!answer->value("done", false));

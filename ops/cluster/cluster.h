@@ -1,4 +1,4 @@
-// A cluster inside a program: for embedding, benchmarks and tests. The same Node and Coordinator
+// A cluster inside a program, for embedding, benchmarks and tests. The same Node and Coordinator
 // objects run as threads of this process or in processes of their own.
 #pragma once
 
@@ -23,54 +23,57 @@ enum class LaunchMode : uint8_t {
   thread,   // everything in this process, over one mapping; no files, no sockets
 };
 
-/// What one worker answered to a job.
+/// The output of one worker of a job.
 struct JobOutput {
   uint32_t node = 0;
   uint32_t worker = 0;
   Result<std::string> output;
 };
 
-/// Thread safe, but for shutdown and destruction.
+/// Thread safe, except shutdown and destruction.
 class Cluster {
  public:
   static constexpr std::chrono::milliseconds kDefaultTimeout{60'000};
 
-  /// Returns when the cluster runs. A value that no config file may have is an error, too.
-  /// `binary_dir`: of atoll-node and atoll-coordinator in process mode; empty: the own program's
-  /// folder.
+  /// Returns when the cluster runs. Returns an error also for values that no config file may have.
+  /// `binary_dir`: folder of atoll-node and atoll-coordinator in process mode; empty: the folder of
+  /// this program.
   static Result<std::unique_ptr<Cluster>> launch(const Config& config, LaunchMode mode,
                                                  const std::string& binary_dir = "");
   virtual ~Cluster() = default;
   Cluster(const Cluster&) = delete;
   Cluster& operator=(const Cluster&) = delete;
 
-  /// A control request to a node (soc/README.md) or to the coordinator (coordinator/README.md).
-  /// When a process of the cluster has died, the error says which and how.
+  /// Sends a control request to a node (soc/README.md) or to the coordinator
+  /// (coordinator/README.md). If a process of the cluster has died, the error names it and how it
+  /// ended.
   virtual Result<Json> call(uint32_t node, std::string_view op, const Json& body,
                             std::chrono::milliseconds timeout = kDefaultTimeout) = 0;
   virtual Result<Json> coordinator(std::string_view op, const Json& body,
                                    std::chrono::milliseconds timeout = kDefaultTimeout) = 0;
 
-  /// A session of this process with a node.
+  /// Opens a session of this process with a node.
   virtual Result<std::unique_ptr<SessionClient>> connect_session(uint32_t node) = 0;
 
-  /// Runs a job on all workers of all nodes, waits for its end; ordered by node and worker.
+  /// Runs a job on all workers of all nodes and waits for its end. The outputs are ordered by node
+  /// and worker.
   Result<std::vector<JobOutput>> run_job(std::string_view name, std::string_view input);
-  /// The same with an input for each node.
+  /// As above, with an input for each node.
   Result<std::vector<JobOutput>> run_job(std::string_view name,
                                          const std::vector<std::string>& input_of_node);
 
-  /// The id of the new storage.
+  /// Returns the id of the new storage.
   Result<uint32_t> create_storage(std::string_view name, StorageType type,
                                   uint32_t payload_bytes = 0, uint64_t record_count = 0);
   Result<void> drop_storage(std::string_view name);
 
-  /// Thread mode: the mapping that all nodes share. Process mode: null.
+  /// Returns in thread mode the mapping that all nodes share, in process mode null.
   virtual const ClusterView* view() const { return nullptr; }
   const Config& config() const { return config_; }
   uint32_t node_count() const { return static_cast<uint32_t>(config_.nodes.size()); }
 
-  /// Orderly stop; an error tells that a process died instead. The destructor does it, too.
+  /// Stops the cluster in order. Returns an error if a process died instead. The destructor also
+  /// calls it.
   virtual Result<void> shutdown() = 0;
 
  protected:

@@ -19,7 +19,8 @@ Result<std::unique_ptr<Cluster>> ProcessCluster::launch(const Config& config,
                                                         const std::string& binary_dir) {
   std::unique_ptr<ProcessCluster> cluster(new ProcessCluster(config));
   std::promise<Result<Launcher*>> started;
-  // One thread starts and watches: the kernel kills the children when *it* ends.
+  // One thread starts and supervises the processes: the kernel kills the children when that thread
+  // ends.
   cluster->supervisor_ = std::thread([self = cluster.get(), &started, binary_dir] {
     LaunchOptions options;
     options.binary_dir = binary_dir;

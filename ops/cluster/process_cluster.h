@@ -30,8 +30,8 @@ class ProcessCluster final : public Cluster {
  private:
   explicit ProcessCluster(const Config& config);
   bool has_ended() const;
-  /// The error, or what the supervisor knows better: who has died. It may find out a moment after
-  /// the connection broke.
+  /// Returns the answer, or an error that names the process that died. The supervisor may learn of
+  /// a death shortly after the connection broke.
   Result<Json> with_reason(Result<Json> answer) const;
 
   Launcher* launcher_ = nullptr;  // lives on the supervisor's stack

@@ -10,7 +10,7 @@ namespace {
 
 SegmentIdentity identity_of(const Config& config) {
   SegmentIdentity identity;
-  // One process: nobody else can have these segments.
+  // A fixed id: no other process can map these segments.
   identity.cluster_uuid[0] = 1;
   identity.config_digest = config_digest(config);
   return identity;

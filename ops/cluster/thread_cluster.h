@@ -1,5 +1,5 @@
-// A cluster as threads of this process. All nodes share one mapping, which is what
-// ThreadSanitizer needs to see their races.
+// A cluster as threads of this process. All nodes share one mapping, because ThreadSanitizer
+// detects races only within one mapping.
 #pragma once
 
 #include <condition_variable>

@@ -19,12 +19,12 @@
 namespace atolldb {
 namespace {
 
-/// A directory that is to be the cluster's.
+/// A directory that the adoption may take.
 struct Candidate {
   std::string directory;
   std::optional<DirectoryOwner> owner;  // nothing: it is new
   DirectoryLocation present;
-  std::string difference;  // how it differs from its owner file; empty: not at all
+  std::string difference;  // difference from its owner file; empty: none
   std::string role;
 };
 
@@ -32,7 +32,7 @@ std::unexpected<Error> identity_error(const std::string& directory, const std::s
   return make_error(ExitCode::identity, directory + ": " + why);
 }
 
-/// Where the directory was by its owner file.
+/// Returns where the directory was when its owner file was written.
 std::string recorded_path(const DirectoryOwner& owner) {
   return owner.location ? owner.location->path : canonical_path(owner.data_dir);
 }
@@ -72,7 +72,7 @@ class DataAdoption {
   /// An earlier program wrote the owner files: savepoint and metadata name paths.
   bool is_old() const { return !data_.owner->location; }
 
-  /// Before anything in it is read.
+  /// Called before anything else in it is read.
   Result<void> lock(const std::string& directory, const std::string& key) {
     if (!std::filesystem::is_directory(directory)) {
       return make_error(ExitCode::failed, fmt::format("{}: there is no such directory: mount it, "
@@ -126,7 +126,7 @@ class DataAdoption {
     return read_pending();
   }
 
-  /// An adoption of this very place that a crash interrupted goes on with its id.
+  /// Resumes an adoption of this very place that a crash interrupted, with its id.
   Result<void> read_pending() {
     id_ = is_copy() ? new_owner_id() : data_.owner->id;
     auto pending = read_owner_file(files_, adopting_path(data_dir_));
@@ -166,7 +166,7 @@ class DataAdoption {
     return {};
   }
 
-  /// Directories of logs below data_dir went with it, configured or not.
+  /// Reads the log directories below data_dir, configured or not: they moved with it.
   Result<void> read_below_data_dir() {
     const std::string before = recorded_path(*data_.owner) + "/";
     const std::vector<DirectoryRole> entries = table_.entries();
@@ -212,12 +212,12 @@ class DataAdoption {
     return {};
   }
 
-  /// A directory that is still where this one was has not been moved.
+  /// Refuses a move if the directory still exists at its recorded path.
   Result<void> refuse_copied(const Candidate& candidate) const {
     if (!candidate.owner || candidate.difference.empty()) return {};
     const std::string before = recorded_path(*candidate.owner);
     if (before == candidate.present.path) return {};
-    // The owner file of an earlier program in a directory of logs does not say where that was.
+    // An earlier program's owner file in a log directory does not say where the directory was.
     if (!candidate.owner->location && !candidate.owner->is_data_dir) return {};
     const auto original = read_owner(files_, before);
     if (!original || !*original || (*original)->id != candidate.owner->id) return {};
@@ -254,7 +254,7 @@ class DataAdoption {
     return std::ranges::any_of(logs_, [&](const Candidate& log) { return log.role == role; });
   }
 
-  /// Every directory that the data name must be known in its new place.
+  /// Checks that every directory that the data name is known at its new place.
   Result<void> check_named() {
     auto named = named_directories(files_, data_dir_);
     if (!named) return std::unexpected(named.error());
@@ -272,7 +272,7 @@ class DataAdoption {
       }
       const auto role = table_.role_of(directory);
       if (!role || *role == kDataRole || is_candidate(*role)) continue;
-      if (!is_copy()) continue;  // it has stayed where it was
+      if (!is_copy()) continue;  // it is where it was
       return make_error(
           ExitCode::failed,
           fmt::format("{}: its data need {}, which is {} at the original: copy that directory, "
@@ -282,7 +282,7 @@ class DataAdoption {
     return {};
   }
 
-  /// What a directory that an earlier program named by its path is called from now on.
+  /// Returns the new path of a directory that an earlier program named by its path.
   Result<std::string> rename_old(const std::string& directory) const {
     const std::string path = canonical_path(directory);
     if (path == data_path() || path == recorded_path(*data_.owner)) return data_dir_;
@@ -316,7 +316,8 @@ class DataAdoption {
     return table_.write(files_);
   }
 
-  /// No role of a copy may lead to a directory of its original, not even a damaged savepoint's.
+  /// Removes every role that leads to a directory of the original, so that no role of a copy does.
+  /// This must hold even if the savepoint is damaged.
   void forget_original() {
     const std::vector<DirectoryRole> entries = table_.entries();
     for (const DirectoryRole& entry : entries) {
@@ -332,9 +333,9 @@ class DataAdoption {
     return is_copy() ? skip_incarnations() : Result<void>();
   }
 
-  /// Numbers of incarnations tell the cluster to which a session, a reply and a request of
-  /// kv.commit belong. Those of the copy begin far beyond those of its original, by a random
-  /// distance, so that neither takes what belongs to the other.
+  /// Incarnation numbers name the cluster to which a session, a reply and a `kv.commit` request
+  /// belong. Those of the copy begin far above those of the original, at a random distance, so that
+  /// neither cluster accepts the other's.
   Result<void> skip_incarnations() {
     auto read = read_savepoint(files_, data_dir_);
     if (!read && read.error().code != ExitCode::corruption) return std::unexpected(read.error());

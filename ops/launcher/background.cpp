@@ -24,20 +24,20 @@
 namespace atolldb {
 namespace {
 
-/// Before what can be read meanwhile, from the process that is left behind to the waiting one.
+/// Prefix of the line that tells the waiting command what can be read during the recovery.
 constexpr std::string_view kRecovering = "recovering ";
-/// Before a StartReport as JSON.
+/// Prefix of a StartReport as JSON.
 constexpr std::string_view kProgress = "progress ";
 constexpr unsigned kFirstInherited = 3;
 
-/// Of the process that is left behind: it keeps its end of the channel only.
+/// The background process keeps only its end of the channel.
 void close_all_but(int kept) {
   const auto number = static_cast<unsigned>(kept);
   if (number > kFirstInherited) close_range(kFirstInherited, number - 1, 0);
   close_range(number + 1, ~0U, 0);
 }
 
-/// Only while the other side reads: reports that wait must not fill the channel, which the last
+/// Sends only while the other side reads. Unread reports must not fill the channel, which the last
 /// line of the start needs.
 void send_progress(int channel, const StartReport& report) {
   int unread = 0;
@@ -45,7 +45,7 @@ void send_progress(int channel, const StartReport& report) {
   send_line(channel, std::string(kProgress) + to_json_line(report));
 }
 
-/// For the launcher's own log, before there is anything else.
+/// The launcher's log needs it before anything else exists.
 Result<void> make_log_dir(const Config& config) {
   std::error_code error;
   std::filesystem::create_directories(config.cluster.log_dir, error);
@@ -54,7 +54,7 @@ Result<void> make_log_dir(const Config& config) {
                                     "change cluster.log_dir in the config"));
 }
 
-/// Detaches from terminal and standard streams.
+/// Detaches from the terminal and the standard streams.
 Result<void> become_daemon(const std::string& log_file) {
   setsid();
   signal(SIGHUP, SIG_IGN);
@@ -68,7 +68,7 @@ Result<void> become_daemon(const std::string& log_file) {
   return {};
 }
 
-/// The life of the process that is left behind.
+/// Main function of the background process.
 [[noreturn]] void run_launcher(const Config& config, LaunchOptions options, int channel) {
   const auto report = [&](const Error& error) {
     send_line(channel, std::to_string(static_cast<int>(error.code)) + " " + error.message);
@@ -95,7 +95,8 @@ Result<void> become_daemon(const std::string& log_file) {
   {
     Launcher launcher(config, std::move(options), logger);
     const Result<void> started = launcher.start();
-    // Whoever has been told that it can be read has gone: what fails now is as if it ran.
+    // If the command returned when snapshots could be read, a later failure is like one of a
+    // running cluster: nothing is reported to the command.
     if (!started && !is_answered) report(started.error());
     if (!send_line(channel, "running") && !is_answered) launcher.request_stop(true);
     close(channel);
@@ -110,7 +111,7 @@ Result<void> become_daemon(const std::string& log_file) {
 
 void leave_caller() {
   close_range(kFirstInherited, ~0U, 0);
-  // The command goes on where this fails, as it did before.
+  // The command continues if this fails.
   [[maybe_unused]] const int left = chdir("/");
 }
 

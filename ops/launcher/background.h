@@ -1,4 +1,4 @@
-// How commands run a launcher: in the foreground until a signal, or left behind in the background.
+// Runs a launcher for a command: in the foreground until a signal, or in the background.
 #pragma once
 
 #include <functional>
@@ -10,20 +10,21 @@
 
 namespace atolldb {
 
-/// Starts a cluster and stays with it: the first SIGINT or SIGTERM stops it in order, the second at
-/// once. `on_running` is called when it runs. REQUIRES: called by the main thread, before others
-/// exist (signals are blocked for all). `options`: the descriptors are filled in.
+/// Starts a cluster and supervises it. The first SIGINT or SIGTERM stops it in order, the second at
+/// once. Calls `on_running` when it runs. `options`: this function fills in the descriptors.
+/// REQUIRES: the main thread calls it before other threads exist (signals are blocked for all).
 Result<void> run_foreground(const Config& config, const std::function<void()>& on_running,
                             LaunchOptions options = {});
 
-/// Closes what the caller of a command left open beside the standard streams, and leaves its
-/// working directory: a cluster that lives on would keep its locks and its mounts. REQUIRES: no
-/// path that the process still uses is relative, and no descriptor above 2 is in use.
+/// Closes all descriptors above 2 and leaves the working directory of the caller. Otherwise a
+/// background cluster would keep the caller's locks and mounts in use. REQUIRES: the process uses
+/// no relative path and no descriptor above 2 afterwards.
 void leave_caller();
 
-/// Leaves a launcher behind (own session, log in <log_dir>/launcher.log) and returns when the
-/// cluster runs, or with the reason why it does not; with options.until_readable already after a
-/// call of options.on_recovering that names a snapshot. REQUIRES: the process has one thread.
+/// Forks a launcher into the background (own session, log in <log_dir>/launcher.log). Returns when
+/// the cluster runs, or with the reason if it does not. With options.until_readable it also returns
+/// after a call of options.on_recovering that names a snapshot. REQUIRES: the process has one
+/// thread.
 Result<void> start_background(const Config& config, LaunchOptions options = {});
 
 }  // namespace atolldb

@@ -29,7 +29,7 @@ struct ExecPlan {
 /// In the child, between fork and exec: async-signal-safe calls only.
 [[noreturn]] void become(const ExecPlan& plan) {
   constexpr int kCannotStart = 127;
-  // Own process group: a terminal's Ctrl-C goes to the launcher, who stops the cluster in order.
+  // Own process group: a terminal's Ctrl-C goes to the launcher, which stops the cluster in order.
   setpgid(0, 0);
   if (!die_with_parent(plan.parent)) _exit(kCannotStart);
   sigset_t none;
@@ -38,9 +38,9 @@ struct ExecPlan {
   if (dup2(plan.input_fd, 0) < 0 || dup2(plan.output_fd, 1) < 0 || dup2(plan.output_fd, 2) < 0) {
     _exit(kCannotStart);
   }
-  // The folder of the caller may be unmounted and removed while the cluster runs.
+  // The caller's folder may be unmounted or removed while the cluster runs.
   if (chdir("/") != 0) _exit(kCannotStart);
-  // Nothing of the embedding program, and no other cluster's lock, leaks into the child.
+  // No descriptor of the embedding program, and no other cluster's lock, leaks into the child.
   close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
   for (const int fd : plan.inherited) fcntl(fd, F_SETFD, 0);
   execv(plan.program, plan.arguments.data());

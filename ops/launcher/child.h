@@ -1,4 +1,4 @@
-// One child process as its launcher sees it.
+// One child process from its launcher's view.
 #pragma once
 
 #include <chrono>
@@ -25,19 +25,19 @@ struct Child {
   UniqueFd pidfd;
   UniqueFd channel;
   std::optional<LineReader> reader;
-  Clock::time_point last_seen;     // of its latest line
+  Clock::time_point last_seen;     // when its latest line arrived
   std::string reached;             // its latest step: "prepared", "attached", ...
-  std::string metrics;             // where it serves metrics; empty: nowhere
-  std::optional<Error> failure;    // what it said before it ended
-  std::optional<int> wait_status;  // it has ended and is reaped
+  std::string metrics;             // its metrics endpoint; empty: none
+  std::optional<Error> failure;    // the error that it reported before it ended
+  std::optional<int> wait_status;  // set when it has ended and is reaped
 
   bool is_running() const { return !wait_status.has_value(); }
   /// "node0 (pid 17)"
   std::string name() const { return role + " (pid " + std::to_string(id.pid) + ")"; }
 };
 
-/// Starts `program` with the handover (whose channel is filled in here); standard output and error
-/// go to `log_file`. The child dies with the calling *thread*.
+/// Starts `program` with the handover, whose channel is filled in here. Standard output and error
+/// go to `log_file`. The child is killed when the calling *thread* ends.
 Result<Child> spawn_child(const std::string& program, const std::string& log_file,
                           const std::string& cluster, Handover handover);
 

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Not the folder of TMPDIR: that is one more variable.
+/// Not the folder of TMPDIR, because the path of a note must not depend on the environment.
 constexpr const char* kNotesRoot = "/tmp";
 constexpr const char* kUserPrefix = "atoll-";
 constexpr const char* kWayOut = "other commands then find the cluster by its run folder only";
@@ -36,8 +36,8 @@ uint64_t hash_of(const std::string& text) {
   return hash;
 }
 
-/// Others may write to /tmp: a folder counts only if it is the user's, and no other user may write
-/// to it.
+/// Other users may write to /tmp: a folder counts only if this user owns it and nobody else may
+/// write to it.
 bool is_private(const std::string& folder, uid_t user) {
   struct stat info{};
   return lstat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == user &&
@@ -55,7 +55,8 @@ Result<void> make_private(const std::string& folder) {
                                 folder, user_text(geteuid()), kWayOut));
 }
 
-/// Removes notes that no process holds. A start that opens one meanwhile notices and tries again.
+/// Removes notes that no process holds. A start that opens one meanwhile notices it and tries
+/// again.
 void remove_dead(const std::string& folder) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
@@ -70,7 +71,7 @@ void remove_dead(const std::string& folder) {
   }
 }
 
-/// Root sees the clusters of all users.
+/// Returns the users whose notes are read: for root, all users.
 std::vector<uid_t> visible_users() {
   std::vector<uid_t> users = {geteuid()};
   if (geteuid() != 0) return users;
@@ -98,7 +99,7 @@ std::string canonical_config_file(const std::string& path) {
   std::error_code error;
   if (path.empty() || !fs::is_regular_file(path, error)) return "";
   const fs::path full = fs::canonical(path, error);
-  // What a pipe or a deleted file in /proc/self/fd is called is no path.
+  // The name of a pipe or of a deleted file in /proc/self/fd is no path.
   return error || !fs::exists(full, error) ? "" : full.string();
 }
 
@@ -120,14 +121,14 @@ Result<ClusterNote> ClusterNote::leave(const std::string& config_file, const Con
 }
 
 ClusterNote::~ClusterNote() {
-  if (lock_.is_held()) unlink(path_.c_str());  // under the lock
+  if (lock_.is_held()) unlink(path_.c_str());  // while the lock is held
 }
 
 std::optional<LockHolder> noted_cluster(const std::string& config_file) {
   if (config_file.empty()) return std::nullopt;
   for (const uid_t user : visible_users()) {
     if (!is_private(user_folder_of(user), user) || !is_private(notes_folder(user), user)) continue;
-    // A note that cannot be read names no cluster.
+    // An unreadable note names no cluster.
     const auto holder = holder_of_lock(note_path(user, config_file));
     if (holder && *holder) return *holder;
   }

@@ -1,6 +1,6 @@
-// A note that a launcher leaves while its cluster lives: which config file the cluster has, and
-// where its run folder is. Its place follows from the user and from the path of the config file
-// alone, so that the same file finds the same cluster in every environment.
+// A note file that maps a config file to the run folder of its live cluster. Its path depends only
+// on the user and on the path of the config file. So the same config file finds the same cluster in
+// every environment.
 #pragma once
 
 #include <sys/types.h>
@@ -16,20 +16,21 @@
 
 namespace atolldb {
 
-/// "/tmp/atoll-1000/.by-config": of that user, whatever its variables are.
+/// Returns "/tmp/atoll-1000/.by-config" for user 1000, whatever that user's environment is.
 std::string notes_folder(uid_t user);
 
-/// The note of a config file: a lock file that its launcher holds. REQUIRES: `config_file` is
-/// absolute, without links.
+/// Returns the path of a config file's note, a lock file that its launcher holds. REQUIRES:
+/// `config_file` is absolute and without links.
 std::string note_path(uid_t user, const std::string& config_file);
 
-/// The path of a config file by which its note is found; empty: it is no regular file (a pipe).
+/// Returns the canonical path of a config file, or an empty text if it is no regular file (a pipe).
 std::string canonical_config_file(const std::string& path);
 
-/// Owns the note; the destructor removes it. Notes of dead launchers are removed by the next start.
+/// Owns the note; the destructor removes it. The next start removes notes of dead launchers.
 class ClusterNote {
  public:
-  /// Code already_running: a cluster of this file runs. Other errors: no note can be left.
+  /// Returns code already_running if a cluster of this file runs; other errors if the note cannot
+  /// be made.
   static Result<ClusterNote> leave(const std::string& config_file, const Config& config);
   ClusterNote(ClusterNote&&) = default;
   ClusterNote& operator=(ClusterNote&&) = delete;
@@ -43,7 +44,7 @@ class ClusterNote {
   ProcessLock lock_;
 };
 
-/// The live cluster of a config file, by its note: of this user; for root, of any user.
+/// Returns the live cluster of a config file by its note: this user's, or for root any user's.
 std::optional<LockHolder> noted_cluster(const std::string& config_file);
 
 }  // namespace atolldb

@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kDataKey = "cluster.data_dir";
 
-/// What tells directories apart, whatever links lead to them.
+/// Identity of a directory, independent of links to it.
 struct Place {
   std::string directory;
   std::string key;  // for errors
@@ -26,7 +26,7 @@ struct Place {
 
 bool is_same(const Place& a, const Place& b) { return a.device == b.device && a.inode == b.inode; }
 
-/// Nothing if there is no such directory.
+/// Returns nothing if there is no such directory.
 std::optional<Place> find_place(const std::string& directory, const std::string& key) {
   struct stat info{};
   if (stat(directory.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) return std::nullopt;
@@ -49,7 +49,7 @@ Result<Place> make_place(FileSystem& file_system, const std::string& directory,
 /// Takes the locks of a cluster's directories one after the other.
 class DataLocker {
  public:
-  /// `run_dir`: where the cluster is found, for others that find a lock; empty: nowhere.
+  /// `run_dir`: where the cluster is found, for readers of the lock; empty: it has none.
   DataLocker(FileSystem& file_system, const LocateDirectory& locate, std::string cluster,
              std::string run_dir)
       : file_system_(file_system), locate_(locate), run_dir_(std::move(run_dir)) {
@@ -61,7 +61,8 @@ class DataLocker {
   DataLocker(const DataLocker&) = delete;
   DataLocker& operator=(const DataLocker&) = delete;
 
-  /// First: what data_dir says of others is read when it is known to be its own (R47).
+  /// Called first: what data_dir says of other directories is read only after data_dir was checked
+  /// (R47).
   Result<void> lock_data_dir(Place place) {
     directories_.data_dir = place.directory;
     if (auto locked = lock(std::move(place)); !locked) return locked;
@@ -72,8 +73,8 @@ class DataLocker {
     directories_.configured.push_back(place.directory);
     return lock(std::move(place));
   }
-  /// All others that the data name (R50). One that is missing is left to recovery, which tells
-  /// whether it is needed.
+  /// Locks the other directories that the data name (R50). A missing one is left to recovery, which
+  /// knows whether it is needed.
   Result<void> lock_left() {
     auto named = named_directories(file_system_, directories_.data_dir);
     if (!named) return std::unexpected(named.error());
@@ -131,7 +132,7 @@ void DataLock::forget_processes() {
 }
 
 Result<std::optional<DataLock>> lock_data(const Config& config) {
-  // The directories, their locks and owners are the kernel's, whatever backend the logs have.
+  // The kernel's files, because directories, locks and owner files are there for every log backend.
   PosixFileSystem file_system;
   return lock_data(config, file_system);
 }

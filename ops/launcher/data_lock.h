@@ -1,5 +1,5 @@
-// The locks of the data directory and of all other directories that the config or the data name,
-// before anything looks at what is in them (rules R31, R47, R50).
+// The locks of data_dir and of every other directory that the config or the data name. They are
+// taken before anything reads what is in the directories (R31, R47, R50).
 #pragma once
 
 #include <optional>
@@ -18,27 +18,28 @@ class DataLock {
  public:
   explicit DataLock(std::vector<ProcessLock> locks) : locks_(std::move(locks)) {}
 
-  /// What every process of the cluster inherits.
+  /// Descriptors that every process of the cluster inherits.
   std::vector<int> fds() const;
-  /// As ProcessLock's.
+  /// As ProcessLock::write_processes.
   Result<void> write_processes(const std::vector<ProcessId>& children);
   void forget_processes();
 
  private:
-  std::vector<ProcessLock> locks_;  // one for each directory
+  std::vector<ProcessLock> locks_;  // one per directory
 };
 
-/// Makes the configured directories durably (R28), locks them and those that the data name, checks
-/// that each is where it was, and makes the configured ones this cluster's; nothing if the config
-/// keeps no data. Code already_running: a live cluster has one of them; identity: one of them was
-/// moved, or is a copy; failed: one of them is another cluster's, which may not run.
+/// Creates the configured directories durably (R28). Locks them and those that the data name.
+/// Checks that each is where its owner file says, and claims the configured ones for this cluster.
+/// Returns nothing if the config keeps no data. Returns code already_running if a live cluster uses
+/// one of them, identity if one was moved or copied, failed if one is another cluster's, running or
+/// not.
 Result<std::optional<DataLock>> lock_data(const Config& config);
-/// With another file system below the directories.
+/// With another file system for the directories.
 Result<std::optional<DataLock>> lock_data(const Config& config, FileSystem& file_system,
                                           const LocateDirectory& locate = locate_directory);
 
-/// The same of a dead cluster's data, which exist, for a tool: nothing is made, and no directory
-/// becomes the cluster's. `tool`: who asks, for others that find the lock.
+/// Locks the existing data of a dead cluster for a tool. Creates and claims nothing. `tool`: the
+/// name that other processes read from the lock.
 Result<DataLock> lock_dead_data(const std::string& tool, const std::string& data_dir,
                                 const std::vector<std::string>& configured,
                                 FileSystem& file_system);

@@ -22,7 +22,7 @@
 namespace atolldb {
 namespace {
 
-/// Of linux/fs.h since 6.9; the headers here may be older than the kernel.
+/// From linux/fs.h of Linux 6.9; the installed headers may be older than the kernel.
 struct FileSystemUuid {
   uint8_t length;
   uint8_t bytes[16];
@@ -39,8 +39,8 @@ std::string hexadecimal(std::span<const uint8_t> bytes) {
   return text;
 }
 
-/// Of file systems that make f_fsid of the id in their superblock; others make it of the device's
-/// number. That of btrfs is of the subvolume, too.
+/// Returns f_fsid of file systems that derive it from the id in their superblock; others derive it
+/// from the device number. On btrfs it also depends on the subvolume.
 std::string fsid_of(const struct statfs& info) {
   const long type = info.f_type;
   if (type != EXT4_SUPER_MAGIC && type != kBtrfsMagic && type != kF2fsMagic) return "";
@@ -53,9 +53,10 @@ std::string fsid_of(const struct statfs& info) {
 std::string file_system_of(int directory) {
   struct statfs info{};
   if (fstatfs(directory, &info) != 0) return "";
-  // The id of an overlay may be made at its mount.
+  // An overlay may get its id at its mount.
   if (info.f_type == kOverlayMagic) return "";
-  // First: older kernels have it, too, so a newer one does not make a known directory a copy.
+  // First, because older kernels also have it: a newer kernel does not make a known directory a
+  // copy.
   if (std::string fsid = fsid_of(info); !fsid.empty()) return fsid;
   FileSystemUuid uuid{};
   if (ioctl(directory, kGetFileSystemUuid, &uuid) != 0) return "";
@@ -72,7 +73,7 @@ std::string first_word(const char* path) {
   return word;
 }
 
-/// As it comes back from a file: paths need not be UTF-8.
+/// Returns the text as it is read back from a file: paths need not be UTF-8.
 std::string as_stored(const std::string& text) {
   using Json = nlohmann::json;
   return Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace));
@@ -84,7 +85,7 @@ void add_difference(std::string& all, const char* what, const std::string& recor
   all += fmt::format("{}its {} was {} and is {}", all.empty() ? "" : ", ", what, recorded, present);
 }
 
-/// Nothing for an unknown one.
+/// Returns an empty text for 0 (unknown).
 std::string number_text(uint64_t number) { return number == 0 ? "" : std::to_string(number); }
 
 }  // namespace
@@ -105,7 +106,7 @@ std::string difference(const DirectoryLocation& recorded, const DirectoryLocatio
   std::string all;
   add_difference(all, "path", recorded.path, present.path);
   add_difference(all, "inode", number_text(recorded.inode), number_text(present.inode));
-  // Ids of two kinds tell nothing about each other.
+  // Ids of two kinds cannot be compared.
   const bool is_comparable = recorded.file_system.substr(0, 4) == present.file_system.substr(0, 4);
   if (is_comparable) {
     add_difference(all, "file system", recorded.file_system, present.file_system);

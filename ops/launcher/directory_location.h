@@ -1,5 +1,5 @@
-// Where a directory is, by what neither a reboot nor a remount changes (rule R47): a directory
-// that is not where its owner file says is a copy, or was moved.
+// Location of a directory, by properties that neither a reboot nor a remount changes (R47). A
+// directory that is not where its owner file says was copied or moved.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@
 
 namespace atolldb {
 
-/// An empty text or a zero: unknown, which differs from nothing. Device numbers are none of it: a
-/// remount may change them.
+/// An empty text or a zero means unknown, and equals everything. Device numbers are left out,
+/// because a remount may change them.
 struct DirectoryLocation {
   std::string path;         // canonical
   std::string file_system;  // its own id: "uuid ...", "fsid ..."
   uint64_t inode = 0;
   std::string machine;   // /etc/machine-id
-  std::string hardware;  // id of the machine's board, if this user may read it
+  std::string hardware;  // id of the machine's board; empty if this user may not read it
 
   bool operator==(const DirectoryLocation&) const = default;
 };
@@ -25,10 +25,10 @@ struct DirectoryLocation {
 /// Finds the location of a directory. Tests pass their own.
 using LocateDirectory = std::function<Result<DirectoryLocation>(const std::string& directory)>;
 
-/// Asks the kernel. Code failed: the directory cannot be examined.
+/// Asks the kernel. Returns code failed if the directory cannot be examined.
 Result<DirectoryLocation> locate_directory(const std::string& directory);
 
-/// Says how the two differ; returns an empty text if they may be the same place.
+/// Returns how the two differ, or an empty text if they may be the same place.
 std::string difference(const DirectoryLocation& recorded, const DirectoryLocation& present);
 
 }  // namespace atolldb

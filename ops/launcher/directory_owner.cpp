@@ -25,7 +25,7 @@ std::unexpected<Error> not_its_place(const std::string& directory, const std::st
                   directory, difference));
 }
 
-/// A data directory without an owner file must be new.
+/// Refuses a data directory that has data but no owner file.
 Result<void> refuse_unowned_data(FileSystem& file_system, const std::string& data_dir) {
   const std::string directory = coordinator_directory(data_dir);
   auto exists = file_system.exists(directory);
@@ -40,8 +40,8 @@ Result<void> refuse_unowned_data(FileSystem& file_system, const std::string& dat
                                 owner_path(data_dir), directory, names->front()));
 }
 
-/// How the directory differs from its owner file; empty: not at all. `data_dir`: its canonical
-/// path.
+/// Returns how the directory differs from its owner file; empty: not at all. `data_dir`: its
+/// canonical path.
 Result<std::string> find_difference(const std::string& directory, const DirectoryOwner& owner,
                                     const std::string& data_dir, const LocateDirectory& locate) {
   if (!owner.location) {
@@ -53,10 +53,10 @@ Result<std::string> find_difference(const std::string& directory, const Director
   return difference(*owner.location, *present);
 }
 
-/// Each directory of logs, and what its owner file says.
+/// The log directories with their owner files.
 struct Claims {
   std::optional<DirectoryOwner> own;  // of data_dir; nothing: it is new
-  std::string data_path;              // its canonical path
+  std::string data_path;              // canonical path of data_dir
   DirectoryTable table;
   std::map<std::string, std::optional<DirectoryOwner>> owners;
 };
@@ -82,15 +82,15 @@ Result<Claims> read_data_claim(FileSystem& file_system, const std::string& data_
   return claims;
 }
 
-/// The cluster has a role for the directory, whose owner file is not there: an unmounted volume,
-/// or an owner file that was removed because it was damaged.
+/// Refuses a directory that has a role in the table but no owner file: its volume is not mounted,
+/// or a damaged owner file was removed.
 Result<void> refuse_vanished(FileSystem& file_system, const Claims& claims,
                              const std::string& directory) {
   const auto role = claims.table.role_of(directory);
   if (!role || !claims.own || !claims.own->location) return {};
   auto files = log_files_in(file_system, {directory});
   if (!files) return std::unexpected(files.error());
-  if (!files->empty()) return {};  // refuse_foreign_logs says whose these are
+  if (!files->empty()) return {};  // refuse_foreign_logs names their cluster
   return make_error(
       ExitCode::identity,
       fmt::format("{}: has no owner file, but this cluster keeps logs there ({}): mount its file "
@@ -98,7 +98,7 @@ Result<void> refuse_vanished(FileSystem& file_system, const Claims& claims,
                   directory, *role));
 }
 
-/// The table and the owner file must agree which directory a role means.
+/// Refuses a directory if the table and its owner file give its role to different directories.
 Result<void> refuse_other_role(const Claims& claims, const std::string& directory,
                                const DirectoryOwner& owner) {
   const auto path = claims.table.path_of(owner.role);
@@ -120,7 +120,7 @@ Result<void> check_log_directory(FileSystem& file_system, const Claims& claims,
   return refuse_other_role(claims, directory, *owner);
 }
 
-/// Reads and checks all.
+/// Reads and checks all directories.
 Result<Claims> read_claims(FileSystem& file_system, const DataDirectories& directories,
                            const LocateDirectory& locate) {
   auto claims = read_data_claim(file_system, directories.data_dir, locate);
@@ -145,7 +145,7 @@ Result<Claims> read_claims(FileSystem& file_system, const DataDirectories& direc
   return claims;
 }
 
-/// Roles that neither the config nor the data name go.
+/// Removes roles that neither the config nor the data name.
 void forget_roles(DirectoryTable& table, const DataDirectories& directories) {
   if (directories.named.is_partial) return;
   std::set<std::string> kept;
@@ -189,7 +189,7 @@ Result<void> refuse_foreign_logs(FileSystem& file_system, const std::string& dat
   if (!files) return std::unexpected(files.error());
   if (files->empty()) return {};
   auto savepoint = read_savepoint(file_system, data_dir);
-  // Damaged: nothing is known to be its own.
+  // With a damaged savepoint no log file is known to be the cluster's own.
   const bool is_known = savepoint && *savepoint;
   if (!savepoint && savepoint.error().code != ExitCode::corruption) {
     return std::unexpected(savepoint.error());
@@ -232,7 +232,7 @@ Result<void> claim_directories(FileSystem& file_system, const DataDirectories& d
   }
   for (const auto& [directory, owner] : claims->owners) {
     if (owner && !owner->role.empty()) {
-      claims->table.set(owner->role, directory);  // as the config spells it
+      claims->table.set(owner->role, directory);  // spelled as in the config
       continue;
     }
     auto location = locate(directory);
@@ -243,10 +243,11 @@ Result<void> claim_directories(FileSystem& file_system, const DataDirectories& d
     if (!written) return written;
   }
   forget_roles(claims->table, directories);
-  // After the owner files: a role in the table means that the directory has one.
+  // Written after the owner files: a role in the table means that the directory has one.
   if (auto written = claims->table.write(file_system); !written) return written;
   if (is_new || claims->own->location) return {};
-  // Written by an earlier program. Last: until then all of this is done again.
+  // Converts files of an earlier program. Last: after a crash before it, the next start repeats
+  // all.
   const auto same = [](const std::string& directory) -> Result<std::string> { return directory; };
   auto renamed = rename_directories(file_system, directories.data_dir, same);
   if (!renamed) return renamed;

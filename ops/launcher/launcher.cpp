@@ -80,7 +80,8 @@ Result<void> Launcher::start() {
     return result;
   }
   result = run_until(Phase::running);
-  // Whoever waited is answered; and what was moved aside at the first start is not to go again.
+  // The waiting command has been answered. Data that the first start moved aside must not be moved
+  // again.
   options_.waiting_fd = -1;
   options_.on_recovering = {};
   options_.on_progress = {};
@@ -184,8 +185,8 @@ Result<void> Launcher::spawn_all() {
   Handover handover;
   handover.cluster_uuid[0] = random_number();
   handover.cluster_uuid[1] = random_number();
-  // Larger than any earlier one as long as the machine's clock is about right. With a log the
-  // coordinator makes sure of it.
+  // Larger than any earlier one while the machine's clock is about right. With a log the
+  // coordinator ensures it.
   handover.incarnation =
       static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(
                                 std::chrono::system_clock::now().time_since_epoch())
@@ -252,7 +253,7 @@ bool Launcher::take_events() {
                              {phase_ == Phase::starting ? options_.waiting_fd : -1, POLLIN, 0}};
   const size_t first_child = fds.size();
   for (const Child& child : children_) {
-    // A child that has ended has nothing more to say; poll skips negative descriptors.
+    // A child that has ended sends nothing more; poll skips negative descriptors.
     fds.push_back({child.is_running() ? child.channel.get() : -1, POLLIN, 0});
     fds.push_back({child.is_running() ? child.pidfd.get() : -1, POLLIN, 0});
   }
@@ -262,7 +263,7 @@ bool Launcher::take_events() {
   for (size_t i = 0; i < children_.size(); ++i) {
     const bool has_spoken = fds[first_child + 2 * i].revents != 0;
     const bool has_ended = fds[first_child + 2 * i + 1].revents != 0;
-    // What it said last comes before its end.
+    // Its last messages precede its end.
     if (has_spoken || has_ended) receive(children_[i]);
     if (has_ended) children_[i].wait_status = reap(children_[i].id.pid);
   }
@@ -292,7 +293,8 @@ void Launcher::take_requests() {
     logger_->info("got {}", signal_name(static_cast<int>(signal.ssi_signo)));
     ++stop_requests_;
   }
-  // In the start nothing commits: those who read snapshots meanwhile may begin again.
+  // Nothing commits during a start, so it stops at once. Clients that read snapshots can repeat
+  // their reads.
   if (stop_requests_ > 1 || (stop_requests_ == 1 && phase_ == Phase::starting)) stop_now_ = true;
 }
 
@@ -318,7 +320,7 @@ void Launcher::take_line(Child& child, const std::string& line) {
     progress_.note("recovering", "reading the logs", 0, 0, Clock::now());
     if (options_.until_readable && !rest.empty()) {
       options_.waiting_fd = -1;
-      restarts_.note_running(Clock::now());  // nobody waits for this start any more
+      restarts_.note_running(Clock::now());  // nothing waits for this start any more
     }
     if (options_.on_recovering) options_.on_recovering(rest);
   } else if (word == "failed:") {
@@ -336,7 +338,7 @@ Error Launcher::died(const Child& child) const {
   const std::string where = "cluster \"" + config_.cluster.name + "\": " + child.name();
   const std::string stopped = ": the cluster has stopped: see " + child.log_file;
   if (child.failure) {
-    // It says itself what to do.
+    // The child's message says what to do.
     return {child.failure->code, where + ": " + child.failure->message + stopped};
   }
   const bool is_recovered = config_.cluster.restart == RestartPolicy::recover;
@@ -348,7 +350,7 @@ const Child* Launcher::most_telling_failure() const {
   const Child* first = nullptr;
   for (const Child& child : children_) {
     if (!child.failure) continue;
-    // Of several the one that names a file: others fail because of it.
+    // Prefers the child that names a file, because others fail as a consequence.
     if (file_failure_in(child.failure->message)) return &child;
     if (first == nullptr) first = &child;
   }
@@ -367,7 +369,7 @@ Result<void> Launcher::check_children() {
       continue;
     }
     if (now - child.last_seen < config_.cluster.hang_limit) continue;
-    receive(child);  // we may have been stopped ourselves: what waits in the channel counts
+    receive(child);  // first: this launcher may have been suspended while heartbeats arrived
     if (Clock::now() - child.last_seen < config_.cluster.hang_limit) continue;
     return fail({ExitCode::failed, "cluster \"" + config_.cluster.name + "\": " + child.name() +
                                        " hung: no heartbeat for " +
@@ -387,7 +389,7 @@ Result<void> Launcher::check_children() {
 }
 
 std::chrono::milliseconds Launcher::stop_patience() const {
-  // A procedure that was accepted may take its time, but no more.
+  // A procedure in progress may use its time limit, and no more.
   return config_.cluster.hang_limit + config_.procedures.time_limit;
 }
 

@@ -1,6 +1,6 @@
-// The parent of a cluster's processes: starts them step by step, watches them, stops them. Maps no
-// shared memory, so that nothing a crash tore can take it along. Fail-stop: when one process ends
-// or hangs, all are killed and nothing is left behind.
+// The parent of a cluster's processes: starts them step by step, watches them, stops them. It maps
+// no shared memory, so corrupt shared memory cannot crash it. Fail-stop: when one process ends or
+// hangs, the launcher kills all and removes their files.
 #pragma once
 
 #include <chrono>
@@ -26,61 +26,63 @@
 namespace atolldb {
 
 struct LaunchOptions {
-  /// Folder of atoll-coordinator and atoll-node; empty: the own program's.
+  /// Folder of atoll-coordinator and atoll-node; empty: the folder of this program.
   std::string binary_dir;
-  /// As canonical_config_file gives it: later commands with this file find the cluster in every
+  /// From canonical_config_file: later commands with this file find the cluster in every
   /// environment. Empty: they find it by its run folder only.
   std::string config_file = {};
-  /// Moves what the data directory holds aside before the start.
+  /// Moves the content of the data directory aside before the start.
   bool discards_data = false;
-  /// Start without what cannot be read (engine/log/salvage.h).
+  /// Starts without data that cannot be read (engine/log/salvage.h).
   bool salvages = false;
   /// Signals to obey (SIGINT, SIGTERM: the first stops in order, the second at once); -1: none.
   int signal_fd = -1;
-  /// Whoever waits for the start; when its end is closed before that, the start is given up.
+  /// Connection to the command that waits for the start. If its other end is closed before the
+  /// cluster runs, the start is given up. -1: none.
   int waiting_fd = -1;
   /// Called when a recovery begins, with what can be read until it ends ("snapshot 3 of epoch 120";
-  /// empty: nothing). By the launcher's thread; in the first start only.
+  /// empty: nothing). Thread: the launcher's. In the first start only.
   std::function<void(const std::string& readable)> on_recovering = {};
-  /// Called with each step of a start and twice a second meanwhile, by the launcher's thread; in
-  /// the first start only.
+  /// Called at each step of a start and twice a second during it. Thread: the launcher's. In the
+  /// first start only.
   std::function<void(const StartReport&)> on_progress = {};
-  /// Whoever waits is content with something to read: the start goes on without.
+  /// The waiting command returns when snapshots can be read. The start then continues without it.
   bool until_readable = false;
-  /// With cluster.restart = "recover".
+  /// Used with cluster.restart = "recover".
   RestartLimits restarts = {};
 };
 
-/// All calls from one thread, which must live as long as the cluster (children die with it), but
-/// for request_stop.
+/// One thread makes all calls except request_stop. It must live as long as the cluster, because the
+/// children are killed when it ends.
 class Launcher {
  public:
   Launcher(Config config, LaunchOptions options, Logger logger);
   Launcher(const Launcher&) = delete;
   Launcher& operator=(const Launcher&) = delete;
-  /// Kills what still runs and cleans up.
+  /// Kills the processes that still run, and cleans up.
   ~Launcher();
 
-  /// Returns when the cluster runs. An error: nothing is left of it.
+  /// Returns when the cluster runs, or an error after everything has been cleaned up.
   Result<void> start();
-  /// Returns when the cluster has stopped as it was asked to. An error: it failed; says who and
-  /// how; nothing is left of it. With cluster.restart = "recover" it is started again before, as
-  /// often as options.restarts and the cause of the failure allow. `started`: what start() said;
-  /// one that has failed counts as a failure of the running cluster.
+  /// Returns when the cluster has stopped on request. Returns an error if it failed: the message
+  /// names the process and how it ended, and everything has been cleaned up. With cluster.restart =
+  /// "recover" it first restarts the cluster as often as options.restarts and the cause allow.
+  /// `started`: the result of start(); a failed start counts as a failure of the running cluster.
   Result<void> supervise(Result<void> started = {});
-  /// Any thread. The second request, or `now`, kills.
+  /// Thread: any. The second request, or `now`, kills the processes.
   void request_stop(bool now);
 
  private:
   enum class Phase { starting, running, draining, stopping_nodes, stopping_coordinator, stopped };
 
-  /// All before the first process; the run folder stays over restarts.
+  /// Makes everything that must exist before the first process. The run folder is kept over
+  /// restarts.
   Result<void> create();
   Result<void> acquire_folder();
   Result<void> leave_note();
-  /// Warns once when the run folder has been deleted.
+  /// Logs a warning once when the run folder has been deleted.
   void watch_folder();
-  /// The notes of a start that lasts: `awaited_` has changed, or time has passed.
+  /// These write the notes of a long start: at each step (`awaited_`) and at intervals.
   void begin_progress();
   void note_step();
   void report_progress();
@@ -89,9 +91,9 @@ class Launcher {
   Result<void> salvage();
   Result<void> spawn_all();
   Result<void> run_until(Phase phase);
-  /// Waits for events once and does what follows from them.
+  /// Waits for events once and handles them.
   Result<void> turn();
-  /// False when there was none.
+  /// Returns false if there was no event.
   bool take_events();
   Result<void> stop_at_once();
   void receive(Child& child);
@@ -105,20 +107,20 @@ class Launcher {
   bool nodes_ended() const;
   void send_all(const char* command);
   Error died(const Child& child) const;
-  /// Null: none has said that it failed.
+  /// Returns the child whose error names the cause best, or null if no child reported an error.
   const Child* most_telling_failure() const;
-  /// Kills all, cleans up, notes the failure; hands the error on. When the cluster is to be started
-  /// again, the run folder stays and restart_wait_ says when.
+  /// Kills all processes, cleans up, writes the failure note, and returns the error. If the cluster
+  /// is to be restarted, the run folder is kept and restart_wait_ is set.
   std::unexpected<Error> fail(Error error);
   void plan_restart(Error& error, Phase failed_in);
-  /// REQUIRES: restart_wait_. Returns when the cluster runs again, or has stopped as it was asked
-  /// to. An error: as fail.
+  /// REQUIRES: restart_wait_ is set. Returns when the cluster runs again or has stopped on request;
+  /// errors as fail.
   Result<void> restart();
-  /// False when the cluster was told to stop meanwhile.
+  /// Returns false if the cluster was told to stop during the wait.
   bool wait_for_restart(std::chrono::milliseconds wait);
   void note_restart_now(bool is_under_way);
   void kill_all();
-  /// Segments and the lock of the data.
+  /// Releases the segments and the lock of the data.
   void release();
   void clean_up();
   int poll_timeout_ms() const;
@@ -128,7 +130,7 @@ class Launcher {
   LaunchOptions options_;
   Logger logger_;
   UniqueFd stop_fd_;                 // eventfd: 1 = stop, kStopNow = at once
-  std::optional<ClusterNote> note_;  // with a config file; stays over restarts, as folder_
+  std::optional<ClusterNote> note_;  // with a config file; kept over restarts, like folder_
   std::optional<RunFolder> folder_;
   std::optional<DataLock> data_lock_;  // with a log
   std::optional<SegmentSet> segments_;
@@ -146,7 +148,7 @@ class Launcher {
   std::chrono::steady_clock::time_point stop_deadline_;
   RestartPlan restarts_;
   RestartNote restart_note_;
-  std::optional<std::chrono::milliseconds> restart_wait_;  // it is to be started again after this
+  std::optional<std::chrono::milliseconds> restart_wait_;  // set: restart after this time
 };
 
 }  // namespace atolldb

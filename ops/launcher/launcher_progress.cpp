@@ -1,5 +1,4 @@
-// What the launcher says of a start while it lasts: a note in the run folder, and lines for the
-// command that waits.
+// Progress of a start: a note in the run folder, and lines for the waiting command.
 #include <unistd.h>
 
 #include <array>

@@ -1,6 +1,6 @@
-// cluster.restart = "recover": a cluster that has failed is started again by its launcher, which
-// keeps the run folder meanwhile. All processes of the incarnation before are reaped (R31) when
-// fail() returns; the start takes the locks of the data anew, as every start does.
+// Restarts of a failed cluster (cluster.restart = "recover"). The launcher keeps the run folder.
+// All processes of the previous incarnation are reaped when fail() returns (R31). The start takes
+// the locks of the data again, as every start does.
 #include <poll.h>
 #include <unistd.h>
 
@@ -23,11 +23,12 @@ int64_t seconds_now() {
 
 }  // namespace
 
-/// REQUIRES: all are dead.
+/// REQUIRES: all processes have ended.
 void Launcher::plan_restart(Error& error, Phase failed_in) {
   restart_wait_.reset();
   if (config_.cluster.restart == RestartPolicy::never) return;
-  // What they said last: one was told to stop, or names the cause that made the first one end.
+  // Reads the last messages of the children: they may ask for a stop, or name the cause of the
+  // first failure.
   for (Child& child : children_) {
     receive(child);
     if (child.failure && !may_pass(child.failure->code) && may_pass(error.code)) {

@@ -18,9 +18,9 @@
 namespace atolldb {
 namespace {
 
-/// Whether /proc/locks has an flock of `pid` on the file; nothing if it lists none at all: "1:
-/// FLOCK  ADVISORY  WRITE 17 fe:00:42 0 EOF". Devices are not compared: some file systems show
-/// another one there than stat does.
+/// Returns whether /proc/locks lists an flock of `pid` on the inode; nothing if it lists no locks
+/// at all. A line: "1: FLOCK  ADVISORY  WRITE 17 fe:00:42 0 EOF". Devices are not compared, because
+/// some file systems show another one there than stat does.
 std::optional<bool> has_flock(pid_t pid, ino_t inode) {
   std::ifstream locks("/proc/locks");
   bool has_lines = false;
@@ -37,7 +37,7 @@ std::optional<bool> has_flock(pid_t pid, ino_t inode) {
   return false;
 }
 
-/// Where the kernel does not list its locks: the file is locked, and its owner runs the process.
+/// For kernels that do not list their locks: the file is locked, and its owner runs the process.
 bool seems_held(int fd, const struct stat& info, pid_t pid) {
   if (flock(fd, LOCK_SH | LOCK_NB) == 0) return false;
   struct stat process{};
@@ -45,7 +45,7 @@ bool seems_held(int fd, const struct stat& info, pid_t pid) {
   return stat(path.c_str(), &process) == 0 && process.st_uid == info.st_uid;
 }
 
-/// Lock files have a few hundred bytes and 60 more for each process.
+/// Lock files have a few hundred bytes, and 60 more per process.
 std::string read_all(int fd) {
   constexpr size_t kMaxBytes = size_t{1} << 20;
   std::string text;
@@ -57,8 +57,8 @@ std::string read_all(int fd) {
   return text;
 }
 
-/// Nothing, too, if the content is that of another file: a cloned volume has the same inodes, and
-/// /proc/locks does not tell the two apart (R49).
+/// Also returns nothing if the content belongs to another file. A cloned volume has the same
+/// inodes, and /proc/locks cannot distinguish the two (R49).
 std::optional<LockHolder> parse_holder(const std::string& text, const struct stat& file) {
   const auto json = nlohmann::json::parse(text, nullptr, false);
   if (!is_of_this_file(json, file)) return {};

@@ -1,5 +1,5 @@
-// Which live launcher holds a lock file: what the file says counts only if the kernel says that the
-// named process has the lock.
+// Finds the live launcher that holds a lock file. The content of the file counts only if the kernel
+// confirms that the named process holds the lock.
 #pragma once
 
 #include <optional>
@@ -17,8 +17,9 @@ struct LockHolder {
 };
 
 /// Returns the launcher that the file at `path` names, if that process lives and holds the lock of
-/// this very file. Nothing: no file, no lock, it is another process's, or the file is a copy (R49).
-/// An error: the file cannot be read, because permission is missing for example.
+/// this very file. Returns nothing if there is no file or no lock, another process holds the lock,
+/// or the file is a copy (R49). Returns an error if the file cannot be read, for example without
+/// permission.
 Result<std::optional<LockHolder>> holder_of_lock(const std::string& path);
 
 }  // namespace atolldb

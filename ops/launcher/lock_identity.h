@@ -1,4 +1,4 @@
-// What tells a lock file from any copy of it (rule R49).
+// Identity of a lock file: distinguishes it from any copy (R49).
 #pragma once
 
 #include <sys/stat.h>
@@ -7,12 +7,12 @@
 
 namespace atolldb {
 
-/// Boot id and pid namespace, because a pid means nothing in another one; device and inode of the
-/// file, because the lock belongs to these. `file`: of the open lock file.
+/// Boot id and pid namespace, because a pid has a meaning only there; device and inode of the file,
+/// because the lock belongs to them. `file`: from fstat of the open lock file.
 nlohmann::json lock_identity(const struct stat& file);
 
-/// Whether the content of the lock file was written into this very file, in this boot and pid
-/// namespace. False for files of earlier programs, which do not say.
+/// Returns whether the content was written into this very file, in this boot and pid namespace.
+/// Returns false for files of earlier programs, which have no identity.
 bool is_of_this_file(const nlohmann::json& content, const struct stat& file);
 
 }  // namespace atolldb

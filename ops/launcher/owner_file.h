@@ -1,5 +1,5 @@
-// The file `owner` in data_dir and in each directory of logs: whose it is, what for, and where it
-// was when that was written (rule R47).
+// The file `owner` in data_dir and in each log directory: its cluster, its role, and where the
+// directory was when the file was written (R47).
 #pragma once
 
 #include <optional>
@@ -13,11 +13,11 @@ namespace atolldb {
 
 struct DirectoryOwner {
   std::string id;            // of the cluster's data directory
-  bool is_data_dir = false;  // false: it has logs of that data directory's cluster
-  std::string cluster;       // for people, like data_dir: both may have changed since
+  bool is_data_dir = false;  // false: a log directory of that data directory's cluster
+  std::string cluster;       // for messages, like data_dir: both may have changed since
   std::string data_dir;
-  std::string role;  // as in the table of directories; empty: an earlier program wrote the file
-  std::optional<DirectoryLocation> location;  // nothing: the same
+  std::string role;  // as in the directory table; empty: an earlier program wrote the file
+  std::optional<DirectoryLocation> location;  // nothing: an earlier program wrote the file
 
   bool operator==(const DirectoryOwner&) const = default;
 };
@@ -30,14 +30,15 @@ std::string adopting_path(const std::string& data_dir);
 /// Returns a new random id.
 std::string new_owner_id();
 
-/// Returns nothing if the directory has no owner yet. Damaged: code corruption.
+/// Returns nothing if the directory has no owner file. Returns code corruption if the file is
+/// damaged.
 Result<std::optional<DirectoryOwner>> read_owner(FileSystem& file_system,
                                                  const std::string& directory);
-/// The same of a file elsewhere.
+/// As read_owner, for the file at `path`.
 Result<std::optional<DirectoryOwner>> read_owner_file(FileSystem& file_system,
                                                       const std::string& path);
 
-/// Durable when it returns. A crash leaves no owner, the one before, or this one.
+/// Durable when it returns. A crash leaves no owner file, the previous one, or this one.
 Result<void> write_owner(FileSystem& file_system, const std::string& directory,
                          const DirectoryOwner& owner);
 Result<void> write_owner_file(FileSystem& file_system, const std::string& path,

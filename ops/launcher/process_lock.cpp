@@ -38,7 +38,7 @@ struct LockFile {
   bool is_genuine = false;
 };
 
-/// Through one descriptor, so that content and identity are of one file.
+/// Reads through one descriptor, so that content and identity belong to one file.
 LockFile read_lock_file(const std::string& path) {
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat info{};
@@ -73,16 +73,17 @@ std::optional<ProcessId> launcher_of(const Json& lock) {
   return lock.is_object() ? process_of(lock.value("launcher", Json())) : std::nullopt;
 }
 
-/// Processes of a cluster whose launcher has died die with it; this only makes sure (R31). R49: no
-/// process is signalled because of a file that is not this cluster's own, or while its launcher
-/// lives.
+/// Kills processes of a cluster whose launcher has died. They die with it anyway; this only makes
+/// sure (R31). R49: no process is signalled if the file is not this cluster's own, or while its
+/// launcher lives.
 void end_orphans(const LockFile& lock) {
   const auto launcher = launcher_of(lock.content);
   if (!lock.is_genuine || !launcher || is_alive(*launcher)) return;
   for (const ProcessId& child : children_of(lock.content)) {
     if (!is_alive(child)) continue;
     const Result<UniqueFd> pidfd = open_pidfd(child.pid);
-    // Opened, so the number stays that process's; alive still, so it is the one that was meant.
+    // A pidfd always refers to the same process. The listed process (pid and start time) lives
+    // after the pidfd was opened, so the pidfd refers to it.
     if (!pidfd || !is_alive(child)) continue;
     send_signal(*pidfd, SIGKILL);
     constexpr int kPatienceMs = 5000;
@@ -91,13 +92,14 @@ void end_orphans(const LockFile& lock) {
   }
 }
 
-/// Locks the file at `path`; an open descriptor, or an invalid one when somebody else has it.
+/// Locks the file at `path`. Returns an open descriptor, or an invalid one if another process has
+/// the lock.
 Result<UniqueFd> try_lock(const std::string& path, const std::string& key) {
   while (true) {
     UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     if (!fd.is_open()) return lock_error(path, "cannot be opened", key);
     if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return UniqueFd();
-    // Its last owner may have removed the file between our open and our lock.
+    // Its last owner may have removed the file between open and lock.
     struct stat locked{};
     struct stat named{};
     if (fstat(fd.get(), &locked) == 0 && stat(path.c_str(), &named) == 0 &&
@@ -107,8 +109,8 @@ Result<UniqueFd> try_lock(const std::string& path, const std::string& key) {
   }
 }
 
-/// In place: the lock belongs to this file, not to its name. The file keeps its blocks, so that a
-/// later start writes to it though the disk is full (R54): blanks follow the text.
+/// Writes in place: the lock belongs to this file, not to its name. Blanks follow the text, so the
+/// file keeps its blocks and a later start can write it on a full disk (R54).
 bool overwrite(int fd, std::string text) {
   constexpr size_t kBlockBytes = 4096;
   struct stat info{};
@@ -146,7 +148,8 @@ Result<UniqueFd> wait_for_lock(const std::string& path, const std::string& clust
                                                        ": is locked by a process that is no "
                                                        "launcher: `fuser -v` on it tells which");
     }
-    std::this_thread::sleep_for(kPause);  // dying processes have no event to wait for
+    std::this_thread::sleep_for(
+        kPause);  // a dying process of another parent has no event to wait for
   }
 }
 
@@ -161,7 +164,7 @@ Result<ProcessLock> ProcessLock::acquire(const std::string& path, const std::str
   if (previous.content.is_object()) {
     end_orphans(previous);
     lock.was_left_ = true;
-    // A launcher that lives holds another file, of which this one is a copy.
+    // If the launcher lives, it holds another file, of which this one is a copy.
     if (previous.is_genuine) lock.previous_launcher_ = launcher_of(previous.content);
   }
   const auto written = lock.write_processes({});
@@ -183,7 +186,7 @@ Result<void> ProcessLock::write_processes(const std::vector<ProcessId>& children
 }
 
 void ProcessLock::forget_processes() {
-  // If it fails, the next owner looks for processes that there are not.
+  // If this fails, the next owner looks for processes that have ended.
   [[maybe_unused]] const bool emptied = overwrite(fd_.get(), "");
 }
 

@@ -1,7 +1,7 @@
-// A lock on a folder, held by all processes of a cluster through one open file description that
-// they inherit (R31): so it is free only when the last of them has ended. The locked file names
-// them, so that the next owner knows whom it may find dying. It also names itself: a copy of it
-// names processes of another cluster, and none of them is signalled (R49).
+// A lock on a folder. All processes of a cluster hold it through one open file description that
+// they inherit (R31), so it is free only when the last of them has ended. The locked file lists
+// these processes, so the next owner knows which ones may still be dying. It also identifies
+// itself: a copy lists processes of another cluster, and none of them is signalled (R49).
 #pragma once
 
 #include <optional>
@@ -16,8 +16,9 @@ namespace atolldb {
 
 class ProcessLock {
  public:
-  /// Makes and locks the file. Kills what is left of a dead cluster that holds it. `key`: the
-  /// config key of the folder, for errors. A live cluster: already_running, with its name and pid.
+  /// Makes and locks the file. Kills remaining processes of a dead cluster that hold it. `key`: the
+  /// config key of the folder, for errors. Returns code already_running, with name and pid, if a
+  /// live cluster holds it.
   static Result<ProcessLock> acquire(const std::string& path, const std::string& cluster,
                                      const std::string& key);
   ProcessLock(ProcessLock&&) = default;
@@ -25,15 +26,15 @@ class ProcessLock {
 
   int fd() const { return fd_.get(); }
   bool is_held() const { return fd_.is_open(); }
-  /// The launcher of the cluster that had the file before and did not remove or empty it.
+  /// The launcher of the cluster that held the file before and neither removed nor emptied it.
   const std::optional<ProcessId>& previous_launcher() const { return previous_launcher_; }
   bool was_left() const { return was_left_; }
-  /// From the next write_processes on the file names the run folder of its cluster, too.
+  /// From the next write_processes on, the file also names the run folder of its cluster.
   void set_run_dir(std::string run_dir) { run_dir_ = std::move(run_dir); }
 
-  /// Notes who belongs to the cluster: this process as its launcher, and `children`.
+  /// Writes the processes of the cluster: this one as its launcher, and `children`.
   Result<void> write_processes(const std::vector<ProcessId>& children);
-  /// An orderly end: nobody is left of this owner.
+  /// For an orderly end: the file then lists no process.
   void forget_processes();
 
  private:
@@ -52,8 +53,8 @@ class ProcessLock {
   std::optional<ProcessId> previous_launcher_;
 };
 
-/// The launcher that the file at `path` names, if that process lives, and the file is this user's
-/// and no copy.
+/// Returns the launcher that the file at `path` names, if that process lives, and the file is this
+/// user's and no copy.
 std::optional<ProcessId> launcher_of_lock(const std::string& path);
 
 }  // namespace atolldb

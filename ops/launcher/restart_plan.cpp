@@ -15,10 +15,10 @@ bool may_pass(ExitCode code) {
     case ExitCode::success:
     case ExitCode::usage:
     case ExitCode::not_running:
-    case ExitCode::already_running:  // somebody has taken its directories meanwhile
+    case ExitCode::already_running:  // another process has locked its directories
     case ExitCode::corruption:
     case ExitCode::durability:
-    case ExitCode::recovering:  // of requests, not of processes
+    case ExitCode::recovering:  // only requests fail with it, not processes
     case ExitCode::disk_full:
     case ExitCode::identity:
     case ExitCode::config:

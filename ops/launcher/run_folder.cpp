@@ -35,8 +35,8 @@ Result<RunFolder> RunFolder::acquire(const Config& config) {
     errno = error.value();
     return folder_error(folder, "cannot be made");
   }
-  // Another user may have made it, or a folder above it, before: what that user can rename or
-  // replace is no place for sockets.
+  // Another user may have made it, or a folder above it. Sockets are not safe in a folder that
+  // another user can rename or replace.
   if (auto checked = check_owned(folder, "cluster.run_dir"); !checked) {
     return std::unexpected(checked.error());
   }
@@ -59,7 +59,8 @@ Result<RunFolder> RunFolder::acquire(const Config& config) {
 RunFolder::~RunFolder() {
   if (!lock_.is_held() || !is_in_place()) return;
   remove_files();
-  unlink(lock_path(config_).c_str());  // under the lock: whoever waits for it notices
+  unlink(
+      lock_path(config_).c_str());  // while the lock is held: a process that waits for it notices
   rmdir(config_.cluster.run_dir.c_str());
 }
 

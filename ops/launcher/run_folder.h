@@ -13,11 +13,11 @@
 
 namespace atolldb {
 
-/// Owns the locked folder; the destructor cleans it up.
+/// Owns the locked folder; the destructor removes the files in it.
 class RunFolder {
  public:
-  /// Makes and locks the folder. A live cluster: already_running, with its pid. What a dead one
-  /// left is removed; `leftovers` then says what.
+  /// Makes and locks the folder. Returns code already_running, with the pid, if a live cluster has
+  /// it. Files of a dead cluster are removed; `leftovers` then describes them.
   static Result<RunFolder> acquire(const Config& config);
   RunFolder(RunFolder&&) = default;
   RunFolder& operator=(RunFolder&&) = delete;
@@ -26,23 +26,23 @@ class RunFolder {
   /// The open file description that all processes of the cluster inherit (R31).
   int lock_fd() const { return lock_.fd(); }
   const std::string& leftovers() const { return leftovers_; }
-  /// False once the folder or its lock file was deleted or replaced. Then nothing of it is removed
-  /// at the end: what has its name now may be another cluster's.
+  /// Returns false once the folder or its lock file was deleted or replaced. Then nothing in it is
+  /// removed at the end: a folder of the same name may be another cluster's.
   bool is_in_place() const;
 
-  /// Notes who belongs to the cluster, so that the next start knows whom it may find dead.
+  /// Writes the processes of the cluster into the lock file, for the next start.
   Result<void> write_processes(const std::vector<ProcessId>& children) {
     return lock_.write_processes(children);
   }
-  /// A cluster that is to be started again: nobody is left to talk to, but it has an owner.
+  /// The cluster is to be restarted: removes its endpoints and keeps the lock.
   Result<void> await_restart();
-  /// Writes a file of the folder in one piece (others see it whole or not at all).
+  /// Writes a file of the folder atomically: readers see all of it or nothing.
   static Result<void> write_file(const std::string& path, const std::string& text);
 
  private:
   RunFolder(const Config& config, ProcessLock lock) : config_(config), lock_(std::move(lock)) {}
   void remove_files();
-  /// Where processes that live no more were found.
+  /// Removes the endpoints of processes that have ended.
   void remove_endpoints();
 
   Config config_;
@@ -50,11 +50,11 @@ class RunFolder {
   std::string leftovers_;
 };
 
-/// Refuses run, log and data folders that are one folder by links; the config check compares their
-/// names only. Those that do not exist yet are other ones. Code config.
+/// Returns code config if run, log and data folders are the same folder through links. The config
+/// check compares only their names. Folders that do not exist yet count as different.
 Result<void> check_distinct_folders(const Config& config);
 
-/// The launcher named in the cluster's lock file, if that process lives.
+/// Returns the launcher named in the cluster's lock file, if that process lives.
 std::optional<ProcessId> running_launcher(const Config& config);
 
 }  // namespace atolldb

@@ -1,4 +1,4 @@
-// All segments of a cluster, as open files. Nobody here maps them.
+// The files of all segments of a cluster. The launcher does not map them.
 #pragma once
 
 #include <map>
@@ -12,12 +12,13 @@ namespace atolldb {
 
 class SegmentSet {
  public:
-  /// Checks that they fit into the machine, then makes them (zero bytes, no memory taken yet).
+  /// Checks that the segments fit the machine, then makes their files (zeros; no memory is
+  /// allocated yet).
   static Result<SegmentSet> create(const Config& config);
 
-  /// Descriptors by name of what the process of `node`, or of kCoordinator, maps.
+  /// Returns the descriptors, by name, of what the process of `node` (or kCoordinator) maps.
   std::map<std::string, int> of_process(uint32_t node) const;
-  /// Descriptors of all: for thread mode.
+  /// Returns all descriptors, for thread mode.
   std::map<std::string, int> all() const;
 
  private:

@@ -8,7 +8,7 @@
 namespace atolldb {
 namespace {
 
-/// A rate of less time says little.
+/// A rate over less time is not meaningful.
 constexpr std::chrono::milliseconds kLeastRateTime{200};
 
 }  // namespace

@@ -12,8 +12,8 @@
 namespace atolldb {
 namespace {
 
-/// Ends a line that its writer's death has cut: what stands before it on the line counts for
-/// nothing.
+/// Ends a line that was cut by the death of its writer. The reader ignores what precedes it on that
+/// line.
 constexpr std::string_view kCut = " CUT\n";
 
 std::optional<Status> status_named(std::string_view name) {

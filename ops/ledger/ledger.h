@@ -1,8 +1,7 @@
-// What a client outside the cluster knows of its transactions: what each wanted to write, what it
-// read, and what it was told. Kept in a file that the cluster cannot touch.
-//
-// Every writing transaction has a token of its own and puts it, and nothing else, into 2 to 4 keys.
-// So whoever finds a token knows the whole transaction.
+// Records a client's transactions outside the cluster: what each one was to write, what it read,
+// and its reply. The record is kept in a file that the cluster does not touch.
+// Each writing transaction has its own unique token and puts it, and nothing else, into 2 to 4
+// keys. So a token that is found in the database identifies the whole transaction.
 #pragma once
 
 #include <cstdint>
@@ -21,51 +20,51 @@ namespace atolldb {
 using LedgerToken = uint64_t;  // 0: none
 using LedgerKey = uint32_t;
 
-/// What one key held when it was looked at.
+/// The value of one key when it was read.
 struct LedgerValue {
   LedgerToken token = 0;  // 0: the key did not exist
-  uint64_t version = 0;   // VID of the write; later writes of a key have larger ones
+  uint64_t version = 0;   // VID of the write; newer writes of a key have larger ones
   bool operator==(const LedgerValue&) const = default;
 };
 
-/// What the cluster said of a transaction.
+/// The cluster's reply to a transaction.
 struct LedgerOutcome {
   Status status = Status::outcome_unknown;
   AnswerAt answered_at = AnswerAt::durable;
   uint64_t commit_epoch = 0;
-  uint64_t version = 0;  // VID of what it wrote
+  uint64_t version = 0;  // VID of its writes
   uint64_t incarnation = 0;
   std::map<LedgerKey, LedgerValue> reads;
 
-  /// The cluster has promised that it survives.
+  /// Returns whether the cluster has promised that it survives.
   bool is_promised() const { return status == Status::ok && answered_at == AnswerAt::durable; }
 };
 
 struct LedgerTransaction {
-  std::vector<LedgerKey> writes;  // empty: it only reads
-  /// Nothing: no answer was noted, as if it were unknown.
+  std::vector<LedgerKey> writes;  // empty: a read-only transaction
+  /// Nothing: no reply was recorded, which means unknown.
   std::optional<LedgerOutcome> outcome;
 };
 
-/// By token; transactions that only read have tokens, too.
+/// By token; read-only transactions have tokens, too.
 using Ledger = std::map<LedgerToken, LedgerTransaction>;
 
-/// Lines of the file: `S <token> <keys...>` before a transaction is sent, `A <token> <status>
-/// <answered at> <epoch> <version> <incarnation> <key=token@version...>` after its answer.
+/// Lines of the file. Before a transaction is sent: `S <token> <keys...>`. After its reply: `A
+/// <token> <status> <answered at> <epoch> <version> <incarnation> <key=token@version...>`.
 std::string submit_line(LedgerToken token, const std::vector<LedgerKey>& writes);
 std::string answer_line(LedgerToken token, const LedgerOutcome& outcome);
-/// Adds one line; the error tells what is wrong with it.
+/// Adds one line. Returns an error that names what is wrong with it.
 Result<void> add_ledger_line(Ledger& ledger, std::string_view line);
 
-/// The file of one client. A line is given to the kernel in one write before the call returns, so
-/// it survives the client's death (not the machine's).
+/// The file of one client. Each line is passed to the kernel in one write before the call returns.
+/// So it survives the death of the client, but not of the machine.
 class LedgerFile {
  public:
   LedgerFile() = default;
   LedgerFile(const LedgerFile&) = delete;
   LedgerFile& operator=(const LedgerFile&) = delete;
   ~LedgerFile();
-  /// Creates it, or goes on behind what is there; a last line that was cut is ended.
+  /// Creates the file, or continues it; an incomplete last line is ended.
   Result<void> open(const std::string& path);
   Result<void> append(const std::string& line) const;
 
@@ -74,8 +73,8 @@ class LedgerFile {
   std::string path_;
 };
 
-/// Reads a whole file; a last line without an end was cut by the client's death and is left out,
-/// and so is one that was ended later.
+/// Reads a whole file. Ignores a last line without an end, which the death of the client cut, and
+/// such lines that were ended later.
 Result<Ledger> read_ledger(const std::string& path);
 
 }  // namespace atolldb

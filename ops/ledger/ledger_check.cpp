@@ -32,7 +32,7 @@ class Checker {
   }
 
   void report(LedgerFault fault, LedgerToken token, LedgerKey key, const std::string& why) {
-    // Said once for each key, however many looks find it.
+    // Each violation is reported once per key.
     if (!reported_.insert({fault, token, key}).second) return;
     violations_.push_back({fault, token, key,
                            std::string(to_string(fault)) + ": transaction " +
@@ -45,7 +45,7 @@ class Checker {
            std::to_string(epoch_of(value.version));
   }
 
-  /// That a token may be at a key; null: it may not.
+  /// Returns the transaction whose token may be at the key, or null.
   const LedgerTransaction* writer(LedgerKey key, const LedgerValue& value) {
     const auto found = ledger_.find(value.token);
     if (found == ledger_.end()) {
@@ -70,7 +70,8 @@ class Checker {
     return &transaction;
   }
 
-  /// A transaction whose write is there: at all of its keys there is that write or a later one.
+  /// Checks a transaction of which one write is present: each of its keys must hold that write or a
+  /// newer one.
   void check_whole(const LedgerTransaction& transaction, LedgerToken token, uint64_t version,
                    LedgerKey seen_at) {
     for (const LedgerKey key : transaction.writes) {

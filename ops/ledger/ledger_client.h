@@ -1,4 +1,4 @@
-// Runs random transactions through a session and notes them in a ledger.
+// Runs random transactions through a session and records them in a ledger.
 #pragma once
 
 #include <atomic>
@@ -29,26 +29,27 @@ struct LedgerClientOptions {
 struct LedgerClientCounts {
   uint64_t submitted = 0;
   uint64_t ok = 0;
-  uint64_t failed = 0;  // for certain
+  uint64_t failed = 0;  // known not to have committed
   uint64_t unknown = 0;
   uint64_t sessions = 0;  // of run_over_restarts
 };
 
-/// One thread's.
+/// Thread: one at a time.
 class LedgerClient {
  public:
-  /// Goes on behind what the file holds: tokens are never used twice.
+  /// Continues after the tokens in the file: no token is used twice.
   static Result<std::unique_ptr<LedgerClient>> open(const LedgerClientOptions& options);
 
-  /// Submits until `stop` says so, the session ends, or `max_transactions` were submitted (0: no
-  /// limit); then waits for all answers and notes them. An error: the ledger cannot be written.
-  /// `unavailable` and `recovering` answers (a cluster that starts, recovers or drains) end it,
-  /// too.
+  /// Submits until `stop` returns true, the session ends, or `max_transactions` were submitted (0:
+  /// no limit). Then waits for all replies and records them. `unavailable` and `recovering` replies
+  /// (the cluster starts, recovers or drains) also end it. Returns an error if the ledger cannot be
+  /// written.
   Result<LedgerClientCounts> run(SessionClient& session, const std::function<bool()>& stop,
                                  uint64_t max_transactions = 0);
 
-  /// The same over several sessions: whenever one ends, it goes on with what `connect` answers, in
-  /// the cluster's next incarnation. An error of `connect` when nobody has said stop ends it, too.
+  /// As `run`, over several sessions: after the end of one it continues with the next one from
+  /// `connect`, in the cluster's next incarnation. An error of `connect` ends it, unless `stop`
+  /// returns true.
   using Connect = std::function<Result<std::unique_ptr<SessionClient>>()>;
   Result<LedgerClientCounts> run_over_restarts(const Connect& connect,
                                                const std::function<bool()>& stop,
@@ -70,7 +71,8 @@ class LedgerClient {
   Result<void> noted_;
 };
 
-/// What the storage holds now, by scans of `session`'s node: complete when nobody writes.
+/// Returns the content of the storage, by scans through the session's node. Complete if no client
+/// writes.
 Result<LedgerState> read_ledger_state(SessionClient& session);
 
 }  // namespace atolldb

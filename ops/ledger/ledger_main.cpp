@@ -1,4 +1,4 @@
-// atoll-ledger: a client outside the cluster that remembers what it was promised.
+// atoll-ledger: a client that records outside the cluster what it was promised.
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
@@ -11,7 +11,7 @@
 namespace atolldb {
 namespace {
 
-/// Written by the handler of signals alone.
+/// Written only by the signal handler.
 std::atomic<bool> is_told_to_stop{false};
 
 void tell_to_stop(int) { is_told_to_stop.store(true, std::memory_order_relaxed); }
