@@ -17,8 +17,8 @@
 namespace atolldb::cli {
 namespace {
 
-/// New folders on the file systems that the config names (/tmp may be in memory): the data of one
-/// benchmark is of no use to the next, and would be in its way.
+/// Makes new folders on the file systems that the config names (/tmp may be in memory). A benchmark
+/// must not find the data of an earlier one.
 Result<void> use_new_data_folders(Config& config) {
   Result<std::string> data = new_folder(config.cluster.data_dir, "change cluster.data_dir");
   if (!data) return std::unexpected(data.error());
@@ -114,7 +114,7 @@ Result<std::unique_ptr<Cluster>> find_bench_cluster(const ClusterChoice& choice,
   if (is_sized && choice.name.empty()) return nullptr;
   const Result<Config> config = find_running(choice);
   if (!config) {
-    // --cluster names a running one; a file or nothing says how to start one.
+    // --cluster names a running cluster; a file, or no choice, can also start one.
     const bool is_down = config.error().code == ExitCode::not_running;
     if (is_down && choice.name.empty()) return nullptr;
     return std::unexpected(config.error());
@@ -154,7 +154,7 @@ Result<Config> config_of_bench_cluster(const ClusterChoice& choice, const std::s
   }
   if (const auto made = use_new_data_folders(*config); !made) return std::unexpected(made.error());
   set_durability(*config, options.durability);
-  // Its data is of one run; and figures over a restart are none.
+  // The data belong to one run, and figures across a restart would be meaningless.
   config->cluster.restart = RestartPolicy::never;
   return config;
 }
@@ -185,7 +185,7 @@ void InterruptWatch::watch(Cluster& cluster, int signals) {
     if (fds[1].revents != 0) return;
     signalfd_siginfo signal{};
     if (read(signals, &signal, sizeof(signal)) != sizeof(signal)) continue;
-    // Whether it arrives shows in the end of the cluster.
+    // A lost request shows in the end of the cluster.
     [[maybe_unused]] const auto asked = cluster.coordinator("down", Json{{"now", now}}, kPatience);
     now = true;
   }

@@ -1,4 +1,4 @@
-// The cluster that a benchmark runs on: one that runs already, or one of its own.
+// The cluster that a benchmark runs on: a running one, or one of its own.
 #pragma once
 
 #include <filesystem>
@@ -14,7 +14,7 @@
 
 namespace atolldb::cli {
 
-/// What the driver sees of a cluster.
+/// The driver's view of a cluster.
 class BenchPort final : public bench::ClusterPort {
  public:
   explicit BenchPort(Cluster& cluster) : cluster_(cluster) {}
@@ -33,27 +33,27 @@ class BenchPort final : public bench::ClusterPort {
   Cluster& cluster_;
 };
 
-/// A new folder: `stem` with six characters more. `what_to_do`: against a place that cannot be
-/// written.
+/// Makes a new folder: `stem` and six more characters. `what_to_do`: the advice if it cannot be
+/// made.
 Result<std::string> new_folder(const std::filesystem::path& stem, const char* what_to_do);
 
-/// The running cluster to use: the chosen one; with neither choice nor sizes given the only one.
-/// Null: start one. `command` is what errors begin with.
+/// Returns the running cluster to use: the chosen one, or the only one if neither choice nor sizes
+/// are given. Returns null if the benchmark has to start one. `command`: prefix of the errors.
 Result<std::unique_ptr<Cluster>> find_bench_cluster(const ClusterChoice& choice,
                                                     const std::string& command,
                                                     const bench::CommonOptions& options);
 
-/// The config of a cluster of the benchmark's own: the file's or the defaults, with the sizes of
-/// the command line. Its data goes into new folders (own_folders); without a file its logs, too,
-/// and `name` is its name.
+/// Returns the config of the benchmark's own cluster: from the file or the defaults, with the sizes
+/// of the command line. Its data are in new folders (own_folders). Without a file its logs are,
+/// too, and `name` is its name.
 Result<Config> config_of_bench_cluster(const ClusterChoice& choice, const std::string& name,
                                        const bench::CommonOptions& options);
 
-/// Those folders of a cluster of the benchmark's own, to be removed after it.
+/// Returns the new folders of the benchmark's own cluster, which are removed after the run.
 std::vector<std::string> own_folders(const ClusterChoice& choice, const Config& config);
 
-/// Stops a cluster of our own in order at the first SIGINT or SIGTERM, at once at the second.
-/// REQUIRES: the signals are blocked in all threads.
+/// Stops the benchmark's own cluster: in order at the first SIGINT or SIGTERM, at once at the
+/// second. REQUIRES: the signals are blocked in all threads.
 class InterruptWatch {
  public:
   InterruptWatch(Cluster& cluster, const UniqueFd& signals);

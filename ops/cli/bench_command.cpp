@@ -1,4 +1,4 @@
-// `atoll bench`: the group of the benchmarks.
+// `atoll bench`: the command group of the benchmarks.
 #include <CLI/CLI.hpp>
 
 #include "ops/cli/bench_run.h"

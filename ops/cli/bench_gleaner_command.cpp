@@ -1,5 +1,5 @@
-// `atoll bench gleaner`: how many log records a second the parts of the gleaner take, and how fast
-// a start gleans a log.
+// `atoll bench gleaner`: measures the log records per second of each gleaner thread, and the speed
+// of recovery from a log.
 #include <poll.h>
 #include <signal.h>
 
@@ -20,8 +20,9 @@ namespace {
 
 struct GleanerBenchOptions {
   gleaner_bench::Options gleaner;
-  std::string data_dir;   // whose log is gleaned; empty: of a run of TPC-C
-  std::string directory;  // that gets the directory written to; empty: beside the default one
+  std::string data_dir;   // with the log to process; empty: a run of TPC-C makes one
+  std::string directory;  // parent of the directory that is written; empty: beside the default data
+                          // directory
   std::string json_file;
   bool smoke = false;
 };

@@ -1,4 +1,4 @@
-// `atoll bench log`: how many log records of TPC-C a second one logger writes.
+// `atoll bench log`: measures how many TPC-C log records per second one logger writes.
 #include <poll.h>
 #include <signal.h>
 
@@ -22,19 +22,20 @@ namespace {
 struct LogBenchOptions {
   log_bench::Options log;
   std::string backend = "posix";
-  std::string data_dir;   // whose log is replayed; empty: of a run of TPC-C
-  std::string directory;  // that gets the data directory written to; empty: beside the default one
+  std::string data_dir;  // with the log to replay; empty: a run of TPC-C makes one
+  std::string
+      directory;  // parent of the data directory that is written; empty: beside the default one
   std::string json_file;
   bool keep = false;
   bool smoke = false;
 };
 
-/// As many blocks as the buffers have room for.
+/// Returns the number of blocks that the buffers have room for.
 uint64_t blocks_of(const log_bench::Options& options) {
   return options.workers * (options.buffer_bytes / kLogBlockBytes);
 }
 
-/// Runs TPC-C on a cluster of its own, and reads what its workers have logged.
+/// Runs TPC-C on its own cluster, and reads the log of its workers.
 Result<log_bench::Recording> record_tpcc(const log_bench::Options& options) {
   log_bench::Recording recording;
   const Result<void> recorded = run_tpcc_for_its_log(

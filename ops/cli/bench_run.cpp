@@ -37,8 +37,8 @@ Result<void> run_on(Cluster& cluster, const Benchmark& benchmark) {
                                              "raise memory.volatile_pool"));
 }
 
-/// Launches a cluster, uses it and stops it. What `use` says; an error when the cluster did not
-/// start or a process of it died: its log and data stay.
+/// Launches a cluster, uses it and stops it. Returns the result of `use`, or an error if the
+/// cluster did not start or a process of it died; its log and data are then kept.
 Result<Result<void>> on_launched(const Config& config, const UniqueFd& signals,
                                  const std::function<Result<void>(Cluster&)>& use) {
   const auto cluster = Cluster::launch(config, LaunchMode::process);
@@ -52,7 +52,7 @@ Result<Result<void>> on_launched(const Config& config, const UniqueFd& signals,
   return used;
 }
 
-/// Whether another cluster will find what `prepare` makes.
+/// Returns an error if the data of `prepare` would not survive the end of its cluster.
 Result<void> check_that_data_last(const Config& config, const Benchmark& benchmark) {
   if (!benchmark.prepare || config.durability.mode == DurabilityMode::durable) return {};
   return make_error(ExitCode::usage, benchmark.command + ": --cold: with durability " +
@@ -61,7 +61,7 @@ Result<void> check_that_data_last(const Config& config, const Benchmark& benchma
                                          "--durability durable");
 }
 
-/// Sizes the pools from the estimate, unless a file has said how large they are.
+/// Sizes the pools from the estimate, unless a config file sets their size.
 Result<Config> size_pools(Config config, const ClusterChoice& choice, const Benchmark& benchmark) {
   const auto nodes = static_cast<uint32_t>(config.nodes.size());
   const auto cores = static_cast<uint32_t>(Machine::detect().cpus.size());
@@ -82,7 +82,7 @@ Result<Config> size_pools(Config config, const ClusterChoice& choice, const Benc
                 format_bytes(config.memory.snapshot_cache).c_str(),
                 format_bytes(estimate->cache_bytes).c_str());
   }
-  // Changed by the command line: valid still?
+  // The command line has changed the config, so it is checked again.
   auto checked = parse_config(to_toml(config), benchmark.command, Machine::detect());
   if (checked) return *std::move(checked);
   std::string mistakes;

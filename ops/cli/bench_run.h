@@ -1,4 +1,4 @@
-// What the commands `atoll bench ...` have in common: options, the cluster, the report.
+// Shared parts of the commands `atoll bench ...`: options, cluster, report.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -29,31 +29,31 @@ struct BenchReport {
 /// One benchmark, with checked options.
 struct Benchmark {
   std::string command;       // "bench tpcc": what errors begin with
-  std::string cluster_name;  // of a cluster of its own
+  std::string cluster_name;  // of the benchmark's own cluster
   bench::CommonOptions options;
   std::string what_to_lower;  // when the cluster does not fit: "--warehouses or --seconds"
-  std::string violated;       // what is wrong when the verification fails
+  std::string violated;       // text for a failed verification
   std::function<Result<bench::Estimate>(uint32_t nodes, uint32_t workers, uint32_t cores)> estimate;
   std::function<Result<BenchReport>(bench::ClusterPort& port, const bench::Console& console)> run;
-  /// May be empty. Before `run`, on a cluster of its own that then ends: `run` gets another one,
-  /// which has its data.
+  /// May be empty. Runs before `run`, on its own cluster, which then ends. `run` gets a second
+  /// cluster with the same data.
   std::function<Result<void>(bench::ClusterPort& port, const bench::Console& console)> prepare = {};
-  /// May be empty. After the end of a cluster of its own whose run was well: its data is there
-  /// still.
+  /// May be empty. Runs after the benchmark's own cluster has ended a successful run; its data
+  /// still exist.
   std::function<Result<void>(const Config& config)> after_stop = {};
 };
 
-/// The options that every benchmark has.
+/// Adds the options that all benchmarks share.
 void add_common_options(CLI::App& command, bench::CommonOptions& options,
                         const std::string& verify_help);
 
-/// On the running cluster, else on one that it starts and stops.
+/// Runs on the running cluster, or else on one that it starts and stops.
 Result<void> run_benchmark(const ClusterChoice& choice, const Benchmark& benchmark);
 Result<void> run_on_own_cluster(const ClusterChoice& choice, const Benchmark& benchmark);
 
-/// What does not replace an earlier line, and what does on a terminal.
+/// Returns a console whose progress lines replace each other on a terminal.
 bench::Console make_console();
-/// Before the run rather than after it. Empty: none is wanted.
+/// Checks the path before the run instead of after it. An empty path is valid: no file is written.
 Result<void> check_json_file(const std::string& path);
 Result<void> write_json_file(const std::string& path, const nlohmann::json& json);
 

@@ -10,7 +10,7 @@
 namespace atolldb::cli {
 namespace {
 
-/// Notes in which epoch the run began: what the load has logged before is not recorded.
+/// Records the epoch in which the run began: log of the load before it is not part of the run.
 class RecordingPort final : public bench::ClusterPort {
  public:
   explicit RecordingPort(bench::ClusterPort& below) : below_(below) {}
@@ -69,7 +69,7 @@ Result<void> run_tpcc_for_its_log(const TpccForItsLog& run, const UseLog& use) {
          const auto report = tpcc::Driver(recorder, tpcc, *warehouses, console).go();
          if (!report) return std::unexpected(report.error());
          run_epoch = recorder.run_epoch();
-         // Whether a pool has filled up early does not matter to what was logged.
+         // The log is complete even if a pool filled up early.
          return BenchReport{"", {}, ExitCode::success};
        },
        .after_stop =

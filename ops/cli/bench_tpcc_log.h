@@ -1,4 +1,4 @@
-// A run of TPC-C for the sake of its log, which other benchmarks read.
+// Runs TPC-C to produce a log that other benchmarks read.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@ struct TpccForItsLog {
   uint32_t warehouses = 0;  // 0: one per worker
 };
 
-/// `data_dir` goes when it returns. What was logged from `run_epoch` on is the run's, the rest is
-/// its load's.
+/// `data_dir` is removed when it returns. Log from `run_epoch` on belongs to the run, earlier log
+/// to its load.
 using UseLog = std::function<Result<void>(const std::string& data_dir, uint64_t run_epoch)>;
 
-/// On a cluster of its own with one node and one worker, which has stopped when `use` is called.
+/// Runs on its own cluster with one node and one worker, which has stopped when `use` is called.
 Result<void> run_tpcc_for_its_log(const TpccForItsLog& run, const UseLog& use);
 
 }  // namespace atolldb::cli

@@ -13,7 +13,8 @@
 namespace atolldb::cli {
 namespace {
 
-/// The latest failure that the launcher has noted: of the run, or of what it restarts.
+/// Returns the latest failure that the launcher has recorded: of the run, or of the run that it
+/// restarts.
 std::string noted_failure(const Config& config) {
   std::string failure = last_failure(config);
   if (!failure.empty()) return failure;
@@ -21,20 +22,20 @@ std::string noted_failure(const Config& config) {
   return restarts.is_object() ? restarts.value("last_reason", "") : "";
 }
 
-/// What was known of the cluster when it still ran.
+/// State of the cluster before the request.
 struct Before {
   std::optional<ProcessId> launcher;
   std::string failure;
 };
 
-/// Why the cluster does not answer, if that is noted within a moment.
+/// Returns why the cluster does not answer, if the launcher records it shortly.
 std::string reason_of(const Config& config, const Before& before) {
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::milliseconds kPatience{500};
   constexpr std::chrono::milliseconds kPause{10};
   const auto give_up = Clock::now() + kPatience;
   for (;;) {
-    // Asked first: the launcher notes the failure before it ends.
+    // Checked before the note: the launcher writes the note before it ends.
     const bool may_note = before.launcher && is_alive(*before.launcher) && Clock::now() < give_up;
     std::string failure = noted_failure(config);
     if (failure != before.failure) return failure;

@@ -9,8 +9,8 @@
 
 namespace atolldb::cli {
 
-/// `config`: as find_running gave it. When the cluster fails meanwhile, the error is there within a
-/// second, and names the failure as soon as the launcher has noted it (R64).
+/// `config`: from find_running. If the cluster fails during the call, the error is returned within
+/// a second. It names the failure if the launcher has recorded it (R64).
 Result<Json> call_coordinator(const Config& config, std::string_view op, const Json& body,
                               std::chrono::milliseconds timeout);
 Result<Json> call_node(const Config& config, uint32_t node, std::string_view op, const Json& body,

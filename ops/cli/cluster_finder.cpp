@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The config that a running cluster's launcher wrote into its run folder.
+/// Returns the config that the launcher of a running cluster wrote into its run folder.
 std::optional<Config> config_in(const std::string& run_dir) {
   const std::string path = run_dir + "/config.toml";
   std::error_code error;
@@ -32,8 +32,8 @@ std::optional<Config> config_in(const std::string& run_dir) {
   return *std::move(config);
 }
 
-/// The cluster whose launcher holds the lock of this run folder. An error: the folder cannot be
-/// looked into.
+/// Returns the cluster whose launcher holds the lock of this run folder. Returns an error if the
+/// folder cannot be read.
 Result<std::optional<LiveCluster>> look_in(const Config& config) {
   const auto holder = holder_of_lock(lock_path(config));
   if (!holder) return std::unexpected(holder.error());
@@ -42,7 +42,7 @@ Result<std::optional<LiveCluster>> look_in(const Config& config) {
   return LiveCluster{running ? *std::move(running) : config, (*holder)->launcher};
 }
 
-/// Puts the cluster's sockets where its launcher says that they are.
+/// Sets the paths of the cluster's sockets to the run folder that its launcher named.
 void move_run_dir(Config& config, const std::string& run_dir) {
   const std::string own = "ipc://" + config.cluster.run_dir + "/";
   if (config.control.endpoint.starts_with(own)) {
@@ -51,7 +51,7 @@ void move_run_dir(Config& config, const std::string& run_dir) {
   config.cluster.run_dir = run_dir;
 }
 
-/// The cluster that a note or a lock outside of the run folder tells of.
+/// Returns the cluster that a note or a lock outside the run folder names.
 Result<LiveCluster> follow(Config config, const LockHolder& holder) {
   if (!holder.run_dir.empty()) move_run_dir(config, holder.run_dir);
   auto there = look_in(config);
@@ -60,15 +60,15 @@ Result<LiveCluster> follow(Config config, const LockHolder& holder) {
   return LiveCluster{std::move(config), holder.launcher, true};
 }
 
-/// In the order of what is cheap to ask: the run folder of this environment, the note of the config
-/// file, the lock of the data.
+/// Checks the cheap places first: the run folder of this environment, the note of the config file,
+/// the lock of the data.
 Result<std::optional<LiveCluster>> look_everywhere(const Config& config,
                                                    const std::string& config_file) {
   auto here = look_in(config);
   if (here && *here) return here;
   auto holder = noted_cluster(canonical_config_file(config_file));
   if (!holder && config.durability.mode == DurabilityMode::durable) {
-    // A lock that cannot be read says nothing: the directory may be another user's.
+    // An unreadable lock is ignored: the directory may be another user's.
     holder = holder_of_lock(directory_lock_path(config.cluster.data_dir)).value_or(std::nullopt);
   }
   if (!holder || holder->cluster != config.cluster.name) return here;
@@ -77,8 +77,8 @@ Result<std::optional<LiveCluster>> look_everywhere(const Config& config,
   return *std::move(found);
 }
 
-/// Where run folders are by default. A runtime folder that is not the user's own is a choice: then
-/// no other place counts.
+/// Returns the default parents of run folders. A runtime folder other than the user's standard one
+/// is a choice: then only it is searched.
 std::vector<std::string> run_roots() {
   const std::string root = fs::path(default_config().cluster.run_dir).parent_path().string();
   const std::string user = std::to_string(geteuid());
@@ -94,7 +94,7 @@ std::unexpected<Error> not_running(const Config& config) {
   return make_error(ExitCode::not_running, message);
 }
 
-/// Clusters of this user that run, from the run folders at their default places.
+/// Returns this user's running clusters, from run folders at their default places.
 std::vector<LiveCluster> live_clusters() {
   std::vector<LiveCluster> live;
   for (const std::string& root : run_roots()) {
@@ -128,7 +128,7 @@ Result<LiveCluster> only_one(std::vector<LiveCluster> running) {
                                          "): choose one with --cluster NAME or -c FILE");
 }
 
-/// The live cluster of a choice that names one; or the config that it would have.
+/// The live cluster that a choice names, or else the config that it would have.
 struct Search {
   std::optional<LiveCluster> live;
   Config config;
@@ -144,7 +144,7 @@ Result<Search> search(const ClusterChoice& choice) {
   if (!config) return std::unexpected(config.error());
   auto live = look_everywhere(*config, choice.config_file);
   if (!live) return std::unexpected(live.error());
-  // What runs may have been changed by its command line since the file was read.
+  // The command line of the running cluster may have changed its config since the file was read.
   if (*live) *config = (*live)->config;
   return Search{*std::move(live), *std::move(config)};
 }
@@ -196,7 +196,7 @@ Result<LiveCluster> find_live(const ClusterChoice& choice) {
   if (choice.name.empty() && choice.config_file.empty()) {
     auto found = only_one(live_clusters());
     if (found || found.error().code != ExitCode::not_running) return found;
-    // Its run folder may be gone: the lock of the default data tells.
+    // Its run folder may have been deleted: checks the lock of the default data directory.
     const auto defaults = look_everywhere(default_config(), "");
     if (defaults && *defaults) return **defaults;
     return found;

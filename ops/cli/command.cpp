@@ -12,7 +12,7 @@
 namespace atolldb::cli {
 namespace {
 
-/// "Exit codes: 0 success, 1 failed, ...", in two lines.
+/// Returns "Exit codes: 0 success, 1 failed, ...", in two lines.
 std::string footer() {
   std::string text = "Exit codes:";
   for (const auto& [code, words] : kExitCodes) {
@@ -23,7 +23,7 @@ std::string footer() {
   return text;
 }
 
-/// What people type who know other programs.
+/// Words from other programs, and the commands that they mean here.
 constexpr std::pair<std::string_view, std::string_view> kSynonyms[] = {
     {"start", "up"},    {"stop", "down"},   {"list", "ls"}, {"show", "describe"},
     {"delete", "drop"}, {"remove", "drop"}, {"rm", "drop"}};
@@ -56,7 +56,7 @@ std::string nearest_command(const std::string& word, const CLI::App& command) {
     if (word == synonym && std::ranges::find(names, name) != names.end()) return std::string(name);
   }
   const std::vector<std::string_view> candidates(names.begin(), names.end());
-  // There are few: a word that is half right still means one of them.
+  // There are few commands, so a word that is half right still identifies one.
   return std::string(nearest_word(word, candidates, (word.size() + 1) / 2));
 }
 
@@ -66,20 +66,20 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-/// A command that the line reached, and how a person calls it.
+/// A command on the command line, and its name as the user wrote it.
 struct Reached {
   const CLI::App* command;
   std::string path;  // "atoll storage"
 
   std::string help() const { return "see `" + path + " --help`"; }
-  /// "storage" and `separator`; of `atoll` itself nothing.
+  /// Returns "storage" and `separator`, or nothing for `atoll` itself.
   std::string prefix(const char* separator) const {
     const size_t space = path.find(' ');
     return space == std::string::npos ? "" : path.substr(space + 1) + separator;
   }
 };
 
-/// From `atoll` inwards.
+/// Returns the commands from `atoll` to the innermost one.
 std::vector<Reached> reached_commands(const CLI::App& app) {
   std::vector<Reached> reached = {{&app, app.get_name()}};
   while (!reached.back().command->get_subcommands().empty()) {
@@ -113,7 +113,8 @@ std::string unknown_word(const Reached& at, const std::string& word) {
 std::string usage_text(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<Reached> reached = reached_commands(app);
   for (const Reached& at : reached) {
-    // Before the parser's own words: a misspelt option makes it miss the right one.
+    // Reported before the parser's own message: after a misspelt option the parser reports the
+    // correct one as missing.
     std::vector<std::string> rest = at.command->remaining();
     std::erase(rest, "--");
     if (rest.empty()) continue;

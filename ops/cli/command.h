@@ -1,5 +1,5 @@
-// What the commands of `atoll` have in common. Each command is one file: it adds its options to
-// the parser and, when it is the chosen one, sets `Invocation::run`.
+// Shared parts of the commands of `atoll`. Each command is one file. It adds its options to the
+// parser, and sets `Invocation::run` if it is the chosen one.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -34,13 +34,14 @@ void add_config_command(CLI::App& app, Invocation& invocation);
 void add_doctor_command(CLI::App& app, Invocation& invocation);
 void add_version_command(CLI::App& app, Invocation& invocation);
 
-/// The lines of `atoll version` and `atoll --version`.
+/// Returns the lines of `atoll version` and `atoll --version`.
 std::string version_text();
 
-/// Parses the command line, runs the command, prints its error. The exit code of the program.
+/// Parses the command line, runs the command and prints its error. Returns the exit code.
 int run_command_line(int argc, char** argv);
 
-/// "atoll: what: why: what to do" on standard error. An empty message has been printed already.
+/// Prints "atoll: what: why: what to do" on standard error. An empty message has already been
+/// printed.
 void print_error(const Error& error);
 
 }  // namespace atolldb::cli

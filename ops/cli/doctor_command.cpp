@@ -1,4 +1,4 @@
-// `atoll doctor`: what of this machine helps or hinders a cluster, and what to do about it.
+// `atoll doctor`: reports what on this machine helps or hinders a cluster, and what to do about it.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -68,14 +68,14 @@ void examine_limits() {
   say(true, "page size", format_bytes(static_cast<uint64_t>(sysconf(_SC_PAGESIZE))), "");
 }
 
-/// What systemd-logind does to what a user leaves behind; empty: not set.
+/// Returns a setting of systemd-logind for what a user leaves behind; empty: not set.
 std::string logind_setting(const std::string& key) {
   std::vector<fs::path> files = {"/etc/systemd/logind.conf"};
   for (const char* folder : {"/usr/lib/systemd/logind.conf.d", "/etc/systemd/logind.conf.d"}) {
     std::error_code none;
     for (const auto& entry : fs::directory_iterator(folder, none)) files.push_back(entry.path());
   }
-  // Drop-ins count by their names, after the main file.
+  // Drop-in files apply in the order of their names, after the main file.
   std::sort(files.begin() + 1, files.end(),
             [](const fs::path& a, const fs::path& b) { return a.filename() < b.filename(); });
   std::string value;
@@ -117,14 +117,14 @@ void examine_clock() {
       "reading the time is slow with it: latencies cost throughput; boot with clocksource=tsc");
 }
 
-/// Folders that a cluster left behind whose processes are all dead.
+/// Lists folders of clusters whose processes have all ended.
 void examine_leftovers() {
   const fs::path root = fs::path(default_config().cluster.run_dir).parent_path();
   std::error_code error;
   std::string dead;
   size_t running = 0;
   for (const fs::directory_entry& entry : fs::directory_iterator(root, error)) {
-    // Names of clusters do not begin with a dot: notes of config files are there.
+    // Names of clusters do not begin with a dot; the folder of config-file notes does.
     const bool is_hidden = entry.path().filename().string().starts_with('.');
     if (is_hidden || !entry.is_directory(error)) continue;
     Config config = default_config();

@@ -17,7 +17,7 @@
 namespace atolldb::cli {
 namespace {
 
-/// Asks the coordinator; when it does not answer, the launcher itself.
+/// Asks the coordinator to stop, or signals the launcher if the coordinator does not answer.
 Result<void> request_stop(const LiveCluster& cluster, const UniqueFd& launcher, bool now) {
   constexpr std::chrono::milliseconds kPatience{2000};
   const Config& config = cluster.config;
@@ -30,7 +30,7 @@ Result<void> request_stop(const LiveCluster& cluster, const UniqueFd& launcher, 
                           std::to_string(cluster.launcher.pid) + ") takes no signal from " +
                           user_text(geteuid()) + ": run the command as its user or as root");
   }
-  // Another signal, as two equal ones may become one: the second stops at once.
+  // A different signal, because two pending equal signals may merge: the second one stops at once.
   if (now) send_signal(launcher, SIGINT);
   return {};
 }

@@ -1,5 +1,5 @@
-// What `atoll` ends with, in words: `atoll --help` prints them; a test compares the manual and the
-// top-level README.
+// Exit codes of `atoll` in words: `atoll --help` prints them. A test compares them with the manual
+// and the top-level README.
 #pragma once
 
 #include <string_view>

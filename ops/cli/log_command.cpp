@@ -42,7 +42,7 @@ Result<ListedLogs> listed_logs(FileSystem& file_system, const LogData& data) {
     ++log.files;
     log.bytes += *bytes;
   }
-  // What is listed and has no file: its line shows that.
+  // Adds listed logs that have no file; their lines show that.
   for (const Incarnation& incarnation : data.savepoint.incarnations) {
     for (const LoggerPlace& place : incarnation.loggers) {
       logs.try_emplace({incarnation.number, place.node, place.logger, place.directory});
@@ -115,7 +115,7 @@ Result<LogData> find_log_data(FileSystem& file_system, const ClusterChoice& choi
     while (data.data_dir.size() > 1 && data.data_dir.ends_with('/')) data.data_dir.pop_back();
   }
   Result<std::optional<SavepointRead>> read = read_savepoint(file_system, data.data_dir);
-  // A live coordinator may just be writing a slot.
+  // Repeats the read: a live coordinator may be writing a slot.
   for (int again = 0; again < 3 && read && *read && !(*read)->damaged_slot.empty(); ++again) {
     read = read_savepoint(file_system, data.data_dir);
   }
@@ -161,7 +161,7 @@ void add_log_command(CLI::App& app, Invocation& invocation) {
   add("ls", "List the logs", list_logs);
   add("verify", "Check every block, and tell the tail of a crash from corruption", verify_logs);
   CLI::App* dump = add("dump", "Show the records", dump_logs);
-  // The parser would take -1 for the largest number there is.
+  // The parser would read -1 as the largest number.
   dump->add_option("--epoch", options->epoch, "Of this epoch only")
       ->check(CLI::NonNegativeNumber)
       ->type_name("EPOCH");

@@ -1,5 +1,5 @@
-// What the commands of `atoll log` have in common: which data directory, and what is in it. They
-// only read, of dead and of live clusters.
+// Shared parts of the commands of `atoll log`: the data directory and its content. They only read,
+// for live and dead clusters.
 #pragma once
 
 #include <cstdint>
@@ -29,11 +29,11 @@ struct LogData {
   std::string damaged_slot;  // of the savepoint; empty: none
 };
 
-/// Code failed if there is no log; corruption if no slot of the savepoint is intact.
+/// Returns code failed if there is no log, or corruption if no slot of the savepoint is intact.
 Result<LogData> find_log_data(FileSystem& file_system, const ClusterChoice& choice,
                               const LogOptions& options);
 
-/// "running" also stands for one whose end no start has looked at yet.
+/// "running" also means an incarnation whose end no start has examined yet.
 std::string state_of(const Incarnation& incarnation);
 
 Result<void> list_logs(const ClusterChoice& choice, const LogOptions& options);

@@ -1,4 +1,4 @@
-// `atoll log dump`: the records of the logs, one a line.
+// `atoll log dump`: prints the records of the logs, one per line.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -39,7 +39,7 @@ std::string hex(const std::byte* bytes, uint32_t count) {
   return text;
 }
 
-/// Ids are never reused, so a name stands for each storage that had it.
+/// Ids are never reused, so a name means every storage that had it.
 Result<std::set<uint32_t>> chosen_storages(FileSystem& files, const LogData& data,
                                            const std::string& storage) {
   uint32_t id = 0;
@@ -145,7 +145,7 @@ Result<void> dump_logs(const ClusterChoice& choice, const LogOptions& options) {
   }
   printer.begin();
   for (const Incarnation& incarnation : data->savepoint.incarnations) {
-    // First what counts, then the records themselves.
+    // First determines which records count, then reads the records.
     const auto scan = scan_incarnation(files, data->savepoint, incarnation);
     if (!scan) return std::unexpected(scan.error());
     if (scan->corruption && verdict) verdict = std::unexpected(scan->corruption_error());

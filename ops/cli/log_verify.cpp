@@ -1,4 +1,4 @@
-// `atoll log verify`: every block of every incarnation, as a start would judge them.
+// `atoll log verify`: checks every block of every incarnation by the rules of a start.
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -17,7 +17,7 @@ bool is_corrupt(const IncarnationScan& scan, const LogScan& log) {
          scan.corruption->offset == log.end.offset;
 }
 
-/// What the end of a log is: nothing more, the tail of a crash, or corruption.
+/// Returns how a log ends: complete, with the torn tail of a crash, or with corruption.
 const char* kind_of_end(const IncarnationScan& scan, const LogScan& log) {
   if (is_corrupt(scan, log)) return "corruption";
   return log.end.is_defect || log.intact_behind_end != 0 ? "torn tail" : "end";
@@ -87,8 +87,8 @@ Json to_json(const IncarnationScan& scan) {
           {"logs", logs}};
 }
 
-/// Prints what there is; answers what is corrupt besides the logs that are listed, and what these
-/// hold that the DDL log does not create (R52).
+/// Prints the rest of the data. Returns corruption outside the listed logs, and log records of
+/// storages that no DDL record creates (R52).
 Result<void> verify_rest(FileSystem& files, const LogData& data,
                          const std::vector<IncarnationScan>& scans, Json& whole) {
   auto unlisted = refuse_unlisted(files, data.savepoint, data.directories);

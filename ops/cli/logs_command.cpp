@@ -1,4 +1,4 @@
-// `atoll logs`: shows and follows the log files of a cluster's processes, dead ones too.
+// `atoll logs`: shows and follows the text logs of a cluster's processes, dead ones too.
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
@@ -46,7 +46,7 @@ Result<std::vector<LogFile>> chosen_files(const Config& config, const std::strin
   return files;
 }
 
-/// Prints the last lines of the file; the rest is for `print_news`.
+/// Prints the last lines of the file; `print_news` prints later ones.
 bool print_tail(LogFile& file, uint32_t lines, bool with_heading) {
   std::ifstream stream(file.path);
   if (!stream) return false;
@@ -62,12 +62,12 @@ bool print_tail(LogFile& file, uint32_t lines, bool with_heading) {
   return true;
 }
 
-/// Prints the lines that have come since; every line names its process already.
+/// Prints new lines; each line names its process.
 void print_news(LogFile& file) {
   std::ifstream stream(file.path);
   if (!stream || !stream.seekg(file.shown)) return;
   for (std::string line; std::getline(stream, line);) {
-    if (stream.eof()) return;  // not whole yet
+    if (stream.eof()) return;  // the line is not complete yet
     std::printf("%s\n", printable(line).c_str());
     file.shown = stream.tellg();
   }

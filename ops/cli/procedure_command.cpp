@@ -1,4 +1,4 @@
-// `atoll procedure ls|call`: what the nodes can run, and one call of it.
+// `atoll procedure ls|call`: lists procedures and jobs, and calls a procedure.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <fstream>
@@ -18,13 +18,13 @@ struct ProcedureOptions {
   std::string name;
   std::string input;
   std::string input_file;
-  std::string isolation;  // empty: what the procedure's entry says
+  std::string isolation;  // empty: the default of the procedure
   uint32_t snapshot = 0;
   uint32_t node = 0;
   bool json = false;
 };
 
-/// Beyond the procedure's own time limit, for the way there and back.
+/// Added to the procedure's own time limit, for the transfer of request and reply.
 constexpr std::chrono::milliseconds kMargin{5'000};
 
 Result<Json> ask(const ClusterChoice& choice, uint32_t node, const char* op, const Json& body) {
@@ -59,7 +59,7 @@ Result<void> list(const ClusterChoice& choice, const ProcedureOptions& options) 
 Result<std::string> input_of(const ProcedureOptions& options) {
   if (options.input_file.empty()) return options.input;
   std::ifstream file(options.input_file, std::ios::binary);
-  // One byte beyond the limit tells that there is more, of a device without end, too.
+  // One byte more than the limit shows that the input is too long, also for endless devices.
   std::string text(size_t{kMaxProcedureInputBytes} + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<size_t>(file.gcount()));
@@ -76,7 +76,7 @@ Result<std::string> input_of(const ProcedureOptions& options) {
   return text;
 }
 
-/// Text gets a line end; bytes go out as they are.
+/// Text gets a line end; binary output is written unchanged.
 void print_output(const Json& answer) {
   if (const auto bytes = from_base64(answer.value("output_base64", "")); bytes && !bytes->empty()) {
     std::fwrite(bytes->data(), 1, bytes->size(), stdout);
@@ -84,7 +84,7 @@ void print_output(const Json& answer) {
   }
   const std::string text = answer.value("output", "");
   if (text.empty()) return;
-  // It may have zeros in it.
+  // The text may contain zero bytes.
   std::fwrite(text.data(), 1, text.size(), stdout);
   std::putchar('\n');
 }

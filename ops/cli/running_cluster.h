@@ -1,4 +1,4 @@
-// A cluster that another process started, behind the same interface as one of our own.
+// A cluster that another process started, behind the interface of an own cluster.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@ namespace atolldb::cli {
 
 class RunningCluster final : public Cluster {
  public:
-  /// `config`: as find_running gave it.
+  /// `config`: from find_running.
   explicit RunningCluster(const Config& config) : Cluster(config) {}
 
   Result<Json> call(uint32_t node, std::string_view op, const Json& body,
@@ -24,7 +24,7 @@ class RunningCluster final : public Cluster {
   Result<std::unique_ptr<SessionClient>> connect_session(uint32_t node) override {
     return SessionClient::connect(config_.cluster.run_dir, node);
   }
-  /// It goes on: whoever started it stops it.
+  /// Does nothing: the process that started the cluster stops it.
   Result<void> shutdown() override { return {}; }
 };
 

@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Nothing if a live cluster has just deleted it.
+/// Returns nothing if a live cluster has just deleted the file.
 Result<std::optional<uint64_t>> size_of(FileSystem& file_system, const std::string& path) {
   auto file = file_system.open_for_reading(path);
   if (!file) {

@@ -1,4 +1,4 @@
-// `atoll snapshot damage`: what a running cluster knows that it cannot read.
+// `atoll snapshot damage`: lists damage that a running cluster knows of.
 #include <fmt/format.h>
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// What the commands of `atoll snapshot` have in common: which snapshots a data directory holds.
-// ls and verify only read, of dead and of live clusters.
+// Shared parts of the commands of `atoll snapshot`: the snapshots in a data directory. ls and
+// verify only read, for live and dead clusters.
 #pragma once
 
 #include <cstdint>
@@ -17,31 +17,31 @@ namespace atolldb::cli {
 struct SnapshotOptions {
   std::string data_dir;  // --data-dir; empty: that of the chosen cluster
   bool json = false;
-  std::optional<uint32_t> id;  // verify: this one only; pin: none is the newest
-  std::string name;            // pin: of the pin; empty: made of the id
-  std::string pin;             // unpin: a pin's name, or a snapshot's id
+  std::optional<uint32_t> id;  // verify: only this one; pin: this one instead of the newest
+  std::string name;            // pin: name of the pin; empty: derived from the id
+  std::string pin;             // unpin: name of the pin, or id of a snapshot
 };
 
-/// All that there is of one snapshot.
+/// What is known of one snapshot.
 struct ListedSnapshot {
   bool is_newest = false;
-  bool is_kept = false;  // older, by snapshot.keep
+  bool is_kept = false;  // an older one, kept by snapshot.keep
   std::vector<std::string> pins;
-  /// A snapshot that is the newest or pinned lists files of it: older pages that did not change.
+  /// The newest or a pinned snapshot lists files of it, because some pages did not change since.
   bool is_referred_to = false;
   std::optional<SnapshotMetadata> metadata;
-  std::string damage;  // why there is no metadata although there is a file of it
-  uint64_t files = 0;  // of pages
-  uint64_t bytes = 0;  // of those
+  std::string damage;  // why its metadata cannot be read, although it has files
+  uint64_t files = 0;  // page files
+  uint64_t bytes = 0;  // in these files
 };
 
-/// By id, those that the savepoint names without any file included.
+/// By id; includes snapshots that the savepoint names and that have no files.
 Result<std::map<uint32_t, ListedSnapshot>> find_snapshots(FileSystem& file_system,
                                                           const LogData& data);
 
-/// "newest", "pinned", "kept" (by snapshot.keep); "in use" by one of these; "unneeded": to be
-/// deleted, or left by a run that failed; "unfinished": of a run under way, or one that failed
-/// since the newest.
+/// Returns "newest", "pinned", "kept" (by snapshot.keep); "in use" if one of these refers to it;
+/// "unneeded" if it will be deleted or a failed run left it; "unfinished" if its run is in progress
+/// or failed after the newest.
 std::string state_of(const Savepoint& savepoint, uint32_t id, const ListedSnapshot& snapshot);
 
 Result<LogData> find_snapshot_data(FileSystem& file_system, const ClusterChoice& choice,
@@ -49,13 +49,13 @@ Result<LogData> find_snapshot_data(FileSystem& file_system, const ClusterChoice&
 
 Result<void> list_snapshots(const ClusterChoice& choice, const SnapshotOptions& options);
 Result<void> verify_snapshots(const ClusterChoice& choice, const SnapshotOptions& options);
-/// Of a running cluster; waits until it is durable.
+/// For a running cluster. Waits until the snapshot is durable.
 Result<void> take_snapshot(const ClusterChoice& choice, const SnapshotOptions& options);
-/// Of a running cluster: what its scrubs found damaged, and what its newest snapshot could not
-/// read.
+/// For a running cluster. Lists what its scrubs found damaged, and what its newest snapshot could
+/// not read.
 Result<void> list_damage(const ClusterChoice& choice, const SnapshotOptions& options);
-/// Of a running cluster through its coordinator, of a dead one under the lock of its data (code
-/// already_running if --data-dir names a live one's).
+/// For a running cluster through its coordinator, for a dead one under the lock of its data.
+/// Returns code already_running if --data-dir names the data of a live one.
 Result<void> pin_snapshot(const ClusterChoice& choice, const SnapshotOptions& options);
 Result<void> unpin_snapshot(const ClusterChoice& choice, const SnapshotOptions& options);
 Result<void> remove_snapshot(const ClusterChoice& choice, const SnapshotOptions& options);

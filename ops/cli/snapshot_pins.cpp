@@ -1,5 +1,5 @@
-// `atoll snapshot pin|unpin|rm`: of a running cluster through its coordinator, of a dead one under
-// the locks of its directories, each of which must be where it was (rules R47, R50).
+// `atoll snapshot pin|unpin|rm`: for a running cluster through its coordinator. For a dead one
+// under the locks of its directories, each of which must be where its owner file says (R47, R50).
 #include <cstdio>
 #include <filesystem>
 #include <functional>
@@ -19,10 +19,10 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// A change of the data of a dead cluster; answers what the coordinator would.
+/// A change of a dead cluster's data. Returns what the coordinator would answer.
 using Change = std::function<Result<Json>(FileSystem&, LogData&)>;
 
-/// The running cluster that is meant; nothing: it is down, or --data-dir names files.
+/// Returns the running cluster that is chosen, or nothing if it is down or --data-dir names files.
 Result<std::optional<Config>> find_live(const ClusterChoice& choice,
                                         const SnapshotOptions& options) {
   if (!options.data_dir.empty()) return std::nullopt;
@@ -35,13 +35,14 @@ Result<std::optional<Config>> find_live(const ClusterChoice& choice,
 Result<Json> change_dead(const ClusterChoice& choice, const SnapshotOptions& options,
                          const Change& change) {
   PosixFileSystem files;
-  // Before the lock, which makes a file: no directory of anybody else gets one.
+  // Before the locks, which make files: a directory that is not a cluster's gets none.
   const Result<LogData> found = find_snapshot_data(files, choice, options);
   if (!found) return std::unexpected(found.error());
   const std::vector<std::string> directories(found->directories.begin(), found->directories.end());
   auto lock = lock_dead_data("atoll snapshot", found->data_dir, directories, files);
   if (!lock) return std::unexpected(lock.error());
-  Result<LogData> data = find_snapshot_data(files, choice, options);  // as nobody changes it now
+  Result<LogData> data =
+      find_snapshot_data(files, choice, options);  // again, because no process changes it now
   Result<Json> done = data ? change(files, *data) : std::unexpected(data.error());
   lock->forget_processes();
   return done;
@@ -73,7 +74,7 @@ Json to_json(const PinnedSnapshot& pin) {
 
 std::string id_text(const Json& done) { return std::to_string(done.value("id", 0u)); }
 
-/// Names go through JSON and onto terminals.
+/// Names are written to JSON and to terminals.
 Result<void> check_name(const std::string& name) {
   const std::string text = Json(name).dump(-1, ' ', false, Json::error_handler_t::replace);
   const bool is_one_line = name.find_first_of("\n\t") == std::string::npos;

@@ -1,4 +1,4 @@
-// `atoll snapshot verify`: metadata, files and every page of snapshots.
+// `atoll snapshot verify`: checks metadata, files and every page of snapshots.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,9 +25,9 @@ struct Verified {
   uint32_t id = 0;
   uint64_t epoch = 0;
   uint64_t files = 0;
-  uint64_t pages = 0;  // read and found intact, page 0 of each file included
+  uint64_t pages = 0;  // intact pages, including page 0 of each file
   std::vector<Error> problems;
-  bool has_stand_ins = false;              // pages of its files stand for others (R56)
+  bool has_stand_ins = false;              // its files have stand-in pages (R56)
   std::vector<UnreadablePage> unreadable;  // ranges of keys
 };
 
@@ -39,11 +39,11 @@ bool is_kept(const Savepoint& savepoint, uint32_t id) {
                              [&](const PinnedSnapshot& pin) { return pin.id == id; });
 }
 
-/// Up to the file's first defect.
+/// Checks a file up to its first defect.
 Result<void> verify_pages(const SnapshotFiles& files, const SnapshotFilePlace& place,
                           IoBuffer& buffer, Verified& verified) {
   uint64_t& pages = verified.pages;
-  ++pages;  // the header, which is checked when the file is opened
+  ++pages;  // the header, which opening the file has checked
   for (uint64_t page = 1; page < place.page_count;) {
     const auto count =
         static_cast<uint32_t>(std::min<uint64_t>(kPagesAtOnce, place.page_count - page));
@@ -62,7 +62,7 @@ Result<void> verify_pages(const SnapshotFiles& files, const SnapshotFilePlace& p
   return {};
 }
 
-/// The root is a page of the storage, of a file that is whole.
+/// Checks that the root is a page of the storage, in a complete file.
 Result<void> verify_root(const SnapshotFiles& files, const SnapshotStorage& storage,
                          const std::string& metadata_path, IoBuffer& buffer) {
   if (storage.root.is_null()) return {};
@@ -76,7 +76,7 @@ Result<void> verify_root(const SnapshotFiles& files, const SnapshotStorage& stor
                                 storage.root.node(), storage.root.snapshot(), page->storage_id));
 }
 
-/// Which ranges of keys damaged pages, and those that stand for such, make unreadable.
+/// Finds the ranges of keys that damaged pages and stand-ins make unreadable.
 Result<void> find_unreadable(FileSystem& file_system, const LogData& data,
                              const SnapshotMetadata& metadata, Verified& verified) {
   const ClusterUuid& uuid = data.savepoint.cluster_uuid;
@@ -91,7 +91,7 @@ Result<void> find_unreadable(FileSystem& file_system, const LogData& data,
   for (const SnapshotStorage& storage : metadata.storages) {
     if (storage.root.is_null()) continue;
     const DdlRecord& ddl = created[storage.id];
-    // Without its definition it is not known how the pages of an array lie.
+    // Without its definition the layout of an array's pages is unknown.
     if (storage.type == StorageType::array && ddl.record_count == 0) continue;
     const auto walked = walk_snapshot(
         files,
@@ -107,7 +107,7 @@ Result<void> find_unreadable(FileSystem& file_system, const LogData& data,
   return {};
 }
 
-/// Problems that are no corruption are the answer; corruption is part of it.
+/// Returns an error for problems other than corruption; the result contains corruption.
 Result<Verified> verify(FileSystem& file_system, const LogData& data, uint32_t id) {
   Verified verified;
   verified.id = id;
@@ -186,7 +186,7 @@ Json to_json(const Verified& verified) {
           {"unreadable", unreadable}};
 }
 
-/// Those that are to be verified.
+/// Returns the snapshots to verify.
 Result<std::vector<uint32_t>> chosen(FileSystem& file_system, const LogData& data,
                                      const SnapshotOptions& options) {
   if (options.id) {
@@ -204,7 +204,8 @@ Result<std::vector<uint32_t>> chosen(FileSystem& file_system, const LogData& dat
   return std::vector<uint32_t>(ids.begin(), ids.end());
 }
 
-/// A live cluster may have made a newer snapshot, and deleted this one while it was read.
+/// Returns whether the snapshot is gone: a live cluster may have replaced and deleted it during the
+/// check.
 bool is_gone(FileSystem& file_system, const ClusterChoice& choice, const SnapshotOptions& options,
              uint32_t id) {
   const Result<LogData> now = find_snapshot_data(file_system, choice, options);

@@ -1,4 +1,4 @@
-// `atoll status`: one look at a cluster, or one a second.
+// `atoll status`: shows the state of a cluster, once or every second.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -21,7 +21,8 @@ struct StatusOptions {
 };
 
 constexpr std::chrono::milliseconds kTimeout{5'000};
-/// Throughput is since the previous request, whoever sent it: two in a row give our own interval.
+/// Throughput covers the time since the previous status request of any client. Two requests in a
+/// row define the interval.
 constexpr std::chrono::milliseconds kInterval{250};
 constexpr std::chrono::milliseconds kWatchInterval{1'000};
 
@@ -37,7 +38,8 @@ std::string restarting_text(const Config& config, const Json& restarts) {
       restarts.value("last_reason", ""));
 }
 
-/// Of a cluster whose coordinator does not answer yet: what its launcher notes.
+/// Returns the status of a cluster whose coordinator does not answer yet, from the launcher's
+/// notes.
 Json starting_status(const Config& config, const StartReport& report, const Json& restarts) {
   return {{"name", config.cluster.name},
           {"state", report.state},
@@ -79,7 +81,7 @@ void show(const Json& status, const StatusOptions& options) {
   std::fflush(stdout);
 }
 
-/// Programs get an object in any case.
+/// Programs get a JSON object in every case.
 void show_restarting(const Config& config) {
   const Json restarts = restarts_of(config);
   if (!is_under_way(restarts)) return;
@@ -118,7 +120,7 @@ Result<void> status(const ClusterChoice& choice, const StatusOptions& options) {
   do {
     answer = ask(*config);
     if (!answer) {
-      // It may have gone meanwhile; then that is what to say.
+      // The cluster may have ended meanwhile; then that is the error to report.
       const Result<Config> again = find_reachable({config->cluster.name, choice.config_file});
       return std::unexpected(again ? answer.error() : again.error());
     }

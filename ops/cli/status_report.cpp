@@ -28,7 +28,7 @@ double used_share(const Json& pool) {
   return total > 0 ? 1 - static_cast<double>(number(pool, "free")) / total : 0;
 }
 
-/// Aborts of all nodes by reason, one line.
+/// Returns the aborts of all nodes by reason, in one line.
 std::string aborts_text(const Json& nodes) {
   std::map<std::string, uint64_t> sums;
   for (const Json& node : nodes) {
@@ -66,7 +66,7 @@ std::string node_table(const Json& status) {
   return format_table(rows);
 }
 
-/// Empty without a log.
+/// Empty if the cluster has no log.
 std::string logger_table(const Json& status) {
   std::vector<std::vector<std::string>> rows = {
       {"LOGGER", "DURABLE EPOCH", "LAG", "WRITTEN", "BATCHES", "WRITE p50 p99", "SYNC p50 p99"}};
@@ -88,7 +88,7 @@ std::string logger_table(const Json& status) {
   return rows.size() == 1 ? "" : format_table(rows) + "\n";
 }
 
-/// Empty when there was none.
+/// Empty if there was no restart.
 std::string restarts_text(const Json& status) {
   const Json restarts = status.value("restarts", Json());
   if (!restarts.is_object()) return "";
@@ -98,13 +98,13 @@ std::string restarts_text(const Json& status) {
                      std::max<std::time_t>(since, 0), restarts.value("last_reason", ""));
 }
 
-/// Empty while commits become durable within an epoch.
+/// Empty if commits become durable within an epoch.
 std::string lag_text(const Json& epochs) {
   const uint64_t lag_us = number(epochs, "durability_lag_us");
   return lag_us == 0 ? "" : fmt::format(" ({:.1f} ms behind)", static_cast<double>(lag_us) * 1e-3);
 }
 
-/// Empty without snapshots.
+/// Empty if there is no snapshot.
 std::string snapshot_text(const Json& status) {
   const Json snapshots = status.value("snapshots", Json::object());
   if (number(snapshots, "newest") == 0) return "";
@@ -122,7 +122,7 @@ std::string snapshot_text(const Json& status) {
   return text + "\n";
 }
 
-/// How often transactions waited for room.
+/// Returns how often transactions waited for room.
 std::string stalls_text(const Json& nodes) {
   uint64_t pages = 0;
   uint64_t log = 0;
@@ -145,13 +145,13 @@ std::string process_table(const Json& status) {
   return format_table(rows);
 }
 
-/// An empty one if there is none: a recovery may end between two looks.
+/// Returns an empty object if there is no such member: a recovery may end between two requests.
 Json object_of(const Json& json, const char* member) {
   const Json found = json.value(member, Json());
   return found.is_object() ? found : Json::object();
 }
 
-/// How far a recovery is.
+/// Returns the progress of a recovery.
 std::string recovered_text(const Json& status) {
   const Json recovery = object_of(status, "recovery");
   const Json run = object_of(object_of(status, "snapshots"), "run");
@@ -160,13 +160,13 @@ std::string recovered_text(const Json& status) {
                      run.value("phase", "planning"));
 }
 
-/// Of a cluster that starts; empty: it does not say.
+/// Returns the progress of a start; empty: unknown.
 std::string start_text(const Json& status) {
   const auto report = parse_start_report(object_of(status, "start").dump());
   return report ? progress_text(*report) : "";
 }
 
-/// What a recovering cluster serves.
+/// Returns which requests a recovering cluster serves.
 std::string readable_text(const Json& status) {
   const Json reads = object_of(object_of(status, "recovery"), "reads");
   if (reads.empty()) return "wait until it runs";
@@ -292,7 +292,7 @@ std::string status_text(const Json& status) {
     text += fmt::format("  progress       {}, {} s since it began\n", progress,
                         number(object_of(status, "start"), "elapsed_seconds"));
   }
-  // The coordinator has not answered: there is no more to tell.
+  // The coordinator has not answered, so nothing more is known.
   if (!status.contains("epochs")) return text + restarts_text(status);
   text += fmt::format(
       "  throughput     {} transactions/s (durability {}, over the last {:.2f} s)\n",

@@ -1,4 +1,4 @@
-// What `atoll status` says about an answer of the coordinator: healthy? what is wrong? what to do?
+// Evaluates a status answer of the coordinator: health, problems, and what to do.
 #pragma once
 
 #include <string>
@@ -14,15 +14,16 @@ struct Problem {
   std::string what_to_do;
 };
 
-/// Empty: the cluster is healthy. While it starts `status` has a member `start`, a StartReport.
+/// Returns no problems if the cluster is healthy. While it starts, `status` has a member `start`, a
+/// StartReport.
 std::vector<Problem> find_problems(const Json& status);
 
-/// "reading the logs, 42 % (1.2 GiB of 2.9 GiB), 250.0 MiB/s, about 7 s left".
+/// Returns "reading the logs, 42 % (1.2 GiB of 2.9 GiB), 250.0 MiB/s, about 7 s left".
 std::string progress_text(const StartReport& report);
 
 /// For people.
 std::string status_text(const Json& status);
-/// For programs: the coordinator's answer with the verdict added.
+/// For programs: the coordinator's answer and the problems found.
 Json status_json(Json status);
 
 }  // namespace atolldb::cli

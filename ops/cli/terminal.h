@@ -1,4 +1,4 @@
-// Output for people: colours only on a terminal and without NO_COLOR, sizes and counts to read.
+// Output for people: colours (only on a terminal, and without NO_COLOR), tables, sizes and counts.
 #pragma once
 
 #include <cstdint>
@@ -11,21 +11,21 @@ namespace atolldb::cli {
 enum class Colour { red, green, yellow };
 
 bool is_terminal();
-/// Decided once per call from standard output, NO_COLOR and TERM.
+/// Evaluates standard output, NO_COLOR and TERM at each call.
 bool use_colour();
 std::string paint(Colour colour, const std::string& text);
 
-/// "1.5 GiB"
+/// Returns "1.5 GiB" for example.
 std::string format_bytes(uint64_t bytes);
-/// "1,234,567"
+/// Returns "1,234,567" for example.
 std::string format_count(uint64_t count);
 std::string format_percent(double part, double whole);
 
-/// Columns as wide as their widest cell, two spaces apart; the first row is the heading. Numbers
-/// stand to the right.
+/// Columns are as wide as their widest cell and two spaces apart. The first row is the heading.
+/// Numbers are right-aligned.
 std::string format_table(const std::vector<std::vector<std::string>>& rows);
 
-/// Text of others on its way to a terminal: control characters but line feed and tab become "?".
+/// Makes foreign text safe for a terminal: control characters except line feed and tab become "?".
 std::string printable(std::string_view text);
 
 }  // namespace atolldb::cli

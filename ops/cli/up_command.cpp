@@ -67,7 +67,8 @@ void print_running(const Config& config) {
   std::fflush(stdout);
 }
 
-/// Shows how far a start is: on a terminal in one line that changes, else a line now and then.
+/// Shows the progress of a start: on a terminal in one line that is replaced, otherwise in a line
+/// every few seconds.
 class ProgressPrinter {
  public:
   void show(const StartReport& report) {
@@ -81,7 +82,7 @@ class ProgressPrinter {
     }
     std::fflush(stdout);
   }
-  /// Before anything else is printed.
+  /// Called before any other output.
   void end() {
     if (is_line_open_) std::printf("\r\033[K");
     std::fflush(stdout);
@@ -89,7 +90,7 @@ class ProgressPrinter {
   }
 
  private:
-  /// Most starts take less and print no line.
+  /// Most starts are shorter and print no progress line.
   static constexpr std::chrono::milliseconds kLinePause{3'000};
   std::chrono::steady_clock::time_point shown_at_ = std::chrono::steady_clock::now();
   bool is_line_open_ = false;
@@ -104,7 +105,7 @@ void print_recovering(const Config& config, const std::string& readable) {
   std::fflush(stdout);
 }
 
-/// What the owner should know at once, such as a start that was not from the newest snapshot.
+/// Prints problems that need attention at once, for example a start from an older snapshot.
 void print_problems(const Config& config) {
   constexpr std::chrono::milliseconds kStatusTimeout{5'000};
   const auto status =
@@ -117,7 +118,7 @@ void print_problems(const Config& config) {
   std::fflush(stdout);
 }
 
-/// The newest report in the data directory.
+/// Prints the newest report in the data directory.
 void print_salvaged(const Config& config) {
   uint32_t number = 0;
   while (std::filesystem::exists(salvage_report_path(config.cluster.data_dir, number + 1)))
@@ -166,7 +167,8 @@ Result<void> up(const ClusterChoice& choice, const UpOptions& options) {
     if (options.salvages) print_salvaged(*config);
     print_problems(*config);
   };
-  // After the last relative path: the config file may be a pipe that the shell has opened, too.
+  // After the last use of a relative path: the config file may also be a pipe that the shell
+  // opened.
   leave_caller();
   if (options.foreground) {
     const Result<void> ended = run_foreground(*config, print_start, launch);
