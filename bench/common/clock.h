@@ -1,15 +1,16 @@
-// A clock cheap enough to read around every transaction: the processor's time-stamp counter where
-// it is invariant, else the kernel's monotonic clock. Ticks of the kernel's clock are nanoseconds.
+// A clock cheap enough to read around every transaction: the processor's time-stamp counter if it
+// is invariant, otherwise the kernel's monotonic clock. Ticks of the kernel's clock are
+// nanoseconds.
 #pragma once
 
 #include <cstdint>
 
 namespace atolldb::bench {
 
-/// CLOCK_MONOTONIC: comparable between the processes of a machine.
+/// Returns CLOCK_MONOTONIC, which is comparable between the processes of a machine.
 uint64_t monotonic_ns();
 
-/// Sleeps until `at_ns` of monotonic_ns(), the last part spinning.
+/// Sleeps until `at_ns` of monotonic_ns(), and spins for the last part.
 void wait_until_ns(uint64_t at_ns);
 
 class TickClock {

@@ -1,4 +1,4 @@
-// Latencies in nanoseconds of one thread, which goes with its results to the driver.
+// A histogram of latencies in nanoseconds, filled by one thread and sent to the driver.
 #pragma once
 
 #include "shared/metrics/histogram.h"

@@ -1,4 +1,4 @@
-// The machine that a figure was measured on: printed beside every figure.
+// Description of the machine: printed with every figure.
 #pragma once
 
 #include <cstdint>
@@ -8,18 +8,18 @@ namespace atolldb::bench {
 
 struct MachineInfo {
   std::string cpu;
-  uint32_t cores = 0;  // this process may run on
+  uint32_t cores = 0;  // that this process may run on
   uint64_t memory_bytes = 0;
   std::string kernel;
 
   static MachineInfo detect();
-  /// `pool_page_bytes`: the pages that really map the pools (0: not known).
+  /// `pool_page_bytes`: the size of the pages that map the pools (0: unknown).
   std::string line(uint32_t pool_page_bytes) const;
 };
 
-/// "1.5 GiB"
+/// Returns "1.5 GiB" for example.
 std::string format_bytes(uint64_t bytes);
-/// "1,234,567"
+/// Returns "1,234,567" for example.
 std::string format_count(uint64_t count);
 
 }  // namespace atolldb::bench

@@ -1,5 +1,5 @@
-// The random numbers of all benchmarks: cheap, and the same everywhere for the same seed. Not
-// shared between threads.
+// The random number generator of all benchmarks: fast, and equal for equal seeds on every machine.
+// Thread: one per object.
 #pragma once
 
 #include <bit>
@@ -31,14 +31,14 @@ class Random {
     return result;
   }
 
-  /// random(low .. high), both inclusive, high - low < 2^32. The bias is below 2^-32.
+  /// Returns a number of [low, high], with high - low < 2^32. The bias is below 2^-32.
   uint32_t uniform(uint32_t low, uint32_t high) {
     const uint64_t range = uint64_t{high} - low + 1;
     return low + static_cast<uint32_t>(((next() >> 32) * range) >> 32);
   }
-  /// True in `percent` of 100 cases.
+  /// Returns true in `percent` of 100 cases.
   bool percent(uint32_t percent) { return uniform(1, 100) <= percent; }
-  /// Of [0, 1), in steps of 2^-53.
+  /// Returns a number of [0, 1), in steps of 2^-53.
   double unit() { return static_cast<double>(next() >> 11) * 0x1p-53; }
 
  private:

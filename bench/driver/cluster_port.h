@@ -1,5 +1,5 @@
-// What a driver needs of a cluster. Implemented on a launched or a running cluster; tests drive
-// clusters of their own.
+// A driver's interface to a cluster. `atoll` implements it for launched and running clusters, tests
+// for their own.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +19,16 @@ class ClusterPort {
   virtual uint32_t worker_count() const = 0;  // of all nodes
   /// "processes" or "threads"
   virtual std::string mode() const = 0;
-  /// "off", "durable", ...: stands beside every figure.
+  /// Returns "off", "durable", ...: printed with every figure.
   virtual std::string durability() const = 0;
   virtual Result<void> create_storage(const StorageSpec& spec) = 0;
-  /// Runs the job on all workers and waits; one output a worker, by node, then worker.
+  /// Runs the job on all workers and waits. Returns one output per worker, by node, then worker.
   virtual Result<std::vector<std::string>> run_job(const std::string& name,
                                                    const std::string& input) = 0;
-  /// Commits of all workers so far. May be called while another thread is in run_job.
+  /// Returns the number of commits of all workers so far. Thread: any, also while another one is in
+  /// run_job.
   virtual uint64_t commits() = 0;
-  /// The current epoch: what commits from now on is in it or later. 0: not known.
+  /// Returns the current epoch: later commits have this epoch or a later one. 0: unknown.
   virtual uint64_t epoch() = 0;
 };
 

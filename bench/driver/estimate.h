@@ -1,4 +1,4 @@
-// How much volatile memory a benchmark will need: the base tables, and what its runs insert.
+// Estimates the volatile memory of a benchmark: its base tables, and the inserts of its runs.
 #pragma once
 
 #include <cstdint>
@@ -19,22 +19,23 @@ struct StorageEstimate {
 struct Estimate {
   std::vector<StorageEstimate> storages;
   uint64_t base_bytes = 0;    // all of them
-  uint64_t insert_bytes = 0;  // what warm-up and runs add at the assumed speed
+  uint64_t insert_bytes = 0;  // inserts of warm-up and runs at the assumed rate
   uint64_t pool_bytes = 0;    // per node, with headroom; a multiple of 2 MiB
   uint64_t cache_bytes = 0;   // per node: for all of its base tables in a snapshot
   uint64_t assumed_tps = 0;
 
   void add(std::string_view name, uint64_t bytes);
   uint64_t bytes_of(std::string_view name) const;  // 0: no such storage
-  /// What warm-up and runs insert when `busy` cores reach `tps_per_core`.
+  /// Adds the inserts of warm-up and runs if `busy` cores reach `tps_per_core`.
   void add_inserts(const CommonOptions& options, double busy, double tps_per_core,
                    double bytes_per_transaction);
-  /// Pool of a node that holds `base` bytes of the storages and its share of the inserts.
+  /// Sizes the pools. `base`: bytes of the storages on the fullest node, besides its share of the
+  /// inserts.
   void size_pools(double base, uint32_t nodes);
   std::string text(uint32_t nodes) const;
 };
 
-/// Of a Master-tree whose keys fit one slice.
+/// Returns the size of a Master-tree whose keys fit one slice.
 double tree_bytes(double records, double payload_bytes);
 uint64_t array_bytes(const StorageSpec& spec);
 

@@ -1,4 +1,4 @@
-// What every benchmark can be told, and the checks of it.
+// Options that all benchmarks share, and their checks.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ struct CommonOptions {
   static constexpr uint32_t kMaxRepeat = 1'000;
 };
 
-/// `command` is what the errors begin with: "bench tpcc".
+/// `command`: prefix of the error, for example "bench tpcc".
 std::unexpected<Error> usage_error(std::string_view command, std::string_view flag,
                                    std::string_view why, std::string_view what_to_do);
 
@@ -36,13 +36,14 @@ struct Range {
   uint64_t low;
   uint64_t high;
 };
-/// The first value that is out of its range is an error that names flag, value and limits.
+/// Returns an error for the first value out of range, with flag, value and limits.
 Result<void> check_ranges(std::string_view command, std::span<const Range> ranges);
 
-/// Checks what does not depend on the cluster. usage errors.
+/// Checks the options that do not depend on the cluster. Returns usage errors.
 Result<void> check_common_options(std::string_view command, const CommonOptions& options);
 
-/// `mix.size()` percentages with `separator` between, whose sum is 100. The error ends with `hint`.
+/// Parses `mix.size()` percentages, separated by `separator`, whose sum is 100. `hint`: end of the
+/// error.
 Result<void> parse_mix(std::string_view command, std::string_view text, char separator,
                        std::string_view hint, std::span<uint32_t> mix);
 std::string format_mix(std::span<const uint32_t> mix, char separator);

@@ -13,10 +13,11 @@ namespace atolldb::bench {
 
 namespace {
 
-/// From the driver's request to the common start: the request must have reached every worker.
+/// Delay between the driver's request and the common start, so that the request reaches every
+/// worker.
 constexpr uint64_t kStartDelayNs = 300'000'000;
 
-/// Prints the rate of commits once a second until it is destroyed.
+/// Prints the commit rate once a second until it is destroyed.
 class Progress {
  public:
   Progress(ClusterPort& cluster, const Console& console, std::string note, uint64_t start_ns)

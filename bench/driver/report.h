@@ -1,5 +1,4 @@
-// What the reports of all benchmarks have in common: facts about the cluster, and their parts as
-// text and as JSON.
+// Shared parts of the reports of all benchmarks: facts about the cluster, as text and as JSON.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +14,8 @@
 
 namespace atolldb::bench {
 
-/// Of every JSON report. Keys are added, never renamed or removed; bench/README.md lists them.
+/// Version of every JSON report. Keys are added, never renamed or removed; bench/README.md lists
+/// them.
 inline constexpr int kReportSchemaVersion = 1;
 
 struct PoolUse {
@@ -24,7 +24,7 @@ struct PoolUse {
   uint64_t used_bytes = 0;
 };
 
-/// What does not depend on the runs.
+/// Facts that do not depend on the runs.
 struct ReportHead {
   uint32_t nodes = 0;
   uint32_t workers = 0;
@@ -45,36 +45,36 @@ using TypeNames = std::span<const char* const>;
 
 // -- Text: whole lines, each with its line feed ------------------------------------------------
 std::string format_rate(double per_second);
-/// "1,234 transactions/s committed (...), 1 run of 10 s, 2 nodes (processes), 2 workers, " + `more`
-/// and the machine.
+/// Returns "1,234 transactions/s committed (...), 1 run of 10 s, 2 nodes (processes), 2 workers, ",
+/// `more`, and the machine.
 std::string headline_text(const ReportHead& head, const CommonOptions& options, double tps,
                           size_t run_count, const std::string& more);
 std::string nodes_text(const ReportHead& head, const RunSummary& run);
-/// `with_idle`: types without a commit too.
+/// `with_idle`: includes types without a commit.
 std::string types_text(const RunSummary& run, TypeNames names, bool with_idle);
-/// Latency to durability, what it consists of, and the log's volume; empty without a log.
+/// Returns latency to durability, its parts, and the volume of the log; empty without a log.
 std::string durable_text(const RunSummary& run, TypeNames names);
 std::string aborts_text(const RunSummary& run);
 std::string memory_text(const ReportHead& head);
-/// Empty unless the run ended early.
+/// Returns an empty text unless the run ended early.
 std::string early_end_text(const RunSummary& run);
-/// `holds`: what is said when nothing is violated.
+/// `holds`: the text if nothing is violated.
 std::string verify_text(const ReportHead& head, const std::string& holds);
 
 // -- JSON -------------------------------------------------------------------------------------
-/// p50 to max by type, of RunSummary::latency or durable_latency.
+/// Returns p50 to max by type. `latency`: RunSummary::latency or durable_latency.
 nlohmann::json latency_json(const RunSummary& run, const std::vector<LatencyHistogram>& latency,
                             TypeNames names, bool with_idle);
-/// By reason; what users rolled back is counted apart.
+/// By reason, without user rollbacks, which are counted separately.
 nlohmann::json aborts_json(const EngineCounts& engine);
 nlohmann::json run_json(const RunSummary& run, TypeNames names, bool with_idle);
-/// Everything but `benchmark`, `runs` and what a benchmark has of its own. `config` gets the common
-/// options added.
+/// Returns all members except `benchmark`, `runs` and those of one benchmark. Adds the common
+/// options to `config`.
 nlohmann::json report_json(const ReportHead& head, const CommonOptions& options, double tps,
                            const RunSummary& run, TypeNames names, bool with_idle,
                            nlohmann::json config);
 
-/// What the program ends with: 0; resources when a run ended early; corruption for violations.
+/// Returns the exit code: success, resources if a run ended early, corruption for violations.
 ExitCode exit_code_of(const ReportHead& head, bool ended_early);
 
 }  // namespace atolldb::bench

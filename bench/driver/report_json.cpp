@@ -1,4 +1,4 @@
-// The parts of a report for programs.
+// The JSON parts of a report.
 #include <nlohmann/json.hpp>
 
 #include "bench/driver/report.h"

@@ -1,4 +1,4 @@
-// The parts of a summary for people.
+// The text parts of a report.
 #include <fmt/format.h>
 
 #include "bench/driver/report.h"

@@ -22,7 +22,7 @@ Result<void> RunSummary::merge(const WorkerResult& result, const std::string& co
   log_wait.merge(result.log_wait);
   engine.add(result.engine);
   node.engine.add(result.engine);
-  // The reason of the worker that stopped first says more than "another worker had to stop".
+  // Prefers the reason of the worker that stopped first to "another worker had to stop".
   if (!result.ended_early.empty() && (ended_early.empty() || ended_early.starts_with("another"))) {
     ended_early = result.ended_early;
   }

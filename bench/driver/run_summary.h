@@ -1,4 +1,4 @@
-// One run over all workers: their results merged.
+// The merged results of all workers of one run.
 #pragma once
 
 #include <algorithm>
@@ -31,18 +31,18 @@ struct RunSummary {
   std::vector<uint64_t> commits;  // by type
   std::vector<double> tps_of_type;
   std::vector<LatencyHistogram> latency;  // to the commit
-  // With a log (WorkerResult).
+  // Empty without a log (see WorkerResult).
   std::vector<LatencyHistogram> durable_latency;
   LatencyHistogram epoch_wait;
   LatencyHistogram log_wait;
   EngineCounts engine;
   std::string ended_early;
 
-  /// Error: the result names a node that there is not.
+  /// Returns an error if the result names a node that does not exist.
   Result<void> merge(const WorkerResult& result, const std::string& command);
 };
 
-/// Of the runs' throughputs. `runs` holds pointers to RunSummary or what derives from it.
+/// Returns the median throughput. `runs`: pointers to RunSummary or a derived type.
 template <typename Runs>
 double median_tps(const Runs& runs) {
   std::vector<double> sorted;
@@ -53,7 +53,8 @@ double median_tps(const Runs& runs) {
   return count % 2 == 1 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
 }
 
-/// The run with the median (lower of the two in the middle). REQUIRES: there is a run.
+/// Returns the run with the median throughput (the lower of two in the middle). REQUIRES: there is
+/// a run.
 template <typename Runs>
 const auto& median_run(const Runs& runs) {
   std::vector<decltype(runs.front().get())> sorted;

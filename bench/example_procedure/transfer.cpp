@@ -1,4 +1,4 @@
-// A first procedure of one's own: moves an amount between two accounts. See README.md beside.
+// A first procedure: moves an amount between two accounts. README.md in this folder explains it.
 #include <cstdint>
 #include <cstdio>
 #include <string>
@@ -7,7 +7,7 @@
 
 using namespace atolldb;
 
-/// Input: "from to amount". Output: what is left on `from`.
+/// Input: "from to amount". Output: the new balance of `from`.
 static Status transfer(ProcedureContext& context) {
   StorageControl* accounts = context.storage("accounts", StorageType::array);
   if (accounts == nullptr) return Status::storage_not_found;
@@ -23,7 +23,7 @@ static Status transfer(ProcedureContext& context) {
   const Status read = array.get_for_update(context.transaction(), from, 0, 8, &balance, place);
   if (read != Status::ok) return read;
   balance -= amount;
-  if (balance < -1000) return Status::user_abort;  // nothing of it happens
+  if (balance < -1000) return Status::user_abort;  // rolls the whole transaction back
   const Status taken = array.update(context.transaction(), place, from, 0, 8, &balance);
   if (taken != Status::ok) return taken;
   context.set_output(std::to_string(balance));

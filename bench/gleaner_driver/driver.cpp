@@ -19,7 +19,7 @@ class Measurement {
         is_interrupted_(is_interrupted),
         next_id_(log.base.id + 1) {}
 
-  /// A snapshot of `epoch`, whose files stay.
+  /// Makes a snapshot of `epoch`; its files are kept.
   Result<Gleaned> glean(uint64_t epoch, const Base& base) {
     if (is_interrupted_()) {
       return make_error(ExitCode::failed, std::string(kCommand) + ": interrupted");
@@ -82,7 +82,7 @@ Result<Report> measure(const std::string& data_dir, uint64_t run_epoch, const Op
   if (!whole) return std::unexpected(whole.error());
   report.scenarios.push_back(*std::move(whole));
   if (has_base || run_epoch < 2) return report;
-  // What the run has logged, over a snapshot of what was there before it.
+  // Processes the log of the run on top of a snapshot of what preceded it.
   const auto loaded = measurement.glean(run_epoch - 1, log->base);
   if (!loaded) return std::unexpected(loaded.error());
   auto rest = measurement.repeat("since_snapshot",

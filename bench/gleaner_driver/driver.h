@@ -1,5 +1,5 @@
-// The measurement of `atoll bench gleaner`: the log of a data directory becomes snapshots, again
-// and again, in another directory.
+// The measurement of `atoll bench gleaner`: repeatedly makes snapshots of the log of a data
+// directory, in another directory.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,11 @@
 
 namespace atolldb::gleaner_bench {
 
-/// `data_dir`: of a cluster that has stopped; nothing in it is changed. `directory`: exists, nobody
-/// else uses it. `run_epoch`: what was logged before is put into a snapshot first, and what comes
-/// from there on is gleaned over it, too; 0: there is no such epoch. REQUIRES: options are checked.
-/// `is_interrupted` is asked before each run; code failed then. The report lacks `source`.
+/// `data_dir`: of a cluster that has stopped; it is not changed. `directory`: exists, and is used
+/// by this call only. `run_epoch`: log before it is first put into a snapshot, and log from it on
+/// is also processed on top of that snapshot; 0: no such epoch. `is_interrupted` is called before
+/// each run; if it returns true, the call returns code failed. The report has no `source` yet.
+/// REQUIRES: the options are checked.
 Result<Report> measure(const std::string& data_dir, uint64_t run_epoch, const Options& options,
                        const std::string& directory, const std::function<bool()>& is_interrupted);
 

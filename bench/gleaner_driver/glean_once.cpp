@@ -27,7 +27,7 @@ uint64_t thread_cpu_ns() {
   return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_nsec);
 }
 
-/// Adds the time of `part`, on this thread, to `time`.
+/// Runs `part` and adds its time on this thread to `time`.
 template <typename Part>
 auto timed(PartTime& time, const Part& part) {
   const uint64_t wall = bench::monotonic_ns();
@@ -38,7 +38,7 @@ auto timed(PartTime& time, const Part& part) {
   return result;
 }
 
-/// The order of compose_all of a node: the one in which a reducer gives records out.
+/// Composes in the order of a node's compose_all, which is the order of the reducer's output.
 class Composing {
  public:
   Composing(const GleanPlan& plan, Reducer& reducer, const SnapshotFiles& base,
@@ -80,7 +80,7 @@ Result<SnapshotWriter> make_writer(FileSystem& file_system, const GleanPlan& pla
                                 {directory, node, plan.snapshot, plan.epoch, plan.cluster_uuid});
 }
 
-/// What the coordinator does at the end.
+/// Does the coordinator's part at the end of a run.
 Result<Base> finish(const GleanPlan& plan, const std::vector<ComposedPartition>& partitions,
                     const SnapshotFiles& base, const std::string& directory, SnapshotWriter& pages,
                     SnapshotWriter& roots) {
@@ -94,12 +94,12 @@ Result<Base> finish(const GleanPlan& plan, const std::vector<ComposedPartition>&
   if (auto finished = roots.finish(); !finished) return std::unexpected(finished.error());
   result.files.push_back({plan.snapshot, 0, directory, pages.page_count()});
   result.files.push_back({plan.snapshot, kCoordinator, directory, roots.page_count()});
-  // Page 0 is the header: where nothing was written there is no file.
+  // Page 0 is the header: a writer that wrote no other page leaves no file.
   std::erase_if(result.files, [](const SnapshotFilePlace& file) { return file.page_count <= 1; });
   return result;
 }
 
-/// Mapper and reducer, each on a thread, until the reducer has everything.
+/// Runs mapper and reducer, each on a thread, until the reducer has all records.
 Result<void> collect(Mapper& mapper, Reducer& reducer, Gleaned& gleaned) {
   Result<void> mapped;
   std::jthread mapping([&] { mapped = timed(gleaned.map, [&] { return mapper.run(); }); });
@@ -109,7 +109,7 @@ Result<void> collect(Mapper& mapper, Reducer& reducer, Gleaned& gleaned) {
 }
 
 void count(const Mapper& mapper, const Reducer& reducer, Gleaned& gleaned) {
-  // Relaxed: the threads have ended.
+  // Relaxed: the threads have ended, and their join orders the accesses.
   const auto load = [](const std::atomic<uint64_t>& word) {
     return word.load(std::memory_order_relaxed);
   };

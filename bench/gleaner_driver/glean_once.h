@@ -1,4 +1,4 @@
-// One run of the gleaner's data path with one instance of each part, and what each of them took.
+// One run of the gleaner with one mapper, one reducer and one composer, with the time of each.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace atolldb::gleaner_bench {
 
-/// Of one part on its thread.
+/// Times of one part on its thread.
 struct PartTime {
-  uint64_t wall_ns = 0;  // with its waits for the other parts and for the device
+  uint64_t wall_ns = 0;  // including waits for the other parts and for the device
   uint64_t cpu_ns = 0;
 };
 
 struct Gleaned {
-  // Mapper; the reducer collects meanwhile.
+  // Mapper; the reducer collects at the same time.
   PartTime map;
   uint64_t read_bytes = 0;  // of log files
   uint64_t records_read = 0;
@@ -25,21 +25,21 @@ struct Gleaned {
   uint64_t records_received = 0;
   uint64_t sorted_runs = 0;
   uint64_t dumped_bytes = 0;
-  // Composer, with the merge of what the reducer has.
+  // Composer, including the merge of the reducer's sorted runs.
   PartTime compose;
   uint64_t records_composed = 0;
   uint64_t pages_written = 0;
   uint64_t pages_read = 0;  // of the base
   // Roots, and the sync of the files.
   PartTime finish;
-  uint64_t wall_ns = 0;  // from the first to the last
+  uint64_t wall_ns = 0;  // from the start of the first part to the end of the last
   Base result;           // the snapshot
 
   uint64_t cpu_ns() const { return map.cpu_ns + collect.cpu_ns + compose.cpu_ns + finish.cpu_ns; }
 };
 
-/// Runs `plan` (of LogToGlean::plan); `directory` gets files and sorted runs. Makes no metadata:
-/// the files are the caller's to remove.
+/// Runs `plan` (from LogToGlean::plan). `directory` gets files and sorted runs. Writes no metadata:
+/// the caller removes the files.
 Result<Gleaned> glean_once(FileSystem& file_system, const GleanPlan& plan,
                            const std::string& directory, uint64_t exchange_bytes);
 

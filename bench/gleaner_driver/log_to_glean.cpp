@@ -9,7 +9,7 @@
 namespace atolldb::gleaner_bench {
 namespace {
 
-/// Those that were created and not dropped, as a start of the cluster restores them.
+/// Returns storages that were created and not dropped, as a start of the cluster restores them.
 std::vector<GleanStorage> storages_of(const std::vector<DdlRecord>& records) {
   std::map<uint32_t, GleanStorage> storages;
   for (const DdlRecord& record : records) {

@@ -1,4 +1,4 @@
-// What a data directory holds for the gleaner: as the coordinator finds it when it starts.
+// The input of the gleaner in a data directory, as the coordinator finds it at a start.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace atolldb::gleaner_bench {
 
-/// A snapshot to begin from; id 0: none.
+/// A snapshot as the base of the next one; id 0: none.
 struct Base {
   uint32_t id = 0;
   uint64_t epoch = 0;
@@ -25,18 +25,18 @@ struct Base {
 
 struct LogToGlean {
   ClusterUuid cluster_uuid = {};
-  std::vector<GleanStorage> storages;  // ascending; as if nothing was in a snapshot
+  std::vector<GleanStorage> storages;  // ascending; without roots in a snapshot
   std::vector<GleanStream> streams;
   uint64_t epoch = 0;  // of the last commit that counts
   Base base;           // the directory's newest snapshot
 
-  /// What makes the snapshot number `id` of `epoch` out of `base` and the log behind it, with one
+  /// Returns the plan of snapshot `id` of `epoch`, from `base` and the log after it, with one
   /// mapper and one reducer.
   GleanPlan plan(uint32_t id, uint64_t up_to_epoch, const Base& from) const;
 };
 
-/// REQUIRES: no cluster runs on the directory. Changes nothing. Code failed: there is no log
-/// behind its newest snapshot. Code corruption: see examine.
+/// REQUIRES: no cluster runs on the directory. Changes nothing. Returns code failed if there is no
+/// log after its newest snapshot; code corruption as examine.
 Result<LogToGlean> find_log(FileSystem& file_system, const std::string& data_dir);
 
 }  // namespace atolldb::gleaner_bench

@@ -18,7 +18,7 @@ Result<void> check_options(const Options& options) {
 void make_smoke(Options& options) {
   options.record_seconds = options.warehouses = 1;
   options.repeat = 2;
-  options.exchange_bytes = uint64_t{1} << 20;  // so that there are sorted runs
+  options.exchange_bytes = uint64_t{1} << 20;  // small, to force sorted runs
 }
 
 }  // namespace atolldb::gleaner_bench

@@ -1,4 +1,4 @@
-// What `atoll bench gleaner` can be told, and the checks of it.
+// Options of `atoll bench gleaner`, and their checks.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@ namespace atolldb::gleaner_bench {
 inline constexpr const char* kCommand = "bench gleaner";
 
 struct Options {
-  uint32_t record_seconds = 3;                   // of TPC-C, whose log is gleaned
-  uint32_t warehouses = 2;                       // of it: how much its load logs
-  uint32_t repeat = 3;                           // each run; the median counts
+  uint32_t record_seconds = 3;  // of the TPC-C run that makes the log
+  uint32_t warehouses = 2;      // of that run: determines the log volume of its load
+  uint32_t repeat = 3;          // runs per log; the median counts
   uint64_t exchange_bytes = uint64_t{64} << 20;  // of the reducer's inbox
 
   static constexpr uint32_t kMaxSeconds = 86'400;
@@ -20,10 +20,10 @@ struct Options {
   static constexpr uint32_t kMaxRepeat = 1'000;
 };
 
-/// usage errors.
+/// Returns usage errors.
 Result<void> check_options(const Options& options);
 
-/// So small that it only shows that everything works.
+/// Makes the sizes so small that the run is only a functional check.
 void make_smoke(Options& options);
 
 }  // namespace atolldb::gleaner_bench

@@ -1,4 +1,4 @@
-// What `atoll bench gleaner` reports: records a second of each part, and how fast a start gleans.
+// The report of `atoll bench gleaner`: records per second of each part, and the speed of recovery.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -11,21 +11,21 @@
 
 namespace atolldb::gleaner_bench {
 
-/// The same log gleaned again and again.
+/// Repeated runs over the same log.
 struct Scenario {
   std::string name;         // in JSON
   std::string what;         // for people
   uint64_t base_bytes = 0;  // of the snapshot below; 0: none
-  /// Behind that. A file of log is read from its first block, so that more may be read.
+  /// Log after that snapshot. A log file is read from its first block, so more bytes may be read.
   uint64_t log_bytes = 0;
-  std::vector<Gleaned> runs;  // at least one; those of one scenario differ in their times alone
+  std::vector<Gleaned> runs;  // at least one; runs of one scenario differ only in their times
 
   const Gleaned& first() const { return runs.front(); }
-  /// Median of the runs.
+  /// Returns the median of the runs.
   double records_per_second(uint64_t Gleaned::* records, PartTime Gleaned::* part,
                             uint64_t PartTime::* clock) const;
-  double log_bytes_per_second() const;       // one core for each part, as they run
-  double log_bytes_per_core_second() const;  // of processor time, all parts together
+  double log_bytes_per_second() const;       // wall time, one core for each part
+  double log_bytes_per_core_second() const;  // processor time of all parts together
   double seconds() const;
 };
 

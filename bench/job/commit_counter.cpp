@@ -18,7 +18,7 @@ void CommitCounter::push(WorkerResult& result, const Commit& commit) {
   if (count_ == kCapacity) {
     await(waiting_[first_].epoch);
     release(result, clock_.ticks());
-    // Only a cluster that has failed leaves the oldest one waiting.
+    // Only a failed cluster leaves the oldest commit waiting.
     if (count_ == kCapacity) return;
   }
   waiting_[(first_ + count_++) % kCapacity] = commit;
@@ -26,7 +26,8 @@ void CommitCounter::push(WorkerResult& result, const Commit& commit) {
 
 void CommitCounter::release(WorkerResult& result, uint64_t now) {
   note_epochs(now);
-  // Acquire pairs with the coordinator's release. Both words are read-mostly: once in an epoch.
+  // Acquire pairs with the coordinator's release. Both words are read-mostly: they change once per
+  // epoch.
   const uint64_t durable = epochs_.durable.load(std::memory_order_acquire);
   if (durable == durable_ && (count_ == 0 || waiting_[first_].epoch > durable)) return;
   durable_ = durable;
@@ -40,8 +41,9 @@ void CommitCounter::credit(WorkerResult& result, const Commit& commit, uint64_t 
   ++result.commits[commit.type];
   result.durable_latency[commit.type].add(clock_.to_ns(now - commit.begin));
   const EpochEnd& epoch_end = ends_[commit.epoch % kEpochs];
-  // Reading what was final already waits for no end of an epoch; and a log that is a thousand
-  // epochs behind is waited for all the time.
+  // A transaction that read only final data waits for no end of an epoch. If the log is a thousand
+  // epochs late, the whole time counts as waiting for
+  // the log.
   const uint64_t ended =
       epoch_end.epoch == commit.epoch ? std::max(commit.end, epoch_end.at) : commit.end;
   result.epoch_wait.add(clock_.to_ns(ended - commit.end));
@@ -61,7 +63,7 @@ void CommitCounter::note_epochs(uint64_t now) {
 void CommitCounter::await(uint64_t epoch) {
   worker_.leave();
   while (!worker_.cluster_failed()) {
-    // Acquire, before the epoch: an advance after our look changes the signal, too.
+    // Acquire, before the epoch is loaded: an advance after the load then changes the signal, too.
     const uint32_t signal = epochs_.durable_signal.load(std::memory_order_acquire);
     if (epochs_.durable.load(std::memory_order_acquire) >= epoch) return;
     wait_on(epochs_.durable_signal, signal, kMaxSleep);

@@ -1,5 +1,5 @@
-// Counts the commits of one worker: with a log when they are durable, as a client would see it,
-// without one at once (design: durability; R19).
+// Counts the commits of one worker. With a log a commit counts when it is durable, as a client
+// would see it (R19); without a log it counts at once.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@ class CommitCounter {
  public:
   CommitCounter(WorkerContext& worker, const TickClock& clock);
 
-  /// A transaction of `type` ran from `begin` to `end` (ticks) and has committed; `epoch` is the
-  /// one that its answer depends on. Counts in `result` what has become durable since the last
-  /// call. Waits when kCapacity commits are not durable yet.
+  /// Records a committed transaction of `type` that ran from `begin` to `end` (ticks). `epoch`: the
+  /// epoch that its answer depends on. Adds to `result` what has become durable since the last
+  /// call. Waits while kCapacity commits are not durable.
   void count(WorkerResult& result, uint32_t type, uint64_t begin, uint64_t end, uint64_t epoch) {
     result.latency[type].add(clock_.to_ns(end - begin));
     if (!is_logged_) {
@@ -27,13 +27,13 @@ class CommitCounter {
     push(result, {begin, end, epoch, type});
     release(result, end);
   }
-  /// What becomes durable later than this (ticks) does not count any more.
+  /// Commits that become durable after this time (ticks) do not count.
   void set_end(uint64_t end) { end_ = end; }
-  /// Waits until all of them are durable, without counting them: their time is over. Holds no page
-  /// meanwhile. Ends early when the cluster has failed.
+  /// Waits until all commits are durable, without counting them, because the run is over. The
+  /// worker holds no page meanwhile. Returns early if the cluster has failed.
   void await_all();
 
-  /// Commits that may wait at a time: several epochs of the fastest workload.
+  /// Commits that may wait at the same time: several epochs of the fastest workload.
   static constexpr uint32_t kCapacity = 1u << 16;
 
  private:
@@ -43,7 +43,7 @@ class CommitCounter {
     uint64_t epoch;
     uint64_t type;
   };
-  /// When the worker saw that an epoch had ended.
+  /// The time at which the worker noticed the end of an epoch.
   struct EpochEnd {
     uint64_t epoch;
     uint64_t at;
@@ -60,11 +60,11 @@ class CommitCounter {
   const EpochBlock& epochs_;
   const TickClock& clock_;
   bool is_logged_;
-  uint64_t durable_ = 0;  // as seen last
-  uint64_t current_ = 0;  // as seen last
+  uint64_t durable_ = 0;  // last value seen
+  uint64_t current_ = 0;  // last value seen
   uint64_t end_ = ~uint64_t{0};
   EpochEnd ends_[kEpochs] = {};
-  // A ring, in the order of commits; so epochs ascend, but for read-only ones.
+  // A ring in commit order. Epochs ascend, except those of read-only transactions.
   std::unique_ptr<Commit[]> waiting_;
   uint32_t first_ = 0;
   uint32_t count_ = 0;

@@ -30,9 +30,10 @@ struct EngineCounts {
   void add(const EngineCounts& other);
 
   using Counter = std::pair<const char*, uint64_t EngineCounts::*>;
-  /// Those beside `aborts`, with their names in JSON.
+  /// Returns the counters other than `aborts`, with their names in JSON.
   static std::span<const Counter> counters();
-  /// Adds the counters (not the aborts) to an object; takes them out of it (it may throw).
+  /// `put` adds the counters (not the aborts) to an object; `take` reads them from it (it may
+  /// throw).
   void put(nlohmann::json& json) const;
   void take(const nlohmann::json& json);
 };

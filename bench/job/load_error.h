@@ -1,4 +1,4 @@
-// Why a load failed, with the way out.
+// Builds the error of a failed load, with what to do.
 #pragma once
 
 #include <fmt/format.h>

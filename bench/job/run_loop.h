@@ -1,5 +1,5 @@
-// The time of a run on one worker: common start, warm-up, measured part, and an end for all when
-// one has to stop. The benchmark brings the transactions.
+// The time of a run on one worker: common start, warm-up, measured part, and an early end for all
+// workers if one has to stop. The benchmark supplies the transactions.
 #pragma once
 
 #include <string>
@@ -14,15 +14,15 @@
 
 namespace atolldb::bench {
 
-/// Record 0 of a benchmark's control storage: how the workers of all nodes tell each other to stop
-/// early.
+/// Record 0 of a benchmark's control storage: a worker that must stop early tells all workers by
+/// it.
 struct StopRow {
-  uint64_t stopped_run;  // number of the run that somebody ended; runs count from 1
+  uint64_t stopped_run;  // number of the run that a worker ended early; runs count from 1
 };
 
 class RunLoop {
  public:
-  /// `benchmark` stands at the begin of errors. `control`: an array whose record 0 is a StopRow.
+  /// `benchmark`: prefix of errors. `control`: an array whose record 0 is a StopRow.
   RunLoop(JobContext& context, std::string_view benchmark, const Array& control,
           const RunTimes& times)
       : context_(context),
@@ -33,16 +33,16 @@ class RunLoop {
 
   const TickClock& clock() const { return clock_; }
 
-  /// A transaction of `type` has committed, from `begin` to `end` (ticks). `result`: the one that
-  /// `go` was given.
+  /// Records a committed transaction of `type` that ran from `begin` to `end` (ticks). `result`:
+  /// the argument of `go`.
   void count(WorkerResult& result, uint32_t type, uint64_t begin, uint64_t end) {
     counter_.count(result, type, begin, end, context_.transaction().commit_epoch());
   }
 
-  /// Calls `transact(now)` until the time is over: it runs one transaction that may be taken to
-  /// begin at `now`, and returns the time at which it ended, or 0 after `fail`. Calls
-  /// `between()` some fifty times a second. After the warm-up it empties `result` and so forgets
-  /// what was counted. `result`: a WorkerResult that can be made anew without arguments.
+  /// Calls `transact(now)` until the time is over. It runs one transaction that begins at `now`,
+  /// and returns the time of its end, or 0 after `fail`. Calls `between()` about fifty times a
+  /// second. After the warm-up it resets `result`. `result`: a WorkerResult with a default
+  /// constructor.
   template <typename Counts, typename Transact, typename Between>
   Result<void> go(Counts& result, Transact&& transact, Between&& between) {
     wait_until_ns(times_.start_ns);
@@ -65,10 +65,10 @@ class RunLoop {
     return {};
   }
 
-  /// A transaction has failed for good: ends the run, here and on all workers. A full pool is an
-  /// early end, everything else an error that names `what` failed.
+  /// Reports a transaction that cannot succeed, and ends the run on all workers. A full pool is an
+  /// early end; every other status is an error that names `what`.
   void fail(std::string_view what, Status status);
-  /// The same, for something that is no status.
+  /// As above, for a failure without a status.
   void fail(std::string message);
 
  private:

@@ -1,4 +1,4 @@
-// When the workers of a run start and stop: part of the input of every run job.
+// The times of a run: part of the input of every run job.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,12 @@
 namespace atolldb::bench {
 
 struct RunTimes {
-  uint64_t run_number = 1;  // counts up from 1 in the life of the database
+  uint64_t run_number = 1;  // ascending from 1 over the life of the database
   uint64_t start_ns = 0;    // monotonic_ns() at which all workers start; 0: at once
   uint64_t warmup_ms = 0;
   uint64_t run_ms = 0;
 
-  /// Adds all of it to an object; takes it out of one (throws nlohmann's exceptions).
+  /// `put` adds all members to an object; `take` reads them (throws nlohmann's exceptions).
   void put(nlohmann::json& json) const;
   void take(const nlohmann::json& json);
 };

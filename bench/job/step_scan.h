@@ -1,7 +1,7 @@
-// Reads a range of a Master-tree with 64-bit keys, however long, in serializable transactions that
+// Reads a range of a Master-tree with 64-bit keys, of any length, in serializable transactions that
 // fit the read set.
 //
-// REQUIRES: nobody writes to the range meanwhile; then all transactions see the same records.
+// REQUIRES: no worker writes to the range meanwhile; then all transactions see the same records.
 #pragma once
 
 #include <array>
@@ -15,14 +15,14 @@
 
 namespace atolldb::bench {
 
-/// The integer of a key made by `ordered_key`.
+/// Returns the integer of a key made by `ordered_key`.
 inline uint64_t key_value(Bytes key) {
   uint64_t value = 0;
   std::memcpy(&value, key.data(), sizeof(value));
   return __builtin_bswap64(value);
 }
 
-/// Owns the bounds of a scan over [low, high]; it must outlive the cursor.
+/// Owns the bounds of a scan over [low, high]. It must outlive the cursor.
 class KeyRange {
  public:
   KeyRange(uint64_t low, uint64_t high) : low_(ordered_key(low)), high_(ordered_key(high)) {}
@@ -45,7 +45,7 @@ class KeyRange {
 template <size_t kPayload>
 struct ScannedRecord {
   uint64_t key;
-  uint32_t payload_bytes;  // its whole length; what is longer than kPayload was cut off
+  uint32_t payload_bytes;  // the whole length; bytes past kPayload are cut off
   std::array<std::byte, kPayload> payload;
 };
 
@@ -53,8 +53,8 @@ struct ScannedRecord {
 template <size_t kPayload, typename Visit>
 Status scan_in_steps(Transaction& transaction, Backoff& backoff, const MasterTree& tree,
                      uint64_t low, uint64_t high, Visit&& visit) {
-  // Each record is one entry of the read set, whose capacity is a config key with a lower limit of
-  // 16: when even fewer fit, the step shrinks.
+  // Each record takes one entry of the read set, whose capacity is a config key of at least 16. If
+  // fewer records fit, the step shrinks.
   uint32_t step = 8'192;
   std::vector<ScannedRecord<kPayload>> seen;
   for (bool ended = false; !ended;) {

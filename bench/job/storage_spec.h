@@ -1,4 +1,4 @@
-// The storages of a benchmark: what whoever creates them must know, and how jobs find them.
+// The storages of a benchmark: what their creation needs, and how jobs find them.
 #pragma once
 
 #include <cstdint>
@@ -19,25 +19,26 @@ struct StorageSpec {
   uint64_t record_count;   // array only
 };
 
-/// Records per leaf page of an array.
+/// Returns the records per leaf page of an array.
 constexpr uint32_t records_per_leaf(uint32_t payload_bytes) {
   return static_cast<uint32_t>((kPageBytes - sizeof(PageHeader)) /
                                (sizeof(RecordHead) + align8(payload_bytes)));
 }
 
-/// `rows` rounded up to whole leaf pages: parts of an array at such distances share no page, so
-/// each page belongs to the node of its part.
+/// Returns `rows` rounded up to whole leaf pages. Parts of an array at such distances share no
+/// page, so each page belongs to the node of its part.
 constexpr uint64_t whole_leaves(uint32_t payload_bytes, uint64_t rows) {
   const uint64_t per_leaf = records_per_leaf(payload_bytes);
   return (rows + per_leaf - 1) / per_leaf * per_leaf;
 }
 
-/// Looks storages up and remembers the first that is missing.
+/// Finds storages and remembers the first missing one.
 class StorageOpener {
  public:
   explicit StorageOpener(ControlSegment& control) : control_(control) {}
 
-  /// A missing one must not be used: check `missing`. An empty control block keeps handles valid.
+  /// Returns the storage. For a missing one it returns an empty control block, which keeps handles
+  /// valid but must not be used: check `missing`.
   StorageControl& find(std::string_view name, StorageType type) {
     StorageControl* storage = find_storage(control_, name, type);
     if (storage != nullptr) return *storage;
@@ -50,7 +51,7 @@ class StorageOpener {
   Sequential sequential(std::string_view name) {
     return Sequential(find(name, StorageType::sequential));
   }
-  /// Empty: all were found.
+  /// Name of the first missing storage; empty: all were found.
   const std::string& missing() const { return missing_; }
 
  private:

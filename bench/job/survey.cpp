@@ -24,9 +24,9 @@ uint64_t array_pages(const StorageControl& storage) {
   return pages;
 }
 
-/// check_tree wants a tree that nobody changes. The others' transactions have ended, but idle
-/// workers go on reclaiming dead records for some hundred rounds of 10 ms: the tree is looked at
-/// again until they have finished. A fault that is one stays.
+/// check_tree needs a tree that no worker changes. The transactions have ended, but idle workers
+/// reclaim tombstones for some hundred rounds of 10 ms. So the check is repeated until they have
+/// finished; a real fault remains.
 std::string check_settled_tree(WorkerContext& worker, StorageControl& storage,
                                TreeStatistics& statistics) {
   constexpr std::chrono::milliseconds kPause{100};
@@ -35,7 +35,7 @@ std::string check_settled_tree(WorkerContext& worker, StorageControl& storage,
   for (int look = 0; look < kLooks; ++look) {
     if (look != 0) std::this_thread::sleep_for(kPause);
     statistics = {};
-    worker.enter();  // no page goes away beneath the walk (R9)
+    worker.enter();  // no page is recycled during the walk (R9)
     wrong = check_tree(worker.view(), storage, statistics);
     worker.leave();
     if (wrong.empty()) break;

@@ -1,4 +1,5 @@
-// The memory of a benchmark's storages and of the pools. REQUIRES: nobody changes the database.
+// Measures the memory of a benchmark's storages and of the pools. REQUIRES: no transaction changes
+// the database.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -11,9 +12,9 @@
 
 namespace atolldb::bench {
 
-/// What of the pools no array and no tree holds: pages that wait for their grace, those in the
-/// caches of threads, and sequential storages. `rest_name` is its name among the storages.
-/// Runs on node 0's first worker only; the others answer "{}".
+/// The rest of the pools belongs to no array and no tree: retired pages within their grace period,
+/// pages in the caches of threads, and sequential storages. `rest_name`: its name among the
+/// storages. Only node 0's first worker runs it; all others return "{}".
 Result<std::string> survey_storages(JobContext& context, std::string_view benchmark,
                                     std::span<const StorageSpec> specs, std::string_view rest_name);
 

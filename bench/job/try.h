@@ -1,4 +1,4 @@
-// Ends a transaction's body with the status of an operation unless it is ok.
+// Returns the status of an operation from a transaction's body unless it is ok.
 #pragma once
 
 #include "shared/status.h"

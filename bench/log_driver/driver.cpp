@@ -30,7 +30,7 @@ struct CpuTime {
   }
 };
 
-/// What a coordinator and its logger do until the first commit.
+/// Does the steps of a coordinator and its logger up to the first commit.
 class Begun {
  public:
   static Result<Begun> begin(FileSystem& coordinator, FileSystem& log, const Options& options,
@@ -70,7 +70,8 @@ class Begun {
   LogStart& start() { return start_; }
 
  private:
-  /// Records of storages that no DDL record creates would be corruption (R52).
+  /// Writes the DDL records, because records of storages that no DDL record creates are corruption
+  /// (R52).
   Result<void> log_ddl(FileSystem& coordinator, const std::string& directory,
                        const std::vector<DdlRecord>& ddl) {
     auto log = DdlLog::open(coordinator, directory, start_.savepoint.cluster_uuid);
@@ -91,8 +92,8 @@ FileTimes difference(const FileTimes& later, const FileTimes& before) {
           later.sync_ns - before.sync_ns, later.syncs - before.syncs};
 }
 
-/// The work of one epoch is added. The payloads' checksums are the workers' work when these run;
-/// here they count as the logger's, so that the figure is one of all that a record costs.
+/// Runs one epoch and adds its work to `work`. In a cluster the workers compute the checksums of
+/// payloads. Here they count as the logger's, so that the figure includes all that a record costs.
 Result<void> close_epoch(EpochLogger& logger, ReplayWorkers& workers, const TimedFileSystem& files,
                          uint64_t epoch, uint64_t records, LoggerWork& work) {
   const FileTimes files_before = files.times();
@@ -116,7 +117,7 @@ Result<void> close_epoch(EpochLogger& logger, ReplayWorkers& workers, const Time
   return {};
 }
 
-/// As a logger thread does when there is nothing to close.
+/// Makes the next file, as a logger thread does when it has no epoch to close.
 Result<void> prepare_next_file(EpochLogger& logger, LoggerWork& work) {
   const uint64_t begin = bench::monotonic_ns();
   auto prepared = logger.wants_next_file() ? logger.prepare_next_file() : Result<void>{};
@@ -146,7 +147,7 @@ Result<Report> replay(const Recording& recording, const Options& options,
          logger.counters().bytes + options.epoch_bytes <= options.most_bytes) {
     if ((report.is_interrupted = is_interrupted())) break;
     const uint64_t records = workers.commit(epoch, blocks);
-    // What the coordinator does: the epoch is over; later: it is durable (R26, R29).
+    // Does the coordinator's part: the epoch is over; afterwards it is durable (R26, R29).
     epochs.current.store(epoch + 1, std::memory_order_seq_cst);
     if (auto closed = close_epoch(logger, workers, files, epoch, records, work); !closed) {
       return std::unexpected(closed.error());

@@ -10,14 +10,15 @@
 
 namespace atolldb::log_bench {
 
-/// `directory`: exists, nobody else uses it; it is a data directory afterwards. REQUIRES: options
-/// are checked. What the verification finds is in the report, not an error. `is_interrupted` is
-/// asked between epochs. The report lacks `source` and what it says of the recording.
+/// `directory`: exists, and is used by this call only; it becomes a data directory. The report
+/// contains findings of the verification; they are no errors. `is_interrupted` is called between
+/// epochs. The report has no `source` and no facts about the recording yet. REQUIRES: the options
+/// are checked.
 Result<Report> replay(const Recording& recording, const Options& options,
                       const std::string& directory, const std::function<bool()>& is_interrupted);
 
-/// What `atoll log verify` would say of it, and whether just these records are durable, up to
-/// `epoch`. Empty: all is well.
+/// Checks as `atoll log verify` does, and checks that exactly these records are durable, up to
+/// `epoch`. Returns the violations; empty: none.
 Result<std::vector<std::string>> verify_replay(const std::string& directory, uint64_t records,
                                                uint64_t epoch);
 

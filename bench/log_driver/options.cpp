@@ -35,7 +35,7 @@ Result<void> check_options(const Options& options) {
       {"--record-seconds", options.record_seconds, 1, Options::kMaxSeconds},
       {"--workers", options.workers, 1, Options::kMaxWorkers},
       {"--buffer-bytes", options.buffer_bytes, kMiB, uint64_t{1} << 31},
-      // A worker's share must be in its buffer at a time.
+      // A worker's part of an epoch must fit its buffer.
       {"--epoch-bytes", options.epoch_bytes, uint64_t{options.workers} * kLogBlockBytes,
        options.workers * (options.buffer_bytes / 2)},
       {"--file-bytes", options.file_bytes, kMiB, kMostBytes},
@@ -58,7 +58,7 @@ void make_smoke(Options& options) {
   options.seconds = options.record_seconds = 1;
   options.buffer_bytes = 2 * kMiB;
   options.epoch_bytes = kMiB;
-  options.file_bytes = 16 * kMiB;  // so that files are changed
+  options.file_bytes = 16 * kMiB;  // small, so that the logger changes files
   options.most_bytes = 64 * kMiB;
 }
 

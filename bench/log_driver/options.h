@@ -1,4 +1,4 @@
-// What `atoll bench log` can be told, and the checks of it.
+// Options of `atoll bench log`, and their checks.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@ inline constexpr const char* kCommand = "bench log";
 
 struct Options {
   uint32_t seconds = 5;                        // of the logger's work
-  uint32_t record_seconds = 3;                 // of TPC-C, whose log records are recorded
-  uint32_t workers = 4;                        // whose buffers the logger writes from
-  uint64_t buffer_bytes = uint64_t{16} << 20;  // of each of them
-  uint64_t epoch_bytes = uint64_t{8} << 20;    // of all workers together, in one epoch
+  uint32_t record_seconds = 3;                 // of the TPC-C run whose log records are recorded
+  uint32_t workers = 4;                        // number of buffers that the logger writes from
+  uint64_t buffer_bytes = uint64_t{16} << 20;  // per worker
+  uint64_t epoch_bytes = uint64_t{8} << 20;    // of all workers together, per epoch
   uint64_t file_bytes = uint64_t{1} << 30;
   uint64_t most_bytes = uint64_t{4} << 30;  // written at most
   FileBackend backend = FileBackend::posix;
@@ -25,12 +25,12 @@ struct Options {
   static constexpr uint32_t kMaxWorkers = 250;
 };
 
-/// usage errors.
+/// Returns usage errors.
 Result<FileBackend> parse_backend(const std::string& name);
 const char* name_of(FileBackend backend);
 Result<void> check_options(const Options& options);
 
-/// So small that it only shows that everything works.
+/// Makes the sizes so small that the run is only a functional check.
 void make_smoke(Options& options);
 
 }  // namespace atolldb::log_bench

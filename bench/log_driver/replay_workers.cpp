@@ -11,7 +11,8 @@
 namespace atolldb::log_bench {
 namespace {
 
-/// The block as if its worker had just committed it in `epoch`. Its records.
+/// Changes the block as if its worker had just committed it in `epoch`. Returns its number of
+/// records.
 uint64_t commit_block(LogBlock& block, uint64_t epoch) {
   block.header.epoch = epoch;
   uint64_t records = 0;
@@ -52,7 +53,7 @@ ReplayWorkers::ReplayWorkers(const Recording& recording, uint32_t workers, uint6
     for (uint64_t number = 0; number < ring.block_count; ++number) {
       LogBlock& block = ring.block(number);
       std::memcpy(&block, &recording.blocks[from++ % recording.blocks.size()], sizeof block);
-      // Only what a worker fills.
+      // Copies only the part that a worker fills.
       const uint32_t length = block.header.length;
       block.header = {};
       block.header.length = length;
@@ -71,11 +72,12 @@ uint64_t ReplayWorkers::commit(uint64_t epoch, uint64_t blocks) {
     for (uint64_t i = 0; i < blocks; ++i) {
       records += commit_block(worker.ring.block(worker.next++), epoch);
     }
-    // Within the last block, as a worker that goes on behind its last commit.
+    // A position within the last block, like that of a worker that continues after its last commit.
     const uint64_t last = worker.next - 1;
     const uint64_t position =
         last * kLogBlockBytes + sizeof(LogBlockHeader) + worker.ring.block(last).header.length;
-    // Release: the blocks are complete (WorkerLogControl), or will be: seal_blocks.
+    // Release: the blocks are complete (WorkerLogControl), or seal_blocks completes them before
+    // they are written.
     worker.ring.control->committed.store(position, std::memory_order_release);
   }
   return records;

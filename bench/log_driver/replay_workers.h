@@ -1,5 +1,5 @@
-// Workers that commit what was recorded, over and over: their buffers are rings like a node's, full
-// of recorded blocks, of which each epoch the next ones become committed.
+// Workers that commit recorded blocks repeatedly. Their buffers are rings like a node's, full of
+// recorded blocks; in each epoch the next ones become committed.
 #pragma once
 
 #include <sys/mman.h>
@@ -13,7 +13,7 @@
 
 namespace atolldb::log_bench {
 
-/// Zeroed pages.
+/// Zero-filled pages.
 class Mapping {
  public:
   explicit Mapping(uint64_t bytes);
@@ -30,19 +30,19 @@ class Mapping {
 
 class ReplayWorkers {
  public:
-  /// `buffer_bytes` of each worker. REQUIRES: the recording has a block.
+  /// `buffer_bytes`: per worker. REQUIRES: the recording has a block.
   ReplayWorkers(const Recording& recording, uint32_t workers, uint64_t buffer_bytes);
 
-  /// Every worker commits its next `blocks` blocks in `epoch`: their headers and the version of
-  /// each record are what a worker would write now. The number of records. REQUIRES: the logger has
-  /// closed the epoch before; `blocks` is less than a buffer has.
+  /// Each worker commits its next `blocks` blocks in `epoch`. Their headers and the version of each
+  /// record are what a worker would write now. Returns the number of records. REQUIRES: the logger
+  /// has closed the previous epoch; `blocks` is below the number of blocks in a buffer.
   uint64_t commit(uint64_t epoch, uint64_t blocks);
-  /// What a worker does for the logger when it fills blocks: seals those of the last commit.
+  /// Seals the blocks of the last commit, as a worker does when it fills blocks.
   void seal_blocks();
 
-  /// For the logger: nobody is in a commit while it looks.
+  /// For the logger: no worker is in a commit meanwhile.
   std::vector<EpochLogger::Source> sources() const;
-  /// Of a cluster that consists of these workers.
+  /// The view of a cluster that consists of these workers.
   const ClusterView& view() const { return view_; }
   EpochBlock& epochs() { return view_.control->epochs; }
 

@@ -1,4 +1,4 @@
-// What `atoll bench log` reports: what a logger did with how many records, and in which time.
+// The report of `atoll bench log`: the logger's work, records and times.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@
 
 namespace atolldb::log_bench {
 
-/// Of the logger alone. Between the epochs, while workers fill buffers, it waits: that time is in
-/// none of these.
+/// Work of the logger alone. It waits between epochs while workers fill buffers; these times
+/// exclude that wait.
 struct LoggerWork {
   uint64_t epochs = 0;
   uint64_t records = 0;
-  uint64_t close_ns = 0;  // of EpochLogger::close, everything in it
+  uint64_t close_ns = 0;  // in EpochLogger::close, all parts included
   uint64_t user_ns = 0;   // processor time within close_ns
   uint64_t system_ns = 0;
   uint64_t next_file_ns = 0;  // making files ahead, between epochs; not in close_ns
@@ -39,7 +39,7 @@ struct LoggerWork {
   double ns_per_record(uint64_t ns) const {
     return static_cast<double>(ns) / static_cast<double>(records);
   }
-  /// Finding blocks, headers, checksums: what is neither write nor sync.
+  /// Returns the time for finding blocks, headers and checksums: neither write nor sync.
   uint64_t stamp_ns() const {
     const uint64_t device = files.write_ns + files.sync_ns;
     return close_ns > device ? close_ns - device : 0;
@@ -49,8 +49,8 @@ struct LoggerWork {
 struct Report {
   Options options;
   std::string source;     // of the records
-  std::string directory;  // that was written to
-  std::string storage;    // what the file system says of itself
+  std::string directory;  // that was written
+  std::string storage;    // as the file system describes itself
   double recorded_bytes_per_record = 0;
   uint64_t recorded_blocks = 0;
   LoggerWork work;

@@ -1,4 +1,4 @@
-// Any file system, with the time that its writes and syncs of created files take.
+// A file system that measures the writes and syncs of created files.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct FileTimes {
   uint64_t syncs = 0;
 };
 
-/// One thread's. Files must not outlive it.
+/// Thread: one. Files must not outlive it.
 class TimedFileSystem : public ForwardingFileSystem {
  public:
   explicit TimedFileSystem(std::unique_ptr<FileSystem> below)

@@ -1,5 +1,5 @@
-// The commit alone, of transactions that read or wrote `n` records: the operations before it are
-// not in the time.
+// Measures the commit alone, of transactions that read or wrote `n` records; the operations before
+// the commit are not in the time.
 #include <benchmark/benchmark.h>
 
 #include "bench/common/clock.h"
@@ -10,7 +10,8 @@ namespace atolldb::bench {
 
 namespace {
 
-constexpr uint64_t kRecords = 10'000;  // in the cache: locking and verifying, not its misses
+constexpr uint64_t kRecords =
+    10'000;  // few enough for the cache: measures locking and verifying, not cache misses
 
 void commit(benchmark::State& state, bool writes) {
   Loaded& loaded = Loaded::of(kRecords);
@@ -23,7 +24,7 @@ void commit(benchmark::State& state, bool writes) {
     Transaction& txn = self.transaction;
     expect_ok(txn.begin());
     for (uint64_t i = 0; i < count; ++i) {
-      // Different records, whatever the random number is.
+      // Chooses different records for every random number.
       const uint64_t part = kRecords / count;
       const uint64_t index = i * part + random.uniform(0, static_cast<uint32_t>(part - 1));
       expect_ok(writes ? loaded.array.update(txn, index, 0, kPayloadBytes, payload.data())

@@ -27,7 +27,7 @@ Loaded::Loaded(uint64_t record_count)
       return Status::ok;
     }));
   }
-  // Its begin epoch must not hold up recycling while others work.
+  // The loading worker leaves its begin epoch, so that it does not delay recycling.
   cluster.worker(0).context.leave();
 }
 

@@ -14,8 +14,8 @@ namespace atolldb::bench {
 inline constexpr uint32_t kPayloadBytes = 100;
 using Payload = std::array<std::byte, kPayloadBytes>;
 
-/// Two nodes with a worker each. Records 0..records-1 were loaded by the worker of node 0, so their
-/// pages are in that node's pool: for the other worker they are remote.
+/// Two nodes with one worker each. The worker of node 0 loaded records 0..records-1, so their pages
+/// are in that node's pool and remote for the other worker.
 struct Loaded {
   explicit Loaded(uint64_t record_count);
 
@@ -28,7 +28,8 @@ struct Loaded {
   Array array;
 };
 
-/// Fails loudly: a benchmark of transactions that do not commit would measure nothing.
+/// Aborts the program on any other status: a benchmark of transactions that do not commit would
+/// measure nothing.
 void expect_ok(Status status);
 
 }  // namespace atolldb::bench

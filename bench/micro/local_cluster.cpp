@@ -18,7 +18,7 @@ LocalCluster::LocalCluster(uint32_t nodes, uint32_t workers_per_node, uint64_t p
   view_.control->epochs.current.store(2, std::memory_order_relaxed);
   view_.control->epochs.durable.store(1, std::memory_order_relaxed);
   view_.control->epochs.oldest_begin.store(1, std::memory_order_relaxed);
-  // Release: like the coordinator, after everything else is there.
+  // Release, after all other words, as in the coordinator.
   view_.control->state.store(static_cast<uint32_t>(ClusterState::running),
                              std::memory_order_release);
   NodeSharedLayout layout;
@@ -63,7 +63,7 @@ std::byte* LocalCluster::map(uint64_t bytes) {
   return static_cast<std::byte*>(memory);
 }
 
-/// What the coordinator does every epoch.
+/// Does the coordinator's work of one epoch.
 void LocalCluster::tick() {
   EpochBlock& epochs = view_.control->epochs;
   const uint64_t current = epochs.current.load(std::memory_order_relaxed);
@@ -84,7 +84,7 @@ void LocalCluster::tick() {
                        std::memory_order_release);
   epochs.settled.store(epochs.durable.load(std::memory_order_relaxed), std::memory_order_release);
   epochs.current.store(current + 1, std::memory_order_seq_cst);
-  // Release pairs with the acquire of those who load this word before `durable`.
+  // Release pairs with the acquire of threads that load this word before `durable`.
   epochs.durable_signal.fetch_add(1, std::memory_order_release);
   wake(epochs.durable_signal, kWakeAll);
 }

@@ -1,5 +1,5 @@
-// A cluster in one process over one mapping, for micro-benchmarks: nodes with workers and an epoch
-// clock, but no processes, segments or messages.
+// A cluster in one process and one mapping, for micro-benchmarks: nodes with workers and an epoch
+// clock, without processes, segment files or messages.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@ namespace atolldb::bench {
 
 class LocalCluster {
  public:
-  /// One worker: what a thread of a node has.
+  /// One worker: the objects of a node's thread.
   struct Worker {
     Worker(const ClusterView& view, PagePool& pool, uint32_t node, uint32_t ordinal,
            const TransactionLimits& limits, std::byte* local)
@@ -38,7 +38,7 @@ class LocalCluster {
     Backoff backoff;
   };
 
-  /// `pool_bytes` of each node are reserved, not touched.
+  /// `pool_bytes` per node are reserved; memory is taken at first use.
   LocalCluster(uint32_t nodes, uint32_t workers_per_node, uint64_t pool_bytes);
   ~LocalCluster();
   LocalCluster(const LocalCluster&) = delete;
@@ -46,9 +46,9 @@ class LocalCluster {
 
   const ClusterView& view() const { return view_; }
   PagePool& pool(uint32_t node) { return *pools_[node]; }
-  /// By node, then ordinal.
+  /// `index`: by node, then ordinal.
   Worker& worker(uint32_t index) { return *workers_[index]; }
-  /// `record_count`: of an array; 0 for a Master-tree.
+  /// `record_count`: for an array; 0 makes a Master-tree.
   StorageControl& create(std::string_view name, uint32_t payload_bytes, uint64_t record_count);
 
  private:

@@ -1,4 +1,4 @@
-// One lock and unlock, alone and between two threads, which hand the lock over to each other.
+// Measures one lock and unlock: by one thread, and by two that pass the lock to each other.
 #include <benchmark/benchmark.h>
 
 #include "bench/micro/loaded.h"
@@ -10,7 +10,7 @@ namespace {
 McsWord contended_lock{};
 
 void mcs_lock(benchmark::State& state) {
-  // A worker of each node, so that the queue's elements are in two segments.
+  // One worker per node, so that the elements of the queue are in two segments.
   WorkerContext& self =
       Loaded::of(10'000).cluster.worker(static_cast<uint32_t>(state.thread_index())).context;
   constexpr uint32_t kBlock = 1;
@@ -26,7 +26,7 @@ BENCHMARK(mcs_lock)
     ->Threads(1)
     ->Threads(2)
     ->UseRealTime()
-    // Before the threads start: they must not load the database both.
+    // Loads the database before the threads start, so that it is loaded only once.
     ->Setup([](const benchmark::State&) { Loaded::of(10'000); });
 
 }  // namespace

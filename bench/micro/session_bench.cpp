@@ -1,5 +1,5 @@
-// Requests through a session's shared memory to one worker and back. The procedure does nothing:
-// what is measured is the way.
+// Measures requests through a session's shared memory to one worker and back. The procedure is
+// empty, so only the transfer is measured.
 #include <benchmark/benchmark.h>
 
 #include <cstdlib>
@@ -19,7 +19,7 @@ namespace {
 Status nothing(ProcedureContext&) { return Status::ok; }
 ATOLL_REGISTER_PROCEDURE(kNothing, "bench.nothing", nothing);
 
-/// A node's worker and session thread, without the node.
+/// The worker and the session thread of a node, without the node.
 class Served {
  public:
   Served() : cluster_(1, 1, uint64_t{16} << 20), answers_(*cluster_.view().control) {
@@ -73,7 +73,7 @@ class Served {
   std::unique_ptr<SessionServer> server_;
 };
 
-/// `range(0)` requests are in flight all the time; 1: the time of a round trip.
+/// `range(0)` requests are always in flight; 1 measures the time of a round trip.
 void session_request(benchmark::State& state) {
   Served served;
   const auto client = served.connect();

@@ -1,4 +1,4 @@
-// Storages: one operation in one transaction, on a tree and an array of `records` records.
+// Measures one storage operation per transaction, on a tree and an array of `records` records.
 #include <benchmark/benchmark.h>
 
 #include "bench/common/random.h"
@@ -15,7 +15,7 @@ constexpr uint32_t kRemote = 1;
 constexpr uint64_t kFewRecords = 10'000;  // fit the cache
 constexpr uint64_t kManyRecords = 1'000'000;
 
-/// Numbers of [0, count), one after the other or at random.
+/// Numbers of [0, count), in order or at random.
 class Numbers {
  public:
   Numbers(Order order, uint64_t count) : order_(order), count_(count) {}
@@ -72,7 +72,7 @@ void tree_scan(benchmark::State& state, Order order) {
   state.SetItemsProcessed(state.iterations() * static_cast<int64_t>(kLength));
 }
 
-/// Into a new tree. A fixed number, since the tree grows with them.
+/// Inserts into a new tree. The number of inserts is fixed, because the tree grows with them.
 void tree_insert(benchmark::State& state, Order order) {
   LocalCluster cluster(1, 1, uint64_t{256} << 20);
   const MasterTree tree(cluster.create("tree", kPayloadBytes, 0));
@@ -80,7 +80,7 @@ void tree_insert(benchmark::State& state, Order order) {
   uint64_t number = 0;
   for ([[maybe_unused]] auto _ : state) {
     ++number;
-    // An odd factor is a bijection: no key comes twice.
+    // An odd factor is a bijection, so no key occurs twice.
     const auto key =
         ordered_key(order == Order::ascending ? number : number * 0x9e3779b97f4a7c15ull);
     expect_ok(

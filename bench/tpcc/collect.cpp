@@ -12,8 +12,8 @@ namespace atolldb::tpcc {
 
 namespace {
 
-/// Records read in one transaction. Each is one entry of the read set, whose capacity is a config
-/// key with a lower limit of 16: when even fewer fit, the step shrinks.
+/// Records per transaction. Each takes one entry of the read set, whose capacity is a config key of
+/// at least 16. If fewer records fit, the step shrinks.
 constexpr uint32_t kStep = 8'192;
 
 void forget_history(WarehouseFacts& warehouse) {
@@ -24,7 +24,7 @@ void forget_history(WarehouseFacts& warehouse) {
   }
 }
 
-/// No row of a tree is longer.
+/// Upper limit of the payloads of the trees.
 constexpr size_t kSeenPayload = 64;
 using Seen = bench::ScannedRecord<kSeenPayload>;
 
@@ -137,11 +137,11 @@ Status FactCollector::collect_lines(uint32_t w, uint32_t d, DistrictFacts& facts
 }
 
 Status FactCollector::collect_history(std::vector<WarehouseFacts>& facts) {
-  // Position of a warehouse's facts; warehouses of other workers have none.
+  // Maps a warehouse to its facts; null for warehouses of other workers.
   std::vector<WarehouseFacts*> by_warehouse(kMaxWarehouses + 1);
   for (WarehouseFacts& warehouse : facts) by_warehouse[warehouse.w_id] = &warehouse;
   return run(*txn_, *backoff_, kMaxEpoch, [&](Transaction& txn) {
-    // A retry starts anew.
+    // A retry discards what the failed attempt read.
     for (WarehouseFacts& warehouse : facts) forget_history(warehouse);
     SequentialCursor cursor(tables_.history, txn);
     for (;;) {

@@ -1,6 +1,6 @@
-// Reads what the consistency conditions talk about, through the ordinary interface.
+// Reads the facts for the consistency conditions, through the ordinary interface.
 //
-// REQUIRES: the load has stopped. Reading is split into serializable transactions small enough for
+// REQUIRES: the run has stopped. Reading is split into serializable transactions small enough for
 // the read set; without writers they all see the same database.
 #pragma once
 

@@ -28,7 +28,8 @@ void condition_1(const WarehouseFacts& facts, const Scale&, Violations& out) {
           fmt::format("W_YTD is {}, the sum of D_YTD is {}", money(facts.ytd), money(sum)));
 }
 
-/// D_NEXT_O_ID - 1 = max(O_ID) = max(NO_O_ID); a district without new orders has only the first.
+/// D_NEXT_O_ID - 1 = max(O_ID) = max(NO_O_ID). In a district without new orders only the first
+/// equality applies.
 void condition_2(const WarehouseFacts& facts, const Scale&, Violations& out) {
   each_district(facts, [&](const DistrictFacts& district, uint32_t d) {
     const uint32_t last = district.orders.empty() ? 0 : district.orders.back().o_id;
@@ -141,8 +142,8 @@ void condition_10(const WarehouseFacts& facts, const Scale&, Violations& out) {
   });
 }
 
-/// count(ORDER) - count(NEW-ORDER) = 2100 after the load; every delivery since then takes one row
-/// out of NEW-ORDER and counts in C_DELIVERY_CNT of one customer of the district.
+/// count(ORDER) - count(NEW-ORDER) = 2100 after the load. Each later delivery removes a row from
+/// NEW-ORDER and increments C_DELIVERY_CNT of one customer of the district.
 void condition_11(const WarehouseFacts& facts, const Scale& scale, Violations& out) {
   each_district(facts, [&](const DistrictFacts& district, uint32_t d) {
     uint64_t deliveries = 0;

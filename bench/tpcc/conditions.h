@@ -17,7 +17,7 @@ struct Violation {
   std::string message;  // names the condition, the place, and both values
 };
 
-/// Keeps the first messages of each condition, and counts all.
+/// Keeps the first messages of each condition, and counts all violations.
 class Violations {
  public:
   static constexpr uint32_t kKeptPerCondition = 5;

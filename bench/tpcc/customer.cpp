@@ -19,7 +19,7 @@ Status find_customer(Transaction& txn, const Tables& tables, const CustomerChoic
     Text<16> first;
     uint32_t c_id;
   };
-  // Names by NURand are uneven: 1000 customers with one name in a district cannot happen by chance.
+  // NURand draws names unevenly, but 1000 customers with one name in a district do not occur.
   std::array<Candidate, 1'000> candidates;
   uint32_t count = 0;
   const uint32_t hash = last_name_hash(choice.last_name);

@@ -12,7 +12,7 @@ namespace atolldb::tpcc {
 
 namespace {
 
-/// Takes the oldest order out of new_order. not_found: there is none.
+/// Removes the oldest order from new_order. Returns not_found if there is none.
 Status take_oldest(Transaction& txn, const Tables& tables, uint32_t w, uint32_t d, uint32_t& o_id) {
   KeyRange waiting(order_key(w, d, 0), order_key(w, d, ~uint32_t{0}));
   MasterTreeCursor cursor(tables.new_order, txn, waiting.range(), true);
@@ -23,7 +23,7 @@ Status take_oldest(Transaction& txn, const Tables& tables, uint32_t w, uint32_t 
   return tables.new_order.erase(txn, cursor.ref(), cursor.key());
 }
 
-/// Dates the order's lines and adds up their amounts.
+/// Sets the delivery date of the order's lines and sums up their amounts.
 Status deliver_lines(Transaction& txn, const Tables& tables, const DeliveryInput& input, uint32_t d,
                      uint32_t o_id, int64_t& amount) {
   KeyRange lines(order_line_key(input.w_id, d, o_id, 0),
@@ -47,7 +47,7 @@ Status deliver_lines(Transaction& txn, const Tables& tables, const DeliveryInput
   }
 }
 
-/// An order on its way to the customer.
+/// An order that is being delivered.
 struct Waiting {
   uint32_t d;
   uint32_t o_id;
@@ -55,7 +55,7 @@ struct Waiting {
   RecordRef customer{};
 };
 
-/// Takes the oldest order of each district out of new_order.
+/// Removes the oldest order of each district from new_order.
 Status take_orders(Transaction& txn, const Tables& tables, const DeliveryInput& input,
                    DeliveryOutput& output, std::span<Waiting, kDistricts> waiting) {
   output.delivered = 0;
@@ -70,7 +70,7 @@ Status take_orders(Transaction& txn, const Tables& tables, const DeliveryInput& 
   return Status::ok;
 }
 
-/// The orders are old, and so out of the caches: all misses at once.
+/// The orders are old and so not in the caches: starts all misses at once.
 void prefetch_orders(Transaction& txn, const Tables& tables, uint32_t w,
                      std::span<const Waiting> waiting) {
   std::array<Key, kDistricts> orders;
@@ -87,7 +87,7 @@ void prefetch_orders(Transaction& txn, const Tables& tables, uint32_t w,
   tables.order_line.prefetch(txn, {line_keys.data(), waiting.size()}, kMaxLines);
 }
 
-/// Enters the carrier in the orders and finds their customers.
+/// Writes the carrier into the orders and finds their customers.
 Status dispatch_orders(Transaction& txn, const Tables& tables, const DeliveryInput& input,
                        std::span<Waiting> waiting) {
   std::array<uint64_t, kDistricts> places;

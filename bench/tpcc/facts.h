@@ -1,4 +1,4 @@
-// What the consistency conditions of clause 3.3.2 talk about, collected per warehouse.
+// Facts for the consistency conditions of clause 3.3.2, per warehouse.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ struct OrderFacts {
   uint32_t c_id = 0;
   uint32_t carrier_id = 0;  // 0 = null
   uint32_t ol_cnt = 0;
-  // Its rows in ORDER-LINE.
+  // Counted from its rows in ORDER-LINE.
   uint32_t lines = 0;
   uint32_t undelivered_lines = 0;  // OL_DELIVERY_D is null
 };
@@ -33,10 +33,10 @@ struct DistrictFacts {
   int64_t history_amount = 0;            // sum of H_AMOUNT with this H_W_ID and H_D_ID
   std::vector<OrderFacts> orders;        // by o_id
   std::vector<uint32_t> new_orders;      // by o_id
-  uint64_t lines = 0;                    // rows in ORDER-LINE, those without an order too
+  uint64_t lines = 0;                    // rows in ORDER-LINE, including those without an order
   std::vector<CustomerFacts> customers;  // customer c at c - 1
 
-  /// Null if there is no such order.
+  /// Returns null if there is no such order.
   OrderFacts* find_order(uint32_t o_id);
 };
 

@@ -13,7 +13,7 @@ int64_t now_us() {
 TransactionType InputGenerator::next_type() {
   uint32_t draw = random_.uniform(1, 100);
   uint32_t type = 0;
-  // The percentages sum up to 100, so the last type needs no comparison.
+  // The percentages add up to 100, so the last type needs no comparison.
   for (; type + 1 < kTransactionTypes && draw > workload_.mix[type]; ++type) {
     draw -= workload_.mix[type];
   }
@@ -43,7 +43,7 @@ NewOrderInput InputGenerator::new_order(uint32_t w_id) {
     line.quantity = static_cast<uint8_t>(random_.uniform(1, 10));
     if (line.supply_w_id != w_id) input.all_local = false;
   }
-  // Clause 2.4.1.5: an unused item number at the last line.
+  // Clause 2.4.1.5: the last line has an unused item number.
   if (roll_back) input.lines[input.ol_cnt - 1].i_id = workload_.scale.items + 1;
   return input;
 }
@@ -65,7 +65,7 @@ PaymentInput InputGenerator::payment(uint32_t w_id) {
   input.d_id = district();
   const uint32_t customer_w =
       random_.percent(workload_.remote_payment_percent) ? other_warehouse(w_id) : w_id;
-  // Clause 2.5.1.2: a customer of another warehouse may be of any district.
+  // Clause 2.5.1.2: a customer of another warehouse is of any district.
   const uint32_t customer_d = customer_w == w_id ? input.d_id : district();
   input.customer = choose_customer(customer_w, customer_d);
   input.amount = static_cast<int32_t>(random_.uniform(100, 500'000));

@@ -1,5 +1,5 @@
-// Inputs of the five transactions (clauses 2.4.1 - 2.8.1), generated before the transaction and
-// kept through its retries.
+// Inputs of the five transactions (clauses 2.4.1 - 2.8.1). They are generated before the
+// transaction and stay the same through its retries.
 #pragma once
 
 #include <array>
@@ -37,7 +37,7 @@ struct NewOrderInput {
   std::array<Line, kMaxLines> lines;
 };
 
-/// A customer by number, or by last name.
+/// A customer, by number or by last name.
 struct CustomerChoice {
   uint32_t w_id;
   uint32_t d_id;
@@ -70,7 +70,7 @@ struct StockLevelInput {
   int32_t threshold;
 };
 
-/// What a run draws from: the same for all its workers.
+/// Parameters of the inputs, equal for all workers of a run.
 struct Workload {
   Scale scale;
   uint32_t warehouses = 1;
@@ -80,7 +80,8 @@ struct Workload {
   NurandConstants constants;
 };
 
-/// Microseconds since 1970, at the kernel's tick: dates of orders need no finer clock.
+/// Returns microseconds since 1970, in steps of the kernel's tick, which is precise enough for
+/// dates of orders.
 int64_t now_us();
 
 class InputGenerator {
@@ -88,7 +89,7 @@ class InputGenerator {
   InputGenerator(const Workload& workload, uint64_t seed) : workload_(workload), random_(seed) {}
 
   TransactionType next_type();
-  /// One of `count` home warehouses.
+  /// Returns one of `count` home warehouses.
   uint32_t next_home(uint32_t count) { return count == 1 ? 0 : random_.uniform(0, count - 1); }
   NewOrderInput new_order(uint32_t w_id);
   PaymentInput payment(uint32_t w_id);

@@ -1,4 +1,4 @@
-// What the driver hands to the jobs, and what they hand back, as JSON.
+// Input and output of the jobs, as JSON.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,13 @@ inline constexpr const char* kRunJob = "tpcc.run";
 inline constexpr const char* kVerifyJob = "tpcc.verify";
 inline constexpr const char* kSurveyJob = "tpcc.survey";
 
-/// Of all jobs; the same text goes to every worker.
+/// Input of all jobs; every worker gets the same text.
 struct JobInput {
   uint32_t warehouses = 1;
   uint64_t load_seed = 1;
   Scale scale;
 
-  // The rest is for tpcc.run.
+  // The members below are for tpcc.run.
   uint64_t seed = 1;
   uint32_t remote_line_percent = 1;
   uint32_t remote_payment_percent = 15;
@@ -36,15 +36,17 @@ struct JobInput {
   Workload workload() const;
 };
 
-/// Warehouses 1..`warehouses` that live on `node`: warehouse w on node (w - 1) mod nodes.
+/// Returns the warehouses of 1..`warehouses` that are on `node`: warehouse w is on node (w - 1) mod
+/// nodes.
 std::vector<uint32_t> warehouses_of_node(uint32_t warehouses, uint32_t node, uint32_t nodes);
 
-/// The node's warehouses dealt round robin to its workers: each has exactly one owner.
+/// Returns the warehouses that a worker owns: those of the node are dealt round robin, so each has
+/// one owner.
 std::vector<uint32_t> owned_warehouses(uint32_t warehouses, uint32_t node, uint32_t nodes,
                                        uint32_t worker, uint32_t workers);
 
-/// The warehouses a worker serves in a run: its own ones, or, when the node has fewer warehouses
-/// than workers, one that it shares. Empty only if the node has none at all.
+/// Returns the warehouses that a worker serves in a run: its own ones, or a shared one if the node
+/// has fewer warehouses than workers. Empty only if the node has none.
 std::vector<uint32_t> served_warehouses(uint32_t warehouses, uint32_t node, uint32_t nodes,
                                         uint32_t worker, uint32_t workers);
 

@@ -29,7 +29,7 @@ constexpr uint64_t order_key(uint32_t warehouse, uint32_t district, uint32_t ord
 }
 constexpr uint32_t order_of_order_key(uint64_t key) { return static_cast<uint32_t>(key); }
 
-/// Behind all lines of an order, for bounds of scans: a line's number has 12 bits.
+/// Greater than all lines of an order, for bounds of scans: a line number has 12 bits.
 inline constexpr uint32_t kLastLine = 0xfff;
 
 constexpr uint64_t order_line_key(uint32_t warehouse, uint32_t district, uint32_t order,
@@ -45,7 +45,7 @@ constexpr uint64_t customer_order_key(uint32_t warehouse, uint32_t district, uin
 }
 constexpr uint32_t order_of_customer_order_key(uint64_t key) { return static_cast<uint32_t>(key); }
 
-/// Any hash does: look-ups compare the whole names.
+/// Any hash works, because look-ups compare the whole names.
 inline uint32_t last_name_hash(const Text<16>& name) {
   uint64_t words[2];
   std::memcpy(words, name.bytes, sizeof(words));

@@ -1,5 +1,5 @@
-// Writes the initial rows through ordinary transactions on a worker of the warehouse's node, which
-// so becomes the home of their pages.
+// Writes the initial rows through ordinary transactions. A worker of the warehouse's node runs
+// them, so the pages are in that node's pool.
 #include "bench/tpcc/load.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Populates a database as clause 4.3.3.1 says: one warehouse at a time, ITEM once.
+// Populates a database by clause 4.3.3.1: one warehouse at a time, and ITEM once.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace atolldb::tpcc {
 
-/// One customer, as it is loaded.
+/// The rows of one customer.
 struct NewCustomer {
   CustomerRow row;
   CustomerBalanceRow balance;
@@ -21,7 +21,7 @@ struct NewCustomer {
   HistoryRow history;
 };
 
-/// One order with its lines, as it is loaded. Undelivered ones also enter new_order.
+/// The rows of one order with its lines. An undelivered one also has a row in new_order.
 struct NewOrderRows {
   uint32_t o_id;
   bool delivered;
@@ -29,7 +29,7 @@ struct NewOrderRows {
   std::vector<OrderLineRow> lines;
 };
 
-/// Makes the rows; writes nothing.
+/// Generates the rows; writes nothing.
 class RowMaker {
  public:
   RowMaker(const Scale& scale, const NurandConstants& constants, uint64_t seed, int64_t now)
@@ -37,7 +37,7 @@ class RowMaker {
 
   Random& random() { return random_; }
 
-  /// `original` and `bad_credit` come from a Selection of 10 % of the rows.
+  /// `original` and `bad_credit`: from a Selection of 10 % of the rows.
   ItemRow item(bool original);
   PlaceRow place();
   StockRow stock();
@@ -65,7 +65,7 @@ class Loader {
         maker_(tables.scale, constants, seed, now_us()) {}
 
   Status load_items();
-  /// Everything of warehouse `w` but ITEM.
+  /// Loads all tables of warehouse `w` except ITEM.
   Status load_warehouse(uint32_t w);
 
  private:
@@ -76,8 +76,8 @@ class Loader {
   Status write_customer(uint32_t w, uint32_t d, uint32_t c, const NewCustomer& customer);
   Status write_order(uint32_t w, uint32_t d, const NewOrderRows& order);
 
-  /// make(i) for each i of [1, count], batch by batch; then write(i, row) in one transaction a
-  /// batch, so that a retry writes the same rows.
+  /// Calls make(i) for each i of [1, count], then write(i, row) in one transaction per batch, so
+  /// that a retry writes the same rows.
   template <typename Row, typename Make, typename Write>
   Status in_batches(uint32_t count, uint32_t batch, Make&& make, Write&& write);
 

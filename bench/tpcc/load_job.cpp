@@ -1,4 +1,4 @@
-// Job "tpcc.load": every worker populates its own warehouses; node 0's first worker ITEM besides.
+// Job "tpcc.load": each worker populates its own warehouses; node 0's first worker also loads ITEM.
 #include <fmt/format.h>
 
 #include "bench/common/clock.h"
@@ -16,7 +16,7 @@ Error load_error(Status status, uint32_t node, const std::string& what) {
   return bench::load_error("tpcc", status, node, what, "load fewer warehouses");
 }
 
-/// The record through which workers tell each other to stop (run_job.cpp).
+/// Loads the record through which workers tell each other to stop (run_job.cpp).
 Status load_control(Transaction& txn, Backoff& backoff, const Tables& tables) {
   const bench::StopRow row{};
   return run(txn, backoff, kMaxEpoch, [&](Transaction& inner) {
@@ -32,7 +32,7 @@ Result<std::string> load(JobContext& context) {
   const NurandConstants constants = NurandConstants::for_load(input->load_seed);
   const uint32_t node = context.node();
   const uint64_t start_ns = bench::monotonic_ns();
-  // Each warehouse has random numbers of its own: the data do not depend on nodes and workers.
+  // Each warehouse has its own random numbers, so the data do not depend on nodes and workers.
   const auto loader_for = [&](uint32_t part) {
     return Loader(context.transaction(), context.backoff(), *tables, constants,
                   input->load_seed * 1'000'003 + part);

@@ -10,11 +10,11 @@ namespace atolldb::tpcc {
 
 namespace {
 
-/// Bytes of S_DATA in the first cache line of its record: all of it for 23 texts of 25.
+/// Bytes of S_DATA in the first cache line of its record: all of it for 23 of 25 lengths.
 constexpr uint32_t kFirstDataBytes = 48;
 
-/// Where the records of the order lines and of the customer are. All their keys are in the input:
-/// they are looked up together, so that their cache misses overlap.
+/// Positions of the records of the order lines and of the customer. The input has all their keys,
+/// so they are looked up together and their cache misses overlap.
 struct Places {
   std::array<RecordRef, kMaxLines> item;
   std::array<RecordRef, kMaxLines> stock;
@@ -24,13 +24,13 @@ struct Places {
   uint32_t dist_at;  // S_DIST_xx of the order's district, in a StockInfoRow
 };
 
-/// The customer, and the page where the order will be found by customer.
+/// Finds the customer, and the page for the order's entry in order_by_customer.
 Status find_customer(Transaction& txn, const Tables& tables, const NewOrderInput& input,
                      Places& places) {
   const uint64_t customer = tables.customer_at<CustomerRow>(input.w_id, input.d_id, input.c_id);
   TPCC_TRY(tables.customer_static.find_many(txn, {&customer, 1}, {&places.customer, 1}));
   Array::prefetch(places.customer, 0, sizeof(CustomerIdentity));
-  // The order's number is not known yet, but the page is that of the customer's latest order.
+  // The order number is not known yet, but the page is that of the customer's latest order.
   const Key by_customer =
       ordered_key(customer_order_key(input.w_id, input.d_id, input.c_id, ~uint32_t{0}));
   const Bytes by_customer_bytes = by_customer;
@@ -43,7 +43,7 @@ Status find_records(Transaction& txn, const Tables& tables, const NewOrderInput&
   std::array<uint64_t, kMaxLines> item_index;
   std::array<uint64_t, kMaxLines> static_index;
   uint32_t count = input.ol_cnt;
-  // Only the last item may be one that does not exist; it has no stock either.
+  // Only the last item may be missing; it has no stock either.
   if (input.lines[count - 1].i_id > tables.scale.items) {
     --count;
     places.item[count] = RecordRef{};
@@ -83,7 +83,7 @@ Status insert_order(Transaction& txn, const Tables& tables, const NewOrderInput&
   return tables.order_by_customer.insert(txn, by_customer, {});
 }
 
-/// S_DATA and S_DIST_xx.
+/// Reads S_DATA and S_DIST_xx.
 Status read_stock_info(Transaction& txn, const Array& stock_static, const RecordRef& ref,
                        uint32_t dist_at, Text<50>& data, Text<24>& dist) {
   TPCC_TRY(stock_static.get(txn, ref, dist_at, sizeof(dist), &dist));
@@ -95,7 +95,7 @@ Status read_stock_info(Transaction& txn, const Array& stock_static, const Record
                           data.bytes + kFirstDataBytes);
 }
 
-/// Takes the line's quantity out of stock; tells what is left.
+/// Subtracts the line's quantity from the stock. `quantity`: the rest.
 Status sell(Transaction& txn, const Tables& tables, const NewOrderInput& input,
             const NewOrderInput::Line& line, const RecordRef& ref, uint64_t at, int32_t& quantity) {
   StockRow stock;
@@ -108,14 +108,14 @@ Status sell(Transaction& txn, const Tables& tables, const NewOrderInput& input,
   return tables.stock.update(txn, ref, at, 0, sizeof(stock), &stock);
 }
 
-/// Sells one line's item and fills the row of its order line.
+/// Sells the item of one line and fills the row of its order line.
 Status sell_line(Transaction& txn, const Tables& tables, const NewOrderInput& input,
                  const Places& places, uint32_t i, OrderLineRow& row,
                  NewOrderOutput::Line& output) {
   const NewOrderInput::Line& line = input.lines[i];
   ItemRow item;
   const Status found = tables.item.get(txn, places.item[i], 0, kItemReadBytes, &item);
-  // The item number is not valid: the order is given up (clause 2.4.2.3).
+  // The item number is not valid, so the order is rolled back (clause 2.4.2.3).
   if (found == Status::out_of_range) return Status::user_abort;
   TPCC_TRY(found);
   TPCC_TRY(sell(txn, tables, input, line, places.stock[i], places.stock_index[i],

@@ -19,7 +19,7 @@ Status order_status(Transaction& txn, const Tables& tables, const OrderStatusInp
       txn, tables.customer_at<CustomerBalanceRow>(w, d, output.c_id),
       offsetof(CustomerBalanceRow, balance), sizeof(output.balance), &output.balance));
 
-  // The customer's latest order: the greatest key.
+  // The customer's latest order has the greatest key.
   KeyRange orders(customer_order_key(w, d, output.c_id, 0),
                   customer_order_key(w, d, output.c_id, ~uint32_t{0}));
   MasterTreeCursor latest(tables.order_by_customer, txn, orders.range(), false);

@@ -11,7 +11,7 @@ namespace atolldb::tpcc {
 
 namespace {
 
-/// Puts the payment at the left of C_DATA; what falls out at the right is lost (clause 2.5.2.2).
+/// Inserts the payment at the left of C_DATA; bytes past its end are cut off (clause 2.5.2.2).
 void prepend_history(const PaymentInput& input, uint32_t c_id, Text<500>& data) {
   std::array<char, 96> entry;
   char* to = entry.data();
@@ -31,7 +31,7 @@ void prepend_history(const PaymentInput& input, uint32_t c_id, Text<500>& data) 
   std::memcpy(data.bytes, entry.data(), count);
 }
 
-/// Takes the amount from the customer and reads who that is.
+/// Subtracts the amount from the customer's balance and reads the customer.
 Status pay(Transaction& txn, const Tables& tables, const PaymentInput& input,
            PaymentOutput& output) {
   const uint32_t w = input.customer.w_id;

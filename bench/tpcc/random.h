@@ -1,4 +1,4 @@
-// Random values of clause 2.1.6 and 4.3.2 of the TPC-C specification. Not shared between threads.
+// Random values of clauses 2.1.6 and 4.3.2 of the TPC-C specification. Thread: one per object.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 
 namespace atolldb::tpcc {
 
-/// What the specification draws, over the random numbers that all benchmarks use.
+/// Distributions of the specification, over the random numbers of all benchmarks.
 class Random : public bench::Random {
  public:
   using bench::Random::Random;
 
-  /// Clause 2.1.6: NURand(A, x, y) with the run-time constant C of that A.
+  /// Clause 2.1.6: returns NURand(A, x, y) with the run-time constant C of that A.
   uint32_t nurand(uint32_t a, uint32_t c, uint32_t x, uint32_t y) {
     return (((uniform(0, a) | uniform(x, y)) + c) % (y - x + 1)) + x;
   }
@@ -28,25 +28,26 @@ class Random : public bench::Random {
   }
 };
 
-/// The constants C of NURand. The one for last names differs between load and run by 65..119, but
-/// neither 96 nor 112 (clause 2.1.6.1).
+/// The constants C of NURand. Those for last names differ between load and run by 65..119, but not
+/// by 96 or 112 (clause 2.1.6.1).
 struct NurandConstants {
   uint32_t last_name = 0;    // A = 255
   uint32_t customer_id = 0;  // A = 1023
   uint32_t item_id = 0;      // A = 8191
 
   static NurandConstants for_load(uint64_t seed);
-  /// Valid beside for_load(load_seed), whatever the seeds are.
+  /// Valid together with for_load(load_seed), for all seeds.
   static NurandConstants for_run(uint64_t load_seed, uint64_t run_seed);
 };
 
-/// Clause 2.1.6.1: whether a run may use `run` for last names after a load with `load`.
+/// Clause 2.1.6.1: returns whether a run may use `run` for last names after a load with `load`.
 constexpr bool is_valid_last_name_delta(uint32_t load, uint32_t run) {
   const uint32_t delta = load > run ? load - run : run - load;
   return delta >= 65 && delta <= 119 && delta != 96 && delta != 112;
 }
 
-/// Picks exactly `wanted` of `total` rows, every subset alike (Knuth, algorithm S): ask once a row.
+/// Selects exactly `wanted` of `total` rows, each subset with equal probability (Knuth, algorithm
+/// S). Call it once per row.
 class Selection {
  public:
   Selection(uint32_t wanted, uint32_t total) : wanted_(wanted), left_(total) {}

@@ -1,9 +1,10 @@
-// Rows of the nine TPC-C tables as fixed-size records (clause 1.3), split by write heat.
+// Rows of the nine TPC-C tables as fixed-size records (clause 1.3), split by how often they are
+// written.
 //
 // Money is in cents, taxes and discounts in 1/10000, dates in microseconds since 1970. A row in an
-// array has no key columns: its index is its key. Fields that transactions read together are
-// neighbours and come first, so that a look-up touches as few cache lines as possible (a record is
-// 16 bytes of head and then the row).
+// array has no key columns, because its index is its key. Fields that transactions read together
+// are neighbours and come first, so that a look-up touches as few cache lines as possible. A record
+// is 16 bytes of head, then the row.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,7 @@ struct PlaceRow {
 };
 static_assert(sizeof(PlaceRow) == 88);
 
-/// warehouse_ytd, district_ytd: changed blindly by increments. One cache line with its head.
+/// warehouse_ytd, district_ytd: changed by blind increments. One cache line with its head.
 struct YtdRow {
   int64_t ytd;
   char spare[40];
@@ -45,7 +46,7 @@ struct DistrictNextRow {
 };
 static_assert(sizeof(DistrictNextRow) == 48);
 
-/// What new-order, and order-status, read of a customer.
+/// The columns that new-order and order-status read of a customer.
 struct CustomerIdentity {
   int32_t discount;
   Text<2> credit;
@@ -84,7 +85,7 @@ struct CustomerDataRow {
 };
 static_assert(sizeof(CustomerDataRow) == 504);
 
-/// item. `im_id` is read by no transaction.
+/// item. No transaction reads `im_id`.
 struct ItemRow {
   int32_t price;
   Text<24> name;
@@ -96,7 +97,7 @@ struct ItemRow {
 static_assert(sizeof(ItemRow) == 112);
 inline constexpr uint32_t kItemReadBytes = 78;
 
-/// stock: what every sale changes. Two records a cache line.
+/// stock: the columns that each sale changes. Two records per cache line.
 struct StockRow {
   int32_t quantity;
   uint32_t ytd;
@@ -105,7 +106,8 @@ struct StockRow {
 };
 static_assert(sizeof(StockRow) == 16);
 
-/// stock_static: five cache lines with its head; a sale reads the first and that of its district.
+/// stock_static: five cache lines with its head; a sale reads the first and the one of its
+/// district.
 struct StockInfoRow {
   Text<50> data;
   char spare[14];
@@ -136,7 +138,7 @@ struct OrderLineRow {
 };
 static_assert(sizeof(OrderLineRow) == 48);
 
-/// Payload of customer_by_name: enough to choose the customer without touching the others.
+/// Payload of customer_by_name: enough to choose the customer without reading other records.
 struct CustomerNameRow {
   Text<16> last;
   Text<16> first;

@@ -1,4 +1,4 @@
-// Job "tpcc.run": a worker serves its home warehouses and generates its own load.
+// Job "tpcc.run": each worker serves its home warehouses and generates its own load.
 #include <fmt/format.h>
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace atolldb::tpcc {
 
 namespace {
 
-/// One worker's part of a run.
+/// The part of one worker in a run.
 class Runner {
  public:
   Runner(JobContext& context, const JobInput& input, const Tables& tables,
@@ -64,7 +64,7 @@ class Runner {
     return false;
   }
 
-  /// Runs one transaction to its commit or user abort, with all retries on the same input.
+  /// Runs one transaction up to its commit or user abort; all retries use the same input.
   template <typename Input, typename Output, typename Body>
   bool execute(TransactionType type, const Input& input, Output& output, Body&& body) {
     const uint64_t begin = loop_.clock().ticks();

@@ -1,4 +1,4 @@
-// What one worker measured in a run.
+// Results of one worker in a run.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Cardinalities of clause 4.3.3.1. Tests shrink them; the product uses the specification's, but for
-// orders with more lines, which foedus.txt appendix A scans.
+// Cardinalities of clause 4.3.3.1. Tests use smaller ones. The product uses those of the
+// specification, or orders with more lines for the scans of [FOEDUS15] appendix A.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,18 @@ inline constexpr uint32_t kMaxLines = 15;
 inline constexpr uint32_t kMaxLoadedLines = 500;
 
 struct Scale {
-  uint32_t items = 100'000;        // and stock rows per warehouse
-  uint32_t customers = 3'000;      // per district; also orders per district
-  uint32_t new_orders = 900;       // of them not yet delivered, per district
-  uint32_t last_names = 1'000;     // customers with the names 0, 1, ...; the others by NURand
-  uint32_t max_lines = kMaxLines;  // of an order that is loaded
+  uint32_t items = 100'000;    // and stock rows per warehouse
+  uint32_t customers = 3'000;  // per district; also orders per district
+  uint32_t new_orders = 900;   // undelivered ones among these, per district
+  uint32_t last_names =
+      1'000;  // customers with the names 0, 1, ...; the other names come from NURand
+  uint32_t max_lines = kMaxLines;  // of a loaded order
 
   uint32_t delivered_orders() const { return customers - new_orders; }
   bool operator==(const Scale&) const = default;
 };
 
-/// Key fields: customers have 12 bits, warehouses 16.
+/// Limits of the key fields: customers have 12 bits, warehouses 16.
 inline constexpr uint32_t kMaxCustomers = 4'095;
 inline constexpr uint32_t kMaxWarehouses = 65'535;
 inline constexpr uint32_t kMaxItems = 1'000'000;

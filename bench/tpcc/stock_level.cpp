@@ -14,7 +14,7 @@ namespace {
 constexpr uint32_t kOrders = 20;
 constexpr uint32_t kItemLimit = kOrders * kMaxLines;
 
-/// Item numbers, each once, in the order of their arrival.
+/// Distinct item numbers, in insertion order.
 class DistinctItems {
  public:
   void add(uint32_t item) {
@@ -37,7 +37,7 @@ class DistinctItems {
   uint32_t size_ = 0;
 };
 
-/// Items of the lines of orders [first, last].
+/// Collects the items of the lines of orders [first, last].
 Status distinct_items(Transaction& txn, const Tables& tables, const StockLevelInput& input,
                       uint32_t first, uint32_t last, DistinctItems& items) {
   KeyRange lines(order_line_key(input.w_id, input.d_id, first, 0),

@@ -32,7 +32,7 @@ std::vector<StorageSpec> storage_specs(uint32_t warehouses, const Scale& scale) 
       array_of("tpcc_customer_data", sizeof(CustomerDataRow), warehouses, customers),
       array_of("tpcc_stock", sizeof(StockRow), warehouses, scale.items),
       array_of("tpcc_stock_static", sizeof(StockInfoRow), warehouses, scale.items),
-      // Exactly as many as there are: a look-up of an unused item is out of range.
+      // Exactly the items that exist, so a look-up of an unused item is out of range.
       {"tpcc_item", StorageType::array, sizeof(ItemRow), scale.items},
       tree_of("tpcc_order", sizeof(OrderRow)),
       tree_of("tpcc_order_by_customer", 0),

@@ -1,4 +1,4 @@
-// The storages of TPC-C: their names and sizes for whoever creates them, and handles on them.
+// The storages of TPC-C: names and sizes for their creation, and handles.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,16 @@ namespace atolldb::tpcc {
 using bench::records_per_leaf;
 using bench::StorageSpec;
 
-/// All storages of a database of that many warehouses.
+/// Returns all storages of a database with that many warehouses.
 std::vector<StorageSpec> storage_specs(uint32_t warehouses, const Scale& scale);
 
-/// Index distance between warehouses: whole leaf pages, so that a page belongs to one warehouse,
-/// and so to the node of that warehouse.
+/// Returns the index distance between warehouses: whole leaf pages, so that a page belongs to one
+/// warehouse and its node.
 constexpr uint64_t warehouse_stride(uint32_t payload_bytes, uint64_t rows) {
   return bench::whole_leaves(payload_bytes, rows);
 }
 
-/// Handles and index arithmetic; process-local.
+/// Handles and index arithmetic. Process-local.
 struct Tables {
   Array control;  // one bench::StopRow
   Array warehouse_static;
@@ -45,7 +45,7 @@ struct Tables {
   Sequential history;
   Scale scale;
 
-  /// Finds them all in the catalog; the error names the first that is missing.
+  /// Finds all storages in the catalog. The error names the first missing one.
   static Result<Tables> open(ControlSegment& control, const Scale& scale);
 
   uint64_t warehouse_at(uint32_t w) const {

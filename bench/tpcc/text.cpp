@@ -8,7 +8,7 @@ namespace atolldb::tpcc {
 
 namespace {
 
-/// 128 different characters: letters, digits, and letters of ISO 8859-1.
+/// Returns 128 different characters: letters, digits, and letters of ISO 8859-1.
 constexpr std::array<char, 128> make_alphabet() {
   std::array<char, 128> alphabet{};
   size_t at = 0;
@@ -27,7 +27,7 @@ constexpr std::array<std::string_view, 10> kSyllables = {"BAR", "OUGHT", "ABLE",
 
 void fill_alphanumeric(Random& random, char* to, uint32_t count) {
   for (uint32_t i = 0; i < count;) {
-    // Nine characters of seven bits from each random word.
+    // Each random word gives nine characters of seven bits.
     uint64_t bits = random.next();
     for (uint32_t part = 0; part < 9 && i < count; ++part, bits >>= 7) {
       to[i++] = kAlphabet[bits & 127];

@@ -9,7 +9,7 @@
 
 namespace atolldb::tpcc {
 
-/// Characters of a column of fixed width; shorter text is padded with zero bytes.
+/// A column of fixed width; shorter text is padded with zero bytes.
 template <uint32_t kBytes>
 struct Text {
   char bytes[kBytes];
@@ -30,11 +30,11 @@ struct Text {
   }
 };
 
-/// Fills `to` with `count` characters out of 128 different ones (clause 4.3.2.2).
+/// Fills `to` with `count` random characters out of 128 (clause 4.3.2.2).
 void fill_alphanumeric(Random& random, char* to, uint32_t count);
 void fill_digits(Random& random, char* to, uint32_t count);
 
-/// Random a-string [low .. high]; returns its length. `to` has room for `high` bytes.
+/// Writes a random a-string [low .. high] and returns its length. `to` has room for `high` bytes.
 inline uint32_t fill_a_string(Random& random, char* to, uint32_t low, uint32_t high) {
   const uint32_t count = random.uniform(low, high);
   fill_alphanumeric(random, to, count);
@@ -49,7 +49,7 @@ void a_string(Random& random, Text<kBytes>& text, uint32_t low, uint32_t high = 
 
 inline constexpr std::string_view kOriginal = "ORIGINAL";
 
-/// Puts "ORIGINAL" at a random place of the text (clause 4.3.3.1: I_DATA, S_DATA).
+/// Writes "ORIGINAL" at a random position of the text (clause 4.3.3.1: I_DATA, S_DATA).
 template <uint32_t kBytes>
 void plant_original(Random& random, Text<kBytes>& text) {
   const auto length = static_cast<uint32_t>(text.view().size());
@@ -62,7 +62,8 @@ bool contains_original(const Text<kBytes>& text) {
   return memmem(text.bytes, kBytes, kOriginal.data(), kOriginal.size()) != nullptr;
 }
 
-/// Clause 4.3.2.3: three syllables from the digits of `number` (0..999); at most 15 characters.
+/// Clause 4.3.2.3: returns three syllables for the digits of `number` (0..999), at most 15
+/// characters.
 Text<16> last_name(uint32_t number);
 
 /// ZIP of clause 4.3.2.7: four random digits and "11111".

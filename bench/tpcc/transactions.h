@@ -1,5 +1,5 @@
-// The five transactions of clause 2: bodies for engine::run. Each produces every output that the
-// specification asks for; none keeps state from one transaction to the next.
+// The five transactions of clause 2: bodies for engine::run. Each produces all outputs of the
+// specification. None keeps state between transactions.
 #pragma once
 
 #include <array>
@@ -32,7 +32,7 @@ struct NewOrderOutput {
   std::array<Line, kMaxLines> lines;
 };
 
-/// user_abort when the last item does not exist (clause 2.4.2.3), after all other work was done.
+/// Returns user_abort if the last item does not exist (clause 2.4.2.3), after all other work.
 Status new_order(Transaction& txn, const Tables& tables, const NewOrderInput& input,
                  NewOrderOutput& output);
 
@@ -42,7 +42,7 @@ struct PaymentOutput {
   PlaceRow district;
   CustomerRow customer;
   int64_t balance;
-  Text<200> data;  // of customers with bad credit
+  Text<200> data;  // for customers with bad credit
 };
 Status payment(Transaction& txn, const Tables& tables, const PaymentInput& input,
                PaymentOutput& output);
@@ -60,7 +60,7 @@ Status order_status(Transaction& txn, const Tables& tables, const OrderStatusInp
                     OrderStatusOutput& output);
 
 struct DeliveryOutput {
-  std::array<uint32_t, kDistricts> o_id;  // 0: the district had nothing to deliver
+  std::array<uint32_t, kDistricts> o_id;  // 0: the district had no order to deliver
   uint32_t delivered;
 };
 Status delivery(Transaction& txn, const Tables& tables, const DeliveryInput& input,
@@ -72,17 +72,18 @@ struct StockLevelOutput {
 Status stock_level(Transaction& txn, const Tables& tables, const StockLevelInput& input,
                    StockLevelOutput& output);
 
-/// Clause 2.5.2.2: by number, or the one in the middle of all with that last name, in the order of
-/// their first names. not_found: no customer has the name.
+/// Clause 2.5.2.2: finds a customer by number, or the middle one of all with that last name in the
+/// order of first names. Returns not_found if no customer has the name.
 Status find_customer(Transaction& txn, const Tables& tables, const CustomerChoice& choice,
                      uint32_t& c_id);
 
-/// Clause 2.4.2.2: what stays in stock after a sale of `sold`.
+/// Clause 2.4.2.2: returns the stock after a sale of `sold`.
 constexpr int32_t stock_after_sale(int32_t quantity, int32_t sold) {
   return quantity - sold >= 10 ? quantity - sold : quantity - sold + 91;
 }
 
-/// Clause 2.4.2.2: sum x (1 - discount) x (1 + warehouse tax + district tax), to the nearest cent.
+/// Clause 2.4.2.2: returns sum x (1 - discount) x (1 + warehouse tax + district tax), to the
+/// nearest cent.
 constexpr int64_t total_amount(int64_t sum, int32_t discount, int32_t w_tax, int32_t d_tax) {
   constexpr int64_t kUnit = 10'000;
   const int64_t scaled = sum * (kUnit - discount) * (kUnit + w_tax + d_tax);

@@ -1,4 +1,4 @@
-// The short name that the transactions of TPC-C use.
+// Short name of BENCH_TRY for the transactions of TPC-C.
 #pragma once
 
 #include "bench/job/try.h"

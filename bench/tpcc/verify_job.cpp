@@ -1,4 +1,4 @@
-// Job "tpcc.verify": every worker checks conditions 1-12 of clause 3.3.2 for its own warehouses.
+// Job "tpcc.verify": each worker checks conditions 1-12 of clause 3.3.2 for its own warehouses.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>

@@ -1,5 +1,5 @@
-// The phases of a benchmark on a cluster that is up: storages, load, warm-up and runs, survey,
-// verify.
+// The phases of `atoll bench tpcc` on a running cluster: storages, load, warm-up and runs, survey,
+// verification.
 #pragma once
 
 #include "bench/driver/phases.h"
@@ -13,15 +13,15 @@ using bench::Console;
 
 class Driver {
  public:
-  /// REQUIRES: options are checked, `warehouses` comes from choose_warehouses.
+  /// REQUIRES: the options are checked, and `warehouses` comes from choose_warehouses.
   Driver(ClusterPort& cluster, const Options& options, uint32_t warehouses, Console console);
 
-  /// The report is complete as far as the benchmark came: a run that ended early, or violated
-  /// conditions, are in the report, not errors.
+  /// Runs all phases. A run that ended early and violated conditions are in the report; they are no
+  /// errors.
   Result<Report> go();
-  /// Its first part: storages and their records.
+  /// First part: creates and loads the storages.
   Result<void> load_database();
-  /// The rest, also on another cluster that has the database of an earlier one with the same
+  /// Second part. It may run on another cluster with the database of an earlier one and the same
   /// options.
   Result<Report> resume();
 
@@ -38,7 +38,7 @@ class Driver {
   Report report_;
 };
 
-/// What the program ends with: 0; resources when a run ended early; corruption for violations.
+/// Returns the exit code: success, resources if a run ended early, corruption for violations.
 inline ExitCode exit_code_of(const Report& report) {
   return bench::exit_code_of(report, report.ended_early());
 }

@@ -11,7 +11,7 @@ namespace {
 using bench::array_bytes;
 using bench::tree_bytes;
 
-/// Transactions a second that one core may reach; pools must not fill up on a faster machine.
+/// Upper limit of transactions per second and core: pools must not fill up on a faster machine.
 constexpr double kTpsPerCore = 200'000;
 constexpr double kSequentialRecordHead = 24;
 constexpr double kMeanLines = 10;
@@ -55,7 +55,7 @@ Estimate estimate_memory(const Options& options, uint32_t warehouses, uint32_t n
   const double busy = std::max(1u, std::min(workers, cores));
   estimate.add_inserts(options, busy, kTpsPerCore, inserted_bytes_per_transaction(options));
 
-  // Node 0 has the items, and the most warehouses if they do not divide.
+  // Node 0 has the items, and the most warehouses if they cannot be divided evenly.
   const double most = (warehouses + nodes - 1) / nodes;
   const uint64_t items = estimate.bytes_of("tpcc_item");
   const double base = static_cast<double>(estimate.base_bytes - items) * most / warehouses +

@@ -1,4 +1,4 @@
-// How much volatile memory a benchmark will need: the base tables, and what its runs insert.
+// Estimates the volatile memory of a TPC-C run: its base tables, and the inserts of its runs.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@ namespace atolldb::tpcc {
 
 using bench::Estimate;
 
-/// `cores` bounds how many workers can be busy at a time.
+/// `cores`: upper limit of the workers that are busy at the same time.
 Estimate estimate_memory(const Options& options, uint32_t warehouses, uint32_t nodes,
                          uint32_t workers, uint32_t cores);
 
-/// Bytes that one committed transaction of the mix adds, on average.
+/// Returns the average number of bytes that a committed transaction of the mix adds.
 double inserted_bytes_per_transaction(const Options& options);
 
 }  // namespace atolldb::tpcc

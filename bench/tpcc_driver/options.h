@@ -1,4 +1,4 @@
-// What `atoll bench tpcc` can be told, and the checks of it.
+// Options of `atoll bench tpcc`, and their checks.
 #pragma once
 
 #include <array>
@@ -15,13 +15,13 @@
 namespace atolldb::tpcc {
 
 struct Options : bench::CommonOptions {
-  uint32_t warehouses = 0;  // 0: one a worker
+  uint32_t warehouses = 0;  // 0: one per worker
   uint32_t remote_percent = 1;
   uint32_t remote_payment_percent = 15;
   std::array<uint32_t, kTransactionTypes> mix = {45, 43, 4, 4, 4};
-  // Run on a cluster that was started again after the load: all data are in a snapshot.
+  // Restart the cluster after the load, so that all data are in a snapshot when the runs begin.
   bool cold = false;
-  Scale scale;  // but for max_lines, for tests of the driver only
+  Scale scale;  // except max_lines: for tests of the driver only
 };
 
 inline constexpr const char* kCommand = "bench tpcc";
@@ -30,13 +30,13 @@ inline constexpr const char* kCommand = "bench tpcc";
 Result<std::array<uint32_t, kTransactionTypes>> parse_mix(std::string_view text);
 std::string format_mix(const std::array<uint32_t, kTransactionTypes>& mix);
 
-/// Checks what does not depend on the cluster. usage errors.
+/// Checks the options that do not depend on the cluster. Returns usage errors.
 Result<void> check_options(const Options& options);
 
-/// The number of warehouses to use, checked against the cluster that will serve them.
+/// Returns the number of warehouses, checked against the cluster that will serve them.
 Result<uint32_t> choose_warehouses(const Options& options, uint32_t nodes, uint32_t workers);
 
-/// Input of all jobs; the times of a run are filled in later.
+/// Returns the input of all jobs; the times of a run are added later.
 JobInput job_input(const Options& options, uint32_t warehouses);
 
 }  // namespace atolldb::tpcc

@@ -1,4 +1,4 @@
-// What a benchmark found out: merged results of the workers, as text and as JSON.
+// The report of `atoll bench tpcc`: merged results of the workers, as text and as JSON.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace atolldb::tpcc {
 
 using bench::NodeSummary;
 
-/// One run over all workers.
+/// The merged results of all workers of one run.
 struct RunSummary : bench::RunSummary {
   explicit RunSummary(uint32_t node_count) : bench::RunSummary(node_count, kTransactionTypes) {}
 

@@ -1,4 +1,4 @@
-// The report for programs. Keys are added, never renamed or removed; bench/README.md lists them.
+// The JSON report. Keys are added, never renamed or removed; bench/README.md lists them.
 #include <nlohmann/json.hpp>
 
 #include "bench/tpcc_driver/report.h"

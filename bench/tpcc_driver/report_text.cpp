@@ -1,4 +1,4 @@
-// The summary for people.
+// The text report.
 #include <fmt/format.h>
 
 #include "bench/tpcc_driver/report.h"

@@ -1,4 +1,4 @@
-// Merging the workers' results of a run.
+// Merges the results of a run's workers.
 #include "bench/tpcc_driver/report.h"
 
 namespace atolldb::tpcc {

@@ -68,12 +68,12 @@ uint64_t Generator::choose_number(uint32_t of_node) {
   const size_t size = count == keyspace_.records_of(keyspace_.nodes() - 1) ? 0 : 1;
   const uint64_t rank = zipfian_[size].next(random_);
   if (input_.distribution == Distribution::latest) return latest_number(of_node, rank);
-  // Scrambled keys have no neighbours anyway.
+  // With scrambled keys no two popular ranks are neighbours.
   const bool is_dense = keyspace_.is_array() || keyspace_.is_ordered();
   return is_dense ? scatter_[size].of(rank) : rank;
 }
 
-/// Goes back through the lanes of all workers in turns, and when a lane is at its begin, through
+/// Counts back through the lanes of all workers in turn. When a lane is used up, it continues with
 /// the loaded records.
 uint64_t Generator::latest_number(uint32_t of_node, uint64_t rank) const {
   const std::vector<uint64_t>& lanes = inserted_of_[of_node];

@@ -1,5 +1,5 @@
-// Chooses the operations of a worker and their records. Inputs are made before the transaction and
-// stay the same through its retries.
+// Chooses the operations of a worker and their records. Inputs are generated before the transaction
+// and stay the same through its retries.
 #pragma once
 
 #include <cstdint>
@@ -24,15 +24,16 @@ class Generator {
   /// For worker `worker` of node `node`.
   Generator(const JobInput& input, uint32_t node, uint32_t nodes, uint32_t worker, uint64_t seed);
 
-  /// Plans the operations of the next transactions. Inserts take the worker's next keys.
+  /// Plans the operations of the next transactions. Inserts use the worker's next keys.
   void plan(std::span<Planned> operations);
-  /// A transaction of these operations has committed: its inserts exist. In the order of the plan.
+  /// Reports that a transaction of these operations has committed, so its inserts exist. Called in
+  /// the order of the plan.
   void committed(std::span<const Planned> operations);
 
-  /// Records that this worker has inserted so far, in the life of the database.
+  /// Records that this worker has inserted over the life of the database.
   uint64_t inserted() const { return inserted_; }
   void set_inserted(uint64_t count) { inserted_ = count; }
-  /// How many records each worker of a node has inserted: what `latest` goes by.
+  /// Sets how many records each worker of a node has inserted, for `latest`.
   void set_inserted_of(uint32_t of_node, std::vector<uint64_t> by_worker);
 
  private:
@@ -45,7 +46,8 @@ class Generator {
   uint32_t node_;
   uint32_t worker_;
   bench::Random random_;
-  // Partitions differ in size by one record at most: two of each, by whether a node has one more.
+  // Partitions differ in size by one record at most. So there are two generators of each kind, one
+  // per size.
   std::vector<Zipfian> zipfian_;
   std::vector<Scatter> scatter_;
   std::vector<std::vector<uint64_t>> inserted_of_;  // by node and worker

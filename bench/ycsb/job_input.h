@@ -1,4 +1,4 @@
-// What the driver hands to the jobs, as JSON.
+// Input of the jobs, as JSON.
 #pragma once
 
 #include <cstdint>
@@ -22,17 +22,17 @@ inline constexpr uint64_t kMaxRecords = 4'000'000'000;
 inline constexpr uint32_t kMaxOperations = 1'000;
 inline constexpr uint32_t kMaxScanLength = 1'000;
 inline constexpr uint32_t kMaxFields = 100;
-/// Keys are drawn from the partitions of all nodes alike.
+/// Keys come from the partitions of all nodes with equal probability.
 inline constexpr uint32_t kAllNodesAlike = 101;
 
-/// Of all jobs; the same text goes to every worker.
+/// Input of all jobs; every worker gets the same text.
 struct JobInput {
-  uint64_t records = 1'000'000;  // loaded, of all nodes
+  uint64_t records = 1'000'000;  // loaded, on all nodes together
   RecordShape shape;
-  bool is_array = false;    // else a Master-tree
-  bool is_ordered = false;  // keys in the order of the records, else scrambled
+  bool is_array = false;    // false: a Master-tree
+  bool is_ordered = false;  // keys in record order; false: scrambled
 
-  // The rest is for ycsb.run.
+  // The members below are for ycsb.run.
   uint64_t seed = 1;
   Mix mix = {100, 0, 0, 0, 0};
   Distribution distribution = Distribution::zipfian;

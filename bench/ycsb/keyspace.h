@@ -25,7 +25,7 @@ constexpr uint32_t lane_of(uint64_t number) {
 }
 constexpr uint64_t sequence_of(uint64_t number) { return number & kSequenceMask; }
 
-/// A bijection of 56-bit numbers that leaves no order: YCSB's hashed insert order without its
+/// A bijection of 56-bit numbers that scatters their order: YCSB's hashed insert order without its
 /// collisions.
 constexpr uint64_t scramble(uint64_t number) {
   number ^= number >> 28;
@@ -34,7 +34,7 @@ constexpr uint64_t scramble(uint64_t number) {
   number = number * 0xbf58476d1ce4e5b9ull & kNumberMask;
   return number ^ number >> 28;
 }
-/// The inverse of an odd number modulo 2^64 (Newton; each step doubles the right bits).
+/// Returns the inverse of an odd number modulo 2^64 (Newton; each step doubles the correct bits).
 constexpr uint64_t odd_inverse(uint64_t odd) {
   uint64_t inverse = odd;
   for (int step = 0; step < 6; ++step) inverse *= 2 - odd * inverse;
@@ -48,8 +48,8 @@ constexpr uint64_t unscramble(uint64_t number) {
   return number ^ number >> 28;
 }
 
-/// A permutation of [0, count) that puts neighbours far apart: popular ranks must not share pages
-/// where keys are dense. REQUIRES: 1 <= count < 2^32.
+/// A permutation of [0, count) that separates neighbours, because popular ranks must not share
+/// pages where keys are dense. REQUIRES: 1 <= count < 2^32.
 class Scatter {
  public:
   explicit Scatter(uint64_t count);
@@ -62,7 +62,7 @@ class Scatter {
 
 class Keyspace {
  public:
-  /// `records`: loaded, of all nodes. REQUIRES: at least one a node.
+  /// `records`: loaded, on all nodes together. REQUIRES: at least one per node.
   Keyspace(uint64_t records, uint32_t nodes, uint32_t record_bytes, bool is_array, bool is_ordered)
       : nodes_(nodes),
         smallest_(records / nodes),
@@ -74,12 +74,12 @@ class Keyspace {
   uint32_t nodes() const { return nodes_; }
   bool is_array() const { return is_array_; }
   bool is_ordered() const { return is_ordered_; }
-  /// Loaded records of the node's partition.
+  /// Returns the number of loaded records in the node's partition.
   uint64_t records_of(uint32_t node) const { return smallest_ + (node < larger_ones_ ? 1 : 0); }
-  /// Of all partitions together; they begin at leaf pages of their own.
+  /// Returns the records of all partitions together; each partition begins at a leaf page.
   uint64_t array_records() const { return stride_ * nodes_; }
 
-  /// What names a record: its key as an integer, or its index in the array.
+  /// Returns the id of a record: its key as an integer, or its index in the array.
   uint64_t id_of(uint32_t node, uint64_t number) const {
     if (is_array_) return node * stride_ + number;
     return uint64_t{node} << kNumberBits | (is_ordered_ ? number : scramble(number));
@@ -88,7 +88,7 @@ class Keyspace {
     if (is_array_) return id % stride_;
     return is_ordered_ ? id & kNumberMask : unscramble(id & kNumberMask);
   }
-  /// The last id that may belong to the partition of this one.
+  /// Returns the last id that may belong to the same partition as `id`.
   uint64_t last_of_partition(uint64_t id) const {
     if (!is_array_) return id | kNumberMask;
     const auto node = static_cast<uint32_t>(id / stride_);
@@ -97,8 +97,8 @@ class Keyspace {
 
  private:
   uint32_t nodes_;
-  uint64_t smallest_;     // records of a partition, at least
-  uint64_t larger_ones_;  // so many partitions, the first, have one more
+  uint64_t smallest_;     // records of the smallest partition
+  uint64_t larger_ones_;  // number of partitions, from the first, that have one record more
   uint64_t stride_;
   bool is_array_;
   bool is_ordered_;

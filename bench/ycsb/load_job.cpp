@@ -1,4 +1,4 @@
-// Job "ycsb.load": every worker loads its share of its node's partition.
+// Job "ycsb.load": each worker loads its share of its node's partition.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,9 +14,10 @@ namespace atolldb::ycsb {
 
 namespace {
 
-constexpr uint64_t kBatch = 64;  // records in a transaction, if the write set holds so many
+constexpr uint64_t kBatch = 64;  // records per transaction, if the write set has room
 
-/// The records through which workers tell each other to stop, and how much they have inserted.
+/// Loads the records through which workers tell each other to stop, and how many records they have
+/// inserted.
 Status load_control(JobContext& context, const Table& table) {
   return run(context.transaction(), context.backoff(), kMaxEpoch, [&](Transaction& txn) {
     if (context.node() == 0 && context.worker_ordinal() == 0) {

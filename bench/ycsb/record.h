@@ -1,4 +1,4 @@
-// What is in a record, so that a lost or a torn update shows.
+// Layout of a record, which makes lost and torn updates visible.
 //
 //   record = fields of equal size, one after the other
 //   field  = [updates 8][words that follow from the record's id, the field and `updates`]
@@ -29,7 +29,7 @@ constexpr uint64_t mix_bits(uint64_t value) {
   return value ^ value >> 32;
 }
 
-/// The first word behind the count.
+/// Returns the first word after the count.
 constexpr uint64_t first_word(uint64_t id, uint32_t field, uint64_t updates) {
   return mix_bits((id * 0x9e3779b97f4a7c15ull + field) ^ updates * 0xc2b2ae3d27d4eb4full);
 }
@@ -59,7 +59,7 @@ inline void fill_record(std::byte* to, const RecordShape& shape, uint64_t id) {
   }
 }
 
-/// Whether every byte belongs to the count.
+/// Returns whether every byte belongs to the count.
 inline bool is_whole(const std::byte* from, uint32_t bytes, uint64_t id, uint32_t field) {
   uint64_t word = first_word(id, field, updates_of(from));
   uint32_t at = 8;
@@ -69,7 +69,7 @@ inline bool is_whole(const std::byte* from, uint32_t bytes, uint64_t id, uint32_
   return std::memcmp(from + at, &word, bytes - at) == 0;
 }
 
-/// The same for the first and the last whole word only: cheap enough for every read of a run.
+/// Checks only the first and the last whole word, which is cheap enough for every read of a run.
 inline bool looks_whole(const std::byte* from, uint32_t bytes, uint64_t id, uint32_t field) {
   const uint64_t first = first_word(id, field, updates_of(from));
   const uint32_t words = bytes / 8 - 1;

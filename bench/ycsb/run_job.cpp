@@ -1,4 +1,4 @@
-// Job "ycsb.run": a worker generates its own load.
+// Job "ycsb.run": each worker generates its own load.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,10 +16,10 @@ namespace atolldb::ycsb {
 
 namespace {
 
-/// Records that are read ahead together: as many misses are in flight as a core can have.
+/// Records that are read ahead together: as many cache misses as a core can have in flight.
 constexpr uint32_t kReadAhead = 16;
 
-/// One worker's part of a run.
+/// The part of one worker in a run.
 class Runner {
  public:
   Runner(JobContext& context, const JobInput& input, const Table& table)
@@ -61,8 +61,8 @@ class Runner {
            (uint64_t{context.node()} << 8 | context.worker_ordinal());
   }
 
-  /// One transaction to its commit, with all retries on the same operations. Its time begins at
-  /// `now`, the end of the one before it: so the clock is read once.
+  /// Runs one transaction up to its commit; all retries use the same operations. Its time begins at
+  /// `now`, the end of the previous one, so the clock is read once.
   uint64_t transact(uint64_t now) {
     if (next_ == planned_.size()) plan_group();
     begin_ = now;
@@ -84,7 +84,7 @@ class Runner {
     return end;
   }
 
-  /// The transactions that come next, as a server has them waiting in a queue.
+  /// Plans the next transactions, which a server would have waiting in its queue.
   void plan_group() {
     generator_.plan(planned_);
     next_ = 0;
@@ -92,8 +92,8 @@ class Runner {
     share_ = 0;
   }
 
-  /// Within the first transaction of the group, for all of them. Each is charged its share of the
-  /// time since the end of the group before.
+  /// Runs within the first transaction of the group, for all of them. Each is charged its share of
+  /// the time since the end of the previous group.
   void read_ahead(Transaction& txn) {
     reads_ahead_ = false;
     for (size_t i = 0; i < ids_.size(); ++i) ids_[i] = planned_[i].id;
@@ -155,7 +155,7 @@ class Runner {
   void publish_lane() {
     if (generator_.inserted() == published_) return;
     const LaneRow row{.exists = 1, .inserted = generator_.inserted()};
-    // If this fails, others read older records: the next time it is made good.
+    // If this fails, other workers choose older records until the next time.
     const Status status =
         run(context_.transaction(), context_.backoff(), kMaxEpoch, [&](Transaction& txn) {
           return table_.control().update(
@@ -164,7 +164,7 @@ class Runner {
     if (status == Status::ok) published_ = row.inserted;
   }
 
-  /// Some fifty times a second: how far the inserts of all workers are.
+  /// Exchanges the insert counts of all workers, about fifty times a second.
   void exchange_lanes() {
     publish_lane();
     if (!goes_by_latest_) return;
@@ -185,14 +185,14 @@ class Runner {
   Generator generator_;
   const bool goes_by_latest_;
   const bool prefetches_;
-  const uint32_t operations_;  // of a transaction
+  const uint32_t operations_;  // per transaction
   const uint32_t group_;       // transactions planned and read ahead together
   std::vector<Planned> planned_;
   std::vector<uint64_t> ids_;
-  size_t next_;  // the first operation of the next transaction
+  size_t next_;  // first operation of the next transaction
   bool reads_ahead_ = false;
   uint64_t begin_ = 0;  // of this transaction
-  uint64_t share_ = 0;  // of the time that the group took to be planned and read ahead
+  uint64_t share_ = 0;  // of the time to plan and read ahead the group
   bench::RunLoop loop_;
   std::unique_ptr<RunResult> result_;
   Observed observed_;

@@ -1,4 +1,4 @@
-// What one worker measured in a run.
+// Results of one worker in a run.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct RunResult : bench::WorkerResult {
   RunResult() : WorkerResult(kTypes) {}
 
   uint64_t scanned_records = 0;  // that committed scans returned
-  // What the verification needs; these count the warm-up too.
+  // For the verification; these include the warm-up.
   uint64_t updates = 0;     // committed updates of fields
   uint64_t inserted = 0;    // records that this worker has inserted in the life of the database
   uint64_t torn_reads = 0;  // records read that were not whole

@@ -10,7 +10,7 @@ Result<std::string> survey(JobContext& context) {
   const Result<JobInput> input = JobInput::parse(context.input());
   if (!input) return std::unexpected(input.error());
   const auto specs = storage_specs(*input, context.node_count());
-  // Few of the pages that the control storage could have exist: it counts as spare.
+  // Few of the control storage's possible pages exist, so it counts as spare.
   return bench::survey_storages(context, "ycsb", std::span(specs).first(1),
                                 "ycsb_control_and_spare");
 }

@@ -29,7 +29,8 @@ Result<Table> Table::open(ControlSegment& control, const JobInput& input, uint32
     return make_error(ExitCode::failed, "ycsb: there is no storage '" + opener.missing() +
                                             "': create the storages of YCSB first");
   }
-  // The handle of the other type is never used; an Array wants a storage that is one.
+  // The handle of the other type is never used. An Array needs an array storage, so it gets the
+  // control storage.
   return Table(input, nodes, input.is_array ? Array(records) : control_array, MasterTree(records),
                control_array);
 }
@@ -67,7 +68,7 @@ Status Table::write_field(Transaction& txn, uint64_t id, uint32_t field, const R
 }
 
 Status Table::update(Transaction& txn, uint64_t id, uint32_t field) {
-  // Only the count is needed. The tree reads from the begin of the record.
+  // Only the count is needed, but the tree reads from the beginning of the record.
   const uint32_t bytes = shape_.offset_of(field) + static_cast<uint32_t>(sizeof(uint64_t));
   RecordRef ref;
   BENCH_TRY(read_for_update(txn, id, bytes, ref));

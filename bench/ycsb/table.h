@@ -1,4 +1,4 @@
-// The records as a benchmark sees them, whichever storage holds them; and the control storage.
+// The records of the benchmark, independent of the type of storage; and the control storage.
 #pragma once
 
 #include <array>
@@ -18,11 +18,11 @@ inline constexpr const char* kControlStorage = "ycsb_control";
 
 std::vector<bench::StorageSpec> storage_specs(const JobInput& input, uint32_t nodes);
 
-/// Record 0 of the control storage is a bench::StopRow; each worker has one of these besides, on a
-/// leaf page of its own.
+/// Record 0 of the control storage is a bench::StopRow. Each worker also has one LaneRow, on its
+/// own leaf page.
 struct LaneRow {
   uint64_t exists;    // 1 once the load has begun
-  uint64_t inserted;  // committed inserts of this worker, a little late
+  uint64_t inserted;  // committed inserts of this worker, with a short delay
 };
 inline constexpr uint32_t kControlBytes = 64;  // a record: a cache line of its own
 inline constexpr uint32_t kMaxLanes = 250;     // workers of a node
@@ -31,13 +31,13 @@ constexpr uint64_t lane_row_at(uint32_t node, uint32_t worker) {
   return (1 + uint64_t{node} * kMaxLanes + worker) * bench::records_per_leaf(kControlBytes);
 }
 
-/// Counted by the operations, for whoever verifies.
+/// Findings of the operations, for the verification.
 struct Observed {
   uint64_t torn = 0;     // records read that were not whole
   uint64_t scanned = 0;  // records that scans returned
 };
 
-/// Handle on the storages with room for one record; process-local, of one worker.
+/// Handles on the storages, with a buffer for one record. Process-local; thread: one worker.
 class Table {
  public:
   static Result<Table> open(ControlSegment& control, const JobInput& input, uint32_t nodes);
@@ -47,19 +47,19 @@ class Table {
   const Array& array() const { return array_; }
   const Array& control() const { return control_; }
 
-  /// Operations of a transaction. What they read is checked and counted in `observed`.
+  /// The operations of a transaction. They check what they read, and count it in `observed`.
   Status read(Transaction& txn, uint64_t id, Observed& observed);
-  /// Counts one more update of the field and writes all of it.
+  /// Increments the update count of the field and writes the whole field.
   Status update(Transaction& txn, uint64_t id, uint32_t field);
   Status insert(Transaction& txn, uint64_t id);
   /// Reads `length` records from `id` on, fewer at the end of the partition.
   Status scan(Transaction& txn, uint64_t id, uint32_t length, Observed& observed);
-  /// Like update, but reads the whole record first.
+  /// As update, after a read of the whole record.
   Status read_modify_write(Transaction& txn, uint64_t id, uint32_t field, Observed& observed);
   /// Writes a record as the load does.
   Status write_loaded(Transaction& txn, uint64_t id);
 
-  /// Starts to load what the operations on a key will touch.
+  /// Starts to load the pages and records that operations on these keys use.
   void prefetch(Transaction& txn, std::span<const uint64_t> ids);
 
  private:

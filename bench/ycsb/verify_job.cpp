@@ -1,5 +1,5 @@
-// Job "ycsb.verify": every worker reads its share of its node's partition, all of it together.
-// REQUIRES: the load has stopped.
+// Job "ycsb.verify": each worker reads its share of its node's partition; together they read all of
+// it. REQUIRES: the run has stopped.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ class Verifier {
 
   Status go() {
     if (keyspace_.is_array()) return read_array();
-    // Together the ranges of all workers cover every key of the partition, also wrong ones.
+    // The ranges of all workers together cover every key of the partition, including wrong ones.
     const uint64_t workers = context_.workers_on_node();
     const uint64_t worker = context_.worker_ordinal();
     const bool is_last = worker + 1 == workers;
@@ -44,7 +44,7 @@ class Verifier {
  private:
   /// `low` and `high` without the node.
   Status read_tree(uint64_t low, uint64_t high) {
-    // Short records do not pay for the room of long ones.
+    // Short records would waste the space of long ones.
     constexpr size_t kShort = 128;
     return shape_.record_bytes <= kShort ? read_tree_of<kShort>(low, high)
                                          : read_tree_of<kMaxRecordBytes>(low, high);

@@ -1,4 +1,4 @@
-// What one worker found in its part of the records.
+// Findings of one worker in its part of the records.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace atolldb::ycsb {
 struct VerifyResult {
   struct Lane {
     uint64_t count = 0;  // records found
-    uint64_t end = 0;    // one more than the greatest sequence number among them
+    uint64_t end = 0;    // greatest sequence number among them, plus one
   };
 
   uint32_t node = 0;

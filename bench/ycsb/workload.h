@@ -1,4 +1,4 @@
-// What YCSB mixes: operations, how they choose keys, and the named workloads.
+// Parameters of YCSB: operations, how they choose keys, and the named workloads.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@ namespace atolldb::ycsb {
 enum class Operation : uint8_t { read = 0, update, insert, scan, read_modify_write };
 inline constexpr uint32_t kOperations = 5;
 
-/// Transactions are counted by their operation, or, when they have several, as one type more.
+/// Types of transactions: one per operation, and one more for transactions of several operations.
 inline constexpr uint32_t kTypes = kOperations + 1;
 inline constexpr uint32_t kManyOperations = kOperations;
 inline constexpr const char* kTypeNames[kTypes] = {
@@ -29,8 +29,8 @@ struct Workload {
   Distribution distribution;
 };
 
-/// A to F are the core workloads of YCSB; `silor` is what SiloR made of A (silor.txt, section 6.2):
-/// 70/30 reads and writes of keys drawn uniformly, records of 100 bytes.
+/// A to F are the core workloads of YCSB. `silor` is the variant of [SILOR14] section 6.2: 70 %
+/// reads and 30 % updates of keys drawn uniformly, records of 100 bytes.
 inline constexpr Workload kWorkloads[] = {
     {"A", {50, 50, 0, 0, 0}, Distribution::zipfian},
     {"B", {95, 5, 0, 0, 0}, Distribution::zipfian},
@@ -41,7 +41,7 @@ inline constexpr Workload kWorkloads[] = {
     {"silor", {70, 30, 0, 0, 0}, Distribution::uniform},
 };
 
-/// Null: there is none of that name.
+/// Returns null if there is no workload of that name.
 constexpr const Workload* find_workload(std::string_view name) {
   for (const Workload& workload : kWorkloads) {
     if (workload.name == name) return &workload;

@@ -1,4 +1,5 @@
-// The phases of YCSB on a cluster that is up: storages, load, warm-up and runs, survey, verify.
+// The phases of `atoll bench ycsb` on a running cluster: storages, load, warm-up and runs, survey,
+// verification.
 #pragma once
 
 #include "bench/driver/phases.h"
@@ -9,12 +10,11 @@ namespace atolldb::ycsb {
 
 class Driver {
  public:
-  /// `input` comes from `job_input(options)`, and `check_cluster` had nothing against them.
+  /// REQUIRES: `input` comes from job_input(options), and check_cluster returned no error.
   Driver(bench::ClusterPort& cluster, const Options& options, const JobInput& input,
          bench::Console console);
 
-  /// The report is complete as far as the benchmark came: a run that ended early, or violations,
-  /// are in the report, not errors.
+  /// Runs all phases. A run that ended early and violations are in the report; they are no errors.
   Result<Report> go();
 
  private:
@@ -29,7 +29,7 @@ class Driver {
   Report report_;
 };
 
-/// What the program ends with: 0; resources when a run ended early; corruption for violations.
+/// Returns the exit code: success, resources if a run ended early, corruption for violations.
 inline ExitCode exit_code_of(const Report& report) {
   return bench::exit_code_of(report, report.ended_early());
 }

@@ -8,8 +8,8 @@ namespace atolldb::ycsb {
 
 namespace {
 
-/// Operations a second that one core may reach when some insert: pools must not fill up on a faster
-/// machine.
+/// Upper limit of operations per second and core if some of them insert: pools must not fill up on
+/// a faster machine.
 constexpr double kOperationsPerCore = 1'500'000;
 
 }  // namespace

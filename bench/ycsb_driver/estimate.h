@@ -1,4 +1,4 @@
-// How much volatile memory a run of YCSB will need.
+// Estimates the volatile memory of a YCSB run.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace atolldb::ycsb {
 
-/// `cores` bounds how many workers can be busy at a time.
+/// `cores`: upper limit of the workers that are busy at the same time.
 bench::Estimate estimate_memory(const Options& options, const JobInput& input, uint32_t nodes,
                                 uint32_t workers, uint32_t cores);
 

@@ -37,7 +37,7 @@ Result<void> choose_mix(const Options& options, JobInput& input) {
 }
 
 Result<void> choose_distribution(const Options& options, JobInput& input) {
-  // Not true for NaN either.
+  // Also refuses NaN.
   if (!(options.theta > 0 && options.theta < 1)) {
     return usage("--theta", fmt::format("{} is out of range", options.theta),
                  "use more than 0 and less than 1, or --distribution uniform");

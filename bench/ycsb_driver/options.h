@@ -1,4 +1,4 @@
-// What `atoll bench ycsb` can be told, and the checks of it.
+// Options of `atoll bench ycsb`, and their checks.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@ namespace atolldb::ycsb {
 inline constexpr const char* kCommand = "bench ycsb";
 
 struct Options : bench::CommonOptions {
-  std::string workload;  // empty: A, or what `mix` says
+  std::string workload;  // empty: A, or the mix in `mix`
   std::string mix;       // empty: the workload's
   uint64_t records = 1'000'000;
   uint32_t record_bytes = 100;
   uint32_t fields = 1;
   std::string distribution;  // empty: the workload's; zipfian with a mix
   double theta = 0.99;
-  std::optional<uint32_t> remote_percent;  // none: the partitions of all nodes alike
-  uint32_t operations = 1;                 // a transaction
+  std::optional<uint32_t> remote_percent;  // nothing: all partitions with equal probability
+  uint32_t operations = 1;                 // per transaction
   uint32_t scan_length = 100;
   std::string storage = "mastertree";
   std::string insert_order = "hashed";
@@ -32,8 +32,8 @@ struct Options : bench::CommonOptions {
   std::string workload_name() const;
 };
 
-/// Input of all jobs, but for the times of a run. Error: what the options say that does not work,
-/// whatever the cluster.
+/// Returns the input of all jobs, except the times of a run. Returns an error for options that are
+/// wrong on every cluster.
 Result<JobInput> job_input(const Options& options);
 
 /// Checks the options against the cluster that will serve them.

@@ -1,4 +1,4 @@
-// What a run of YCSB found out, as text and as JSON.
+// The report of `atoll bench ycsb`, as text and as JSON.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct RunSummary : bench::RunSummary {
   explicit RunSummary(uint32_t node_count) : bench::RunSummary(node_count, kTypes) {}
 
   uint64_t scanned_records = 0;
-  uint64_t updates = 0;  // of fields; warm-up included, like all that follows
+  uint64_t updates = 0;  // of fields; this and the members below include the warm-up
   uint64_t torn_reads = 0;
   std::vector<std::vector<uint64_t>> inserted;  // by node and worker, since the load
 };
@@ -28,7 +28,8 @@ struct RunSummary : bench::RunSummary {
 Result<std::unique_ptr<RunSummary>> summarize(const std::vector<std::string>& outputs,
                                               uint32_t nodes);
 
-/// What the records must look like, and what is different. `runs`: all since the load.
+/// Compares the records with what the runs committed, and returns the differences. `runs`: all runs
+/// since the load.
 std::vector<std::string> find_violations(const std::vector<VerifyResult>& found,
                                          const std::vector<std::unique_ptr<RunSummary>>& runs,
                                          const Keyspace& keyspace);
@@ -42,7 +43,7 @@ struct Report : bench::ReportHead {
   double operations_per_second() const { return median_tps() * input.operations; }
   const RunSummary& median_run() const { return bench::median_run(runs); }
   bool ended_early() const { return bench::any_ended_early(runs); }
-  /// Of the operations that choose an existing record.
+  /// Share of operations on other nodes' records, among those that choose an existing record.
   double remote_percent() const;
 
   std::string text() const;

@@ -1,4 +1,4 @@
-// Merging the workers' results of a run, and of the verification.
+// Merges the workers' results of a run and of the verification.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -59,7 +59,7 @@ std::vector<std::string> find_violations(const std::vector<VerifyResult>& found,
   if (torn_reads != 0) {
     violations.push_back(fmt::format("{} records were torn when a run read them", torn_reads));
   }
-  // Distinct keys without a gap: as many as there should be, and none beyond the last one.
+  // Keys are distinct: the count and the greatest key together show gaps and surplus records.
   for (uint32_t node = 0; node < keyspace.nodes(); ++node) {
     std::map<uint32_t, uint64_t> expected{{0, keyspace.records_of(node)}};
     if (!runs.empty()) {
