@@ -12,8 +12,9 @@ namespace atolldb::ycsb {
 /// first terms one by one, the rest by the Euler-Maclaurin formula.
 double zeta(uint64_t count, double theta);
 
-/// The generator of [GRAY94], which YCSB also uses. Ranks 0 and 1 have their exact probabilities.
-/// The others come from the inverse of a continuous distribution and deviate by some percent.
+/// The generator of [GRAY94] (Gray et al., Quickly generating billion-record synthetic databases,
+/// SIGMOD 1994), which YCSB also uses. Ranks 0 and 1 have their exact probabilities. The others
+/// come from the inverse of a continuous distribution and deviate by some percent.
 class Zipfian {
  public:
   /// REQUIRES: count >= 1, 0 < theta < 1.
