@@ -12,7 +12,7 @@ std::unexpected<Error> injected(Fault fault, const std::string& what) {
   return io_error(what + " (injected)", fault == Fault::io_error ? EIO : ENOSPC);
 }
 
-/// The first `bytes` of the slices.
+/// Returns the slices cut off after the first `bytes` bytes.
 std::vector<std::span<const std::byte>> prefix(std::span<const std::span<const std::byte>> slices,
                                                uint64_t bytes) {
   std::vector<std::span<const std::byte>> parts;
@@ -35,7 +35,7 @@ class FaultyFile : public File {
     const uint64_t bytes = total_bytes(slices);
     const std::string what = write_text(path(), offset, bytes);
     const auto fault = injector_.count(IoCall::write, what);
-    if (!fault) return below_->write(offset, slices);  // keeps its own failures
+    if (!fault) return below_->write(offset, slices);  // the backend remembers its own failures
     if (*fault == Fault::short_write) {
       const uint64_t half = bytes / 2 / kIoBlockBytes * kIoBlockBytes;
       if (auto written = below_->write(offset, prefix(slices, half)); !written) {

@@ -1,4 +1,5 @@
-// A file system whose calls are numbered and fail where a test says: in front of any backend.
+// Fault-injecting file system: numbers all calls to a backend and fails those that the test
+// selects.
 #pragma once
 
 #include <array>
@@ -36,36 +37,36 @@ enum class IoCall : uint8_t {
 inline constexpr uint32_t kIoCallCount = static_cast<uint32_t>(IoCall::count_);
 
 enum class Fault : uint8_t {
-  disk_full,    ///< nothing is done; answers disk_full
-  io_error,     ///< nothing is done; answers durability
-  short_write,  ///< of a write the first half of its blocks is done; answers disk_full.
-                ///< Of all other calls: like io_error
+  disk_full,  ///< the call does nothing and returns disk_full
+  io_error,   ///< the call does nothing and returns durability
+  /// a write does the first half of its blocks and returns disk_full; other calls: as io_error
+  short_write,
 };
 
-/// Calls are numbered from 1, over all files and threads, in the order in which they begin. A
-/// file whose write or sync has failed answers that error ever after, as the real backends do;
-/// such refused calls are not counted. Thread-safe.
+/// Calls are numbered from 1, over all files and threads, in the order in which they begin. After a
+/// failed write or sync, the file returns that error for every later call, as the real backends do.
+/// Such refused calls are not counted. Thread-safe.
 class FaultInjector : public FileSystem {
  public:
-  /// REQUIRES: `below` outlives this object and its files; and this object its files.
+  /// REQUIRES: `below` outlives this object, and this object outlives its files.
   explicit FaultInjector(FileSystem& below) : below_(below) {}
 
-  /// The `number`-th call of all, or of a kind, fails. Adds to what was asked before.
+  /// The `number`-th call of all calls, or of one kind, fails. Adds to the faults set before.
   void fail(uint64_t number, Fault fault);
   void fail(IoCall call, uint64_t number, Fault fault);
-  /// And all calls from there on: the device is gone.
+  /// All calls from that number on fail, as if the device were gone.
   void fail_from(uint64_t number, Fault fault);
-  /// No call fails any more; counts go on. Files that failed stay as they are.
+  /// Clears the faults: later calls succeed, and counting continues. Failed files stay failed.
   void heal();
 
-  /// Called, by the thread of the call, for each sync of a file that is made to fail.
+  /// Called for each sync of a file that the injector fails. Thread: the thread of the call.
   std::function<void(const std::string& path)> on_failed_sync;
 
   uint64_t calls() const;
   uint64_t calls(IoCall call) const;
-  /// How many calls were made to fail.
+  /// Number of calls that were made to fail.
   uint64_t failures() const;
-  /// "write of 4096 bytes at 0 to /x/y" for each call, the failed ones marked: for messages.
+  /// One line per call ("write of 4096 bytes at 0 to /x/y"), for messages. Failed calls are marked.
   std::vector<std::string> trace() const;
 
   Result<std::unique_ptr<File>> create(const std::string& path, uint64_t bytes) override;
@@ -86,11 +87,11 @@ class FaultInjector : public FileSystem {
  private:
   friend class FaultyFile;
 
-  /// Counts a call; says whether it fails, and how.
+  /// Counts a call. Returns the fault, or nullopt if the call shall succeed.
   std::optional<Fault> count(IoCall call, const std::string& what);
-  /// Counts a call; an error if it fails.
+  /// Counts a call. Returns an error if it shall fail.
   Result<void> begin(IoCall call, const std::string& what);
-  /// Counts a call and does `operation` unless it fails.
+  /// Counts a call, and runs `operation` unless the call shall fail.
   template <typename Operation>
   auto run(IoCall call, const std::string& what, Operation operation) -> decltype(operation());
 

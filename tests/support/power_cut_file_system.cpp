@@ -18,13 +18,14 @@ namespace {
 using Sector = std::array<std::byte, kSectorBytes>;
 using SectorPtr = std::shared_ptr<const Sector>;
 
-/// Sectors that were never written are zeros.
+/// Sectors that were never written read as zeros.
 struct Inode {
   uint64_t size = 0;
   uint64_t synced_size = 0;
   std::map<uint64_t, SectorPtr> synced;
-  std::map<uint64_t, std::vector<SectorPtr>> unsynced;  ///< all versions since, oldest first
-  std::map<uint64_t, SectorPtr> cached;  ///< lost by a failed sync, and still given to readers
+  /// all versions since the last sync, oldest first
+  std::map<uint64_t, std::vector<SectorPtr>> unsynced;
+  std::map<uint64_t, SectorPtr> cached;  ///< lost by a failed sync, but still returned to readers
 
   const Sector* current(uint64_t index) const {
     if (const auto found = unsynced.find(index); found != unsynced.end()) {
@@ -38,15 +39,17 @@ struct Inode {
 using InodePtr = std::shared_ptr<Inode>;
 
 using Names = std::map<std::string, InodePtr>;
-/// By the directory's path. Directories are durable once made: their entries are synced.
+/// Names by the directory's path. Directories are durable once created: their own entries are
+/// synced.
 using Directories = std::map<std::string, Names>;
 
 struct NameChange {
   std::string directory;
   std::string name;
-  InodePtr inode;  ///< none: the name is gone
+  InodePtr inode;  ///< null: the name is removed
 };
-/// Creation or removal: one change; a rename: two that survive together or not at all.
+/// A creation or removal is one change. A rename is two changes that survive together or not at
+/// all.
 using NameOperation = std::vector<NameChange>;
 
 void carry_out(const NameOperation& operation, Directories& directories) {
@@ -65,7 +68,7 @@ std::string normal(const std::string& path) {
   return text;
 }
 
-/// Directory and name.
+/// Splits a path into directory and name.
 std::pair<std::string, std::string> split(const std::string& path) {
   const std::string text = normal(path);
   const size_t slash = text.rfind('/');
@@ -75,8 +78,8 @@ std::pair<std::string, std::string> split(const std::string& path) {
 
 enum class Loss : uint8_t { random, all, nothing };
 
-/// Decides what survives. One file may have lost everything while another one has lost nothing:
-/// the share that survives is drawn anew for each.
+/// Decides which unsynced state survives a cut. The share that survives is drawn separately for
+/// each file: one file may lose everything while another one loses nothing.
 class Survival {
  public:
   Survival(Loss loss, uint64_t seed) : loss_(loss), random_(seed) { draw_share(); }
@@ -89,7 +92,7 @@ class Survival {
     if (loss_ != Loss::random) return loss_ == Loss::nothing;
     return static_cast<double>(random_() >> 11) * 0x1p-53 < share_;
   }
-  /// Which of `count` versions reached the device last; mostly the newest one.
+  /// Index of the version, out of `count`, that reached the device last. Mostly the newest one.
   uint64_t version(uint64_t count) {
     return loss_ != Loss::random || random_() % 2 == 0 ? count - 1 : below(count);
   }
@@ -121,7 +124,7 @@ InodePtr survivor(const Inode& inode, Survival& survival) {
 }  // namespace
 
 struct PowerCutState {
-  mutable std::mutex mutex;  // of all that follows, inodes too
+  mutable std::mutex mutex;  // protects all that follows, inodes included
   bool is_off = false;
   Directories current{{"/", {}}};
   Directories synced{{"/", {}}};
@@ -142,7 +145,8 @@ struct PowerCutState {
     carry_out(operation, current);
     unsynced.push_back(std::move(operation));
   }
-  /// Of operations on one name the later ones never become durable before the earlier ones.
+  /// Makes the directory's names durable. For operations on the same name, a later one never
+  /// becomes durable before an earlier one.
   void sync_names(const std::string& directory) {
     std::vector<std::pair<std::string, std::string>> needed;
     std::vector<bool> chosen(unsynced.size());
@@ -175,7 +179,7 @@ struct PowerCutState {
     for (const NameOperation& operation : unsynced) {
       if (survival.survives()) carry_out(operation, image->synced);
     }
-    // A file may have two names when of two operations only one survived.
+    // A file may have two names if only one of two operations survived.
     std::map<InodePtr, InodePtr> survivors;
     for (auto& [directory, names] : image->synced) {
       for (auto& [name, inode] : names) {

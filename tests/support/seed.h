@@ -1,4 +1,4 @@
-// Seeds of random tests: printed, and repeatable through the environment.
+// Seeds of random tests. A seed is printed, and can be set through the environment.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace atolldb::test {
 
-/// ATOLL_SEED, or a random one; printed either way.
+/// Returns ATOLL_SEED, or a random seed if it is not set. Prints the seed in both cases.
 inline uint64_t seed() {
   const char* given = std::getenv("ATOLL_SEED");
   const uint64_t value =
@@ -17,7 +17,7 @@ inline uint64_t seed() {
   return value;
 }
 
-/// `short_count`, or `long_count` when the long tests were asked for (ATOLL_LONG=1).
+/// Returns `short_count`, or `long_count` if long tests are on (ATOLL_LONG=1).
 inline uint64_t rounds(uint64_t short_count, uint64_t long_count) {
   const char* value = std::getenv("ATOLL_LONG");
   return value != nullptr && value[0] == '1' ? long_count : short_count;

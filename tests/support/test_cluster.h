@@ -1,7 +1,7 @@
-// A cluster's shared memory, epoch clock and workers inside a test: no launcher, no coordinator.
+// In-test cluster: shared memory, epoch clock and workers, without launcher and coordinator.
 //
-// Thread mode: all workers in this process over one mapping. Process mode: `run_processes` forks
-// one child per node; every child maps every segment anew, at addresses of its own.
+// Thread mode: all workers run in this process, over one mapping. Process mode: `run_processes`
+// forks one child per node, and every child maps every segment again at other addresses.
 #pragma once
 
 #include <sys/mman.h>
@@ -34,15 +34,15 @@ struct TestClusterOptions {
                            .pointer_set = 1024,
                            .page_version_set = 20'000,
                            .log_buffer = uint64_t{4} << 20};
-  bool clock = true;  // false: epochs advance only by tick()
+  bool clock = true;  // false: only tick() advances the epoch
 };
 
-/// One worker: context, transaction, back-off. Process-local.
+/// One worker: context, transaction and back-off. Process-local.
 struct TestWorker {
-  /// Zeroed and aligned as a `local` segment is.
+  /// Zeroed and aligned like a `local` segment.
   std::unique_ptr<std::byte, decltype(&std::free)> local{nullptr, &std::free};
   std::unique_ptr<WorkerContext> context;
-  std::unique_ptr<SnapshotReader> snapshots;  // if use_snapshots was called
+  std::unique_ptr<SnapshotReader> snapshots;  // set by use_snapshots
   std::unique_ptr<Transaction> transaction;
   Backoff backoff{1};
 
@@ -104,7 +104,7 @@ class TestCluster {
     return metrics_[node]->worker(ordinal);
   }
 
-  /// All workers read snapshot pages through this cache, which has a reader for each.
+  /// Makes all workers read snapshot pages through `cache`, which has one reader per worker.
   void use_snapshots(SnapshotCache& cache) {
     for (uint32_t i = 0; i < worker_count(); ++i) {
       worker(i).snapshots = std::make_unique<SnapshotReader>(cache, i);
@@ -112,7 +112,7 @@ class TestCluster {
     }
   }
 
-  /// Transactions may begin with these.
+  /// Lets transactions of all workers begin with these snapshots.
   void use_published(const PublishedSnapshots& published) {
     for (uint32_t i = 0; i < worker_count(); ++i) worker(i).context->use_published(published);
   }
@@ -125,12 +125,12 @@ class TestCluster {
     storage.payload_bytes = payload_bytes;
     storage.record_count = record_count;
     std::strncpy(storage.name, name.c_str(), kMaxStorageName);
-    // Release pairs with find_storage: all fields are visible.
+    // Release pairs with the acquire load of find_storage: all fields are visible to the finder.
     storage.state.store(static_cast<uint32_t>(StorageState::ready), std::memory_order_release);
     return storage;
   }
 
-  /// What the coordinator does every tick.
+  /// Advances the epoch by one, as the coordinator does on every tick.
   void tick() {
     EpochBlock& epochs = view_.control->epochs;
     const uint64_t now = epochs.current.load(std::memory_order_seq_cst) + 1;
@@ -152,7 +152,7 @@ class TestCluster {
     }
   }
 
-  /// Runs `body(index, worker)` on a thread per worker.
+  /// Runs `body(index, worker)` on one thread per worker.
   void run_threads(const std::function<void(uint32_t, TestWorker&)>& body) {
     std::vector<std::thread> threads;
     for (uint32_t i = 0; i < worker_count(); ++i) {
@@ -164,8 +164,9 @@ class TestCluster {
     for (std::thread& thread : threads) thread.join();
   }
 
-  /// Runs `body(index, worker)` in a forked process per node, a thread per worker, over mappings of
-  /// the child's own. `body` returns 0 for success. Returns the number of nodes that failed.
+  /// Forks one process per node, which maps all segments at its own addresses and runs `body(index,
+  /// worker)` on one thread per worker. `body` returns 0 for success. Returns the number of nodes
+  /// that failed.
   int run_processes(const std::function<int(uint32_t, TestWorker&)>& body) {
     std::vector<pid_t> children;
     for (uint32_t node = 0; node < nodes_; ++node) {
@@ -194,7 +195,7 @@ class TestCluster {
 
   template <typename T>
   T* map_segment(int fd, uint64_t bytes) {
-    // Never the address of another mapping: a raw pointer that leaked into a segment fails.
+    // Each mapping has its own address, so a raw pointer that leaks into a segment fails the test.
     void* address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     CHECK(address != MAP_FAILED);
     mappings_.emplace_back(address, bytes);
@@ -244,12 +245,12 @@ class TestCluster {
   }
 
   int run_node(uint32_t node, const std::function<int(uint32_t, TestWorker&)>& body) {
-    // The parent's mappings stay where they are, so the new ones get other addresses. What the
-    // parent's workers hold in their caches belongs to the parent: they are forgotten, not
-    // destroyed.
+    // The parent's mappings stay in place, so the new ones get other addresses. The caches of the
+    // parent's workers belong to the parent, so the child releases these workers without destroying
+    // them.
     for (auto& worker : workers_) static_cast<void>(worker.release());
     for (auto& pool : pools_) static_cast<void>(pool.release());
-    // Different in every child.
+    // The size differs in every child, so the addresses of later mappings differ, too.
     map_segment<std::byte>(control_fd_, (node + 1) * (uint64_t{1} << 21));
     static ClusterView child_view;
     map(child_view);
