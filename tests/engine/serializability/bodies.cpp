@@ -24,7 +24,8 @@ void add_counters(TestCluster& cluster, uint32_t workers_per_node, WorkloadResul
   }
 }
 
-/// What everybody wrote must be what a last reader finds, in trees that are in order.
+/// Reads everything after all workers have ended: the result must be what they wrote, in sound
+/// trees.
 void conclude(TestCluster& cluster, uint32_t workers_per_node, const WorkloadOptions& options,
               const WorkloadStorages& storages, History& history, WorkloadResult& result) {
   WorkloadWorker reader(options, storages, cluster.worker_count(), cluster.worker(0));
@@ -45,7 +46,7 @@ void conclude(TestCluster& cluster, uint32_t workers_per_node, const WorkloadOpt
   result.verdict = check_history(history);
 }
 
-/// A file in memory that a child process writes and its parent reads.
+/// An in-memory file that a child process writes and its parent reads.
 class SharedFile {
  public:
   SharedFile() : fd_(memfd_create("history", MFD_CLOEXEC)) { CHECK(fd_ >= 0); }

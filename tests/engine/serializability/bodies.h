@@ -1,4 +1,4 @@
-// Runs the random workload in threads or in processes and hands the history to the checker.
+// Runs the random workload in threads or in processes, and passes the history to the checker.
 #pragma once
 
 #include "tests/engine/serializability/checker.h"
@@ -8,23 +8,24 @@ namespace atolldb::test {
 
 struct WorkloadResult {
   Verdict verdict;
-  std::vector<std::string> problems;  // of single workers, torn reads and wrong sums among them
+  // problems of single workers, including torn reads and wrong sums
+  std::vector<std::string> problems;
   uint64_t attempts = 0;
   uint64_t commits = 0;
   uint64_t splits = 0;
   uint64_t compactions = 0;
   uint64_t layers = 0;
 
-  /// Nothing wrong at all.
+  /// Returns true if no worker and no check found a problem.
   bool is_sound() const { return problems.empty() && verdict.anomaly == Anomaly::none; }
   std::string text() const;
 };
 
-/// A worker per thread of this process.
+/// Runs one worker per thread of this process.
 WorkloadResult run_in_threads(uint32_t nodes, uint32_t workers_per_node,
                               const WorkloadOptions& options);
 
-/// A process per node, each with its own mappings.
+/// Runs one process per node, each with its own mappings.
 WorkloadResult run_in_processes(uint32_t nodes, uint32_t workers_per_node,
                                 const WorkloadOptions& options);
 

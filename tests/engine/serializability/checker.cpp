@@ -129,9 +129,9 @@ class Checker {
 
   bool draw_absence(uint32_t reader, const HistoryRead& read) {
     const auto found = versions_.find(read.key);
-    if (found == versions_.end()) return true;  // nobody ever wrote it
+    if (found == versions_.end()) return true;  // no transaction wrote the key
     const Versions& versions = found->second;
-    // What it saw was there before what it made of it.
+    // The reader saw a version that is older than its own write of the key.
     const uint32_t own = own_version(reader, read.key);
     const uint32_t limit = own != 0 ? own : static_cast<uint32_t>(versions.all().size());
     uint32_t earliest = 0;
@@ -141,7 +141,8 @@ class Checker {
       return fail(Anomaly::impossible_read, name(reader) + " found " + key_text(read.key) +
                                                 " absent, but it existed all the time");
     }
-    // Whichever absence it was: not before the earliest began, not after the latest ended.
+    // The reader saw some absence: it did not begin before the earliest one, and did not end after
+    // the latest one.
     if (earliest != 0) {
       graph_.add(versions.all()[earliest].writer, reader, Dependency::wr, read.key);
     }

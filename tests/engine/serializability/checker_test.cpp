@@ -1,4 +1,4 @@
-// The checker itself: one hand-written history per anomaly, and the sound neighbour of each.
+// Tests of the checker: one hand-written history per anomaly, and a similar sound history for each.
 #include "tests/engine/serializability/checker.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,8 @@ namespace {
 constexpr uint64_t kX = 1;
 constexpr uint64_t kY = 2;
 
-/// One transaction per worker unless a session is wanted; all run at the same time unless told.
+/// One transaction per worker, unless a test builds a session. All run at the same time, unless the
+/// test sets times.
 class Builder {
  public:
   explicit Builder(uint64_t worker, uint64_t attempt = 1) {
@@ -142,7 +143,7 @@ TEST(HistoryChecker, FindsAPhantomG2) {
 }
 
 TEST(HistoryChecker, FindsAPhantomWithinOneScan) {
-  // The scan saw the second of two inserts of one transaction and missed the first.
+  // The scan saw the second of two inserts of one transaction, and missed the first.
   expect_anomaly(
       {Builder(1).vid(1).writes(kX, 1).writes(kY, 2), Builder(2).scans(kX).scans(kY, value(1, 2))},
       Anomaly::predicate_cycle, "w2#1 -> w1#1");
@@ -172,7 +173,7 @@ TEST(HistoryChecker, FindsAStaleReadAndAValueFromNowhere) {
 }
 
 TEST(HistoryChecker, ADeadRecordThatCameBackIsAPhantom) {
-  // Reader 3 found x deleted and y new, though x came back before y was made.
+  // Reader 3 found x deleted and y new, although x was inserted again before y was written.
   const History history = {Builder(1).at(0, 1).vid(1).writes(kX, 1),
                            Builder(2).at(2, 3).vid(2).erases(kX, 1),
                            Builder(4).at(10, 90).vid(3).reads(kX, kAbsent).writes(kX, 1),
@@ -182,18 +183,19 @@ TEST(HistoryChecker, ADeadRecordThatCameBackIsAPhantom) {
 }
 
 TEST(HistoryChecker, AnAmbiguousAbsenceIsNotCalledAnAnomaly) {
-  // Absent before its birth and after its death; the reader overlaps both and may mean either.
+  // x is absent before its insert and after its erase. The reader overlaps both, so it may have
+  // seen either.
   expect_sound({Builder(1).vid(1).writes(kX, 1),
                 Builder(2).vid(2).reads(kX, value(1, 1)).erases(kX, 1), Builder(3).scans(kX),
                 Builder(4).reads(kX, value(1, 1))});
-  // It saw what the eraser wrote elsewhere, and yet x: no absence, no excuse.
+  // The reader saw another write of the eraser, and yet it saw x: no absence explains this.
   expect_anomaly({Builder(1).vid(1).writes(kX, 1), Builder(2).vid(2).erases(kX, 1).writes(kY, 2),
                   Builder(3).scans(kX, value(1, 1)).reads(kY, value(2, 2))},
                  Anomaly::predicate_cycle, "w3#1 -> w2#1");
 }
 
 TEST(HistoryChecker, SessionsAreOrdered) {
-  // Worker 2 sees the new state first and the old one afterwards.
+  // Worker 2 sees the new state first, and the old state afterwards.
   expect_anomaly({Builder(1).vid(1).writes(kX, 1), Builder(2, 1).reads(kX, value(1, 1)),
                   Builder(2, 2).reads(kX, kAbsent)},
                  Anomaly::single_cycle, "session");

@@ -13,7 +13,7 @@ void Graph::finish() {
   for (uint32_t node = 0; node < nodes_; ++node) first_[node + 1] += first_[node];
 }
 
-/// Tarjan's algorithm with a stack of its own: histories are deeper than a thread's stack.
+/// Tarjan's algorithm with an explicit stack, because histories are too deep for a thread's stack.
 std::vector<uint32_t> Graph::components(Dependency strongest) const {
   constexpr uint32_t kUnseen = ~0u;
   struct Visit {
@@ -95,7 +95,7 @@ std::vector<Edge> Graph::path(uint32_t from, uint32_t to, Dependency strongest,
 }
 
 std::vector<Edge> Graph::find_cycle(Dependency strongest, bool one_anti) const {
-  // Enough to find a short one; more only costs time when very much is wrong.
+  // Enough tries to find a short cycle. More tries only cost time when there are very many cycles.
   constexpr uint32_t kTries = 300;
   const std::vector<uint32_t> component = components(strongest);
   const Dependency way_back = one_anti ? Dependency::session : strongest;

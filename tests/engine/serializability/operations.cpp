@@ -1,4 +1,4 @@
-// The operations of the random workload: each records what it saw and did.
+// Operations of the random workload. Each operation records what it read and wrote.
 #include <algorithm>
 
 #include "tests/engine/serializability/workload.h"
@@ -14,7 +14,7 @@ Bytes text_bytes(const std::string& text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-/// A payload that shows when it is torn: one word, again and again.
+/// A payload that repeats one word, so that a torn copy is visible.
 struct Payload {
   Payload(uint64_t value, size_t count) : words(count, value) {}
   Bytes bytes() const { return std::as_bytes(std::span(words)); }
@@ -136,7 +136,7 @@ Status WorkloadWorker::tree_get(Store store, uint32_t index, bool& exists) {
 
 Status WorkloadWorker::tree_insert(Store store, uint32_t index) {
   const uint64_t key = key_of(store, index);
-  // Its value, if it takes effect.
+  // The value of the insert, if the insert takes effect.
   const Payload payload(txn_.name + txn_.writes.size() + 1, 1 + below(kMostWords));
   const Status status =
       tree_of(store).insert(engine_, text_bytes(tree_key(store, index)), payload.bytes());
@@ -226,7 +226,8 @@ Status WorkloadWorker::scan(Store store, uint32_t low, uint32_t high, bool forwa
                         .has_high = high < options_.keys};
   const bool disturbs = !reads_only_ && below(3) == 0;
   MasterTreeCursor cursor(tree_of(store), engine_, range, forward);
-  // Keys that the cursor has passed: all of [low, low + passed), or from the high end.
+  // Number of keys that the cursor has passed: [low, low + passed), or the same number from the
+  // high end.
   uint32_t passed = 0;
   const uint32_t all = high - low;
   for (; most > 0; --most) {
@@ -265,7 +266,7 @@ Status WorkloadWorker::visit(Store store, MasterTreeCursor& cursor, uint32_t ind
   return status;
 }
 
-/// Writes amid a scan: through the cursor, and to keys before and behind it.
+/// Writes during a scan: through the cursor, and to keys before and after its position.
 Status WorkloadWorker::disturb_scan(Store store, const RecordRef& ref, uint32_t index, uint32_t low,
                                     uint32_t high) {
   const auto other = static_cast<uint32_t>(low + below(high - low));

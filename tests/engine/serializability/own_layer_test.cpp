@@ -1,5 +1,5 @@
-// A transaction that adds a layer itself must go on depending on what it saw absent there: the page
-// above no longer changes when a key is inserted into the new layer (R13: all successors).
+// A transaction that adds a layer itself still depends on the absences that it read. An insert into
+// the new layer no longer changes the page above, so all successors must be registered (R13).
 #include <gtest/gtest.h>
 
 #include "tests/engine/anomaly_stage.h"
@@ -7,7 +7,7 @@
 namespace atolldb::test {
 namespace {
 
-/// Two keys of one slice make a layer. `third` was absent when the transaction looked.
+/// Two keys of one slice make a layer. `third` was absent when the transaction looked it up.
 class OwnLayer : public testing::Test {
  protected:
   static Bytes key(const char* text) { return bytes_view(text, std::strlen(text)); }

@@ -1,2 +1,3 @@
-// The same with tiny pages and fan-outs: splits, twins, adoptions, layers and merges all the time.
+// Random histories on the engine with tiny pages and fan-outs: constant splits, adoptions, new
+// layers and merges.
 #include "tests/engine/serializability/random_history_tests.h"

@@ -1,4 +1,4 @@
-// The random histories as tests, for the ordinary engine and for the one with tiny pages.
+// Random-history tests, for the ordinary engine and for the engine with tiny pages.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace atolldb::test {
 inline void expect_sound(const WorkloadResult& result) {
   std::printf("%s\n", result.text().c_str());
   EXPECT_TRUE(result.is_sound()) << result.text();
-  // A history in which hardly anything commits proves nothing.
+  // A history with hardly any commits proves nothing.
   EXPECT_GT(result.commits * 10, result.attempts);
 }
 

@@ -1,4 +1,4 @@
-// Appends, scans and array writes in random transactions, checked for cycles (R17): a scan sees an
+// Random transactions of appends, scans and array writes, checked for cycles (R17). A scan sees an
 // append or comes before it, and agrees with what the same transactions did to an array.
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -17,7 +17,8 @@ namespace atolldb::test {
 namespace {
 
 constexpr uint64_t kArrayKeys = 4;
-constexpr uint64_t kAppends = uint64_t{9} << 32;  // an appended record is a key, written once
+// an appended record is a key that is written once
+constexpr uint64_t kAppends = uint64_t{9} << 32;
 
 struct Attempt {
   HistoryTransaction txn;
@@ -50,7 +51,7 @@ class Appender {
       if (status != Status::ok && !is_retryable(status)) problem_ = to_string(status);
       if (status != Status::ok) continue;
       attempt.txn.committed = true;
-      // With a commit's VID the array's versions are ordered; an appended record has only one.
+      // The commit's VID orders the array's versions. An appended record has only one version.
       for (HistoryWrite& write : attempt.txn.writes) write.order = engine.last_vid().version();
       attempts_.push_back(std::move(attempt));
     }
@@ -74,7 +75,7 @@ class Appender {
 
   Status append(Transaction& engine, Attempt& attempt) {
     const uint64_t value = attempt.txn.name + 1000 + attempt.added.size();
-    // Long enough for several pages.
+    // Long enough that the list needs several pages.
     std::vector<uint64_t> payload(1 + random_() % 60, value);
     attempt.added.push_back(value);
     return log_.append(engine, std::as_bytes(std::span(payload)));
@@ -123,7 +124,7 @@ class Appender {
   std::string problem_;
 };
 
-/// A scan says of every record ever appended whether it was there.
+/// A scan tells, for every record ever appended, whether it was present.
 History expand(std::vector<Attempt>& attempts) {
   std::vector<std::pair<uint64_t, uint64_t>> records;  // {value, key}
   for (Attempt& attempt : attempts) {
@@ -140,7 +141,7 @@ History expand(std::vector<Attempt>& attempts) {
         if (transaction_of(value) == attempt.txn.name) continue;
         attempt.txn.reads.push_back({key, attempt.seen.erase(value) != 0 ? value : kAbsent, 1});
       }
-      // Of attempts that aborted, or from nowhere: the checker will say so.
+      // Values of aborted attempts, or values that no attempt wrote: the checker reports them.
       for (const uint64_t value : attempt.seen) attempt.txn.reads.push_back({kAppends, value, 1});
     }
     history.push_back(std::move(attempt.txn));

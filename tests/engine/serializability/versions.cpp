@@ -36,8 +36,9 @@ uint32_t Versions::made_by(uint32_t writer) const {
 
 bool Versions::possible_absences(int64_t begin_ns, int64_t end_ns, uint32_t limit,
                                  uint32_t& earliest, uint32_t& latest) const {
-  // Version i can have been seen if it began before the reader's end and the next one ended after
-  // the reader's begin. Neither bound is monotonic in i, but these two are: outside nothing can.
+  // A reader can have seen version i if the version began before the reader's end, and the next
+  // version ended after the reader's begin. Neither bound is monotonic in i, but the two bounds
+  // below are. No version outside of them can have been seen.
   const auto first_alive =
       std::upper_bound(latest_end_.begin(), latest_end_.end(), begin_ns) - latest_end_.begin();
   const auto first_future =

@@ -1,4 +1,5 @@
-// The life of an attempt, and what is recorded of it. The operations are in operations.cpp.
+// Steps of an attempt of the random workload, and what the worker records of it. The operations are
+// in operations.cpp.
 #include "tests/engine/serializability/workload.h"
 
 #include <sched.h>
@@ -12,14 +13,14 @@ namespace atolldb::test {
 
 namespace {
 
-/// One clock for all processes of the machine.
+/// Returns the time of a clock that all processes of the machine share.
 int64_t now_ns() {
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC, &time);
   return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-/// The VID that the log of the worker's last commit carries.
+/// Returns the VID in the log of the worker's last commit.
 uint64_t logged_vid(const TestWorker& worker) {
   const TransactionLimits limits = TestClusterOptions{}.limits;
   const std::byte* log =
@@ -36,7 +37,8 @@ uint64_t logged_vid(const TestWorker& worker) {
 }  // namespace
 
 std::string layered_key(uint32_t index) {
-  // Groups of ten share sixteen bytes; the last two of a group are prefixes of one another.
+  // Groups of ten keys share sixteen bytes. In the last two keys of a group, one is a prefix of the
+  // other.
   std::string key = "common__group_" + std::string(1, static_cast<char>('A' + index / 100)) +
                     std::string(1, static_cast<char>('a' + index / 10 % 10));
   const uint32_t member = index % 10;
@@ -111,7 +113,7 @@ void WorkloadWorker::finish(Status status) {
     if (!is_retryable(status) && first_problem_.empty()) {
       first_problem_ = "a transaction ended with " + std::string(to_string(status));
     }
-    // What it read does not count; what it wrote must not be seen.
+    // The reads of an aborted attempt do not count. Its writes must not be seen.
     txn_.reads.clear();
     history_.push_back(std::move(txn_));
     worker_.backoff.wait(1 + static_cast<uint32_t>(below(6)));
@@ -128,7 +130,8 @@ void WorkloadWorker::record_committed(Status status) {
     history_.push_back(std::move(txn_));
     return;
   }
-  // R20: a user abort is a commit without writes. They stay on record as those of an abort.
+  // R20: a user abort counts as a commit without writes. Its writes are recorded as those of an
+  // abort.
   HistoryTransaction reader = txn_;
   reader.name = make_value(name_, ++attempts_, 0);
   reader.writes.clear();
@@ -167,13 +170,13 @@ Status WorkloadWorker::random_body() {
   const uint64_t kind = below(20);
   if (options_.increments && kind < 3) return transfer();
   if (options_.increments && kind == 3) return audit();
-  // Mostly one storage, so that transactions meet; sometimes across.
+  // Most operations use the same storage, so that transactions conflict; some use another one.
   const auto home = static_cast<Store>(below(3));
   for (uint64_t left = 1 + below(5); left > 0; --left) {
     const Store store = below(4) == 0 ? static_cast<Store>(below(3)) : home;
     const Status status = operate(store);
     if (status != Status::ok) return status;
-    // With more threads than cores, transactions would hardly ever overlap by themselves.
+    // With more threads than cores, transactions would rarely overlap without a yield.
     if (below(8) == 0) sched_yield();
   }
   return below(16) == 0 ? Status::user_abort : Status::ok;
@@ -203,8 +206,9 @@ void WorkloadWorker::complain(const std::string& text) {
   if (complaint_.empty()) complaint_ = name_text(txn_.name) + " " + text;
 }
 
-/// The value that the payload repeats. With a pending write of only a part of the record, a doomed
-/// attempt may see that over somebody's new payload: wrong only if it commits.
+/// Returns the value that the payload repeats. If an own pending write covers only a part of the
+/// record, a doomed attempt may see that part over a foreign new payload. Therefore such a mixture
+/// is an error only if the attempt commits.
 uint64_t WorkloadWorker::whole(uint64_t key, const uint64_t* words, size_t bytes) {
   std::string wrong;
   if (bytes < 8 || bytes % 8 != 0) wrong = "a payload of " + std::to_string(bytes) + " bytes";

@@ -1,4 +1,4 @@
-// Random transactions over arrays and Master-trees that record what they read and wrote.
+// Random transactions over arrays and Master-trees, which record their reads and writes.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,12 @@ namespace atolldb::test {
 struct WorkloadOptions {
   uint64_t seed = 1;
   uint64_t attempts = 1000;  // per worker
-  uint32_t keys = 40;        // of each storage: few, so that they meet
+  uint32_t keys = 40;        // of each storage; few, so that transactions conflict
   bool increments = true;
 };
 
-/// The storages of one workload. `array` and both trees hold values of writes; the counters hold
-/// amounts that transfers move and that always add up to zero.
+/// The storages of one workload. `array` and both trees hold values of writes. The counters hold
+/// amounts that transfers move and whose sum is always zero.
 struct WorkloadStorages {
   static constexpr uint32_t kCounters = 8;
 
@@ -36,7 +36,7 @@ struct WorkloadStorages {
   static WorkloadStorages create(TestCluster& cluster, const WorkloadOptions& options);
 };
 
-/// Key number `index` of a layered tree; grows with the number, bytewise.
+/// Key number `index` of a layered tree. Keys ascend bytewise with the number.
 std::string layered_key(uint32_t index);
 
 /// One worker of the workload.
@@ -45,9 +45,9 @@ class WorkloadWorker {
   WorkloadWorker(const WorkloadOptions& options, const WorkloadStorages& storages, uint32_t index,
                  TestWorker& worker);
 
-  /// All attempts. Empty, or the first thing that must not be, whatever the others do.
+  /// Runs all attempts. Returns the first error that no interleaving can explain, or an empty text.
   std::string run();
-  /// One transaction that reads everything.
+  /// Runs one transaction that reads everything.
   std::string read_all();
 
   History& history() { return history_; }
@@ -60,14 +60,14 @@ class WorkloadWorker {
   };
   enum class Store : uint32_t { array, tree, layered };
 
-  // -- The life of an attempt
+  // -- Steps of an attempt
   template <typename Body>
   void attempt(Body&& body);
   void finish(Status status);
   void record_committed(Status status);
   Status random_body();
 
-  // -- One operation each
+  // -- Single operations
   Status operate(Store store);
   Status array_operation(uint32_t index);
   Status tree_operation(Store store, uint32_t index);
@@ -86,7 +86,7 @@ class WorkloadWorker {
   Status transfer();
   Status audit();
 
-  // -- Recording and judging
+  // -- Recording and checking
   uint64_t next_value(uint64_t key, bool erases);
   void saw(uint64_t key, uint64_t value, bool predicate);
   void complain(const std::string& text);
@@ -114,9 +114,9 @@ class WorkloadWorker {
   History history_;
   HistoryTransaction txn_;
   std::map<uint64_t, Own> own_;
-  std::string complaint_;      // of this attempt, to be believed only if it commits
-  std::string torn_;           // to be believed at once
-  std::string first_problem_;  // for good
+  std::string complaint_;      // of this attempt; counts only if it commits
+  std::string torn_;           // counts even if the attempt aborts
+  std::string first_problem_;  // of all attempts
   bool reads_only_ = false;
   uint64_t attempts_ = 0;
   uint64_t commits_ = 0;
