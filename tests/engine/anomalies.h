@@ -1,6 +1,7 @@
 // The classic anomalies (Adya; Berenson et al.), each as a fixed interleaving of two transactions.
-// A body returns what went wrong, or an empty text. The anomaly tests want it empty; the mutant
-// tests want it empty with all rules in force, and not empty without the rule.
+// A body returns an error text, or an empty text if all is right. The anomaly tests expect an empty
+// text. The mutant tests expect an empty text with all rules on, and a non-empty text with the rule
+// off.
 #pragma once
 
 #include <string>
@@ -9,7 +10,8 @@
 
 namespace atolldb::test {
 
-/// Both read x and write x: the second must not overwrite what it has not seen (R11).
+/// R11: both transactions read and write x. The second must not overwrite a version it has not
+/// read.
 inline std::string lost_update(Kind kind) {
   Stage stage;
   Problem problem;
@@ -29,7 +31,7 @@ inline std::string lost_update(Kind kind) {
   return problem.text();
 }
 
-/// Both read x and y, one writes x, the other y.
+/// Both transactions read x and y. One writes x, the other writes y.
 inline std::string write_skew(Kind kind) {
   Stage stage;
   Problem problem;
@@ -49,7 +51,7 @@ inline std::string write_skew(Kind kind) {
   return problem.text();
 }
 
-/// Reads x before and y after somebody wrote both.
+/// One transaction reads x before, and y after, another transaction writes both.
 inline std::string read_skew(Kind kind) {
   Stage stage;
   Problem problem;
@@ -67,7 +69,7 @@ inline std::string read_skew(Kind kind) {
   return problem.text();
 }
 
-/// A record that somebody holds locked may already be decided on: reads of it do not verify.
+/// A locked record may already be decided on by its writer, so reads of it do not verify.
 inline std::string read_of_locked_record(Kind kind) {
   Stage stage;
   Problem problem;
@@ -83,7 +85,7 @@ inline std::string read_of_locked_record(Kind kind) {
   return problem.text();
 }
 
-/// A scan, then a foreign insert into its range (R6, R12). Read-only and writing transactions.
+/// R6, R12: a scan, then a foreign insert into its range, with read-only and writing transactions.
 inline std::string scan_then_foreign_insert(bool forward, bool writes) {
   Stage stage;
   Problem problem;
@@ -98,7 +100,7 @@ inline std::string scan_then_foreign_insert(bool forward, bool writes) {
   return problem.text();
 }
 
-/// "Not there", then a foreign insert of just that key.
+/// A look-up answers "not found", then a foreign transaction inserts exactly that key.
 inline std::string not_found_then_foreign_insert() {
   Stage stage;
   Problem problem;
@@ -112,7 +114,7 @@ inline std::string not_found_then_foreign_insert() {
   return problem.text();
 }
 
-/// Both find the other's key missing and insert their own: write skew on absence.
+/// Write skew on absence: each transaction finds the other's key missing and inserts its own.
 inline std::string phantom_write_skew() {
   Stage stage;
   Problem problem;
@@ -131,8 +133,8 @@ inline std::string phantom_write_skew() {
   return problem.text();
 }
 
-/// A dead record met by a scan comes back to life: no physical insert, but the page word says so
-/// (R12).
+/// R12: a scan passes a tombstone, then a foreign insert revives it. No slot is added, but the page
+/// word changes.
 inline std::string scan_then_dead_record_returns(bool forward) {
   Stage stage;
   Problem problem;
@@ -147,8 +149,8 @@ inline std::string scan_then_dead_record_returns(bool forward) {
   return problem.text();
 }
 
-/// A scan amid an insert: the page word has changed already, so the record itself is what counts
-/// (R12). A new record, or a dead one that is about to come back.
+/// R12: a scan runs in the middle of an insert, after the page word has changed. The record itself
+/// must decide then: a new record, or a tombstone that is about to be revived.
 inline std::string scan_amid_foreign_insert(bool revives, bool forward) {
   Stage stage;
   Problem problem;
@@ -167,8 +169,9 @@ inline std::string scan_amid_foreign_insert(bool revives, bool forward) {
   return problem.text();
 }
 
-/// A blind write to a living record, which is erased before the commit: a scan between relies on
-/// the page word for its absence, so the write must not bring it back unannounced (R12).
+/// R12: a blind write to a living record, which is erased before the commit. A scan in between
+/// relies on the page word for the record's absence. Therefore the write must not revive the record
+/// without changing that word.
 inline std::string scan_between_erase_and_blind_write() {
   Stage stage;
   Problem problem;
@@ -201,8 +204,8 @@ inline std::string look_up_then_dead_record_returns() {
   return problem.text();
 }
 
-/// A key that turns the record of another into a next layer (R6): the page has as many slots as
-/// before, only its counter says that there is something new.
+/// R6: an insert turns another key's record into a next layer. The page has as many slots as
+/// before, so only its counter shows the change.
 inline std::string scan_then_foreign_layer() {
   Stage stage;
   Problem problem;
@@ -224,7 +227,8 @@ inline std::string scan_then_foreign_layer() {
   return problem.text();
 }
 
-/// R13 must not go too far: a foreign insert between the own scan and the own insert stays seen.
+/// R13 in the other direction: a foreign insert between the own scan and the own insert must still
+/// be detected.
 inline std::string scan_foreign_insert_own_insert() {
   Stage stage;
   Problem problem;
@@ -238,7 +242,7 @@ inline std::string scan_foreign_insert_own_insert() {
   return problem.text();
 }
 
-/// R4: that a tree or an array leaf does not exist yet was read, too.
+/// R4: the absence of a tree, or of an array leaf, is a read, too.
 inline std::string absence_of_a_page_then_foreign_install(Kind kind) {
   Stage stage;
   Problem problem;

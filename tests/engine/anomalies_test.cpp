@@ -1,3 +1,4 @@
+// The bodies of anomalies.h on the ordinary engine.
 #include "tests/engine/anomalies.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// Two transactions of two nodes, interleaved by hand: every run takes the same steps.
+// Stage for two transactions on two nodes that are interleaved by hand: every run takes the same
+// steps.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@
 
 namespace atolldb::test {
 
-/// The first thing that went wrong in a body; empty: nothing.
+/// The first error text of a body. Empty: no error.
 class Problem {
  public:
   void expect(bool right, const std::string& what) {
@@ -23,7 +24,7 @@ class Problem {
     expect(got == wanted, what + ": got " + std::string(to_string(got)) + ", wanted " +
                               std::string(to_string(wanted)));
   }
-  /// Either answer is right.
+  /// Expects one of two statuses.
   void expect_either(Status got, Status one, Status other, const std::string& what) {
     expect(got == one || got == other, what + ": got " + std::string(to_string(got)));
   }
@@ -39,7 +40,7 @@ inline Bytes bytes_view(const void* data, size_t bytes) {
   return {static_cast<const std::byte*>(data), bytes};
 }
 
-/// Numbers by number, in an array or a Master-tree.
+/// Numbers keyed by number, in an array or a Master-tree.
 class Table {
  public:
   Table(Kind kind, StorageControl& storage) : kind_(kind), storage_(&storage) {}
@@ -49,7 +50,7 @@ class Table {
     uint32_t bytes = 0;
     return tree().get(txn, ordered_key(key), &value, sizeof(value), bytes);
   }
-  /// Reads nothing: only other writes of the same key can be in its way.
+  /// Writes without reading. Only other writes of the same key can conflict with it.
   Status put(Transaction& txn, uint64_t key, uint64_t value) const {
     if (kind_ == Kind::array) return Array(*storage_).update(txn, key, 0, sizeof(value), &value);
     return tree().upsert(txn, ordered_key(key), bytes_view(&value, sizeof(value)));
@@ -64,7 +65,7 @@ class Table {
     }
     return tree().increment(txn, ordered_key(key), 0, IncrementType::u64, &delta);
   }
-  /// Where the record is; reads it.
+  /// Finds the place of the record, and reads the record.
   Status find(Transaction& txn, uint64_t key, RecordRef& ref) const {
     uint64_t value = 0;
     if (kind_ == Kind::array) {
@@ -73,7 +74,7 @@ class Table {
     uint32_t bytes = 0;
     return tree().get_for_update(txn, ordered_key(key), &value, sizeof(value), bytes, ref);
   }
-  /// Number of the keys in [low, high).
+  /// Counts the keys in [low, high).
   Status scan(Transaction& txn, uint64_t low, uint64_t high, bool forward, uint64_t& count) const {
     const auto low_key = ordered_key(low);
     const auto high_key = ordered_key(high);
@@ -94,8 +95,9 @@ class Table {
   StorageControl* storage_;
 };
 
-/// Workers `a` (node 0) and `b` (node 1), an array of 100 zeroes, and a tree that holds 0, 10 ...
-/// 90 (value = key). Epochs move only by `ticks`, so nothing dead is removed behind our back.
+/// Workers `a` (node 0) and `b` (node 1), an array of 100 zeroes, and a tree with the keys 0, 10
+/// ... 90 (value = key). Only `ticks` advances the epoch, so the engine removes no tombstone
+/// unexpectedly.
 class Stage {
  public:
   static constexpr uint64_t kKeys = 100;
@@ -124,7 +126,7 @@ class Stage {
     return cluster_.create(name, StorageType::mastertree, 8);
   }
 
-  /// A whole transaction of worker b, which must commit.
+  /// Runs a whole transaction of worker b, which must commit.
   template <typename Body>
   void commit_alone(Body&& body) {
     CHECK(b().begin() == Status::ok);
@@ -155,7 +157,7 @@ class Stage {
   Table tree_;
 };
 
-/// Ends an attempt whichever way its operations went: `status` of the last one.
+/// Ends an attempt, however its operations ended. `status` is that of the last operation.
 inline Status finish(Transaction& txn, Status status) {
   if (status == Status::ok || !is_abort(status)) return txn.commit();
   txn.rollback(status);

@@ -1,5 +1,6 @@
-// Answers and own writes that others make untrue before the commit (R13, R14, R20, R33). Bodies as
-// in anomalies.h: two or three transactions, the same steps in every run.
+// Rules about answers and own writes that other transactions invalidate before the commit (R13,
+// R14, R20, R33). The body conventions of anomalies.h apply: two or three transactions, the same
+// steps in every run.
 #pragma once
 
 #include <atomic>
@@ -10,11 +11,11 @@
 
 namespace atolldb::test {
 
-/// What a transaction does with a record that it has incremented.
+/// The transaction's next operation on a record that it has incremented.
 enum class After { upsert, update, erase, erase_at_cursor, read, user_abort };
 
-/// R33: "ok" was the answer of an increment since the record was long enough. Meanwhile another
-/// transaction gives the record `foreign_bytes`, and a mark says that it has been there.
+/// R33: an increment answered "ok" because the record was long enough. Meanwhile another
+/// transaction gives the record `foreign_bytes`, and sets a marker that shows it has committed.
 inline std::string length_under_an_increment(After after, size_t foreign_bytes) {
   Stage stage;
   Problem problem;
@@ -73,14 +74,15 @@ inline std::string length_under_an_increment(After after, size_t foreign_bytes) 
   return problem.text();
 }
 
-/// The record keeps its length: no conflict. It becomes shorter: one.
+/// No conflict if the record keeps its length; a conflict if it becomes shorter.
 inline std::string length_of_an_increment_is_verified(After after) {
   const std::string problem = length_under_an_increment(after, 16);
   return problem.empty() ? length_under_an_increment(after, 8) : problem;
 }
 
-/// R14: a living record is to be overwritten, unread. It is erased in the epoch before the writer's
-/// (its eraser was late), so that a split of another transaction leaves it out.
+/// R14: the writer plans a blind write of a living record. Another transaction, whose commit is
+/// late, erases the record in the epoch before the writer's. A split by a third transaction then
+/// elides the tombstone.
 class LeftOut {
  public:
   static constexpr uint64_t kKey = 100;
@@ -124,7 +126,7 @@ class LeftOut {
   Table tree_;
 };
 
-/// A look-up of the writer says so, rather than that there is no such key.
+/// A look-up of the writer must report a conflict, not that the key is missing.
 inline std::string look_up_of_an_own_write_that_was_left_out() {
   LeftOut stage;
   Problem problem;
@@ -135,8 +137,8 @@ inline std::string look_up_of_an_own_write_that_was_left_out() {
   return problem.text();
 }
 
-/// A scan has nothing to stumble over: the attempt ends as a conflict, whatever the procedure makes
-/// of what it has seen.
+/// The scan meets no record that would reveal the own write. The attempt must still end as a
+/// conflict, whatever the procedure concludes from the scan.
 inline std::string scan_of_an_own_write_that_was_left_out(bool user_abort) {
   LeftOut stage;
   Problem problem;
@@ -152,7 +154,8 @@ inline std::string scan_of_an_own_write_that_was_left_out(bool user_abort) {
   return problem.text();
 }
 
-/// R14: a dead record that is old enough to go is written again; then own inserts split its page.
+/// R14: an old tombstone, which a split could elide, is written again. Then own inserts split its
+/// page.
 inline std::string own_split_keeps_what_is_written() {
   Stage stage;
   Problem problem;
@@ -171,7 +174,8 @@ inline std::string own_split_keeps_what_is_written() {
   return problem.text();
 }
 
-/// R13: a dead key was looked up, then it is inserted: the revival is no foreign change.
+/// R13: a transaction looks up a tombstone's key, then inserts it. The revival is no foreign
+/// change.
 inline std::string look_up_of_a_dead_key_then_insert() {
   Stage stage;
   Problem problem;
@@ -184,8 +188,8 @@ inline std::string look_up_of_a_dead_key_then_insert() {
   return problem.text();
 }
 
-/// R13: "not there" was read, then an own insert makes the layer that the key would come into: its
-/// root answers for the absence from then on.
+/// R13: a look-up answers "not found". Then an own insert creates the layer that the key would go
+/// into. The root of the layer answers for the absence from then on.
 inline std::string own_layer_then_foreign_insert() {
   Stage stage;
   Problem problem;

@@ -1,4 +1,5 @@
-// Rules of sequential storages (R17). Bodies as in anomalies.h; only for the engine with seams.
+// Rules of sequential storages (R17). The body conventions of anomalies.h apply. Needs the engine
+// with sync points (`ATOLL_MUTANTS`).
 #pragma once
 
 #include <atomic>
@@ -33,7 +34,7 @@ class Heap {
   Sequential heap_;
 };
 
-/// A scan, then a foreign append. To a list that was there, or by a worker that had none.
+/// A scan, then a foreign append: to an existing list, or by a worker that had no list.
 inline std::string scan_then_foreign_append(bool list_is_there) {
   Stage stage;
   Problem problem;
@@ -51,8 +52,8 @@ inline std::string scan_then_foreign_append(bool list_is_there) {
   return problem.text();
 }
 
-/// a reads x and appends; b has scanned without the append and writes x. b commits between a's
-/// verification and its append: only a's list can say that the scan is out of date.
+/// a reads x and appends. b scans without seeing the append, and writes x. b commits between a's
+/// verification and its append, so only a's list can show that the scan is out of date.
 inline std::string a_scan_commits_amid_an_append() {
   Stage stage;
   Problem problem;
@@ -75,7 +76,8 @@ inline std::string a_scan_commits_amid_an_append() {
   return problem.text();
 }
 
-/// The same, but b does not even scan before a's append has begun: it waits until that is over.
+/// As above, but b begins its scan after a's append has begun. The scan waits until the append is
+/// over.
 inline std::string a_scan_begins_amid_an_append() {
   Stage stage;
   Problem problem;
@@ -114,7 +116,7 @@ inline std::string a_scan_begins_amid_an_append() {
   return problem.text();
 }
 
-/// Page numbers without a gap, from 0: a page that is missing does not go unnoticed.
+/// Page numbers are consecutive from 0, so the scan detects a missing page.
 inline std::string a_missing_page_is_noticed(uint64_t number) {
   Stage stage;
   Problem problem;
@@ -130,7 +132,7 @@ inline std::string a_missing_page_is_noticed(uint64_t number) {
   };
   const VolatilePointer lists = directory(heap.storage().root.load_acquire(), 1);
   auto* list = reinterpret_cast<SequentialListHead*>(view.resolve(directory(lists, 0)));
-  // The list begins one page later, or goes on one page later.
+  // The list begins one page later, or continues one page later.
   std::atomic<uint64_t>* link = &list->first;
   for (uint64_t i = 0;; ++i) {
     const VolatilePointer word(link->load(std::memory_order_acquire));

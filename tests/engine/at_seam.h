@@ -1,4 +1,4 @@
-// Steps of other workers in the middle of an operation (engine/seams.h).
+// Runs steps of other workers in the middle of an operation, at sync points (engine/seams.h).
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@
 
 namespace atolldb::test {
 
-/// While it lives, `action` runs at every seam that any thread reaches.
+/// During its lifetime, runs `action` at every sync point that any thread reaches.
 class AtSeams {
  public:
   explicit AtSeams(std::function<void(Seam)> action) { at_seam = std::move(action); }
@@ -19,8 +19,8 @@ class AtSeams {
   AtSeams& operator=(const AtSeams&) = delete;
 };
 
-/// While it lives, `action` runs where some thread first reaches the seam. What the action itself
-/// does, and all that follows, passes the seam as if it were not there.
+/// During its lifetime, runs `action` where a thread first reaches the sync point. Later passes,
+/// and passes by the action itself, do nothing.
 class AtFirst {
  public:
   AtFirst(Seam which, std::function<void()> action)
@@ -35,8 +35,8 @@ class AtFirst {
   AtSeams seams_;
 };
 
-/// A thread that is over, or stuck at something that the test can see. Joined when this ends: what
-/// the thread waits for must be released before.
+/// A thread that either ends or blocks in a way that the test can see. The destructor joins it.
+/// REQUIRES: before that, the test releases everything the thread waits for.
 class Other {
  public:
   template <typename Body>
@@ -46,7 +46,7 @@ class Other {
           done_.store(true, std::memory_order_release);
         }) {}
   bool is_done() const { return done_.load(std::memory_order_acquire); }
-  /// Until the thread is done or `condition` holds: one of them must come.
+  /// Waits until the thread is done or `condition` holds. One of them must happen.
   template <typename Condition>
   void wait_until(Condition&& condition) const {
     while (!is_done() && !condition()) std::this_thread::yield();

@@ -1,5 +1,5 @@
-// Writes that read nothing conflict with nobody who reads nothing (R33); pages that are installed
-// over a null pointer that was read (R5).
+// Blind writes, which conflict with no other blind write (R33), and pages installed over a null
+// pointer that was read (R5).
 #include <gtest/gtest.h>
 
 #include "tests/engine/anomaly_stage.h"
@@ -9,7 +9,7 @@ namespace {
 
 class BlindWrites : public testing::TestWithParam<Kind> {
  protected:
-  /// `operate` in both transactions at once; both commit.
+  /// Runs `operate` in two concurrent transactions, which must both commit.
   template <typename Operate>
   void both(Stage& stage, Operate&& operate) {
     for (Transaction* txn : {&stage.a(), &stage.b()}) ASSERT_EQ(txn->begin(), Status::ok);
@@ -71,7 +71,8 @@ TEST(Increments, OfAMissingRecordAnswerNotFound) {
   EXPECT_EQ(a.commit(), Status::phantom) << "that the record was missing is a read";
 }
 
-/// "Nothing there, so put something": aborts once, since the page goes over the word that was read.
+/// A look-up answers "not found", then the transaction writes the key. It aborts once, because it
+/// installs the page over the null word that it read.
 TEST(PagesThatWereMissing, AreInstalledOnTheRetry) {
   Stage stage;
   const Table tree(Kind::tree, stage.empty_tree("empty"));

@@ -1,5 +1,6 @@
-// Rules of commits: what is published before what, deadlines, and waits that end (R16, R17, R20,
-// R23, R24, R27). Bodies as in anomalies.h; only for the engine with seams.
+// Rules of commits: order of publication, deadlines, and waits that must end (R16, R17, R20, R23,
+// R24, R27). The body conventions of anomalies.h apply. Needs the engine with sync points
+// (`ATOLL_MUTANTS`).
 #pragma once
 
 #include <string>
@@ -10,8 +11,8 @@
 
 namespace atolldb::test {
 
-/// R16, R20: a commit waits for the next epoch, since the ordinals of this one are used up, and
-/// that epoch is its deadline.
+/// R16, R20: the ordinals of an epoch are used up, so a commit waits for the next epoch. That epoch
+/// is also the commit's deadline.
 inline std::string used_up_ordinals_end_at_the_deadline() {
   Stage stage;
   Problem problem;
@@ -29,7 +30,7 @@ inline std::string used_up_ordinals_end_at_the_deadline() {
   return problem.text();
 }
 
-/// R16: in the last epoch that there is, no later one comes.
+/// R16: the ordinals of the last possible epoch are used up, and no later epoch follows.
 inline std::string used_up_ordinals_of_the_last_epoch() {
   TestClusterOptions options{.clock = false};
   options.start_epoch = kMaxEpoch - 1;
@@ -75,7 +76,7 @@ inline std::string a_list_is_odd_before_the_commit_epoch() {
   return problem.text();
 }
 
-/// R27: who sees that no commit is under way in an epoch sees that it is dirty.
+/// R27: a thread that sees no commit under way in an epoch sees that the epoch is dirty.
 inline std::string an_epoch_is_dirty_before_its_commit_ends() {
   LogStage stage;
   Problem problem;
@@ -88,8 +89,9 @@ inline std::string an_epoch_is_dirty_before_its_commit_ends() {
   return problem.text();
 }
 
-/// R24: a worker has put itself behind a lock's holder and died before it said so: the holder, who
-/// hands the lock over, does not wait for it once the cluster has failed.
+/// R24: a worker queues for a lock after its holder, and dies before it links itself to the holder.
+/// The holder hands the lock over, and does not wait for the dead worker once the cluster has
+/// failed.
 inline std::string a_hand_over_ends_with_the_cluster() {
   Stage stage;
   Problem problem;
@@ -103,12 +105,12 @@ inline std::string a_hand_over_ends_with_the_cluster() {
   std::atomic<uint32_t>& state = view.control->state;
   const uint32_t alive = state.exchange(kClusterFailedFrom, std::memory_order_seq_cst);
   const bool has_rule = active_mutant.load(std::memory_order_relaxed) == Mutant::none;
-  // Waits by the clock, to find a fault only: with the rule in force it comes within milliseconds.
+  // The timeout only finds a fault: with the rule in force the unlock ends within milliseconds.
   const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(has_rule ? 60 : 1);
   Other unlocks([&] { holder.locker().unlock(lock, 1); });
   unlocks.wait_until([&] { return std::chrono::steady_clock::now() > give_up; });
   problem.expect(unlocks.is_done(), "waits for a dead worker though the cluster has failed");
-  // So that it ends at last: it hands the lock to a block that nobody waits with.
+  // Lets the thread end: it hands the lock to a block that no worker waits with.
   view.lock_space.block(static_cast<uint32_t>(tail))
       .successor.store(static_cast<uint32_t>(other), std::memory_order_release);
   unlocks.join();
@@ -117,12 +119,12 @@ inline std::string a_hand_over_ends_with_the_cluster() {
 }
 
 enum class InTheWay {
-  writer,      // the record was moved, and its copy is just being written
-  layer_root,  // the record went into a layer, whose root is just being replaced
+  writer,      // the record was moved, and its copy is being written
+  layer_root,  // the record moved into a layer whose root is being replaced
 };
 
-/// R23: a commit verifies a record that has moved. It does not wait, with locks held, for what is
-/// under way where the record went.
+/// R23: a commit verifies a record that has moved. While it holds locks, it does not wait for the
+/// operation that is under way at the record's new place.
 inline std::string verification_waits_for_nobody(InTheWay what) {
   Stage stage;
   Problem problem;

@@ -1,5 +1,5 @@
-// Rules of the commit, each as a fixed interleaving with steps in the middle of one (R15-R25).
-// Bodies as in anomalies.h; only for the engine with seams.
+// Rules of the commit, each as a fixed interleaving with steps in the middle of a commit (R15-R25).
+// The body conventions of anomalies.h apply. Needs the engine with sync points (`ATOLL_MUTANTS`).
 #pragma once
 
 #include <cstring>
@@ -12,8 +12,9 @@
 
 namespace atolldb::test {
 
-/// b reads what a is about to overwrite, and overwrites what a has read: between a's verification
-/// and its writes, only a's locks are in b's way. a is worker 0 of node 0 (R25).
+/// b reads the record that a is about to overwrite, and overwrites the record that a has read. This
+/// happens between a's verification and its writes, so only a's locks stop b. a is worker 0 of node
+/// 0 (R25).
 inline std::string write_skew_amid_a_commit() {
   Stage stage;
   Problem problem;
@@ -35,7 +36,7 @@ inline std::string write_skew_amid_a_commit() {
   return problem.text();
 }
 
-/// R22: after a commit that failed, its records are free and its epoch may close.
+/// R22: after a failed commit, its records are unlocked and its epoch may close.
 inline std::string a_failed_commit_holds_nothing() {
   Stage stage;
   Problem problem;
@@ -53,8 +54,8 @@ inline std::string a_failed_commit_holds_nothing() {
   return problem.text();
 }
 
-/// R22: locks are taken in universal order, whatever the order of the writes, and every block names
-/// its lock.
+/// R22: a commit takes locks in universal order, whatever the order of the writes, and every block
+/// names its lock.
 inline std::string locks_are_named_and_in_universal_order() {
   Stage stage;
   Problem problem;
@@ -78,7 +79,7 @@ inline std::string locks_are_named_and_in_universal_order() {
   return problem.text();
 }
 
-/// R22: b holds x and wants y; a wants both, y first. a must wait for x with nothing held.
+/// R22: b holds x and wants y. a wants both, y first. a must hold nothing while it waits for x.
 inline std::string crossing_writers_do_not_wait_for_each_other() {
   Stage stage;
   Problem problem;
@@ -107,8 +108,8 @@ inline std::string crossing_writers_do_not_wait_for_each_other() {
   return problem.text();
 }
 
-/// A writer that was past its verification when we locked ours stores its VID and unlocks between
-/// our look at the lock and our look at the VID.
+/// A writer has passed its verification before our commit takes its locks. It stores its VID and
+/// unlocks between our load of the lock word and our load of the VID.
 inline std::string a_writer_ends_amid_a_verification() {
   Stage stage;
   Problem problem;
@@ -129,7 +130,7 @@ inline std::string a_writer_ends_amid_a_verification() {
   return problem.text();
 }
 
-/// R16: the ordinals of the epoch are used up for a key: its next commit is in the next epoch.
+/// R16: the ordinals of the epoch are used up for a key, so its next commit is in the next epoch.
 inline std::string used_up_ordinals_end_the_epoch_for_a_key() {
   Stage stage;
   Problem problem;
@@ -153,7 +154,8 @@ inline std::string used_up_ordinals_end_the_epoch_for_a_key() {
   return problem.text();
 }
 
-/// R21: epochs pass at a seam of a commit. None that was closed then may get the commit.
+/// R21: epochs pass at a sync point of a commit. The commit must not be in an epoch that closed
+/// then.
 inline std::string no_commit_enters_a_closed_epoch(Seam where) {
   Stage stage;
   Problem problem;
@@ -171,7 +173,7 @@ inline std::string no_commit_enters_a_closed_epoch(Seam where) {
   return problem.text();
 }
 
-/// R20: every call of the engine looks at the deadline.
+/// R20: every engine call checks the deadline.
 inline std::string every_call_fails_from_the_deadline_on() {
   Stage stage;
   Problem problem;
@@ -235,7 +237,7 @@ inline std::string every_call_fails_from_the_deadline_on() {
   return problem.text();
 }
 
-/// R19: a read-only transaction changes no shared byte but its own begin epoch.
+/// R19: a read-only transaction changes no shared byte except its own begin epoch.
 inline std::string read_only_transactions_write_nothing() {
   Stage stage({.pool_bytes = uint64_t{2} << 20, .clock = false});
   Problem problem;
@@ -264,7 +266,7 @@ inline std::string read_only_transactions_write_nothing() {
   stage.ticks(1);
   const std::string before = everything();
   read();
-  // The begin epoch is written once an epoch: put back what it was, then nothing differs.
+  // A worker writes its begin epoch once per epoch. Restore the old value, so that nothing differs.
   const uint64_t epoch = a.worker().slot().begin_epoch.load(std::memory_order_relaxed);
   problem.expect(epoch == a.worker().current_epoch(), "the begin epoch was not published");
   a.worker().slot().begin_epoch.store(epoch - 1, std::memory_order_relaxed);
@@ -272,7 +274,7 @@ inline std::string read_only_transactions_write_nothing() {
   return problem.text();
 }
 
-/// R15, R19: the answer depends on the erase of a record that a scan has only passed.
+/// R15, R19: the answer depends on the erase of a record that a scan only passed.
 inline std::string an_answer_depends_on_the_dead_it_passed() {
   Stage stage;
   Problem problem;
@@ -288,7 +290,7 @@ inline std::string an_answer_depends_on_the_dead_it_passed() {
   return problem.text();
 }
 
-/// R19: that a record is reserved is no commit: nothing needs to become durable.
+/// R19: a reservation is no commit, so the answer waits for nothing to become durable.
 inline std::string an_answer_does_not_depend_on_reservations() {
   Stage stage;
   Problem problem;
@@ -321,7 +323,8 @@ inline std::string increments_sum_up(Kind kind) {
   return problem.text();
 }
 
-/// R33: an increment has no read-set entry: the commit itself sees that the record has died.
+/// R33: an increment has no read-set entry. The commit itself must detect that the record was
+/// erased.
 inline std::string an_increment_does_not_wake_the_dead() {
   Stage stage;
   Problem problem;
@@ -333,8 +336,8 @@ inline std::string an_increment_does_not_wake_the_dead() {
   return problem.text();
 }
 
-/// R23: verification, with locks held, does not wait for somebody who is moving a record. What the
-/// mover has said so far: the VID, or the page word too, but not where the record went.
+/// R23: verification holds locks, so it does not wait for a worker that is moving a record. The
+/// mover has marked the VID, or the VID and the page word, but not yet the record's new place.
 inline std::string verification_waits_for_no_mover(bool page_says_moved) {
   Stage stage;
   Problem problem;

@@ -1,4 +1,4 @@
-// Handles that outlive their storage (R34).
+// Operations through handles that outlive their storage (R34).
 #pragma once
 
 #include <array>
@@ -10,8 +10,8 @@
 
 namespace atolldb::test {
 
-/// A job looked its storages up, then they were dropped: every operation that looks for records
-/// says so. `reused`: and another storage has their place in the catalog by now.
+/// A job looks its storages up, then they are dropped: every operation that looks for records
+/// reports that. `reused`: another storage occupies their place in the catalog by now.
 inline std::string operations_on_dropped_storages(bool reused) {
   Stage stage;
   Problem problem;

@@ -1,4 +1,4 @@
-// Answers and own writes when others change what they rest on.
+// Answers and own writes whose preconditions other transactions change.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -49,7 +49,8 @@ TEST(ForeignChanges, AUserAbortVerifiesTheLengthOfWhatItIncremented) {
   EXPECT_EQ(length_of_an_increment_is_verified(After::user_abort), "");
 }
 
-/// Another type at another place: the first increment is completed, and the second one read.
+/// The second increment has another range than the first, so the engine completes the first and
+/// reads the record for the second.
 TEST(ForeignChanges, ASecondIncrementOfARecordThatHasShrunkIsAConflict) {
   Stage stage;
   const MasterTree tree(stage.empty_tree("short"));
@@ -105,14 +106,14 @@ TEST(ForeignChanges, AUserAbortVerifiesThatWhatItIncrementedExists) {
   ASSERT_EQ(stage.array().get(a, 1, value), Status::ok);
   ASSERT_EQ(value, 5u);
   EXPECT_EQ(a.commit_user_abort(), Status::read_conflict);
-  // An increment of what still exists is no reason to try again.
+  // An increment of a record that still exists is no reason to repeat the attempt.
   ASSERT_EQ(a.begin(), Status::ok);
   ASSERT_EQ(stage.tree().add(a, 40, 1), Status::ok);
   EXPECT_EQ(a.commit_user_abort(), Status::ok);
 }
 
-/// The head of a queue, passed as dead by a scan, comes back through an own insert while another
-/// own scan is under way behind it.
+/// A scan passes a run of tombstones at the head of a queue. An own insert revives one of them
+/// while a second own scan, which started before that key, is under way.
 TEST(ForeignChanges, ACursorSeesAnOwnInsertThatRevivesWhatItPassed) {
   Stage stage;
   stage.commit_alone([&](Transaction& b) {
@@ -125,7 +126,8 @@ TEST(ForeignChanges, ACursorSeesAnOwnInsertThatRevivesWhatItPassed) {
   Transaction& a = stage.a();
   uint64_t count = 0;
   ASSERT_EQ(a.begin(), Status::ok);
-  ASSERT_EQ(stage.tree().scan(a, 0, 100, true, count), Status::ok);  // remembers the run of dead
+  // remembers the run of tombstones
+  ASSERT_EQ(stage.tree().scan(a, 0, 100, true, count), Status::ok);
   ASSERT_EQ(count, 6u);
   MasterTreeCursor cursor(stage.tree().tree(), a, {}, true);
   ASSERT_EQ(cursor.next(), Status::ok);
@@ -142,8 +144,8 @@ TEST(ForeignChanges, ACursorSeesAnOwnInsertThatRevivesWhatItPassed) {
   EXPECT_EQ(a.commit(), Status::ok);
 }
 
-/// A compaction has marked an empty layer as dropped and was descheduled before it said so in the
-/// page above. `finish_drop` is what it does when it runs again.
+/// A compaction has marked the root of an empty layer as dropped. Its thread was descheduled before
+/// it updated the page above.
 class DroppedLayer : public testing::Test {
  protected:
   void SetUp() override {
@@ -158,12 +160,13 @@ class DroppedLayer : public testing::Test {
     before_ = root_->header.version();
     root_->header.set_version(before_.with_status(PageVersion::kMoved | PageVersion::kDropped));
   }
-  /// Runs the body while the compaction pauses; it goes on as soon as somebody has come to wait.
+  /// Runs `body` while the compaction pauses. The compaction continues as soon as `body` has waited
+  /// for a while, or is done.
   template <typename Body>
   Status run(Body&& body) {
     std::atomic<bool> done{false};
     std::thread compactor([&] {
-      // Longer than a set of 4096 entries lasts for somebody who does not wait.
+      // A reader that does not wait fills its set of 4096 entries in that time.
       for (int i = 0; i < 5'000 && !done.load(std::memory_order_acquire); ++i) sched_yield();
       root_->header.set_version(before_);
     });

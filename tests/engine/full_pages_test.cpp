@@ -1,4 +1,4 @@
-// Records so large that only few fit a page: every combination must end, with an answer or a split.
+// Records so large that a page holds only a few: every combination ends with an answer or a split.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -34,7 +34,7 @@ class FullPages : public testing::Test {
   TestCluster cluster_;
 };
 
-/// A record that was reserved and never inserted takes room until it is old enough to be left out.
+/// A reserved record that was never inserted occupies space until it is old enough to be elided.
 TEST(FullPagesInTime, AnAbortedInsertDoesNotMakeAnotherKeyTooLong) {
   TestCluster cluster(1, 1);
   const MasterTree tree(cluster.create("slice", StorageType::mastertree, 8));
@@ -51,10 +51,10 @@ TEST(FullPagesInTime, AnAbortedInsertDoesNotMakeAnotherKeyTooLong) {
             Status::ok);
 }
 
-/// A dead record that is to grow stays, too: no wait makes room for it.
+/// A tombstone that must grow is retained, too, so no wait makes space for it.
 TEST_F(FullPages, ADeadRecordThatCannotGrowIsTooLong) {
   const MasterTree tree(cluster_.create("slice", StorageType::mastertree, 8));
-  const std::string one("abc", 3);  // keys of one slice: they differ in trailing zeros
+  const std::string one("abc", 3);  // keys of one slice, which differ only in trailing zeros
   const std::string two("abc\0", 4);
   const std::string three("abc\0\0", 5);
   ASSERT_EQ(run([&](Transaction& txn) {
@@ -72,7 +72,7 @@ TEST_F(FullPages, ADeadRecordThatCannotGrowIsTooLong) {
             Status::payload_too_long);
 }
 
-/// The enlarged record fits beside neither neighbour.
+/// The enlarged record does not fit in one page with either neighbour.
 TEST_F(FullPages, ARecordGrowsBetweenLargeOnes) {
   const MasterTree tree(cluster_.create("tree", StorageType::mastertree, 1896));
   ASSERT_EQ(run([&](Transaction& txn) {
@@ -100,8 +100,8 @@ TEST_F(FullPages, ARecordGrowsBetweenLargeOnes) {
   check(tree);
 }
 
-/// Two keys of one slice must share a page, whatever their sizes; the second payload runs through
-/// all sizes around the limit.
+/// Two keys of one slice must share a page, whatever their sizes. The second payload takes all
+/// sizes around the limit.
 TEST_F(FullPages, TwoRecordsOfOneSliceFitOrAreRefused) {
   const uint64_t free_before = cluster_.pool(0).free_count();
   for (uint32_t size = 1600; size <= 1720; size += 8) {
@@ -115,7 +115,8 @@ TEST_F(FullPages, TwoRecordsOfOneSliceFitOrAreRefused) {
       return tree.insert(txn, bytes_of("abcdefgh" + std::string(200, 'k')),
                          bytes_of(std::string(size, 'b')));
     });
-    // 24 bytes of head and 10 of slot each, 200 of suffix, 136 of page head.
+    // Per record a head of 24 bytes and a slot of 10; 200 bytes of suffix; a page head of 136
+    // bytes.
     const bool fits = 2 * 34 + 2048 + 200 + size <= kPageBytes - 136;
     EXPECT_EQ(second, fits ? Status::ok : Status::payload_too_long) << size;
     check(tree);

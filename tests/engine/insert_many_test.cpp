@@ -1,4 +1,4 @@
-// insert_many is insert, one after the other, whatever the order of the keys.
+// insert_many: has the effect of single inserts in sequence, in any order of the keys.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 Bytes bytes_of(const std::string& text) { return bytes_view(text.data(), text.size()); }
 
-/// Inserts as one call; key and payload are the same text.
+/// Inserts all texts in one call. Key and payload are the same text.
 Status insert_all(const MasterTree& tree, Transaction& txn, const std::vector<std::string>& texts) {
   std::vector<Bytes> keys;
   for (const std::string& text : texts) keys.push_back(bytes_of(text));
@@ -64,7 +64,7 @@ TEST_F(InsertMany, AnyKeysInAnyOrder) {
     const uint64_t count = random() % 40;
     while (texts.size() < count) {
       std::string text = number_key(random() % 4096);
-      text.resize(1 + random() % 12, 'l');  // some end early, some go on to a next layer
+      text.resize(1 + random() % 12, 'l');  // some keys end early, others need a next layer
       if (oracle.emplace(text, true).second) texts.push_back(text);
     }
     if (round % 2 == 0) std::sort(texts.begin(), texts.end());
@@ -138,7 +138,8 @@ TEST(Fences, LieBetweenAndAreRound) {
     const uint64_t fence = fence_between(left, right);
     ASSERT_LT(left, fence);
     ASSERT_LE(fence, right);
-    const uint64_t rounder = fence & (fence - 1);  // the next value down that ends in more zeros
+    // the next lower value that ends in more zero bits
+    const uint64_t rounder = fence & (fence - 1);
     ASSERT_LE(rounder, left);
   }
 }

@@ -1,4 +1,4 @@
-// Answers at and past every limit of a transaction and of its operations.
+// Statuses at and past every limit of a transaction and of its operations.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -17,7 +17,7 @@ TestClusterOptions small_sets() {
           .clock = false};
 }
 
-/// Calls `operation(i)` for i = 0, 1 ... until it aborts; returns how often it went well.
+/// Calls `operation(i)` for i = 0, 1 ... until it aborts. Returns the number of successful calls.
 template <typename Operation>
 uint64_t count_until_too_large(Transaction& txn, Operation&& operation) {
   EXPECT_EQ(txn.begin(), Status::ok);
@@ -80,7 +80,8 @@ TEST(Limits, ThePageVersionSetTakesExactlyItsCapacity) {
             3);
 }
 
-/// Each attempt's splits stay and the next one splits again: to try once more would never help.
+/// The splits of an attempt stay after its abort, and the next attempt would split again. A retry
+/// would never help.
 TEST(Limits, APageVersionSetThatIsFullAtASplitIsNotTriedAgain) {
   Stage stage({.limits = {.page_version_set = 3}, .clock = false});
   std::vector<Table> trees;
@@ -107,7 +108,8 @@ TEST(Limits, APageVersionSetThatIsFullAtASplitIsNotTriedAgain) {
   EXPECT_EQ(attempts, 1);
 }
 
-/// What the procedure makes of a failed call does not matter: what it saw cannot be verified.
+/// The outcome does not depend on how the procedure handles a failed call: its reads cannot be
+/// verified.
 TEST(Limits, AnAttemptWithAFullSetNeitherCommitsNorReportsAUserAbort) {
   Stage stage(small_sets());
   for (const bool commits : {true, false}) {
@@ -125,7 +127,7 @@ TEST(Limits, AnAttemptWithAFullSetNeitherCommitsNorReportsAUserAbort) {
 TEST(Limits, OnePointerIsOneEntry) {
   Stage stage(small_sets());
   StorageControl& storage =
-      stage.cluster().create("unwritten", StorageType::array, 8, 5000);  // three pages and more
+      stage.cluster().create("unwritten", StorageType::array, 8, 5000);  // more than three pages
   const Status status = stage.cluster().worker(0).run([&](Transaction& txn) {
     ArrayCursor cursor(Array(storage), txn, 0, 4999, true);
     uint64_t index = 0;
@@ -257,7 +259,8 @@ TEST(Limits, EpochsNearTheHorizonOf36BitsOrderAsOthersDo) {
   EXPECT_GT(last.epoch(), kMaxEpoch - 15);
 }
 
-// A job has found the name of an array; then the array was dropped, and a tree has its slot.
+// A job has looked up an array by name. Then the array was dropped, and a tree got its catalog
+// slot.
 TEST(Limits, AHandleOfAnArrayWhoseSlotIsAnothersIsUnusable) {
   Stage stage;
   const Array array(stage.tree().storage());

@@ -1,6 +1,6 @@
-// A queue in a Master-tree: inserts at one end, deletes at the other, a hundred times what the pool
-// could hold. Dead records must be reclaimed as fast as they come (R45, R46): the work per
-// transaction stays the same and the pages come back.
+// A queue in a Master-tree: inserts at one end and deletes at the other, a hundred times the
+// capacity of the pool. Tombstones must be reclaimed as fast as they are made (R45, R46): the work
+// per transaction stays constant, and the pages are freed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,8 +26,7 @@ constexpr uint64_t kQueueLength = 1000;
 
 class Queue {
  public:
-  /// Queues of one tree follow each other by `number`, below 256.
-  /// `prefix`: all keys begin with it.
+  /// Queues of one tree are ordered by `number`, which is below 256. All keys begin with `prefix`.
   explicit Queue(StorageControl& storage, uint64_t number = 0, std::string prefix = {})
       : tree_(storage),
         prefix_(std::move(prefix)),
@@ -84,7 +83,7 @@ class Queue {
   uint64_t tail_;
 };
 
-/// Lets grace pass and works off all hints, as idle workers do.
+/// Lets the grace period pass and processes all hints, as idle workers do.
 void settle(TestCluster& cluster) {
   for (int round = 0; round < 60; ++round) {
     for (int i = 0; i < 6; ++i) cluster.tick();
@@ -119,7 +118,7 @@ uint64_t accesses(TestCluster& cluster) {
   return total;
 }
 
-/// `pools`: how often the pools could be filled with what comes and goes.
+/// `pools`: inserted and deleted records, in multiples of the pools' capacity.
 void churn(uint32_t nodes, uint64_t pools, const std::string& prefix = {}) {
   TestCluster cluster(nodes, 1, {.pool_bytes = kPoolBytes, .clock = false});
   StorageControl& storage = cluster.create("queue", StorageType::mastertree, 8);
@@ -129,7 +128,7 @@ void churn(uint32_t nodes, uint64_t pools, const std::string& prefix = {}) {
   settle(cluster);
   const uint64_t free_before = free_pages(cluster);
 
-  // A dense page holds about 90 such records.
+  // A full page holds about 90 such records.
   const uint64_t pool_records = nodes * (kPoolBytes / kPageBytes) * 90;
   const uint64_t transactions = pools * pool_records / kBatch;
   for (uint64_t i = 0; i < kQueueLength / kBatch; ++i) queue.push(cluster.worker(0), kBatch);
@@ -151,14 +150,15 @@ void churn(uint32_t nodes, uint64_t pools, const std::string& prefix = {}) {
   std::printf("%u nodes: first tenth %.3f s, last tenth %.3f s; page accesses %llu and %llu\n",
               nodes, seconds[0], seconds[9], static_cast<unsigned long long>(work[0]),
               static_cast<unsigned long long>(work[9]));
-  // Counted work decides, not the clock: the last tenth does 90 % or more of the first's speed.
+  // Counts work instead of time. The last tenth of the run reaches at least 90 % of the first
+  // tenth's speed.
   EXPECT_LE(static_cast<double>(work[9]) * 0.9, static_cast<double>(work[0]));
 
   while (queue.length() != 0) {
     queue.pop(cluster.worker(nodes - 1), kBatch);
     cluster.tick();
   }
-  // Layers go one after the other, from the lowest: some 50 in one settling.
+  // Layers are removed one after the other, from the lowest: some 50 per call of settle.
   for (size_t layers = 0; layers <= prefix.size() / 8; layers += 50) settle(cluster);
   TreeStatistics statistics;
   EXPECT_EQ(check_tree(cluster.view(), storage, statistics), "");
@@ -168,14 +168,15 @@ void churn(uint32_t nodes, uint64_t pools, const std::string& prefix = {}) {
   EXPECT_EQ(free_pages(cluster), free_before);
 }
 
-/// The levels of the tree, if it has a single layer.
+/// Number of levels of the tree. REQUIRES: the tree has a single layer.
 uint32_t levels(TestCluster& cluster, StorageControl& storage) {
   const VolatilePointer root = storage.root.load_acquire();
   return tree_page(cluster.view().resolve(root.thawed()))->header.level + 1u;
 }
 
-// Parents whose children are all empty are merged, too: else every one that the head of a queue has
-// passed stays before it, with some empty pages, and is visited by whoever looks for the head.
+// Merging includes parents whose children are all empty. Otherwise every parent that the head of a
+// queue has passed stays before the head, with some empty pages. Each search for the head would
+// then visit it.
 TEST(MasterTreeChurn, QueuesThatGrowLeaveNoTrailOfEmptyPages) {
   TestCluster cluster(1, 1, {.pool_bytes = uint64_t{64} << 20, .clock = false});
   StorageControl& storage = cluster.create("queues", StorageType::mastertree, 8);
@@ -191,8 +192,8 @@ TEST(MasterTreeChurn, QueuesThatGrowLeaveNoTrailOfEmptyPages) {
     ASSERT_FALSE(testing::Test::HasFailure());
   }
   settle(cluster);
-  // In each level less than a run, then the page with the head, which may be the next one; before
-  // it the last page of the queue before.
+  // Per level: less than a run of empty pages, the page with the head, which may be the next page,
+  // and before it the last page of the previous queue.
   const uint32_t depth = levels(cluster, storage);
   const uint64_t most = uint64_t{depth} * (kMinMergeRun - 1) + 3;
   for (Queue& queue : queues) {
@@ -220,8 +221,8 @@ TEST(MasterTreeChurn, AQueueFilledByOneNodeAndEmptiedByAnotherGivesItsPagesBack)
   churn(2, usual_pools());
 }
 
-// Layers of every depth are reclaimed, whatever the keys have in common: first eleven of them, then
-// as many as the longest key has.
+// Layers of every depth are reclaimed, however long the common prefix of the keys is: first eleven
+// layers, then as many as the longest key has.
 TEST(MasterTreeChurn, AQueueBehindALongPrefixGivesItsPagesBack) {
   churn(1, rounds(5, 50), std::string(80, 'p'));
 }

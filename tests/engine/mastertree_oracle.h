@@ -1,9 +1,10 @@
-// Workers hammer one Master-tree; each checks every answer about its own keys against a std::map.
+// Master-tree oracle: workers change one tree, and each checks every answer about its own keys
+// against a std::map.
 //
-// The keys of different workers lie interleaved, so they share pages, splits, layers, compactions
-// and merges; but only its owner changes a key, so the owner knows what every read must say. An
-// attempt may see nonsense (optimistic), but must then not commit: mismatches count only when the
-// attempt is reported as committed or as a user abort.
+// The keys of different workers are interleaved, so they share pages, splits, layers, compactions
+// and merges. Only its owner changes a key, so the owner knows the right answer of every read. An
+// attempt is optimistic: it may see inconsistent data, but then it must not commit. Therefore a
+// mismatch counts only if the attempt is reported as committed or as a user abort.
 #pragma once
 
 #include <algorithm>
@@ -38,7 +39,7 @@ class OracleWorker {
   OracleWorker(const OracleOptions& options, uint32_t self)
       : options_(options), self_(self), random_(options.seed * 1000 + self) {}
 
-  /// Empty, or the first mismatch that was reported as true.
+  /// Returns the first mismatch of a reported attempt, or an empty text.
   std::string run(TestWorker& worker, const MasterTree& tree,
                   OracleMix mix = OracleMix::reads_and_writes) {
     for (uint64_t i = 0; i < options_.transactions; ++i) {
@@ -68,7 +69,7 @@ class OracleWorker {
   using Model = std::map<std::string, std::string>;
 
   size_t size() const { return model_.size(); }
-  /// What is committed.
+  /// The committed content.
   const Model& model() const { return model_; }
 
  private:
@@ -78,7 +79,7 @@ class OracleWorker {
       const auto key = ordered_key(value);
       return {reinterpret_cast<const char*>(key.data()), key.size()};
     }
-    // Long common prefixes, zero bytes, every remainder length: layers and their borders.
+    // Long common prefixes, zero bytes and every remainder length: layers and their boundaries.
     static const std::string prefixes[] = {"aaaaaaaa", "bbbbbbbb", "aaaabbbb",
                                            std::string(8, '\0')};
     std::string key;
@@ -100,7 +101,7 @@ class OracleWorker {
                  Model& model, std::string& mismatch) {
     const std::string key = make_key(random);
     std::string payload(random() % 20, static_cast<char>('A' + random() % 26));
-    if (random() % 20 == 0) payload.resize(200, 'z');  // outgrows its record
+    if (random() % 20 == 0) payload.resize(200, 'z');  // too large for its record
     const bool exists = model.contains(key);
     const uint64_t operation = random() % 10;
     if (operation == 9) return scan(txn, tree, random, model, mismatch);

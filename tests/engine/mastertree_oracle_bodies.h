@@ -1,4 +1,4 @@
-// The oracle test's bodies, shared by the ordinary build and the one with tiny pages.
+// Test bodies of the Master-tree oracle, shared by the ordinary build and the one with tiny pages.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// The Master-tree oracle on the engine with tiny pages.
 #include "tests/engine/mastertree_oracle_bodies.h"
 
 namespace atolldb::test {

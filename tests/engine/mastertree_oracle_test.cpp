@@ -1,3 +1,4 @@
+// The Master-tree oracle on the ordinary engine.
 #include "tests/engine/mastertree_oracle_bodies.h"
 
 namespace atolldb::test {

@@ -1,5 +1,5 @@
-// Rules of installing, splitting and replacing pages (R1, R3, R5, R7, R10, R13, R23). Bodies as in
-// anomalies.h; only for the engine with seams.
+// Rules of installing, splitting and replacing pages (R1, R3, R5, R7, R10, R13, R23). The body
+// conventions of anomalies.h apply. Needs the engine with sync points (`ATOLL_MUTANTS`).
 #pragma once
 
 #include <memory>
@@ -28,7 +28,7 @@ inline BorderPage* page_with(Stage& stage, StorageControl& storage, uint64_t sli
   return find_border(worker, storage, root_link(storage), slice).page;
 }
 
-/// Inserts `count` keys from `first` on, in one transaction.
+/// Inserts `count` keys, starting with `first`, in one transaction.
 inline Status insert_keys(Transaction& txn, const Table& table, uint64_t first, uint64_t count) {
   Status status = Status::ok;
   for (uint64_t key = first; key < first + count && status == Status::ok; ++key) {
@@ -37,7 +37,8 @@ inline Status insert_keys(Transaction& txn, const Table& table, uint64_t first, 
   return status;
 }
 
-/// R1: two workers install a page where none was: the second must not replace the first's.
+/// R1: two workers install a page over the same null word. The second must not replace the first
+/// page.
 inline std::string two_installations_leave_one_page(Kind kind) {
   Stage stage;
   Problem problem;
@@ -50,7 +51,7 @@ inline std::string two_installations_leave_one_page(Kind kind) {
   });
   problem.expect(finish(a, table.put(a, 6, 8)), Status::ok, "the second installation");
   problem.expect(seam.was_reached(), "nothing was installed");
-  // b would remember the page that it has installed.
+  // Worker b would remember the page that it installed, so worker a looks.
   problem.expect(a.begin(), Status::ok, "begin");
   problem.expect(table.get(a, 5, value), Status::ok, "look-up");
   problem.expect(value == 7, "the first page was replaced");
@@ -79,8 +80,8 @@ inline std::string two_first_appends_leave_one_directory() {
   return problem.text();
 }
 
-/// R5: "nothing there" was read through the very word that the transaction installs a page over:
-/// nothing below it was tracked, so a foreign write there would go unseen.
+/// R5: a look-up answered "not found" through the same word that the transaction installs a page
+/// over. Nothing below that word was registered, so a foreign write there would go undetected.
 inline std::string own_installation_over_an_absence(Kind kind) {
   Stage stage;
   Problem problem;
@@ -100,7 +101,7 @@ inline std::string own_installation_over_an_absence(Kind kind) {
   return problem.text();
 }
 
-/// R7: a record that has moved says so, since its copy changes without it.
+/// R7: a moved record is marked as moved, because only its copy changes from then on.
 inline std::string a_write_to_the_moved_copy_is_seen() {
   Stage stage;
   Problem problem;
@@ -119,8 +120,8 @@ inline std::string a_write_to_the_moved_copy_is_seen() {
   return problem.text();
 }
 
-/// R7: b moves the record while a, past its verification, is about to write it. b must wait for the
-/// record's lock, or the write goes to the old copy.
+/// R7: b moves the record while a has passed its verification and is about to write it. b must wait
+/// for the record's lock; otherwise the write changes the old copy.
 inline std::string a_record_is_moved_amid_a_commit(bool to_a_layer) {
   Stage stage;
   Problem problem;
@@ -173,7 +174,7 @@ inline std::string a_record_is_moved_amid_a_commit(bool to_a_layer) {
   return problem.text();
 }
 
-/// A page is replaced between the look at it and its lock: the change belongs into its successor.
+/// A page is replaced between its check and its lock. The change belongs in the successor page.
 inline std::string a_page_is_replaced_before_it_is_locked(bool many) {
   Stage stage;
   Problem problem;
@@ -185,7 +186,7 @@ inline std::string a_page_is_replaced_before_it_is_locked(bool many) {
   stage.commit_alone([&](Transaction& b) { return table.insert(b, 10, 10); });
   problem.expect(a.begin(), Status::ok, "begin");
   const AtFirst seam(Seam::locking_page, [&] {
-    // A larger payload for the same key: the record, and so the page, is made anew.
+    // A larger payload for the same key: the engine rebuilds the record, and so the page.
     stage.commit_alone([&](Transaction& b) {
       return tree.upsert(b, ordered_key(10), bytes_of_text(std::string(500, 'x')));
     });
@@ -205,8 +206,8 @@ inline std::string a_page_is_replaced_before_it_is_locked(bool many) {
   return problem.text();
 }
 
-/// R13 when the own insert splits the page: the own scan missed a key that came back meanwhile, and
-/// the successors' words must not answer for it.
+/// R13 when the own insert splits the page: the own scan missed a key that was revived meanwhile.
+/// The page words of the successors must not answer for the scan.
 inline std::string scan_foreign_revival_own_split() {
   Stage stage;
   Problem problem;
@@ -231,8 +232,8 @@ inline std::string scan_foreign_revival_own_split() {
   return problem.text();
 }
 
-/// R13: "dead, so not there" was read; the own inserts then split the page and leave the dead
-/// record out. The pages answer for it from then on.
+/// R13: a look-up met a tombstone and answered "not found". Own inserts then split the page, and
+/// the split elides the tombstone. The new pages answer for the absence from then on.
 inline std::string own_split_leaves_out_what_was_read() {
   Stage stage;
   Problem problem;
@@ -274,8 +275,8 @@ inline std::string adoption_forgets_the_snapshot_page() {
   return problem.text();
 }
 
-/// R3: what stands in a slot of an interior page stays in that slot as long as the page lives, and
-/// every word of it is frozen when the page has been replaced.
+/// R3: the content of a slot of an interior page stays in that slot as long as the page lives. When
+/// the page has been replaced, every word of it is frozen.
 inline std::string interior_slots_stay_and_freeze() {
   Stage stage;
   Problem problem;
@@ -284,12 +285,13 @@ inline std::string interior_slots_stay_and_freeze() {
   Transaction& a = stage.a();
   WorkerContext& reader = stage.a().worker();
   uint64_t next = 0;
-  // Descending, in blocks that ascend: new separators come before others of the unsorted tail.
+  // Blocks of ascending keys, in descending order: new separators precede others of the unsorted
+  // tail.
   const auto grow = [&] {
     stage.commit_alone(
         [&](Transaction& b) { return insert_keys(b, table, 1'000'000 - 1000 * ++next, 100); });
   };
-  problem.expect(a.begin(), Status::ok, "begin");  // keeps every page that is replaced
+  problem.expect(a.begin(), Status::ok, "begin");  // keeps every replaced page from being reused
   reader.enter();
   TreePage* root = nullptr;
   do {
@@ -315,8 +317,8 @@ inline std::string interior_slots_stay_and_freeze() {
   return problem.text();
 }
 
-/// R23: nothing takes pages from the pool while it holds a lock. `work` must need a page. The
-/// worker's own supply is taken away from it again and again.
+/// R23: no operation takes pages from the pool while it holds a lock. REQUIRES: `work` needs a
+/// page. The worker's own supply is emptied again and again.
 template <typename Work>
 std::string pages_come_before_locks(TestCluster& cluster, Transaction& txn, Work&& work) {
   Problem problem;

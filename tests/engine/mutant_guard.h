@@ -1,4 +1,4 @@
-// Switches one rule of the engine off while it lives.
+// Switches one engine rule off during its lifetime.
 #pragma once
 
 #include "engine/mutants.h"

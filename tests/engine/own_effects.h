@@ -1,5 +1,5 @@
-// What a transaction sees of its own work, and that its own work does not abort it (R13, R14);
-// what commits leave behind (R15, R16, R20). Bodies as in anomalies.h.
+// Rules about a transaction's own work: it sees its own writes and does not abort itself (R13,
+// R14). Also the effects of commits (R15, R16, R20). The body conventions of anomalies.h apply.
 #pragma once
 
 #include <thread>
@@ -39,7 +39,7 @@ inline std::string look_ups_see_own_writes() {
   return problem.text();
 }
 
-/// R14: so do cursors, and inserts and erases made while the cursor is open.
+/// R14: cursors see own writes, also inserts and erases made while the cursor is open.
 inline std::string cursors_see_own_writes(bool forward) {
   Stage stage;
   Problem problem;
@@ -66,14 +66,15 @@ inline std::string cursors_see_own_writes(bool forward) {
     met = met || std::memcmp(cursor.key().data(), key.data(), key.size()) == 0;
   }
   problem.expect(met, "the cursor missed an insert ahead of it");
-  // Ten at first; 22 and one ahead have come, 30 and one ahead have gone.
+  // Ten keys at first. 22 and one key ahead of the cursor were inserted, 30 and one ahead were
+  // erased.
   problem.expect(count == 10, "the cursor returned " + std::to_string(count) + " records");
   problem.expect(a.commit(), Status::ok, "commit");
   return problem.text();
 }
 
-/// R13 for a dead record: bringing it back changes its VID and the page word, both of which this
-/// transaction depends on.
+/// R13 for a tombstone: reviving it changes its VID and the page word. This transaction depends on
+/// both.
 inline std::string dead_then_own_insert_commits() {
   Stage stage;
   Problem problem;
@@ -93,8 +94,8 @@ inline std::string dead_then_own_insert_commits() {
   return problem.text();
 }
 
-/// R13: "not there, so insert it" does not abort itself, nor does a scan before it; nor when the
-/// inserts split the page that was looked at.
+/// R13: "not found, so insert it" does not abort itself, with or without a scan before it. This
+/// holds also if the inserts split the page that was read.
 inline std::string look_up_then_insert_commits(uint64_t inserts) {
   Stage stage;
   Problem problem;
@@ -106,7 +107,7 @@ inline std::string look_up_then_insert_commits(uint64_t inserts) {
   problem.expect(tree.scan(a, 0, 1000, true, count), Status::ok, "scan");
   Status status = Status::ok;
   for (uint64_t i = 0; i < inserts && !is_abort(status); ++i) {
-    // Every position of the pages, not just the end.
+    // Inserts at every position of the pages, not only at the end.
     const uint64_t key = 100 + (i * 7919) % 4096;
     status = tree.get(a, key, value);
     problem.expect(status, Status::not_found, "look-up");
@@ -121,7 +122,7 @@ inline std::string look_up_then_insert_commits(uint64_t inserts) {
   return problem.text();
 }
 
-/// R15: VIDs grow per key, also when the writer has read nothing and is behind in the epoch.
+/// R15: VIDs grow per key, also if the writer has read nothing and its epoch is older.
 inline std::string vids_grow_per_key(Kind kind) {
   Stage stage;
   Problem problem;
@@ -155,7 +156,7 @@ inline std::string used_up_ordinals_wait_for_the_next_epoch() {
     status = a.commit();
     done.store(true, std::memory_order_release);
   });
-  // The clock stands until the commit has begun, or it would not meet this epoch.
+  // The clock stands still until the commit has begun, so that the commit meets this epoch.
   while (metrics.remote_locks.get() == locks) std::this_thread::yield();
   while (!done.load(std::memory_order_acquire)) {
     stage.ticks(1);
@@ -170,7 +171,7 @@ inline std::string used_up_ordinals_wait_for_the_next_epoch() {
   return problem.text();
 }
 
-/// R20: what a user abort was decided on must have been true.
+/// R20: the reads that led to a user abort must have been consistent.
 inline std::string user_abort_after_a_foreign_write() {
   Stage stage;
   Problem problem;
@@ -187,8 +188,8 @@ inline std::string user_abort_after_a_foreign_write() {
   return problem.text();
 }
 
-/// R20: an own planned write excuses no lock in a user abort, since nothing is locked for it: the
-/// holder may be half-way through its writes.
+/// R20: in a user abort, an own planned write excuses no lock, because the transaction locks
+/// nothing for it. The lock's holder may be in the middle of its writes.
 inline std::string user_abort_of_a_record_locked_by_another() {
   Stage stage;
   Problem problem;
@@ -204,13 +205,13 @@ inline std::string user_abort_of_a_record_locked_by_another() {
   return problem.text();
 }
 
-/// R9: a page that was replaced is not used again while somebody may still look at it.
+/// R9: a replaced page is not reused while a reader may still access it.
 inline std::string replaced_pages_wait_for_their_readers() {
   Stage stage;
   Problem problem;
   const Table tree(Kind::tree, stage.empty_tree("churned"));
   uint64_t next_key = 0;
-  // Splits pages of worker a's node and takes new ones, in one epoch after the other.
+  // Splits pages of worker a's node and takes new ones, in consecutive epochs.
   const auto churn = [&](uint64_t inserts) {
     const Status status = stage.cluster().worker(0).run([&](Transaction& txn) {
       Status one = Status::ok;
@@ -235,7 +236,7 @@ inline std::string replaced_pages_wait_for_their_readers() {
                  "the page was recycled under a reader");
   b.rollback(Status::user_abort);
   b.worker().leave();
-  // The first makes worker a's own begin epoch younger than its last splits, the second recycles.
+  // The first makes worker a's own begin epoch newer than its last splits. The second recycles.
   for (int i = 0; i < 2; ++i) {
     stage.ticks(2);
     problem.expect(stage.cluster().worker(0).run([](Transaction&) { return Status::ok; }),

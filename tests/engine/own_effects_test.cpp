@@ -1,3 +1,4 @@
+// The bodies of own_effects.h on the ordinary engine.
 #include "tests/engine/own_effects.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Tiny pages: no order of inserts makes a page outgrow its bound.
+// Growth of tiny pages: no order of inserts makes a page outgrow its bound.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,8 +22,8 @@ TEST(PageGrowth, DescendingHighKeysBetweenAscendingLowOnes) {
     cluster.tick();
   };
   for (uint64_t low = 1; low <= 5; ++low) insert(low);
-  // Each high key is the newest of its page and lies above all low ones: the splits that it asks
-  // for leave the left page as it is.
+  // Each high key is the newest of its page and is above all low keys. Therefore the splits that it
+  // causes leave the left page unchanged.
   for (uint64_t i = 0; i < 200; ++i) {
     insert(100'000 - 20 * i);
     insert(6 + i);

@@ -1,4 +1,5 @@
-// Who finds no free page waits where it holds nothing, until snapshots have let some go (R23).
+// Waits for free pages: a worker that finds none waits at a point where it holds no lock, until
+// snapshots have freed some (R23).
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -13,7 +14,7 @@ namespace {
 class PageWaitTest : public testing::Test {
  protected:
   PageWaitTest() : cluster_(1, 1, options()), tree_(cluster_.create("t", StorageType::mastertree)) {
-    // The pool as others left it: nothing is free.
+    // Empties the pool, as if other workers had taken all pages.
     uint32_t page = 0;
     while (cluster_.pool(0).grab(&page, 1) == 1) taken_.push_back(page);
   }
@@ -35,7 +36,7 @@ class PageWaitTest : public testing::Test {
       return tree_.insert(txn, key, key);
     });
   }
-  /// On another thread, once the worker waits.
+  /// Runs `action` on another thread, once the worker waits.
   template <typename Action>
   std::jthread when_it_waits(Action action) {
     return std::jthread([this, action] {

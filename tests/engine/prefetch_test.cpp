@@ -1,4 +1,5 @@
-// Reading ahead is a hint: it registers nothing, and what it remembers never leads astray.
+// Prefetching: it is a hint that registers nothing, and what it remembers never gives a wrong
+// answer.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -9,7 +10,7 @@
 namespace atolldb::test {
 namespace {
 
-constexpr uint64_t kManyKeys = 2'000;  // many pages, in more than one level
+constexpr uint64_t kManyKeys = 2'000;  // many pages on more than one level
 
 class Prefetch : public testing::Test {
  protected:
@@ -24,7 +25,7 @@ class Prefetch : public testing::Test {
       });
     }
   }
-  /// Of the numbers, whether they are keys or not.
+  /// Prefetches the keys for the numbers, which may or may not exist.
   void prefetch(Transaction& txn, const std::vector<uint64_t>& numbers, uint32_t records) {
     std::vector<std::array<std::byte, 8>> keys;
     for (const uint64_t number : numbers) keys.push_back(ordered_key(number));

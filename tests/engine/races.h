@@ -1,5 +1,5 @@
 // Bodies that need real concurrency: a fault shows in some round, not in a given one. As in
-// anomalies.h they return what went wrong.
+// anomalies.h, they return an error text.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@
 
 namespace atolldb::test {
 
-/// Read, add one, write: by 4 threads on few records. No update may be lost.
+/// Four threads read, add one and write, on few records. No update may be lost.
 inline std::string counters_sum_up(uint64_t transactions) {
   TestCluster cluster(2, 2);
   const Table table(Kind::array, cluster.create("counters", StorageType::array, 8, 4));
@@ -46,8 +46,8 @@ inline std::string counters_sum_up(uint64_t transactions) {
   return problem.text();
 }
 
-/// Writers fill a record with one byte; no procedure ever sees two different bytes in it, not even
-/// in an attempt that would abort.
+/// Writers fill a record with one byte value. No procedure sees two different values in it, not
+/// even in an attempt that would abort.
 inline std::string records_are_never_torn(uint64_t transactions) {
   constexpr uint32_t kBytes = 2000;
   TestCluster cluster(2, 2);
@@ -74,7 +74,7 @@ inline std::string records_are_never_torn(uint64_t transactions) {
   return count == 0 ? "" : std::to_string(count) + " torn reads";
 }
 
-/// A writer that stopped half-way through a record: readers wait until it has gone on.
+/// A writer stops in the middle of a record. Readers wait until it continues.
 inline std::string half_written_record_is_waited_for() {
   Stage stage;
   Problem problem;
@@ -96,7 +96,8 @@ inline std::string half_written_record_is_waited_for() {
     done.store(true, std::memory_order_release);
   });
   while (!started.load(std::memory_order_acquire)) std::this_thread::yield();
-  // Time enough for a reader that does not wait; one that waits is right however long this takes.
+  // Long enough for a reader that does not wait to fail. A reader that waits is right, however long
+  // this takes.
   for (int i = 0; i < 2000 && !done.load(std::memory_order_acquire); ++i) {
     std::this_thread::yield();
   }

@@ -1,3 +1,4 @@
+// The bodies of races.h on the ordinary engine.
 #include "tests/engine/races.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
-// Rules of locks, floors and hints of what replaces and reclaims pages (R10, R22, R34, R43, R44,
-// R45). Bodies as in anomalies.h; only for the engine with seams.
+// Rules of locks, floors and hints in the code that replaces and reclaims pages (R10, R22, R34,
+// R43, R44, R45). The body conventions of anomalies.h apply. Needs the engine with sync points
+// (`ATOLL_MUTANTS`).
 #pragma once
 
 #include <string>
@@ -10,7 +11,7 @@
 
 namespace atolldb::test {
 
-/// R45: a compaction comes across a record that another has locked: it gives up, and tries again a
+/// R45: a compaction meets a record that another worker has locked. It gives up, and tries again a
 /// little later.
 inline std::string a_compaction_waits_for_no_record() {
   Reclaim stage;
@@ -29,7 +30,8 @@ inline std::string a_compaction_waits_for_no_record() {
   return problem.text();
 }
 
-/// R22: who waits for records of a page holds none that comes behind them in universal order.
+/// R22: a worker that waits for a record of a page holds no record that is later in universal
+/// order.
 inline std::string a_split_locks_its_records_in_order() {
   Stage stage;
   Problem problem;
@@ -41,7 +43,8 @@ inline std::string a_split_locks_its_records_in_order() {
   for (; page->has_room(count(), TreeRecord::bytes_for(8, 8)); ++next) {
     stage.commit_alone([&](Transaction& txn) { return insert_keys(txn, table, next, 1); });
   }
-  // Records lie from the end of the page down: the last one has the first name.
+  // Records are placed from the end of the page downwards: the last one has the lowest universal
+  // name.
   const uint32_t records = count();
   McsWord& lowest = page->record(records - 1)->head.lock;
   WorkerContext& holder = stage.a().worker();
@@ -61,8 +64,8 @@ inline std::string a_split_locks_its_records_in_order() {
   return problem.text();
 }
 
-/// R10: epochs pass, and settle, while a transaction runs that has reserved a record: a compaction
-/// does not leave it out.
+/// R10: epochs pass while a transaction with a reserved record runs. A compaction does not elide
+/// the record.
 inline std::string a_reservation_outlives_its_epoch() {
   Reclaim stage;
   Problem problem;
@@ -80,7 +83,8 @@ inline std::string a_reservation_outlives_its_epoch() {
   return problem.text();
 }
 
-/// R34: a storage was dropped, or another has its place by now, when its hints are worked off.
+/// R34: when the worker processes hints, their storage was dropped, or another storage has its
+/// place.
 inline std::string hints_of_a_storage_that_has_gone(bool reused) {
   Reclaim stage;
   Problem problem;
@@ -99,8 +103,8 @@ inline std::string hints_of_a_storage_that_has_gone(bool reused) {
   return problem.text();
 }
 
-/// R43: pages that hold pointers hand their floor on: to the root that grows above them, and to
-/// what replaces them.
+/// R43: interior pages pass their floor on, to the root that grows above them and to their
+/// replacements.
 inline std::string floors_are_inherited_by_interior_pages() {
   Reclaim stage;
   Problem problem;
@@ -128,7 +132,7 @@ inline std::string floors_are_inherited_by_interior_pages() {
   return problem.text();
 }
 
-/// R44: where the pointer to a new layer comes, there was a payload: it names no snapshot page.
+/// R44: the pointer to a new layer replaces a payload, so it names no snapshot page.
 inline std::string a_layer_has_no_snapshot_page() {
   Reclaim stage;
   Problem problem;
@@ -149,7 +153,7 @@ inline std::string a_layer_has_no_snapshot_page() {
   return problem.text();
 }
 
-/// R45: layers go, however deep they lie, when nothing is left in them.
+/// R45: layers are removed, however deep they are, when nothing is left in them.
 inline std::string deep_layers_go() {
   Reclaim stage;
   Problem problem;
@@ -179,7 +183,7 @@ inline std::string deep_layers_go() {
   return problem.text();
 }
 
-/// The same of a page whose last deletes come shortly after the hint of its first ones.
+/// R45 for a page whose last deletes come shortly after the hint of its first ones.
 inline std::string the_last_of_a_page_go() {
   Reclaim stage;
   Problem problem;
@@ -188,7 +192,7 @@ inline std::string the_last_of_a_page_go() {
   stage.keeper().worker().leave();
   for (int i = 0; i < 3; ++i) stage.cluster().tick();
   stage.erase(8, 10);
-  // The hint is due now; these two are too young.
+  // The hint is due now; the last two tombstones are too young.
   stage.work_off_hints();
   problem.expect(stage.compactions() == 1, "the page was not compacted");
   stage.let_grace_pass();

@@ -1,5 +1,6 @@
-// Rules of what deletes leave behind: leaving out dead records, floors, compaction, merging (R10,
-// R43, R45, R46). Bodies as in anomalies.h; only for the engine with seams.
+// Rules of reclaiming after deletes: eliding tombstones, floors, compaction and merging (R10, R43,
+// R45, R46). The body conventions of anomalies.h apply. Needs the engine with sync points
+// (`ATOLL_MUTANTS`).
 #pragma once
 
 #include <atomic>
@@ -13,8 +14,8 @@
 
 namespace atolldb::test {
 
-/// Three workers of one node, a tree, and an array for marks. Worker `keeper` erases and, when
-/// told, works off its hints.
+/// Three workers of one node, a tree, and an array for markers. Worker `keeper` erases, and
+/// processes its hints when told to.
 class Reclaim {
  public:
   Reclaim()
@@ -39,7 +40,7 @@ class Reclaim {
     CHECK(status == Status::ok || status == Status::not_found);
     CHECK(txn.commit() == Status::ok);
   }
-  /// Keys first, first + step ... below `end`.
+  /// Inserts the keys first, first + step ... below `end`.
   void insert(Transaction& txn, uint64_t first, uint64_t end, uint64_t step = 1) {
     for (uint64_t key = first; key < end; key += step) {
       commit(txn, [&](Transaction& one) { return table_.insert(one, key, key); });
@@ -50,7 +51,7 @@ class Reclaim {
       commit(keeper(), [&](Transaction& one) { return table_.erase(one, key); });
     }
   }
-  /// Lets grace pass for what is dead; hints are due then.
+  /// Lets the grace period of tombstones pass. Their hints are due then.
   void let_grace_pass() {
     for (uint32_t i = 0; i < cluster_.worker_count(); ++i) {
       if (!cluster_.worker(i).transaction->is_active()) cluster_.worker(i).context->leave();
@@ -79,7 +80,7 @@ class Reclaim {
     const auto bytes = ordered_key(key);
     return page_with(slice_of(bytes))->header.floor.load(std::memory_order_relaxed);
   }
-  /// More than ten pages, one behind the other, all of whose records are dead and may go.
+  /// More than ten adjacent pages, all of whose records are old tombstones.
   static constexpr uint64_t kRun = 1200;
   void make_empty_run() {
     insert(keeper(), 0, kRun);
@@ -98,7 +99,7 @@ class Reclaim {
   Table table_;
 };
 
-/// R10: a record that somebody has reserved, and not yet written, is not left out.
+/// R10: a compaction does not elide a record that a transaction has reserved and not yet written.
 inline std::string a_reservation_survives_a_compaction() {
   Reclaim stage;
   Problem problem;
@@ -115,8 +116,8 @@ inline std::string a_reservation_survives_a_compaction() {
   return problem.text();
 }
 
-/// R10, R15: a record that died in this epoch is not left out, so that the key's next VID is
-/// larger.
+/// R10, R15: a split does not elide a record that was erased in this epoch, so that the key's next
+/// VID is larger.
 inline std::string vids_grow_over_a_split() {
   Reclaim stage;
   Problem problem;
@@ -140,7 +141,7 @@ inline std::string vids_grow_over_a_split() {
   return problem.text();
 }
 
-/// R43: the floor of a page covers what a compaction has left out of it.
+/// R43: the floor of a page covers the records that a compaction has elided.
 inline std::string floors_cover_what_was_left_out() {
   Reclaim stage;
   Problem problem;
@@ -154,7 +155,7 @@ inline std::string floors_cover_what_was_left_out() {
   return problem.text();
 }
 
-/// R43: both pages that a split makes inherit the floor.
+/// R43: both pages of a split inherit the floor.
 inline std::string floors_are_inherited_by_splits() {
   Reclaim stage;
   Problem problem;
@@ -167,7 +168,8 @@ inline std::string floors_are_inherited_by_splits() {
   return problem.text();
 }
 
-/// R43: keys that the page has left out may come back into the layer.
+/// R43: keys that the page has elided may be inserted again into the layer, so the layer inherits
+/// the floor.
 inline std::string floors_are_inherited_by_layers() {
   Reclaim stage;
   Problem problem;
@@ -192,8 +194,8 @@ inline std::string floors_are_inherited_by_layers() {
   return problem.text();
 }
 
-/// R43: a merged page inherits from all its predecessors, and the only page that is left of a tree
-/// from the root that gave way to it.
+/// R43: a merged page inherits the floor from all its predecessors. The last page of a tree
+/// inherits it from the root that it replaces.
 inline std::string floors_are_inherited_by_merged_pages() {
   Reclaim stage;
   Problem problem;
@@ -212,7 +214,7 @@ inline std::string floors_are_inherited_by_merged_pages() {
   problem.expect(!root->is_border(), "the tree has one page only");
   const uint64_t floor = Vid::make(1, Vid::kMaxOrdinal).version();
   problem.expect(floor > erased, "the floor is not the largest of all");
-  // As if a page below the root had been dropped (R8).
+  // The floor that a dropped page below the root would leave (R8).
   root->header.floor.store(floor, std::memory_order_relaxed);
   stage.work_off_hints();
   problem.expect(stage.merges() != 0, "nothing was merged");
@@ -224,17 +226,17 @@ inline std::string floors_are_inherited_by_merged_pages() {
   return problem.text();
 }
 
-/// R44: nor is a snapshot page one for the range of a merged page.
+/// R44: a merged page has no snapshot page, because the old ones do not cover its range.
 inline std::string a_merge_forgets_the_snapshot_pages() {
   Reclaim stage;
   Problem problem;
   stage.make_empty_run();
-  stage.insert(stage.keeper(), Reclaim::kRun, Reclaim::kRun + 1);  // so that the root stays
+  stage.insert(stage.keeper(), Reclaim::kRun, Reclaim::kRun + 1);  // keeps the root
   const auto root = [&] {
     return interior_page(
         tree_page(stage.cluster().view().resolve(stage.storage().root.load_acquire())));
   };
-  // After the compactions, before the children are copied.
+  // After the compactions, and before the children are copied.
   const AtFirst seam(Seam::found_run, [&] {
     InteriorPage* page = root();
     for (uint32_t i = 0; i < page->header.version().count(); ++i) {
@@ -250,12 +252,12 @@ inline std::string a_merge_forgets_the_snapshot_pages() {
   return problem.text();
 }
 
-/// R9: a page that a worker remembers may be used for something else in a later epoch.
+/// R9: a page that a worker remembers may be reused for another purpose in a later epoch.
 inline std::string what_a_worker_remembers_ends_with_its_epoch() {
   Reclaim stage;
   Problem problem;
   stage.insert(stage.keeper(), 5, 6);
-  problem.expect(stage.has(5), "the key is missing");  // the writer remembers the page
+  problem.expect(stage.has(5), "the key is missing");  // the writer now remembers the page
   const PageHeader* page = &stage.page_with(0)->header;
   stage.insert(stage.keeper(), 1000, 1200);
   problem.expect(page->version().is_moved(), "the page was not replaced");
@@ -274,7 +276,7 @@ inline std::string what_a_worker_remembers_ends_with_its_epoch() {
   return problem.text();
 }
 
-/// Keys of one layer, dead or alive, between two dead keys of the first layer.
+/// Keys of one layer, living or erased, between two erased keys of the first layer.
 class Layered : public Reclaim {
  public:
   Layered() {
@@ -303,7 +305,7 @@ class Layered : public Reclaim {
   const std::string keys_[4] = {"a", "prefix01-one", "prefix01-two", "z"};
 };
 
-/// R45: a layer that still has keys does not go with the dead slots beside it.
+/// R45: a layer that still has keys is not removed together with the erased slots beside it.
 inline std::string a_compaction_keeps_layers_with_keys() {
   Layered stage;
   Problem problem;
@@ -319,14 +321,14 @@ inline std::string a_compaction_keeps_layers_with_keys() {
   return problem.text();
 }
 
-/// R45: a layer of which nothing is left goes, though all that is beside its slot lives.
+/// R45: an empty layer is removed, even though all records beside its slot are living.
 inline std::string an_empty_layer_goes_from_a_living_page() {
   Layered stage;
   Problem problem;
   for (int i = 10; i < 30; ++i) stage.put(stage.keeper(), "live" + std::to_string(i));
   stage.erase(stage.key(1));
   stage.erase(stage.key(2));
-  // First the layer is emptied, then the page above it is looked at.
+  // The first pass empties the layer, the second one checks the page above it.
   for (int i = 0; i < 2; ++i) {
     stage.let_grace_pass();
     stage.work_off_hints();
@@ -334,13 +336,14 @@ inline std::string an_empty_layer_goes_from_a_living_page() {
   TreeStatistics statistics;
   problem.expect(check_tree(stage.cluster().view(), stage.storage(), statistics).empty(),
                  "the tree is unsound");
-  problem.expect(statistics.layers == 1, "an empty layer stays");  // the first one counts
+  problem.expect(statistics.layers == 1, "an empty layer stays");  // the first layer counts
   problem.expect(statistics.records == 22, "a record is missing");
   return problem.text();
 }
 
-/// R45: "not there" was read in a layer's empty root; when the layer has gone, the key comes into
-/// the layer above, and only the old root can say that it is out of date.
+/// R45: a look-up answers "not found" from a layer's empty root. After the layer is removed, an
+/// insert puts the key into the layer above. Only the old root can show that the answer is out of
+/// date.
 inline std::string a_layer_that_has_gone_says_so() {
   Layered stage;
   Problem problem;
@@ -367,7 +370,7 @@ inline std::string a_layer_that_has_gone_says_so() {
   return problem.text();
 }
 
-/// R46: between the look at a run of empty pages and their locks, one of them gets keys: a few, or
+/// R46: a merge finds a run of empty pages. Before it locks them, one of them gets keys: a few, or
 /// so many that it is split.
 inline std::string a_merge_looks_again_under_its_locks(uint64_t keys) {
   Reclaim stage;
@@ -382,8 +385,8 @@ inline std::string a_merge_looks_again_under_its_locks(uint64_t keys) {
   return problem.text();
 }
 
-/// R46: pages that were merged say so before their successor can be found; else an insert there
-/// goes unseen by who has scanned the old, empty page.
+/// R46: merged pages are marked as moved before their successor can be found. Otherwise a reader
+/// that scanned the old, empty page misses an insert into the successor.
 inline std::string a_merge_moves_its_pages_first() {
   Reclaim stage;
   Problem problem;
@@ -435,7 +438,8 @@ inline std::string a_merge_moves_its_pages_first() {
   return problem.text();
 }
 
-/// R46: a merged page covers more than is left to scan: a scan begins at its own bound.
+/// R46: a merged page may begin before the rest of the scan's range, so the scan begins at its own
+/// bound.
 inline std::string a_scan_starts_within_a_merged_page() {
   Reclaim stage;
   Problem problem;

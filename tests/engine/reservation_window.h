@@ -1,5 +1,5 @@
-// What covers the absence of a key between its reservation and the read of its record (R13, R14).
-// `reserve` is the first half of an insert or upsert: the page is unlocked when it returns.
+// Absence of a key between its reservation and the read of its record (R13, R14). `reserve` is the
+// first half of an insert or upsert: when it returns, the page is unlocked.
 #pragma once
 
 #include <string>
@@ -9,12 +9,13 @@
 
 namespace atolldb::test {
 
-/// A looks a key up or scans, and reserves it; then b commits it; then a goes on with its insert.
+/// Worker a looks a key up or scans, and reserves it. Then b commits it, and a continues its
+/// insert.
 inline std::string foreign_commit_of_a_reserved_key(bool by_scan, bool of_a_dead_record) {
   Stage stage;
   Problem problem;
   Transaction& a = stage.a();
-  constexpr uint64_t kOnlyKeyInRange = 30;  // of those that the scan passes
+  constexpr uint64_t kOnlyKeyInRange = 30;  // the only existing key in the scanned range
   const uint64_t key = of_a_dead_record ? kOnlyKeyInRange : 33;
   if (of_a_dead_record) {
     stage.commit_alone([&](Transaction& b) { return stage.tree().erase(b, key); });
@@ -38,8 +39,9 @@ inline std::string foreign_commit_of_a_reserved_key(bool by_scan, bool of_a_dead
   return problem.text();
 }
 
-/// A overwrites a record without reading it, b erases it, and a scans where it was: a's write is
-/// not there to be seen, so a must not go on. `then_erases`: what a does after the scan.
+/// Worker a overwrites a record without reading it, b erases it, and a scans its range. The scan
+/// cannot show a's write, so a must not commit. `then_erases`: a erases after the scan, instead of
+/// writing.
 inline std::string scan_of_an_own_blind_write_that_died(bool then_erases) {
   Stage stage;
   Problem problem;
@@ -57,7 +59,7 @@ inline std::string scan_of_an_own_blind_write_that_died(bool then_erases) {
   return problem.text();
 }
 
-/// The same when a reports a user abort after the scan, whatever the scan answered (R20).
+/// R20: as above, but a reports a user abort after the scan, whatever the scan answered.
 inline std::string user_abort_after_a_scan_of_an_own_blind_write_that_died() {
   Stage stage;
   Problem problem;
@@ -72,8 +74,8 @@ inline std::string user_abort_after_a_scan_of_an_own_blind_write_that_died() {
   return problem.text();
 }
 
-/// A increments a key, b erases it, somebody makes it ready for an insert and gives up, and a
-/// replaces its increment by a whole write, before or after b.
+/// Worker a increments a key, and b erases it. b then reserves the key for an insert and gives up.
+/// a replaces its increment by a whole write, before or after b's steps.
 inline std::string write_over_an_increment_of_a_key_that_died(bool before) {
   Stage stage;
   Problem problem;

@@ -1,3 +1,4 @@
+// The bodies of reservation_window.h on the ordinary engine, and a race for a new key.
 #include "tests/engine/reservation_window.h"
 
 #include <gtest/gtest.h>
@@ -36,8 +37,8 @@ TEST(BlindWrites, AForeignEraseThenAWriteOverAnIncrement) {
   EXPECT_EQ(write_over_an_increment_of_a_key_that_died(false), "");
 }
 
-/// Two threads meet at a new key in every round: one looks it up and inserts it, the other writes
-/// it blindly. Nobody may see it absent and present in one transaction.
+/// Two threads meet at a new key in every round. One looks it up and inserts it, the other writes
+/// it blindly. No transaction may see the key both absent and present.
 TEST(ReservationWindow, NobodySeesAKeyAbsentAndPresent) {
   const uint64_t rounds = std::getenv("ATOLL_LONG") != nullptr ? 20'000'000 : 30'000;
   TestCluster cluster(2, 1);
@@ -66,7 +67,8 @@ TEST(ReservationWindow, NobodySeesAKeyAbsentAndPresent) {
       } else {
         while (round.load(std::memory_order_acquire) < key) sched_yield();
         if (worker.run([&](Transaction& txn) { return table.put(txn, key, 2); }) != Status::ok) {
-          return;  // the other thread waits for ever, and the test's time limit tells
+          // the other thread now waits until the test's time limit, which reports the failure
+          return;
         }
         done.store(key, std::memory_order_release);
       }

@@ -1,4 +1,4 @@
-// Every rule that can be switched off has a body that fails without it.
+// Table of rules: every rule that can be switched off has a body that fails without it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -46,7 +46,8 @@ struct Rule {
   const char* name;
   Mutant mutant;
   std::function<std::string()> body;
-  /// 1: the body is deterministic. More: it races, so a fault may take a few rounds to show.
+  /// 1: the body is deterministic. More: the body races, so a fault may need several rounds to
+  /// show.
   int rounds = 1;
 };
 
@@ -63,7 +64,7 @@ TEST_P(Rules, TheBodyPassesWithTheRuleAndFailsWithoutIt) {
   std::string problem;
   for (int round = 0; round < rule.rounds && problem.empty(); ++round) problem = rule.body();
   EXPECT_NE(problem, "") << "nothing noticed that the rule was off";
-  RecordProperty("fault", problem);  // in the XML report: what the body saw
+  RecordProperty("fault", problem);  // the body's error text, in the XML report
 }
 
 const Rule kRules[] = {
@@ -498,7 +499,8 @@ const Rule kRules[] = {
      [] { return a_reservation_that_is_not_announced_is_void(); }},
 };
 
-/// Those of nodes and coordinator come last: tests/coordinator/rules_mutant_test.cpp has them.
+/// The mutants of nodes and of the coordinator come last in the enum:
+/// tests/coordinator/rules_mutant_test.cpp has their bodies.
 TEST(Mutants, EachHasABodyThatFails) {
   const auto end = static_cast<uint32_t>(Mutant::newest_snapshot_of_node);
   for (uint32_t which = 1; which < end; ++which) {

@@ -1,3 +1,4 @@
+// Sequential storages: appends, scans, user aborts, limits and concurrent appenders.
 #include "engine/sequential/sequential.h"
 
 #include <gtest/gtest.h>
@@ -114,7 +115,8 @@ TEST(Sequential, AnAbortedAppendLeavesNothing) {
   EXPECT_TRUE(scan(cluster.worker(0), heap).empty());
 }
 
-/// It took pages for a list of its own, which nobody had set aside.
+/// Regression: a user abort took pages for a new list of its own, and no pages were reserved for
+/// it.
 TEST(Sequential, AUserAbortTakesNoPages) {
   TestClusterOptions options{.clock = false};
   options.pool_bytes = uint64_t{4} << 20;
@@ -128,7 +130,8 @@ TEST(Sequential, AUserAbortTakesNoPages) {
   SequentialCursor cursor(heap, a);
   ASSERT_EQ(cursor.next(), Status::ok);
   ASSERT_EQ(heap.append(a, bytes_of("y")), Status::ok);
-  // Another append is under way: the scan verifies its list again, and asks whether it is an own.
+  // Another append is under way. The scan verifies its list again, and checks whether the append is
+  // its own.
   WorkerContext& other = *cluster.worker(1).context;
   begin_append(other, storage);
   while (cluster.worker(0).context->pages().take() != nullptr) {
@@ -178,8 +181,8 @@ TEST(Sequential, DroppingItGivesEveryPageBack) {
   EXPECT_EQ(cluster.pool(0).free_count(), before);
 }
 
-/// Appenders write numbered pairs in one transaction each; scanners must see every list without a
-/// gap and every pair whole.
+/// Appenders write numbered pairs, one pair per transaction. Scanners must see every list without
+/// gaps, and every pair whole.
 void pairs_stay_whole(uint32_t nodes, uint32_t workers_per_node, uint64_t count) {
   seed();
   TestCluster cluster(nodes, workers_per_node);

@@ -1,4 +1,4 @@
-// Searches among slices and separators, against the obvious ones.
+// Searches among slices and separators, compared with naive searches.
 #include "engine/mastertree/slot_search.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ class Numbers {
     state_ ^= state_ >> 7;
     return state_ ^= state_ << 17;
   }
-  /// Few different values, on both sides of the sign bit: many are equal or neighbours.
+  /// Few different values on both sides of the sign bit: many are equal or adjacent.
   uint64_t close() { return kTop - 200 + next() % 400; }
   std::vector<uint64_t> ascending(size_t count) {
     std::vector<uint64_t> values(count);
@@ -62,7 +62,8 @@ TEST(CountInStride, LeavesOutWhatIsBeyondTheCount) {
   }
 }
 
-/// The child that starts last at or before the slice, sorted or in the tail.
+/// Returns the child with the greatest separator at or below the slice, in the sorted part or the
+/// tail.
 uint32_t naive_find(const InteriorPage& page, uint64_t slice, uint32_t count) {
   uint32_t best = 0;
   for (uint32_t i = 0; i < count; ++i) {
@@ -75,7 +76,7 @@ TEST(InteriorPageFind, AgreesWithALookAtEverySeparatorWhateverTheTail) {
   Numbers numbers(test::seed());
   alignas(64) static std::byte bytes[kPageBytes];
   for (uint32_t count = 1; count <= kInteriorCapacity; ++count) {
-    // What an earlier use of the page left must not matter.
+    // The search must ignore what an earlier use of the page left.
     std::memset(bytes, static_cast<int>(numbers.next() % 256), sizeof(bytes));
     auto* page = reinterpret_cast<InteriorPage*>(bytes);
     std::vector<uint64_t> all;
@@ -84,7 +85,7 @@ TEST(InteriorPageFind, AgreesWithALookAtEverySeparatorWhateverTheTail) {
     }
     const uint32_t tail = static_cast<uint32_t>(numbers.next() % (kInteriorTail + 1));
     const uint32_t sorted = count > tail ? count - tail : count;
-    // Any of them but the first may have come last.
+    // Any key except the first may be in the unsorted tail.
     for (uint32_t i = sorted; i < count; ++i) {
       std::swap(all[i], all[1 + numbers.next() % (count - 1)]);
     }

@@ -1,4 +1,5 @@
-// Write sets in universal order (R22), of every size from one way of sorting to the next.
+// Sorting of write sets into universal order (R22), for sizes that cover every sorting method and
+// their boundaries.
 #include "engine/transaction/sort_writes.h"
 
 #include <gtest/gtest.h>
@@ -12,8 +13,8 @@
 namespace atolldb::test {
 namespace {
 
-/// Entries with different names, in any order; those that hold a place of the write set, but are
-/// not in it, must stay as they are.
+/// Makes entries with different names, in any order. Entries that occupy a place of the write set
+/// but are not in it must stay unchanged.
 std::vector<WriteEntry> make_entries(std::mt19937_64& random, uint32_t count) {
   const uint64_t step = 1 + random() % 1000;
   std::vector<WriteEntry> entries(count);

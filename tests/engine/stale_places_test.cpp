@@ -1,5 +1,5 @@
-// Records that move while a transaction holds on to them: own splits and foreign ones between two
-// uses of one RecordRef (R14), and writes that meet a smaller record than they were planned for.
+// Records that move while a transaction refers to them: own and foreign splits between two uses of
+// one RecordRef (R14), and writes that find a smaller record than they were planned for.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -16,7 +16,7 @@ namespace {
 
 Bytes bytes_of(const std::string& text) { return bytes_view(text.data(), text.size()); }
 
-/// A tree in which key 500 holds "aaaaaaaa", and a way to split its page from within a transaction.
+/// A tree in which key 500 holds "aaaaaaaa", with a way to split its page during a transaction.
 class StalePlaces : public testing::Test {
  protected:
   void SetUp() override {
@@ -122,8 +122,8 @@ TEST(LeftOutWrites, EndTheAttemptOfAScanThatHasMissedThem) {
   EXPECT_EQ(scan_of_an_own_write_that_was_left_out(true), "");
 }
 
-/// The eraser's epoch is older than the begin of the blind writer, so the dead record may be left
-/// out while the writer is still on its way; then the key comes back with less room.
+/// The eraser's epoch is older than the begin of the blind writer. Therefore a split may elide the
+/// tombstone while the writer still runs. Then the key is inserted again with less space.
 TEST(StaleSizes, ABlindWriteDoesNotOverrunARecordThatWasMadeAnewSmaller) {
   TestClusterOptions options{.clock = false};
   options.pool_bytes = uint64_t{16} << 20;

@@ -1,5 +1,6 @@
-// Rules of waiting: by try only where a wait could close a circle (R22), and never longer than the
-// cluster lives (R24). Bodies as in anomalies.h; only for the engine with seams.
+// Rules of waiting: operations only try a lock where a wait could close a cycle (R22), and no wait
+// outlives the cluster (R24). The body conventions of anomalies.h apply. Needs the engine with sync
+// points (`ATOLL_MUTANTS`).
 #pragma once
 
 #include <chrono>
@@ -13,7 +14,7 @@
 
 namespace atolldb::test {
 
-/// `operation` of the worker `waits` ends though another holds the lock.
+/// `operation`, run by the worker `waits`, must end although another worker holds the lock.
 template <typename Operation>
 std::string ends_under_a_foreign_lock(McsWord& lock, WorkerContext& holder, WorkerContext& waits,
                                       Operation&& operation) {
@@ -29,8 +30,8 @@ std::string ends_under_a_foreign_lock(McsWord& lock, WorkerContext& holder, Work
 
 enum class Held { page, layer_root, merged_page, parent, root };
 
-/// Reclaiming comes across a lock that somebody holds: of the page to compact, of a layer's root
-/// while records are locked, or of a page, its parent or the root word in a merge.
+/// Reclaiming meets a lock that another worker holds. The lock is that of the page to compact, of a
+/// layer's root while records are locked, or of a page, its parent or the root word in a merge.
 inline std::string reclaiming_waits_for_no_lock(Held held) {
   if (held == Held::page || held == Held::layer_root) {
     Layered stage;
@@ -57,7 +58,7 @@ inline std::string reclaiming_waits_for_no_lock(Held held) {
     return ends_under_a_foreign_lock(lock, stage.writer().worker(), stage.keeper().worker(),
                                      [&] { stage.work_off_hints(); });
   }
-  // Pages are compacted before: which one is merged is known only when the run has been found.
+  // Pages are compacted first, so the pages to merge are known only when the run has been found.
   McsLocker& locker = stage.writer().worker().locker();
   std::atomic<McsWord*> locked{nullptr};
   const AtFirst seam(Seam::found_run, [&] {
@@ -90,7 +91,7 @@ inline std::string an_adoption_waits_for_no_lock() {
   });
 }
 
-/// R23: so do compactions, adoptions and merges.
+/// R23 for compactions, adoptions and merges: they take their pages first.
 inline std::string reclaiming_takes_its_pages_first() {
   Reclaim stage;
   stage.make_empty_run();
@@ -99,21 +100,21 @@ inline std::string reclaiming_takes_its_pages_first() {
   return stage.merges() != 0 ? problem : "nothing was merged";
 }
 
-/// What a worker waits for that will never come.
+/// Events that a worker waits for and that never happen.
 enum class Stuck {
-  record_lock,    // of a record that a commit writes
+  record_lock,    // the lock of a record that a commit writes
   half_written,   // a record whose writer died in the middle
-  moving_get,     // a record whose mover died before the page said so; met by a look-up
-  moving_insert,  // ... by an insert
+  moving_get,     // a record whose mover died before it marked the page; met by a look-up
+  moving_insert,  // the same record, met by an insert
   moving_increment,
   moving_scan,
-  moving_cursor,    // ... by a cursor that stands on it
-  missing_twins,    // a page whose mover died before it said where it went
-  open_append,      // a list whose writer died amid an append
+  moving_cursor,    // the same record, met by a cursor on it
+  missing_twins,    // a page whose mover died before it stored the twins
+  open_append,      // a list whose writer died during an append
   used_up_ordinals  // the clock stands still
 };
 
-/// Once the cluster has failed, the wait ends with cluster_failed.
+/// R24: once the cluster has failed, the wait ends with cluster_failed.
 inline std::string a_wait_ends_with_the_cluster(Stuck stuck) {
   Stage stage;
   Problem problem;
@@ -185,7 +186,7 @@ inline std::string a_wait_ends_with_the_cluster(Stuck stuck) {
       break;
   }
   Status status = Status::ok;
-  // Waits by the clock, to find a fault only: with the rule in force it comes within milliseconds.
+  // The timeout only finds a fault: with the rule in force the wait ends within milliseconds.
   const Mutant mutant_was = active_mutant.load(std::memory_order_relaxed);
   const std::chrono::seconds patience(mutant_was == Mutant::none ? 60 : 1);
   const auto give_up = std::chrono::steady_clock::now() + patience;
@@ -193,7 +194,7 @@ inline std::string a_wait_ends_with_the_cluster(Stuck stuck) {
   Other waiter([&] { status = operation(); });
   waiter.wait_until([&] { return std::chrono::steady_clock::now() > give_up; });
   problem.expect(waiter.is_done(), "a wait goes on though the cluster has failed");
-  // So that it ends at last.
+  // Lets the thread end.
   active_mutant.store(Mutant::none, std::memory_order_relaxed);
   if (stuck == Stuck::record_lock) b.locker().unlock(in_array.record->lock, 1);
   waiter.join();
@@ -203,8 +204,8 @@ inline std::string a_wait_ends_with_the_cluster(Stuck stuck) {
   return problem.text();
 }
 
-/// A record has moved, its page does not say so yet: whoever meets it waits for the page's word,
-/// rather than look again and again at the same page.
+/// A record has moved, and its page is not yet marked. A worker that meets it waits for the page
+/// word, and does not check the same page again and again.
 inline std::string a_moving_page_is_waited_for() {
   Stage stage;
   Problem problem;

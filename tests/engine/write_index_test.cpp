@@ -1,4 +1,5 @@
-// From identities to entries of a write set, over growth and over the end of the stamps.
+// Index from identities to entries of a write set, across growth and across the wrap-around of the
+// stamps.
 #include "engine/transaction/write_index.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +13,8 @@
 namespace atolldb::test {
 namespace {
 
-/// One transaction after the other with some of so many entries; what is found is the last one's.
+/// Runs several transactions, each with some of `capacity` entries. A search must find only the
+/// entries of the current transaction.
 template <typename Index>
 void answers_like_a_map(Index& index, uint32_t capacity, uint32_t rounds) {
   std::mt19937_64 random(seed());
@@ -21,7 +23,7 @@ void answers_like_a_map(Index& index, uint32_t capacity, uint32_t rounds) {
     std::map<uint64_t, uint32_t> expected;
     const auto count = static_cast<uint32_t>(random() % (capacity + 1));
     for (uint32_t entry = 0; entry < count; ++entry) {
-      // Bits 20 and up pick the slot: some of them collide.
+      // Bits 20 and up select the slot, so some identities collide.
       const uint64_t identity = random() % 4 == 0 ? entry : random();
       if (!expected.try_emplace(identity, entry).second) break;
       index.insert(identity, entry);
@@ -45,7 +47,8 @@ TEST(WriteIndex, FindsWhatWasInsertedSinceTheLastClear) {
   }
 }
 
-/// With three stamps: what was inserted under one comes back with it if slots are not cleared.
+/// With three stamps, an old entry would reappear under its reused stamp if the slots were not
+/// cleared.
 TEST(WriteIndex, ForgetsAllWhenStampsBeginAgain) {
   BasicWriteIndex<2> index(300);
   answers_like_a_map(index, 300, 60);
