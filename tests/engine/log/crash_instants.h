@@ -1,6 +1,6 @@
-// A logged cluster with threads for workers, loggers and the clock, which loses its power at a
-// named instant of a commit or of a logger; and what a restart must find then. Only for the engine
-// with seams.
+// Power cuts at named instants: a cluster with threads for workers, loggers and the clock loses its
+// power at an instant of a commit or of a logger. The body then checks what a restart finds. Needs
+// the engine with sync points (`ATOLL_MUTANTS`).
 #pragma once
 
 #include <fmt/format.h>
@@ -31,13 +31,13 @@ namespace atolldb::test {
 
 enum class Instant : uint32_t {
   after_locks,     // a commit holds its locks
-  before_publish,  // it has its VID, and has written nothing
-  after_publish,   // its log records are published, its epoch is still in commit
+  before_publish,  // a commit has its VID, and has written nothing
+  after_publish,   // its log records are published, and its in-commit epoch is not yet cleared
   between_epochs,  // a logger waits for a commit under way
-  after_write,     // a logger has written a batch, not synced it
-  after_marker,    // it has written a marker, not synced it
-  after_sync,      // it has synced the marker, and told nobody
-  before_durable,  // it has told, the durable epoch is not published
+  after_write,     // a logger has written a batch, and not synced it
+  after_marker,    // a logger has written a marker, and not synced it
+  after_sync,      // a logger has synced the marker, and not reported it
+  before_durable,  // a logger has reported the epoch, which is not yet published as durable
   count_,
 };
 inline const char* to_string(Instant instant) {
@@ -47,14 +47,14 @@ inline const char* to_string(Instant instant) {
   return kNames[static_cast<uint32_t>(instant)];
 }
 
-/// Reports what is written and synced to log files.
+/// Reports writes and syncs of log files to an observer.
 class ObservedFileSystem : public ForwardingFileSystem {
  public:
   using Observer = std::function<void(Instant)>;
   ObservedFileSystem(FileSystem& below, Observer observer)
       : ForwardingFileSystem(below), observer_(std::move(observer)) {}
 
-  bool skips_sync = false;  // sync returns without having done anything
+  bool skips_sync = false;  // sync returns without doing anything
 
   Result<std::unique_ptr<File>> create(const std::string& path, uint64_t bytes) override {
     return observe(below().create(path, bytes));
@@ -100,7 +100,7 @@ class CrashAtInstant {
  public:
   static constexpr uint32_t kNodes = 2;
 
-  /// The power is lost when `instant` comes for the time that the seed says.
+  /// The power is lost when `instant` is passed for the n-th time; the seed determines n.
   CrashAtInstant(Instant instant, uint64_t seed)
       : instant_(instant),
         random_(seed),
@@ -111,7 +111,7 @@ class CrashAtInstant {
 
   void skip_syncs() { files_.skips_sync = true; }
 
-  /// Empty, or what a restart finds wrong.
+  /// Runs until the crash. Returns the first error of a restart, or an empty text.
   std::string run() {
     begin();
     {
@@ -122,7 +122,7 @@ class CrashAtInstant {
         threads.emplace_back([this, node, seed] { commit_all_the_time(node, seed); });
         threads.emplace_back([this, node] { close_all_the_time(node); });
       }
-      // Commits and epochs race; a step of the clock for every few commits.
+      // Commits and epochs race. The clock advances once per few commits.
       while (!has_crashed_.load(std::memory_order_acquire)) {
         const uint64_t before = commits_.load(std::memory_order_relaxed);
         while (!has_crashed_.load(std::memory_order_acquire) &&
@@ -153,7 +153,7 @@ class CrashAtInstant {
 
   EpochBlock& epochs() { return cluster_.view().control->epochs; }
 
-  /// As a coordinator and its loggers do (engine/log/log_start.h).
+  /// Starts an incarnation, as a coordinator and its loggers do (engine/log/log_start.h).
   void begin() {
     auto start = examine(disk_, "/data");
     CHECK(start.has_value());
@@ -186,21 +186,22 @@ class CrashAtInstant {
     if (seam == Seam::verified) pass(Instant::before_publish);
     if (seam == Seam::applied) pass(Instant::after_publish);
     if (seam == Seam::awaiting_closed) pass(Instant::between_epochs);
-    // Widens what others could get between.
+    // Gives other threads time to run in between.
     if (seam == Seam::verified || seam == Seam::applied) std::this_thread::yield();
   }
 
-  /// Whoever gets here loses the power for all: what a restart finds is as of now.
+  /// The first thread that reaches the instant cuts the power for all. A restart finds the state of
+  /// this moment.
   void pass(Instant reached) {
     if (reached != instant_ || !runs_.load(std::memory_order_acquire)) return;
-    // Something is to be lost: the first epochs are left alone.
+    // The first epochs are skipped, so that there is durable data to lose.
     if (epochs().durable.load(std::memory_order_acquire) < start_epoch_ + 2) return;
     if (passes_left_.fetch_sub(1, std::memory_order_acq_rel) != 0) return;
-    // Before the cut: this is the least that was promised.
+    // Loaded before the cut, so it is a lower bound of what was promised as durable.
     promised_ = epochs().durable.load(std::memory_order_acquire);
     image_ = disk_.cut(static_cast<uint64_t>(promised_) * 31 + static_cast<uint64_t>(reached));
     has_crashed_.store(true, std::memory_order_release);
-    // A worker that waits for room in its log waits for a logger that has gone.
+    // Ends the wait of a worker for log space: its logger no longer runs.
     cluster_.view().control->state.store(static_cast<uint32_t>(ClusterState::stopped),
                                          std::memory_order_release);
   }
@@ -208,7 +209,7 @@ class CrashAtInstant {
   void commit_all_the_time(uint32_t node, uint64_t seed) {
     std::mt19937_64 random(seed);
     TestWorker& worker = cluster_.worker(node);
-    // The others need its commits: passes of an instant come from both nodes.
+    // Workers of both nodes commit until the crash, so that passes of an instant come from both.
     for (uint64_t i = 1; !has_crashed_.load(std::memory_order_acquire); ++i) {
       const uint64_t number = (uint64_t{node} + 1) << 32 | i;
       std::set<uint64_t> keys;
@@ -220,7 +221,7 @@ class CrashAtInstant {
         }
         return put;
       });
-      if (status == Status::cluster_failed) break;  // nothing of it is in the log
+      if (status == Status::cluster_failed) break;  // the log has nothing of the transaction
       CHECK(status == Status::ok);
       const std::lock_guard lock(mutex_);
       committed_[number] = {worker.transaction->commit_epoch(), {keys.begin(), keys.end()}};
@@ -243,7 +244,8 @@ class CrashAtInstant {
     }
   }
 
-  /// The coordinator's part; whichever logger comes last.
+  /// Publishes the minimum over all loggers, as the coordinator does. Thread: the logger that
+  /// closed last.
   void publish_durable() {
     const std::lock_guard lock(durable_mutex_);
     uint64_t least = closed_[0].load(std::memory_order_acquire);
@@ -298,8 +300,8 @@ class CrashAtInstant {
   std::atomic<bool> has_crashed_{false};
   std::atomic<uint64_t> commits_{0};
   uint64_t start_epoch_ = 0;
-  uint64_t promised_ = 0;                      // written by whoever loses the power
-  std::unique_ptr<PowerCutFileSystem> image_;  // likewise
+  uint64_t promised_ = 0;                      // written by the thread that cuts the power
+  std::unique_ptr<PowerCutFileSystem> image_;  // written by the thread that cuts the power
   uint64_t acknowledged_ = 0;
 
   PowerCutFileSystem disk_;
@@ -313,7 +315,8 @@ class CrashAtInstant {
   std::map<uint64_t, Committed> committed_;  // guarded by mutex_
 };
 
-/// Rounds with seeds from `seed` on; empty, or the first thing that was wrong, and its seed.
+/// Runs `rounds` rounds with seeds from `seed` on. Returns the first error with its seed, or an
+/// empty text.
 inline std::string crash_at(Instant instant, uint64_t seed, uint64_t rounds,
                             bool skips_sync = false) {
   uint64_t acknowledged = 0;

@@ -1,4 +1,5 @@
-// Power cuts at named instants of commits and loggers, under load: what was durable is whole.
+// Power cuts at named instants of commits and loggers, under load. Durable epochs are complete
+// afterwards.
 #include <gtest/gtest.h>
 
 #include "tests/engine/log/crash_instants.h"

@@ -1,3 +1,4 @@
+// Tests of the DDL log: syncs, damage, torn records and errors.
 #include "engine/log/ddl_log.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +36,7 @@ TEST(DdlLog, IsReadBackAcrossFilesAndRuns) {
   expect_records(files, 0);
   append(files, 0, 3);
   expect_records(files, 3);
-  append(files, 3, 600);  // 256 records a file
+  append(files, 3, 600);  // 256 records per file
   expect_records(files, 600);
   EXPECT_EQ(files.paths().size(), 3u);
   append(files, 600, 601);
@@ -54,7 +55,7 @@ TEST(DdlLog, SyncsEachRecord) {
 }
 
 TEST(DdlLog, IgnoresATornLastRecordAndTakesItsPlace) {
-  for (uint32_t count : {1u, 5u, 257u}) {  // 257: the only one of its file
+  for (uint32_t count : {1u, 5u, 257u}) {  // 257: the only record of its file
     MemoryFileSystem files;
     append(files, 0, count);
     const std::string path = count == 257 ? "/data/coordinator/ddl_000001.atlog" : kFile;
@@ -120,7 +121,7 @@ TEST(DdlLog, AnswersItsFirstErrorForEver) {
   MemoryFileSystem files;
   auto log = DdlLog::open(files, "/data", kUuid);
   ASSERT_TRUE(log && log->append(record(0)));
-  files.changes_left = 1;  // the write works, its sync does not
+  files.changes_left = 1;  // the write succeeds, its sync fails
   const auto first = log->append(record(1));
   ASSERT_FALSE(first);
   files.changes_left = UINT64_MAX;

@@ -1,5 +1,5 @@
-// Bodies for rows of kRules in tests/engine/rules_mutant_test.cpp: what a start relies on after a
-// sync that failed. Empty, or what was wrong.
+// Bodies for rows of kRules in tests/engine/rules_mutant_test.cpp: what a start may rely on after a
+// failed sync (R53). A body returns an error text, or an empty text if all is right.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace atolldb::test {
 
-/// A sync of the log fails and the cluster ends. The device has refused some blocks, which the page
-/// cache keeps and calls clean; after the next start's cut it drops them.
+/// A sync of the log fails and the cluster ends. The device has refused some blocks, but the page
+/// cache keeps them and marks them clean. It drops them after the cut of the next start.
 inline std::string a_start_reads_what_the_device_has() {
   for (uint64_t seed = 1; seed <= 8; ++seed) {
     PowerCutFileSystem disk;

@@ -1,4 +1,4 @@
-// Everything that was committed, and nothing else, is in the log when its epoch is closed.
+// Epoch loggers and worker logs: when an epoch is closed, the log holds exactly what was committed.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -18,21 +18,21 @@
 namespace atolldb::test {
 namespace {
 
-/// What one worker has committed: token of a transaction -> its epoch and number of records.
+/// Commits of one worker: token of the transaction -> its epoch and number of records.
 struct Committed {
   uint64_t epoch = 0;
   uint64_t records = 0;
 };
 using Ledger = std::map<uint64_t, Committed>;
 
-/// Transactions of one worker: each puts its token into a few records of random sizes.
+/// Transactions of one worker. Each puts its token into a few records of random sizes.
 class Load {
  public:
   Load(TestWorker& worker, StorageControl& tree, StorageControl& list, uint64_t first_token,
        uint64_t seed)
       : worker_(worker), tree_(tree), list_(list), token_(first_token), random_(seed) {}
 
-  /// One attempt; `before_commit` runs when everything is planned.
+  /// Runs one attempt. `before_commit` runs after all operations and before the commit.
   template <typename Before>
   Status attempt(Before&& before_commit) {
     Transaction& txn = *worker_.transaction;
@@ -67,7 +67,7 @@ class Load {
 
  private:
   std::vector<std::byte> payload() {
-    // Sizes that fill blocks to the last byte, and such that leave much of them free.
+    // Sizes that fill blocks to the last byte, and sizes that leave much of them free.
     std::vector<std::byte> bytes(8 + random_() % (random_() % 4 == 0 ? 2000 : 100));
     std::memcpy(bytes.data(), &token_, sizeof(token_));
     return bytes;
@@ -112,7 +112,7 @@ void expect_exactly(LoggedCluster& cluster, const Ledger& committed) {
 TEST(EpochLogger, TheLogHoldsWhatWasCommittedWhateverTheEpochsDo) {
   const uint64_t first_seed = seed();
   std::mt19937_64 random(first_seed);
-  // Small: it is filled and emptied many times.
+  // Small, so that the buffer is filled and emptied many times.
   LoggedCluster cluster(1, 1, logged_options(10 * kLogBlockBytes));
   StorageControl& tree = cluster.cluster().create("tree", StorageType::mastertree, 0);
   StorageControl& list = cluster.cluster().create("list", StorageType::sequential, 0);
@@ -128,7 +128,7 @@ TEST(EpochLogger, TheLogHoldsWhatWasCommittedWhateverTheEpochsDo) {
   uint64_t full = 0;
   for (int round = 0; round < 4000; ++round) {
     let_time_pass();
-    // `begin` would wait for the logger, which is this thread.
+    // `begin` would wait for the logger, and the logger is this thread.
     const uint64_t committed = log.committed.load(std::memory_order_relaxed) / kLogBlockBytes;
     if (committed - log.durable.load(std::memory_order_relaxed) >= 6) {
       cluster.tick();
@@ -169,7 +169,7 @@ TEST(EpochLogger, WorkersAndLoggersRunSideBySide) {
   });
   cluster.cluster().run_threads([&](uint32_t index, TestWorker&) {
     for (int i = 0; i < kTransactions; ++i) {
-      // Conflicts and full buffers are attempts like others: they leave nothing in the log.
+      // Conflicts and full buffers are normal outcomes. They leave nothing in the log.
       [[maybe_unused]] const Status status = loads[index]->attempt([] {});
     }
   });
@@ -197,7 +197,7 @@ TEST(EpochLogger, ATransactionThatFillsTheBufferWaitsAndFits) {
     txn.rollback(status);
     return status;
   };
-  // A block holds one such record. One block is shared with the transaction before, one is spare.
+  // A block holds one such record. One block is shared with the previous transaction, one is spare.
   EXPECT_EQ(put(3), Status::ok);
   EXPECT_EQ(put(5), Status::log_buffer_full);
   std::thread logger([&] {
@@ -222,7 +222,8 @@ TEST(EpochLogger, AWaitForRoomEndsWithItsDeadlineAndWithTheCluster) {
   StorageControl& tree = cluster.cluster().create("tree", StorageType::mastertree, 0);
   Transaction& txn = *cluster.worker(0).transaction;
   const std::vector<std::byte> payload(2000);
-  // A record a block: afterwards less than a quarter of them is free, and nobody writes the log.
+  // One record per block. Afterwards less than a quarter of the blocks is free, and no logger
+  // writes them.
   for (uint64_t i = 0; i < 7; ++i) {
     ASSERT_EQ(txn.begin(), Status::ok);
     ASSERT_EQ(MasterTree(tree).upsert(txn, ordered_key(i), payload), Status::ok);
@@ -246,7 +247,7 @@ TEST(EpochLogger, AWaitForRoomEndsWithItsDeadlineAndWithTheCluster) {
   end.join();
 }
 
-/// What the product's own reader says of the log of node 0; empty: it is sound.
+/// Returns the defect that LogReader finds in the log of node 0, or an empty text.
 std::string defect_of_log(LoggedCluster& cluster) {
   LogStream stream;
   stream.directory = "/data";
@@ -327,7 +328,7 @@ TEST(EpochLogger, AProcedureThatSwallowsAFullSetCannotCommit) {
   EXPECT_EQ(defect_of_log(cluster), "");
 }
 
-/// A log of kBlocks blocks without a logger.
+/// A worker log of kBlocks blocks, without a logger.
 class WorkerLogTest : public ::testing::Test {
  protected:
   static constexpr uint64_t kBlocks = 6;
@@ -356,7 +357,8 @@ TEST_F(WorkerLogTest, ARunningTransactionKeepsTheBlockThatItHasBegunIn) {
   log.publish(1);
   log.begin(1);
   const uint32_t first = log.offset_of(put(3000));
-  // The logger closes epoch 1: the block that both share is durable up to the second transaction.
+  // The logger closes epoch 1: the block that both transactions share is durable up to the second
+  // one.
   log.control().durable.store(1, std::memory_order_seq_cst);
   std::vector<uint32_t> records;
   while (const LogRecord* record = put(4000)) records.push_back(log.offset_of(record));
@@ -375,7 +377,7 @@ TEST_F(WorkerLogTest, ABlockThatIsFilledToTheLastByteIsSealedAndLeft) {
   log.begin(1);
   ASSERT_NE(put(64), nullptr);
   log.publish(1);
-  // The logger takes the block as it is, and stamps it: nobody may touch it from now on.
+  // The logger takes the block as it is, and stamps it. The worker must not change it from now on.
   EXPECT_EQ(committed() / kLogBlockBytes, 1U);
   EXPECT_EQ(ring.block(0).header.length, kLogBlockPayload);
   EXPECT_TRUE(is_sealed(0));
@@ -398,7 +400,8 @@ TEST_F(WorkerLogTest, ABlockIsSealedWhenItsEpochIsOver) {
   ASSERT_NE(put(64), nullptr);
   log.publish(3);
   EXPECT_EQ(committed() / kLogBlockBytes, 1U);
-  // Epochs that turn between begin and commit: the records move, the shared block ends before them.
+  // The epoch advances between begin and commit: the records move, and the shared block ends before
+  // them.
   log.begin(3);
   ASSERT_NE(put(128), nullptr);
   log.publish(4);
@@ -408,7 +411,8 @@ TEST_F(WorkerLogTest, ABlockIsSealedWhenItsEpochIsOver) {
   EXPECT_EQ(ring.block(2).header.length, 128U);
 }
 
-/// What stands in for the logger checks, stamps and frees the blocks of a log of `block_count`.
+/// A worker log of `block_count` blocks, whose logger is simulated: it checks, stamps and frees the
+/// blocks.
 class StampedLog {
  public:
   StampedLog(uint64_t block_count, uint64_t seed)
@@ -419,14 +423,14 @@ class StampedLog {
              true),
         random_(seed) {}
 
-  /// A transaction, or what the logger does meanwhile.
+  /// Runs one transaction, or one step of the simulated logger.
   void step() {
     if (random_() % 4 == 0) ++epoch_;
     if (random_() % 3 == 0) free_blocks();
     if (!log_.has_room()) {
       ++waits_;
       ++epoch_;
-      next_ = (committed() + kLogBlockBytes - 1) / kLogBlockBytes;  // the last one is copied
+      next_ = (committed() + kLogBlockBytes - 1) / kLogBlockBytes;  // the last block is copied
       taken_.clear();
       log_.control().durable.store(next_, std::memory_order_seq_cst);
       return;

@@ -1,5 +1,6 @@
-// A file system that stops working after some changes: the process was killed, or its machine lost
-// power. It can also be one that does not do what loggers rely on. As thread-safe as the one below.
+// File system that stops working after a number of changes, as if the process were killed or the
+// machine lost power. It can also violate guarantees that loggers rely on. As thread-safe as the
+// file system below.
 #pragma once
 
 #include <algorithm>
@@ -20,19 +21,20 @@
 
 namespace atolldb::test {
 
-/// What a file system, or a logger, may get wrong.
+/// Guarantees that the file system, or a logger, violates.
 struct FileFaults {
-  bool skips_sync = false;            // sync returns without having done anything
-  bool skips_directory_sync = false;  // likewise of directories
-  /// Likewise, if the last file that was created in the directory, or got a name there, has this in
-  /// its name; empty: none.
+  bool skips_sync = false;            // sync returns without doing anything
+  bool skips_directory_sync = false;  // the same for directories
+  /// sync_directory does nothing if the name last created in, or renamed into, the directory
+  /// contains this text. Empty: no such directory.
   std::string skips_directory_sync_after = {};
-  bool markers_before_data = false;  // blocks of records are written after the sync of their marker
+  bool markers_before_data = false;  // record blocks are written after the sync of their marker
 };
 
 class HookedFileSystem : public FileSystem {
  public:
-  /// `below` outlives it. The change after `changes` others, and every call from then on, fails.
+  /// The first `changes` changes succeed; the next change and every later call fail. REQUIRES:
+  /// `below` outlives this object.
   HookedFileSystem(FileSystem& below, FileFaults faults, uint64_t changes)
       : below_(below),
         faults_(faults),
@@ -94,7 +96,7 @@ class HookedFileSystem : public FileSystem {
 
     Result<void> write(uint64_t offset,
                        std::span<const std::span<const std::byte>> slices) override {
-      // The last write of a machine that loses power is done in part: it is never synced.
+      // The last write before a power cut is done in part, because it is never synced.
       if (owner_.is_off()) return off();
       const bool works = owner_.change();
       auto written = owner_.faults_.markers_before_data ? write_markers(offset, slices)
@@ -163,7 +165,7 @@ class HookedFileSystem : public FileSystem {
     const std::lock_guard guard(mutex_);
     return last_names_[directory].contains(faults_.skips_directory_sync_after);
   }
-  /// Relaxed: which of several threads makes the last change is anybody's guess.
+  /// Relaxed: any of several concurrent threads may make the last change.
   bool change() {
     if (changes_left_.fetch_sub(1, std::memory_order_relaxed) <= 0) {
       is_off_.store(true, std::memory_order_relaxed);
@@ -179,7 +181,7 @@ class HookedFileSystem : public FileSystem {
   std::atomic<int64_t> changes_left_;
   std::atomic<bool> is_off_{false};
   std::mutex mutex_;
-  std::map<std::string, std::string> last_names_;  // by directory; guarded by mutex_
+  std::map<std::string, std::string> last_names_;  // last name per directory; guarded by mutex_
 };
 
 }  // namespace atolldb::test

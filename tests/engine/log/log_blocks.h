@@ -1,4 +1,4 @@
-// Blocks of random records, as a worker would fill them.
+// Log blocks with random records, as a worker would fill them.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@ class BlockBuffer {
   std::vector<AlignedBlock> blocks_;
 };
 
-/// Makes `block` an empty one of records.
+/// Makes `block` an empty block of records.
 inline void begin_block(LogBlock& block, uint64_t epoch, uint16_t worker) {
   block.header = {};
   block.header.epoch = epoch;
@@ -40,7 +40,7 @@ inline void begin_block(LogBlock& block, uint64_t epoch, uint16_t worker) {
   block.header.type = LogBlockType::records;
 }
 
-/// Adds a record and seals the block; false: it does not fit.
+/// Adds a record and seals the block. Returns false if the record does not fit.
 inline bool add_record(LogBlock& block, LogType type, uint32_t storage_id, uint64_t vid,
                        std::span<const std::byte> key, std::span<const std::byte> payload,
                        uint16_t payload_offset = 0) {
@@ -69,8 +69,8 @@ inline std::vector<std::byte> random_bytes(std::mt19937_64& random, size_t count
   return bytes;
 }
 
-/// Fills `block` with records of random types, keys and payloads until one does not fit; leaves
-/// rubbish behind them. Returns how many.
+/// Fills `block` with records of random types, keys and payloads until one does not fit. Random
+/// bytes remain after the last record. Returns the number of records.
 inline uint64_t fill_block(LogBlock& block, uint64_t epoch, uint16_t worker,
                            std::mt19937_64& random) {
   begin_block(block, epoch, worker);

@@ -1,4 +1,4 @@
-// What log files hold, read in the simplest way there is: for comparison with what was committed.
+// Content of log files, read in the simplest way, for comparison with what was committed.
 #pragma once
 
 #include <cstring>
@@ -23,12 +23,12 @@ struct LoggedRecord {
 };
 
 struct LogContent {
-  std::vector<LoggedRecord> records;  // up to the last marker, by file, in order
+  std::vector<LoggedRecord> records;  // up to the last marker, file by file, in order
   std::vector<uint64_t> markers;
-  std::string defect;  // the first; empty: none
+  std::string defect;  // the first one, or empty
 };
 
-/// Of all files of `files`, which are in the order of their names. Fillers are left out.
+/// Reads all log files of `files` in the order of their names. Skips filler records.
 inline LogContent read_logs(MemoryFileSystem& files) {
   LogContent content;
   const auto defect = [&](const std::string& what) {

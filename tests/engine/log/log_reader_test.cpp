@@ -1,3 +1,4 @@
+// Tests of the log reader: whole logs, covered epochs, damage, gaps and torn tails.
 #include "engine/log/log_reader.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +14,7 @@ const LogStream kStream = {"/data", 0, 0, 5, kStart, kUuid};
 
 struct Written {
   MemoryFileSystem files;
-  std::vector<LogBlock> blocks;  // of records
+  std::vector<LogBlock> blocks;  // only blocks of records
   uint64_t last_epoch = kStart - 1;
 
   explicit Written(uint64_t seed, uint64_t epochs = 12, uint64_t blocks_per_file = 5) {
@@ -52,7 +53,7 @@ TEST(LogReader, ReadsWhatWasWrittenAcrossFiles) {
   }
 }
 
-/// Blocks of records behind `covered`, and how the stream ends.
+/// Returns the record blocks after epoch `covered`, and the end of the stream.
 std::pair<std::vector<uint64_t>, LogScan> read_behind(FileSystem& files, uint64_t covered,
                                                       CoveredBlocks how, uint64_t& blocks) {
   LogStream stream = kStream;
@@ -89,7 +90,8 @@ TEST(LogReader, LeavesOutWhatASnapshotCoversAndReadsTheRestAsItWouldHave) {
       EXPECT_EQ(scan.first_record_epoch, whole.first_record_epoch);
     };
     check(false);
-    // Damage to what is covered misleads nobody: the rest is read, or the damage is named.
+    // Damage to covered blocks must not change the result: the reader reads the rest, or names the
+    // damage.
     for (int i = 0; i < 5; ++i) {
       const LogFileScan& file = whole.files[random() % whole.files.size()];
       auto& bytes = log.files.bytes(file.path);
@@ -182,7 +184,7 @@ TEST(LogReader, EndsWithoutADefectAtAFileThatWasMadeAhead) {
   EXPECT_FALSE(scan->end.is_defect) << scan->end.reason;
   EXPECT_EQ(scan->end.file, "/data/node0/log_5_0_000001.atlog");
   EXPECT_EQ(scan->durable_epoch, kStart);
-  // A power cut may have left any part of it.
+  // A power cut may have left any part of the file.
   files.bytes("/data/node0/log_5_0_000001.atlog").resize(512);
   scan = scan_log(files, kStream);
   ASSERT_TRUE(scan);

@@ -1,4 +1,5 @@
-// Bodies for rows of kRules in tests/engine/rules_mutant_test.cpp: empty, or what was wrong.
+// Bodies for rows of kRules in tests/engine/rules_mutant_test.cpp. A body returns an error text, or
+// an empty text if all is right.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +10,7 @@
 
 namespace atolldb::test {
 
-/// A bit of a payload turns, the records stay well-formed.
+/// One bit of a payload flips. The records stay well-formed.
 inline std::string a_flipped_bit_is_noticed() {
   MemoryFileSystem files;
   LogWriter writer = make_writer(files, kFirst, 1, 10);
@@ -28,7 +29,7 @@ inline std::string a_flipped_bit_is_noticed() {
   return "";
 }
 
-/// A block is gone, the ones behind it have moved up.
+/// A block is missing, and the blocks after it have moved up.
 inline std::string a_missing_block_is_noticed() {
   MemoryFileSystem files;
   std::mt19937_64 random(1);
@@ -42,7 +43,7 @@ inline std::string a_missing_block_is_noticed() {
   return "";
 }
 
-/// One logger has closed an epoch, the other one has not.
+/// One logger has closed an epoch, the other has not.
 inline std::string the_slowest_logger_sets_the_cut() {
   DataDirectory data;
   std::string problem = data.begin({kFirst, kSecond});
@@ -55,7 +56,7 @@ inline std::string the_slowest_logger_sets_the_cut() {
   return "";
 }
 
-/// A block that was durable is zeros, and a later one tells that it was.
+/// A durable block reads as zeros, and a later block shows that it was durable.
 inline std::string missing_durable_blocks_are_corruption() {
   DataDirectory data;
   std::string problem = data.begin({kFirst, kSecond}, 64);

@@ -1,3 +1,4 @@
+// Tests of a start: cuts, corruption, snapshots, incarnations, and other clusters' logs.
 #include "engine/log/log_start.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +16,7 @@ constexpr uint64_t kLate = (uint64_t{1} << 32) + 1000;
 const std::string kFirstFile = "/data/node0/log_1_0_000000.atlog";
 const std::string kSecondFile = "/fast/node1/log_1_0_000000.atlog";
 
-/// What the error of a start is, and that it names `place`.
+/// Expects a start to fail with a corruption error that names `place`.
 void expect_corruption(FileSystem& files, const std::string& place) {
   auto start = examine(files, "/data");
   ASSERT_FALSE(start);
@@ -55,7 +56,7 @@ TEST(LogStart, CallsAFileThatWasCutShortCorruptionWhateverIsKnownToBeDurable) {
     data.write_all(1, 3);
     data.files.bytes(kFirstFile).resize(blocks * kLogBlockBytes);
     const auto start = examine(data.files, "/data");
-    // Where the log had ended before, nothing is missing.
+    // Nothing is missing if the file is cut after the end of the log.
     EXPECT_EQ(start.has_value(), blocks > 10) << blocks;
     if (start) continue;
     EXPECT_EQ(start.error().code, ExitCode::corruption) << start.error().message;
@@ -70,7 +71,7 @@ TEST(LogStart, LeavesRecordsOfAnUncreatedStorageAloneAboveTheCut) {
   DataDirectory data;
   ASSERT_EQ(data.begin({kFirst, kSecond}), "");
   data.write_all(1, 2);
-  // One logger alone has closed epoch 3: it is cut off, and so is the torn creation.
+  // Only one logger has closed epoch 3, so the epoch is cut off together with the torn creation.
   BlockBuffer buffer(1);
   begin_block(buffer.all()[0], 3, 0);
   const std::array key = {std::byte{1}};
@@ -79,7 +80,7 @@ TEST(LogStart, LeavesRecordsOfAnUncreatedStorageAloneAboveTheCut) {
   ASSERT_TRUE(data.writers[0].append(std::array{buffer.all()}, 2));
   ASSERT_TRUE(data.writers[0].close_epoch(3, 2));
   EXPECT_TRUE(examine(data.files, "/data"));
-  // Once it counts, it is a storage too many.
+  // Once epoch 3 counts, its record belongs to a storage that no DDL record creates.
   ASSERT_TRUE(data.writers[1].close_epoch(3, 2));
   expect_corruption(data.files, "a record of storage 10, which none of the 9 records");
 }
@@ -93,7 +94,7 @@ TEST(LogStart, RefusesASnapshotOfAStorageThatNoDdlRecordCreates) {
   expect_corruption(data.files, "snapshot_1.meta: holds storage 1 (accounts)");
 }
 
-/// "incarnation/node up to last epoch", of all streams.
+/// Returns "incarnation/node up to last epoch" for all streams.
 std::vector<std::string> streams(const LogStart& start) {
   std::vector<std::string> all;
   for (const GleanStream& gleaned : start.to_glean) {
@@ -112,7 +113,7 @@ TEST(LogStart, NamesTheStreamsThatHoldCommitsAndTheEpochTheyReach) {
   ASSERT_TRUE(start) << start.error().message;
   EXPECT_EQ(streams(*start), (std::vector<std::string>{"1/0 up to 2", "1/1 up to 2"}));
   EXPECT_EQ(start->recovery_epoch, 2u);
-  // Of an incarnation that is finished, too; of one without commits, nothing.
+  // Streams of a finished incarnation are included. An incarnation without commits has none.
   ASSERT_EQ(data.begin({kFirst}), "");
   ASSERT_EQ(data.begin({kFirst, kSecond}), "");
   const uint64_t epoch = data.start.start_epoch;
@@ -145,11 +146,11 @@ TEST(LogStart, GleansWhatTheSnapshotLacksAndNoMore) {
   EXPECT_EQ(start->snapshot->id, 2u);
   EXPECT_EQ(streams(*start), (std::vector<std::string>{}));
   EXPECT_EQ(start->recovery_epoch, 5u);
-  // What it covers is left out, however damaged it is.
+  // Blocks that the snapshot covers are skipped, even if they are damaged.
   auto damaged = data.files.copy();
   damaged->bytes(kFirstFile)[13 * kLogBlockBytes + 70] ^= std::byte{1};
   EXPECT_TRUE(examine(*damaged, "/data"));
-  // But it is one more thing that knows what was durable: the marker of epoch 5 must be there.
+  // But the snapshot shows what was durable: the marker of epoch 5 must exist.
   damaged = data.files.copy();
   damaged->bytes(kFirstFile)[15 * kLogBlockBytes + 20] ^= std::byte{1};
   expect_corruption(*damaged, kFirstFile + ": offset " + std::to_string(15 * kLogBlockBytes));
@@ -166,7 +167,7 @@ TEST(LogStart, ForgetsIncarnationsThatASnapshotCoversAndNeedsNoFilesOfThem) {
   ASSERT_EQ(make_snapshot(data.files, "/data", start->savepoint, start->recovery_epoch), "");
   EXPECT_TRUE(start->savepoint.incarnations.empty());
   EXPECT_EQ(start->savepoint.covered_incarnation, 1u);
-  auto next = examine(data.files, "/data", {"/fast"});  // files of incarnation 1 are there still
+  auto next = examine(data.files, "/data", {"/fast"});  // files of incarnation 1 still exist
   ASSERT_TRUE(next) << next.error().message;
   EXPECT_EQ(next->recovery_epoch, 3u);
   EXPECT_TRUE(next->to_glean.empty());
@@ -174,7 +175,7 @@ TEST(LogStart, ForgetsIncarnationsThatASnapshotCoversAndNeedsNoFilesOfThem) {
   EXPECT_EQ(next->incarnation, 3u) << "2 was taken by the start that crashed";
   ASSERT_TRUE(data.files.remove(kFirstFile));
   EXPECT_TRUE(examine(data.files, "/data", {"/fast"}));
-  // The next incarnation's files are looked at as ever.
+  // The files of the next incarnation are checked as usual.
   ASSERT_EQ(data.begin({kFirst, kSecond}), "");
   data.write_all(data.start.start_epoch, data.start.start_epoch + 1);
   next = examine(data.files, "/data");
@@ -186,7 +187,8 @@ TEST(LogStart, ForgetsIncarnationsThatASnapshotCoversAndNeedsNoFilesOfThem) {
 TEST(LogStart, TakesAMissingFirstFileForADeletedOneOnlyIfTheSnapshotCoversAllOfIt) {
   DataDirectory data;
   ASSERT_EQ(data.begin({kFirst}, 8), "");
-  // Blocks of file 0: header, 2 records and marker of epoch 1, of epoch 2, 1 record of epoch 3.
+  // Blocks of file 0: header, 2 records and marker of epoch 1, the same of epoch 2, 1 record of
+  // epoch 3.
   data.write_all(1, 9);
   const std::string second = "/data/node0/log_1_0_000001.atlog";
   expect_corruption(
@@ -202,7 +204,7 @@ TEST(LogStart, TakesAMissingFirstFileForADeletedOneOnlyIfTheSnapshotCoversAllOfI
     ASSERT_EQ(make_snapshot(*image, "/data", savepoint, epoch), "");
     ASSERT_TRUE(examine(*image, "/data")) << epoch;
     ASSERT_TRUE(image->remove(kFirstFile));
-    if (epoch < 3) {  // its header names 2 as the last closed epoch, but a block of 3 went before
+    if (epoch < 3) {  // its header names 2 as the last closed epoch, but a block of 3 precedes it
       expect_corruption(*image, second + ": offset 0");
       continue;
     }
@@ -210,7 +212,7 @@ TEST(LogStart, TakesAMissingFirstFileForADeletedOneOnlyIfTheSnapshotCoversAllOfI
     ASSERT_TRUE(start) << epoch << ": " << start.error().message;
     EXPECT_EQ(start->recovery_epoch, 9u);
     EXPECT_EQ(streams(*start), (std::vector<std::string>{"1/0 up to 9"}));
-    // A file amid the others is none that may be missing.
+    // A file between other files must not be missing.
     ASSERT_TRUE(image->remove("/data/node0/log_1_0_000002.atlog"));
     expect_corruption(*image, "/data/node0/log_1_0_000002.atlog");
   }
@@ -232,7 +234,7 @@ TEST(LogStart, RefusesASnapshotThatIsNotAllThereAndNamesTheFile) {
     image->bytes(path).resize(image->bytes(path).size() - kIoBlockBytes);
     expect_corruption(*image, path);
   }
-  // Metadata of another epoch than the savepoint's.
+  // The metadata has another epoch than the savepoint names.
   ASSERT_EQ(make_snapshot_files(data.files, "/data", data.start.savepoint.cluster_uuid, 1, 1), "");
   expect_corruption(data.files, "/data/coordinator/snapshot_1.meta: is of epoch 1");
   ASSERT_EQ(make_snapshot_files(data.files, "/data", {5}, 1, 2), "");
@@ -242,7 +244,7 @@ TEST(LogStart, RefusesASnapshotThatIsNotAllThereAndNamesTheFile) {
 TEST(LogStart, DoesNotCountRecordsAboveTheCutAsCommits) {
   DataDirectory data;
   ASSERT_EQ(data.begin({kFirst, kSecond}), "");
-  data.write(0, 1);  // the other logger has closed nothing
+  data.write(0, 1);  // the other logger has closed no epoch
   for (int crash = 0; crash < 3; ++crash) {
     auto start = examine(data.files, "/data");
     ASSERT_TRUE(start) << start.error().message;
@@ -256,10 +258,10 @@ TEST(LogStart, CallsAMissingFileOrDirectoryCorruption) {
   DataDirectory data;
   ASSERT_EQ(data.begin({kFirst, kSecond}), "");
   auto before = data.files.copy();
-  ASSERT_TRUE(before->remove(kSecondFile));  // the directory seems empty
+  ASSERT_TRUE(before->remove(kSecondFile));  // now the directory seems empty
   expect_corruption(*before, kSecondFile);
 
-  data.write_all(1, 9);  // several files each
+  data.write_all(1, 9);  // several files per logger
   ASSERT_TRUE(data.files.remove("/fast/node1/log_1_0_000001.atlog"));
   expect_corruption(data.files, "/fast/node1/log_1_0_000001.atlog: offset 0");
 }
@@ -267,7 +269,7 @@ TEST(LogStart, CallsAMissingFileOrDirectoryCorruption) {
 TEST(LogStart, TellsATornTailFromCorruption) {
   DataDirectory data;
   ASSERT_EQ(data.begin({kFirst, kSecond}, 64), "");
-  data.write_all(1, 3);  // 10 blocks each; epoch 2 is named as durable by the second log's epoch 3
+  data.write_all(1, 3);  // 10 blocks each; the second log's epoch 3 names epoch 2 as durable
   const auto damage = [&](uint64_t block) {
     auto image = data.files.copy();
     image->bytes(kFirstFile)[block * kLogBlockBytes + 20] ^= std::byte{1};
@@ -282,7 +284,7 @@ TEST(LogStart, TellsATornTailFromCorruption) {
     ASSERT_TRUE(start) << start.error().message;
     EXPECT_EQ(start->savepoint.incarnations.back().cut_epoch, 2u) << block;
   }
-  // An orderly stop has told that epoch 3 is durable, too.
+  // An orderly stop has stored that epoch 3 is durable, too.
   ASSERT_TRUE(store_durable_epoch(data.files, "/data", data.start, 3));
   EXPECT_TRUE(examine(data.files, "/data"));
   expect_corruption(*damage(7), kFirstFile);
@@ -293,10 +295,10 @@ TEST(LogStart, CountsBlocksUpToTheCutOfTheirIncarnation) {
   ASSERT_EQ(data.begin({kFirst, kSecond}, 64), "");
   data.write_all(1, 3);
   data.write(0, 4);
-  ASSERT_EQ(data.begin({kFirst, kSecond, {0, 1, "/data"}}, 64), "");  // stores the cut: 3
+  ASSERT_EQ(data.begin({kFirst, kSecond, {0, 1, "/data"}}, 64), "");  // stores the cut, which is 3
   const uint64_t epoch = data.start.start_epoch;
   data.write_all(epoch, epoch + 2);
-  // What is above a stored cut is not looked at; below it every block counts.
+  // Blocks above a stored cut are not checked. Below the cut every block counts.
   data.files.bytes(kFirstFile)[11 * kLogBlockBytes + 70] ^= std::byte{1};
   auto start = examine(data.files, "/data");
   ASSERT_TRUE(start) << start.error().message;
@@ -318,13 +320,13 @@ TEST(LogStart, StartsAboveEveryEpochSeenAnywhere) {
   data.write_all(kLate, kLate + 1);
   data.write(0, kLate + 50);
   data.write(0, kLate + 60);
-  // Even behind damage above the cut.
+  // This holds even after damage above the cut.
   data.files.bytes(kFirstFile)[7 * kLogBlockBytes + 70] ^= std::byte{1};
   auto start = examine(data.files, "/data");
   ASSERT_TRUE(start) << start.error().message;
   EXPECT_EQ(start->savepoint.incarnations.back().cut_epoch, kLate + 1);
   EXPECT_EQ(start->start_epoch, kLate + 61);
-  // Further crashes, with other loggers, and one that comes before anything was written.
+  // More crashes, with other loggers, and one before anything was written.
   ASSERT_EQ(data.begin({kSecond}), "");
   data.write_all(kLate + 70, kLate + 70);
   ASSERT_EQ(data.begin({kFirst, kSecond, {2, 0, "/fast"}}), "");
@@ -339,7 +341,7 @@ TEST(LogStart, NeverGivesANumberTwice) {
   ASSERT_TRUE(start && store_cut(data.files, "/data", *start));
   make_writer(data.files, kFirst, start->incarnation, start->start_epoch, 8,
               start->savepoint.cluster_uuid);
-  // A crash here: the file is there, no savepoint lists it.
+  // A crash at this point leaves the file, and no savepoint lists it.
   ASSERT_EQ(data.begin({kFirst}), "");
   EXPECT_EQ(data.start.incarnation, 2u);
 }
@@ -358,7 +360,7 @@ TEST(LogStart, ForgetsIncarnationsWithoutCommitsSoThatStartsAloneFillNothing) {
     }
     if (number % 7 == 0) data.write(0, data.start.start_epoch + 1);
   }
-  // One with commits stays until a snapshot has them.
+  // An incarnation with commits stays listed until a snapshot covers them.
   const uint64_t epoch = data.start.start_epoch;
   data.write_all(epoch, epoch);
   ASSERT_EQ(data.begin({kFirst, kSecond}), "");
@@ -372,7 +374,7 @@ TEST(LogStart, ForgetsIncarnationsWithoutCommitsSoThatStartsAloneFillNothing) {
 TEST(LogStart, StartsFromASavepointThatIsFull) {
   DataDirectory data;
   ASSERT_EQ(data.begin({kFirst, kSecond}), "");
-  // As long as the list was kept: none of these has closed an epoch.
+  // A full list of incarnations, none of which has closed an epoch.
   Savepoint full = data.start.savepoint;
   full.incarnations.clear();
   const std::vector<LoggerPlace> loggers = {kFirst, kSecond};
@@ -409,12 +411,13 @@ TEST(LogStart, NoticesThatASavepointIsMissingOrTooOld) {
   auto without = data.files.copy();
   ASSERT_TRUE(without->remove("/data/coordinator/savepoint"));
   expect_corruption(*without, kFirstFile);
-  // The slot that lists the incarnation is damaged: the older one must not hide its commits.
+  // The slot that lists the incarnation is damaged. The older slot must not hide the incarnation's
+  // commits.
   data.files.bytes("/data/coordinator/savepoint")[40] ^= std::byte{1};
   expect_corruption(data.files, kFirstFile);
 }
 
-/// Another cluster's log in the directory of this one's second logger.
+/// Writes another cluster's log into the directory of this cluster's second logger.
 void add_foreign_logs(DataDirectory& data, const ClusterUuid& other) {
   EXPECT_EQ(data.begin({kFirst, kSecond}), "");
   data.write_all(1, 3);
@@ -430,7 +433,7 @@ TEST(LogStart, CallsAnotherClustersLogThatAndNotCorruptionNorDoesItSuggestADisca
   EXPECT_EQ(start.error().code, ExitCode::failed) << start.error().message;
   EXPECT_NE(start.error().message.find("/fast/node1/log_77_0_000000.atlog"), std::string::npos);
   EXPECT_EQ(start.error().message.find("discard"), std::string::npos) << start.error().message;
-  // One of its own that no savepoint lists is corruption still.
+  // A log of this cluster that no savepoint lists is still corruption.
   DataDirectory own;
   ASSERT_EQ(own.begin({kFirst, kSecond}), "");
   LogWriter unlisted = make_writer(own.files, kSecond, 77, 1, 8, own.start.savepoint.cluster_uuid);
@@ -448,7 +451,7 @@ TEST(DiscardData, LeavesTheLogsOfOtherClustersWhereTheyAreWhateverInterruptsIt) 
     auto moved = discard_data(data.files, "/data", {"/fast"});
     data.files.changes_left = UINT64_MAX;
     const bool is_whole = moved.has_value();
-    // Only its last syncs are missing when the savepoint has arrived.
+    // When the savepoint has been moved, only the last syncs are missing.
     const bool is_moved = *data.files.exists("/data/discarded-0/coordinator/savepoint");
     if (!is_moved) {
       moved = discard_data(data.files, "/data", {"/fast"});
@@ -493,7 +496,7 @@ TEST(DiscardData, MovesEverythingAsideWhateverInterruptsIt) {
     }
     EXPECT_EQ(data.begin({kFirst, kSecond}), "");
     EXPECT_TRUE(data.start.is_new);
-    // The old data is whole in its new place, for the tools.
+    // The old data is complete in its new place, for the tools.
     auto old = read_savepoint(data.files, "/data/discarded-0");
     ASSERT_TRUE(old && *old);
     for (const LoggerPlace& place : (*old)->savepoint.incarnations.back().loggers) {

@@ -1,3 +1,4 @@
+// Tests of the log writer: files, markers, failed changes and full disks.
 #include "engine/log/log_writer.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +27,7 @@ LogBlock block_of(MemoryFileSystem& files, const std::string& name, uint64_t pos
   return block;
 }
 
-/// Blocks of one epoch with a record each.
+/// Returns blocks of one epoch, with one record each.
 BlockBuffer blocks_of_epoch(uint64_t epoch, size_t count) {
   BlockBuffer buffer(count);
   for (LogBlock& block : buffer.all()) {
@@ -146,7 +147,7 @@ TEST(LogWriter, WritesTheLastBlocksOfAnEpochAndItsMarkerAtOnce) {
 }
 
 TEST(LogWriter, AnswersItsFirstErrorForEver) {
-  // Every change fails once: writes, syncs, creations of further files.
+  // Each change fails once: writes, syncs, and creations of further files.
   for (uint64_t works = 0;; ++works) {
     MemoryFileSystem files;
     auto writer = LogWriter::create(files, settings(4));
@@ -163,7 +164,7 @@ TEST(LogWriter, AnswersItsFirstErrorForEver) {
       EXPECT_GT(works, 10u);
       return;
     }
-    files.changes_left = UINT64_MAX;  // the disk is well again: too late
+    files.changes_left = UINT64_MAX;  // the disk works again, but the writer stays failed
     files.syncs = files.writes = 0;
     auto again = writer->close_epoch(kStart + 100, kStart - 1);
     ASSERT_FALSE(again);
@@ -174,7 +175,7 @@ TEST(LogWriter, AnswersItsFirstErrorForEver) {
   }
 }
 
-/// Fills the current file of a writer to its last block, an epoch of two blocks at a time.
+/// Fills the current file of a writer to its last block, with epochs of two blocks.
 uint64_t fill_current(LogWriter& writer) {
   uint64_t epoch = kStart;
   while (writer.bytes_left() >= 3 * kLogBlockBytes) {
@@ -195,7 +196,7 @@ TEST(LogWriter, GoesOnWithoutRoomForItsNextFileUntilTheCurrentOneIsFull) {
   const uint64_t epoch = fill_current(*writer);
   EXPECT_TRUE(writer->wants_next_file() && writer->needs_next_file_soon());
   EXPECT_EQ(writer->bytes_left(), 0u);
-  // The creation, its sync, and that of the directory find no room; nothing is left of them.
+  // The creation, its sync, and the sync of the directory find a full disk. They leave no file.
   uint64_t failed = 0;
   for (const IoCall call : {IoCall::create, IoCall::sync, IoCall::sync_directory}) {
     files.fail(call, files.calls(call) + 1, Fault::disk_full);
@@ -206,7 +207,7 @@ TEST(LogWriter, GoesOnWithoutRoomForItsNextFileUntilTheCurrentOneIsFull) {
     EXPECT_EQ(memory.paths().size(), 1u);
     EXPECT_TRUE(writer->wants_next_file());
   }
-  // There is room again: nothing has happened.
+  // There is space again, and the writer continues as if nothing had failed.
   ASSERT_TRUE(writer->prepare_next_file());
   EXPECT_FALSE(writer->wants_next_file());
   BlockBuffer buffer = blocks_of_epoch(epoch, 2);
@@ -225,7 +226,7 @@ TEST(LogWriter, EndsWithDiskFullWhenTheNextFileIsNeededAndHasNoRoom) {
   const auto closed = writer->close_epoch(epoch, epoch - 1);
   ASSERT_FALSE(closed);
   EXPECT_EQ(closed.error().code, ExitCode::disk_full);
-  // For ever, though there would be room now: an epoch is missing here.
+  // The writer stays failed although there is space now, because an epoch is missing in its file.
   const auto again = writer->close_epoch(epoch + 1, epoch - 1);
   ASSERT_FALSE(again);
   EXPECT_EQ(again.error().message, closed.error().message);

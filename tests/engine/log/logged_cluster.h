@@ -1,5 +1,5 @@
-// A test cluster with a logger per node, over files in memory. Epochs and loggers move only when
-// told to.
+// Test cluster with one logger per node, over files in memory. Epochs and loggers advance only when
+// the test calls them.
 #pragma once
 
 #include <memory>
@@ -55,7 +55,7 @@ class LoggedCluster {
     return cluster_.view().control->epochs.current.load(std::memory_order_seq_cst);
   }
   void tick() { cluster_.view().control->epochs.current.fetch_add(1, std::memory_order_seq_cst); }
-  /// Every logger makes `epoch` durable.
+  /// Makes every logger close `epoch`, so that it is durable.
   void close(uint64_t epoch) {
     for (const auto& logger : loggers_) {
       if (logger->durable_epoch() < epoch) CHECK(logger->close(epoch).has_value());

@@ -1,5 +1,5 @@
-// Rules of what gets into the log, and when (R26, R27). Bodies as in anomalies.h; only for the
-// engine with seams.
+// Rules about the content of the log and the order of its writes (R26, R27). The body conventions
+// of anomalies.h apply. Needs the engine with sync points (`ATOLL_MUTANTS`).
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@
 
 namespace atolldb::test {
 
-/// A logged cluster of one worker, and a tree that it puts numbers into.
+/// A logged cluster with one worker, and a tree into which it puts numbers.
 class LogStage {
  public:
   LogStage()
@@ -28,7 +28,8 @@ class LogStage {
     plan(key);
     commit();
   }
-  /// How often the log has this key, up to its last marker; and that the log is sound.
+  /// Returns the number of log records of this key, up to the last marker. Also checks that the log
+  /// is sound.
   size_t count_logged(uint64_t key, Problem& problem) {
     const LogContent content = read_logs(cluster_.files());
     problem.expect(content.defect.empty(), content.defect);
@@ -43,8 +44,8 @@ class LogStage {
   Table tree_;
 };
 
-/// The epoch changes while a transaction runs, and the logger writes the block that it has begun
-/// in.
+/// The epoch advances during a transaction, and the logger writes the block in which the
+/// transaction began.
 inline std::string a_commit_in_a_later_epoch_leaves_the_block() {
   LogStage stage;
   Problem problem;
@@ -60,7 +61,7 @@ inline std::string a_commit_in_a_later_epoch_leaves_the_block() {
   return problem.text();
 }
 
-/// A commit is past its serialization point when the logger closes its epoch.
+/// A commit has passed its serialization point when the logger closes its epoch.
 inline std::string closing_waits_for_commits_under_way() {
   LogStage stage;
   Problem problem;
@@ -86,7 +87,7 @@ inline std::string closing_waits_for_commits_under_way() {
   return problem.text();
 }
 
-/// Whoever sees an epoch closed sees that there is something to make durable in it.
+/// A thread that sees an epoch closed sees that the epoch has commits to make durable.
 inline std::string a_commit_makes_its_epoch_dirty() {
   LogStage stage;
   Problem problem;

@@ -1,4 +1,4 @@
-// Files in memory, for tests: what was written is there at once, and its bytes may be changed.
+// In-memory file system: writes are visible at once, and a test may change the bytes of a file.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ class MemoryFileSystem : public FileSystem {
  public:
   using Bytes = std::vector<std::byte>;
 
-  /// The bytes of a file, to look at or to change; CHECKs that it exists.
+  /// Returns the bytes of a file, which the test may change. REQUIRES: the file exists (checked).
   Bytes& bytes(const std::string& path) {
     CHECK(files_.contains(path));
     return *files_.at(path);
@@ -28,7 +28,7 @@ class MemoryFileSystem : public FileSystem {
     for (const auto& [path, bytes] : files_) all.push_back(path);
     return all;
   }
-  /// A copy of everything: files opened in it are its own.
+  /// Returns a copy of all files. Files opened in the copy do not share bytes with this object.
   std::unique_ptr<MemoryFileSystem> copy() const {
     auto other = std::make_unique<MemoryFileSystem>();
     for (const auto& [path, bytes] : files_) other->files_[path] = std::make_shared<Bytes>(*bytes);
@@ -38,7 +38,7 @@ class MemoryFileSystem : public FileSystem {
 
   uint64_t writes = 0;
   uint64_t syncs = 0;
-  /// This many changes (writes, syncs, creations, renames ...) succeed, all later ones fail.
+  /// This many changes (writes, syncs, creations, renames ...) succeed; all later ones fail.
   uint64_t changes_left = UINT64_MAX;
 
   Result<std::unique_ptr<File>> create(const std::string& path, uint64_t size) override {

@@ -1,5 +1,6 @@
-// Synthetic incarnations with several loggers, ended by power cuts and kills at any change of any
-// file, and what their logs must say afterwards. A ledger outside knows what was acknowledged.
+// Synthetic incarnations with several loggers, each ended by a power cut or a kill at a random
+// change of a file. An independent ledger records what was acknowledged, and the logs must agree
+// with it.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +24,8 @@
 
 namespace atolldb::test {
 
-/// What a transaction wrote: its records, all in one epoch and one logger, follow from its number.
+/// Writes of one transaction. Its number determines its records, which are all in one epoch and one
+/// logger.
 struct LoggedTransaction {
   uint64_t incarnation = 0;
   uint64_t epoch = 0;
@@ -42,18 +44,18 @@ class PowerCutLogs {
   explicit PowerCutLogs(uint64_t seed)
       : random_(seed), disk_(std::make_unique<PowerCutFileSystem>()) {}
 
-  /// How the logs are written; the default is as it should be.
+  /// Faults of the files and of the loggers. Default: no faults.
   FileFaults faults;
 
-  /// Several incarnations one after the other, each ended by a cut or a kill. Empty, or what was
-  /// wrong.
+  /// Runs several incarnations in sequence, each ended by a cut or a kill. Returns the first error,
+  /// or an empty text.
   std::string run(uint32_t incarnations) {
     for (uint32_t i = 0; i < incarnations; ++i) {
-      // Few changes: the crash comes while the incarnation starts.
+      // With few changes, the crash comes during the start of the incarnation.
       HookedFileSystem files(*disk_, faults, random_() % (i % 2 == 0 ? 150 : 30));
       const std::string problem = live(files);
       if (!problem.empty()) return problem;
-      // A killed process leaves what it wrote, synced or not, to the next one.
+      // A killed process leaves all its writes, synced or not, to the next process.
       if (random_() % 3 != 0) disk_ = disk_->cut(random_());
     }
     HookedFileSystem files(*disk_, {}, UINT64_MAX);
@@ -72,11 +74,12 @@ class PowerCutLogs {
 
   struct Logger {
     std::unique_ptr<LogWriter> writer;
-    uint64_t appended = 0;  // its blocks up to this epoch are
+    uint64_t appended = 0;  // its blocks up to this epoch are appended
     std::map<uint64_t, std::vector<std::unique_ptr<BlockBuffer>>> blocks;  // by epoch
   };
 
-  /// One incarnation until its files stop working. Empty, or what was wrong before.
+  /// Runs one incarnation until its files stop working. Returns an error that occurs earlier, or an
+  /// empty text.
   std::string live(HookedFileSystem& files) {
     auto start = examine(files, "/data", kDirectories);
     if (!start) return files.is_off() ? "" : "start: " + start.error().message;
@@ -99,7 +102,7 @@ class PowerCutLogs {
     if (!begin_incarnation(files, "/data", *start, places)) return expect_off(files);
     auto ddl = DdlLog::open(files, "/data", start->savepoint.cluster_uuid);
     if (!ddl) return expect_off(files);
-    acknowledged_ddl_ = ddl_.size();  // what it read is durable now
+    acknowledged_ddl_ = ddl_.size();  // the start has read these records, so they are durable
     // All transactions write to storage 1.
     if (ddl_.empty() && !create_storage(*ddl, start->start_epoch)) return expect_off(files);
     return work(files, *start, loggers, *ddl);
@@ -107,13 +110,13 @@ class PowerCutLogs {
 
   std::string work(HookedFileSystem& files, const LogStart& start, std::vector<Logger>& loggers,
                    DdlLog& ddl) {
-    uint64_t epoch = start.start_epoch;  // the last one that has transactions
+    uint64_t epoch = start.start_epoch;  // the last epoch with transactions
     for (;; ++epoch) {
       for (Logger& logger : loggers) commit(logger, start.incarnation, epoch);
       if (random_() % 8 == 0) {
         if (!create_storage(ddl, epoch)) return expect_off(files);
       }
-      // Loggers lag behind, some more than others.
+      // Loggers fall behind the current epoch, some more than others.
       for (uint64_t steps = random_() % 8; steps > 0; --steps) {
         Logger& logger = loggers[random_() % loggers.size()];
         if (!step(logger, epoch, durable_epoch(loggers))) return expect_off(files);
@@ -130,7 +133,8 @@ class PowerCutLogs {
     return true;
   }
 
-  /// The logger appends what it has of an epoch, or closes it. False: its files do not work.
+  /// Makes the logger append blocks of its next epoch, or close that epoch. Returns false if its
+  /// files fail.
   bool step(Logger& logger, uint64_t current, uint64_t durable) {
     LogWriter& writer = *logger.writer;
     if (random_() % 4 == 0 && writer.wants_next_file() && !writer.prepare_next_file()) return false;
@@ -140,7 +144,7 @@ class PowerCutLogs {
       std::vector<std::span<LogBlock>> runs;
       for (const auto& buffer : logger.blocks[next]) runs.push_back(buffer->all());
       logger.appended = next;
-      // The last of them may go with the marker.
+      // The last runs may be written together with the marker.
       const size_t before = random_() % 2 == 0 ? runs.size() : random_() % (runs.size() + 1);
       const std::span<const std::span<LogBlock>> all(runs);
       if (before != 0 && !writer.append(all.first(before), durable)) return false;
@@ -195,8 +199,8 @@ class PowerCutLogs {
     return files.is_off() ? "" : "an error although every file works";
   }
 
-  /// Whether what the logs hold is what the ledger says: all that was acknowledged, and each epoch
-  /// as a whole.
+  /// Compares the logs with the ledger. All acknowledged transactions must be there, and each epoch
+  /// must be complete or absent.
   std::string check(FileSystem& files, const LogStart& start) {
     std::map<uint64_t, std::set<uint32_t>> found;  // records by transaction
     std::map<uint64_t, uint64_t> cuts;             // by incarnation
@@ -263,7 +267,8 @@ class PowerCutLogs {
   uint64_t last_number_ = 0;
 };
 
-/// Rounds with seeds from `seed` on; empty, or the first thing that was wrong, and its seed.
+/// Runs `rounds` rounds with seeds from `seed` on. Returns the first error with its seed, or an
+/// empty text.
 inline std::string cut_logs(uint64_t seed, uint64_t rounds, FileFaults faults = {}) {
   uint64_t acknowledged = 0;
   for (uint64_t round = 0; round < rounds; ++round) {

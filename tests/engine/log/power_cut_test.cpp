@@ -1,5 +1,5 @@
-// Power cuts and kills at any change of any file. That the checks see what they should:
-// PowerCut.Is..., and rows of kRules in tests/engine/rules_mutant_test.cpp.
+// Power cuts and kills at any change of any file. PowerCut.Is... and rows of kRules in
+// tests/engine/rules_mutant_test.cpp prove that these checks detect faults.
 #include <gtest/gtest.h>
 
 #include "tests/engine/log/power_cut_logs.h"

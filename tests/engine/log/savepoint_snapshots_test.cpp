@@ -1,3 +1,4 @@
+// Tests of the snapshots, pins and ids that a savepoint lists.
 #include "engine/log/savepoint_snapshots.h"
 
 #include <gtest/gtest.h>
@@ -163,7 +164,7 @@ TEST(SavepointSnapshots, PinsWhatExistsUnderNamesThatTellThemApart) {
   ASSERT_FALSE(unpin_snapshot(files, "/data", savepoint, "monday"));
   EXPECT_EQ(read(files), savepoint);
   EXPECT_EQ(savepoint.pinned.size(), kMaxPinnedSnapshots - 1);
-  // A pin of today's epoch is no other snapshot's.
+  // The last pin has the id and epoch of snapshot 3, not those of another snapshot.
   EXPECT_EQ(savepoint.pinned.back(), (PinnedSnapshot{3, 9, "63"}));
 }
 

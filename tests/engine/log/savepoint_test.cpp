@@ -1,3 +1,5 @@
+// Tests of the savepoint: slots, damage, old versions, roles of directories, and interrupted
+// writes.
 #include "engine/log/savepoint.h"
 
 #include <gtest/gtest.h>
@@ -81,8 +83,9 @@ TEST(Savepoint, FallsBackToTheOtherSlotAndThenIsCorrupt) {
   ASSERT_TRUE(write_savepoint(files, "/data", savepoint));
   auto& bytes = files.bytes("/data/coordinator/savepoint");
   for (uint64_t byte = 0; byte < 100; ++byte) {
-    if (byte >= 24 && byte < 32) continue;  // spare, yet checked: below
-    bytes[byte] ^= std::byte{16};           // generation 2 is in slot 0
+    // spare bytes, which the loop skips; they are checked below
+    if (byte >= 24 && byte < 32) continue;
+    bytes[byte] ^= std::byte{16};  // generation 2 is in slot 0
     auto found = read_savepoint(files, "/data");
     ASSERT_TRUE(found && *found) << byte;
     EXPECT_EQ((*found)->savepoint, older) << byte;
@@ -99,8 +102,8 @@ TEST(Savepoint, FallsBackToTheOtherSlotAndThenIsCorrupt) {
   EXPECT_NE(found.error().message.find("checksum"), std::string::npos);
 }
 
-/// The file as earlier programs wrote it, with slot 1 alone: version 1 says nothing of snapshots,
-/// all have the paths of directories.
+/// Writes the file as earlier versions of the program did, with slot 1 only. Version 1 has no
+/// snapshots, and all versions have the paths of directories.
 void write_old_savepoint(MemoryFileSystem& files, const Savepoint& savepoint, uint32_t version) {
   ByteWriter body;
   body.raw(std::as_bytes(std::span(savepoint.cluster_uuid)));
@@ -119,7 +122,7 @@ void write_old_savepoint(MemoryFileSystem& files, const Savepoint& savepoint, ui
       body.text(pin.name);
     }
   }
-  if (version >= 3) body.number(uint32_t{0});  // older snapshots that are kept
+  if (version >= 3) body.number(uint32_t{0});  // number of kept older snapshots
   body.number(static_cast<uint32_t>(savepoint.incarnations.size()));
   for (const Incarnation& incarnation : savepoint.incarnations) {
     body.number(incarnation.number);
@@ -164,7 +167,7 @@ TEST(Savepoint, IsReadAsEarlierProgramsWroteIt) {
       savepoint.generation = 1;
       ASSERT_NO_FATAL_FAILURE(write_old_savepoint(files, savepoint, version));
       EXPECT_EQ(read(files), savepoint);
-      // The next write is one of today.
+      // The next write uses the current format.
       ASSERT_TRUE(write_savepoint(files, "/data", savepoint));
       EXPECT_EQ(read(files), savepoint);
     }
@@ -182,7 +185,7 @@ Savepoint with_loggers(const std::vector<std::string>& directories) {
   return savepoint;
 }
 
-/// Of everything in the files of the memory.
+/// Returns true if the file contains `text`.
 bool holds_text(MemoryFileSystem& files, const std::string& path, const std::string& text) {
   const auto& bytes = files.bytes(path);
   return std::ranges::search(bytes, std::as_bytes(std::span(text))).size() != 0;
@@ -197,7 +200,7 @@ TEST(Savepoint, NamesDirectoriesByTheirRolesAndFindsThemWhereTheTableSays) {
     EXPECT_FALSE(holds_text(files, path, directory)) << directory;
   }
   EXPECT_TRUE(holds_text(files, path, "log-2"));
-  // The data are moved, and one of the directories elsewhere.
+  // The data directory moves, and one of the other directories, too.
   ASSERT_TRUE(files.make_directory("/moved/coordinator"));
   ASSERT_TRUE(files.rename(path, "/moved/coordinator/savepoint"));
   ASSERT_TRUE(files.rename("/data/directories", "/moved/directories"));
@@ -209,7 +212,7 @@ TEST(Savepoint, NamesDirectoriesByTheirRolesAndFindsThemWhereTheTableSays) {
   ASSERT_TRUE(found && *found);
   savepoint.incarnations = with_loggers({"/moved", "/faster", "/big", "/faster"}).incarnations;
   EXPECT_EQ((*found)->savepoint, savepoint);
-  // A role that the table does not list is no other directory.
+  // A role that the table does not list must not resolve to any directory.
   table->remove("log-2");
   ASSERT_TRUE(table->write(files));
   found = read_savepoint(files, "/moved");
@@ -224,7 +227,7 @@ TEST(Savepoint, SurvivesAPowerCutAtAnyChange) {
   PowerCutFileSystem files;
   Savepoint savepoint;
   for (uint64_t round = 0; round < rounds(20, 300); ++round) {
-    // Cut amid the write: what was written before is there, or what is being written.
+    // A cut during the write leaves the previous savepoint, or the new one.
     const Savepoint before = savepoint;
     Savepoint next = random_savepoint(random);
     next.generation = savepoint.generation;
@@ -247,7 +250,7 @@ TEST(Savepoint, SurvivesAPowerCutAtAnyChange) {
 
 TEST(Savepoint, WhatAKilledProcessHasNotSyncedIsNotReliedOnByTheNextOne) {
   const uint64_t first_seed = seed();
-  // Over several sectors, all of which change: a slot can be torn.
+  // The savepoint covers several sectors, all of which change, so a slot can be torn.
   const auto change = [](Savepoint& savepoint) {
     const uint64_t number = ++savepoint.largest_incarnation;
     savepoint.incarnations = {{number, 1, {}, {}}};
@@ -255,7 +258,8 @@ TEST(Savepoint, WhatAKilledProcessHasNotSyncedIsNotReliedOnByTheNextOne) {
       savepoint.incarnations[0].loggers.push_back({i, static_cast<uint16_t>(number), "/data"});
     }
   };
-  // Two processes are killed while they write, each before any of its changes, then power fails.
+  // Two processes are killed during their writes, each before any of its changes. Then the power
+  // fails.
   for (uint64_t first = 0; first < 5; ++first) {
     for (uint64_t second = 0; second < 5; ++second) {
       PowerCutFileSystem disk;

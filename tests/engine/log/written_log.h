@@ -1,4 +1,4 @@
-// A log in memory with known content: what tests damage.
+// In-memory log with known content, which tests damage.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ inline LogWriter make_writer(FileSystem& files, const LoggerPlace& place, uint64
   return *std::move(writer);
 }
 
-/// Appends `blocks` blocks of random records of `epoch` and closes it.
+/// Appends `blocks` blocks with random records of `epoch`, and closes the epoch.
 inline void write_epoch(LogWriter& writer, uint64_t epoch, size_t blocks, uint64_t durable_epoch,
                         std::mt19937_64& random) {
   BlockBuffer buffer(blocks);
@@ -35,8 +35,8 @@ inline void write_epoch(LogWriter& writer, uint64_t epoch, size_t blocks, uint64
   CHECK(writer.close_epoch(epoch, durable_epoch).has_value());
 }
 
-/// The storages that random records are of (fill_block), as far as the DDL log does not create them
-/// yet.
+/// Random records (fill_block) belong to storages 1 ... kStorages. create_storages appends the DDL
+/// records of those storages that the DDL log does not yet have.
 inline constexpr uint32_t kStorages = 9;
 inline void create_storages(FileSystem& files, const ClusterUuid& uuid,
                             const std::string& data_dir = "/data", uint32_t last = kStorages) {
@@ -49,14 +49,14 @@ inline void create_storages(FileSystem& files, const ClusterUuid& uuid,
   }
 }
 
-/// A data directory whose last incarnation has run: what a start finds.
+/// A data directory whose last incarnation has run, as a start finds it.
 struct DataDirectory {
   MemoryFileSystem files;
   LogStart start;
   std::vector<LogWriter> writers;
   std::mt19937_64 random{1};
 
-  /// Goes through a start. Empty, or its error.
+  /// Runs a start. Returns its error, or an empty text.
   std::string begin(std::vector<LoggerPlace> places, uint64_t blocks_per_file = 8) {
     writers.clear();
     auto examined = examine(files, "/data");
@@ -79,7 +79,7 @@ struct DataDirectory {
   void write(size_t writer, uint64_t epoch) {
     write_epoch(writers[writer], epoch, 2, durable_epoch(), random);
   }
-  /// By all loggers, epochs one after the other.
+  /// All loggers write the epochs first ... last, in sequence.
   void write_all(uint64_t first, uint64_t last) {
     for (uint64_t epoch = first; epoch <= last; ++epoch) {
       for (size_t i = 0; i < writers.size(); ++i) write(i, epoch);
