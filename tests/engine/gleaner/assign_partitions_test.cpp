@@ -1,3 +1,4 @@
+// Tests of partition assignment and of key sampling.
 #include "engine/gleaner/assign_partitions.h"
 
 #include <gtest/gtest.h>
@@ -45,7 +46,7 @@ size_t partition_of(const GleanStorage& storage, uint64_t key) {
   return partition;
 }
 
-/// Empty, or what is wrong with the partitions of a storage that is not sequential.
+/// Returns a defect in the partitions of a storage that is not sequential, or an empty text.
 std::string defect_of(const GleanStorage& storage, const std::vector<ReducerPlace>& reducers) {
   if (storage.partitions.empty()) return "no partition";
   if (!storage.partitions.front().low.empty()) return "the first one does not begin at the start";
@@ -159,7 +160,7 @@ TEST(AssignPartitions, HasNoMorePartitionsThanKeysAllow) {
   assign_partitions(storages, sample, reducers);
   EXPECT_EQ(defect_of(storages[0], reducers), "");
   EXPECT_EQ(storages[0].partitions.size(), 3u);
-  // A node that logs and has no reducer.
+  // A node has loggers and no reducer.
   storages = {storage_of(1, StorageType::mastertree)};
   assign_partitions(storages, std::vector<SampledKey>(100, {1, 49, 5}), reducers_of(1, 1));
   EXPECT_EQ(storages[0].partitions.at(0).owner, (ReducerPlace{0, 0}));

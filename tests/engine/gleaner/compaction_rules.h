@@ -1,5 +1,5 @@
-// Changes of one record, what mappers and merges leave of them, and whether that says the same
-// (R35).
+// Compaction of one record's changes by mappers and merges, and a check that the result is
+// equivalent (R35).
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ constexpr Change update(uint16_t offset, uint16_t bytes) {
   return {LogType::update, offset, bytes};
 }
 
-/// Changes in the order of their VIDs, which are their places here.
+/// Changes in the order of their VIDs. The ordinal of a VID is the index of its change.
 struct Records {
   explicit Records(const std::vector<Change>& changes, size_t key_bytes = 8) : memory(1) {
     LogBlock& block = memory.all()[0];
@@ -49,7 +49,7 @@ struct Records {
   BlockBuffer memory;
 };
 
-/// Ordinals of the records that a mapper keeps.
+/// Returns the ordinals of the records that a mapper keeps.
 inline std::vector<uint64_t> kept(const std::vector<Change>& changes, size_t key_bytes = 8) {
   Records records(changes, key_bytes);
   std::vector<SortKey> keys;
@@ -61,7 +61,8 @@ inline std::vector<uint64_t> kept(const std::vector<Change>& changes, size_t key
   return ordinals;
 }
 
-/// Of those that a merge of all in one input keeps: it looks at a record's next one only.
+/// Returns the ordinals of the records that a merge of one input keeps. A merge compares a record
+/// only with the next one.
 inline std::vector<uint64_t> merged(const std::vector<Change>& changes) {
   Records records(changes);
   RecordMerge merge;
@@ -76,10 +77,11 @@ inline std::vector<uint64_t> merged(const std::vector<Change>& changes) {
   return ordinals;
 }
 
-/// A record as its changes leave it: whether it is there, and its bytes.
+/// State of a record after some changes: its existence and its bytes.
 struct State {
-  std::optional<bool> exists;  // unknown to this mapper before an insert or erase
-  std::vector<uint64_t> bytes = std::vector<uint64_t>(24);  // who wrote each
+  std::optional<bool> exists;  // nullopt: unknown to this mapper before an insert or erase
+  // for each byte, the ordinal of the change that wrote it
+  std::vector<uint64_t> bytes = std::vector<uint64_t>(24);
 
   void apply(const Change& change, uint64_t ordinal) {
     if (change.type != LogType::update) {
@@ -91,7 +93,8 @@ struct State {
   bool operator==(const State&) const = default;
 };
 
-/// Of random changes: empty, or the round in which something else was left.
+/// Compares states for `count` rounds of random changes. Returns the first round with a difference,
+/// or an empty text.
 inline std::string leaves_records_as_their_changes_do(uint64_t count) {
   const uint64_t first = seed();
   std::mt19937_64 random(first);

@@ -1,4 +1,4 @@
-// What may be left out, and what not (R35).
+// Records that compaction may elide, and records that it must keep (R35).
 #include "engine/gleaner/compaction.h"
 
 #include <gtest/gtest.h>
@@ -56,7 +56,7 @@ TEST(Compaction, ManyDifferentUpdatesOfAKeyAreKept) {
     all.push_back(i);
   }
   expect_kept(changes, all);
-  // And an erase in front of more of them than are remembered.
+  // An erase covers even more updates than the compaction remembers.
   changes.push_back(kErase);
   EXPECT_EQ(kept(changes), Ordinals{40});
 }

@@ -1,4 +1,4 @@
-// Mappers and reducers together, against a model.
+// Data path of the gleaner: mappers and reducers together, compared with a model.
 #include <gtest/gtest.h>
 
 #include "engine/log/log_files.h"
@@ -55,7 +55,7 @@ TEST(DataPath, RemovesItsFilesAlsoAfterErrors) {
     EXPECT_EQ(runs(stage), 0u);
   }
   GleanStage stage(first, {});
-  stage.disk.changes_left = 3;  // the directory is made, a file, its first write
+  stage.disk.changes_left = 3;  // creation of the directory and of a file, and its first write
   EXPECT_NE(stage.run().find("input/output error"), std::string::npos);
   stage.disk.changes_left = UINT64_MAX;
   stage.reducers.clear();
@@ -73,7 +73,7 @@ TEST(DataPath, TellsWhereASortedRunIsDamaged) {
   uint64_t damaged = 0;
   for (const std::string& path : stage.disk.paths()) {
     if (!path.starts_with("/runs/")) continue;
-    // The last chunk: it was not read when the merge began.
+    // Damage the last chunk, which was not read when the merge began.
     auto& bytes = stage.disk.bytes(path);
     uint64_t chunk = bytes.size() - SortedRunWriter::kMinChunkBytes;
     while (bytes[chunk] == std::byte{}) chunk -= SortedRunWriter::kMinChunkBytes;
@@ -90,7 +90,7 @@ TEST(DataPath, TellsWhereASortedRunIsDamaged) {
   EXPECT_EQ(damaged, 1u) << "no run had two chunks";
 }
 
-/// A stage whose first stream is damaged in the first block that holds for `block`.
+/// Damages the stage's first stream in the first block for which `block_is_right` returns true.
 template <typename Which>
 std::string damage(GleanStage& stage, Which block_is_right, std::byte* zeros = nullptr) {
   const GleanStream& stream = stage.plan.mappers[0].streams[0];
@@ -117,7 +117,7 @@ TEST(DataPath, RefusesADamagedBlockOfTheEpochsItNeeds) {
   });
   const std::string errors = stage.run();
   EXPECT_NE(errors.find(place + "the block's checksum is wrong"), std::string::npos) << errors;
-  // All others end, too.
+  // All other mappers and reducers end, too.
   EXPECT_GE(std::ranges::count(errors, '\n'), 1 + static_cast<int>(stage.plan.reducers.size()));
 }
 
@@ -141,7 +141,8 @@ TEST(DataPath, TakesAStreamThatIsTornBehindItsLastEpoch) {
     GleanStage stage(first, {});
     bool is_closed = false;
     bool is_next = false;
-    // A block behind the marker that closes the last epoch; not every stream has one.
+    // Damages a block after the marker that closes the last epoch. Not every stream has such a
+    // block.
     const GleanStream& stream = stage.plan.mappers[0].streams[0];
     auto reader = LogReader::open(stage.files, stream.stream);
     ASSERT_TRUE(reader);
@@ -165,7 +166,7 @@ TEST(DataPath, TakesAStreamThatIsTornBehindItsLastEpoch) {
 
 TEST(DataPath, RefusesRecordsThatCannotBeOfTheirStorage) {
   GleanStage stage(seed(), {});
-  stage.plan.storages[0].record_count = 1;  // the array's
+  stage.plan.storages[0].record_count = 1;  // that of the array
   const std::string errors = stage.run();
   EXPECT_NE(errors.find("of storage 3, is beyond its array's end"), std::string::npos) << errors;
 }
@@ -180,7 +181,7 @@ TEST(DataPath, RefusesAPlanWithAnOwnerThatItDoesNotHave) {
 }
 
 TEST(DataPath, EndsEverywhereWhenOneSideGivesUp) {
-  // No reducer takes anything: mappers fill both halves' room and wait.
+  // No reducer takes messages: mappers fill both halves and wait.
   GleanStage stage(seed(), {});
   SharedInbox inbox(ReducerInbox::kMinHalfBytes);
   ASSERT_TRUE(inbox.reducer.begin(stage.plan.snapshot, 4));

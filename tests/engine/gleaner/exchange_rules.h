@@ -1,4 +1,4 @@
-// R40. Empty, or what went wrong.
+// Body for R40 (void reservations). It returns an error text, or an empty text if all is right.
 #pragma once
 
 #include <string>
@@ -7,12 +7,12 @@
 
 namespace atolldb::test {
 
-/// A mapper fails between its reservation and its announcement. All on one thread: the reducer
-/// finds a half without writers, so it does not wait, or it waits until it is told that all is
-/// over.
+/// A mapper fails between its reservation and its announcement. Everything runs on one thread. With
+/// the rule, the reducer finds a half without writers and does not wait. Without it, the reducer
+/// waits until its callback says that the run is over.
 inline std::string a_reservation_that_is_not_announced_is_void() {
   SharedInbox inbox(ReducerInbox::kMinHalfBytes);
-  uint32_t asked = 0;  // before each wait, and once in the beginning
+  uint32_t asked = 0;  // the reducer calls this at its start and before each wait
   ReducerInbox reducer(inbox.memory.base(0), [&] { return ++asked > 1; });
   if (!reducer.begin(1, 1)) return "no run begins";
   {

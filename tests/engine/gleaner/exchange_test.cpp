@@ -1,3 +1,5 @@
+// Tests of the exchange between mappers and reducers: order, slow or failed mappers, and ended
+// runs.
 #include "engine/gleaner/exchange.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +17,8 @@ namespace {
 
 constexpr uint64_t kHalf = ReducerInbox::kMinHalfBytes;
 
-/// A message of `bytes` that starts with `number`, the rest is that number's low byte.
+/// Sends a message of `bytes` bytes that starts with `number`. Its other bytes are that number's
+/// low byte.
 Result<void> send(ReducerInbox& inbox, uint32_t run, uint64_t number, uint32_t bytes) {
   auto room = inbox.reserve(run, static_cast<uint32_t>(number >> 32), bytes);
   if (!room) return std::unexpected(room.error());
@@ -25,7 +28,7 @@ Result<void> send(ReducerInbox& inbox, uint32_t run, uint64_t number, uint32_t b
   return {};
 }
 
-/// The numbers of a batch's messages, void ones left out.
+/// Returns the numbers of a batch's messages, without void messages.
 std::vector<uint64_t> numbers_in(const InboxBatch& batch) {
   std::vector<uint64_t> numbers;
   for (std::span<const std::byte> rest = batch.bytes; !rest.empty();) {
@@ -43,7 +46,7 @@ std::vector<uint64_t> numbers_in(const InboxBatch& batch) {
   return numbers;
 }
 
-/// Waits, by looking only, until a mapper wants the half that is current to be swapped.
+/// Waits, by polling, until mappers have asked for `swaps` swaps of the current half.
 void await_swap_wanted(SharedInbox& inbox, uint32_t swaps) {
   auto* control = reinterpret_cast<InboxControl*>(inbox.memory.base(1));
   while (control->swaps_wanted.load(std::memory_order_relaxed) < swaps) std::this_thread::yield();
@@ -65,7 +68,7 @@ TEST(Exchange, HandsOverEveryMessageOfManyMappersOnce) {
         for (uint64_t i = 0; i < kEach; ++i) {
           const auto bytes = static_cast<uint32_t>(8 + random() % 200 * 8);
           if (random() % 16 == 0) {
-            // Fails before it announces.
+            // Fails before it announces its message.
             ASSERT_TRUE(inbox.mappers.reserve(run, 1, bytes));
           }
           ASSERT_TRUE(send(inbox.mappers, run, (mapper << 32) + i, bytes));
@@ -79,7 +82,7 @@ TEST(Exchange, HandsOverEveryMessageOfManyMappersOnce) {
       ASSERT_TRUE(batch) << batch.error().message;
       is_last = batch->is_last;
       for (const uint64_t number : numbers_in(*batch)) {
-        // Of one mapper: in the order in which it sent them.
+        // Messages of one mapper arrive in the order in which it sent them.
         ASSERT_EQ(number & 0xffffffff, next[number >> 32]++);
       }
     }
@@ -119,7 +122,8 @@ TEST(Exchange, ASwapWaitsForTheCopyUnderWayAndOthersGoOnMeanwhile) {
     is_taken.store(true, std::memory_order_release);
     numbers = numbers_in(*batch);
   });
-  // The rest of the half, and then the other one: they need no more of the slow one than its room.
+  // Fills the rest of the half, and then the other half. The slow mapper holds up only the space
+  // that it has reserved.
   const auto most = static_cast<uint32_t>(inbox.mappers.max_message_bytes());
   ASSERT_TRUE(send(inbox.mappers, 1, 1, most - 256));
   ASSERT_TRUE(send(inbox.mappers, 1, 2, most));
@@ -149,22 +153,22 @@ TEST(Exchange, AFailingMapperIsNotWaitedFor) {
     EXPECT_FALSE(batch->is_last);
     EXPECT_EQ(numbers_in(*batch), (std::vector<uint64_t>{1, 2}));
   });
-  other.join();  // the swap has happened, its reducer waits for the reservation
-  room.reset();  // the mapper goes, with nothing said
+  other.join();  // the swap has happened, and the reducer waits for the reservation
+  room.reset();  // the mapper ends without an announcement
 }
 
 TEST(Exchange, EndsEveryWaitWhenTheRunIsGivenUp) {
   for (const bool by_cluster : {false, true}) {
     SharedInbox inbox(kHalf);
     ASSERT_TRUE(inbox.reducer.begin(1, 3));
-    auto room = inbox.mappers.reserve(1, 0, 64);  // the reducer waits for it
+    auto room = inbox.mappers.reserve(1, 0, 64);  // the reducer waits for this reservation
     ASSERT_TRUE(room);
     const auto most = static_cast<uint32_t>(inbox.mappers.max_message_bytes());
     std::atomic<uint32_t> errors{0};
     std::vector<std::jthread> waiting;
     for (uint64_t i = 0; i < 3; ++i) {
       waiting.emplace_back([&, i] {
-        // One of them gets the other half, the others wait for a swap that does not come.
+        // One sender gets the other half. The others wait for a swap that never comes.
         while (send(inbox.mappers, 1, i, most)) continue;
         errors.fetch_add(1, std::memory_order_relaxed);
       });
@@ -173,7 +177,7 @@ TEST(Exchange, EndsEveryWaitWhenTheRunIsGivenUp) {
       while (inbox.reducer.next_batch(1)) continue;
       errors.fetch_add(1, std::memory_order_relaxed);
     });
-    await_swap_wanted(inbox, 2);  // so the reducer is at the first
+    await_swap_wanted(inbox, 2);  // now the reducer waits at the first half
     if (by_cluster) {
       inbox.is_over.store(true, std::memory_order_relaxed);
     } else {
@@ -186,7 +190,7 @@ TEST(Exchange, EndsEveryWaitWhenTheRunIsGivenUp) {
 
 TEST(Exchange, RefusesMappersOfAnotherRun) {
   SharedInbox inbox(kHalf);
-  EXPECT_FALSE(inbox.mappers.reserve(1, 0, 64));  // none has begun
+  EXPECT_FALSE(inbox.mappers.reserve(1, 0, 64));  // no run has begun
   ASSERT_TRUE(inbox.reducer.begin(1, 1));
   ASSERT_TRUE(send(inbox.mappers, 1, 7, 64));
   ASSERT_TRUE(inbox.reducer.begin(2, 1));
@@ -194,14 +198,14 @@ TEST(Exchange, RefusesMappersOfAnotherRun) {
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().message, "snapshot 1: its run is over, the inbox is at 2");
   EXPECT_FALSE(inbox.mappers.finish(1));
-  inbox.mappers.give_up(1);  // does not concern run 2
+  inbox.mappers.give_up(1);  // must not affect run 2
   ASSERT_TRUE(send(inbox.mappers, 2, 8, 64));
   ASSERT_TRUE(inbox.mappers.finish(2));
   const auto batch = inbox.reducer.next_batch(2);
   ASSERT_TRUE(batch);
   EXPECT_TRUE(batch->is_last);
   EXPECT_EQ(numbers_in(*batch), std::vector<uint64_t>{8});
-  // And nothing comes behind the last.
+  // No message comes after the last one.
   EXPECT_FALSE(inbox.mappers.reserve(2, 0, 64));
   EXPECT_FALSE(inbox.reducer.next_batch(2));
 }
@@ -217,7 +221,7 @@ TEST(Exchange, ARunBeginsWhenTheLastCopyOfTheOneBeforeIsOver) {
     ASSERT_TRUE(inbox.reducer.begin(2, 1));
     has_begun.store(true, std::memory_order_release);
   });
-  // The half is closed, so `begin` is at work, and cannot have come further.
+  // When the half is closed, `begin` is under way, and cannot have advanced further.
   auto* control = reinterpret_cast<InboxControl*>(inbox.memory.base(1));
   const uint64_t open = control->halves[0].status.load(std::memory_order_relaxed);
   while (control->halves[0].status.load(std::memory_order_relaxed) == open &&

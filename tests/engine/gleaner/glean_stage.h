@@ -1,5 +1,5 @@
-// Logs of random content, what a run of mappers and reducers makes of them, and what it must: a
-// model that knows every record.
+// Random logs, a gleaner run of mappers and reducers over them, and a model that knows every
+// record.
 #pragma once
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@
 
 namespace atolldb::test {
 
-/// A record in gleaned form, apart from the code that makes it.
+/// A record in gleaned form, independent of the code that makes it.
 struct PlainRecord {
   uint32_t storage = 0;
   std::string key;
@@ -34,7 +34,7 @@ struct PlainRecord {
   auto order() const { return std::tie(storage, key, version); }
   bool operator==(const PlainRecord&) const = default;
 
-  /// Said once more, not taken from the code under test.
+  /// States the rule of coverage again, independently of the code under test.
   bool is_covered_by(const PlainRecord& later) const {
     if (storage != later.storage || key != later.key || version >= later.version) return false;
     if (type == LogType::append) return false;
@@ -64,7 +64,7 @@ struct StageOptions {
   uint16_t mappers_per_node = 2;
   uint16_t reducers_per_node = 1;
   uint32_t epochs = 12;
-  uint32_t keys = 40;  // of each storage: few, so that there is much to leave out
+  uint32_t keys = 40;  // of each storage; few, so that many records can be elided
   uint64_t half_bytes = ReducerInbox::kMinHalfBytes;
   MapperSettings mapper = {MapperSettings::kMinBucketBytes, 3 * 16384};
   uint64_t chunk_bytes = SortedRunWriter::kMinChunkBytes;
@@ -78,7 +78,7 @@ class GleanStage {
   static constexpr uint32_t kTree = 7;
   static constexpr uint32_t kLongKeys = 8;
   static constexpr uint32_t kHeap = 1030;
-  static constexpr uint32_t kDropped = 9;  // not in the plan
+  static constexpr uint32_t kDropped = 9;  // this storage is not in the plan
   static constexpr uint32_t kPayload = 60;
 
   GleanStage(uint64_t seed, StageOptions options) : files(disk), options_(options), random_(seed) {
@@ -94,13 +94,14 @@ class GleanStage {
                      storage(kLongKeys, StorageType::mastertree),
                      storage(kHeap, StorageType::sequential)};
     for (GleanMapper& mapper : plan.mappers) {
-      // Two loggers each.
+      // Two loggers per mapper.
       write_stream(mapper, static_cast<uint16_t>(2 * mapper.mapper));
       write_stream(mapper, static_cast<uint16_t>(2 * mapper.mapper + 1));
     }
   }
 
-  /// Runs all mappers and reducers, each in a thread. Empty, or the errors of all, a line each.
+  /// Runs all mappers and reducers, each in a thread. Returns their errors, one per line, or an
+  /// empty text.
   std::string run() {
     inboxes.clear();
     reducers.clear();
@@ -142,8 +143,8 @@ class GleanStage {
     return all;
   }
 
-  /// Reads all partitions of all reducers, and compares with what was written. Empty, or what is
-  /// wrong.
+  /// Reads all partitions of all reducers, and compares them with the written records. Returns the
+  /// first error, or an empty text.
   std::string check() {
     std::map<std::pair<uint32_t, std::string>, std::vector<PlainRecord>> out;
     for (size_t i = 0; i < reducers.size(); ++i) {
@@ -161,7 +162,7 @@ class GleanStage {
   MemoryFileSystem disk;
   LockedFileSystem files;
   GleanPlan plan;
-  std::vector<PlainRecord> written;  // in the plan's epochs and storages
+  std::vector<PlainRecord> written;  // all records in the plan's epochs and storages
   std::vector<std::unique_ptr<SharedInbox>> inboxes;
   std::vector<std::unique_ptr<Reducer>> reducers;
   std::vector<std::unique_ptr<Mapper>> mappers;
@@ -195,12 +196,12 @@ class GleanStage {
   std::string tree_key(uint32_t id) {
     const uint64_t number = random_() % options_.keys;
     std::string key = big_endian(number * 0x0101010101010101u);
-    // Keys that begin alike, are prefixes of others, end in zeros.
+    // Keys with common prefixes, keys that are prefixes of others, and keys that end in zeros.
     if (id == kLongKeys) key = std::string(12, 'x') + big_endian(number % 7, 4) + key;
     return key.substr(0, key.size() - number % 8);
   }
 
-  /// A record of a random storage into the block; false: it is full.
+  /// Adds a record of a random storage to the block. Returns false if the block is full.
   bool add_random(LogBlock& block, GleanMapper& mapper, bool counts) {
     const uint64_t epoch = block.header.epoch;
     const uint32_t ids[] = {kArray, kTree, kTree, kLongKeys, kHeap, kDropped};
@@ -236,7 +237,7 @@ class GleanStage {
     }
     if (record.type == LogType::append) record.offset = 0;
     if (counts && record.storage != kDropped) written.push_back(std::move(record));
-    // Superseded within its transaction.
+    // A filler: its record was superseded within the transaction.
     if (random_() % 8 == 0) {
       add_record(block, LogType::filler, static_cast<uint32_t>(random_()), random_(), {}, {});
     }
@@ -245,7 +246,7 @@ class GleanStage {
 
   void write_stream(GleanMapper& mapper, uint16_t logger) {
     LogWriter writer = make_writer(files, {mapper.node, logger, "/data"}, 2, kStart, 6);
-    // Cut before the end of the run, with it, or not yet.
+    // The stream ends before the last epoch of the run, with it, or later.
     const uint64_t last_epoch = plan.epoch - 2 + random_() % 5;
     mapper.streams.push_back({{"/data", mapper.node, logger, 2, kStart, kUuid}, last_epoch});
     for (uint64_t epoch = kStart; epoch < kStart + options_.epochs; ++epoch) {
@@ -257,7 +258,7 @@ class GleanStage {
         for (uint64_t i = 0; i < most && add_random(block, mapper, counts); ++i) continue;
       }
       CHECK(writer.append(std::array{buffer.all()}, kStart - 1).has_value());
-      // Loggers do not close the same epochs: a marker may be for several.
+      // Loggers do not close the same epochs: a marker may stand for several epochs.
       if (random_() % 3 != 0 || epoch + 1 == kStart + options_.epochs) {
         CHECK(writer.close_epoch(epoch, kStart - 1).has_value());
       }
@@ -321,7 +322,7 @@ class GleanStage {
         ++next;
         continue;
       }
-      // Left out: something later of this key is there that covers it.
+      // A record may be elided only if a later record of the same key covers it.
       const bool is_covered =
           std::any_of(all.begin() + static_cast<ptrdiff_t>(next), all.end(),
                       [&](const PlainRecord& later) { return written[i].is_covered_by(later); });
@@ -340,7 +341,7 @@ class GleanStage {
  private:
   StageOptions options_;
   std::mt19937_64 random_;
-  std::map<uint64_t, uint64_t> ordinals_;  // used, by epoch
+  std::map<uint64_t, uint64_t> ordinals_;  // last ordinal used, by epoch
 };
 
 }  // namespace atolldb::test

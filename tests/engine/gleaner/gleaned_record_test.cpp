@@ -1,3 +1,4 @@
+// Tests of gleaned records: their layout and their sort order.
 #include "engine/gleaner/gleaned_record.h"
 
 #include <gtest/gtest.h>
@@ -50,7 +51,7 @@ TEST(GleanedRecord, ArrayIndexesOrderLikeBytes) {
 
 TEST(GleanedRecord, TreeKeysStayAndUnusedRoomGoes) {
   One one(LogType::insert, "abc", "0123456789", Vid::make(7, 3).word());
-  one.record().length += 64;  // a worker that took more than it used
+  one.record().length += 64;  // a worker that allocated more than it used
   const LogRecord& gleaned = one.gleaned(StorageType::mastertree);
   EXPECT_EQ(key_of(gleaned), "abc");
   EXPECT_EQ(text(gleaned.payload(), gleaned.payload_bytes), "0123456789");
@@ -115,7 +116,7 @@ TEST(GleanedRecord, KeysThatEndBeforeABoundaryCountAsIfZerosFollowed) {
 TEST(GleanedRecord, SortKeysOrderLikeKeysAndThenVersions) {
   const uint64_t first = seed();
   std::mt19937_64 random(first);
-  // Few different bytes, lengths around those where words end: many keys that begin alike.
+  // Few different bytes, and lengths around word boundaries: many keys have common prefixes.
   const auto key = [&] {
     const size_t lengths[] = {0, 1, 7, 8, 9, 15, 16, 17, 24, 40};
     std::string made(lengths[random() % 10], '\0');

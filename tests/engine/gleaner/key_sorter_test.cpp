@@ -1,3 +1,4 @@
+// Tests of the key sorter, compared with std::sort.
 #include "engine/gleaner/key_sorter.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +14,7 @@ namespace {
 
 constexpr uint64_t kMaxKeys = 3000;
 
-/// Records of nothing but a key and a VID, and their keys in the order in which they came.
+/// Records with only a key and a VID, and their keys in order of insertion.
 class Keys {
  public:
   void add(std::string_view key, uint64_t epoch, uint64_t ordinal) {
@@ -35,8 +36,8 @@ class Keys {
   std::vector<std::unique_ptr<uint64_t[]>> records_;
 };
 
-/// Empty, or where the sorter's order is not that of comparing. Records of one key and VID are
-/// indistinguishable, but each must be there.
+/// Returns the first difference to the order by comparison, or an empty text. Records with the same
+/// key and VID are indistinguishable, but each must be present.
 std::string check(KeySorter& sorter, std::vector<SortKey> keys) {
   std::vector<SortKey> expected = keys;
   std::sort(expected.begin(), expected.end());
@@ -53,8 +54,8 @@ std::string check(KeySorter& sorter, std::vector<SortKey> keys) {
   return records == all ? "" : "another record";
 }
 
-/// A key of up to `bytes`, of which each has `values`: the fewer, the more often keys are equal, or
-/// the beginning of others.
+/// Returns a key of up to `bytes` bytes, each with one of `values` values. Fewer values make more
+/// keys equal, or prefixes of others.
 std::string random_key(std::mt19937_64& random, uint64_t bytes, uint64_t values, bool is_fixed) {
   std::string key(is_fixed ? bytes : random() % (bytes + 1), '\0');
   for (char& byte : key) byte = static_cast<char>(random() % values * 37);
@@ -67,7 +68,8 @@ TEST(KeySorter, SortsAsComparingDoes) {
   for (uint64_t round = 0; round < rounds(300, 20'000); ++round) {
     std::mt19937_64 random(first + round);
     const uint64_t count = random() % (round % 3 == 0 ? 100 : kMaxKeys + 1);
-    const uint64_t bytes = random() % 20;  // longer than what a SortKey holds, too
+    // also longer than the part of a key that a SortKey holds
+    const uint64_t bytes = random() % 20;
     const uint64_t values = 1 + random() % (round % 2 == 0 ? 3 : 256);
     const bool is_fixed = random() % 2 == 0;
     const bool is_late = random() % 2 == 0;
@@ -89,7 +91,7 @@ TEST(KeySorter, TakesWhatDiffersInAllBitsAndInNone) {
   for (uint64_t i = 0; i < kMaxKeys; ++i) {
     const uint64_t words[2] = {i * 0x9e3779b97f4a7c15u, ~i * 0xc2b2ae3d27d4eb4fu};
     all.add({reinterpret_cast<const char*>(words), sizeof words}, 1, 0);
-    none.add("warehouse", 1 + (i * 7919) % kMaxKeys, 0);  // a hot record of several workers
+    none.add("warehouse", 1 + (i * 7919) % kMaxKeys, 0);  // a hot record that several workers write
   }
   EXPECT_EQ(check(sorter, all.all()), "");
   EXPECT_EQ(check(sorter, none.all()), "");

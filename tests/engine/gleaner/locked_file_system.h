@@ -1,4 +1,4 @@
-// A file system for one thread, made one for many.
+// Wrapper that makes a single-threaded file system thread-safe.
 #pragma once
 
 #include <memory>

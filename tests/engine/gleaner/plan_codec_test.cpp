@@ -1,3 +1,4 @@
+// Tests of the text encoding of plans and results, on valid and damaged texts.
 #include "engine/gleaner/plan_codec.h"
 
 #include <gtest/gtest.h>
@@ -112,7 +113,8 @@ std::vector<ComposedPartition> random_composed(Random& random) {
   return all;
 }
 
-/// Neither half a text nor one with a changed letter is taken for anything but what it says.
+/// A truncated text must be rejected. A text with a changed letter must be rejected, or decode to
+/// what it then encodes.
 template <typename Decode, typename Encode>
 void expect_robust(const std::string& text, Random& random, Decode decode, Encode encode) {
   for (size_t length = 0; length < text.size(); ++length) {

@@ -1,4 +1,4 @@
-// An inbox as its mappers and its reducer see it: the same memory at two addresses.
+// An inbox in memory that its mappers and its reducer see at two addresses.
 #pragma once
 
 #include <sys/mman.h>
@@ -47,7 +47,7 @@ struct SharedInbox {
         mappers(memory.base(1), [this] { return is_over.load(std::memory_order_relaxed); }) {}
 
   TwoMappings memory;
-  std::atomic<bool> is_over;  // the cluster has failed
+  std::atomic<bool> is_over;  // true: the cluster has failed
   ReducerInbox reducer;
   ReducerInbox mappers;
 };

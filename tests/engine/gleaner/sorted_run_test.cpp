@@ -1,3 +1,4 @@
+// Tests of sorted runs on disk: writing, reading, damage and listing.
 #include "engine/gleaner/sorted_run.h"
 
 #include <fmt/format.h>
@@ -19,7 +20,7 @@ namespace {
 constexpr uint64_t kChunk = SortedRunWriter::kMinChunkBytes;
 constexpr SortedRunName kName = {8, 1, 2};
 
-/// Records with ascending keys and random payloads, as long as records may be.
+/// Records with ascending keys and random payloads, of up to the maximum length.
 struct Records {
   Records(uint64_t seed, size_t count) : blocks(count) {
     std::mt19937_64 random(seed);
@@ -50,7 +51,7 @@ Result<SortedRun> write_run(FileSystem& files, Records& records, size_t count) {
   return writer->finish();
 }
 
-/// Empty, or what is wrong with what is read of it.
+/// Reads a run and compares it with `records`. Returns the first error, or an empty text.
 std::string read_run(FileSystem& files, const SortedRun& run, Records& records, size_t count,
                      uint32_t chunks_at_once = 1) {
   auto reader = SortedRunReader::open(files, run, chunks_at_once);
@@ -141,7 +142,7 @@ TEST(SortedRun, NamesAreReadAsTheyAreWrittenAndNoOthers) {
 
 TEST(SortedRun, LeftoversAreListedAndRemovedAndNothingElse) {
   MemoryFileSystem files;
-  EXPECT_EQ(list_sorted_runs(files, "/data", 1)->size(), 0u);  // no such directory
+  EXPECT_EQ(list_sorted_runs(files, "/data", 1)->size(), 0u);  // the directory does not exist
   ASSERT_TRUE(files.make_directory("/data/node1"));
   ASSERT_TRUE(files.make_directory("/data/node2"));
   for (const char* path : {"/data/node1/run_1_0_0.tmp", "/data/node1/run_1_1_7.tmp",
