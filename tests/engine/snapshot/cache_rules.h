@@ -1,4 +1,5 @@
-// Bodies of tests of the snapshot cache; empty, or what went wrong.
+// Bodies of tests of the snapshot cache. A body returns an error text, or an empty text if all is
+// right.
 #pragma once
 
 #include <atomic>
@@ -15,7 +16,7 @@
 
 namespace atolldb::test {
 
-/// A snapshot of pages that are full of their own number.
+/// A snapshot of pages, each filled with its own number.
 class NumberedPages {
  public:
   explicit NumberedPages(uint32_t count) : count_(count) {
@@ -40,7 +41,7 @@ class NumberedPages {
   SnapshotFiles& files() { return snapshot_; }
   static SnapshotPointer pointer(uint32_t page) { return SnapshotPointer::make(1, 0, page); }
 
-  /// Whether every word of the page is its number.
+  /// Returns true if every word of the page is its number.
   static bool is_page(const PageHeader* page, uint32_t number) {
     const auto* words = reinterpret_cast<const uint64_t*>(page);
     for (size_t i = kFirstWord; i < kWords; ++i) {
@@ -58,7 +59,7 @@ class NumberedPages {
   SnapshotFiles snapshot_{files_, ClusterUuid{}};
 };
 
-/// A cache of `frames` frames with its memory.
+/// A cache of `frames` frames, with its memory.
 struct TestCache {
   TestCache(SnapshotFiles& files, uint32_t frames, uint32_t readers)
       : memory(static_cast<std::byte*>(std::aligned_alloc(kPageBytes, frames * kPageBytes)),
@@ -67,12 +68,12 @@ struct TestCache {
               [this](const Error& error) { last_error = error.message; }) {}
 
   std::unique_ptr<std::byte, decltype(&std::free)> memory;
-  std::string last_error;  // tests with one reader look at it
+  std::string last_error;  // last error that the cache reported; for tests with one reader
   SnapshotCache cache;
 };
 
-/// A reader looks at a page while another one reads through many times as many pages as there are
-/// frames: it stays what it was (R39). Deterministic.
+/// R39: a reader uses a page while another reader reads many times as many pages as there are
+/// frames. The page must not change. Deterministic.
 inline std::string a_page_stays_while_it_is_looked_at() {
   NumberedPages pages(64);
   TestCache test(pages.files(), 8, 2);
@@ -80,7 +81,8 @@ inline std::string a_page_stays_while_it_is_looked_at() {
   SnapshotReader churner(test.cache, 1);
   const PageHeader* held = nullptr;
   if (holder.get(NumberedPages::pointer(1), held) != Status::ok) return "page 1 is not read";
-  // The frames that the holder does not look at go round, as often as its round allows.
+  // The other reader reuses all frames that the holder does not use, as often as the holder's round
+  // allows.
   std::atomic<uint32_t> read{0};
   std::thread other([&] {
     for (uint32_t turn = 0; turn < 4 * pages.count(); ++turn) {
@@ -91,8 +93,8 @@ inline std::string a_page_stays_while_it_is_looked_at() {
       read.fetch_add(1, std::memory_order_relaxed);
     }
   });
-  // The other one waits for us once all frames are evicted that may be; it has read 7 by then. With
-  // more it has taken a frame that we may look at.
+  // The other reader has read 7 pages when all evictable frames are evicted, and then waits for the
+  // holder. If it has read more, it took a frame that the holder may still use.
   while (read.load(std::memory_order_relaxed) < 7) std::this_thread::yield();
   std::string problem;
   for (int look = 0; look < 20'000 && problem.empty(); ++look) {
@@ -109,7 +111,7 @@ inline std::string a_page_stays_while_it_is_looked_at() {
              : "the other reader saw a wrong page";
 }
 
-/// Reader `slot` reads so many pages, but 1 and 2, that these two are in no frame any more.
+/// Reader `slot` reads so many other pages that pages 1 and 2 are in no frame any more.
 inline bool take_all_frames(TestCache& test, const NumberedPages& pages, uint32_t slot) {
   SnapshotReader other(test.cache, slot);
   bool is_read = true;
@@ -121,7 +123,7 @@ inline bool take_all_frames(TestCache& test, const NumberedPages& pages, uint32_
   return is_read;
 }
 
-/// A reader comes back to a page after others have taken all frames (R39).
+/// R39: a reader reads a page again after other readers have taken all frames.
 inline std::string a_page_that_was_evicted_is_read_again() {
   NumberedPages pages(64);
   TestCache test(pages.files(), 8, 2);
@@ -138,12 +140,13 @@ inline std::string a_page_that_was_evicted_is_read_again() {
   return "";
 }
 
-/// A page leads to a child by a hint; then the child's frame goes to another page (R39).
+/// R39: a hint leads from a page to the frame of its child. Then the frame is reused for another
+/// page.
 inline std::string a_hint_is_only_a_hint() {
   NumberedPages pages(64);
   TestCache test(pages.files(), 8, 2);
   SnapshotReader reader(test.cache, 0);
-  // In place of a word of the parent's, which NumberedPages do not have.
+  // Replaces a pointer in a parent page, which NumberedPages do not have.
   DualPointer link;
   link.snapshot_word.store(NumberedPages::pointer(2).word(), std::memory_order_relaxed);
   const PageHeader* page = nullptr;

@@ -1,8 +1,8 @@
-// Bodies of tests of storages whose pages are in snapshots; empty, or what went wrong.
+// Bodies of tests of storages whose pages are in snapshots. A body returns an error text, or an
+// empty text if all is right.
 //
-// Each round runs on a cluster of its own, which begins with the snapshot of all that was committed
-// before and without any volatile page. Its cache is so small that frames are used again all the
-// time.
+// Each round runs on a new cluster. It begins with the snapshot of everything committed before, and
+// without volatile pages. Its cache is so small that frames are constantly reused.
 #pragma once
 
 #include <algorithm>
@@ -44,8 +44,8 @@ class ColdCluster {
     if (stage.snapshot != 0) publish_newest(view_of(stage, storage.id));
   }
 
-  /// A transaction of the second worker, in the midst of one of the first: both are this thread, so
-  /// neither may wait for a frame of the cache that the other one looked at last (R39).
+  /// R39: runs a transaction of the second worker in the middle of one of the first worker. This
+  /// thread runs both, so neither may wait for a frame of the cache that the other used last.
   template <typename Body>
   Status run_amid(Body&& body) {
     cluster.worker(0).snapshots->leave();
@@ -54,7 +54,7 @@ class ColdCluster {
     return status;
   }
 
-  /// As the coordinator does: the cluster's word names it when it can be found.
+  /// Publishes the snapshot, then stores its id in the cluster's word, as the coordinator does.
   void publish_newest(std::unique_ptr<const SnapshotView> view) {
     const uint32_t id = view->id();
     CHECK(published.publish(std::move(view)).has_value());
@@ -64,14 +64,14 @@ class ColdCluster {
     cluster.view().control->readable_snapshot.store(id, std::memory_order_seq_cst);
   }
 
-  /// The newest snapshot of the stage, as transactions see it.
+  /// Returns the newest snapshot of the stage, as transactions see it.
   static std::unique_ptr<const SnapshotView> view_of(const SnapshotStage& stage, uint32_t storage) {
     return std::make_unique<SnapshotView>(
         stage.snapshot, stage.epoch,
         std::vector<SnapshotView::Root>{{storage, stage.storage.base_root}});
   }
 
-  /// The next snapshot, of these records, which are all of this round.
+  /// Takes the next snapshot, from records that are all of this round.
   std::string take(std::vector<GleanedLog> logs) {
     sort_gleaned(logs);
     const auto combined = stage_.round(logs, {""}, stage_.epoch + kEpochsPerRound);
@@ -93,7 +93,7 @@ class ColdCluster {
   PublishedSnapshots published;
 };
 
-/// What changes `before` into `now`, in one epoch.
+/// Returns the log records that change `before` into `now`, in one epoch.
 inline std::vector<GleanedLog> changes_between(const OracleWorker::Model& before,
                                                const OracleWorker::Model& now, uint64_t epoch) {
   std::vector<GleanedLog> logs;
@@ -108,7 +108,7 @@ inline std::vector<GleanedLog> changes_between(const OracleWorker::Model& before
   return logs;
 }
 
-/// Random transactions of several workers on a Master-tree.
+/// Runs random transactions of several workers on a Master-tree.
 inline std::string cold_tree_oracle(KeyShape shape, uint32_t workers, uint64_t rounds,
                                     uint64_t transactions) {
   OracleOptions options{.shape = shape, .transactions = transactions, .seed = seed()};
@@ -139,13 +139,13 @@ inline std::string cold_tree_oracle(KeyShape shape, uint32_t workers, uint64_t r
   return {};
 }
 
-/// Random transactions of one worker on an array of 8-byte counters: reads, updates, increments,
-/// look-ups of many, scans.
+/// Runs random transactions of one worker on an array of 8-byte counters: reads, updates,
+/// increments, multi-record look-ups and scans.
 inline std::string cold_array_oracle(uint64_t record_count, uint64_t rounds,
                                      uint64_t transactions) {
   std::mt19937_64 random(seed());
   SnapshotStage stage(StorageType::array, record_count, sizeof(uint64_t));
-  std::map<uint64_t, uint64_t> model;  // what is not 0
+  std::map<uint64_t, uint64_t> model;  // records that are not 0
   std::string problem;
   for (uint64_t round = 0; round < rounds && problem.empty(); ++round) {
     ColdCluster cold(stage, 1);
@@ -212,7 +212,7 @@ inline std::string cold_array_oracle(uint64_t record_count, uint64_t rounds,
   return problem;
 }
 
-/// Appends and scans of a sequential storage: a scan finds all that was ever appended, in order.
+/// Appends to and scans a sequential storage. A scan must find all records ever appended, in order.
 inline std::string cold_sequential_oracle(uint64_t rounds, uint64_t appends) {
   std::mt19937_64 random(seed());
   SnapshotStage stage(StorageType::sequential);
@@ -263,8 +263,8 @@ inline std::string cold_sequential_oracle(uint64_t rounds, uint64_t appends) {
   return {};
 }
 
-/// A transaction has read below a pointer to a snapshot page; another one copies that page up and
-/// changes the record before the first one commits (R4, foedus.txt Algorithm 2).
+/// R4: a transaction reads below a pointer to a snapshot page. Before it commits, another
+/// transaction copies that page up and changes the record. Source: [FOEDUS15] Algorithm 2.
 inline std::string cold_read_then_foreign_copy_up() {
   SnapshotStage stage(StorageType::mastertree);
   {
@@ -292,11 +292,11 @@ inline std::string cold_read_then_foreign_copy_up() {
   return status == Status::pointer_installed ? "" : "the reader's commit passed";
 }
 
-/// What is copied up for a write has the versions that the commits gave (R36), and the floor that
-/// the snapshot's epoch is (R43).
+/// A page that is copied up for a write has the versions of its commits (R36), and the snapshot's
+/// epoch as its floor (R43).
 inline std::string copy_up_keeps_versions() {
   SnapshotStage stage(StorageType::mastertree);
-  constexpr uint64_t kEarlier = 77;  // epoch of the commits, some time before the snapshot
+  constexpr uint64_t kEarlier = 77;  // epoch of the commits, earlier than the snapshot
   {
     ColdCluster cold(stage, 1);
     const std::string problem =
@@ -326,7 +326,8 @@ inline std::string copy_up_keeps_versions() {
   return problem;
 }
 
-/// A scan of a cold tree depends on one pointer, however large it is (foedus.txt section 6.2).
+/// A scan of a cold tree registers one pointer, however many pages it reads. Source: [FOEDUS15]
+/// section 6.2.
 inline std::string cold_scan_registers_one_pointer() {
   SnapshotStage stage(StorageType::mastertree);
   constexpr uint64_t kRecords = 3000;
@@ -354,8 +355,8 @@ inline std::string cold_scan_registers_one_pointer() {
   return txn.commit() == Status::ok ? "" : "the commit failed";
 }
 
-/// Between two steps of a scan its transaction reads so much else that the scan's page is in
-/// another frame, or in none, when it goes on (R39).
+/// R39: between two steps of a scan, its transaction reads many other pages. When the scan
+/// continues, its page is in another frame or in none.
 inline std::string a_scan_goes_on_though_its_page_was_evicted() {
   SnapshotStage stage(StorageType::mastertree);
   constexpr uint64_t kRecords = 4000;
@@ -390,7 +391,7 @@ inline std::string a_scan_goes_on_though_its_page_was_evicted() {
   };
   for (uint64_t i = 0; i < 100; ++i) {
     if (cursor.next() != Status::ok) return "the scan ended";
-    // Either before the payload is read, or before the next step.
+    // Evicts either before the payload is read, or before the next step.
     if (i % 2 == 0 && !read_much()) return "a record is not read";
     if (cursor.get(buffer.data(), buffer.size()) != Status::ok) return "the scan cannot read";
     const bool is_it = std::ranges::equal(cursor.key(), bytes_of(big_endian(i)));

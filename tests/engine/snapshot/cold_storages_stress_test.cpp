@@ -1,3 +1,4 @@
+// The bodies of cold_storages.h on the engine with tiny pages.
 #include "tests/engine/snapshot/cold_storages.h"
 
 #include <gtest/gtest.h>

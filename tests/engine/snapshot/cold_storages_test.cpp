@@ -1,3 +1,4 @@
+// The bodies of cold_storages.h on the ordinary engine.
 #include "tests/engine/snapshot/cold_storages.h"
 
 #include <gtest/gtest.h>

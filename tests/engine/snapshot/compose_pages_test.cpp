@@ -1,4 +1,4 @@
-// What composers write and what they leave alone, and what they refuse.
+// Pages that composers write, pages that they leave unchanged, and input that they refuse.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -55,7 +55,7 @@ TEST(ComposePages, ChangesOfOnePagePerCentWriteThoseTheirAncestorsAndLittleMore)
 TEST(ComposePages, PagesOfATreeWithoutBaseAreFull) {
   SnapshotStage stage(StorageType::mastertree);
   ASSERT_TRUE(stage.round(inserts(50'000, 3, 40), {""}, 3));
-  // Slot, head and payload of a record.
+  // Bytes of slot, head and payload per record.
   const uint64_t bytes = 50'000 * (kSlotBytes + TreeRecord::kHeadBytes + 40);
   EXPECT_LE(totals_of(stage).leaf_pages, bytes / kBorderUsableBytes * 103 / 100 + 2);
 }
@@ -75,7 +75,7 @@ TEST(ComposePages, RandomInsertsDoNotLeavePagesOfFewRecords) {
   }
   const SnapshotWalkTotals totals = totals_of(stage);
   EXPECT_EQ(totals.records, 20'000u + 6 * 600);
-  EXPECT_GE(totals.records / totals.leaf_pages, 25u);  // 55 fit
+  EXPECT_GE(totals.records / totals.leaf_pages, 25u);  // 55 fit in a page
 }
 
 TEST(ComposePages, ATreeWhoseRecordsAreAllErasedHasNoPages) {

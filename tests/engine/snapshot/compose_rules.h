@@ -1,5 +1,5 @@
-// Rounds of random logs, each a snapshot on top of the last, against a plain map: for pages of the
-// usual size and for tiny ones.
+// Rounds of random logs, each a snapshot on top of the previous one, compared with a plain map.
+// Shared by the tests with ordinary and with tiny pages.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ inline void tree_rounds_against_a_map(uint64_t histories, uint64_t operations) {
       stage.rewrites = history.below(4) == 0;
       auto combined = stage.round(logs, history.partitions(5), history.epoch);
       ASSERT_TRUE(combined) << combined.error().message;
-      // Empty pages may be left, at the ends of their parents.
+      // Empty pages may remain at the ends of their parents.
       ASSERT_TRUE(!combined->root.is_null() || history.model.empty());
       ASSERT_NO_FATAL_FAILURE(check_stage(stage, history.model))
           << "history " << i << " round " << round;
@@ -94,7 +94,7 @@ inline void array_rounds_against_a_map(uint64_t histories, uint64_t most_records
   }
 }
 
-/// Appends come out in the order of epochs and nodes, with the payloads that went in.
+/// Appends come out in the order of epochs and nodes, with unchanged payloads.
 inline void sequential_rounds_keep_all_appends(uint64_t rounds_of_it, uint64_t most_appends) {
   std::mt19937_64 random(seed());
   SnapshotStage stage(StorageType::sequential);
@@ -113,7 +113,7 @@ inline void sequential_rounds_keep_all_appends(uint64_t rounds_of_it, uint64_t m
       expected.push_back({payload, vid});
     }
     sort_gleaned(logs);
-    // Two nodes; the second begins in the middle.
+    // Two nodes: the second node's partition begins in the middle.
     std::vector<std::string> lows = {""};
     if (logs.size() > 1) lows.push_back(logs[logs.size() / 2].key);
     stage.rewrites = random() % 4 == 0;

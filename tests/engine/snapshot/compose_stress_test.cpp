@@ -1,4 +1,4 @@
-// The same with tiny pages: many levels, many splits.
+// The bodies of compose_rules.h with tiny pages: many levels, many splits.
 #include <gtest/gtest.h>
 
 #include "tests/engine/snapshot/compose_rules.h"

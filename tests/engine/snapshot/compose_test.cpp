@@ -1,3 +1,4 @@
+// The bodies of compose_rules.h with ordinary pages.
 #include <gtest/gtest.h>
 
 #include "tests/engine/snapshot/compose_rules.h"

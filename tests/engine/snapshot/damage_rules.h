@@ -1,5 +1,5 @@
-// Bodies of tests of ranges that cannot be read (R56); empty, or what went wrong. Every run takes
-// the same steps.
+// Bodies of tests of unreadable ranges (R56). A body returns an error text, or an empty text if all
+// is right. Every run takes the same steps.
 #pragma once
 
 #include <string>
@@ -12,7 +12,8 @@
 
 namespace atolldb::test {
 
-/// What is committed to a range while its page is damaged is there again with the page.
+/// Commits to a range while its page is damaged. When the page is readable again, these records are
+/// there, too.
 inline std::string held_records_come_back() {
   SnapshotStage stage(StorageType::mastertree);
   const auto log = [](LogType type, uint64_t key, uint64_t epoch, const char* payload) {
@@ -43,14 +44,14 @@ inline std::string held_records_come_back() {
   return is_all ? "" : "a commit is lost";
 }
 
-/// A volatile page whose snapshot page cannot be read stays, and answers.
+/// A volatile page whose snapshot page cannot be read is retained, and still answers reads.
 inline std::string unreadable_ranges_keep_their_pages() {
   DropStage warm;
   warm.fill(0, 1);
   InstallReport report;
   std::string problem = warm.snapshot_and_install(report);
   if (!problem.empty()) return problem;
-  // The first page of the first file is that of the first leaf.
+  // The first page of the first file is the snapshot page of the first leaf.
   if (warm.write(0, {{warm.index(0, 0, 0), false, 2}}) != Status::ok) return "writing";
   if (!warm.stage.power_cut().corrupt(warm.stage.path(0, 1), kPageBytes + 1000, 1)) {
     return "damaging the page";

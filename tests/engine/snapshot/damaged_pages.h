@@ -1,5 +1,5 @@
-// Histories in which pages of snapshots are damaged, and repaired in the end (rule R56): every
-// snapshot succeeds, none tells anything else than the model, and nothing is lost for good.
+// Histories in which snapshot pages are damaged, and repaired at the end (R56). Every snapshot
+// succeeds, no read contradicts the model, and no record is lost for good.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ class PageDamage {
  public:
   explicit PageDamage(SnapshotStage& stage) : stage_(stage) {}
 
-  /// One page of a file of any snapshot up to now. False: there was no file.
+  /// Damages one page of a file of any snapshot so far. Returns false if there was no file.
   bool damage(std::mt19937_64& random) {
     const uint32_t snapshot = 1 + static_cast<uint32_t>(random() % stage_.snapshot);
     const auto turn = static_cast<uint32_t>(random() % (SnapshotStage::kNodes + 1));
@@ -51,7 +51,8 @@ class PageDamage {
   std::map<std::pair<std::string, uint64_t>, bool> damaged_;
 };
 
-/// What can be read is what the model has. Adds how many ranges cannot.
+/// Checks that all readable records agree with the model. Adds the number of unreadable ranges to
+/// `gaps`.
 inline void check_readable(SnapshotStage& stage, const Model& expected, uint64_t& gaps) {
   uint64_t here = 0;
   uint64_t records = 0;
@@ -76,7 +77,7 @@ inline void check_readable(SnapshotStage& stage, const Model& expected, uint64_t
   gaps += here;
 }
 
-/// Answers how many ranges could not be read, over all rounds.
+/// Runs the histories on trees. Returns the number of unreadable ranges over all rounds.
 inline uint64_t damaged_tree_rounds(uint64_t histories, uint64_t operations) {
   std::mt19937_64 seeds(seed());
   uint64_t gaps = 0;
@@ -109,7 +110,7 @@ inline uint64_t damaged_tree_rounds(uint64_t histories, uint64_t operations) {
   return gaps;
 }
 
-/// The same of arrays.
+/// Like damaged_tree_rounds, for arrays.
 inline uint64_t damaged_array_rounds(uint64_t histories, uint64_t most_records) {
   std::mt19937_64 random(seed());
   uint64_t gaps = 0;
@@ -158,7 +159,8 @@ inline uint64_t damaged_array_rounds(uint64_t histories, uint64_t most_records) 
   return gaps;
 }
 
-/// The same of sequential storages, whose records come in the order of their appends.
+/// Like damaged_tree_rounds, for sequential storages, whose records are in the order of their
+/// appends.
 inline uint64_t damaged_sequential_rounds(uint64_t histories, uint64_t most_appends) {
   std::mt19937_64 random(seed());
   uint64_t gaps = 0;
@@ -166,7 +168,7 @@ inline uint64_t damaged_sequential_rounds(uint64_t histories, uint64_t most_appe
     SnapshotStage stage(StorageType::sequential);
     stage.keeps_files = true;
     PageDamage damage(stage);
-    std::map<uint64_t, std::string> appended;  // by the word of the VID
+    std::map<uint64_t, std::string> appended;  // by the VID's word
     const auto take = [&](uint64_t epoch) {
       std::vector<GleanedLog> logs;
       for (uint64_t n = random() % most_appends; n > 0; --n) {
@@ -219,7 +221,7 @@ inline uint64_t damaged_sequential_rounds(uint64_t histories, uint64_t most_appe
   return gaps;
 }
 
-/// One tree of 2,000 records in several pages, some of which are damaged, in a stage of its own.
+/// A tree of 2,000 records in several pages, with its own stage. Some pages are damaged.
 struct DamagedTree {
   DamagedTree() : stage(StorageType::mastertree), damage(stage) {
     stage.keeps_files = true;
@@ -236,7 +238,7 @@ struct DamagedTree {
     auto combined = stage.round(logs, {""}, epoch);
     ASSERT_TRUE(combined) << combined.error().message;
   }
-  /// The page that the record is in.
+  /// Returns the page that contains the record.
   SnapshotPointer page_of(uint64_t key) {
     SnapshotPointer at = stage.storage.base_root;
     PageBuffer page;

@@ -1,3 +1,4 @@
+// Snapshots over damaged pages (R56): random histories, held records, stand-ins and salvage.
 #include "tests/engine/snapshot/damaged_pages.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +20,8 @@ TEST(DamagedPages, OfSequentialStoragesStopNoSnapshotAndLoseNothingForGood) {
   EXPECT_GT(damaged_sequential_rounds(rounds(15, 300), 1000), 0u);
 }
 
-/// Its range cannot be read, and all others can; what is committed there later comes back with it.
+/// The range of a damaged page cannot be read, and all others can. Later commits to the range are
+/// there when the page is repaired.
 TEST(DamagedPages, MakeTheirOwnRangeUnreadableAndNothingElse) {
   DamagedTree tree;
   const SnapshotPointer page = tree.page_of(1000);
@@ -38,7 +40,7 @@ TEST(DamagedPages, MakeTheirOwnRangeUnreadableAndNothingElse) {
   EXPECT_TRUE(tree.stage.unreadable[0].range.starts_with("keys from 0x"))
       << tree.stage.unreadable[0].range;
   EXPECT_EQ(tree.stage.unreadable[0].page, page);
-  // Readers of the range are told, and get no data.
+  // Readers of the range get an error, and no data.
   PageBuffer buffer;
   const SnapshotPointer stand_in = tree.stage.unreadable[2].page;
   EXPECT_TRUE(is_stand_in(stand_in));
@@ -57,7 +59,8 @@ TEST(DamagedPages, KeepTheirVolatilePages) { EXPECT_EQ(unreadable_ranges_keep_th
 
 TEST(DamagedPages, GiveHeldRecordsBack) { EXPECT_EQ(held_records_come_back(), ""); }
 
-/// However many snapshots add some: later ones cover them (R35).
+/// The held records stay bounded over any number of snapshots, because later records cover earlier
+/// ones (R35).
 TEST(DamagedPages, HoldNoMoreThanTheirKeysNeed) {
   DamagedTree tree;
   tree.flip(tree.page_of(1000));
@@ -79,7 +82,7 @@ TEST(DamagedPages, HoldNoMoreThanTheirKeysNeed) {
     most = std::max(most, page.as<StandInPage>()->held_bytes);
     EXPECT_LE(page.as<StandInPage>()->held_batches, kMaxHeldBatches);
   }
-  // Of a snapshot: three records of less than 80 bytes.
+  // Held records per snapshot: three, each of less than 80 bytes.
   EXPECT_LE(most, (kMaxHeldBatches + 1) * 3 * 80);
   tree.damage.repair();
   tree.stage.rewrites = true;
@@ -87,7 +90,7 @@ TEST(DamagedPages, HoldNoMoreThanTheirKeysNeed) {
   check_stage(tree.stage, tree.model);
 }
 
-/// No page of the range is read or written while it has no new log records.
+/// While a range has no new log records, no page of it is read or written.
 TEST(DamagedPages, KeepTheirPointerWhereNothingChanges) {
   DamagedTree tree;
   tree.flip(tree.page_of(1000));
@@ -99,7 +102,7 @@ TEST(DamagedPages, KeepTheirPointerWhereNothingChanges) {
   check_stage(tree.stage, tree.model);
 }
 
-/// A salvage leaves out what cannot be read, for good, and keeps what was written there since.
+/// A salvage drops unreadable records for good, and keeps what was written to the range since.
 TEST(DamagedPages, AreLeftOutByASalvageWhichSaysSo) {
   DamagedTree tree;
   tree.flip(tree.page_of(1000));
@@ -120,7 +123,7 @@ TEST(DamagedPages, AreLeftOutByASalvageWhichSaysSo) {
   EXPECT_TRUE(found.contains(big_endian(1000))) << "it was written after the damage";
 }
 
-/// A stand-in that is damaged itself is carried on as what it stands for is.
+/// A damaged stand-in is handled like the damaged page that it replaces.
 TEST(DamagedPages, MayBeStandIns) {
   DamagedTree tree;
   tree.flip(tree.page_of(1000));

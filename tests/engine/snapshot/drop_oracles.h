@@ -1,5 +1,5 @@
-// Workers change storages while snapshots are taken of them and installed, and pages dropped, over
-// and over; empty, or what went wrong.
+// Oracles for dropping pages: workers change storages while snapshots are repeatedly taken and
+// installed, and pages dropped. A body returns an error text, or an empty text if all is right.
 #pragma once
 
 #include <random>
@@ -16,7 +16,8 @@ struct OracleTotals {
   InstallReport report;
 };
 
-/// Composes and installs what has settled, until no worker is running, and once more.
+/// Composes and installs all settled commits again and again until no worker runs, and then once
+/// more.
 template <typename Warm>
 std::string keep_installing(Warm& warm, const std::atomic<uint32_t>& running,
                             OracleTotals& totals) {
@@ -35,7 +36,8 @@ std::string keep_installing(Warm& warm, const std::atomic<uint32_t>& running,
     std::string problem = warm.snapshot(epoch);
     if (problem.empty()) problem = warm.install(totals.report);
     if (!problem.empty()) {
-      totals.snapshots.store(~uint64_t{0}, std::memory_order_release);  // nobody waits for more
+      // ends every wait for more snapshots
+      totals.snapshots.store(~uint64_t{0}, std::memory_order_release);
       return problem;
     }
     totals.snapshots.fetch_add(1, std::memory_order_release);
@@ -43,9 +45,9 @@ std::string keep_installing(Warm& warm, const std::atomic<uint32_t>& running,
   return {};
 }
 
-/// Records in groups of four that sum up to nothing: transfers within a group, by increments or by
-/// reading and writing; whoever reads a group reads that sum. The groups in use move on, so that
-/// pages are dropped and copied up all the time.
+/// Works on records in groups of four whose sum is zero. It transfers amounts within a group, by
+/// increments or by reads and writes, and every read of a group must return that sum. The groups in
+/// use advance, so that pages are constantly dropped and copied up.
 class TransferWorker {
  public:
   static constexpr uint64_t kGroup = 4;
@@ -57,13 +59,13 @@ class TransferWorker {
         random_(seed_value),
         groups_(warm.array.record_count() / kGroup) {}
 
-  /// Until so many snapshots were installed.
+  /// Runs until `last` snapshots have been installed.
   std::string run(const std::atomic<uint64_t>& snapshots, uint64_t last) {
     TestWorker& worker = warm_.cluster.worker(self_);
     std::string problem;
     for (uint64_t now = 0; now < last && problem.empty();) {
       now = snapshots.load(std::memory_order_acquire);
-      // Now and then what has cooled down, and may just be dropped.
+      // Sometimes uses an older group, whose pages may be dropped at the same time.
       const uint64_t first =
           now * 401 - (random_() % 16 == 0 ? std::min<uint64_t>(now, 3) * 401 : 0);
       group_ = (first + random_() % kWindow) % groups_;
@@ -205,7 +207,7 @@ inline std::string heaps_while_pages_are_dropped(uint64_t snapshots) {
     uint64_t transactions = 0;
     for (uint64_t now = 0; now < snapshots && problems[index].empty();) {
       now = totals.snapshots.load(std::memory_order_acquire);
-      // A few between two snapshots: scans look at all there ever was.
+      // Only a few appends per snapshot, because each scan reads all records.
       if (transactions++ == 20 * (now + 1)) {
         --transactions;
         warm.log.end(index);

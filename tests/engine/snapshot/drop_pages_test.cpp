@@ -1,3 +1,4 @@
+// The bodies of drop_rules.h and drop_oracles.h on the ordinary engine.
 #include <gtest/gtest.h>
 
 #include "tests/engine/snapshot/drop_oracles.h"

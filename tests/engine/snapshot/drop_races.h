@@ -1,5 +1,5 @@
-// Bodies of tests in which a snapshot is installed in the middle of what a worker does; empty, or
-// what went wrong. Every run takes the same steps.
+// Bodies of tests in which a snapshot is installed in the middle of a worker's operation. A body
+// returns an error text, or an empty text if all is right. Every run takes the same steps.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace atolldb::test {
 
-/// A commit has locked its record, and verified, when the installer comes by.
+/// A commit has locked and verified its record when the installer reaches the page.
 inline std::string a_commit_under_way_keeps_its_page() {
   DropStage stage;
   stage.fill(0, 1);
@@ -26,8 +26,8 @@ inline std::string a_commit_under_way_keeps_its_page() {
   return report.busy == 1 ? "" : std::to_string(report.busy) + " pages were busy";
 }
 
-/// A worker is about to copy a page up; meanwhile another one has done so, written, and the page
-/// was dropped again, onto a later snapshot.
+/// A worker is about to copy a page up. Meanwhile another worker copies the page up and writes to
+/// it, and the page is dropped again, onto a later snapshot.
 inline std::string a_copy_up_of_an_older_page_fails() {
   DropStage stage;
   stage.fill(0, 1);
@@ -46,7 +46,7 @@ inline std::string a_copy_up_of_an_older_page_fails() {
   return stage.read(1, stage.index(0, 0, 1)) == 2 ? "" : "a commit before the drop was lost";
 }
 
-/// The same of a page above the leaves: the snapshot is written anew, and older files go.
+/// As above, for a page above the leaves: the snapshot is rewritten, and older files are deleted.
 inline std::string a_copy_up_brings_no_older_snapshot_back() {
   DropStage stage;
   stage.fill(0, 1);
@@ -73,7 +73,7 @@ inline std::string nothing_is_installed_below_a_dropped_page() {
   DropStage stage;
   stage.fill(0, 1);
   InstallReport report;
-  int left = 2;  // the leaves; what is above them stays for now
+  int left = 2;  // the leaves; the pages above them are kept for now
   stage.drop_policy = drop_some(left);
   std::string problem = stage.snapshot_and_install(report);
   if (!problem.empty()) return problem;
@@ -87,7 +87,8 @@ inline std::string nothing_is_installed_below_a_dropped_page() {
   return stage.read(1, stage.index(0, 0, 0)) == 3 ? "" : "a commit was lost";
 }
 
-/// A copy-up is faster than the drop of the page above: all frozen words become what they were.
+/// A copy-up finishes before the drop of the page above. The drop is given up, and all frozen words
+/// are restored.
 inline std::string a_drop_that_is_given_up_leaves_all_as_it_was() {
   DropStage stage;
   stage.fill(0, 1);
@@ -98,7 +99,7 @@ inline std::string a_drop_that_is_given_up_leaves_all_as_it_was() {
   if (!problem.empty()) return problem;
   stage.drop_policy = drop_all;
   {
-    // The installer has looked at all children, and locked their page.
+    // The installer has checked all children, and locked their page.
     const AtFirst seam(Seam::locked_page, [&] {
       if (stage.write(0, {{stage.index(0, 1, 0), false, 3}}) != Status::ok) problem = "writing";
     });
@@ -112,7 +113,7 @@ inline std::string a_drop_that_is_given_up_leaves_all_as_it_was() {
   return stage.read(0, stage.index(0, 0, 0)) == 4 ? "" : "a commit beside it was lost";
 }
 
-/// A snapshot is installed between a scan's look at the snapshot word and at the lists.
+/// A snapshot is installed after a scan has read the snapshot word, and before it reads the lists.
 inline std::string a_scan_amid_an_installation_misses_nothing() {
   WarmHeap warm(2, false);
   for (int i = 0; i < 30; ++i) {

@@ -1,5 +1,5 @@
-// Interleavings of installations that no switch turns red (engine/seams.h); those that one does are
-// in tests/engine/rules_mutant_test.cpp.
+// Interleavings of installations that need sync points (engine/seams.h), and that no mutant makes
+// fail. Those with a mutant are in tests/engine/rules_mutant_test.cpp.
 #include <gtest/gtest.h>
 
 #include "tests/engine/snapshot/drop_races.h"

@@ -1,5 +1,5 @@
-// Bodies of tests of dropping pages of arrays and sequential storages onto an installed snapshot;
-// empty, or what went wrong. Every run takes the same steps.
+// Bodies of tests that drop pages of arrays and sequential storages onto an installed snapshot. A
+// body returns an error text, or an empty text if all is right. Every run takes the same steps.
 #pragma once
 
 #include <string>
@@ -10,18 +10,19 @@
 
 namespace atolldb::test {
 
-/// Of an array of three levels: `kFew` records far from each other, two of them in one leaf. The
-/// epochs move when snapshots are taken.
+/// An array of three levels with a few records that are far apart, two of them in one leaf. Epochs
+/// advance when snapshots are taken.
 class DropStage : public WarmArray {
  public:
   static constexpr uint32_t kPayload = 400;
   DropStage() : WarmArray(2, false, records(), kPayload) { CHECK(shape.levels == 3); }
 
-  /// A record of the page of level 1 with this number; `leaf` and `slot` within it.
+  /// Returns the index of a record below the page of level 1 with this number, by `leaf` and `slot`
+  /// within it.
   uint64_t index(uint64_t page, uint64_t leaf, uint64_t slot) const {
     return page * shape.records_below(1) + leaf * shape.records_per_leaf + slot;
   }
-  /// Writes the number to records 0 and 1 of leaf 0, and to record 0 of leaf 1, of page 0.
+  /// Writes the number to records 0 and 1 of leaf 0, and to record 0 of leaf 1, all of page 0.
   void fill(uint32_t worker, int64_t value) {
     CHECK(write(worker, {{index(0, 0, 0), false, value},
                          {index(0, 0, 1), false, value},
@@ -35,7 +36,7 @@ class DropStage : public WarmArray {
   }
 };
 
-/// Reads records by each of the ways there are, and compares with `wanted`.
+/// Reads records in every available way, and compares them with `wanted`.
 inline std::string reads_all(WarmArray& warm, uint32_t worker,
                              const std::map<uint64_t, int64_t>& wanted) {
   std::string problem;
@@ -53,7 +54,8 @@ inline std::string reads_all(WarmArray& warm, uint32_t worker,
                 std::to_string(value) + ", wanted " + std::to_string(right);
     }
   };
-  // Each in a transaction of its own: with all pages cold, each registers every pointer to a leaf.
+  // Each in its own transaction: when all pages are cold, each way registers every pointer to a
+  // leaf.
   Status status = warm.run_alone(worker, [&](Transaction& txn) {
     std::vector<std::byte> one(width);
     for (const uint64_t index : indexes) {
@@ -86,14 +88,14 @@ inline std::string reads_all(WarmArray& warm, uint32_t worker,
   return status == Status::ok ? problem : "scan: " + std::string(to_string(status));
 }
 
-/// All pages go but the root, and all answers stay the same; a write copies up what it needs, and
-/// the next snapshot makes that unnecessary, too.
+/// Drops all pages except the root: all reads return the same. A write copies up its pages, and the
+/// next snapshot lets the installer drop these, too.
 inline std::string arrays_read_the_same_without_pages(uint64_t records, uint32_t payload_bytes) {
   WarmArray warm(2, false, records, payload_bytes);
   std::map<uint64_t, int64_t> wanted;
   std::vector<WarmArray::Change> changes;
   for (uint64_t index = 0; index < records; ++index) {
-    // Some leaves were never written.
+    // Some leaves are never written.
     if (index % (5 * warm.shape.records_per_leaf) < warm.shape.records_per_leaf) continue;
     const auto value = static_cast<int64_t>(index * 7 + 1);
     wanted[index] = value;
@@ -132,7 +134,7 @@ inline std::string arrays_read_the_same_without_pages(uint64_t records, uint32_t
   return warm.pages().leaves == 0 ? "" : "leaves are left after the second snapshot";
 }
 
-/// What was written after the snapshot's epoch keeps its page; the others go.
+/// A page with a write after the snapshot's epoch is kept. The other pages are dropped.
 inline std::string later_changes_keep_their_page() {
   DropStage stage;
   stage.fill(0, 1);
@@ -148,7 +150,8 @@ inline std::string later_changes_keep_their_page() {
   return stage.read(0, stage.index(0, 1, 0)) == 1 ? "" : "a dropped record has changed";
 }
 
-/// A record was found, then its page was dropped, then somebody wrote to the copy.
+/// A transaction finds a record. Then its page is dropped, and another transaction writes to the
+/// copy.
 inline std::string found_records_are_not_read_in_dropped_pages() {
   DropStage stage;
   stage.fill(0, 1);
@@ -170,7 +173,8 @@ inline std::string found_records_are_not_read_in_dropped_pages() {
   return problem.text();
 }
 
-/// The same, read before the drop: the commit notices.
+/// As above, but the transaction has read the record before the drop. Its commit must detect the
+/// write.
 inline std::string what_was_read_before_a_drop_is_verified() {
   DropStage stage;
   stage.fill(0, 1);
@@ -188,7 +192,7 @@ inline std::string what_was_read_before_a_drop_is_verified() {
   return problem.text();
 }
 
-/// The same, planned to be written, blindly or by an increment.
+/// As above, but the transaction has planned a blind write or an increment of the record.
 inline std::string nothing_is_written_into_dropped_pages(bool adds) {
   DropStage stage;
   stage.fill(0, 1);
@@ -206,7 +210,7 @@ inline std::string nothing_is_written_into_dropped_pages(bool adds) {
   return problem.text();
 }
 
-/// R43: the page above knows the latest change that went.
+/// R43: a drop raises the floor of the page above to the latest change in the dropped page.
 inline std::string drops_raise_the_floor_above() {
   DropStage stage;
   stage.fill(0, 1);
@@ -219,7 +223,7 @@ inline std::string drops_raise_the_floor_above() {
   return floor.version() >= last.version() ? "" : "the root's floor is below what went";
 }
 
-/// A policy keeps pages; nothing but the words changes.
+/// A drop policy keeps all pages: only the snapshot words change.
 inline std::string pages_are_kept_when_asked() {
   DropStage stage;
   stage.fill(0, 1);
@@ -233,7 +237,7 @@ inline std::string pages_are_kept_when_asked() {
 
 // -- Sequential storages --------------------------------------------------------------------------
 
-/// Of each list the newest page is left; scans find everything.
+/// The newest page of each list is kept, all others are dropped. Scans find all records.
 inline std::string heaps_scan_the_same_without_pages() {
   WarmHeap warm(2, false);
   InstallReport report;
@@ -256,7 +260,7 @@ inline std::string heaps_scan_the_same_without_pages() {
   return report.dropped > 0 ? "" : "nothing was dropped";
 }
 
-/// What is younger than the snapshot stays.
+/// Pages with appends newer than the snapshot are kept.
 inline std::string later_appends_stay() {
   WarmHeap warm(2, false);
   for (int i = 0; i < 30; ++i) {

@@ -9,7 +9,7 @@
 
 namespace atolldb::test {
 
-/// A tree of several pages with the records 0 to 999, and a snapshot of it that is installed.
+/// A tree of several pages with the records 0 to 999, and an installed snapshot of it.
 class DroppableTree {
  public:
   explicit DroppableTree(uint32_t workers) : warm(workers), tree(warm.storage) {}

@@ -1,4 +1,4 @@
-// Log records in gleaned form, kept in memory, as reducers hand them to composers.
+// In-memory log records in gleaned form, as reducers pass them to composers.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,7 @@ inline void sort_gleaned(std::vector<GleanedLog>& logs) {
   });
 }
 
-/// Of sorted records.
+/// Log source over sorted records.
 class VectorLogSource : public LogSource {
  public:
   VectorLogSource(uint32_t storage_id, const std::vector<GleanedLog>& logs) {

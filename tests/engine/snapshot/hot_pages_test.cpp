@@ -1,5 +1,5 @@
-// Pages that transactions use often are marked, and an installer that goes by the marks keeps them
-// in memory.
+// Reference bits of volatile pages: frequent use sets a page's bit, and an installer that checks
+// the bits keeps the page in memory.
 #include <gtest/gtest.h>
 
 #include "tests/engine/snapshot/drop_rules.h"
@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kOften = 1000;
 
-/// The worker has to read that record from a snapshot's page.
+/// Returns true if the worker reads the record from a snapshot page.
 bool is_cold(TestCluster& cluster, uint32_t worker, const std::function<void()>& read) {
   const Counter& reads = cluster.worker(worker).context->metrics().snapshot_reads;
   const uint64_t before = reads.get();
@@ -41,7 +41,7 @@ TEST(HotPages, OfAnArrayStayWithThoseAboveThem) {
   EXPECT_EQ(stage.pages().leaves + stage.pages().interiors, 0u);
 }
 
-/// What is found together and read later counts, too.
+/// Records that are found together and read later set the reference bit, too.
 TEST(HotPages, OfAnArrayAreThoseFoundTogether) {
   DropStage stage;
   stage.fill(0, 1);
@@ -70,7 +70,7 @@ TEST(HotPages, OfATreeStayWithThoseAboveThem) {
   const uint64_t hot = DroppableTree::kRecords / 2;
   const auto read = [&](uint64_t key) {
     EXPECT_EQ(stage.value_of(key), "old");
-    // Else it would remember the page, and find it without a descent.
+    // Otherwise the worker would remember the page, and find it without a descent.
     stage.warm.cluster.worker(0).context->leave();
   };
   for (int i = 0; i < kOften; ++i) read(hot);
@@ -87,7 +87,7 @@ TEST(HotPages, OfATreeStayWithThoseAboveThem) {
   EXPECT_EQ(statistics.border_pages, 0u) << "nobody has used it since";
 }
 
-/// Pages that the worker remembers are used, too, and those that it has loaded ahead.
+/// The use of remembered and of prefetched pages sets the reference bit, too.
 TEST(HotPages, OfATreeAreThoseThatAreRememberedToo) {
   DroppableTree stage(1);
   ASSERT_EQ(stage.fill(), "");
@@ -109,7 +109,7 @@ TEST(HotPages, OfATreeAreThoseThatAreRememberedToo) {
   EXPECT_EQ(stage.warm.report.kept_hot, 1u);
 }
 
-/// One scan of everything leaves nearly all pages unmarked: it does not drive out what is hot.
+/// One scan of everything sets the bit of hardly any page, so it does not displace hot pages.
 TEST(HotPages, AreSeldomThoseOfOneScan) {
   constexpr uint64_t kLeaves = 2000;
   const ArrayShape one(1, DropStage::kPayload);
@@ -126,7 +126,7 @@ TEST(HotPages, AreSeldomThoseOfOneScan) {
   stage.drop_policy = drop_cold;
   InstallReport after;
   ASSERT_EQ(stage.install(after), "");
-  // About one in 32.
+  // About one page in 32.
   EXPECT_GT(after.kept_hot, kLeaves / 64);
   EXPECT_LT(after.kept_hot, kLeaves / 16);
 }

@@ -1,5 +1,5 @@
-// Bodies of tests in which others change, move or drop what an installer is about to look at;
-// empty, or what went wrong. Every run takes the same steps.
+// Bodies of tests in which other workers change, move or drop what an installer is about to read. A
+// body returns an error text, or an empty text if all is right. Every run takes the same steps.
 #pragma once
 
 #include <string>
@@ -11,8 +11,9 @@
 
 namespace atolldb::test {
 
-/// A tree of one border page with records of its own and a layer of four, `a` to `d`, which is in
-/// the first snapshot only. A second snapshot, of the same content, waits to be installed.
+/// A tree of one border page with its own records and a layer of four records, `a` to `d`. The
+/// layer is cold: it is in the first snapshot only. A second snapshot with the same content is
+/// ready to be installed.
 class ColdLayerTree {
  public:
   explicit ColdLayerTree(uint32_t workers) : warm(workers), tree(warm.storage) {}
@@ -45,7 +46,7 @@ class ColdLayerTree {
       return tree.update(txn, bytes_of(layered(rest)), bytes_of(value));
     });
   }
-  /// Inserts between the records that are there, until their page is replaced by two.
+  /// Inserts between existing records until their page is split.
   bool split(uint32_t worker) {
     const WorkerMetrics& metrics = warm.cluster.metrics(0, worker);
     const uint64_t before = metrics.splits.get();
@@ -78,16 +79,16 @@ class ColdLayerTree {
   }
 };
 
-/// R3: a border page splits between an installer's look at it and its lock: the pointer to a layer
-/// in it is frozen, and must stay so. Two writers stand in that page, about to follow the pointer:
-/// were it thawed, the first would put a copy of the layer behind it, and the second write there,
-/// where nobody else finds it.
+/// R3: a border page splits after an installer has checked it, and before the installer locks it.
+/// The pointer to a layer in it is frozen, and must stay so. Two writers are in that page, about to
+/// follow the pointer. If the installer thawed the pointer, the first writer would store a copy of
+/// the layer there. The second would write to that copy, which no other reader finds.
 inline std::string nothing_is_installed_in_moved_pages() {
   ColdLayerTree test(3);
   std::string problem = test.fill();
   if (!problem.empty()) return problem;
-  uint32_t depth = 0;     // of what happens within each other
-  uint32_t descents = 0;  // of the operation at hand: to its second layer is what counts
+  uint32_t depth = 0;     // nesting depth of the operations
+  uint32_t descents = 0;  // of the current operation; its second layer counts
   bool is_split = false;
   Status first = Status::user_abort;
   const AtSeams guard([&](Seam seam) {
@@ -111,14 +112,14 @@ inline std::string nothing_is_installed_in_moved_pages() {
   return test.value_of("b") == "second" ? "" : "the second commit was lost";
 }
 
-/// R2: whoever sees that a page has gone finds the snapshot's page beside the pointer.
+/// R2: a reader that sees that a page was dropped finds the snapshot page beside the pointer.
 inline std::string what_stands_for_a_page_is_there_before_it_goes() {
   DroppableTree test(1);
   std::string problem = test.fill();
   if (!problem.empty()) return problem;
   std::string read = "nobody read";
   {
-    // The first page goes first.
+    // The first page is dropped first.
     const AtFirst seam(Seam::dropped, [&] { read = test.value_of(0); });
     problem = test.warm.install(drop_all);
   }
@@ -126,8 +127,8 @@ inline std::string what_stands_for_a_page_is_there_before_it_goes() {
   return read == "old" ? "" : "a record in a page that has just gone: " + read;
 }
 
-/// Of two keys that share a slice one has died: the volatile layer that they made it is not in the
-/// way of its own drop, nor of that of the page above.
+/// Two keys share a slice, so they made a volatile layer, and one of them is erased. The layer can
+/// be dropped, and so can the page above.
 inline std::string a_layer_of_one_record_goes(bool first_lives) {
   WarmTree warm(1);
   const MasterTree tree(warm.storage);
@@ -166,8 +167,8 @@ inline std::string a_layer_of_one_record_goes(bool first_lives) {
   return value == "new" ? "" : "the update is not read";
 }
 
-/// R9: an installer that is slow publishes its begin epoch anew, so that retired pages need not
-/// wait for it longer than for one path.
+/// R9: a slow installer publishes its begin epoch again and again, so retired pages wait for it no
+/// longer than for one path.
 inline std::string a_slow_installer_holds_no_epoch() {
   DroppableTree test(1);
   std::string problem = test.fill();
@@ -194,15 +195,15 @@ inline std::string a_slow_installer_holds_no_epoch() {
   return held == 0 ? "" : std::to_string(held) + " drops within an epoch that was long over";
 }
 
-/// What becomes of a storage while it is looked at.
+/// Drops the storage, or lets another storage take its catalog slot, while it is in use.
 inline void hide(StorageControl& storage, bool reused) {
   if (reused) storage.id += kMaxStorages;
   storage.state.store(static_cast<uint32_t>(reused ? StorageState::ready : StorageState::dropping),
                       std::memory_order_seq_cst);
 }
 
-/// R34: a storage is dropped, or another one has its place already, when the installer has just
-/// published its begin epoch: no page of it is looked at any more.
+/// R34: a storage is dropped, or its catalog slot is reused, just after the installer has published
+/// its begin epoch. The installer must access no page of it any more.
 inline std::string a_storage_that_goes_is_left_alone(StorageType type, bool reused) {
   InstallReport report;
   std::string problem;

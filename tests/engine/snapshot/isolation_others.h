@@ -1,4 +1,4 @@
-// Arrays and sequential storages that go on changing while transactions read a snapshot (R18).
+// Arrays and sequential storages that change while transactions read a snapshot (R18).
 #pragma once
 
 #include <map>
@@ -11,7 +11,7 @@
 
 namespace atolldb::test {
 
-/// Records are 16 bytes: two numbers, of which one at a time is written.
+/// Records have 16 bytes: two numbers, one of which is written at a time.
 class ArrayIsolation {
  public:
   using Record = std::array<uint64_t, 2>;
@@ -79,7 +79,7 @@ class ArrayIsolation {
 
  private:
   uint64_t below(uint64_t bound) { return random_() % bound; }
-  /// Half of the time of one that is not 0.
+  /// Returns a random index; half of the time, the index of a record that is not 0.
   uint64_t any_index() {
     if (below(2) == 0) return below(count_);
     const auto found = old_.lower_bound(below(count_));
@@ -172,7 +172,7 @@ class ArrayIsolation {
   uint64_t count_;
   SnapshotStage stage_;
   std::unique_ptr<ColdCluster> cold_;
-  std::map<uint64_t, Record> old_;  // what is not 0 in the snapshot
+  std::map<uint64_t, Record> old_;  // records that are not 0 in the snapshot
   std::map<uint64_t, Record> now_;
   std::set<uint64_t> changed_;
 };
@@ -186,7 +186,8 @@ inline std::string array_isolation_oracle(uint64_t record_count, uint64_t rounds
   return problem.empty() ? oracle.check_now() : problem;
 }
 
-/// Scans of a heap on a snapshot find what is there, and their own appends behind it.
+/// Scans of a heap on a snapshot find the snapshot's records, followed by the transaction's own
+/// appends.
 inline std::string sequential_isolation_oracle(uint64_t rounds) {
   std::mt19937_64 random(seed());
   SnapshotStage stage(StorageType::sequential);

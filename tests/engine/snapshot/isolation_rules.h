@@ -1,4 +1,5 @@
-// Bodies of tests of transactions that read a snapshot (R18); empty, or what went wrong.
+// Bodies of tests of transactions that read a snapshot (R18). A body returns an error text, or an
+// empty text if all is right.
 #pragma once
 
 #include <random>
@@ -36,13 +37,13 @@ class IsolationStage {
   Status begin(uint32_t worker, Isolation isolation) {
     return txn(worker).begin(kMaxEpoch, {isolation});
   }
-  /// For a moment, transactions find no snapshot.
+  /// Withdraws the snapshot and publishes it again. In between, transactions find no snapshot.
   void withdraw_and_publish() {
     cold_->make_newest(0);
     cold_->published.withdraw_all_but({});
     cold_->publish_newest(ColdCluster::view_of(stage_, 1));
   }
-  /// Of the second worker, amid what the first one does.
+  /// Commits a write of the second worker in the middle of the first worker's transaction.
   Status put_amid(uint64_t key, uint64_t value) {
     return cold_->run_amid([&](Transaction& own) { return table().put(own, key, value); });
   }
@@ -53,7 +54,8 @@ class IsolationStage {
   std::unique_ptr<Table> table_;
 };
 
-/// Somebody else writes a record after the snapshot: a transaction on the snapshot may not.
+/// Another transaction writes a record after the snapshot. A transaction on the snapshot must not
+/// write it.
 inline std::string snapshot_write_of_a_changed_record(Kind kind, bool before_begin) {
   IsolationStage stage(kind);
   Problem problem;
@@ -72,8 +74,8 @@ inline std::string snapshot_write_of_a_changed_record(Kind kind, bool before_beg
   return problem.text();
 }
 
-/// A record was erased after the snapshot, and its page has left it out: nothing but the floor of
-/// the page tells that its key has changed.
+/// A record is erased after the snapshot, and its page elides the tombstone. Only the floor of the
+/// page shows that the key has changed.
 inline std::string snapshot_write_of_a_key_that_was_left_out() {
   IsolationStage stage(Kind::tree);
   Problem problem;
@@ -82,7 +84,7 @@ inline std::string snapshot_write_of_a_key_that_was_left_out() {
     problem.expect(stage.cold().run_amid([&](Transaction& own) { return table.erase(own, key); }),
                    Status::ok, "erase");
   }
-  // Epochs go by until the hint is due.
+  // Epochs pass until the hint is due.
   const WorkerMetrics& metrics = stage.cold().cluster.metrics(0, 1);
   while (metrics.compactions.get() == 0) {
     problem.expect(stage.cold().run_amid([](Transaction&) { return Status::ok; }), Status::ok,
@@ -98,7 +100,7 @@ inline std::string snapshot_write_of_a_key_that_was_left_out() {
   return problem.text();
 }
 
-/// A record that somebody has reserved and not written is no obstacle (R10).
+/// R10: a record that another transaction has reserved and not written causes no conflict.
 inline std::string snapshot_write_of_a_reserved_record() {
   IsolationStage stage(Kind::tree);
   Problem problem;
@@ -111,14 +113,14 @@ inline std::string snapshot_write_of_a_reserved_record() {
   problem.expect(stage.begin(0, Isolation::snapshot), Status::ok, "begin");
   problem.expect(table.insert(stage.txn(0), 100, 2), Status::ok, "insert");
   problem.expect(stage.txn(0).commit(), Status::ok, "commit");
-  // Two commits of the same key: the second one's snapshot does not have the first.
+  // Two commits of the same key: the second one's snapshot does not have the first commit.
   problem.expect(stage.begin(0, Isolation::snapshot), Status::ok, "begin");
   problem.expect(table.insert(stage.txn(0), 100, 3), Status::ok, "the key is not in the snapshot");
   problem.expect(stage.txn(0).commit(), Status::snapshot_conflict, "commit");
   return problem.text();
 }
 
-/// A transaction that only reads sees nothing of what is committed after the snapshot.
+/// A read-only transaction sees no commit after the snapshot.
 inline std::string snapshot_readers_see_no_later_commit(Kind kind) {
   IsolationStage stage(kind);
   Problem problem;
@@ -134,11 +136,11 @@ inline std::string snapshot_readers_see_no_later_commit(Kind kind) {
   return problem.text();
 }
 
-/// Each of two transactions writes what the other one has read: under `snapshot` both commit.
+/// Each of two transactions writes a record that the other has read. Under `snapshot` both commit.
 inline std::string write_skew_under(Isolation isolation) {
   IsolationStage stage(Kind::tree);
   Problem problem;
-  // There are volatile pages: no look-up rests on the absence of one.
+  // Creates volatile pages, so that no look-up depends on the absence of a page.
   problem.expect(stage.put_amid(5, 0), Status::ok, "a put before");
   uint64_t value = 0;
   for (const uint32_t worker : {0u, 1u}) {
@@ -156,7 +158,8 @@ inline std::string write_skew_under(Isolation isolation) {
   return problem.text();
 }
 
-/// What a running transaction reads is announced, and stays although it is withdrawn (R18, R38).
+/// R18, R38: the snapshot that a running transaction reads is announced, and stays readable after
+/// it is withdrawn.
 inline std::string a_snapshot_that_is_read_is_announced() {
   IsolationStage stage(Kind::tree);
   Problem problem;
@@ -186,8 +189,8 @@ inline std::string a_snapshot_that_is_read_is_announced() {
   return problem.text();
 }
 
-/// Two threads move amounts between records, one of them on snapshots, which it reads in between; a
-/// third one withdraws the snapshot and publishes it again. No amount gets lost.
+/// Two threads move amounts between records. One of them uses snapshots, and reads between its
+/// writes. A third thread withdraws the snapshot and publishes it again. No amount may be lost.
 inline std::string transfers_keep_the_sum(Kind kind, uint64_t transactions) {
   IsolationStage stage(kind);
   const Table& table = stage.table();

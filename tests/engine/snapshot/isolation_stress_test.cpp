@@ -1,4 +1,4 @@
-// The same with tiny pages: records move, and are left out, all the time.
+// The bodies of isolation_*.h with tiny pages: records constantly move, and tombstones are elided.
 #include <gtest/gtest.h>
 
 #include "tests/engine/snapshot/isolation_others.h"

@@ -1,3 +1,5 @@
+// Transactions that read a snapshot (R18): oracles for trees, arrays and heaps, and fixed
+// interleavings.
 #include <gtest/gtest.h>
 
 #include "tests/engine/snapshot/isolation_others.h"
@@ -66,7 +68,7 @@ TEST(Isolation, AnOlderSnapshotIsReadByItsName) {
     views.push_back(ColdCluster::view_of(stage, 1));
   }
   ColdCluster cold(stage, 1);
-  // The newest one is what the cluster's word says, in whatever order they come.
+  // The cluster's word names the newest snapshot, in whatever order snapshots are published.
   for (const size_t i : {1u, 2u, 0u}) {
     ASSERT_TRUE(cold.published.publish(std::move(views[i])).has_value());
   }

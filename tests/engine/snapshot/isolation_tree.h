@@ -1,6 +1,6 @@
-// A Master-tree that goes on changing while transactions read a snapshot of it (R18): what they see
-// is compared with a map of what was there, and what their commits answer with the set of keys that
-// have changed since.
+// A Master-tree that changes while transactions read a snapshot of it (R18). The reads are compared
+// with a map of the snapshot's content. The results of commits are compared with the set of keys
+// that have changed since.
 #pragma once
 
 #include <algorithm>
@@ -22,10 +22,11 @@ class TreeIsolation {
   explicit TreeIsolation(uint64_t seed_value)
       : history_(seed_value), random_(seed_value ^ 0x5bd1e995), stage_(StorageType::mastertree) {}
 
-  /// Two snapshots, the second one with changed pages only. Empty, or what went wrong.
+  /// Makes two snapshots, the second with changed pages only. Returns an error text, or an empty
+  /// text.
   std::string begin(uint64_t records) {
     history_.key_space = records;
-    stage_.storage.id = 1;  // the cluster's first one
+    stage_.storage.id = 1;  // the id of the cluster's first storage
     for (const uint32_t erase_percent : {0u, 20u}) {
       const auto logs = history_.round(records, erase_percent);
       const auto round = stage_.round(logs, history_.partitions(3), history_.epoch);
@@ -40,7 +41,7 @@ class TreeIsolation {
     return "";
   }
 
-  /// One change of the volatile pages, by the second worker.
+  /// Changes one record of the volatile pages, in a transaction of the second worker.
   std::string change() {
     const std::string key = key_of(below(20) != 0);
     const auto found = now_.find(key);
@@ -50,7 +51,8 @@ class TreeIsolation {
       return erases ? tree().erase(txn, bytes_of(key))
                     : tree().upsert(txn, bytes_of(key), bytes_of(payload));
     });
-    if (status == Status::payload_too_long) return "";  // too much beside each other in a slice
+    // the records of one slice do not fit in a page
+    if (status == Status::payload_too_long) return "";
     if (status != Status::ok) return "a change ended with " + std::string(to_string(status));
     if (erases) {
       now_.erase(key);
@@ -61,7 +63,7 @@ class TreeIsolation {
     return "";
   }
 
-  /// A transaction that only reads, with changes in its midst.
+  /// Runs a read-only transaction on a snapshot, with changes in its middle.
   std::string read_only(int steps) {
     Transaction& txn = *cold_->cluster.worker(0).transaction;
     if (txn.begin(kMaxEpoch, {Isolation::snapshot_read_only}) != Status::ok) return "no begin";
@@ -80,7 +82,7 @@ class TreeIsolation {
     return problem;
   }
 
-  /// One that writes, too.
+  /// Runs a transaction on a snapshot that also writes, with changes in its middle.
   std::string read_and_write(int steps) {
     Transaction& txn = *cold_->cluster.worker(0).transaction;
     if (txn.begin(kMaxEpoch, {Isolation::snapshot}) != Status::ok) return "no begin";
@@ -109,7 +111,7 @@ class TreeIsolation {
     return problem.empty() ? judge(status, seen) : problem;
   }
 
-  /// What serializable transactions see is what all commits together have made.
+  /// Checks that a serializable transaction sees the result of all commits.
   std::string check_now() {
     std::string problem;
     const Status status = cold_->run_amid([&](Transaction& txn) {
@@ -121,8 +123,8 @@ class TreeIsolation {
 
   uint64_t commits() const { return commits_; }
   uint64_t conflicts() const { return conflicts_; }
-  /// Conflicts of transactions that wrote nothing that has changed: what pages left out may have
-  /// been their keys.
+  /// Number of conflicts of transactions that wrote no changed key. A page that elided tombstones
+  /// cannot rule out that they were of these keys.
   uint64_t needless() const { return needless_; }
 
  private:
@@ -144,7 +146,8 @@ class TreeIsolation {
     }
   }
 
-  /// Mostly, changes and the writes of transactions on snapshots are of different keys.
+  /// Returns a random key. Changes and the writes of transactions on snapshots mostly use different
+  /// keys.
   std::string key_of(bool changes) {
     for (;;) {
       std::string key = any_key();
@@ -171,7 +174,8 @@ class TreeIsolation {
     return payload.substr(0, bytes) == found->second ? "" : "get: another payload";
   }
 
-  /// Forward or backward, whole or a range, to its end or not; `writes` ahead of it and behind it.
+  /// Scans forward or backward, everything or a range, to the end or not. `writes`: also writes
+  /// before and after the cursor's position.
   std::string scan(Transaction& txn, Records& seen, bool writes) {
     const std::string low = any_key();
     const std::string high = any_key();
@@ -319,13 +323,14 @@ class TreeIsolation {
     return "";
   }
 
-  /// What the commit should have answered.
+  /// Compares the status of the commit with the expected one.
   std::string judge(Status status, const Records& seen) {
     const bool conflicts = std::ranges::any_of(
         written_, [&](const std::string& key) { return changed_.contains(key); });
     if (conflicts) {
       ++conflicts_;
-      // A record that has died is no place for a planned write (R12): the retry would meet R18.
+      // R12: a tombstone is no place for a planned write, so this status is right, too. The retry
+      // would end by R18.
       const bool is_right = status == Status::snapshot_conflict || status == Status::write_conflict;
       return is_right ? "" : "a write of what has changed: " + std::string(to_string(status));
     }
@@ -353,24 +358,25 @@ class TreeIsolation {
   std::mt19937_64 random_;
   SnapshotStage stage_;
   std::unique_ptr<ColdCluster> cold_;
-  std::vector<std::string> keys_;  // of old_
-  Records old_;                    // as of the snapshot
-  Records now_;                    // with all commits
-  std::set<std::string> changed_;  // keys that were written since the snapshot
-  std::set<std::string> written_;  // by the transaction at hand
-  bool is_over_ = false;           // it can go on no more
+  std::vector<std::string> keys_;  // the keys of old_
+  Records old_;                    // content as of the snapshot
+  Records now_;                    // content with all commits
+  std::set<std::string> changed_;  // keys written since the snapshot
+  std::set<std::string> written_;  // keys written by the current transaction
+  bool is_over_ = false;           // the current transaction cannot continue
   uint64_t commits_ = 0;
   uint64_t conflicts_ = 0;
   uint64_t needless_ = 0;
 };
 
-/// Empty, or what went wrong.
+/// Returns an error text, or an empty text if all is right.
 inline std::string tree_isolation_oracle(uint64_t records, uint64_t rounds) {
   TreeIsolation oracle(seed());
   std::string problem = oracle.begin(records);
   for (uint64_t round = 0; round < rounds && problem.empty(); ++round) {
     problem = oracle.read_only(20);
-    // Long ones, which nearly all meet a changed record, and such as can commit.
+    // Long transactions, which nearly always meet a changed record, and short ones, which can
+    // commit.
     for (int i = 0; i < 5 && problem.empty(); ++i) {
       problem = oracle.read_and_write(i % 2 == 0 ? 2 : 10);
     }

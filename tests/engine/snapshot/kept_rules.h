@@ -1,5 +1,5 @@
-// Bodies of tests of older snapshots that are kept (R55); empty, or what went wrong. Every run
-// takes the same steps.
+// Bodies of tests of kept older snapshots (R55). A body returns an error text, or an empty text if
+// all is right. Every run takes the same steps.
 #pragma once
 
 #include <string>
@@ -11,10 +11,9 @@
 
 namespace atolldb::test {
 
-/// A log of epochs 1 to 9, snapshots of epochs 3 and 5 of which both are kept, nothing else that
-/// could be deleted.
+/// A log of epochs 1 to 9, and kept snapshots of epochs 3 and 5. Nothing else can be deleted.
 struct KeptData {
-  /// Empty, or what went wrong.
+  /// Returns an error text, or an empty text.
   std::string make() {
     std::string problem = data.begin({kFirst}, 8);
     if (!problem.empty()) return problem;
@@ -31,7 +30,8 @@ struct KeptData {
   DataDirectory data;
 };
 
-/// A start from the older snapshot, when the newest is damaged, has all that was committed.
+/// The newest snapshot is damaged. A start from the older one must have everything that was
+/// committed.
 inline std::string kept_snapshots_keep_their_log() {
   KeptData kept;
   const std::string problem = kept.make();

@@ -1,4 +1,4 @@
-// Older snapshots that are kept (R55).
+// Kept older snapshots (R55).
 #include <gtest/gtest.h>
 
 #include "engine/log/savepoint_snapshots.h"
@@ -21,7 +21,7 @@ TEST(KeptSnapshots, AreAsManyAsIsAskedAndNoMore) {
   }
   EXPECT_EQ(savepoint.kept, (std::vector<KeptSnapshot>{{4, 4}, {5, 5}}));
   EXPECT_EQ(savepoint.oldest_epoch(), 4u);
-  // Fewer are wanted from now on.
+  // From now on, fewer snapshots are kept.
   ASSERT_EQ(make_snapshot(data.files, "/data", savepoint, 7, {}, 2), "");
   EXPECT_EQ(savepoint.kept, (std::vector<KeptSnapshot>{{6, 6}}));
   ASSERT_EQ(make_snapshot(data.files, "/data", savepoint, 8), "");
@@ -41,7 +41,7 @@ TEST(KeptSnapshots, AreNotRemoved) {
   EXPECT_NE(removed.error().message.find("is kept"), std::string::npos) << removed.error().message;
 }
 
-/// An incarnation stays in the list until the oldest that is kept covers it.
+/// An incarnation stays listed until the oldest kept snapshot covers it.
 TEST(KeptSnapshots, KeepTheIncarnationsBehindThem) {
   PowerCutFileSystem files;
   Savepoint savepoint;
@@ -59,7 +59,8 @@ TEST(KeptSnapshots, KeepTheIncarnationsBehindThem) {
   EXPECT_EQ(savepoint.covered_incarnation, 2u);
 }
 
-/// At the limit they stay; past it the older snapshot goes with its log, not the room.
+/// At the limit of incarnations the older snapshot is kept. Past the limit, it is dropped together
+/// with its log.
 TEST(KeptSnapshots, GoWhenTheirLogIsThatOfTooManyIncarnations) {
   for (const uint64_t behind : {uint64_t{kMaxListedIncarnations}, kMaxListedIncarnations + 1}) {
     PowerCutFileSystem files;
@@ -79,7 +80,7 @@ TEST(KeptSnapshots, GoWhenTheirLogIsThatOfTooManyIncarnations) {
   }
 }
 
-/// Without the log behind it the older one is no way out: the damage of the newest is refused.
+/// Without its log, the older snapshot is not used: the start reports the damage of the newest one.
 TEST(KeptSnapshots, AreNotUsedWithoutTheirLog) {
   KeptData kept;
   ASSERT_EQ(kept.make(), "");

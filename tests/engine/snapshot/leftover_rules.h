@@ -1,4 +1,4 @@
-// What starts that were given up leave in a data directory, for tests and a row of kRules in
+// Leftovers of given-up starts in a data directory (R54), for tests and for a row of kRules in
 // tests/engine/rules_mutant_test.cpp.
 #pragma once
 
@@ -19,7 +19,7 @@ namespace atolldb::test {
 
 inline const std::set<std::string> kLeftoverDirectories = {"/data", "/fast"};
 
-/// An incarnation with commits in epochs 1 to 9, which no snapshot covers.
+/// Makes an incarnation with commits in epochs 1 to 9, which no snapshot covers.
 inline void fill_directory(FileSystem& files) {
   std::mt19937_64 random(1);
   auto start = examine(files, "/data");
@@ -31,8 +31,8 @@ inline void fill_directory(FileSystem& files) {
   for (uint64_t epoch = 1; epoch < 10; ++epoch) write_epoch(writer, epoch, 2, epoch - 1, random);
 }
 
-/// A start that is given up when it has made all that a start makes: empty, or an error.
-/// `cleans`: as a start does it, before it makes anything.
+/// Runs a start that is given up after it has created all files of a start. Returns an error text,
+/// or an empty text. `cleans`: removes leftovers first, as a real start does.
 inline std::string give_up_a_start(FileSystem& files, bool cleans = true) {
   auto start = examine(files, "/data", {"/fast"});
   if (!start) return start.error().message;
@@ -59,7 +59,7 @@ inline std::string give_up_a_start(FileSystem& files, bool cleans = true) {
   return begun ? "" : begun.error().message;
 }
 
-/// Of logs, snapshots and runs.
+/// Counts the files of logs, snapshots and sorted runs.
 inline size_t count_files(FileSystem& files) {
   auto logs = log_files_in(files, kLeftoverDirectories);
   auto snapshots = snapshot_files_in(files, "/data", kLeftoverDirectories);
@@ -68,7 +68,7 @@ inline size_t count_files(FileSystem& files) {
   return logs->size() + snapshots->size() + runs->size();
 }
 
-/// Empty, or what was wrong.
+/// Returns an error text, or an empty text if all is right.
 inline std::string ten_given_up_starts_leave_what_one_does() {
   MemoryFileSystem files;
   fill_directory(files);

@@ -1,3 +1,4 @@
+// Removal of leftovers of given-up starts (R54).
 #include "engine/snapshot/leftovers.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +36,8 @@ TEST(Leftovers, AreAllThatAStartMadeAndNothingElse) {
   LogStart start = next_start(files);
   const auto removed = remove_at(files, start);
   ASSERT_TRUE(removed) << removed.error().message;
-  // Of each: two files of pages, metadata, an unfinished one of it, a run, and two logs.
+  // Each start leaves two files of pages, metadata, an unfinished copy of it, a sorted run, and two
+  // logs.
   EXPECT_EQ(removed->removed.size(), 3u * 7);
   EXPECT_TRUE(removed->damaged_logs.empty());
   EXPECT_EQ(files.paths(), before);
@@ -44,7 +46,8 @@ TEST(Leftovers, AreAllThatAStartMadeAndNothingElse) {
   EXPECT_TRUE(again->removed.empty());
 }
 
-/// Neither commits, nor what cannot be told, nor what belongs to others or to this start.
+/// Leftovers are no files with commits, no files of unknown content, and no files of other clusters
+/// or of this start.
 TEST(Leftovers, AreNoFilesWithMoreThanAHeader) {
   MemoryFileSystem files;
   fill_directory(files);
@@ -90,7 +93,7 @@ TEST(Leftovers, OfTheRunningStartStay) {
   EXPECT_TRUE(*files.exists("/fast/node1/" + to_string(LogFileName{start.incarnation, 0, 0})));
 }
 
-/// Runs and logs go even if a damaged pin keeps the snapshots.
+/// Sorted runs and logs are removed even if a damaged pin keeps the snapshots.
 TEST(Leftovers, GoThoughADamagedPinKeepsSnapshots) {
   MemoryFileSystem files;
   fill_directory(files);

@@ -1,5 +1,6 @@
-// R14: own pending writes whose volatile page is dropped onto a snapshot before they are read.
-// Bodies of tests; empty, or what went wrong. Every run takes the same steps.
+// R14: own pending writes whose volatile page is dropped onto a snapshot before the transaction
+// reads them. A body returns an error text, or an empty text if all is right. Every run takes the
+// same steps.
 #pragma once
 
 #include <string>
@@ -9,7 +10,7 @@
 
 namespace atolldb::test {
 
-/// A record of an array, overwritten or incremented without having been read.
+/// Overwrites or increments a record of an array without reading it.
 inline std::string own_write_in_a_dropped_leaf(bool adds) {
   DropStage stage;
   stage.fill(0, 1);
@@ -32,7 +33,8 @@ inline std::string own_write_in_a_dropped_leaf(bool adds) {
   return problem.text();
 }
 
-/// Nothing was read since: what a user abort reports may still rest on reads that missed the write.
+/// No read follows the drop. A user abort must still fail, because its result may depend on reads
+/// that missed the write.
 inline std::string user_abort_after_the_drop_of_an_own_write() {
   DropStage stage;
   stage.fill(0, 1);
@@ -47,8 +49,7 @@ inline std::string user_abort_after_the_drop_of_an_own_write() {
   return problem.text();
 }
 
-/// A living record of a tree, overwritten without having been read, then met by a look-up or a
-/// scan.
+/// Overwrites a living record of a tree without reading it. Then a look-up or a scan meets it.
 inline std::string own_write_in_a_dropped_page(bool by_scan) {
   DroppableTree test(1);
   Problem problem;

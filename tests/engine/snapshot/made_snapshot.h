@@ -1,4 +1,4 @@
-// A snapshot with a few empty pages, which exists as far as files, metadata and savepoint tell.
+// Makes a snapshot with a few empty pages, complete in its files, metadata and savepoint.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 
 namespace atolldb::test {
 
-inline constexpr uint64_t kMadePages = 3;  // besides page 0
+inline constexpr uint64_t kMadePages = 3;  // without page 0
 
-/// Writes the pages of `node` into `directory`. Empty, or the error.
+/// Writes the pages of `node` into `directory`. Returns the error, or an empty text.
 inline std::string make_snapshot_file(FileSystem& files, const ClusterUuid& uuid,
                                       const SnapshotFilePlace& place, uint64_t epoch) {
   auto writer =
@@ -25,8 +25,8 @@ inline std::string make_snapshot_file(FileSystem& files, const ClusterUuid& uuid
   return finished ? "" : finished.error().message;
 }
 
-/// Files of node 0 and of the coordinator, and metadata; `older` are files of snapshots before that
-/// it refers to. Empty, or the error.
+/// Makes files of node 0 and of the coordinator, and the metadata. `older` lists files of earlier
+/// snapshots that the metadata refers to. Returns the error, or an empty text.
 inline std::string make_snapshot_files(FileSystem& files, const std::string& data_dir,
                                        const ClusterUuid& uuid, uint32_t id, uint64_t epoch,
                                        std::vector<SnapshotFilePlace> older = {}) {
@@ -47,7 +47,8 @@ inline std::string make_snapshot_files(FileSystem& files, const std::string& dat
   return written ? "" : written.error().message;
 }
 
-/// The whole way of a snapshot into the savepoint. Empty, or the error.
+/// Performs all steps of a snapshot, up to its entry in the savepoint. Returns the error, or an
+/// empty text.
 inline std::string make_snapshot(FileSystem& files, const std::string& data_dir,
                                  Savepoint& savepoint, uint64_t epoch,
                                  std::vector<SnapshotFilePlace> older = {}, uint32_t keep = 1) {

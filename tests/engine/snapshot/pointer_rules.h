@@ -1,5 +1,5 @@
-// How readers meet pointers to pages that are dropped, copied up or split meanwhile (R2, R3).
-// Bodies of tests; empty, or what went wrong. Every run takes the same steps.
+// Reads of pointers to pages that are dropped, copied up or split meanwhile (R2, R3). A body
+// returns an error text, or an empty text if all is right. Every run takes the same steps.
 #pragma once
 
 #include <atomic>
@@ -14,8 +14,9 @@
 
 namespace atolldb::test {
 
-/// R2: between a reader's look at a null word and at the snapshot word beside it the page is copied
-/// up, changed and dropped onto a later snapshot. The reader takes both words of one time.
+/// R2: a reader loads a null word, then the snapshot word beside it. In between, the page is copied
+/// up, changed, and dropped onto a later snapshot. The reader must use two words that were valid at
+/// the same time.
 inline std::string null_words_are_read_twice() {
   DropStage stage;
   stage.fill(0, 1);
@@ -40,8 +41,8 @@ inline std::string null_words_are_read_twice() {
   return problem.text();
 }
 
-/// Runs `read` in a thread of its own when the words of a page that is being dropped are frozen,
-/// until it waits or is done, and `install` to its end.
+/// Runs `install` to its end. When the words of a page that is being dropped are frozen, runs
+/// `read` in its own thread until that thread waits or is done.
 template <typename Read, typename Install>
 void read_at_frozen_words(Problem& problem, Read&& read, Install&& install) {
   std::unique_ptr<Other> reader;
@@ -63,14 +64,14 @@ void read_at_frozen_words(Problem& problem, Read&& read, Install&& install) {
   }
 }
 
-/// R3: a read that met a frozen null word in an array rests on what has replaced it: else nothing
-/// says that the record was written later.
+/// R3: a read in an array that met a frozen null word must register the word that replaced it.
+/// Otherwise the commit would not detect a later write of the record.
 inline std::string frozen_nulls_are_not_registered_in_arrays() {
   DropStage stage;
   stage.fill(0, 1);
   InstallReport report;
   Problem problem;
-  int left = 2;  // the leaves; what is above them stays for now
+  int left = 2;  // the leaves; the pages above them are kept for now
   stage.drop_policy = drop_some(left);
   const std::string installed = stage.snapshot_and_install(report);
   problem.expect(installed.empty(), installed);
@@ -94,7 +95,7 @@ inline std::string frozen_nulls_are_not_registered_in_arrays() {
   return problem.text();
 }
 
-/// A tree of several pages, some of them a layer of their own, and a snapshot of it.
+/// A tree of several pages, some of which form a layer, and a snapshot of it.
 class LayeredWarmTree {
  public:
   LayeredWarmTree()
@@ -102,7 +103,7 @@ class LayeredWarmTree {
         tree(warm.storage),
         marks(Kind::array, warm.cluster.create("marks", StorageType::array, 8, 10)) {}
 
-  /// Keys 0 to 999, and `layer_keys` with the slice of key 500.
+  /// Inserts the keys 0 to 999, and `layer_keys` keys that share the slice of key 500.
   std::string fill(uint64_t layer_keys) {
     std::vector<std::string> keys;
     for (uint64_t i = 0; i < 1000; ++i) keys.push_back(big_endian(i));
@@ -127,14 +128,14 @@ class LayeredWarmTree {
   Table marks;
 };
 
-/// R3 for trees. `below_interior`: the frozen words are those of a page above border pages, which
-/// are all dropped; else that of a record whose layer was dropped.
+/// R3 for trees. `below_interior`: the frozen words belong to a page above border pages, which are
+/// all dropped. Otherwise the frozen word belongs to a record whose layer was dropped.
 inline std::string frozen_nulls_are_not_registered_in_trees(bool below_interior) {
   LayeredWarmTree test;
   Problem problem;
   std::string installed = test.fill(below_interior ? 1000 : 2);
   problem.expect(installed.empty(), installed);
-  // The layer, but for its root if that is no border page.
+  // Drops the layer, except for its root if that is no border page.
   installed = test.warm.install([&](PageHeader& page) {
     return page.layer == 1 && page.level == 0 ? DropVerdict::drop : DropVerdict::keep;
   });
@@ -168,8 +169,8 @@ inline std::string frozen_nulls_are_not_registered_in_trees(bool below_interior)
   return problem.text();
 }
 
-/// R3: a descent knows the slot of a child. Then that child is copied up, split, and dropped again:
-/// what stands for it now has only its left half.
+/// R3: a descent has determined the slot of a child. Then that child is copied up, split, and
+/// dropped again. Its page now covers only the left half of the range.
 inline std::string a_null_word_counts_with_its_page_version() {
   DroppableTree test(2);
   Problem problem;
@@ -185,7 +186,7 @@ inline std::string a_null_word_counts_with_its_page_version() {
   problem.expect(children.size() > 5, "the tree has too few pages");
   const std::string large(200, 'x');
   const auto change = [&] {
-    // The page is full: a larger record splits it.
+    // The page is full, so a larger record splits it.
     if (test.write(1, range.low, large) != Status::ok) done = "no update";
     cluster.worker(1).context->leave();
     const uint64_t epoch = test.warm.settle();

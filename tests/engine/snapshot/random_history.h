@@ -1,5 +1,5 @@
-// A random history of a Master-tree: what commits wrote, what mappers left of it (rule R35), and
-// what must come out.
+// Random history of a Master-tree: the records that commits wrote, the part that mappers kept
+// (R35), and the expected result.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,8 @@ class RandomHistory {
 
   uint64_t below(uint64_t bound) { return random_() % bound; }
 
-  /// `operations` on top of what is there, in one epoch; sorted, as a reducer has them.
+  /// Makes `operations` changes to the model, in one epoch. Returns sorted log records, as a
+  /// reducer has them.
   std::vector<GleanedLog> round(uint64_t operations, uint32_t erase_percent) {
     std::vector<GleanedLog> logs;
     ++epoch;
@@ -47,7 +48,7 @@ class RandomHistory {
     const auto found = model.lower_bound(new_key());
     return found == model.end() ? model.begin()->first : found->first;
   }
-  /// Where partitions may begin: 1 to `count` of them.
+  /// Returns the first keys of 1 to `count` partitions.
   std::vector<std::string> partitions(uint64_t count) {
     std::vector<std::string> lows = {""};
     for (uint64_t i = below(count); i > 0; --i) {
@@ -71,12 +72,12 @@ class RandomHistory {
     switch (below(4)) {
       case 0:
         return big_endian(below(key_space));
-      case 1: {  // short ones of zeros and ones: slices that differ in their lengths only
+      case 1: {  // short keys of zeros and ones: their slices differ only in length
         std::string key(below(20), '\0');
         for (char& byte : key) byte = static_cast<char>(below(8) == 0);
         return key;
       }
-      case 2:  // long common prefixes, of several layers
+      case 2:  // long common prefixes over several layers
         return std::string(below(2) == 0 ? 31 : 64, 'p') +
                std::to_string(below(key_space / 4 + 1)) + (below(2) == 0 ? "-and more of it" : "");
       default:
@@ -84,7 +85,7 @@ class RandomHistory {
     }
   }
 
-  /// Records that share a slice must fit in a page together.
+  /// Returns a random payload. Records that share a slice must fit in one page together.
   std::string new_payload(const std::string& key) {
     const bool may_share_slice = key.empty() || key[0] < 'A';
     const uint64_t most = may_share_slice ? 150 : (below(20) == 0 ? 2048 : 300);
@@ -115,7 +116,7 @@ class RandomHistory {
     logs.push_back({LogType::update, key, static_cast<uint16_t>(offset), part, vid});
   }
 
-  /// What the base has already may come again.
+  /// Adds records that the base snapshot already has: a gleaner run may deliver them again.
   void repeat_old(const Model& before, std::vector<GleanedLog>& logs) {
     for (const GleanedLog& log : old_) {
       if (below(10) == 0 && before.contains(log.key)) logs.push_back(log);
@@ -123,7 +124,7 @@ class RandomHistory {
     old_.clear();
   }
 
-  /// What the last insert or erase of a key covers need not come.
+  /// Drops records that a key's last insert or erase covers: a mapper may elide them.
   void drop_covered(std::vector<GleanedLog>& logs) {
     std::vector<GleanedLog> kept;
     for (size_t i = 0; i < logs.size(); ++i) {

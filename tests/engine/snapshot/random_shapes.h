@@ -1,4 +1,4 @@
-// Shapes as no tree has them, for composers.
+// Random fence maps (`TreeShape`) that no real tree has, as input for composers.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 
 namespace atolldb::test {
 
-/// Volatile pages begin at slices of keys that are there, and beside them; pages above begin
-/// anywhere, also where none begins below.
+/// Volatile border pages begin at slices of existing keys, and near them. Pages above begin
+/// anywhere, also where no page begins below.
 class RandomShapes : public ShapeSource {
  public:
   explicit RandomShapes(RandomHistory& history) : history_(history) {}
@@ -23,7 +23,7 @@ class RandomShapes : public ShapeSource {
     shape.clear();
     if (history_.below(4) == 0) return Status::ok;
     shape.set_root();
-    // Of a tree without interior pages nothing is known but its root.
+    // For a tree without interior pages, only the root is known.
     const uint64_t levels = history_.below(4);
     std::vector<std::pair<uint64_t, uint32_t>> slots;
     for (uint32_t level = 0; level < levels; ++level) {
@@ -33,7 +33,7 @@ class RandomShapes : public ShapeSource {
         const uint64_t slice = slice_below(prefix);
         if (range.contains(slice)) slots.emplace_back(slice, level);
       }
-      // Most pages above begin where one below does.
+      // Most pages above begin where a page below begins.
       const size_t all = slots.size();
       for (size_t at = 0; at < all && level != 0; ++at) {
         if (slots[at].second + 1 == level && history_.below(5) == 0) {
@@ -41,7 +41,7 @@ class RandomShapes : public ShapeSource {
         }
       }
     }
-    // From the left to the right, as they are found.
+    // From left to right, in the order in which a collector finds them.
     std::ranges::sort(slots);
     for (const auto& [low, level] : slots) {
       shape.add(level, {low, history_.below(3) == 0 ? TreeShape::Kind::cold : TreeShape::Kind::warm,
@@ -62,7 +62,7 @@ class RandomShapes : public ShapeSource {
   RandomHistory& history_;
 };
 
-/// What a shape says wrongly costs nothing but pages that cannot be dropped.
+/// A wrong fence map must give a sound snapshot. Its only cost is pages that cannot be dropped.
 inline void trees_of_any_shape_against_a_map(uint64_t histories, uint64_t operations) {
   std::mt19937_64 seeds(seed());
   for (uint64_t i = 0; i < histories; ++i) {

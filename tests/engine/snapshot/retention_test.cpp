@@ -1,3 +1,4 @@
+// Deletion of log files and snapshots that no slot, pin, reader or kept snapshot needs (R38).
 #include "engine/snapshot/retention.h"
 
 #include <gtest/gtest.h>
@@ -49,7 +50,7 @@ std::string log(uint64_t incarnation, uint32_t ordinal) {
   return "/data/node0/" + to_string(LogFileName{incarnation, 0, ordinal});
 }
 
-/// Both slots say what the savepoint does.
+/// Writes the savepoint again, so that both slots have its content.
 void write_again(FileSystem& files, Savepoint& savepoint) {
   ASSERT_TRUE(write_savepoint(files, "/data", savepoint));
 }
@@ -57,7 +58,7 @@ void write_again(FileSystem& files, Savepoint& savepoint) {
 TEST(Retention, DeletesLogFilesWhoseEpochsBothSlotsCoverButNeverTheNewest) {
   DataDirectory data;
   ASSERT_EQ(data.begin({kFirst}, 8), "");
-  data.write_all(1, 9);  // 3 blocks an epoch, 7 a file: epochs 1-3, 3-5, 5-7, 7-9
+  data.write_all(1, 9);  // 3 blocks per epoch, 7 per file: epochs 1-3, 3-5, 5-7, 7-9
   Savepoint& savepoint = data.start.savepoint;
   EXPECT_EQ(logs(data.files), Paths{});
   const auto expect = [&](uint64_t epoch, uint32_t files) {
@@ -74,7 +75,7 @@ TEST(Retention, DeletesLogFilesWhoseEpochsBothSlotsCoverButNeverTheNewest) {
   expect(4, 1);
   expect(5, 2);
   expect(9, 3);
-  // Each start in between finds what it needs.
+  // A start after each deletion finds everything that it needs.
   for (const std::string& path : logs(data.files)) {
     ASSERT_TRUE(data.files.remove(path));
     auto start = examine(data.files, "/data");
@@ -82,7 +83,7 @@ TEST(Retention, DeletesLogFilesWhoseEpochsBothSlotsCoverButNeverTheNewest) {
     EXPECT_EQ(start->recovery_epoch, 9u);
   }
   EXPECT_EQ(logs(data.files), Paths{});
-  // The log goes on where it was.
+  // The log continues after its last file.
   data.write_all(10, 12);
   auto start = examine(data.files, "/data");
   ASSERT_TRUE(start) << start.error().message;
@@ -94,7 +95,7 @@ TEST(Retention, DeletesAllFilesOfIncarnationsThatAreCovered) {
   DataDirectory data;
   ASSERT_EQ(data.begin({kFirst, kSecond}, 8), "");
   data.write_all(1, 5);
-  ASSERT_TRUE(data.writers[0].prepare_next_file());  // has no header yet
+  ASSERT_TRUE(data.writers[0].prepare_next_file());  // the file has no header yet
   auto start = examine(data.files, "/data");
   ASSERT_TRUE(start && store_cut(data.files, "/data", *start));
   // A log of another cluster beside ours.
@@ -102,7 +103,8 @@ TEST(Retention, DeletesAllFilesOfIncarnationsThatAreCovered) {
   ASSERT_EQ(make_snapshot(data.files, "/data", start->savepoint, 5), "");
   EXPECT_EQ(logs(data.files), Paths{}) << "the older slot lists them";
   write_again(data.files, start->savepoint);
-  // All but savepoint, table of directories, DDL log, snapshot and that log.
+  // All files except savepoint, table of directories, DDL log, snapshot and the other cluster's
+  // log.
   EXPECT_EQ(logs(data.files).size(), data.files.paths().size() - 7);
   for (const std::string& path : logs(data.files)) {
     EXPECT_NE(path.find("/log_1_0_"), std::string::npos) << path;
@@ -153,13 +155,14 @@ TEST(Retention, KeepsWhatAnySlotPinUseOrKeptSnapshotNames) {
   make(4, {2});
   EXPECT_EQ(snapshots(files), (Paths{of(2)[0], of(2)[1]})) << "the other slot names 3";
   write_again(files, savepoint);
-  // Of 2, which 4 refers to, only what 4 lists.
+  // Snapshot 4 refers to snapshot 2, and keeps only the files of it that it lists.
   Paths unneeded = {of(2)[0], of(2)[1]};
   const Paths third = of(3);
   unneeded.insert(unneeded.end(), third.begin(), third.end());
   EXPECT_EQ(snapshots(files), sorted(unneeded));
   EXPECT_EQ(snapshots(files, {3}), (Paths{of(2)[0], of(2)[1]}));
-  // Leftovers of a run that failed, with metadata or without; nothing of an id that was not taken.
+  // Leftovers of a failed run, with and without metadata. Files of an id that was never taken are
+  // kept.
   ASSERT_TRUE(take_snapshot_id(files, "/data", savepoint));
   write_again(files, savepoint);
   ASSERT_EQ(make_snapshot_files(files, "/data", kUuid, 5, 9), "");
@@ -169,7 +172,7 @@ TEST(Retention, KeepsWhatAnySlotPinUseOrKeptSnapshotNames) {
   unneeded.insert(unneeded.end(), fifth.begin(), fifth.end());
   unneeded.push_back("/data/coordinator/snapshot_4.meta.new");
   EXPECT_EQ(snapshots(files), sorted(unneeded));
-  // Another cluster's file in a directory of ours.
+  // Another cluster's file in one of our directories is kept.
   ASSERT_EQ(make_snapshot_file(files, {1}, {3, 2, "/fast", 0}, 7), "");
   EXPECT_EQ(snapshots(files), sorted(unneeded));
   ASSERT_TRUE(unpin_snapshot(files, "/data", savepoint, "first"));
@@ -191,7 +194,7 @@ TEST(Retention, DeletesNothingWhileASlotIsDamagedOrMetadataThatKeepsFilesIs) {
   image->bytes(savepoint_path("/data"))[40] ^= std::byte{1};
   EXPECT_EQ(logs(*image), Paths{});
   EXPECT_EQ(snapshots(*image), Paths{});
-  // Written again, it counts.
+  // Once the slot is written again, it counts.
   auto deleted = delete_unneeded(*image, "/data", savepoint, kDirectories, {});
   ASSERT_TRUE(deleted) << deleted.error().message;
   EXPECT_EQ(deleted->size(), 6u);
@@ -201,8 +204,8 @@ TEST(Retention, DeletesNothingWhileASlotIsDamagedOrMetadataThatKeepsFilesIs) {
   EXPECT_EQ(refused.error().code, ExitCode::corruption);
 }
 
-/// Two incarnations, the first covered, the second in parts; snapshots 1 to 3, the first pinned;
-/// leftovers of a run that failed.
+/// Two incarnations, the first covered, the second in part; snapshots 1 to 3, the first pinned;
+/// leftovers of a failed run.
 Savepoint fill(FileSystem& files, std::mt19937_64& random) {
   const auto write = [&](LogWriter& writer, uint64_t first, uint64_t last) {
     for (uint64_t epoch = first; epoch <= last; ++epoch) {

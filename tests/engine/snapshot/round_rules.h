@@ -1,5 +1,6 @@
-// Bodies of tests of how long readers of the snapshot cache stay in a round, and of what ends their
-// wait for a frame (R57, R20, R24); empty, or what went wrong.
+// Bodies of tests of rounds in the snapshot cache: how long readers stay in a round, and how their
+// wait for a frame ends (R57, R20, R24). A body returns an error text, or an empty text if all is
+// right.
 #pragma once
 
 #include <array>
@@ -16,7 +17,7 @@
 
 namespace atolldb::test {
 
-/// The engine call after which a procedure sleeps or computes, amid its transaction.
+/// The last engine call before a procedure sleeps or computes in the middle of its transaction.
 enum class ColdCall {
   tree_get,
   tree_absent,
@@ -38,7 +39,7 @@ inline StorageType storage_of(ColdCall call) {
   return call < ColdCall::array_get ? StorageType::mastertree : StorageType::array;
 }
 
-/// A cold storage of many more pages than the cache has frames.
+/// A cold storage with many more pages than the cache has frames.
 class ColdReads {
  public:
   static constexpr uint64_t kRecords = 4000;
@@ -56,7 +57,7 @@ class ColdReads {
   }
 
   Transaction& txn() { return *cold->cluster.worker(0).transaction; }
-  /// The other worker reads pages of all parts of the storage, in one attempt.
+  /// Reads pages of all parts of the storage, in one attempt of the other worker.
   Status read_all() {
     Transaction& other = *cold->cluster.worker(1).transaction;
     Status status = other.begin();
@@ -141,8 +142,8 @@ inline Status do_cold_call(ColdReads& reads, ColdCall call, MasterTreeCursor& cu
   return Status::invalid_argument;
 }
 
-/// A worker has made the call, and does something else amid its transaction: the other one reads
-/// through many times as many pages as there are frames, and waits for none (R57).
+/// R57: a worker has made the call, and does other work in its transaction. The other worker reads
+/// many times as many pages as there are frames, and must not wait for a frame.
 inline std::string a_call_leaves_its_round(ColdCall call) {
   ColdReads reads(call);
   TransactionMode mode;
@@ -150,7 +151,7 @@ inline std::string a_call_leaves_its_round(ColdCall call) {
   Transaction& txn = reads.txn();
   if (txn.begin(kMaxEpoch, mode) != Status::ok) return "no transaction";
   StorageControl& storage = reads.cold->storage;
-  // Made for any storage, used for their own.
+  // Created for any storage type; each is used only with its own type.
   MasterTreeCursor cursor(MasterTree(storage), txn, {}, call != ColdCall::cursor_back);
   SequentialCursor heap(Sequential(storage), txn);
   const Status status = do_cold_call(reads, call, cursor, heap);
@@ -163,7 +164,8 @@ inline std::string a_call_leaves_its_round(ColdCall call) {
 }
 
 #ifdef ATOLL_MUTANTS
-/// A reader has asked the device for a page, and the device takes its time (R57).
+/// R57: a reader has asked the device for a page, and the device is slow. The reader must hold back
+/// no frame.
 inline std::string a_reader_at_the_device_holds_no_frame_back() {
   NumberedPages pages(64);
   TestCache test(pages.files(), 8, 2);
@@ -188,7 +190,7 @@ inline std::string a_reader_at_the_device_holds_no_frame_back() {
 }
 #endif
 
-/// Why a reader gives up that waits for a frame, while another one holds all of them back.
+/// The reason why a reader stops waiting for a frame, while another reader holds all frames back.
 enum class FrameWaitEnd { deadline, failure, patience };
 
 inline std::string a_wait_for_a_frame_ends(FrameWaitEnd end) {
@@ -204,7 +206,7 @@ inline std::string a_wait_for_a_frame_ends(FrameWaitEnd end) {
   reader.use_limits(limits);
   const PageHeader* held = nullptr;
   if (holder.get(NumberedPages::pointer(1), held) != Status::ok) return "page 1 is not read";
-  // The reader's own frames go round until all have been evicted once.
+  // The reader reuses its own frames until all have been evicted once.
   const auto read_on = [&] {
     Status status = Status::ok;
     const PageHeader* page = nullptr;
@@ -230,7 +232,8 @@ inline std::string a_wait_for_a_frame_ends(FrameWaitEnd end) {
   return read_on() == Status::ok ? "" : "the reader reads nothing any more";
 }
 
-/// A transaction waits for a frame that another reader holds back: its time limit ends that.
+/// A transaction waits for a frame that another reader holds back. The transaction's time limit
+/// ends the wait.
 inline std::string a_time_limit_ends_the_wait_of_a_transaction_for_a_frame() {
   ColdReads reads(ColdCall::tree_get, false);
   TestCluster& cluster = reads.cold->cluster;
@@ -244,7 +247,7 @@ inline std::string a_time_limit_ends_the_wait_of_a_transaction_for_a_frame() {
       Status::ok) {
     return "no transaction";
   }
-  // The time limit passes while it waits.
+  // The time limit passes during the wait.
   Status status = Status::ok;
   std::atomic<bool> is_done{false};
   std::thread waiter([&] {
@@ -263,7 +266,8 @@ inline std::string a_time_limit_ends_the_wait_of_a_transaction_for_a_frame() {
              : "the wait ended with " + std::string(to_string(status));
 }
 
-/// The same without a time limit: it ends its attempt, and `run` repeats it until there are frames.
+/// As above, but without a time limit: the attempt ends, and `run` repeats it until there are
+/// frames.
 inline std::string a_transaction_without_frames_is_repeated() {
   ColdReads reads(ColdCall::tree_get);
   TestCluster& cluster = reads.cold->cluster;

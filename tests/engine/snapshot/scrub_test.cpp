@@ -1,3 +1,4 @@
+// The scrub of snapshot files: it finds damaged pages.
 #include "engine/snapshot/scrub.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
-// Bodies of tests of where composers think that volatile pages begin, while those change or nobody
-// can change them; empty, or what went wrong.
+// Bodies of tests of fence maps (`TreeShape`), which tell composers where volatile pages begin.
+// Pages change meanwhile, or cannot change for lack of free pages. A body returns an error text, or
+// an empty text if all is right.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +15,8 @@
 
 namespace atolldb::test {
 
-/// A tree of two levels whose first border page was split, and waits to be adopted: there is no
-/// page left for that.
+/// A tree of two levels whose first border page was split. Its parent cannot adopt the twins,
+/// because the pool has no page left.
 class UnadoptedTree {
  public:
   UnadoptedTree()
@@ -45,7 +46,7 @@ class UnadoptedTree {
   InteriorPage* root() const {
     return reinterpret_cast<InteriorPage*>(view().resolve(storage.root.load_acquire()));
   }
-  /// Where the root's children begin.
+  /// Returns the first slices of the root's children.
   std::vector<uint64_t> fences() const {
     const InteriorPage* page = root();
     std::vector<uint64_t> lows(page->separators, page->separators + page->header.version().count());
@@ -61,11 +62,12 @@ class UnadoptedTree {
   StorageControl& storage;
 };
 
-/// Nobody has a page for the parent of pages that were split: what they replace counts as one page,
-/// and the rest is known.
+/// The pool has no page for a new parent of split pages. The map treats the page that they replace
+/// as one page, and knows all others.
 inline std::string a_shape_ends_on_a_full_pool() {
   UnadoptedTree test;
-  // More looks than an end takes: then all waits end.
+  // A collection that ends makes fewer descents than this. At the limit the body stops the cluster,
+  // which ends all waits.
   uint64_t looks = 0;
   const AtSeams guard([&](Seam seam) {
     if (seam != Seam::descending || ++looks != 20'000) return;
@@ -83,7 +85,7 @@ inline std::string a_shape_ends_on_a_full_pool() {
   return shape.level(0)[0].is_covered ? "what moves may be used as it is" : "";
 }
 
-/// R34: the storage goes while a shape is collected again and again.
+/// R34: the storage is dropped while its fence map is collected again and again.
 inline std::string a_shape_of_a_storage_that_goes_is_given_up(bool reused) {
   UnadoptedTree test;
   constexpr uint64_t kBefore = 40;
@@ -101,7 +103,7 @@ inline std::string a_shape_of_a_storage_that_goes_is_given_up(bool reused) {
     if (status != Status::ok) return "the shape ended with " + std::string(to_string(status));
   }
   if (looks < kBefore) return "nothing was in the way";
-  // One begin epoch's worth is allowed.
+  // Descents within one begin epoch are allowed.
   if (looks > kBefore + 16) return std::to_string(looks - kBefore) + " looks at pages that may go";
   TreeShape shape;
   if (reused) return "";
@@ -111,7 +113,7 @@ inline std::string a_shape_of_a_storage_that_goes_is_given_up(bool reused) {
   return cut == 0 ? "" : "a storage that goes is cut";
 }
 
-/// Every page of a level begins where one of the level below does.
+/// Returns true if every page of a level begins where a page of the level below begins.
 inline bool is_nested(const TreeShape& shape) {
   for (uint32_t level = 1; level < shape.level_count(); ++level) {
     for (const TreeShape::Slot& slot : shape.level(level)) {
@@ -121,8 +123,8 @@ inline bool is_nested(const TreeShape& shape) {
   return true;
 }
 
-/// R44: the page from 100 on was seen whole; then it was split at 150, a page above it, too, and
-/// the new one seen.
+/// R44: a collection sees the page from 100 on as a whole. Then the page and a page above it are
+/// split at 150, and the collection sees the new page above.
 inline std::string shapes_are_nested() {
   constexpr auto kWarm = TreeShape::Kind::warm;
   TreeShape shape;

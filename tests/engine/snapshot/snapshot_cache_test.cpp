@@ -1,3 +1,4 @@
+// The snapshot cache: hits, read-ahead, eviction, errors and concurrent readers.
 #include "engine/snapshot/snapshot_cache.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +12,7 @@
 namespace atolldb::test {
 namespace {
 
-/// Gets the page; whether it is that one.
+/// Reads the page. Returns true if its content is right.
 bool reads(SnapshotReader& reader, uint32_t number) {
   const PageHeader* page = nullptr;
   return reader.get(NumberedPages::pointer(number), page) == Status::ok &&
@@ -45,7 +46,7 @@ TEST(SnapshotCache, KeepsWhatIsUsedAgain) {
     ASSERT_TRUE(reads(reader, 1));
     ASSERT_TRUE(reads(reader, number));
   }
-  // Two reads fill it; then a quarter of the frames is evicted at once.
+  // Two reads fill the cache. Then each eviction frees a quarter of the frames.
   EXPECT_EQ(test.cache.statistics().misses, 2 + (pages.count() - 32) / 8) << "page 1 was evicted";
   EXPECT_GT(test.cache.statistics().frames_in_use, 0u);
   EXPECT_LE(test.cache.statistics().frames_in_use, 32u);
@@ -55,12 +56,13 @@ TEST(SnapshotCache, ReadsAheadWhatIsNotThereYet) {
   NumberedPages pages(40);
   TestCache test(pages.files(), 40, 1);
   SnapshotReader reader(test.cache, 0);
-  // The last one; up to the last one; up to a page that is there; the rest.
+  // Reads the last page alone. Each later read also reads ahead: up to the last page, up to a
+  // cached page, and as far as one read goes.
   for (const auto& [number, in_use] : {std::pair{40u, 1u}, {30u, 11u}, {20u, 21u}, {1u, 37u}}) {
     ASSERT_TRUE(reads(reader, number));
     EXPECT_EQ(test.cache.statistics().frames_in_use, in_use) << number;
   }
-  // No frame is left but three, and none is evicted for pages that nobody asked for.
+  // Only three frames are free, and no frame is evicted for pages read ahead.
   ASSERT_TRUE(reads(reader, 17));
   EXPECT_EQ(test.cache.statistics().frames_in_use, 40u);
   EXPECT_EQ(test.cache.statistics().misses, 5u);
@@ -80,13 +82,13 @@ TEST(SnapshotCache, WhatIsReadAheadForOthersThanScansPushesNothingOut) {
   }
   const uint64_t filled = test.cache.statistics().misses;
   EXPECT_EQ(filled, 4u);
-  // Backwards, and far from each other: each page is read alone.
+  // Backwards, and far apart: each page is read alone.
   for (uint32_t number = 380; number > 100; number -= 20) {
     ASSERT_TRUE(reads(reader, number));
   }
   EXPECT_EQ(test.cache.statistics().misses, filled + 14);
   EXPECT_LE(test.cache.statistics().evictions, 16u);
-  // A scan, which leaves out a page here and there, as there are interior ones.
+  // A scan that skips a page here and there, as interior pages would be skipped.
   const uint64_t before = test.cache.statistics().misses;
   for (uint32_t number = 101; number <= 260; number += number % 7 == 0 ? 2 : 1) {
     ASSERT_TRUE(reads(reader, number));
@@ -99,7 +101,7 @@ TEST(SnapshotCache, WhatWasReadAheadStaysWhenItIsUsedAgain) {
   TestCache test(pages.files(), 32, 1);
   SnapshotReader reader(test.cache, 0);
   ASSERT_TRUE(reads(reader, 1));
-  // 2 was read ahead, with 1: it stays through a scan of all the others.
+  // Page 2 was read ahead with page 1. It stays during a scan of all other pages.
   for (uint32_t number = 3; number <= pages.count(); ++number) {
     ASSERT_TRUE(reads(reader, 2));
     ASSERT_TRUE(reads(reader, number));
@@ -139,7 +141,7 @@ TEST(SnapshotCache, ServesManyThreadsThroughFewFrames) {
       SnapshotReader reader(test.cache, ordinal);
       std::mt19937_64 random(start + ordinal);
       for (uint64_t i = 0; i < rounds(20'000, 1'000'000); ++i) {
-        // A few pages are read often.
+        // Most reads are of a few pages.
         const uint64_t hot = random() % 4;
         const auto number =
             static_cast<uint32_t>(1 + random() % (hot == 0 ? pages.count() : pages.count() / 16));
@@ -185,7 +187,8 @@ TEST(SnapshotCache, ASweepIsBoundedHoweverManyFramesWereUsed) {
   NumberedPages pages(kFrames + 100);
   TestCache test(pages.files(), kFrames, 1);
   SnapshotReader reader(test.cache, 0);
-  // Nearly every frame is used lately: pages read ahead are from the second look on.
+  // Nearly every frame was used recently. A page that was read ahead counts as used from its second
+  // read on.
   for (uint32_t number = 1; test.cache.statistics().frames_in_use < kFrames; ++number) {
     for (int look = 0; look < 3; ++look) ASSERT_TRUE(reads(reader, number));
   }

@@ -1,4 +1,4 @@
-// Snapshot files: what the writer wrote is read back; what is not as it was is named.
+// Snapshot files: the reader returns what the writer wrote, and names damaged content.
 #include "engine/snapshot/snapshot_files.h"
 
 #include <gtest/gtest.h>
@@ -87,7 +87,7 @@ TEST_F(SnapshotFilesTest, AnyFlippedBitIsNamedWithFileAndPage) {
   ASSERT_EQ(error_of(write(files_, kPages)), "");
   for (int i = 0; i < 300; ++i) {
     const auto page_number = static_cast<uint32_t>(1 + random() % kPages);
-    // Every byte of the header sooner or later, and some of what follows.
+    // Covers every byte of the header sooner or later, and some bytes of the rest.
     const uint64_t byte = i % 2 == 0 ? random() % sizeof(PageHeader) : random() % kPageBytes;
     const auto mask = static_cast<uint8_t>(1 << random() % 8);
     ASSERT_TRUE(files_.corrupt(path_, page_number * kPageBytes + byte, mask));
@@ -107,8 +107,8 @@ TEST_F(SnapshotFilesTest, AnyFlippedBitIsNamedWithFileAndPage) {
   }
 }
 
-/// Pages in any order, near each other and not, up to the last one: the one asked for, and an error
-/// for the damaged one alone, whatever lies beside it.
+/// Reads pages in any order, close together or not, up to the last one. Each read returns the
+/// requested page. Only the damaged page gives an error, whatever lies beside it.
 TEST_F(SnapshotFilesTest, AReaderOfPagesThatLieCloseGivesTheOneAskedFor) {
   const uint64_t seed = test::seed();
   constexpr uint64_t kPages = 90;

@@ -1,3 +1,4 @@
+// Snapshot metadata: format, old versions, roles of directories, damage and interrupted writes.
 #include "engine/snapshot/snapshot_metadata.h"
 
 #include <gtest/gtest.h>
@@ -60,7 +61,7 @@ TEST(SnapshotMetadata, IsReadBackAsItWasWritten) {
   }
 }
 
-/// As earlier programs wrote it: the directories by their paths.
+/// Writes metadata as earlier versions of the program did, with the paths of directories.
 void write_old_metadata(MemoryFileSystem& files, const SnapshotMetadata& metadata) {
   ByteWriter body;
   body.number(metadata.id);
@@ -121,7 +122,7 @@ TEST(SnapshotMetadata, NamesDirectoriesByTheirRolesAndFindsThemWhereTheTableSays
     EXPECT_TRUE(
         std::ranges::search(files.bytes(path), std::as_bytes(std::span(directory))).empty());
   }
-  // The data are moved, and the other directory elsewhere.
+  // The data directory moves, and the other directory, too.
   ASSERT_TRUE(files.make_directory("/moved/coordinator"));
   ASSERT_TRUE(files.rename(path, snapshot_metadata_path("/moved", 3)));
   ASSERT_TRUE(files.rename("/data/directories", "/moved/directories"));
@@ -176,7 +177,7 @@ TEST(SnapshotMetadata, IsRefusedWhenItIsShortOrMissingOrOfAnotherSnapshot) {
   EXPECT_NE(reason(4).find("missing"), std::string::npos);
   ASSERT_TRUE(files.rename(snapshot_metadata_path("/data", 3), snapshot_metadata_path("/data", 4)));
   EXPECT_NE(reason(4).find("it is of snapshot 3"), std::string::npos);
-  bytes[8] = std::byte{9};  // the version, which its checksum covers
+  bytes[8] = std::byte{9};  // the version, which is covered by the checksum
   EXPECT_NE(reason(4).find("checksum"), std::string::npos);
   bytes.resize(bytes.size() - 1);
   EXPECT_NE(reason(4).find("checksum"), std::string::npos);
@@ -215,7 +216,7 @@ TEST(SnapshotMetadata, IsTheOldOneOrTheNewOneWhateverChangeACrashInterrupts) {
       auto read = read_snapshot_metadata(*image, "/data", 7);
       ASSERT_TRUE(read) << changes << ": " << read.error().message;
       EXPECT_TRUE(*read == next || (!is_done && *read == old)) << changes;
-      // What the crash left in the way does not stop the next one.
+      // Files that the crash left do not stop the next write.
       ASSERT_TRUE(write_snapshot_metadata(*image, "/data", next));
       EXPECT_EQ(*read_snapshot_metadata(*image->cut(random()), "/data", 7), next);
     }

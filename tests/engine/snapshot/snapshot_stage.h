@@ -1,5 +1,5 @@
-// One storage, snapshot after snapshot: each round composes all partitions, as the reducers of two
-// nodes would, and combines them, as the coordinator would.
+// One storage with a sequence of snapshots. Each round composes all partitions, as the reducers of
+// two nodes do, and combines them, as the coordinator does.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -50,9 +50,10 @@ class SnapshotStage {
     return snapshot_file_path(directory_, node, of);
   }
 
-  /// One snapshot on top of the last. `lows`: of the partitions; the first one empty. Logs: sorted.
-  /// `shapes`: of volatile pages, beside which it is to be installed: files that it does not need
-  /// any more stay open.
+  /// Makes one snapshot on top of the previous one. `lows`: first keys of the partitions; the first
+  /// one is empty. REQUIRES: `logs` is sorted. `shapes`: fence maps of the volatile pages beside
+  /// which the snapshot is to be installed. With `shapes`, files that the snapshot does not need
+  /// stay open.
   Result<CombinedRoot> round(const std::vector<GleanedLog>& logs,
                              const std::vector<std::string>& lows, uint64_t epoch_now,
                              ShapeSource* shapes = nullptr) {
@@ -97,10 +98,10 @@ class SnapshotStage {
     if (auto closed = close_unneeded(); !closed) return std::unexpected(closed.error());
     return combined;
   }
-  /// Nobody reads a file any more that the last snapshot has no page in.
+  /// Closes the files in which the last snapshot has no page. REQUIRES: no reader uses them.
   Result<void> close_unneeded() { return reader.open_only(places_); }
 
-  /// All records as the snapshot has them; for sequential storages use `walk`.
+  /// Reads all records of the snapshot. For sequential storages, use `walk`.
   Result<SnapshotWalkTotals> read_all(Model& records) {
     return walk([&](const WalkedRecord& record) {
       const auto* payload = reinterpret_cast<const char*>(record.payload.data());
@@ -123,19 +124,19 @@ class SnapshotStage {
   std::vector<ComposedPartition> composed;  // of the last round
   uint32_t snapshot = 0;
   uint64_t epoch = 0;
-  /// The next rounds write all pages anew, and no older file is there afterwards.
+  /// The next rounds rewrite all pages, and then delete all older files.
   bool rewrites = false;
-  /// A rewrite keeps them, as the coordinator does when some pages cannot be read (R56).
+  /// A rewrite keeps the older files, as the coordinator does if some pages cannot be read (R56).
   bool keeps_files = false;
-  /// The next rounds leave out what cannot be read.
+  /// The next rounds drop the ranges that cannot be read.
   bool salvages = false;
-  std::vector<UnreadablePage> unreadable;  // of all rounds, as told
+  std::vector<UnreadablePage> unreadable;  // reported pages of all rounds
 
  private:
   static constexpr ClusterUuid kUuid = {1, 2, 3};
 
-  /// Partitions of Master-trees begin at slices: a key that ends before counts as if zeros
-  /// followed.
+  /// Partitions of Master-trees begin at slices: a key shorter than a slice counts as padded with
+  /// zeros.
   bool is_before(std::string key, const std::string& low) const {
     if (storage.type == StorageType::mastertree) key.resize(8, '\0');
     return key < low;
@@ -173,7 +174,7 @@ class SnapshotStage {
   }
 
   std::string directory_;
-  std::vector<SnapshotFilePlace> places_;  // of pages of the last snapshot
+  std::vector<SnapshotFilePlace> places_;  // files with pages of the last snapshot
 };
 
 }  // namespace atolldb::test

@@ -1,5 +1,5 @@
-// What has to hold when a volatile page is dropped onto a snapshot (R1, R8), in interleavings that
-// are the same in every run. Empty, or what went wrong.
+// Bodies of tests that drop volatile tree pages onto a snapshot (R1, R8), in fixed interleavings. A
+// body returns an error text, or an empty text if all is right.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace atolldb::test {
 
-/// A page with a commit that is later than the snapshot stays.
+/// A page with a commit newer than the snapshot is kept.
 inline std::string later_changes_stay() {
   DroppableTree test(1);
   std::string problem = test.fill();
@@ -22,7 +22,8 @@ inline std::string later_changes_stay() {
   return test.value_of(500) == "new" ? "" : "a commit was lost with its page";
 }
 
-/// Installs, and drops what it can, while a commit has verified, and is about to write.
+/// An installation, which drops every page it can, runs while a commit has verified and is about to
+/// write.
 inline std::string locked_records_stay() {
   DroppableTree test(1);
   std::string problem = test.fill();
@@ -39,8 +40,8 @@ inline std::string locked_records_stay() {
   return test.value_of(500) == "new" ? "" : "the commit wrote to a page that nobody finds";
 }
 
-/// A transaction reads below a null word; then the page comes, is changed, and goes again onto a
-/// later snapshot: the word is null once more, but not the same.
+/// A transaction reads below a null word. Then the page is copied up, changed, and dropped onto a
+/// later snapshot. The word is null again, but differs from the word that was read.
 inline std::string a_dropped_page_is_not_the_one_before() {
   DroppableTree test(2);
   std::string problem = test.fill();

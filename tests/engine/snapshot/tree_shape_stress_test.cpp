@@ -1,4 +1,4 @@
-// tree_shape_test.cpp with tiny pages: many levels, many splits.
+// The bodies of random_shapes.h with tiny pages: many levels, many splits.
 #include <gtest/gtest.h>
 
 #include "tests/engine/snapshot/random_shapes.h"

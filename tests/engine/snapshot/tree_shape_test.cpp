@@ -1,4 +1,4 @@
-// Composers over shapes that no tree has.
+// The bodies of random_shapes.h: composers with fence maps that no real tree has.
 #include <gtest/gtest.h>
 
 #include "tests/engine/snapshot/random_shapes.h"

@@ -1,5 +1,6 @@
-// A cluster that runs while snapshots of it are taken and installed, in one process: what workers
-// commit is noted beside, composed, and installed by one more worker.
+// A running cluster in one process whose snapshots are taken and installed meanwhile. Workers'
+// commits are recorded in a log beside the cluster, composed, and installed by an additional
+// worker.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +23,7 @@
 
 namespace atolldb::test {
 
-/// What was committed, by whom, up to which epoch all of it is known.
+/// Log of committed changes. It knows the epoch up to which it is complete.
 template <typename Change>
 class CommitLog {
  public:
@@ -30,7 +31,7 @@ class CommitLog {
     for (auto& epoch : quiet_from_) epoch.store(kIdleEpoch, std::memory_order_relaxed);
   }
 
-  /// Before a transaction: its commit will be of this epoch or a later one.
+  /// Called before a transaction, whose commit is in `epoch` or later.
   void begin(uint32_t worker, uint64_t epoch) {
     quiet_from_[worker].store(epoch, std::memory_order_seq_cst);
   }
@@ -39,14 +40,15 @@ class CommitLog {
     const std::lock_guard lock(mutex_);
     changes_.emplace(change.vid.version(), change);
   }
-  /// All changes of epochs up to the answer are here; `settled`: of the cluster.
+  /// Returns the epoch up to which the log has all changes. `settled`: the settled epoch of the
+  /// cluster.
   uint64_t complete(uint64_t settled) const {
     for (const auto& epoch : quiet_from_) {
       settled = std::min(settled, epoch.load(std::memory_order_seq_cst) - 1);
     }
     return settled;
   }
-  /// What was not taken before, up to this epoch, in the order of VIDs.
+  /// Removes and returns all changes up to this epoch, in the order of VIDs.
   std::vector<Change> take(uint64_t epoch) {
     std::vector<Change> taken;
     const std::lock_guard lock(mutex_);
@@ -59,12 +61,13 @@ class CommitLog {
  private:
   std::vector<std::atomic<uint64_t>> quiet_from_;
   mutable std::mutex mutex_;
-  std::multimap<uint64_t, Change> changes_;  // by version; of one commit: as they were added
+  // by version; changes of one commit in the order of their addition
+  std::multimap<uint64_t, Change> changes_;
 };
 
 inline DropVerdict drop_all(PageHeader&) { return DropVerdict::drop; }
 inline DropVerdict keep_all(PageHeader&) { return DropVerdict::keep; }
-/// Drops what is not marked as hot, and takes the marks away.
+/// Drops pages whose reference bit is not set, and clears the bits.
 inline DropVerdict drop_cold(PageHeader& page) {
   return page.hotness.exchange(0, std::memory_order_relaxed) != 0 ? DropVerdict::keep_hot
                                                                   : DropVerdict::drop;
@@ -73,12 +76,12 @@ inline DropVerdict forget_marks(PageHeader& page) {
   page.hotness = 0;
   return DropVerdict::keep;
 }
-/// Drops as many pages as `left` says, whichever they are.
+/// Drops `left` pages, the first ones it is asked about.
 inline std::function<DropVerdict(PageHeader&)> drop_some(int& left) {
   return [&left](PageHeader&) { return left-- > 0 ? DropVerdict::drop : DropVerdict::keep; };
 }
 
-/// Two nodes; the last worker installs.
+/// Two nodes. The last worker is the installer.
 class WarmCluster {
  public:
   WarmCluster(uint32_t workers_per_node, bool clock, StorageType type, uint64_t record_count = 0,
@@ -97,8 +100,8 @@ class WarmCluster {
     return cluster.view().control->epochs.settled.load(std::memory_order_acquire);
   }
 
-  /// Runs a transaction of a worker that has no other work: it then holds no page back, not even of
-  /// the cache, from those that share its thread.
+  /// Runs a transaction of a worker that has no other work. Afterwards the worker holds back no
+  /// page, also none of the cache, from workers that share its thread.
   template <typename Body>
   Status run_alone(uint32_t worker, Body&& body) {
     TestWorker& self = cluster.worker(worker);
@@ -107,7 +110,7 @@ class WarmCluster {
     return status;
   }
 
-  /// The next snapshot. Empty, or what went wrong.
+  /// Composes the next snapshot. Returns an error text, or an empty text.
   std::string compose(std::vector<GleanedLog> logs, uint64_t epoch) {
     sort_gleaned(logs);
     const auto combined = stage.round(logs, {""}, epoch);
@@ -135,7 +138,7 @@ class WarmCluster {
   TestCache cache_;
 };
 
-/// An array of numbers, the first bytes of each record.
+/// An array whose records begin with a number.
 class WarmArray : public WarmCluster {
  public:
   struct Change {
@@ -158,7 +161,7 @@ class WarmArray : public WarmCluster {
     return change.adds ? array.increment(txn, change.index, 0, IncrementType::i64, &change.value)
                        : array.update(txn, change.index, 0, sizeof change.value, &change.value);
   }
-  /// A transaction that reads nothing.
+  /// Runs a transaction of blind writes.
   Status write(uint32_t worker, const std::vector<Change>& changes) {
     const Status status = run_alone(worker, [&](Transaction& txn) {
       Status one = Status::ok;
@@ -183,7 +186,7 @@ class WarmArray : public WarmCluster {
     return status == Status::ok ? value : -1'000'000 - static_cast<int64_t>(status);
   }
 
-  /// Composes a snapshot of all that was committed up to the epoch.
+  /// Composes a snapshot of all commits up to the epoch.
   std::string snapshot(uint64_t epoch) {
     std::map<uint64_t, Vid> changed;
     for (const Change& change : log.take(epoch)) {
@@ -199,17 +202,17 @@ class WarmArray : public WarmCluster {
     }
     return compose(std::move(logs), epoch);
   }
-  /// The same of all there is, and installs it: no transaction may be under way.
+  /// Composes a snapshot of all commits, and installs it. REQUIRES: no transaction is under way.
   std::string snapshot_and_install(InstallReport& report) {
     cluster.tick();
     const std::string problem = snapshot(settled());
     return problem.empty() ? install(report) : problem;
   }
 
-  /// Volatile pages of a level, and the oldest snapshot that a pointer at or below it leads to.
+  /// Numbers of volatile pages per level, and the oldest snapshot that any pointer leads to.
   struct Pages {
     uint64_t leaves = 0;
-    uint64_t interiors = 0;  // besides the root
+    uint64_t interiors = 0;  // without the root
     uint32_t oldest_snapshot = InstallReport::kNoSnapshot;
   };
   Pages pages() {
@@ -222,7 +225,7 @@ class WarmArray : public WarmCluster {
   Array array;
   ArrayShape shape;
   CommitLog<Change> log;
-  std::map<uint64_t, int64_t> values;  // of the newest snapshot
+  std::map<uint64_t, int64_t> values;  // content of the newest snapshot
 
  private:
   void count(const DualPointer& pointer, uint32_t level, Pages& found) {
@@ -239,7 +242,7 @@ class WarmArray : public WarmCluster {
   }
 };
 
-/// Numbered appends: (worker, number).
+/// A sequential storage of numbered appends: (worker, number).
 class WarmHeap : public WarmCluster {
  public:
   struct Change {
@@ -254,7 +257,7 @@ class WarmHeap : public WarmCluster {
         log(writers()),
         appended(writers()) {}
 
-  /// Appends `count` records in one transaction; each is as long as its number tells.
+  /// Appends `count` records in one transaction. The number of a record determines its length.
   Status append(uint32_t worker, uint32_t count) {
     const uint64_t first = appended[worker].load(std::memory_order_relaxed);
     const Status status = run_alone(worker, [&](Transaction& txn) {
@@ -272,8 +275,8 @@ class WarmHeap : public WarmCluster {
     return status;
   }
 
-  /// Scans all; each worker's records must come in order, from 0 on, with at least those that were
-  /// acknowledged before. Empty, or what was wrong.
+  /// Scans everything. Each worker's records must be in order from 0 on, and include all that were
+  /// acknowledged before. Returns an error text, or an empty text.
   std::string scan(uint32_t worker, uint64_t& found) {
     std::vector<uint64_t> wanted;
     for (const auto& count : appended) wanted.push_back(count.load(std::memory_order_acquire));
@@ -329,7 +332,7 @@ class WarmHeap : public WarmCluster {
     return problem.empty() ? install(report) : problem;
   }
 
-  /// Pages of all lists.
+  /// Number of pages in all lists.
   uint64_t pages() {
     const auto at = [&](const std::atomic<uint64_t>& word) -> PageHeader* {
       const VolatilePointer pointer(word.load(std::memory_order_acquire));
@@ -353,7 +356,7 @@ class WarmHeap : public WarmCluster {
 
   Sequential heap;
   CommitLog<Change> log;
-  std::vector<std::atomic<uint64_t>> appended;  // by worker
+  std::vector<std::atomic<uint64_t>> appended;  // number of appends per worker
 
  private:
   static std::vector<uint64_t> payload_of(uint64_t worker, uint64_t number) {

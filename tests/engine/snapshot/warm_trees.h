@@ -1,5 +1,5 @@
-// Bodies of tests of snapshots that are installed beside the volatile pages of a Master-tree while
-// transactions go on, and of dropping those; empty, or what went wrong.
+// Bodies of tests that install snapshots beside the volatile pages of a Master-tree, and drop these
+// pages, while transactions run. A body returns an error text, or an empty text if all is right.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,7 @@
 
 namespace atolldb::test {
 
-/// A cluster with one tree, whose snapshots are taken and installed by a thread beside its workers.
+/// A cluster with one tree. A thread beside its workers takes and installs snapshots.
 class WarmTree : public ShapeSource {
  public:
   explicit WarmTree(uint32_t workers, uint32_t frames = 32)
@@ -35,7 +35,7 @@ class WarmTree : public ShapeSource {
     installer_.use_snapshots(reader_);
   }
 
-  /// Nothing commits in this epoch or before any more.
+  /// Waits until no transaction can commit in the current epoch any more. Returns that epoch.
   uint64_t settle() {
     const EpochBlock& epochs = cluster.view().control->epochs;
     const uint64_t epoch = epochs.current.load(std::memory_order_seq_cst);
@@ -43,8 +43,8 @@ class WarmTree : public ShapeSource {
     return epoch;
   }
 
-  /// Of these changes, which are all since the last one, up to `epoch`. `cut`: where a second
-  /// partition may begin.
+  /// Takes a snapshot of these changes, which are all changes since the previous one up to `epoch`.
+  /// `cut`: where a second partition may begin.
   std::string take(std::vector<GleanedLog> logs, uint64_t epoch, uint64_t cut) {
     sort_gleaned(logs);
     std::vector<std::string> lows = {""};
@@ -68,8 +68,8 @@ class WarmTree : public ShapeSource {
     return {};
   }
 
-  /// Files that no pointer leads to any more are closed, after the grace of all transactions that
-  /// began before (R38): waits for them.
+  /// R38: closes the files that no pointer leads to any more. Waits for the grace period of all
+  /// transactions that began before.
   std::string close_unneeded() {
     if (report.oldest_left != InstallReport::kNoSnapshot) return {};
     ++closings;
@@ -87,7 +87,7 @@ class WarmTree : public ShapeSource {
     return collect_shape(installer_, storage, prefix, range, shape);
   }
 
-  /// Sound, and with so many volatile pages.
+  /// Checks that the tree is sound, and counts its volatile pages.
   std::string check(TreeStatistics& statistics) {
     return check_tree(cluster.view(), storage, statistics);
   }
@@ -95,10 +95,10 @@ class WarmTree : public ShapeSource {
   SnapshotStage stage;
   TestCluster cluster;
   StorageControl& storage;
-  InstallReport report;  // of the last one
+  InstallReport report;  // of the last installation
   InstallReport totals;
-  uint64_t closings = 0;  // of files that no pointer leads to any more
-  /// Asked by the installer; null: never.
+  uint64_t closings = 0;  // number of calls that closed files
+  /// The installer asks this whether to stop. Null: it never stops.
   std::function<bool()> cancelled;
 
  private:
@@ -107,9 +107,9 @@ class WarmTree : public ShapeSource {
   WorkerContext installer_;
 };
 
-/// Random transactions of several workers; in each round the snapshot of what the rounds before
-/// have committed is composed, installed, and volatile pages are dropped, while they run. In every
-/// fourth round they only read, so that pages are dropped for certain, under readers.
+/// Random transactions of several workers. In each round a snapshot of all earlier rounds is
+/// composed and installed, and volatile pages are dropped, while the transactions run. In every
+/// fourth round the transactions only read, so that pages are certainly dropped under readers.
 inline std::string warm_tree_oracle(KeyShape shape, uint32_t workers, uint64_t rounds,
                                     uint64_t transactions) {
   OracleOptions options{.shape = shape, .transactions = transactions, .seed = seed()};
@@ -161,8 +161,8 @@ inline std::string warm_tree_oracle(KeyShape shape, uint32_t workers, uint64_t r
   return {};
 }
 
-/// Of a tree at rest all pages with living records are dropped, but the root, it reads the same,
-/// and a write brings back its own path only.
+/// All pages with living records of a tree without transactions are dropped, except the root. The
+/// tree reads the same, and a write copies up only its own path.
 inline std::string all_pages_are_dropped(KeyShape shape) {
   OracleOptions options{.shape = shape, .transactions = 3000, .seed = seed()};
   options.keys_per_worker = 3000;
@@ -183,7 +183,7 @@ inline std::string all_pages_are_dropped(KeyShape shape) {
     if (!problem.empty()) return problem;
     const uint64_t left = statistics.border_pages + statistics.interior_pages;
     if (warm.report.dropped == 0) return "no page was dropped";
-    // A layer of which nothing lives any more stays, and so does the page that leads there.
+    // A layer without living records is kept, and so is the page that leads to it.
     if (shape == KeyShape::integers && left > 1 && statistics.records != 0) {
       return std::to_string(left) + " volatile pages are left with " +
              std::to_string(statistics.records) + " records, " +

@@ -1,3 +1,4 @@
+// The bodies of warm_trees.h on the ordinary engine.
 #include "tests/engine/snapshot/warm_trees.h"
 
 #include <gtest/gtest.h>
