@@ -1,5 +1,5 @@
-// Arguments at their limits and past them: the last good one is taken, the first bad one is refused
-// by name, and the cluster goes on in any case.
+// Command line arguments at and past their limits. The last valid value is accepted, the first
+// invalid one is refused with an error that names it. The cluster continues in both cases.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -22,7 +22,7 @@ using Words = std::vector<std::string>;
 struct Case {
   Words arguments;
   int code;             // 0: accepted
-  std::string message;  // part of standard error
+  std::string message;  // a part of standard error
 };
 
 std::string text_of(uint64_t number) { return std::to_string(number); }
@@ -88,7 +88,7 @@ TEST_F(CliLimitsTest, StorageNamesAndSizesAreTakenUpToTheirLimitsAndRefusedPastT
       {create_array("a3", text_of(Array::kMaxPayloadBytes + 1), "1"), 2,
        "more than the limit of " + text_of(Array::kMaxPayloadBytes)},
       {create_array("a3", "4294967297", "1"), 2,
-       "4294967297 bytes a record: more than"},  // 1 in 32 bits
+       "4294967297 bytes a record: more than"},  // the low 32 bits are 1
       {create_array("a3", "8", "18446744073709551616"), 2, "an array has 1 to"},
       {create_array("a3", "8", "-1"), 2, "--records"},
       {create_array("a3", "8", "ten"), 2, "--records"},
@@ -155,7 +155,8 @@ TEST_F(CliLimitsTest, ProcedureNamesNodesAndInputsHaveLimitsThatAreNamed) {
     return words;
   };
   const Case cases[] = {
-      // Blank input is taken and then refused by the procedure, as there is no storage yet.
+      // The command accepts blank input. The procedure then refuses it, because there is no storage
+      // yet.
       {call("transfer", {"--input-file", file_of(kMaxProcedureInputBytes)}), 1,
        "procedure \"transfer\": storage_not_found"},
       {call("transfer", {"--input-file", file_of(kMaxProcedureInputBytes + 1)}), 2,

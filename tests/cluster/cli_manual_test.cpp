@@ -1,4 +1,4 @@
-// The manual and the completion know every command and option that the program knows.
+// Manual and shell completion: they contain every command and option of the program.
 #include <gtest/gtest.h>
 
 #include <regex>
@@ -16,7 +16,7 @@ using Words = std::vector<std::string>;
 
 const std::string kProgram = std::string(ATOLL_BIN_DIR) + "/atoll";
 
-/// What `expression` captures first, in every line of the text.
+/// Returns the first capture of `expression` in every line of the text.
 std::set<std::string> captures(const std::string& text, const std::string& expression) {
   const std::regex pattern(expression, std::regex::multiline);
   std::set<std::string> found;
@@ -48,7 +48,7 @@ class CliManualTest : public ::testing::Test {
     return captures(help, "(--[a-z][a-z-]*)[ ,{]");
   }
 
-  /// All commands without subcommands of their own.
+  /// Returns all commands without subcommands.
   std::vector<Words> commands(const Words& above = {}) const {
     const std::set<std::string> names = subcommands(help(above));
     if (names.empty()) return {above};
@@ -67,7 +67,7 @@ class CliManualTest : public ::testing::Test {
     return text;
   }
 
-  /// What bash offers for the last of these words.
+  /// Returns the completions that bash offers for the last of these words.
   std::string completed(const Words& words) const {
     const std::string script =
         "source '" + std::string(ATOLL_SOURCE_DIR) +
@@ -95,7 +95,7 @@ TEST_F(CliManualTest, TheManualHasEveryCommandAndEveryOption) {
       EXPECT_NE(manual.find(option), std::string::npos) << joined(command) << " " << option;
     }
   }
-  // And the other way round: nothing that is gone.
+  // Conversely, the manual names no option that does not exist.
   std::set<std::string> known = options(help({}));
   for (const Words& command : all) known.merge(options(help(command)));
   for (const std::string& option : captures(manual, "(--[a-z][a-z-]*)")) {

@@ -1,4 +1,4 @@
-// Runs the `atoll` command as a person would: a program, its output and its exit code.
+// Runs the `atoll` command and returns its output and exit code, as a shell would.
 #pragma once
 
 #include <fcntl.h>
@@ -20,16 +20,17 @@
 namespace atolldb::test {
 
 struct Ran {
-  int code = -1;  // 128 + signal when one killed it
+  int code = -1;  // 128 + signal if a signal killed it
   std::string out;
   std::string error;
 };
 
-/// A program of the build, or any other by its path, with its output in files of `folder`.
+/// Runs a program of the build, or any other program by its path. Its output goes to files in
+/// `folder`.
 class CliRunner {
  public:
   explicit CliRunner(const TestFolder& folder) : folder_(folder.path()) {
-    // Run folders at their default place: not those of the user who runs the tests.
+    // Default run folders lie in `folder`, not in those of the user who runs the tests.
     environment_ = {{"XDG_RUNTIME_DIR", folder_},
                     {"XDG_STATE_HOME", folder_ + "/state"},
                     {"XDG_DATA_HOME", folder_ + "/data"}};
@@ -48,7 +49,7 @@ class CliRunner {
             read_text(stem + ".out"), read_text(stem + ".err")};
   }
 
-  /// Leaves it running; the caller waits for it.
+  /// Starts a program and does not wait for it. The caller must wait for it.
   pid_t start(const std::string& program, std::vector<std::string> arguments,
               const std::string& out, const std::string& error) const {
     std::vector<char*> words = {const_cast<char*>(program.c_str())};
@@ -63,8 +64,8 @@ class CliRunner {
     _exit(127);
   }
 
-  /// Writes a config of a small cluster; `more` stands at the end. Without a log, unless `more` has
-  /// the section: a data directory with commits cannot be started again yet.
+  /// Writes the config of a small cluster, with `more` at its end. The log is off, unless `more`
+  /// has a [durability] section.
   std::string config(const std::string& name, const std::string& more = "",
                      uint32_t nodes = 2) const {
     std::string path = folder_ + "/" + name + ".toml";
@@ -84,7 +85,7 @@ class CliRunner {
   mutable uint32_t number_ = 0;
 };
 
-/// Starts a cluster with `atoll up`, stops it at the end of the test.
+/// Starts a cluster with `atoll up`, and stops it at the end of the test.
 class CliCluster {
  public:
   CliCluster(const CliRunner& runner, std::string config_file)

@@ -1,4 +1,4 @@
-// What a person at a terminal sees and does: colours, --watch, following logs, interrupting.
+// Commands at a terminal: colours, --watch, following logs and interrupts.
 #include <gtest/gtest.h>
 #include <pty.h>
 
@@ -28,7 +28,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-/// A program of its own that goes on until it is interrupted or ends by itself.
+/// A program that runs beside the test until it is interrupted or ends.
 class Running {
  public:
   Running(const CliRunner& runner, std::vector<std::string> arguments)
@@ -45,7 +45,7 @@ class Running {
   Running& operator=(const Running&) = delete;
 
   void interrupt() const { kill(pid_, SIGINT); }
-  /// Exit code, or 128 + signal.
+  /// Returns the exit code, or 128 + signal.
   int wait() {
     int status = 0;
     waitpid(pid_, &status, 0);
@@ -65,7 +65,7 @@ class CliTerminalTest : public ::testing::Test {
  protected:
   CliTerminalTest() : runner_(folder_) { std::printf("seed: none, nothing here is random\n"); }
 
-  /// Standard output of `atoll` on a terminal of this kind.
+  /// Returns the standard output of `atoll` on a terminal of this kind.
   std::string on_terminal(const std::string& kind, bool with_no_color,
                           const std::vector<std::string>& arguments) const {
     int master = -1;

@@ -1,4 +1,4 @@
-// The command line with real processes: what it prints, what it ends with, what it leaves.
+// Command line with real processes: output, exit codes, and what a command leaves.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -15,7 +15,7 @@ using Json = nlohmann::json;
 struct BadInput {
   std::vector<std::string> arguments;
   int code;
-  std::string message;  // part of standard error
+  std::string message;  // a part of standard error
 };
 
 class CliTest : public ::testing::Test {
@@ -233,7 +233,7 @@ TEST_F(CliTest, ACoordinatorThatDoesNotAnswerIsNoSilentHang) {
   ASSERT_EQ(coordinators.size(), 1u);
   kill(coordinators.front(), SIGSTOP);
   expect_refused({{"status", "-c", file}, 5, "the coordinator does not answer"});
-  // The launcher obeys by itself.
+  // The launcher stops the cluster without the coordinator's help.
   const Ran down = runner_.atoll({"down", "--now", "-c", file});
   EXPECT_EQ(down.code, 0) << down.error;
   EXPECT_TRUE(eventually([] { return processes_of("mute").empty(); }));

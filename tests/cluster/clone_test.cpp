@@ -1,5 +1,5 @@
-// Copies, clones and moves of data directories (rules R47-R50): the original never notices a copy,
-// and a copy is not started before it is adopted.
+// Copies, clones and moves of data directories (R47-R50). A copy must not affect its original, and
+// must not start before it is adopted.
 #include <gtest/gtest.h>
 #include <sys/mount.h>
 
@@ -23,7 +23,7 @@ using nlohmann::json;
 
 constexpr int kIdentity = static_cast<int>(ExitCode::identity);
 
-/// One cluster with a directory of logs besides data_dir: its folder can be copied as a whole.
+/// A cluster with a log directory besides data_dir, in one folder that can be copied as a whole.
 class Site {
  public:
   Site(const TestFolder& folder, const CliRunner& runner, const std::string& name,
@@ -60,7 +60,7 @@ class Site {
   void begin_load(uint64_t seed) {
     clients_ = std::make_unique<LedgerClients>(config_, ledgers_, seed);
   }
-  /// Each client notes more.
+  /// Waits until each client has written more.
   void await_load() {
     for (const uint32_t node : {0u, 1u}) {
       std::error_code missing;
@@ -72,7 +72,7 @@ class Site {
   void end_load() {
     if (clients_) clients_->stop();
   }
-  /// By the death of one process; the launcher ends the others.
+  /// Ends the cluster by killing one process. The launcher ends the others.
   void kill_one(const std::string& role) {
     if (role == "launcher") {
       kill(launcher_->pid(), SIGKILL);
@@ -97,13 +97,13 @@ class Site {
     if (clients_) clients_->join();
     clients_.reset();
   }
-  /// All processes of it, the launcher included.
+  /// Returns all processes of the cluster, the launcher included.
   std::vector<pid_t> processes() const {
     std::vector<pid_t> all = processes_of(config_.cluster.name);
     if (launcher_) all.push_back(launcher_->pid());
     return all;
   }
-  /// REQUIRES: it runs, without load.
+  /// REQUIRES: the cluster runs, without load.
   void expect_promises_kept() {
     const Ledger ledger = clients_->ledger();
     EXPECT_GT(ledger.size(), 0u);
@@ -126,7 +126,7 @@ class Site {
   std::unique_ptr<LedgerClients> clients_;
 };
 
-/// Files with what tells whether anything has touched them.
+/// Returns all files with the data that shows a change.
 std::map<std::string, std::string> contents_below(const std::string& directory) {
   std::map<std::string, std::string> files;
   for (const auto& entry : fs::recursive_directory_iterator(directory)) {
@@ -140,7 +140,8 @@ void copy_all(const std::string& from, const std::string& to) {
   fs::copy(from, to, fs::copy_options::recursive);
 }
 
-/// Copies volume and ledgers as of one instant: nothing of the cluster runs meanwhile.
+/// Copies volume and ledgers as of one instant. All processes of the cluster are stopped during the
+/// copy.
 void clone(const Site& from, const Site& to) {
   const std::vector<pid_t> processes = from.processes();
   for (const pid_t pid : processes) kill(pid, SIGSTOP);
@@ -170,7 +171,7 @@ class CloneTest : public testing::Test {
     original_.begin_load(random_());
     ASSERT_NO_FATAL_FAILURE(original_.await_load());
   }
-  /// Every command that would change the data.
+  /// Every command that would change the copy's data is refused.
   void expect_copy_refused() {
     const auto before = contents_below(copy_.volume());
     const std::string data_dir = copy_.config().cluster.data_dir;
@@ -211,7 +212,7 @@ TEST_F(CloneTest, BesideALiveClusterUnderLoadNeitherDisturbsTheOtherWhicheverIsK
     ASSERT_NO_FATAL_FAILURE(copy_.start());
     copy_.begin_load(random_());
     ASSERT_NO_FATAL_FAILURE(copy_.await_load());
-    // The original has noticed nothing.
+    // The original still runs, with the same processes.
     EXPECT_EQ(original_.processes(), processes);
     ASSERT_NO_FATAL_FAILURE(original_.await_load());
     victim.kill_one(role);
@@ -233,7 +234,7 @@ TEST_F(CloneTest, BesideALiveClusterUnderLoadNeitherDisturbsTheOtherWhicheverIsK
   }
 }
 
-/// What kv.commit answers to a request of that incarnation.
+/// Returns the answer of kv.commit to a request that names this incarnation.
 SessionReply commit_of(const Config& config, uint64_t incarnation) {
   auto session = SessionClient::connect(config.cluster.run_dir, 0);
   if (!session) {
@@ -266,7 +267,7 @@ TEST_F(CloneTest, TakesNoCommitThatWasPreparedAtTheOriginalNorTheOtherWayRound) 
   EXPECT_NE(commit_of(original_.config(), second).status, Status::ok);
   copy_.begin_load(random_());
   copy_.stop();
-  // A copy of the copy, too.
+  // A copy of the copy is refused, too.
   const std::string id =
       (*read_owner(*std::make_unique<PosixFileSystem>(), copy_.volume() + "/data"))->id;
   original_.stop();
@@ -342,7 +343,7 @@ class LoopVolume {
   LoopVolume(const LoopVolume&) = delete;
   LoopVolume& operator=(const LoopVolume&) = delete;
 
-  /// Empty, or why it cannot be used here.
+  /// Makes the file system. Returns an empty text, or the reason why this machine cannot do it.
   std::string format() {
     if (geteuid() != 0) return "this test mounts a file: it needs root";
     std::ofstream(image_).put('\0');
@@ -391,7 +392,7 @@ TEST_F(CloneTest, ARemountedVolumeStartsAsItIsAndAClonedOneMountedElsewhereIsRef
   original_.stop();
   const dev_t before = device_of(volume.mount_point());
   volume.unmount();
-  // The first free loop device is the other's now.
+  // Takes the first free loop device, so that the volume gets another one.
   ASSERT_EQ(other.mount(), "");
   fs::copy_file(volume.image(), cloned.image());
   ASSERT_EQ(volume.mount(), "");
@@ -399,7 +400,7 @@ TEST_F(CloneTest, ARemountedVolumeStartsAsItIsAndAClonedOneMountedElsewhereIsRef
   ASSERT_NO_FATAL_FAILURE(original_.start());
   original_.begin_load(random_());
   ASSERT_NO_FATAL_FAILURE(original_.await_load());
-  // Block by block the same, the ids of the file system included.
+  // The clone is identical block by block, including the ids of the file system.
   ASSERT_EQ(cloned.mount(), "");
   copy_all(original_.ledgers(), copy_.ledgers());
   ASSERT_NO_FATAL_FAILURE(expect_copy_refused());

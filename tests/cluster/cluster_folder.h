@@ -1,4 +1,5 @@
-// Small clusters with folders of their own, and a look at the machine for what they left.
+// Small clusters with temporary folders, and searches for the processes and segments that they
+// left.
 #pragma once
 
 #include <dirent.h>
@@ -23,7 +24,7 @@
 
 namespace atolldb::test {
 
-/// Folders under a new temporary one, which goes with this object.
+/// Folders below a new temporary folder. The destructor removes it.
 class TestFolder {
  public:
   TestFolder() {
@@ -58,11 +59,11 @@ class TestFolder {
 inline std::string read_text(const std::string& path) {
   std::ifstream file(path);
   std::ostringstream text;
-  text << file.rdbuf();  // does not throw when a process goes while its file in /proc is read
+  text << file.rdbuf();  // does not throw if the process ends while its file in /proc is read
   return text.str();
 }
 
-/// Processes of the cluster with this role ("" = any), by their command lines.
+/// Returns the processes of the cluster with this role ("" = any), found by their command lines.
 inline std::vector<pid_t> processes_of(const std::string& cluster, const std::string& role = "") {
   std::vector<pid_t> found;
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
@@ -74,12 +75,12 @@ inline std::vector<pid_t> processes_of(const std::string& cluster, const std::st
     const std::string with_role = std::string("--role") + '\0' + role + '\0';
     if (!role.empty() && words.find(with_role) == std::string::npos) continue;
     const auto pid = static_cast<pid_t>(std::stol(number));
-    if (find_process(pid)) found.push_back(pid);  // not a zombie
+    if (find_process(pid)) found.push_back(pid);  // false for zombies
   }
   return found;
 }
 
-/// Waits for a condition that other processes bring about; false after a generous time.
+/// Waits for a condition that other processes cause. Returns false after 30 s.
 template <typename Condition>
 bool eventually(Condition condition) {
   const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
@@ -90,7 +91,7 @@ bool eventually(Condition condition) {
   return true;
 }
 
-/// Segments that this process itself still has open.
+/// Returns the number of segments that this process still has open.
 inline uint32_t open_segments() {
   uint32_t count = 0;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {

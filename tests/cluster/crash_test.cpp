@@ -1,5 +1,5 @@
-// Durability with real processes: what clients were promised is in the log, whoever is killed at
-// whatever instant, and whatever follows.
+// Durability with real processes: the log has everything that clients were promised. Any process
+// may be killed at any instant.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -21,7 +21,7 @@ class CrashTest : public testing::Test {
     return config;
   }
 
-  /// Runs, has the storage of the ledger; nothing of it fails.
+  /// Waits until the cluster runs, and creates the ledger's storage. Expects no error.
   static void start(LauncherProcess& launcher, const Config& config) {
     const std::string line = launcher.next_line();
     ASSERT_EQ(line, "running");
@@ -33,11 +33,11 @@ class CrashTest : public testing::Test {
     EXPECT_TRUE(eventually([&] { return processes_of(config.cluster.name).empty(); }));
   }
 
-  /// How a start without --discard-data ends that must not come to run.
+  /// Returns exit code and message of a start without --discard-data that must be refused.
   static std::pair<int, std::string> refused_start(const Config& config) {
     LauncherProcess launcher(config);
     const std::string line = launcher.next_line();
-    // The caller sees that it was not refused.
+    // The caller detects that the start was not refused.
     if (line == "running") kill(launcher.pid(), SIGTERM);
     return {WEXITSTATUS(launcher.wait()), line};
   }
@@ -52,7 +52,7 @@ class CrashTest : public testing::Test {
     return path;
   }
 
-  /// One life that ends with the launcher's death after some promises; what the clients know.
+  /// Runs a cluster until the launcher is killed after some promises. Returns the clients' ledger.
   Ledger live_and_crash(const Config& config, bool discards_data = false) {
     LauncherProcess launcher(config, discards_data);
     start(launcher, config);
@@ -89,7 +89,8 @@ TEST_F(CrashTest, WhoeverIsKilledAtAnyInstantEveryPromiseIsInTheLog) {
     const auto found = processes_of(config.cluster.name, role);
     const pid_t victim = role == "launcher" ? launcher.pid() : found.at(0);
     LedgerClients clients(config, ledgers, random_());
-    std::this_thread::sleep_for(delay);  // not to synchronise: the instant is the test's input
+    // this sleep does not synchronise: the instant is the test's input
+    std::this_thread::sleep_for(delay);
     kill(victim, SIGKILL);
     launcher.wait();
     clients.join();
@@ -97,7 +98,7 @@ TEST_F(CrashTest, WhoeverIsKilledAtAnyInstantEveryPromiseIsInTheLog) {
     promised += expect_log_keeps(config, clients.ledger());
     const Ran verified = verify(config);
     EXPECT_EQ(verified.code, 0) << verified.out << verified.error;
-    if (HasFailure()) return;  // the data directory stays as the seed says
+    if (HasFailure()) return;  // keep the data directory of the failed seed
     std::filesystem::remove_all(ledgers);
     for (const auto& entry : std::filesystem::directory_iterator(config.cluster.data_dir)) {
       if (entry.path().filename().string().starts_with("discarded-")) {
@@ -118,7 +119,8 @@ TEST_F(CrashTest, ADiscardThatIsKilledIsFinishedByTheNextAndKeepsTheOldDataToget
     const std::chrono::microseconds delay(random_() % 60'000);
     SCOPED_TRACE(fmt::format("round {}: discard killed after {} us", round, delay.count()));
     LauncherProcess launcher(config, true);
-    std::this_thread::sleep_for(delay);  // not to synchronise: the instant is the test's input
+    // this sleep does not synchronise: the instant is the test's input
+    std::this_thread::sleep_for(delay);
     kill(launcher.pid(), SIGKILL);
     launcher.wait();
     expect_dead(config);
@@ -146,13 +148,13 @@ TEST_F(CrashTest, ANodeThatWasStoppedIsDeadAtTheNextStartAndWritesNothing) {
   kill(stopped, SIGSTOP);
   kill(launcher.pid(), SIGKILL);
   launcher.wait();
-  // At once: it must cope with whoever still dies.
+  // Starts at once, while processes of the old incarnation may still be ending.
   LauncherProcess next(config, true);
   EXPECT_EQ(next.next_line(), "running");
   for (const pid_t pid : old_processes) {
     EXPECT_FALSE(find_process(pid)) << pid << " lives beside the next incarnation";
   }
-  kill(stopped, SIGCONT);  // nobody is there to wake up
+  kill(stopped, SIGCONT);  // the process has ended, so this has no effect
   clients.join();
   const auto created = create_ledger(config);
   ASSERT_TRUE(created) << created.error().message;
@@ -189,7 +191,7 @@ TEST_F(CrashTest, LoggersMayChangeBetweenIncarnations) {
   }
   const Ledger ledger = live_and_crash(config);
   EXPECT_GT(expect_log_keeps(config, ledger), 0u);
-  shape(1, {});  // the config no longer names where the logs are; the savepoint does
+  shape(1, {});  // the config no longer names the log directories, only the savepoint does
   EXPECT_GT(expect_log_keeps(config, ledger), 0u);
   const Ran verified = verify(config);
   EXPECT_EQ(verified.code, 0) << verified.out << verified.error;
@@ -202,7 +204,7 @@ TEST_F(CrashTest, AMissingLogDirectoryIsRefusedAndNamedUntilItIsGivenUp) {
   live_and_crash(config);
   std::filesystem::remove_all(folder_.path() + "/fast");
   const auto [code, message] = refused_start(config);
-  EXPECT_EQ(code, 11) << message;  // its file system may merely not be mounted (R47)
+  EXPECT_EQ(code, 11) << message;  // its file system may only be unmounted (R47)
   EXPECT_NE(message.find(folder_.path() + "/fast"), std::string::npos) << message;
   const Ran verified = verify(config);
   EXPECT_EQ(verified.code, 7) << verified.out;
@@ -266,7 +268,7 @@ TEST_F(CrashTest, TheLogOfALiveClusterVerifiesAndAFlippedBitIsNamed) {
   EXPECT_GT(expect_log_keeps(config, clients.ledger()), 0u);
   const auto log = read_dead_log(config);
   ASSERT_TRUE(log) << log.error().message;
-  // Any block of records that is known to be durable.
+  // Chooses any block of records that is known to be durable.
   std::vector<std::pair<std::string, uint64_t>> places;
   PosixFileSystem files;
   for (const LogScan& one : log->scan.logs) {

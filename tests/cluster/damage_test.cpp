@@ -1,5 +1,6 @@
-// Random damage to the files of a dead cluster: the next start refuses it and says where, or reads
-// of what is damaged fail, or nothing has changed. It never goes on with less than it had.
+// Random damage to the files of a dead cluster. The next start refuses it and names the place, or
+// reads of the damaged part fail, or nothing has changed. The cluster never continues with less
+// data than it had.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -20,11 +21,11 @@ constexpr uint64_t kBlock = 4096;
 constexpr const char* kLastStorage = "made-last";
 constexpr const char* kPinName = "kept";
 
-/// What a client can see of the data.
+/// The data that a client can see.
 struct Content {
   LedgerState ledger;
   std::map<std::string, uint64_t> storages;
-  std::string last_value;  // of the one record of kLastStorage
+  std::string last_value;  // of the only record of kLastStorage
   bool operator==(const Content&) const = default;
 };
 
@@ -45,7 +46,7 @@ void write_bytes(const fs::path& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
 }
 
-/// Names of files without their numbers: "log", "snapshot", "savepoint" and so on.
+/// Returns a file's name without numbers: "log", "snapshot", "savepoint" and so on.
 std::string kind_of(const fs::path& file) {
   std::string kind;
   for (const char c : file.filename().string()) {
@@ -74,7 +75,7 @@ class DamageTest : public testing::Test {
       fs::copy(directories()[i], saved(name, i), fs::copy_options::recursive);
     }
   }
-  /// The directories themselves stay: they are the same ones, with other content.
+  /// Restores the saved content. The directories themselves stay the same, with the same inodes.
   void restore(const std::string& name) const {
     for (size_t i = 0; i < directories().size(); ++i) {
       for (const auto& entry : fs::directory_iterator(directories()[i])) {
@@ -111,7 +112,7 @@ class DamageTest : public testing::Test {
     }
     auto session = SessionClient::connect(config_.cluster.run_dir, 0);
     if (!session) return std::unexpected(session.error());
-    // A storage that has gone is lost data, not an error that tells of damage.
+    // A missing storage is lost data, and not an error that reports damage.
     if (!content.storages.contains(std::string(kLedgerStorage))) return content;
     auto state = read_ledger_state(**session);
     if (!state) return std::unexpected(state.error());
@@ -128,8 +129,8 @@ class DamageTest : public testing::Test {
     return content;
   }
 
-  /// Every kind of file has content: logs with and without a snapshot before them, two snapshots,
-  /// a pin, records of DDL before and after the savepoint was last written.
+  /// Every kind of file gets content: logs with and without a snapshot before them, two snapshots,
+  /// a pin, and DDL records before and after the last write of the savepoint.
   void make_data() {
     {
       LauncherProcess launcher(config_);
@@ -160,7 +161,8 @@ class DamageTest : public testing::Test {
       const auto content = read_content();
       ASSERT_TRUE(content) << content.error().message;
       expected_[is_killed] = *content;
-      std::this_thread::sleep_for(std::chrono::seconds(1));  // the promise is for idle clusters
+      // the guarantee is for idle clusters only
+      std::this_thread::sleep_for(std::chrono::seconds(1));
       kill(launcher.pid(), is_killed ? SIGKILL : SIGTERM);
       launcher.wait();
       ASSERT_TRUE(eventually([&] { return processes_of(config_.cluster.name).empty(); }));
@@ -170,9 +172,9 @@ class DamageTest : public testing::Test {
 
   struct Target {
     std::string path;   // the file in its directory
-    std::string early;  // the same file some time before; empty: it was not there
+    std::string early;  // an earlier version of the file; empty: it did not exist
   };
-  /// Each kind of file is as likely as any other.
+  /// Chooses a file. Each kind of file has the same probability.
   Target choose_file() {
     std::map<std::string, std::vector<Target>> kinds;
     for (size_t i = 0; i < directories().size(); ++i) {
@@ -186,7 +188,7 @@ class DamageTest : public testing::Test {
     return kind->second[random_() % kind->second.size()];
   }
 
-  /// A block of the file; mostly one that holds something.
+  /// Chooses a block of the file, mostly a block with content.
   uint64_t choose_block(const std::string& bytes) {
     const uint64_t blocks = (bytes.size() + kBlock - 1) / kBlock;
     std::vector<uint64_t> used;
@@ -195,13 +197,13 @@ class DamageTest : public testing::Test {
       if (content.find_first_not_of('\0') != std::string_view::npos) used.push_back(block);
     }
     if (used.empty() || random_() % 8 == 0) return random_() % blocks;
-    // Half of them at the end, where a torn tail and damage are hard to tell apart.
+    // Half of them are at the end, where a torn tail and damage are hard to distinguish.
     if (random_() % 2 == 0)
       return used[used.size() - 1 - random_() % std::min<size_t>(used.size(), 4)];
     return used[random_() % used.size()];
   }
 
-  /// Returns what it did; empty: nothing, as the bytes were the same before.
+  /// Returns a description of the damage, or an empty text if the bytes did not change.
   std::string damage() {
     const Target target = choose_file();
     const std::string before = read_bytes(target.path);
@@ -227,12 +229,12 @@ class DamageTest : public testing::Test {
         std::swap_ranges(bytes.begin() + static_cast<ptrdiff_t>(begin),
                          bytes.begin() + static_cast<ptrdiff_t>(begin + both),
                          bytes.begin() + static_cast<ptrdiff_t>(other));
-        if (begin + both > other && other + both > begin) return "";  // they overlap
+        if (begin + both > other && other + both > begin) return "";  // the blocks overlap
         what = fmt::format("blocks {} and {} swapped", block, other / kBlock);
         break;
       }
       case 3: {
-        // A write that never reached the device: what was there before stands again.
+        // Simulates a write that never reached the device: the block has its previous content.
         const std::string early = target.early.empty() ? "" : read_bytes(target.early);
         const std::string old =
             early.size() > begin ? early.substr(begin, length) : bytes.substr(0, length);
@@ -245,7 +247,7 @@ class DamageTest : public testing::Test {
         what = fmt::format("truncated to {} of {} bytes", bytes.size(), before.size());
         break;
       default: {
-        // 512 bytes are what a device writes at once.
+        // A device writes 512 bytes at once.
         const uint64_t sector = begin + random_() % ((length + 511) / 512) * 512;
         const uint64_t count = std::min<uint64_t>(512, bytes.size() - sector);
         for (uint64_t i = 0; i < count; ++i) bytes[sector + i] = static_cast<char>(random_());
@@ -259,14 +261,14 @@ class DamageTest : public testing::Test {
 
   enum class Outcome : uint8_t { refused, unreadable, harmless };
 
-  /// Adds a failure if the damage was silent.
+  /// Starts the damaged cluster. Adds a failure if the damage stayed undetected.
   Outcome start_damaged(bool is_killed) {
     LauncherProcess launcher(config_);
     const std::string line = launcher.next_line();
     if (line != "running") {
       const int status = launcher.wait();
       EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) != 0) << status;
-      // The error names a place.
+      // The error must name a place.
       EXPECT_NE(line.find(folder_.path()), std::string::npos) << line;
       return Outcome::refused;
     }

@@ -1,5 +1,5 @@
-// A device that does not answer, under real processes: a library in front of the C library delays
-// fdatasync of chosen files for as long as a test says (R58).
+// A device that does not answer, with real processes (R58). A preloaded library delays fdatasync of
+// selected files for as long as the test wants.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -59,7 +59,7 @@ class DeviceHang : public testing::Test {
     config.durability.device_hang_limit = std::chrono::milliseconds(300);
     return config;
   }
-  /// Syncs of files whose path contains this hang from now on.
+  /// From now on, syncs of files whose path contains `part` hang.
   void hang(const std::string& part) const {
     std::ofstream(flag_ + ".new") << part;
     std::filesystem::rename(flag_ + ".new", flag_);

@@ -1,5 +1,5 @@
-// Storage that fails under real processes: the cluster stops acknowledging, says why with the exit
-// code of the cause, keeps what it has promised, and starts again when the cause is gone.
+// Failing storage with real processes. The cluster stops acknowledging, and ends with the exit code
+// of the cause. It keeps everything promised, and starts again when the cause is gone.
 #include <gtest/gtest.h>
 #include <sys/mount.h>
 
@@ -16,7 +16,7 @@
 namespace atolldb::test {
 namespace {
 
-/// A file system of its own, in memory; gone with this object.
+/// An in-memory file system, unmounted by the destructor.
 class SmallMount {
  public:
   SmallMount(std::string path, const char* size) : path_(std::move(path)) {
@@ -49,7 +49,8 @@ class FailingStorage : public testing::Test {
     return config;
   }
 
-  /// From now on these calls of the process fail; the tracer's pid. 0: none can be had here.
+  /// From now on these calls of the process fail. Returns the tracer's pid, or 0 if no tracer can
+  /// attach here.
   pid_t inject(const Config& config, const std::string& role, const std::string& call,
                const std::string& error) {
     const std::string traced = std::to_string(processes_of(config.cluster.name, role).at(0));
@@ -66,7 +67,8 @@ class FailingStorage : public testing::Test {
   std::string told_path() const { return folder_.path() + "/strace.err"; }
   std::string told() const { return read_text(told_path()); }
 
-  /// The cluster has failed by itself with this code: everybody says so, and no promise is broken.
+  /// Checks that the cluster has failed by itself with this code, that all outputs report it, and
+  /// that no promise is broken.
   void expect_failed(const Config& config, LauncherProcess& launcher, LedgerClients& clients,
                      int code) {
     const int status = launcher.wait();
@@ -88,7 +90,7 @@ class FailingStorage : public testing::Test {
     EXPECT_EQ(verified.code, 0) << verified.out << verified.error;
   }
 
-  /// The failure file and the message name the file that failed, and its error.
+  /// Checks that the failure file and the message name the failed file and its error.
   static void expect_file_named(const Config& config, int code) {
     const auto note = nlohmann::json::parse(read_text(last_failure_path(config)), nullptr, false);
     const std::string file = note.value("file", "");
@@ -128,7 +130,7 @@ TEST_F(FailingStorage, AFullFileSystemEndsTheClusterWithCode10AndNothingIsLost) 
   LauncherProcess launcher(config);
   ASSERT_EQ(launcher.next_line(), "running");
   ASSERT_TRUE(create_ledger(config));
-  // Two more log files fit exactly: then no snapshot finds room to let some go.
+  // Exactly two more log files fit, so a snapshot finds no space, and no log file can be deleted.
   const std::string disk = folder_.path() + "/small";
   const uint64_t free = std::filesystem::space(disk).available;
   ASSERT_GT(free, 2 * config.durability.log_file_size);
@@ -147,7 +149,7 @@ TEST_F(FailingStorage, SnapshotsLeaveTheLogItsReserveAndTheClusterGoesOn) {
   }
   Config config = durable("reserve");
   config.nodes[1].directories = {disk};
-  config.gleaner.interval = std::chrono::hours(1);  // taken by the test alone
+  config.gleaner.interval = std::chrono::hours(1);  // only the test takes snapshots
   config.gleaner.disk_reserve = uint64_t{32} << 20;
   const std::string file = folder_.path() + "/reserve.toml";
   std::ofstream(file) << to_toml(config);
@@ -189,7 +191,7 @@ TEST_F(FailingStorage, SnapshotsLeaveTheLogItsReserveAndTheClusterGoesOn) {
     launcher.wait();
     EXPECT_TRUE(eventually([&] { return processes_of(config.cluster.name).empty(); }));
   }
-  // Without its snapshot nothing starts: that one takes what room there is.
+  // A start needs its snapshot, so that snapshot may also use the reserve.
   LauncherProcess launcher(config);
   ASSERT_EQ(launcher.next_line(), "running");
   take(10);
@@ -217,7 +219,7 @@ TEST_P(InjectedFault, EndsTheClusterWithItsCodeAndNothingIsLost) {
   const pid_t tracer = inject(config, "node1", fault.call, fault.error);
   if (tracer == 0) GTEST_SKIP() << "strace cannot attach to a process here: " << told();
   expect_failed(config, launcher, clients, fault.code);
-  reap(tracer);  // it ends with whom it traces
+  reap(tracer);  // it ends with the process that it traces
   expect_starts(config);
 }
 
@@ -228,7 +230,7 @@ INSTANTIATE_TEST_SUITE_P(Node1, InjectedFault,
                                          Fault{"AFileWithoutRoom", "fallocate", "ENOSPC", 10}),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
-/// A creation that could not be made durable is not acknowledged, nor is anything after it.
+/// A creation that could not be made durable is not acknowledged, and nothing after it is.
 TEST_F(FailingStorage, ADdlLogThatCannotBeSyncedEndsTheClusterWithCode8) {
   const Config config = durable("ddl");
   LauncherProcess launcher(config);
@@ -249,7 +251,8 @@ TEST_F(FailingStorage, ADdlLogThatCannotBeSyncedEndsTheClusterWithCode8) {
   expect_starts(config);
 }
 
-/// Without its savepoint there is no new snapshot; the one before stays, and the log goes on.
+/// If the savepoint cannot be written, there is no new snapshot. The previous snapshot is kept, and
+/// the log continues.
 TEST_F(FailingStorage, ASavepointThatCannotBeSyncedCostsASnapshotAndNoMore) {
   const Config config = durable("savepoint");
   LauncherProcess launcher(config);
@@ -267,7 +270,7 @@ TEST_F(FailingStorage, ASavepointThatCannotBeSyncedCostsASnapshotAndNoMore) {
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().code, ExitCode::durability) << failed.error().message;
   EXPECT_TRUE(failed.error().message.contains("/coordinator/savepoint")) << failed.error().message;
-  kill(tracer, SIGINT);  // it lets the coordinator go
+  kill(tracer, SIGINT);  // the tracer detaches from the coordinator
   reap(tracer);
   const auto taken = take();
   EXPECT_TRUE(taken) << taken.error().message;

@@ -1,5 +1,5 @@
-// One way to find a cluster: the same config file finds the same cluster in every environment, for
-// every user who may, and when its run folder is gone.
+// Finding a cluster: the same config file finds the same cluster in every environment, for every
+// permitted user, and when the run folder was deleted (R63).
 #include <gtest/gtest.h>
 #include <pwd.h>
 #include <sys/stat.h>
@@ -19,7 +19,7 @@ namespace {
 using Json = nlohmann::json;
 using Words = std::vector<std::string>;
 
-constexpr uid_t kOther = 54'321;  // no user of the machine
+constexpr uid_t kOther = 54'321;  // not a user of this machine
 constexpr uid_t kThird = 54'322;
 
 std::string program() { return std::string(ATOLL_BIN_DIR) + "/atoll"; }
@@ -31,7 +31,8 @@ class FindClusterTest : public ::testing::Test {
     std::filesystem::permissions(folder_.path(), std::filesystem::perms(0755));
   }
 
-  /// With folders of its own, but for the run folder: that one follows from the environment.
+  /// Writes a config with its own folders, except the run folder: that one depends on the
+  /// environment.
   std::string config(const std::string& name, bool is_durable) const {
     const std::string root = folder_.path() + "/" + name;
     std::string path = root + ".toml";
@@ -42,7 +43,7 @@ class FindClusterTest : public ::testing::Test {
                         << "log_buffer = \"2MiB\"\nexchange = \"2MiB\"\n";
     return path;
   }
-  /// `atoll` with these variables only; as this user (setpriv), if not 0.
+  /// Runs `atoll` with these environment variables only, as `user` (setpriv) if it is not 0.
   Ran atoll(const Words& variables, const Words& arguments, uid_t user = 0) const {
     Words words;
     if (user != 0) {
@@ -58,7 +59,7 @@ class FindClusterTest : public ::testing::Test {
   std::string unique(const std::string& name) const {
     return name + "-" + std::to_string(getpid());
   }
-  /// A folder of another user; empty: this test cannot become one.
+  /// Makes a folder of another user. Returns an empty text if this test cannot act as that user.
   std::string folder_of(uid_t user) const {
     if (geteuid() != 0) return "";
     const std::string path = folder_.path() + "/user" + std::to_string(user);
@@ -83,7 +84,7 @@ TEST_F(FindClusterTest, TheSameConfigFileFindsTheSameClusterInEveryEnvironment) 
   const std::string file = config(name, false);
   const std::string home = "HOME=" + folder_.path() + "/home";
   const std::string runtime = "XDG_RUNTIME_DIR=" + folder_.path();
-  // A login, cron, a system unit, another login.
+  // A login, a cron job, a system unit, and another login.
   const std::vector<Words> environments = {
       {home, runtime},
       {home},
@@ -123,7 +124,7 @@ TEST_F(FindClusterTest, RootFindsTheClusterOfAnotherUserAndAThirdUserIsToldWhy) 
   const Ran status = atoll({"HOME=/root"}, {"status", "--json", "-c", file});
   EXPECT_EQ(status.code, 0) << status.error;
   EXPECT_EQ(Json::parse(status.out, nullptr, false).value("name", ""), name) << status.out;
-  // The run folder by its name, as a third user.
+  // A third user names the run folder.
   const std::string run_dir = "/tmp/atoll-" + std::to_string(kOther) + "/" + name;
   ASSERT_TRUE(std::filesystem::exists(run_dir));
   const std::string third = folder_.path() + "/third.toml";
@@ -175,7 +176,7 @@ TEST_F(FindClusterTest, TheLockOfTheDataLeadsToALauncherWithoutANote) {
   Config config = folder_.config(name, 1);
   LauncherProcess launcher(config);
   ASSERT_EQ(launcher.next_line(), "running");
-  // Another run folder: as in another environment.
+  // Another run folder, as in another environment.
   Config elsewhere = config;
   elsewhere.cluster.run_dir += "2";
   elsewhere.control.endpoint = "ipc://" + elsewhere.cluster.run_dir + "/control.sock";
@@ -201,7 +202,7 @@ TEST_F(FindClusterTest, UpLeavesTheFilesAndTheFolderOfItsCaller) {
   const std::string lock = folder_.path() + "/caller.lock";
   const std::string place = folder_.path() + "/place";
   std::filesystem::create_directories(place);
-  // With a relative config file, and a descriptor with a large number beside that of flock.
+  // A relative config file, and a descriptor with a high number beside flock's.
   const std::string line = "cd " + place + " && exec 77>" + lock + ".2 && flock " + lock + " " +
                            program() + " up -c ../" + name + ".toml";
   const Ran up = runner_.run("/bin/bash", {"-c", line});

@@ -1,5 +1,5 @@
-// Starts on a file system that is nearly full, or that the cluster's own logs have filled: what
-// fails leaves nothing behind, and nothing that was acknowledged is lost (rule R54).
+// Starts on a file system that is nearly full, or that the cluster's own logs have filled (R54). A
+// failed start leaves no files, and no acknowledged commit is lost.
 #include <gtest/gtest.h>
 #include <sys/mount.h>
 #include <sys/statvfs.h>
@@ -26,10 +26,10 @@ namespace {
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 
-/// Rows of 200 bytes, each written twice, so that pages take about half of the room of their log.
+/// Rows of 200 bytes, each written twice, so that pages take about half the space of their log.
 class Rows {
  public:
-  /// Another hundred. False: the cluster has ended.
+  /// Writes another hundred rows. Returns false if the cluster has ended.
   bool write(SessionClient& session) {
     KvRequest request;
     for (uint64_t key = rows_; key < rows_ + kBatch; ++key) {
@@ -42,7 +42,7 @@ class Rows {
   }
   uint64_t acknowledged() const { return rows_; }
 
-  /// Empty, or the first row that is missing or wrong.
+  /// Returns the first row that is missing or wrong, or an empty text.
   std::string check(SessionClient& session) const {
     for (uint64_t key = 0; key < rows_; key += kBatch) {
       KvRequest request;
@@ -71,12 +71,12 @@ class Rows {
   uint64_t rows_ = 0;
 };
 
-/// A cluster whose data is in a small file system of its own, in memory.
+/// A cluster whose data is in a small in-memory file system.
 class FullDisk : public testing::Test {
  protected:
   FullDisk() {
     config_.cluster.data_dir = disk_ + "/data";
-    config_.gleaner.interval = std::chrono::hours(1);  // the log alone is to fill the disk
+    config_.gleaner.interval = std::chrono::hours(1);  // so that only the log fills the disk
     config_.gleaner.log_volume = uint64_t{1} << 30;
     config_.cluster.restart = RestartPolicy::never;
     std::filesystem::create_directories(disk_);
@@ -103,7 +103,7 @@ class FullDisk : public testing::Test {
     EXPECT_EQ(statvfs(disk_.c_str(), &info), 0);
     return (info.f_blocks - info.f_bfree) * info.f_frsize;
   }
-  /// So that this much is free.
+  /// Fills the disk until `free` bytes are free.
   void fill_up_to(uint64_t free) const {
     const uint64_t now = free_bytes();
     ASSERT_GT(now, free);
@@ -139,12 +139,12 @@ class FullDisk : public testing::Test {
     for (size_t i = 0; stored && i < stored->size(); ++i) ids.insert((*stored)[i].snapshot);
     return ids;
   }
-  /// Of snapshots: that of the start, and the one before the newest, which the older slot of the
-  /// savepoint may name.
+  /// Number of snapshots that may be unneeded: that of the start, and the snapshot before the
+  /// newest, which the older slot of the savepoint may name.
   static constexpr size_t kUnneededSnapshots = 2;
 
-  /// Logs, snapshots and sorted runs that only the latest start can have left. Answers whether it
-  /// has left any.
+  /// Checks that all leftover logs, snapshots and sorted runs can be of the latest start. Returns
+  /// true if that start has left any.
   bool expect_leftovers_of_one_start() const {
     PosixFileSystem files;
     const std::string& data_dir = config_.cluster.data_dir;
@@ -192,13 +192,13 @@ class FullDisk : public testing::Test {
   std::mt19937_64 random_{seed()};
 };
 
-/// The same on file systems that account for their blocks in different ways.
+/// The tests of FullDisk on file systems that account for blocks in different ways.
 class FullFileSystem : public FullDisk, public testing::WithParamInterface<const char*> {
  protected:
   bool mount_kind(uint64_t mib) {
     if (std::string(GetParam()) == "tmpfs") return mount_disk(mib);
     const std::string image = folder_.path() + "/image";
-    // A few more for its own tables and journal.
+    // A few more MiB for the file system's own tables and journal.
     const std::string command =
         fmt::format("truncate -s {}M {} && mkfs.ext4 -q -F -m 0 {} && mount -o loop {} {}", mib + 4,
                     image, image, image, disk_);
@@ -230,9 +230,9 @@ TEST_P(FullFileSystem,
     ledger = clients.ledger();
   }
   ASSERT_GT(promised(ledger), 0u);
-  // A device so slow that most starts are killed while they recover.
+  // The device is so slow that most starts are killed during their recovery.
   config_.durability.emulated_latency = std::chrono::milliseconds(30);
-  // Where there is less room than a start needs, it fails by itself, with code 10.
+  // With less space than a start needs, the start fails by itself with code 10.
   const uint64_t room = random_() % (random_() % 3 == 0 ? 16 * 1024 : 24 * kMiB);
   fill_up_to(room);
   // First log files, pages and sorted runs of one start.
@@ -247,14 +247,16 @@ TEST_P(FullFileSystem,
     const std::set<uint32_t> before = snapshots_there();
     LauncherProcess launcher(config_);
     if (random_() % 4 != 0) {
-      // Amid its recovery, if it has one: when it has made files of a snapshot.
+      // Kills the start during its recovery, if it has one: when it has created files of a
+      // snapshot.
       const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(2);
       while (!launcher.has_ended() && std::ranges::includes(before, snapshots_there()) &&
              std::chrono::steady_clock::now() < give_up) {
         std::this_thread::yield();
       }
     }
-    std::this_thread::sleep_for(delay);  // not to synchronise: the instant is the test's input
+    // this sleep does not synchronise: the instant is the test's input
+    std::this_thread::sleep_for(delay);
     if (launcher.has_ended()) {
       const int status = launcher.wait();
       EXPECT_TRUE(WIFEXITED(status));
@@ -279,8 +281,8 @@ TEST_P(FullFileSystem,
   EXPECT_EQ(launcher.wait(), 0);
 }
 
-/// The log grows until the cluster ends with code 10; then, without anybody's help, a start gives
-/// the ballast up, recovers, and makes it again.
+/// The log grows until the cluster ends with code 10. Without help, the next start then gives up
+/// the ballast, recovers, and creates the ballast again.
 TEST_F(FullDisk, AStartOnADiskThatLogsHaveFilledRecoversAllByItself) {
   if (!mount_disk(24)) GTEST_SKIP() << "a tmpfs cannot be mounted here: " << std::strerror(errno);
   config_.gleaner.disk_reserve = kMiB;
@@ -293,7 +295,7 @@ TEST_F(FullDisk, AStartOnADiskThatLogsHaveFilledRecoversAllByItself) {
     ASSERT_TRUE(create_ledger(config_));
     const std::string ledgers = folder_.path() + "/ledgers";
     std::filesystem::create_directories(ledgers);
-    // Others have taken the room that a snapshot in the last moment would need.
+    // Other files take the space that a snapshot at the last moment would need.
     fill_up_to(2 * kMiB);
     LedgerClients clients(config_, ledgers, random_());
     const int status = launcher.wait();
@@ -305,7 +307,7 @@ TEST_F(FullDisk, AStartOnADiskThatLogsHaveFilledRecoversAllByItself) {
   }
   ASSERT_GT(promised(ledger), 0u);
   ASSERT_TRUE(std::filesystem::exists(ballast)) << "a running cluster does not give it up";
-  // Not a block is free.
+  // No block is free.
   std::ofstream(disk_ + "/rest") << std::string(free_bytes(), 'x');
   LauncherProcess launcher(config_);
   ASSERT_EQ(launcher.next_line(), "running") << last_failure(config_);
@@ -314,8 +316,8 @@ TEST_F(FullDisk, AStartOnADiskThatLogsHaveFilledRecoversAllByItself) {
   EXPECT_EQ(launcher.wait(), 0);
 }
 
-/// Neither the runs nor the pages of all of its log fit at once: only parts do, each into the room
-/// that the parts before it have freed.
+/// Neither the sorted runs nor the pages of the whole log fit at once. Only parts fit, each in the
+/// space that the earlier parts have freed.
 TEST_P(FullFileSystem, ARecoveryThatNeedsMoreRoomThanThereIsGoesOnInParts) {
   if (!mount_kind(16)) GTEST_SKIP() << GetParam() << " cannot be mounted here";
   config_.gleaner.disk_reserve = kMiB;

@@ -1,4 +1,4 @@
-// `atoll bench gleaner` as a person runs it.
+// The command `atoll bench gleaner`.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -24,7 +24,7 @@ class GleanerBenchCommand : public testing::Test {
   const std::string out_ = folder_.path() + "/out";
 };
 
-/// What must hold of any log, whatever the figures are.
+/// Checks that hold for any log, whatever its figures are.
 void expect_sound(const json& scenario) {
   SCOPED_TRACE(scenario["name"]);
   EXPECT_GT(scenario["records"], 1'000);

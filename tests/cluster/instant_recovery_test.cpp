@@ -1,6 +1,6 @@
-// Read-only transactions before the end of a recovery, with real processes: they read the newest
-// snapshot and the pinned ones, all else is refused as what can be tried again, and when the
-// recovery ends they go on with all that was committed.
+// Read-only transactions before the end of a recovery, with real processes. They read the newest
+// and the pinned snapshots. All other requests are refused as retryable. After the recovery,
+// transactions see everything committed.
 #include <gtest/gtest.h>
 
 #include "shared/kv/kv_reply.h"
@@ -16,14 +16,15 @@ namespace {
 constexpr std::chrono::milliseconds kPatience{2'000};
 constexpr SessionOptions kReads{.isolation = Isolation::snapshot_read_only};
 
-/// A transaction reads both, which are always written together.
+/// One transaction reads both records, which are always written together.
 KvRequest reads_pair() {
   KvRequest request;
   request.get("kept", kv_bytes("one")).get("kept", kv_bytes("two"));
   return request;
 }
 
-/// What both are; 0: they are none; UINT64_MAX: they differ, or it has failed.
+/// Returns the value of both records, 0 if they do not exist, or UINT64_MAX if they differ or the
+/// request failed.
 uint64_t pair_of(const SessionReply& reply) {
   const auto results = read_kv_reply(reply.output, reads_pair().bytes());
   if (reply.status != Status::ok || !results) return UINT64_MAX;
@@ -40,7 +41,7 @@ uint64_t pair_of(const SessionReply& reply) {
 class InstantRecoveryTest : public testing::Test {
  protected:
   InstantRecoveryTest() {
-    config_.gleaner.interval = std::chrono::hours(1);      // taken by the test alone
+    config_.gleaner.interval = std::chrono::hours(1);      // only the test takes snapshots
     config_.cluster.hang_limit = std::chrono::minutes(2);  // a node is stopped for a while
     std::ofstream(file_) << to_toml(config_);
   }
@@ -82,7 +83,8 @@ class InstantRecoveryTest : public testing::Test {
     EXPECT_TRUE(eventually([&] { return processes_of(config_.cluster.name).empty(); }));
   }
 
-  /// 1 is in a pinned snapshot, 2 in the newest one, 3 behind it. Then all are killed.
+  /// Writes 1 into a pinned snapshot, 2 into the newest one, and 3 into the log after it. Then
+  /// kills everything.
   void live_and_crash() {
     LauncherProcess launcher(config_);
     ASSERT_EQ(launcher.next_line(), "running");
@@ -108,8 +110,8 @@ class InstantRecoveryTest : public testing::Test {
     kill_all(launcher);
   }
 
-  /// Its log takes long to write, so that its recovery is seen; then a node stands still, so that
-  /// it does not end. Returns the node.
+  /// Waits until the recovery is visible: its log was long enough. Then stops a node, so that the
+  /// recovery does not end. Returns the node.
   pid_t hold_recovery() const {
     EXPECT_TRUE(eventually([&] { return status().value("state", "") == "recovering"; }));
     const std::vector<pid_t> nodes = processes_of(config_.cluster.name, "node1");
@@ -149,7 +151,7 @@ void InstantRecoveryTest::expect_reads_of_snapshots(SessionClient& session) cons
   of_pinned.snapshot = newest_ + 1;
   EXPECT_EQ(session.call("kv.txn", reads_pair().bytes(), of_pinned).status,
             Status::snapshot_not_found);
-  // Names are those of the catalog, which is as new as the log.
+  // Names come from the catalog, which is as new as the log.
   KvRequest late;
   late.get("late", kv_bytes("one"));
   const SessionReply reply = session.call("kv.txn", late.bytes(), kReads);
@@ -198,7 +200,7 @@ void InstantRecoveryTest::expect_commands_know() const {
   reply.status = Status::ok;
   const auto bytes = kv_bytes(read.out);
   reply.output.assign(bytes.begin(), bytes.end());
-  // What happens to be text gets a line end.
+  // The command ends output that is text with a newline.
   if (!read_kv_reply(reply.output, request.bytes())) reply.output.pop_back();
   EXPECT_EQ(pair_of(reply), 2u);
   const Ran refused = atoll(call);
@@ -209,7 +211,7 @@ void InstantRecoveryTest::expect_commands_know() const {
   EXPECT_NE(text.out.find("the cluster recovers: "), std::string::npos) << text.out;
   EXPECT_NE(text.out.find("on snapshot " + std::to_string(newest_)), std::string::npos) << text.out;
   EXPECT_EQ(text.out.find("down"), std::string::npos) << text.out;
-  // The launcher's note is beside the coordinator's answer.
+  // The status has the launcher's note beside the coordinator's answer.
   Json told;
   EXPECT_TRUE(eventually([&] {
     told = Json::parse(atoll({"status", "--json"}).out);
@@ -226,8 +228,8 @@ void InstantRecoveryTest::expect_commands_know() const {
   }
 }
 
-/// Reads without a pause, until it is told to stop or the cluster has ended; what it saw must be 2
-/// for some time, then 3.
+/// Reads without a pause until it is stopped or the cluster has ended. It must read 2 for some
+/// time, then 3.
 class Reader {
  public:
   explicit Reader(std::unique_ptr<SessionClient> session)
@@ -322,8 +324,8 @@ TEST_F(InstantRecoveryTest, UpReturnsWhenSnapshotsCanBeReadIfItIsToldSo) {
   const auto session = connect(Isolation::snapshot_read_only);
   ASSERT_NE(session, nullptr);
   const uint64_t read = read_pair(*session, kReads);
-  EXPECT_TRUE(read == 2 || read == 3) << read;  // 3: the recovery has ended already
-  // It goes on although nobody waits.
+  EXPECT_TRUE(read == 2 || read == 3) << read;  // 3: the recovery has already ended
+  // The recovery continues although no client waits.
   const auto writer = connect(Isolation::serializable);
   ASSERT_NE(writer, nullptr);
   EXPECT_EQ(read_pair(*writer, {}), 3u);

@@ -1,5 +1,5 @@
-// Fail-stop with real processes: whoever is killed or stopped, at whatever instant, nothing stays
-// behind and the message says who it was.
+// Fail-stop with real processes: any process is killed or stopped at any instant. Nothing is left,
+// and the message names the process.
 #include <random>
 
 #include "ops/cluster/cluster.h"
@@ -18,7 +18,7 @@ void expect_nothing_left(const Config& config) {
   EXPECT_EQ(open_segments(), 0u);
 }
 
-/// A whole start and stop, undisturbed; how long it took.
+/// Runs a complete start and stop. Returns its duration.
 std::chrono::microseconds clean_run(const Config& config) {
   const auto begin = Clock::now();
   LauncherProcess launcher(config);
@@ -29,7 +29,7 @@ std::chrono::microseconds clean_run(const Config& config) {
   return std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin);
 }
 
-/// The process of this role, as soon as there is one; 0 when the cluster has ended before.
+/// Waits for a process of this role. Returns 0 if the cluster has ended before.
 pid_t find_victim(const Config& config, LauncherProcess& launcher, const std::string& role) {
   if (role == "launcher") return launcher.pid();
   while (!launcher.has_ended()) {
@@ -53,11 +53,12 @@ TEST(KillTest, WhoeverIsKilledAtAnyInstantNothingIsLeftAndTheMessageNamesIt) {
     SCOPED_TRACE("round " + std::to_string(round) + ": " + role + " after " +
                  std::to_string(delay.count()) + " us");
     LauncherProcess launcher(config);
-    // Asks for the end as soon as it runs, so that the kill can fall into it.
+    // Stops the cluster as soon as it runs, so that the kill may happen during the stop.
     std::thread stopper([&] {
       if (launcher.next_line() == "running") kill(launcher.pid(), SIGTERM);
     });
-    std::this_thread::sleep_for(delay);  // not to synchronise: the instant is the test's input
+    // this sleep does not synchronise: the instant is the test's input
+    std::this_thread::sleep_for(delay);
     const auto now = processes_of(config.cluster.name, role);
     pid_t victim = role == "launcher" ? launcher.pid() : now.empty() ? 0 : now.front();
     if (victim != 0) kill(victim, SIGKILL);
@@ -76,11 +77,11 @@ TEST(KillTest, WhoeverIsKilledAtAnyInstantNothingIsLeftAndTheMessageNamesIt) {
   }
   std::printf("%d of %d kills struck a running cluster\n", struck, count);
   EXPECT_GT(struck, 0);
-  clean_run(config);  // whatever the last round left is removed
+  clean_run(config);  // removes everything that the last round left
 }
 
-/// The command line tool itself: `up`, `bench` and `down`, from their exec on. A killed `up` may
-/// leave a cluster that runs as asked, and a killed `down` one that still stops; `down` ends both.
+/// Kills the command line tool itself: `up`, `bench` and `down`, from their exec on. A killed `up`
+/// may leave a running cluster, and a killed `down` a stopping one. `down` ends both.
 TEST(KillTest, AKilledCommandLeavesNothingThatDownDoesNotEnd) {
   std::mt19937_64 random(seed());
   TestFolder folder;
@@ -104,16 +105,17 @@ TEST(KillTest, AKilledCommandLeavesNothingThatDownDoesNotEnd) {
       ASSERT_EQ(up.code, 0) << up.error;
     }
     const pid_t pid = runner.start(tool, command, out, error);
-    std::this_thread::sleep_for(delay);  // not to synchronise: the instant is the test's input
+    // this sleep does not synchronise: the instant is the test's input
+    std::this_thread::sleep_for(delay);
     kill(pid, SIGKILL);
     reap(pid);
-    // A launcher on its way up answers nobody yet: it is either up in a moment, or gone.
+    // A launcher that is starting does not answer yet. Soon it either runs or has ended.
     EXPECT_TRUE(eventually([&] {
       runner.atoll({"down", "--now", "-c", config});
       return processes_of("cli-kill").empty();
     })) << read_text(error);
   }
-  // Whatever the last round left is removed by the next start.
+  // The next start removes everything that the last round left.
   const CliCluster next(runner, config);
   EXPECT_EQ(next.up().code, 0) << next.up().error;
 }

@@ -1,6 +1,6 @@
-// Data larger than the volatile pools, ten times and less: snapshots take over what memory cannot
-// hold, while clients load, read and write all of it, and compare each value with what they wrote
-// last; also when processes are killed meanwhile.
+// Data larger than the volatile pools, up to ten times. Snapshots take over the pages that do not
+// fit in memory, while clients load, read and write all data. Clients compare each value with their
+// last write, also when processes are killed meanwhile.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,16 +29,16 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr uint32_t kNodes = 2;
-constexpr uint64_t kPoolBytes = uint64_t{4} << 20;  // of a node
+constexpr uint64_t kPoolBytes = uint64_t{4} << 20;  // bytes per node
 constexpr size_t kValueBytes = 512;
-/// Values alone are ten times the pools.
-constexpr uint64_t kTenTimes = 10 * kNodes * kPoolBytes / kValueBytes;  // keys
+/// The values alone are ten times as large as the pools.
+constexpr uint64_t kTenTimes = 10 * kNodes * kPoolBytes / kValueBytes;  // number of keys
 constexpr uint64_t kTwice = 2 * kNodes * kPoolBytes / kValueBytes;
 constexpr const char* kStorage = "large";
 
 using Value = std::array<std::byte, kValueBytes>;
 
-/// Depends on key and counter in every byte.
+/// Every byte depends on key and counter.
 Value value_of(uint64_t key, uint64_t counter) {
   std::mt19937_64 random(key * 1'000'003 + counter);
   Value value;
@@ -56,7 +56,7 @@ std::array<std::byte, 8> key_of(uint64_t key) {
   return bytes;
 }
 
-/// Owns every n-th key, so that it knows what each has to be.
+/// A client that owns every n-th key, so that it knows the value of each.
 class Client {
  public:
   Client(const std::string& run_dir, uint32_t node, uint64_t keys, uint64_t seed)
@@ -80,14 +80,15 @@ class Client {
     }
   }
 
-  /// Reads and writes of keys from all over, until `end`, or until the cluster is gone.
+  /// Reads and writes random keys until `end`, or until the cluster has ended.
   void work(Clock::time_point end, bool may_be_lost = false) {
     may_be_lost_ = may_be_lost;
     while (Clock::now() < end && is_well()) work_once();
     may_be_lost_ = false;
   }
 
-  /// Every key, once. What was under way when the cluster was gone is known then.
+  /// Reads every key once. This also resolves the writes that were in flight when the cluster
+  /// ended.
   void verify() {
     constexpr uint64_t kAtOnce = 32;
     for (uint64_t first = 0; first < counters_.size() && is_well(); first += kAtOnce) {
@@ -103,7 +104,7 @@ class Client {
   }
 
   uint64_t transactions() const { return transactions_; }
-  /// For want of pages, after the node has waited for some.
+  /// Number of requests refused because the pool stayed full after a wait of the node.
   uint64_t refusals() const { return refusals_; }
 
  private:
@@ -119,7 +120,7 @@ class Client {
     KvRequest request;
     for (const uint64_t index : indexes) request.get(kStorage, key_of(key(index)));
     for (size_t i = 0; writes && i < kKeysAtOnce; ++i) {
-      // The same key twice: the same value.
+      // The same key twice gets the same value.
       request.put(kStorage, key_of(key(indexes[i])),
                   value_of(key(indexes[i]), counters_[indexes[i]] + 1));
     }
@@ -134,7 +135,8 @@ class Client {
     ++transactions_;
   }
 
-  /// Until it succeeds. Pages that are short end soon, or it is a failure.
+  /// Repeats the request until it succeeds. A lack of pages must end soon; otherwise it is a
+  /// failure.
   SessionReply transact(const KvRequest& request) {
     const auto patience = Clock::now() + std::chrono::seconds(30);
     SessionReply reply;
@@ -147,7 +149,7 @@ class Client {
         << to_string(reply.status) << " " << reply.message;
     return reply;
   }
-  /// Even when the cluster is killed.
+  /// Returns true for a status that is wrong even if the cluster is killed.
   static bool is_wrong(Status status) {
     return status != Status::outcome_unknown && status != Status::unavailable &&
            status != Status::cluster_failed;
@@ -175,10 +177,10 @@ class Client {
   uint32_t node_;
   std::mt19937_64 random_;
   std::unique_ptr<SessionClient> session_;
-  std::vector<uint64_t> counters_;  // the oracle: how often each key was written
-  std::set<uint64_t> unknown_;      // written once more, or not
+  std::vector<uint64_t> counters_;  // the oracle: number of writes per key
+  std::set<uint64_t> unknown_;      // keys with one more write whose outcome is unknown
   bool may_be_lost_ = false;
-  bool is_lost_ = false;  // the session, with the cluster
+  bool is_lost_ = false;  // the session has ended with the cluster
   uint64_t transactions_ = 0;
   uint64_t refusals_ = 0;
 };
@@ -198,7 +200,7 @@ class LargerThanMemoryTest : public testing::Test {
     EXPECT_TRUE(status) << status.error().message;
     return status ? *status : Json::object();
   }
-  /// Private memory of all nodes.
+  /// Returns the private memory of all nodes, in bytes.
   uint64_t anonymous_bytes() const {
     uint64_t sum = 0;
     for (uint32_t node = 0; node < kNodes; ++node) {
@@ -218,7 +220,7 @@ class LargerThanMemoryTest : public testing::Test {
   void connect_all() {
     for (const auto& client : clients_) ASSERT_NO_FATAL_FAILURE(client->connect());
   }
-  /// The cluster runs.
+  /// REQUIRES: the cluster runs.
   void fill(uint64_t keys) {
     const auto created = cli::RunningCluster(config_).create_storage(
         kStorage, StorageType::mastertree, static_cast<uint32_t>(kValueBytes));
@@ -282,7 +284,8 @@ TEST_F(LargerThanMemoryTest, WhatWasPromisedIsThereThoughProcessesDieWhilePagesG
     if (round == count) break;
     std::jthread killer([&] {
       const std::chrono::microseconds delay(random() % 2'000'000);
-      std::this_thread::sleep_for(delay);  // not to synchronise: the instant is the test's input
+      // this sleep does not synchronise: the instant is the test's input
+      std::this_thread::sleep_for(delay);
       const std::vector<pid_t> processes = processes_of(config_.cluster.name);
       kill(processes.at(random() % processes.size()), SIGKILL);
     });

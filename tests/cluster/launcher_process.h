@@ -1,4 +1,4 @@
-// `atoll up --foreground` as a child of a test.
+// Runs `atoll up --foreground` as a child process of a test.
 #pragma once
 
 #include <poll.h>
@@ -20,7 +20,7 @@
 
 namespace atolldb::test {
 
-/// `atoll up --foreground` in a process of its own.
+/// Runs `atoll up --foreground` in its own process.
 class LauncherProcess {
  public:
   explicit LauncherProcess(const Config& config, bool discards_data = false,
@@ -52,12 +52,12 @@ class LauncherProcess {
     if (!status_) status_ = reap(pid_);
     return *status_;
   }
-  /// The next line it says; empty when it has ended.
+  /// Returns the next line of its output, or an empty text if it has ended.
   std::string next_line() {
     while (lines_.empty()) {
       pollfd readable{channel_.get(), POLLIN, 0};
       poll(&readable, 1, 10);
-      const bool is_all = has_ended();  // before the read: nothing comes after it
+      const bool is_all = has_ended();  // loaded before the read: no output follows
       for (std::string& line : reader().read()) lines_.push_back(std::move(line));
       if (lines_.empty() && is_all) return "";
     }

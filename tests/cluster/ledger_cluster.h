@@ -1,4 +1,4 @@
-// Ledger clients of a durable cluster, and what its log holds when it is dead.
+// Ledger clients of a durable cluster, and checks of its log after its death.
 #pragma once
 
 #include <fmt/format.h>
@@ -26,11 +26,12 @@
 
 namespace atolldb::test {
 
-/// A client of each node, a thread each, until the cluster ends or they are told to stop.
+/// One client per node, each in a thread, until the cluster ends or the test stops them.
 class LedgerClients {
  public:
-  /// The ledgers go into `folder`, behind what they hold there. The cluster runs and has the
-  /// storage. `reconnects`: they go on with its next incarnation until they are told to stop.
+  /// The clients append to ledgers in `folder`. `reconnects`: they continue with the cluster's next
+  /// incarnation until the test stops them. REQUIRES: the cluster runs and has the ledger's
+  /// storage.
   LedgerClients(const Config& config, const std::string& folder, uint64_t seed,
                 bool reconnects = false) {
     for (uint32_t node = 0; node < config.nodes.size(); ++node) {
@@ -49,17 +50,18 @@ class LedgerClients {
     stop_.store(true, std::memory_order_relaxed);
     join();
   }
-  /// Until the cluster has ended.
+  /// Waits until the cluster has ended.
   void join() {
     for (std::jthread& thread : threads_) {
       if (thread.joinable()) thread.join();
     }
   }
-  /// Of all clients together. REQUIRES: stop() or join().
+  /// Returns the merged ledger of all clients. REQUIRES: stop() or join() was called.
   Ledger ledger() const {
     Ledger all;
     for (const std::string& file : files_) {
-      if (!std::filesystem::exists(file)) continue;  // the cluster was dead before it connected
+      // the cluster ended before the client connected
+      if (!std::filesystem::exists(file)) continue;
       Result<Ledger> one = read_ledger(file);
       if (!one) ADD_FAILURE() << one.error().message;
       if (one) all.merge(*one);
@@ -67,11 +69,11 @@ class LedgerClients {
     return all;
   }
 
-  /// Where a node's client writes.
+  /// Returns the ledger file of a node's client.
   const std::string& file(uint32_t node) const { return files_[node]; }
-  /// Whether it has written more than that. While it runs.
+  /// Returns true if the client has written more than `bytes` bytes. May be called while it runs.
   bool has_written(uint32_t node, uint64_t bytes) const {
-    std::error_code missing;  // it has not begun yet
+    std::error_code missing;  // set while the file does not exist yet
     const uint64_t size = std::filesystem::file_size(file(node), missing);
     return !missing && size > bytes;
   }
@@ -98,7 +100,7 @@ class LedgerClients {
   }
   void run_client(const std::string& run_dir, uint32_t node, uint64_t seed) {
     auto session = SessionClient::connect(run_dir, node);
-    if (!session) return;  // killed before that
+    if (!session) return;  // the node was killed before that
     auto client = LedgerClient::open(options_of(node, seed));
     ASSERT_TRUE(client) << client.error().message;
     const auto counts =
@@ -111,18 +113,18 @@ class LedgerClients {
   std::vector<std::jthread> threads_;
 };
 
-/// Makes the storage that the clients write to.
+/// Creates the storage that the clients write to.
 inline Result<uint32_t> create_ledger(const Config& config) {
   return cli::RunningCluster(config).create_storage(kLedgerStorage, StorageType::mastertree, 8);
 }
 
-/// What the last incarnation's log says, up to its cut.
+/// Log of the last incarnation, up to its cut.
 struct DeadLog {
   IncarnationScan scan;
   std::vector<LedgerWrite> writes;
 };
 
-/// REQUIRES: the cluster is dead.
+/// REQUIRES: the cluster has ended.
 inline Result<DeadLog> read_dead_log(const Config& config) {
   PosixFileSystem files;
   auto start = examine(files, config.cluster.data_dir, node_directories(config));
@@ -158,8 +160,8 @@ inline Result<DeadLog> read_dead_log(const Config& config) {
   return log;
 }
 
-/// Every promise is kept, every transaction whole, and one epoch is the cut of all logs. Returns
-/// how many writing transactions were promised.
+/// Checks that every promise is kept, every transaction is complete, and all logs have the same
+/// cut. Returns the number of promised transactions with writes.
 inline uint64_t expect_log_keeps(const Config& config, const Ledger& ledger) {
   const auto log = read_dead_log(config);
   if (!log) {

@@ -1,5 +1,5 @@
-// A node's directory that leaves the config: its logs go when a snapshot covers them, and the
-// coordinator says which files must stay.
+// A node's directory that is removed from the config. Its logs are deleted once a snapshot covers
+// them, and the coordinator reports which files must stay.
 #include <gtest/gtest.h>
 
 #include "shared/kv/kv_request.h"
@@ -22,7 +22,7 @@ class LeftDirectoryTest : public testing::Test {
     kill(launcher_->pid(), SIGTERM);
     EXPECT_EQ(launcher_->wait(), 0);
   }
-  /// Of a commit of its own.
+  /// Commits a change, and takes a snapshot of it.
   void take() {
     auto session = SessionClient::connect(config_.cluster.run_dir, 0);
     ASSERT_TRUE(session) << session.error().message;
@@ -33,7 +33,7 @@ class LeftDirectoryTest : public testing::Test {
     const Ran ran = runner_.atoll({"snapshot", "take", "-c", file_});
     EXPECT_EQ(ran.code, 0) << ran.error;
   }
-  /// Files of node 0 in this directory whose names begin so.
+  /// Number of files of node 0 in this directory whose names begin with `prefix`.
   size_t count(const std::string& directory, const std::string& prefix) const {
     size_t files = 0;
     for (const auto& entry :
@@ -53,7 +53,7 @@ class LeftDirectoryTest : public testing::Test {
 };
 
 TEST_F(LeftDirectoryTest, LosesItsLogsWhenTheyAreCoveredAndIsNamedWhileItIsNeeded) {
-  config_.gleaner.interval = std::chrono::hours(1);  // taken by the test alone
+  config_.gleaner.interval = std::chrono::hours(1);  // only the test takes snapshots
   ASSERT_NO_FATAL_FAILURE(start_with("old"));
   ASSERT_TRUE(create_ledger(config_));
   take();

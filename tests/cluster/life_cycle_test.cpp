@@ -46,7 +46,7 @@ TEST(LifeCycleTest, ASecondStartFailsAndNamesTheLivePid) {
   EXPECT_EQ(second.error().code, ExitCode::already_running);
   EXPECT_NE(second.error().message.find(std::to_string(getpid())), std::string::npos)
       << second.error().message;
-  // The refused start has not touched the running cluster.
+  // The refused start has not affected the running cluster.
   EXPECT_TRUE((*first)->coordinator("status", Json::object()));
   EXPECT_TRUE((*first)->shutdown());
 }
@@ -105,7 +105,7 @@ TEST(LifeCycleTest, AStartThatCannotSucceedSaysWhyAndLeavesNothing) {
 
   config = folder.config("pages");
   config.memory.huge_pages = HugePages::require;
-  // A little more than this machine has reserved.
+  // A little more than the huge pages that this machine has reserved.
   config.memory.volatile_pool = (MemoryAvailable::detect().huge_pages + 32) * (uint64_t{2} << 20);
   cluster = Cluster::launch(config, LaunchMode::process, ATOLL_BIN_DIR);
   ASSERT_FALSE(cluster);

@@ -1,5 +1,5 @@
-// The lock of the data directory is held by every process of a cluster, and by nobody else, until
-// the last one has ended (R31).
+// Lock of the data directory: every process of a cluster holds it, and no other process, until the
+// last one has ended (R31).
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
@@ -14,13 +14,13 @@ namespace {
 
 std::string lock_of(const Config& config) { return config.cluster.data_dir + "/lock"; }
 
-/// Whether another process could take it now; takes it for a moment.
+/// Returns true if another process could take the lock now. Takes it for a moment.
 bool is_free(const std::string& path) {
   const UniqueFd fd(open(path.c_str(), O_RDWR | O_CLOEXEC));
   return fd.is_open() && flock(fd.get(), LOCK_EX | LOCK_NB) == 0;
 }
 
-/// Whether one of its descriptors is this file.
+/// Returns true if one of the process's descriptors refers to this file.
 bool has_open(pid_t pid, const std::string& path) {
   struct stat wanted{};
   if (stat(path.c_str(), &wanted) != 0) return false;
@@ -62,13 +62,13 @@ TEST(LockInheritance, TheLockStaysWhileOneProcessThatInheritedItLives) {
   const Config config = folder.config("inherited");
   auto channel = make_channel();
   ASSERT_TRUE(channel);
-  // The launcher: takes the lock, makes a child, and dies without a word.
+  // The launcher takes the lock, starts a child, and dies without cleaning up.
   const pid_t launcher = fork();
   if (launcher == 0) {
     const auto lock = lock_data(config);
     if (!lock || fork() != 0) _exit(lock ? 0 : 1);
     send_line(channel->second.get(), "the child lives");
-    // Until the test has closed its end of the channel.
+    // Waits until the test has closed its end of the channel.
     channel->first = UniqueFd();
     pollfd closed{channel->second.get(), POLLIN, 0};
     poll(&closed, 1, -1);

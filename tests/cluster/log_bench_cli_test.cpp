@@ -1,4 +1,4 @@
-// `atoll bench log` as a person runs it.
+// The command `atoll bench log`.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -50,7 +50,7 @@ TEST_F(LogBenchCommand, WritesRecordsOfTpccThatAtollLogVerifyFindsIntact) {
   EXPECT_EQ(json["records"], records);
   EXPECT_EQ(log["end"]["kind"], "end");
 
-  // The same records again, of the log that is there; nothing is left of it.
+  // Replays the records of the existing log. The second run leaves no log of its own.
   const test::Ran again = bench({"--smoke", "--data-dir", kept().front(), "--backend", "null"});
   EXPECT_EQ(again.code, 0) << again.out << again.error;
   EXPECT_NE(again.out.find("verify: not done"), std::string::npos) << again.out;

@@ -1,4 +1,4 @@
-// As much of an HTTP client as the tests of the metrics need.
+// Minimal HTTP client for the tests of the metrics.
 #pragma once
 
 #include <arpa/inet.h>
@@ -21,7 +21,7 @@ inline sockaddr_in loopback(uint16_t port) {
   return address;
 }
 
-/// A port that was free a moment ago.
+/// Returns a port that was free at the time of the call.
 inline uint16_t free_port() {
   const UniqueFd fd(socket(AF_INET, SOCK_STREAM, 0));
   sockaddr_in address = loopback(0);
@@ -31,7 +31,7 @@ inline uint16_t free_port() {
   return ntohs(address.sin_port);
 }
 
-/// The body of an answer with status 200 from 127.0.0.1; empty: none.
+/// Returns the body of an answer with status 200 from 127.0.0.1, or an empty text.
 inline std::string http_get(uint16_t port, const std::string& path) {
   const UniqueFd fd(socket(AF_INET, SOCK_STREAM, 0));
   const sockaddr_in address = loopback(port);
@@ -65,7 +65,8 @@ inline std::string url_encode(const std::string& text) {
   return encoded;
 }
 
-/// A program of Prometheus's package: on the PATH, or where ops/setup unpacks it. Empty: not there.
+/// Returns the path of a program of Prometheus's package, on the PATH or where ops/setup unpacks
+/// it. Empty if there is none.
 inline std::string find_program(const std::string& name) {
   const std::string unpacked =
       std::string(ATOLL_SOURCE_DIR) + "/build/tools/prometheus/usr/bin/" + name;
@@ -75,7 +76,7 @@ inline std::string find_program(const std::string& name) {
   return "";
 }
 
-/// Of "host:port".
+/// Returns the port of "host:port".
 inline uint16_t port_of(const std::string& endpoint) {
   return static_cast<uint16_t>(std::stoi(endpoint.substr(endpoint.rfind(':') + 1)));
 }

@@ -1,4 +1,4 @@
-// A real Prometheus scrapes a loaded cluster with the config that is shipped.
+// A real Prometheus server scrapes a loaded cluster with the shipped config.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Prometheus with a copy of ops/prometheus.yml that scrapes more often.
+/// Runs Prometheus with a copy of ops/prometheus.yml that scrapes more often.
 class Prometheus {
  public:
   Prometheus(const CliRunner& runner, const std::string& targets) : port_(free_port()) {
@@ -43,7 +43,7 @@ class Prometheus {
   Prometheus(const Prometheus&) = delete;
   Prometheus& operator=(const Prometheus&) = delete;
 
-  /// Values of an instant query, by the label `process`.
+  /// Returns the values of an instant query, by the label `process`.
   std::map<std::string, double> query(const std::string& expression) const {
     const auto json = nlohmann::json::parse(
         http_get(port_, "/api/v1/query?query=" + url_encode(expression)), nullptr, false);
@@ -76,7 +76,7 @@ class MetricsTest : public ::testing::Test {
     return runner_.config("watched", "[procedures]\nlibraries = [\"" + library_ + "\"]");
   }
 
-  /// Commits transactions on both nodes; some roll back.
+  /// Calls transactions on both nodes. Some of them roll back.
   void load(const std::string& run_dir, uint32_t count) const {
     for (uint32_t i = 0; i < count; ++i) {
       const ControlClient node("ipc://" + run_dir + "/node" + std::to_string(i % 2) + ".sock");

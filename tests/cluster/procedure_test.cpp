@@ -1,4 +1,5 @@
-// A user's procedure, built outside of the tree, loaded by every node and called from outside.
+// A user's procedure: built outside of the source tree, loaded by every node, and called by a
+// client.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -14,7 +15,7 @@ TEST(ProcedureLibraryTest, AProcedureBuiltOutsideOfTheTreeRunsOnEveryNode) {
   const CliRunner runner(folder);
   const std::string library = build_example_procedure(runner);
   ASSERT_FALSE(library.empty());
-  // Relative paths are relative to the config file, which stands beside the library.
+  // The path is relative to the config file, which lies beside the library.
   const CliCluster cluster(runner,
                            runner.config("bank", "[procedures]\nlibraries = [\"transfer.so\"]"));
   const Ran list = runner.atoll({"procedure", "ls"});

@@ -1,5 +1,5 @@
-// Recovery with real processes: what clients were promised is there again after the cluster was
-// killed, however often its starts are killed, too.
+// Recovery with real processes: after the cluster was killed, everything promised to clients is
+// there again, even if its starts are killed repeatedly.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -12,14 +12,14 @@ namespace {
 
 class RecoveryCrashTest : public testing::Test {
  protected:
-  /// Kills the launcher, and all with it.
+  /// Kills the launcher, and so all other processes.
   void kill_all(LauncherProcess& launcher) {
     kill(launcher.pid(), SIGKILL);
     launcher.wait();
     EXPECT_TRUE(eventually([&] { return processes_of(config_.cluster.name).empty(); }));
   }
 
-  /// Runs clients until they were promised something, then kills all.
+  /// Runs clients until they have some promises, then kills everything.
   Ledger live_and_crash() {
     LauncherProcess launcher(config_);
     EXPECT_EQ(launcher.next_line(), "running");
@@ -56,7 +56,8 @@ TEST_F(RecoveryCrashTest, WhatWasPromisedIsThereAgainHoweverOftenStartsAreKilled
     const std::chrono::microseconds delay(random_() % 400'000);
     SCOPED_TRACE(fmt::format("start {} killed after {} us", round, delay.count()));
     LauncherProcess launcher(config_);
-    std::this_thread::sleep_for(delay);  // not to synchronise: the instant is the test's input
+    // this sleep does not synchronise: the instant is the test's input
+    std::this_thread::sleep_for(delay);
     kill_all(launcher);
   }
   for (int start = 0; start < 2; ++start) {

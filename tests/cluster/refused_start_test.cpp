@@ -1,4 +1,4 @@
-// Starts that find no room or no permission, and what is said of a start that takes its time.
+// Starts without space or permission, and the progress that a slow start reports.
 #include <gtest/gtest.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -20,12 +20,12 @@ namespace {
 using Json = nlohmann::json;
 using Words = std::vector<std::string>;
 
-constexpr uid_t kOther = 54'321;  // no user of the machine
+constexpr uid_t kOther = 54'321;  // not a user of this machine
 
-/// A file system without room; gone with this object.
+/// A file system without free space, unmounted by the destructor.
 class FullMount {
  public:
-  /// `inodes`: 2 leave one for its root and none for a folder.
+  /// `inodes`: with 2, there is one for the root and none for a folder.
   FullMount(std::string path, const std::string& options) : path_(std::move(path)) {
     std::filesystem::create_directories(path_);
     if (mount("tmpfs", path_.c_str(), "tmpfs", 0, options.c_str()) != 0) error_ = errno;
@@ -36,7 +36,7 @@ class FullMount {
   FullMount(const FullMount&) = delete;
   FullMount& operator=(const FullMount&) = delete;
 
-  /// Until not a byte is left.
+  /// Fills the file system to the last byte.
   void fill() const {
     std::ofstream file(path_ + "/filler");
     const std::string block(4096, 'x');
@@ -57,7 +57,7 @@ class RefusedStart : public ::testing::Test {
     std::filesystem::permissions(folder_.path(), std::filesystem::perms(0755));
   }
 
-  /// Other tests of this machine may run beside this one.
+  /// Makes the name unique, because other tests may run at the same time.
   static std::string unique(const char* name) { return name + std::to_string(getpid()); }
   std::string write(const Config& config) const {
     std::string path = folder_.path() + "/" + config.cluster.name + ".toml";
@@ -90,7 +90,7 @@ TEST_F(RefusedStart, AFullDiskEndsItWithCode10AndNamesTheFileSystem) {
   const std::string inside = place + "/x";
   const Config good = folder_.config(unique("full"), 1);
   for (const bool has_folders : {false, true}) {
-    // Without room for a folder, and with folders but without room for a byte.
+    // First without an inode for a folder, then with folders but without a free byte.
     const FullMount full(place, has_folders ? "size=64k" : "size=64k,nr_inodes=1");
     if (full.error() != 0) {
       GTEST_SKIP() << "a tmpfs cannot be mounted here: " << std::strerror(full.error());
@@ -109,12 +109,12 @@ TEST_F(RefusedStart, AFullDiskEndsItWithCode10AndNamesTheFileSystem) {
     config = good;
     config.nodes[0].directories = {inside};
     expect_full(config, place, "directories");
-    if (has_folders) continue;  // an empty log file takes no room
+    if (has_folders) continue;  // an empty log file needs no space
     config = good;
     config.cluster.log_dir = inside;
     expect_full(config, place, "log_dir");
   }
-  LauncherProcess next(good);  // what failed has left nothing in the way
+  LauncherProcess next(good);  // the failed starts have left nothing that prevents this one
   EXPECT_EQ(next.next_line(), "running");
   kill(next.pid(), SIGTERM);
   EXPECT_EQ(next.wait(), 0);
@@ -182,7 +182,7 @@ TEST_F(RefusedStart, AMissingPermissionIsCalledSoWithThePathItsOwnerAndTheUser) 
   config = good;
   config.nodes[0].directories = {closed + "/disk"};
   expect_refused(config, closed);
-  // A lock that another user left.
+  // A lock file that another user left.
   std::filesystem::create_directories(own + "/data");
   ASSERT_EQ(chown((own + "/data").c_str(), kOther, kOther), 0);
   std::filesystem::remove(own + "/data/lock");  // a start above has made one of its own
@@ -191,7 +191,7 @@ TEST_F(RefusedStart, AMissingPermissionIsCalledSoWithThePathItsOwnerAndTheUser) 
   ASSERT_EQ(chmod((own + "/data/lock").c_str(), 0600), 0);
   expect_refused(good, own + "/data/lock");
   std::filesystem::remove(own + "/data/lock");
-  // A program of the cluster.
+  // A program of the cluster that cannot be executed.
   const std::string programs = folder_.path() + "/bin";
   std::filesystem::create_directories(programs);
   std::filesystem::copy_file(std::string(ATOLL_BIN_DIR) + "/atoll", programs + "/atoll");
@@ -205,7 +205,7 @@ TEST_F(RefusedStart, AMissingPermissionIsCalledSoWithThePathItsOwnerAndTheUser) 
                               "/atoll-coordinator: cannot be run: Permission denied: " + programs +
                               "/atoll-coordinator belongs to " + user_text(0);
   EXPECT_NE(closed_program.error.find(refused), std::string::npos) << closed_program.error;
-  // And the config file itself.
+  // A config file that cannot be read.
   const std::string file = write(good);
   ASSERT_EQ(chmod(file.c_str(), 0600), 0);
   const Ran unread = up_as_other(file);
@@ -217,7 +217,7 @@ TEST_F(RefusedStart, AMissingPermissionIsCalledSoWithThePathItsOwnerAndTheUser) 
 TEST_F(RefusedStart, AStartThatTakesItsTimeIsSaidWithItsStepAndNotToBeKilled) {
   const Config config = folder_.config(unique("slow"), 1);
   const std::string file = write(config);
-  // The launcher stops itself where the coordinator does not answer yet.
+  // The launcher stops itself at a point where the coordinator does not answer yet.
   const pid_t launcher = fork();
   if (launcher == 0) {
     LaunchOptions options;

@@ -1,4 +1,4 @@
-// Requests in flight when their cluster dies, and messages that are to harm it (R64).
+// Requests in flight when their cluster dies, and messages that attack a cluster (R64).
 #include <zmq.hpp>
 
 #include "ops/cluster/cluster.h"
@@ -12,10 +12,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// What a command may still wait once its cluster has died.
+/// Maximum time for which a command may wait after its cluster has died.
 constexpr std::chrono::milliseconds kPatience{1'000};
 
-/// Whether the process has a socket: it has asked, or is about to.
+/// Returns true if the process has a socket: it has sent its request, or is about to.
 bool has_socket(pid_t pid) {
   std::error_code ignored;
   for (const auto& entry :
@@ -30,7 +30,7 @@ struct Killed {
   const char* victim;
   std::vector<std::string> command;
   const char* op;
-  const char* asked;  // the process that does not get to its answer
+  const char* asked;  // the process that is asked, and stopped before it answers
 };
 
 void PrintTo(const Killed& killed, std::ostream* out) {
@@ -41,8 +41,8 @@ class RequestDeathTest : public testing::TestWithParam<Killed> {
  protected:
   RequestDeathTest() : runner_(folder_) {}
 
-  /// Starts a cluster, stops the process that is asked in its tracks, asks it by the command, kills
-  /// the victim, and looks at how the command ends.
+  /// Starts a cluster, stops the process that is asked, and runs the command that asks it. Then
+  /// kills the victim, and checks how the command ends.
   void kill_amid(const std::string& more, bool is_started_again) {
     const Killed& killed = GetParam();
     const std::string file = runner_.config("dies", more);
@@ -82,7 +82,7 @@ class RequestDeathTest : public testing::TestWithParam<Killed> {
         [&] { return runner_.atoll({"storage", "ls", "--cluster", "dies"}).code == 0; }));
   }
 
-  /// The parent of a child.
+  /// Returns the parent of a process.
   static pid_t launcher_of(pid_t child) {
     const std::string status = read_text("/proc/" + std::to_string(child) + "/status");
     return static_cast<pid_t>(std::stol(status.substr(status.find("PPid:") + 5)));
@@ -121,7 +121,7 @@ INSTANTIATE_TEST_SUITE_P(Victims, RestartedRequestTest,
                          testing::Values(Killed{"node1", kTake, "snapshot.take", "coordinator"},
                                          Killed{"node1", kCall, "procedure.call", "node0"}));
 
-/// A job in flight, of a program that watches a cluster of its own.
+/// A job in flight, started by a program that launched its own cluster.
 TEST(RequestDeathJobTest, AJobInFlightEndsWithTheCluster) {
   TestFolder folder;
   const Config config = folder.config("job");
@@ -143,7 +143,7 @@ TEST(RequestDeathJobTest, AJobInFlightEndsWithTheCluster) {
   cluster->reset();
 }
 
-/// Peak of the resident memory of a process, in bytes.
+/// Returns the peak resident memory of a process, in bytes.
 uint64_t peak_bytes(pid_t pid) {
   const std::string status = read_text("/proc/" + std::to_string(pid) + "/status");
   const size_t at = status.find("VmHWM:");
@@ -156,8 +156,8 @@ std::string times(const std::string& text, size_t count) {
   return all;
 }
 
-/// Sends frames that a process must survive, on a connection each, and waits until it has seen
-/// them.
+/// Sends frames that the process must survive, each on its own connection. Waits until the process
+/// has received them.
 void attack(const std::string& endpoint, const std::vector<std::string>& frames) {
   zmq::context_t context;
   for (const std::string& frame : frames) {
@@ -166,7 +166,7 @@ void attack(const std::string& endpoint, const std::vector<std::string>& frames)
     socket.set(zmq::sockopt::rcvtimeo, 2'000);
     socket.connect(endpoint);
     socket.send(zmq::buffer(frame), zmq::send_flags::none);
-    // Behind it on the same connection: answered when the frame was dropped, else never.
+    // A second request on the same connection is answered only after the frame was dropped.
     const std::string after = encode_request("no.such", Json::object());
     socket.send(zmq::buffer(after), zmq::send_flags::none);
     zmq::message_t answer;
@@ -190,7 +190,7 @@ TEST(HostileMessageTest, MessagesOfManyBytesValuesOrLevelsLeaveNoMemoryBehind) {
   const auto endpoint_of = [&](const std::string& role) {
     return role == "coordinator" ? config.control.endpoint : node_endpoint(config, 0);
   };
-  // The coordinator receives no more than 64 KiB; a node a whole message.
+  // The coordinator receives at most 64 KiB, a node receives a whole message.
   for (const auto& [role, most] :
        {std::pair{std::string("coordinator"), uint64_t{8} << 20}, {"node0", uint64_t{40} << 20}}) {
     const pid_t pid = processes_of("hostile", role).at(0);

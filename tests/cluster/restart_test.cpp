@@ -1,5 +1,5 @@
-// cluster.restart = "recover" with real processes: whoever is killed, the launcher starts the
-// cluster again with all that was acknowledged; and it knows when to stop that.
+// cluster.restart = "recover" with real processes. When any process is killed, the launcher
+// restarts the cluster with everything acknowledged. It also knows when to stop restarting.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-/// As often as a test likes.
+/// Limits that no test reaches.
 constexpr RestartLimits kManyRestarts{.most = 1'000, .first_wait = {}, .longest_wait = {}};
 
 class RestartTest : public testing::Test {
@@ -28,7 +28,7 @@ class RestartTest : public testing::Test {
   }
 
   json note() const { return json::parse(read_text(restarts_path(config_)), nullptr, false); }
-  /// The cluster runs after its restart of this number.
+  /// Waits until the cluster runs after restart number `count`.
   bool has_restarted(uint32_t count) const {
     return eventually([&] {
       const json restarts = note();
@@ -36,7 +36,7 @@ class RestartTest : public testing::Test {
              !restarts.value("under_way", true);
     });
   }
-  /// It has failed, and waits for the restart of this number.
+  /// Waits until the cluster has failed, and the launcher waits before restart number `count`.
   bool waits_for(uint32_t count) const {
     return eventually([&] {
       const json restarts = note();
@@ -44,7 +44,7 @@ class RestartTest : public testing::Test {
              restarts.value("under_way", false);
     });
   }
-  /// Kills one process of the running cluster; its pid.
+  /// Kills one process of the running cluster. Returns its pid.
   pid_t kill_one(const std::string& role) const {
     const auto found = processes_of(config_.cluster.name, role);
     if (found.size() != 1) {
@@ -83,7 +83,7 @@ TEST_F(RestartTest, KilledUnderLoadTheClusterComesBackWithAllThatWasAcknowledged
   for (uint32_t round = 1; round <= count; ++round) {
     const std::string role = roles[random_() % roles.size()];
     SCOPED_TRACE("round " + std::to_string(round) + ": " + role);
-    // Both clients go on with this incarnation.
+    // Both clients continue with this incarnation.
     for (const uint32_t node : {0u, 1u}) {
       const auto lines = [&] {
         std::error_code missing;

@@ -1,4 +1,4 @@
-// Sessions with real processes: a node that is killed, and what its clients make of it.
+// Sessions with real processes: a node is killed, and its clients handle that.
 #include <gtest/gtest.h>
 
 #include "ops/cluster/cluster.h"
@@ -48,7 +48,7 @@ TEST(SessionProcessTest, ALedgerAgreesWithTheDatabaseAndASocketWithoutANodeIsRef
 TEST(SessionProcessTest, RequestsInFlightWhenTheNodeIsKilledAreUnknownAndTheClientSurvives) {
   TestFolder folder;
   for (int round = 0; round < 3; ++round) {
-    // A data directory that holds commits cannot be started again.
+    // Each round has a cluster with its own directories.
     const Config config = folder.config("sessionkill" + std::to_string(round));
     auto cluster = launch(config);
     ASSERT_NE(cluster, nullptr);
@@ -68,7 +68,7 @@ TEST(SessionProcessTest, RequestsInFlightWhenTheNodeIsKilledAreUnknownAndTheClie
       while (read_ledger_state(**watch)->size() < 30) std::this_thread::yield();
       for (const pid_t pid : processes_of(config.cluster.name, "node0")) kill(pid, SIGKILL);
     });
-    // A hundred are always in flight: some are when it dies.
+    // A hundred requests are always in flight, so some are when the node dies.
     const auto counts = (*client)->run(**session, [] { return false; });
     killer.join();
     ASSERT_TRUE(counts) << counts.error().message;
@@ -78,7 +78,7 @@ TEST(SessionProcessTest, RequestsInFlightWhenTheNodeIsKilledAreUnknownAndTheClie
     EXPECT_FALSE((*session)->is_open());
     EXPECT_FALSE((*session)->submit("kv.txn", {}));
     EXPECT_FALSE(cluster->shutdown()) << "it tells who has died";
-    // The session's segment stays the client's own until it goes.
+    // The client keeps the session's segment until it destroys the session.
     session->reset();
     EXPECT_EQ(open_segments(), 0u);
   }

@@ -1,4 +1,5 @@
-// Two clusters whose configs name one directory: the second must never touch the first one's logs.
+// Two clusters whose configs name the same directory: the second must never change the first one's
+// logs.
 #include <sys/stat.h>
 
 #include <map>
@@ -10,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// All files below a directory, by what makes a file this one; lock files come and go with starts.
+/// Returns the inodes of all files below a directory. Starts create and delete lock files.
 std::map<std::string, ino_t> files_below(const std::string& directory) {
   std::map<std::string, ino_t> files;
   for (const auto& entry : fs::recursive_directory_iterator(directory)) {
@@ -66,7 +67,7 @@ TEST(SharedDirectoryTest, ASecondClusterIsRefusedAndMovesNothingWhetherTheFirstR
   EXPECT_EQ(files_below(shared), before);
   const Ran verified = runner.atoll({"log", "verify", "-c", first});
   EXPECT_EQ(verified.code, 0) << verified.out << verified.error;
-  // Its own discard still works, and the directory stays its own.
+  // The first cluster can still discard its data, and still owns the directory.
   {
     const Ran up = runner.atoll({"up", "--discard-data", "-c", first});
     EXPECT_EQ(up.code, 0) << up.error;

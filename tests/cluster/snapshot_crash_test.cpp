@@ -1,6 +1,6 @@
-// Snapshots of a running cluster, taken as often as possible, and each kind of process killed in
-// each phase of a run of the gleaner: whatever was promised is there after the next start, which
-// begins from snapshot and log.
+// Snapshots of a running cluster, taken as often as possible. Each kind of process is killed in
+// each phase of a gleaner run. After the next start, from snapshot and log, everything promised is
+// there.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -49,11 +49,11 @@ class SnapshotCrashTest : public testing::Test {
     return processes.empty() ? launcher.pid() : processes.front();
   }
 
-  /// Each victim in each phase, in turn.
+  /// Kills each victim in each phase, in turn.
   void kill_in_phase(LauncherProcess& launcher, uint64_t round) {
     const pid_t pid = pid_of(launcher, kVictims[round % kVictims.size()]);
     const std::string phase = kPhases[round / kVictims.size() % kPhases.size()];
-    // Snapshots follow each other, and phases are short: looked for until it is seen.
+    // Snapshots follow one another and phases are short, so this polls until it sees the phase.
     EXPECT_TRUE(eventually([&] {
       const Json run = snapshots().value("run", Json::object());
       return run.value("phase", std::string()) == phase;

@@ -1,5 +1,6 @@
-// Damaged pages under a cluster (R56): reads of their range end with an error, all else goes on,
-// snapshots too; the scrub finds them; a salvage starts without them and says what is missing.
+// Damaged pages in a running cluster (R56). Reads of their range fail, everything else continues,
+// snapshots included. The scrub finds the damage. A salvage starts without the pages and reports
+// what is missing.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +25,7 @@ namespace {
 
 constexpr uint64_t kKeys = 3000;
 
-/// The second slice tells keys apart: all are in one layer.
+/// Keys differ in their second slice only, so all are in one layer.
 std::string key_of(uint64_t i) { return fmt::format("prefix--{:08}", i); }
 
 class SnapshotDamageTest : public testing::Test {
@@ -32,7 +33,7 @@ class SnapshotDamageTest : public testing::Test {
   SnapshotDamageTest() {
     std::printf("seed: none, nothing here is random\n");
     config_.durability.mode = DurabilityMode::durable;
-    config_.gleaner.interval = std::chrono::hours(1);  // taken by the test alone
+    config_.gleaner.interval = std::chrono::hours(1);  // only the test takes snapshots
     config_.snapshot.scrub_interval = std::chrono::milliseconds(100);
   }
 
@@ -55,7 +56,7 @@ class SnapshotDamageTest : public testing::Test {
     request.put("kept", kv_bytes(key_of(key)), std::as_bytes(std::span(&value, 1)));
     return session_->call("kv.txn", request.bytes()).status;
   }
-  /// Status::ok: `value` is what was found, 0 for none.
+  /// With Status::ok, `value` is the value found, or 0 if there is none.
   Status get(uint64_t key, uint64_t& value) {
     KvRequest request;
     request.get("kept", kv_bytes(key_of(key)));
@@ -73,7 +74,7 @@ class SnapshotDamageTest : public testing::Test {
     const auto taken = cluster_->coordinator("snapshot.take", Json::object());
     ASSERT_TRUE(taken) << taken.error().message;
   }
-  /// All keys, each of its number plus 1, in a snapshot.
+  /// Writes all keys, each with its number plus 1, and takes a snapshot.
   void fill() {
     ASSERT_NO_FATAL_FAILURE(up());
     const auto created = cluster_->create_storage("kept", StorageType::mastertree, 8);
@@ -90,7 +91,7 @@ class SnapshotDamageTest : public testing::Test {
     ASSERT_NO_FATAL_FAILURE(take());
   }
 
-  /// Flips a bit in the first border page of the file, of any node, whose records include the key.
+  /// Flips a bit in the first border page of a file of any node whose records include the key.
   void damage_page_of(uint64_t key) {
     for (const auto& entry :
          std::filesystem::recursive_directory_iterator(config_.cluster.data_dir)) {
@@ -111,7 +112,7 @@ class SnapshotDamageTest : public testing::Test {
     }
     FAIL() << "no page has key " << key;
   }
-  /// Damages the page, or repairs it.
+  /// Damages the page, or repairs it if it is damaged.
   void flip() const {
     std::fstream file(damaged_file_, std::ios::in | std::ios::out | std::ios::binary);
     file.seekg(static_cast<std::streamoff>(damaged_at_));
@@ -119,7 +120,7 @@ class SnapshotDamageTest : public testing::Test {
     file.seekp(static_cast<std::streamoff>(damaged_at_));
     file.put(static_cast<char>(byte ^ 1));
   }
-  /// As it lies in a page.
+  /// Returns the slice as it is stored in a page.
   static std::string big_slice(uint64_t key) {
     uint64_t slice = 0;
     const std::string rest = key_of(key).substr(8);
@@ -212,7 +213,7 @@ TEST_F(SnapshotDamageTest, OfAPageInMemoryIsNotSeenBeforeTheNextStartAndLosesNoC
   EXPECT_LT(cold.unreadable, 200u);
   EXPECT_EQ(cold.right, kKeys - cold.unreadable);
   ASSERT_NO_FATAL_FAILURE(down());
-  // The file is restored: a salvage brings all of it back, with what was held.
+  // The file is repaired. A salvage then restores all records, including the held ones.
   flip();
   PosixFileSystem files;
   ASSERT_TRUE(begin_salvage(files, config_.cluster.data_dir));
@@ -274,7 +275,7 @@ TEST_F(SnapshotDamageTest, IsLeftOutByASalvageWhichKeepsTheRestAndTheOldFiles) {
   ASSERT_NO_FATAL_FAILURE(down());
 }
 
-/// With `keep = 2` the start is from the snapshot before, and from the log behind it (R55).
+/// R55: with `keep = 2`, the start uses the previous snapshot and the log after it.
 TEST_F(SnapshotDamageTest, OfTheNewestMetadataLosesNothingWhereAnOlderSnapshotIsKept) {
   config_.snapshot.keep = 2;
   ASSERT_NO_FATAL_FAILURE(fill());
@@ -304,14 +305,14 @@ TEST_F(SnapshotDamageTest, OfTheNewestMetadataLosesNothingWhereAnOlderSnapshotIs
   ASSERT_NO_FATAL_FAILURE(down());
 }
 
-/// A log that is damaged below what was durable is refused, with the way out; a salvage keeps what
-/// was committed before.
+/// Damage to the log below its durable part is refused with an error that names the salvage. A
+/// salvage keeps everything committed before the damage.
 TEST_F(SnapshotDamageTest, OfALogIsRefusedAndCutByASalvage) {
   ASSERT_NO_FATAL_FAILURE(fill());
   constexpr uint64_t kChanges = 60;
   for (uint64_t key = 0; key < kChanges; ++key) ASSERT_EQ(put(key, 50'000 + key), Status::ok);
   ASSERT_NO_FATAL_FAILURE(down());
-  // In the middle of what came after the snapshot; a file that was made ahead has no blocks.
+  // Damages the middle of the log after the snapshot. A preallocated file has no blocks.
   constexpr uint64_t kBlocksBefore = 20;
   std::string log;
   std::string bytes;
@@ -332,7 +333,7 @@ TEST_F(SnapshotDamageTest, OfALogIsRefusedAndCutByASalvage) {
     last = blocks - 1;
   }
   ASSERT_FALSE(log.empty());
-  // In the header, which counts in blocks of all types.
+  // Damages the header, which every type of block has.
   const uint64_t at = (last - kBlocksBefore) * kLogBlockBytes + offsetof(LogBlockHeader, sequence);
   std::fstream file(log, std::ios::in | std::ios::out | std::ios::binary);
   file.seekp(static_cast<std::streamoff>(at));
@@ -346,7 +347,7 @@ TEST_F(SnapshotDamageTest, OfALogIsRefusedAndCutByASalvage) {
   PosixFileSystem files;
   ASSERT_TRUE(begin_salvage(files, config_.cluster.data_dir));
   ASSERT_NO_FATAL_FAILURE(up());
-  // A prefix of the commits, which came one after the other.
+  // A prefix of the commits must be left, because they were sequential.
   bool is_lost = false;
   uint64_t kept = 0;
   for (uint64_t key = 0; key < kKeys; ++key) {

@@ -1,4 +1,4 @@
-// What scrapes of a cluster show of its snapshots.
+// Metrics of snapshots in scrapes of a cluster.
 #include <gtest/gtest.h>
 
 #include <regex>
@@ -40,7 +40,7 @@ class SnapshotMetricsTest : public ::testing::Test {
     const std::string run_dir = folder_.path() + "/atoll/seen";
     for (uint32_t i = 0; i < count; ++i) {
       const ControlClient node("ipc://" + run_dir + "/node" + std::to_string(i % 2) + ".sock");
-      // From an account to its neighbour: two records.
+      // A transfer to the next account writes two records.
       const std::string input =
           std::to_string(1000 * i) + " " + std::to_string(1000 * i + 1) + " 0";
       const auto answer = node.call("procedure.call", {{"name", "transfer"}, {"input", input}},
@@ -52,7 +52,7 @@ class SnapshotMetricsTest : public ::testing::Test {
   std::string scrape(const std::string& role) const {
     return http_get(ports_.at(role), "/metrics");
   }
-  /// The sum of a family's samples in a scrape; -1: there is none.
+  /// Returns the sum of a family's samples in a scrape, or -1 if there are none.
   double value(const std::string& role, const std::string& name) const {
     double sum = -1;
     std::istringstream lines(scrape(role));
@@ -97,7 +97,7 @@ TEST_F(SnapshotMetricsTest, ASnapshotIsSeenOnTheCoordinatorAndItsWorkOnTheNodes)
   EXPECT_EQ(value("coordinator", "atoll_snapshot_id"), snapshot["newest"].get<double>());
   EXPECT_EQ(value("coordinator", "atoll_snapshot_epoch"), snapshot["epoch"].get<double>());
 
-  // The nodes say it with their next heartbeat.
+  // The nodes report this with their next heartbeat.
   EXPECT_TRUE(eventually([&] { return on_nodes("atoll_composer_records_total") == 80; }))
       << scrape("node0") << scrape("node1");
   EXPECT_EQ(on_nodes("atoll_mapper_read_records_total"), 80);
@@ -110,7 +110,7 @@ TEST_F(SnapshotMetricsTest, ASnapshotIsSeenOnTheCoordinatorAndItsWorkOnTheNodes)
   EXPECT_NE(scrape("node0").find("atoll_gleaner_phase{node=\"0\",phase=\"idle\"} 1\n"),
             std::string::npos);
 
-  // Counters go on with the next run.
+  // The counters increase with the next run.
   commit(10);
   ASSERT_EQ(runner_.atoll({"snapshot", "take"}).code, 0);
   EXPECT_EQ(value("coordinator", "atoll_snapshots_taken_total"), 2);

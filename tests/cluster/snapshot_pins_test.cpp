@@ -1,4 +1,4 @@
-// Pins of snapshots on running clusters, over restarts and rewrites (rule R38).
+// Pins of snapshots on running clusters, across restarts and rewrites (R38).
 #include <gtest/gtest.h>
 
 #include "ops/cli/snapshot_data.h"
@@ -15,7 +15,7 @@ using nlohmann::json;
 class SnapshotPinsTest : public testing::Test {
  protected:
   SnapshotPinsTest() {
-    config_.gleaner.interval = std::chrono::hours(1);  // taken by the test alone
+    config_.gleaner.interval = std::chrono::hours(1);  // only the test takes snapshots
     std::ofstream(file_) << to_toml(config_);
   }
   Ran snapshot(std::vector<std::string> words) const {
@@ -28,14 +28,14 @@ class SnapshotPinsTest : public testing::Test {
     EXPECT_EQ(ran.code, 0) << ran.error;
     return json::parse(ran.out).at("snapshots");
   }
-  /// {"state", "pins", ...} of one; null: it is not there.
+  /// Returns {"state", "pins", ...} of a snapshot, or null if it does not exist.
   json state_of(uint32_t id) const {
     for (const json& one : listed()) {
       if (one.at("id") == id) return one;
     }
     return {};
   }
-  /// Of a commit of its own; its id.
+  /// Commits a change, and takes a snapshot of it. Returns its id.
   uint32_t take() {
     auto session = SessionClient::connect(config_.cluster.run_dir, 0);
     if (!session) {
@@ -78,7 +78,7 @@ TEST_F(SnapshotPinsTest, APinnedSnapshotStaysOverRewritesAndRestartsUntilItIsUnp
     EXPECT_EQ(ran.code, 0) << ran.error;
     EXPECT_EQ(state_of(pinned).at("pins"), json::array({"before the move"}));
     EXPECT_EQ(snapshot({"rm", std::to_string(pinned)}).code, 1);
-    // Past the number of snapshots in use from which all pages are written anew.
+    // More snapshots than may be in use before all pages are rewritten.
     uint32_t newest = 0;
     for (int i = 0; i < 36; ++i) newest = take();
     EXPECT_EQ(state_of(pinned).at("state"), "pinned");
@@ -86,12 +86,12 @@ TEST_F(SnapshotPinsTest, APinnedSnapshotStaysOverRewritesAndRestartsUntilItIsUnp
     EXPECT_EQ(rm.code, 1);
     EXPECT_NE(rm.error.find("is the newest one"), std::string::npos) << rm.error;
     expect_intact();
-    // Dies amid everything.
+    // The cluster is killed without a stop.
     kill(launcher.pid(), SIGKILL);
     launcher.wait();
     EXPECT_TRUE(eventually([&] { return processes_of(config_.cluster.name).empty(); }));
   }
-  // On the files of the dead cluster, too.
+  // The command also works on the files of a dead cluster.
   EXPECT_EQ(snapshot({"rm", std::to_string(pinned)}).code, 1);
   {
     LauncherProcess launcher(config_);

@@ -1,6 +1,6 @@
-// Storms: a cluster under load is hit by kill -9 and SIGSTOP at random instants, while snapshots
-// are taken and storages are created and dropped. After each storm the next start must have
-// everything that was acknowledged, and TPC-C's conditions must hold.
+// Storms: kill -9 and SIGSTOP hit a loaded cluster at random instants, while snapshots are taken
+// and storages are created and dropped. After each storm, the next start must have everything
+// acknowledged. The consistency conditions of TPC-C must hold.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -22,9 +22,9 @@ using std::chrono::milliseconds;
 constexpr tpcc::Scale kSmallScale{.items = 200, .customers = 30, .new_orders = 9, .last_names = 10};
 constexpr uint32_t kWarehouses = 2;
 
-/// What a client of storage.create and storage.drop was told, over all storms.
+/// Answers that a client of storage.create and storage.drop got, over all storms.
 struct DdlLedger {
-  std::set<std::string> created;    // acknowledged, and no drop was asked for
+  std::set<std::string> created;    // acknowledged, and no drop was requested
   std::set<std::string> dropped;    // acknowledged
   std::set<std::string> uncertain;  // an answer is missing
   std::map<std::string, uint64_t> ids;
@@ -91,11 +91,12 @@ class StormTest : public testing::Test {
     return found.empty() ? 0 : found.front();
   }
 
-  /// One to three signals at random instants; the last one is SIGKILL.
+  /// Sends one to three signals at random instants. The last one is SIGKILL.
   void strike(const LauncherProcess& launcher) {
     const uint64_t signals = 1 + random_() % 3;
     for (uint64_t i = 0; i < signals; ++i) {
-      std::this_thread::sleep_for(milliseconds(random_() % 500));  // the instant is the input
+      // the instant is the test's input
+      std::this_thread::sleep_for(milliseconds(random_() % 500));
       const std::string role = roles()[random_() % 4];
       const pid_t pid = pid_of(launcher, role);
       if (pid == 0) return;
@@ -103,12 +104,13 @@ class StormTest : public testing::Test {
       std::printf("  %s of %s\n", is_last ? "SIGKILL" : "SIGSTOP", role.c_str());
       kill(pid, is_last ? SIGKILL : SIGSTOP);
       if (is_last) break;
-      std::this_thread::sleep_for(milliseconds(random_() % 1000));  // part of the input
+      // the duration is the test's input
+      std::this_thread::sleep_for(milliseconds(random_() % 1000));
       if (random_() % 2 == 0) kill(pid, SIGCONT);
     }
   }
 
-  /// The launcher and all others have ended, also those that were stopped.
+  /// Waits until the launcher and all other processes have ended, also the stopped ones.
   void await_end(LauncherProcess& launcher) {
     kill(launcher.pid(), SIGCONT);
     launcher.wait();
@@ -126,7 +128,8 @@ class StormTest : public testing::Test {
     }
   }
 
-  /// Names that must be there are, names that must have gone have, no id was given twice.
+  /// Checks that created storages exist, that dropped storages do not, and that no id was used
+  /// twice.
   void expect_catalog_kept() {
     const auto listed =
         cli::RunningCluster(config_).coordinator("storage.list", {}, Cluster::kDefaultTimeout);
@@ -156,7 +159,7 @@ class StormTest : public testing::Test {
     cli::RunningCluster cluster(config_);
     cli::BenchPort port(cluster);
     tpcc::Options options = options_;
-    options.repeat = 0;  // verification alone
+    options.repeat = 0;  // verification only
     tpcc::Driver driver(port, options, kWarehouses, silent_);
     const auto report = driver.resume();
     ASSERT_TRUE(report) << report.error().message;
@@ -164,7 +167,7 @@ class StormTest : public testing::Test {
     EXPECT_EQ(report->violations, std::vector<std::string>{});
   }
 
-  /// TPC-C until the cluster ends.
+  /// Runs TPC-C until the cluster ends.
   std::jthread run_tpcc() const {
     return std::jthread([this] {
       cli::RunningCluster cluster(config_);

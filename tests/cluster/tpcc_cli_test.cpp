@@ -1,4 +1,4 @@
-// `atoll bench tpcc` as a person runs it.
+// The command `atoll bench tpcc`.
 #include <gtest/gtest.h>
 
 #include "tests/cluster/cli_run.h"
@@ -78,7 +78,7 @@ TEST_F(TpccCommand, RunsOnAClusterOfItsOwnVerifiesAndWritesJson) {
   EXPECT_EQ(json["nodes"], 2);
   EXPECT_GT(json["throughput_tps"], 0.0);
   EXPECT_EQ(json["config"]["warehouses"], 2);
-  // The full population of clause 4.3.3.1.
+  // The full population of clause 4.3.3.1 of the TPC-C specification.
   EXPECT_GT(json["storage_bytes"]["tpcc_stock_static"], 2ull * 100'000 * 304);
   EXPECT_TRUE(test::processes_of("tpcc-bench").empty());
 }
@@ -98,11 +98,11 @@ TEST_F(TpccCommand, RunsOnWhatASecondClusterFindsInASnapshot) {
 }
 
 TEST_F(TpccCommand, EndsWithExitCode6WhenThePoolOfTheConfigIsTooSmall) {
-  // 120 MiB are enough to load a warehouse, and for some seconds.
+  // 128 MiB are enough to load a warehouse, and for some seconds of transactions.
   const std::string config = folder_.path() + "/small.toml";
   std::ofstream(config) << "[cluster]\nname = \"small\"\n[nodes]\ncount = 1\n"
                         << "[memory]\nvolatile_pool = \"128MiB\"\n"
-                        // With a log, snapshots would let pages go, and it would run on.
+                        // With a log, snapshots would free pages, and the benchmark would continue.
                         << "[durability]\nmode = \"off\"\n";
   const test::Ran ran = bench({"-c", config, "--seconds", "600", "--warmup", "0"});
   EXPECT_EQ(ran.code, 6) << ran.out << ran.error;

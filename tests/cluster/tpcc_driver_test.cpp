@@ -1,4 +1,4 @@
-// The whole benchmark, with a small database, on clusters of threads and of processes.
+// The complete TPC-C benchmark with a small database, on clusters of threads and of processes.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -62,7 +62,7 @@ TEST_P(TpccOnClusters, IsConsistentAndCountsWhatIsRemote) {
   for (const NodeSummary& node : run.nodes) {
     EXPECT_GT(node.tps, 0.0);
     EXPECT_GT(node.engine.local_locks, 0u);
-    // With everything remote, each node writes into the pools of others.
+    // If all transactions are remote, each node writes into the pools of other nodes.
     if (setting.nodes > 1 && setting.remote_percent == 100) {
       EXPECT_GT(node.engine.remote_locks, 0u);
       EXPECT_GT(node.engine.remote_accesses, 0u);
@@ -71,8 +71,8 @@ TEST_P(TpccOnClusters, IsConsistentAndCountsWhatIsRemote) {
       EXPECT_EQ(node.engine.remote_accesses, 0u);
       EXPECT_EQ(node.engine.remote_locks, 0u);
     }
-    // Warehouses meet on the border pages of the trees, which belong to one of their nodes: next to
-    // nothing without remote lines and payments.
+    // Transactions of different warehouses share border pages of the trees, and these belong to one
+    // node. Without remote lines and payments, hardly any locks are remote.
     if (setting.remote_percent == 0) {
       EXPECT_LT(node.engine.remote_locks * 100, node.engine.local_locks);
     }
@@ -116,7 +116,7 @@ TEST(TpccDriver, EndsEarlyWhenAPoolIsFullAndWhatWasCommittedIsConsistent) {
   const test::TestFolder folder;
   Config config = config_of(folder, {LaunchMode::process, 2, 1, 1});
   config.memory.volatile_pool = uint64_t{8} << 20;
-  // With a log, snapshots would let pages go, and it would run on.
+  // With a log, snapshots would free pages, and the benchmark would continue.
   config.durability.mode = DurabilityMode::off;
   auto cluster = Cluster::launch(config, LaunchMode::process, ATOLL_BIN_DIR);
   ASSERT_TRUE(cluster.has_value()) << cluster.error().message;

@@ -1,5 +1,5 @@
-// TPC-C over restarts, and with snapshots taken all the time: its consistency conditions hold on
-// what recovery made of the log, and while pages come up from snapshots one by one.
+// TPC-C across restarts, with snapshots taken constantly. Its consistency conditions hold on
+// recovered data, and while pages are copied up from snapshots one by one.
 #include <gtest/gtest.h>
 
 #include "bench/tpcc_driver/driver.h"

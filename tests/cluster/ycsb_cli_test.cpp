@@ -1,4 +1,4 @@
-// `atoll bench ycsb` as a person runs it.
+// The command `atoll bench ycsb`.
 #include <gtest/gtest.h>
 
 #include "tests/cluster/cli_run.h"
