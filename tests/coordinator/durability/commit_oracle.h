@@ -1,5 +1,5 @@
-// What a cluster has committed, kept outside its files: random commits to storages of all types, as
-// log records, and what a snapshot of any epoch must hold.
+// Oracle of a cluster's commits, kept outside of its files. It makes random commits to storages of
+// all types, as log records, and knows what a snapshot of any epoch must contain.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ class CommitOracle {
     uint64_t version = 0;
     bool operator==(const Record&) const = default;
   };
-  /// By key in gleaned form; sequential: by payload, of which there are no two.
+  /// By key in gleaned form. Sequential storages: by payload, which is unique.
   using Content = std::map<std::string, Record>;
   using Contents = std::map<uint32_t, Content>;  // by storage
 
@@ -37,11 +37,11 @@ class CommitOracle {
 
   explicit CommitOracle(uint64_t seed) : random_(seed) {}
 
-  /// A storage whose creation is durable: commits write to it from now on.
+  /// Adds a storage whose creation is durable. Later commits write to it.
   void add_storage(const DdlRecord& storage) { storages_.push_back(storage); }
   const std::vector<DdlRecord>& storages() const { return storages_; }
 
-  /// One more commit, of one record, into the block; false: it is full.
+  /// Adds one more commit, of one record, to the block. Returns false if the block is full.
   bool commit(LogBlock& block) {
     constexpr uint32_t kMostBytes = 400;
     if (block.header.length + kMostBytes > kLogBlockPayload) return false;
@@ -54,7 +54,7 @@ class CommitOracle {
     return true;
   }
 
-  /// All that was committed up to this epoch.
+  /// Returns the content of all commits up to this epoch.
   Contents contents(uint64_t epoch) const {
     Contents contents;
     for (const Write& write : history_) {
@@ -62,12 +62,12 @@ class CommitOracle {
     }
     return contents;
   }
-  /// Later epochs are cut off: they never were.
+  /// Removes commits of later epochs, which a cut has discarded.
   void forget_after(uint64_t epoch) {
     std::erase_if(history_, [&](const Write& write) { return Vid(write.vid).epoch() > epoch; });
     now_ = contents(epoch);
   }
-  /// The latest epoch up to this one in which anything was committed; 0: none.
+  /// Returns the latest epoch up to this one that has a commit, or 0 if none has.
   uint64_t latest(uint64_t epoch) const {
     uint64_t latest = 0;
     for (const Write& write : history_) {

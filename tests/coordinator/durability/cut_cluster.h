@@ -1,7 +1,7 @@
-// The durable side of a cluster, whole: loggers, runs of the gleaner on all nodes, metadata,
-// savepoint, pins, deletion; with the coordinator's own code for all of it, on files that a test
-// takes the power from. What is in memory only (workers, pages, installing) is not here: commits
-// are log records that an oracle makes up.
+// The complete durable side of a cluster: loggers, gleaner runs on all nodes, metadata, savepoint,
+// pins and deletion. It uses the coordinator's own code, on files whose power a test cuts.
+// In-memory parts (workers, pages, installation) are missing: commits are log records made by an
+// oracle.
 #pragma once
 
 #include <algorithm>
@@ -41,20 +41,22 @@ inline Config cut_cluster_config() {
   return config;
 }
 
-/// What a client was told, over all incarnations.
+/// Everything that a client was promised, over all incarnations.
 struct CutPromises {
-  uint64_t epoch = 0;  // the latest one with commits that are durable
+  uint64_t epoch = 0;  // the latest durable epoch with commits
   std::vector<PinnedSnapshot> pins;
 };
 
-/// One incarnation. All calls answer what failed; nothing may be called after an error.
+/// One incarnation. Each call returns the error of the failed operation. REQUIRES: no call after an
+/// error.
 class CutCluster {
  public:
-  /// `files` outlives it, and so does `is_off`, which says that the files work no more.
+  /// `is_off` returns true when the files work no more. REQUIRES: `files` and the data of `is_off`
+  /// outlive this object.
   CutCluster(const Config& config, FileSystem& files, std::function<bool()> is_off)
       : config_(config), files_(files), is_off_(std::move(is_off)) {}
 
-  /// As a start of the cluster does, up to the first commit.
+  /// Runs a start of the cluster, up to the first commit.
   Result<void> start(CommitOracle& oracle, const CutPromises& promises) {
     auto opened = DurableState::open(config_, 0, std::make_unique<ForwardingFileSystem>(files_),
                                      make_silent_logger("test"));
@@ -91,7 +93,7 @@ class CutCluster {
     return logged;
   }
 
-  /// Commits of one more epoch, on their way to all loggers.
+  /// Makes the commits of one more epoch, for all loggers to write.
   void commit(CommitOracle& oracle, std::mt19937_64& random) {
     for (Stream& stream : streams_) {
       auto buffer = std::make_unique<BlockBuffer>(random() % 3);
@@ -103,7 +105,7 @@ class CutCluster {
     }
     ++epoch_;
   }
-  /// One logger closes its next epoch, if there is one.
+  /// Makes one logger close its next epoch, if there is one.
   Result<void> close_next(size_t logger) {
     Stream& stream = streams_[logger];
     const uint64_t epoch = stream.writer->last_closed_epoch() + 1;
@@ -125,8 +127,8 @@ class CutCluster {
     }
     return {};
   }
-  /// The cluster is idle: all is closed, closing markers name the last epoch, and so does the
-  /// savepoint (R51); without `notes` the kill came before that.
+  /// Makes the cluster idle (R51): all epochs are closed, closing markers name the last epoch, and
+  /// so does the savepoint. Without `notes`, the kill comes before the savepoint is written.
   Result<void> idle(bool notes) {
     if (auto closed = close_all(); !closed) return closed;
     const uint64_t durable = durable_epoch();
@@ -144,7 +146,7 @@ class CutCluster {
     return least;
   }
 
-  /// As the coordinator's take_snapshot: of all that is durable.
+  /// Takes a snapshot of everything durable, as the coordinator's take_snapshot does.
   Result<void> take_snapshot(CommitOracle& oracle, bool rewrites) {
     const uint64_t epoch = durable_epoch();
     const bool has_news = !durable_->snapshot() || durable_->snapshot()->epoch < epoch;
@@ -157,8 +159,8 @@ class CutCluster {
   Result<PinnedSnapshot> unpin(const std::string& name) { return durable_->unpin(name); }
   Result<void> end() { return durable_->end(durable_epoch()); }
 
-  /// The newest snapshot and all that were pinned are there, with all their pages, and hold what
-  /// the oracle says; the first error names what is not.
+  /// Checks that the newest snapshot and all pinned ones exist with all their pages, and agree with
+  /// the oracle. Returns the first error.
   Result<void> check(const CommitOracle& oracle, const CutPromises& promises) {
     for (const PinnedSnapshot& pin : promises.pins) {
       if (std::ranges::find(durable_->pinned(), pin) == durable_->pinned().end()) {
@@ -175,20 +177,20 @@ class CutCluster {
     }
     return {};
   }
-  uint64_t parts = 0;  // of recoveries, before the last one
+  uint64_t parts = 0;  // number of partial recovery snapshots before the last one
   const std::optional<SnapshotMetadata>& newest() const { return durable_->snapshot(); }
   const std::vector<PinnedSnapshot>& pins() const { return durable_->pinned(); }
 
  private:
   struct Stream {
     std::unique_ptr<LogWriter> writer;
-    std::map<uint64_t, std::unique_ptr<BlockBuffer>> blocks;  // by epoch, not written yet
+    std::map<uint64_t, std::unique_ptr<BlockBuffer>> blocks;  // blocks to be written, by epoch
   };
   struct Free {
     void operator()(std::byte* bytes) const { std::free(bytes); }
   };
   struct Node {
-    std::vector<std::unique_ptr<std::byte, Free>> inboxes;  // of its reducers
+    std::vector<std::unique_ptr<std::byte, Free>> inboxes;  // of the node's reducers
     std::unique_ptr<SnapshotFiles> snapshots;
     std::unique_ptr<GleanService> gleaner;
   };
@@ -197,7 +199,7 @@ class CutCluster {
     return make_error(ExitCode::failed, "WRONG: " + what);
   }
 
-  /// Storages whose creation was acknowledged are there; others may be.
+  /// Checks that all storages whose creation was acknowledged exist. Others may exist, too.
   Result<void> check_ddl(CommitOracle& oracle) {
     const std::vector<DdlRecord>& found = durable_->ddl();
     for (size_t i = 0; i < std::max(found.size(), oracle.storages().size()); ++i) {
@@ -211,9 +213,9 @@ class CutCluster {
     return {};
   }
 
-  /// What the nodes' processes do before the coordinator opens the cluster.
+  /// Does what the nodes' processes do before the coordinator opens the cluster.
   Result<void> begin_nodes() {
-    constexpr uint64_t kInboxBytes = 48 * 1024;  // small: sorted runs are dumped
+    constexpr uint64_t kInboxBytes = 48 * 1024;  // small, so that sorted runs are written
     nodes_.resize(config_.nodes.size());
     epoch_ = durable_->start_epoch();
     for (uint32_t index = 0; index < nodes_.size(); ++index) {
@@ -247,7 +249,7 @@ class CutCluster {
     return {};
   }
 
-  /// What they do when the recovery is over (R54).
+  /// Does what the nodes do when the recovery is over (R54).
   Result<void> begin_logs() {
     for (uint32_t index = 0; index < nodes_.size(); ++index) {
       for (uint32_t logger = 0; logger < config_.nodes[index].loggers; ++logger) {
@@ -271,7 +273,8 @@ class CutCluster {
     return answer.get();
   }
 
-  /// As Coordinator::take_recovery_snapshot; sometimes as if there were no room for all at once.
+  /// Recovers as Coordinator::take_recovery_snapshot does, sometimes as if there were no space for
+  /// everything at once.
   Result<void> recover(const CommitOracle& oracle) {
     RecoverySteps steps(durable_->recovery_epoch());
     for (uint64_t attempt = durable_->incarnation() % 3;; --attempt) {
@@ -290,7 +293,7 @@ class CutCluster {
     }
   }
 
-  /// As Coordinator::glean_and_store.
+  /// Runs the gleaner as Coordinator::glean_and_store does.
   Result<void> glean(GleanTask task, const CommitOracle& oracle) {
     for (const DdlRecord& storage : oracle.storages()) {
       task.storages.push_back({storage.storage_id, storage.type, storage.name,
@@ -312,7 +315,8 @@ class CutCluster {
     return stored;
   }
 
-  /// As Coordinator::forget_unneeded, where nothing but the newest one is read.
+  /// Deletes files as Coordinator::forget_unneeded does, with no reader except of the newest
+  /// snapshot.
   Result<void> delete_unneeded() {
     std::set<uint32_t> in_use;
     std::vector<SnapshotFilePlace> places;
@@ -328,7 +332,7 @@ class CutCluster {
     return {};
   }
 
-  /// For people.
+  /// Describes the first difference, for messages.
   static std::string first_difference(const CommitOracle::Content& found,
                                       const CommitOracle::Content& wanted) {
     const auto text = [](const CommitOracle::Record& record) {
@@ -393,7 +397,7 @@ class CutCluster {
   const std::function<bool()> is_off_;
   std::unique_ptr<DurableState> durable_;
   std::vector<Stream> streams_;
-  uint64_t epoch_ = 0;  // current
+  uint64_t epoch_ = 0;  // the current epoch
   std::vector<Node> nodes_;
 };
 

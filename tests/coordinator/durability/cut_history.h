@@ -1,5 +1,5 @@
-// The life of a data directory over many incarnations, each of which ends in a power cut, a kill,
-// or with a device that fails; and what every start must find.
+// History of a data directory over many incarnations. Each one ends in a power cut, a kill, or a
+// failing device. Every start is checked.
 #pragma once
 
 #include "engine/log/discard_data.h"
@@ -20,28 +20,31 @@ class CutHistory {
         disk_(std::make_unique<PowerCutFileSystem>()),
         oracle_(seed + 1) {}
 
-  /// Incarnations one after the other, each ended by a cut or a kill. Empty, or what was wrong.
+  /// Runs several incarnations in sequence, each ended by a cut or a kill. Returns the first error,
+  /// or an empty text.
   std::string run(uint32_t incarnations) {
     for (uint32_t i = 0; i < incarnations; ++i) {
-      // Few changes: the end comes while the incarnation starts, or recovers.
+      // With few changes, the end comes during the start or the recovery of the incarnation.
       const uint64_t changes = random_() % (i % 2 == 0 ? 900 : 120);
       const std::string problem = live(changes, UINT64_MAX);
       if (!problem.empty()) return problem;
-      // A killed process leaves what it wrote, synced or not, to the next one.
+      // A killed process leaves all its writes, synced or not, to the next process.
       if (random_() % 3 != 0) disk_ = disk_->cut(random_());
     }
     const std::string problem = live(UINT64_MAX, 3);
     return problem.empty() ? find_leftovers() : problem;
   }
 
-  /// Incarnations whose device fails now and then. Loggers and DDL end theirs, for the cluster ends
-  /// then; snapshots, pins and deletions are tried again. Empty, or what was wrong.
+  /// Runs incarnations whose device fails now and then. A failure of a logger or of DDL ends the
+  /// cluster and so the incarnation; snapshots, pins and deletions are repeated. Returns the first
+  /// error, or an empty text.
   std::string run_on_failing_device(uint32_t incarnations) {
     constexpr IoCall kCalls[] = {IoCall::write,  IoCall::sync,   IoCall::sync_directory,
                                  IoCall::create, IoCall::rename, IoCall::remove};
     for (uint32_t i = 0; i < incarnations; ++i) {
       FaultInjector files(*disk_);
-      // Some of what a sync had to write is on the device then; the page cache has all of it.
+      // The device then has some of the blocks that the sync had to write. The page cache has all
+      // of them.
       files.on_failed_sync = [&](const std::string& path) { disk_->fail_sync(path, random_()); };
       for (const IoCall call : kCalls) {
         const uint64_t range = call == IoCall::write || call == IoCall::sync ? 300 : 40;
@@ -53,16 +56,16 @@ class CutHistory {
       if (!problem.empty()) return problem;
       failures += files.failures();
       if (random_() % 2 == 0) disk_ = disk_->cut(random_());
-      // What the page cache has kept is read, or not.
+      // Lets the page cache keep the lost blocks, or evicts them.
       if (random_() % 2 == 0) disk_->evict();
     }
     const std::string problem = live(UINT64_MAX, 3);
     return problem.empty() ? find_leftovers() : problem;
   }
 
-  /// Without a cut: snapshots that refer to each other, pins, and log behind them, all of which an
-  /// orderly end has noted to be durable (damage to the last epoch before a crash looks as if the
-  /// crash had torn it).
+  /// Runs incarnations without a cut, until there are snapshots that refer to each other, pins, and
+  /// a log after them. An orderly end records all of it as durable. (After a crash, damage to the
+  /// last epoch looks like a torn tail.)
   std::string run_undisturbed() {
     while (promises_.pins.empty() || references < 2) {
       if (std::string problem = live(UINT64_MAX, 40, true); !problem.empty()) return problem;
@@ -70,7 +73,8 @@ class CutHistory {
     return live(UINT64_MAX, 10, true);
   }
 
-  /// The same, but the last incarnation is killed when it is idle. `notes`: as for idle.
+  /// As run_undisturbed, but the last incarnation is killed when it is idle. `notes`: as for
+  /// CutCluster::idle.
   std::string run_killed_when_idle(bool notes) {
     while (promises_.pins.empty() || references < 2) {
       if (std::string problem = live(UINT64_MAX, 40, true); !problem.empty()) return problem;
@@ -79,19 +83,19 @@ class CutHistory {
     idles_ = notes ? Idle::noted : Idle::closed;
     return live(UINT64_MAX, 10);
   }
-  /// The same, but it is killed when its last epoch is acknowledged.
+  /// Runs one incarnation that is killed when its last epoch is acknowledged.
   std::string run_killed_at_once() { return live(UINT64_MAX, 10); }
-  /// A storage is created, and the incarnation is killed when that is acknowledged.
+  /// Creates a storage, and kills the incarnation when the creation is acknowledged.
   std::string run_killed_after_creation() {
     CutCluster cluster(config_, *disk_, [] { return false; });
     auto done = cluster.start(oracle_, promises_);
     if (done) done = cluster.create_storage(oracle_, StorageType::mastertree);
     return done ? "" : done.error().message;
   }
-  /// The files as they were before the last incarnation.
+  /// The files before the last incarnation.
   PowerCutFileSystem& before() { return *before_; }
 
-  /// What a start, and a look at all snapshots, say of `image`. No error: all is there.
+  /// Starts on `image` and reads all snapshots. No error: everything is there.
   Result<void> start_on(PowerCutFileSystem& image) {
     CommitOracle oracle = oracle_;
     CutCluster cluster(config_, image, [] { return false; });
@@ -99,8 +103,8 @@ class CutHistory {
     return cluster.check(oracle, promises_);
   }
 
-  /// What a start, and a look at all snapshots, say of the directory with flipped bits. No error:
-  /// all that was committed is there.
+  /// Starts on a copy of the directory with flipped bits, and reads all snapshots. No error:
+  /// everything committed is there.
   Result<void> start_with_damage(const std::string& path, uint64_t offset, uint8_t mask) {
     const auto image = disk_->cut_losing_nothing();
     if (auto damaged = image->corrupt(path, offset, mask); !damaged) return damaged;
@@ -108,10 +112,10 @@ class CutHistory {
   }
 
   PowerCutFileSystem& disk() { return *disk_; }
-  uint64_t snapshots = 0;   // made and in force
-  uint64_t references = 0;  // of them those that refer to pages of older ones
-  uint64_t parts = 0;       // of recoveries that did not do all at once
-  uint64_t failures = 0;    // of calls of a failing device
+  uint64_t snapshots = 0;   // number of stored snapshots
+  uint64_t references = 0;  // number of these that refer to pages of older ones
+  uint64_t parts = 0;       // number of partial recovery snapshots
+  uint64_t failures = 0;    // number of failed calls of the device
   uint64_t acknowledged() const { return promises_.epoch; }
 
  private:
@@ -121,7 +125,8 @@ class CutHistory {
     return live(files, is_off, is_off, epochs, ends);
   }
 
-  /// One incarnation. `may_fail`: an error is none of this program's.
+  /// Runs one incarnation. `may_fail`: returns true if an error may come from the device, and not
+  /// from this program.
   std::string live(FileSystem& files, const std::function<bool()>& is_off,
                    const std::function<bool()>& may_fail, uint64_t epochs, bool ends = false) {
     CutCluster cluster(config_, files, is_off);
@@ -148,7 +153,8 @@ class CutHistory {
     return {};
   }
 
-  /// An epoch of commits, then loggers, of which some lag behind; sometimes more.
+  /// Makes an epoch of commits, then lets loggers close epochs, some later than others. Sometimes
+  /// does more.
   Result<void> step(CutCluster& cluster, const std::function<bool()>& may_fail) {
     cluster.commit(oracle_, random_);
     for (uint64_t steps = random_() % 8; steps > 0; --steps) {
@@ -185,13 +191,13 @@ class CutHistory {
   Result<void> unpin(CutCluster& cluster) {
     if (promises_.pins.empty()) return {};
     const std::string name = promises_.pins.back().name;
-    promises_.pins.pop_back();  // whether it is there is open until the answer
+    promises_.pins.pop_back();  // until the answer, it is open whether the pin exists
     auto unpinned = cluster.unpin(name);
     if (!unpinned) return std::unexpected(unpinned.error());
     return {};
   }
 
-  /// After a start, the files are those that something needs.
+  /// After a start, only needed files may exist.
   std::string find_leftovers() {
     CutCluster cluster(config_, *disk_, [] { return false; });
     auto started = cluster.start(oracle_, promises_);
@@ -222,7 +228,8 @@ class CutHistory {
     return find_unlisted_logs(directories);
   }
 
-  /// Each log file is of the running incarnation: all earlier ones are in the snapshot.
+  /// Every log file must be of the running incarnation, because the snapshot covers all earlier
+  /// ones.
   std::string find_unlisted_logs(const std::set<std::string>& directories) {
     const auto savepoint = read_savepoint(*disk_, "/data");
     if (!savepoint || !*savepoint) return "the savepoint cannot be read";
@@ -248,7 +255,8 @@ class CutHistory {
   std::unique_ptr<PowerCutFileSystem> before_;
 };
 
-/// Rounds with seeds from `seed` on; empty, or the first thing that was wrong, and its seed.
+/// Runs `rounds` rounds with seeds from `seed` on. Returns the first error with its seed, or an
+/// empty text.
 inline std::string cut_clusters(uint64_t seed, uint64_t rounds, FileFaults faults = {}) {
   uint64_t acknowledged = 0;
   uint64_t references = 0;

@@ -1,5 +1,5 @@
-// Every file of a data directory whose cluster was killed when it was idle, every block of it,
-// every kind of damage: a start refuses it, or has all that was acknowledged.
+// Every kind of damage to every block of every file of a data directory whose cluster was killed
+// when idle. A start refuses the damage, or has everything acknowledged.
 #include <gtest/gtest.h>
 
 #include "tests/coordinator/durability/cut_history.h"
@@ -55,8 +55,8 @@ class Damages {
     }
   }
 
-  /// Tries each kind of damage of each block that something is in, and of the block after the last
-  /// of these. Empty, or those that were silent.
+  /// Tries each kind of damage on each block with content, and on the block after the last of
+  /// these. Returns the undetected damages, or an empty text.
   std::string try_all() {
     constexpr size_t kMostText = 4000;
     std::string problems;
@@ -76,10 +76,10 @@ class Damages {
   }
 
   uint64_t tried = 0;
-  std::map<std::string, uint64_t> noticed;  // by kind of damage
+  std::map<std::string, uint64_t> noticed;  // number of detected damages, by kind
 
  private:
-  /// False: it would change nothing.
+  /// Returns false if the damage would change nothing.
   bool apply(PowerCutFileSystem& image, const std::string& path, size_t block, Damage damage) {
     const std::vector<Block>& blocks = files_.at(path);
     const uint64_t offset = block * kIoBlockBytes;
@@ -89,7 +89,7 @@ class Damages {
     switch (damage) {
       case Damage::flip: {
         const auto mask = static_cast<uint8_t>(1 << random_() % 8);
-        // Half of them where headers are.
+        // Half of the bytes are where headers are.
         const uint64_t byte = random_() % (random_() % 2 == 0 ? 64 : kIoBlockBytes);
         return image.corrupt(path, offset + byte, mask).has_value();
       }
@@ -153,8 +153,8 @@ std::string damage_everything(uint64_t seed, bool notes) {
   return "";
 }
 
-/// The counter-example of R51: the last epoch's marker of each log is damaged, in a copy each.
-/// Answers how many of them are silent.
+/// The counter-example of R51: damages the last epoch's marker of each log, each in a separate
+/// copy. Returns the number of undetected damages.
 uint64_t silent_losses_of_the_last_epoch(uint64_t seed, bool is_idle) {
   CutHistory history(seed);
   CHECK(is_idle ? history.run_killed_when_idle(false).empty()

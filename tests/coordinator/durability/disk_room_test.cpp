@@ -1,3 +1,4 @@
+// Disk space: the reserve for log files, and the ballast file.
 #include "coordinator/durability/disk_room.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +34,7 @@ class DiskRoomTest : public testing::Test {
     std::filesystem::remove_all(folder_);
   }
   std::string mounted() const { return folder_ + "/small"; }
-  /// A file system of its own for node 1. False: none can be mounted here.
+  /// Mounts a separate file system for node 1. Returns false if this machine cannot mount one.
   bool mount_small(const char* size) {
     std::filesystem::create_directories(mounted());
     const std::string options = std::string("size=") + size;
@@ -85,7 +86,7 @@ TEST_F(DiskRoomTest, TheBallastIsMadeOnceGivenUpAndMadeAgain) {
   const auto made_at = std::filesystem::last_write_time(ballast_path(data));
   ASSERT_TRUE(ballast.rebuild(directories));
   EXPECT_EQ(std::filesystem::last_write_time(ballast_path(data)), made_at);
-  // Another size, or the rest of a crash.
+  // A ballast file of another size, or one that a crash left incomplete, is rebuilt.
   config_.durability.ballast_files = 1;
   ASSERT_TRUE(ballast.rebuild(directories));
   EXPECT_EQ(size_of(data), 4 * kFile);
@@ -94,7 +95,7 @@ TEST_F(DiskRoomTest, TheBallastIsMadeOnceGivenUpAndMadeAgain) {
   EXPECT_EQ(size_of(data), 4 * kFile);
   EXPECT_EQ(ballast.release(directories).value(), 1u);
   EXPECT_EQ(size_of(data), 0u);
-  // Switched off, the one of before goes.
+  // When the ballast is switched off, the existing file is removed.
   ASSERT_TRUE(ballast.rebuild(directories));
   config_.durability.ballast_files = 0;
   ASSERT_TRUE(ballast.rebuild(directories));
@@ -103,7 +104,7 @@ TEST_F(DiskRoomTest, TheBallastIsMadeOnceGivenUpAndMadeAgain) {
 
 TEST_F(DiskRoomTest, TheBallastLeavesTheReserveFree) {
   if (!mount_small("13m")) GTEST_SKIP() << "no tmpfs can be mounted: " << std::strerror(errno);
-  // Of node 1: 6 MiB of ballast, and 6 MiB of reserve.
+  // For node 1: 6 MiB of ballast, and 6 MiB of reserve.
   Ballast ballast(config_, files_);
   const std::set<std::string> directories = {config_.cluster.data_dir, mounted() + "/logs"};
   auto built = ballast.rebuild(directories);

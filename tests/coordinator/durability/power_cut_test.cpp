@@ -1,7 +1,6 @@
-// Power cuts and kills at any change of any file while a cluster logs, makes snapshots, pins them
-// and deletes what nothing needs, starts included; and flipped bits in what is left of all that.
-// The seed repeats commits and steps; which of the gleaner's threads makes the last change is
-// anybody's guess.
+// Power cuts and kills at any change of any file, while a cluster logs, takes snapshots, pins them,
+// deletes unneeded files, or starts. Also flipped bits in the remaining files. A seed repeats
+// commits and steps. It does not determine which of the gleaner's threads makes the last change.
 #include <gtest/gtest.h>
 
 #include "tests/coordinator/durability/cut_history.h"
@@ -35,9 +34,9 @@ TEST(SnapshotPowerCut, IsSeenToLoseFilesWhenSyncsOfDirectoriesDoNothing) {
   EXPECT_TRUE(problem.starts_with("ATOLL_SEED=")) << "nothing was lost: " << problem;
 }
 
-/// Each place that makes a name durable: without it alone, something is lost. The savepoint's is
-/// not among them: before its name is durable by another sync of the same directory, that of the
-/// DDL log, nothing is acknowledged.
+/// Tests each place that makes a name durable: without that sync alone, data is lost. The
+/// savepoint's sync is not tested. Before its name is durable by another sync of the same
+/// directory, that of the DDL log, nothing is acknowledged.
 TEST(SnapshotPowerCut, IsSeenToLoseFilesWhenTheSyncAfterOneKindOfFileDoesNothing) {
   for (const char* kind : {".atlog", ".atsnap", ".meta", "ddl_"}) {
     const std::string problem = cut_clusters(1, 40, {.skips_directory_sync_after = kind});
@@ -45,7 +44,7 @@ TEST(SnapshotPowerCut, IsSeenToLoseFilesWhenTheSyncAfterOneKindOfFileDoesNothing
   }
 }
 
-/// All files below the directories of the cluster.
+/// Returns all files below the directories of the cluster.
 std::vector<std::string> files_of(FileSystem& files) {
   std::vector<std::string> paths;
   for (const char* directory : {"/data", "/fast/one", "/fast/two"}) {
@@ -59,7 +58,7 @@ std::vector<std::string> files_of(FileSystem& files) {
   return paths;
 }
 
-/// A byte of the file: any one, or one that something was written to.
+/// Returns the offset of a byte of the file: any byte, or one that was written to.
 Result<uint64_t> any_offset(FileSystem& files, const std::string& path, std::mt19937_64& random) {
   auto file = files.open_for_reading(path);
   if (!file) return std::unexpected(file.error());
@@ -73,8 +72,8 @@ Result<uint64_t> any_offset(FileSystem& files, const std::string& path, std::mt1
   return is_any ? random() % bytes.size() : written[random() % written.size()];
 }
 
-/// Whether the message tells where the damage is. Of the savepoint, whose other slot is older than
-/// what the logs hold, it names such a log.
+/// Returns true if the message names the place of the damage. For the savepoint, whose other slot
+/// is older than the logs, a message may name such a log.
 bool is_named(const std::string& message, const std::string& path, uint64_t offset) {
   if (path.ends_with("/savepoint")) return message.contains("savepoint");
   if (!message.contains(path)) return false;
@@ -94,7 +93,7 @@ std::string kind_of(const std::string& path) {
 
 TEST(FlippedBits, AreNamedOrChangeNothingInEveryFileOfADirectory) {
   std::mt19937_64 random(seed());
-  std::map<std::string, uint64_t> named;  // by kind of file
+  std::map<std::string, uint64_t> named;  // number of damages that were named, by kind of file
   const uint64_t directories = rounds(2, 200);
   for (uint64_t i = 0; i < directories; ++i) {
     const uint64_t number = random();
@@ -103,7 +102,7 @@ TEST(FlippedBits, AreNamedOrChangeNothingInEveryFileOfADirectory) {
     std::map<std::string, std::vector<std::string>> kinds;
     for (const std::string& path : files_of(history.disk())) kinds[kind_of(path)].push_back(path);
     for (uint64_t flip = 0; flip < 60; ++flip) {
-      // Of each kind in turn.
+      // One file of each kind, in turn.
       auto kind = kinds.begin();
       std::advance(kind, flip % kinds.size());
       const std::string& path = kind->second[random() % kind->second.size()];
