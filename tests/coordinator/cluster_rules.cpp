@@ -20,7 +20,7 @@ namespace {
 
 constexpr const char* kStorage = "records";
 
-/// The only record becomes the number that is the input.
+/// Writes the number in the input to the only record.
 Status put_number(ProcedureContext& context) {
   StorageControl* storage = context.storage(kStorage, StorageType::array);
   if (storage == nullptr) return Status::storage_not_found;
@@ -42,7 +42,7 @@ ATOLL_REGISTER_PROCEDURE(kGetNumber, "test.get_number", get_number_of);
 std::atomic<bool> is_blocked{false};
 std::atomic<bool> may_go_on{false};
 
-/// Reads the record, then stays in its transaction until the test lets it go.
+/// Reads the record, then stays in its transaction until the test releases it.
 Status hold_record(ProcedureContext& context) {
   const Status status = get_number_of(context);
   is_blocked.store(true, std::memory_order_release);
@@ -51,7 +51,7 @@ Status hold_record(ProcedureContext& context) {
 }
 ATOLL_REGISTER_PROCEDURE(kHoldRecord, "test.hold_record", hold_record);
 
-/// One commit; its epoch.
+/// Makes one commit. Returns its epoch.
 Result<std::string> commit_once(JobContext& context) {
   StorageControl* storage = context.storage(kStorage, StorageType::array);
   const uint64_t value = 1;
@@ -70,7 +70,8 @@ Result<Json> create_records(StagedCluster& cluster) {
       {{"name", kStorage}, {"type", "array"}, {"payload_bytes", 8}, {"record_count", 1}});
 }
 
-/// The status, or the output of one that is ok. On the first worker: HeldTransaction has the other.
+/// Calls a procedure on the first worker; HeldTransaction uses the other one. Returns the output,
+/// or the status if it is not ok.
 std::string call(StagedCluster& cluster, uint32_t node, const char* name, const char* input,
                  const char* isolation = "serializable") {
   const auto answer =
@@ -87,7 +88,7 @@ std::string read_snapshot(StagedCluster& cluster, uint32_t node) {
   return call(cluster, node, "test.get_number", "", "snapshot_read_only");
 }
 
-/// A transaction that stays open while this lives.
+/// A transaction that stays open during the lifetime of this object.
 class HeldTransaction {
  public:
   explicit HeldTransaction(StagedCluster& cluster) {
@@ -109,7 +110,7 @@ class HeldTransaction {
   std::future<Result<Json>> answer_;
 };
 
-/// Ids of snapshots of which the data directory has a file of pages.
+/// Returns the ids of all snapshots that have a page file in the data directory.
 std::set<uint32_t> stored_snapshots(const StagedCluster& cluster) {
   PosixFileSystem files;
   const std::string& data_dir = cluster.config().cluster.data_dir;
@@ -137,7 +138,7 @@ std::string requests_are_refused_until_the_loggers_are_listed() {
   cluster.start_nodes();
   try_to_commit("before the cluster is open");
   if (!problem.empty()) return problem;
-  // What the coordinator asks of the node while it opens comes before the savepoint lists it.
+  // While the node opens, the coordinator calls it before the savepoint lists its loggers.
   bool has_asked = false;
   cluster.before_call = [&](uint32_t, std::string_view, const Json&) {
     has_asked = true;
@@ -186,14 +187,14 @@ std::string files_stay_while_transactions_may_hold_their_pointers() {
     const auto taken = cluster.coordinator("snapshot.take");
     return taken ? "" : taken.error().message;
   };
-  // A snapshot refers to files of those before it, until one is written anew as a whole: the one
-  // after this many.
+  // A snapshot refers to files of earlier ones. After this many snapshots, the next one is
+  // rewritten completely.
   constexpr uint32_t kSnapshots = 32;
   for (uint32_t i = 0; i < kSnapshots; ++i) {
     if (const auto problem = next_snapshot("1"); !problem.empty()) return problem;
   }
   {
-    // It may hold a pointer to a page of any of them.
+    // The transaction may hold a pointer to a page of any of them.
     HeldTransaction held(cluster);
     if (const auto problem = next_snapshot("2"); !problem.empty()) return problem;
     if (!stored_snapshots(cluster).contains(kSnapshots)) {
@@ -214,7 +215,7 @@ std::string newest_snapshots_never_go_back() {
   std::atomic<bool> is_published_on_first{false};
   bool has_looked = false;
   std::string newest = "1";
-  // The client goes from the node that has the new snapshot to the one that has not.
+  // The client reads on the node that has the new snapshot, then on the node that may lack it.
   const auto look = [&] {
     has_looked = true;
     for (const uint32_t node : {0u, 1u}) {
@@ -308,7 +309,7 @@ std::string drops_wait_for_transactions_and_hold_nothing_up() {
   {
     HeldTransaction held(cluster);
     dropped = cluster.begin_coordinator("storage.drop", {{"name", kStorage}});
-    // The DDL thread is free: it answers this after it has hidden the name.
+    // The DDL thread is free: it answers this request after it has hidden the name.
     const auto again = create_records(cluster);
     if (again) return "the name is given again although the drop is not logged";
     if (!again.error().message.contains("is being dropped")) return again.error().message;

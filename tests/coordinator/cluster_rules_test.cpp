@@ -1,4 +1,4 @@
-// Rules that a coordinator and its nodes keep together, on a cluster that is taken stage by stage.
+// Rules that a coordinator and its nodes keep together, on a cluster that starts stage by stage.
 #include <gtest/gtest.h>
 
 #include "tests/coordinator/cluster_rules.h"

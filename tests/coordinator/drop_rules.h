@@ -1,4 +1,5 @@
-// Bodies of tests of drops of storages (R34, R60); empty, or what went wrong.
+// Bodies of tests of dropping storages (R34, R60). A body returns an error text, or an empty text
+// if all is right.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +14,7 @@
 
 namespace atolldb::test {
 
-/// A dropper of a cluster that a test stands for.
+/// A storage dropper whose cluster is simulated by the test.
 class DropStage {
  public:
   explicit DropStage(std::chrono::milliseconds patience = kDropPatience)
@@ -27,13 +28,13 @@ class DropStage {
     dropper_.drop(id, "storage", 5, [told](Result<uint64_t> pages) { told->set_value(pages); });
     return answer;
   }
-  /// Until the dropper has asked three more times for it, or has gone on without it: so whatever
-  /// it does too early has been done.
+  /// Waits until the dropper has asked three more times about this condition, or has continued
+  /// without it. Any action that the dropper takes too early has then happened.
   void await_questions(const std::string& about) {
     std::unique_lock lock(mutex_);
     const size_t before = count(about);
     changed_.wait(lock, [&] {
-      // The dropper asks for the latest commit when it goes on to the next phase.
+      // The dropper asks for the latest commit when it continues with the next phase.
       const bool goes_on = about == "begun" && count("commits") != 0;
       return goes_on || count(about) >= before + 3 || count("log") + count("release") != 0;
     });
@@ -52,7 +53,7 @@ class DropStage {
     const std::lock_guard guard(mutex_);
     return count(event) != 0;
   }
-  /// The first of each, in their order.
+  /// Returns the first event of each kind, in order.
   std::vector<std::string> events() {
     const std::lock_guard guard(mutex_);
     std::vector<std::string> first;
@@ -110,7 +111,8 @@ class DropStage {
   StorageDropper dropper_;  // last: its thread uses all of these
 };
 
-/// Hidden; users have gone; what they committed is durable; logged; pages released; slot free.
+/// Phases of a drop: the name is hidden, users have ended, their commits are durable, the drop is
+/// logged, pages are released, the slot is free.
 inline std::string a_drop_goes_through_its_phases_in_their_order() {
   DropStage stage;
   auto answer = stage.drop(1);

@@ -1,3 +1,4 @@
+// The durable epoch: the minimum over all loggers of all nodes.
 #include "coordinator/epoch/durable_epoch.h"
 
 #include <gtest/gtest.h>
@@ -30,13 +31,13 @@ class DurableEpochTest : public testing::Test {
   void set_durable(uint32_t node, uint32_t logger, uint64_t epoch) {
     memory_[node]->loggers[logger].durable_epoch.store(epoch, std::memory_order_release);
   }
-  /// As a logger tells the coordinator.
+  /// Signals the coordinator, as a logger does.
   void signal() {
     epochs_.logger_signal.fetch_add(1, std::memory_order_release);
     wake(epochs_.logger_signal, kWakeAll);
   }
   uint64_t durable() const { return epochs_.durable.load(std::memory_order_acquire); }
-  /// Ends as soon as it is: the test's own time-out ends a wait in vain.
+  /// Returns as soon as the epoch is durable. If it never is, the test's time-out ends the wait.
   void await_durable(uint64_t epoch) const {
     for (;;) {
       const uint32_t seen = epochs_.durable_signal.load(std::memory_order_acquire);
@@ -62,7 +63,7 @@ TEST_F(DurableEpochTest, ItIsTheLeastOfAllLoggersOfAllNodes) {
   signal();
   await_durable(12);
   EXPECT_EQ(durable(), 12u);
-  // What a logger says last counts, even if nobody was woken for it.
+  // The last epoch that a logger stores counts, even if it woke no thread.
   set_durable(0, 1, 30);
   set_durable(1, 1, 30);
   epoch.stop();

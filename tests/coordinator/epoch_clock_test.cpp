@@ -1,3 +1,4 @@
+// The epoch clock: ticks, durable epochs, reclamation and wanted markers.
 #include "coordinator/epoch/epoch_clock.h"
 
 #include <gtest/gtest.h>
@@ -101,7 +102,7 @@ TEST_F(EpochClockTest, AMarkerIsWantedForTheLatestDirtyEpochThatIsOver) {
   EXPECT_EQ(wanted(), dirty) << "nothing was committed since";
   EXPECT_EQ(signal(), busy);
 
-  // A commit of the new epoch comes before the clock looks: that epoch is not over.
+  // A commit of the new epoch comes before the clock checks, so that epoch is not over.
   make_dirty(current() + 1);
   logged_tick();
   EXPECT_EQ(wanted(), current() - 1);
@@ -130,7 +131,7 @@ TEST_F(EpochClockTest, AfterIdlenessOneMarkerMoreIsWantedOnceTheLastCommitIsDura
   for (uint64_t i = 0; i < 3 * kEpochsUntilClosing; ++i) tick_logged();
   EXPECT_EQ(wanted(), closing) << "one is enough: an idle cluster is silent";
   EXPECT_EQ(epochs_.marker_signal.load(std::memory_order_relaxed), signal);
-  // The next commit, which is on its way for long, gets a closing marker of its own.
+  // The next commit, which takes long, gets its own closing marker.
   in_commit(0, current());
   const uint64_t second = current();
   for (uint64_t i = 0; i < 2 * kEpochsUntilClosing; ++i) tick_logged();
@@ -161,7 +162,7 @@ TEST_F(EpochClockTest, NoWordEverRunsBackward) {
   for (int i = 0; i < 5; ++i) tick();
   const uint64_t was_durable = durable();
   const uint64_t was_oldest = oldest();
-  // What a thread publishes late: older than what was concluded already.
+  // A thread publishes late an epoch that is older than the clock's conclusions.
   begin(0, 3);
   in_commit(0, 3);
   tick();

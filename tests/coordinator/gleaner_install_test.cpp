@@ -1,4 +1,4 @@
-// A snapshot is installed by all nodes at once, each in its share of the storages.
+// Installation of a snapshot on all nodes at once, each with its share of the storages.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -33,7 +33,7 @@ TEST(DivideStoragesTest, ThoseWithMostRecordsFirstInTurn) {
 
 bool never_short(uint32_t) { return false; }
 
-/// Two nodes that answer as a test says.
+/// Two nodes whose answers the test determines.
 class GleanerInstallTest : public testing::Test {
  protected:
   GleanerInstallTest() {
@@ -48,7 +48,7 @@ class GleanerInstallTest : public testing::Test {
   SnapshotMetadata snapshot_;
   std::mutex mutex_;
   std::map<uint32_t, uint32_t> calls_;  // by node; guarded by mutex_
-  std::set<uint32_t> storages_;         // likewise
+  std::set<uint32_t> storages_;         // guarded by mutex_
 };
 
 TEST_F(GleanerInstallTest, AsksUntilAllAreDoneAndSumsUp) {
@@ -76,7 +76,7 @@ TEST_F(GleanerInstallTest, AsksUntilAllAreDoneAndSumsUp) {
   EXPECT_FALSE(run.status().at("progress").contains("oldest_left"));
 }
 
-/// Of every node, in each pass: 10 pages dropped, hot ones kept if they are to be spared.
+/// Each node answers each pass with 10 dropped pages, and keeps hot pages if they are to be spared.
 class HotPagesTest : public GleanerInstallTest {
  protected:
   HotPagesTest() {
@@ -108,7 +108,7 @@ class HotPagesTest : public GleanerInstallTest {
     return report;
   }
 
-  using Calls = std::map<uint32_t, int>;  // by percentage
+  using Calls = std::map<uint32_t, int>;  // number of calls by percentage
   Calls sparing_;
   Calls sparing_none_;
   std::vector<uint32_t> asked_;

@@ -1,5 +1,5 @@
-// Files of snapshots stay while a pointer may refer to them, or somebody may have read one that
-// did.
+// Files of snapshots are kept while a pointer may refer to them, or a transaction may have read
+// such a pointer.
 #include "coordinator/gleaner/kept_snapshots.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ TEST_F(KeptSnapshotsTest, OnesThatPointersAreLeftToStayAndSoDoAllLaterOnes) {
   kept_.release_before(5, 100);
   kept_.forget(1000);
   EXPECT_EQ(ids(), (Ids{5, 6, 9}));
-  // An install that failed left pointers to any.
+  // An installation that failed left pointers to any snapshot.
   kept_.release_before(0, 1000);
   kept_.forget(2000);
   EXPECT_EQ(ids(), (Ids{5, 6, 9}));
@@ -44,7 +44,7 @@ TEST_F(KeptSnapshotsTest, OnesThatWereReleasedStayUntilEverybodyHasBegunLater) {
   kept_.release_before(2, 50);
   kept_.forget(50);
   EXPECT_EQ(ids(), (Ids{1, 2})) << "who began in that epoch may know a pointer";
-  // Released once: what comes later does not put it off.
+  // A release counts once: a later one does not postpone it.
   add(3);
   kept_.release_before(3, 60);
   kept_.forget(51);

@@ -1,4 +1,4 @@
-// How much of preallocated log files is written.
+// Log volume: the written part of preallocated log files.
 #include "coordinator/gleaner/log_volume.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ class LogVolumeTest : public testing::Test {
     gleaned.stream.incarnation = incarnation;
     return gleaned;
   }
-  /// A file whose first `blocks` are written.
+  /// Makes a file whose first `blocks` blocks are written.
   void make(const LogFileName& name, uint64_t blocks) {
     auto file = files_.create(path_in("/data/node1", to_string(name)),
                               kFileBlocks * uint64_t{kLogBlockBytes});
@@ -54,7 +54,7 @@ TEST_F(LogVolumeTest, OfTheFilesOfItsStreamsWhatIsWrittenCounts) {
     const uint64_t last = random() % (kFileBlocks + 1);
     make({incarnation, 0, 0}, kFileBlocks);
     make({incarnation, 0, 1}, last);
-    make({incarnation, 1, 0}, 3);  // of another logger
+    make({incarnation, 1, 0}, 3);  // a file of another logger
     EXPECT_EQ(log_volume(files_, {stream(incarnation, 0)}), (kFileBlocks + last) * kLogBlockBytes)
         << last;
   }

@@ -1,4 +1,4 @@
-// Who does what in a run of the gleaner.
+// Plans of gleaner runs: which node, mapper and reducer does what.
 #include "coordinator/gleaner/make_plan.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,8 @@ TEST(MakePlanTest, ANodesStreamsGoToItsMappersInTurnAndThoseOfLostNodesToAnybody
   EXPECT_EQ(mappers[0].mapper, 0);
   EXPECT_EQ(mappers[0].streams.size(), 2u);  // loggers 0 and 2
   EXPECT_EQ(mappers[1].mapper, 1);
-  EXPECT_EQ(mappers[1].streams.size(), 2u);  // logger 1, and one of the node that is no more
+  // logger 1, and a logger of a node that no longer exists
+  EXPECT_EQ(mappers[1].streams.size(), 2u);
   EXPECT_EQ(mappers[2].node, 1);
   EXPECT_EQ(mappers[2].streams.size(), 1u);
   EXPECT_EQ(mappers[2].streams[0].stream.node, 5);
@@ -71,7 +72,7 @@ TEST(MakePlanTest, NamesAllReducersAndTheRootsOfTheBase) {
   for (const GleanStorage& storage : plan->storages) EXPECT_GE(storage.partitions.size(), 1u);
 }
 
-/// A partition that begins at this slice, of the reducer `owner` of node 0.
+/// Returns a partition that begins at this slice and belongs to the reducer `owner` of node 0.
 GleanPartition from(uint64_t slice, uint16_t owner) {
   std::string low;
   for (int shift = 56; slice != 0 && shift >= 0; shift -= 8) {
@@ -102,7 +103,7 @@ TEST(AlignPartitionsTest, BoundariesMoveDownToWhereATreeMayBeCut) {
 
 TEST(AlignPartitionsTest, PartitionsThatAreEmptyThenAreNoMore) {
   auto storages = tree_of({from(0, 0), from(10, 1), from(20, 2), from(30, 3), from(40, 4)});
-  // The tree changed between the answers, too: a cut before the one to its left.
+  // The tree also changed between the answers: a cut lies before the cut to its left.
   const auto aligned = align_partitions(storages, [](uint32_t, const auto&) {
     return Result<std::vector<uint64_t>>({0, 15, 15, 12});
   });

@@ -1,3 +1,4 @@
+// Steps of a recovery without enough space: it tries everything at once, then parts.
 #include "coordinator/gleaner/recovery_steps.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// Every rule of nodes and coordinator that can be switched off has a body that fails without it.
+// Table of rules of nodes and coordinator: every rule that can be switched off has a body that
+// fails without it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +20,7 @@ struct Rule {
   const char* name;
   Mutant mutant;
   std::function<std::string()> body;
-  /// 1: the body is deterministic. More: a slow machine may hide the fault for a few rounds.
+  /// 1: the body is deterministic. More: a slow machine may hide the fault for several rounds.
   int rounds = 1;
 };
 
@@ -36,10 +37,10 @@ TEST_P(ClusterRulesOff, TheBodyPassesWithTheRuleAndFailsWithoutIt) {
   std::string problem;
   for (int round = 0; round < rule.rounds && problem.empty(); ++round) problem = rule.body();
   EXPECT_NE(problem, "") << "nothing noticed that the rule was off";
-  RecordProperty("fault", problem);  // in the XML report: what the body saw
+  RecordProperty("fault", problem);  // the body's error text, in the XML report
 }
 
-/// Power cuts of a few incarnations, of other seeds each time.
+/// Runs power cuts of a few incarnations, with different seeds on each call.
 std::string power_cuts() {
   constexpr uint64_t kRounds = 6;
   static uint64_t seed = 1;
@@ -76,7 +77,7 @@ const Rule kRules[] = {
      the_first_snapshot_is_taken_when_it_is_asked_for},
 };
 
-/// Those before are the engine's: tests/engine/rules_mutant_test.cpp has them.
+/// The earlier mutants belong to the engine: tests/engine/rules_mutant_test.cpp has their bodies.
 TEST(ClusterMutants, EachHasABodyThatFails) {
   const auto first = static_cast<uint32_t>(Mutant::newest_snapshot_of_node);
   for (uint32_t which = first; which < static_cast<uint32_t>(Mutant::count_); ++which) {

@@ -1,3 +1,4 @@
+// The snapshot taker: when it takes snapshots, and how often it tries again.
 #include "coordinator/gleaner/snapshot_taker.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +11,7 @@
 namespace atolldb::test {
 namespace {
 
-/// A taker whose snapshots are numbers, each of which waits until it is let through.
+/// A taker whose snapshots are numbers. Each snapshot waits until the test lets it through.
 class SnapshotTakerTest : public testing::Test {
  protected:
   SnapshotTakerTest() {
@@ -57,7 +58,7 @@ class SnapshotTakerTest : public testing::Test {
   std::atomic<uint64_t> log_bytes_{0};
   std::mutex mutex_;
   std::condition_variable changed_;
-  uint32_t begun_ = 0;  // guarded by mutex_, as the next ones
+  uint32_t begun_ = 0;  // guarded by mutex_, like the next members
   uint32_t allowed_ = 0;
   bool fails_ = false;
   Logger logger_ = make_silent_logger("taker");
@@ -68,7 +69,7 @@ TEST_F(SnapshotTakerTest, TakesOneForARequestAndAnotherForThoseThatComeMeanwhile
   taker.start();
   auto first = request(taker);
   await_begun(1);
-  // What is durable when these are made may be later than what the first one looks at.
+  // The durable epoch at the time of these requests may be later than the first snapshot's.
   auto second = request(taker);
   auto third = request(taker);
   let_through(2);
@@ -82,7 +83,7 @@ TEST_F(SnapshotTakerTest, TakesOneAfterSoMuchLog) {
   SnapshotTaker taker(config_, hooks_, logger_);
   taker.start();
   log_bytes_.store(999, std::memory_order_relaxed);
-  auto asked = request(taker);  // the taker has looked around when this is answered
+  auto asked = request(taker);  // when this is answered, the taker has checked all its conditions
   let_through(1);
   EXPECT_EQ(asked.get().value(), 1u);
   log_bytes_.store(999 + 1000, std::memory_order_relaxed);
@@ -118,7 +119,7 @@ TEST_F(SnapshotTakerTest, ATransactionThatWaitsForTheFirstSnapshotGetsOne) {
   has_news_.store(false, std::memory_order_relaxed);
   SnapshotTaker taker(config_, hooks_, logger_);
   taker.start();
-  auto asked = request(taker);  // the taker has looked around when this is answered
+  auto asked = request(taker);  // when this is answered, the taker has checked all its conditions
   let_through(1);
   EXPECT_EQ(asked.get().value(), 1u);
   is_awaited.store(true, std::memory_order_relaxed);
@@ -165,7 +166,7 @@ TEST_F(SnapshotTakerTest, TakesFewerAndFewerForWantOfPagesThatBringNone) {
   const auto begin = std::chrono::steady_clock::now();
   taker.start();
   await_begun(4);
-  // 200, 400 and 800 ms between them.
+  // Between them are waits of 200, 400 and 800 ms.
   EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(1400));
   EXPECT_EQ(request(taker).get().value(), 5u) << "requests do not wait for that";
 }
@@ -230,7 +231,7 @@ TEST_F(SnapshotTakerTest, RequestsThatWaitWhenItEndsAreAnswered) {
   let_through(2);
   ends.join();
   EXPECT_TRUE(first.get());
-  // Taken before the end, or answered that there is one.
+  // It was taken before the end, or the answer says that the taker has ended.
   const auto answer = second.get();
   EXPECT_TRUE(answer || answer.error().code == ExitCode::not_running);
   EXPECT_EQ(request(taker).get().error().code, ExitCode::not_running);

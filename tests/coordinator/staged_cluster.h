@@ -1,5 +1,5 @@
-// A whole cluster in this process, stage by stage: a test looks at it between the stages, and amid
-// what the coordinator asks of its nodes.
+// A whole cluster in this process that starts stage by stage. A test can check it between the
+// stages, and during the coordinator's requests to its nodes.
 #pragma once
 
 #include <stdlib.h>
@@ -21,8 +21,8 @@
 
 namespace atolldb::test {
 
-/// Durable, small, and with snapshots on request only. Epochs are long, so that what has committed
-/// is not durable for a while.
+/// A small durable cluster with snapshots on request only. Epochs are long, so that a commit is not
+/// durable for a while.
 inline Config staged_config(uint32_t nodes, std::chrono::milliseconds epoch) {
   Config config = default_config();
   config.durability.mode = DurabilityMode::durable;
@@ -82,12 +82,13 @@ class StagedCluster {
   StagedCluster(const StagedCluster&) = delete;
   StagedCluster& operator=(const StagedCluster&) = delete;
 
-  /// Around every request of the coordinator to a node, on the thread that makes it. Set them
-  /// before the cluster is open, or while no snapshot and no DDL is under way.
+  /// Called before and after every request of the coordinator to a node. Thread: the one that makes
+  /// the request. REQUIRES: they are set before the cluster is open, or while no snapshot and no
+  /// DDL is under way.
   std::function<void(uint32_t node, std::string_view op, const Json& body)> before_call;
   std::function<void(uint32_t node, std::string_view op, const Json& body)> after_call;
 
-  /// Everything but the last stage: the nodes run, the cluster is not open.
+  /// Runs all stages except the last one: the nodes run, and the cluster is not open.
   void start_nodes() {
     CHECK(coordinator_->prepare().has_value());
     for (const auto& node : nodes_) CHECK(node->prepare().has_value());
@@ -108,7 +109,7 @@ class StagedCluster {
   Result<Json> coordinator(std::string_view op, const Json& body = Json::object()) {
     return ask(*coordinator_, op, body).get();
   }
-  /// The same without a wait.
+  /// The same calls without waiting for the answer.
   std::future<Result<Json>> begin_call(uint32_t node, std::string_view op, const Json& body) {
     return ask(*nodes_[node], op, body);
   }

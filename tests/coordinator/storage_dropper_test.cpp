@@ -1,4 +1,5 @@
-// Drops of storages that are slow, fail for a while, or are ended by the cluster.
+// Drops of storages that are slow, that fail for a while, or that the end of the cluster
+// interrupts.
 #include <gtest/gtest.h>
 
 #include "tests/coordinator/drop_rules.h"
