@@ -1,4 +1,4 @@
-// A node's part of a run of the gleaner: how it ends, well or not.
+// A node's part of a gleaner run: its end, with and without errors.
 #include "soc/gleaner/glean_run.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ using Clock = GleanRun::Clock;
 constexpr uint32_t kSnapshot = 7;
 constexpr uint64_t kInboxBytes = 64 * 1024;
 
-/// Takes an answer, and waits for it.
+/// Receives an answer, and waits for it.
 class Answer {
  public:
   ControlReply reply() const {
@@ -40,7 +40,7 @@ struct FreeMemory {
   void operator()(std::byte* bytes) const { std::free(bytes); }
 };
 
-/// Two nodes with a reducer each, over one file system.
+/// Two nodes with one reducer each, over one file system.
 class GleanRunTest : public testing::Test {
  protected:
   GleanRunTest() {
@@ -60,7 +60,8 @@ class GleanRunTest : public testing::Test {
     }
   }
 
-  /// An array, and a mapper on node 0. `has_stream`: it is to read a log that is not there.
+  /// Plans an array, and a mapper on node 0. `has_stream`: the mapper reads a log that does not
+  /// exist.
   static GleanPlan plan(bool has_stream) {
     GleanPlan plan;
     plan.snapshot = kSnapshot;

@@ -1,4 +1,4 @@
-// The thread of a logger: when it writes, in which order, how it ends and how it fails.
+// Thread of a logger: when it writes, in which order, how it ends, and how it fails.
 #include "soc/logger/logger_thread.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@
 namespace atolldb::test {
 namespace {
 
-/// Two nodes with a worker and a logger each; the test is the coordinator.
+/// Two nodes with a worker and a logger each. The test acts as the coordinator.
 class LoggerThreadTest : public testing::Test {
  protected:
   static constexpr uint64_t kStart = 10;
@@ -79,13 +79,13 @@ class LoggerThreadTest : public testing::Test {
     epochs().marker_signal.fetch_add(1, std::memory_order_release);
     wake(epochs().marker_signal, kWakeAll);
   }
-  /// The marker of all that is over.
+  /// Requests the marker of the newest epoch that is over.
   void want_marker() {
     epochs().marker_wanted.store(epochs().current.load(std::memory_order_seq_cst) - 1,
                                  std::memory_order_release);
     wake_loggers();
   }
-  /// Until it holds of what loggers tell.
+  /// Waits until the condition holds for what the loggers report.
   template <typename Condition>
   void await(Condition condition) {
     for (;;) {
@@ -98,7 +98,7 @@ class LoggerThreadTest : public testing::Test {
     await([&] { return slot(node).durable_epoch.load(std::memory_order_acquire) >= epoch; });
   }
 
-  /// What a logger's file holds: epochs of blocks, those of markers negative.
+  /// Returns the epochs of the blocks in a logger's file. Those of markers are negative.
   std::vector<int64_t> written(uint16_t node) {
     std::vector<int64_t> epochs;
     LogStream stream;
@@ -114,7 +114,7 @@ class LoggerThreadTest : public testing::Test {
     return epochs;
   }
 
-  /// Until it holds of what other threads count; false after a generous time.
+  /// Waits until the condition holds for counters of other threads. Returns false after 30 s.
   template <typename Condition>
   bool eventually(Condition condition) {
     const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
@@ -125,7 +125,7 @@ class LoggerThreadTest : public testing::Test {
     return true;
   }
 
-  /// Creates no file while it is full.
+  /// Creates no file while the disk is full.
   class FullDisk : public ForwardingFileSystem {
    public:
     FullDisk(FileSystem& below, const std::atomic<bool>& is_full)
@@ -160,7 +160,7 @@ TEST_F(LoggerThreadTest, ClosesEpochsInOrderAndTellsWhenTheyAreOnTheDevice) {
   tick();
   want_marker();
   for (uint32_t node = 0; node < 2; ++node) await_durable(node, kStart);
-  // Two epochs with one marker; only the first node has anything in them.
+  // Two epochs with one marker. Only the first node has commits in them.
   commit(0, "two");
   tick();
   commit(0, "three");
@@ -185,7 +185,8 @@ TEST_F(LoggerThreadTest, WritesNothingWhileNoMarkerIsWanted) {
     tick();
     wake_loggers();
   }
-  // Both have looked at all that when the next epoch is durable: one write and one sync each.
+  // When the next epoch is durable, both loggers have handled all of this: one write and one sync
+  // each.
   commit(1, "two");
   tick();
   want_marker();
@@ -211,19 +212,20 @@ TEST_F(LoggerThreadTest, AFailingSyncIsToldAndNothingIsDurableFromThere) {
   const uint32_t failed = has_failed(0) ? 0 : 1;
   EXPECT_EQ(slot(failed).failure.load(std::memory_order_acquire),
             static_cast<uint32_t>(ExitCode::durability));
-  // The other one goes on; this one has ended, whatever is wanted.
+  // The other logger continues. This one has ended, whatever marker is wanted.
   await_durable(1 - failed, kStart + 1);
   loggers_[failed]->stop();
   EXPECT_EQ(slot(failed).durable_epoch.load(std::memory_order_acquire), kStart);
   ASSERT_EQ(failures_.size(), 1u);
   EXPECT_EQ(failures_[0].code, ExitCode::durability);
   EXPECT_TRUE(failures_[0].message.contains("/data/node")) << failures_[0].message;
-  // As the coordinator does; else the other one would wait for what the first has not.
+  // The coordinator stops the cluster, too. Otherwise the other logger would wait for epochs that
+  // the first never closes.
   cluster_.view().control->state.store(static_cast<uint32_t>(ClusterState::stopped),
                                        std::memory_order_release);
 }
 
-/// The log file of a node's logger has 64 blocks: an epoch of one record takes two.
+/// A logger's file has 64 blocks, and an epoch of one record needs two.
 TEST_F(LoggerThreadTest, WithoutRoomForItsNextFileItGoesOnAndMakesItWhenThereIs) {
   start();
   full_.store(true, std::memory_order_relaxed);
@@ -238,7 +240,7 @@ TEST_F(LoggerThreadTest, WithoutRoomForItsNextFileItGoesOnAndMakesItWhenThereIs)
   for (int i = 0; i < 16; ++i) close_one();
   ASSERT_TRUE(eventually([&] { return lacks() == 1; }));
   EXPECT_GE(metrics_[0].failed_preallocations.get(), 1u);
-  // The attempts go on, but not with each epoch; nothing is left of them.
+  // The attempts continue, though not with each epoch, and leave no file.
   for (int i = 0; i < 10; ++i) close_one();
   EXPECT_LT(metrics_[0].failed_preallocations.get(), 10u);
   ASSERT_TRUE(eventually([&] { return metrics_[0].failed_preallocations.get() >= 3; }));
@@ -277,7 +279,7 @@ TEST_F(LoggerThreadTest, StopsWhenAllThatAnyNodeHasCommittedIsDurable) {
   start();
   commit(1, "one");
   commit(1, "two");
-  // Both are told to stop while the marker is not wanted yet.
+  // Both are told to stop before the marker is wanted.
   std::vector<std::jthread> stops;
   for (const auto& logger : loggers_) stops.emplace_back([&] { logger->stop(); });
   tick();

@@ -1,4 +1,4 @@
-// Bodies of tests of jobs (R59); empty, or what went wrong.
+// Bodies of tests of jobs (R59). A body returns an error text, or an empty text if all is right.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace atolldb::test {
 
-/// A table whose results are durable when the test says so.
+/// A job table whose results become durable when the test says so.
 class JobStage {
  public:
   JobTable& jobs() { return jobs_; }
@@ -28,7 +28,7 @@ class JobStage {
   static bool is_told(const std::future<Result<Json>>& answer) {
     return answer.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
   }
-  /// The epoch that the table waits for; 0: for none.
+  /// The epoch that the table waits for. 0: none.
   uint64_t held() const { return held_; }
   void deliver(bool is_durable) { deliver_(is_durable); }
 
@@ -41,7 +41,7 @@ class JobStage {
   }};
 };
 
-/// All workers have ended, but a crash could take back what they have committed.
+/// All workers have ended, but a crash could still undo their commits.
 inline std::string a_job_is_done_when_what_it_committed_is_durable() {
   JobStage stage;
   const uint64_t id = stage.start({0, 1});

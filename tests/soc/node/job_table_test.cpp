@@ -1,4 +1,4 @@
-// Jobs of a node: when they are done, and what becomes of them when the node stops.
+// Jobs of a node: when they are done, and how they end when the node stops.
 #include <gtest/gtest.h>
 
 #include "tests/soc/node/job_rules.h"
@@ -37,7 +37,7 @@ TEST(JobTableTest, ATableWhoseJobsShallAllStopTakesNoNewOne) {
   EXPECT_FALSE((*running)->stop.load(std::memory_order_relaxed));
   jobs.stop_all();
   EXPECT_TRUE((*running)->stop.load(std::memory_order_relaxed));
-  // It would run without an end: nobody asks it to stop any more.
+  // The job would run forever, because no request would stop it any more.
   const auto late = jobs.add("run", "", {0});
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().code, ExitCode::not_running);

@@ -1,4 +1,4 @@
-// What a procedure's failure tells is true of a state of the database (R20).
+// The error that a procedure reports is true of a state of the database (R20).
 #include "soc/procedure/execute.h"
 
 #include <gtest/gtest.h>
@@ -14,10 +14,10 @@ namespace {
 
 constexpr int64_t kSum = 100;
 
-/// Procedures are plain functions: what the one below uses.
+/// Data of the procedure below, which is a plain function.
 struct Scene {
   StorageControl* storage = nullptr;
-  std::function<void()> between;  // its two reads
+  std::function<void()> between;  // runs between the procedure's two reads
   bool always_throws = false;
   int attempts = 0;
 };
@@ -49,7 +49,7 @@ class ExecuteTest : public ::testing::Test {
     }),
               Status::ok);
   }
-  /// The other worker moves some from the second record to the first; the sum stays.
+  /// The other worker moves an amount from the second record to the first. The sum stays the same.
   void move_some() {
     EXPECT_EQ(cluster_.worker(1).run([](Transaction& transaction) {
       const Array array(*scene.storage);

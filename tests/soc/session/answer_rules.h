@@ -1,4 +1,5 @@
-// Bodies of tests of held answers (R19); empty, or what went wrong.
+// Bodies of tests of held answers (R19). A body returns an error text, or an empty text if all is
+// right.
 #pragma once
 
 #include <atomic>
@@ -10,7 +11,7 @@
 
 namespace atolldb::test {
 
-/// An answer to a commit whose epoch is not durable is held until it is.
+/// The answer to a commit is held until the commit's epoch is durable.
 inline std::string answers_wait_for_durability() {
   const auto control = std::make_unique<ControlSegment>();
   control->state.store(static_cast<uint32_t>(ClusterState::running), std::memory_order_release);

@@ -1,4 +1,4 @@
-// Answers are held back until their epoch is durable, and told so when it never will be.
+// Answers are held until their epoch is durable. If it never will be, the client is told so.
 #include "soc/session/durable_answers.h"
 
 #include <gtest/gtest.h>

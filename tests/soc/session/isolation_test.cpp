@@ -1,4 +1,5 @@
-// Isolation as clients ask for it: a durable cluster that takes snapshots while sessions go on.
+// Isolation levels that clients request, on a durable cluster that takes snapshots while sessions
+// run.
 #include <gtest/gtest.h>
 
 #include <stdlib.h>
@@ -15,8 +16,8 @@
 namespace atolldb {
 namespace {
 
-/// How many records the tree has, for whoever asks: in the latest snapshot, since its entry says
-/// so.
+/// Counts the records of the tree. Its registration selects the latest snapshot, whatever the
+/// client requests.
 Status count_records(ProcedureContext& context) {
   StorageControl* storage = context.storage("tree", StorageType::mastertree);
   if (storage == nullptr) return Status::storage_not_found;
@@ -52,7 +53,7 @@ class SessionIsolation : public ::testing::Test {
     config.durability.mode = DurabilityMode::durable;
     config.cluster.data_dir = folder_;
     config.cluster.epoch = std::chrono::milliseconds(2);
-    config.gleaner.interval = std::chrono::hours(1);  // on request only
+    config.gleaner.interval = std::chrono::hours(1);  // snapshots on request only
     config.nodes.assign(1, NodeConfig{});
     config.nodes[0].workers = 2;
     config.memory.volatile_pool = uint64_t{16} << 20;
@@ -76,7 +77,7 @@ class SessionIsolation : public ::testing::Test {
     request.put("tree", kv_bytes("key"), kv_bytes(value));
     return client_->call("kv.put", request.bytes(), options).status;
   }
-  /// The value, or why there is none.
+  /// Returns the value, or the reason why there is none.
   std::string get(SessionOptions options = {}) {
     KvRequest request;
     request.get("tree", kv_bytes("key"));
@@ -158,7 +159,7 @@ TEST_F(SessionIsolation, ADamagedPinIsRefusedAndToldAndHoldsNothingElseUp) {
   ASSERT_EQ(put("second"), Status::ok);
   const uint64_t second = take_snapshot();
   pin("pages");
-  // Until the newest one was written anew as a whole, and refers to no file of these.
+  // Takes snapshots until the newest one was completely rewritten, and refers to no file of these.
   uint64_t newest = 0;
   for (int i = 0; i < 36; ++i) {
     ASSERT_EQ(put("third"), Status::ok);
@@ -181,14 +182,14 @@ TEST_F(SessionIsolation, ADamagedPinIsRefusedAndToldAndHoldsNothingElseUp) {
     EXPECT_EQ(unreadable[i]["id"], i == 0 ? first : second);
     EXPECT_TRUE(unreadable[i]["reason"].get<std::string>().contains(file)) << unreadable;
   }
-  // New ones are published, and installed.
+  // New snapshots are published and installed.
   ASSERT_EQ(put("fourth"), Status::ok);
   ASSERT_GT(take_snapshot(), newest);
   EXPECT_EQ(get(with(Isolation::snapshot_read_only)), "fourth");
   const auto status = cluster_->coordinator("status", Json::object());
   ASSERT_TRUE(status);
   EXPECT_FALSE((*status)["snapshots"]["install"].contains("error")) << (*status)["snapshots"];
-  // Without the pins nothing is wrong any more.
+  // Without the pins, the status reports no problem.
   for (const char* name : {"metadata", "pages"}) {
     EXPECT_TRUE(cluster_->coordinator("snapshot.unpin", {{"pin", name}}));
   }
@@ -218,7 +219,7 @@ TEST_F(SessionIsolation, AProcedureRunsAsItsEntrySaysUnlessTheRequestSaysOtherwi
     EXPECT_EQ(reply.status, Status::ok) << reply.message;
     return std::string(reinterpret_cast<const char*>(reply.output.data()), reply.output.size());
   };
-  // An empty tree is a snapshot's, too, as soon as anything was committed.
+  // Once anything was committed, an empty tree comes from a snapshot, too.
   const uint64_t index = 0;
   KvRequest request;
   request.put("array", ordered_index_key(index), kv_bytes("12345678"));

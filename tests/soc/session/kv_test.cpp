@@ -1,4 +1,4 @@
-// kv.* through a session: what each operation does, and what is refused.
+// kv.* procedures through a session: the effect of each operation, and refused requests.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -116,7 +116,7 @@ TEST_F(KvTest, ATransactionSeesItsOwnOperationsAndIsAllOrNothing) {
   EXPECT_EQ(call(KvRequest().get("tree", a).get("tree", b)).status, Status::ok);
   EXPECT_EQ(text(results_.at(0).value), "1");
   EXPECT_EQ(results_.at(1).status, Status::ok);
-  // What is not required only says how it went.
+  // An operation that is not required only reports its result.
   KvRequest third;
   third.insert("tree", a, kv_bytes("x"), false).erase("tree", kv_bytes("none"), false);
   third.put("tree", b, kv_bytes("done"));
@@ -178,7 +178,7 @@ TEST_F(KvTest, ScansHaveBoundsDirectionsAndLimits) {
   EXPECT_EQ(keys({.limit = 10, .keys_only = true}), "abcdefghij");
   EXPECT_FALSE(results_.at(0).has_more);
   EXPECT_TRUE(results_.at(0).rows.at(0).value.empty());
-  // A reply is bounded: the rest comes with the next scan.
+  // A reply is bounded. The next scan returns the rest.
   const std::string big(2048, 'v');
   for (int i = 0; i < 3; ++i) {
     KvRequest more;

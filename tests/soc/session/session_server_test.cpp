@@ -1,5 +1,5 @@
-// The thread that serves sessions, against clients that misuse what they share with it, against a
-// process without descriptors, and the ends that clients must learn of.
+// Thread that serves sessions: clients that misuse shared objects, a process without free
+// descriptors, and ends that clients must detect.
 #include "soc/session/session_server.h"
 
 #include <fcntl.h>
@@ -27,7 +27,7 @@ namespace {
 
 constexpr int kWelcomeMs = 20'000;
 
-/// A server that refuses all requests: its answers show that its thread is alive.
+/// A server that refuses all requests. Its answers show that its thread is alive.
 class SessionServerTest : public ::testing::Test {
  protected:
   SessionServerTest()
@@ -61,7 +61,7 @@ class SessionServerTest : public ::testing::Test {
     return true;
   }
 
-  std::ostringstream log_;  // read after stop() only
+  std::ostringstream log_;  // read only after stop()
   Logger logger_;
   SessionMetrics metrics_{};
   ProcedureRegistry registry_;
@@ -78,17 +78,17 @@ TEST_F(SessionServerTest, TheEventfdOfAClientIsNeverReadSoThatItCannotBlockTheTh
   ASSERT_NE(base, MAP_FAILED);
   auto& segment = *static_cast<SessionSegment*>(base);
   const int wake = given->wake.get();
-  // For the node, too: it is one open file description.
+  // This changes the node's descriptor, too, because both refer to one open file description.
   ASSERT_EQ(fcntl(wake, F_SETFL, 0), 0);
   for (uint64_t wakes = 1; wakes <= 5; ++wakes) {
-    // The thread ends its sleep for each write, and goes to sleep again.
+    // The thread wakes up for each write, and sleeps again.
     ASSERT_TRUE(becomes(segment.node_sleeps, 1)) << wakes;
     segment.node_sleeps.store(0, std::memory_order_seq_cst);
     const uint64_t one = 1;
     ASSERT_EQ(write(wake, &one, sizeof(one)), static_cast<ssize_t>(sizeof(one)));
   }
   ASSERT_TRUE(becomes(segment.node_sleeps, 1));
-  // Whoever reads empties the counter, and at 0 the next read blocks.
+  // A read empties the counter, and at 0 the next read blocks.
   pollfd readable{wake, POLLIN, 0};
   ASSERT_EQ(poll(&readable, 1, 0), 1) << "the node has read it";
   uint64_t count = 0;
@@ -117,7 +117,7 @@ TEST_F(SessionServerTest, ARequestIsRefusedByItsIsolationAndCountsAsUnavailable)
 TEST_F(SessionServerTest, AClientThatOnlyPollsLearnsThatItsNodeHasDied) {
   auto ends = session_socket_pair();
   ASSERT_TRUE(ends);
-  // A session that nobody serves, and that goes without a word.
+  // A session that no thread serves, and that ends without a message.
   auto session = Session::open(*server_, std::move(ends->first), 0, 0, 1);
   ASSERT_TRUE(session) << session.error().message;
   auto client = SessionClient::over(std::move(ends->second));
@@ -167,7 +167,7 @@ TEST_F(SessionServerTest, WithoutDescriptorsNewClientsWaitForTheEndOfASessionAnd
   ASSERT_TRUE(server_->listen(path));
   auto first = connect();
   ASSERT_NE(first, nullptr);
-  // Its client is welcome a moment before the thread has given back what it needed meanwhile.
+  // The client gets its welcome just before the thread has closed its temporary descriptors.
   ASSERT_TRUE(becomes(metrics_.opened, 1));
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -191,7 +191,7 @@ TEST_F(SessionServerTest, WithoutDescriptorsNewClientsWaitForTheEndOfASessionAnd
   const double spent = static_cast<double>(cpu_after.tv_sec - cpu_before.tv_sec) +
                        static_cast<double>(cpu_after.tv_nsec - cpu_before.tv_nsec) * 1e-9;
   EXPECT_LT(spent, 0.03) << "it spins";
-  // Both ends' descriptors of a session: the node's, and those that its client receives.
+  // A session needs descriptors at both ends: the node's, and those that its client receives.
   fillers.resize(fillers.size() - 6);
   first.reset();
   const auto given = receive_welcome(waiting->get(), kWelcomeMs);

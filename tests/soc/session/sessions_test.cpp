@@ -1,4 +1,4 @@
-// Sessions against nodes that run as threads of the test: answers, limits, hostile clients, ends.
+// Sessions with nodes that run as threads of the test: answers, limits, hostile clients, and ends.
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -51,7 +51,7 @@ Status count_up(ProcedureContext& context) {
   context.set_output(std::as_bytes(std::span(&value, 1)));
   return array.update(context.transaction(), 0, 0, sizeof(value), &value);
 }
-/// Reads the counter, and ends by the caller's own wish.
+/// Reads the counter, and ends with a user abort.
 Status read_and_abort(ProcedureContext& context) {
   StorageControl* storage = context.storage("counter", StorageType::array);
   if (storage == nullptr) return Status::storage_not_found;
@@ -108,7 +108,7 @@ class SessionTest : public ::testing::Test {
     return client ? *std::move(client) : nullptr;
   }
   EpochBlock& epochs() { return cluster_->view()->control->epochs; }
-  /// No epoch from the current one on is closed: as if a commit of it never ended.
+  /// Keeps the current epoch and all later ones from closing, as if one of its commits never ended.
   void hold_durable() {
     NodeShared& shared = *cluster_->view()->shared[0];
     held_ = &shared.slot(shared.slot_count - 1).in_commit_epoch;
@@ -161,10 +161,10 @@ TEST_F(SessionTest, ADurableAnswerWaitsForTheDurableEpochAndAPrecommittedOneDoes
   EXPECT_EQ(early.status, Status::ok);
   EXPECT_EQ(early.answered_at, AnswerAt::precommitted);
   EXPECT_GT(early.commit_epoch, epochs().durable.load(std::memory_order_acquire));
-  // What has only read, or has aborted by its own wish, depends on what it read (R19, R20).
+  // The answer of a read-only transaction or a user abort depends on its reads (R19, R20).
   const auto aborted = client->submit("session.read_and_abort", {});
   ASSERT_TRUE(aborted);
-  // Two more answers on each worker: the held-back ones have long been executed.
+  // Two more answers from each worker: the held requests were executed long before.
   for (uint32_t i = 0; i < 4; ++i) {
     EXPECT_EQ(client->call("session.echo", {}, {.worker = i % 2}).status, Status::ok);
   }
@@ -278,7 +278,7 @@ TEST_F(SessionTest, MoreRequestsThanAWorkersQueueTakesWaitForTheirTurn) {
       tickets[i].push_back(*ticket);
     }
   }
-  // The other worker is not held up, for a client with room.
+  // The other worker is not held up and serves a client with free slots.
   const auto other = connect();
   EXPECT_EQ(text(other->call("session.echo", bytes("free"), {.worker = 1})), "free");
   gate_is_open.store(true, std::memory_order_release);
@@ -299,7 +299,7 @@ TEST_F(SessionTest, SessionsPastTheLimitAreRefusedUntilOneEnds) {
       << refused.error().message;
   EXPECT_EQ(clients.back()->call("session.echo", {}).status, Status::ok);
   clients.erase(clients.begin());
-  // The node notices the end of the socket soon.
+  // The node soon detects that the socket was closed.
   auto again = cluster_->connect_session(0);
   const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   while (!again && std::chrono::steady_clock::now() < give_up) again = cluster_->connect_session(0);
@@ -320,7 +320,7 @@ TEST_F(SessionTest, AClientThatGoesWithRequestsInFlightLeavesTheNodeWell) {
   hold_durable();
   auto gone = connect();
   ASSERT_TRUE(gone->submit("session.count_up", {}));
-  gone.reset();  // its answer is held back
+  gone.reset();  // its answer is held
   release_durable();
   EXPECT_EQ(client->call("session.count_up", {}).status, Status::ok);
 }
@@ -331,14 +331,14 @@ TEST_F(SessionTest, RequestsInFlightWhenTheClusterEndsWithoutBecomingDurableAreU
   const auto durable = client->submit("session.count_up", {});
   ASSERT_TRUE(durable);
   EXPECT_EQ(client->call("session.echo", {}).status, Status::ok);
-  // As at a failure: nothing becomes durable any more.
+  // As after a failure, nothing becomes durable any more.
   cluster_->view()->control->state.store(static_cast<uint32_t>(ClusterState::stopped),
                                          std::memory_order_release);
   const SessionReply reply = client->wait(*durable);
   EXPECT_EQ(reply.status, Status::outcome_unknown);
   EXPECT_EQ(client->call("session.echo", {}).status, Status::unavailable);
   release_durable();
-  // The coordinator has not stopped really: it shall.
+  // The coordinator has not really stopped, so the test stops it now.
   cluster_->view()->control->state.store(static_cast<uint32_t>(ClusterState::running),
                                          std::memory_order_release);
   EXPECT_TRUE(cluster_->shutdown());
@@ -368,7 +368,7 @@ TEST_F(SessionTest, IndexesOutOfBoundsEndTheSessionAndNothingElse) {
     const auto client = connect();
     EXPECT_EQ(client->call("session.echo", {}).status, Status::ok);
     damage(client->segment());
-    // Whatever it asks now: the node has ended the session.
+    // The node has ended the session, whatever the client requests now.
     const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(5);
     while (client->is_open() && std::chrono::steady_clock::now() < give_up) {
       client->wake_node();
@@ -410,7 +410,8 @@ TEST_F(SessionTest, RandomBytesInTheSegmentHarmNobodyButTheirWriter) {
     auto* words = reinterpret_cast<std::atomic<uint32_t>*>(&segment);
     const size_t head_words = offsetof(SessionSegment, slots) / 4;
     for (int burst = 0; burst < 20; ++burst) {
-      // Garbage in requests, with lengths that are sometimes nearly right, then in the words.
+      // Writes garbage into requests, sometimes with nearly valid lengths, then into the shared
+      // words.
       for (int i = 0; i < 20; ++i) {
         SessionRequest request{};
         auto* raw = reinterpret_cast<unsigned char*>(&request);

@@ -1,4 +1,5 @@
-// Pages go under pressure alone, no more of them than that takes, and hot ones last.
+// Drop policy of the installer: pages are dropped only under memory pressure, no more than needed,
+// and hot ones last.
 #include "soc/snapshot/drop_policy.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +14,7 @@ namespace {
 constexpr DropLimits kAnyPage{.free_percent = 40};
 constexpr DropLimits kSparesHot{.free_percent = 40, .spares_hot = true};
 
-/// A page of the node, whichever: the policy looks at its header only.
+/// Any page of the node: the policy reads only its header.
 struct SomePage : PageHeader {
   explicit SomePage(uint32_t node, bool is_hot = false) : PageHeader{} {
     self = VolatilePointer::make(node, 0, 1).word();
@@ -44,7 +45,7 @@ class DropPolicyTest : public testing::Test {
     SomePage page(node);
     return policy.judge(page, retired) == DropVerdict::drop;
   }
-  /// It stays, and is not marked any more.
+  /// Expects that the page is kept, and that its reference bit is cleared.
   static void expect_spared(DropPolicy& policy, PageHeader& page) {
     EXPECT_EQ(policy.judge(page, 0), DropVerdict::keep_hot);
     EXPECT_EQ(page.hotness.load(std::memory_order_relaxed), 0);
@@ -54,7 +55,8 @@ class DropPolicyTest : public testing::Test {
     while (drops(policy, node, retired_before + count)) ++count;
     return count;
   }
-  /// With so many pages on their way node 0 has this percentage, but would not with one less.
+  /// Returns true if node 0 reaches this percentage of free pages with `went` more pages, but not
+  /// with one less.
   bool makes_up(uint64_t went, uint64_t percent) {
     const uint64_t total = cluster_.pool(0).page_count();
     const uint64_t free = cluster_.pool(0).free_count() + went;
@@ -85,7 +87,7 @@ TEST_F(DropPolicyTest, PagesThatHaveArrivedCountOnceAndPagesThatAreTakenMakeRoom
   DropPolicy policy(cluster_.view(), kAnyPage);
   const uint64_t went = count_of(policy, 0, 0);
   ASSERT_GT(went, 10u);
-  // All of them are back in the pool.
+  // All dropped pages are back in the pool.
   for (uint64_t i = 0; i < went; ++i) {
     cluster_.pool(0).give(&taken_[0].back(), 1);
     taken_[0].pop_back();

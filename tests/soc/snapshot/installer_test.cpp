@@ -1,4 +1,4 @@
-// A node's installer as its coordinator sees it, with fakes for what is done to pages.
+// A node's installer as its coordinator uses it, with fakes for the changes to pages.
 #include "soc/snapshot/installer.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 namespace atolldb::test {
 namespace {
 
-/// Takes an answer, and waits for it.
+/// Receives an answer, and waits for it.
 class Answer {
  public:
   ControlReply reply() const {
@@ -67,7 +67,7 @@ class InstallerTest : public testing::Test {
     return Status::ok;
   }
 
-  /// In each pass over each storage the policy is asked for one page, which is marked as hot.
+  /// Asks the policy for one hot page in each pass over each storage.
   void judge_one_hot_page_of_each() {
     actions_.install = [this](WorkerContext&, StorageControl& storage, const InstallTask& task,
                               InstallReport& report) {
@@ -114,7 +114,7 @@ class InstallerTest : public testing::Test {
   std::set<uint32_t> seen_;
   std::atomic<bool> holds_{false};
   uint32_t failing_ = 0;
-  std::map<uint32_t, int> passes_;  // over each storage
+  std::map<uint32_t, int> passes_;  // passes over each storage
 };
 
 TEST_F(InstallerTest, InstallsInAllStoragesThatAreThereAndSumsUp) {
@@ -197,7 +197,7 @@ TEST_F(InstallerTest, AStorageThatIsDroppedMeanwhileIsLeftAloneAndTheOthersAreIn
                             std::memory_order_seq_cst);
   storages_[1]->state.store(static_cast<uint32_t>(StorageState::dropping),
                             std::memory_order_seq_cst);
-  // The third one ends by itself.
+  // The third installation ends by itself.
   Answer last;
   installer->handle({"snapshot.install", request(60'000)}, last.reply());
   holds_.store(false, std::memory_order_release);
