@@ -1,4 +1,4 @@
-// Bad files, relations between values, and what a machine lacks.
+// Config files: syntax errors, relations between values, and limits of the machine.
 #include <gtest/gtest.h>
 #include <pwd.h>
 #include <sys/stat.h>
@@ -333,7 +333,7 @@ TEST_F(ConfigFile, ThatIsAFolderIsNamed) {
 TEST_F(ConfigFile, ThatMayNotBeReadIsNamed) {
   const std::string path = write("");
   ASSERT_EQ(chmod(path.c_str(), 0), 0);
-  // Root may read everything, so root becomes somebody else for the attempt.
+  // Root may read everything, so root changes its user for the attempt.
   constexpr uid_t kNobody = 65'534;
   const bool is_root = geteuid() == 0;
   if (is_root) {

@@ -1,4 +1,5 @@
-// Every key of the table times {missing, wrong type, below, at, above its limit, misspelt}.
+// Every config key, each one missing, of the wrong type, below, at and above its limit, and
+// misspelt.
 #include "shared/config/config.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +22,7 @@ namespace {
 
 using namespace config_limits;
 
-/// Large enough for every single value at its limit.
+/// A machine large enough for every single value at its limit.
 Machine big_machine() {
   Machine machine;
   machine.numa_nodes.clear();
@@ -37,18 +38,18 @@ std::string messages(std::string_view text, const Machine& machine = big_machine
   return config ? "" : to_string(config.error());
 }
 
-/// The key's name in messages.
+/// Returns the key's name in messages.
 std::string shown_name(const ConfigKey& key) {
   return (key.section == kNodeSection ? "node[0]" : std::string(key.section)) + "." +
          std::string(key.name);
 }
 
-/// A file that sets `name`, as if it were the key's, to a TOML value. The value stands in line 2.
+/// Returns a file that sets `name` to a TOML value in line 2, in the section of the key.
 std::string file_with(const ConfigKey& key, std::string_view name, const std::string& value) {
   const std::string section(key.section);
   return (key.section == kNodeSection ? "[[" + section + "]]" : "[" + section + "]") + "\n" +
          std::string(name) + " = " + value + "\n" +
-         // A limit of its own must not make the other key of the pair wrong.
+         // A limit of one key must not make the other key of a pair invalid.
          (key.name == "heartbeat" ? "hang_limit = \"1h\"\n" : "") +
          (key.name == "base_port" ? "[nodes]\ncount = 1\n" : "") +
          (key.name == "loggers" ? "workers = 250\n" : "") +
@@ -63,7 +64,7 @@ std::string file_with(const ConfigKey& key, const std::string& value) {
 }
 
 std::string value_error(const ConfigKey& key, const std::string& got) {
-  const size_t column = key.name.size() + 4;  // behind "name = "
+  const size_t column = key.name.size() + 4;  // after "name = "
   return "/x/t.toml:2:" + std::to_string(column) + ": " + shown_name(key) + ": expected " +
          expected_text(key) + ", got " + got;
 }
@@ -81,7 +82,7 @@ std::string text_of_bytes(const ConfigKey& key, int64_t bytes) {
   return head + std::string(static_cast<size_t>(bytes) - head.size(), 'a');
 }
 
-/// How values are shown in messages: long ones are cut.
+/// Returns the value as messages show it. Long values are cut.
 std::string cut(const std::string& text) {
   constexpr size_t kShown = 80;
   if (text.size() <= kShown) return text;
@@ -93,7 +94,7 @@ struct LimitCase {
   std::string got;    ///< empty: the value is allowed
 };
 
-/// Values below, at and above the limits of a key.
+/// Returns values below, at and above the limits of a key.
 std::vector<LimitCase> limit_cases(const ConfigKey& key) {
   std::vector<LimitCase> cases;
   const auto bad = [&](const std::string& value) { cases.push_back({value, cut(value)}); };
@@ -121,7 +122,7 @@ std::vector<LimitCase> limit_cases(const ConfigKey& key) {
       break;
     case KeyKind::choice:
       for (const std::string_view choice : key.choices) {
-        // "null" goes only with another key's value (config_input_test.cpp).
+        // "null" is valid only together with another key's value (config_input_test.cpp).
         if (choice != "null") good(quote_toml(choice));
       }
       bad(quote_toml("qqqqqqqqqq"));

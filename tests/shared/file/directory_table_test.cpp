@@ -1,3 +1,4 @@
+// The table of directories and their roles (R48).
 #include "shared/file/directory_table.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What every file system promises, whatever is behind it.
+// The promises of the FileSystem interface, tested with every backend.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -17,10 +17,10 @@ namespace {
 
 struct Backend {
   const char* name;
-  /// Keeps what it needs below itself in static storage.
+  /// Returns a new file system. Its own dependencies are in static storage.
   std::function<std::unique_ptr<FileSystem>()> make;
-  bool keeps = true;  ///< what is written can be read
-  /// Where its files are; empty: in memory.
+  bool keeps = true;  ///< written data can be read back
+  /// Folder of its files. Empty: in memory.
   const char* parent = "/tmp";
 };
 
@@ -123,7 +123,7 @@ TEST_P(EveryBackend, WritesThousandsOfScatteredSlicesInTheirOrder) {
   std::vector<std::byte> expected(kIoBlockBytes);
   for (uint64_t index = 0; index < kSlices; ++index) {
     if (index % 100 == 0) slices.push_back({});
-    slices.push_back(source.block(2 * kSlices - 1 - 2 * index));  // never neighbours
+    slices.push_back(source.block(2 * kSlices - 1 - 2 * index));  // the slices are never adjacent
     expected.insert(expected.end(), slices.back().begin(), slices.back().end());
   }
   const auto file = create("f", kSlices + 1);
@@ -253,7 +253,7 @@ std::unique_ptr<FileSystem> make(FileBackend backend) {
   return make_file_system({.backend = backend, .latency = {}, .warn = {}});
 }
 
-/// Maps as if the file were on persistent memory.
+/// Maps files as if they were on persistent memory.
 std::unique_ptr<FileSystem> make_forced_pmem() {
   setenv("PMEM2_FORCE_GRANULARITY", "cache_line", 1);
   return std::make_unique<PmemFileSystem>();

@@ -1,4 +1,4 @@
-// The fault injector counts every call and fails the right one.
+// The fault injector counts every call, and fails the selected one.
 #include "tests/support/fault_injector.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ class Injected : public testing::Test {
   FaultInjector files_{below_};
 };
 
-/// One call of each kind, in the order of the enumeration; the first error.
+/// Makes one call of each kind, in the order of the enumeration. Returns the first error.
 std::optional<Error> one_of_each(FileSystem& files) {
   const auto error_of = [](const auto& result) -> std::optional<Error> {
     return result ? std::nullopt : std::optional(result.error());

@@ -1,4 +1,4 @@
-// System calls that fail, or do less, where a test says.
+// System calls that fail, or do less than asked, as a test selects.
 #pragma once
 
 #include <fcntl.h>
@@ -15,26 +15,27 @@
 
 namespace atolldb::test {
 
-/// All members are set before the calls begin; one thread.
+/// REQUIRES: all members are set before the calls begin. Single-threaded.
 class FaultyCalls : public SystemCalls {
  public:
-  uint64_t calls = 0;  ///< all, numbered from 1
+  uint64_t calls = 0;  ///< all calls, numbered from 1
   uint64_t reads_direct = 0, reads_buffered = 0;
   uint64_t opens_direct = 0, allocations = 0, writes = 0, syncs = 0, directory_syncs = 0;
-  uint64_t most_parts = 0;  ///< of one write
+  uint64_t most_parts = 0;  ///< most parts in one write
 
-  uint64_t fail_call = 0;  ///< this one fails with `error`; 0: none
+  uint64_t fail_call = 0;  ///< number of the call that fails with `error`; 0: none
   int error = 0;
-  uint64_t fail_write = 0;  ///< of the writes
-  uint64_t fail_sync = 0;   ///< of the syncs of files
+  uint64_t fail_write = 0;  ///< number of the write that fails
+  uint64_t fail_sync = 0;   ///< number of the file sync that fails
   bool refuse_direct_open = false;
   bool refuse_direct_write = false;
   bool refuse_direct_read = false;
-  uint64_t cut_direct_reads = 0;  ///< each gives at most this many bytes; 0: all
+  uint64_t cut_direct_reads = 0;  ///< each read returns at most this many bytes; 0: no limit
   int allocation_error = 0;
-  bool interrupt_every_second = false;    ///< calls that can be repeated
-  std::mt19937_64* cut_writes = nullptr;  ///< every second write is short by random sectors
-  int64_t futile_write = -1;              ///< what every write answers instead; -1: nothing
+  bool interrupt_every_second = false;  ///< only calls that can be repeated
+  /// every second write is short by a random number of sectors
+  std::mt19937_64* cut_writes = nullptr;
+  int64_t futile_write = -1;  ///< return value of every write; -1: writes work
 
   int open(const char* path, int flags, mode_t mode) override {
     if (fails(true)) return -1;
@@ -109,7 +110,7 @@ class FaultyCalls : public SystemCalls {
     return false;
   }
 
-  int direct_ = -1;  // the last one
+  int direct_ = -1;  // descriptor of the last direct open
 };
 
 }  // namespace atolldb::test

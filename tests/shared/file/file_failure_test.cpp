@@ -1,4 +1,4 @@
-// What the texts of file errors say, and that file and errno are found in them again.
+// Texts of file errors, and the extraction of file name and errno from them.
 #include "shared/file/file_failure.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace {
 constexpr const char* kPath = "/no such/dir: x/log 3.log";
 
 void expect_found(const Error& error, const std::string& file, int error_number) {
-  // As it arrives after a way through other processes.
+  // The message as it arrives after passing through other processes.
   const std::string message = "cluster \"c\": node1 (pid 7): " + error.message +
                               ": the cluster has stopped: see /var/log/node1.log";
   const auto failure = file_failure_in(message);

@@ -1,4 +1,4 @@
-// The choice of a backend, and the emulated latency.
+// Choice of a file system backend, and its emulated latency.
 #include "shared/file/file_system.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ TEST(ChoiceOfTheBackend, FollowsTheConfig) {
   EXPECT_FALSE(files->is_durable());
 }
 
-/// The shortest of many, so that a busy machine does not count.
+/// Returns the shortest of many durations, so that other load on the machine does not count.
 nanoseconds shortest(auto operation) {
   auto best = nanoseconds::max();
   for (int round = 0; round < 500; ++round) {

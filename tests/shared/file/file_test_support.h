@@ -1,4 +1,4 @@
-// What the tests of files need: folders that go away again, blocks with content, failing calls.
+// Support for the tests of files: temporary folders, blocks with content, and failing calls.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@
 
 namespace atolldb::test {
 
-/// A new folder below `parent`, removed with its content at the end.
+/// A new folder below `parent`. The destructor removes it with its content.
 class TestFolder {
  public:
   explicit TestFolder(const std::string& parent = std::filesystem::temp_directory_path()) {
@@ -70,7 +70,7 @@ inline Result<void> write(File& file, uint64_t offset, std::span<const std::byte
   return file.write(offset, std::span(&bytes, 1));
 }
 
-/// All bytes of a file; a failure of the test if they cannot be read.
+/// Returns all bytes of a file. Adds a failure if they cannot be read.
 inline std::vector<std::byte> content(const File& file) {
   const auto size = file.size();
   EXPECT_TRUE(size) << size.error().message;

@@ -1,4 +1,4 @@
-// Files that grow: the same for every backend that keeps what is written.
+// Growing files: the same test for every backend that keeps written data.
 #include <gtest/gtest.h>
 
 #include "shared/file/file_system.h"

@@ -1,4 +1,4 @@
-// What is told of calls that the device has not answered.
+// Reports about calls that the device has not answered (R58).
 #include "shared/file/io_watch.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace atolldb::test {
 namespace {
 
-/// Its syncs return when they are let go.
+/// A file system whose syncs return only after the test releases them.
 class HangingFileSystem : public ForwardingFileSystem {
  public:
   explicit HangingFileSystem(PowerCutFileSystem& below) : ForwardingFileSystem(below) {}

@@ -1,4 +1,4 @@
-// Which way syncs go: past the kernel on persistent memory, through it elsewhere.
+// Path of syncs: they bypass the kernel on persistent memory, and use it elsewhere.
 #include "shared/file/pmem_file_system.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The posix backend when the kernel refuses, interrupts, does less, or fails.
+// The posix backend when the kernel refuses a call, interrupts it, does less than asked, or fails.
 #include "shared/file/posix_file_system.h"
 
 #include <fcntl.h>
@@ -120,17 +120,17 @@ TEST_F(PosixFiles, AreReadDirectlyByWholeBlocksAndElseThroughThePageCache) {
   EXPECT_EQ(read(0, into.bytes().first(2 * kIoBlockBytes)), 2 * kIoBlockBytes);
   EXPECT_EQ(calls_.reads_direct, 1U);
   EXPECT_EQ(calls_.reads_buffered, 0U);
-  // A file that ends amid a block, and behind its end.
+  // A file that ends in the middle of a block, and reads past its end.
   EXPECT_EQ(read(0, into.bytes()), 2 * kIoBlockBytes + 700);
   EXPECT_EQ(calls_.reads_direct, 1U) << "the next one would not be aligned";
   EXPECT_EQ(read(2 * kIoBlockBytes, into.bytes()), 700U);
   EXPECT_EQ(read(3 * kIoBlockBytes, into.bytes()), 0U);
-  // Offset, length, address.
+  // Unaligned offset, length and address.
   EXPECT_EQ(read(512, into.bytes().first(kIoBlockBytes)), kIoBlockBytes);
   EXPECT_EQ(read(0, into.bytes().first(kIoBlockBytes + 512)), kIoBlockBytes + 512);
   EXPECT_EQ(read(0, into.bytes().subspan(64, kIoBlockBytes)), kIoBlockBytes);
   EXPECT_EQ(calls_.reads_direct, 0U);
-  // Reads that are short for other reasons go on where they ended.
+  // Reads that are short for other reasons continue where they ended.
   calls_.cut_direct_reads = kIoBlockBytes;
   EXPECT_EQ(read(0, into.bytes().first(2 * kIoBlockBytes)), 2 * kIoBlockBytes);
   EXPECT_EQ(calls_.reads_direct, 2U);
@@ -198,7 +198,7 @@ TEST_F(PosixFiles, RepeatWhatASignalInterrupts) {
     ASSERT_TRUE((*file).sync());
     ASSERT_TRUE(files_.sync_directory(folder_.path()));
     ASSERT_TRUE(files_.remove(path("f")));
-    calls_.calls = 1;  // the other half
+    calls_.calls = 1;  // the next round interrupts the other half of the calls
   }
   EXPECT_GT(calls_.syncs, 4U) << "a sync that was interrupted was not made again";
 }
@@ -214,7 +214,7 @@ TEST_F(PosixFiles, SyncAgainWhatASignalInterruptsAndOnlyThat) {
 
 std::atomic<uint64_t> alarms{0};
 
-/// Signals come all the time, and their handler does not ask for calls to be restarted.
+/// Signals arrive constantly, and their handler does not request a restart of calls.
 TEST_F(PosixFiles, AreWrittenSyncedAndReadInAStormOfSignals) {
   struct sigaction handler{};
   handler.sa_handler = [](int) { alarms.fetch_add(1, std::memory_order_relaxed); };
@@ -302,7 +302,7 @@ TEST_F(PosixFiles, NeverSyncAgainAfterAFailedSync) {
   }
 }
 
-/// Of the pages of a file, how many are in the page cache.
+/// Returns the number of pages of the file that are in the page cache.
 size_t cached_pages(const std::string& path, size_t pages) {
   const int descriptor = ::open(path.c_str(), O_RDONLY);
   void* mapped = ::mmap(nullptr, pages * kIoBlockBytes, PROT_READ, MAP_SHARED, descriptor, 0);
@@ -323,7 +323,7 @@ TEST_F(PosixFiles, ForgetWhatThePageCacheKeptThoughASyncFails) {
   ASSERT_EQ(cached_pages(path("f"), kPages), kPages);
   ASSERT_TRUE(files_.forget_cached(path("f")));
   EXPECT_EQ(cached_pages(path("f"), kPages), 0u) << "dirty pages were written, and dropped";
-  // The device has refused some pages before: they are clean for the kernel.
+  // The device has refused some pages before. The kernel regards them as clean.
   std::ifstream(path("f")).get();
   ASSERT_NE(cached_pages(path("f"), kPages), 0u);
   calls_.error = EIO;
@@ -333,7 +333,8 @@ TEST_F(PosixFiles, ForgetWhatThePageCacheKeptThoughASyncFails) {
   EXPECT_TRUE(files_.forget_cached(path("missing")));
 }
 
-/// All that the log does with files, to the first error. `created`: its file was made.
+/// Makes all calls that the log makes with files, up to the first error. `created`: set to true if
+/// the file was made.
 Result<void> scenario(FileSystem& files, const std::string& root, bool* created) {
   *created = false;
   if (auto made = files.make_directory(root + "/a/b"); !made) return made;
@@ -384,7 +385,7 @@ TEST(PosixCalls, EachMayFailAndIsAnsweredWithoutALeak) {
         EXPECT_NE(done.error().message.find(std::strerror(error)), std::string::npos);
         EXPECT_NE(done.error().message.find("/dev/shm"), std::string::npos);
         EXPECT_EQ(open_descriptors(), descriptors) << "call " << number;
-        // A file that could not be made is not there; whatever else is may be thrown away.
+        // A file that could not be created must not exist. Other leftovers may be deleted.
         calls.fail_call = 0;
         if (!created) {
           EXPECT_FALSE(files.exists(folder.path() + "/a/b/f").value());
@@ -406,7 +407,7 @@ TEST_F(PosixFiles, LeaveNothingBehindWhenSpaceIsShort) {
             std::string::npos)
       << file.error().message;
   EXPECT_EQ(count_of_files(), 0U);
-  calls_.allocation_error = EOPNOTSUPP;  // then zeros are written, a MiB a call
+  calls_.allocation_error = EOPNOTSUPP;  // then zeros are written, 1 MiB per call
   calls_.fail_write = 3;
   file = files_.create(path("f"), 4 << 20);
   ASSERT_FALSE(file);

@@ -1,4 +1,4 @@
-// The emulated power cut: what was synced is there, of the rest anything may be.
+// The emulated power cut: synced data survives, and any part of the rest may survive.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,10 +24,10 @@ std::unique_ptr<File> create(FileSystem& files, const std::string& path, uint64_
   return file ? std::move(*file) : nullptr;
 }
 
-/// A block that says in each of its sectors which write it is from.
+/// Returns a block whose sectors all contain the stamp of its write.
 Blocks stamped(uint8_t stamp) { return Blocks(1, stamp); }
 
-/// The stamp of each sector.
+/// Returns the stamp of each sector.
 std::vector<int> stamps(FileSystem& files, const std::string& path) {
   const auto bytes = content(files, path);
   std::vector<int> found;
@@ -39,7 +39,7 @@ std::vector<int> stamps(FileSystem& files, const std::string& path) {
   return found;
 }
 
-/// All names and contents of an image.
+/// Returns all names and contents of an image.
 std::map<std::string, std::vector<std::byte>> dump(FileSystem& files, const std::string& folder) {
   std::map<std::string, std::vector<std::byte>> all;
   const auto names = files.list(folder);
@@ -168,7 +168,8 @@ TEST(PowerCut, MayCutTheSizeOfAFileThatWasNeverSynced) {
   }
 }
 
-/// A file of one stamp replaced by one of another: written aside, renamed over it.
+/// Replaces a file of one stamp by a file of another: writes a new file, and renames it over the
+/// old one.
 void replace(FileSystem& files, bool with_sync) {
   const auto old_file = create(files, "/slot", 2);
   ASSERT_TRUE(write(*old_file, 0, Blocks(2, 1).bytes()));

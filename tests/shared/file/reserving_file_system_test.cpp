@@ -1,3 +1,4 @@
+// File system that keeps a reserve of free space.
 #include "shared/file/reserving_file_system.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +24,7 @@ class ReservingFileSystemTest : public testing::Test {
   }
   ~ReservingFileSystemTest() override { std::filesystem::remove_all(folder_); }
 
-  /// Sees so many bytes free as the test says.
+  /// The number of free bytes is set by the test.
   ReservingFileSystem with_reserve(uint64_t reserve) {
     return {below_, reserve, [this](const std::string& directory) -> Result<uint64_t> {
               EXPECT_EQ(directory, folder_);

@@ -1,4 +1,5 @@
-// Pages: taken, retired, kept until their grace is over (R9), sent home, and all there at the end.
+// Page pools: pages are taken, retired, held until their grace period is over (R9), returned to
+// their node's pool, and none is lost.
 #include "shared/memory/page_pool.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +25,7 @@ class PagePools : public testing::Test {
     while (PageHeader* page = pages(node).take()) taken.push_back(page);
     return taken;
   }
-  /// Every thread moves on to a new epoch, and the coordinator has seen it.
+  /// Moves every thread to a new epoch, and lets the coordinator see that.
   void pass_grace() {
     for (int i = 0; i < 2; ++i) {
       cluster_.tick();
@@ -49,7 +50,7 @@ TEST_F(PagePools, AnEmptyPoolSaysSoAndRecovers) {
   EXPECT_EQ(taken.size(), all);
   EXPECT_EQ(pages(0).take(), nullptr);
   EXPECT_FALSE(pages(0).reserve(1));
-  // The other node's pool is its own.
+  // The other node's pool is separate.
   EXPECT_TRUE(pages(1).reserve(1));
   for (PageHeader* page : taken) pages(0).give_back(page);
   EXPECT_TRUE(pages(0).reserve(PageAllocator::kMaxReserve));
@@ -126,7 +127,7 @@ TEST_F(PagePools, PagesAreRecycledOldestFirstAndOnlyAsFarAsGraceGoes) {
   everybody_enters();
   pages(0).retire(pages(0).take());
   EXPECT_EQ(pages(0).retired_count(), 2u);
-  cluster_.tick();  // everybody has left the epoch of the first, but not that of the second
+  cluster_.tick();  // all threads have left the epoch of the first page, but not that of the second
   pages(0).recycle();
   EXPECT_EQ(pages(0).retired_count(), 1u);
 }
@@ -134,7 +135,7 @@ TEST_F(PagePools, PagesAreRecycledOldestFirstAndOnlyAsFarAsGraceGoes) {
 TEST_F(PagePools, AForeignPageGoesHome) {
   const uint64_t free_before = cluster_.pool(1).free_count();
   PageHeader* page = pages(1).take();
-  pages(0).retire(page);  // worker of node 0 unlinked a page of node 1
+  pages(0).retire(page);  // a worker of node 0 unlinked a page of node 1
   pass_grace();
   pages(0).recycle();
   EXPECT_EQ(pages(0).retired_count(), 0u);
@@ -145,7 +146,7 @@ TEST_F(PagePools, AForeignPageGoesHome) {
 
 TEST_F(PagePools, AFullReturnRingKeepsThePageWithItsSender) {
   ReturnRing& ring = cluster_.view().shared[1]->return_ring(0);
-  // A ring that its owner does not empty, full of a page that is never read here.
+  // The owner does not empty this ring. It is full of copies of a pointer that no test reads.
   const VolatilePointer filler = VolatilePointer::make(1, 1, 1);
   while (ring.push(filler)) continue;
   PageHeader* page = pages(1).take();
@@ -166,7 +167,7 @@ TEST_F(PagePools, FreePagesEndWhereTheyBegan) {
       for (int i = 0; i < 20; ++i) {
         PageHeader* page = pages(node).take();
         ASSERT_NE(page, nullptr) << "pages got lost by round " << round;
-        // Whoever unlinks a page retires it, wherever it came from.
+        // The worker that unlinks a page retires it, whatever pool it came from.
         pages(i % 2 == 0 ? node : 1 - node).retire(page);
       }
     }

@@ -1,4 +1,4 @@
-// Bit layouts of everything that two processes must read alike, up to their horizons.
+// Bit layouts of all words that two processes must interpret alike, up to their limits.
 #include "shared/memory/pointer.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Shared memory segments: sizes, attachment, publication and huge pages.
 #include "shared/memory/segment_space.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// A request in flight ends with the process that was asked (R64).
+// A request in flight ends when the process that was asked ends (R64).
 #include "shared/message/control_client.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::hours kLong{1};
-/// What a caller may still wait once the process that it asked has ended.
+/// Maximum time for which a caller may wait after the process that it asked has ended.
 constexpr std::chrono::seconds kPatience{1};
 
 std::string tcp_endpoint() {
@@ -47,7 +47,7 @@ class ControlClientTest : public testing::TestWithParam<bool> {
   }
   ~ControlClientTest() override { std::filesystem::remove_all(folder_); }
 
-  /// One that takes requests, and answers none.
+  /// Starts a server that receives requests and answers none.
   std::unique_ptr<ControlServer> start() {
     auto server = ControlServer::start(endpoint_, [this](const ControlRequest&, ControlReply) {
       requests_.fetch_add(1, std::memory_order_relaxed);
@@ -127,7 +127,7 @@ TEST_P(ControlClientTest, AServerThatIsStartedInItsPlaceIsNotAsked) {
   const auto answer = ControlClient(endpoint_).call("snapshot.take", {}, kLong);
   restarter.join();
   expect_unknown(answer);
-  // Whatever else the first call might still send comes before this one.
+  // Everything that the first call might still send comes before this one.
   const auto other =
       ControlClient(endpoint_).call("snapshot.take", {}, std::chrono::milliseconds(200));
   EXPECT_FALSE(other);
@@ -136,7 +136,7 @@ TEST_P(ControlClientTest, AServerThatIsStartedInItsPlaceIsNotAsked) {
 
 TEST_P(ControlClientTest, WhereNobodyListensACallEndsSoon) {
   if (!GetParam()) {
-    // The file of a socket whose process has died.
+    // The socket file of a dead process.
     const UniqueFd fd(socket(AF_UNIX, SOCK_STREAM, 0));
     sockaddr_un address{};
     address.sun_family = AF_UNIX;

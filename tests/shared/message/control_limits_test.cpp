@@ -1,4 +1,4 @@
-// Control messages are bounded before they are parsed (R64).
+// Bounds of control messages, checked before a message is parsed (R64).
 #include "shared/message/control_limits.h"
 
 #include <gtest/gtest.h>
@@ -12,22 +12,22 @@
 namespace atolldb {
 namespace {
 
-/// A request of this op whose member "x" has this text, which is JSON.
+/// Returns a request of this op whose member "x" has the JSON text `x`.
 std::string request_of(const std::string& op, const std::string& x) {
   return R"({"op":")" + op + R"(","v":1,"x":)" + x + "}";
 }
 
-/// So many of a text.
+/// Repeats a text `count` times.
 std::string times(const std::string& text, size_t count) {
   std::string all;
   for (size_t i = 0; i < count; ++i) all += text;
   return all;
 }
 
-/// A list of so many values.
+/// Returns a list of `values` values.
 std::string list_of(uint64_t values) { return "[0" + times(",0", values - 1) + "]"; }
 
-/// Peak of the resident memory of this process, in bytes.
+/// Returns the peak resident memory of this process, in bytes.
 uint64_t peak_bytes() {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
@@ -48,7 +48,7 @@ TEST(ControlLimitsTest, NestingEndsAtItsLimit) {
   EXPECT_NE(deeper.error().message.find("limit of " + std::to_string(kMaxControlDepth)),
             std::string::npos)
       << deeper.error().message;
-  // Brackets in texts are no nesting, and quotes behind a backslash no end.
+  // Brackets in strings do not nest, and a quote after a backslash does not end a string.
   EXPECT_TRUE(parse_request(request_of("a", "\"" + times("[", 1000) + "\\\"[[\\\\\"")));
   const std::string answer = R"({"ok":true,"v":1,"x":)";
   EXPECT_TRUE(parse_answer(answer + times("[", kMaxControlDepth - 1) +
@@ -58,7 +58,7 @@ TEST(ControlLimitsTest, NestingEndsAtItsLimit) {
 }
 
 TEST(ControlLimitsTest, ValuesEndAtTheLimitOfTheirOp) {
-  // The object, its members and the list itself count, too.
+  // The object, its members and the list itself count as values, too.
   for (const auto& [op, most] : {std::pair{"storage.create", kMaxSmallRequestValues},
                                  {"procedure.call", uint64_t{1000}},
                                  {"no.such", kMaxSmallRequestValues},
@@ -87,7 +87,7 @@ TEST(ControlLimitsTest, BytesEndAtTheLimitOfTheirOp) {
 TEST(ControlLimitsTest, AnOpThatIsWrittenInDisguiseGetsNoOtherLimits) {
   const std::string small = R"({"op":"storage.create","v":1})";
   EXPECT_TRUE(parse_request(small));
-  // The name of the member or the op with escapes; twice; below the outermost object.
+  // The op's member name or value with escapes; the op twice; the op below the outermost object.
   EXPECT_FALSE(parse_request(R"({"\u006fp":"storage.create","v":1})"));
   EXPECT_FALSE(parse_request(R"({"op":"storage.creat\u0065","v":1})"));
   EXPECT_FALSE(parse_request(R"({"op":"glean.map","\u006fp":"storage.create","v":1})"));
@@ -107,12 +107,12 @@ TEST(ControlLimitsTest, HostileMessagesTakeNoMemoryBeyondTheirOwn) {
       request_of("storage.create", list_of(kBytes / 2)),
       "\"" + std::string(kBytes, '\\'),
   };
-  // From here on the peak is that of this moment.
+  // Resets the peak, so that it is measured from here on.
   std::ofstream("/proc/self/clear_refs") << "5";
   const uint64_t before = peak_bytes();
   for (const std::string& message : hostile) EXPECT_FALSE(parse_request(message));
   EXPECT_LE(peak_bytes() - before, uint64_t{4} << 20);
-  // An answer may be one long text: that is copied, while its buffer grows.
+  // An answer may be one long string. The parser copies it into a growing buffer.
   for (const std::string& message : hostile) EXPECT_FALSE(parse_answer(message));
   EXPECT_LE(peak_bytes() - before, 3 * kMaxControlBytes);
 }

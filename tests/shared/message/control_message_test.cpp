@@ -1,3 +1,4 @@
+// Control messages: requests, answers, garbage and limits.
 #include "shared/message/control_message.h"
 
 #include <gtest/gtest.h>
@@ -132,7 +133,7 @@ TEST_F(ControlServerTest, GarbageFramesAreCountedAndDropped) {
     if (i % 3 == 0) socket.send(zmq::buffer(frame), zmq::send_flags::sndmore);
     socket.send(zmq::buffer(frame), zmq::send_flags::none);
   }
-  // The same connection keeps its order: this answer comes after all the garbage.
+  // A connection keeps the order of messages, so this answer comes after all the garbage.
   const std::string request = encode_request("echo", {{"number", 8}});
   socket.send(zmq::buffer(request), zmq::send_flags::none);
   zmq::message_t answer;

@@ -1,3 +1,4 @@
+// The HTTP endpoint of the metrics: values, slow clients and limits.
 #include "shared/metrics/exposer.h"
 
 #include <arpa/inet.h>
@@ -29,7 +30,7 @@ struct AlignedFree {
 template <typename T>
 using Segment = std::unique_ptr<T, AlignedFree>;
 
-/// A zeroed segment outside of shared memory.
+/// Makes a zeroed segment outside of shared memory.
 template <typename T>
 Segment<T> make_segment(size_t bytes) {
   void* memory = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
@@ -37,7 +38,7 @@ Segment<T> make_segment(size_t bytes) {
   return Segment<T>(static_cast<T*>(memory));
 }
 
-/// A connection to the endpoint.
+/// Connects to the endpoint.
 UniqueFd connect_to(const std::string& endpoint) {
   const auto colon = endpoint.rfind(':');
   sockaddr_in address{};
@@ -51,13 +52,13 @@ UniqueFd connect_to(const std::string& endpoint) {
 
 constexpr std::string_view kRequest = "GET /metrics HTTP/1.0\r\n\r\n";
 
-/// False: the other side has ended the connection.
+/// Returns false if the other side has closed the connection.
 bool send_text(const UniqueFd& fd, std::string_view text) {
   return send(fd.get(), text.data(), text.size(), MSG_NOSIGNAL) ==
          static_cast<ssize_t>(text.size());
 }
 
-/// The body of GET /metrics; empty when nobody answers.
+/// Returns the body of GET /metrics, or an empty text if there is no answer.
 std::string scrape(const std::string& endpoint) {
   const UniqueFd fd = connect_to(endpoint);
   EXPECT_TRUE(send_text(fd, kRequest));
@@ -71,7 +72,7 @@ std::string scrape(const std::string& endpoint) {
 
 using Clock = std::chrono::steady_clock;
 
-/// How long a scrape takes; it must be answered.
+/// Returns the duration of a scrape, which must be answered.
 std::chrono::milliseconds time_of_scrape(const std::string& endpoint) {
   const auto begin = Clock::now();
   EXPECT_NE(scrape(endpoint).find("atoll_commits_total"), std::string::npos);
@@ -131,7 +132,7 @@ TEST_F(NodeOfTwoWorkers, HalfSentRequestsDoNotBlockAScrape) {
       MetricsExposer::start("127.0.0.1", 0, std::make_shared<NodeMetrics>(0, *shared_, *metrics_));
   ASSERT_TRUE(exposer) << exposer.error().message;
   const std::string& endpoint = (*exposer)->endpoint();
-  // One alone; as the issue has it; one that leaves a thread; and more than there are threads.
+  // One; four; all threads but one; and more than there are threads.
   for (const size_t count : {size_t{1}, size_t{4}, size_t{MetricsExposer::kThreads - 1},
                              size_t{2 * MetricsExposer::kThreads}}) {
     std::vector<UniqueFd> halves;
@@ -159,10 +160,11 @@ TEST_F(NodeOfTwoWorkers, RequestsThatTrickleDoNotBlockAScrape) {
   }
   std::atomic<bool> is_over{false};
   std::thread trickle([&] {
-    // One header after the other, a byte at a time, for as long as the server listens.
+    // Sends headers one byte at a time, for as long as the server reads.
     for (size_t at = 0; !is_over.load(std::memory_order_relaxed); ++at) {
       for (const UniqueFd& fd : slow) send_text(fd, std::string_view("a: b\r\n").substr(at % 6, 1));
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));  // this is the attack
+      // this sleep is part of the attack
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
     }
   });
   EXPECT_LT(time_of_scrape(endpoint),

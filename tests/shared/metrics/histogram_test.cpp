@@ -1,3 +1,4 @@
+// Histograms in shared memory: bucket bounds, quantiles and concurrent readers.
 #include "shared/metrics/histogram.h"
 
 #include <gtest/gtest.h>
@@ -120,7 +121,7 @@ TEST(HistogramTest, AnotherProcessReadsWhatItsWriterAdded) {
   void* memory =
       mmap(nullptr, sizeof(Histogram), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(memory, MAP_FAILED);
-  auto* histogram = static_cast<Histogram*>(memory);  // zeroed memory is an empty one
+  auto* histogram = static_cast<Histogram*>(memory);  // zeroed memory is an empty histogram
   const pid_t child = fork();
   if (child == 0) {
     for (uint64_t i = 1; i <= 1'000; ++i) histogram->add(i);
@@ -139,7 +140,7 @@ TEST(HistogramTest, AReaderBesideTheWriterNeverSeesCountsShrink) {
   std::atomic<bool> done{false};
   std::thread writer([&] {
     for (uint64_t i = 0; i < 200'000; ++i) histogram->add(i % 5'000);
-    done.store(true, std::memory_order_relaxed);  // the join orders the rest
+    done.store(true, std::memory_order_relaxed);  // relaxed: the join orders the rest
   });
   uint64_t last = 0;
   while (!done.load(std::memory_order_relaxed)) {

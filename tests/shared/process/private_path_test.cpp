@@ -1,3 +1,4 @@
+// Checks of folders, files and sockets that belong to other users.
 #include "shared/process/private_path.h"
 
 #include <gtest/gtest.h>
@@ -43,7 +44,7 @@ TEST(PrivatePath, LooksAtEveryFolderAbove) {
       << refused.error().message;
 }
 
-/// A socket that a process of another user listens on; `type` as for socket().
+/// A socket on which a process of another user listens. `type`: as for socket().
 class ForeignSocket {
  public:
   ForeignSocket(const std::string& path, int type) {
@@ -101,7 +102,7 @@ TEST(PrivatePath, ClientsTalkToNoProcessOfAnotherUser) {
   ASSERT_FALSE(called);
   EXPECT_NE(called.error().message.find("belongs to user 65534"), std::string::npos)
       << called.error().message;
-  // Root may look after the cluster of a user, who has a folder of its own.
+  // Root may administer the cluster of a user that has a private folder.
   ASSERT_EQ(chmod(open_folder.c_str(), 0700), 0);
   ASSERT_EQ(chown(open_folder.c_str(), kNobody, kNobody), 0);
   EXPECT_TRUE(check_socket_file(open_folder + "/control", "key"));

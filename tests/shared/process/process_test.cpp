@@ -1,3 +1,4 @@
+// Processes: liveness, exit descriptions, death with the parent, and the handover channel.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
@@ -56,7 +57,7 @@ TEST(ProcessTest, AChildDiesWithItsParent) {
   EXPECT_EQ(armed, 'y');
   kill(parent, SIGKILL);
   reap(parent);
-  // The end of file comes when the grandchild, the last writer, has died.
+  // The end of file comes when the grandchild, which is the last writer, has died.
   EXPECT_EQ(read(pipe_ends[0], &armed, 1), 0);
   close(pipe_ends[0]);
 }
@@ -81,7 +82,7 @@ TEST(LineChannelTest, LinesArriveWholeAndInOrder) {
   channel->second.reset();
   EXPECT_TRUE(reader.read().empty());
   EXPECT_TRUE(reader.is_closed());
-  EXPECT_FALSE(send_line(channel->first.get(), "nobody reads"));  // and no SIGPIPE
+  EXPECT_FALSE(send_line(channel->first.get(), "nobody reads"));  // no SIGPIPE is raised
 }
 
 TEST(HandoverTest, AChildReadsWhatTheLauncherWrote) {

@@ -1,4 +1,4 @@
-// The first message of a session, to a client whose process gets signals.
+// First message of a session to a client whose process receives signals.
 #include "shared/session/session_socket.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ TEST(SessionSocket, AWelcomeArrivesHoweverManySignalsInterruptTheWaitForIt) {
   ASSERT_TRUE(ends);
   const pthread_t waiting = pthread_self();
   std::thread node([&] {
-    // Each one that is handled has interrupted what the client does, which is to wait.
+    // Each handled signal has interrupted the client, which is waiting.
     while (interruptions.load(std::memory_order_relaxed) < 100) {
       pthread_kill(waiting, SIGUSR1);
       std::this_thread::yield();

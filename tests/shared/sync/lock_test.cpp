@@ -1,5 +1,5 @@
-// MCS locks and futex locks: one holder at a time, whatever the number of threads and processes;
-// no wait outlives the cluster.
+// MCS locks and futex locks: one holder at a time, with any number of threads and processes. No
+// wait outlives the cluster.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -20,14 +20,14 @@ namespace {
 constexpr uint32_t kWorkers = 16;
 constexpr uint32_t kBlocks = 4;
 
-/// In memory that child processes share.
+/// Locks in memory that child processes share.
 struct Arena {
   McsBlock blocks[kWorkers * kBlocks];
   McsWord word;
   McsWord second_word;
   FutexLock futex;
   std::atomic<uint32_t> cluster_state;
-  // Changed under a lock by plain load and store: a second holder loses an increment.
+  // The lock holder changes it by a plain load and store, so a second holder loses an increment.
   std::atomic<uint64_t> counter;
   std::atomic<uint32_t> holders;
   std::atomic<uint32_t> violations;
@@ -147,7 +147,7 @@ TEST_F(Locks, OneThreadHoldsSeveralMcsLocksAtOnce) {
 }
 
 TEST_F(Locks, AFailedClusterEndsEveryWaitForAnMcsLock) {
-  McsLocker holder = locker(0);  // and never unlocks: its process died
+  McsLocker holder = locker(0);  // never unlocks, as if its process died
   ASSERT_EQ(holder.lock(arena_.word, 1, name(0)), Status::ok);
   std::atomic<uint32_t> ended{0};
   std::vector<std::thread> waiters;
@@ -190,7 +190,7 @@ TEST_F(Locks, AWaiterIsWokenByAnotherProcess) {
   if (child == 0) {
     arena_.futex.lock();
     arena_.holders.store(1, std::memory_order_release);
-    // Until the parent says that it is about to wait.
+    // Waits until the parent reports that it is about to wait.
     while (arena_.violations.load(std::memory_order_acquire) == 0) sched_yield();
     arena_.futex.unlock();
     _exit(0);
