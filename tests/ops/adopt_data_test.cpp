@@ -1,3 +1,4 @@
+// Adoption of copied and moved data directories (R47, R48).
 #include "ops/launcher/adopt_data.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A dead cluster in <folder>/a, whose data name data_dir and one more directory.
+/// A dead cluster in <folder>/a, whose data names data_dir and one more directory.
 class AdoptData : public testing::Test {
  protected:
   AdoptData() {
@@ -52,7 +53,7 @@ class AdoptData : public testing::Test {
     EXPECT_TRUE(read && *read);
     return read && *read ? (*read)->savepoint : Savepoint{};
   }
-  /// What the data name is in this place.
+  /// Checks that all directories that the data names are in this place.
   void expect_named_in(const std::string& place) {
     const Savepoint found = savepoint(place);
     ASSERT_EQ(found.incarnations.size(), 1u);

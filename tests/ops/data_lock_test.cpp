@@ -1,3 +1,4 @@
+// Locks of the data directory and of all directories that its data names (R31, R47, R50).
 #include "ops/launcher/data_lock.h"
 
 #include <gtest/gtest.h>
@@ -98,7 +99,7 @@ TEST(DataLock, OfACopyIsRefusedAndSparesTheProcessesThatTheCopiedFileNames) {
   EXPECT_TRUE(refused.error().message.starts_with(copy.cluster.data_dir + ": "))
       << refused.error().message;
   EXPECT_TRUE(find_process(child));
-  // A copy of a directory of logs alone.
+  // A copy of a log directory only.
   config.nodes[1].directories = {folder.path() + "/copied"};
   (*lock)->forget_processes();
   *lock = std::nullopt;
@@ -130,26 +131,26 @@ TEST(DataLock, HasTheDirectoriesThatTheDataNameAndTheConfigDoesNot) {
   auto lock = lock_data(config);
   ASSERT_TRUE(lock && *lock) << lock.error().message;
   EXPECT_EQ((*lock)->fds().size(), 4u);
-  // Another cluster may have none of them.
+  // Another cluster must get none of them.
   for (const char* left : {"/old", "/older"}) {
     const auto refused = lock_data(config_of(folder, "second", {folder.path() + left}));
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, ExitCode::already_running) << refused.error().message;
   }
   *lock = std::nullopt;
-  // One that was replaced by a copy, though it is not configured.
+  // A directory that is not configured was replaced by a copy.
   std::filesystem::rename(old, folder.path() + "/aside");
   std::filesystem::copy(folder.path() + "/aside", old);
   lock = lock_data(config);
   ASSERT_FALSE(lock);
   EXPECT_EQ(lock.error().code, ExitCode::identity) << lock.error().message;
   EXPECT_TRUE(lock.error().message.starts_with(old + ": ")) << lock.error().message;
-  // One that is not there any more is recovery's to miss.
+  // A directory that no longer exists is left to recovery, which knows whether it is needed.
   std::filesystem::remove_all(old);
   EXPECT_TRUE(lock_data(config));
 }
 
-/// Notes which directory entries were synced.
+/// Records which directory entries were synced.
 class NotingCalls : public SystemCalls {
  public:
   int open(const char* path, int flags, mode_t mode) override {

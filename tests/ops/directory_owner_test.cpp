@@ -1,3 +1,4 @@
+// Owner files of directories: where they were, and which cluster owns them (R47).
 #include "ops/launcher/directory_owner.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +17,7 @@
 namespace atolldb::test {
 namespace {
 
-/// Where the directories of a test are: by their names, unless a test says otherwise.
+/// Locations of a test's directories: by their names, unless the test sets another location.
 class Places {
  public:
   LocateDirectory locate() {
@@ -117,7 +118,7 @@ TEST(DirectoryOwner, IsNotWhoeverFindsTheLogsOfAnotherWithoutAnOwner) {
   EXPECT_NE(claimed.error().message.find("/fast/node1/log_7_0_000000.atlog"), std::string::npos)
       << claimed.error().message;
   EXPECT_FALSE(*disk->exists("/big/owner"));
-  // A savepoint that names the log's cluster tells that it is its own.
+  // A savepoint that names the log's cluster proves that the log is this cluster's own.
   Savepoint savepoint;
   savepoint.cluster_uuid = kUuid;
   ASSERT_TRUE(disk->make_directory("/a/coordinator"));
@@ -164,7 +165,7 @@ TEST(DirectoryOwner, RefusesADirectoryThatIsNotWhereItWasWhicheverPartOfThatDiff
     refused("its machine was");
     other.hardware = "i";
     refused("its hardware was");
-    // What is unknown on either side does not count.
+    // A value that is unknown on either side is not compared.
     for (const DirectoryLocation& known : {DirectoryLocation{there.path, "", 0, "", ""},
                                            DirectoryLocation{there.path, "uuid 7", 0, "", ""}}) {
       Places places;
@@ -180,7 +181,7 @@ TEST(DirectoryOwner, ReadsNothingOfADataDirectoryThatIsNotWhereItWas) {
   ASSERT_TRUE(claim(*disk, "a", {"/fast"}));
   Places places;
   places.move("/a", {"/copy", "fsid 1", 1, "m", "h"});
-  // A table that cannot be read would be an error of its own.
+  // An unreadable table would be a different error.
   ASSERT_TRUE(disk->corrupt("/a/directories", 0, 0x55));
   expect_identity(claim(*disk, "a", {"/fast"}, places), "/a: ", "nothing in it was read");
 }
@@ -198,7 +199,7 @@ TEST(DirectoryOwner, KnowsAnUnmountedVolumeAndAnUnownedDataDirectory) {
   expect_identity(claim(*disk, "b", {}), "/b/owner: ", "holds savepoint");
 }
 
-/// As an earlier program wrote it.
+/// Writes an owner file as earlier versions of the program did.
 void write_old_owner(FileSystem& files, const std::string& directory, bool is_data_dir) {
   ASSERT_TRUE(write_owner(files, directory, {"12ab", is_data_dir, "a", "/a", "", {}}));
 }
@@ -216,7 +217,7 @@ TEST(DirectoryOwner, TakesOverWhatEarlierProgramsWroteInItsPlaceAndNoCopyOfIt) {
   Places places;
   places.move("/a", {"/copy", "fsid 1", 1, "m", "h"});
   expect_identity(claim(*copy, "a", {"/fast"}, places), "/a: ", "data_dir was /a and is /copy");
-  // The directory that is not configured any more, too.
+  // Also the directory that is no longer configured.
   ASSERT_TRUE(claim(*disk, "a", {"/fast"}));
   for (const std::string directory : {"/a", "/fast", "/big"}) {
     auto owner = read_owner(*disk, directory);

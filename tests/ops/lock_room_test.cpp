@@ -1,4 +1,4 @@
-// The lock file of the data on a full disk: a start can write it (rule R54).
+// Lock file of the data directory on a full disk: a start can still write it (R54).
 #include <gtest/gtest.h>
 #include <sys/mount.h>
 
@@ -42,7 +42,7 @@ TEST_F(LockRoomTest, TheFileKeepsItsBlocksWhenItsOwnerForgetsItsProcesses) {
     ASSERT_TRUE(lock) << lock.error().message;
     EXPECT_TRUE(is_ours());
     EXPECT_EQ(std::filesystem::file_size(path()), 4096u);
-    // More than a block of them: the file grows, and stays so.
+    // The list needs more than a block: the file grows, and keeps its size.
     ASSERT_TRUE(lock->write_processes(std::vector<ProcessId>(200, this_process())));
     const uint64_t large = std::filesystem::file_size(path());
     EXPECT_GT(large, 4096u);

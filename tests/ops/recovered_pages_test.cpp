@@ -1,5 +1,5 @@
-// Recovery is the gleaner, and brings back no volatile page: not even roots. What is read comes
-// from the snapshot; only a write installs pages.
+// Recovery uses the gleaner, and creates no volatile page, not even a root. Reads use the snapshot,
+// and only a write installs pages.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 namespace atolldb {
 namespace {
 
-/// More than a root page of each storage holds.
+/// More records than the root page of a storage holds.
 constexpr uint64_t kRecords = 2000;
 
 struct Storages {
@@ -27,7 +27,7 @@ struct Storages {
         layered(*context.storage("layered", StorageType::mastertree)),
         heap(*context.storage("heap", StorageType::sequential)) {}
 
-  /// Keys that share their first slice with nine others, and go on behind it.
+  /// Returns keys that share their first slice with nine others, and differ after it.
   static std::string layered_key(uint64_t number) {
     return "slice" + std::to_string(100 + number / 10 % 900) + "-" + std::to_string(number);
   }
@@ -39,7 +39,7 @@ struct Storages {
     if (status == Status::ok) status = layered.upsert(txn, std::as_bytes(std::span(key)), bytes);
     return status == Status::ok ? heap.append(txn, bytes) : status;
   }
-  /// not_found: one of them has another number.
+  /// Returns not_found if one of the records has another number.
   Status read(Transaction& txn, uint64_t number) const {
     uint64_t found[3] = {};
     uint32_t bytes = 0;
@@ -112,7 +112,7 @@ class RecoveredPagesTest : public testing::Test {
       EXPECT_EQ(*output.output, wanted);
     }
   }
-  /// Pages that anybody has taken from a pool since the cluster started.
+  /// Number of pages taken from a pool since the cluster started.
   static uint64_t pages_taken(Cluster& cluster) {
     const auto status = cluster.coordinator("status", Json::object());
     if (!status) ADD_FAILURE() << status.error().message;
@@ -122,7 +122,7 @@ class RecoveredPagesTest : public testing::Test {
     }
     return taken;
   }
-  /// Storages whose root is volatile; all that are there are in a snapshot.
+  /// Number of storages with a volatile root. Also checks that all storages are in a snapshot.
   static uint64_t volatile_roots(const Cluster& cluster) {
     uint64_t roots = 0;
     uint64_t storages = 0;
@@ -155,7 +155,8 @@ TEST_F(RecoveredPagesTest, AStartBringsBackNoVolatilePageOfAnyStorage) {
     const auto ended = cluster->shutdown();
     ASSERT_TRUE(ended) << ended.error().message;
   }
-  // From the log; then from the snapshot of that start, to which the next one adds nothing.
+  // The first start reads the log. The second one reads the first one's snapshot, which has
+  // everything.
   for (int start = 2; start <= 3; ++start) {
     const auto cluster = launch();
     ASSERT_NE(cluster, nullptr);

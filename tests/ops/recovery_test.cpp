@@ -1,5 +1,5 @@
-// Recovery in thread mode: what was committed is in a snapshot before the cluster runs again, and
-// is read from there.
+// Recovery in thread mode: before the cluster runs again, everything committed is in a snapshot,
+// and reads use it.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -19,15 +19,15 @@ namespace {
 
 constexpr uint64_t kRecords = 3000;
 
-/// What a round leaves at a number: 0 is nothing.
+/// Value that a round writes to a number. 0: none.
 uint64_t value_of(uint64_t number, uint64_t round) { return round * 1'000'000 + number; }
 
 Result<std::string> failed(Status status) {
   return make_error(ExitCode::failed, std::string(to_string(status)));
 }
 
-/// In round r every node writes to the numbers that are its own, in array and tree; in later rounds
-/// to each r-th only, and erases every 100th of the tree's.
+/// In round r every node writes to its own numbers, in array and tree. In later rounds it writes
+/// only to every r-th number, and erases every 100th of the tree.
 Result<std::string> write_round(JobContext& context) {
   const uint64_t round = std::stoull(std::string(context.input()));
   const Array array(*context.storage("array", StorageType::array));
@@ -52,7 +52,7 @@ Result<std::string> write_round(JobContext& context) {
   return std::string("written");
 }
 
-/// Whether all is as rounds 1 to `input` have left it.
+/// Checks that all records are as rounds 1 to `input` have left them.
 Result<std::string> check_rounds(JobContext& context) {
   const uint64_t rounds = std::stoull(std::string(context.input()));
   const Array array(*context.storage("array", StorageType::array));

@@ -1,3 +1,4 @@
+// The run folder: its lock, its content, and the processes of a dead launcher (R31, R49).
 #include "ops/launcher/run_folder.h"
 
 #include <gtest/gtest.h>
@@ -68,15 +69,15 @@ TEST(RunFolderTest, AnotherProcessWithTheNumberOfADeadChildIsSpared) {
   const pid_t launcher = fork();
   if (launcher == 0) {
     auto run_folder = RunFolder::acquire(config);
-    // The number of the test itself with another start time: as after a reuse.
+    // The pid of the test itself with another start time, as after a reuse of the pid.
     if (!run_folder || !run_folder->write_processes({{getppid(), 1}})) _exit(1);
     kill(getpid(), SIGKILL);
   }
   reap(launcher);
-  EXPECT_TRUE(RunFolder::acquire(config));  // and this test still lives
+  EXPECT_TRUE(RunFolder::acquire(config));  // and the test has not been killed
 }
 
-/// A process that waits to be ended.
+/// A process that waits until it is killed.
 class Orphan {
  public:
   Orphan() : pid_(fork()) {
@@ -97,7 +98,7 @@ class Orphan {
   pid_t pid_;
 };
 
-/// The lock file of a cluster whose launcher was killed; this child of it lives.
+/// Leaves the lock file of a cluster whose launcher was killed and whose `child` lives.
 void leave_lock(const Config& config, const ProcessId& child) {
   const pid_t launcher = fork();
   if (launcher == 0) {
@@ -108,7 +109,7 @@ void leave_lock(const Config& config, const ProcessId& child) {
   ASSERT_EQ(describe_exit(reap(launcher)), "was killed by SIGKILL");
 }
 
-/// Changes the file in its place: it stays the same file.
+/// Changes the file in place, so that its inode stays the same.
 void write_in_place(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::in | std::ios::out) << text;
   std::filesystem::resize_file(path, text.size());
@@ -124,7 +125,7 @@ TEST(RunFolderTest, ACopiedLockFileEndsNoProcess) {
   std::filesystem::copy_file(lock_path(config), lock_path(copy));
   ASSERT_TRUE(RunFolder::acquire(copy));
   EXPECT_TRUE(orphan.lives()) << "the copy is another inode";
-  // The file itself ends it.
+  // The original file ends the process.
   ASSERT_TRUE(RunFolder::acquire(config));
   EXPECT_FALSE(orphan.lives());
 }
@@ -137,7 +138,7 @@ TEST(RunFolderTest, ALockFileOfAnotherBootOrPlaceEndsNoProcess) {
     ASSERT_NO_FATAL_FAILURE(leave_lock(config, orphan.id()));
     auto lock = nlohmann::json::parse(read_text(lock_path(config)));
     if (std::string(part) == "identity") {
-      lock.erase("identity");  // as earlier programs wrote it
+      lock.erase("identity");  // as earlier versions of the program wrote it
     } else {
       auto& value = lock.at("identity").at(part);
       if (value.is_number()) {
@@ -161,7 +162,7 @@ TEST(RunFolderTest, ALockFileOnAClonedVolumeNamesNoLauncher) {
   auto holder = holder_of_lock(lock_path(config));
   ASSERT_TRUE(holder && *holder);
   EXPECT_EQ((*holder)->launcher, this_process());
-  // The clone has the same inode on another device; so has the original, for the clone.
+  // A clone has the same inode on another device, and so has the original, seen from the clone.
   auto lock = nlohmann::json::parse(read_text(lock_path(config)));
   lock["identity"]["device"] = lock["identity"]["device"].get<uint64_t>() + 1;
   write_in_place(lock_path(config), lock.dump());

@@ -1,4 +1,4 @@
-// Which segments a cluster has, and which process gets which.
+// Segments of a cluster, and which process gets which of them.
 #include "ops/launcher/segment_set.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Thread mode: the same nodes and coordinator in one process; what ThreadSanitizer looks at.
+// Thread mode: nodes and coordinator in one process, so that ThreadSanitizer can check them.
 #include <gtest/gtest.h>
 
 #include <stdlib.h>
@@ -82,7 +82,7 @@ ATOLL_REGISTER_JOB(increment_often_entry, "test.increment_often", increment_ofte
 ATOLL_REGISTER_JOB(until_stopped_entry, "test.until_stopped", until_stopped);
 ATOLL_REGISTER_JOB(fill_tree_entry, "test.fill_tree", fill_tree);
 
-/// Without a log; with one in `data_dir`, if that is given.
+/// Starts a cluster without a log, or with a log in `data_dir` if that is given.
 std::unique_ptr<Cluster> launch(uint32_t nodes, uint32_t workers,
                                 const std::string& data_dir = "") {
   Config config = default_config();
@@ -180,7 +180,7 @@ TEST(ThreadClusterTest, AProcedureAnswersWithItsOutputOrWithWhyItFailed) {
   EXPECT_FALSE(cluster->call(0, "procedure.call", {{"name", "test.echo"}, {"worker", 2}}));
   EXPECT_FALSE(cluster->call(0, "procedure.call",
                              {{"name", "test.echo"}, {"input", std::string((1 << 20) + 1, 'x')}}));
-  // The node has survived all of it.
+  // The node has survived all of these requests.
   answer = cluster->call(0, "procedure.call", {{"name", "test.echo"}, {"input", "again"}});
   EXPECT_EQ(answer->at("output"), "again");
 }

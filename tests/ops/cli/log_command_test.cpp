@@ -1,4 +1,4 @@
-// `atoll log ls|verify|dump` on the files of a cluster that is gone.
+// `atoll log ls|verify|dump` on the files of a dead cluster.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -18,7 +18,8 @@ namespace {
 namespace fs = std::filesystem;
 using test::BlockBuffer;
 
-/// Two incarnations: of the first, epochs 1 to 3 count and 4 is above the cut; the second runs.
+/// Two incarnations. In the first one, epochs 1 to 3 count and epoch 4 is above the cut. The second
+/// one is the latest.
 class LogCommandTest : public testing::Test {
  protected:
   LogCommandTest() {
@@ -49,7 +50,7 @@ class LogCommandTest : public testing::Test {
     }
     EXPECT_TRUE(begin_incarnation(files_, folder_, start_, places));
   }
-  /// A record for storage 7 and one for storage 8 in each epoch.
+  /// Writes a record for storage 7 and one for storage 8 in each epoch.
   void write(size_t writer, uint64_t first, uint64_t last) {
     for (uint64_t epoch = first; epoch <= last; ++epoch) {
       BlockBuffer buffer(1);
@@ -104,7 +105,7 @@ TEST_F(LogCommandTest, VerifiesAndTellsATornTailFromCorruption) {
   EXPECT_NE(output(verify_logs).find("intact"), std::string::npos);
   options_.json = true;
   const std::string name = "node0/log_1_0_000000.atlog";
-  damage(name, 7 * kLogBlockBytes + 20);  // epoch 4: above the cut
+  damage(name, 7 * kLogBlockBytes + 20);  // epoch 4, which is above the cut
   auto json = nlohmann::json::parse(output(verify_logs));
   EXPECT_TRUE(json["intact"]);
   EXPECT_EQ(json["ddl"]["records"], 2);
@@ -123,7 +124,8 @@ TEST_F(LogCommandTest, VerifiesAndTellsATornTailFromCorruption) {
 }
 
 TEST_F(LogCommandTest, TellsThatADdlRecordIsMissingFromWhatTheLogsHold) {
-  damage("coordinator/ddl_000000.atlog", kIoBlockBytes + 50);  // of storage 8, the last one
+  // the last record, which creates storage 8
+  damage("coordinator/ddl_000000.atlog", kIoBlockBytes + 50);
   output(verify_logs, ExitCode::corruption);
   EXPECT_TRUE(problem_.contains("a record of storage 8, which none of the 1 records")) << problem_;
   EXPECT_TRUE(problem_.contains(folder_ + "/node0/log_1_0_000000.atlog: offset ")) << problem_;

@@ -1,4 +1,4 @@
-// `atoll snapshot ls|verify` on the files of a cluster that is gone.
+// `atoll snapshot ls|verify` on the files of a dead cluster.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -17,7 +17,8 @@ using test::kMadePages;
 using test::make_snapshot;
 using test::make_snapshot_files;
 
-/// 1 is pinned, 2 has files that 4 refers to, 3 is nothing's, 4 is the newest, 5 a run that failed.
+/// Snapshot 1 is pinned, 2 has files that 4 refers to, 3 is unneeded, 4 is the newest, 5 is of a
+/// failed run.
 class SnapshotCommandTest : public testing::Test {
  protected:
   SnapshotCommandTest() {
@@ -89,7 +90,7 @@ TEST_F(SnapshotCommandTest, ListsSnapshotsWithTheirStates) {
     EXPECT_GE(snapshots[i]["bytes"], 2 * (kMadePages + 1) * kPageBytes);
   }
   EXPECT_EQ(snapshots[0]["pins"], nlohmann::json::array({"before the move"}));
-  // What the savepoint names and is missing has a line, too.
+  // A snapshot that the savepoint names and that is missing has a line, too.
   ASSERT_TRUE(fs::remove(folder_ + "/coordinator/snapshot_4.meta"));
   damage("coordinator/snapshot_1.meta", 40);
   const auto damaged = json(list_snapshots)["snapshots"];

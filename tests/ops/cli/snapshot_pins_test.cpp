@@ -1,4 +1,4 @@
-// `atoll snapshot pin|unpin|rm` on the files of a cluster that is down.
+// `atoll snapshot pin|unpin|rm` on the files of a stopped cluster.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 using Command = Result<void> (*)(const ClusterChoice&, const SnapshotOptions&);
 
-/// 2 has pages that 3, the newest, refers to; nothing refers to 1.
+/// Snapshot 2 has pages that 3, the newest, refers to. Nothing refers to 1.
 class SnapshotPinsTest : public testing::Test {
  protected:
   SnapshotPinsTest() {
@@ -35,7 +35,7 @@ class SnapshotPinsTest : public testing::Test {
   }
   ~SnapshotPinsTest() override { fs::remove_all(folder_); }
 
-  /// What it says; of an error the message.
+  /// Runs a command. Returns its output, or the message of its error.
   std::string run(Command command, ExitCode expected = ExitCode::success) {
     testing::internal::CaptureStdout();
     const Result<void> done = command({}, options_);

@@ -1,3 +1,4 @@
+// The report of `atoll status`: text, JSON and detected problems.
 #include "ops/cli/status_report.h"
 
 #include <gtest/gtest.h>
@@ -66,7 +67,7 @@ TEST(StatusReportTest, AClusterThatRecoversSaysHowFarItIsAndWhatItReads) {
   status["recovery"]["reads"] = {{"snapshot", 4}, {"epoch", 120}, {"others", {1}}};
   EXPECT_TRUE(has(status_text(status), "on snapshot 4 (epoch 120)")) << status_text(status);
   EXPECT_FALSE(status_json(status).at("healthy"));
-  // It has ended between two looks.
+  // The recovery has ended between two status requests.
   status["recovery"] = nullptr;
   EXPECT_EQ(find_problems(status)[0].what_to_do, "wait until it runs");
 }

@@ -1,4 +1,4 @@
-// Notes of config files, and what counts as the holder of a lock.
+// Notes of config files, and the holder of a lock.
 #include "ops/launcher/cluster_note.h"
 
 #include <gtest/gtest.h>
@@ -84,7 +84,7 @@ TEST(LockHolderTest, AProcessThatTheFileNamesButThatDoesNotHoldTheLockDoesNotCou
     ASSERT_TRUE(holder && *holder);
     EXPECT_EQ((*holder)->launcher, this_process());
     EXPECT_EQ((*holder)->run_dir, "/r");
-    // A copy names a live process, which holds the lock of another file.
+    // The copy names a live process, which holds the lock of another file.
     std::filesystem::copy_file(path, folder.path() + "/copy");
     const auto copied = holder_of_lock(folder.path() + "/copy");
     ASSERT_TRUE(copied);

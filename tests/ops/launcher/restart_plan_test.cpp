@@ -1,3 +1,4 @@
+// The launcher's plan of restarts: waits, limits and the reasons to stop.
 #include "ops/launcher/restart_plan.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +19,8 @@ constexpr RestartLimits kLimits{.most = 4,
 
 Error died(ExitCode code = ExitCode::failed) { return {code, "node0 was killed"}; }
 
-/// Waits of failures that follow each other after runs of `lasted`, until it is given up.
+/// Returns the waits after consecutive failures of runs that lasted `lasted`, until the plan gives
+/// up.
 std::vector<milliseconds> waits(RestartPlan& plan, milliseconds lasted, size_t most) {
   std::vector<milliseconds> all;
   Clock::time_point now = kBegin;
@@ -54,7 +56,7 @@ TEST(RestartPlanTest, ARestartThatFailsItselfCountsInTheSuccession) {
   plan.note_running(kBegin);
   for (uint32_t attempt = 1; attempt <= kLimits.most; ++attempt) {
     Error error = died(ExitCode::resources);
-    // However long the start took: it never ran.
+    // The duration of the start does not matter, because the cluster never ran.
     EXPECT_TRUE(plan.after_failure(error, kBegin + attempt * std::chrono::hours(1)));
     EXPECT_EQ(error.message, died().message);
   }

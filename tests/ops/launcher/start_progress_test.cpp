@@ -1,3 +1,4 @@
+// Progress of a start: step, percentage, rate and remaining time.
 #include "ops/launcher/start_progress.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +20,7 @@ TEST(StartProgressTest, TheRateIsOfTheStepAndTellsTheTimeThatIsLeft) {
   progress.note("starting", "preparing memory and files", 0, 0, begin);
   ASSERT_TRUE(progress.note_line("recovering 104857600 1048576000 reading the logs",
                                  begin + milliseconds(10'000)));
-  // What was done before the step was seen first does not count.
+  // Bytes that were done before the first report of the step do not count.
   ASSERT_TRUE(progress.note_line("recovering 314572800 1048576000 reading the logs",
                                  begin + milliseconds(12'000)));
   const StartReport report = progress.report(begin + milliseconds(12'000));

@@ -1,4 +1,4 @@
-// The ledger's checker: histories that are fine, and every kind of violation planted and named.
+// Checker of the ledger: sound histories, and every kind of violation planted and named.
 #include "ops/ledger/ledger_check.h"
 
 #include <gtest/gtest.h>
@@ -26,8 +26,8 @@ LedgerTransaction reader(std::map<LedgerKey, LedgerValue> reads, AnswerAt at = A
   return {{}, LedgerOutcome{Status::ok, at, 9, 0, 1, std::move(reads)}};
 }
 
-/// Transaction 1 writes keys 1 and 2, transaction 2 overwrites key 2 and writes 3; 3 is unknown and
-/// there, 4 is unknown and not there, 5 has failed, 6 has read.
+/// Transaction 1 writes keys 1 and 2. Transaction 2 overwrites key 2 and writes 3. Transaction 3 is
+/// unknown and present, 4 is unknown and absent, 5 has failed, 6 has only read.
 struct History {
   Ledger ledger;
   LedgerState state;

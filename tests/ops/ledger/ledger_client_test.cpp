@@ -1,4 +1,4 @@
-// The ledger's client against a cluster: what it notes agrees with what is there.
+// Ledger client against a cluster: its records agree with the data.
 #include "ops/ledger/ledger_client.h"
 
 #include <gtest/gtest.h>
@@ -79,7 +79,7 @@ TEST_F(LedgerClientTest, TwoClientsOnTwoNodesAgreeWithTheDatabaseAlsoAfterAResta
   EXPECT_EQ(state->size(), 50u);
   for (const LedgerViolation& one : check_ledger(all, *state)) ADD_FAILURE() << one.text;
 
-  // The checker works on real histories, too: a lost update and a torn transaction are found.
+  // The checker works on real histories, too: it finds a lost update and a torn transaction.
   size_t found = 0;
   for (const auto& [key, value] : *state) {
     LedgerState damaged = *state;
