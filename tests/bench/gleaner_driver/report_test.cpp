@@ -1,4 +1,4 @@
-// The figures of `atoll bench gleaner`, from runs whose times are given.
+// Figures of `atoll bench gleaner`, computed from runs with given times.
 #include "bench/gleaner_driver/report.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What a benchmark counts, and when.
+// Commit counter of benchmarks: which commits it counts, and when.
 #include "bench/job/commit_counter.h"
 
 #include <gtest/gtest.h>
@@ -78,7 +78,7 @@ TEST_F(CommitCounterTest, AFullQueueWaitsForTheDevice) {
   count(0, 11);
   device.join();
   EXPECT_EQ(result_.commits[0], CommitCounter::kCapacity);
-  // The last one is still on its way; it ends with the cluster.
+  // The last commit never becomes durable, and its wait ends with the cluster.
   cluster_.view().control->state.store(static_cast<uint32_t>(ClusterState::stopped),
                                        std::memory_order_release);
   counter_->await_all();

@@ -1,4 +1,4 @@
-// Recording, replaying and verifying of `atoll bench log`, with random records in place of TPC-C's.
+// Recording, replay and verification of `atoll bench log`, with random records instead of TPC-C's.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -65,7 +65,7 @@ TEST_F(LogReplay, EveryRecordIsDurableAndReadBackIntactOverSeveralFiles) {
   ASSERT_TRUE(report.has_value()) << report.error().message;
   EXPECT_TRUE(report->verified()) << report->text();
   const LoggerWork& work = report->work;
-  // 42 blocks of each of three workers, and a marker, are an epoch's.
+  // An epoch has 42 blocks of each of three workers, and a marker.
   EXPECT_EQ(work.epochs, 10u);
   EXPECT_EQ(work.written.files, 5u);
   EXPECT_EQ(work.written.blocks, work.epochs * (3 * 42 + 1) + work.written.files);
@@ -89,7 +89,8 @@ TEST_F(LogReplay, DamageToOneByteOfWhatWasWrittenIsFound) {
   ASSERT_TRUE(sound.has_value());
   EXPECT_TRUE(sound->empty());
 
-  // Within the first records of the third block: headers are followed by a full payload.
+  // An offset in the first records of the third block: the first two blocks are headers, and the
+  // third one is full.
   const auto offset = static_cast<std::streamoff>(
       2 * kLogBlockBytes + std::uniform_int_distribution<uint64_t>(0, 500)(random_));
   std::fstream file(log_file(0), std::ios::in | std::ios::out | std::ios::binary);
@@ -144,7 +145,7 @@ TEST_F(LogReplay, WhatIsRecordedFromALogAreItsLatestBlocksFromAnEpochOn) {
   ASSERT_TRUE(all.has_value()) << all.error().message;
   EXPECT_EQ(all->records, report->work.records);
   EXPECT_EQ(all->blocks.size(), report->work.epochs * 3 * 42);
-  // The first worker's blocks are the first of the recording; only versions differ.
+  // The first worker's blocks come first in the recording. Only the versions differ.
   const LogBlock& first = all->blocks.front();
   ASSERT_EQ(first.header.length, random.blocks.front().header.length);
   const auto& record = *reinterpret_cast<const LogRecord*>(first.payload);

@@ -1,4 +1,5 @@
-// The consistency conditions as functions over facts: each finds one wrong value and names it.
+// Consistency conditions of TPC-C as functions over facts. Each condition detects one wrong value
+// and names it.
 #include "bench/tpcc/conditions.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +12,7 @@ namespace {
 
 constexpr Scale kScale{.items = 10, .customers = 10, .new_orders = 3, .last_names = 5};
 
-/// A consistent warehouse: ten orders a district, of one customer each, seven delivered.
+/// A consistent warehouse: ten orders per district, of one customer each, seven of them delivered.
 WarehouseFacts consistent() {
   WarehouseFacts facts;
   facts.w_id = 3;
@@ -42,7 +43,7 @@ WarehouseFacts consistent() {
   return facts;
 }
 
-/// Numbers of the conditions that are violated after `change`, and all messages.
+/// Returns the numbers of the conditions that are violated after `change`, and all messages.
 std::pair<std::set<uint32_t>, std::string> violated(
     const std::function<void(WarehouseFacts&, DistrictFacts&)>& change) {
   WarehouseFacts facts = consistent();

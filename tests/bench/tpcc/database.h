@@ -30,7 +30,7 @@ class Database {
     tables.emplace(*tpcc::Tables::open(cluster.control(), scale));
   }
 
-  /// Runs the mix on all workers.
+  /// Runs the transaction mix on all workers.
   std::vector<tpcc::RunResult> run(uint64_t milliseconds) {
     input.times.run_ms = milliseconds;
     std::vector<tpcc::RunResult> results;
@@ -42,7 +42,7 @@ class Database {
     return results;
   }
 
-  /// Messages of violated conditions, of all workers.
+  /// Returns the messages of all workers about violated conditions.
   std::vector<std::string> verify() {
     std::vector<std::string> messages;
     violated.clear();
@@ -58,7 +58,7 @@ class Database {
     return messages;
   }
 
-  /// Runs a body on worker 0 and expects it to commit.
+  /// Runs a transaction on worker 0, and expects it to commit.
   void transact(const std::function<Status(Transaction&)>& body) {
     const Status status = cluster.transact(body);
     EXPECT_EQ(status, Status::ok) << to_string(status);
@@ -67,7 +67,7 @@ class Database {
   MiniCluster cluster;
   tpcc::JobInput input;
   std::optional<tpcc::Tables> tables;
-  std::set<uint32_t> violated;  // by the latest verify
+  std::set<uint32_t> violated;  // conditions violated in the latest verify
 };
 
 }  // namespace atolldb::test

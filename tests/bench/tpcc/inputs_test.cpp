@@ -1,3 +1,4 @@
+// Inputs of the TPC-C transactions: their ranges and fractions.
 #include "bench/tpcc/inputs.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Keys and placement of the TPC-C storages.
 #include "bench/tpcc/keys.h"
 
 #include <gtest/gtest.h>
@@ -80,7 +81,7 @@ TEST(Keys, TheThousandLastNamesHaveDifferentHashes) {
   std::vector<uint32_t> hashes;
   for (uint32_t i = 0; i < 1'000; ++i) hashes.push_back(last_name_hash(last_name(i)));
   std::sort(hashes.begin(), hashes.end());
-  // Equal hashes would be no error, only slower.
+  // Equal hashes would only be slower, not wrong.
   EXPECT_EQ(std::unique(hashes.begin(), hashes.end()), hashes.end());
 }
 

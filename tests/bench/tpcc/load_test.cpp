@@ -1,4 +1,4 @@
-// The population of clause 4.3.3.1, read back through the ordinary interface.
+// The initial population of TPC-C (clause 4.3.3.1), read back through the ordinary interface.
 #include "bench/tpcc/load.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ class Load : public testing::Test {
     return row;
   }
 
-  /// All records of [low, high]: key and payload.
+  /// Returns all records of [low, high] by key.
   template <typename Row>
   static std::map<uint64_t, Row> scan(const MasterTree& tree, uint64_t low, uint64_t high) {
     std::map<uint64_t, Row> rows;

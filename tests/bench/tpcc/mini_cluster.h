@@ -1,5 +1,5 @@
-// A cluster in one process over one mapping: nodes with workers and a clock for epochs, but no
-// processes, segments or messages. Runs jobs of TPC-C on one thread a worker.
+// A cluster in one process over one mapping: nodes with workers and an epoch clock, without
+// processes, segments and messages. Runs TPC-C jobs on one thread per worker.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@
 
 namespace atolldb::test {
 
-/// A small database: everything that the full one has, in a hundredth of the time.
+/// A small database with everything that the full one has, in a hundredth of the time.
 inline constexpr tpcc::Scale kSmallScale{
     .items = 1'000, .customers = 60, .new_orders = 18, .last_names = 20};
 
@@ -36,13 +36,14 @@ class MiniCluster {
   explicit MiniCluster(const Options& options);
   ~MiniCluster();
 
-  /// Enters the storages in the catalog.
+  /// Adds the storages to the catalog.
   void create(const std::vector<tpcc::StorageSpec>& specs);
 
-  /// Runs the registered job on all workers at once; results by node, then worker.
+  /// Runs the registered job on all workers at once. Returns the results ordered by node, then
+  /// worker.
   std::vector<Result<std::string>> run_job(std::string_view name, const std::string& input);
 
-  /// Runs a body as a transaction on worker 0 of node 0, on the calling thread.
+  /// Runs a transaction on worker 0 of node 0. Thread: the caller's.
   Status transact(const std::function<Status(Transaction&)>& body);
 
   ControlSegment& control() { return *control_; }

@@ -1,3 +1,4 @@
+// Random numbers of TPC-C: uniform, non-uniform (NURand) and strings.
 #include "bench/tpcc/random.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +37,7 @@ TEST(Random, UniformReachesBothBoundsAndNothingBeyondThem) {
     ASSERT_LE(value, 15u);
     ++counts[value - 5];
   }
-  // 10,000 expected each; ten standard deviations are 950.
+  // 10,000 of each are expected; ten standard deviations are 950.
   for (const uint32_t count : counts) EXPECT_NEAR(count, 10'000, 950);
 }
 
@@ -51,7 +52,8 @@ TEST(Random, NurandStaysInItsRangeAndPrefersNumbersWithManyBits) {
     ASSERT_LE(value, 3'000u);
     ++counts[value];
   }
-  // A uniform distribution would give each about 1,000: this one is far from even.
+  // A uniform distribution would give each number about 1,000. This distribution is far from
+  // uniform.
   std::sort(counts.begin(), counts.end());
   EXPECT_LT(counts[300], 500u);
   EXPECT_GT(counts[2'900], 2'000u);

@@ -1,4 +1,4 @@
-// The mix on several nodes and workers in this process, over and over, verified.
+// The TPC-C mix on several nodes and workers in this process, run repeatedly and verified.
 #include <gtest/gtest.h>
 
 #include "tests/bench/tpcc/database.h"
@@ -77,7 +77,7 @@ TEST(RunInASmallPool, EndsEarlyForAllWorkersAndSaysWhy) {
     if (result.ended_early.starts_with("the volatile pool of node")) full = true;
   }
   EXPECT_TRUE(full);
-  // Nothing was lost: what was committed before is consistent, and readable without new pages.
+  // Nothing is lost: earlier commits are consistent, and readable without new pages.
   EXPECT_EQ(database.verify(), std::vector<std::string>{});
 }
 

@@ -1,4 +1,4 @@
-// What each transaction of clause 2 reads, writes and outputs.
+// Reads, writes and outputs of each transaction of TPC-C clause 2.
 #include "bench/tpcc/transactions.h"
 
 #include <gtest/gtest.h>
@@ -98,7 +98,7 @@ TEST_F(Transactions, NewOrderTakesStockCountsRemoteSalesAndWritesAllRows) {
   EXPECT_EQ(output.o_id, kSmallScale.customers + 1);
   EXPECT_EQ(output.lines_done, 5u);
 
-  // The same item twice in one order: both sales count.
+  // The order has the same item twice, and both sales count.
   const StockRow after_5 = stock(1, 5);
   EXPECT_EQ(after_5.quantity, stock_after_sale(stock_after_sale(before_5.quantity, 7), 2));
   EXPECT_EQ(after_5.ytd, 9u);
@@ -146,7 +146,7 @@ TEST_F(Transactions, NewOrderTakesStockCountsRemoteSalesAndWritesAllRows) {
 }
 
 TEST_F(Transactions, NewOrderFindsBrandGoodsWhateverTheLengthOfTheirData) {
-  // All items once: short and long S_DATA, with "ORIGINAL" in every position.
+  // Orders all items once: short and long S_DATA, with "ORIGINAL" in every position.
   uint32_t brand = 0;
   uint32_t expected = 0;
   for (uint32_t first = 1; first + 14 <= kSmallScale.items; first += 15) {
@@ -297,7 +297,7 @@ TEST_F(Transactions, OrderStatusShowsTheLatestOrderOfTheCustomer) {
   EXPECT_EQ(output.customer.first, customer(1, 3, 8).identity.first);
 }
 
-// foedus.txt appendix A: order-status over orders of many more lines.
+// Order-status over orders with many more lines. Source: [FOEDUS15] appendix A.
 TEST(LoadedLines, OrderStatusReadsAllOfTheLargestOrders) {
   Scale scale = kSmallScale;
   scale.max_lines = kMaxLoadedLines;

@@ -1,5 +1,5 @@
-// Each consistency condition against a real database in which one field was made wrong. A field
-// that several conditions talk about violates all of them, and no others.
+// Each consistency condition against a real database with one wrong field. A field that several
+// conditions use violates all of them, and no others.
 #include <gtest/gtest.h>
 
 #include "bench/tpcc/keys.h"
@@ -20,7 +20,7 @@ class Verify : public testing::Test {
  protected:
   Verify() : database_(test::MiniCluster::Options{.nodes = 2, .workers = 1}) {
     database_.input.seed = 7;
-    // Deliveries and payments have happened: the conditions are not true by the load alone.
+    // Runs deliveries and payments, so that the conditions do not hold by the load alone.
     const auto results = database_.run(60);
     EXPECT_GT(results.at(0).total_commits() + results.at(1).total_commits(), 50u);
     EXPECT_EQ(database_.verify(), std::vector<std::string>{});
@@ -28,7 +28,7 @@ class Verify : public testing::Test {
 
   const Tables& tables() { return *database_.tables; }
 
-  /// Adds to an integer of an array's record.
+  /// Adds to an integer in a record of an array.
   template <typename T>
   void add_to_array(const Array& array, uint64_t at, uint32_t offset, T amount) {
     database_.transact([&](Transaction& txn) {
@@ -69,7 +69,8 @@ class Verify : public testing::Test {
     });
   }
 
-  /// Exactly these conditions are named, with the warehouse, and each message has `text` in it.
+  /// Expects exactly these conditions to be violated, with the warehouse named and `text` in each
+  /// message.
   void expect_violated(const Numbers& numbers, const std::string& text) {
     const std::vector<std::string> messages = database_.verify();
     EXPECT_EQ(database_.violated, numbers);
@@ -98,7 +99,7 @@ TEST_F(Verify, NamesCondition2ForAWrongNextOrder) {
 }
 
 TEST_F(Verify, NamesConditions3And5And11ForAMissingNewOrder) {
-  // Neither the first nor the last row, so that the greatest number stays.
+  // Neither the first nor the last row, so that the greatest number does not change.
   const uint32_t o_id = next_o_id() - 2;
   database_.transact([&](Transaction& txn) {
     return tables().new_order.erase(txn, ordered_key(order_key(kW, kD, o_id)));
@@ -135,7 +136,7 @@ TEST_F(Verify, NamesConditions4And6ForAWrongLineCount) {
 }
 
 TEST_F(Verify, NamesCondition7ForAWrongDeliveryDate) {
-  // A line of the load that was delivered has the amount 0: no balance depends on its date.
+  // A line that the load created as delivered has the amount 0, so no balance depends on its date.
   change_row<OrderLineRow>(tables().order_line, order_line_key(kW, kD, 1, 2),
                            [](OrderLineRow& row) { row.delivery_d = 0; });
   expect_violated({7}, "order 1: O_CARRIER_ID");
@@ -152,7 +153,7 @@ TEST_F(Verify, NamesConditions8And9And10ForAWrongHistoryAmount) {
 }
 
 TEST_F(Verify, NamesCondition10ForAHistoryRowOfAnotherCustomer) {
-  // Adds nothing to the district, but moves an amount between customers.
+  // Adds nothing to the district's sum, but moves an amount between customers.
   HistoryRow row{};
   row.amount = 777;
   row.w_id = row.c_w_id = kW;

@@ -1,4 +1,4 @@
-// The report's interface: the keys of the JSON, the median, and what stands beside figures.
+// Report of `atoll bench tpcc`: keys of the JSON, the median, and the remarks beside figures.
 #include "bench/tpcc_driver/report.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,8 @@
 namespace atolldb::tpcc {
 namespace {
 
-/// The output of a worker that committed `commits` of each type in two seconds.
+/// Returns the output of a worker that committed `commits` transactions of each type in two
+/// seconds.
 std::string output_of(uint32_t node, uint64_t commits, const std::string& ended_early = "") {
   RunResult result;
   result.node = node;
@@ -45,7 +46,7 @@ Report report_of(const std::vector<uint64_t>& commits_of_run) {
 }
 
 TEST(Report, ThroughputIsTheMedianOfTheRuns) {
-  // A run with n commits of each type by two workers in two seconds: 5 n a second.
+  // A run with n commits of each type by two workers in two seconds has 5 n commits per second.
   EXPECT_DOUBLE_EQ(report_of({100}).median_tps(), 500);
   EXPECT_DOUBLE_EQ(report_of({300, 100, 200}).median_tps(), 1'000);
   EXPECT_DOUBLE_EQ(report_of({400, 100, 200, 300}).median_tps(), 1'250);

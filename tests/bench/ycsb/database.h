@@ -1,4 +1,4 @@
-// A small loaded database of YCSB on a cluster in this process.
+// A small loaded YCSB database on a cluster in this process.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -60,7 +60,7 @@ class YcsbDatabase {
     return ycsb::find_violations(found, runs, input.keyspace(cluster.node_count()));
   }
 
-  /// Runs a body on worker 0 and expects it to commit.
+  /// Runs a transaction on worker 0, and expects it to commit.
   template <typename Body>
   void transact(Body&& body) {
     const Status status = cluster.worker(0).run(body);

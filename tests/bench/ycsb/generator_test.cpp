@@ -1,4 +1,4 @@
-// What a worker is going to do: operations, nodes and records in the shares that were asked for.
+// Planned operations of a YCSB worker: operations, nodes and records in the configured shares.
 #include "bench/ycsb/generator.h"
 
 #include <gtest/gtest.h>
@@ -120,7 +120,7 @@ TEST(Latest, PrefersWhatWasInsertedLastAndNeverGoesBeyondIt) {
   const Keyspace keyspace = input.keyspace(1);
   Generator generator(input, 0, 1, 0, test::seed());
   generator.set_inserted(50);
-  generator.set_inserted_of(0, {40, 20});  // of the own lane the worker knows better
+  generator.set_inserted_of(0, {40, 20});  // the worker knows its own lane better
   std::map<uint64_t, uint32_t> found;
   std::vector<Planned> one(1);
   for (uint32_t i = 0; i < kDraws; ++i) {

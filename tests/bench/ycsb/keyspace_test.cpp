@@ -1,4 +1,4 @@
-// Numbers, keys and indexes of records, and what is in a record.
+// Numbers, keys, indexes and content of YCSB records.
 #include "bench/ycsb/keyspace.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Every workload on several nodes and workers in this process, verified.
+// All YCSB workloads on several nodes and workers in this process, verified.
 #include <gtest/gtest.h>
 
 #include <numeric>

@@ -1,4 +1,4 @@
-// The verification against databases in which one thing was made wrong: each is found and named.
+// Verification of YCSB databases with one planted error: each error is found and named.
 #include <gtest/gtest.h>
 
 #include "tests/bench/ycsb/database.h"
@@ -9,7 +9,7 @@ namespace {
 constexpr uint32_t kNode = 1;
 constexpr uint64_t kItem = 123;
 
-/// Expects one violation, with all of `parts` in it.
+/// Expects one violation whose text contains all `parts`.
 void expect_violation(const std::vector<std::string>& violations,
                       const std::vector<std::string>& parts) {
   ASSERT_EQ(violations.size(), 1u) << (violations.empty() ? "none" : violations[0]);
@@ -36,7 +36,7 @@ class Verify : public testing::TestWithParam<bool> {
 
   uint64_t id() { return database_.id_of(kNode, kItem); }
 
-  /// Writes over the record, without a look at what it was.
+  /// Overwrites a part of the record without reading it.
   void overwrite(uint32_t offset, Bytes bytes) {
     database_.transact([&](Transaction& txn) {
       return GetParam() ? table_.array().update(txn, id(), offset,
@@ -56,7 +56,7 @@ TEST_P(Verify, FindsATornField) {
 }
 
 TEST_P(Verify, FindsALostUpdate) {
-  // The record as it is, then two updates of which the second does not see the first.
+  // Two updates of the existing record, the second of which does not see the first.
   std::array<std::byte, 100> record;
   database_.transact([&](Transaction& txn) {
     uint32_t bytes = 0;
@@ -87,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(Storages, Verify, testing::Bool(), [](const auto& insta
 class VerifyTree : public Verify {};
 
 TEST_P(VerifyTree, FindsAMissingRecord) {
-  // A record without updates, so that only its absence shows.
+  // A record without updates, so that only its absence is detectable.
   std::array<std::byte, 100> fresh;
   const RecordShape shape;
   fill_record(fresh.data(), shape, id());

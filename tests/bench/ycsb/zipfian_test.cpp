@@ -1,4 +1,4 @@
-// Frequencies of the Zipf generator against the law.
+// Frequencies of the Zipf generator, compared with the Zipf law.
 #include "bench/ycsb/zipfian.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ TEST(Zeta, IsTheSumItStandsFor) {
   }
 }
 
-/// How often each rank comes in `draws`.
+/// Returns how often each rank occurs in `draws` draws.
 std::vector<double> frequencies(uint64_t count, double theta, uint32_t draws) {
   bench::Random random(test::seed());
   const Zipfian zipfian(count, theta);
@@ -36,7 +36,7 @@ TEST(ZipfianRanks, TheFirstTwoHaveExactlyTheirProbability) {
     const std::vector<double> found = frequencies(10'000, theta, kDraws);
     for (uint32_t rank = 0; rank < 2; ++rank) {
       const double expected = std::pow(rank + 1, -theta) / zeta(10'000, theta);
-      // Six standard deviations: once in 500 million runs by chance.
+      // Six standard deviations: fails by chance once in 500 million runs.
       EXPECT_NEAR(found[rank], expected, 6 * std::sqrt(expected / kDraws)) << theta;
     }
   }
@@ -50,7 +50,7 @@ TEST(ZipfianRanks, ShareOfTheMostPopularIsThatOfTheLaw) {
     for (uint64_t rank = 0, next = 10; rank < kCount; ++rank) {
       sum += found[rank];
       if (rank + 1 != next) continue;
-      // The continuous approximation of Gray et al. is a little off between the ends.
+      // The continuous approximation of Gray et al. deviates slightly between the ends.
       EXPECT_NEAR(sum, zeta(next, theta) / zeta(kCount, theta), 0.02) << next << " " << theta;
       next *= 10;
     }

@@ -49,7 +49,7 @@ TEST(Options, EveryWorkloadSetsItsMixAndDistribution) {
   }
 }
 
-/// Every way to be wrong: the error names the flag, the value, and what would be right.
+/// For each invalid value, the error names the flag, the value, and what would be valid.
 TEST(Options, EveryBadOneIsAUsageErrorThatNamesItAndTheWayOut) {
   struct Case {
     std::function<void(Options&)> set;

@@ -1,4 +1,4 @@
-// The report's interface: the keys of the JSON, and what stands beside figures.
+// Report of `atoll bench ycsb`: keys of the JSON, and the remarks beside figures.
 #include "bench/ycsb_driver/report.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace atolldb::ycsb {
 namespace {
 
-/// The output of a worker that committed `commits` transactions in two seconds.
+/// Returns the output of a worker that committed `commits` transactions in two seconds.
 std::string output_of(uint32_t node, uint32_t type, uint64_t commits) {
   RunResult result;
   result.node = node;
