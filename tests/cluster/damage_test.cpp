@@ -129,8 +129,8 @@ class DamageTest : public testing::Test {
     return content;
   }
 
-  /// Every kind of file gets content: logs with and without a snapshot before them, two snapshots,
-  /// a pin, and DDL records before and after the last write of the savepoint.
+  /// Gives every kind of file content. There are logs with and without a snapshot before them, two
+  /// snapshots and a pin. There are DDL records before and after the last write of the savepoint.
   void make_data() {
     {
       LauncherProcess launcher(config_);

@@ -1,5 +1,5 @@
-// Finding a cluster: the same config file finds the same cluster in every environment, for every
-// permitted user, and when the run folder was deleted (R63).
+// Finding a cluster (R63): the same config file finds the same cluster in every environment and for
+// every permitted user. This holds also when the run folder was deleted.
 #include <gtest/gtest.h>
 #include <pwd.h>
 #include <sys/stat.h>

@@ -139,8 +139,8 @@ class FullDisk : public testing::Test {
     for (size_t i = 0; stored && i < stored->size(); ++i) ids.insert((*stored)[i].snapshot);
     return ids;
   }
-  /// Number of snapshots that may be unneeded: that of the start, and the snapshot before the
-  /// newest, which the older slot of the savepoint may name.
+  /// Number of snapshots that may be unneeded: that of the start, and the one before the newest.
+  /// The older slot of the savepoint may name the latter.
   static constexpr size_t kUnneededSnapshots = 2;
 
   /// Checks that all leftover logs, snapshots and sorted runs can be of the latest start. Returns

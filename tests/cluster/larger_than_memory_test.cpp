@@ -120,7 +120,7 @@ class Client {
     KvRequest request;
     for (const uint64_t index : indexes) request.get(kStorage, key_of(key(index)));
     for (size_t i = 0; writes && i < kKeysAtOnce; ++i) {
-      // The same key twice gets the same value.
+      // If a key occurs twice, both writes have the same value.
       request.put(kStorage, key_of(key(indexes[i])),
                   value_of(key(indexes[i]), counters_[indexes[i]] + 1));
     }

@@ -111,8 +111,8 @@ class DropStage {
   StorageDropper dropper_;  // last: its thread uses all of these
 };
 
-/// Phases of a drop: the name is hidden, users have ended, their commits are durable, the drop is
-/// logged, pages are released, the slot is free.
+/// Phases of a drop, in order: the name is hidden, users have ended, their commits are durable.
+/// Then the drop is logged, pages are released, and the slot is free.
 inline std::string a_drop_goes_through_its_phases_in_their_order() {
   DropStage stage;
   auto answer = stage.drop(1);

@@ -82,9 +82,9 @@ class StagedCluster {
   StagedCluster(const StagedCluster&) = delete;
   StagedCluster& operator=(const StagedCluster&) = delete;
 
-  /// Called before and after every request of the coordinator to a node. Thread: the one that makes
-  /// the request. REQUIRES: they are set before the cluster is open, or while no snapshot and no
-  /// DDL is under way.
+  /// Called before and after every request of the coordinator to a node. Thread: that of the
+  /// request. REQUIRES: they are set before the cluster is open, or while no snapshot and no DDL is
+  /// under way.
   std::function<void(uint32_t node, std::string_view op, const Json& body)> before_call;
   std::function<void(uint32_t node, std::string_view op, const Json& body)> after_call;
 
@@ -109,7 +109,7 @@ class StagedCluster {
   Result<Json> coordinator(std::string_view op, const Json& body = Json::object()) {
     return ask(*coordinator_, op, body).get();
   }
-  /// The same calls without waiting for the answer.
+  /// As `call` and `coordinator`, without waiting for the answer.
   std::future<Result<Json>> begin_call(uint32_t node, std::string_view op, const Json& body) {
     return ask(*nodes_[node], op, body);
   }

@@ -95,7 +95,7 @@ class Table {
   StorageControl* storage_;
 };
 
-/// Workers `a` (node 0) and `b` (node 1), an array of 100 zeroes, and a tree with the keys 0, 10
+/// Workers `a` (node 0) and `b` (node 1). An array of 100 zeroes, and a tree with the keys 0, 10
 /// ... 90 (value = key). Only `ticks` advances the epoch, so the engine removes no tombstone
 /// unexpectedly.
 class Stage {

@@ -52,8 +52,9 @@ inline std::string scan_then_foreign_append(bool list_is_there) {
   return problem.text();
 }
 
-/// a reads x and appends. b scans without seeing the append, and writes x. b commits between a's
-/// verification and its append, so only a's list can show that the scan is out of date.
+/// Worker a reads x and appends. Worker b scans without seeing the append, and writes x. Worker b
+/// commits between a's verification and its append, so only a's list can show that the scan is out
+/// of date.
 inline std::string a_scan_commits_amid_an_append() {
   Stage stage;
   Problem problem;

@@ -12,9 +12,9 @@
 
 namespace atolldb::test {
 
-/// b reads the record that a is about to overwrite, and overwrites the record that a has read. This
-/// happens between a's verification and its writes, so only a's locks stop b. a is worker 0 of node
-/// 0 (R25).
+/// Transaction b reads the record that a is about to overwrite, and overwrites the record that a
+/// has read. This happens between a's verification and its writes, so only a's locks stop b.
+/// Transaction a runs on worker 0 of node 0 (R25).
 inline std::string write_skew_amid_a_commit() {
   Stage stage;
   Problem problem;
@@ -79,7 +79,8 @@ inline std::string locks_are_named_and_in_universal_order() {
   return problem.text();
 }
 
-/// R22: b holds x and wants y. a wants both, y first. a must hold nothing while it waits for x.
+/// R22: worker b holds x and wants y. Worker a wants both, y first. Worker a must hold nothing
+/// while it waits for x.
 inline std::string crossing_writers_do_not_wait_for_each_other() {
   Stage stage;
   Problem problem;

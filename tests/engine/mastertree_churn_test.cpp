@@ -192,8 +192,8 @@ TEST(MasterTreeChurn, QueuesThatGrowLeaveNoTrailOfEmptyPages) {
     ASSERT_FALSE(testing::Test::HasFailure());
   }
   settle(cluster);
-  // Per level: less than a run of empty pages, the page with the head, which may be the next page,
-  // and before it the last page of the previous queue.
+  // Per level, a search visits less than a run of empty pages, then the page with the head, which
+  // may be the next one. Before these it visits the last page of the previous queue.
   const uint32_t depth = levels(cluster, storage);
   const uint64_t most = uint64_t{depth} * (kMinMergeRun - 1) + 3;
   for (Queue& queue : queues) {
@@ -221,8 +221,8 @@ TEST(MasterTreeChurn, AQueueFilledByOneNodeAndEmptiedByAnotherGivesItsPagesBack)
   churn(2, usual_pools());
 }
 
-// Layers of every depth are reclaimed, however long the common prefix of the keys is: first eleven
-// layers, then as many as the longest key has.
+// Layers of every depth are reclaimed, however long the common prefix of the keys is. The tests
+// have eleven layers, and as many as the longest key has.
 TEST(MasterTreeChurn, AQueueBehindALongPrefixGivesItsPagesBack) {
   churn(1, rounds(5, 50), std::string(80, 'p'));
 }

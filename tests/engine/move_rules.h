@@ -120,8 +120,8 @@ inline std::string a_write_to_the_moved_copy_is_seen() {
   return problem.text();
 }
 
-/// R7: b moves the record while a has passed its verification and is about to write it. b must wait
-/// for the record's lock; otherwise the write changes the old copy.
+/// R7: worker b moves the record after worker a has passed its verification, and before a writes
+/// it. Worker b must wait for the record's lock; otherwise the write changes the old copy.
 inline std::string a_record_is_moved_amid_a_commit(bool to_a_layer) {
   Stage stage;
   Problem problem;

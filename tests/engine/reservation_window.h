@@ -59,7 +59,7 @@ inline std::string scan_of_an_own_blind_write_that_died(bool then_erases) {
   return problem.text();
 }
 
-/// R20: as above, but a reports a user abort after the scan, whatever the scan answered.
+/// R20: as above, but worker a reports a user abort after the scan, whatever the scan answered.
 inline std::string user_abort_after_a_scan_of_an_own_blind_write_that_died() {
   Stage stage;
   Problem problem;
@@ -74,8 +74,8 @@ inline std::string user_abort_after_a_scan_of_an_own_blind_write_that_died() {
   return problem.text();
 }
 
-/// Worker a increments a key, and b erases it. b then reserves the key for an insert and gives up.
-/// a replaces its increment by a whole write, before or after b's steps.
+/// Worker a increments a key, and worker b erases it. Worker b then reserves the key for an insert
+/// and gives up. Worker a replaces its increment by a whole write, before or after b's steps.
 inline std::string write_over_an_increment_of_a_key_that_died(bool before) {
   Stage stage;
   Problem problem;

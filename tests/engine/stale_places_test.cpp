@@ -1,5 +1,5 @@
-// Records that move while a transaction refers to them: own and foreign splits between two uses of
-// one RecordRef (R14), and writes that find a smaller record than they were planned for.
+// Records that move while a transaction refers to them. Own and foreign splits happen between two
+// uses of one RecordRef (R14). Writes find a smaller record than they were planned for.
 #include <gtest/gtest.h>
 
 #include <array>

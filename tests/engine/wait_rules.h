@@ -30,8 +30,9 @@ std::string ends_under_a_foreign_lock(McsWord& lock, WorkerContext& holder, Work
 
 enum class Held { page, layer_root, merged_page, parent, root };
 
-/// Reclaiming meets a lock that another worker holds. The lock is that of the page to compact, of a
-/// layer's root while records are locked, or of a page, its parent or the root word in a merge.
+/// Reclaiming meets a lock that another worker holds. It may be the lock of the page to compact, or
+/// of a layer's root while records are locked. In a merge, it is that of a page, its parent or the
+/// root word.
 inline std::string reclaiming_waits_for_no_lock(Held held) {
   if (held == Held::page || held == Held::layer_root) {
     Layered stage;

@@ -30,7 +30,7 @@ class PowerCutFileSystem : public FileSystem {
   ~PowerCutFileSystem() override;
 
   /// Returns the image that a restart after a power cut at this instant finds. All content of the
-  /// image is synced. The same seed gives the same image. This object does not change, so a test
+  /// image is synced. Equal seeds give equal images. This object does not change, so a test
   /// may cut it repeatedly, also while other threads use it.
   std::unique_ptr<PowerCutFileSystem> cut(uint64_t seed) const;
   /// `cut_losing_all` returns the image without any unsynced state, `cut_losing_nothing` the image

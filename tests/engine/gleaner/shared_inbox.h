@@ -13,7 +13,7 @@
 
 namespace atolldb::test {
 
-/// The same memory, mapped twice.
+/// One memory block, mapped twice.
 class TwoMappings {
  public:
   explicit TwoMappings(uint64_t bytes) : bytes_(bytes) {

@@ -1,6 +1,6 @@
-// Power cuts at named instants: a cluster with threads for workers, loggers and the clock loses its
-// power at an instant of a commit or of a logger. The body then checks what a restart finds. Needs
-// the engine with sync points (`ATOLL_MUTANTS`).
+// Power cuts at named instants. A cluster with threads for workers, loggers and the clock loses its
+// power in the middle of a commit or of a logger's work. The body then checks what a restart finds.
+// Needs the engine with sync points (`ATOLL_MUTANTS`).
 #pragma once
 
 #include <fmt/format.h>

@@ -116,7 +116,7 @@ class PowerCutLogs {
       if (random_() % 8 == 0) {
         if (!create_storage(ddl, epoch)) return expect_off(files);
       }
-      // Loggers fall behind the current epoch, some more than others.
+      // Loggers close their epochs late, some later than others.
       for (uint64_t steps = random_() % 8; steps > 0; --steps) {
         Logger& logger = loggers[random_() % loggers.size()];
         if (!step(logger, epoch, durable_epoch(loggers))) return expect_off(files);

@@ -1,5 +1,5 @@
-// Bodies of tests of rounds in the snapshot cache: how long readers stay in a round, and how their
-// wait for a frame ends (R57, R20, R24). A body returns an error text, or an empty text if all is
+// Bodies of tests of rounds in the snapshot cache (R57, R20, R24): how long a reader is in a round,
+// and what ends its wait for a frame. A body returns an error text, or an empty text if all is
 // right.
 #pragma once
 

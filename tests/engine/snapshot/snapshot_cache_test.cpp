@@ -57,7 +57,7 @@ TEST(SnapshotCache, ReadsAheadWhatIsNotThereYet) {
   TestCache test(pages.files(), 40, 1);
   SnapshotReader reader(test.cache, 0);
   // Reads the last page alone. Each later read also reads ahead: up to the last page, up to a
-  // cached page, and as far as one read goes.
+  // cached page, and up to the limit of one read.
   for (const auto& [number, in_use] : {std::pair{40u, 1u}, {30u, 11u}, {20u, 21u}, {1u, 37u}}) {
     ASSERT_TRUE(reads(reader, number));
     EXPECT_EQ(test.cache.statistics().frames_in_use, in_use) << number;

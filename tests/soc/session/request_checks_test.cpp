@@ -1,5 +1,6 @@
-// What a client writes into its segment is checked before it is used (R41): each check at its limit
-// and past it. Without the check the test fails, or the node reads what is not the client's.
+// Checks that the node makes of a client's session segment before it uses the content (R41), each at
+// its limit and past it. Without a check its test fails, or the node reads memory outside of the
+// client's segment.
 #include <gtest/gtest.h>
 #include <spdlog/sinks/ostream_sink.h>
 
@@ -17,11 +18,12 @@
 namespace atolldb {
 namespace {
 
-/// A server that refuses every request that is sound, with `recovering`. Requests are written into
-/// the segment by hand: the client's own library checks them, too.
+/// A server that refuses every valid request with `recovering`. The tests write requests into the
+/// segment directly, because the client library checks them, too.
 class RequestChecks : public ::testing::Test {
  protected:
-  /// Not used by the client's library, which makes no call here. Another one follows it.
+  /// The client library does not use this slot, because it makes no call here. One more slot
+  /// follows it.
   static constexpr uint32_t kSlot = kSessionSlots - 2;
 
   RequestChecks()
@@ -59,7 +61,7 @@ class RequestChecks : public ::testing::Test {
     ring.tail.store(tail + count, std::memory_order_release);
     client_->wake_node();
   }
-  /// The node's answer to the request; cluster_failed if none comes.
+  /// Returns the node's answer to the request, or cluster_failed if none comes.
   SessionAnswer ask(const SessionRequest& request) {
     SessionSegment& segment = client_->segment();
     const uint32_t before = segment.answers.tail.load(std::memory_order_acquire);
@@ -83,7 +85,7 @@ class RequestChecks : public ::testing::Test {
     EXPECT_NE(message.find(says), std::string::npos) << message;
     EXPECT_EQ(ask(sound()).status, Status::recovering) << "the session goes on";
   }
-  /// Whether the node ends the session.
+  /// Returns true if the node ends the session.
   bool ends() {
     const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     while (client_->is_open() && std::chrono::steady_clock::now() < give_up) {
@@ -116,7 +118,7 @@ TEST_F(RequestChecks, TheNameHasOneToSixtyBytes) {
   expect_invalid(request, "has 0 bytes");
   request.name_bytes = kMaxSessionProcedureName + 1;
   expect_invalid(request, "has 61 bytes");
-  // Behind the request, and behind the segment.
+  // A name that ends past the request, and one that ends past the segment.
   for (const uint32_t bytes : {4096u, ~0u}) {
     request.name_bytes = bytes;
     expect_invalid(request, std::to_string(bytes) + " bytes");
