@@ -1,5 +1,5 @@
-// Checks that the node makes of a client's session segment before it uses the content (R41), each at
-// its limit and past it. Without a check its test fails, or the node reads memory outside of the
+// Checks that the node makes of a client's session segment before it uses the content (R41), each
+// at its limit and past it. Without a check its test fails, or the node reads memory outside of the
 // client's segment.
 #include <gtest/gtest.h>
 #include <spdlog/sinks/ostream_sink.h>
