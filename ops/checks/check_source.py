@@ -65,14 +65,6 @@ MAX_CELL = 120
 BARE_LINK = re.compile(
     r"\s*(?:[*-] |\d+\. |\[[^\]]*\]: )?(?:<\S+>|\[[^\]]*\]\(\S+\)|https?://\S+)[.;,]?"
 )
-# Folders of the root (".": its own files) that do not keep a check of words, references or widths
-# yet. Remove a folder as soon as it is clean; never add one.
-NOT_CLEAN_YET = {
-    "elsewhere": (".", "bench", "coordinator", "engine", "shared", "soc", "tests"),
-    "banned": (".", "bench", "coordinator", "engine", "ops", "shared", "soc", "tests"),
-    "columns": (".", "bench", "configs", "coordinator", "engine", "ops", "shared", "soc", "tests"),
-    "cell": (".", "bench", "coordinator", "engine", "ops", "shared", "soc", "tests"),
-}
 # A raw string's text is not code: R"x( ... )x", then ordinary literals and comments.
 NOT_CODE = re.compile(
     r'R"(?P<mark>[^()\\\s]{0,16})\(.*?\)(?P=mark)"'
@@ -98,12 +90,6 @@ def comments_only(text):
         end = match.end()
     kept.append(blank.sub(" ", text[end:]))
     return "".join(kept)
-
-
-def keeps(check, path):
-    """Whether the file at `path` has to keep this check by now."""
-    folder = "." if len(path.parts) == 1 else path.parts[0]
-    return folder not in NOT_CLEAN_YET[check]
 
 
 class Names:
@@ -140,15 +126,13 @@ def check_words(path, text, names):
         for match in TAG_CITED.finditer(line):
             if match.group(1) not in names.tags:
                 yield number, f"{match.group()}: {BIBLIOGRAPHY} has no such paper"
-        if keeps("elsewhere", path):
-            for match in ELSEWHERE.finditer(line):
-                yield number, (f'"{match.group()}": the text is not in the repository: cite a rule '
-                               f"(R31), a paper ([FOEDUS15]), or say the reason")
-    if keeps("banned", path):
-        # In a paragraph words may be on two lines.
-        for match in BANNED.finditer(text):
-            word = re.sub(GAP, " ", match.group(1))
-            yield text.count("\n", 0, match.start()) + 1, f'"{word}": {BANNED_WORDS[word.lower()]}'
+        for match in ELSEWHERE.finditer(line):
+            yield number, (f'"{match.group()}": the text is not in the repository: cite a rule '
+                           f"(R31), a paper ([FOEDUS15]), or say the reason")
+    # In a paragraph words may be on two lines.
+    for match in BANNED.finditer(text):
+        word = re.sub(GAP, " ", match.group(1))
+        yield text.count("\n", 0, match.start()) + 1, f'"{word}": {BANNED_WORDS[word.lower()]}'
 
 
 def check_markdown(path, text, names):
@@ -159,11 +143,10 @@ def check_markdown(path, text, names):
             is_fenced = not is_fenced
         elif line.startswith("|"):
             cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip())]
-            if keeps("cell", path) and any(len(cell) > MAX_CELL for cell in cells):
+            if any(len(cell) > MAX_CELL for cell in cells):
                 yield number, f"a cell of the table has more than {MAX_CELL} characters"
         elif len(line) > MAX_COLUMNS and not is_fenced and not BARE_LINK.fullmatch(line):
-            if keeps("columns", path):
-                yield number, f"the line has more than {MAX_COLUMNS} columns"
+            yield number, f"the line has more than {MAX_COLUMNS} columns"
     yield from check_words(path, text, names)
 
 

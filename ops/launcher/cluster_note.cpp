@@ -36,7 +36,7 @@ uint64_t hash_of(const std::string& text) {
   return hash;
 }
 
-/// Other users may write to /tmp: a folder counts only if this user owns it and nobody else may
+/// Other users may write to /tmp: a folder counts only if this user owns it and no other user may
 /// write to it.
 bool is_private(const std::string& folder, uid_t user) {
   struct stat info{};

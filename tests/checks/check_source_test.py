@@ -22,14 +22,6 @@ def markdown_messages(path, text):
 
 
 class CheckSource(unittest.TestCase):
-    def setUp(self):
-        # The planted violations are found wherever they lie.
-        self.before = check_source.NOT_CLEAN_YET
-        check_source.NOT_CLEAN_YET = {check: () for check in self.before}
-
-    def tearDown(self):
-        check_source.NOT_CLEAN_YET = self.before
-
     def assert_bad(self, path, text, part):
         found = messages(path, text)
         self.assertEqual(len(found), 1, found)
@@ -160,18 +152,6 @@ class CheckSource(unittest.TestCase):
             self.assertEqual(markdown_messages("ops/README.md", text), [], text)
         # The fence has ended.
         self.assertEqual(len(markdown_messages("a.md", f"```\n```\n{columns}\n")), 1)
-
-    def test_folders_that_are_not_clean_yet_keep_all_other_checks(self):
-        check_source.NOT_CLEAN_YET = {"elsewhere": ("engine", "."), "banned": (), "columns": (),
-                                      "cell": ()}
-        words = "// design" + ": x\n"
-        for path in ("engine/a.cpp", "engine/log/deep/a.cpp"):
-            self.assert_clean(path, words)
-        for path in ("soc/a.cpp", "tests/engine/a.cpp"):
-            self.assert_bad(path, words, "not in the repository")
-        self.assert_bad("engine/log/a.cpp", "// any" + "body\n", "anybody")
-        self.assertEqual(markdown_messages("README.md", words), [])
-        self.assertEqual(len(markdown_messages("ops/README.md", words)), 1)
 
     def test_a_tree_of_names_is_read(self):
         with tempfile.TemporaryDirectory() as name:

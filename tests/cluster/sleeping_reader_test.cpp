@@ -51,7 +51,8 @@ constexpr const char* kSource = R"cpp(
     return read;
   }
 
-  ATOLL_PROCEDURE_LIBRARY({"read_and_sleep", read_and_sleep, nullptr, Isolation::snapshot_read_only});
+  constexpr Isolation kMode = Isolation::snapshot_read_only;
+  ATOLL_PROCEDURE_LIBRARY({"read_and_sleep", read_and_sleep, nullptr, kMode});
 )cpp";
 
 std::array<std::byte, 8> key_of(uint64_t key) {
