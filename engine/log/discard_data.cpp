@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "engine/log/log_owner.h"
+#include "engine/log/salvage.h"
 #include "engine/log/savepoint.h"
 #include "engine/snapshot/snapshot_files.h"
 #include "engine/snapshot/stored_snapshots.h"
@@ -150,13 +151,21 @@ Result<void> write_discarded_table(FileSystem& file_system, const std::string& d
   return discarded.write(file_system);
 }
 
-/// Returns true if there is anything to move.
+/// Returns true for the files of the coordinator's directory that are moved before the savepoint.
+bool moves_before_savepoint(const std::string& name) {
+  return parse_ddl_file_name(name) || parse_snapshot_file_name(name) || parse_salvage_mark(name);
+}
+
+/// Returns true if there is anything to move. A `savepoint.new` of an interrupted start does not
+/// count: it stays, and the next start overwrites it.
 Result<bool> holds_files(FileSystem& file_system, const std::string& data_dir,
                          const std::vector<std::string>& configured) {
   auto names = names_in(file_system, coordinator_directory(data_dir));
   if (!names) return std::unexpected(names.error());
   for (const std::string& name : *names) {
-    if (name.starts_with("savepoint") || parse_ddl_file_name(name)) return true;
+    const std::string path = path_in(coordinator_directory(data_dir), name);
+    const bool is_savepoint = path == savepoint_path(data_dir) || path == discarding_path(data_dir);
+    if (is_savepoint || moves_before_savepoint(name)) return true;
   }
   auto files = own_files(file_system, data_dir, configured);
   if (!files) return std::unexpected(files.error());
@@ -236,9 +245,7 @@ Result<std::vector<std::string>> discard_data(FileSystem& file_system, const std
   auto names = names_in(file_system, coordinator);
   if (!names) return std::unexpected(names.error());
   // Moved last, because the metadata tells where the files of snapshots are.
-  std::erase_if(*names, [](const std::string& name) {
-    return !parse_ddl_file_name(name) && !parse_snapshot_file_name(name);
-  });
+  std::erase_if(*names, [](const std::string& name) { return !moves_before_savepoint(name); });
   auto moved = move(file_system, coordinator, coordinator_directory(target), *names);
   if (!moved) return std::unexpected(moved.error());
   moved = write_discarded_table(file_system, data_dir, *number);

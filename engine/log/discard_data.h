@@ -2,7 +2,7 @@
 // database. Deletes nothing. Also lists the log files of directories.
 //
 //   data_dir/coordinator/         -> data_dir/discarded-<n>/coordinator/
-//     (savepoint, DDL log, metadata of snapshots)
+//     (savepoint, DDL log, metadata of snapshots, mark of a salvage in progress)
 //   <directory>/node<k>/log*      -> <directory>/discarded-<n>/node<k>/log*
 //   <directory>/node<k>/snapshot* -> <directory>/discarded-<n>/node<k>/snapshot*
 //

@@ -70,6 +70,15 @@ std::string salvage_report_path(const std::string& data_dir, uint32_t number) {
   return path_in(data_dir, fmt::format("salvage-{}.json", number));
 }
 
+std::optional<uint32_t> parse_salvage_mark(std::string_view name) {
+  if (!name.starts_with(kMark)) return std::nullopt;
+  uint32_t number = 0;
+  const char* const end = name.data() + name.size();
+  const auto parsed = std::from_chars(name.data() + kMark.size(), end, number);
+  if (parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
+  return number;
+}
+
 Result<std::optional<uint32_t>> find_salvage(FileSystem& file_system, const std::string& data_dir) {
   const std::string directory = coordinator_directory(data_dir);
   auto exists = file_system.exists(directory);
@@ -78,11 +87,7 @@ Result<std::optional<uint32_t>> find_salvage(FileSystem& file_system, const std:
   auto names = file_system.list(directory);
   if (!names) return std::unexpected(names.error());
   for (const std::string& name : *names) {
-    if (!name.starts_with(kMark)) continue;
-    uint32_t number = 0;
-    const char* const end = name.data() + name.size();
-    const auto parsed = std::from_chars(name.data() + kMark.size(), end, number);
-    if (parsed.ec == std::errc() && parsed.ptr == end) return number;
+    if (const auto number = parse_salvage_mark(name)) return number;
   }
   return std::nullopt;
 }

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "shared/error.h"
@@ -22,6 +23,9 @@ namespace atolldb {
 /// Creates the mark durably, so that the next start salvages. Does nothing if a salvage is in
 /// progress. Error code failed: there is no savepoint, so there is nothing to salvage.
 Result<void> begin_salvage(FileSystem& file_system, const std::string& data_dir);
+
+/// Returns the number in a mark's file name, or nothing if the file is no mark.
+std::optional<uint32_t> parse_salvage_mark(std::string_view name);
 
 /// Returns the number of the salvage in progress, or nothing if there is none.
 Result<std::optional<uint32_t>> find_salvage(FileSystem& file_system, const std::string& data_dir);

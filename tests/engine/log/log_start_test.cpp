@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/log/discard_data.h"
+#include "engine/log/salvage.h"
 #include "tests/engine/log/device_rules.h"
 #include "tests/engine/log/log_rules.h"
 #include "tests/engine/snapshot/made_snapshot.h"
@@ -510,6 +511,39 @@ TEST(DiscardData, MovesEverythingAsideWhateverInterruptsIt) {
       break;
     }
   }
+}
+
+TEST(DiscardData, EndsASalvageWhateverInterruptsIt) {
+  for (uint64_t works = 0;; ++works) {
+    DataDirectory data;
+    ASSERT_EQ(data.begin({kFirst, kSecond}), "");
+    data.write_all(1, 9);
+    ASSERT_TRUE(begin_salvage(data.files, "/data"));
+    data.files.changes_left = works;
+    const bool is_whole = discard_data(data.files, "/data").has_value();
+    data.files.changes_left = UINT64_MAX;
+    const auto moved = discard_data(data.files, "/data");
+    ASSERT_TRUE(moved) << moved.error().message;
+    const auto salvage = find_salvage(data.files, "/data");
+    ASSERT_TRUE(salvage) << salvage.error().message;
+    EXPECT_FALSE(*salvage) << "the empty database would be salvaged";
+    // Directory 0 holds the copy of the savepoint from before the salvage.
+    EXPECT_TRUE(*data.files.exists("/data/discarded-1/coordinator/salvage_0"));
+    if (is_whole) break;
+  }
+}
+
+TEST(DiscardData, DoesNotCountASavepointThatWasNeverCompleted) {
+  DataDirectory data;
+  ASSERT_EQ(data.begin({kFirst, kSecond}), "");
+  ASSERT_TRUE(data.files.create("/data/coordinator/savepoint.new", kIoBlockBytes));
+  auto moved = discard_data(data.files, "/data", {"/fast"});
+  ASSERT_TRUE(moved) << moved.error().message;
+  EXPECT_EQ(moved->size(), 2u);
+  moved = discard_data(data.files, "/data", {"/fast"});
+  ASSERT_TRUE(moved) << moved.error().message;
+  EXPECT_TRUE(moved->empty()) << "nothing was left to move";
+  EXPECT_EQ(data.begin({kFirst, kSecond}), "");
 }
 
 TEST(DiscardData, DoesNothingWithoutDataAndWorksWithoutASavepoint) {
