@@ -151,10 +151,11 @@ Result<void> pin_snapshot(FileSystem& file_system, const std::string& data_dir,
   }
   const std::optional<uint64_t> epoch = epoch_of(savepoint, id);
   if (!epoch) {
-    return make_error(ExitCode::failed,
-                      fmt::format("snapshot {}: is neither the newest one of {}, which is {}, nor "
-                                  "pinned: pin one of those that `atoll snapshot ls` lists",
-                                  id, data_dir, savepoint.snapshot));
+    return make_error(
+        ExitCode::failed,
+        fmt::format("snapshot {}: is neither the newest one of {}, which is {}, nor "
+                    "kept, nor pinned: pin one of those that `atoll snapshot ls` lists",
+                    id, data_dir, savepoint.snapshot));
   }
   Savepoint next = savepoint;
   next.pinned.push_back({id, *epoch, name});

@@ -130,6 +130,23 @@ TEST(SavepointSnapshots, DoesNotGrowWithTheNumberOfStarts) {
   EXPECT_EQ(savepoint.incarnations.size(), 1u);
 }
 
+TEST(SavepointSnapshots, PinsAKeptSnapshotAndNamesEveryKindThatCanBePinned) {
+  MemoryFileSystem files;
+  Savepoint savepoint = with_incarnations(files);
+  for (uint32_t id = 1; id <= 3; ++id) {
+    ASSERT_TRUE(take_snapshot_id(files, "/data", savepoint));
+    ASSERT_TRUE(store_snapshot(files, "/data", savepoint, id, 10 + id, 2));
+  }
+  ASSERT_TRUE(pin_snapshot(files, "/data", savepoint, 2, "kept"));
+  EXPECT_EQ(savepoint.pinned.back(), (PinnedSnapshot{2, 12, "kept"}));
+  const auto pinned = pin_snapshot(files, "/data", savepoint, 1, "deleted");
+  ASSERT_FALSE(pinned);
+  EXPECT_NE(pinned.error().message.find(
+                "is neither the newest one of /data, which is 3, nor kept, nor pinned"),
+            std::string::npos)
+      << pinned.error().message;
+}
+
 TEST(SavepointSnapshots, PinsWhatExistsUnderNamesThatTellThemApart) {
   MemoryFileSystem files;
   Savepoint savepoint = with_incarnations(files);
