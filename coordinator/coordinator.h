@@ -151,6 +151,10 @@ class Coordinator {
   /// others.
   std::set<uint32_t> offer_pins();
   std::vector<SnapshotFilePlace> readable_places() const;
+  /// Opens the readable files and those of `more` on all nodes, and closes all other files there.
+  /// The nodes also learn the files of the kept snapshots. A scrub forgets the damage of files that
+  /// it was not told of.
+  Result<void> open_readable(const std::vector<SnapshotFilePlace>& more = {});
   Result<void> forget_unneeded();
   bool has_less_free_than(uint32_t percent) const;
   bool lacks_pages() const;
@@ -158,7 +162,6 @@ class Coordinator {
   bool lacks_log_files() const;
   bool stays_short(uint32_t percent) const;
   void install_newest();
-  Result<void> open_kept_and(const SnapshotMetadata& snapshot);
   void release_kept(uint32_t oldest_left);
   void note_install(const Result<InstallReport>& report, std::chrono::milliseconds took);
   void request_snapshot(const ControlReply& reply);

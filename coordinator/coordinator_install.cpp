@@ -56,7 +56,7 @@ void Coordinator::tell_in_vain() {
 /// refer to stay readable.
 void Coordinator::install_newest() {
   const SnapshotMetadata snapshot = *durable_->snapshot();
-  if (const auto opened = open_kept_and(snapshot); !opened) {
+  if (const auto opened = open_readable(snapshot.files); !opened) {
     logger_->warn("snapshot {} is not installed: {}", snapshot.id, opened.error().message);
     return;
   }
@@ -76,13 +76,6 @@ void Coordinator::install_newest() {
   // Transactions with snapshot isolation read this snapshot (R18): its files are open on all nodes.
   published_ = snapshot;
   release_kept(report->oldest_left);
-}
-
-/// The files of a snapshot include those of older snapshots that it refers to.
-Result<void> Coordinator::open_kept_and(const SnapshotMetadata& snapshot) {
-  std::vector<SnapshotFilePlace> places = readable_places();
-  places.insert(places.end(), snapshot.files.begin(), snapshot.files.end());
-  return open_on_nodes(config_, call_node_, places);
 }
 
 /// Releases the snapshots that no pointer refers to any more, after an install of `published_`.

@@ -181,9 +181,7 @@ Result<void> Coordinator::take_recovery_snapshot() {
       continue;
     }
     // Closes the part's files: transactions may not read it before the end of the recovery.
-    if (const auto closed = open_on_nodes(config_, call_node_, readable_places()); !closed) {
-      return closed;
-    }
+    if (const auto closed = open_readable(); !closed) return closed;
     const auto deleted = durable_->delete_unneeded(ids_in_use());
     if (!deleted) return std::unexpected(deleted.error());
     logger_->info("recovery: {} files that its first part covers are deleted", *deleted);
@@ -235,7 +233,7 @@ std::vector<StorageToGlean> Coordinator::storages_to_glean() const {
 /// pointer refers to them. REQUIRES: no transaction reads a storage's root yet. Transactions that
 /// read a snapshot have roots of their own.
 Result<void> Coordinator::publish(const SnapshotMetadata& snapshot) {
-  const auto opened = open_kept_and(snapshot);
+  const auto opened = open_readable(snapshot.files);
   if (!opened) return opened;
   for (const SnapshotStorage& stored : snapshot.storages) {
     StorageControl& storage = control_->storage(stored.id);

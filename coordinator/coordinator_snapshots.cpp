@@ -214,7 +214,7 @@ Result<void> Coordinator::offer_pinned(uint32_t id) {
   auto metadata = read_snapshot_metadata(durable_->files(), config_.cluster.data_dir, id);
   if (!metadata) return std::unexpected(metadata.error());
   offered_.emplace(id, *std::move(metadata));
-  const auto opened = open_on_nodes(config_, call_node_, readable_places());
+  const auto opened = open_readable();
   // Some nodes may have opened the files. The next call that succeeds closes them.
   if (!opened) offered_.erase(id);
   return opened;
@@ -246,9 +246,7 @@ Result<void> Coordinator::publish_to_transactions() {
   if (!durable_->snapshot()) return {};
   const SnapshotMetadata& newest = *durable_->snapshot();
   offered_.try_emplace(newest.id, newest);
-  if (const auto opened = open_on_nodes(config_, call_node_, readable_places()); !opened) {
-    return opened;
-  }
+  if (const auto opened = open_readable(); !opened) return opened;
   std::set<uint32_t> kept = offer_pins();
   kept.insert(newest.id);
   if (mutant(Mutant::newest_before_published)) make_newest(newest.id);
@@ -283,13 +281,17 @@ std::vector<SnapshotFilePlace> Coordinator::readable_places() const {
   return places;
 }
 
+Result<void> Coordinator::open_readable(const std::vector<SnapshotFilePlace>& more) {
+  std::vector<SnapshotFilePlace> places = readable_places();
+  places.insert(places.end(), more.begin(), more.end());
+  return open_on_nodes(config_, call_node_, places, durable_->kept_places());
+}
+
 /// Publishes snapshots to transactions, closes the files that nothing needs, then deletes them.
 /// REQUIRES: no run of the gleaner is under way.
 Result<void> Coordinator::forget_unneeded() {
   if (const auto published = publish_to_transactions(); !published) return published;
-  const auto opened =
-      open_on_nodes(config_, call_node_, readable_places(), durable_->kept_places());
-  if (!opened) return opened;
+  if (const auto opened = open_readable(); !opened) return opened;
   const auto deleted = durable_->delete_unneeded(ids_in_use());
   if (!deleted) return std::unexpected(deleted.error());
   if (*deleted != 0) logger_->info("{} files of logs and snapshots deleted", *deleted);

@@ -99,7 +99,7 @@ class GleanerRun {
 /// snapshots, which stay closed but are scrubbed, too.
 Result<void> open_on_nodes(const Config& config, const NodeCall& call_node,
                            const std::vector<SnapshotFilePlace>& places,
-                           const std::vector<SnapshotFilePlace>& kept = {});
+                           const std::vector<SnapshotFilePlace>& kept);
 
 /// Lets transactions of all nodes begin with the snapshot (R18). REQUIRES: open_on_nodes was called
 /// for its files.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <thread>
@@ -205,6 +206,39 @@ std::string files_stay_while_transactions_may_hold_their_pointers() {
   if (!stored_snapshots(cluster).contains(kSnapshots)) return "";
   return fmt::format("files of the snapshots {} stay although no one needs them",
                      fmt::join(stored_snapshots(cluster), ", "));
+}
+
+std::string every_open_names_the_files_of_kept_snapshots() {
+  Config config = staged_config(1, std::chrono::milliseconds(2));
+  config.snapshot.keep = 3;
+  StagedCluster cluster(config);
+  cluster.start();
+  if (!create_records(cluster)) return "the storage cannot be created";
+  std::string problem;
+  size_t checks = 0;
+  cluster.before_call = [&](uint32_t, std::string_view op, const Json& body) {
+    if (op != "snapshot.open") return;
+    PosixFileSystem files;
+    const auto read = read_savepoint(files, cluster.config().cluster.data_dir);
+    if (!read || !*read) {
+      problem = "the savepoint cannot be read";
+      return;
+    }
+    for (const KeptSnapshot& kept : (*read)->savepoint.kept) {
+      ++checks;
+      const bool is_named = std::ranges::any_of(
+          body.at("kept"), [&](const Json& place) { return place.at("snapshot") == kept.id; });
+      if (!is_named) problem = fmt::format("an open names no file of kept snapshot {}", kept.id);
+    }
+  };
+  for (const char* number : {"1", "2", "3"}) {
+    if (const auto committed = put(cluster, number); !committed.empty()) return committed;
+    const auto taken = cluster.coordinator("snapshot.take");
+    if (!taken) return taken.error().message;
+  }
+  cluster.before_call = {};
+  if (!problem.empty()) return problem;
+  return checks == 0 ? "no snapshot was kept: this has not shown much" : "";
 }
 
 std::string newest_snapshots_never_go_back() {

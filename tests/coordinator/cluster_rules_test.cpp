@@ -18,6 +18,10 @@ TEST(ClusterRules, FilesStayWhileTransactionsMayHoldTheirPointers) {
   EXPECT_EQ(files_stay_while_transactions_may_hold_their_pointers(), "");
 }
 
+TEST(ClusterRules, EveryOpenNamesTheFilesOfKeptSnapshots) {
+  EXPECT_EQ(every_open_names_the_files_of_kept_snapshots(), "");
+}
+
 TEST(ClusterRules, NewestSnapshotsNeverGoBack) { EXPECT_EQ(newest_snapshots_never_go_back(), ""); }
 
 TEST(ClusterRules, TheFirstSnapshotIsTakenWhenItIsAskedFor) {

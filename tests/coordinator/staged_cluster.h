@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "coordinator/coordinator.h"
@@ -44,7 +45,8 @@ class StagedCluster {
 
   explicit StagedCluster(uint32_t nodes,
                          std::chrono::milliseconds epoch = std::chrono::milliseconds(2))
-      : config_(staged_config(nodes, epoch)) {
+      : StagedCluster(staged_config(nodes, epoch)) {}
+  explicit StagedCluster(Config config) : config_(std::move(config)) {
     std::string folder = "/tmp/atoll-staged-XXXXXX";
     CHECK(mkdtemp(folder.data()) != nullptr);
     config_.cluster.data_dir = folder;
@@ -64,7 +66,7 @@ class StagedCluster {
           return answer;
         },
         LauncherCalls{[](bool) {}, [](const Error&) {}}, make_silent_logger("coordinator"));
-    for (uint32_t node = 0; node < nodes; ++node) {
+    for (uint32_t node = 0; node < config_.nodes.size(); ++node) {
       nodes_.push_back(std::make_unique<Node>(
           config_, node, *space_, [](const Error&) {}, make_silent_logger("node")));
     }
