@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <tuple>
@@ -34,7 +35,47 @@ void yield_to_others() {
   static_cast<void>(::syscall(SYS_ioprio_set, kIoPriorityWhoProcess, 0, kIoPriorityIdle));
 }
 
+/// Directory, incarnation and logger of a log.
+using StreamKey = std::tuple<std::string, uint64_t, uint32_t>;
+
+/// Returns the log files of the node, by stream, and in the order of their ordinals.
+Result<std::map<StreamKey, std::vector<LogFilePlace>>> own_logs(const ScrubberSettings& settings) {
+  const std::set<std::string> directories(settings.log_directories.begin(),
+                                          settings.log_directories.end());
+  auto files = log_files_in(*settings.file_system, directories);
+  if (!files) return std::unexpected(files.error());
+  std::map<StreamKey, std::vector<LogFilePlace>> streams;
+  for (LogFilePlace& file : *files) {
+    if (file.node != settings.node) continue;
+    streams[{file.directory, file.name.incarnation, file.name.logger}].push_back(std::move(file));
+  }
+  return streams;
+}
+
+/// Returns the size of the log files that a cycle reads: all but the newest one of each stream.
+/// Unreadable files count 0.
+uint64_t log_bytes(const ScrubberSettings& settings) {
+  const auto streams = own_logs(settings);
+  if (!streams) return 0;
+  uint64_t bytes = 0;
+  for (const auto& [key, files] : *streams) {
+    for (size_t i = 0; i + 1 < files.size(); ++i) {
+      const auto file = settings.file_system->open_for_reading(
+          path_in(node_directory(files[i].directory, files[i].node), to_string(files[i].name)));
+      const auto size = file ? (*file)->size() : Result<uint64_t>(0);
+      bytes += size.value_or(0);
+    }
+  }
+  return bytes;
+}
+
 }  // namespace
+
+uint64_t FoundDamage::count() const {
+  uint64_t sum = 0;
+  for (const auto& [path, count] : count_by_path) sum += count;
+  return sum;
+}
 
 Scrubber::Scrubber(ScrubberSettings settings, Logger logger)
     : settings_(std::move(settings)), logger_(std::move(logger)) {}
@@ -70,12 +111,14 @@ void Scrubber::set_files(const std::vector<SnapshotFilePlace>& places) {
   for (const SnapshotFilePlace& place : places_) {
     paths.insert(snapshot_file_path(place.directory, place.node, place.snapshot));
   }
-  const auto is_gone = [&](const ScrubDamage& damage) {
-    return damage.path.ends_with(".atsnap") && !paths.contains(damage.path);
+  const auto is_gone = [&](const std::string& path) {
+    return path.ends_with(".atsnap") && !paths.contains(path);
   };
-  last_count_ -= std::erase_if(last_, is_gone);
-  current_count_ -= std::erase_if(current_, is_gone);
-  progress_.damaged = std::max(last_count_, current_count_);
+  for (FoundDamage* found : {&last_, &current_}) {
+    std::erase_if(found->listed, [&](const ScrubDamage& damage) { return is_gone(damage.path); });
+    std::erase_if(found->count_by_path, [&](const auto& entry) { return is_gone(entry.first); });
+  }
+  progress_.damaged = std::max(last_.count(), current_.count());
   changed_.notify_all();
 }
 
@@ -100,10 +143,11 @@ void Scrubber::work() {
 
 void Scrubber::run_cycle() {
   std::vector<SnapshotFilePlace> places;
+  const uint64_t bytes_of_logs = log_bytes(settings_);
   {
     const std::lock_guard guard(mutex_);
     places = places_;
-    cycle_bytes_ = 0;
+    cycle_bytes_ = bytes_of_logs;
     cycle_done_ = 0;
     for (const SnapshotFilePlace& place : places) cycle_bytes_ += place.page_count * kPageBytes;
     progress_.percent = 0;
@@ -118,8 +162,7 @@ void Scrubber::run_cycle() {
   const std::lock_guard guard(mutex_);
   if (ends_) return;
   last_ = std::exchange(current_, {});
-  last_count_ = std::exchange(current_count_, 0);
-  progress_.damaged = last_count_;
+  progress_.damaged = last_.count();
   progress_.percent = 100;
   ++progress_.cycles;
   progress_.finished_at_s =
@@ -142,16 +185,10 @@ void Scrubber::scrub_snapshots(const std::vector<SnapshotFilePlace>& places,
 }
 
 void Scrubber::scrub_logs(const ScrubHooks& hooks) {
-  const std::set<std::string> directories(settings_.log_directories.begin(),
-                                          settings_.log_directories.end());
-  const auto files = log_files_in(*settings_.file_system, directories);
-  if (!files) return logger_->warn("scrub: {}", files.error().message);
-  std::set<std::tuple<std::string, uint64_t, uint32_t>> streams;
-  for (const LogFilePlace& file : *files) {
-    if (file.node != settings_.node) continue;
-    streams.insert({file.directory, file.name.incarnation, file.name.logger});
-  }
-  for (const auto& [directory, incarnation, logger] : streams) {
+  const auto streams = own_logs(settings_);
+  if (!streams) return logger_->warn("scrub: {}", streams.error().message);
+  for (const auto& [key, files] : *streams) {
+    const auto& [directory, incarnation, logger] = key;
     LogStream stream;
     stream.directory = directory;
     stream.node = static_cast<uint16_t>(settings_.node);
@@ -179,10 +216,10 @@ bool Scrubber::pace(uint64_t bytes) {
 
 void Scrubber::note(const ScrubDamage& damage) {
   const std::lock_guard guard(mutex_);
-  const bool is_known = std::ranges::find(last_, damage) != last_.end();
-  ++current_count_;
-  if (current_.size() < kMaxListedDamage) current_.push_back(damage);
-  progress_.damaged = std::max(last_count_, current_count_);
+  const bool is_known = std::ranges::find(last_.listed, damage) != last_.listed.end();
+  ++current_.count_by_path[damage.path];
+  if (current_.listed.size() < kMaxListedDamage) current_.listed.push_back(damage);
+  progress_.damaged = std::max(last_.count(), current_.count());
   if (is_known) return;  // logged before
   logger_->error("scrub: {}: offset {}: storage {}: {}: {}", damage.path, damage.offset,
                  damage.storage, damage.range, damage.reason);
@@ -202,10 +239,10 @@ Json Scrubber::describe() const {
                {"damaged", progress_.damaged},
                {"damage", Json::array()}};
   // Damage of the last cycle that the current cycle has not reached yet probably still exists.
-  for (const ScrubDamage& damage : current_) json["damage"].push_back(to_json(damage));
-  for (const ScrubDamage& damage : last_) {
+  for (const ScrubDamage& damage : current_.listed) json["damage"].push_back(to_json(damage));
+  for (const ScrubDamage& damage : last_.listed) {
     if (json["damage"].size() >= kMaxListedDamage) break;
-    const bool is_listed = std::ranges::find(current_, damage) != current_.end();
+    const bool is_listed = std::ranges::find(current_.listed, damage) != current_.listed.end();
     if (!is_listed) json["damage"].push_back(to_json(damage));
   }
   return json;

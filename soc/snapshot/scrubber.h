@@ -6,7 +6,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <functional>
+#include <map>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -30,6 +30,14 @@ struct ScrubberSettings {
   std::vector<std::string> log_directories;
   /// Time between the end of a cycle and the begin of the next one.
   std::chrono::milliseconds pause{60'000};
+};
+
+/// The damage that one cycle has found.
+struct FoundDamage {
+  std::vector<ScrubDamage> listed;                // at most kMaxListedDamage
+  std::map<std::string, uint64_t> count_by_path;  // all damage, listed or not
+
+  uint64_t count() const;
 };
 
 /// Progress of the cycle under way and of the last complete one.
@@ -79,12 +87,10 @@ class Scrubber {
   bool ends_ = false;
   std::vector<SnapshotFilePlace> places_;  // of this node
   ScrubProgress progress_;
-  uint64_t cycle_bytes_ = 0;  // of snapshot files in the current cycle; logs are not counted
+  uint64_t cycle_bytes_ = 0;  // size of the files that the current cycle reads
   uint64_t cycle_done_ = 0;
-  std::vector<ScrubDamage> last_;     // of the last complete cycle
-  std::vector<ScrubDamage> current_;  // of the current cycle
-  uint64_t last_count_ = 0;
-  uint64_t current_count_ = 0;
+  FoundDamage last_;     // by the last complete cycle
+  FoundDamage current_;  // by the current cycle
 
   Clock::time_point next_read_;  // used by the thread only
   std::thread thread_;
