@@ -149,7 +149,12 @@ const StorageControl* Catalog::find(std::string_view name) const {
 std::vector<const StorageControl*> Catalog::list() const {
   std::vector<const StorageControl*> storages;
   for (const StorageControl& storage : control_->storages) {
-    if (state_of(storage) != StorageState::free) storages.push_back(&storage);
+    // Acquire pairs with the release of publish: all fields are visible. In the state `creating`,
+    // `fill` may still write them on the DDL thread.
+    const auto state = static_cast<StorageState>(storage.state.load(std::memory_order_acquire));
+    if (state == StorageState::ready || state == StorageState::dropping) {
+      storages.push_back(&storage);
+    }
   }
   return storages;
 }

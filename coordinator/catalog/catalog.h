@@ -1,5 +1,5 @@
 // The catalog of storages in the control segment. This class is its only writer. Thread: one at a
-// time.
+// time, unless a function says otherwise.
 #pragma once
 
 #include <algorithm>
@@ -42,8 +42,9 @@ class Catalog {
   /// handle of it.
   void free_slot(uint32_t id);
 
-  /// Returns the storage of this name, or null if there is none.
+  /// Returns the ready storage of this name, or null if there is none. Thread: any.
   const StorageControl* find(std::string_view name) const;
+  /// Returns the storages that are ready or being dropped. Thread: any.
   std::vector<const StorageControl*> list() const;
 
  private:

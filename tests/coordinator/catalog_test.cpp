@@ -90,12 +90,15 @@ TEST_F(CatalogTest, AStorageThatCannotBeMadeDurableDoesNotExist) {
   const auto failed = catalog_.create(tree("t"), [&](const StorageControl& storage) {
     EXPECT_STREQ(storage.name, "t");
     was_hidden = find_storage(*control_, "t") == nullptr;
+    // Control threads list storages while the DDL thread still fills the slot of a new one.
+    EXPECT_TRUE(catalog_.list().empty()) << "listed before its fields are published";
     return Result<void>(make_error(ExitCode::durability, "no device"));
   });
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().message, "no device");
   EXPECT_TRUE(was_hidden) << "usable before it is durable (R34)";
   EXPECT_EQ(find_storage(*control_, "t"), nullptr);
+  EXPECT_TRUE(catalog_.list().empty());
   EXPECT_TRUE(create(tree("t"))) << "its place and its name are free again";
 }
 
