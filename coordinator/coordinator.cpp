@@ -81,7 +81,8 @@ Result<void> Coordinator::start() {
   }
   // Release pairs with the acquire in beat.
   watched_clock_.store(clock_.get(), std::memory_order_release);
-  ddl_thread_ = std::thread([this] { run_ddl(); });
+  ddl_thread_.start();
+  damage_thread_.start();
   dropper_ = make_dropper();
   dropper_->start();
   return {};
@@ -157,12 +158,8 @@ void Coordinator::stop() {
   // After a failure `drain` returns early. The dropper uses the clock and the DDL thread.
   if (dropper_ != nullptr) dropper_->stop();
   if (clock_ != nullptr) clock_->stop();
-  {
-    const std::lock_guard guard(mutex_);
-    ddl_ends_ = true;
-  }
-  ddl_wake_.notify_one();
-  if (ddl_thread_.joinable()) ddl_thread_.join();
+  damage_thread_.stop();
+  ddl_thread_.stop();
   if (durable_epoch_ != nullptr) durable_epoch_->stop();
   if (durable_ != nullptr && state() == ClusterState::draining) {
     const uint64_t durable = control_->epochs.durable.load(std::memory_order_relaxed);
@@ -234,33 +231,12 @@ void Coordinator::note_idleness() {
   if (dirty == 0 || durable <= dirty || durable == durable_noted_) return;
   if (std::exchange(durable_seen_, durable) != durable) return;
   durable_noted_ = durable;
-  give_to_ddl([this, durable] {
+  ddl_thread_.give([this, durable] {
     if (const auto noted = durable_->note_idle(durable); !noted) {
       logger_->warn("the savepoint does not note that epoch {} is durable: {}", durable,
                     noted.error().message);
     }
   });
-}
-
-void Coordinator::give_to_ddl(std::function<void()> task) {
-  {
-    const std::lock_guard guard(mutex_);
-    ddl_tasks_.push_back(std::move(task));
-  }
-  ddl_wake_.notify_one();
-}
-
-void Coordinator::run_ddl() {
-  std::unique_lock lock(mutex_);
-  while (true) {
-    ddl_wake_.wait(lock, [this] { return !ddl_tasks_.empty() || ddl_ends_; });
-    if (ddl_tasks_.empty()) return;
-    const auto task = std::move(ddl_tasks_.front());
-    ddl_tasks_.pop_front();
-    lock.unlock();
-    task();
-    lock.lock();
-  }
 }
 
 }  // namespace atolldb

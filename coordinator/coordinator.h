@@ -4,16 +4,13 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "coordinator/catalog/catalog.h"
@@ -25,6 +22,7 @@
 #include "coordinator/gleaner/kept_snapshots.h"
 #include "coordinator/gleaner/snapshot_taker.h"
 #include "coordinator/status.h"
+#include "coordinator/task_thread.h"
 #include "shared/config/config.h"
 #include "shared/error.h"
 #include "shared/logging/logger.h"
@@ -63,7 +61,7 @@ class Coordinator {
   Result<void> prepare();
   /// Maps the segments that the nodes share. REQUIRES: all nodes are prepared.
   Result<void> attach();
-  /// Starts the clock and the DDL thread.
+  /// Starts the clock and the threads that serve requests.
   Result<void> start();
   /// Lets the cluster accept transactions. `metrics`: endpoints by role. With a log, two steps come
   /// first: a snapshot takes up the commits of earlier incarnations (R32), and the savepoint lists
@@ -179,8 +177,6 @@ class Coordinator {
   /// Returns the newest snapshot and those that volatile pages or transactions may refer to.
   std::set<uint32_t> ids_in_use() const;
   Result<void> log_ddl(DdlOperation operation, const StorageControl& storage);
-  void run_ddl();
-  void give_to_ddl(std::function<void()> task);
   void create_storage(const ControlRequest& request, const ControlReply& reply);
   void drop_storage(const ControlRequest& request, const ControlReply& reply);
   Result<void> check_no_drop(const std::string& name) const;
@@ -234,13 +230,12 @@ class Coordinator {
   std::chrono::steady_clock::time_point tick_seen_at_;  // by beat()
 
   mutable std::mutex mutex_;
-  std::condition_variable ddl_wake_;
-  std::deque<std::function<void()>> ddl_tasks_;      // guarded by mutex_
-  bool ddl_ends_ = false;                            // guarded by mutex_
   Json install_status_ = Json::object();             // guarded by mutex_: of the latest install
   std::map<uint32_t, std::string> unreadable_pins_;  // guarded by mutex_: reasons of the last check
   Json readable_ = Json();                           // guarded by mutex_: set during recovery
-  std::thread ddl_thread_;
+  TaskThread ddl_thread_{"ddl"};
+  /// Waits for the nodes' answers to snapshot.damage. A slow node then delays no other request.
+  TaskThread damage_thread_{"damage"};
   std::unique_ptr<StorageDropper> dropper_;
 };
 

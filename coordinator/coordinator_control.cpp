@@ -65,7 +65,7 @@ void Coordinator::handle(const ControlRequest& request, ControlReply reply) {
   if (const auto runs = check_runs(request.op); !runs) {
     return reply(std::unexpected(runs.error()));
   }
-  give_to_ddl([this, request, reply = std::move(reply)] {
+  ddl_thread_.give([this, request, reply = std::move(reply)] {
     request.op == "storage.create" ? create_storage(request, reply) : drop_storage(request, reply);
   });
 }
@@ -159,7 +159,7 @@ std::unique_ptr<StorageDropper> Coordinator::make_dropper() {
 Result<void> Coordinator::on_ddl_thread(const std::function<Result<void>()>& task) {
   std::promise<Result<void>> promise;
   auto done = promise.get_future();
-  give_to_ddl([&] { promise.set_value(task()); });
+  ddl_thread_.give([&] { promise.set_value(task()); });
   return done.get();
 }
 

@@ -55,8 +55,8 @@ void Coordinator::list_damage(const ControlRequest& request, const ControlReply&
                                                   ": nothing is durable here: a scrub needs "
                                                   "durability.mode \"durable\""));
   }
-  // Runs on the DDL thread, because nodes may wait for this one.
-  give_to_ddl([this, reply] {
+  // Not on the calling thread, because nodes may wait for that one.
+  damage_thread_.give([this, reply] {
     std::vector<Json> answers(nodes_.size());
     const auto asked = on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
       auto answer = call_node_(node, "snapshot.damage", Json::object());

@@ -206,7 +206,7 @@ bool Coordinator::is_rewrite_due() {
 std::vector<StorageToGlean> Coordinator::ask_ddl_for_storages() {
   std::promise<std::vector<StorageToGlean>> promise;
   auto answer = promise.get_future();
-  give_to_ddl([&] { promise.set_value(storages_to_glean()); });
+  ddl_thread_.give([&] { promise.set_value(storages_to_glean()); });
   return answer.get();
 }
 

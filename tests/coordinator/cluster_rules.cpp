@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <future>
 #include <thread>
 
 #include "engine/log/savepoint.h"
@@ -360,6 +361,30 @@ std::string drops_wait_for_transactions_and_hold_nothing_up() {
   const auto answer = dropped.get();
   if (!answer) return answer.error().message;
   return create_records(cluster) ? "" : "the name is not free after the drop";
+}
+
+std::string a_slow_list_of_damage_delays_no_ddl() {
+  StagedCluster cluster(1);
+  std::promise<void> is_asked;
+  std::promise<void> may_answer;
+  cluster.before_call = [&](uint32_t, std::string_view op, const Json&) {
+    if (op != "snapshot.damage") return;
+    is_asked.set_value();
+    may_answer.get_future().wait();
+  };
+  cluster.start();
+  auto damage = cluster.begin_coordinator("snapshot.damage", Json::object());
+  is_asked.get_future().wait();
+  auto created = cluster.begin_coordinator(
+      "storage.create", {{"name", kStorage}, {"type", "mastertree"}, {"payload_bytes", 8}});
+  const auto waited = created.wait_for(StagedCluster::kPatience);
+  may_answer.set_value();
+  const auto answer = damage.get();
+  if (!answer) return answer.error().message;
+  if (answer->at("nodes").size() != 1) return "the answer lacks a node: " + answer->dump();
+  if (waited != std::future_status::ready) return "a creation waits for a node's answer";
+  const auto storage = created.get();
+  return storage ? "" : storage.error().message;
 }
 
 }  // namespace atolldb::test

@@ -1,0 +1,24 @@
+#include "coordinator/task_thread.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace atolldb::test {
+namespace {
+
+TEST(TaskThreadTest, TasksRunInTheirOrderAndAllOfThemBeforeTheThreadEnds) {
+  constexpr int kTasks = 100;
+  std::vector<int> done;
+  TaskThread thread("tasks");
+  for (int task = 0; task < kTasks; ++task) {
+    if (task == kTasks / 2) thread.start();
+    thread.give([&done, task] { done.push_back(task); });
+  }
+  thread.stop();
+  ASSERT_EQ(done.size(), static_cast<size_t>(kTasks));
+  for (int task = 0; task < kTasks; ++task) EXPECT_EQ(done[static_cast<size_t>(task)], task);
+}
+
+}  // namespace
+}  // namespace atolldb::test
