@@ -291,7 +291,7 @@ Status MasterTreeCursor::next() {
   if (ended_) return end_;
   // Own inserts since the route was made may lie ahead of the cursor, on the current page (R14).
   if (reservations_ != txn_->reservations()) status = seek();
-  return status == Status::ok ? walk() : status;
+  return status == Status::ok ? walk() : end_without_record(status);
 }
 
 /// Moves to the next record on the route.
@@ -306,8 +306,17 @@ Status MasterTreeCursor::walk() {
       status = current.cold.is_null() ? visit(found) : visit_cold(found);
     }
   }
-  if (status != Status::ok) return status;
-  return found ? Status::ok : Status::end_of_scan;
+  if (found && status == Status::ok) [[likely]]
+    return Status::ok;
+  return end_without_record(status == Status::ok ? Status::end_of_scan : status);
+}
+
+/// Ends next() with this status. The last record that was visited is not a current record.
+Status MasterTreeCursor::end_without_record(Status status) {
+  ref_ = RecordRef{};
+  ref_is_complete_ = true;
+  if (scan_ != nullptr) scan_->has_record = false;
+  return status;
 }
 
 Status MasterTreeCursor::visit(bool& found) {

@@ -58,7 +58,8 @@ class MasterTreeCursor {
   uint32_t payload_bytes() const { return payload_bytes_; }
   /// Copies at most `capacity` bytes of the payload. Returns read_conflict if the record has
   /// changed since next(), or not_found if this transaction has erased it since. Returns
-  /// invalid_argument if the cursor has no record yet.
+  /// invalid_argument if there is no current record: before the first next(), and after a next()
+  /// that did not return ok.
   Status get(void* out, uint32_t capacity) {
     const Status checked = txn_->check();
     if (checked != Status::ok) return checked;
@@ -72,7 +73,7 @@ class MasterTreeCursor {
   }
   /// VID of the current record as it was read. Snapshots keep VIDs too (R36).
   Vid vid() const { return seen_; }
-  /// Place of the current record, for update and erase.
+  /// Place of the current record, for update and erase. Empty if there is no current record.
   const RecordRef& ref() {
     if (!ref_is_complete_) complete_ref();
     return ref_;
@@ -127,6 +128,7 @@ class MasterTreeCursor {
 
   Status seek();
   Status walk();
+  Status end_without_record(Status status);
   Status open_layer(const Link& root, SnapshotPointer cold_root, bool at_bound);
   Status open_page(uint64_t slice);
   Status open_missing(const MissingPage& missing, uint64_t slice);
@@ -187,7 +189,7 @@ class MasterTreeCursor {
   uint32_t key_bytes_ = 0;
   uint32_t resume_bytes_ = 0;
   RecordRef ref_;
-  bool ref_is_complete_ = false;  // name and identity are set
+  bool ref_is_complete_ = true;  // name and identity are set, or there is no current record
   Vid seen_;
   uint32_t payload_bytes_ = 0;
   std::unique_ptr<SnapshotScan> scan_;  // null: no own writes to merge with the snapshot

@@ -71,6 +71,7 @@ void MasterTreeCursor::take_record(Bytes key, uint32_t payload_bytes, const Reco
   ref_ = ref;
   ref_is_complete_ = true;
   seen_ = seen;
+  scan_->has_record = true;
   scan_->has_returned = true;
   scan_->returned.assign(key.begin(), key.end());
 }
@@ -89,7 +90,7 @@ Status MasterTreeCursor::next_in_snapshot() {
     find_own_writes();
     SnapshotScan& scan = *scan_;
     const bool has_own = scan.own_at < scan.own.size();
-    if (!has_own && !scan.has_ahead) return Status::end_of_scan;
+    if (!has_own && !scan.has_ahead) return end_without_record(Status::end_of_scan);
     const LogRecord* own =
         has_own ? &txn_->log_of(txn_->planned_writes()[scan.own[scan.own_at]]) : nullptr;
     const ScannedRecord& ahead = scan.ahead;
@@ -110,6 +111,9 @@ Status MasterTreeCursor::next_in_snapshot() {
 }
 
 Status MasterTreeCursor::get_in_snapshot(void* out, uint32_t capacity) {
+  // The place of an own write without a record in the snapshot is empty, too.
+  const bool has_record = scan_ == nullptr ? !ref_.snapshot().is_null() : scan_->has_record;
+  if (!has_record) return Status::invalid_argument;
   const bool sees_own = !mutant(Mutant::hide_own_writes);
   const WriteEntry* own = sees_own ? txn_->find_write(tree_.handle().id(), key()) : nullptr;
   if (own == nullptr) return get_cold(out, capacity);

@@ -30,8 +30,9 @@ struct SnapshotScan {
   }
 
   bool is_forward = true;
-  bool is_at_end = false;  // the snapshot has no further record in the range
-  bool has_ahead = false;  // `ahead` is the snapshot's next record, not returned yet
+  bool is_at_end = false;   // the snapshot has no further record in the range
+  bool has_ahead = false;   // `ahead` is the snapshot's next record, not returned yet
+  bool has_record = false;  // the cursor has a current record
   bool has_returned = false;
   ScannedRecord ahead;
   std::vector<std::byte> returned;  // key of the last returned record

@@ -263,6 +263,7 @@ Status SequentialCursor::next() {
     if (epoch_ >= first_epoch_ && epoch_ <= last_epoch_) return Status::ok;
   }
   epoch_ = 0;
+  payload_ = {};
   return txn_->own_append(storage_.id(), own_, payload_) ? Status::ok : Status::end_of_scan;
 }
 

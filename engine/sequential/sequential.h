@@ -46,9 +46,9 @@ class SequentialCursor {
 
   /// Moves to the next record. Returns end_of_scan if there is none.
   Status next();
-  /// Payload of the current record; valid until the next call of next().
+  /// Payload of the current record; valid until the next call of next(). Empty after end_of_scan.
   std::span<const std::byte> payload() const { return payload_; }
-  /// Commit epoch of the current record; 0 for an own pending append.
+  /// Commit epoch of the current record; 0 for an own pending append, and after end_of_scan.
   uint64_t epoch() const { return epoch_; }
 
  private:
