@@ -44,6 +44,7 @@ class SequentialComposer {
     if (auto done = flush(); !done) return std::unexpected(done.error());
     composed_.log_records = logs_.count();
     composed_.pages_written = pages_.pages_written();
+    composed_.pages_read = pages_.pages_read();
     composed_.stand_ins = pages_.stand_ins();
     return std::move(composed_);
   }
