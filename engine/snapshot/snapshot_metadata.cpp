@@ -71,8 +71,8 @@ bool is_listed(const SnapshotMetadata& metadata, SnapshotPointer pointer) {
   });
 }
 
-/// Checks what every gleaner run guarantees: ids and epochs are in order, and every root lies in a
-/// listed file.
+/// Checks what every gleaner run guarantees: ids and epochs are in order, every root lies in a
+/// listed file, and page numbers leave room for kStandInBit.
 bool is_sensible(const SnapshotMetadata& metadata) {
   if (metadata.id == 0 || metadata.id > SnapshotPointer::kMaxSnapshot) return false;
   if (metadata.base >= metadata.id || metadata.epoch > kMaxEpoch) return false;
@@ -86,7 +86,7 @@ bool is_sensible(const SnapshotMetadata& metadata) {
   }
   return std::ranges::all_of(metadata.files, [&](const SnapshotFilePlace& file) {
     return file.snapshot != 0 && file.snapshot <= metadata.id && file.node <= kCoordinator &&
-           file.page_count <= uint64_t{1} << 32;
+           file.page_count <= kStandInBit;
   });
 }
 

@@ -9,6 +9,7 @@
 
 #include "engine/log/byte_stream.h"
 #include "engine/log/crc32c.h"
+#include "engine/snapshot/stand_in.h"
 #include "shared/file/directory_table.h"
 #include "shared/limits.h"
 #include "tests/engine/log/hooked_file_system.h"
@@ -109,6 +110,21 @@ TEST(SnapshotMetadata, IsReadAsEarlierProgramsWroteIt) {
     ASSERT_TRUE(read) << read.error().message;
     EXPECT_EQ(*read, metadata);
   }
+}
+
+TEST(SnapshotMetadata, IsRefusedIfAFileHasMorePagesThanAWriterCanWrite) {
+  MemoryFileSystem files;
+  SnapshotMetadata metadata;
+  metadata.id = 3;
+  metadata.files = {{3, 0, "/data", kStandInBit}};
+  ASSERT_NO_FATAL_FAILURE(write_old_metadata(files, metadata));
+  EXPECT_TRUE(read_snapshot_metadata(files, "/data", 3));
+  ASSERT_TRUE(files.remove(snapshot_metadata_path("/data", 3)));
+  metadata.files = {{3, 0, "/data", uint64_t{kStandInBit} + 1}};
+  ASSERT_NO_FATAL_FAILURE(write_old_metadata(files, metadata));
+  const auto read = read_snapshot_metadata(files, "/data", 3);
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().code, ExitCode::corruption);
 }
 
 TEST(SnapshotMetadata, NamesDirectoriesByTheirRolesAndFindsThemWhereTheTableSays) {
