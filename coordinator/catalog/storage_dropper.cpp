@@ -97,18 +97,17 @@ void StorageDropper::enter(Drop& drop, Phase phase) {
   drop.phase = phase;
 }
 
-bool StorageDropper::log(Drop& drop) {
+/// A drop that cannot be logged ends the cluster.
+void StorageDropper::log(Drop& drop) {
   const auto logged = hooks_.log(drop.id);
-  const std::lock_guard guard(mutex_);
-  if (!logged) {
-    // A drop that cannot be logged ends the cluster.
-    if (drop.reply) std::exchange(drop.reply, {})(std::unexpected(logged.error()));
-    drop.phase = Phase::done;
-    return true;
+  Reply reply;
+  {
+    const std::lock_guard guard(mutex_);
+    drop.is_logged = logged.has_value();
+    drop.phase = logged ? Phase::pages : Phase::done;
+    if (!logged) reply = std::exchange(drop.reply, {});
   }
-  drop.is_logged = true;
-  drop.phase = Phase::pages;
-  return true;
+  if (reply) reply(std::unexpected(logged.error()));
 }
 
 bool StorageDropper::release(Drop& drop) {
@@ -154,7 +153,8 @@ bool StorageDropper::advance(Drop& drop) {
       enter(drop, mutant(Mutant::release_before_drop_logged) ? Phase::pages : Phase::log);
       return true;
     case Phase::log:
-      return log(drop);
+      log(drop);
+      return true;
     case Phase::pages:
       return release(drop);
     case Phase::done:

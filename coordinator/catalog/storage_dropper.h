@@ -96,7 +96,7 @@ class StorageDropper {
   void run();
   /// Does one step of a drop. Returns true if the drop has made progress.
   bool advance(Drop& drop);
-  bool log(Drop& drop);
+  void log(Drop& drop);
   bool release(Drop& drop);
   void enter(Drop& drop, Phase phase);
   void tell_late(Drop& drop);

@@ -49,6 +49,10 @@ class DropStage {
     const std::lock_guard guard(mutex_);
     is_releasable_ = is_releasable;
   }
+  void set_loggable(bool is_loggable) {
+    const std::lock_guard guard(mutex_);
+    is_loggable_ = is_loggable;
+  }
   bool has(const std::string& event) {
     const std::lock_guard guard(mutex_);
     return count(event) != 0;
@@ -77,9 +81,9 @@ class DropStage {
     hooks.is_durable = [this](uint64_t epoch, std::chrono::milliseconds) {
       return note(epoch == 7 ? "durable" : "a wrong epoch is durable", &DropStage::is_durable_);
     };
-    hooks.log = [this](uint32_t) {
-      note("log", &DropStage::is_durable_);
-      return Result<void>();
+    hooks.log = [this](uint32_t) -> Result<void> {
+      if (note("log", &DropStage::is_loggable_)) return {};
+      return make_error(ExitCode::durability, "ddl log: no device");
     };
     hooks.release = [this](uint32_t) -> Result<uint64_t> {
       if (note("release", &DropStage::is_releasable_)) return uint64_t{3};
@@ -107,6 +111,7 @@ class DropStage {
   std::vector<std::string> events_;
   bool have_begun_ = false;
   bool is_durable_ = false;
+  bool is_loggable_ = true;
   bool is_releasable_ = true;
   StorageDropper dropper_;  // last: its thread uses all of these
 };

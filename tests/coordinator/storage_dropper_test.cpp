@@ -2,6 +2,10 @@
 // interrupts.
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <future>
+#include <utility>
+
 #include "tests/coordinator/drop_rules.h"
 
 namespace atolldb::test {
@@ -45,6 +49,28 @@ TEST(StorageDropperTest, PagesThatCannotBeReleasedAreTriedAgainAndOtherDropsGoOn
   EXPECT_EQ(first.get().value_or(0), 3u);
   EXPECT_EQ(second.get().value_or(0), 3u);
   EXPECT_FALSE(stage.dropper().progress(1));
+}
+
+TEST(StorageDropperTest, AClientIsToldWithoutLocksThatTheDropCannotBeLogged) {
+  DropStage stage;
+  stage.set_begun();
+  stage.set_durable();
+  stage.set_loggable(false);
+  std::future<bool> question;
+  std::promise<Result<uint64_t>> told;
+  bool is_answered = false;
+  stage.dropper().drop(1, "storage", 5, [&](Result<uint64_t> pages) {
+    // Another thread: the reply itself would wait for ever if its caller held the lock.
+    question = std::async(std::launch::async,
+                          [&] { return stage.dropper().is_unlogged("another storage"); });
+    is_answered = question.wait_for(std::chrono::seconds(60)) == std::future_status::ready;
+    told.set_value(std::move(pages));
+  });
+  const Result<uint64_t> pages = told.get_future().get();
+  ASSERT_FALSE(pages);
+  EXPECT_EQ(pages.error().code, ExitCode::durability);
+  EXPECT_TRUE(is_answered) << "the reply was called with the dropper's lock held";
+  EXPECT_FALSE(stage.has("release"));
 }
 
 TEST(StorageDropperTest, TheEndOfTheClusterEndsItsWaits) {
