@@ -95,13 +95,24 @@ void GleanRun::run(const ControlReply& prepared) {
   if (ready) {
     logger_->info("snapshot {}: this node is prepared: {} reducers", number(),
                   work_.reducer_count());
-    start("glean-red", work_.reducer_count(), &GleanWork::reduce);
+    start("glean-red", work_.reducer_count(),
+          [this](uint32_t ordinal) { return work_.reduce(ordinal); });
     prepared(Json::object());
   } else {
     fail(ready.error());
     prepared(std::unexpected(ready.error()));
   }
   serve();
+  if (is_wanted()) {
+    // A part of its own, because it waits for the device while waiters have deadlines.
+    start("glean-end", 1, [this](uint32_t) -> Result<void> {
+      auto gleaned = work_.finish();
+      if (!gleaned) return std::unexpected(gleaned.error());
+      gleaned_ = *std::move(gleaned);
+      return {};
+    });
+    serve();
+  }
   for (std::thread& part : parts_) part.join();
   end();
 }
@@ -114,7 +125,10 @@ void GleanRun::serve() {
       is_mapping_ = true;
       lock.unlock();
       const Result<void> made = work_.make_mappers();
-      if (made) start("glean-map", work_.mapper_count(), &GleanWork::map);
+      if (made) {
+        start("glean-map", work_.mapper_count(),
+              [this](uint32_t ordinal) { return work_.map(ordinal); });
+      }
       if (!made) fail(made.error());
       lock.lock();
       continue;
@@ -135,7 +149,12 @@ bool GleanRun::is_idle() const {
   return parts_going_ == 0 && (is_mapping_ || failure_ || is_discarded_);
 }
 
-void GleanRun::start(const char* name, uint32_t count, Part part) {
+bool GleanRun::is_wanted() const {
+  const std::lock_guard guard(mutex_);
+  return !failure_ && !is_discarded_;
+}
+
+void GleanRun::start(const char* name, uint32_t count, const Part& part) {
   {
     const std::lock_guard guard(mutex_);
     parts_going_ += count;
@@ -143,7 +162,7 @@ void GleanRun::start(const char* name, uint32_t count, Part part) {
   for (uint32_t ordinal = 0; ordinal < count; ++ordinal) {
     parts_.emplace_back([this, name, ordinal, part] {
       name_thread(name + std::to_string(ordinal));
-      const Result<void> done = (work_.*part)(ordinal);
+      const Result<void> done = part(ordinal);
       if (!done) fail(done.error());
       const std::lock_guard guard(mutex_);
       --parts_going_;
@@ -167,32 +186,22 @@ void GleanRun::fail(const Error& error) {
 }
 
 void GleanRun::end() {
-  bool is_wanted = false;
-  {
-    const std::lock_guard guard(mutex_);
-    is_wanted = !failure_ && !is_discarded_;
-  }
-  Result<NodeGleaned> gleaned = NodeGleaned{};
-  if (is_wanted) {
-    gleaned = work_.finish();
-    if (!gleaned) fail(gleaned.error());
-  }
   work_.release();
   std::unique_lock lock(mutex_);
   if (failure_ || is_discarded_) {
     work_.discard();
   } else {
-    result_ = {{"partitions", encode_composed(gleaned->partitions)},
-               {"directory", gleaned->file.directory},
-               {"page_count", gleaned->file.page_count},
+    result_ = {{"partitions", encode_composed(gleaned_.partitions)},
+               {"directory", gleaned_.file.directory},
+               {"page_count", gleaned_.file.page_count},
                {"unreadable", Json::array()}};
-    for (const UnreadablePage& page : gleaned->unreadable) {
+    for (const UnreadablePage& page : gleaned_.unreadable) {
       result_["unreadable"].push_back(to_json(page));
       logger_->error("snapshot {}: storage {}: {} cannot be read: {}", number(), page.storage,
                      page.range, page.reason);
     }
     logger_->info("snapshot {}: this node has written {} pages", number(),
-                  gleaned->file.page_count);
+                  gleaned_.file.page_count);
   }
   has_ended_ = true;
   const std::vector<ControlReply> discarders = std::move(discarders_);

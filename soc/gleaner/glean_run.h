@@ -58,20 +58,22 @@ class GleanRun {
     Clock::time_point deadline;
     ControlReply reply;
   };
-  using Part = Result<void> (GleanWork::*)(uint32_t ordinal);
+  using Part = std::function<Result<void>(uint32_t ordinal)>;
 
   void run(const ControlReply& prepared);
   void serve();
-  void start(const char* name, uint32_t count, Part part);
+  void start(const char* name, uint32_t count, const Part& part);
   void fail(const Error& error);
   void end();
   bool is_idle() const;
+  bool is_wanted() const;
   void answer_due(std::unique_lock<std::mutex>& lock);
   Result<Json> outcome() const;
 
   GleanWork work_;
   Logger logger_;
   std::vector<std::thread> parts_;  // thread: control_
+  NodeGleaned gleaned_;             // set by the last part; thread: control_, after its end
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

@@ -27,6 +27,10 @@ class LockedFileSystem : public ForwardingFileSystem {
     const std::lock_guard lock(mutex_);
     return locked(below().open_for_reading(path));
   }
+  Result<void> sync_directory(const std::string& path) override {
+    const std::lock_guard lock(mutex_);
+    return below().sync_directory(path);
+  }
   Result<void> make_directory(const std::string& path) override {
     const std::lock_guard lock(mutex_);
     return below().make_directory(path);
@@ -53,6 +57,10 @@ class LockedFileSystem : public ForwardingFileSystem {
                        std::span<const std::span<const std::byte>> slices) override {
       const std::lock_guard lock(mutex_);
       return below().write(offset, slices);
+    }
+    Result<void> sync() override {
+      const std::lock_guard lock(mutex_);
+      return below().sync();
     }
     Result<uint64_t> read(uint64_t offset, std::span<std::byte> into) const override {
       const std::lock_guard lock(mutex_);

@@ -3,16 +3,24 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <chrono>
 #include <cstdlib>
 #include <future>
 #include <memory>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/gleaner/plan_codec.h"
+#include "engine/log/log_writer.h"
+#include "shared/file/forwarding_file_system.h"
 #include "soc/gleaner/glean_service.h"
 #include "tests/engine/gleaner/locked_file_system.h"
+#include "tests/engine/log/log_blocks.h"
 #include "tests/engine/log/memory_file_system.h"
+#include "tests/engine/snapshot/gleaned_log.h"
 
 namespace atolldb {
 namespace {
@@ -29,6 +37,9 @@ class Answer {
     return [promise = promise_](Result<Json> result) { promise->set_value(std::move(result)); };
   }
   Result<Json> get() { return future_.get(); }
+  bool is_there_soon() const {
+    return future_.wait_for(std::chrono::seconds(30)) == std::future_status::ready;
+  }
 
  private:
   std::shared_ptr<std::promise<Result<Json>>> promise_ =
@@ -40,7 +51,42 @@ struct FreeMemory {
   void operator()(std::byte* bytes) const { std::free(bytes); }
 };
 
-/// Two nodes with one reducer each, over one file system.
+/// A device that takes its time for the sync of a snapshot's file.
+class SlowFileSystem : public ForwardingFileSystem {
+ public:
+  using ForwardingFileSystem::ForwardingFileSystem;
+
+  void await_sync() { has_begun_.get_future().wait(); }
+  void allow_sync() { may_go_on_.set_value(); }
+
+  Result<std::unique_ptr<File>> create(const std::string& path, uint64_t bytes) override {
+    auto file = below().create(path, bytes);
+    if (!file || !path.ends_with(".atsnap")) return file;
+    return std::make_unique<SlowFile>(*this, *std::move(file));
+  }
+
+ private:
+  class SlowFile : public ForwardingFile {
+   public:
+    SlowFile(SlowFileSystem& owner, std::unique_ptr<File> below)
+        : ForwardingFile(std::move(below)), owner_(owner) {}
+    Result<void> sync() override {
+      if (!std::exchange(owner_.is_syncing_, true)) owner_.has_begun_.set_value();
+      owner_.allowed_.wait();
+      return below().sync();
+    }
+
+   private:
+    SlowFileSystem& owner_;
+  };
+
+  bool is_syncing_ = false;  // thread: the one that ends the run
+  std::promise<void> has_begun_;
+  std::promise<void> may_go_on_;
+  std::shared_future<void> allowed_ = may_go_on_.get_future().share();
+};
+
+/// Two nodes with a reducer each, over one file system.
 class GleanRunTest : public testing::Test {
  protected:
   GleanRunTest() {
@@ -85,6 +131,20 @@ class GleanRunTest : public testing::Test {
     }
     plan.mappers.push_back(mapper);
     return plan;
+  }
+
+  /// Writes the log of `plan(true)`: one update of the array.
+  void write_log() {
+    auto writer = LogWriter::create(files_, {"/data", 0, 0, 3, 5, {}, 8 * kLogBlockBytes});
+    ASSERT_TRUE(writer) << writer.error().message;
+    test::BlockBuffer buffer(1);
+    LogBlock& block = buffer.all()[0];
+    test::begin_block(block, 5, 0);
+    const std::string key = test::big_endian(1);
+    ASSERT_TRUE(test::add_record(block, LogType::update, 1, Vid::make(5, 1).version(),
+                                 std::as_bytes(std::span(key)), std::as_bytes(std::span(key))));
+    ASSERT_TRUE(writer->append(std::array{buffer.all()}, 4));
+    ASSERT_TRUE(writer->close_epoch(10, 4));
   }
 
   std::unique_ptr<GleanRun> start(uint32_t node, bool has_stream) {
@@ -150,6 +210,30 @@ TEST_F(GleanRunTest, AMapperThatFailsEndsTheRunOnAllNodesAndLeavesNoFile) {
   }
   EXPECT_FALSE(has_file(0));
   EXPECT_FALSE(has_file(1));
+}
+
+TEST_F(GleanRunTest, WaitersAreAnsweredInTimeWhileTheFileIsSynced) {
+  ASSERT_NO_FATAL_FAILURE(write_log());
+  SlowFileSystem slow(files_);
+  places_[1].file_system = &slow;
+  const auto first = start(0, true);
+  const auto second = start(1, true);
+  first->map();
+  second->map();
+  slow.await_sync();
+  Answer waiting;
+  second->wait(Clock::now(), waiting.reply());
+  const bool is_in_time = waiting.is_there_soon();
+  slow.allow_sync();
+  ASSERT_TRUE(is_in_time) << "the answer waits for the device";
+  const auto going = waiting.get();
+  ASSERT_TRUE(going) << going.error().message;
+  EXPECT_FALSE(going->at("done").get<bool>());
+  const auto ended = outcome(*second);
+  ASSERT_TRUE(ended) << ended.error().message;
+  EXPECT_TRUE(ended->at("done").get<bool>());
+  EXPECT_GT(ended->at("page_count"), 1);
+  EXPECT_TRUE(has_file(1));
 }
 
 TEST_F(GleanRunTest, ARunThatIsDiscardedBeforeItsMappersStartEnds) {
