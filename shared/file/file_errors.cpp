@@ -1,8 +1,8 @@
 #include "shared/file/file_errors.h"
 
 #include <cerrno>
-#include <cstring>
 
+#include "shared/file/error_text.h"
 #include "shared/file/file.h"
 #include "shared/file/file_failure.h"
 #include "shared/file/path_errors.h"
@@ -43,9 +43,8 @@ std::unexpected<Error> io_error(const std::string& what, int error_number) {
   if (is_disk_full(error_number)) detail = room_text(file);
   if (is_refusal(error_number)) detail = refusal_text(file);
   if (!detail.empty()) detail = " (" + detail + ")";
-  return make_error(
-      is_disk_full(error_number) ? ExitCode::disk_full : ExitCode::durability,
-      what + ": " + std::strerror(error_number) + detail + ": " + way_out(error_number));
+  return make_error(is_disk_full(error_number) ? ExitCode::disk_full : ExitCode::durability,
+                    what + ": " + error_text(error_number) + detail + ": " + way_out(error_number));
 }
 
 std::string write_text(const std::string& path, uint64_t offset, uint64_t bytes) {

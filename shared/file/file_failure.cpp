@@ -1,7 +1,8 @@
 #include "shared/file/file_failure.h"
 
 #include <algorithm>
-#include <cstring>
+
+#include "shared/file/error_text.h"
 
 namespace atolldb {
 namespace {
@@ -18,7 +19,7 @@ struct FoundText {
 FoundText find_error_text(std::string_view message) {
   FoundText first;
   for (int number = 1; number <= kLastErrorNumber; ++number) {
-    const std::string text = std::string(": ") + std::strerror(number);
+    const std::string text = ": " + error_text(number);
     for (size_t at = message.find(text); at < first.at; at = message.find(text, at + 1)) {
       const std::string_view after = message.substr(at + text.size());
       if (!after.empty() && after.front() != ':' && !after.starts_with(" (")) continue;

@@ -8,9 +8,10 @@
 
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <optional>
+
+#include "shared/file/error_text.h"
 
 namespace atolldb {
 namespace {
@@ -85,7 +86,7 @@ std::string room_text(const std::string& path) {
 
 Error path_error(const std::string& path, std::string_view what, int error_number,
                  std::string_view way_out) {
-  const std::string failed = fmt::format("{}: {}: {}", path, what, std::strerror(error_number));
+  const std::string failed = fmt::format("{}: {}: {}", path, what, error_text(error_number));
   if (is_disk_full(error_number)) {
     return {ExitCode::disk_full,
             fmt::format("{}: {}: free space there (old logs, `discarded-<n>` folders and data of "

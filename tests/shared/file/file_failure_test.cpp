@@ -2,13 +2,21 @@
 #include "shared/file/file_failure.h"
 
 #include <gtest/gtest.h>
+#include <libintl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <clocale>
+#include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <string>
 
+#include "shared/check.h"
 #include "shared/file/file_errors.h"
 #include "shared/file/path_errors.h"
 
@@ -47,6 +55,64 @@ TEST(FileFailure, OfAPathWithAColonIsFoundFromItsLastPart) {
       file_failure_in(io_error("sync of " + std::string(kPath), EIO).error().message);
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->error_number, EIO);
+}
+
+/// Until its end, strerror(EIO) is another text, as in a locale with another language.
+class ForeignLocale {
+ public:
+  static constexpr const char* kText = "Ein-/Ausgabefehler";
+
+  ForeignLocale() {
+    CHECK(mkdtemp(folder_.data()) != nullptr);
+    std::filesystem::create_directories(folder_ + "/xx/LC_MESSAGES");
+    // A catalog with one text. Its header: magic, revision, number of texts, offsets of the tables
+    // of originals and translations, size and offset of no hash table. The tables have length and
+    // offset of each text.
+    const std::string original = "Input/output error";
+    const std::string translation = kText;
+    const auto length = [](const std::string& text) { return static_cast<uint32_t>(text.size()); };
+    const std::array<uint32_t, 11> words = {0x950412de,
+                                            0,
+                                            1,
+                                            28,
+                                            36,
+                                            0,
+                                            44,
+                                            length(original),
+                                            44,
+                                            length(translation),
+                                            44 + length(original) + 1};
+    std::ofstream catalog(folder_ + "/xx/LC_MESSAGES/libc.mo", std::ios::binary);
+    catalog.write(reinterpret_cast<const char*>(words.data()), sizeof words);
+    catalog.write(original.c_str(), length(original) + 1);
+    catalog.write(translation.c_str(), length(translation) + 1);
+    catalog.close();
+    setenv("LANGUAGE", "xx", 1);
+    setlocale(LC_ALL, "C.UTF-8");
+    bindtextdomain("libc", folder_.c_str());
+  }
+  ~ForeignLocale() {
+    setlocale(LC_ALL, "C");
+    unsetenv("LANGUAGE");
+    std::filesystem::remove_all(folder_);
+  }
+  ForeignLocale(const ForeignLocale&) = delete;
+  ForeignLocale& operator=(const ForeignLocale&) = delete;
+
+ private:
+  std::string folder_ = "/tmp/atoll-locale-XXXXXX";
+};
+
+TEST(FileFailure, IsFoundByAProcessWithAnotherLocale) {
+  const std::string path = "/no such/dir/log 3.log";
+  const Error before = io_error("sync of " + path, EIO).error();
+  const ForeignLocale locale;
+  if (std::string(std::strerror(EIO)) != ForeignLocale::kText) {
+    GTEST_SKIP() << "the C library takes no text of this locale";
+  }
+  expect_found(before, path, EIO);
+  EXPECT_EQ(io_error("sync of " + path, EIO).error().message, before.message);
+  expect_found(path_error(path, "cannot be made", EIO, "change it"), path, EIO);
 }
 
 TEST(FileFailure, IsNotFoundInOtherTexts) {
