@@ -7,14 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "ops/cli/cluster_call.h"
 #include "ops/cli/snapshot_data.h"
 #include "ops/cli/terminal.h"
-#include "shared/message/control_client.h"
 
 namespace atolldb::cli {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr std::chrono::milliseconds kDamageTimeout{10'000};
 
@@ -55,8 +53,8 @@ void print_unreadable(const Json& ranges) {
 Result<void> list_damage(const ClusterChoice& choice, const SnapshotOptions& options) {
   const Result<Config> config = find_running(choice);
   if (!config) return std::unexpected(config.error());
-  Result<Json> damage = ControlClient(config->control.endpoint)
-                            .call("snapshot.damage", Json::object(), kDamageTimeout);
+  Result<Json> damage =
+      call_coordinator(*config, "snapshot.damage", Json::object(), kDamageTimeout);
   if (!damage) return std::unexpected(damage.error());
   const Json nodes = damage->value("nodes", Json::array());
   const Json unreadable = damage->value("unreadable", Json::array());

@@ -95,6 +95,7 @@ class RequestDeathTest : public testing::TestWithParam<Killed> {
 TEST_P(RequestDeathTest, ACommandEndsWithinASecond) { kill_amid("", false); }
 
 const std::vector<std::string> kTake = {"snapshot", "take"};
+const std::vector<std::string> kDamage = {"snapshot", "damage"};
 const std::vector<std::string> kCreate = {"storage", "create", "s", "--type", "sequential"};
 const std::vector<std::string> kCall = {"procedure", "call", "tpcc.no_such"};
 
@@ -103,6 +104,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Killed{"launcher", kTake, "snapshot.take", "coordinator"},
                     Killed{"coordinator", kTake, "snapshot.take", "coordinator"},
                     Killed{"node1", kTake, "snapshot.take", "coordinator"},
+                    Killed{"node1", kDamage, "snapshot.damage", "coordinator"},
                     Killed{"launcher", kCreate, "storage.create", "coordinator"},
                     Killed{"node0", kCreate, "storage.create", "coordinator"},
                     Killed{"coordinator", kCreate, "storage.create", "coordinator"},
