@@ -18,6 +18,7 @@
 
 #include "ops/launcher/lock_identity.h"
 #include "shared/file/path_errors.h"
+#include "shared/uninterrupted.h"
 
 namespace atolldb {
 namespace {
@@ -45,7 +46,7 @@ LockFile read_lock_file(const std::string& path) {
   if (!fd.is_open() || fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) return {};
   constexpr off_t kMaxBytes = off_t{1} << 20;
   std::string text(static_cast<size_t>(std::min(info.st_size, kMaxBytes)), '\0');
-  const ssize_t count = pread(fd.get(), text.data(), text.size(), 0);
+  const ssize_t count = uninterrupted([&] { return pread(fd.get(), text.data(), text.size(), 0); });
   if (count < 0) return {};
   text.resize(static_cast<size_t>(count));
   LockFile file;
@@ -98,8 +99,8 @@ Result<UniqueFd> try_lock(const std::string& path, const std::string& key) {
   while (true) {
     UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     if (!fd.is_open()) return lock_error(path, "cannot be opened", key);
-    if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return UniqueFd();
-    // Its last owner may have removed the file between open and lock.
+    if (uninterrupted([&] { return flock(fd.get(), LOCK_EX | LOCK_NB); }) != 0) return UniqueFd();
+    // Its last owner may have removed the file between our open and our lock.
     struct stat locked{};
     struct stat named{};
     if (fstat(fd.get(), &locked) == 0 && stat(path.c_str(), &named) == 0 &&
@@ -117,7 +118,8 @@ bool overwrite(int fd, std::string text) {
   if (fstat(fd, &info) != 0) return false;
   const size_t blocks = text.size() / kBlockBytes + 1;  // a newline at least
   text.resize(std::max(blocks * kBlockBytes, static_cast<size_t>(info.st_size)), '\n');
-  return pwrite(fd, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
+  const ssize_t count = uninterrupted([&] { return pwrite(fd, text.data(), text.size(), 0); });
+  return count == static_cast<ssize_t>(text.size());
 }
 
 Result<UniqueFd> wait_for_lock(const std::string& path, const std::string& cluster,
