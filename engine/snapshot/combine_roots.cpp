@@ -75,16 +75,14 @@ Result<SnapshotPointer> combine_mastertree(PageOutput& pages, const GleanStorage
   return root->front().page;
 }
 
-/// Returns the newest root page that cannot be read, or null if there is none.
-Result<SnapshotPointer> lost_root(PageOutput& pages, SnapshotPointer root) {
-  PageBuffer buffer;
-  while (!root.is_null()) {
-    auto found = pages.find(root, buffer, PageType::sequential, PageType::sequential, 0, false);
-    if (!found) return std::unexpected(found.error());
-    if (!found->is_readable) break;
-    root = SnapshotPointer(buffer.as<SequentialSnapshotRoot>()->previous);
+/// Returns the root page that the composer of the base's runs could not read, or null. The page is
+/// not read again: if it could be read now, its runs would be missing in the new root.
+SnapshotPointer find_lost_root(Partitions partitions) {
+  for (const ComposedPartition& partition : partitions) {
+    const auto found = std::ranges::find_if(partition.pages, is_lost_root);
+    if (found != partition.pages.end()) return found->page;
   }
-  return root;
+  return {};
 }
 
 /// Adds the new runs after those of the base's newest root page, and in new root pages if it is
@@ -96,9 +94,7 @@ Result<SnapshotPointer> combine_sequential(PageOutput& pages, const GleanStorage
   auto* root = buffer.as<SequentialSnapshotRoot>();
   SnapshotPointer at = storage.base_root;
   if (plan.rewrites) {
-    auto lost = lost_root(pages, at);
-    if (!lost) return lost;
-    at = plan.salvages ? SnapshotPointer() : *lost;
+    at = find_lost_root(partitions);
     root->previous = at.word();
   } else if (!at.is_null()) {
     auto found = pages.find(at, buffer, PageType::sequential, PageType::sequential, 0, false);
@@ -120,6 +116,7 @@ Result<SnapshotPointer> combine_sequential(PageOutput& pages, const GleanStorage
   bool is_changed = false;
   for (const ComposedPartition& partition : partitions) {
     for (const ComposedPage& run : partition.pages) {
+      if (is_lost_root(run)) continue;
       if (root->count == SequentialSnapshotRoot::kMaxRuns) {
         auto written = is_changed ? pages.write(buffer) : Result<SnapshotPointer>(at);
         if (!written) return written;

@@ -52,7 +52,9 @@ class SequentialComposer {
  private:
   SequentialPage* page() { return batch_[used_ - 1].as<SequentialPage>(); }
 
-  /// Copies all runs of the base unchanged, the oldest first.
+  /// Copies all runs of the base unchanged, the oldest first. A root page that cannot be read stays
+  /// where it is, with all older ones: combine_roots lets the new root lead to it. It must be this
+  /// composer's finding, since a second read of the page may succeed.
   Result<void> copy_base() {
     std::vector<SequentialRun> runs;
     PageBuffer buffer;
@@ -60,7 +62,10 @@ class SequentialComposer {
     while (!at.is_null()) {
       auto found = find(at, buffer, "all appends of the root pages before");
       if (!found) return std::unexpected(found.error());
-      if (!*found) break;  // the new root of combine_roots leads to it
+      if (!*found) {
+        if (!task_.plan.salvages) composed_.pages.push_back(lost_root(at));
+        break;
+      }
       const auto& root = *buffer.as<SequentialSnapshotRoot>();
       for (uint64_t i = root.count; i-- > 0;) runs.push_back(root.runs[i]);
       at = SnapshotPointer(root.previous);

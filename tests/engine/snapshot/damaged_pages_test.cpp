@@ -20,8 +20,36 @@ TEST(DamagedPages, OfSequentialStoragesStopNoSnapshotAndLoseNothingForGood) {
   EXPECT_GT(damaged_sequential_rounds(rounds(15, 300), 1000), 0u);
 }
 
-/// The range of a damaged page cannot be read, and all others can. Later commits to the range are
-/// there when the page is repaired.
+/// A rewrite that could not read the root once loses no append, though a second read succeeds.
+TEST(DamagedPages, OfSequentialRootsThatCanBeReadAgainAmidARewriteLoseNothing) {
+  SnapshotStage stage(StorageType::sequential);
+  stage.keeps_files = true;
+  const auto take = [&](uint64_t epoch) {
+    const std::string key = big_endian(epoch) + big_endian(1);
+    const auto combined =
+        stage.round({{LogType::append, key, 0, "of " + std::to_string(epoch), Vid::make(epoch, 1)}},
+                    {""}, epoch);
+    ASSERT_TRUE(combined) << combined.error().message;
+  };
+  ASSERT_NO_FATAL_FAILURE(take(3));
+  PageDamage damage(stage);
+  const SnapshotPointer root = stage.storage.base_root;
+  damage.flip(stage.path(root.node(), root.snapshot()), root.page());
+  stage.rewrites = true;
+  stage.before_combine = [&] { damage.repair(); };
+  ASSERT_NO_FATAL_FAILURE(take(4));
+  ASSERT_EQ(stage.unreadable.size(), 1u);
+  ASSERT_NO_FATAL_FAILURE(take(5));
+  uint64_t found = 0;
+  const auto totals = stage.walk([&](const WalkedRecord&) {
+    ++found;
+    return Result<void>();
+  });
+  ASSERT_TRUE(totals) << totals.error().message;
+  EXPECT_EQ(found, 3u);
+}
+
+/// Its range cannot be read, and all others can; what is committed there later comes back with it.
 TEST(DamagedPages, MakeTheirOwnRangeUnreadableAndNothingElse) {
   DamagedTree tree;
   const SnapshotPointer page = tree.page_of(1000);

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -90,6 +91,7 @@ class SnapshotStage {
       if (!partition) return std::unexpected(partition.error());
       composed.push_back(std::move(*partition));
     }
+    if (before_combine) before_combine();
     auto combined = combine_roots(plan, 0, composed, reader, writers[kNodes]);
     if (!combined) return combined;
     if (auto kept = keep(plan, writers); !kept) return std::unexpected(kept.error());
@@ -130,7 +132,8 @@ class SnapshotStage {
   bool keeps_files = false;
   /// The next rounds drop the ranges that cannot be read.
   bool salvages = false;
-  std::vector<UnreadablePage> unreadable;  // reported pages of all rounds
+  std::vector<UnreadablePage> unreadable;  // of all rounds, as told
+  std::function<void()> before_combine;    // may be empty
 
  private:
   static constexpr ClusterUuid kUuid = {1, 2, 3};
