@@ -207,6 +207,11 @@ Result<void> examine_snapshot(FileSystem& file_system, const std::string& data_d
     other.savepoint.snapshot = start.savepoint.kept[older].id;
     other.savepoint.snapshot_epoch = start.savepoint.kept[older].epoch;
     other.savepoint.kept.resize(older);
+    // The newest snapshot was made of durable epochs: a log that ends before them is damaged (R30).
+    if (other.savepoint.uncut() != nullptr) {
+      other.savepoint.durable_epoch =
+          std::max(other.savepoint.durable_epoch, start.savepoint.snapshot_epoch);
+    }
     auto good = examine_newest(file_system, data_dir, other, Damage::refused);
     if (good) good = check_log(file_system, other);
     if (!good && good.error().code != ExitCode::corruption) return good;

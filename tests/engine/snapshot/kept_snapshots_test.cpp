@@ -1,6 +1,9 @@
 // Kept older snapshots (R55).
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+
 #include "engine/log/savepoint_snapshots.h"
 #include "tests/engine/snapshot/kept_rules.h"
 #include "tests/support/power_cut_file_system.h"
@@ -96,6 +99,24 @@ TEST(KeptSnapshots, AreNotUsedWithoutTheirLog) {
   ASSERT_TRUE(files.remove(first));
   const auto start = examine(files, "/data");
   ASSERT_FALSE(start);
+  EXPECT_EQ(start.error().code, ExitCode::corruption);
+}
+
+/// The newest snapshot has epochs 4 and 5, so they were durable: a log without them is no torn one.
+TEST(KeptSnapshots, AreNotUsedWithALogThatEndsBeforeTheNewest) {
+  KeptData kept;
+  ASSERT_EQ(kept.make(), "");
+  FileSystem& files = kept.data.files;
+  ASSERT_TRUE(files.remove(snapshot_metadata_path("/data", 2)));
+  std::set<std::string> logs;
+  for (const std::string& path : kept.data.files.paths()) {
+    if (path.ends_with(".atlog")) logs.insert(path);
+  }
+  ASSERT_GT(logs.size(), 1u);
+  logs.erase(logs.begin());  // epoch 4 ends in this file, and epoch 5 begins
+  for (const std::string& path : logs) ASSERT_TRUE(files.remove(path));
+  const auto start = examine(files, "/data");
+  ASSERT_FALSE(start) << "a start up to epoch " << start->recovery_epoch;
   EXPECT_EQ(start.error().code, ExitCode::corruption);
 }
 
