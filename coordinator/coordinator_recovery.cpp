@@ -25,9 +25,15 @@ Result<void> Coordinator::recover() {
   if (durable_->snapshot()) {
     if (const auto published = publish(*durable_->snapshot()); !published) return published;
   }
-  if (const auto forgotten = forget_unneeded(); !forgotten) {
+  const auto forgotten = forget_unneeded();
+  if (!forgotten) {
     logger_->warn("files that nothing needs stay for now: {}", forgotten.error().message);
-  } else if (salvages) {
+  }
+  if (salvages) {
+    // A salvage that did not end would omit the damage of later starts, too. Unreadable metadata of
+    // a pinned snapshot does not prevent the end: all files of snapshots stay meanwhile (R38), and
+    // the logs are moved aside.
+    if (!forgotten && forgotten.error().code != ExitCode::corruption) return forgotten;
     if (const auto ended = report_salvage(); !ended) return ended;
   }
   warn_of_left_directories();

@@ -275,7 +275,29 @@ TEST_F(SnapshotDamageTest, IsLeftOutByASalvageWhichKeepsTheRestAndTheOldFiles) {
   ASSERT_NO_FATAL_FAILURE(down());
 }
 
-/// R55: with `keep = 2`, the start uses the previous snapshot and the log after it.
+/// Otherwise every later start would be a salvage, and omit further damage without being asked.
+TEST_F(SnapshotDamageTest, OfThePinnedMetadataDoesNotKeepASalvageFromItsEnd) {
+  ASSERT_NO_FATAL_FAILURE(fill());
+  const auto pinned = cluster_->coordinator("snapshot.pin", Json::object());
+  ASSERT_TRUE(pinned) << pinned.error().message;
+  const auto pin = (*pinned)["id"].get<uint32_t>();
+  ASSERT_EQ(put(77, 7), Status::ok);
+  ASSERT_NO_FATAL_FAILURE(take());
+  ASSERT_NO_FATAL_FAILURE(down());
+  const std::string metadata = snapshot_metadata_path(config_.cluster.data_dir, pin);
+  ASSERT_TRUE(std::filesystem::remove(metadata)) << metadata;
+  PosixFileSystem files;
+  ASSERT_TRUE(begin_salvage(files, config_.cluster.data_dir));
+  ASSERT_NO_FATAL_FAILURE(up());
+  EXPECT_EQ(read_all({{77, 7}}).right, kKeys);
+  EXPECT_TRUE(std::filesystem::exists(salvage_report_path(config_.cluster.data_dir, 0)));
+  const auto mark = find_salvage(files, config_.cluster.data_dir);
+  ASSERT_TRUE(mark);
+  EXPECT_FALSE(*mark);
+  ASSERT_NO_FATAL_FAILURE(down());
+}
+
+/// With `keep = 2` the start is from the snapshot before, and from the log behind it (R55).
 TEST_F(SnapshotDamageTest, OfTheNewestMetadataLosesNothingWhereAnOlderSnapshotIsKept) {
   config_.snapshot.keep = 2;
   ASSERT_NO_FATAL_FAILURE(fill());
