@@ -189,8 +189,14 @@ Result<void> Coordinator::take_recovery_snapshot() {
     // Closes the part's files: transactions may not read it before the end of the recovery.
     if (const auto closed = open_readable(); !closed) return closed;
     const auto deleted = durable_->delete_unneeded(ids_in_use());
-    if (!deleted) return std::unexpected(deleted.error());
-    logger_->info("recovery: {} files that its first part covers are deleted", *deleted);
+    if (deleted) {
+      logger_->info("recovery: {} files that its first part covers are deleted", *deleted);
+    } else if (deleted.error().code == ExitCode::corruption) {
+      // Metadata of a pinned snapshot cannot be read. The logs are deleted all the same.
+      logger_->warn("recovery: files of snapshots stay for now: {}", deleted.error().message);
+    } else {
+      return std::unexpected(deleted.error());
+    }
     steps.advance(recovered);
   }
 }
