@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "engine/log/log_files.h"
@@ -44,6 +45,25 @@ void find_damage(const SnapshotFiles& files, SnapshotPointer first, uint32_t cou
   }
 }
 
+/// Returns where the stream ends with a defect before its newest file, or nothing.
+Result<std::optional<LogEnd>> find_defect(FileSystem& file_system, const LogStream& stream,
+                                          const ScrubHooks& hooks) {
+  auto reader = LogReader::open(file_system, stream);
+  if (!reader) return std::unexpected(reader.error());
+  if (reader->ordinals().empty()) return std::nullopt;
+  const uint32_t newest = reader->ordinals().back();
+  for (;;) {
+    if (!hooks.reads(kLogBlockBytes)) return std::nullopt;
+    const auto block = reader->next();
+    if (!block) return std::unexpected(block.error());
+    if (*block == nullptr) break;
+    if ((*block)->header.file_ordinal == newest) return std::nullopt;
+  }
+  // The reader may find the end of the second newest file before its successor is begun.
+  if (!reader->end().is_defect) return std::nullopt;
+  return reader->end();
+}
+
 }  // namespace
 
 Result<void> scrub_snapshot_file(FileSystem& file_system, const SnapshotFilePlace& place,
@@ -73,20 +93,17 @@ Result<void> scrub_snapshot_file(FileSystem& file_system, const SnapshotFilePlac
 
 Result<void> scrub_log(FileSystem& file_system, LogStream stream, const ScrubHooks& hooks) {
   stream.covered_epoch = kMaxEpoch;  // files before the first existing one were deleted
-  auto reader = LogReader::open(file_system, std::move(stream));
-  if (!reader) return std::unexpected(reader.error());
-  if (reader->ordinals().empty()) return {};
-  const uint32_t newest = reader->ordinals().back();
-  for (;;) {
-    if (!hooks.reads(kLogBlockBytes)) return {};
-    const auto block = reader->next();
-    if (!block) return std::unexpected(block.error());
-    if (*block == nullptr) break;
-    if ((*block)->header.file_ordinal == newest) return {};
+  auto first = find_defect(file_system, stream, hooks);
+  if (!first) return std::unexpected(first.error());
+  if (!*first) return {};
+  // The newest file may be one that a logger made ahead, and the logger writes to the one before. A
+  // read amid that write finds half a block. Damage is found at the same place again.
+  auto second = find_defect(file_system, stream, hooks);
+  if (!second) return std::unexpected(second.error());
+  if (!*second || (*second)->file != (*first)->file || (*second)->offset != (*first)->offset) {
+    return {};
   }
-  const LogEnd& end = reader->end();
-  // The reader may find the end of the second newest file before its successor is begun.
-  if (!end.is_defect) return {};
+  const LogEnd& end = **second;
   const auto exists = file_system.exists(end.file);
   if (!exists) return std::unexpected(exists.error());
   if (*exists) hooks.found({end.file, end.offset, 0, "all of its log after that", end.reason});
