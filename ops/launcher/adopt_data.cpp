@@ -10,10 +10,12 @@
 #include <set>
 #include <utility>
 
+#include "engine/log/log_files.h"
 #include "engine/log/savepoint.h"
 #include "ops/launcher/directory_owner.h"
 #include "ops/launcher/process_lock.h"
 #include "shared/check.h"
+#include "shared/file/path_errors.h"
 #include "shared/process/run_paths.h"
 
 namespace atolldb {
@@ -74,7 +76,12 @@ class DataAdoption {
 
   /// Called before anything else in it is read.
   Result<void> lock(const std::string& directory, const std::string& key) {
-    if (!std::filesystem::is_directory(directory)) {
+    std::error_code error;
+    if (!std::filesystem::is_directory(directory, error)) {
+      if (is_refusal(error.value())) {
+        return std::unexpected(path_error(directory, "cannot be examined", error.value(),
+                                          "change " + key + " in the config"));
+      }
       return make_error(ExitCode::failed, fmt::format("{}: there is no such directory: mount it, "
                                                       "copy it, or change {} in the config",
                                                       directory, key));
@@ -209,10 +216,43 @@ class DataAdoption {
                                         "copy it, too, and name the copy in {}",
                                         kDirectoriesKey));
     }
+    if (auto checked = refuse_links(data_dir_); !checked) return checked;
+    for (const Candidate& log : logs_) {
+      if (auto checked = refuse_links(log.directory); !checked) return checked;
+    }
     return {};
   }
 
-  /// Refuses a move if the directory still exists at its recorded path.
+  /// A link in a copy leads to what the original has, and the copy would change or delete that:
+  /// `cp -a` copies a link to a folder of logs as a link, `cp -al` shares every file.
+  static Result<void> refuse_links(const std::string& directory) {
+    namespace fs = std::filesystem;
+    const auto linked = [](const fs::directory_entry& entry) -> Result<void> {
+      return identity_error(entry.path().string(),
+                            "is a link to a file or folder of the original: put a copy of that in "
+                            "its place");
+    };
+    std::error_code error;
+    for (fs::directory_iterator folder(directory, error); !error && folder != fs::end(folder);
+         folder.increment(error)) {
+      const bool has_data =
+          folder->path() == coordinator_directory(directory) ||
+          parse_node_directory_name(folder->path().filename().string()).has_value();
+      if (!has_data) continue;
+      if (folder->is_symlink(error)) return linked(*folder);
+      for (fs::directory_iterator file(folder->path(), error); !error && file != fs::end(file);
+           file.increment(error)) {
+        if (file->is_symlink(error)) return linked(*file);
+        if (file->is_regular_file(error) && file->hard_link_count(error) > 1) return linked(*file);
+      }
+      if (error) break;  // the next step would forget it
+    }
+    if (!error) return {};
+    return std::unexpected(path_error(directory, "cannot be examined", error.value(),
+                                      "copy it as the user of the cluster"));
+  }
+
+  /// A directory that is still where this one was has not been moved.
   Result<void> refuse_copied(const Candidate& candidate) const {
     if (!candidate.owner || candidate.difference.empty()) return {};
     const std::string before = recorded_path(*candidate.owner);

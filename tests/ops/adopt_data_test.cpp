@@ -2,6 +2,7 @@
 #include "ops/launcher/adopt_data.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -177,6 +178,51 @@ TEST_F(AdoptData, RefusesWhatIsNotWhatTheCallerSays) {
   const auto lock = lock_data(other);
   ASSERT_TRUE(lock);
   EXPECT_EQ(code_of(other, AdoptionKind::moved), ExitCode::already_running);
+}
+
+TEST_F(AdoptData, ACopyWithLinksToItsOriginalIsRefused) {
+  // An administrator moved a folder of logs to another disk, and left a link.
+  fs::create_directories(path("disk"));
+  fs::create_directories(path("a/data/node0"));
+  fs::rename(path("a/data/node0"), path("disk/node0"));
+  fs::create_directory_symlink(path("disk/node0"), path("a/data/node0"));
+  expect_starts("a");
+  fs::copy(path("a"), path("b"), fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+  expect_refused("b");
+  auto refused = adopt_data(at("b"), AdoptionKind::copy, files_);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ExitCode::identity) << refused.error().message;
+  EXPECT_TRUE(refused.error().message.starts_with(path("b/data/node0") + ": is a link"))
+      << refused.error().message;
+  fs::remove(path("b/data/node0"));
+  fs::copy(path("disk/node0"), path("b/data/node0"), fs::copy_options::recursive);
+  // As `cp -al` copies: the savepoint is written in place, so both would have the same one.
+  const std::string shared = path("b/data/coordinator/savepoint");
+  fs::remove(shared);
+  fs::create_hard_link(path("a/data/coordinator/savepoint"), shared);
+  refused = adopt_data(at("b"), AdoptionKind::copy, files_);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ExitCode::identity) << refused.error().message;
+  EXPECT_TRUE(refused.error().message.starts_with(shared + ": is a link"))
+      << refused.error().message;
+  EXPECT_EQ(savepoint("a").largest_incarnation, 7u);
+  expect_refused("b");
+  fs::remove(shared);
+  fs::copy_file(path("a/data/coordinator/savepoint"), shared);
+  const auto adopted = adopt_data(at("b"), AdoptionKind::copy, files_);
+  ASSERT_TRUE(adopted) << adopted.error().message;
+  expect_starts("b");
+  expect_starts("a");
+}
+
+TEST_F(AdoptData, AMissingPermissionIsCalledSo) {
+  if (geteuid() == 0) GTEST_SKIP() << "root has every permission";
+  fs::permissions(path("a"), fs::perms::none);
+  const auto refused = adopt_data(at("a"), AdoptionKind::moved, files_);
+  fs::permissions(path("a"), fs::perms::owner_all);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("Permission denied"), std::string::npos)
+      << refused.error().message;
 }
 
 }  // namespace
