@@ -97,9 +97,16 @@ void end_orphans(const LockFile& lock) {
 /// the lock.
 Result<UniqueFd> try_lock(const std::string& path, const std::string& key) {
   while (true) {
-    UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-    if (!fd.is_open()) return lock_error(path, "cannot be opened", key);
-    if (uninterrupted([&] { return flock(fd.get(), LOCK_EX | LOCK_NB); }) != 0) return UniqueFd();
+    // A link would lead to the lock of another cluster, or to any file, which would be overwritten.
+    UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!fd.is_open()) {
+      return lock_error(path, errno == ELOOP ? "is a link" : "cannot be opened", key);
+    }
+    if (uninterrupted([&] { return flock(fd.get(), LOCK_EX | LOCK_NB); }) != 0) {
+      // Some network file systems have no locks: no other process has this one.
+      if (errno != EWOULDBLOCK) return lock_error(path, "cannot be locked", key);
+      return UniqueFd();
+    }
     // Its last owner may have removed the file between our open and our lock.
     struct stat locked{};
     struct stat named{};
