@@ -142,6 +142,7 @@ Result<void> Launcher::create() {
   auto locked = lock_data(config_);
   if (!locked) return std::unexpected(locked.error());
   data_lock_ = *std::move(locked);
+  folder_->take_endpoint();
   if (data_lock_ && options_.discards_data) {
     if (const auto discarded = discard(); !discarded) return discarded;
   }

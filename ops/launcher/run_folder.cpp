@@ -71,6 +71,11 @@ bool RunFolder::is_in_place() const {
          locked.st_ino == named.st_ino && locked.st_dev == named.st_dev;
 }
 
+void RunFolder::take_endpoint() {
+  has_endpoint_ = true;
+  remove_control_socket();
+}
+
 Result<void> RunFolder::await_restart() {
   remove_endpoints();
   return lock_.write_processes({});
@@ -90,8 +95,15 @@ void RunFolder::remove_endpoints() {
     unlink(node_socket_path(config_, node).c_str());
     unlink(session_socket_path(config_.cluster.run_dir, node).c_str());
   }
+  remove_control_socket();
+}
+
+void RunFolder::remove_control_socket() {
   const std::string& endpoint = config_.control.endpoint;
-  if (endpoint.starts_with(kIpc)) unlink(endpoint.c_str() + kIpc.size());
+  if (!endpoint.starts_with(kIpc)) return;
+  const std::string socket = endpoint.substr(kIpc.size());
+  // One elsewhere may be that of a live cluster, which has another run folder.
+  if (has_endpoint_ || socket.starts_with(config_.cluster.run_dir + "/")) unlink(socket.c_str());
 }
 
 Result<void> RunFolder::write_file(const std::string& path, const std::string& text) {

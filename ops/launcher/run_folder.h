@@ -26,8 +26,11 @@ class RunFolder {
   /// The open file description that all processes of the cluster inherit (R31).
   int lock_fd() const { return lock_.fd(); }
   const std::string& leftovers() const { return leftovers_; }
-  /// Returns false once the folder or its lock file was deleted or replaced. Then nothing in it is
-  /// removed at the end: a folder of the same name may be another cluster's.
+  /// From now on a control endpoint outside of the folder is this cluster's: a socket that is there
+  /// was left by a dead one. REQUIRES: no live cluster has the note or the data of this one.
+  void take_endpoint();
+  /// False once the folder or its lock file was deleted or replaced. Then nothing of it is removed
+  /// at the end: what has its name now may be another cluster's.
   bool is_in_place() const;
 
   /// Writes the processes of the cluster into the lock file, for the next start.
@@ -44,9 +47,11 @@ class RunFolder {
   void remove_files();
   /// Removes the endpoints of processes that have ended.
   void remove_endpoints();
+  void remove_control_socket();
 
   Config config_;
   ProcessLock lock_;
+  bool has_endpoint_ = false;
   std::string leftovers_;
 };
 

@@ -184,6 +184,26 @@ TEST(RunFolderTest, NoProcessOfALauncherThatLivesIsEnded) {
   EXPECT_TRUE(orphan.lives());
 }
 
+TEST(RunFolderTest, AStartThatIsRefusedLeavesAnEndpointElsewhereToItsOwner) {
+  TestFolder folder;
+  Config config = folder.config("endpoint");
+  const std::string socket = folder.path() + "/control.sock";
+  config.control.endpoint = "ipc://" + socket;
+  std::ofstream(socket) << "of a live cluster of this config file, with another run folder";
+  {
+    ASSERT_TRUE(RunFolder::acquire(config));
+  }
+  EXPECT_TRUE(std::filesystem::exists(socket));
+  {
+    auto run_folder = RunFolder::acquire(config);
+    ASSERT_TRUE(run_folder) << run_folder.error().message;
+    run_folder->take_endpoint();
+    EXPECT_FALSE(std::filesystem::exists(socket)) << "of a dead cluster";
+    std::ofstream(socket) << "of this cluster";
+  }
+  EXPECT_FALSE(std::filesystem::exists(socket));
+}
+
 TEST(RunFolderTest, ALockFileThatIsALinkIsRefusedAndWhatItLeadsToIsAsItWas) {
   TestFolder folder;
   const Config config = folder.config("link");
