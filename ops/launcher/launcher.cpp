@@ -138,6 +138,8 @@ Result<void> Launcher::create() {
   if (const auto processor = check_processor(); !processor) return processor;
   raise_open_files_limit();
   if (const auto folder = acquire_folder(); !folder) return folder;
+  // First of all: who asks meanwhile must not take the start for a coordinator that hangs.
+  begin_progress();
   if (const auto distinct = check_distinct_folders(config_); !distinct) return distinct;
   auto locked = lock_data(config_);
   if (!locked) return std::unexpected(locked.error());
@@ -150,7 +152,6 @@ Result<void> Launcher::create() {
     if (const auto begun = salvage(); !begun) return begun;
   }
   unlink(last_failure_path(config_).c_str());
-  begin_progress();
   std::error_code error;
   std::filesystem::create_directories(config_.cluster.log_dir, error);
   if (error) {

@@ -1,5 +1,7 @@
-// Starts without space or permission, and the progress that a slow start reports.
+// Starts that find no room or no permission, and what is said of a start that takes its time.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 
@@ -258,6 +260,25 @@ TEST_F(RefusedStart, AStartThatTakesItsTimeIsSaidWithItsStepAndNotToBeKilled) {
   EXPECT_FALSE(std::filesystem::exists(start_path(config)));
   EXPECT_EQ(runner_.atoll({"down", "-c", file}).code, 0);
   EXPECT_EQ(describe_exit(reap(launcher)), "ended with exit code 0");
+}
+
+TEST_F(RefusedStart, AStartThatWaitsForTheLockOfItsDataIsSaidAndNotToBeKilled) {
+  const Config config = folder_.config(unique("waits"), 1);
+  const std::string file = write(config);
+  std::filesystem::create_directories(config.cluster.data_dir);
+  const UniqueFd lock(open(directory_lock_path(config.cluster.data_dir).c_str(),
+                           O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  ASSERT_EQ(flock(lock.get(), LOCK_EX | LOCK_NB), 0);
+  LauncherProcess launcher(config);
+  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(start_path(config)); }));
+  const Ran status = runner_.atoll({"status", "-c", file});
+  EXPECT_EQ(status.code, 0) << status.error;
+  EXPECT_NE(status.out.find("the cluster starts: preparing memory and files"), std::string::npos)
+      << status.out;
+  EXPECT_EQ((status.out + status.error).find("down"), std::string::npos)
+      << status.out << status.error;
+  EXPECT_EQ(describe_exit(launcher.wait()), "ended with exit code 4");
+  EXPECT_FALSE(std::filesystem::exists(config.cluster.run_dir));
 }
 
 }  // namespace
