@@ -101,12 +101,16 @@ Result<void> Launcher::supervise(Result<void> started) {
 }
 
 Result<void> Launcher::acquire_folder() {
-  if (folder_) return {};
+  if (folder_ && folder_->is_in_place()) return {};
+  // A restart makes anew what was deleted under the cluster. Another cluster may have it by now:
+  // then this one must not write into its folder.
+  folder_.reset();
   Result<RunFolder> folder = RunFolder::acquire(config_);
   if (!folder) return std::unexpected(folder.error());
   folder_.emplace(*std::move(folder));
   if (!folder_->leftovers().empty()) logger_->warn("{}", folder_->leftovers());
-  return leave_note();
+  folder_is_gone_ = false;
+  return note_ ? Result<void>() : leave_note();
 }
 
 Result<void> Launcher::leave_note() {

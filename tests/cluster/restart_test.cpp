@@ -202,6 +202,35 @@ TEST_F(RestartTest, DownEndsAClusterThatWaitsForItsRestart) {
   EXPECT_FALSE(std::filesystem::exists(config_.cluster.run_dir));
 }
 
+TEST_F(RestartTest, ARunFolderThatWasDeletedIsMadeAnew) {
+  LauncherProcess launcher(config_, false, kManyRestarts);
+  ASSERT_EQ(launcher.next_line(), "running");
+  std::filesystem::remove_all(config_.cluster.run_dir);
+  kill_one("node0");
+  ASSERT_TRUE(has_restarted(1)) << note().dump();
+  const Ran status = runner_.atoll({"status", "-c", file_});
+  EXPECT_EQ(status.code, 0) << status.error;
+  EXPECT_EQ(runner_.atoll({"down", "-c", file_}).code, 0);
+  EXPECT_EQ(launcher.wait(), 0);
+  EXPECT_FALSE(std::filesystem::exists(config_.cluster.run_dir));
+}
+
+TEST_F(RestartTest, ARunFolderThatAnotherClusterHasByNowIsLeftToIt) {
+  LauncherProcess launcher(config_, false, kManyRestarts);
+  ASSERT_EQ(launcher.next_line(), "running");
+  std::filesystem::remove_all(config_.cluster.run_dir);
+  const auto other = RunFolder::acquire(config_);
+  ASSERT_TRUE(other) << other.error().message;
+  ASSERT_TRUE(RunFolder::write_file(endpoints_path(config_), "{}"));
+  kill_one("node0");
+  const int status = launcher.wait();
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), static_cast<int>(ExitCode::already_running));
+  EXPECT_EQ(read_text(endpoints_path(config_)), "{}");
+  EXPECT_FALSE(std::filesystem::exists(restarts_path(config_)));
+  EXPECT_FALSE(std::filesystem::exists(running_config_path(config_)));
+}
+
 TEST_F(RestartTest, AnOrderlyStopIsNotARestart) {
   LauncherProcess launcher(config_, false, kManyRestarts);
   ASSERT_EQ(launcher.next_line(), "running");
