@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cerrno>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -37,7 +38,23 @@ std::optional<bool> has_flock(pid_t pid, ino_t inode) {
   return false;
 }
 
-/// For kernels that do not list their locks: the file is locked, and its owner runs the process.
+/// Whether the process has this very file open; true, too, if this user may not look. The inode in
+/// /proc/locks may be that of a file on another device, and the content of the file be made up.
+bool may_have_open(pid_t pid, const struct stat& info) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  for (fs::directory_iterator entry("/proc/" + std::to_string(pid) + "/fd", error);
+       !error && entry != fs::end(entry); entry.increment(error)) {
+    struct stat opened{};
+    if (stat(entry->path().c_str(), &opened) == 0 && opened.st_dev == info.st_dev &&
+        opened.st_ino == info.st_ino) {
+      return true;
+    }
+  }
+  return static_cast<bool>(error);
+}
+
+/// Where the kernel does not list its locks: the file is locked, and its owner runs the process.
 bool seems_held(int fd, const struct stat& info, pid_t pid) {
   if (flock(fd, LOCK_SH | LOCK_NB) == 0) return false;
   struct stat process{};
@@ -89,7 +106,7 @@ Result<std::optional<LockHolder>> holder_of_lock(const std::string& path) {
   if (!holder || !is_alive(holder->launcher)) return std::nullopt;
   const auto is_held = has_flock(holder->launcher.pid, info.st_ino);
   const bool counts = is_held ? *is_held : seems_held(file.get(), info, holder->launcher.pid);
-  if (!counts) return std::nullopt;
+  if (!counts || !may_have_open(holder->launcher.pid, info)) return std::nullopt;
   return holder;
 }
 

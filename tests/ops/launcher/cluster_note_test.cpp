@@ -2,12 +2,15 @@
 #include "ops/launcher/cluster_note.h"
 
 #include <gtest/gtest.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
+#include "ops/launcher/lock_identity.h"
 #include "ops/launcher/run_folder.h"
 #include "shared/process/run_paths.h"
 #include "tests/cluster/cluster_folder.h"
@@ -93,6 +96,60 @@ TEST(LockHolderTest, AProcessThatTheFileNamesButThatDoesNotHoldTheLockDoesNotCou
   const auto free = holder_of_lock(path);
   ASSERT_TRUE(free);
   EXPECT_FALSE(*free) << "its process lives, but has let the lock go";
+}
+
+/// A new file system in a folder, gone with this object.
+class TmpfsMount {
+ public:
+  explicit TmpfsMount(std::string path)
+      : path_(std::move(path)), is_there_(mount("none", path_.c_str(), "tmpfs", 0, "") == 0) {}
+  ~TmpfsMount() {
+    if (is_there_) umount2(path_.c_str(), MNT_DETACH);
+  }
+  TmpfsMount(const TmpfsMount&) = delete;
+  TmpfsMount& operator=(const TmpfsMount&) = delete;
+  bool is_there() const { return is_there_; }
+
+ private:
+  std::string path_;
+  bool is_there_;
+};
+
+TEST(LockHolderTest, ALockOfAFileWithThatInodeOnAnotherDeviceDoesNotCount) {
+  const TestFolder folder;
+  const TestFolder other;
+  const TmpfsMount mounted(folder.path());
+  const TmpfsMount also_mounted(other.path());
+  if (!mounted.is_there() || !also_mounted.is_there()) {
+    GTEST_SKIP() << "a tmpfs cannot be mounted here";
+  }
+  const std::string path = folder.path() + "/lock";
+  const pid_t victim = fork();
+  if (victim == 0) {
+    const auto lock = ProcessLock::acquire(path, "c", "cluster.data_dir");
+    pause();
+    _exit(0);
+  }
+  EXPECT_TRUE(eventually([&] {
+    const auto holder = holder_of_lock(path);
+    return holder && *holder;
+  }));
+  // Made up by another user: it names the victim, which holds a lock of that inode.
+  const std::string forged = other.path() + "/lock";
+  std::ofstream(forged) << "{}";
+  struct stat held{};
+  struct stat info{};
+  EXPECT_EQ(stat(path.c_str(), &held), 0);
+  EXPECT_EQ(stat(forged.c_str(), &info), 0);
+  const ProcessId id = find_process(victim).value_or(ProcessId{});
+  std::ofstream(forged) << nlohmann::json{
+      {"identity", lock_identity(info)},
+      {"launcher", {{"pid", id.pid}, {"start_time", id.start_time}}}};
+  const auto holder = holder_of_lock(forged);
+  EXPECT_TRUE(holder && !*holder) << "`atoll down` of root would end any process with a lock";
+  kill(victim, SIGKILL);
+  reap(victim);
+  if (held.st_ino != info.st_ino) GTEST_SKIP() << "this kernel numbers the files of all tmpfs";
 }
 
 TEST(LockHolderTest, FilesThatAreNoneOrSayNothingHaveNoHolder) {
