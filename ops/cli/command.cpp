@@ -1,5 +1,8 @@
 #include "ops/cli/command.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -135,6 +138,14 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error) {
   return static_cast<int>(ExitCode::usage);
 }
 
+/// A closed standard stream gives its number to the next file that is opened: a lock, or the
+/// channel to the launcher, which then loses it to its log.
+void open_standard_streams() {
+  int fd = open("/dev/null", O_RDWR);
+  while (fd >= 0 && fd <= STDERR_FILENO) fd = open("/dev/null", O_RDWR);
+  if (fd >= 0) close(fd);
+}
+
 }  // namespace
 
 void add_cluster_options(CLI::App& command, Invocation& invocation) {
@@ -148,6 +159,7 @@ void print_error(const Error& error) {
 }
 
 int run_command_line(int argc, char** argv) {
+  open_standard_streams();
   CLI::App app("Atoll: an OLTP engine on shared memory", "atoll");
   app.require_subcommand(1);
   app.footer(footer());

@@ -227,5 +227,16 @@ TEST_F(FindClusterTest, UpLeavesTheFilesAndTheFolderOfItsCaller) {
   EXPECT_EQ(runner_.atoll({"down", "-c", file}).code, 0);
 }
 
+TEST_F(FindClusterTest, UpStartsAClusterWhenTheStandardStreamsAreClosed) {
+  const std::string name = unique("closed");
+  const std::string file = config(name, true);
+  const std::string line = "exec " + program() + " up -c " + file + " <&- >&- 2>&-";
+  EXPECT_EQ(runner_.run("/bin/bash", {"-c", line}).code, 0);
+  const Ran status = runner_.atoll({"status", "-c", file});
+  EXPECT_EQ(status.code, 0) << status.error;
+  EXPECT_EQ(runner_.atoll({"down", "-c", file}).code, 0);
+  expect_gone(name);
+}
+
 }  // namespace
 }  // namespace atolldb::test
