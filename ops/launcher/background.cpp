@@ -134,6 +134,11 @@ Result<void> start_background(const Config& config, LaunchOptions options) {
   auto channel = make_channel();
   if (!channel) return std::unexpected(channel.error());
   if (const auto made = make_log_dir(config); !made) return made;
+  // The launcher leaves the working directory.
+  std::error_code error;
+  if (const auto folder = std::filesystem::absolute(options.binary_dir, error); !error) {
+    options.binary_dir = folder.string();
+  }
   const pid_t pid = fork();
   if (pid < 0) {
     return make_error(ExitCode::resources, std::string("launcher: fork: ") + std::strerror(errno) +

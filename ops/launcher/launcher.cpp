@@ -37,6 +37,13 @@ std::string own_folder() {
   return std::filesystem::read_symlink("/proc/self/exe", error).parent_path().string();
 }
 
+/// Children leave the working directory before they become a program of the folder.
+std::string absolute_folder(const std::string& folder) {
+  std::error_code error;
+  const auto absolute = std::filesystem::absolute(folder, error);
+  return error ? folder : absolute.string();
+}
+
 uint64_t random_number() {
   uint64_t number = 0;
   while (getrandom(&number, sizeof(number), 0) != sizeof(number)) {
@@ -60,6 +67,7 @@ Launcher::Launcher(Config config, LaunchOptions options, Logger logger)
       stop_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       restarts_(config_.cluster.restart, options_.restarts) {
   if (options_.binary_dir.empty()) options_.binary_dir = own_folder();
+  options_.binary_dir = absolute_folder(options_.binary_dir);
 }
 
 Launcher::~Launcher() {

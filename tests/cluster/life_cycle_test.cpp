@@ -92,6 +92,20 @@ TEST(LifeCycleTest, ABackgroundLauncherRunsUntilItIsAskedToStop) {
   EXPECT_FALSE(std::filesystem::exists(config.cluster.run_dir));
 }
 
+TEST(LifeCycleTest, TheFolderOfTheProgramsMayBeRelative) {
+  TestFolder folder;
+  const Config config = folder.config("relative");
+  const std::string programs = std::filesystem::relative(ATOLL_BIN_DIR);
+  auto cluster = Cluster::launch(config, LaunchMode::process, programs);
+  ASSERT_TRUE(cluster) << cluster.error().message;
+  EXPECT_TRUE((*cluster)->shutdown());
+  const auto started = start_background(config, {.binary_dir = programs});
+  ASSERT_TRUE(started) << started.error().message;
+  const pid_t launcher = running_launcher(config)->pid;
+  kill(launcher, SIGTERM);
+  EXPECT_EQ(reap(launcher), 0);
+}
+
 TEST(LifeCycleTest, AStartThatCannotSucceedSaysWhyAndLeavesNothing) {
   TestFolder folder;
   Config config = folder.config("library");
