@@ -29,6 +29,11 @@ std::unexpected<Error> folder_error(const std::string& path, const char* what) {
 
 Result<RunFolder> RunFolder::acquire(const Config& config) {
   const std::string& folder = config.cluster.run_dir;
+  // Before anything is made: root must leave no folder in another user's runtime folder, where that
+  // user could not start a cluster any more.
+  if (auto checked = check_parents(folder, "cluster.run_dir"); !checked) {
+    return std::unexpected(checked.error());
+  }
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) {

@@ -258,6 +258,11 @@ TEST(RunFolderTest, AFolderThatAnotherUserMadeIsRefused) {
     ASSERT_EQ(chown(foreign.c_str(), 0, 0), 0);
   }
   EXPECT_TRUE(RunFolder::acquire(config));
+  // `su` keeps XDG_RUNTIME_DIR.
+  ASSERT_EQ(chown(parent.c_str(), kNobody, kNobody), 0);
+  config.cluster.run_dir = parent + "/atoll/run";
+  EXPECT_FALSE(RunFolder::acquire(config));
+  EXPECT_FALSE(std::filesystem::exists(parent + "/atoll")) << "its owner could not write there";
 }
 
 }  // namespace
