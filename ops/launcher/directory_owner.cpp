@@ -230,11 +230,14 @@ Result<void> claim_directories(FileSystem& file_system, const DataDirectories& d
     auto written = write_data_owner(file_system, directories, id, locate);
     if (!written) return written;
   }
+  // First the roles that are taken: after a crash before the write of the table, or without it, the
+  // owner files alone know them.
   for (const auto& [directory, owner] : claims->owners) {
-    if (owner && !owner->role.empty()) {
-      claims->table.set(owner->role, directory);  // spelled as in the config
-      continue;
-    }
+    if (!owner || owner->role.empty()) continue;
+    claims->table.set(owner->role, directory);  // as the config spells it
+  }
+  for (const auto& [directory, owner] : claims->owners) {
+    if (owner && !owner->role.empty()) continue;
     auto location = locate(directory);
     if (!location) return std::unexpected(location.error());
     auto written = write_owner(file_system, directory,

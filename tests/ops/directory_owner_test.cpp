@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "engine/log/savepoint.h"
+#include "shared/file/directory_table.h"
 #include "tests/engine/log/hooked_file_system.h"
 #include "tests/engine/log/written_log.h"
 #include "tests/support/power_cut_file_system.h"
@@ -240,6 +241,19 @@ TEST(DirectoryOwner, RefusesADirectoryWithTheRoleOfAnother) {
   (*big)->role = (*fast)->role;
   ASSERT_TRUE(write_owner(*disk, "/big", **big));
   expect_identity(claim(*disk, "a", {"/fast", "/big"}), "/big: ", "says is /fast");
+}
+
+TEST(DirectoryOwner, GivesNoRoleAgainThatOnlyAnOwnerFileKnows) {
+  auto disk = disk_with_directories();
+  ASSERT_TRUE(claim(*disk, "a", {"/fast"}));
+  // As a crash between the owner file of /fast and the table leaves it.
+  ASSERT_TRUE(disk->remove(directory_table_path("/a")));
+  ASSERT_TRUE(claim(*disk, "a", {"/big", "/fast"})) << "/big is asked first";
+  const auto fast = read_owner(*disk, "/fast");
+  const auto big = read_owner(*disk, "/big");
+  ASSERT_TRUE(fast && *fast && big && *big);
+  EXPECT_NE((*fast)->role, (*big)->role);
+  EXPECT_TRUE(claim(*disk, "a", {"/big", "/fast"}));
 }
 
 TEST(DirectoryOwner, SurvivesAPowerCutAtAnyTime) {
