@@ -71,8 +71,9 @@ Result<std::optional<DirectoryOwner>> read_owner_file(FileSystem& file_system,
   if (!owner) {
     return make_error(ExitCode::corruption,
                       path +
-                          ": does not say whose directory this is: restore the file, or, if all "
-                          "logs in it are this cluster's, remove it");
+                          ": does not say whose directory this is: restore the file from a "
+                          "backup; that of a directory of logs may be removed instead if all logs "
+                          "in it are this cluster's, that of data_dir may not");
   }
   return owner;
 }
