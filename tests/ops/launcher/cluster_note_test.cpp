@@ -63,6 +63,23 @@ TEST(ClusterNoteTest, OfADeadLauncherFindsNothingAndGoesWithTheNextStart) {
   EXPECT_FALSE(std::filesystem::exists(note_path(geteuid(), file)));
 }
 
+TEST(ClusterNoteTest, OneThatWasReplacedIsLeftToItsNewOwner) {
+  const TestFolder folder;
+  const Config config = folder.config("cleaned");
+  const std::string file = config_file(folder);
+  std::optional<ClusterNote> first;
+  {
+    auto left = ClusterNote::leave(file, config);
+    ASSERT_TRUE(left) << left.error().message;
+    first.emplace(*std::move(left));
+  }
+  std::filesystem::remove(note_path(geteuid(), file));  // as a cleaner of /tmp does
+  const auto second = ClusterNote::leave(file, config);
+  ASSERT_TRUE(second) << second.error().message;
+  first.reset();
+  EXPECT_TRUE(std::filesystem::exists(note_path(geteuid(), file)));
+}
+
 TEST(ClusterNoteTest, OnlyRegularFilesHaveOne) {
   const TestFolder folder;
   const std::string file = config_file(folder);
