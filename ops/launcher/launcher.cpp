@@ -110,7 +110,7 @@ Result<void> Launcher::supervise(Result<void> started) {
 
 Result<void> Launcher::acquire_folder() {
   if (folder_ && folder_->is_in_place()) return {};
-  // A restart makes anew what was deleted under the cluster. Another cluster may have it by now:
+  // A restart makes again what was deleted under the cluster. Another cluster may have it by now:
   // then this one must not write into its folder.
   folder_.reset();
   Result<RunFolder> folder = RunFolder::acquire(config_);
