@@ -232,7 +232,8 @@ class ArrayComposer {
       auto found = find(base, *page, level, first, end);
       if (!found) return std::unexpected(found.error());
       if (!found->is_readable && !task_.plan.salvages) {
-        if (*is_changed) return stand_in(found->lost, level, first, end);
+        // A bare pointer never stays, because an installer could drop a volatile page onto it.
+        if (*is_changed || !is_stand_in(base)) return stand_in(found->lost, level, first, end);
         pages_.count_stand_in();
         return base;
       }

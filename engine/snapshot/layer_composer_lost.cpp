@@ -42,9 +42,9 @@ Result<void> LayerComposer::end_before(uint32_t level, uint64_t low) {
   return {};
 }
 
-/// Composes a range that cannot be read. A pointer that stands for exactly this range stays
-/// unchanged if there are no new log records. Otherwise a stand-in for the range names the page and
-/// holds the log records.
+/// Composes a range that cannot be read. A stand-in of exactly this range stays unchanged if there
+/// are no new log records. Otherwise a new stand-in for the range names the page and holds the log
+/// records. A bare pointer never stays, because an installer could drop a volatile page onto it.
 Result<void> LayerComposer::compose_lost(SnapshotPointer pointer, FoundPage& found, uint32_t level,
                                          const SliceRange& range, bool is_whole) {
   report_lost(pointer, level, range, found.reason);
@@ -56,7 +56,7 @@ Result<void> LayerComposer::compose_lost(SnapshotPointer pointer, FoundPage& fou
   if (auto ended = end_before(level, range.low); !ended) return ended;
   const SliceRange stood_for{found.low, found.high, found.high_is_end};
   if (found.was_lost) is_whole = equal(stood_for, range);
-  if (is_whole && !has_log(range)) {
+  if (is_stand_in(pointer) && is_whole && !has_log(range)) {
     work_.pages.count_stand_in();
     return builder_.add_page(level, range.low, pointer);
   }

@@ -81,7 +81,7 @@ class PageOutput {
   Result<void> check_cancelled() const;
   uint64_t pages_read() const { return pages_read_; }
   uint64_t pages_written() const { return pages_written_; }
-  /// Stand-ins that were written, and pointers to unreadable pages that were retained.
+  /// Stand-ins that were written or retained, and unreadable pages of sequential storages.
   uint64_t stand_ins() const { return stand_ins_; }
   void count_stand_in() { ++stand_ins_; }
   uint32_t storage_id() const { return storage_id_; }

@@ -85,6 +85,30 @@ TEST(DamagedPages, MakeTheirOwnRangeUnreadableAndNothingElse) {
 
 TEST(DamagedPages, KeepTheirVolatilePages) { EXPECT_EQ(unreadable_ranges_keep_their_pages(), ""); }
 
+TEST(DamagedPages, KeepTheirVolatilePagesThatHaveNoChanges) {
+  EXPECT_EQ(unreadable_ranges_keep_their_clean_pages(), "");
+}
+
+/// Installers recognize only stand-ins, so a page becomes one even without new log records.
+TEST(DamagedPages, BecomeStandInsAsSoonAsAComposerFindsThem) {
+  DamagedTree tree;
+  tree.flip(tree.page_of(1000));
+  tree.stage.rewrites = true;
+  for (uint64_t epoch = 6; epoch < 9; ++epoch) {
+    std::vector<GleanedLog> logs;
+    tree.write(10, LogType::update, epoch, logs);
+    ASSERT_NO_FATAL_FAILURE(tree.take(logs, epoch));
+  }
+  const std::vector<UnreadablePage>& found = tree.stage.unreadable;
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_FALSE(is_stand_in(found[0].page));
+  EXPECT_TRUE(is_stand_in(found[1].page));
+  EXPECT_EQ(found[2].page, found[1].page) << "a stand-in stays while nothing changes";
+  tree.damage.repair();
+  ASSERT_NO_FATAL_FAILURE(tree.take({}, 9));
+  check_stage(tree.stage, tree.model);
+}
+
 TEST(DamagedPages, GiveHeldRecordsBack) { EXPECT_EQ(held_records_come_back(), ""); }
 
 /// The held records stay bounded over any number of snapshots, because later records cover earlier
