@@ -74,6 +74,8 @@ Result<void> leave_out_damaged(FileSystem& file_system, LogStart& start) {
     uint64_t cut = incarnation.cut_epoch.value_or(kMaxEpoch);
     for (const LogScan& log : scan->logs) cut = std::min(cut, log.durable_epoch);
     cut = std::max(cut, none);
+    scan->cut_epoch = cut;
+    if (auto created = refuse_uncreated(*scan, start.ddl); !created) return created;
     start.left_out.push_back(
         fmt::format("incarnation {}: all commits after epoch {} (epoch {} was durable): {}: offset "
                     "{}: {}",

@@ -50,6 +50,22 @@ TEST(LogStart, RefusesRecordsOfStoragesThatNoDdlRecordCreates) {
   EXPECT_EQ(records_of_uncreated_storages_are_corruption(), "");
 }
 
+TEST(LogStart, RefusesRecordsOfUncreatedStoragesEvenInALogThatASalvageCuts) {
+  DataDirectory data;
+  ASSERT_EQ(data.begin({kFirst, kSecond}, 64), "");
+  data.write_all(1, 3);
+  data.files.bytes(kFirstFile)[6 * kLogBlockBytes + 20] ^= std::byte{1};  // the marker of epoch 2
+  const auto start = examine(data.files, "/data", {}, Damage::left_out);
+  ASSERT_TRUE(start) << start.error().message;
+  EXPECT_EQ(start->savepoint.incarnations.back().cut_epoch, 1u);
+  ASSERT_TRUE(data.files.remove("/data/coordinator/ddl_000000.atlog"));
+  const auto refused = examine(data.files, "/data", {}, Damage::left_out);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ExitCode::corruption) << refused.error().message;
+  EXPECT_TRUE(refused.error().message.contains("none of the 0 records of the DDL log"))
+      << refused.error().message;
+}
+
 TEST(LogStart, CallsAFileThatWasCutShortCorruptionWhateverIsKnownToBeDurable) {
   for (uint64_t blocks = 0; blocks <= 64; ++blocks) {
     DataDirectory data;
