@@ -192,8 +192,8 @@ Result<void> Coordinator::take_recovery_snapshot() {
     if (deleted) {
       logger_->info("recovery: {} files that its first part covers are deleted", *deleted);
     } else if (deleted.error().code == ExitCode::corruption) {
-      // Metadata of a pinned snapshot cannot be read. The logs are deleted all the same.
-      logger_->warn("recovery: files of snapshots stay for now: {}", deleted.error().message);
+      // Metadata of a snapshot cannot be read. The next part makes another one.
+      logger_->warn("recovery: files stay for now: {}", deleted.error().message);
     } else {
       return std::unexpected(deleted.error());
     }

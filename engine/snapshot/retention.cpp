@@ -123,6 +123,19 @@ Result<void> remove_in_order(FileSystem& file_system, const std::vector<std::str
   return {};
 }
 
+/// Returns an error if the metadata of the newest snapshot cannot be read. The logs that it covers
+/// may then be the only copy of their records.
+Result<void> refuse_unreadable_newest(FileSystem& file_system, const std::string& data_dir,
+                                      const Savepoint& savepoint) {
+  if (savepoint.snapshot == 0) return {};
+  const auto metadata = read_snapshot_metadata(file_system, data_dir, savepoint.snapshot);
+  if (metadata) return {};
+  return make_error(metadata.error().code,
+                    fmt::format("{}: it is of the newest snapshot, so no log and no snapshot is "
+                                "deleted until a newer one is complete",
+                                metadata.error().message));
+}
+
 /// Rewrites the savepoint until both slots agree with `savepoint` on the needed files. Returns the
 /// slots.
 Result<std::array<SavepointSlot, 2>> equal_slots(FileSystem& file_system,
@@ -245,6 +258,9 @@ Result<std::vector<std::string>> delete_unneeded(FileSystem& file_system,
                                                  const std::set<std::string>& directories,
                                                  const std::set<uint32_t>& in_use,
                                                  std::optional<uint32_t> aside) {
+  // Before the slots become equal: the older one may name a snapshot that can be read.
+  auto readable = refuse_unreadable_newest(file_system, data_dir, savepoint);
+  if (!readable) return std::unexpected(readable.error());
   auto slots = equal_slots(file_system, data_dir, savepoint);
   if (!slots) return std::unexpected(slots.error());
   const RetentionView view = {data_dir, directories, *std::move(slots), in_use};

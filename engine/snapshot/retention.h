@@ -48,9 +48,11 @@ Result<std::vector<std::string>> deletable_snapshots(FileSystem& file_system,
                                                      const RetentionView& view);
 
 /// Deletes all deletable files and returns their paths. With `aside` it moves them to
-/// discarded-<aside> instead. It deletes logs even if it cannot determine which snapshots are
-/// deletable. The result is durable on return. After a crash during the call the next call, or the
-/// next start, can continue.
+/// discarded-<aside> instead. The result is durable on return. After a crash during the call the
+/// next call, or the next start, can continue.
+/// Error: code corruption if metadata cannot be read. If it is that of the newest snapshot, nothing
+/// is deleted. If it is that of a pinned or kept one, or of one in use, logs are deleted all the
+/// same.
 Result<std::vector<std::string>> delete_unneeded(FileSystem& file_system,
                                                  const std::string& data_dir, Savepoint& savepoint,
                                                  const std::set<std::string>& directories,

@@ -133,6 +133,31 @@ TEST(Retention, DeletesLogsEvenIfADamagedPinKeepsAllSnapshots) {
   EXPECT_TRUE(*data.files.exists(log(1, 3)));
 }
 
+TEST(Retention, DeletesNothingWhileTheNewestSnapshotCannotBeRead) {
+  DataDirectory data;
+  ASSERT_EQ(data.begin({kFirst}, 8), "");
+  data.write_all(1, 9);
+  Savepoint& savepoint = data.start.savepoint;
+  ASSERT_EQ(make_snapshot(data.files, "/data", savepoint, 5), "");
+  ASSERT_EQ(make_snapshot(data.files, "/data", savepoint, 9), "");
+  const std::string metadata = snapshot_metadata_path("/data", 2);
+  data.files.bytes(metadata)[40] ^= std::byte{1};
+  const Paths before = data.files.paths();
+  const auto refused = delete_unneeded(data.files, "/data", savepoint, kDirectories, {});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ExitCode::corruption);
+  EXPECT_TRUE(refused.error().message.contains(metadata)) << refused.error().message;
+  EXPECT_EQ(data.files.paths(), before);
+  const auto slots = read_savepoint_slots(data.files, savepoint_path("/data"));
+  ASSERT_TRUE(slots);
+  EXPECT_EQ((*slots)[0].savepoint->snapshot + (*slots)[1].savepoint->snapshot, 1u + 2u)
+      << "one slot still names the snapshot that can be read";
+  data.files.bytes(metadata)[40] ^= std::byte{1};
+  const auto deleted = delete_unneeded(data.files, "/data", savepoint, kDirectories, {});
+  ASSERT_TRUE(deleted) << deleted.error().message;
+  EXPECT_FALSE(*data.files.exists(log(1, 2)));
+}
+
 TEST(Retention, KeepsWhatAnySlotPinUseOrKeptSnapshotNames) {
   MemoryFileSystem files;
   Savepoint savepoint;
