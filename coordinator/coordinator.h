@@ -169,6 +169,7 @@ class Coordinator {
   Json install_status() const;
   Json unreadable_pins() const;
   void list_damage(const ControlRequest& request, const ControlReply& reply);
+  Json salvaged() const;
   Result<void> report_salvage();
   void tell_in_vain();
   /// Serves snapshot.pin, snapshot.unpin and snapshot.remove on the taker's thread.

@@ -40,26 +40,33 @@ Result<void> Coordinator::recover() {
   return {};
 }
 
-/// Reports what is missing from now on, in the log and in a report file that is kept.
-Result<void> Coordinator::report_salvage() {
-  Json report = {{"schema_version", 1},
-                 {"data_dir", config_.cluster.data_dir},
-                 {"snapshot", snapshot_.load(std::memory_order_relaxed)},
-                 {"epoch", snapshot_epoch_.load(std::memory_order_relaxed)},
-                 {"left_out", durable_->left_out()},
-                 {"ranges", gleaner_->status().value("unreadable", Json::array())}};
-  for (Json& range : report["ranges"]) {
+/// Returns what this attempt of a salvage has omitted so far, for the report.
+Json Coordinator::salvaged() const {
+  Json found = {{"left_out", durable_->left_out()},
+                {"ranges", gleaner_->status().value("unreadable", Json::array())}};
+  for (Json& range : found["ranges"]) {
     const StorageControl& storage = control_->storage(range.value("storage", 0u));
     range["name"] = storage.name;
-    logger_->error("salvage: storage {}: {} is missing: {}", storage.name, range.value("range", ""),
-                   range.value("reason", ""));
   }
-  const auto path =
-      durable_->end_salvage(report.dump(2, ' ', false, Json::error_handler_t::replace));
+  return found;
+}
+
+/// Reports what is missing from now on, in the log and in a report file that is kept.
+Result<void> Coordinator::report_salvage() {
+  Json found = salvaged();
+  found["snapshot"] = snapshot_.load(std::memory_order_relaxed);
+  found["epoch"] = snapshot_epoch_.load(std::memory_order_relaxed);
+  const auto report = durable_->report_salvage(std::move(found));
+  if (!report) return std::unexpected(report.error());
+  for (const Json& range : report->at("ranges")) {
+    logger_->error("salvage: storage {}: {} is missing: {}", range.value("name", ""),
+                   range.value("range", ""), range.value("reason", ""));
+  }
+  const auto path = durable_->end_salvage();
   if (!path) return std::unexpected(path.error());
   gleaner_->forget_unreadable();
   logger_->warn("salvage: {} ranges and {} parts of the log are missing: {}",
-                report["ranges"].size(), report["left_out"].size(), *path);
+                report->at("ranges").size(), report->at("left_out").size(), *path);
   return {};
 }
 

@@ -56,7 +56,13 @@ Result<void> Coordinator::glean_and_store(GleanTask task) {
   task.base = durable_->snapshot();
   const auto metadata = gleaner_->run(task);
   if (!metadata) return std::unexpected(metadata.error());
-  const auto stored = durable_->store_snapshot(*metadata);
+  Result<void> stored;
+  if (task.salvages) {
+    // The next attempt finds no damage in the new snapshot.
+    const auto reported = durable_->report_salvage(salvaged());
+    if (!reported) stored = std::unexpected(reported.error());
+  }
+  if (stored) stored = durable_->store_snapshot(*metadata);
   gleaner_->keep(*id);
   if (!stored) return stored;
   note_newest(*metadata);

@@ -30,6 +30,19 @@ std::vector<LoggerPlace> loggers_of(const Config& config) {
   return places;
 }
 
+/// Returns `found` with the entries of `earlier` before its own.
+Json merge_reports(const Json& earlier, Json found) {
+  for (const char* part : {"left_out", "ranges"}) {
+    Json entries = earlier.value(part, Json::array());
+    for (const Json& entry : found.value(part, Json::array())) {
+      const bool is_known = std::find(entries.begin(), entries.end(), entry) != entries.end();
+      if (!is_known) entries.push_back(entry);
+    }
+    found[part] = std::move(entries);
+  }
+  return found;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<DurableState>> DurableState::open(const Config& config, uint64_t incarnation,
@@ -54,6 +67,12 @@ Result<std::unique_ptr<DurableState>> DurableState::open(const Config& config, u
   state->start_ = *std::move(start);
   // Later steps remove incarnations from the savepoint.
   state->directories_ = state->all_directories();
+  if (state->salvage_) {
+    // Once the cut is stored, the next attempt does not find the damage after it.
+    const auto reported =
+        state->report_salvage(Json::object({{"left_out", state->start_.left_out}}));
+    if (!reported) return std::unexpected(reported.error());
+  }
   if (const auto stored = store_cut(files, data_dir, state->start_); !stored) {
     return std::unexpected(stored.error());
   }
@@ -222,10 +241,26 @@ Result<size_t> DurableState::delete_unneeded(const std::set<uint32_t>& in_use) {
   return deleted->size();
 }
 
-Result<std::string> DurableState::end_salvage(const std::string& report) {
+Result<Json> DurableState::report_salvage(Json found) {
   CHECK(salvage_);
   const std::string& data_dir = config_.cluster.data_dir;
-  const auto ended = atolldb::end_salvage(*files_, data_dir, *salvage_, report);
+  const auto text = read_salvage_report(*files_, data_dir, *salvage_);
+  if (!text) return std::unexpected(text.error());
+  Json earlier = Json::parse(*text, nullptr, false);
+  if (!earlier.is_object()) earlier = Json::object();
+  Json report = merge_reports(earlier, std::move(found));
+  report["schema_version"] = 1;
+  report["data_dir"] = data_dir;
+  const auto written = write_salvage_report(
+      *files_, data_dir, *salvage_, report.dump(2, ' ', false, Json::error_handler_t::replace));
+  if (!written) return std::unexpected(written.error());
+  return report;
+}
+
+Result<std::string> DurableState::end_salvage() {
+  CHECK(salvage_);
+  const std::string& data_dir = config_.cluster.data_dir;
+  const auto ended = atolldb::end_salvage(*files_, data_dir, *salvage_);
   if (!ended) return std::unexpected(ended.error());
   const std::string path = salvage_report_path(data_dir, *salvage_);
   salvage_.reset();

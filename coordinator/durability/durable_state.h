@@ -21,6 +21,7 @@
 #include "shared/error.h"
 #include "shared/file/file_system.h"
 #include "shared/logging/logger.h"
+#include "shared/message/control_message.h"
 
 namespace atolldb {
 
@@ -93,9 +94,13 @@ class DurableState {
   std::vector<SnapshotFilePlace> kept_places() const;
   /// Returns the parts of logs and files that a salvage's check left out.
   const std::vector<std::string>& left_out() const { return start_.left_out; }
+  /// Adds the lists "left_out" and "ranges" of `found` to the salvage's report, durably. Entries of
+  /// earlier attempts stay, and equal ones are listed once. Sets all other members of `found`, and
+  /// returns the report. REQUIRES: salvages().
+  Result<Json> report_salvage(Json found);
   /// Ends the salvage and returns the path of the report. REQUIRES: salvages(), and delete_unneeded
   /// has succeeded since the salvaged snapshot was stored.
-  Result<std::string> end_salvage(const std::string& report);
+  Result<std::string> end_salvage();
 
   /// Stores the savepoint after which commits may be accepted. REQUIRES: all loggers have begun
   /// their first files, and nothing is left to glean (R32).

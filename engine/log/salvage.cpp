@@ -44,21 +44,28 @@ Result<void> write_whole(FileSystem& file_system, const std::string& path,
   return file_system.sync_directory(parent_of(path));
 }
 
-Result<void> copy_file(FileSystem& file_system, const std::string& from, const std::string& to) {
-  auto file = file_system.open_for_reading(from);
+Result<std::string> read_whole(FileSystem& file_system, const std::string& path) {
+  auto file = file_system.open_for_reading(path);
   if (!file) return std::unexpected(file.error());
   auto size = (*file)->size();
   if (!size) return std::unexpected(size.error());
   IoBuffer buffer((*size + kIoBlockBytes - 1) / kIoBlockBytes * kIoBlockBytes);
   auto got = (*file)->read(0, buffer.bytes());
   if (!got) return std::unexpected(got.error());
-  return write_whole(file_system, to, buffer.bytes().first(*got), std::byte{0});
+  return std::string(reinterpret_cast<const char*>(buffer.bytes().data()), *got);
 }
 
-/// Returns the first number whose folder has no savepoint.
+Result<void> copy_file(FileSystem& file_system, const std::string& from, const std::string& to) {
+  auto text = read_whole(file_system, from);
+  if (!text) return std::unexpected(text.error());
+  return write_whole(file_system, to, std::as_bytes(std::span(*text)), std::byte{0});
+}
+
+/// Returns the first number without a report whose folder has no savepoint.
 Result<uint32_t> free_number(FileSystem& file_system, const std::string& data_dir) {
   for (uint32_t number = 0;; ++number) {
     auto exists = file_system.exists(savepoint_path(aside(data_dir, number)));
+    if (exists && !*exists) exists = file_system.exists(salvage_report_path(data_dir, number));
     if (!exists) return std::unexpected(exists.error());
     if (!*exists) return number;
   }
@@ -115,11 +122,25 @@ Result<void> begin_salvage(FileSystem& file_system, const std::string& data_dir)
   return write_whole(file_system, mark, {}, std::byte{0});
 }
 
-Result<void> end_salvage(FileSystem& file_system, const std::string& data_dir, uint32_t number,
-                         const std::string& report) {
-  auto written = write_whole(file_system, salvage_report_path(data_dir, number),
-                             std::as_bytes(std::span(report)), static_cast<std::byte>('\n'));
+Result<std::string> read_salvage_report(FileSystem& file_system, const std::string& data_dir,
+                                        uint32_t number) {
+  const std::string path = salvage_report_path(data_dir, number);
+  auto exists = file_system.exists(path);
+  if (!exists) return std::unexpected(exists.error());
+  return *exists ? read_whole(file_system, path) : std::string();
+}
+
+Result<void> write_salvage_report(FileSystem& file_system, const std::string& data_dir,
+                                  uint32_t number, const std::string& report) {
+  const std::string path = salvage_report_path(data_dir, number);
+  auto written = write_whole(file_system, path + ".new", std::as_bytes(std::span(report)),
+                             static_cast<std::byte>('\n'));
   if (!written) return written;
+  if (auto renamed = file_system.rename(path + ".new", path); !renamed) return renamed;
+  return file_system.sync_directory(parent_of(path));
+}
+
+Result<void> end_salvage(FileSystem& file_system, const std::string& data_dir, uint32_t number) {
   const std::string directory = coordinator_directory(data_dir);
   auto removed = file_system.remove(path_in(directory, fmt::format("{}{}", kMark, number)));
   if (!removed) return removed;

@@ -4,8 +4,11 @@
 //   data_dir/coordinator/salvage_<n>             mark: a salvage is in progress
 //   data_dir/discarded-<n>/coordinator/savepoint copy of the savepoint from before the salvage
 //   <directory>/discarded-<n>/...                files that were moved aside
+//   data_dir/salvage-<n>.json                    report: what was omitted
 //
-// The mark stays until all files are moved, so a start after a crash continues the salvage.
+// The mark stays until all files are moved, so a start after a crash continues the salvage. That
+// start no longer finds the damage that the first one has omitted. Therefore the report is written
+// before each step that stores data without the damage, and it keeps its entries.
 // REQUIRES for all functions: the lock of the data directory is held.
 #pragma once
 
@@ -30,12 +33,19 @@ std::optional<uint32_t> parse_salvage_mark(std::string_view name);
 /// Returns the number of the salvage in progress, or nothing if there is none.
 Result<std::optional<uint32_t>> find_salvage(FileSystem& file_system, const std::string& data_dir);
 
-/// Writes `report` to salvage_report_path, then removes the mark.
-Result<void> end_salvage(FileSystem& file_system, const std::string& data_dir, uint32_t number,
-                         const std::string& report);
-
 /// data_dir/salvage-<n>.json
 std::string salvage_report_path(const std::string& data_dir, uint32_t number);
+
+/// Returns the report, or an empty text if there is none yet.
+Result<std::string> read_salvage_report(FileSystem& file_system, const std::string& data_dir,
+                                        uint32_t number);
+
+/// Replaces the report durably. A crash leaves the old one or the new one.
+Result<void> write_salvage_report(FileSystem& file_system, const std::string& data_dir,
+                                  uint32_t number, const std::string& report);
+
+/// Removes the mark. REQUIRES: the report is complete.
+Result<void> end_salvage(FileSystem& file_system, const std::string& data_dir, uint32_t number);
 
 /// Moves files from <directory>/<folder>/ to <directory>/discarded-<n>/<folder>/, one after the
 /// other. Each move is durable before the next one.

@@ -112,6 +112,7 @@ class MemoryFileSystem : public FileSystem {
       ++owner_->writes;
       CHECK(offset % kIoBlockBytes == 0);
       for (const std::span<const std::byte> slice : slices) {
+        if (slice.empty()) continue;
         CHECK(reinterpret_cast<uintptr_t>(slice.data()) % kIoBlockBytes == 0);
         CHECK(slice.size() % kIoBlockBytes == 0 && offset + slice.size() <= bytes_->size());
         std::memcpy(bytes_->data() + offset, slice.data(), slice.size());
