@@ -56,7 +56,13 @@ Result<std::unique_ptr<DurableState>> DurableState::open(const Config& config, u
   state->salvage_ = *salvage;
   Result<LogStart> start = examine(files, data_dir, node_directories(config),
                                    *salvage ? Damage::left_out : Damage::refused);
-  if (!start) return std::unexpected(start.error());
+  if (!start) {
+    if (*salvage) {
+      const auto given_up = give_up_salvage(files, data_dir, **salvage);
+      if (!given_up) logger->warn("the next start is a salvage, too: {}", given_up.error().message);
+    }
+    return std::unexpected(start.error());
+  }
   if (!start->damaged_slot.empty()) {
     logger->warn("one of two copies of the savepoint does not count: {}", start->damaged_slot);
   }

@@ -140,6 +140,13 @@ Result<void> write_salvage_report(FileSystem& file_system, const std::string& da
   return file_system.sync_directory(parent_of(path));
 }
 
+Result<void> give_up_salvage(FileSystem& file_system, const std::string& data_dir,
+                             uint32_t number) {
+  auto exists = file_system.exists(salvage_report_path(data_dir, number));
+  if (!exists) return std::unexpected(exists.error());
+  return *exists ? Result<void>() : end_salvage(file_system, data_dir, number);
+}
+
 Result<void> end_salvage(FileSystem& file_system, const std::string& data_dir, uint32_t number) {
   const std::string directory = coordinator_directory(data_dir);
   auto removed = file_system.remove(path_in(directory, fmt::format("{}{}", kMark, number)));

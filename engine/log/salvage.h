@@ -44,6 +44,10 @@ Result<std::string> read_salvage_report(FileSystem& file_system, const std::stri
 Result<void> write_salvage_report(FileSystem& file_system, const std::string& data_dir,
                                   uint32_t number, const std::string& report);
 
+/// Removes the mark of a salvage that was refused before it stored anything, so that later starts
+/// are not salvages. A salvage with a report may have stored something: it stays in progress.
+Result<void> give_up_salvage(FileSystem& file_system, const std::string& data_dir, uint32_t number);
+
 /// Removes the mark. REQUIRES: the report is complete.
 Result<void> end_salvage(FileSystem& file_system, const std::string& data_dir, uint32_t number);
 

@@ -3,9 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "coordinator/durability/durable_state.h"
 #include "shared/file/forwarding_file_system.h"
 #include "tests/engine/log/written_log.h"
+#include "tests/engine/snapshot/made_snapshot.h"
 
 namespace atolldb::test {
 namespace {
@@ -77,6 +80,36 @@ TEST_F(SalvageTest, WritesItsReportBeforeItStoresTheCut) {
     EXPECT_EQ(report["left_out"].size(), 1u) << changes << ": " << *text;
     if (is_open) break;
   }
+}
+
+TEST_F(SalvageTest, ThatIsRefusedLeavesNoMark) {
+  ASSERT_EQ(data_.begin({kFirst, kSecond}, 64), "");
+  data_.write_all(1, 3);
+  ASSERT_EQ(make_snapshot(data_.files, "/data", data_.start.savepoint, 3), "");
+  const std::string metadata = snapshot_metadata_path("/data", 1);
+  data_.files.bytes(metadata)[40] ^= std::byte{1};
+  ASSERT_TRUE(begin_salvage(data_.files, "/data"));
+  const auto refused = open();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ExitCode::corruption) << refused.error().message;
+  data_.files.bytes(metadata)[40] ^= std::byte{1};  // restored from a backup
+  const auto started = open();
+  ASSERT_TRUE(started) << started.error().message;
+  EXPECT_FALSE((*started)->salvages());
+}
+
+TEST_F(SalvageTest, ThatHasStoredTheCutGoesOnAfterARefusal) {
+  ASSERT_NO_FATAL_FAILURE(damage_log());
+  ASSERT_TRUE(begin_salvage(data_.files, "/data"));
+  ASSERT_TRUE(open());
+  MemoryFileSystem::Bytes& savepoint = data_.files.bytes(savepoint_path("/data"));
+  const MemoryFileSystem::Bytes intact = savepoint;
+  std::ranges::fill(savepoint, std::byte{1});
+  ASSERT_FALSE(open());
+  savepoint = intact;
+  const auto again = open();
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_TRUE((*again)->salvages());
 }
 
 TEST_F(SalvageTest, DoesNotAddToTheReportOfAnEarlierSalvageWhoseFolderIsGone) {
