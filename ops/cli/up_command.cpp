@@ -4,13 +4,12 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "engine/log/salvage.h"
 #include "ops/cli/command.h"
+#include "ops/cli/salvage_report.h"
 #include "ops/cli/status_report.h"
 #include "ops/cli/terminal.h"
 #include "ops/launcher/background.h"
@@ -118,12 +117,9 @@ void print_problems(const Config& config) {
   std::fflush(stdout);
 }
 
-/// Prints the newest report in the data directory.
+/// Prints the report of this start, which is the newest one.
 void print_salvaged(const Config& config) {
-  uint32_t number = 0;
-  while (std::filesystem::exists(salvage_report_path(config.cluster.data_dir, number + 1)))
-    ++number;
-  const std::string path = salvage_report_path(config.cluster.data_dir, number);
+  const std::string path = newest_salvage_report(config.cluster.data_dir);
   std::ifstream file(path);
   const auto report = nlohmann::json::parse(file, nullptr, false);
   if (!report.is_object()) return;

@@ -1,0 +1,13 @@
+// Finds the report that a salvage has written (engine/log/salvage.h).
+#pragma once
+
+#include <string>
+
+namespace atolldb::cli {
+
+/// Returns the path of the report in the data directory that was written last, or an empty text if
+/// there is none. Numbers of reports do not tell: `--discard-data` takes some of them, and a number
+/// is free again when its files are deleted.
+std::string newest_salvage_report(const std::string& data_dir);
+
+}  // namespace atolldb::cli
