@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -110,16 +111,10 @@ TEST_F(CliTest, RefusesBadCommandLinesWithTheRightExitCodeAndMessage) {
   for (const BadInput& input : inputs) expect_refused(input);
 }
 
-TEST_F(CliTest, HelpAndVersionAndDoctorAndConfigNeedNoCluster) {
+TEST_F(CliTest, HelpAndDoctorAndConfigNeedNoCluster) {
   EXPECT_EQ(runner_.atoll({"--help"}).code, 0);
   EXPECT_NE(runner_.atoll({"--help"}).out.find("78 config"), std::string::npos);
   EXPECT_EQ(runner_.atoll({"storage", "create", "--help"}).code, 0);
-  const Ran version = runner_.atoll({"version"});
-  EXPECT_EQ(version.code, 0);
-  EXPECT_EQ(runner_.atoll({"--version"}).out, version.out);
-  const std::string cmake = read_text(std::string(ATOLL_SOURCE_DIR) + "/CMakeLists.txt");
-  const std::string number = version.out.substr(6, version.out.find('\n') - 6);
-  EXPECT_NE(cmake.find("project(Atoll VERSION " + number + " "), std::string::npos) << number;
   const Ran doctor = runner_.atoll({"doctor"});
   EXPECT_EQ(doctor.code, 0) << doctor.error;
   EXPECT_NE(doctor.out.find("clock source"), std::string::npos) << doctor.out;
@@ -127,6 +122,32 @@ TEST_F(CliTest, HelpAndVersionAndDoctorAndConfigNeedNoCluster) {
   EXPECT_NE(runner_.atoll({"config", "check", file}).out.find("valid"), std::string::npos);
   const Ran show = runner_.atoll({"config", "show", file});
   EXPECT_NE(show.out.find("c1.toml:2"), std::string::npos) << show.out;
+}
+
+TEST_F(CliTest, VersionIsTheProjectsAndTheTextsNameTheSame) {
+  const Ran version = runner_.atoll({"version"});
+  EXPECT_EQ(version.code, 0) << version.error;
+  EXPECT_EQ(runner_.atoll({"--version"}).out, version.out);
+  const std::regex lines(
+      "atoll (\\d+\\.\\d+\\.\\d+)\n"
+      "  procedure API      \\d+\n"
+      "  memory layout      \\d+ \\([0-9a-f]{16}\\)\n"
+      "  control messages   \\d+\n"
+      "  compiler           \\S[^\n]*\n");
+  std::smatch found;
+  ASSERT_TRUE(std::regex_match(version.out, found, lines)) << version.out;
+  const std::string number = found[1];
+  // The project's version in CMakeLists.txt is the source. The others repeat it for readers.
+  const auto text = [](const char* file) {
+    return read_text(std::string(ATOLL_SOURCE_DIR) + "/" + file);
+  };
+  EXPECT_NE(text("CMakeLists.txt").find("project(Atoll VERSION " + number + " "), std::string::npos)
+      << number;
+  EXPECT_NE(text("README.md").find("research engine (" + number), std::string::npos) << number;
+  const std::string changes = text("ops/CHANGELOG.md");
+  const size_t newest = changes.find("\n## ");
+  ASSERT_NE(newest, std::string::npos);
+  EXPECT_EQ(changes.substr(newest, 5 + number.size() + 1), "\n## " + number + " ");
 }
 
 TEST_F(CliTest, AClusterStartsSaysHowItIsAndStopsWithNothingLeft) {
