@@ -1,14 +1,23 @@
 #!/usr/bin/env bash
-# clang-tidy on the changed sources: check_tidy.sh BUILD_DIR
-# Changed: in the work tree, or since the last release branch point (origin/main), or else in the
-# last commit. Nothing changed or no git: shared/config. At most 24 files, to stay fast.
+# Runs clang-tidy with the settings of .clang-tidy.
+#   check_tidy.sh BUILD_DIR         the changed sources, at most 24, to stay fast
+#   check_tidy.sh BUILD_DIR --all   every source of the tree; takes about an hour on two cores
+# A source counts as changed if it differs from the merge base of HEAD and origin/main. If that is
+# HEAD itself, or unknown, it counts if it differs from the commit before HEAD. If no source has
+# changed, or without git, the sources of shared/config are checked.
 set -euo pipefail
 build=$(cd "$1" && pwd)/tidy
+scope=${2:-}
+case "$scope" in
+  "" | --all) ;;
+  *) echo "check_tidy.sh: $scope: not an argument: use --all or nothing" >&2; exit 2 ;;
+esac
 cd "$(dirname "$0")/../.."
-# A database of every source alone, which a build that compiles several together has not.
+# A unity build has no entry for a single source, so this database is made without it.
 cmake -S . -B "$build" -G Ninja -D CMAKE_BUILD_TYPE=Release -D CMAKE_CXX_COMPILER=g++ \
   -D ATOLL_UNITY=OFF -D ATOLL_CCACHE=OFF >/dev/null
 max_files=24
+folders=(shared engine soc coordinator ops bench tests)
 
 changed() {
   git rev-parse --is-inside-work-tree >/dev/null 2>&1 || return 0
@@ -17,22 +26,26 @@ changed() {
   if [ -z "$base" ] || [ "$base" = "$(git rev-parse HEAD)" ]; then
     base=$(git rev-parse --verify -q HEAD~1 || git rev-parse HEAD)
   fi
-  git diff --name-only --diff-filter=d "$base"
+  git diff --name-only --diff-filter=d "$base" -- "${folders[@]}" | grep '\.cpp$'
 }
 
-# Only files that are compiled have an entry in the compilation database.
+# Keeps the files that the build compiles: only they have an entry in the compilation database.
 compiled() {
   while read -r file; do
     if grep -qF "\"$PWD/$file\"" "$build/compile_commands.json"; then echo "$file"; fi
   done
 }
 
-mapfile -t files < <(changed | grep -E '^(shared|engine|soc|coordinator|ops|bench|tests)/.*\.cpp$' |
-  compiled | head -n $max_files)
+if [ "$scope" = --all ]; then
+  # clang-tidy checks a source without an entry with the options of a similar one.
+  mapfile -t files < <(find "${folders[@]}" -name '*.cpp' | sort)
+else
+  mapfile -t files < <(changed | compiled | head -n $max_files)
+fi
 if [ ${#files[@]} -eq 0 ]; then
   mapfile -t files < <(find shared/config -name '*.cpp' | sort | compiled)
 fi
 printf '%s\n' "${files[@]}"
-# The database may come from g++, whose warning options clang does not all know.
+# The options of the database are those of g++. clang does not know all of its warnings.
 printf '%s\0' "${files[@]}" | xargs -0 -n 4 -P "$(nproc)" clang-tidy-19 -p "$build" --quiet \
   --extra-arg=-Wno-unknown-warning-option
