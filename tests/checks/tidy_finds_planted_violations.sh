@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# The project's clang-tidy and clang-format settings reject what they are there to reject.
+# Plants violations, and checks that the project's clang-tidy and clang-format settings reject them.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0
 
-# finds <check> <code>: clang-tidy must report the check for the code, as an error.
+# finds <check> <code>: fails unless clang-tidy reports an error of this check for the code.
 finds() {
   echo "$2" >"$work/a.cpp"
   if clang-tidy-19 --config-file="$root/.clang-tidy" --quiet "$work/a.cpp" -- -std=c++23 \
