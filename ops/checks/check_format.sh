@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# clang-format has nothing to change in any source that git tracks (without git: in any source).
+# Fails if clang-format would change a source that git tracks, or any source if there is no git.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -9,7 +9,7 @@ if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
 else
   mapfile -t files < <(find "${folders[@]}" -name '*.h' -o -name '*.cpp')
 fi
-# A tracked file may be gone from the tree of somebody who is about to commit that.
+# A tracked file does not exist if its removal is not committed yet.
 existing=()
 for file in "${files[@]}"; do [ -f "$file" ] && existing+=("$file"); done
 clang-format-19 --dry-run -Werror "${existing[@]}"
