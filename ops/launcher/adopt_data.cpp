@@ -86,7 +86,7 @@ class DataAdoption {
                                                       "copy it, or change {} in the config",
                                                       directory, key));
     }
-    auto lock = ProcessLock::acquire(directory_lock_path(directory), config_.cluster.name, key);
+    auto lock = ProcessLock::acquire_directory(directory, config_.cluster.name, key);
     if (!lock) return std::unexpected(lock.error());
     locks_.push_back(*std::move(lock));
     return {};

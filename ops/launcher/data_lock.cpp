@@ -9,7 +9,6 @@
 #include "ops/launcher/directory_owner.h"
 #include "shared/file/path_errors.h"
 #include "shared/file/posix_file_system.h"
-#include "shared/process/run_paths.h"
 
 namespace atolldb {
 namespace {
@@ -95,8 +94,7 @@ class DataLocker {
     return std::ranges::any_of(places_, [&](const Place& other) { return is_same(other, place); });
   }
   Result<void> lock(Place place) {
-    auto lock =
-        ProcessLock::acquire(directory_lock_path(place.directory), directories_.cluster, place.key);
+    auto lock = ProcessLock::acquire_directory(place.directory, directories_.cluster, place.key);
     if (!lock) return std::unexpected(lock.error());
     if (!run_dir_.empty()) lock->set_run_dir(run_dir_);
     locks_.push_back(*std::move(lock));
@@ -116,8 +114,22 @@ class DataLocker {
 
 std::vector<int> DataLock::fds() const {
   std::vector<int> fds;
-  for (const ProcessLock& lock : locks_) fds.push_back(lock.fd());
+  for (const ProcessLock& lock : locks_) {
+    fds.push_back(lock.fd());
+    if (lock.directory_fd().is_open()) fds.push_back(lock.directory_fd().get());
+  }
   return fds;
+}
+
+std::vector<std::string> DataLock::warnings() const {
+  std::vector<std::string> warnings;
+  for (const ProcessLock& lock : locks_) {
+    if (lock.directory_fd().is_open()) continue;
+    warnings.push_back(lock.path() +
+                       ": is the only lock of its directory, because the file system cannot lock "
+                       "directories: do not remove this file while the cluster runs");
+  }
+  return warnings;
 }
 
 Result<void> DataLock::write_processes(const std::vector<ProcessId>& children) {

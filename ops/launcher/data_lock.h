@@ -18,9 +18,11 @@ class DataLock {
  public:
   explicit DataLock(std::vector<ProcessLock> locks) : locks_(std::move(locks)) {}
 
-  /// Descriptors that every process of the cluster inherits.
+  /// What every process of the cluster inherits: of each directory its lock file and itself.
   std::vector<int> fds() const;
-  /// As ProcessLock::write_processes.
+  /// Names each directory whose file system cannot lock directories.
+  std::vector<std::string> warnings() const;
+  /// As ProcessLock's.
   Result<void> write_processes(const std::vector<ProcessId>& children);
   void forget_processes();
 

@@ -156,6 +156,9 @@ Result<void> Launcher::create() {
   auto locked = lock_data(config_);
   if (!locked) return std::unexpected(locked.error());
   data_lock_ = *std::move(locked);
+  if (data_lock_) {
+    for (const std::string& warning : data_lock_->warnings()) logger_->warn("{}", warning);
+  }
   folder_->take_endpoint();
   if (data_lock_ && options_.discards_data) {
     if (const auto discarded = discard(); !discarded) return discarded;

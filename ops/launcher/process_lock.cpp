@@ -8,16 +8,19 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
 
 #include "ops/launcher/lock_identity.h"
 #include "shared/file/path_errors.h"
+#include "shared/process/run_paths.h"
 #include "shared/uninterrupted.h"
 
 namespace atolldb {
@@ -34,9 +37,9 @@ std::optional<ProcessId> process_of(const Json& json) {
 }
 
 struct LockFile {
-  Json content;  // null when it is empty or unreadable
-  /// This user's cluster wrote the content into this very file, in this boot and pid namespace.
-  bool is_genuine = false;
+  Json content;                  // null when it is empty or unreadable
+  bool is_of_this_file = false;  // not copied, and of this boot and pid namespace
+  bool is_genuine = false;       // and this user's cluster wrote it
 };
 
 /// Reads through one descriptor, so that content and identity belong to one file.
@@ -52,7 +55,8 @@ LockFile read_lock_file(const std::string& path) {
   LockFile file;
   file.content = Json::parse(text, nullptr, false);
   if (!file.content.is_object()) file.content = Json();
-  file.is_genuine = info.st_uid == geteuid() && is_of_this_file(file.content, info);
+  file.is_of_this_file = is_of_this_file(file.content, info);
+  file.is_genuine = file.is_of_this_file && info.st_uid == geteuid();
   return file;
 }
 
@@ -93,32 +97,47 @@ void end_orphans(const LockFile& lock) {
   }
 }
 
-/// Locks the file at `path`. Returns an open descriptor, or an invalid one if another process has
-/// the lock.
-Result<UniqueFd> try_lock(const std::string& path, const std::string& key) {
+/// Returns false while another process has the lock of the file.
+Result<bool> try_lock_file(const std::string& path, const std::string& key, UniqueFd& fd) {
   while (true) {
     // A link would lead to the lock of another cluster, or to any file, which would be overwritten.
-    UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    fd = UniqueFd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!fd.is_open()) {
       return lock_error(path, errno == ELOOP ? "is a link" : "cannot be opened", key);
     }
     if (uninterrupted([&] { return flock(fd.get(), LOCK_EX | LOCK_NB); }) != 0) {
       // Some network file systems have no locks: no other process has this one.
       if (errno != EWOULDBLOCK) return lock_error(path, "cannot be locked", key);
-      return UniqueFd();
+      return false;
     }
     // Its last owner may have removed the file between our open and our lock.
     struct stat locked{};
     struct stat named{};
     if (fstat(fd.get(), &locked) == 0 && stat(path.c_str(), &named) == 0 &&
         locked.st_ino == named.st_ino && locked.st_dev == named.st_dev) {
-      return fd;
+      return true;
     }
   }
 }
 
-/// Writes in place: the lock belongs to this file, not to its name. Blanks follow the text, so the
-/// file keeps its blocks and a later start can write it on a full disk (R54).
+/// Returns false while another process has the lock of the directory. `fd` stays closed if the file
+/// system cannot lock directories, as some network file systems: then the lock file alone counts.
+Result<bool> try_lock_directory(const std::string& directory, const std::string& key,
+                                UniqueFd& fd) {
+  fd = UniqueFd(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.is_open()) return lock_error(directory, "cannot be opened", key);
+  if (flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return true;
+  if (errno == EWOULDBLOCK || errno == EINTR) return false;
+  constexpr std::array kUnsupported = {ENOLCK, EOPNOTSUPP, EINVAL, EBADF};
+  if (std::ranges::count(kUnsupported, errno) == 0) {
+    return lock_error(directory, "cannot be locked", key);
+  }
+  fd = UniqueFd();
+  return true;
+}
+
+/// In place: the lock belongs to this file, not to its name. The file keeps its blocks, so that a
+/// later start writes to it though the disk is full (R54): blanks follow the text.
 bool overwrite(int fd, std::string text) {
   constexpr size_t kBlockBytes = 4096;
   struct stat info{};
@@ -129,17 +148,21 @@ bool overwrite(int fd, std::string text) {
   return count == static_cast<ssize_t>(text.size());
 }
 
-Result<UniqueFd> wait_for_lock(const std::string& path, const std::string& cluster,
-                               const std::string& key) {
+/// Calls `try_lock` until it returns true: processes of a dead cluster may hold the lock while they
+/// end. The lock file at `path` may name a holder that lives; if not, the error says `unnamed`.
+Result<void> wait_for_lock(const std::string& path, const std::string& cluster,
+                           const std::string& key, const std::string& unnamed,
+                           const std::function<Result<bool>()>& try_lock) {
   constexpr std::chrono::milliseconds kPatience{5000};
   constexpr std::chrono::milliseconds kPause{10};
   const auto give_up = std::chrono::steady_clock::now() + kPatience;
   while (true) {
-    Result<UniqueFd> fd = try_lock(path, key);
-    if (!fd || fd->is_open()) return fd;
+    const Result<bool> is_locked = try_lock();
+    if (!is_locked) return std::unexpected(is_locked.error());
+    if (*is_locked) return {};
     const LockFile lock = read_lock_file(path);
     const auto launcher = launcher_of(lock.content);
-    if (launcher && is_alive(*launcher)) {
+    if (lock.is_of_this_file && launcher && is_alive(*launcher)) {
       const Json name = lock.content.value("name", Json());
       const std::string owner = name.is_string() ? name.get<std::string>() : cluster;
       const std::string what =
@@ -153,9 +176,7 @@ Result<UniqueFd> wait_for_lock(const std::string& path, const std::string& clust
     }
     end_orphans(lock);
     if (std::chrono::steady_clock::now() > give_up) {
-      return make_error(ExitCode::already_running, path +
-                                                       ": is locked by a process that is no "
-                                                       "launcher: `fuser -v` on it tells which");
+      return make_error(ExitCode::already_running, unnamed);
     }
     std::this_thread::sleep_for(
         kPause);  // a dying process of another parent has no event to wait for
@@ -166,9 +187,13 @@ Result<UniqueFd> wait_for_lock(const std::string& path, const std::string& clust
 
 Result<ProcessLock> ProcessLock::acquire(const std::string& path, const std::string& cluster,
                                          const std::string& key) {
-  Result<UniqueFd> fd = wait_for_lock(path, cluster, key);
-  if (!fd) return std::unexpected(fd.error());
-  ProcessLock lock(path, cluster, key, *std::move(fd));
+  UniqueFd fd;
+  const auto locked = wait_for_lock(
+      path, cluster, key,
+      path + ": is locked by a process that is no launcher: `fuser -v` on it tells which",
+      [&] { return try_lock_file(path, key, fd); });
+  if (!locked) return std::unexpected(locked.error());
+  ProcessLock lock(path, cluster, key, std::move(fd));
   const LockFile previous = read_lock_file(path);
   if (previous.content.is_object()) {
     end_orphans(previous);
@@ -178,6 +203,23 @@ Result<ProcessLock> ProcessLock::acquire(const std::string& path, const std::str
   }
   const auto written = lock.write_processes({});
   if (!written) return std::unexpected(written.error());
+  return lock;
+}
+
+Result<ProcessLock> ProcessLock::acquire_directory(const std::string& directory,
+                                                   const std::string& cluster,
+                                                   const std::string& key) {
+  const std::string path = directory_lock_path(directory);
+  UniqueFd fd;
+  const auto locked = wait_for_lock(
+      path, cluster, key,
+      directory + ": a live cluster or tool has this directory locked, and " + path +
+          " does not name it: `fuser -v` on the directory tells which: stop that, or change " +
+          key + " in the config",
+      [&] { return try_lock_directory(directory, key, fd); });
+  if (!locked) return std::unexpected(locked.error());
+  Result<ProcessLock> lock = acquire(path, cluster, key);
+  if (lock) lock->directory_fd_ = std::move(fd);
   return lock;
 }
 

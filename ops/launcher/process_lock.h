@@ -1,7 +1,7 @@
-// A lock on a folder. All processes of a cluster hold it through one open file description that
-// they inherit (R31), so it is free only when the last of them has ended. The locked file lists
-// these processes, so the next owner knows which ones may still be dying. It also identifies
-// itself: a copy lists processes of another cluster, and none of them is signalled (R49).
+// A lock on a folder, held by all processes of a cluster through open file descriptions that they
+// inherit (R31): so it is free only when the last of them has ended. The locked file names them, so
+// that the next owner knows whom it may find dying. It also names itself: a copy of it names
+// processes of another cluster, and none of them is signalled (R49).
 #pragma once
 
 #include <optional>
@@ -21,12 +21,19 @@ class ProcessLock {
   /// live cluster holds it.
   static Result<ProcessLock> acquire(const std::string& path, const std::string& cluster,
                                      const std::string& key);
+  /// As acquire, of the file `lock` in a directory of data. Locks the directory itself first: it
+  /// stays locked when its lock file is removed.
+  static Result<ProcessLock> acquire_directory(const std::string& directory,
+                                               const std::string& cluster, const std::string& key);
   ProcessLock(ProcessLock&&) = default;
   ProcessLock& operator=(ProcessLock&&) = default;
 
+  const std::string& path() const { return path_; }
   int fd() const { return fd_.get(); }
   bool is_held() const { return fd_.is_open(); }
-  /// The launcher of the cluster that held the file before and neither removed nor emptied it.
+  /// Closed: the lock is of a file alone, or the file system cannot lock directories.
+  const UniqueFd& directory_fd() const { return directory_fd_; }
+  /// The launcher of the cluster that had the file before and did not remove or empty it.
   const std::optional<ProcessId>& previous_launcher() const { return previous_launcher_; }
   bool was_left() const { return was_left_; }
   /// From the next write_processes on, the file also names the run folder of its cluster.
@@ -49,6 +56,7 @@ class ProcessLock {
   std::string key_;
   std::string run_dir_;  // empty: the file does not name one
   UniqueFd fd_;
+  UniqueFd directory_fd_;
   bool was_left_ = false;
   std::optional<ProcessId> previous_launcher_;
 };

@@ -25,7 +25,7 @@ struct Handover {
   std::string config_text;         // effective values (to_toml)
   int channel_fd = -1;             // lines to and from the launcher
   int lock_fd = -1;                // open file description that holds the cluster's lock (R31)
-  std::vector<int> data_lock_fds;  // same, for each directory with data; empty without durability
+  std::vector<int> data_lock_fds;  // same, of data directories and of their files `lock`; or none
   std::map<std::string, int> segments;  // "node0.pool" -> descriptor
 };
 

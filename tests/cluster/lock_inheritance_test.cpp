@@ -16,7 +16,7 @@ std::string lock_of(const Config& config) { return config.cluster.data_dir + "/l
 
 /// Returns true if another process could take the lock now. Takes it for a moment.
 bool is_free(const std::string& path) {
-  const UniqueFd fd(open(path.c_str(), O_RDWR | O_CLOEXEC));
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   return fd.is_open() && flock(fd.get(), LOCK_EX | LOCK_NB) == 0;
 }
 
@@ -44,17 +44,38 @@ TEST(LockInheritance, EveryProcessOfAClusterHasTheLockOfItsData) {
   const std::vector<pid_t> processes = processes_of("locked");
   EXPECT_GE(processes.size(), 3u) << "a coordinator and two nodes";
   for (const pid_t pid : processes) {
-    EXPECT_TRUE(has_open(pid, lock_of(config)))
-        << read_text("/proc/" + std::to_string(pid) + "/comm");
+    for (const std::string& path : {lock_of(config), config.cluster.data_dir}) {
+      EXPECT_TRUE(has_open(pid, path)) << read_text("/proc/" + std::to_string(pid) + "/comm");
+    }
   }
-  EXPECT_TRUE(has_open(launcher.pid(), lock_of(config)));
-  EXPECT_FALSE(is_free(lock_of(config)));
+  for (const std::string& path : {lock_of(config), config.cluster.data_dir}) {
+    EXPECT_TRUE(has_open(launcher.pid(), path)) << path;
+    EXPECT_FALSE(is_free(path)) << path;
+  }
   const auto refused = lock_data(config);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ExitCode::already_running) << refused.error().message;
   kill(launcher.pid(), SIGTERM);
   EXPECT_EQ(launcher.wait(), 0);
   EXPECT_TRUE(is_free(lock_of(config)));
+  EXPECT_TRUE(is_free(config.cluster.data_dir));
+}
+
+TEST(LockInheritance, NoSecondClusterGetsTheDataThoughTheLockFileWasRemoved) {
+  TestFolder folder;
+  const Config config = folder.config("unlocked");
+  LauncherProcess launcher(config);
+  ASSERT_EQ(launcher.next_line(), "running");
+  std::filesystem::remove(lock_of(config));
+  Config other = folder.config("other");
+  other.cluster.data_dir = config.cluster.data_dir;
+  LauncherProcess second(other);
+  const std::string line = second.next_line();
+  EXPECT_TRUE(line.starts_with(config.cluster.data_dir + ": a live cluster or tool")) << line;
+  EXPECT_EQ(describe_exit(second.wait()), "ended with exit code 4");
+  EXPECT_FALSE(std::filesystem::exists(lock_of(config))) << "a refused start makes no file";
+  kill(launcher.pid(), SIGTERM);
+  EXPECT_EQ(launcher.wait(), 0);
 }
 
 TEST(LockInheritance, TheLockStaysWhileOneProcessThatInheritedItLives) {
@@ -85,8 +106,10 @@ TEST(LockInheritance, TheLockStaysWhileOneProcessThatInheritedItLives) {
   EXPECT_EQ(said.front(), "the child lives");
   ASSERT_EQ(reap(launcher), 0) << "the launcher could not lock the data";
   EXPECT_FALSE(is_free(lock_of(config))) << "a process of the dead cluster may still write";
+  EXPECT_FALSE(is_free(config.cluster.data_dir));
   channel->first = UniqueFd();
   EXPECT_TRUE(eventually([&] { return is_free(lock_of(config)); }));
+  EXPECT_TRUE(eventually([&] { return is_free(config.cluster.data_dir); }));
 }
 
 }  // namespace

@@ -6,11 +6,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <future>
 #include <map>
 #include <set>
 
 #include "engine/log/savepoint.h"
 #include "engine/snapshot/snapshot_metadata.h"
+#include "ops/launcher/adopt_data.h"
 #include "shared/file/posix_file_system.h"
 #include "tests/cluster/cluster_folder.h"
 
@@ -51,9 +53,12 @@ TEST(DataLock, IsOfTheDataDirectoryAndEachLogDirectoryOnce) {
     struct stat info{};
     ASSERT_EQ(stat((directory + "/lock").c_str(), &info), 0) << directory;
     expected.insert(info.st_ino);
+    ASSERT_EQ(stat(directory.c_str(), &info), 0) << directory;
+    expected.insert(info.st_ino);
   }
   EXPECT_EQ(locked, expected);
-  EXPECT_EQ((*lock)->fds().size(), 3u);
+  EXPECT_EQ((*lock)->fds().size(), 6u);
+  EXPECT_EQ((*lock)->warnings(), std::vector<std::string>{});
 }
 
 TEST(DataLock, RefusesADirectoryThatALiveClusterHasAndOneThatAStoppedClusterKeeps) {
@@ -77,6 +82,60 @@ TEST(DataLock, RefusesADirectoryThatALiveClusterHasAndOneThatAStoppedClusterKeep
   EXPECT_NE(refused.error().message.find(fast), std::string::npos) << refused.error().message;
   EXPECT_EQ(names_in(second.cluster.data_dir), std::vector<std::string>{"lock"});
   EXPECT_TRUE(lock_data(first)) << "nothing is held after a refusal";
+}
+
+template <typename T>
+Error error_of(const Result<T>& result) {
+  return result ? Error{ExitCode::success, ""} : result.error();
+}
+
+TEST(DataLock, NeitherAStartNorAToolGetsLiveDataThoughTheLockFilesWereRemoved) {
+  TestFolder folder;
+  const std::string fast = folder.path() + "/fast";
+  const Config live = config_of(folder, "live", {fast});
+  const std::string& data = live.cluster.data_dir;
+  const auto lock = lock_data(live);
+  ASSERT_TRUE(lock) << lock.error().message;
+  std::filesystem::remove(data + "/lock");
+  std::filesystem::remove(fast + "/lock");
+  Config other = config_of(folder, "other", {});
+  const Config shares_fast = config_of(folder, "shares", {fast});
+  other.cluster.data_dir = data;
+  // Each waits seconds for processes that may be dying: all at once.
+  std::vector<std::pair<std::string, std::future<Error>>> refusals;
+  const auto expect_refused = [&](const std::string& directory, auto take) {
+    refusals.emplace_back(directory, std::async(std::launch::async, take));
+  };
+  expect_refused(data, [&] { return error_of(lock_data(other)); });
+  expect_refused(fast, [&] { return error_of(lock_data(shares_fast)); });
+  expect_refused(data, [&] {
+    PosixFileSystem files;
+    return error_of(lock_dead_data("atoll snapshot", data, {}, files));
+  });
+  expect_refused(data, [&] {
+    PosixFileSystem files;
+    return error_of(adopt_data(other, AdoptionKind::moved, files));
+  });
+  for (auto& [directory, refusal] : refusals) {
+    const Error error = refusal.get();
+    EXPECT_EQ(error.code, ExitCode::already_running) << error.message;
+    EXPECT_TRUE(error.message.starts_with(directory + ": ")) << error.message;
+    EXPECT_NE(error.message.find("`fuser -v`"), std::string::npos) << error.message;
+    EXPECT_FALSE(std::filesystem::exists(directory + "/lock")) << "nothing is made";
+  }
+}
+
+TEST(DataLock, ALockFileThatWasReplacedByACopyNamesNobody) {
+  TestFolder folder;
+  const Config live = config_of(folder, "live", {});
+  const std::string file = live.cluster.data_dir + "/lock";
+  const auto lock = lock_data(live);
+  ASSERT_TRUE(lock) << lock.error().message;
+  std::filesystem::copy_file(file, file + ".copy");
+  std::filesystem::rename(file + ".copy", file);
+  const Error error = error_of(lock_data(live));
+  EXPECT_EQ(error.code, ExitCode::already_running) << error.message;
+  EXPECT_NE(error.message.find("does not name it"), std::string::npos) << error.message;
 }
 
 TEST(DataLock, OfACopyIsRefusedAndSparesTheProcessesThatTheCopiedFileNames) {
@@ -130,8 +189,8 @@ TEST(DataLock, HasTheDirectoriesThatTheDataNameAndTheConfigDoesNot) {
   config.nodes[1].directories = {folder.path() + "/new"};
   auto lock = lock_data(config);
   ASSERT_TRUE(lock && *lock) << lock.error().message;
-  EXPECT_EQ((*lock)->fds().size(), 4u);
-  // Another cluster must get none of them.
+  EXPECT_EQ((*lock)->fds().size(), 8u);
+  // Another cluster may have none of them.
   for (const char* left : {"/old", "/older"}) {
     const auto refused = lock_data(config_of(folder, "second", {folder.path() + left}));
     ASSERT_FALSE(refused);
