@@ -66,7 +66,7 @@ Result<std::optional<LiveCluster>> look_everywhere(const Config& config,
                                                    const std::string& config_file) {
   auto here = look_in(config);
   if (here && *here) return here;
-  auto holder = noted_cluster(canonical_config_file(config_file));
+  auto holder = noted_cluster(canonical_config_file(config_file), config.cluster.data_dir);
   if (!holder && config.durability.mode == DurabilityMode::durable) {
     // An unreadable lock is ignored: the directory may be another user's.
     holder = holder_of_lock(directory_lock_path(config.cluster.data_dir)).value_or(std::nullopt);

@@ -87,6 +87,11 @@ std::vector<uid_t> visible_users() {
   return users;
 }
 
+bool is_owner(uid_t user, const std::string& path) {
+  struct stat info{};
+  return stat(path.c_str(), &info) == 0 && info.st_uid == user;
+}
+
 }  // namespace
 
 std::string notes_folder(uid_t user) { return user_folder_of(user) + "/.by-config"; }
@@ -131,9 +136,14 @@ ClusterNote::~ClusterNote() {
   }
 }
 
-std::optional<LockHolder> noted_cluster(const std::string& config_file) {
+std::optional<LockHolder> noted_cluster(const std::string& config_file,
+                                        const std::string& data_dir) {
   if (config_file.empty()) return std::nullopt;
   for (const uid_t user : visible_users()) {
+    // Any user can leave a note for any file, and would get the commands of root.
+    const bool counts =
+        user == geteuid() || is_owner(user, config_file) || is_owner(user, data_dir);
+    if (!counts) continue;
     if (!is_private(user_folder_of(user), user) || !is_private(notes_folder(user), user)) continue;
     // An unreadable note names no cluster.
     const auto holder = holder_of_lock(note_path(user, config_file));

@@ -44,7 +44,9 @@ class ClusterNote {
   ProcessLock lock_;
 };
 
-/// Returns the live cluster of a config file by its note: this user's, or for root any user's.
-std::optional<LockHolder> noted_cluster(const std::string& config_file);
+/// Returns the live cluster of a config file by its note, or nothing if there is none. For root the
+/// note of another user counts, too, if that user owns the config file or its `data_dir`.
+std::optional<LockHolder> noted_cluster(const std::string& config_file,
+                                        const std::string& data_dir);
 
 }  // namespace atolldb

@@ -119,6 +119,7 @@ TEST_F(FindClusterTest, RootFindsTheClusterOfAnotherUserAndAThirdUserIsToldWhy) 
     text.replace(text.find(from), from.size(), own + "/" + name + kind);
   }
   std::ofstream(file, std::ios::trunc) << text;
+  ASSERT_EQ(chown(file.c_str(), kOther, kOther), 0);
   const Ran up = atoll({}, {"up", "-c", file}, kOther);
   ASSERT_EQ(up.code, 0) << up.error << up.out;
   const Ran status = atoll({"HOME=/root"}, {"status", "--json", "-c", file});
@@ -212,7 +213,7 @@ TEST_F(FindClusterTest, UpLeavesTheFilesAndTheFolderOfItsCaller) {
   }
   std::vector<pid_t> all = processes_of(name);
   EXPECT_EQ(all.size(), 2u);
-  const auto note = noted_cluster(canonical_config_file(file));
+  const auto note = noted_cluster(canonical_config_file(file), "");
   ASSERT_TRUE(note);
   all.push_back(note->launcher.pid);
   for (const pid_t pid : all) {

@@ -2,6 +2,7 @@
 #include "ops/launcher/cluster_note.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 
 #include "ops/launcher/lock_identity.h"
 #include "ops/launcher/run_folder.h"
+#include "shared/process/line_channel.h"
 #include "shared/process/run_paths.h"
 #include "tests/cluster/cluster_folder.h"
 
@@ -28,11 +30,11 @@ TEST(ClusterNoteTest, IsFoundByItsConfigFileWhileItsOwnerLives) {
   const TestFolder folder;
   const Config config = folder.config("noted");
   const std::string file = config_file(folder);
-  EXPECT_FALSE(noted_cluster(file));
+  EXPECT_FALSE(noted_cluster(file, config.cluster.data_dir));
   {
     const auto note = ClusterNote::leave(file, config);
     ASSERT_TRUE(note) << note.error().message;
-    const auto found = noted_cluster(file);
+    const auto found = noted_cluster(file, config.cluster.data_dir);
     ASSERT_TRUE(found);
     EXPECT_EQ(found->launcher, this_process());
     EXPECT_EQ(found->cluster, "noted");
@@ -40,9 +42,9 @@ TEST(ClusterNoteTest, IsFoundByItsConfigFileWhileItsOwnerLives) {
     const auto second = ClusterNote::leave(file, config);
     ASSERT_FALSE(second);
     EXPECT_EQ(second.error().code, ExitCode::already_running) << second.error().message;
-    EXPECT_FALSE(noted_cluster(folder.path() + "/other.toml"));
+    EXPECT_FALSE(noted_cluster(folder.path() + "/other.toml", config.cluster.data_dir));
   }
-  EXPECT_FALSE(noted_cluster(file));
+  EXPECT_FALSE(noted_cluster(file, config.cluster.data_dir));
   EXPECT_FALSE(std::filesystem::exists(note_path(geteuid(), file)));
 }
 
@@ -57,7 +59,7 @@ TEST(ClusterNoteTest, OfADeadLauncherFindsNothingAndGoesWithTheNextStart) {
   }
   EXPECT_EQ(describe_exit(reap(launcher)), "was killed by SIGKILL");
   EXPECT_TRUE(std::filesystem::exists(note_path(geteuid(), file)));
-  EXPECT_FALSE(noted_cluster(file));
+  EXPECT_FALSE(noted_cluster(file, config.cluster.data_dir));
   const auto other = ClusterNote::leave(folder.path() + "/other.toml", config);
   ASSERT_TRUE(other) << other.error().message;
   EXPECT_FALSE(std::filesystem::exists(note_path(geteuid(), file)));
@@ -78,6 +80,46 @@ TEST(ClusterNoteTest, OneThatWasReplacedIsLeftToItsNewOwner) {
   ASSERT_TRUE(second) << second.error().message;
   first.reset();
   EXPECT_TRUE(std::filesystem::exists(note_path(geteuid(), file)));
+}
+
+TEST(ClusterNoteTest, OfAnotherUserCountsForRootOnlyIfThatUserOwnsTheConfigFileOrTheData) {
+  if (geteuid() != 0) GTEST_SKIP() << "this test gives files to another user: it needs root";
+  constexpr uid_t kOther = 54323;
+  const TestFolder folder;
+  const Config config = folder.config("foreign");
+  const std::string& data_dir = config.cluster.data_dir;
+  const std::string file = config_file(folder);
+  auto channel = make_channel();
+  ASSERT_TRUE(channel);
+  const pid_t other = fork();
+  if (other == 0) {
+    channel->first = UniqueFd();
+    if (setgid(kOther) != 0 || setuid(kOther) != 0) _exit(1);
+    {
+      const auto note = ClusterNote::leave(file, config);
+      send_line(channel->second.get(), note ? "left" : note.error().message);
+      // Until the test has closed its end of the channel.
+      pollfd closed{channel->second.get(), POLLIN, 0};
+      poll(&closed, 1, -1);
+    }
+    _exit(0);
+  }
+  channel->second = UniqueFd();
+  LineReader lines(channel->first.get());
+  pollfd readable{channel->first.get(), POLLIN, 0};
+  EXPECT_GT(poll(&readable, 1, 60'000), 0);
+  EXPECT_EQ(lines.read(), std::vector<std::string>{"left"});
+  EXPECT_FALSE(noted_cluster(file, data_dir)) << "root's commands would go to that user's process";
+  std::filesystem::create_directories(data_dir);
+  EXPECT_FALSE(noted_cluster(file, data_dir));
+  for (const std::string& owned : {file, data_dir}) {
+    EXPECT_EQ(chown(owned.c_str(), kOther, kOther), 0);
+    EXPECT_TRUE(noted_cluster(file, data_dir)) << owned;
+    EXPECT_EQ(chown(owned.c_str(), 0, 0), 0);
+  }
+  channel->first = UniqueFd();
+  EXPECT_EQ(reap(other), 0);
+  std::filesystem::remove_all("/tmp/atoll-" + std::to_string(kOther));
 }
 
 TEST(ClusterNoteTest, OnlyRegularFilesHaveOne) {
