@@ -32,6 +32,7 @@ constexpr unsigned long kGetFileSystemUuid = _IOR(0x15, 0, FileSystemUuid);
 constexpr long kF2fsMagic = 0xF2F52010;
 constexpr long kBtrfsMagic = 0x9123683E;
 constexpr long kOverlayMagic = 0x794c7630;
+constexpr long kExfatMagic = 0x2011BAB0;
 
 std::string hexadecimal(std::span<const uint8_t> bytes) {
   std::string text;
@@ -66,6 +67,16 @@ std::string file_system_of(int directory) {
   return "uuid " + hexadecimal(bytes);
 }
 
+/// Returns 0 on file systems that number their files as they are opened: a remount changes these
+/// numbers.
+uint64_t inode_of(int directory, const struct stat& info) {
+  struct statfs file_system{};
+  if (fstatfs(directory, &file_system) != 0) return 0;
+  const long type = file_system.f_type;
+  if (type == FUSE_SUPER_MAGIC || type == MSDOS_SUPER_MAGIC || type == kExfatMagic) return 0;
+  return info.st_ino;
+}
+
 std::string first_word(const char* path) {
   std::ifstream file(path);
   std::string word;
@@ -98,7 +109,7 @@ Result<DirectoryLocation> locate_directory(const std::string& directory) {
                                             std::strerror(errno) + ": check its permissions");
   }
   return DirectoryLocation{as_stored(canonical_path(directory)), file_system_of(fd.get()),
-                           info.st_ino, first_word("/etc/machine-id"),
+                           inode_of(fd.get(), info), first_word("/etc/machine-id"),
                            first_word("/sys/class/dmi/id/product_uuid")};
 }
 

@@ -15,9 +15,9 @@ namespace atolldb {
 struct DirectoryLocation {
   std::string path;         // canonical
   std::string file_system;  // its own id: "uuid ...", "fsid ..."
-  uint64_t inode = 0;
-  std::string machine;   // /etc/machine-id
-  std::string hardware;  // id of the machine's board; empty if this user may not read it
+  uint64_t inode = 0;       // unknown, too, where a remount changes it
+  std::string machine;      // /etc/machine-id
+  std::string hardware;     // id of the machine's board, if this user may read it
 
   bool operator==(const DirectoryLocation&) const = default;
 };

@@ -1,0 +1,51 @@
+// What is recorded of a directory's place, by the type of its file system (rule R47).
+#include "ops/launcher/directory_location.h"
+
+#include <gtest/gtest.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "tests/cluster/cluster_folder.h"
+
+namespace {
+long type_of_all = 0;  // of the file systems that fstatfs shows; 0: the kernel's answer counts
+}
+
+/// In place of the C library's.
+extern "C" int fstatfs(int descriptor, struct statfs* info) noexcept {
+  const auto result = static_cast<int>(syscall(SYS_fstatfs, descriptor, info));
+  if (result == 0 && type_of_all != 0) info->f_type = type_of_all;
+  return result;
+}
+
+namespace atolldb::test {
+namespace {
+
+TEST(DirectoryLocationTest, InodesThatARemountChangesAreUnknownAndAllOthersCount) {
+  constexpr long kExfatMagic = 0x2011BAB0;
+  const TestFolder folder;
+  struct stat info{};
+  ASSERT_EQ(stat(folder.path().c_str(), &info), 0);
+  for (const long type : {long{EXT4_SUPER_MAGIC}, long{XFS_SUPER_MAGIC}, long{TMPFS_MAGIC}}) {
+    type_of_all = type;
+    const auto location = locate_directory(folder.path());
+    ASSERT_TRUE(location) << location.error().message;
+    EXPECT_EQ(location->inode, info.st_ino) << type;
+  }
+  for (const long type : {long{FUSE_SUPER_MAGIC}, long{MSDOS_SUPER_MAGIC}, kExfatMagic}) {
+    type_of_all = type;
+    const auto location = locate_directory(folder.path());
+    ASSERT_TRUE(location) << location.error().message;
+    EXPECT_EQ(location->inode, 0u) << type;
+    // Earlier programs recorded them.
+    DirectoryLocation recorded = *location;
+    recorded.inode = 7;
+    EXPECT_EQ(difference(recorded, *location), "") << type;
+  }
+}
+
+}  // namespace
+}  // namespace atolldb::test
