@@ -47,6 +47,11 @@ Result<std::unique_ptr<Cluster>> ThreadCluster::launch(const Config& config) {
   if (!data_lock) return std::unexpected(data_lock.error());
   Result<SegmentSet> segments = SegmentSet::create(config);
   if (!segments) return std::unexpected(segments.error());
+  if (*data_lock) {
+    if (auto checked = (*data_lock)->check_in_place(); !checked) {
+      return std::unexpected(checked.error());
+    }
+  }
   std::unique_ptr<ThreadCluster> cluster(new ThreadCluster(config, *std::move(segments)));
   cluster->data_lock_ = *std::move(data_lock);
   const auto started = cluster->start();

@@ -128,12 +128,7 @@ Result<ClusterNote> ClusterNote::leave(const std::string& config_file, const Con
 ClusterNote::~ClusterNote() {
   if (!lock_.is_held()) return;
   // Under the lock. A cleaner of /tmp may have removed it: what has its name now is another's.
-  struct stat locked{};
-  struct stat named{};
-  if (fstat(lock_.fd(), &locked) == 0 && lstat(path_.c_str(), &named) == 0 &&
-      locked.st_ino == named.st_ino && locked.st_dev == named.st_dev) {
-    unlink(path_.c_str());
-  }
+  if (lock_.is_in_place()) unlink(path_.c_str());
 }
 
 std::optional<LockHolder> noted_cluster(const std::string& config_file,

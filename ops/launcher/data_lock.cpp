@@ -121,6 +121,18 @@ std::vector<int> DataLock::fds() const {
   return fds;
 }
 
+Result<void> DataLock::check_in_place() const {
+  for (const ProcessLock& lock : locks_) {
+    if (lock.is_in_place()) continue;
+    return make_error(ExitCode::failed,
+                      lock.path() +
+                          ": is not the file that this start has locked: a volume was mounted "
+                          "there, or the file or its directory was removed or replaced: nothing "
+                          "was recovered: start again when the directory stays as it is");
+  }
+  return {};
+}
+
 std::vector<std::string> DataLock::warnings() const {
   std::vector<std::string> warnings;
   for (const ProcessLock& lock : locks_) {

@@ -20,6 +20,10 @@ class DataLock {
 
   /// What every process of the cluster inherits: of each directory its lock file and itself.
   std::vector<int> fds() const;
+  /// Code failed if a directory or its lock file is not the locked one any more. Call this right
+  /// before recovery: a volume that is mounted over a directory has neither lock nor known
+  /// identity.
+  Result<void> check_in_place() const;
   /// Names each directory whose file system cannot lock directories.
   std::vector<std::string> warnings() const;
   /// As ProcessLock's.

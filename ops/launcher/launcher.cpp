@@ -178,6 +178,9 @@ Result<void> Launcher::create() {
   segments_.emplace(*std::move(segments));
   const auto written = RunFolder::write_file(running_config_path(config_), to_toml(config_));
   if (!written) return written;
+  if (data_lock_) {
+    if (auto checked = data_lock_->check_in_place(); !checked) return checked;
+  }
   return spawn_all();
 }
 

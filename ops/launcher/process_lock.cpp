@@ -223,6 +223,13 @@ Result<ProcessLock> ProcessLock::acquire_directory(const std::string& directory,
   return lock;
 }
 
+bool ProcessLock::is_in_place() const {
+  struct stat locked{};
+  struct stat named{};
+  return fstat(fd_.get(), &locked) == 0 && lstat(path_.c_str(), &named) == 0 &&
+         locked.st_ino == named.st_ino && locked.st_dev == named.st_dev;
+}
+
 Result<void> ProcessLock::write_processes(const std::vector<ProcessId>& children) {
   struct stat info{};
   if (fstat(fd_.get(), &info) != 0) return lock_error(path_, "cannot be examined", key_);

@@ -31,6 +31,8 @@ class ProcessLock {
   const std::string& path() const { return path_; }
   int fd() const { return fd_.get(); }
   bool is_held() const { return fd_.is_open(); }
+  /// False once the file was removed or replaced, or its folder was renamed or mounted over.
+  bool is_in_place() const;
   /// Closed: the lock is of a file alone, or the file system cannot lock directories.
   const UniqueFd& directory_fd() const { return directory_fd_; }
   /// The launcher of the cluster that had the file before and did not remove or empty it.

@@ -69,13 +69,6 @@ RunFolder::~RunFolder() {
   rmdir(config_.cluster.run_dir.c_str());
 }
 
-bool RunFolder::is_in_place() const {
-  struct stat locked{};
-  struct stat named{};
-  return fstat(lock_.fd(), &locked) == 0 && stat(lock_path(config_).c_str(), &named) == 0 &&
-         locked.st_ino == named.st_ino && locked.st_dev == named.st_dev;
-}
-
 void RunFolder::take_endpoint() {
   has_endpoint_ = true;
   remove_control_socket();

@@ -31,7 +31,7 @@ class RunFolder {
   void take_endpoint();
   /// False once the folder or its lock file was deleted or replaced. Then nothing of it is removed
   /// at the end: what has its name now may be another cluster's.
-  bool is_in_place() const;
+  bool is_in_place() const { return lock_.is_in_place(); }
 
   /// Writes the processes of the cluster into the lock file, for the next start.
   Result<void> write_processes(const std::vector<ProcessId>& children) {

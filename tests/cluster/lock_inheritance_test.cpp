@@ -5,6 +5,8 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include <fstream>
+
 #include "ops/launcher/data_lock.h"
 #include "shared/process/line_channel.h"
 #include "tests/cluster/launcher_process.h"
@@ -76,6 +78,27 @@ TEST(LockInheritance, NoSecondClusterGetsTheDataThoughTheLockFileWasRemoved) {
   EXPECT_FALSE(std::filesystem::exists(lock_of(config))) << "a refused start makes no file";
   kill(launcher.pid(), SIGTERM);
   EXPECT_EQ(launcher.wait(), 0);
+}
+
+TEST(LockInheritance, NoProcessIsStartedOnADirectoryThatHasTakenThePlaceOfTheLockedOne) {
+  TestFolder folder;
+  const Config config = folder.config("replaced");
+  const std::string& data = config.cluster.data_dir;
+  // The launcher waits after lock_data until a reader opens this pipe.
+  const std::string pipe = running_config_path(config) + ".new";
+  std::filesystem::create_directories(config.cluster.run_dir);
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::ofstream(last_failure_path(config)) << "the launcher removes this after lock_data";
+  LauncherProcess launcher(config);
+  ASSERT_TRUE(eventually([&] { return !std::filesystem::exists(last_failure_path(config)); }));
+  // As a volume that is mounted over it.
+  std::filesystem::rename(data, data + ".aside");
+  std::filesystem::copy(data + ".aside", data);
+  EXPECT_FALSE(read_text(pipe).empty());
+  const std::string line = launcher.next_line();
+  EXPECT_TRUE(line.starts_with(data + "/lock: is not the file that this start has locked")) << line;
+  EXPECT_EQ(describe_exit(launcher.wait()), "ended with exit code 1");
+  EXPECT_FALSE(std::filesystem::exists(log_path(config, "coordinator"))) << "it was started";
 }
 
 TEST(LockInheritance, TheLockStaysWhileOneProcessThatInheritedItLives) {

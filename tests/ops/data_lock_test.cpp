@@ -138,6 +138,30 @@ TEST(DataLock, ALockFileThatWasReplacedByACopyNamesNobody) {
   EXPECT_NE(error.message.find("does not name it"), std::string::npos) << error.message;
 }
 
+TEST(DataLock, IsInPlaceUntilADirectoryOrALockFileIsReplaced) {
+  TestFolder folder;
+  const std::string fast = folder.path() + "/fast";
+  const std::string aside = folder.path() + "/aside";
+  const Config config = config_of(folder, "one", {fast});
+  const auto lock = lock_data(config);
+  ASSERT_TRUE(lock && *lock) << lock.error().message;
+  for (const std::string& directory : {config.cluster.data_dir, fast}) {
+    for (const std::string& replaced : {directory, directory + "/lock"}) {
+      EXPECT_TRUE((*lock)->check_in_place());
+      std::filesystem::rename(replaced, aside);
+      const Error missing = error_of((*lock)->check_in_place());
+      std::filesystem::copy(aside, replaced);
+      for (const Error& error : {missing, error_of((*lock)->check_in_place())}) {
+        EXPECT_EQ(error.code, ExitCode::failed) << replaced;
+        EXPECT_TRUE(error.message.starts_with(directory + "/lock: is not")) << error.message;
+      }
+      std::filesystem::remove_all(replaced);
+      std::filesystem::rename(aside, replaced);
+    }
+  }
+  EXPECT_TRUE((*lock)->check_in_place());
+}
+
 TEST(DataLock, OfACopyIsRefusedAndSparesTheProcessesThatTheCopiedFileNames) {
   TestFolder folder;
   Config config = config_of(folder, "first", {folder.path() + "/fast"});
