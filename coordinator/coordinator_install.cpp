@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "coordinator/coordinator.h"
-#include "engine/mutants.h"
-#include "shared/limits.h"
+#include "engine/hooks/mutants.h"
+#include "shared/base/limits.h"
 #include "shared/sync/wait_word.h"
 
 namespace atolldb {

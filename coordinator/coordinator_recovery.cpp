@@ -11,8 +11,8 @@
 #include "coordinator/coordinator.h"
 #include "coordinator/gleaner/log_volume.h"
 #include "coordinator/gleaner/recovery_steps.h"
-#include "engine/transaction/vid.h"
-#include "shared/memory/pointer.h"
+#include "engine/format/vid.h"
+#include "shared/base/pointer.h"
 #include "shared/memory/recovery_text.h"
 
 namespace atolldb {

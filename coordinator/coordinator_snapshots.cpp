@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "coordinator/coordinator.h"
-#include "engine/mutants.h"
+#include "engine/hooks/mutants.h"
 #include "engine/snapshot/published_snapshots.h"
 #include "shared/memory/dirty_epoch.h"
 #include "shared/sync/wait_word.h"

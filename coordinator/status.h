@@ -12,7 +12,7 @@
 #include "shared/config/config.h"
 #include "shared/memory/control_layout.h"
 #include "shared/memory/node_layout.h"
-#include "shared/metrics/worker_metrics.h"
+#include "shared/memory/worker_metrics.h"
 
 namespace atolldb {
 

@@ -1,7 +1,7 @@
 // A histogram of latencies in nanoseconds, filled by one thread and sent to the driver.
 #pragma once
 
-#include "shared/metrics/histogram.h"
+#include "shared/memory/histogram.h"
 
 namespace atolldb::bench {
 

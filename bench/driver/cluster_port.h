@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "bench/job/storage_spec.h"
-#include "shared/error.h"
+#include "shared/base/error.h"
 
 namespace atolldb::bench {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "shared/error.h"
+#include "shared/base/error.h"
 
 namespace atolldb::bench {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "bench/job/worker_result.h"
-#include "shared/error.h"
+#include "shared/base/error.h"
 
 namespace atolldb::bench {
 

@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "bench/common/clock.h"
+#include "engine/compose/combine_roots.h"
+#include "engine/compose/compose.h"
 #include "engine/gleaner/mapper.h"
 #include "engine/gleaner/reducer.h"
-#include "engine/snapshot/combine_roots.h"
-#include "engine/snapshot/compose.h"
 
 namespace atolldb::gleaner_bench {
 namespace {

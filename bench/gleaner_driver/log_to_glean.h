@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "engine/gleaner/glean_plan.h"
-#include "engine/log/log_start.h"
-#include "shared/error.h"
+#include "engine/recovery/log_start.h"
+#include "shared/base/error.h"
 #include "shared/file/file.h"
 
 namespace atolldb::gleaner_bench {

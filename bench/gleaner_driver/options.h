@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "shared/error.h"
+#include "shared/base/error.h"
 
 namespace atolldb::gleaner_bench {
 

@@ -7,8 +7,8 @@
 #include <span>
 #include <utility>
 
-#include "shared/metrics/worker_metrics.h"
-#include "shared/status.h"
+#include "shared/base/status.h"
+#include "shared/memory/worker_metrics.h"
 
 namespace atolldb::bench {
 

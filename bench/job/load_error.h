@@ -5,8 +5,8 @@
 
 #include <string_view>
 
-#include "shared/error.h"
-#include "shared/status.h"
+#include "shared/base/error.h"
+#include "shared/base/status.h"
 
 namespace atolldb::bench {
 

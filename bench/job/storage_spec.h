@@ -5,10 +5,10 @@
 #include <string>
 #include <string_view>
 
+#include "engine/api/storage_lookup.h"
 #include "engine/array/array.h"
 #include "engine/mastertree/mastertree.h"
 #include "engine/sequential/sequential.h"
-#include "engine/storage_lookup.h"
 
 namespace atolldb::bench {
 

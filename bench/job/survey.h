@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "bench/job/storage_spec.h"
-#include "shared/error.h"
+#include "shared/base/error.h"
 #include "soc/procedure/procedure.h"
 
 namespace atolldb::bench {

@@ -1,7 +1,7 @@
 // Returns the status of an operation from a transaction's body unless it is ok.
 #pragma once
 
-#include "shared/status.h"
+#include "shared/base/status.h"
 
 #define BENCH_TRY(expression)                                       \
   do {                                                              \

@@ -9,7 +9,7 @@
 #include "bench/common/clock.h"
 #include "bench/log_driver/replay_workers.h"
 #include "engine/log/epoch_logger.h"
-#include "engine/log/log_start.h"
+#include "engine/recovery/log_start.h"
 #include "shared/file/file_system.h"
 
 namespace atolldb::log_bench {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "bench/driver/options.h"
-#include "engine/log/log_block.h"
+#include "engine/format/log_block.h"
 #include "engine/log/worker_log.h"
 
 namespace atolldb::log_bench {

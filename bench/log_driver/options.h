@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "shared/base/error.h"
 #include "shared/config/config.h"
-#include "shared/error.h"
 
 namespace atolldb::log_bench {
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "engine/format/log_block.h"
 #include "engine/log/ddl_log.h"
-#include "engine/log/log_block.h"
-#include "shared/error.h"
+#include "shared/base/error.h"
 #include "shared/file/file.h"
 
 namespace atolldb::log_bench {

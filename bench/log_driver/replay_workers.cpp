@@ -3,10 +3,10 @@
 #include <cstring>
 #include <utility>
 
-#include "engine/log/block_checksum.h"
+#include "engine/format/block_checksum.h"
+#include "engine/format/vid.h"
 #include "engine/log/log_records.h"
-#include "engine/transaction/vid.h"
-#include "shared/check.h"
+#include "shared/base/check.h"
 
 namespace atolldb::log_bench {
 namespace {

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "bench/job/try.h"
-#include "shared/check.h"
+#include "shared/base/check.h"
 
 namespace atolldb::bench {
 

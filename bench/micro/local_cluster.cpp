@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "shared/check.h"
+#include "shared/base/check.h"
 #include "shared/sync/wait_word.h"
 
 namespace atolldb::bench {

@@ -8,8 +8,8 @@
 
 #include "bench/micro/loaded.h"
 #include "bench/micro/local_cluster.h"
-#include "shared/check.h"
-#include "shared/session/session_client.h"
+#include "shared/base/check.h"
+#include "shared/client/session_client.h"
 #include "soc/session/session_server.h"
 
 namespace atolldb::bench {

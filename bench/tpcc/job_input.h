@@ -9,7 +9,7 @@
 #include "bench/job/run_times.h"
 #include "bench/tpcc/inputs.h"
 #include "bench/tpcc/scale.h"
-#include "shared/error.h"
+#include "shared/base/error.h"
 
 namespace atolldb::tpcc {
 

@@ -5,7 +5,7 @@ namespace atolldb::tpcc {
 
 namespace {
 constexpr int64_t kCreditLimit = 5'000'000;
-constexpr int64_t kFirstPayment = 1'000;
+constexpr int64_t kInitialPayment = 1'000;
 }  // namespace
 
 ItemRow RowMaker::item(bool original) {
@@ -61,15 +61,15 @@ NewCustomer RowMaker::customer(uint32_t w, uint32_t d, uint32_t c, bool bad_cred
   made.row.since = now_;
   made.row.credit_lim = kCreditLimit;
 
-  made.balance.balance = -kFirstPayment;
-  made.balance.ytd_payment = kFirstPayment;
+  made.balance.balance = -kInitialPayment;
+  made.balance.ytd_payment = kInitialPayment;
   made.balance.payment_cnt = 1;
 
   a_string(random_, made.data.data, 300, 500);
 
   HistoryRow& history = made.history;
   history.date = now_;
-  history.amount = kFirstPayment;
+  history.amount = kInitialPayment;
   history.c_id = static_cast<uint16_t>(c);
   history.c_w_id = history.w_id = static_cast<uint16_t>(w);
   history.c_d_id = history.d_id = static_cast<uint8_t>(d);

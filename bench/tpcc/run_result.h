@@ -7,7 +7,7 @@
 
 #include "bench/job/worker_result.h"
 #include "bench/tpcc/inputs.h"
-#include "shared/error.h"
+#include "shared/base/error.h"
 
 namespace atolldb::tpcc {
 

@@ -7,7 +7,7 @@
 #include "bench/job/storage_spec.h"
 #include "bench/tpcc/rows.h"
 #include "bench/tpcc/scale.h"
-#include "shared/error.h"
+#include "shared/base/error.h"
 
 namespace atolldb::tpcc {
 

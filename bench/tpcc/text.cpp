@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "shared/check.h"
+#include "shared/base/check.h"
 
 namespace atolldb::tpcc {
 

@@ -10,7 +10,7 @@
 #include "bench/tpcc/inputs.h"
 #include "bench/tpcc/job_input.h"
 #include "bench/tpcc/scale.h"
-#include "shared/error.h"
+#include "shared/base/error.h"
 
 namespace atolldb::tpcc {
 

@@ -9,7 +9,7 @@
 #include "bench/ycsb/keyspace.h"
 #include "bench/ycsb/record.h"
 #include "bench/ycsb/workload.h"
-#include "shared/error.h"
+#include "shared/base/error.h"
 
 namespace atolldb::ycsb {
 

@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "shared/check.h"
+#include "shared/base/check.h"
 
 namespace atolldb::ycsb {
 

@@ -9,7 +9,7 @@
 #include "bench/job/storage_spec.h"
 #include "bench/ycsb/job_input.h"
 #include "engine/mastertree/cursor.h"
-#include "shared/error.h"
+#include "shared/base/error.h"
 
 namespace atolldb::ycsb {
 

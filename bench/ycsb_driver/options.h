@@ -7,7 +7,7 @@
 
 #include "bench/driver/options.h"
 #include "bench/ycsb/job_input.h"
-#include "shared/error.h"
+#include "shared/base/error.h"
 
 namespace atolldb::ycsb {
 

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/api/storage_lookup.h"
 #include "engine/array/array.h"
 #include "engine/mastertree/mastertree.h"
 #include "engine/sequential/sequential.h"
-#include "engine/storage_lookup.h"
-#include "shared/check.h"
+#include "shared/base/check.h"
 #include "shared/memory/state_names.h"
 
 namespace atolldb {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "shared/error.h"
+#include "shared/base/error.h"
 #include "shared/memory/control_layout.h"
 
 namespace atolldb {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/mutants.h"
+#include "engine/hooks/mutants.h"
 #include "shared/process/start_up.h"
 
 namespace atolldb {

@@ -26,7 +26,7 @@
 #include <utility>
 #include <vector>
 
-#include "shared/error.h"
+#include "shared/base/error.h"
 #include "shared/logging/logger.h"
 
 namespace atolldb {

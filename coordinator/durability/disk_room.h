@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "shared/base/error.h"
 #include "shared/config/config.h"
-#include "shared/error.h"
 #include "shared/file/file.h"
 
 namespace atolldb {

@@ -5,16 +5,16 @@
 #include <utility>
 #include <vector>
 
-#include "engine/log/discard_data.h"
+#include "engine/hooks/mutants.h"
 #include "engine/log/log_owner.h"
-#include "engine/log/salvage.h"
 #include "engine/log/savepoint_snapshots.h"
-#include "engine/mutants.h"
-#include "engine/snapshot/leftovers.h"
-#include "engine/snapshot/retention.h"
+#include "engine/recovery/discard_data.h"
+#include "engine/recovery/leftovers.h"
+#include "engine/recovery/retention.h"
+#include "engine/recovery/salvage.h"
 #include "engine/snapshot/snapshot_metadata.h"
 #include "engine/snapshot/stored_snapshots.h"
-#include "shared/check.h"
+#include "shared/base/check.h"
 
 namespace atolldb {
 namespace {

@@ -16,9 +16,9 @@
 
 #include "coordinator/durability/disk_room.h"
 #include "engine/log/ddl_log.h"
-#include "engine/log/log_start.h"
+#include "engine/recovery/log_start.h"
+#include "shared/base/error.h"
 #include "shared/config/config.h"
-#include "shared/error.h"
 #include "shared/file/file_system.h"
 #include "shared/logging/logger.h"
 #include "shared/message/control_message.h"

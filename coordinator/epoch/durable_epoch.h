@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "shared/error.h"
+#include "shared/base/error.h"
 #include "shared/logging/logger.h"
 #include "shared/memory/control_layout.h"
 #include "shared/memory/node_layout.h"

@@ -5,8 +5,8 @@
 #include <functional>
 #include <string_view>
 
+#include "shared/base/error.h"
 #include "shared/config/config.h"
-#include "shared/error.h"
 #include "shared/message/control_message.h"
 
 namespace atolldb {

@@ -4,9 +4,9 @@
 #include <map>
 #include <utility>
 
+#include "engine/compose/combine_roots.h"
 #include "engine/gleaner/plan_codec.h"
-#include "engine/mutants.h"
-#include "engine/snapshot/combine_roots.h"
+#include "engine/hooks/mutants.h"
 #include "engine/snapshot/snapshot_writer.h"
 #include "shared/file/reserving_file_system.h"
 

@@ -6,9 +6,9 @@
 #include <span>
 #include <string>
 
-#include "engine/log/discard_data.h"
-#include "engine/log/log_block.h"
+#include "engine/format/log_block.h"
 #include "engine/log/log_reader.h"
+#include "engine/recovery/discard_data.h"
 
 namespace atolldb {
 namespace {

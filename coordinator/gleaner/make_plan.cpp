@@ -5,8 +5,8 @@
 #include <span>
 #include <utility>
 
+#include "engine/format/tree_key.h"
 #include "engine/gleaner/assign_partitions.h"
-#include "engine/mastertree/key.h"
 
 namespace atolldb {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "engine/gleaner/glean_plan.h"
 #include "engine/snapshot/snapshot_metadata.h"
+#include "shared/base/error.h"
 #include "shared/config/config.h"
-#include "shared/error.h"
 #include "shared/file/file.h"
 
 namespace atolldb {

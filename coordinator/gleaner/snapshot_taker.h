@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include "shared/base/error.h"
 #include "shared/config/config.h"
-#include "shared/error.h"
 #include "shared/logging/logger.h"
 
 namespace atolldb {

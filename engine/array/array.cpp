@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/array/array_page.h"
-#include "engine/array/array_shape.h"
-#include "engine/load_both.h"
-#include "engine/mutants.h"
-#include "engine/seams.h"
-#include "engine/snapshot/copy_up.h"
+#include "engine/format/array_page.h"
+#include "engine/format/array_shape.h"
+#include "engine/hooks/mutants.h"
+#include "engine/hooks/sync_points.h"
+#include "engine/transaction/copy_up.h"
 #include "engine/transaction/increment.h"
-#include "shared/check.h"
-#include "shared/memory/copy_bytes.h"
+#include "engine/transaction/load_both.h"
+#include "shared/base/check.h"
+#include "shared/base/copy_bytes.h"
 #include "shared/sync/wait_word.h"
 
 namespace atolldb {
@@ -32,7 +32,7 @@ Status install_page(Transaction& txn, DualPointer& pointer, VolatilePointer seen
   page->level = level;
   page->storage_id = storage_id;
   page->last_modifier.store(static_cast<uint16_t>(worker.node()), std::memory_order_relaxed);
-  reach(Seam::installing);
+  reach(SyncPoint::installing);
   uint64_t expected = mutant(Mutant::install_by_store)
                           ? pointer.volatile_word.load(std::memory_order_acquire)
                           : seen.word();
@@ -169,7 +169,7 @@ Status Array::locate_slowly(Transaction& txn, uint64_t index, bool create, Recor
     const Status status = descend(txn, index, child, slot, create, ref, is_frozen);
     if (!is_frozen) return status;
     // The page that holds the word is being dropped, or the drop is given up; retry (R3).
-    reach(Seam::awaiting_move);
+    reach(SyncPoint::awaiting_move);
     if (spin_or_yield(turns) && txn.worker().cluster_failed()) return Status::cluster_failed;
   }
 }

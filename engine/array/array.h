@@ -9,10 +9,10 @@
 #include <cstring>
 #include <span>
 
-#include "engine/storage_handle.h"
+#include "engine/transaction/storage_handle.h"
 #include "engine/transaction/transaction.h"
+#include "shared/base/status.h"
 #include "shared/memory/control_layout.h"
-#include "shared/status.h"
 
 namespace atolldb {
 

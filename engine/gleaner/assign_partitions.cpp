@@ -9,12 +9,12 @@
 #include <tuple>
 #include <utility>
 
-#include "engine/array/array_shape.h"
-#include "engine/log/block_checksum.h"
+#include "engine/format/array_shape.h"
+#include "engine/format/block_checksum.h"
+#include "engine/format/tree_key.h"
 #include "engine/log/log_files.h"
 #include "engine/log/log_records.h"
-#include "engine/mastertree/key.h"
-#include "shared/check.h"
+#include "shared/base/check.h"
 
 namespace atolldb {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/gleaner/glean_plan.h"
-#include "shared/error.h"
+#include "shared/base/error.h"
 #include "shared/file/file.h"
 
 namespace atolldb {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/gleaner/gleaned_record.h"
-#include "shared/check.h"
+#include "shared/base/check.h"
 
 namespace atolldb {
 

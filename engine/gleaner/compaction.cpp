@@ -6,7 +6,7 @@ namespace atolldb {
 namespace {
 
 /// Later records of a key that are kept.
-class Kept {
+class KeptRecord {
  public:
   bool covers(const LogRecord& record) const {
     for (size_t i = 0; i < count_; ++i) {
@@ -40,7 +40,7 @@ std::span<SortKey> compact(std::span<SortKey> sorted) {
     if (end - begin == 1) {
       sorted[--first_kept] = sorted[begin];  // the usual case, which does not read the record
     } else {
-      Kept kept;
+      KeptRecord kept;
       for (size_t i = end; i-- > begin;) {
         const LogRecord& record = *sorted[i].record;
         if (kept.covers(record)) continue;

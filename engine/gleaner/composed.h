@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "shared/memory/pointer.h"
+#include "shared/base/pointer.h"
 
 namespace atolldb {
 

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <new>
 
-#include "shared/check.h"
+#include "shared/base/check.h"
 #include "shared/sync/wait_word.h"
 
 namespace atolldb {
 namespace {
 
-constexpr uint64_t kMagic = 0x584f424e494c5441;  // "ATLINBOX"
+constexpr uint64_t kInboxMagic = 0x584f424e494c5441;  // "ATLINBOX"
 constexpr uint32_t kGivenUp = uint32_t{1} << 31;
 constexpr uint64_t kUnitBytes = sizeof(InboxMessage);
 
@@ -60,12 +60,12 @@ void ReducerInbox::format(std::byte* memory, uint64_t bytes) {
     half.status.store(kClosed, std::memory_order_relaxed);
   }
   control->run.store(kGivenUp, std::memory_order_relaxed);
-  control->magic = kMagic;
+  control->magic = kInboxMagic;
 }
 
 ReducerInbox::ReducerInbox(std::byte* memory, std::function<bool()> is_over)
     : control_(reinterpret_cast<InboxControl*>(memory)), is_over_(std::move(is_over)) {
-  CHECK(control_->magic == kMagic);
+  CHECK(control_->magic == kInboxMagic);
 }
 
 std::byte* ReducerInbox::half(uint32_t number) const {

@@ -24,8 +24,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "engine/mutants.h"
-#include "shared/error.h"
+#include "engine/hooks/mutants.h"
+#include "shared/base/error.h"
 
 namespace atolldb {
 

@@ -8,8 +8,8 @@
 
 #include "engine/log/log_reader.h"
 #include "engine/snapshot/snapshot_files.h"
+#include "shared/base/pointer.h"
 #include "shared/memory/control_layout.h"
-#include "shared/memory/pointer.h"
 
 namespace atolldb {
 

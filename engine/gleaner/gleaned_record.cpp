@@ -1,6 +1,6 @@
 #include "engine/gleaner/gleaned_record.h"
 
-#include "shared/memory/copy_bytes.h"
+#include "shared/base/copy_bytes.h"
 
 namespace atolldb {
 namespace {

@@ -8,12 +8,12 @@
 #include <cstring>
 #include <string_view>
 
+#include "engine/format/log_block.h"
+#include "engine/format/log_record.h"
+#include "engine/format/vid.h"
 #include "engine/gleaner/glean_plan.h"
 #include "engine/gleaner/log_source.h"
-#include "engine/log/log_block.h"
-#include "engine/log/log_record.h"
-#include "engine/mutants.h"
-#include "engine/transaction/vid.h"
+#include "engine/hooks/mutants.h"
 
 namespace atolldb {
 

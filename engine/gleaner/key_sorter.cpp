@@ -7,7 +7,7 @@
 #include <bit>
 #include <utility>
 
-#include "shared/check.h"
+#include "shared/base/check.h"
 
 namespace atolldb {
 namespace {

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <cstring>
 
-#include "engine/log/log_record.h"
-#include "shared/error.h"
+#include "engine/format/log_record.h"
+#include "shared/base/error.h"
 
 namespace atolldb {
 

@@ -6,8 +6,8 @@
 
 #include "engine/gleaner/compaction.h"
 #include "engine/log/log_records.h"
-#include "shared/check.h"
-#include "shared/memory/copy_bytes.h"
+#include "shared/base/check.h"
+#include "shared/base/copy_bytes.h"
 
 namespace atolldb {
 namespace {

@@ -6,8 +6,8 @@
 #include <span>
 #include <utility>
 
-#include "engine/log/byte_stream.h"
-#include "shared/message/base64.h"
+#include "engine/format/byte_stream.h"
+#include "shared/base/base64.h"
 
 namespace atolldb {
 namespace {

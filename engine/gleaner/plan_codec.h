@@ -8,7 +8,7 @@
 
 #include "engine/gleaner/composed.h"
 #include "engine/gleaner/glean_plan.h"
-#include "shared/error.h"
+#include "shared/base/error.h"
 
 namespace atolldb {
 

@@ -1,6 +1,6 @@
 #include "engine/gleaner/record_merge.h"
 
-#include "shared/check.h"
+#include "shared/base/check.h"
 
 namespace atolldb {
 

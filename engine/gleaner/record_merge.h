@@ -9,7 +9,7 @@
 
 #include "engine/gleaner/gleaned_record.h"
 #include "engine/gleaner/sorted_run.h"
-#include "shared/error.h"
+#include "shared/base/error.h"
 
 namespace atolldb {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "engine/log/log_files.h"
-#include "shared/check.h"
+#include "shared/base/check.h"
+#include "shared/base/limits.h"
 #include "shared/file/io_buffer.h"
-#include "shared/limits.h"
 
 namespace atolldb {
 namespace {

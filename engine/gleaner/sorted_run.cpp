@@ -6,9 +6,9 @@
 #include <array>
 #include <charconv>
 
-#include "engine/log/crc32c.h"
+#include "engine/format/crc32c.h"
 #include "engine/log/log_files.h"
-#include "shared/memory/copy_bytes.h"
+#include "shared/base/copy_bytes.h"
 
 namespace atolldb {
 namespace {

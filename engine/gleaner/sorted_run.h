@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "engine/gleaner/gleaned_record.h"
-#include "shared/error.h"
+#include "shared/base/error.h"
 #include "shared/file/file.h"
 #include "shared/file/io_buffer.h"
 

@@ -7,16 +7,16 @@
 #include <cstring>
 #include <utility>
 
-#include "engine/log/byte_stream.h"
-#include "engine/log/crc32c.h"
-#include "shared/check.h"
+#include "engine/format/byte_stream.h"
+#include "engine/format/crc32c.h"
+#include "shared/base/check.h"
 #include "shared/file/io_buffer.h"
 
 namespace atolldb {
 namespace {
 
-constexpr uint32_t kMagic = 0x4c444441;  // "ADDL"
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kDdlMagic = 0x4c444441;  // "ADDL"
+constexpr uint32_t kDdlVersion = 1;
 
 ///   0      4    8        12      16        24            40
 ///   [magic][crc][version][length][sequence][cluster uuid] record of `length` bytes
@@ -29,7 +29,7 @@ struct DdlHeader {
   uint8_t cluster_uuid[16];
 };
 static_assert(sizeof(DdlHeader) == 40);
-constexpr size_t kChecked = offsetof(DdlHeader, version);
+constexpr size_t kDdlChecked = offsetof(DdlHeader, version);
 static_assert(sizeof(DdlHeader) + kMaxStorageName + 64 < kIoBlockBytes);
 
 bool is_zero(std::span<const std::byte> bytes) {
@@ -57,10 +57,11 @@ const char* defect_of(std::span<const std::byte> block, uint64_t sequence,
                       const ClusterUuid& cluster_uuid, DdlRecord& record) {
   DdlHeader header;
   std::memcpy(&header, block.data(), sizeof header);
-  if (header.magic != kMagic) return "no record of the DDL log begins here";
-  if (header.version != kVersion) return "the record's format has another version";
+  if (header.magic != kDdlMagic) return "no record of the DDL log begins here";
+  if (header.version != kDdlVersion) return "the record's format has another version";
   if (header.length > block.size() - sizeof header) return "the record's length is beyond its end";
-  if (header.crc != crc32c(block.subspan(kChecked, sizeof header - kChecked + header.length))) {
+  if (header.crc !=
+      crc32c(block.subspan(kDdlChecked, sizeof header - kDdlChecked + header.length))) {
     return "the record's checksum is wrong";
   }
   if (header.sequence != sequence) return "the record is not the successor of the one before";
@@ -195,14 +196,18 @@ Result<void> DdlLog::write(const DdlRecord& record) {
   body.number(record.payload_bytes);
   body.number(record.record_count);
   body.text(record.name);
-  DdlHeader header = {
-      kMagic, 0, kVersion, static_cast<uint32_t>(body.bytes().size()), content_.records.size(), {}};
+  DdlHeader header = {kDdlMagic,
+                      0,
+                      kDdlVersion,
+                      static_cast<uint32_t>(body.bytes().size()),
+                      content_.records.size(),
+                      {}};
   std::ranges::copy(cluster_uuid_, header.cluster_uuid);
   IoBuffer buffer(kIoBlockBytes);
   const std::span<std::byte> bytes = buffer.bytes();
   std::memcpy(bytes.data(), &header, sizeof header);
   std::ranges::copy(body.bytes(), bytes.begin() + sizeof header);
-  header.crc = crc32c(bytes.subspan(kChecked, sizeof header - kChecked + header.length));
+  header.crc = crc32c(bytes.subspan(kDdlChecked, sizeof header - kDdlChecked + header.length));
   std::memcpy(bytes.data(), &header, sizeof header);
   const std::array<std::span<const std::byte>, 1> slices = {bytes};
   if (auto written = file_->write(content_.next_offset, slices); !written) return written;

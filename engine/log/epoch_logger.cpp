@@ -5,10 +5,10 @@
 #include <cstring>
 #include <utility>
 
-#include "engine/log/block_checksum.h"
-#include "engine/mutants.h"
-#include "engine/seams.h"
-#include "shared/check.h"
+#include "engine/format/block_checksum.h"
+#include "engine/hooks/mutants.h"
+#include "engine/hooks/sync_points.h"
+#include "shared/base/check.h"
 #include "shared/sync/wait_word.h"
 
 namespace atolldb {
@@ -53,7 +53,7 @@ void EpochLogger::await_closed(uint64_t epoch) const {
       const uint64_t in_commit =
           worker.source.slot->in_commit_epoch.load(std::memory_order_seq_cst);
       if (in_commit == 0 || in_commit > epoch) break;
-      reach(Seam::awaiting_closed);
+      reach(SyncPoint::awaiting_closed);
       // The worker is past its locks, waits for nothing and needs only its processor (R23).
       spin_or_yield(turns);
     }

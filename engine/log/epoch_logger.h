@@ -15,7 +15,7 @@
 
 #include "engine/log/log_writer.h"
 #include "engine/log/worker_log.h"
-#include "shared/error.h"
+#include "shared/base/error.h"
 #include "shared/memory/cluster_view.h"
 
 namespace atolldb {

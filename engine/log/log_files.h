@@ -22,6 +22,12 @@ struct LogFileName {
   bool operator==(const LogFileName&) const = default;
 };
 
+struct LogFilePlace {
+  std::string directory;  // its node<k>/ holds the file
+  uint32_t node = 0;
+  LogFileName name;
+};
+
 /// "log_3_0_000012.atlog"
 std::string to_string(const LogFileName& name);
 /// Returns nothing if `name` is not exactly the name that to_string writes for a log file.

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/log/block_checksum.h"
-#include "engine/log/log_block.h"
+#include "engine/format/block_checksum.h"
+#include "engine/format/log_block.h"
 #include "shared/file/io_buffer.h"
 
 namespace atolldb {

@@ -7,9 +7,9 @@
 #include <optional>
 #include <string>
 
-#include "engine/log/discard_data.h"
+#include "engine/log/log_files.h"
 #include "engine/log/log_writer.h"
-#include "shared/error.h"
+#include "shared/base/error.h"
 #include "shared/file/file.h"
 
 namespace atolldb {

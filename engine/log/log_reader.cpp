@@ -4,10 +4,10 @@
 #include <cstring>
 #include <utility>
 
-#include "engine/log/block_checksum.h"
+#include "engine/format/block_checksum.h"
+#include "engine/hooks/mutants.h"
 #include "engine/log/log_records.h"
-#include "engine/mutants.h"
-#include "shared/check.h"
+#include "shared/base/check.h"
 
 namespace atolldb {
 namespace {

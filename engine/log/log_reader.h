@@ -11,13 +11,13 @@
 #include <string>
 #include <vector>
 
-#include "engine/log/log_block.h"
+#include "engine/format/log_block.h"
 #include "engine/log/log_files.h"
 #include "engine/log/log_writer.h"
-#include "shared/error.h"
+#include "shared/base/error.h"
+#include "shared/base/limits.h"
 #include "shared/file/file.h"
 #include "shared/file/io_buffer.h"
-#include "shared/limits.h"
 
 namespace atolldb {
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/transaction/vid.h"
+#include "engine/format/vid.h"
 
 namespace atolldb {
 namespace {

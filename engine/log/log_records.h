@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "engine/log/log_block.h"
+#include "engine/format/log_block.h"
 
 namespace atolldb {
 

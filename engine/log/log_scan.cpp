@@ -6,9 +6,9 @@
 #include <set>
 #include <utility>
 
+#include "engine/hooks/mutants.h"
 #include "engine/log/log_records.h"
-#include "engine/mutants.h"
-#include "shared/check.h"
+#include "shared/base/check.h"
 
 namespace atolldb {
 namespace {

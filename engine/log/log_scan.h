@@ -12,7 +12,7 @@
 #include "engine/log/ddl_log.h"
 #include "engine/log/log_reader.h"
 #include "engine/log/savepoint.h"
-#include "shared/error.h"
+#include "shared/base/error.h"
 #include "shared/file/file.h"
 
 namespace atolldb {

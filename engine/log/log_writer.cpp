@@ -6,8 +6,8 @@
 #include <cstring>
 #include <utility>
 
-#include "engine/log/block_checksum.h"
-#include "shared/check.h"
+#include "engine/format/block_checksum.h"
+#include "shared/base/check.h"
 
 namespace atolldb {
 

@@ -15,9 +15,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/log/log_block.h"
+#include "engine/format/log_block.h"
 #include "engine/log/log_files.h"
-#include "shared/error.h"
+#include "shared/base/error.h"
 #include "shared/file/file.h"
 
 namespace atolldb {

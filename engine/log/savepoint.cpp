@@ -9,20 +9,20 @@
 #include <string_view>
 #include <utility>
 
-#include "engine/log/byte_stream.h"
-#include "engine/log/crc32c.h"
-#include "engine/mutants.h"
-#include "shared/check.h"
+#include "engine/format/byte_stream.h"
+#include "engine/format/crc32c.h"
+#include "engine/hooks/mutants.h"
+#include "shared/base/check.h"
+#include "shared/base/limits.h"
+#include "shared/base/pointer.h"
 #include "shared/file/directory_table.h"
 #include "shared/file/io_buffer.h"
-#include "shared/limits.h"
-#include "shared/memory/pointer.h"
 
 namespace atolldb {
 namespace {
 
-constexpr uint32_t kMagic = 0x50534c41;  // "ALSP"
-constexpr uint32_t kVersion = 4;
+constexpr uint32_t kSavepointMagic = 0x50534c41;  // "ALSP"
+constexpr uint32_t kSavepointVersion = 4;
 constexpr uint32_t kSavepointOfPaths = 3;        // names directories by path, not by role
 constexpr uint32_t kVersionBeforeKept = 2;       // has no list of kept snapshots
 constexpr uint32_t kVersionBeforeSnapshots = 1;  // has nothing about snapshots
@@ -38,7 +38,7 @@ struct SlotHeader {
   uint64_t ddl_records;  // 0 in slots from before the counter existed
 };
 static_assert(sizeof(SlotHeader) == 32);
-constexpr size_t kChecked = offsetof(SlotHeader, version);
+constexpr size_t kSavepointChecked = offsetof(SlotHeader, version);
 
 void encode_snapshots(const Savepoint& savepoint, ByteWriter& body) {
   body.number(savepoint.snapshot);
@@ -218,16 +218,17 @@ std::optional<Savepoint> decode_slot(std::span<const std::byte> slot, const Dire
   if (std::ranges::all_of(slot, [](std::byte byte) { return byte == std::byte{}; })) {
     return std::nullopt;
   }
-  if (header.magic != kMagic) {
+  if (header.magic != kSavepointMagic) {
     reason = "it does not begin as a slot does";
   } else if (header.length > slot.size() - sizeof header) {
     reason = "its length is beyond its end";
   } else if (header.crc !=
-             crc32c(slot.subspan(kChecked, sizeof header - kChecked + header.length))) {
+             crc32c(slot.subspan(kSavepointChecked,
+                                 sizeof header - kSavepointChecked + header.length))) {
     reason = "its checksum is wrong";
-  } else if (header.version > kVersion || header.version < kVersionBeforeSnapshots) {
+  } else if (header.version > kSavepointVersion || header.version < kVersionBeforeSnapshots) {
     reason = fmt::format("its format has version {}, this program knows up to {}", header.version,
-                         kVersion);
+                         kSavepointVersion);
   } else {
     Savepoint savepoint;
     savepoint.generation = header.generation;
@@ -328,17 +329,15 @@ Result<void> write_savepoint(FileSystem& file_system, const std::string& data_di
                     path, body.bytes().size() + sizeof(SlotHeader), savepoint.incarnations.size(),
                     kSavepointSlotBytes));
   }
-  SlotHeader header = {kMagic,
-                       0,
-                       kVersion,
-                       static_cast<uint32_t>(body.bytes().size()),
-                       savepoint.generation + 1,
-                       savepoint.ddl_records};
+  SlotHeader header = {kSavepointMagic,          0,
+                       kSavepointVersion,        static_cast<uint32_t>(body.bytes().size()),
+                       savepoint.generation + 1, savepoint.ddl_records};
   IoBuffer buffer(sizeof header + body.bytes().size());
   const std::span<std::byte> bytes = buffer.bytes();
   std::memcpy(bytes.data(), &header, sizeof header);
   std::ranges::copy(body.bytes(), bytes.begin() + sizeof header);
-  header.crc = crc32c(bytes.subspan(kChecked, sizeof header - kChecked + header.length));
+  header.crc =
+      crc32c(bytes.subspan(kSavepointChecked, sizeof header - kSavepointChecked + header.length));
   std::memcpy(bytes.data(), &header, sizeof header);
 
   const bool is_new = savepoint.generation == 0;

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "engine/log/log_writer.h"
-#include "shared/error.h"
+#include "shared/base/error.h"
 #include "shared/file/file.h"
 
 namespace atolldb {

@@ -7,10 +7,10 @@
 #include <optional>
 #include <utility>
 
-#include "engine/mutants.h"
-#include "shared/check.h"
-#include "shared/limits.h"
-#include "shared/memory/pointer.h"
+#include "engine/hooks/mutants.h"
+#include "shared/base/check.h"
+#include "shared/base/limits.h"
+#include "shared/base/pointer.h"
 
 namespace atolldb {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "engine/log/savepoint.h"
-#include "shared/error.h"
+#include "shared/base/error.h"
 #include "shared/file/file.h"
 
 namespace atolldb {

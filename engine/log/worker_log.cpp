@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/log/block_checksum.h"
-#include "engine/mutants.h"
-#include "shared/check.h"
+#include "engine/format/block_checksum.h"
+#include "engine/hooks/mutants.h"
+#include "shared/base/check.h"
 
 namespace atolldb {
 

@@ -21,8 +21,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engine/log/log_block.h"
-#include "engine/log/log_record.h"
+#include "engine/format/log_block.h"
+#include "engine/format/log_record.h"
 
 namespace atolldb {
 

@@ -2,10 +2,10 @@
 
 #include <utility>
 
+#include "engine/hooks/mutants.h"
 #include "engine/mastertree/build.h"
 #include "engine/mastertree/interior_copy.h"
 #include "engine/mastertree/page_lock.h"
-#include "engine/mutants.h"
 
 namespace atolldb {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/mastertree/key.h"
-#include "shared/check.h"
+#include "engine/format/tree_key.h"
+#include "shared/base/check.h"
 #include "shared/sync/racy_copy.h"
 
 namespace atolldb {

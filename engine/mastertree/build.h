@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "engine/mastertree/page.h"
+#include "engine/format/tree_page.h"
 #include "engine/transaction/worker_context.h"
 
 namespace atolldb {

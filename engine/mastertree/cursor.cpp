@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/format/slot_search.h"
+#include "engine/hooks/mutants.h"
 #include "engine/mastertree/maintain.h"
 #include "engine/mastertree/reserve.h"
 #include "engine/mastertree/restructure.h"
-#include "engine/mastertree/slot_search.h"
 #include "engine/mastertree/snapshot_tree.h"
 #include "engine/mastertree/track.h"
 #include "engine/mastertree/tree_read.h"
-#include "engine/mutants.h"
 #include "engine/transaction/optimistic_read.h"
 #include "shared/sync/racy_copy.h"
 

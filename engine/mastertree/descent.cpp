@@ -2,13 +2,13 @@
 
 #include <cstring>
 
-#include "engine/load_both.h"
+#include "engine/format/slot_search.h"
+#include "engine/hooks/mutants.h"
+#include "engine/hooks/sync_points.h"
 #include "engine/mastertree/adopt.h"
 #include "engine/mastertree/prefetch.h"
-#include "engine/mastertree/slot_search.h"
-#include "engine/mutants.h"
-#include "engine/seams.h"
-#include "shared/check.h"
+#include "engine/transaction/load_both.h"
+#include "shared/base/check.h"
 #include "shared/sync/wait_word.h"
 
 namespace atolldb {
@@ -19,7 +19,7 @@ Vid stable_vid(WorkerContext& worker, const TreeRecord* record) {
   for (uint32_t turns = 0;; spin_or_yield(turns)) {
     const Vid vid = record->head.load_acquire();
     if (!vid.is_being_written() || worker.cluster_failed()) return vid;
-    reach(Seam::awaiting_writer);
+    reach(SyncPoint::awaiting_writer);
   }
 }
 
@@ -87,7 +87,7 @@ inline BorderView descend(WorkerContext& worker, StorageControl& storage, Link l
           view.dropped = true;
           return view;
         }
-        reach(Seam::awaiting_move);
+        reach(SyncPoint::awaiting_move);
         spin_or_yield(turns);
         continue;
       }
@@ -108,7 +108,7 @@ inline BorderView descend(WorkerContext& worker, StorageControl& storage, Link l
     }
     InteriorPage* interior = interior_page(page);
     const uint32_t slot = interior->find(slice, version.count());
-    reach(Seam::found_child);
+    reach(SyncPoint::found_child);
     const VolatilePointer word = interior->children[slot].load_acquire();
     if (word.is_frozen()) {
       // R3: load the word first, then the twins. A frozen word may be followed only while the page
@@ -128,7 +128,7 @@ inline BorderView descend(WorkerContext& worker, StorageControl& storage, Link l
         view.dropped = true;
         return view;
       }
-      reach(Seam::awaiting_move);
+      reach(SyncPoint::awaiting_move);
       spin_or_yield(turns);
       continue;
     }
@@ -148,7 +148,7 @@ inline BorderView descend(WorkerContext& worker, StorageControl& storage, Link l
 
 BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link, uint64_t slice,
                        Adoption adoption) {
-  reach(Seam::descending);
+  reach(SyncPoint::descending);
   const void* first_layer = link.holder == nullptr ? link.pointer : nullptr;
   // If the root is null, the storage is in a snapshot only, and the memo has no page of it.
   if (first_layer != nullptr && adoption != Adoption::whole_way &&
@@ -165,16 +165,6 @@ BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link
   }
 }
 
-Status await_move(const WorkerContext& worker, const PageHeader* page) {
-  if (mutant(Mutant::no_await_move)) return Status::ok;
-  for (uint32_t turns = 0; !page->version().is_moved();) {
-    if (worker.cluster_failed()) return Status::cluster_failed;
-    reach(Seam::awaiting_move);
-    spin_or_yield(turns);
-  }
-  return Status::ok;
-}
-
 Status await_drop(const WorkerContext& worker, const Link& link) {
   if (worker.cluster_failed()) return Status::cluster_failed;
   CHECK(link.holder != nullptr);  // first layers are never dropped
@@ -186,7 +176,7 @@ Status await_drop(const WorkerContext& worker, const Link& link) {
                              ? root.is_frozen()
                              : worker.view().resolve(root.thawed())->version().is_dropped();
     if (!is_gone) return Status::ok;
-    reach(Seam::awaiting_move);
+    reach(SyncPoint::awaiting_move);
     spin_or_yield(turns);
   }
   return worker.cluster_failed() ? Status::cluster_failed : Status::ok;

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "engine/mastertree/key.h"
-#include "engine/mastertree/page.h"
+#include "engine/format/tree_key.h"
+#include "engine/format/tree_page.h"
 #include "engine/transaction/worker_context.h"
 #include "shared/memory/control_layout.h"
 
@@ -54,11 +54,6 @@ enum class Adoption : uint8_t {
 /// Descends one layer to the border page that covers `slice`.
 BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link, uint64_t slice,
                        Adoption adoption = Adoption::yes);
-
-/// Waits until the word of `page` says moved, after one of its records has said so (R7 stores the
-/// VIDs first). A caller that searches again then does not meet the same page. The mover may have
-/// been descheduled. Returns cluster_failed if the cluster has failed (R24).
-Status await_move(const WorkerContext& worker, const PageHeader* page);
 
 /// Waits while the layer below `link` is dropped, until the page that holds `link` says that it has
 /// moved. Another thread compacts that page (R45). A caller that restarts afterwards does not meet

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <vector>
 
-#include "engine/load_both.h"
+#include "engine/format/tree_key.h"
+#include "engine/format/tree_page.h"
 #include "engine/mastertree/build.h"
-#include "engine/mastertree/key.h"
-#include "engine/mastertree/page.h"
+#include "engine/transaction/load_both.h"
 
 namespace atolldb {
 

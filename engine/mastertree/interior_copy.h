@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdint>
 
-#include "engine/mastertree/page.h"
+#include "engine/format/tree_page.h"
 
 namespace atolldb {
 

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <array>
 
+#include "engine/hooks/mutants.h"
 #include "engine/mastertree/page_lock.h"
 #include "engine/mastertree/restructure.h"
 #include "engine/mastertree/tree_path.h"
-#include "engine/mutants.h"
-#include "engine/storage_ready.h"
 #include "engine/transaction/run.h"
+#include "engine/transaction/storage_ready.h"
 
 namespace atolldb {
 

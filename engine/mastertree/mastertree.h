@@ -7,11 +7,11 @@
 #include <cstdint>
 #include <span>
 
-#include "engine/mastertree/key.h"
-#include "engine/storage_handle.h"
+#include "engine/format/tree_key.h"
+#include "engine/transaction/storage_handle.h"
 #include "engine/transaction/transaction.h"
+#include "shared/base/status.h"
 #include "shared/memory/control_layout.h"
-#include "shared/status.h"
 
 namespace atolldb {
 

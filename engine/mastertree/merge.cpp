@@ -2,13 +2,13 @@
 #include <algorithm>
 #include <array>
 
+#include "engine/hooks/mutants.h"
+#include "engine/hooks/sync_points.h"
 #include "engine/mastertree/build.h"
 #include "engine/mastertree/interior_copy.h"
 #include "engine/mastertree/maintain.h"
 #include "engine/mastertree/page_lock.h"
 #include "engine/mastertree/tree_path.h"
-#include "engine/mutants.h"
-#include "engine/seams.h"
 
 namespace atolldb {
 
@@ -48,7 +48,7 @@ class Merge {
     if (parent_->header.version().is_moved() || !link_leads_to(link_, parent_)) return false;
     sort_children();
     if (!find_run(slice)) return false;
-    reach(Seam::found_run);
+    reach(SyncPoint::found_run);
     if (!lock_run()) return false;
     publish();
     worker_.metrics().merges.add();
@@ -138,7 +138,7 @@ class Merge {
                                            range_of(*parent_), std::max(floor, floor_of(*parent_)));
     copy.write(successor, 0, copy.size());
     if (mutant(Mutant::merge_parent_first)) publish_parent(successor);
-    reach(Seam::publishing_merge);
+    reach(SyncPoint::publishing_merge);
 
     for (uint32_t i = 0; i < page_count_; ++i) {
       if (!pages_[i]->is_border()) {

@@ -3,10 +3,10 @@
 
 #include <cstdint>
 
+#include "engine/format/tree_page.h"
+#include "engine/hooks/mutants.h"
+#include "engine/hooks/sync_points.h"
 #include "engine/mastertree/descent.h"
-#include "engine/mastertree/page.h"
-#include "engine/mutants.h"
-#include "engine/seams.h"
 #include "engine/transaction/worker_context.h"
 
 namespace atolldb {
@@ -61,7 +61,7 @@ class ScopedLock {
   }
   void unlock() {
     if (word_ == nullptr) return;
-    reach(Seam::unlocking_page);
+    reach(SyncPoint::unlocking_page);
     worker_->locker().unlock(*word_, block_);
     word_ = nullptr;
   }
@@ -74,7 +74,7 @@ class ScopedLock {
     worker_ = &worker;
     word_ = &word;
     block_ = index;
-    reach(Seam::locked_page);
+    reach(SyncPoint::locked_page);
     return true;
   }
 

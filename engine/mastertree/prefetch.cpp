@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "engine/format/slot_search.h"
 #include "engine/mastertree/descent.h"
-#include "engine/mastertree/slot_search.h"
 
 namespace atolldb {
 

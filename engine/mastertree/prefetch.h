@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <span>
 
-#include "engine/mastertree/key.h"
-#include "engine/mastertree/page.h"
+#include "engine/format/tree_key.h"
+#include "engine/format/tree_page.h"
 #include "engine/transaction/worker_context.h"
 #include "shared/memory/control_layout.h"
 

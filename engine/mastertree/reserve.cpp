@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/hooks/mutants.h"
+#include "engine/hooks/sync_points.h"
 #include "engine/mastertree/build.h"
 #include "engine/mastertree/page_lock.h"
 #include "engine/mastertree/restructure.h"
-#include "engine/mutants.h"
-#include "engine/seams.h"
-#include "engine/snapshot/copy_up.h"
+#include "engine/transaction/copy_up.h"
 
 namespace atolldb {
 
@@ -150,7 +150,7 @@ Status change_page(Transaction& txn, Bytes key, uint32_t payload_bytes, Location
   BorderPage* page = location.page;
   const LayerKey rest(key.subspan(location.key_at));
   step = Step::again;
-  reach(Seam::locking_page);
+  reach(SyncPoint::locking_page);
   ScopedLock lock;
   if (!lock.lock_page(worker, page, kPageBlock)) return Status::cluster_failed;
   const PageVersion version = page->header.version();
@@ -200,7 +200,7 @@ Status install_missing(Transaction& txn, StorageControl& storage, const MissingP
   BorderPage* page =
       new_border(worker, storage.id, 0, SliceRange{}, BorderPage::capacity_for(record_bytes),
                  storage.root_floor.load(std::memory_order_relaxed));
-  reach(Seam::installing);
+  reach(SyncPoint::installing);
   uint64_t expected = mutant(Mutant::install_by_store)
                           ? storage.root.volatile_word.load(std::memory_order_acquire)
                           : missing.view.page.word();
@@ -222,7 +222,7 @@ Status reserve_run(Transaction& txn, StorageControl& storage, std::span<const By
   const BorderView view = find_border(worker, storage, root_link(storage), first);
   if (view.page == nullptr) return Status::ok;
   BorderPage* page = view.page;
-  reach(Seam::locking_page);
+  reach(SyncPoint::locking_page);
   ScopedLock lock;
   if (!lock.lock_page(worker, page, kPageBlock)) return Status::cluster_failed;
   const PageVersion before = page->header.version();

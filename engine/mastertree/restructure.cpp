@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 
+#include "engine/hooks/mutants.h"
+#include "engine/hooks/sync_points.h"
 #include "engine/mastertree/page_lock.h"
-#include "engine/mutants.h"
-#include "engine/seams.h"
-#include "shared/check.h"
+#include "shared/base/check.h"
 
 namespace atolldb {
 
@@ -297,7 +297,7 @@ class Restructuring {
       std::atomic<uint64_t>& vid = page_->record(slot)->head.vid;
       vid.store(vid.load(std::memory_order_relaxed) | Vid::kMoved, std::memory_order_release);
     }
-    reach(Seam::moved_records);
+    reach(SyncPoint::moved_records);
     page_->header.set_version(version_.with_status(PageVersion::kMoved));
     page_->set_twins(left->self(), right->self(), fence);
     for (uint32_t i = 0; i < dropped_count_; ++i) {

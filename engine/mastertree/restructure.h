@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
+#include "engine/format/tree_key.h"
+#include "engine/format/tree_page.h"
 #include "engine/mastertree/build.h"
-#include "engine/mastertree/key.h"
-#include "engine/mastertree/page.h"
 #include "engine/transaction/transaction.h"
 
 namespace atolldb {

@@ -3,10 +3,10 @@
 #include <array>
 #include <cstring>
 
+#include "engine/hooks/mutants.h"
 #include "engine/mastertree/mastertree.h"
 #include "engine/mastertree/reserve.h"
 #include "engine/mastertree/snapshot_tree.h"
-#include "engine/mutants.h"
 #include "engine/transaction/increment.h"
 
 namespace atolldb {

@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
-#include "engine/mastertree/key.h"
+#include "engine/format/tree_key.h"
 #include "engine/mastertree/tree_read.h"
-#include "engine/storage_handle.h"
+#include "engine/transaction/storage_handle.h"
 #include "engine/transaction/transaction.h"
 
 namespace atolldb {

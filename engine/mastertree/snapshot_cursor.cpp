@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/hooks/mutants.h"
 #include "engine/mastertree/cursor.h"
-#include "engine/mutants.h"
-#include "shared/memory/copy_bytes.h"
+#include "shared/base/copy_bytes.h"
 
 namespace atolldb {
 

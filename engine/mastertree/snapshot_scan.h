@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/mastertree/key.h"
+#include "engine/format/tree_key.h"
 #include "engine/transaction/transaction.h"
 
 namespace atolldb {

@@ -5,7 +5,7 @@
 
 #include "engine/mastertree/descent.h"
 #include "engine/mastertree/prefetch.h"
-#include "shared/memory/copy_bytes.h"
+#include "shared/base/copy_bytes.h"
 
 namespace atolldb {
 

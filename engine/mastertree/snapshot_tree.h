@@ -2,8 +2,8 @@
 // retries.
 #pragma once
 
-#include "engine/mastertree/key.h"
-#include "engine/mastertree/page.h"
+#include "engine/format/tree_key.h"
+#include "engine/format/tree_page.h"
 #include "engine/mastertree/tree_read.h"
 #include "engine/transaction/worker_context.h"
 

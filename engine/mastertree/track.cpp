@@ -2,9 +2,9 @@
 
 #include <cstring>
 
+#include "engine/hooks/mutants.h"
+#include "engine/hooks/sync_points.h"
 #include "engine/mastertree/descent.h"
-#include "engine/mutants.h"
-#include "engine/seams.h"
 
 namespace atolldb {
 
@@ -25,7 +25,7 @@ BorderPage* current_page(WorkerContext& worker, TreePage* page, uint64_t slice,
     } else if (!mutant(Mutant::wait_in_verification)) {
       return nullptr;
     }
-    reach(Seam::tracking);
+    reach(SyncPoint::tracking);
   }
 }
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "engine/transaction/vid.h"
+#include "engine/format/vid.h"
 #include "engine/transaction/worker_context.h"
 
 namespace atolldb {

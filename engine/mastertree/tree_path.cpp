@@ -1,7 +1,7 @@
 #include "engine/mastertree/tree_path.h"
 
-#include "engine/load_both.h"
 #include "engine/mastertree/interior_copy.h"
+#include "engine/transaction/load_both.h"
 
 namespace atolldb {
 

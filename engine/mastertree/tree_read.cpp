@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/mutants.h"
+#include "engine/hooks/mutants.h"
 #include "engine/transaction/optimistic_read.h"
 #include "shared/sync/racy_copy.h"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "engine/mastertree/record.h"
+#include "engine/format/tree_record.h"
 #include "engine/transaction/transaction.h"
 
 namespace atolldb {

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "engine/hooks/mutants.h"
 #include "engine/mastertree/tree_path.h"
-#include "engine/mutants.h"
-#include "engine/storage_ready.h"
+#include "engine/transaction/storage_ready.h"
 
 namespace atolldb {
 

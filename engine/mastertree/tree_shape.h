@@ -12,8 +12,8 @@
 
 #include "engine/mastertree/build.h"
 #include "engine/transaction/worker_context.h"
+#include "shared/base/status.h"
 #include "shared/memory/control_layout.h"
-#include "shared/status.h"
 
 namespace atolldb {
 

@@ -1,11 +1,12 @@
-#include "engine/sequential/append.h"
+#include "engine/transaction/append.h"
 
 #include <cstring>
 
-#include "engine/mutants.h"
-#include "engine/seams.h"
-#include "engine/sequential/page.h"
-#include "shared/check.h"
+#include "engine/format/sequential_page.h"
+#include "engine/hooks/mutants.h"
+#include "engine/hooks/sync_points.h"
+#include "engine/sequential/sequential.h"
+#include "shared/base/check.h"
 
 namespace atolldb {
 
@@ -33,7 +34,7 @@ Page* install(WorkerContext& worker, std::atomic<uint64_t>& word, uint32_t stora
   uint64_t seen = word.load(std::memory_order_acquire);
   if (VolatilePointer(seen).is_null()) {
     Page* page = new_page<Page>(worker, storage_id, level);
-    reach(Seam::installing);
+    reach(SyncPoint::installing);
     if (mutant(Mutant::install_by_store)) seen = word.load(std::memory_order_acquire);
     if (word.compare_exchange_strong(seen, page->header.self, std::memory_order_acq_rel,
                                      std::memory_order_acquire)) {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "engine/mutants.h"
-#include "engine/seams.h"
-#include "engine/snapshot/sequential_root.h"
+#include "engine/format/sequential_root.h"
+#include "engine/hooks/mutants.h"
+#include "engine/hooks/sync_points.h"
 #include "shared/sync/wait_word.h"
 
 namespace atolldb {
@@ -38,7 +38,7 @@ Status SequentialCursor::open() {
   const std::atomic<uint64_t>& word = storage_.control().root.snapshot_word;
   for (;;) {
     const SnapshotPointer snapshot(word.load(std::memory_order_acquire));
-    reach(Seam::opening_lists);
+    reach(SyncPoint::opening_lists);
     const Status status = open_all(snapshot);
     if (status != Status::ok) return status;
     // The installer stores this word (release) before it shortens lists. Assume that a list lacks
@@ -119,7 +119,7 @@ Status SequentialCursor::open_list(const std::atomic<uint64_t>& word) {
   // An append in progress ends soon. The records that are then visible belong to the even value.
   uint64_t version = list->version.load(std::memory_order_acquire);
   for (uint32_t turns = 0; version % 2 == 1 && !mutant(Mutant::scan_odd_lists);) {
-    reach(Seam::scanning_list);
+    reach(SyncPoint::scanning_list);
     if (worker.cluster_failed()) return Status::cluster_failed;
     spin_or_yield(turns);
     version = list->version.load(std::memory_order_acquire);

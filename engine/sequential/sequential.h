@@ -5,11 +5,12 @@
 #include <span>
 #include <vector>
 
-#include "engine/sequential/page.h"
-#include "engine/storage_handle.h"
+#include "engine/format/sequential_page.h"
+#include "engine/transaction/storage_handle.h"
 #include "engine/transaction/transaction.h"
+#include "engine/transaction/worker_context.h"
+#include "shared/base/status.h"
 #include "shared/memory/control_layout.h"
-#include "shared/status.h"
 
 namespace atolldb {
 
@@ -88,5 +89,8 @@ class SequentialCursor {
   std::span<const std::byte> payload_;
   uint64_t epoch_ = 0;
 };
+
+/// Retires every page of a dropped storage (R34).
+void release_sequential(WorkerContext& worker, StorageControl& storage);
 
 }  // namespace atolldb

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "engine/snapshot/snapshot_files.h"
-#include "shared/error.h"
+#include "shared/base/error.h"
 #include "shared/file/io_buffer.h"
 #include "shared/memory/page_header.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "engine/mutants.h"
+#include "engine/hooks/mutants.h"
 
 namespace atolldb {
 

@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "engine/snapshot/snapshot_view.h"
-#include "shared/error.h"
+#include "shared/base/error.h"
 #include "shared/memory/node_layout.h"
 
 namespace atolldb {

@@ -6,9 +6,9 @@
 #include <functional>
 #include <mutex>
 
-#include "engine/mutants.h"
-#include "engine/seams.h"
-#include "shared/check.h"
+#include "engine/hooks/mutants.h"
+#include "engine/hooks/sync_points.h"
+#include "shared/base/check.h"
 #include "shared/memory/control_layout.h"
 
 namespace atolldb {
@@ -204,7 +204,7 @@ bool SnapshotCache::take_free_frames(uint32_t wanted, Frames& frames, bool& lack
 /// which are evicted when they are no longer used. A second copy of a page that was read ahead is
 /// dropped at once.
 uint32_t SnapshotCache::read(const Frames& frames, SnapshotPointer pointer, std::byte* buffer) {
-  reach(Seam::reading_frames);
+  reach(SyncPoint::reading_frames);
   PageHeader* const wanted = page_at(frames.numbers[0]);
   auto* const into = frames.count == 1 ? reinterpret_cast<std::byte*>(wanted) : buffer;
   const auto read = files_.read_ahead(pointer, frames.count, into);

@@ -43,13 +43,13 @@
 #include <memory>
 #include <vector>
 
-#include "engine/mutants.h"
+#include "engine/hooks/mutants.h"
 #include "engine/snapshot/snapshot_files.h"
+#include "shared/base/limits.h"
+#include "shared/base/status.h"
 #include "shared/file/io_buffer.h"
-#include "shared/limits.h"
+#include "shared/memory/counter.h"
 #include "shared/memory/page_header.h"
-#include "shared/metrics/counter.h"
-#include "shared/status.h"
 #include "shared/sync/futex_lock.h"
 
 namespace atolldb {

@@ -6,11 +6,11 @@
 #include <set>
 #include <utility>
 
-#include "engine/snapshot/snapshot_format.h"
-#include "engine/snapshot/snapshot_page.h"
-#include "engine/snapshot/stand_in.h"
+#include "engine/format/snapshot_format.h"
+#include "engine/format/snapshot_page.h"
+#include "engine/format/stand_in.h"
+#include "shared/base/limits.h"
 #include "shared/file/io_buffer.h"
-#include "shared/limits.h"
 
 namespace atolldb {
 

@@ -15,30 +15,12 @@
 #include <vector>
 
 #include "engine/log/log_writer.h"
-#include "shared/error.h"
+#include "shared/base/error.h"
+#include "shared/base/pointer.h"
 #include "shared/file/file.h"
 #include "shared/memory/page_header.h"
-#include "shared/memory/pointer.h"
 
 namespace atolldb {
-
-inline constexpr uint32_t kSnapshotFileMagic = 0x4e534c41;  // "ALSN"
-inline constexpr uint32_t kSnapshotFormatVersion = 1;
-
-/// Page 0 of a snapshot file, followed by zeros. It is written last: a file without a header is a
-/// leftover.
-struct SnapshotFileHeader {
-  uint32_t magic;
-  uint32_t crc;  // CRC32C of the bytes after this field
-  uint32_t version;
-  uint32_t snapshot;
-  uint8_t cluster_uuid[16];
-  uint64_t epoch;        // of the snapshot
-  uint64_t page_count;   // number of pages, this one included
-  uint32_t node;         // or kCoordinator
-  uint32_t layout_hash;  // hash of the constants on which the page layouts depend
-};
-static_assert(sizeof(SnapshotFileHeader) == 56);
 
 /// "snapshot_12.atsnap"
 std::string snapshot_file_name(uint32_t snapshot);

@@ -7,21 +7,21 @@
 #include <cstring>
 #include <utility>
 
-#include "engine/log/byte_stream.h"
-#include "engine/log/crc32c.h"
+#include "engine/format/byte_stream.h"
+#include "engine/format/crc32c.h"
+#include "engine/format/stand_in.h"
 #include "engine/log/log_files.h"
 #include "engine/log/savepoint.h"
-#include "engine/snapshot/stand_in.h"
-#include "shared/check.h"
+#include "shared/base/check.h"
+#include "shared/base/limits.h"
 #include "shared/file/directory_table.h"
 #include "shared/file/io_buffer.h"
-#include "shared/limits.h"
 
 namespace atolldb {
 namespace {
 
-constexpr uint32_t kMagic = 0x4d534c41;  // "ALSM"
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kMetadataMagic = 0x4d534c41;  // "ALSM"
+constexpr uint32_t kMetadataVersion = 2;
 constexpr uint32_t kMetadataOfPaths = 1;  // names directories by their paths instead of their roles
 
 /// Header of the file. The body follows, then zeros up to a multiple of kIoBlockBytes.
@@ -33,7 +33,7 @@ struct FileHeader {
   uint64_t length;  // of the body
 };
 static_assert(sizeof(FileHeader) == 24);
-constexpr size_t kChecked = offsetof(FileHeader, version);
+constexpr size_t kMetadataChecked = offsetof(FileHeader, version);
 
 /// Encodes metadata. Gives roles to directories that have none.
 ByteWriter encode(const SnapshotMetadata& metadata, DirectoryTable& table) {
@@ -132,11 +132,11 @@ std::string decode_file(std::span<const std::byte> bytes, const DirectoryTable& 
   FileHeader header = {};
   if (bytes.size() < sizeof header) return "it ends within its header";
   std::memcpy(&header, bytes.data(), sizeof header);
-  if (header.magic != kMagic) return "it does not begin as metadata of a snapshot does";
-  if (header.crc != crc32c(bytes.subspan(kChecked))) return "its checksum is wrong";
-  if (header.version > kVersion || header.version < kMetadataOfPaths) {
+  if (header.magic != kMetadataMagic) return "it does not begin as metadata of a snapshot does";
+  if (header.crc != crc32c(bytes.subspan(kMetadataChecked))) return "its checksum is wrong";
+  if (header.version > kMetadataVersion || header.version < kMetadataOfPaths) {
     return fmt::format("its format has version {}, this program knows up to {}", header.version,
-                       kVersion);
+                       kMetadataVersion);
   }
   if (header.length > bytes.size() - sizeof header) return "its length is beyond its end";
   return decode(bytes.subspan(sizeof header, header.length), header.version, table, metadata);
@@ -175,12 +175,12 @@ Result<void> write_snapshot_metadata(FileSystem& file_system, const std::string&
   auto table = DirectoryTable::read(file_system, data_dir);
   if (!table) return std::unexpected(table.error());
   const ByteWriter body = encode(metadata, *table);
-  FileHeader header = {kMagic, 0, kVersion, 0, body.bytes().size()};
+  FileHeader header = {kMetadataMagic, 0, kMetadataVersion, 0, body.bytes().size()};
   IoBuffer buffer(sizeof header + body.bytes().size());
   const std::span<std::byte> bytes = buffer.bytes();
   std::memcpy(bytes.data(), &header, sizeof header);
   std::ranges::copy(body.bytes(), bytes.begin() + sizeof header);
-  header.crc = crc32c(bytes.subspan(kChecked));
+  header.crc = crc32c(bytes.subspan(kMetadataChecked));
   std::memcpy(bytes.data(), &header, sizeof header);
 
   const std::string directory = coordinator_directory(data_dir);

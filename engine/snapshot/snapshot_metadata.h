@@ -12,7 +12,7 @@
 
 #include "engine/log/log_writer.h"
 #include "engine/snapshot/snapshot_files.h"
-#include "shared/error.h"
+#include "shared/base/error.h"
 #include "shared/file/file.h"
 #include "shared/memory/control_layout.h"
 

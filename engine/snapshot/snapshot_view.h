@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "shared/memory/pointer.h"
+#include "shared/base/pointer.h"
 
 namespace atolldb {
 

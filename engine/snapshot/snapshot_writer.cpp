@@ -6,11 +6,11 @@
 #include <filesystem>
 #include <utility>
 
-#include "engine/snapshot/snapshot_format.h"
-#include "engine/snapshot/stand_in.h"
-#include "shared/check.h"
+#include "engine/format/snapshot_format.h"
+#include "engine/format/stand_in.h"
+#include "shared/base/check.h"
+#include "shared/base/limits.h"
 #include "shared/file/io_buffer.h"
-#include "shared/limits.h"
 
 namespace atolldb {
 

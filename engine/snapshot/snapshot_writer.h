@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
-#include "engine/log/byte_stream.h"
+#include "engine/format/byte_stream.h"
+#include "engine/format/snapshot_page.h"
 #include "engine/snapshot/snapshot_files.h"
-#include "engine/snapshot/snapshot_page.h"
 
 namespace atolldb {
 

@@ -6,10 +6,11 @@
 #include <tuple>
 #include <utility>
 
+#include "engine/format/snapshot_format.h"
 #include "engine/log/log_files.h"
 #include "engine/snapshot/snapshot_files.h"
 #include "engine/snapshot/snapshot_metadata.h"
-#include "shared/limits.h"
+#include "shared/base/limits.h"
 
 namespace atolldb {
 namespace {

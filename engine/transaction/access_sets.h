@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <memory>
 
-#include "engine/transaction/vid.h"
+#include "engine/format/vid.h"
+#include "shared/base/pointer.h"
 #include "shared/memory/page_header.h"
-#include "shared/memory/pointer.h"
 
 namespace atolldb {
 

@@ -4,14 +4,13 @@
 
 #include <algorithm>
 
-#include "engine/mastertree/maintain.h"
-#include "engine/mastertree/record.h"
-#include "engine/mastertree/track.h"
-#include "engine/mutants.h"
-#include "engine/seams.h"
+#include "engine/format/tree_record.h"
+#include "engine/hooks/mutants.h"
+#include "engine/hooks/sync_points.h"
 #include "engine/transaction/increment.h"
 #include "engine/transaction/sort_writes.h"
-#include "shared/check.h"
+#include "engine/transaction/storage_ops.h"
+#include "shared/base/check.h"
 #include "shared/sync/racy_copy.h"
 
 namespace atolldb {
@@ -79,7 +78,7 @@ Status CommitProtocol::commit_writes() {
     // Store, then load, both seq_cst (R21): a logger that closes the loaded epoch sees the store.
     // The stored value was loaded earlier, so it is a lower bound of the commit epoch.
     const uint64_t lower_bound = worker_.current_epoch();
-    reach(Seam::loaded_epoch);
+    reach(SyncPoint::loaded_epoch);
     slot.in_commit_epoch.exchange(lower_bound, std::memory_order_seq_cst);
     commit_epoch_ = worker_.view().control->epochs.current.load(std::memory_order_seq_cst);
     if (mutant(Mutant::epoch_before_in_commit)) commit_epoch_ = lower_bound;
@@ -96,7 +95,7 @@ Status CommitProtocol::commit_writes() {
     if (status != Status::ok) return status;
   }
   if (mutant(Mutant::clear_in_commit_early)) leave_epoch();
-  reach(Seam::verified);
+  reach(SyncPoint::verified);
   if (mutant(Mutant::unlock_before_publish)) {
     unlock(txn_.writes_size_);
     sched_yield();
@@ -109,7 +108,7 @@ Status CommitProtocol::commit_writes() {
   txn_.last_vid_ = vid_;
   txn_.commit_epoch_ = commit_epoch_;
   publish_log();
-  reach(Seam::applied);
+  reach(SyncPoint::applied);
   leave_epoch();
   if (mutant(Mutant::dirty_after_in_commit)) worker_.note_dirty(commit_epoch_);
   unlock(txn_.writes_size_);
@@ -129,7 +128,8 @@ void CommitProtocol::note_erased_records() {
   if (!txn_.erases_) return;
   for (uint32_t i = 0; i < txn_.writes_size_; ++i) {
     const LogRecord& log = txn_.log_of(txn_.writes_[i]);
-    if (log.type == LogType::erase) note_erased(worker_, txn_.write_heads_[i], log.key_span());
+    if (log.type == LogType::erase)
+      ops_of(txn_.write_heads_[i]).note_erased(worker_, txn_.write_heads_[i], log.key_span());
   }
 }
 
@@ -153,7 +153,7 @@ Status CommitProtocol::wait_for_next_epoch() {
     // The clock stops at the last epoch.
     if (commit_epoch_ >= kMaxEpoch && !mutant(Mutant::await_any_epoch))
       return Status::deadline_exceeded;
-    reach(Seam::awaiting_epoch);
+    reach(SyncPoint::awaiting_epoch);
     sched_yield();
   }
 }
@@ -200,7 +200,7 @@ Status CommitProtocol::lock_in_order(uint32_t& locked, uint32_t& remote, bool& m
     last = entry.record;
     RecordHead* record = txn_.write_heads_[i];
     const UniversalName name = mutant(Mutant::unnamed_locks) ? UniversalName() : entry.record;
-    reach(Seam::locking_write);
+    reach(SyncPoint::locking_write);
     const Status status = worker_.locker().lock(record->lock, block_of(i), name);
     if (status != Status::ok) return status;
     ++locked;
@@ -215,7 +215,7 @@ Status CommitProtocol::lock_in_order(uint32_t& locked, uint32_t& remote, bool& m
     max_locked = std::max(max_locked, vid.version());
   }
   if (txn_.snapshot_ != nullptr && !are_as_of_snapshot()) return Status::snapshot_conflict;
-  reach(Seam::locked_writes);
+  reach(SyncPoint::locked_writes);
   // R15: the VID found under the lock counts as observed, so VIDs grow per key.
   max_seen_ = mutant(Mutant::vid_ignores_locked_record) ? 0 : max_locked;
   return Status::ok;
@@ -264,7 +264,8 @@ Status CommitProtocol::track_writes() {
     WriteEntry& entry = txn_.writes_[i];
     RecordHead* record = record_of(entry);
     if (!record->load_acquire().is_elsewhere()) continue;
-    if (!track_moved(worker_, record, entry.payload_at)) return Status::write_conflict;
+    if (!ops_of(record).track_moved(worker_, record, entry.payload_at))
+      return Status::write_conflict;
     entry.record = worker_.name_of(record);
   }
   return Status::ok;
@@ -317,11 +318,11 @@ Status CommitProtocol::verify() {
 CommitProtocol::Look CommitProtocol::look_at(const RecordHead& record) {
   if (mutant(Mutant::vid_before_lock)) {
     const Vid vid(record.vid.load(std::memory_order_seq_cst));
-    reach(Seam::verifying_read);
+    reach(SyncPoint::verifying_read);
     return {record.lock.tail.load(std::memory_order_seq_cst), vid};
   }
   const uint64_t tail = record.lock.tail.load(std::memory_order_seq_cst);
-  reach(Seam::verifying_read);
+  reach(SyncPoint::verifying_read);
   return {tail, Vid(record.vid.load(std::memory_order_seq_cst))};
 }
 
@@ -347,7 +348,7 @@ Status CommitProtocol::verify_read(const ReadEntry& read) {
     if (!now.vid.is_elsewhere()) return Status::read_conflict;
     uint16_t payload_at = 0;
     const RecordHead* before = record;
-    if (!track_moved(worker_, record, payload_at)) return Status::read_conflict;
+    if (!ops_of(record).track_moved(worker_, record, payload_at)) return Status::read_conflict;
     // The mover has not published the new place yet. It may have lost its processor, and this
     // worker holds locks: do not wait (R23).
     if (record == before && !mutant(Mutant::wait_in_verification)) return Status::read_conflict;

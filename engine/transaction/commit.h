@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "engine/mutants.h"
+#include "engine/hooks/mutants.h"
 #include "engine/transaction/transaction.h"
 
 namespace atolldb {

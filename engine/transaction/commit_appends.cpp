@@ -1,5 +1,5 @@
 // The commit protocol's steps for appends to sequential storages (R17).
-#include "engine/sequential/append.h"
+#include "engine/transaction/append.h"
 #include "engine/transaction/commit.h"
 
 namespace atolldb {

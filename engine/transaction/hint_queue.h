@@ -9,7 +9,7 @@
 #include <memory>
 #include <span>
 
-#include "shared/check.h"
+#include "shared/base/check.h"
 
 namespace atolldb {
 

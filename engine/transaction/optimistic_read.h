@@ -1,10 +1,11 @@
 // Optimistic reads of records: the caller never gets a torn read.
 #pragma once
 
-#include "engine/mutants.h"
-#include "engine/transaction/vid.h"
+#include "engine/format/vid.h"
+#include "engine/hooks/mutants.h"
 #include "engine/transaction/worker_context.h"
-#include "shared/status.h"
+#include "shared/base/status.h"
+#include "shared/memory/page_header.h"
 #include "shared/sync/wait_word.h"
 
 namespace atolldb {
@@ -32,5 +33,10 @@ Status read_stable(const WorkerContext& worker, const RecordHead& record, Vid& s
     if (spin_or_yield(turns) && worker.cluster_failed()) return Status::cluster_failed;
   }
 }
+
+/// Waits until the word of `page` says moved, after one of its records has said so (R7 stores the
+/// VIDs first). A caller that searches again then does not meet the same page. The mover may have
+/// been descheduled. Returns cluster_failed if the cluster has failed (R24).
+Status await_move(const WorkerContext& worker, const PageHeader* page);
 
 }  // namespace atolldb

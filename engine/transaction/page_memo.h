@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engine/transaction/vid.h"
+#include "engine/format/vid.h"
 #include "shared/memory/page_header.h"
 
 namespace atolldb {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "engine/transaction/transaction.h"
-#include "shared/status.h"
+#include "shared/base/status.h"
 
 namespace atolldb {
 

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 
-#include "engine/mutants.h"
+#include "engine/hooks/mutants.h"
+#include "engine/hooks/sync_points.h"
 #include "engine/transaction/optimistic_read.h"
-#include "shared/check.h"
+#include "shared/base/check.h"
 #include "shared/sync/racy_copy.h"
 #include "shared/sync/wait_word.h"
 
@@ -236,6 +237,16 @@ bool Transaction::is_visible(const RecordRef& ref, std::span<const std::byte> ke
   WriteEntry* own = mutant(Mutant::hide_own_writes) ? nullptr : find_write(ref, key);
   if (own == nullptr) return !seen.is_deleted();
   return log_of(*own).type != LogType::erase;
+}
+
+Status await_move(const WorkerContext& worker, const PageHeader* page) {
+  if (mutant(Mutant::no_await_move)) return Status::ok;
+  for (uint32_t turns = 0; !page->version().is_moved();) {
+    if (worker.cluster_failed()) return Status::cluster_failed;
+    reach(SyncPoint::awaiting_move);
+    spin_or_yield(turns);
+  }
+  return Status::ok;
 }
 
 }  // namespace atolldb

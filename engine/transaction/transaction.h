@@ -19,15 +19,15 @@
 #include <memory>
 #include <span>
 
+#include "engine/format/vid.h"
+#include "engine/hooks/mutants.h"
 #include "engine/log/worker_log.h"
-#include "engine/mutants.h"
 #include "engine/snapshot/snapshot_view.h"
 #include "engine/transaction/access_sets.h"
-#include "engine/transaction/vid.h"
 #include "engine/transaction/worker_context.h"
 #include "engine/transaction/write_index.h"
-#include "shared/isolation.h"
-#include "shared/status.h"
+#include "shared/base/isolation.h"
+#include "shared/base/status.h"
 #include "shared/sync/racy_copy.h"
 
 namespace atolldb {

@@ -2,10 +2,10 @@
 
 #include <span>
 
+#include "engine/hooks/mutants.h"
 #include "engine/log/worker_log.h"
-#include "engine/mutants.h"
 #include "engine/transaction/access_sets.h"
-#include "shared/check.h"
+#include "shared/base/check.h"
 #include "shared/memory/dirty_epoch.h"
 #include "shared/sync/wait_word.h"
 

@@ -6,17 +6,17 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engine/mutants.h"
+#include "engine/format/vid.h"
+#include "engine/hooks/mutants.h"
 #include "engine/snapshot/published_snapshots.h"
 #include "engine/snapshot/snapshot_cache.h"
 #include "engine/transaction/hint_queue.h"
 #include "engine/transaction/page_memo.h"
-#include "engine/transaction/vid.h"
-#include "shared/check.h"
-#include "shared/limits.h"
+#include "shared/base/check.h"
+#include "shared/base/limits.h"
 #include "shared/memory/cluster_view.h"
 #include "shared/memory/page_pool.h"
-#include "shared/metrics/worker_metrics.h"
+#include "shared/memory/worker_metrics.h"
 #include "shared/sync/mcs_lock.h"
 
 namespace atolldb {

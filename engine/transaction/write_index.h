@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "shared/check.h"
+#include "shared/base/check.h"
 
 namespace atolldb {
 

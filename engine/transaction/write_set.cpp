@@ -2,14 +2,13 @@
 // one write-set entry and one log record, however often the transaction writes it.
 #include <algorithm>
 
-#include "engine/mastertree/descent.h"
-#include "engine/mastertree/record.h"
-#include "engine/mastertree/track.h"
+#include "engine/format/tree_record.h"
 #include "engine/transaction/increment.h"
 #include "engine/transaction/optimistic_read.h"
+#include "engine/transaction/storage_ops.h"
 #include "engine/transaction/transaction.h"
-#include "shared/check.h"
-#include "shared/memory/copy_bytes.h"
+#include "shared/base/check.h"
+#include "shared/base/copy_bytes.h"
 #include "shared/sync/racy_copy.h"
 
 namespace atolldb {
@@ -34,7 +33,7 @@ Status Transaction::verify_planned_writes() {
     if (record->load_acquire().is_elsewhere()) {
       // Its page was dropped, or the record was elided: reads and scans since then have missed the
       // own write (R14).
-      const bool is_found = track_moved(*worker_, record, payload_at);
+      const bool is_found = ops_of(record).track_moved(*worker_, record, payload_at);
       const bool is_lost = !is_found || record->load_acquire().is_elsewhere();
       if (is_lost && !mutant(Mutant::forget_lost_writes)) return Status::read_conflict;
     }
@@ -65,7 +64,7 @@ WriteEntry* Transaction::find_write_slow(const RecordRef& ref, std::span<const s
 bool Transaction::follow(RecordRef& ref, uint32_t payload_end) {
   if (worker_->cluster_failed()) return false;
   const RecordHead* before = ref.record;
-  if (!track_moved(*worker_, ref.record, ref.payload_at)) return false;
+  if (!ops_of(ref.record).track_moved(*worker_, ref.record, ref.payload_at)) return false;
   // The mover has not published the new place yet.
   if (ref.record == before && await_move(*worker_, page_of(before)) != Status::ok) return false;
   return reinterpret_cast<const TreeRecord*>(ref.record)->capacity >= payload_end;

@@ -10,7 +10,7 @@
 #include "bench/driver/options.h"
 #include "ops/cli/cluster_finder.h"
 #include "ops/cluster/cluster.h"
-#include "shared/process/unique_fd.h"
+#include "shared/base/unique_fd.h"
 
 namespace atolldb::cli {
 

@@ -11,7 +11,7 @@
 #include "bench/driver/options.h"
 #include "bench/driver/phases.h"
 #include "ops/cli/command.h"
-#include "shared/error.h"
+#include "shared/base/error.h"
 
 namespace atolldb::cli {
 

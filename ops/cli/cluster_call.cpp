@@ -6,8 +6,8 @@
 
 #include "ops/cli/cluster_finder.h"
 #include "ops/launcher/run_folder.h"
+#include "shared/base/process_id.h"
 #include "shared/message/control_client.h"
-#include "shared/process/process_id.h"
 #include "shared/process/run_paths.h"
 
 namespace atolldb::cli {

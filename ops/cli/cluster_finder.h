@@ -6,10 +6,10 @@
 #include <string>
 
 #include "ops/launcher/start_progress.h"
+#include "shared/base/error.h"
+#include "shared/base/process_id.h"
 #include "shared/config/config.h"
-#include "shared/error.h"
 #include "shared/message/control_message.h"
-#include "shared/process/process_id.h"
 
 namespace atolldb::cli {
 

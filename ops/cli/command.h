@@ -7,7 +7,7 @@
 #include <string>
 
 #include "ops/cli/cluster_finder.h"
-#include "shared/error.h"
+#include "shared/base/error.h"
 
 namespace atolldb::cli {
 

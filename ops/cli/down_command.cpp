@@ -10,9 +10,9 @@
 #include <memory>
 
 #include "ops/cli/command.h"
-#include "shared/file/path_errors.h"
+#include "shared/base/path_errors.h"
+#include "shared/base/process_id.h"
 #include "shared/message/control_client.h"
-#include "shared/process/process_id.h"
 
 namespace atolldb::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "shared/error.h"
+#include "shared/base/error.h"
 
 namespace atolldb::cli {
 

@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
-#include "engine/log/discard_data.h"
-#include "engine/log/log_start.h"
+#include "engine/recovery/discard_data.h"
+#include "engine/recovery/log_start.h"
 #include "ops/cli/command.h"
 #include "ops/cli/log_data.h"
 #include "ops/cli/terminal.h"

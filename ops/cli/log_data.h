@@ -10,7 +10,7 @@
 
 #include "engine/log/log_scan.h"
 #include "ops/cli/cluster_finder.h"
-#include "shared/error.h"
+#include "shared/base/error.h"
 #include "shared/file/posix_file_system.h"
 
 namespace atolldb::cli {

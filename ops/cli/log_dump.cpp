@@ -5,9 +5,9 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "engine/format/vid.h"
 #include "engine/log/ddl_log.h"
 #include "engine/log/log_records.h"
-#include "engine/transaction/vid.h"
 #include "ops/cli/log_data.h"
 
 namespace atolldb::cli {

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/log/ddl_log.h"
-#include "engine/log/log_start.h"
+#include "engine/recovery/log_start.h"
 #include "ops/cli/log_data.h"
 #include "ops/cli/terminal.h"
 

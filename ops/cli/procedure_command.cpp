@@ -7,7 +7,7 @@
 #include "ops/cli/cluster_call.h"
 #include "ops/cli/command.h"
 #include "ops/cli/terminal.h"
-#include "shared/message/base64.h"
+#include "shared/base/base64.h"
 #include "shared/process/run_paths.h"
 #include "soc/procedure/procedure.h"
 

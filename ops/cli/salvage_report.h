@@ -1,4 +1,4 @@
-// Finds the report that a salvage has written (engine/log/salvage.h).
+// Finds the report that a salvage has written (engine/recovery/salvage.h).
 #pragma once
 
 #include <string>

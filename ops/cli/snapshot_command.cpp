@@ -29,7 +29,7 @@ Result<std::optional<uint64_t>> size_of(FileSystem& file_system, const std::stri
   return *bytes;
 }
 
-std::string joined(const std::vector<std::string>& names) {
+std::string joined_names(const std::vector<std::string>& names) {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ", ") + printable(name);
   return text.empty() ? "-" : text;
@@ -45,7 +45,7 @@ void print_text(const LogData& data, const std::map<uint32_t, ListedSnapshot>& s
                     metadata && metadata->base != 0 ? std::to_string(metadata->base) : "-",
                     metadata ? std::to_string(metadata->storages.size()) : "-",
                     std::to_string(snapshot.files), format_bytes(snapshot.bytes),
-                    joined(snapshot.pins)});
+                    joined_names(snapshot.pins)});
   }
   std::printf("%s", format_table(rows).c_str());
   for (const auto& [id, snapshot] : snapshots) {

@@ -10,7 +10,7 @@
 
 #include "engine/snapshot/snapshot_metadata.h"
 #include "ops/cli/log_data.h"
-#include "shared/error.h"
+#include "shared/base/error.h"
 
 namespace atolldb::cli {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/log/savepoint_snapshots.h"
-#include "engine/snapshot/retention.h"
+#include "engine/recovery/retention.h"
 #include "ops/cli/cluster_call.h"
 #include "ops/cli/snapshot_data.h"
 #include "ops/cli/terminal.h"

@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "engine/log/ddl_log.h"
-#include "engine/snapshot/snapshot_walk.h"
 #include "ops/cli/snapshot_data.h"
 #include "ops/cli/terminal.h"
+#include "ops/verify/snapshot_walk.h"
 #include "shared/file/io_buffer.h"
 
 namespace atolldb::cli {

@@ -9,12 +9,12 @@
 #include <string_view>
 #include <vector>
 
+#include "shared/base/error.h"
+#include "shared/client/session_client.h"
 #include "shared/config/config.h"
-#include "shared/error.h"
 #include "shared/memory/cluster_view.h"
 #include "shared/memory/control_layout.h"
 #include "shared/message/control_message.h"
-#include "shared/session/session_client.h"
 
 namespace atolldb {
 

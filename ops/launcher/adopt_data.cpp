@@ -14,8 +14,8 @@
 #include "engine/log/savepoint.h"
 #include "ops/launcher/directory_owner.h"
 #include "ops/launcher/process_lock.h"
-#include "shared/check.h"
-#include "shared/file/path_errors.h"
+#include "shared/base/check.h"
+#include "shared/base/path_errors.h"
 #include "shared/process/run_paths.h"
 
 namespace atolldb {

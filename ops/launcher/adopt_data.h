@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "ops/launcher/directory_location.h"
+#include "shared/base/error.h"
 #include "shared/config/config.h"
-#include "shared/error.h"
 #include "shared/file/directory_table.h"
 #include "shared/file/file.h"
 

@@ -16,7 +16,7 @@
 #include <string_view>
 #include <utility>
 
-#include "shared/file/path_errors.h"
+#include "shared/base/path_errors.h"
 #include "shared/process/line_channel.h"
 #include "shared/process/run_paths.h"
 #include "shared/process/start_up.h"

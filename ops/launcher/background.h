@@ -5,8 +5,8 @@
 #include <string>
 
 #include "ops/launcher/launcher.h"
+#include "shared/base/error.h"
 #include "shared/config/config.h"
-#include "shared/error.h"
 
 namespace atolldb {
 

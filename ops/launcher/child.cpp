@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "shared/file/path_errors.h"
+#include "shared/base/path_errors.h"
 #include "shared/process/start_up.h"
 
 namespace atolldb {

@@ -6,12 +6,12 @@
 #include <optional>
 #include <string>
 
+#include "shared/base/error.h"
+#include "shared/base/process_id.h"
+#include "shared/base/unique_fd.h"
 #include "shared/config/config.h"
-#include "shared/error.h"
 #include "shared/process/handover.h"
 #include "shared/process/line_channel.h"
-#include "shared/process/process_id.h"
-#include "shared/process/unique_fd.h"
 
 namespace atolldb {
 

@@ -11,7 +11,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "shared/file/path_errors.h"
+#include "shared/base/path_errors.h"
 
 namespace atolldb {
 namespace {

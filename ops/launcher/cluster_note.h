@@ -11,8 +11,8 @@
 
 #include "ops/launcher/lock_holder.h"
 #include "ops/launcher/process_lock.h"
+#include "shared/base/error.h"
 #include "shared/config/config.h"
-#include "shared/error.h"
 
 namespace atolldb {
 

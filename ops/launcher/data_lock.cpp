@@ -7,7 +7,7 @@
 #include <string>
 
 #include "ops/launcher/directory_owner.h"
-#include "shared/file/path_errors.h"
+#include "shared/base/path_errors.h"
 #include "shared/file/posix_file_system.h"
 
 namespace atolldb {

@@ -16,8 +16,8 @@
 #include <span>
 #include <utility>
 
+#include "shared/base/unique_fd.h"
 #include "shared/file/directory_table.h"
-#include "shared/process/unique_fd.h"
 
 namespace atolldb {
 namespace {

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/snapshot/named_directories.h"
+#include "engine/recovery/named_directories.h"
 #include "ops/launcher/directory_location.h"
 #include "ops/launcher/owner_file.h"
-#include "shared/error.h"
+#include "shared/base/error.h"
 #include "shared/file/file.h"
 
 namespace atolldb {

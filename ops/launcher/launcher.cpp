@@ -13,13 +13,13 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "engine/log/discard_data.h"
-#include "engine/log/salvage.h"
+#include "engine/recovery/discard_data.h"
+#include "engine/recovery/salvage.h"
 #include "ops/launcher/run_notes.h"
+#include "shared/base/limits.h"
+#include "shared/base/path_errors.h"
 #include "shared/file/file_failure.h"
 #include "shared/file/file_system.h"
-#include "shared/file/path_errors.h"
-#include "shared/limits.h"
 #include "shared/process/run_paths.h"
 #include "shared/process/start_up.h"
 

@@ -18,10 +18,10 @@
 #include "ops/launcher/run_notes.h"
 #include "ops/launcher/segment_set.h"
 #include "ops/launcher/start_progress.h"
+#include "shared/base/error.h"
+#include "shared/base/unique_fd.h"
 #include "shared/config/config.h"
-#include "shared/error.h"
 #include "shared/logging/logger.h"
-#include "shared/process/unique_fd.h"
 
 namespace atolldb {
 
@@ -33,7 +33,7 @@ struct LaunchOptions {
   std::string config_file = {};
   /// Moves the content of the data directory aside before the start.
   bool discards_data = false;
-  /// Starts without data that cannot be read (engine/log/salvage.h).
+  /// Starts without data that cannot be read (engine/recovery/salvage.h).
   bool salvages = false;
   /// Signals to obey (SIGINT, SIGTERM: the first stops in order, the second at once); -1: none.
   int signal_fd = -1;

@@ -13,8 +13,8 @@
 #include <sstream>
 
 #include "ops/launcher/lock_identity.h"
-#include "shared/file/path_errors.h"
-#include "shared/process/unique_fd.h"
+#include "shared/base/path_errors.h"
+#include "shared/base/unique_fd.h"
 
 namespace atolldb {
 namespace {

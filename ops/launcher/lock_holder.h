@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "shared/error.h"
-#include "shared/process/process_id.h"
+#include "shared/base/error.h"
+#include "shared/base/process_id.h"
 
 namespace atolldb {
 

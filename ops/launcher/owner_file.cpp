@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
-#include "shared/check.h"
+#include "shared/base/check.h"
 #include "shared/file/text_file.h"
 
 namespace atolldb {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "ops/launcher/directory_location.h"
-#include "shared/error.h"
+#include "shared/base/error.h"
 #include "shared/file/file.h"
 
 namespace atolldb {

@@ -19,9 +19,9 @@
 #include <utility>
 
 #include "ops/launcher/lock_identity.h"
-#include "shared/file/path_errors.h"
+#include "shared/base/path_errors.h"
+#include "shared/base/uninterrupted.h"
 #include "shared/process/run_paths.h"
-#include "shared/uninterrupted.h"
 
 namespace atolldb {
 namespace {

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "shared/error.h"
-#include "shared/process/process_id.h"
-#include "shared/process/unique_fd.h"
+#include "shared/base/error.h"
+#include "shared/base/process_id.h"
+#include "shared/base/unique_fd.h"
 
 namespace atolldb {
 

@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
+#include "shared/base/error.h"
 #include "shared/config/config.h"
-#include "shared/error.h"
 
 namespace atolldb {
 

@@ -9,9 +9,9 @@
 #include <fstream>
 #include <utility>
 
-#include "shared/file/path_errors.h"
-#include "shared/memory/pointer.h"
-#include "shared/process/private_path.h"
+#include "shared/base/path_errors.h"
+#include "shared/base/pointer.h"
+#include "shared/base/private_path.h"
 #include "shared/process/run_paths.h"
 
 namespace atolldb {

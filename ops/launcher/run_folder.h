@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "ops/launcher/process_lock.h"
+#include "shared/base/error.h"
+#include "shared/base/process_id.h"
 #include "shared/config/config.h"
-#include "shared/error.h"
-#include "shared/process/process_id.h"
 
 namespace atolldb {
 

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "ops/launcher/run_folder.h"
+#include "shared/base/limits.h"
+#include "shared/base/process_id.h"
 #include "shared/file/file_failure.h"
-#include "shared/limits.h"
-#include "shared/process/process_id.h"
 #include "shared/process/run_paths.h"
 
 namespace atolldb {

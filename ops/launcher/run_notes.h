@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "ops/launcher/child.h"
+#include "shared/base/error.h"
 #include "shared/config/config.h"
-#include "shared/error.h"
 
 namespace atolldb {
 

@@ -4,9 +4,9 @@
 #include <map>
 #include <string>
 
+#include "shared/base/error.h"
+#include "shared/base/unique_fd.h"
 #include "shared/config/config.h"
-#include "shared/error.h"
-#include "shared/process/unique_fd.h"
 
 namespace atolldb {
 

@@ -12,9 +12,9 @@
 #include <string_view>
 #include <vector>
 
-#include "shared/error.h"
+#include "shared/base/error.h"
+#include "shared/base/status.h"
 #include "shared/session/session_layout.h"
-#include "shared/status.h"
 
 namespace atolldb {
 

@@ -10,7 +10,7 @@
 
 #include "ops/ledger/ledger.h"
 #include "ops/ledger/ledger_check.h"
-#include "shared/session/session_client.h"
+#include "shared/client/session_client.h"
 
 namespace atolldb {
 

@@ -1,9 +1,9 @@
-// Limits of the config's values. Limits that memory layouts set are in shared/limits.h.
+// Limits of the config's values. Limits that memory layouts set are in shared/base/limits.h.
 #pragma once
 
 #include <cstdint>
 
-#include "shared/limits.h"
+#include "shared/base/limits.h"
 
 namespace atolldb::config_limits {
 

@@ -9,12 +9,12 @@
 #include <fstream>
 #include <set>
 
+#include "shared/base/path_errors.h"
 #include "shared/config/config.h"
 #include "shared/config/config_check.h"
 #include "shared/config/config_keys.h"
 #include "shared/config/config_limits.h"
 #include "shared/config/config_values.h"
-#include "shared/file/path_errors.h"
 
 namespace atolldb {
 namespace {

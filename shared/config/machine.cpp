@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "shared/limits.h"
+#include "shared/base/limits.h"
 
 namespace atolldb {
 namespace {

@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "shared/base/uninterrupted.h"
 #include "shared/file/file.h"
 #include "shared/file/file_errors.h"
-#include "shared/uninterrupted.h"
 
 namespace atolldb {
 namespace {

@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "shared/error.h"
+#include "shared/base/error.h"
 #include "shared/file/system_calls.h"
 
 namespace atolldb {

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "shared/error.h"
+#include "shared/base/error.h"
 #include "shared/file/file.h"
 
 namespace atolldb {

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "shared/error.h"
+#include "shared/base/error.h"
 
 namespace atolldb {
 

@@ -2,10 +2,10 @@
 
 #include <cerrno>
 
-#include "shared/file/error_text.h"
+#include "shared/base/error_text.h"
+#include "shared/base/path_errors.h"
 #include "shared/file/file.h"
 #include "shared/file/file_failure.h"
-#include "shared/file/path_errors.h"
 
 namespace atolldb {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "shared/error.h"
+#include "shared/base/error.h"
 
 namespace atolldb {
 

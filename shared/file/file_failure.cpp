@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "shared/file/error_text.h"
+#include "shared/base/error_text.h"
 
 namespace atolldb {
 namespace {

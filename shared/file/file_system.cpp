@@ -1,6 +1,6 @@
 #include "shared/file/file_system.h"
 
-#include "shared/check.h"
+#include "shared/base/check.h"
 #include "shared/config/config_limits.h"
 #include "shared/file/null_file_system.h"
 #include "shared/file/pmem_file_system.h"

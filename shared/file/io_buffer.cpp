@@ -5,9 +5,9 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "shared/check.h"
+#include "shared/base/check.h"
+#include "shared/base/limits.h"
 #include "shared/file/file.h"
-#include "shared/limits.h"
 
 namespace atolldb {
 namespace {

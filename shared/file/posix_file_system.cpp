@@ -10,8 +10,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "shared/base/uninterrupted.h"
 #include "shared/file/file_errors.h"
-#include "shared/uninterrupted.h"
 
 namespace atolldb {
 namespace {

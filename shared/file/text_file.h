@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "shared/error.h"
+#include "shared/base/error.h"
 #include "shared/file/file.h"
 
 namespace atolldb {

@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
+#include "shared/base/status.h"
 #include "shared/kv/kv_format.h"
 #include "shared/kv/kv_request.h"
-#include "shared/status.h"
 
 namespace atolldb {
 

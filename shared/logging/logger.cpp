@@ -7,8 +7,8 @@
 
 #include <cerrno>
 
-#include "shared/file/path_errors.h"
-#include "shared/process/unique_fd.h"
+#include "shared/base/path_errors.h"
+#include "shared/base/unique_fd.h"
 
 namespace atolldb {
 namespace {

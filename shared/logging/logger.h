@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "shared/error.h"
+#include "shared/base/error.h"
 
 namespace atolldb {
 

@@ -5,11 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "shared/check.h"
+#include "shared/base/check.h"
+#include "shared/base/pointer.h"
 #include "shared/memory/control_layout.h"
 #include "shared/memory/node_layout.h"
 #include "shared/memory/page_header.h"
-#include "shared/memory/pointer.h"
 #include "shared/sync/mcs_lock.h"
 
 namespace atolldb {

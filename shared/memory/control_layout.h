@@ -4,8 +4,8 @@
 #include <atomic>
 #include <cstdint>
 
-#include "shared/limits.h"
-#include "shared/memory/pointer.h"
+#include "shared/base/limits.h"
+#include "shared/base/pointer.h"
 #include "shared/memory/segment_header.h"
 #include "shared/sync/mcs_word.h"
 

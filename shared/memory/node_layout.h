@@ -4,9 +4,9 @@
 #include <atomic>
 #include <cstdint>
 
-#include "shared/limits.h"
+#include "shared/base/limits.h"
+#include "shared/base/pointer.h"
 #include "shared/memory/control_layout.h"
-#include "shared/memory/pointer.h"
 #include "shared/memory/segment_header.h"
 #include "shared/sync/mcs_lock.h"
 

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "shared/memory/pointer.h"
+#include "shared/base/pointer.h"
 #include "shared/sync/mcs_word.h"
 
 namespace atolldb {

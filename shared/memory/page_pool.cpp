@@ -4,7 +4,7 @@
 #include <cstring>
 #include <mutex>
 
-#include "shared/check.h"
+#include "shared/base/check.h"
 #include "shared/sync/wait_word.h"
 
 namespace atolldb {

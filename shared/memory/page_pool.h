@@ -12,7 +12,7 @@
 #include <cstdint>
 
 #include "shared/memory/cluster_view.h"
-#include "shared/metrics/worker_metrics.h"
+#include "shared/memory/worker_metrics.h"
 #include "shared/sync/futex_lock.h"
 
 namespace atolldb {

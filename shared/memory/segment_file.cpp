@@ -11,7 +11,7 @@
 #include <fstream>
 #include <numeric>
 
-#include "shared/memory/pointer.h"
+#include "shared/base/pointer.h"
 
 namespace atolldb {
 namespace {

@@ -5,11 +5,11 @@
 #include <span>
 #include <string>
 
+#include "shared/base/error.h"
+#include "shared/base/limits.h"
+#include "shared/base/unique_fd.h"
 #include "shared/config/config.h"
-#include "shared/error.h"
-#include "shared/limits.h"
 #include "shared/memory/segment_header.h"
-#include "shared/process/unique_fd.h"
 
 namespace atolldb {
 

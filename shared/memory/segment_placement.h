@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "shared/error.h"
+#include "shared/base/error.h"
 
 namespace atolldb {
 

@@ -11,15 +11,15 @@
 #include <cstring>
 #include <utility>
 
-#include "shared/check.h"
+#include "shared/base/check.h"
+#include "shared/base/process_id.h"
 #include "shared/memory/control_layout.h"
 #include "shared/memory/node_layout.h"
 #include "shared/memory/page_header.h"
 #include "shared/memory/page_pool.h"
 #include "shared/memory/segment_file.h"
 #include "shared/memory/segment_placement.h"
-#include "shared/metrics/worker_metrics.h"
-#include "shared/process/process_id.h"
+#include "shared/memory/worker_metrics.h"
 #include "shared/sync/sanitizer.h"
 
 namespace atolldb {

@@ -9,8 +9,8 @@
 #include <string>
 #include <utility>
 
+#include "shared/base/error.h"
 #include "shared/config/config.h"
-#include "shared/error.h"
 #include "shared/memory/segment_header.h"
 
 namespace atolldb {

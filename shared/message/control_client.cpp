@@ -4,8 +4,8 @@
 
 #include <utility>
 
+#include "shared/base/private_path.h"
 #include "shared/message/control_connection.h"
-#include "shared/process/private_path.h"
 
 namespace atolldb {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "shared/error.h"
+#include "shared/base/error.h"
 
 namespace atolldb {
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "shared/error.h"
+#include "shared/base/error.h"
 #include "shared/message/control_limits.h"
 
 namespace atolldb {

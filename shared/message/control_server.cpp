@@ -12,7 +12,7 @@
 #include <vector>
 #include <zmq.hpp>
 
-#include "shared/process/unique_fd.h"
+#include "shared/base/unique_fd.h"
 
 namespace atolldb {
 

@@ -2,6 +2,7 @@
 
 #include "shared/memory/durability_lag.h"
 #include "shared/memory/page_header.h"
+#include "shared/metrics/device_families.h"
 #include "shared/metrics/metric_families.h"
 
 namespace atolldb {

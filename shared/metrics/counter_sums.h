@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "shared/metrics/worker_metrics.h"
-#include "shared/status.h"
+#include "shared/base/status.h"
+#include "shared/memory/worker_metrics.h"
 
 namespace atolldb {
 

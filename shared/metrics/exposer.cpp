@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "shared/process/unique_fd.h"
+#include "shared/base/unique_fd.h"
 
 namespace atolldb {
 namespace {

@@ -1,8 +1,8 @@
 // A node's metric families for its snapshot cache and its part of the gleaner.
 #pragma once
 
+#include "shared/memory/worker_metrics.h"
 #include "shared/metrics/metric_families.h"
-#include "shared/metrics/worker_metrics.h"
 
 namespace atolldb {
 

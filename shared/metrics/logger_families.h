@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "shared/metrics/logger_metrics.h"
+#include "shared/memory/logger_metrics.h"
 #include "shared/metrics/metric_families.h"
 
 namespace atolldb {

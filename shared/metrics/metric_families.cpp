@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "shared/check.h"
+#include "shared/base/check.h"
 
 namespace atolldb {
 

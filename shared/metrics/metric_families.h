@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "shared/metrics/histogram.h"
+#include "shared/memory/histogram.h"
 
 namespace atolldb {
 

@@ -4,6 +4,7 @@
 
 #include "shared/memory/page_header.h"
 #include "shared/metrics/counter_sums.h"
+#include "shared/metrics/device_families.h"
 #include "shared/metrics/gleaner_families.h"
 #include "shared/metrics/logger_families.h"
 #include "shared/metrics/metric_families.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "shared/memory/node_layout.h"
-#include "shared/metrics/worker_metrics.h"
+#include "shared/memory/worker_metrics.h"
 
 namespace atolldb {
 

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "shared/metrics/counter.h"
+#include "shared/memory/counter.h"
 
 namespace atolldb {
 

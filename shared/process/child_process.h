@@ -6,7 +6,7 @@
 #include <functional>
 #include <string>
 
-#include "shared/error.h"
+#include "shared/base/error.h"
 #include "shared/logging/logger.h"
 #include "shared/process/handover.h"
 

@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
+#include "shared/base/error.h"
 #include "shared/config/config.h"
-#include "shared/error.h"
 #include "shared/message/control_server.h"
 #include "shared/metrics/exposer.h"
 

@@ -3,8 +3,8 @@
 
 #include <functional>
 
+#include "shared/base/error.h"
 #include "shared/config/config.h"
-#include "shared/error.h"
 #include "shared/logging/logger.h"
 #include "shared/memory/segment_space.h"
 #include "shared/process/handover.h"

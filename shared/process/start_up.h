@@ -8,8 +8,8 @@
 #include <span>
 #include <string>
 
-#include "shared/error.h"
-#include "shared/process/unique_fd.h"
+#include "shared/base/error.h"
+#include "shared/base/unique_fd.h"
 
 namespace atolldb {
 

@@ -20,8 +20,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "shared/base/status.h"
 #include "shared/memory/segment_header.h"
-#include "shared/status.h"
 
 namespace atolldb {
 

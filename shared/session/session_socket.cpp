@@ -12,9 +12,9 @@
 #include <chrono>
 #include <cstring>
 
-#include "shared/process/private_path.h"
+#include "shared/base/private_path.h"
+#include "shared/base/uninterrupted.h"
 #include "shared/session/session_layout.h"
-#include "shared/uninterrupted.h"
 
 namespace atolldb {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "shared/error.h"
-#include "shared/process/unique_fd.h"
+#include "shared/base/error.h"
+#include "shared/base/unique_fd.h"
 
 namespace atolldb {
 

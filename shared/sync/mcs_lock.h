@@ -12,8 +12,8 @@
 #include <atomic>
 #include <cstdint>
 
-#include "shared/memory/pointer.h"
-#include "shared/status.h"
+#include "shared/base/pointer.h"
+#include "shared/base/status.h"
 #include "shared/sync/mcs_word.h"
 
 namespace atolldb {

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "shared/memory/copy_bytes.h"
+#include "shared/base/copy_bytes.h"
 #include "shared/sync/sanitizer.h"
 
 namespace atolldb {

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "shared/logging/logger.h"
+#include "shared/memory/gleaner_metrics.h"
 #include "shared/message/control_message.h"
-#include "shared/metrics/gleaner_metrics.h"
 #include "soc/gleaner/glean_work.h"
 
 namespace atolldb {

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "engine/snapshot/compose.h"
+#include "engine/compose/compose.h"
 
 namespace atolldb {
 

@@ -13,15 +13,15 @@
 #include <string>
 #include <vector>
 
+#include "engine/compose/shape_source.h"
+#include "engine/format/stand_in.h"
 #include "engine/gleaner/composed.h"
 #include "engine/gleaner/exchange.h"
 #include "engine/gleaner/glean_plan.h"
 #include "engine/gleaner/mapper.h"
 #include "engine/gleaner/reducer.h"
-#include "engine/snapshot/shape_source.h"
 #include "engine/snapshot/snapshot_files.h"
 #include "engine/snapshot/snapshot_writer.h"
-#include "engine/snapshot/stand_in.h"
 #include "shared/file/reserving_file_system.h"
 
 namespace atolldb {

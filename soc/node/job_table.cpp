@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/mutants.h"
+#include "engine/hooks/mutants.h"
 
 namespace atolldb {
 namespace {

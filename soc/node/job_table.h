@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "shared/base/status.h"
 #include "shared/message/control_message.h"
-#include "shared/status.h"
 
 namespace atolldb {
 

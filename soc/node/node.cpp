@@ -5,7 +5,7 @@
 #include <span>
 #include <utility>
 
-#include "shared/check.h"
+#include "shared/base/check.h"
 #include "shared/memory/dirty_epoch.h"
 #include "soc/node/node_segments.h"
 #include "soc/node/placement.h"

@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "engine/transaction/worker_context.h"
+#include "shared/base/error.h"
 #include "shared/config/config.h"
 #include "shared/config/machine.h"
-#include "shared/error.h"
 #include "shared/file/file_system.h"
 #include "shared/logging/logger.h"
 #include "shared/memory/cluster_view.h"

@@ -1,5 +1,5 @@
 // Admission of client requests, by the state of the cluster.
-#include "engine/mutants.h"
+#include "engine/hooks/mutants.h"
 #include "shared/memory/recovery_text.h"
 #include "soc/node/node.h"
 

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <utility>
 
-#include "engine/storage_release.h"
-#include "shared/message/base64.h"
+#include "engine/install/storage_release.h"
+#include "shared/base/base64.h"
 #include "soc/node/node.h"
 #include "soc/node/placement.h"
 #include "soc/procedure/execute.h"

@@ -1,7 +1,7 @@
 #include "soc/node/node_segments.h"
 
 #include "shared/memory/segment_file.h"
-#include "shared/metrics/worker_metrics.h"
+#include "shared/memory/worker_metrics.h"
 
 namespace atolldb {
 

@@ -2,7 +2,7 @@
 // header that they include.
 //
 // A *procedure* is the body of one transaction. The transaction is serializable, unless the entry
-// or the caller asks for another isolation (shared/isolation.h). The node begins, commits and
+// or the caller asks for another isolation (shared/base/isolation.h). The node begins, commits and
 // retries the transaction. So the body may run several times, and must have no side effects of its
 // own. Libraries linked into the node register with ATOLL_REGISTER_PROCEDURE. A user's shared
 // library exports its list with ATOLL_PROCEDURE_LIBRARY (see bench/example_procedure/). Thread: a
@@ -21,14 +21,14 @@
 #include <utility>
 #include <vector>
 
+#include "engine/api/storage_lookup.h"
 #include "engine/array/array.h"
 #include "engine/mastertree/cursor.h"
 #include "engine/mastertree/mastertree.h"
 #include "engine/sequential/sequential.h"
-#include "engine/storage_lookup.h"
 #include "engine/transaction/run.h"
 #include "engine/transaction/transaction.h"
-#include "shared/error.h"
+#include "shared/base/error.h"
 
 namespace atolldb {
 

@@ -82,7 +82,7 @@ Result<void> ProcedureRegistry::add(const ProcedureEntry& entry, const std::stri
   if (entry.isolation >= Isolation::count_) {
     return library_error(origin, name + " asks for isolation " +
                                      std::to_string(static_cast<uint32_t>(entry.isolation)) +
-                                     ", which there is not: see shared/isolation.h");
+                                     ", which there is not: see shared/base/isolation.h");
   }
   const auto [existing, is_new] = entries_.emplace(name, Entry{entry, origin});
   if (is_new) return {};

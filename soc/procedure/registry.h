@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "shared/error.h"
+#include "shared/base/error.h"
 #include "soc/procedure/procedure.h"
 
 namespace atolldb {

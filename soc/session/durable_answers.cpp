@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "engine/mutants.h"
+#include "engine/hooks/mutants.h"
 #include "shared/sync/wait_word.h"
 
 namespace atolldb {

@@ -8,9 +8,9 @@
 #include <cstring>
 #include <utility>
 
+#include "shared/base/process_id.h"
 #include "shared/memory/segment_file.h"
 #include "shared/memory/segment_space.h"
-#include "shared/process/process_id.h"
 #include "shared/sync/racy_copy.h"
 #include "shared/sync/wait_word.h"
 #include "soc/session/session_server.h"

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "shared/error.h"
-#include "shared/process/unique_fd.h"
+#include "shared/base/error.h"
+#include "shared/base/unique_fd.h"
 #include "shared/session/session_layout.h"
 #include "shared/session/session_socket.h"
 #include "soc/procedure/execute.h"

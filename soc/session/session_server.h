@@ -13,10 +13,10 @@
 #include <thread>
 #include <vector>
 
-#include "shared/error.h"
+#include "shared/base/error.h"
+#include "shared/base/unique_fd.h"
 #include "shared/logging/logger.h"
-#include "shared/metrics/worker_metrics.h"
-#include "shared/process/unique_fd.h"
+#include "shared/memory/worker_metrics.h"
 #include "soc/procedure/registry.h"
 #include "soc/session/durable_answers.h"
 #include "soc/session/session.h"

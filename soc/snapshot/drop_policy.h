@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <deque>
 
-#include "engine/snapshot/install.h"
-#include "shared/limits.h"
+#include "engine/install/install.h"
+#include "shared/base/limits.h"
 #include "shared/memory/cluster_view.h"
 
 namespace atolldb {

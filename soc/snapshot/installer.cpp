@@ -6,14 +6,14 @@
 #include <utility>
 
 #include "engine/mastertree/tree_shape.h"
-#include "engine/storage_ready.h"
+#include "engine/transaction/storage_ready.h"
 #include "shared/process/start_up.h"
 
 namespace atolldb {
 namespace {
 
 /// About an epoch: after it, retired pages may be past their grace.
-constexpr std::chrono::milliseconds kGracePause{10};
+constexpr std::chrono::milliseconds kInstallerPause{10};
 
 }  // namespace
 
@@ -64,7 +64,7 @@ void Installer::work() {
     };
     if (is_clean) {
       changed_.wait(lock, is_woken);
-    } else if (!changed_.wait_for(lock, kGracePause, is_woken)) {
+    } else if (!changed_.wait_for(lock, kInstallerPause, is_woken)) {
       lock.unlock();
       is_clean = visitor_.recycle();
       lock.lock();

@@ -1,6 +1,6 @@
 // A node's part of installing a snapshot in the volatile pages of the running cluster. It serves
 // the coordinator's requests snapshot.install and snapshot.align (soc/README.md) with a thread of
-// its own. engine/snapshot/install.h describes the changes of the pages.
+// its own. engine/install/install.h describes the changes of the pages.
 #pragma once
 
 #include <chrono>
@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
-#include "engine/snapshot/install.h"
-#include "shared/error.h"
+#include "engine/install/install.h"
+#include "shared/base/error.h"
 #include "shared/logging/logger.h"
 #include "shared/message/control_message.h"
 #include "soc/snapshot/drop_policy.h"

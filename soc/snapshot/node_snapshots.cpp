@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "shared/limits.h"
+#include "shared/base/limits.h"
 #include "shared/memory/segment_placement.h"
 
 namespace atolldb {

@@ -10,7 +10,7 @@
 #include "engine/snapshot/published_snapshots.h"
 #include "engine/snapshot/snapshot_cache.h"
 #include "engine/snapshot/snapshot_files.h"
-#include "shared/error.h"
+#include "shared/base/error.h"
 #include "shared/logging/logger.h"
 
 namespace atolldb {

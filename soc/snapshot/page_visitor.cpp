@@ -1,7 +1,7 @@
 #include "soc/snapshot/page_visitor.h"
 
 #include "engine/mastertree/tree_shape.h"
-#include "engine/storage_ready.h"
+#include "engine/transaction/storage_ready.h"
 
 namespace atolldb {
 

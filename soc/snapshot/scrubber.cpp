@@ -11,8 +11,8 @@
 #include <tuple>
 #include <utility>
 
-#include "engine/log/discard_data.h"
-#include "shared/limits.h"
+#include "engine/recovery/discard_data.h"
+#include "shared/base/limits.h"
 #include "shared/process/start_up.h"
 
 namespace atolldb {

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine/snapshot/scrub.h"
+#include "engine/recovery/scrub.h"
 #include "shared/logging/logger.h"
 #include "shared/message/control_message.h"
 

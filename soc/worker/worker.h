@@ -14,7 +14,7 @@
 #include "engine/transaction/run.h"
 #include "engine/transaction/transaction.h"
 #include "engine/transaction/worker_context.h"
-#include "shared/error.h"
+#include "shared/base/error.h"
 #include "shared/logging/logger.h"
 #include "shared/memory/page_pool.h"
 

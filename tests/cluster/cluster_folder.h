@@ -18,8 +18,8 @@
 #include <thread>
 #include <vector>
 
+#include "shared/base/process_id.h"
 #include "shared/config/config.h"
-#include "shared/process/process_id.h"
 #include "tests/support/seed.h"
 
 namespace atolldb::test {

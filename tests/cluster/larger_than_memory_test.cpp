@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "ops/cli/running_cluster.h"
+#include "shared/client/session_client.h"
 #include "shared/kv/kv_reply.h"
 #include "shared/kv/kv_request.h"
-#include "shared/session/session_client.h"
 #include "tests/cluster/launcher_process.h"
 
 namespace atolldb::test {

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "ops/launcher/background.h"
+#include "shared/base/process_id.h"
 #include "shared/process/line_channel.h"
-#include "shared/process/process_id.h"
 #include "shared/process/run_paths.h"
 #include "tests/cluster/cluster_folder.h"
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "engine/log/log_records.h"
-#include "engine/log/log_start.h"
+#include "engine/recovery/log_start.h"
 #include "ops/cli/running_cluster.h"
 #include "ops/ledger/ledger_check.h"
 #include "ops/ledger/ledger_client.h"

@@ -9,7 +9,7 @@
 #include <cctype>
 #include <string>
 
-#include "shared/process/unique_fd.h"
+#include "shared/base/unique_fd.h"
 
 namespace atolldb::test {
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "shared/file/path_errors.h"
+#include "shared/base/path_errors.h"
 #include "tests/cluster/cli_run.h"
 #include "tests/cluster/launcher_process.h"
 

@@ -12,8 +12,8 @@
 #include <string>
 
 #include "ops/cli/running_cluster.h"
+#include "shared/client/session_client.h"
 #include "shared/kv/kv_request.h"
-#include "shared/session/session_client.h"
 #include "tests/cluster/launcher_process.h"
 #include "tests/cluster/procedure_library.h"
 

@@ -9,9 +9,9 @@
 #include <fstream>
 #include <map>
 
-#include "engine/log/log_block.h"
-#include "engine/log/salvage.h"
-#include "engine/mastertree/page.h"
+#include "engine/format/log_block.h"
+#include "engine/format/tree_page.h"
+#include "engine/recovery/salvage.h"
 #include "engine/snapshot/snapshot_files.h"
 #include "engine/snapshot/snapshot_metadata.h"
 #include "ops/cluster/cluster.h"

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "engine/storage_lookup.h"
+#include "engine/api/storage_lookup.h"
 
 namespace atolldb {
 namespace {

@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "engine/log/log_block.h"
+#include "engine/format/log_block.h"
 #include "engine/log/log_reader.h"
 #include "tests/engine/log/memory_file_system.h"
 #include "tests/engine/log/written_log.h"

@@ -10,7 +10,7 @@
 #include "tests/coordinator/cluster_rules.h"
 #include "tests/coordinator/drop_rules.h"
 #include "tests/coordinator/durability/cut_history.h"
-#include "tests/engine/mutant_guard.h"
+#include "tests/engine/hooks/mutant_guard.h"
 #include "tests/soc/node/job_rules.h"
 #include "tests/soc/session/answer_rules.h"
 

@@ -16,7 +16,7 @@
 
 #include "coordinator/coordinator.h"
 #include "ops/launcher/segment_set.h"
-#include "shared/check.h"
+#include "shared/base/check.h"
 #include "shared/config/config.h"
 #include "soc/node/node.h"
 

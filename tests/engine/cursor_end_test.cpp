@@ -4,8 +4,8 @@
 #include <string>
 
 #include "engine/sequential/sequential.h"
-#include "tests/engine/anomaly_stage.h"
-#include "tests/engine/snapshot/isolation_rules.h"
+#include "tests/engine/transaction/anomaly_stage.h"
+#include "tests/engine/transaction/isolation_rules.h"
 
 namespace atolldb::test {
 namespace {

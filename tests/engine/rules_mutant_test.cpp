@@ -5,40 +5,40 @@
 #include <functional>
 #include <ostream>
 
-#include "tests/engine/anomalies.h"
-#include "tests/engine/answer_rules.h"
-#include "tests/engine/append_rules.h"
-#include "tests/engine/commit_more_rules.h"
-#include "tests/engine/commit_rules.h"
-#include "tests/engine/dropped_storage.h"
+#include "tests/engine/compose/damage_rules.h"
+#include "tests/engine/compose/shape_rules.h"
 #include "tests/engine/gleaner/compaction_rules.h"
 #include "tests/engine/gleaner/exchange_rules.h"
-#include "tests/engine/log/device_rules.h"
+#include "tests/engine/hooks/mutant_guard.h"
+#include "tests/engine/install/drop_races.h"
+#include "tests/engine/install/install_races.h"
+#include "tests/engine/install/lost_write_rules.h"
+#include "tests/engine/install/pointer_rules.h"
+#include "tests/engine/install/tree_drop_rules.h"
 #include "tests/engine/log/log_rules.h"
 #include "tests/engine/log/logger_rules.h"
-#include "tests/engine/log/power_cut_logs.h"
-#include "tests/engine/move_rules.h"
-#include "tests/engine/mutant_guard.h"
-#include "tests/engine/own_effects.h"
-#include "tests/engine/races.h"
-#include "tests/engine/reclaim_more_rules.h"
-#include "tests/engine/reclaim_rules.h"
-#include "tests/engine/reservation_window.h"
+#include "tests/engine/mastertree/move_rules.h"
+#include "tests/engine/mastertree/reclaim_more_rules.h"
+#include "tests/engine/mastertree/reclaim_rules.h"
+#include "tests/engine/mastertree/reservation_window.h"
+#include "tests/engine/recovery/device_rules.h"
+#include "tests/engine/recovery/kept_rules.h"
+#include "tests/engine/recovery/leftover_rules.h"
+#include "tests/engine/recovery/power_cut_logs.h"
+#include "tests/engine/sequential/append_rules.h"
 #include "tests/engine/snapshot/cache_rules.h"
 #include "tests/engine/snapshot/cold_storages.h"
-#include "tests/engine/snapshot/damage_rules.h"
-#include "tests/engine/snapshot/drop_races.h"
-#include "tests/engine/snapshot/install_races.h"
-#include "tests/engine/snapshot/isolation_rules.h"
-#include "tests/engine/snapshot/isolation_tree.h"
-#include "tests/engine/snapshot/kept_rules.h"
-#include "tests/engine/snapshot/leftover_rules.h"
-#include "tests/engine/snapshot/lost_write_rules.h"
-#include "tests/engine/snapshot/pointer_rules.h"
 #include "tests/engine/snapshot/round_rules.h"
-#include "tests/engine/snapshot/shape_rules.h"
-#include "tests/engine/snapshot/tree_drop_rules.h"
-#include "tests/engine/wait_rules.h"
+#include "tests/engine/transaction/anomalies.h"
+#include "tests/engine/transaction/answer_rules.h"
+#include "tests/engine/transaction/commit_more_rules.h"
+#include "tests/engine/transaction/commit_rules.h"
+#include "tests/engine/transaction/dropped_storage.h"
+#include "tests/engine/transaction/isolation_rules.h"
+#include "tests/engine/transaction/isolation_tree.h"
+#include "tests/engine/transaction/own_effects.h"
+#include "tests/engine/transaction/races.h"
+#include "tests/engine/transaction/wait_rules.h"
 
 namespace atolldb::test {
 
@@ -171,9 +171,9 @@ const Rule kRules[] = {
     {"LockWordBeforeVid", Mutant::vid_before_lock,
      [] { return a_writer_ends_amid_a_verification(); }},
     {"CommitEpochAfterInCommit", Mutant::epoch_before_in_commit,
-     [] { return no_commit_enters_a_closed_epoch(Seam::loaded_epoch); }},
+     [] { return no_commit_enters_a_closed_epoch(SyncPoint::loaded_epoch); }},
     {"InCommitUntilWritten", Mutant::clear_in_commit_early,
-     [] { return no_commit_enters_a_closed_epoch(Seam::verified); }},
+     [] { return no_commit_enters_a_closed_epoch(SyncPoint::verified); }},
     {"UserAbortsAreVerified", Mutant::unverified_user_abort,
      [] { return user_abort_after_a_foreign_write(); }},
     {"UserAbortsExcuseNoLock", Mutant::user_abort_keeps_writes,

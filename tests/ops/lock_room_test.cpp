@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "ops/launcher/process_lock.h"
-#include "shared/process/process_id.h"
+#include "shared/base/process_id.h"
 
 namespace atolldb::test {
 namespace {

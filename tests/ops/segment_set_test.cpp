@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "shared/limits.h"
+#include "shared/base/limits.h"
 #include "soc/node/node_segments.h"
 
 namespace atolldb {

@@ -19,7 +19,7 @@
 
 #include "engine/transaction/run.h"
 #include "engine/transaction/transaction.h"
-#include "shared/check.h"
+#include "shared/base/check.h"
 #include "shared/memory/cluster_view.h"
 #include "shared/memory/page_pool.h"
 

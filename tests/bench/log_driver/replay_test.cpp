@@ -8,9 +8,9 @@
 #include <random>
 
 #include "bench/log_driver/driver.h"
+#include "engine/format/vid.h"
 #include "engine/log/log_files.h"
 #include "engine/log/log_scan.h"
-#include "engine/transaction/vid.h"
 #include "shared/file/posix_file_system.h"
 #include "tests/engine/log/log_blocks.h"
 #include "tests/support/seed.h"

@@ -7,7 +7,7 @@
 #include <chrono>
 #include <cstring>
 
-#include "shared/check.h"
+#include "shared/base/check.h"
 
 namespace atolldb::test {
 

@@ -12,12 +12,12 @@
 #include <utility>
 #include <vector>
 
+#include "engine/format/vid.h"
 #include "engine/log/ddl_log.h"
-#include "engine/snapshot/snapshot_walk.h"
-#include "engine/transaction/vid.h"
-#include "shared/check.h"
+#include "ops/verify/snapshot_walk.h"
+#include "shared/base/check.h"
+#include "tests/engine/compose/gleaned_log.h"
 #include "tests/engine/log/log_blocks.h"
-#include "tests/engine/snapshot/gleaned_log.h"
 
 namespace atolldb::test {
 

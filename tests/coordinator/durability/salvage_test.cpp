@@ -1,5 +1,5 @@
 // Salvages that are interrupted or refused, as far as DurableState takes part.
-#include "engine/log/salvage.h"
+#include "engine/recovery/salvage.h"
 
 #include <gtest/gtest.h>
 

@@ -9,8 +9,8 @@
 #include <random>
 #include <set>
 
-#include "engine/array/array_shape.h"
-#include "engine/mastertree/key.h"
+#include "engine/format/array_shape.h"
+#include "engine/format/tree_key.h"
 #include "tests/engine/log/log_blocks.h"
 #include "tests/engine/log/written_log.h"
 #include "tests/support/seed.h"

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "engine/gleaner/exchange.h"
-#include "shared/check.h"
+#include "shared/base/check.h"
 
 namespace atolldb::test {
 

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/log/log_block.h"
+#include "engine/format/log_block.h"
 #include "shared/file/file.h"
 #include "tests/engine/log/log_blocks.h"
 

@@ -8,9 +8,9 @@
 #include <span>
 #include <vector>
 
-#include "engine/log/block_checksum.h"
-#include "engine/log/log_block.h"
-#include "shared/check.h"
+#include "engine/format/block_checksum.h"
+#include "engine/format/log_block.h"
+#include "shared/base/check.h"
 
 namespace atolldb::test {
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/log/crc32c.h"
-#include "engine/log/log_block.h"
-#include "engine/transaction/vid.h"
+#include "engine/format/crc32c.h"
+#include "engine/format/log_block.h"
+#include "engine/format/vid.h"
 #include "tests/engine/log/memory_file_system.h"
 
 namespace atolldb::test {

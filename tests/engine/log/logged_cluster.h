@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "engine/log/epoch_logger.h"
-#include "tests/engine/anomaly_stage.h"
 #include "tests/engine/log/log_content.h"
+#include "tests/engine/transaction/anomaly_stage.h"
 #include "tests/support/test_cluster.h"
 
 namespace atolldb::test {

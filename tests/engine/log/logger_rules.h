@@ -5,7 +5,7 @@
 #include <atomic>
 #include <string>
 
-#include "tests/engine/at_seam.h"
+#include "tests/engine/hooks/at_sync_point.h"
 #include "tests/engine/log/logged_cluster.h"
 
 namespace atolldb::test {
@@ -69,9 +69,11 @@ inline std::string closing_waits_for_commits_under_way() {
   std::atomic<bool> closes{false};
   {
     std::unique_ptr<Other> logger;
-    const AtSeams seams([&](Seam reached) {
-      if (reached == Seam::awaiting_closed) logger_waits.store(true, std::memory_order_release);
-      if (reached != Seam::verified || closes.exchange(true, std::memory_order_acq_rel)) return;
+    const AtSyncPoints at_points([&](SyncPoint reached) {
+      if (reached == SyncPoint::awaiting_closed)
+        logger_waits.store(true, std::memory_order_release);
+      if (reached != SyncPoint::verified || closes.exchange(true, std::memory_order_acq_rel))
+        return;
       stage.cluster().tick();
       const uint64_t epoch = stage.cluster().epoch() - 1;
       logger = std::make_unique<Other>(

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "shared/check.h"
+#include "shared/base/check.h"
 #include "shared/file/file.h"
 
 namespace atolldb::test {

@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "shared/memory/pointer.h"
+#include "shared/base/pointer.h"
 #include "tests/engine/log/hooked_file_system.h"
 #include "tests/engine/log/memory_file_system.h"
 #include "tests/support/power_cut_file_system.h"

@@ -9,8 +9,8 @@
 #include <random>
 #include <span>
 
-#include "engine/log/byte_stream.h"
-#include "engine/log/crc32c.h"
+#include "engine/format/byte_stream.h"
+#include "engine/format/crc32c.h"
 #include "shared/file/directory_table.h"
 #include "tests/engine/log/hooked_file_system.h"
 #include "tests/engine/log/memory_file_system.h"

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "engine/log/log_scan.h"
-#include "engine/log/log_start.h"
 #include "engine/log/log_writer.h"
+#include "engine/recovery/log_start.h"
 #include "tests/engine/log/log_blocks.h"
 #include "tests/engine/log/memory_file_system.h"
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "engine/mastertree/inspect.h"
-#include "shared/check.h"
+#include "shared/base/check.h"
 
 namespace atolldb::test {
 

@@ -1,6 +1,6 @@
 #include "tests/engine/serializability/history.h"
 
-#include "shared/check.h"
+#include "shared/base/check.h"
 
 namespace atolldb::test {
 

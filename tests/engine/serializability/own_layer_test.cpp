@@ -2,7 +2,7 @@
 // the new layer no longer changes the page above, so all successors must be registered (R13).
 #include <gtest/gtest.h>
 
-#include "tests/engine/anomaly_stage.h"
+#include "tests/engine/transaction/anomaly_stage.h"
 
 namespace atolldb::test {
 namespace {

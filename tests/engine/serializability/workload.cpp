@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "shared/check.h"
+#include "shared/base/check.h"
 
 namespace atolldb::test {
 

@@ -18,9 +18,9 @@
 #include "engine/array/array.h"
 #include "engine/mastertree/inspect.h"
 #include "engine/sequential/sequential.h"
-#include "tests/engine/mastertree_oracle.h"
+#include "tests/engine/compose/snapshot_stage.h"
+#include "tests/engine/mastertree/oracle.h"
 #include "tests/engine/snapshot/cache_rules.h"
-#include "tests/engine/snapshot/snapshot_stage.h"
 #include "tests/support/seed.h"
 
 namespace atolldb::test {

@@ -12,7 +12,7 @@
 #include "engine/mastertree/cursor.h"
 #include "tests/engine/snapshot/cold_storages.h"
 #ifdef ATOLL_MUTANTS
-#include "tests/engine/at_seam.h"
+#include "tests/engine/hooks/at_sync_point.h"
 #endif
 
 namespace atolldb::test {
@@ -176,7 +176,7 @@ inline std::string a_reader_at_the_device_holds_no_frame_back() {
   const PageHeader* page = nullptr;
   if (reader.get(NumberedPages::pointer(1), page) != Status::ok) return "page 1 is not read";
   Status status = Status::ok;
-  const AtFirst seam(Seam::reading_frames, [&] {
+  const AtFirst at_point(SyncPoint::reading_frames, [&] {
     for (uint32_t turn = 0; turn < 4 * pages.count() && status == Status::ok; ++turn) {
       const PageHeader* found = nullptr;
       status = other.get(NumberedPages::pointer(1 + turn % 50), found);
@@ -185,7 +185,7 @@ inline std::string a_reader_at_the_device_holds_no_frame_back() {
   });
   if (reader.get(NumberedPages::pointer(64), page) != Status::ok) return "page 64 is not read";
   if (!NumberedPages::is_page(page, 64)) return "another page was taken for page 64";
-  if (!seam.was_reached()) return "nothing was read";
+  if (!at_point.was_reached()) return "nothing was read";
   return status == Status::ok ? "" : "the other one ended with " + std::string(to_string(status));
 }
 #endif

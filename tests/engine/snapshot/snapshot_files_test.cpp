@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/format/snapshot_format.h"
 #include "engine/snapshot/page_reader.h"
 #include "engine/snapshot/snapshot_writer.h"
 #include "tests/support/fault_injector.h"

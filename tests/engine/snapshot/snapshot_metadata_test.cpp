@@ -7,11 +7,11 @@
 #include <random>
 #include <span>
 
-#include "engine/log/byte_stream.h"
-#include "engine/log/crc32c.h"
-#include "engine/snapshot/stand_in.h"
+#include "engine/format/byte_stream.h"
+#include "engine/format/crc32c.h"
+#include "engine/format/stand_in.h"
+#include "shared/base/limits.h"
 #include "shared/file/directory_table.h"
-#include "shared/limits.h"
 #include "tests/engine/log/hooked_file_system.h"
 #include "tests/engine/log/memory_file_system.h"
 #include "tests/support/power_cut_file_system.h"

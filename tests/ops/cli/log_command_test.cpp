@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "engine/log/log_start.h"
-#include "engine/transaction/vid.h"
+#include "engine/format/vid.h"
+#include "engine/recovery/log_start.h"
 #include "ops/cli/log_data.h"
 #include "tests/engine/log/log_blocks.h"
 

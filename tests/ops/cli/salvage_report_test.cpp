@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "engine/log/salvage.h"
+#include "engine/recovery/salvage.h"
 #include "tests/cluster/cluster_folder.h"
 
 namespace atolldb::cli {

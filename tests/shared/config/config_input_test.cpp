@@ -8,10 +8,10 @@
 #include <filesystem>
 #include <fstream>
 
+#include "shared/base/path_errors.h"
 #include "shared/config/config.h"
 #include "shared/config/config_check.h"
 #include "shared/config/config_limits.h"
-#include "shared/file/path_errors.h"
 
 namespace atolldb {
 namespace {

@@ -16,9 +16,9 @@
 #include <fstream>
 #include <string>
 
-#include "shared/check.h"
+#include "shared/base/check.h"
+#include "shared/base/path_errors.h"
 #include "shared/file/file_errors.h"
-#include "shared/file/path_errors.h"
 
 namespace atolldb {
 namespace {

@@ -1,12 +1,12 @@
 // Bit layouts of all words that two processes must interpret alike, up to their limits.
-#include "shared/memory/pointer.h"
+#include "shared/base/pointer.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <vector>
 
-#include "engine/transaction/vid.h"
+#include "engine/format/vid.h"
 #include "shared/memory/page_header.h"
 
 namespace atolldb {

@@ -6,9 +6,9 @@
 
 #include <string>
 
-#include "shared/memory/pointer.h"
+#include "shared/base/pointer.h"
+#include "shared/base/process_id.h"
 #include "shared/memory/segment_file.h"
-#include "shared/process/process_id.h"
 
 namespace atolldb {
 namespace {

@@ -16,8 +16,8 @@
 #include <string>
 #include <thread>
 
+#include "shared/base/unique_fd.h"
 #include "shared/message/control_server.h"
-#include "shared/process/unique_fd.h"
 
 namespace atolldb {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 #include <zmq.hpp>
 
-#include "shared/message/base64.h"
+#include "shared/base/base64.h"
 #include "shared/message/control_client.h"
 #include "shared/message/control_server.h"
 #include "tests/support/seed.h"

@@ -17,9 +17,9 @@
 #include <thread>
 #include <vector>
 
+#include "shared/base/unique_fd.h"
 #include "shared/metrics/cluster_metrics.h"
 #include "shared/metrics/node_metrics.h"
-#include "shared/process/unique_fd.h"
 
 namespace atolldb {
 namespace {

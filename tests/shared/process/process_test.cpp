@@ -7,9 +7,9 @@
 
 #include <string>
 
+#include "shared/base/process_id.h"
 #include "shared/process/handover.h"
 #include "shared/process/line_channel.h"
-#include "shared/process/process_id.h"
 #include "shared/process/start_up.h"
 
 namespace atolldb {

@@ -17,10 +17,10 @@
 #include "engine/log/log_writer.h"
 #include "shared/file/forwarding_file_system.h"
 #include "soc/gleaner/glean_service.h"
+#include "tests/engine/compose/gleaned_log.h"
 #include "tests/engine/gleaner/locked_file_system.h"
 #include "tests/engine/log/log_blocks.h"
 #include "tests/engine/log/memory_file_system.h"
-#include "tests/engine/snapshot/gleaned_log.h"
 
 namespace atolldb {
 namespace {

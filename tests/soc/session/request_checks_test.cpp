@@ -11,7 +11,7 @@
 #include <string>
 #include <thread>
 
-#include "shared/session/session_client.h"
+#include "shared/client/session_client.h"
 #include "shared/sync/racy_copy.h"
 #include "soc/session/session_server.h"
 

@@ -20,7 +20,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "shared/session/session_client.h"
+#include "shared/client/session_client.h"
 
 namespace atolldb {
 namespace {

@@ -1,0 +1,20 @@
+#include "engine/transaction/storage_ops.h"
+
+namespace atolldb {
+namespace {
+
+/// Records of arrays stay where they are: one that has moved was dropped with its page (R8).
+bool track_moved_in_array(WorkerContext& /*worker*/, RecordHead*& /*record*/,
+                          uint16_t& /*payload_at*/) {
+  return false;
+}
+
+/// Arrays delete nothing.
+void note_erased_in_array(WorkerContext& /*worker*/, const RecordHead* /*record*/,
+                          std::span<const std::byte> /*key*/) {}
+
+}  // namespace
+
+constinit const StorageOps kArrayOps = {track_moved_in_array, note_erased_in_array};
+
+}  // namespace atolldb

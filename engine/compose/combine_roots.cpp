@@ -1,0 +1,188 @@
+#include "engine/compose/combine_roots.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/compose/page_output.h"
+#include "engine/compose/tree_builder.h"
+#include "engine/format/array_shape.h"
+#include "engine/format/sequential_root.h"
+
+namespace atolldb {
+
+namespace {
+
+using Partitions = std::span<const ComposedPartition>;
+
+Result<SnapshotPointer> combine_array(PageOutput& pages, const GleanStorage& storage,
+                                      Partitions partitions) {
+  const ArrayShape shape(storage.record_count, storage.payload_bytes);
+  if (shape.levels == 1) {
+    const std::vector<ComposedPage>& leaf = partitions.front().pages;
+    return leaf.empty() ? SnapshotPointer() : leaf.front().page;
+  }
+  PageBuffer root;
+  root.header().type = PageType::array_interior;
+  root.header().level = static_cast<uint8_t>(shape.levels - 1);
+  const uint64_t span = shape.records_below(shape.levels - 2);
+  for (const ComposedPartition& partition : partitions) {
+    for (const ComposedPage& page : partition.pages) {
+      root.as<ArrayInterior>()->children[page.low / span].snapshot_word.store(
+          page.page.word(), std::memory_order_relaxed);
+    }
+  }
+  return pages.write(root);
+}
+
+uint64_t low_of(const GleanStorage& storage, size_t partition) {
+  return slice_of(std::as_bytes(std::span(storage.partitions[partition].low)));
+}
+
+Result<SnapshotPointer> combine_mastertree(PageOutput& pages, const GleanStorage& storage,
+                                           Partitions partitions) {
+  uint32_t top = 0;
+  for (const ComposedPartition& partition : partitions) {
+    for (const ComposedPage& page : partition.pages) top = std::max(top, page.level);
+  }
+  TreeBuilder builder(pages, 0);
+  for (size_t i = 0; i < partitions.size(); ++i) {
+    const std::vector<ComposedPage>& here = partitions[i].pages;
+    const bool is_last = i + 1 == partitions.size();
+    if (here.empty()) {
+      auto added = builder.add_page(top, low_of(storage, i), {});
+      if (!added) return std::unexpected(added.error());
+    }
+    for (size_t at = 0; at < here.size(); ++at) {
+      const bool is_last_page = at + 1 == here.size();
+      const uint64_t high =
+          !is_last_page ? here[at + 1].low : (is_last ? 0 : low_of(storage, i + 1));
+      const SliceRange range{here[at].low, high, is_last && is_last_page};
+      Result<SnapshotPointer> page = here[at].page;
+      for (uint32_t level = here[at].level; page && level < top; ++level) {
+        page = builder.cover(level, *page, range);
+      }
+      if (!page) return page;
+      if (auto added = builder.add_page(top, range.low, *page); !added) {
+        return std::unexpected(added.error());
+      }
+    }
+  }
+  uint32_t level = 0;
+  auto root = builder.finish(SliceRange{}, 1, level);
+  if (!root) return std::unexpected(root.error());
+  return root->front().page;
+}
+
+/// Returns the root page that the composer of the base's runs could not read, or null. The page is
+/// not read again: if it could be read now, its runs would be missing in the new root.
+SnapshotPointer find_lost_root(Partitions partitions) {
+  for (const ComposedPartition& partition : partitions) {
+    const auto found = std::ranges::find_if(partition.pages, is_lost_root);
+    if (found != partition.pages.end()) return found->page;
+  }
+  return {};
+}
+
+/// Adds the new runs after those of the base's newest root page, and in new root pages if it is
+/// full.
+Result<SnapshotPointer> combine_sequential(PageOutput& pages, const GleanStorage& storage,
+                                           const GleanPlan& plan, Partitions partitions,
+                                           uint64_t& records) {
+  PageBuffer buffer;
+  auto* root = buffer.as<SequentialSnapshotRoot>();
+  SnapshotPointer at = storage.base_root;
+  if (plan.rewrites) {
+    at = find_lost_root(partitions);
+    root->previous = at.word();
+  } else if (!at.is_null()) {
+    auto found = pages.find(at, buffer, PageType::sequential, PageType::sequential, 0, false);
+    if (!found) return std::unexpected(found.error());
+    // A root page that cannot be read counts as full (R56).
+    if (!found->is_readable) root->previous = at.word();
+    if (found->is_readable &&
+        (root->header.level != 1 || root->count > SequentialSnapshotRoot::kMaxRuns)) {
+      return wrong_page(storage.id, at, "it is no root of a sequential storage");
+    }
+  }
+  root->header.type = PageType::sequential;
+  root->header.level = 1;
+  const auto records_here = [root] {
+    uint64_t sum = root->previous_records;
+    for (uint64_t i = 0; i < root->count; ++i) sum += root->runs[i].records;
+    return sum;
+  };
+  bool is_changed = false;
+  for (const ComposedPartition& partition : partitions) {
+    for (const ComposedPage& run : partition.pages) {
+      if (is_lost_root(run)) continue;
+      if (root->count == SequentialSnapshotRoot::kMaxRuns) {
+        auto written = is_changed ? pages.write(buffer) : Result<SnapshotPointer>(at);
+        if (!written) return written;
+        at = *written;
+        const uint64_t sum = records_here();
+        std::memset(root->runs, 0, sizeof root->runs);
+        root->previous = at.word();
+        root->previous_records = sum;
+        root->count = 0;
+      }
+      root->runs[root->count++] = {run.page.word(), run.pages, run.low, run.high, run.records};
+      is_changed = true;
+    }
+  }
+  records = records_here();
+  return is_changed ? pages.write(buffer) : Result<SnapshotPointer>(at);
+}
+
+Result<void> check_partitions(const GleanStorage& storage, Partitions partitions) {
+  const bool is_sequential = storage.type == StorageType::sequential;
+  const size_t expected = is_sequential ? partitions.size() : storage.partitions.size();
+  for (size_t i = 0; i < partitions.size(); ++i) {
+    if (partitions[i].storage_id != storage.id ||
+        (!is_sequential && partitions[i].partition != i)) {
+      return make_error(
+          ExitCode::failed,
+          fmt::format("storage {}: composed partition number {} is partition {} of "
+                      "storage {}",
+                      storage.id, i, partitions[i].partition, partitions[i].storage_id));
+    }
+  }
+  if (partitions.size() == expected) return {};
+  return make_error(ExitCode::failed,
+                    fmt::format("storage {}: {} partitions were composed, the plan has {}",
+                                storage.id, partitions.size(), expected));
+}
+
+}  // namespace
+
+Result<CombinedRoot> combine_roots(const GleanPlan& plan, size_t storage_index,
+                                   Partitions partitions, const SnapshotFiles& base,
+                                   SnapshotWriter& writer) {
+  const GleanStorage& storage = plan.storages[storage_index];
+  if (auto good = check_partitions(storage, partitions); !good) {
+    return std::unexpected(good.error());
+  }
+  const std::function<bool()> never;
+  PageOutput pages(base, writer, nullptr, storage.id, never);
+  CombinedRoot combined{.root = storage.base_root};
+  for (const ComposedPartition& partition : partitions) {
+    combined.log_records += partition.log_records;
+    combined.pages_written += partition.pages_written;
+  }
+  combined.records = combined.log_records;
+  const bool is_sequential = storage.type == StorageType::sequential;
+  const bool is_rewritten = plan.rewrites && !storage.base_root.is_null();
+  if (combined.log_records != 0 || is_sequential || is_rewritten) {
+    auto root =
+        is_sequential ? combine_sequential(pages, storage, plan, partitions, combined.records)
+        : storage.type == StorageType::array ? combine_array(pages, storage, partitions)
+                                             : combine_mastertree(pages, storage, partitions);
+    if (!root) return std::unexpected(root.error());
+    combined.root = *root;
+  }
+  combined.pages_written += pages.pages_written();
+  return combined;
+}
+
+}  // namespace atolldb

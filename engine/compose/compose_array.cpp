@@ -1,0 +1,307 @@
+#include "engine/compose/compose_array.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "engine/compose/log_input.h"
+#include "engine/compose/page_output.h"
+#include "engine/compose/record_fold.h"
+#include "engine/format/array_shape.h"
+
+namespace atolldb {
+
+namespace {
+
+uint64_t index_of(std::string_view key) {
+  uint64_t index = 0;
+  std::memcpy(&index, key.data(), sizeof index);
+  return __builtin_bswap64(index);
+}
+
+class ArrayComposer {
+ public:
+  explicit ArrayComposer(const ComposeTask& task)
+      : task_(task),
+        storage_(task.plan.storages[task.storage]),
+        shape_(storage_.record_count, storage_.payload_bytes),
+        pages_(task.base, task.writer, &task.writer_mutex, storage_.id, task.cancelled),
+        logs_(task.logs, pages_, storage_.id),
+        fold_(std::make_unique<RecordFold>()) {}
+
+  Result<ComposedPartition> run() {
+    ComposedPartition composed;
+    composed.storage_id = storage_.id;
+    composed.partition = task_.partition;
+    auto done = set_range();
+    if (done) done = shape_.levels == 1 ? compose_root_leaf(composed) : compose_children(composed);
+    if (done) done = logs_.check_end();
+    if (!done) return std::unexpected(done.error());
+    composed.log_records = logs_.count();
+    composed.pages_written = pages_.pages_written();
+    composed.pages_read = pages_.pages_read();
+    composed.stand_ins = pages_.stand_ins();
+    return composed;
+  }
+
+ private:
+  /// Sets the record range of the partition, which consists of whole children of the root.
+  Result<void> set_range() {
+    const auto& partitions = storage_.partitions;
+    const uint64_t unit = shape_.records_below_root_child();
+    const auto bound = [&](size_t at) {
+      return at == partitions.size() ? storage_.record_count
+             : at == 0               ? 0
+                                     : index_of(partitions[at].low);
+    };
+    low_ = bound(task_.partition);
+    high_ = bound(task_.partition + 1);
+    for (size_t at = 1; at < partitions.size(); ++at) {
+      if (partitions[at].low.size() != sizeof(uint64_t) || bound(at) % unit != 0 ||
+          bound(at) >= storage_.record_count) {
+        return make_error(
+            ExitCode::failed,
+            fmt::format("storage {}: partition {} begins at 0x{}: partitions of this array must "
+                        "begin at multiples of {} below {}",
+                        storage_.id, at, hex_of(partitions[at].low), unit, storage_.record_count));
+      }
+    }
+    return {};
+  }
+
+  Result<void> compose_root_leaf(ComposedPartition& composed) {
+    auto root = compose(0, 0, storage_.base_root);
+    if (!root) return std::unexpected(root.error());
+    if (!root->is_null()) composed.pages.push_back({.low = 0, .page = *root, .level = 0});
+    return {};
+  }
+
+  /// Composes all children of the root that lie in the partition.
+  Result<void> compose_children(ComposedPartition& composed) {
+    const uint32_t level = shape_.levels - 2;
+    const uint64_t span = shape_.records_below(level);
+    PageBuffer root;
+    FoundPage found;
+    if (!storage_.base_root.is_null()) {
+      auto read = find(storage_.base_root, root, level + 1, low_, high_);
+      if (!read) return std::unexpected(read.error());
+      found = *std::move(read);
+    }
+    const bool is_lost = !found.is_readable && !task_.plan.salvages;
+    SnapshotPointer shared;  // stands for all children without log records
+    for (uint64_t first = low_; first < high_; first += span) {
+      const DualPointer& child = root.as<ArrayInterior>()->children[first / span];
+      const SnapshotPointer base(child.snapshot_word.load(std::memory_order_relaxed));
+      auto page =
+          is_lost ? stand_in_below(found, level, first, shared) : compose(level, first, base);
+      if (!page) return std::unexpected(page.error());
+      if (!page->is_null()) composed.pages.push_back({.low = first, .page = *page, .level = level});
+    }
+    return {};
+  }
+
+  /// Finds the page at `level` for records [first, end) and adds its held records to the log input.
+  /// The page is all zeros if it cannot be read.
+  Result<FoundPage> find(SnapshotPointer pointer, PageBuffer& into, uint32_t level, uint64_t first,
+                         uint64_t end) {
+    auto found = pages_.find(pointer, into, PageType::array_leaf, PageType::array_interior, 0,
+                             task_.plan.salvages);
+    if (!found) return found;
+    // The stand-in may stand for a page above this level that can be read again.
+    if (found->is_readable && found->was_lost) {
+      auto reached = descend(into, level, first, end);
+      if (!reached) return std::unexpected(reached.error());
+      if (!reached->empty()) {
+        found->is_readable = false;
+        found->reason = *std::move(reached);
+      }
+    }
+    if (!found->is_readable) report_lost(pointer, level, first, end, found->reason);
+    const bool is_leaf = into.header().type == PageType::array_leaf;
+    if (found->is_readable && into.header().self != 0 &&
+        (into.header().level != level || is_leaf != (level == 0))) {
+      return wrong_page(storage_.id, pointer, fmt::format("its level is not {}", level));
+    }
+    if (found->is_readable || task_.plan.salvages) add_held(std::move(found->held), first, end);
+    return found;
+  }
+
+  void add_held(std::vector<HeldRecord> held, uint64_t first, uint64_t end) {
+    std::erase_if(held, [&](const HeldRecord& record) {
+      if (record.key().size() != sizeof(uint64_t)) return true;
+      const uint64_t index = index_of(record.key());
+      return index < first || index >= end;
+    });
+    if (!held.empty()) logs_.add_held(std::move(held));
+  }
+
+  /// Descends to the page at `level` that has record `first`; the page is all zeros if none exists.
+  /// Returns an empty text, or the reason if a page on the way cannot be read. A salvage reports
+  /// such a page and treats it as empty.
+  Result<std::string> descend(PageBuffer& page, uint32_t level, uint64_t first, uint64_t end) {
+    while (page.header().level > level) {
+      const uint64_t span = shape_.records_below(page.header().level - 1);
+      const DualPointer& child = page.as<ArrayInterior>()->children[first / span % kArrayFanout];
+      const SnapshotPointer below(child.snapshot_word.load(std::memory_order_relaxed));
+      if (below.is_null()) {
+        std::memset(page.bytes, 0, sizeof page.bytes);
+        break;
+      }
+      auto found = pages_.find(below, page, PageType::array_leaf, PageType::array_interior, 0,
+                               task_.plan.salvages);
+      if (!found) return std::unexpected(found.error());
+      if (!found->is_readable && !task_.plan.salvages) return found->reason;
+      add_held(std::move(found->held), first, end);
+      if (!found->is_readable) {
+        report_lost(below, level, first, end, found->reason);
+        break;
+      }
+    }
+    return std::string();
+  }
+
+  void report_lost(SnapshotPointer page, uint32_t level, uint64_t first, uint64_t end,
+                   const std::string& reason) const {
+    if (!task_.on_unreadable) return;
+    task_.on_unreadable(
+        {storage_.id, page, level, fmt::format("records {} to {}", first, end - 1), reason});
+  }
+
+  /// Writes a stand-in for records [first, end), with the log records of this range.
+  Result<SnapshotPointer> stand_in(const LostPage& lost, uint32_t level, uint64_t first,
+                                   uint64_t end) {
+    std::vector<std::byte> records;
+    for (;;) {
+      auto is_changed = has_log(first, end);
+      if (!is_changed) return std::unexpected(is_changed.error());
+      if (!*is_changed) break;
+      const auto* bytes = reinterpret_cast<const std::byte*>(logs_.current());
+      records.insert(records.end(), bytes, bytes + logs_.current()->length);
+      if (auto good = logs_.advance(); !good) return std::unexpected(good.error());
+    }
+    const auto page = std::make_unique<PageBuffer>();
+    page->header().level = static_cast<uint8_t>(level);
+    page->as<StandInPage>()->low = first;
+    page->as<StandInPage>()->high = end;
+    return pages_.write_stand_in(*page, lost, records);
+  }
+
+  /// Returns a stand-in for one child of a root that cannot be read. All children without log
+  /// records share one stand-in, `shared`, which is written on first use.
+  Result<SnapshotPointer> stand_in_below(const FoundPage& root, uint32_t level, uint64_t first,
+                                         SnapshotPointer& shared) {
+    const uint64_t end = std::min(first + shape_.records_below(level), storage_.record_count);
+    auto is_changed = has_log(first, end);
+    if (!is_changed) return std::unexpected(is_changed.error());
+    if (*is_changed) return stand_in(root.lost, level, first, end);
+    if (shared.is_null()) {
+      const auto page = std::make_unique<PageBuffer>();
+      page->header().level = static_cast<uint8_t>(level);
+      page->as<StandInPage>()->low = low_;
+      page->as<StandInPage>()->high = high_;
+      auto written = pages_.write_stand_in(*page, root.lost, {});
+      if (!written) return written;
+      shared = *written;
+    }
+    return shared;
+  }
+
+  /// Returns whether the next log record belongs to records [first, end).
+  Result<bool> has_log(uint64_t first, uint64_t end) const {
+    const LogRecord* log = logs_.current();
+    if (log == nullptr) return false;
+    const std::string_view key = LogInput::key_of(*log);
+    if (key.size() != sizeof(uint64_t)) return logs_.wrong(key, "an array's keys have 8 bytes");
+    if (log->type != LogType::insert && log->type != LogType::update) {
+      return logs_.wrong(key, "an array's records can only be written");
+    }
+    return index_of(key) >= first && index_of(key) < end;
+  }
+
+  /// Composes the page at `level` that begins with record `first`. `base`: its page in the base.
+  Result<SnapshotPointer> compose(uint32_t level, uint64_t first, SnapshotPointer base) {
+    const uint64_t end = std::min(first + shape_.records_below(level), storage_.record_count);
+    auto is_changed = has_log(first, end);
+    if (!is_changed) return std::unexpected(is_changed.error());
+    if (!*is_changed && (base.is_null() || !task_.plan.rewrites)) return base;
+    const auto page = std::make_unique<PageBuffer>();
+    if (!base.is_null()) {
+      auto found = find(base, *page, level, first, end);
+      if (!found) return std::unexpected(found.error());
+      if (!found->is_readable && !task_.plan.salvages) {
+        // A bare pointer never stays, because an installer could drop a volatile page onto it.
+        if (*is_changed || !is_stand_in(base)) return stand_in(found->lost, level, first, end);
+        pages_.count_stand_in();
+        return base;
+      }
+    }
+    page->header().type = level == 0 ? PageType::array_leaf : PageType::array_interior;
+    page->header().level = static_cast<uint8_t>(level);
+    auto done = level == 0 ? fill_leaf(*page, first, end) : fill_interior(*page, level, first, end);
+    if (!done) return std::unexpected(done.error());
+    return pages_.write(*page);
+  }
+
+  Result<void> fill_interior(PageBuffer& page, uint32_t level, uint64_t first, uint64_t end) {
+    const uint64_t span = shape_.records_below(level - 1);
+    for (uint64_t child = 0; first + child * span < end; ++child) {
+      if (!task_.plan.rewrites) {
+        auto is_changed = has_log(first, end);
+        if (!is_changed) return std::unexpected(is_changed.error());
+        if (!*is_changed) return {};
+        child = (index_of(LogInput::key_of(*logs_.current())) - first) / span;
+      }
+      DualPointer& pointer = page.as<ArrayInterior>()->children[child];
+      auto written =
+          compose(level - 1, first + child * span,
+                  SnapshotPointer(pointer.snapshot_word.load(std::memory_order_relaxed)));
+      if (!written) return std::unexpected(written.error());
+      pointer.snapshot_word.store(written->word(), std::memory_order_relaxed);
+    }
+    return {};
+  }
+
+  Result<void> fill_leaf(PageBuffer& page, uint64_t first, uint64_t end) {
+    for (;;) {
+      auto is_changed = has_log(first, end);
+      if (!is_changed) return std::unexpected(is_changed.error());
+      if (!*is_changed) return {};
+      const uint64_t index = index_of(LogInput::key_of(*logs_.current()));
+      RecordHead* record = page.as<ArrayLeaf>()->record(index - first, shape_.record_bytes);
+      auto* payload = reinterpret_cast<std::byte*>(record + 1);
+      fold_->begin(Vid(record->vid.load(std::memory_order_relaxed)),
+                   {payload, shape_.payload_bytes});
+      while (logs_.current() != nullptr && logs_.current()->key_bytes == sizeof index &&
+             index_of(LogInput::key_of(*logs_.current())) == index) {
+        fold_->apply(*logs_.current());
+        if (auto good = logs_.advance(); !good) return good;
+      }
+      if (fold_->is_unbacked() || fold_->payload().size() != shape_.payload_bytes) {
+        const uint64_t key = __builtin_bswap64(index);
+        return logs_.unbacked({reinterpret_cast<const char*>(&key), sizeof key});
+      }
+      std::memcpy(payload, fold_->payload().data(), shape_.payload_bytes);
+      record->vid.store(fold_->vid().word(), std::memory_order_relaxed);
+    }
+  }
+
+  const ComposeTask& task_;
+  const GleanStorage& storage_;
+  ArrayShape shape_;
+  PageOutput pages_;
+  LogInput logs_;
+  std::unique_ptr<RecordFold> fold_;
+  uint64_t low_ = 0;
+  uint64_t high_ = 0;
+};
+
+}  // namespace
+
+Result<ComposedPartition> compose_array(const ComposeTask& task) {
+  return ArrayComposer(task).run();
+}
+
+}  // namespace atolldb

@@ -1,0 +1,205 @@
+#include "engine/compose/compose_sequential.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/compose/log_input.h"
+#include "engine/compose/page_output.h"
+#include "engine/format/sequential_page.h"
+#include "engine/format/sequential_root.h"
+
+namespace atolldb {
+
+namespace {
+
+/// Pages that the writer gets at once. Composers take turns at the writer, so batches keep the runs
+/// long.
+constexpr uint32_t kBatchPages = 64;
+
+class SequentialComposer {
+ public:
+  explicit SequentialComposer(const ComposeTask& task)
+      : task_(task),
+        storage_id_(task.plan.storages[task.storage].id),
+        pages_(task.base, task.writer, &task.writer_mutex, storage_id_, task.cancelled),
+        logs_(task.logs, pages_, storage_id_),
+        batch_(kBatchPages) {}
+
+  Result<ComposedPartition> run() {
+    composed_.storage_id = storage_id_;
+    composed_.partition = task_.partition;
+    if (task_.plan.rewrites && task_.partition == task_.plan.reducers.front().node) {
+      if (auto copied = copy_base(); !copied) return std::unexpected(copied.error());
+    }
+    while (logs_.current() != nullptr) {
+      auto done = add(*logs_.current());
+      if (done) done = logs_.advance();
+      if (!done) return std::unexpected(done.error());
+    }
+    if (auto done = flush(); !done) return std::unexpected(done.error());
+    composed_.log_records = logs_.count();
+    composed_.pages_written = pages_.pages_written();
+    composed_.pages_read = pages_.pages_read();
+    composed_.stand_ins = pages_.stand_ins();
+    return std::move(composed_);
+  }
+
+ private:
+  SequentialPage* page() { return batch_[used_ - 1].as<SequentialPage>(); }
+
+  /// Copies all runs of the base unchanged, the oldest first. A root page that cannot be read stays
+  /// where it is, with all older ones: combine_roots lets the new root lead to it. It must be this
+  /// composer's finding, since a second read of the page may succeed.
+  Result<void> copy_base() {
+    std::vector<SequentialRun> runs;
+    PageBuffer buffer;
+    SnapshotPointer at = task_.plan.storages[task_.storage].base_root;
+    while (!at.is_null()) {
+      auto found = find(at, buffer, "all appends of the root pages before");
+      if (!found) return std::unexpected(found.error());
+      if (!*found) {
+        if (!task_.plan.salvages) composed_.pages.push_back(lost_root(at));
+        break;
+      }
+      const auto& root = *buffer.as<SequentialSnapshotRoot>();
+      for (uint64_t i = root.count; i-- > 0;) runs.push_back(root.runs[i]);
+      at = SnapshotPointer(root.previous);
+    }
+    for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
+      if (auto copied = copy_run(*run); !copied) return copied;
+    }
+    return {};
+  }
+
+  Result<void> copy_run(const SequentialRun& run) {
+    for (uint64_t i = 0; i < run.pages; ++i) {
+      if (auto begun = begin_page(); !begun) return begun;
+      const SnapshotPointer at(run.first_page + i);
+      auto found = find(at, batch_[used_ - 1],
+                        fmt::format("appends of epochs {} to {}", run.first_epoch, run.last_epoch));
+      if (!found) return std::unexpected(found.error());
+      if (!*found) {
+        --used_;
+        if (auto kept = keep_lost(at, run); !kept) return kept;
+        continue;
+      }
+      // The epochs of a part of a run are unknown. So the part gets those of the whole run, and a
+      // scan reads the epochs of the records in it.
+      run_.low = run.first_epoch;
+      run_.high = run.last_epoch;
+      run_.records += batch_[used_ - 1].header().version().count();
+    }
+    if (auto done = flush(); !done) return done;
+    may_follow_ = false;
+    return {};
+  }
+
+  /// Reads a page. Returns false if it cannot be read: then the page is reported, and `into` is
+  /// zeros.
+  Result<bool> find(SnapshotPointer at, PageBuffer& into, const std::string& range) {
+    auto found = pages_.find(at, into, PageType::sequential, PageType::sequential, 0, false);
+    if (!found) return std::unexpected(found.error());
+    if (found->is_readable) return true;
+    if (!task_.plan.salvages) pages_.count_stand_in();
+    if (task_.on_unreadable) task_.on_unreadable({storage_id_, at, 0, range, found->reason});
+    return false;
+  }
+
+  /// A page of a run that cannot be read becomes a run of its own at its old place (R56).
+  Result<void> keep_lost(SnapshotPointer page, const SequentialRun& run) {
+    if (auto done = flush(); !done) return done;
+    may_follow_ = false;
+    if (task_.plan.salvages) return {};
+    composed_.pages.push_back({run.first_epoch, page, 0, 1, run.last_epoch, 0});
+    return {};
+  }
+
+  Result<void> add(const LogRecord& log) {
+    if (log.type != LogType::append) {
+      return logs_.wrong(LogInput::key_of(log), "a sequential storage's are appends only");
+    }
+    const uint32_t bytes = SequentialRecord::bytes_for(log.payload_bytes);
+    if (bytes > SequentialPage::kDataBytes) {
+      return logs_.wrong(LogInput::key_of(log), "its payload is longer than a page");
+    }
+    if (used_ == 0 || !page()->has_room(bytes)) {
+      if (auto begun = begin_page(); !begun) return begun;
+    }
+    auto* record = reinterpret_cast<SequentialRecord*>(page()->data + page()->used_bytes);
+    record->vid = Vid(log.vid).version();
+    record->payload_bytes = log.payload_bytes;
+    if (log.payload_bytes != 0) std::memcpy(record->payload(), log.payload(), log.payload_bytes);
+    page()->used_bytes += bytes;
+    PageHeader& header = page()->header;
+    header.version_word.store(PageVersion::make(0, header.version().count() + 1, 0).word(),
+                              std::memory_order_relaxed);
+    const uint64_t epoch = Vid(log.vid).epoch();
+    if (run_.records++ == 0) run_.low = epoch;
+    run_.high = epoch;  // epochs ascend
+    return {};
+  }
+
+  Result<void> begin_page() {
+    if (used_ == kBatchPages) {
+      if (auto flushed = flush(); !flushed) return flushed;
+    }
+    batch_[used_++].header().type = PageType::sequential;
+    return {};
+  }
+
+  /// Writes the batch. It extends the last run if it follows that run in the file; otherwise it
+  /// becomes a new run.
+  Result<void> flush() {
+    if (used_ == 0) return {};
+    bool follows = false;
+    auto written = pages_.write_run({batch_.data(), used_}, [&](SnapshotPointer first) {
+      follows =
+          may_follow_ && !composed_.pages.empty() && end_of(composed_.pages.back()) == first.word();
+      const uint64_t number = follows ? composed_.pages.back().pages : 0;
+      for (uint32_t i = 0; i < used_; ++i) batch_[i].as<SequentialPage>()->number = number + i;
+      run_.page = first;
+      run_.pages = used_;
+    });
+    if (!written) return written;
+    if (follows) {
+      ComposedPage& last = composed_.pages.back();
+      last.pages += run_.pages;
+      last.high = run_.high;
+      last.records += run_.records;
+    } else {
+      composed_.pages.push_back(run_);
+    }
+    run_ = {};
+    may_follow_ = true;
+    for (uint32_t i = 0; i < used_; ++i) batch_[i] = {};
+    used_ = 0;
+    return {};
+  }
+
+  /// Returns the word of the page after a run.
+  static uint64_t end_of(const ComposedPage& run) { return run.page.word() + run.pages; }
+
+  const ComposeTask& task_;
+  uint32_t storage_id_;
+  PageOutput pages_;
+  LogInput logs_;
+  std::vector<PageBuffer> batch_;
+  uint32_t used_ = 0;  // pages of the batch in use
+  ComposedPage run_;   // the run in the batch
+  // The next batch continues the epochs of the last run, so it may extend that run.
+  bool may_follow_ = true;
+  ComposedPartition composed_;
+};
+
+}  // namespace
+
+Result<ComposedPartition> compose_sequential(const ComposeTask& task) {
+  return SequentialComposer(task).run();
+}
+
+}  // namespace atolldb

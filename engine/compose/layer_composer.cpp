@@ -1,0 +1,420 @@
+#include "engine/compose/layer_composer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "engine/hooks/mutants.h"
+
+namespace atolldb {
+
+namespace {
+
+std::string text_of(Bytes bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+Bytes bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
+
+int compare(Bytes a, Bytes b) {
+  const size_t common = std::min(a.size(), b.size());
+  const int order = common == 0 ? 0 : std::memcmp(a.data(), b.data(), common);
+  if (order != 0) return order;
+  return a.size() < b.size() ? -1 : (a.size() > b.size() ? 1 : 0);
+}
+
+bool is_beyond(const TreeItem& item) { return item.remainder > 8; }
+
+TreeItem item_of(const CarriedRecord& record) {
+  const LayerKey key(bytes_of(record.rest));
+  TreeItem item;
+  item.slice = key.slice;
+  item.remainder = key.remainder;
+  item.suffix = key.suffix();
+  item.payload = bytes_of(record.payload);
+  item.vid = record.vid;
+  return item;
+}
+
+}  // namespace
+
+LayerComposer::LayerComposer(TreeWork& work, std::string prefix, const SliceRange& range)
+    : work_(work),
+      prefix_(std::move(prefix)),
+      range_(range),
+      builder_(work.pages, static_cast<uint8_t>(prefix_.size() / 8)) {}
+
+Result<std::vector<TreeChild>> LayerComposer::compose_partition(SnapshotPointer base,
+                                                                uint32_t& level) {
+  if (auto taken = take_shape(); !taken) return std::unexpected(taken.error());
+  auto done = base.is_null() ? compose_records(range_, std::nullopt) : compose_tree(base);
+  if (!done) return std::unexpected(done.error());
+  return builder_.finish(range_, 2 * kInteriorCapacity, level);
+}
+
+Result<LayerResult> LayerComposer::compose(SnapshotPointer base) {
+  if (auto taken = take_shape(); !taken) return std::unexpected(taken.error());
+  if (auto done = compose_tree(base); !done) return std::unexpected(done.error());
+  return finish();
+}
+
+Result<LayerResult> LayerComposer::compose(std::span<const CarriedRecord> carried,
+                                           bool keeps_single) {
+  if (auto taken = take_shape(); !taken) return std::unexpected(taken.error());
+  for (const CarriedRecord& record : carried) items_.push_back(item_of(record));
+  builder_.begin_border(range_.low);
+  size_t at = 0;
+  if (auto added = add_cut_records(range_, at); !added) return std::unexpected(added.error());
+  const std::optional<TreeItem> only = builder_.only_item();
+  // R44: only the root of a layer can stand beside a pointer to a volatile layer. Without one the
+  // volatile layer, and all pages above it, could never be dropped.
+  const bool is_layer = keeps_single || (shape_.has_root() && !mutant(Mutant::layers_of_two_only));
+  if (only && !only->is_next_layer() && !is_layer) {
+    std::string rest(8, '\0');
+    put_slice(only->slice, reinterpret_cast<std::byte*>(rest.data()));
+    rest.resize(std::min<size_t>(8, only->remainder));
+    rest += text_of(only->suffix);
+    return LayerResult{{}, CarriedRecord{std::move(rest), text_of(only->payload), only->vid}};
+  }
+  if (auto ended = builder_.end_border(range_, TreeBuilder::Ending::plain); !ended) {
+    return std::unexpected(ended.error());
+  }
+  return finish();
+}
+
+Result<LayerResult> LayerComposer::finish() {
+  uint32_t level = 0;
+  auto top = builder_.finish(range_, 1, level);
+  if (!top) return std::unexpected(top.error());
+  return LayerResult{top->front().page, std::nullopt};
+}
+
+Result<void> LayerComposer::take_shape() {
+  if (work_.shapes == nullptr) return {};
+  const Status status =
+      work_.shapes->shape_of(work_.pages.storage_id(), bytes_of(prefix_), range_, shape_);
+  if (status == Status::ok) return {};
+  return make_error(ExitCode::failed, fmt::format("storage {}: its volatile pages: {}",
+                                                  work_.pages.storage_id(), to_string(status)));
+}
+
+/// Ends pages where volatile pages begin (R44). The next range or record begins at `slice`.
+Result<void> LayerComposer::pass(uint64_t slice) {
+  const SliceRange before{0, slice, false};
+  for (uint32_t level = 0; level < shape_.level_count(); ++level) {
+    if (!shape_.is_fence(level, slice)) break;  // levels above have no fence here either
+    auto ended = level == 0 ? Result<void>() : builder_.close(level - 1, before);
+    if (level == 0 && builder_.is_open()) {
+      ended = builder_.end_border(before, TreeBuilder::Ending::exact);
+    }
+    if (!ended) return ended;
+  }
+  return {};
+}
+
+bool LayerComposer::has_log() const {
+  const LogRecord* log = work_.logs.current();
+  if (log == nullptr) return false;
+  if (prefix_.empty()) return true;
+  return log->key_bytes > prefix_.size() &&
+         std::memcmp(log->key(), prefix_.data(), prefix_.size()) == 0;
+}
+
+bool LayerComposer::is_inside(const SliceRange& range) const {
+  return range.low >= range_.low &&
+         (range_.high_is_end || (!range.high_is_end && range.high <= range_.high));
+}
+
+bool LayerComposer::overlaps(const SliceRange& range) const {
+  return (range_.high_is_end || range.low < range_.high) &&
+         (range.high_is_end || range_.low < range.high);
+}
+
+SliceRange LayerComposer::clip(const SliceRange& range) const {
+  SliceRange clipped = range;
+  clipped.low = std::max(range.low, range_.low);
+  if (range.high_is_end || (!range_.high_is_end && range_.high < range.high)) {
+    clipped.high = range_.high;
+    clipped.high_is_end = range_.high_is_end;
+  }
+  return clipped;
+}
+
+/// Composes the tree below a base root. The builder creates as many upper levels as it needs.
+Result<void> LayerComposer::compose_tree(SnapshotPointer root) {
+  const auto page = std::make_unique<PageBuffer>();
+  auto found = find_page(root, *page, range_);
+  if (!found) return std::unexpected(found.error());
+  if (!found->is_readable) {
+    return compose_lost(root, *found, 0, range_, range_.low == 0 && range_.high_is_end);
+  }
+  return compose_page(root, *page, std::nullopt);
+}
+
+/// Composes one page of the base. `next`: the range of its right sibling below the same parent.
+Result<void> LayerComposer::compose_node(SnapshotPointer pointer, uint32_t level,
+                                         const SliceRange& range,
+                                         const std::optional<SliceRange>& next) {
+  if (auto passed = pass(range.low); !passed) return passed;
+  if (!work_.rewrites && is_inside(range) && !has_log(range) && builder_.may_add(level) &&
+      shape_.fits(level, range)) {
+    return builder_.add_page(level, range.low, pointer);
+  }
+  const auto page = std::make_unique<PageBuffer>();
+  const SliceRange clipped = clip(range);
+  auto found = find_page(pointer, *page, clipped);
+  if (!found) return std::unexpected(found.error());
+  if (!found->is_readable) {
+    return compose_lost(pointer, *found, level, clipped, equal(clipped, range));
+  }
+  const bool is_border = page->header().type == PageType::mastertree_border;
+  const bool is_expected = page->header().level == level && is_border == (level == 0) &&
+                           equal(range_of(*page->as<TreePage>()), range);
+  if (!found->was_lost && !is_expected) {
+    return wrong_page(work_.pages.storage_id(), pointer,
+                      "its level or range is not what its parent says");
+  }
+  // A page that can be read again may cover more than the range of its stand-in.
+  const SliceRange outer = range_;
+  if (found->was_lost) range_ = clipped;
+  auto done = compose_page(pointer, *page, next);
+  range_ = outer;
+  if (!done) return done;
+  // If a volatile page extends past the end of the base page, the new page becomes part of its
+  // successor.
+  const bool is_cut = clipped.high_is_end || shape_.may_cut(level, clipped.high);
+  return level == 0 || !is_cut ? Result<void>() : builder_.close(level - 1, clipped);
+}
+
+Result<void> LayerComposer::compose_page(SnapshotPointer pointer, PageBuffer& page,
+                                         const std::optional<SliceRange>& next) {
+  if (page.header().level != 0) return compose_interior(pointer, *page.as<InteriorPage>());
+  take_items(*page.as<BorderPage>());
+  return compose_records(clip(range_of(*page.as<TreePage>())), next);
+}
+
+Result<void> LayerComposer::compose_interior(SnapshotPointer pointer, const InteriorPage& page) {
+  const uint32_t count = page.header.version().count();
+  if (count == 0 || count > kInteriorCapacity) {
+    return wrong_page(work_.pages.storage_id(), pointer, fmt::format("it has {} children", count));
+  }
+  const auto range_at = [&](uint32_t i) {
+    return i + 1 == count ? SliceRange{page.separators[i], page.high, page.high_is_end != 0}
+                          : SliceRange{page.separators[i], page.separators[i + 1], false};
+  };
+  for (uint32_t i = 0; i < count; ++i) {
+    if (!overlaps(range_at(i))) continue;
+    std::optional<SliceRange> next;
+    if (i + 1 < count && overlaps(range_at(i + 1))) next = range_at(i + 1);
+    const SnapshotPointer child(page.children[i].snapshot_word.load(std::memory_order_relaxed));
+    auto done = compose_node(child, uint32_t{page.header.level} - 1, range_at(i), next);
+    if (!done) return done;
+  }
+  return {};
+}
+
+/// Collects the slots of a page that lie in the composer's range.
+void LayerComposer::take_items(const BorderPage& page) {
+  items_.clear();
+  auto& from = const_cast<BorderPage&>(page);
+  const uint32_t count = page.header.version().count();
+  for (uint32_t slot = 0; slot < count; ++slot) {
+    if (!range_.contains(page.slices()[slot])) continue;
+    TreeRecord* record = from.record(slot);
+    TreeItem item;
+    item.slice = page.slices()[slot];
+    item.vid = Vid(record->head.vid.load(std::memory_order_relaxed));
+    item.remainder = record->remainder;
+    if (item.vid.is_next_layer()) {
+      item.remainder = kRemainderNextLayer;
+      item.next_layer =
+          SnapshotPointer(record->next_layer()->snapshot_word.load(std::memory_order_relaxed));
+    } else {
+      item.suffix = {record->suffix(), record->suffix_bytes()};
+      item.payload = {record->payload(), record->payload_bytes.load(std::memory_order_relaxed)};
+    }
+    items_.push_back(item);
+  }
+}
+
+Result<void> LayerComposer::compose_records(const SliceRange& range,
+                                            const std::optional<SliceRange>& next) {
+  if (auto passed = pass(range.low); !passed) return passed;
+  builder_.begin_border(range.low);
+  size_t at = 0;
+  if (auto added = add_cut_records(range, at); !added) return added;
+  const bool is_at_end = range.high_is_end || (!range_.high_is_end && range.high == range_.high);
+  // A volatile page extends past this end.
+  if (!is_at_end && !shape_.may_cut(0, range.high)) return {};
+  if (!is_at_end && shape_.is_fence(0, range.high)) {
+    return builder_.end_border(range, TreeBuilder::Ending::exact);
+  }
+  // An empty range is always joined with the next range.
+  const bool is_next_rewritten = next && (work_.rewrites || has_log(*next));
+  const bool may_join = is_next_rewritten || (next && builder_.is_empty());
+  return builder_.end_border(range,
+                             may_join ? TreeBuilder::Ending::joinable : TreeBuilder::Ending::plain);
+}
+
+/// Adds the records of a range and cuts pages where volatile pages begin.
+Result<void> LayerComposer::add_cut_records(const SliceRange& range, size_t& at) {
+  SliceRange part = range;
+  uint64_t fence = 0;
+  while (shape_.next_fence(0, part.low, fence) && (range.high_is_end || fence < range.high)) {
+    part.high = fence;
+    part.high_is_end = false;
+    if (auto added = add_records(part, at); !added) return added;
+    if (auto passed = pass(fence); !passed) return passed;
+    builder_.begin_border(fence);
+    part = range;
+    part.low = fence;
+  }
+  return add_records(part, at);
+}
+
+Result<void> LayerComposer::add_records(const SliceRange& range, size_t& at) {
+  const auto has_item = [&] { return at < items_.size() && range.contains(items_[at].slice); };
+  while (has_item() || has_log(range)) {
+    const bool is_log_first = has_log(range) && (!has_item() || log_slice() < items_[at].slice);
+    const uint64_t slice = is_log_first ? log_slice() : items_[at].slice;
+    if (auto done = compose_slice(slice, at); !done) return done;
+  }
+  return {};
+}
+
+/// Composes all records of a slice. Advances `at` past the base's records of the slice.
+Result<void> LayerComposer::compose_slice(uint64_t slice, size_t& at) {
+  constexpr uint32_t kNone = 9;
+  for (;;) {
+    const bool is_here = at < items_.size() && items_[at].slice == slice && !is_beyond(items_[at]);
+    const uint32_t base_length = is_here ? items_[at].remainder : kNone;
+    uint32_t log_length = kNone;
+    if (has_log_at(slice)) log_length = length_class(static_cast<uint32_t>(log_rest().size()));
+    const uint32_t length = std::min(base_length, log_length);
+    if (length == kNone) break;
+    const TreeItem* base = base_length == length ? &items_[at++] : nullptr;
+    auto done = log_length == length ? compose_record(slice, static_cast<uint16_t>(length), base)
+                                     : builder_.add(*base);
+    if (!done) return done;
+  }
+  const size_t first = at;
+  while (at < items_.size() && items_[at].slice == slice) ++at;
+  if (first == at && !has_log_at(slice)) return {};
+  return compose_beyond(slice, std::span(items_).subspan(first, at - first));
+}
+
+/// Composes a record whose key ends in this layer and that has log records.
+Result<void> LayerComposer::compose_record(uint64_t slice, uint16_t remainder,
+                                           const TreeItem* base) {
+  RecordFold& fold = work_.fold;
+  base == nullptr ? fold.begin_absent() : fold.begin(base->vid, base->payload);
+  while (has_log_at(slice) && log_rest().size() == remainder) {
+    fold.apply(*work_.logs.current());
+    if (auto good = work_.logs.advance(); !good) return good;
+  }
+  if (fold.is_unbacked()) {
+    std::byte bytes[8];
+    put_slice(slice, bytes);
+    const std::string key = prefix_ + text_of(Bytes(bytes).first(remainder));
+    return leave_out_unbacked(key);
+  }
+  if (!fold.exists()) return {};
+  TreeItem item;
+  item.slice = slice;
+  item.remainder = remainder;
+  item.payload = fold.payload();
+  item.vid = fold.vid();
+  return builder_.add(item);
+}
+
+/// Composes the records of a slice whose keys extend past the slice: one record stays in this page,
+/// several move to a lower layer.
+Result<void> LayerComposer::compose_beyond(uint64_t slice, std::span<const TreeItem> base) {
+  if (!base.empty() && base.front().is_next_layer()) {
+    if (!has_log_at(slice) && !work_.rewrites) return builder_.add(base.front());
+    return add_sublayer(slice, below(slice).compose(base.front().next_layer));
+  }
+  std::vector<CarriedRecord> carried;
+  const bool is_log_first =
+      has_log_at(slice) && (base.empty() || compare(log_rest().subspan(8), base[0].suffix) <= 0);
+  if (is_log_first) {
+    const std::string rest = text_of(log_rest().subspan(8));
+    const bool has_base = !base.empty() && compare(bytes_of(rest), base[0].suffix) == 0;
+    has_base ? work_.fold.begin(base[0].vid, base[0].payload) : work_.fold.begin_absent();
+    if (auto folded = fold_logs(slice, bytes_of(rest)); !folded) return folded;
+    if (has_base) base = base.subspan(1);
+    const bool is_alone = base.empty() && !has_log_at(slice);
+    if (is_alone && !work_.fold.exists()) return {};
+    if (is_alone) {
+      return add_beyond({slice,
+                         static_cast<uint16_t>(8 + rest.size()),
+                         bytes_of(rest),
+                         work_.fold.payload(),
+                         work_.fold.vid(),
+                         {}});
+    }
+    if (work_.fold.exists()) {
+      carried.push_back({rest, text_of(work_.fold.payload()), work_.fold.vid()});
+    }
+  } else if (base.size() == 1 && !has_log_at(slice)) {
+    return add_beyond(base.front());
+  }
+  for (const TreeItem& item : base) {
+    carried.push_back({text_of(item.suffix), text_of(item.payload), item.vid});
+  }
+  return add_sublayer(slice, below(slice).compose(carried, false));
+}
+
+/// Applies all log records of one key. `rest`: the bytes of the key after the slice.
+Result<void> LayerComposer::fold_logs(uint64_t slice, Bytes rest) {
+  while (has_log_at(slice) && log_rest().size() == 8 + rest.size() &&
+         compare(log_rest().subspan(8), rest) == 0) {
+    work_.fold.apply(*work_.logs.current());
+    if (auto good = work_.logs.advance(); !good) return good;
+  }
+  if (!work_.fold.is_unbacked()) return {};
+  work_.fold.begin_absent();
+  return leave_out_unbacked(full_key(slice, rest));
+}
+
+Result<void> LayerComposer::add_sublayer(uint64_t slice, Result<LayerResult> below) {
+  if (!below) return std::unexpected(below.error());
+  if (below->single) {
+    const Bytes rest = bytes_of(below->single->rest);
+    return add_beyond({slice,
+                       static_cast<uint16_t>(8 + rest.size()),
+                       rest,
+                       bytes_of(below->single->payload),
+                       below->single->vid,
+                       {}});
+  }
+  if (below->root.is_null()) return {};
+  const Vid vid = Vid::make(work_.epoch, 0, Vid::kNextLayer);
+  return builder_.add({slice, kRemainderNextLayer, {}, {}, vid, below->root});
+}
+
+/// Adds a record whose key extends past the slice. It gets a layer of its own if it does not fit
+/// beside the other records of its slice. When it was committed it may have been in a lower layer,
+/// and needed no room beside them.
+Result<void> LayerComposer::add_beyond(const TreeItem& item) {
+  if (builder_.bytes_of_slice(item.slice) + item.page_bytes() <= kBorderUsableBytes) {
+    return builder_.add(item);
+  }
+  const CarriedRecord carried{text_of(item.suffix), text_of(item.payload), item.vid};
+  return add_sublayer(item.slice, below(item.slice).compose({&carried, 1}, true));
+}
+
+LayerComposer LayerComposer::below(uint64_t slice) const {
+  return LayerComposer(work_, full_key(slice, {}), SliceRange{});
+}
+
+std::string LayerComposer::full_key(uint64_t slice, Bytes rest) const {
+  std::byte bytes[8];
+  put_slice(slice, bytes);
+  return prefix_ + text_of(bytes) + text_of(rest);
+}
+
+}  // namespace atolldb

@@ -1,0 +1,121 @@
+// Composer of one layer of a Master-tree. It merges the layer's base pages with the log records
+// whose keys begin with the layer's prefix. The result is the layer's pages in the new snapshot.
+// Source: [FOEDUS15] sections 7.3, 8.1.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/compose/log_input.h"
+#include "engine/compose/page_output.h"
+#include "engine/compose/record_fold.h"
+#include "engine/compose/shape_source.h"
+#include "engine/compose/tree_builder.h"
+
+namespace atolldb {
+
+inline bool equal(const SliceRange& a, const SliceRange& b) {
+  return a.low == b.low && a.high_is_end == b.high_is_end && (a.high_is_end || a.high == b.high);
+}
+
+/// State that all layers of a task share.
+struct TreeWork {
+  PageOutput& pages;
+  LogInput logs;
+  RecordFold fold;
+  uint64_t epoch;       // epoch of the snapshot
+  bool rewrites;        // write every page, see GleanPlan
+  ShapeSource* shapes;  // null: there are no volatile pages
+  bool salvages;        // see GleanPlan
+  const std::function<void(const UnreadablePage&)>& on_unreadable;  // may be empty
+};
+
+/// A record that moves to a layer below, with the rest of its key from that layer on.
+struct CarriedRecord {
+  std::string rest;
+  std::string payload;
+  Vid vid;
+};
+
+/// The result of composing a layer. Both members are empty if no records are left.
+struct LayerResult {
+  SnapshotPointer root;
+  std::optional<CarriedRecord> single;  // the only record, if it needs no layer of its own
+};
+
+class LayerComposer {
+ public:
+  /// `prefix`: the slices of the layers above, 8 bytes each.
+  LayerComposer(TreeWork& work, std::string prefix, const SliceRange& range);
+
+  /// Composes the part of the first layer that lies in the range. Returns pages of one level, which
+  /// is stored in `level`, or a single null page if there are no records.
+  Result<std::vector<TreeChild>> compose_partition(SnapshotPointer base, uint32_t& level);
+  /// Composes a lower layer that has pages in the base.
+  Result<LayerResult> compose(SnapshotPointer base);
+  /// Composes a lower layer that has no pages in the base. `carried`: ascending; the log records of
+  /// the layer are merged with them. Returns a sole record as `single`, unless `keeps_single` is
+  /// set or the layer has volatile pages.
+  Result<LayerResult> compose(std::span<const CarriedRecord> carried, bool keeps_single);
+
+ private:
+  bool has_log() const;
+  bool has_log(const SliceRange& range) const { return has_log() && range.contains(log_slice()); }
+  bool has_log_at(uint64_t slice) const { return has_log() && log_slice() == slice; }
+  Bytes log_rest() const { return work_.logs.current()->key_span().subspan(prefix_.size()); }
+  uint64_t log_slice() const { return slice_of(log_rest()); }
+  bool is_inside(const SliceRange& range) const;
+  bool overlaps(const SliceRange& range) const;
+  SliceRange clip(const SliceRange& range) const;
+
+  Result<void> compose_tree(SnapshotPointer root);
+  Result<void> compose_node(SnapshotPointer page, uint32_t level, const SliceRange& range,
+                            const std::optional<SliceRange>& next);
+  Result<void> compose_page(SnapshotPointer pointer, PageBuffer& page,
+                            const std::optional<SliceRange>& next);
+  Result<void> compose_interior(SnapshotPointer pointer, const InteriorPage& page);
+  // Pages that cannot be read (R56): layer_composer_lost.cpp.
+  /// Finds the page to which a base pointer leads. Adds the held records of `range` to the log
+  /// input.
+  Result<FoundPage> find_page(SnapshotPointer pointer, PageBuffer& page, const SliceRange& range);
+  /// Composes the range of a page that cannot be read. `is_whole`: the range is all that the
+  /// pointer stands for.
+  Result<void> compose_lost(SnapshotPointer pointer, FoundPage& found, uint32_t level,
+                            const SliceRange& range, bool is_whole);
+  Result<void> end_before(uint32_t level, uint64_t low);
+  /// Handles an update of a record that does not exist. Returns an error; a salvage skips and
+  /// reports the update instead.
+  Result<void> leave_out_unbacked(const std::string& key);
+  void report_lost(SnapshotPointer page, uint32_t level, const SliceRange& range,
+                   const std::string& reason) const;
+  Result<void> compose_records(const SliceRange& range, const std::optional<SliceRange>& next);
+  Result<void> add_cut_records(const SliceRange& range, size_t& at);
+  Result<void> add_records(const SliceRange& range, size_t& at);
+  Result<LayerResult> finish();
+  Result<void> take_shape();
+  Result<void> pass(uint64_t slice);
+
+  void take_items(const BorderPage& page);
+  Result<void> compose_slice(uint64_t slice, size_t& at);
+  Result<void> compose_record(uint64_t slice, uint16_t remainder, const TreeItem* base);
+  Result<void> compose_beyond(uint64_t slice, std::span<const TreeItem> base);
+  Result<void> fold_logs(uint64_t slice, Bytes key);
+  Result<void> add_sublayer(uint64_t slice, Result<LayerResult> below);
+  Result<void> add_beyond(const TreeItem& item);
+  LayerComposer below(uint64_t slice) const;
+  std::string full_key(uint64_t slice, Bytes rest) const;
+
+  TreeWork& work_;
+  std::string prefix_;
+  SliceRange range_;
+  TreeShape shape_;  // fence map of the layer's volatile pages
+  TreeBuilder builder_;
+  std::vector<TreeItem> items_;  // records of the current base page, or carried records
+};
+
+}  // namespace atolldb

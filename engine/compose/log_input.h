@@ -1,0 +1,112 @@
+// The log records of a composer's task, with a count, and errors that name their keys.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "engine/compose/page_output.h"
+#include "engine/format/vid.h"
+#include "engine/gleaner/log_source.h"
+
+namespace atolldb {
+
+/// Returns bytes as hexadecimal digits, for messages.
+inline std::string hex_of(std::string_view bytes) {
+  std::string text;
+  for (const char byte : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return text;
+}
+
+class LogInput {
+ public:
+  LogInput(LogSource& source, const PageOutput& pages, uint32_t storage_id)
+      : source_(source), pages_(pages), storage_id_(storage_id), current_(source.current()) {}
+
+  /// Merges held records (R56) into the order of the source's records.
+  /// REQUIRES: no held record sorts before the current record.
+  void add_held(std::vector<HeldRecord> held) {
+    for (HeldRecord& record : held) held_.push_back(std::move(record));
+    // Descending order: the next record is the last element.
+    std::ranges::sort(held_, [](const HeldRecord& a, const HeldRecord& b) {
+      const int order = a.key().compare(b.key());
+      return order != 0 ? order > 0 : a.version() > b.version();
+    });
+    choose();
+  }
+
+  /// Returns the current record, or null at the end.
+  const LogRecord* current() const { return current_; }
+  Result<void> advance() {
+    if (++count_ % kRecordsPerCheck == 0) {
+      if (auto go_on = pages_.check_cancelled(); !go_on) return go_on;
+    }
+    last_key_ = key_of(*current_);
+    last_version_ = Vid(current_->vid).version();
+    if (is_held_) {
+      held_.pop_back();
+    } else if (auto good = source_.advance(); !good) {
+      return good;
+    }
+    choose();
+    if (current_ == nullptr) return {};
+    const int order = key_of(*current_).compare(last_key_);
+    const bool is_behind = order == 0 && Vid(current_->vid).version() < last_version_;
+    if (order > 0 || (order == 0 && !is_behind)) return {};
+    return wrong(key_of(*current_), "they are not sorted");
+  }
+  uint64_t count() const { return count_; }
+
+  static std::string_view key_of(const LogRecord& log) {
+    return {reinterpret_cast<const char*>(log.key()), log.key_bytes};
+  }
+  std::unexpected<Error> wrong(std::string_view key, const std::string& reason) const {
+    return make_error(ExitCode::corruption,
+                      fmt::format("storage {}: log records of the key 0x{}: {}: the log is damaged "
+                                  "or incomplete: restore it from a backup",
+                                  storage_id_, hex_of(key), reason));
+  }
+  std::unexpected<Error> unbacked(std::string_view key) const {
+    return wrong(key, "an update of a record that is not there, or beyond its end");
+  }
+  /// Checks that no record is left. Call it after the last record of the partition.
+  Result<void> check_end() const {
+    if (current_ == nullptr) return {};
+    return wrong(key_of(*current_), "they are outside the partition");
+  }
+
+ private:
+  static constexpr uint64_t kRecordsPerCheck = 1024;
+
+  void choose() {
+    current_ = source_.current();
+    is_held_ = false;
+    if (held_.empty()) return;
+    if (current_ != nullptr) {
+      const int order = held_.back().key().compare(key_of(*current_));
+      if (order > 0 || (order == 0 && held_.back().version() > Vid(current_->vid).version())) {
+        return;
+      }
+    }
+    current_ = &held_.back().log();
+    is_held_ = true;
+  }
+
+  LogSource& source_;
+  const PageOutput& pages_;
+  uint32_t storage_id_;
+  const LogRecord* current_;
+  std::vector<HeldRecord> held_;
+  bool is_held_ = false;  // true: `current_` is the last element of `held_`
+  std::string last_key_;
+  uint64_t last_version_ = 0;
+  uint64_t count_ = 0;
+};
+
+}  // namespace atolldb

@@ -1,0 +1,258 @@
+#include "engine/compose/page_output.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "engine/gleaner/gleaned_record.h"
+#include "engine/hooks/mutants.h"
+
+namespace atolldb {
+
+std::unexpected<Error> wrong_page(uint32_t storage_id, SnapshotPointer page,
+                                  const std::string& reason) {
+  return make_error(ExitCode::corruption,
+                    fmt::format("storage {}: page {} of snapshot {} and node {}: {}: restore the "
+                                "snapshot from a backup, or recover from an older one and its log",
+                                storage_id, page.page(), page.snapshot(), page.node(), reason));
+}
+
+Result<void> PageOutput::check_cancelled() const {
+  if (!cancelled_ || !cancelled_()) return {};
+  return make_error(ExitCode::failed,
+                    fmt::format("composing storage {}: the run was cancelled", storage_id_));
+}
+
+Result<void> PageOutput::read(SnapshotPointer pointer, PageBuffer& into, PageType type,
+                              uint8_t layer) {
+  return read(pointer, into, type, type, layer);
+}
+
+Result<void> PageOutput::read(SnapshotPointer pointer, PageBuffer& into, PageType type,
+                              PageType other, uint8_t layer) {
+  if (auto go_on = check_cancelled(); !go_on) return go_on;
+  ++pages_read_;
+  if (auto good = base_.read(pointer, &into.header()); !good) return good;
+  return check_page(pointer, into.header(), type, other, layer);
+}
+
+Result<void> PageOutput::check_page(SnapshotPointer pointer, const PageHeader& header,
+                                    PageType type, PageType other, uint8_t layer) const {
+  if (header.storage_id != storage_id_) {
+    return wrong_page(storage_id_, pointer, fmt::format("it is of storage {}", header.storage_id));
+  }
+  if ((header.type != type && header.type != other) || header.layer != layer) {
+    return wrong_page(
+        storage_id_, pointer,
+        fmt::format("it has type {} and layer {}, not type {} and layer {}",
+                    static_cast<int>(header.type), header.layer, static_cast<int>(type), layer));
+  }
+  return {};
+}
+
+/// Reads a stand-in. Returns false if it cannot be read.
+bool PageOutput::read_stand_in(SnapshotPointer pointer, PageBuffer& into, std::string& reason) {
+  if (auto good = base_.read(unmarked(pointer), &into.header()); !good) {
+    reason = good.error().message;
+    return false;
+  }
+  const PageHeader& header = into.header();
+  if (header.type == kStandInType && header.storage_id == storage_id_) return true;
+  reason = wrong_page(storage_id_, unmarked(pointer), "it is no stand-in").error().message;
+  return false;
+}
+
+namespace {
+
+/// Splits `bytes` into adjacent log records and adds them. Returns false, and adds nothing, if the
+/// bytes are not log records.
+bool split_held(std::span<const std::byte> bytes, std::vector<HeldRecord>& held) {
+  const size_t before = held.size();
+  for (size_t at = 0; at < bytes.size();) {
+    LogRecord head = {};
+    if (bytes.size() - at >= sizeof head) std::memcpy(&head, bytes.data() + at, sizeof head);
+    if (head.length < sizeof head || head.length % 8 != 0 || head.length > bytes.size() - at ||
+        LogRecord::bytes(head.key_bytes, head.payload_bytes) > head.length) {
+      held.resize(before);
+      return false;
+    }
+    HeldRecord& record = held.emplace_back();
+    record.words.resize(head.length / 8);
+    std::memcpy(record.words.data(), bytes.data() + at, head.length);
+    at += head.length;
+  }
+  return true;
+}
+
+}  // namespace
+
+/// Adds the held records of a chain of pages. Returns false, and adds nothing, if a page cannot be
+/// read.
+bool PageOutput::take_held(SnapshotPointer last, std::vector<HeldRecord>& held,
+                           std::string& reason) {
+  std::vector<PageBuffer> pages;
+  for (SnapshotPointer at = last; !at.is_null();) {
+    PageBuffer& page = pages.emplace_back();
+    if (auto good = base_.read(at, &page.header()); !good) {
+      reason = good.error().message;
+      return false;
+    }
+    const auto& part = *page.as<HeldPage>();
+    const bool is_good = part.header.type == kHeldLogType &&
+                         part.header.storage_id == storage_id_ &&
+                         part.used_bytes <= HeldPage::kDataBytes;
+    if (!is_good) {
+      reason = wrong_page(storage_id_, at, "it holds no log records").error().message;
+      return false;
+    }
+    at = SnapshotPointer(part.previous);
+  }
+  std::vector<std::byte> bytes;
+  for (auto page = pages.rbegin(); page != pages.rend(); ++page) {
+    const auto& part = *page->as<HeldPage>();
+    bytes.insert(bytes.end(), part.data, part.data + part.used_bytes);
+  }
+  if (split_held(bytes, held)) return true;
+  reason = wrong_page(storage_id_, last, "its log records have no sense").error().message;
+  return false;
+}
+
+/// Merges the older held records with the new ones, and elides those that a later one covers.
+/// Returns false if the older ones cannot be read; they stay unchanged then.
+bool PageOutput::compact_held(const LostPage& lost, std::span<const std::byte> records,
+                              std::vector<std::byte>& compacted) {
+  std::vector<HeldRecord> held;
+  std::string reason;
+  if (!take_held(lost.held, held, reason) || !split_held(records, held)) return false;
+  std::ranges::sort(held, [](const HeldRecord& a, const HeldRecord& b) {
+    const int order = a.key().compare(b.key());
+    return order != 0 ? order < 0 : a.version() < b.version();
+  });
+  for (size_t i = 0; i < held.size(); ++i) {
+    bool is_covered = false;
+    for (size_t later = i + 1; later < held.size() && !is_covered; ++later) {
+      if (held[later].key() != held[i].key()) break;
+      is_covered = covers(held[later].log(), held[i].log());
+    }
+    if (is_covered) continue;
+    const auto bytes = std::as_bytes(std::span(held[i].words));
+    compacted.insert(compacted.end(), bytes.begin(), bytes.end());
+  }
+  return true;
+}
+
+Result<FoundPage> PageOutput::find(SnapshotPointer pointer, PageBuffer& into, PageType type,
+                                   PageType other, uint8_t layer, bool takes_held) {
+  if (auto go_on = check_cancelled(); !go_on) return std::unexpected(go_on.error());
+  FoundPage found;
+  std::vector<SnapshotPointer> chains;
+  SnapshotPointer at = pointer;
+  for (; is_stand_in(at); at = SnapshotPointer(into.as<StandInPage>()->lost)) {
+    ++pages_read_;
+    if (!read_stand_in(at, into, found.reason)) break;
+    const StandInPage& page = *into.as<StandInPage>();
+    chains.emplace_back(page.held);
+    if (!std::exchange(found.was_lost, true)) {
+      found.lost = {SnapshotPointer(page.lost), SnapshotPointer(page.held), page.held_bytes,
+                    page.held_batches};
+      found.low = page.low;
+      found.high = page.high;
+      found.high_is_end = page.high_is_end != 0;
+    }
+  }
+  if (!found.was_lost) found.lost.lost = at;
+  found.is_readable = !is_stand_in(at);
+  if (found.is_readable) {
+    ++pages_read_;
+    if (auto good = base_.read(at, &into.header()); !good) {
+      found.is_readable = false;
+      found.reason = good.error().message;
+    }
+  }
+  for (const SnapshotPointer chain : chains) {
+    if (!found.is_readable && !takes_held) break;
+    if (!take_held(chain, found.held, found.reason)) found.is_readable = false;
+  }
+  if (!found.is_readable) {
+    // The composer builds the whole page, if it needs one.
+    std::memset(into.bytes, 0, sizeof into.bytes);
+    return found;
+  }
+  if (auto good = check_page(at, into.header(), type, other, layer); !good) {
+    return std::unexpected(good.error());
+  }
+  return found;
+}
+
+Result<SnapshotPointer> PageOutput::write_stand_in(PageBuffer& page, const LostPage& lost,
+                                                   std::span<const std::byte> records) {
+  LostPage next = lost;
+  std::vector<std::byte> compacted;
+  const bool is_long = !records.empty() && lost.held_batches >= kMaxHeldBatches;
+  if (is_long && compact_held(lost, records, compacted)) {
+    records = compacted;
+    next = {.lost = lost.lost, .held = {}, .held_bytes = 0, .held_batches = 0};
+  }
+  SnapshotPointer held = next.held;
+  for (size_t at = 0; at < records.size();) {
+    const size_t bytes = std::min<size_t>(records.size() - at, HeldPage::kDataBytes);
+    PageBuffer buffer;
+    auto* part = buffer.as<HeldPage>();
+    part->header.type = kHeldLogType;
+    part->previous = held.word();
+    part->used_bytes = bytes;
+    std::memcpy(part->data, records.data() + at, bytes);
+    auto written = write(buffer);
+    if (!written) return written;
+    held = *written;
+    at += bytes;
+  }
+  if (mutant(Mutant::forget_held_records)) held = SnapshotPointer();
+  page.header().type = kStandInType;
+  auto* stand_in = page.as<StandInPage>();
+  stand_in->lost = next.lost.word();
+  stand_in->held = held.word();
+  stand_in->held_bytes = next.held_bytes + records.size();
+  stand_in->held_batches = next.held_batches + (records.empty() ? 0 : 1);
+  ++stand_ins_;
+  auto written = write(page);
+  if (!written) return written;
+  return marked(*written);
+}
+
+void PageOutput::copy(PageBuffer& page, PageHeader& to) {
+  const PageHeader& from = page.header();
+  to.type = from.type;
+  to.layer = from.layer;
+  to.level = from.level;
+  to.version_word.store(from.version_word.load(std::memory_order_relaxed),
+                        std::memory_order_relaxed);
+  std::memcpy(reinterpret_cast<std::byte*>(&to) + sizeof(PageHeader),
+              page.bytes + sizeof(PageHeader), kPageBytes - sizeof(PageHeader));
+  ++pages_written_;
+}
+
+Result<SnapshotPointer> PageOutput::write(PageBuffer& page) {
+  SnapshotPointer at;
+  auto written = write_run({&page, 1}, [&](SnapshotPointer first) { at = first; });
+  if (!written) return std::unexpected(written.error());
+  return at;
+}
+
+Result<void> PageOutput::write_run(std::span<PageBuffer> pages,
+                                   const std::function<void(SnapshotPointer first)>& place) {
+  if (auto go_on = check_cancelled(); !go_on) return go_on;
+  std::unique_lock<std::mutex> lock;
+  if (writer_mutex_ != nullptr) lock = std::unique_lock(*writer_mutex_);
+  for (size_t i = 0; i < pages.size(); ++i) {
+    auto next = writer_.next(storage_id_);
+    if (!next) return std::unexpected(next.error());
+    if (i == 0) place(SnapshotPointer((*next)->self));
+    copy(pages[i], **next);
+  }
+  return {};
+}
+
+}  // namespace atolldb

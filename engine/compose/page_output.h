@@ -1,0 +1,115 @@
+// Page input and output of composers and of `combine_roots`.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/format/stand_in.h"
+#include "engine/mastertree/build.h"
+#include "engine/snapshot/page_reader.h"
+#include "engine/snapshot/snapshot_files.h"
+#include "engine/snapshot/snapshot_writer.h"
+#include "shared/base/error.h"
+#include "shared/memory/page_header.h"
+
+namespace atolldb {
+
+/// A private page, initially all zeros.
+struct alignas(kPageBytes) PageBuffer {
+  std::byte bytes[kPageBytes] = {};
+
+  PageHeader& header() { return *reinterpret_cast<PageHeader*>(bytes); }
+  template <typename Page>
+  Page* as() {
+    return reinterpret_cast<Page*>(bytes);
+  }
+};
+
+/// The result of following a pointer of the base (R56).
+struct FoundPage {
+  bool is_readable = true;
+  /// The pointer led to a stand-in. If the page is readable now, `held` has the log records that
+  /// must be applied to its range [low, high).
+  bool was_lost = false;
+  LostPage lost;  // if not readable: content of the next stand-in
+  uint64_t low = 0;
+  uint64_t high = 0;
+  bool high_is_end = false;
+  std::vector<HeldRecord> held;
+  std::string reason;  // if not readable: why
+};
+
+/// Page input and output of one storage. Thread: one at a time.
+class PageOutput {
+ public:
+  PageOutput(const SnapshotFiles& base, SnapshotWriter& writer, std::mutex* writer_mutex,
+             uint32_t storage_id, const std::function<bool()>& cancelled)
+      : base_(base),
+        writer_(writer),
+        writer_mutex_(writer_mutex),
+        storage_id_(storage_id),
+        cancelled_(cancelled) {}
+
+  /// Reads a page of the base. Error: code corruption if it has another storage, type or layer.
+  Result<void> read(SnapshotPointer pointer, PageBuffer& into, PageType type, uint8_t layer);
+  /// Reads a page that may have either type.
+  Result<void> read(SnapshotPointer pointer, PageBuffer& into, PageType type, PageType other,
+                    uint8_t layer);
+  /// Reads a page that may be damaged or replaced by a stand-in. Returns code corruption only for a
+  /// readable page of another storage, type or layer. With `takes_held` the result has the held
+  /// records even if the page cannot be read.
+  Result<FoundPage> find(SnapshotPointer pointer, PageBuffer& into, PageType type, PageType other,
+                         uint8_t layer, bool takes_held);
+  /// Writes a stand-in for a range, and the new held records after those of `lost`. The caller sets
+  /// level, layer and range in `page`. Returns a pointer with kStandInBit set.
+  Result<SnapshotPointer> write_stand_in(PageBuffer& page, const LostPage& lost,
+                                         std::span<const std::byte> records);
+  /// Copies a page to the writer: version word, type, layer, level, and all bytes after the header.
+  Result<SnapshotPointer> write(PageBuffer& page);
+  /// Writes pages that must be adjacent in the file. `place` receives the pointer of the first page
+  /// and may still change all pages.
+  Result<void> write_run(std::span<PageBuffer> pages,
+                         const std::function<void(SnapshotPointer first)>& place);
+
+  Result<void> check_cancelled() const;
+  uint64_t pages_read() const { return pages_read_; }
+  uint64_t pages_written() const { return pages_written_; }
+  /// Stand-ins that were written or retained, and unreadable pages of sequential storages.
+  uint64_t stand_ins() const { return stand_ins_; }
+  void count_stand_in() { ++stand_ins_; }
+  uint32_t storage_id() const { return storage_id_; }
+
+ private:
+  void copy(PageBuffer& from, PageHeader& to);
+  Result<void> check_page(SnapshotPointer pointer, const PageHeader& header, PageType type,
+                          PageType other, uint8_t layer) const;
+  bool read_stand_in(SnapshotPointer pointer, PageBuffer& into, std::string& reason);
+  bool take_held(SnapshotPointer last, std::vector<HeldRecord>& held, std::string& reason);
+  bool compact_held(const LostPage& lost, std::span<const std::byte> records,
+                    std::vector<std::byte>& compacted);
+
+  PageReader base_;
+  SnapshotWriter& writer_;
+  std::mutex* writer_mutex_;  // null: no other thread uses the writer
+  uint32_t storage_id_;
+  const std::function<bool()>& cancelled_;
+  uint64_t pages_read_ = 0;
+  uint64_t pages_written_ = 0;
+  uint64_t stand_ins_ = 0;
+};
+
+/// Returns a text for people: a range of keys in the layer below `prefix`.
+std::string text_of_range(std::string_view prefix, const SliceRange& range);
+
+/// Returns the error for a base page whose checksum is right but whose content is impossible.
+std::unexpected<Error> wrong_page(uint32_t storage_id, SnapshotPointer page,
+                                  const std::string& reason);
+
+}  // namespace atolldb

@@ -1,0 +1,321 @@
+#include "engine/compose/tree_builder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include "shared/base/check.h"
+
+namespace atolldb {
+
+namespace {
+
+void set_range(TreePage* page, const SliceRange& range) {
+  page->low = range.low;
+  page->high = range.high_is_end ? 0 : range.high;
+  page->high_is_end = range.high_is_end ? 1 : 0;
+}
+
+void set_header(PageHeader& header, PageType type, uint8_t layer, uint32_t level, size_t count) {
+  header.type = type;
+  header.layer = layer;
+  header.level = static_cast<uint8_t>(level);
+  header.version_word.store(PageVersion::make(0, count, PageVersion::kAscending).word(),
+                            std::memory_order_relaxed);
+}
+
+}  // namespace
+
+void TreeBuilder::begin_border(uint64_t low) {
+  if (is_open_) return;  // continues the range before
+  is_open_ = true;
+  low_ = low;
+}
+
+Result<void> TreeBuilder::add(const TreeItem& item) {
+  CHECK(is_open_ && (held_.empty() || held_.back().slice <= item.slice));
+  Held held{};
+  held.slice = item.slice;
+  held.vid = item.vid.word();
+  held.next_layer = item.next_layer.word();
+  held.at = static_cast<uint32_t>(bytes_.size());
+  held.remainder = item.remainder;
+  held.payload_bytes = static_cast<uint16_t>(item.payload.size());
+  held.page_bytes = item.page_bytes();
+  bytes_.insert(bytes_.end(), item.suffix.begin(), item.suffix.end());
+  bytes_.insert(bytes_.end(), item.payload.begin(), item.payload.end());
+  held_.push_back(held);
+  held_bytes_ += held.page_bytes;
+  const bool is_too_much =
+      held_bytes_ > 2 * kBorderUsableBytes || held_.size() > 2 * kMaxBorderSlots;
+  return is_too_much ? emit_overflow() : Result<void>();
+}
+
+uint32_t TreeBuilder::bytes_of_slice(uint64_t slice) const {
+  uint32_t bytes = 0;
+  for (size_t i = held_.size(); i > 0 && held_[i - 1].slice == slice; --i) {
+    bytes += held_[i - 1].page_bytes;
+  }
+  return bytes;
+}
+
+TreeItem TreeBuilder::item_of(const Held& held) const {
+  const uint32_t suffix_bytes = TreeRecord::suffix_bytes_for(held.remainder);
+  const std::byte* bytes = bytes_.data() + held.at;
+  return {held.slice,
+          held.remainder,
+          {bytes, suffix_bytes},
+          {bytes + suffix_bytes, held.payload_bytes},
+          Vid(held.vid),
+          SnapshotPointer(held.next_layer)};
+}
+
+std::optional<TreeItem> TreeBuilder::only_item() const {
+  const bool is_only = held_.size() == 1 && levels_.empty();
+  return is_only ? std::optional(item_of(held_.front())) : std::nullopt;
+}
+
+bool TreeBuilder::has_slots(size_t first, size_t last) const {
+  return last - first <= kMaxBorderSlots || held_[first].slice == held_[last - 1].slice;
+}
+
+bool TreeBuilder::fit_all() const {
+  return held_bytes_ <= kBorderUsableBytes && has_slots(0, held_.size());
+}
+
+bool TreeBuilder::is_small() const {
+  return held_bytes_ <= kBorderUsableBytes / 2 && held_.size() <= kMaxBorderSlots / 2;
+}
+
+/// Returns how many items the fullest first page takes while some items remain for the next page.
+/// Returns 0 if not even the first slice fits.
+size_t TreeBuilder::longest_prefix() const {
+  size_t best = 0;
+  uint32_t bytes = 0;
+  for (size_t at = 1; at < held_.size(); ++at) {
+    bytes += held_[at - 1].page_bytes;
+    if (bytes > kBorderUsableBytes || !has_slots(0, at)) break;
+    if (is_cut(at)) best = at;
+  }
+  return best;
+}
+
+/// Returns the cut that divides all items into two pages of about equal size, or 0 if two pages do
+/// not suffice.
+size_t TreeBuilder::even_cut() const {
+  size_t best = 0;
+  uint32_t best_distance = ~uint32_t{0};
+  uint32_t bytes = 0;
+  for (size_t at = 1; at < held_.size(); ++at) {
+    bytes += held_[at - 1].page_bytes;
+    const uint32_t other = held_bytes_ - bytes;
+    if (!is_cut(at) || bytes > kBorderUsableBytes || other > kBorderUsableBytes) continue;
+    if (!has_slots(0, at) || !has_slots(at, held_.size())) continue;
+    const uint32_t distance = bytes > other ? bytes - other : other - bytes;
+    if (distance < best_distance) {
+      best = at;
+      best_distance = distance;
+    }
+  }
+  return best;
+}
+
+Result<void> TreeBuilder::emit_overflow() {
+  if (boundary_ != 0) return emit_border(boundary_, boundary_fence_, false);
+  const size_t count = longest_prefix();
+  if (count == 0) {
+    return make_error(
+        ExitCode::corruption,
+        fmt::format("storage {}: the records of slice 0x{:016x} in layer {} do not fit in a page "
+                    "of {} bytes together: no commit may have made them: the log is damaged",
+                    pages_.storage_id(), held_.front().slice, layer_, kPageBytes));
+  }
+  return emit_border(count, fence_between(held_[count - 1].slice, held_[count].slice), false);
+}
+
+Result<void> TreeBuilder::end_border(const SliceRange& range, Ending ending) {
+  if (ending == Ending::joinable && (held_.empty() || is_small())) {
+    boundary_ = held_.size();
+    boundary_fence_ = range.high;
+    return {};
+  }
+  while (!held_.empty() && !fit_all()) {
+    const size_t cut = boundary_ == 0 ? even_cut() : 0;
+    auto emitted =
+        cut == 0 ? emit_overflow()
+                 : emit_border(cut, fence_between(held_[cut - 1].slice, held_[cut].slice), false);
+    if (!emitted) return emitted;
+  }
+  auto emitted = emit_border(held_.size(), range.high, range.high_is_end, ending == Ending::exact);
+  is_open_ = false;
+  return emitted;
+}
+
+/// Writes the first `count` items as a page that ends at `high`. The next page begins there.
+Result<void> TreeBuilder::emit_border(size_t count, uint64_t high, bool high_is_end,
+                                      bool keeps_empty) {
+  SnapshotPointer page;
+  if (count != 0 || keeps_empty) {
+    auto written = write_border(count, {low_, high, high_is_end});
+    if (!written) return std::unexpected(written.error());
+    page = *written;
+  }
+  auto added = add_page(0, low_, page);
+  uint32_t bytes = 0;
+  for (size_t i = 0; i < count; ++i) bytes += held_[i].page_bytes;
+  held_bytes_ -= bytes;
+  const uint32_t begin =
+      count == held_.size() ? static_cast<uint32_t>(bytes_.size()) : held_[count].at;
+  bytes_.erase(bytes_.begin(), bytes_.begin() + begin);
+  held_.erase(held_.begin(), held_.begin() + static_cast<ptrdiff_t>(count));
+  for (Held& held : held_) held.at -= begin;
+  boundary_ = 0;
+  low_ = high;
+  return added;
+}
+
+Result<SnapshotPointer> TreeBuilder::write_border(size_t count, const SliceRange& range) {
+  PageBuffer buffer;
+  auto* page = buffer.as<BorderPage>();
+  set_header(buffer.header(), PageType::mastertree_border, layer_, 0, count);
+  set_range(page, range);
+  page->slot_capacity = static_cast<uint16_t>(count);
+  page->heap_begin = static_cast<uint16_t>(kPageBytes);
+  for (uint32_t slot = 0; slot < count; ++slot) {
+    const TreeItem item = item_of(held_[slot]);
+    const auto payload_bytes = static_cast<uint32_t>(item.payload.size());
+    const uint32_t capacity = item.is_next_layer()
+                                  ? static_cast<uint32_t>(sizeof(DualPointer))
+                                  : TreeRecord::capacity_for(item.remainder, payload_bytes);
+    TreeRecord* record =
+        write_slot(page, slot, item.slice, item.remainder, item.suffix.data(), capacity, item.vid);
+    if (item.is_next_layer()) {
+      record->next_layer()->snapshot_word.store(item.next_layer.word(), std::memory_order_relaxed);
+      continue;
+    }
+    record->payload_bytes.store(static_cast<uint16_t>(payload_bytes), std::memory_order_relaxed);
+    if (payload_bytes != 0) std::memcpy(record->payload(), item.payload.data(), payload_bytes);
+  }
+  return pages_.write(buffer);
+}
+
+std::vector<TreeChild>& TreeBuilder::children(uint32_t level) {
+  if (levels_.size() <= level) levels_.resize(level + 1);
+  return levels_[level];
+}
+
+bool TreeBuilder::may_add(uint32_t level) const {
+  if (is_open_) return false;
+  for (uint32_t below = 0; below < level && below < levels_.size(); ++below) {
+    if (!levels_[below].empty()) return false;
+  }
+  return true;
+}
+
+Result<void> TreeBuilder::add_page(uint32_t level, uint64_t low, SnapshotPointer page) {
+  std::vector<TreeChild>& here = children(level);
+  // Adjacent empty ranges are merged into one.
+  if (page.is_null() && !here.empty() && here.back().page.is_null()) return {};
+  if (!here.empty() && here.back().low >= low) {
+    return make_error(ExitCode::failed,
+                      fmt::format("storage {}: pages of level {} in layer {} overlap at slice "
+                                  "0x{:016x}: the snapshot is given up",
+                                  pages_.storage_id(), level, layer_, low));
+  }
+  here.push_back({low, page});
+  if (here.size() <= 2 * kInteriorCapacity) return {};
+  return emit_interior(level, kInteriorCapacity, here[kInteriorCapacity].low, false);
+}
+
+Result<void> TreeBuilder::close(uint32_t level, const SliceRange& range) {
+  if (children(level).empty()) return {};
+  const TreeChild first = children(level).front();
+  if (children(level).size() == 1 && first.page.is_null()) {
+    children(level).clear();
+    return add_page(level + 1, first.low, {});
+  }
+  while (!children(level).empty()) {
+    const std::vector<TreeChild>& here = children(level);
+    const bool is_last = here.size() <= kInteriorCapacity;
+    const size_t count = is_last ? here.size() : (here.size() + 1) / 2;
+    const uint64_t high = is_last ? range.high : here[count].low;
+    auto emitted = emit_interior(level, count, high, is_last && range.high_is_end);
+    if (!emitted) return emitted;
+  }
+  return {};
+}
+
+/// Writes a parent for the first `count` pages at `level`. Its range ends at `high`.
+Result<void> TreeBuilder::emit_interior(uint32_t level, size_t count, uint64_t high,
+                                        bool high_is_end) {
+  const auto first = children(level).begin();
+  std::vector<TreeChild> taken(first, first + static_cast<ptrdiff_t>(count));
+  children(level).erase(first, first + static_cast<ptrdiff_t>(count));
+  if (auto filled = fill_gaps(level, taken, high, high_is_end); !filled) return filled;
+  PageBuffer buffer;
+  auto* page = buffer.as<InteriorPage>();
+  set_header(buffer.header(), PageType::mastertree_interior, layer_, level + 1, count);
+  set_range(page, {taken.front().low, high, high_is_end});
+  for (uint32_t i = 0; i < count; ++i) {
+    page->separators[i] = taken[i].low;
+    page->children[i].snapshot_word.store(taken[i].page.word(), std::memory_order_relaxed);
+  }
+  page->set_sorted(static_cast<uint32_t>(count));
+  auto written = pages_.write(buffer);
+  if (!written) return std::unexpected(written.error());
+  return add_page(level + 1, taken.front().low, *written);
+}
+
+/// Writes empty pages for ranges without records that have neighbours, because the ranges of the
+/// neighbours are already fixed.
+Result<void> TreeBuilder::fill_gaps(uint32_t level, std::span<TreeChild> children_here,
+                                    uint64_t high, bool high_is_end) {
+  for (size_t i = 0; i < children_here.size(); ++i) {
+    if (!children_here[i].page.is_null()) continue;
+    const bool is_last = i + 1 == children_here.size();
+    const SliceRange range{children_here[i].low, is_last ? high : children_here[i + 1].low,
+                           is_last && high_is_end};
+    auto written = write_empty(level, range);
+    if (!written) return std::unexpected(written.error());
+    children_here[i].page = *written;
+  }
+  return {};
+}
+
+Result<SnapshotPointer> TreeBuilder::write_empty(uint32_t level, const SliceRange& range) {
+  auto page = write_border(0, range);
+  for (uint32_t below = 0; page && below < level; ++below) page = cover(below, *page, range);
+  return page;
+}
+
+Result<SnapshotPointer> TreeBuilder::cover(uint32_t level, SnapshotPointer child,
+                                           const SliceRange& range) {
+  PageBuffer buffer;
+  auto* page = buffer.as<InteriorPage>();
+  set_header(buffer.header(), PageType::mastertree_interior, layer_, level + 1, 1);
+  set_range(page, range);
+  page->separators[0] = range.low;
+  page->children[0].snapshot_word.store(child.word(), std::memory_order_relaxed);
+  page->set_sorted(1);
+  return pages_.write(buffer);
+}
+
+Result<std::vector<TreeChild>> TreeBuilder::finish(const SliceRange& range, size_t limit,
+                                                   uint32_t& level) {
+  for (level = 0;; ++level) {
+    const bool is_top = level + 1 >= levels_.size();
+    if (is_top && children(level).size() <= limit) break;
+    if (auto closed = close(level, range); !closed) return std::unexpected(closed.error());
+  }
+  std::vector<TreeChild> top = std::move(children(level));
+  levels_.clear();
+  if (top.size() > 1) {
+    auto filled = fill_gaps(level, top, range.high, range.high_is_end);
+    if (!filled) return std::unexpected(filled.error());
+  }
+  return top;
+}
+
+}  // namespace atolldb

@@ -1,0 +1,130 @@
+// Builds the pages of one layer of a Master-tree from left to right. Records in key order become
+// border pages, and pages become interior pages. Pages are dense, except that records at the end of
+// a range that do not fit in one page are split into two halves.
+// Memory: the content of two pages per level.
+//
+// Ranges: the caller says where the range of a base page ends, and a new page ends there, too. So
+// fences stay unchanged. Only small pages are joined with the next page, if that is rewritten as
+// well. The caller also says where volatile pages end. A page ends there in any case, even an empty
+// one (R44).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/compose/page_output.h"
+#include "engine/format/tree_key.h"
+#include "engine/format/tree_page.h"
+#include "engine/mastertree/build.h"
+
+namespace atolldb {
+
+/// A page that has no parent yet. `page` null: a range without records.
+struct TreeChild {
+  uint64_t low = 0;
+  SnapshotPointer page;
+};
+
+/// A record on its way into a page.
+struct TreeItem {
+  uint64_t slice = 0;
+  uint16_t remainder = 0;  // kRemainderNextLayer: `next_layer` is valid instead of the payload
+  Bytes suffix = {};       // remainder - 8 bytes, if remainder is more than 8
+  Bytes payload = {};
+  Vid vid = {};
+  SnapshotPointer next_layer = {};
+
+  bool is_next_layer() const { return remainder == kRemainderNextLayer; }
+  /// Returns the bytes that the record takes in a border page, its slot included.
+  uint32_t page_bytes() const {
+    const uint32_t capacity =
+        is_next_layer()
+            ? static_cast<uint32_t>(sizeof(DualPointer))
+            : TreeRecord::capacity_for(remainder, static_cast<uint32_t>(payload.size()));
+    return kSlotBytes + TreeRecord::bytes_for(remainder, capacity);
+  }
+};
+
+class TreeBuilder {
+ public:
+  TreeBuilder(PageOutput& pages, uint8_t layer) : pages_(pages), layer_(layer) {}
+
+  /// Begins a range of records at `low`, which is past all earlier ranges.
+  void begin_border(uint64_t low);
+  /// Returns whether a range has begun, or has ended and may be joined with the next one.
+  bool is_open() const { return is_open_; }
+  /// Returns whether all added records are in written pages.
+  bool is_empty() const { return held_.empty(); }
+  /// Adds a record; the caller adds records in key order. The builder copies the item's bytes.
+  /// REQUIRES: all records of a slice fit in one page.
+  Result<void> add(const TreeItem& item);
+  /// Returns the bytes in a page that the records of this slice take so far.
+  uint32_t bytes_of_slice(uint64_t slice) const;
+  enum class Ending : uint8_t {
+    plain,
+    joinable,  // another range begins at the end, and the two may share a page
+    exact,     // ends a page of its own, even without records
+  };
+  /// Ends the range of records at `range.high`.
+  Result<void> end_border(const SliceRange& range, Ending ending);
+
+  /// Returns whether no page below `level` waits for its parent.
+  bool may_add(uint32_t level) const;
+  /// Adds an existing page, or a range without records if `page` is null. REQUIRES: may_add.
+  Result<void> add_page(uint32_t level, uint64_t low, SnapshotPointer page);
+  /// Writes parents for the pages at `level` that were added since the last call. No parent extends
+  /// past range.high.
+  Result<void> close(uint32_t level, const SliceRange& range);
+  /// Closes levels until at most `limit` pages are left, all of one level. Returns them. A single
+  /// null page means that there are no records; otherwise no page is null.
+  Result<std::vector<TreeChild>> finish(const SliceRange& range, size_t limit, uint32_t& level);
+
+  /// Returns the added record, if it is the only one.
+  std::optional<TreeItem> only_item() const;
+  /// Writes an interior page at `level` + 1 above one page.
+  Result<SnapshotPointer> cover(uint32_t level, SnapshotPointer page, const SliceRange& range);
+
+ private:
+  struct Held {
+    uint64_t slice;
+    uint64_t vid;
+    uint64_t next_layer;
+    uint32_t at;  // offset in bytes_: suffix, then payload
+    uint16_t remainder;
+    uint16_t payload_bytes;
+    uint32_t page_bytes;
+  };
+
+  TreeItem item_of(const Held& held) const;
+  /// Returns whether a page may have as many slots as items [first, last) need.
+  bool has_slots(size_t first, size_t last) const;
+  bool fit_all() const;
+  bool is_cut(size_t at) const { return held_[at - 1].slice != held_[at].slice; }
+  bool is_small() const;
+  size_t longest_prefix() const;
+  size_t even_cut() const;
+  Result<void> emit_overflow();
+  Result<void> emit_border(size_t count, uint64_t high, bool high_is_end, bool keeps_empty = false);
+  Result<SnapshotPointer> write_border(size_t count, const SliceRange& range);
+  Result<void> emit_interior(uint32_t level, size_t count, uint64_t high, bool high_is_end);
+  Result<void> fill_gaps(uint32_t level, std::span<TreeChild> children, uint64_t high,
+                         bool high_is_end);
+  Result<SnapshotPointer> write_empty(uint32_t level, const SliceRange& range);
+  std::vector<TreeChild>& children(uint32_t level);
+
+  PageOutput& pages_;
+  uint8_t layer_;
+  bool is_open_ = false;  // a border page has begun
+  uint64_t low_ = 0;      // low fence of the open border page
+  std::vector<Held> held_;
+  std::vector<std::byte> bytes_;
+  uint32_t held_bytes_ = 0;  // bytes that `held_` takes in pages
+  size_t boundary_ = 0;      // items of ranges that ended before, at boundary_fence_; 0: none
+  uint64_t boundary_fence_ = 0;
+  std::vector<std::vector<TreeChild>> levels_;
+};
+
+}  // namespace atolldb

@@ -1,0 +1,79 @@
+// Log blocks: the unit of log files and of the workers' log buffers, so that loggers write buffers
+// without conversion (R26, R29, R30).
+//
+// A file is a sequence of blocks of 4 KiB. Block 0 is a `file_header`. Blocks of records follow,
+// epoch by epoch, and one `marker` closes each epoch: all its records, and those of earlier epochs,
+// lie before it. Epochs without a commit on any node have no marker. After the last marker the file
+// holds zeros or the torn tail of a crash. A block holds records of one worker and one epoch, and a
+// record does not cross blocks. All records of a transaction have one epoch, so they are complete
+// if the epoch's marker is there.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/format/log_record.h"
+#include "shared/file/file.h"
+
+namespace atolldb {
+
+inline constexpr uint32_t kLogBlockBytes = kIoBlockBytes;
+inline constexpr uint32_t kLogBlockMagic = 0x474c5441;  // "ATLG"
+inline constexpr uint8_t kLogFormatVersion = 2;
+
+enum class LogBlockType : uint8_t {
+  none = 0,         // zeros: never written
+  file_header = 1,  // payload: LogFileHeader
+  records = 2,      // payload: LogRecords, each a multiple of 8 bytes
+  marker = 3,       // no payload: closes `epoch`
+};
+
+///   0      4      8            16         24      32              40       44
+///   [magic][crc  ][incarnation][sequence ][epoch ][durable epoch ][length ][file ordinal]
+///   48    50      52      54    55       56       64
+///   [node][logger][worker][type][version][last epoch before] payload of `length` bytes, then
+///   unused bytes
+///
+/// The worker fills epoch, length (committed records only), worker and type. The logger fills the
+/// other fields.
+struct LogBlockHeader {
+  uint32_t magic;
+  /// On disk: CRC32C of the payload, then of header bytes [8, 64). In a buffer: CRC32C of the
+  /// payload once the block is sealed (block_checksum.h), undefined before.
+  uint32_t crc;
+  uint64_t incarnation;
+  uint64_t sequence;  // number of the block in its logger's stream, over all files, with headers
+  uint64_t epoch;     // the records' epoch; marker: the closed one; file header: see LogFileHeader
+  uint64_t durable_epoch;  // the cluster's durable epoch known when the block was written (R29)
+  uint32_t length;         // bytes of payload
+  uint32_t file_ordinal;   // within the logger's stream, from 0
+  uint16_t node;
+  uint16_t logger;  // within the node
+  uint16_t worker;  // within the node; 0 for markers and file headers
+  LogBlockType type;
+  uint8_t version;
+  /// File header: the last epoch of any block before it, which may be an epoch that is not closed
+  /// yet. File 0: equal to `epoch`. Other blocks: 0.
+  uint64_t last_epoch_before;
+};
+static_assert(sizeof(LogBlockHeader) == 64);
+
+inline constexpr uint32_t kLogBlockPayload = kLogBlockBytes - sizeof(LogBlockHeader);
+
+struct LogBlock {
+  LogBlockHeader header;
+  std::byte payload[kLogBlockPayload];
+};
+static_assert(sizeof(LogBlock) == kLogBlockBytes);
+
+/// Payload of block 0. The block's `epoch` is the last epoch that the previous file closed, so a
+/// reader notices a missing file. In file 0 it is the incarnation's start epoch - 1. The block's
+/// `last_epoch_before` tells whether a snapshot has all records of missing previous files (R38).
+struct LogFileHeader {
+  uint64_t file_bytes;   // preallocated size, a multiple of kLogBlockBytes
+  uint64_t start_epoch;  // the incarnation's first epoch
+  uint8_t cluster_uuid[16];
+};
+static_assert(sizeof(LogFileHeader) == 32);
+
+}  // namespace atolldb

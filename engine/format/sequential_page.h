@@ -1,0 +1,74 @@
+// Pages of a sequential storage (R17).
+//
+//   storage root -> directory page (a word per node) -> directory page of a node (a word per
+//   worker) -> list head page of a worker -> its data pages, oldest first
+//
+// Each list has one writer, its worker. The list's version word is odd while a commit appends.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/format/log_record.h"
+#include "engine/format/vid.h"
+#include "shared/memory/page_header.h"
+
+namespace atolldb {
+
+/// Level 2 is the root, level 1 belongs to one node. A word changes once, from null, by
+/// compare-and-swap.
+struct SequentialDirectory {
+  static constexpr uint32_t kEntries = 256;
+  PageHeader header;
+  std::atomic<uint64_t> entries[kEntries];  // VolatilePointer words
+};
+static_assert(sizeof(SequentialDirectory) <= kPageBytes);
+
+/// Writer: the list's worker. Once the list has two pages, the snapshot installer writes `first`.
+/// Readers: scans and their verification.
+struct SequentialListHead {
+  PageHeader header;
+  std::atomic<uint64_t> version;  // odd: an append is in progress
+  std::atomic<uint64_t> first;    // VolatilePointer word of the oldest data page
+  uint64_t last;                  // word of the newest data page; private to the worker
+  /// At least the number of the page that `first` leads to. A scan that loads `first` (acquire) and
+  /// then this word notices a gap in the list, but accepts that the oldest pages were dropped.
+  /// Writer: the installer, before it stores `first`.
+  std::atomic<uint64_t> first_number;
+};
+static_assert(sizeof(SequentialListHead) <= kPageBytes);
+
+/// VID and payload bytes, then the payload, padded to 8 bytes.
+struct SequentialRecord {
+  uint64_t vid;
+  uint64_t payload_bytes;
+
+  std::byte* payload() { return reinterpret_cast<std::byte*>(this + 1); }
+  static constexpr uint32_t bytes_for(uint32_t payload_bytes) {
+    return static_cast<uint32_t>(sizeof(SequentialRecord)) + align8(payload_bytes);
+  }
+};
+
+/// Filled from the front. The header's version word counts the records.
+struct SequentialPage {
+  static constexpr uint32_t kDataBytes = static_cast<uint32_t>(kPageBytes) - 64 - 24;
+
+  PageHeader header;
+  std::atomic<uint64_t> next;  // VolatilePointer word
+  uint64_t number;             // 0, 1, 2 ... in the list: a gap means a page is missing
+  uint64_t used_bytes;         // private to the worker
+  std::byte data[kDataBytes];
+
+#ifdef ATOLL_STRESS
+  static constexpr uint32_t kMaxRecords = 3;
+#else
+  static constexpr uint32_t kMaxRecords = 0xffff;
+#endif
+  bool has_room(uint32_t record_bytes) const {
+    return used_bytes + record_bytes <= kDataBytes && header.version().count() < kMaxRecords;
+  }
+};
+static_assert(sizeof(SequentialPage) == kPageBytes);
+
+}  // namespace atolldb

@@ -1,0 +1,102 @@
+// Stand-in pages: they replace pages of a snapshot that cannot be read (R56).
+//
+// A stand-in names the page that cannot be read. It leads to the *held records*: the log records of
+// the range that were committed since then. Pointers to stand-ins have kStandInBit set. Readers of
+// pages treat them as unreadable, installers drop no volatile page onto them, and only composers
+// read their content. A composer tries to read the original page again when its range has new log
+// records, and in each rewrite. If that succeeds, the composer applies the held records and removes
+// the stand-in.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "engine/format/log_record.h"
+#include "engine/format/tree_key.h"
+#include "engine/format/vid.h"
+#include "shared/base/pointer.h"
+#include "shared/memory/page_header.h"
+
+namespace atolldb {
+
+/// Bit of the page number that marks a stand-in. No file has so many pages, so a reader that does
+/// not check the bit finds no page there.
+inline constexpr uint32_t kStandInBit = uint32_t{1} << 31;
+
+constexpr bool is_stand_in(SnapshotPointer pointer) { return (pointer.word() & kStandInBit) != 0; }
+constexpr SnapshotPointer marked(SnapshotPointer page) {
+  return SnapshotPointer(page.word() | kStandInBit);
+}
+/// Returns the pointer to the stand-in page itself, which is an ordinary page of its file. Other
+/// pointers are returned unchanged.
+constexpr SnapshotPointer unmarked(SnapshotPointer pointer) {
+  return SnapshotPointer(pointer.word() & ~uint64_t{kStandInBit});
+}
+
+/// Types of pages that occur only in snapshots. They follow those of PageType.
+inline constexpr PageType kStandInType{6};
+inline constexpr PageType kHeldLogType{7};
+static_assert(static_cast<int>(PageType::sequential) < static_cast<int>(kStandInType));
+
+/// A stand-in. header.level and header.layer are those of the page for which it stands; level 0 if
+/// unknown.
+struct StandInPage {
+  PageHeader header;
+  // SnapshotPointer word of the unreadable page, which may be a stand-in, too.
+  uint64_t lost;
+  uint64_t low;           // range: slices in a Master-tree, record numbers in an array
+  uint64_t high;          // end of the range, exclusive
+  uint64_t high_is_end;   // Master-tree: 1: the range has no end
+  uint64_t held;          // SnapshotPointer word of the last page of held records; 0: none
+  uint64_t held_bytes;    // bytes of held records in that page and all before it
+  uint64_t held_batches;  // number of snapshots that added held records
+};
+static_assert(sizeof(StandInPage) <= kPageBytes);
+
+/// A page of held records. The log records lie one after the other and may continue on the next
+/// page. Each page leads to the one before it.
+struct HeldPage {
+  static constexpr uint32_t kDataBytes = kPageBytes - sizeof(PageHeader) - 16;
+
+  PageHeader header;
+  uint64_t previous;  // SnapshotPointer word; 0: the first one
+  uint64_t used_bytes;
+  std::byte data[kDataBytes];
+};
+static_assert(sizeof(HeldPage) == kPageBytes);
+
+/// What a stand-in carries from snapshot to snapshot about a page that could not be read.
+struct LostPage {
+  SnapshotPointer lost;
+  SnapshotPointer held;  // null: none
+  uint64_t held_bytes = 0;
+  uint64_t held_batches = 0;
+};
+
+/// After this number of snapshots that added held records, they are rewritten without those that
+/// later ones cover (R35). So the keys of the range bound their size.
+inline constexpr uint64_t kMaxHeldBatches = 16;
+
+/// A private copy of a log record.
+struct HeldRecord {
+  std::vector<uint64_t> words;
+
+  const LogRecord& log() const { return *reinterpret_cast<const LogRecord*>(words.data()); }
+  std::string_view key() const {
+    return {reinterpret_cast<const char*>(log().key()), log().key_bytes};
+  }
+  uint64_t version() const { return Vid(log().vid).version(); }
+};
+
+/// A composer's report about a page that it could not read.
+struct UnreadablePage {
+  uint32_t storage = 0;
+  SnapshotPointer page;
+  uint32_t level = 0;
+  std::string range;  // keys or records; text for people
+  std::string reason;
+};
+
+}  // namespace atolldb

@@ -1,0 +1,72 @@
+// Keys as 64-bit slices, one per layer. Source: [MASSTREE12]; [FOEDUS15] section 8.1.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include "engine/format/tree_record.h"
+
+namespace atolldb {
+
+using Bytes = std::span<const std::byte>;
+
+inline constexpr uint32_t kMaxTreeKeyBytes = 1024;
+
+/// Returns the first 8 bytes as a big-endian integer, padded with zeros. Slices order as the bytes
+/// do.
+inline uint64_t slice_of(Bytes rest) {
+  uint64_t slice = 0;
+  if (rest.size() >= 8) {
+    std::memcpy(&slice, rest.data(), 8);
+  } else if (!rest.empty()) {
+    std::memcpy(&slice, rest.data(), rest.size());
+  }
+  return __builtin_bswap64(slice);
+}
+
+/// Returns the order of keys: by their bytes, and a prefix before its extensions.
+inline int compare_keys(Bytes left, Bytes right) {
+  const size_t common = std::min(left.size(), right.size());
+  const int order = common == 0 ? 0 : std::memcmp(left.data(), right.data(), common);
+  if (order != 0) return order;
+  return left.size() < right.size() ? -1 : left.size() > right.size() ? 1 : 0;
+}
+
+inline void put_slice(uint64_t slice, std::byte* to) {
+  slice = __builtin_bswap64(slice);
+  std::memcpy(to, &slice, 8);
+}
+
+/// Returns the fence between neighbours `left` < `right`: the value in (left, right] that ends in
+/// most zero bits. Ranges then end where common prefixes of keys end. Appends after one prefix then
+/// do not disturb readers that start at the next prefix. Source: shortest separators of prefix
+/// B-trees, Bayer and Unterauer 1977.
+inline uint64_t fence_between(uint64_t left, uint64_t right) {
+  const int differing = 63 - std::countl_zero(left ^ right);
+  return right & (~uint64_t{0} << differing);
+}
+
+/// The rest of a key at one layer.
+struct LayerKey {
+  explicit LayerKey(Bytes rest_of_key)
+      : rest(rest_of_key),
+        slice(slice_of(rest_of_key)),
+        remainder(static_cast<uint16_t>(rest_of_key.size())) {}
+
+  /// Returns the key bytes after the slice; empty if the key ends in this layer.
+  Bytes suffix() const { return remainder > 8 ? rest.subspan(8) : Bytes(); }
+  LayerKey next() const { return LayerKey(rest.subspan(8)); }
+
+  Bytes rest;
+  uint64_t slice;
+  uint16_t remainder;
+};
+
+/// Orders records of one slice: by length; the key that is longer than its slice comes last.
+inline uint32_t length_class(uint32_t remainder) { return std::min(remainder, 9u); }
+
+}  // namespace atolldb

@@ -1,0 +1,179 @@
+// Layout of Master-tree pages. Source: [FOEDUS15] section 8 and appendix D. Rules R3, R6, R7.
+//
+// Invariants:
+//  - The range [low, high) of a page never changes.
+//  - The slice, remainder and suffix of a slot never change once the slot is counted.
+//  - Records never move inside a page.
+//  - A dual pointer never changes its address during the life of its page.
+//  - `moved` never reverts. The twins of a moved page, once set, never change.
+//  - Equal slices are always on the same page.
+//
+// Border page                                   Interior page
+//   0    PageHeader, ranges, twins (128 bytes)    0    the same 128 bytes
+//   128  slices   u64[slot_capacity]              128  guide      u64[kInteriorGuides]
+//        offsets  u16[slot_capacity]                   separators u64[kInteriorCapacity]
+//        ... free ...                                  children   DualPointer[kInteriorCapacity]
+//        records, growing down from the end
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/format/slot_search.h"
+#include "engine/format/tree_record.h"
+#include "engine/hooks/mutants.h"
+#include "shared/base/check.h"
+#include "shared/memory/page_header.h"
+
+namespace atolldb {
+
+#ifdef ATOLL_STRESS
+inline constexpr uint32_t kMaxBorderSlots = 5;
+inline constexpr uint32_t kInteriorCapacity = 4;
+inline constexpr uint32_t kInteriorTail = 1;
+inline constexpr uint32_t kMinMergeRun = 2;
+#else
+inline constexpr uint32_t kMaxBorderSlots = 116;
+inline constexpr uint32_t kInteriorCapacity = 160;
+/// Separators that adoption may append after the sorted ones before the page is rebuilt.
+inline constexpr uint32_t kInteriorTail = 12;
+inline constexpr uint32_t kMinMergeRun = 4;
+#endif
+inline constexpr uint32_t kMinBorderSlots = 4;
+/// Records of one slice share a page, even above kMaxBorderSlots: keys of nine lengths (0 to 8
+/// bytes) and one longer key or next layer.
+inline constexpr uint32_t kMaxSlotsOfOneSlice = 10;
+/// Capacity of arrays that have an entry for each slot of any page.
+inline constexpr uint32_t kBorderSlotBound = kMaxBorderSlots + kMaxSlotsOfOneSlice;
+
+struct TreePage {
+  PageHeader header;
+  uint64_t low;                    // smallest slice of the range
+  uint64_t high;                   // first slice after the range; meaningless if high_is_end
+  std::atomic<uint64_t> twins[2];  // VolatilePointer words; equal if there is one successor
+  uint64_t twin_fence;             // twins[1] holds slices >= twin_fence; stored before the twins
+  uint32_t high_is_end;
+  uint16_t slot_capacity;  // border pages only
+  uint16_t heap_begin;     // border: offset of the lowest record byte; under the page lock
+  uint16_t sorted_count;   // interior: this many first children are in slot order
+  uint16_t spare[3];
+  uint64_t spare2;
+
+  bool contains(uint64_t slice) const { return slice >= low && (high_is_end != 0 || slice < high); }
+  bool same_range(const TreePage& other) const {
+    return low == other.low && high_is_end == other.high_is_end &&
+           (high_is_end != 0 || high == other.high);
+  }
+  /// Returns the successor of a moved page for this slice, or null until the mover has set the
+  /// twins.
+  VolatilePointer twin_for(uint64_t slice) const {
+    // Acquire pairs with the release in set_twins: fence and twin pages are visible.
+    const VolatilePointer left(twins[0].load(std::memory_order_acquire));
+    if (left.is_null()) return left;
+    const VolatilePointer right(twins[1].load(std::memory_order_acquire));
+    return left == right || slice < twin_fence ? left : right;
+  }
+  void set_twins(VolatilePointer left, VolatilePointer right, uint64_t fence) {
+    twin_fence = fence;
+    twins[1].store(right.word(), std::memory_order_release);
+    twins[0].store(left.word(), std::memory_order_release);
+  }
+  bool is_border() const { return header.level == 0; }
+  VolatilePointer self() const { return header.volatile_self(); }
+};
+static_assert(sizeof(TreePage) == 128);
+
+/// Bytes per slot of a border page: slice and offset.
+inline constexpr uint32_t kSlotBytes = sizeof(uint64_t) + sizeof(uint16_t);
+/// Bytes for slots and records together. The slot arrays may need 7 bytes of padding.
+inline constexpr uint32_t kBorderUsableBytes = kPageBytes - sizeof(TreePage) - 8;
+
+struct BorderPage : TreePage {
+  uint64_t* slices() { return reinterpret_cast<uint64_t*>(this + 1); }
+  const uint64_t* slices() const { return reinterpret_cast<const uint64_t*>(this + 1); }
+  uint16_t* offsets() { return reinterpret_cast<uint16_t*>(slices() + slot_capacity); }
+  const uint16_t* offsets() const {
+    return reinterpret_cast<const uint16_t*>(slices() + slot_capacity);
+  }
+  TreeRecord* record(uint32_t slot) {
+    return reinterpret_cast<TreeRecord*>(reinterpret_cast<std::byte*>(this) + offsets()[slot]);
+  }
+
+  /// Offset of the first byte after the slot arrays.
+  static constexpr uint32_t heap_limit(uint32_t slot_capacity) {
+    return (static_cast<uint32_t>(sizeof(TreePage)) + slot_capacity * kSlotBytes + 7) & ~7u;
+  }
+  uint32_t free_bytes() const { return heap_begin - heap_limit(slot_capacity); }
+  bool has_room(uint32_t count, uint32_t record_bytes) const {
+    return count < slot_capacity && free_bytes() >= record_bytes;
+  }
+  /// Returns the number of slots that balances slot arrays and record heap for records of
+  /// `record_bytes` on average.
+  static constexpr uint32_t capacity_for(uint32_t record_bytes) {
+    const uint32_t fitting = kBorderUsableBytes / (record_bytes + kSlotBytes);
+    return std::clamp(fitting, std::min(kMinBorderSlots, kMaxBorderSlots), kMaxBorderSlots);
+  }
+};
+
+/// One guide for every stride of separators but the first; fills whole cache lines.
+inline constexpr uint32_t kInteriorGuides = 16;
+static_assert(kInteriorCapacity <= kSearchStride * (kInteriorGuides + 1));
+
+struct InteriorPage : TreePage {
+  uint64_t guide[kInteriorGuides];         // first separator of each stride of sorted ones
+  uint64_t separators[kInteriorCapacity];  // separators[i] = low fence of child i
+  DualPointer children[kInteriorCapacity];
+
+  /// Returns the child whose range starts last at or before `slice`, among the first `count`.
+  uint32_t find(uint64_t slice, uint32_t count) const {
+    const uint32_t sorted = std::min<uint32_t>(sorted_count, count);
+    // separators[0] <= slice in every page that covers the slice. Descents leave other pages by
+    // their fences.
+    const uint32_t below = count_at_or_below(separators, guide, sorted, slice);
+    uint32_t best = below - (below != 0 ? 1 : 0);
+    uint64_t best_begin = separators[best];
+    // Without a branch: the order of the tail cannot be predicted.
+    for (uint32_t i = sorted; i < count; ++i) {
+      const uint64_t begin = separators[i] & -static_cast<uint64_t>(separators[i] <= slice);
+      best = begin > best_begin ? i : best;
+      best_begin = std::max(best_begin, begin);
+    }
+    return best;
+  }
+  /// Returns the stride of sorted separators in which `find` decides.
+  const uint64_t* stride_for(uint64_t slice) const {
+    return separators + stride_begin(guide, sorted_count, slice);
+  }
+  /// Sets sorted_count and the guide. REQUIRES: the page is not published yet, and its first
+  /// `count` separators ascend.
+  void set_sorted(uint32_t count) {
+    sorted_count = static_cast<uint16_t>(count);
+    for (uint32_t i = kSearchStride; i < count; i += kSearchStride) {
+      guide[i / kSearchStride - 1] = separators[i];
+    }
+  }
+};
+static_assert(sizeof(InteriorPage) <= kPageBytes);
+
+/// Freezes the pointer's volatile word (R3): a thread that loads the word from now on knows that
+/// its page is being replaced. Returns the word as it is to be copied; a null word keeps its drop
+/// count. REQUIRES: the page lock is held.
+inline VolatilePointer freeze(DualPointer& pointer) {
+  const uint64_t bit = mutant(Mutant::copy_without_freezing) ? 0 : VolatilePointer::kFrozenBit;
+  return VolatilePointer(pointer.volatile_word.fetch_or(bit, std::memory_order_acq_rel)).thawed();
+}
+
+/// Returns the newest removed version of the page (R43). Its successors inherit it.
+inline uint64_t floor_of(const TreePage& page) {
+  return mutant(Mutant::floor_forgets_predecessor)
+             ? 0
+             : page.header.floor.load(std::memory_order_relaxed);
+}
+
+inline TreePage* tree_page(PageHeader* header) { return reinterpret_cast<TreePage*>(header); }
+inline BorderPage* border_page(TreePage* page) { return static_cast<BorderPage*>(page); }
+inline InteriorPage* interior_page(TreePage* page) { return static_cast<InteriorPage*>(page); }
+
+}  // namespace atolldb

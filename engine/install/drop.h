@@ -1,0 +1,62 @@
+// Functions that array and Master-tree installers share for dropping volatile pages. Rules R1, R8,
+// R43.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "engine/format/vid.h"
+#include "engine/hooks/mutants.h"
+#include "shared/base/pointer.h"
+#include "shared/memory/control_layout.h"
+
+namespace atolldb {
+
+/// Returns whether the snapshot of `snapshot_epoch` contains every change that `vid` stands for
+/// (R8). A VID with ordinal 0 stands for no commit. For such a VID it suffices that the transaction
+/// that reserved the record has ended.
+inline bool is_in_snapshot(Vid vid, uint64_t snapshot_epoch, const EpochBlock& epochs) {
+  if (mutant(Mutant::drop_later_changes)) return true;
+  if (vid.ordinal() != 0) return vid.epoch() <= snapshot_epoch;
+  // Acquire pairs with the coordinator's release store: all commits of that epoch have ended.
+  return vid.epoch() <= epochs.settled.load(std::memory_order_acquire);
+}
+
+/// Returns whether the snapshot contains everything up to `floor`, the newest removed version of a
+/// page's range (R43). The floor of a copied-up page has ordinal 0, but stands for commits.
+inline bool is_floor_in_snapshot(uint64_t floor, uint64_t snapshot_epoch) {
+  return Vid(floor).epoch() <= snapshot_epoch || mutant(Mutant::drop_later_changes);
+}
+
+/// Returns a null word for the next drop. It differs from all null words before it (R1).
+inline VolatilePointer next_null(StorageControl& storage) {
+  if (mutant(Mutant::drop_without_count)) return {};
+  // Relaxed: only the number matters; it orders no other access.
+  return VolatilePointer::null_of(storage.drop_count.fetch_add(1, std::memory_order_relaxed) + 1);
+}
+
+/// Replaces the snapshot page beside a null volatile word, for a page that holds pointers and whose
+/// content is the same in both snapshots. A copy-up of the older page may be under way. It would
+/// install pointers to older snapshots that no installer reports. Therefore the null word changes
+/// too, and that copy-up fails (R1). Returns false if a copy-up came first: the pointer has a
+/// volatile page now.
+inline bool replace_cold(StorageControl& storage, DualPointer& pointer, VolatilePointer seen,
+                         SnapshotPointer page) {
+  // Release: the snapshot word is stored before the volatile word (R2).
+  pointer.snapshot_word.store(page.word(), std::memory_order_release);
+  uint64_t expected = seen.word();
+  return pointer.volatile_word.compare_exchange_strong(
+      expected, next_null(storage).word(), std::memory_order_acq_rel, std::memory_order_acquire);
+}
+
+/// Raises the floor of a page after a page below it was dropped (R8, R43).
+/// REQUIRES: the page lock is held.
+inline void raise_floor(std::atomic<uint64_t>& floor, uint64_t version) {
+  if (mutant(Mutant::floor_forgets_left_out)) return;
+  // Relaxed: readers hold the same lock, or use the value as a hint.
+  if (floor.load(std::memory_order_relaxed) < version) {
+    floor.store(version, std::memory_order_relaxed);
+  }
+}
+
+}  // namespace atolldb

@@ -1,0 +1,193 @@
+#include "engine/install/drop_tree_page.h"
+
+#include <algorithm>
+#include <array>
+
+#include "engine/hooks/mutants.h"
+#include "engine/hooks/sync_points.h"
+#include "engine/mastertree/page_lock.h"
+
+namespace atolldb {
+
+namespace {
+
+/// The pointers of a page that is to be dropped. All are null and frozen, so no worker can install
+/// a page there (R3). The destructor unfreezes them unless `keep` was called.
+class FrozenNulls {
+ public:
+  ~FrozenNulls() {
+    for (uint32_t i = 0; i < count_; ++i) {
+      std::atomic<uint64_t>& word = pointers_[i]->volatile_word;
+      // No other thread changes a frozen word: this thread holds the page lock.
+      word.store(VolatilePointer(word.load(std::memory_order_relaxed)).thawed().word(),
+                 std::memory_order_release);
+    }
+  }
+  /// Freezes a pointer. Returns false if it has a volatile page.
+  bool add(DualPointer& pointer) {
+    uint64_t word = pointer.volatile_word.load(std::memory_order_relaxed);
+    if (!VolatilePointer(word).is_null()) return false;
+    // Compare-and-swap, because workers install pages without the page lock.
+    const uint64_t frozen = VolatilePointer(word).frozen().word();
+    if (!pointer.volatile_word.compare_exchange_strong(word, frozen, std::memory_order_acq_rel,
+                                                       std::memory_order_relaxed)) {
+      return false;
+    }
+    pointers_[count_++] = &pointer;
+    return true;
+  }
+  void keep() { count_ = 0; }
+
+ private:
+  std::array<DualPointer*, std::max(kInteriorCapacity, kBorderSlotBound)> pointers_;
+  uint32_t count_ = 0;
+};
+
+/// Locks the page and the page that holds the link. Checks that both are unchanged: the link leads
+/// to the page, and the snapshot page is beside it.
+class Locked {
+ public:
+  Locked(WorkerContext& worker, const Link& link, TreePage* page, SnapshotPointer snapshot) {
+    if (!holder_.try_lock_page(worker, link.holder, kHolderBlock) ||
+        !page_.try_lock_page(worker, page, kPageBlock)) {
+      is_busy_ = true;
+      return;
+    }
+    // R44: since the installer stored the word it may have become null, or that of another slot.
+    const uint64_t word = link.pointer->snapshot_word.load(std::memory_order_relaxed);
+    is_good_ = link_leads_to(link, page) && !page->header.version().is_moved() &&
+               !snapshot.is_null() && word == snapshot.word();
+  }
+  bool is_busy() const { return is_busy_; }
+  bool is_good() const { return is_good_; }
+
+ private:
+  ScopedLock holder_;
+  ScopedLock page_;
+  bool is_busy_ = false;
+  bool is_good_ = false;
+};
+
+class RecordLocks {
+ public:
+  RecordLocks(WorkerContext& worker, BorderPage* page) : worker_(worker), page_(page) {}
+  ~RecordLocks() {
+    for (uint32_t slot = 0; slot < count_; ++slot) {
+      worker_.locker().unlock(page_->record(slot)->head.lock, block_of(slot));
+    }
+  }
+  bool try_lock_all(uint32_t count) {
+    for (; count_ < count && !mutant(Mutant::drop_unlocked_records); ++count_) {
+      TreeRecord* record = page_->record(count_);
+      if (!worker_.locker().try_lock(record->head.lock, block_of(count_), worker_.name_of(record)))
+        return false;
+    }
+    return true;
+  }
+
+ private:
+  uint32_t block_of(uint32_t slot) const {
+    return worker_.first_system_block() + kFirstRecordBlock + slot;
+  }
+  WorkerContext& worker_;
+  BorderPage* page_;
+  uint32_t count_ = 0;
+};
+
+bool is_covered(const WorkerContext& worker, Vid vid, uint64_t epoch) {
+  return !vid.is_being_written() && is_in_snapshot(vid, epoch, worker.view().control->epochs);
+}
+
+/// Makes the page unreachable for new readers and retires it.
+void unlink(WorkerContext& worker, StorageControl& storage, const Link& link, TreePage* page,
+            uint64_t version) {
+  const PageVersion before = page->header.version();
+  page->header.set_version(before.with_status(PageVersion::kMoved | PageVersion::kDropped));
+  raise_floor(link.holder->header.floor, version);
+  reach(SyncPoint::dropping);
+  std::atomic<uint64_t>& snapshot = link.pointer->snapshot_word;
+  const uint64_t stored = snapshot.load(std::memory_order_relaxed);
+  if (mutant(Mutant::drop_before_install)) snapshot.store(0, std::memory_order_release);
+  // Release pairs with load_both: the snapshot word was stored before (R2).
+  link.pointer->volatile_word.store(next_null(storage).word(), std::memory_order_release);
+  reach(SyncPoint::dropped);
+  if (mutant(Mutant::drop_before_install)) snapshot.store(stored, std::memory_order_release);
+  worker.pages().retire(&page->header);
+}
+
+}  // namespace
+
+bool seems_needed(const WorkerContext& worker, BorderPage* page, uint64_t epoch) {
+  if (!is_floor_in_snapshot(page->header.floor.load(std::memory_order_relaxed), epoch)) return true;
+  const uint32_t count = page->header.version().count();
+  bool has_living = false;
+  for (uint32_t slot = 0; slot < count; ++slot) {
+    TreeRecord* record = page->record(slot);
+    const Vid vid = record->head.load_acquire();
+    if (!is_covered(worker, vid, epoch)) return true;
+    if (vid.is_next_layer() && !record->next_layer()->load_acquire().is_null()) return true;
+    has_living = has_living || vid.is_next_layer() || !vid.is_deleted();
+  }
+  return !has_living;
+}
+
+bool seems_needed(const WorkerContext&, InteriorPage* page, uint64_t epoch) {
+  if (!is_floor_in_snapshot(page->header.floor.load(std::memory_order_relaxed), epoch)) return true;
+  const uint32_t count = page->header.version().count();
+  for (uint32_t i = 0; i < count; ++i) {
+    if (!page->children[i].load_acquire().is_null()) return true;
+  }
+  return false;
+}
+
+Dropped drop_border(WorkerContext& worker, StorageControl& storage, const Link& link,
+                    BorderPage* page, SnapshotPointer snapshot, uint64_t epoch) {
+  Locked locked(worker, link, page, snapshot);
+  if (!locked.is_good()) return locked.is_busy() ? Dropped::busy : Dropped::changed;
+  RecordLocks records(worker, page);
+  const uint32_t count = page->header.version().count();
+  if (!records.try_lock_all(count)) return Dropped::busy;
+  uint64_t latest = page->header.floor.load(std::memory_order_relaxed);
+  if (!is_floor_in_snapshot(latest, epoch)) return Dropped::changed;
+  FrozenNulls layers;
+  bool has_living = false;
+  for (uint32_t slot = 0; slot < count; ++slot) {
+    TreeRecord* record = page->record(slot);
+    const Vid vid(record->head.vid.load(std::memory_order_relaxed));
+    has_living = has_living || vid.is_next_layer() || !vid.is_deleted();
+    if (!is_covered(worker, vid, epoch)) return Dropped::changed;
+    if (vid.is_next_layer() && !layers.add(*record->next_layer())) return Dropped::changed;
+    // A VID with ordinal 0 stands for no commit.
+    if (vid.ordinal() != 0 || vid.is_next_layer()) latest = std::max(latest, vid.version());
+  }
+  // A page without live records is merged with its neighbours (R46), which requires that they are
+  // volatile. If such pages were dropped, the head of a queue would become an ever longer sequence
+  // of empty cold pages.
+  if (!has_living) return Dropped::changed;
+  layers.keep();
+  reach(SyncPoint::frozen_words);
+  for (uint32_t slot = 0; slot < count; ++slot) {
+    std::atomic<uint64_t>& vid = page->record(slot)->head.vid;
+    vid.store(vid.load(std::memory_order_relaxed) | Vid::kMoved, std::memory_order_release);
+  }
+  unlink(worker, storage, link, page, latest);
+  return Dropped::yes;
+}
+
+Dropped drop_interior(WorkerContext& worker, StorageControl& storage, const Link& link,
+                      InteriorPage* page, SnapshotPointer snapshot, uint64_t epoch) {
+  Locked locked(worker, link, page, snapshot);
+  if (!locked.is_good()) return locked.is_busy() ? Dropped::busy : Dropped::changed;
+  const uint64_t floor = page->header.floor.load(std::memory_order_relaxed);
+  if (!is_floor_in_snapshot(floor, epoch)) return Dropped::changed;
+  FrozenNulls children;
+  for (uint32_t i = 0; i < page->header.version().count(); ++i) {
+    if (!children.add(page->children[i])) return Dropped::changed;
+  }
+  children.keep();
+  reach(SyncPoint::frozen_words);
+  unlink(worker, storage, link, page, floor);
+  return Dropped::yes;
+}
+
+}  // namespace atolldb

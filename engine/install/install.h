@@ -1,0 +1,105 @@
+// Installs a new snapshot beside the volatile pages of a running cluster and drops volatile pages
+// that the snapshot makes redundant. Transactions continue meanwhile.
+// Source: [FOEDUS15] section 5; rules R1-R3, R8, R9, R44.
+//
+// An installer walks the volatile pages of a storage. Beside every pointer it stores the snapshot
+// page of exactly the same range, or null if the snapshot has no such page. Then it drops, from the
+// bottom up, volatile pages whose content equals that of the snapshot. It skips whatever it cannot
+// lock at once and leaves it to the next snapshot. Other threads wait for an installer at most as
+// long as its work on one page takes.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+
+#include "engine/transaction/worker_context.h"
+#include "shared/base/pointer.h"
+#include "shared/base/status.h"
+#include "shared/memory/control_layout.h"
+#include "shared/memory/page_header.h"
+
+namespace atolldb {
+
+/// Answer of the drop policy for a volatile page that the snapshot page could replace.
+enum class DropVerdict : uint8_t {
+  drop,
+  keep,      // enough pages are free
+  keep_hot,  // the page was used often lately
+};
+
+/// Limits of one pass. All installers of a pass have the same.
+struct DropLimits {
+  uint32_t free_percent = 100;  // drop until this share of each node's pool is free
+  bool spares_hot = false;
+  bool operator==(const DropLimits&) const = default;
+};
+
+struct InstallTask {
+  SnapshotPointer root;   // of the storage in the snapshot; null: the storage is empty there
+  uint32_t snapshot = 0;  // id of the snapshot
+  uint64_t epoch = 0;     // epoch of the snapshot
+  /// Called before each drop. May clear the page's reference bit.
+  std::function<DropVerdict(PageHeader& page)> drop_policy;
+  /// Polled every few pages. After true the rest is left to the next snapshot.
+  std::function<bool()> cancelled;
+};
+
+struct InstallReport {
+  uint64_t installed = 0;  // pointers that now have a page of the snapshot beside them
+  uint64_t unmatched = 0;  // volatile pages for whose range the snapshot has no page
+  uint64_t dropped = 0;    // volatile pages
+  // The part of `dropped` that a second pass dropped. That pass spares no hot page.
+  uint64_t dropped_hot = 0;
+  uint64_t kept = 0;             // pages that the policy retained
+  uint64_t kept_hot = 0;         // the part of `kept` that was retained because the page is hot
+  uint64_t busy = 0;             // pages skipped because another thread held a lock
+  uint64_t longest_hold_ns = 0;  // longest time for which the locks of one step were held
+  /// Id of the oldest snapshot to which a pointer without a volatile page still leads. The files of
+  /// that snapshot and of newer ones must stay. kNoSnapshot: there is no such pointer.
+  static constexpr uint32_t kNoSnapshot = ~uint32_t{0};
+  uint32_t oldest_left = kNoSnapshot;
+
+  void add(const InstallReport& other);
+};
+
+/// Calls the drop policy and counts a page that it retains.
+inline bool may_drop(const InstallTask& task, PageHeader& page, InstallReport& report) {
+  const DropVerdict verdict = task.drop_policy(page);
+  if (verdict == DropVerdict::drop) return true;
+  ++report.kept;
+  if (verdict == DropVerdict::keep_hot) ++report.kept_hot;
+  return false;
+}
+
+/// Records its own lifetime as a lock-holding time. It is created before the locks are taken and
+/// destroyed after they are released, so it reports at least the time that another thread waited.
+class HoldTimer {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  explicit HoldTimer(InstallReport& report) : report_(report), begin_(Clock::now()) {}
+  HoldTimer(const HoldTimer&) = delete;
+  HoldTimer& operator=(const HoldTimer&) = delete;
+  ~HoldTimer() {
+    const auto held = std::chrono::nanoseconds(Clock::now() - begin_).count();
+    report_.longest_hold_ns = std::max(report_.longest_hold_ns, static_cast<uint64_t>(held));
+  }
+
+ private:
+  InstallReport& report_;
+  Clock::time_point begin_;
+};
+
+/// Installs the snapshot in one storage. Returns ok if all pointers were visited; pointers below
+/// snapshot pages that cannot be read stay unchanged (R56). Returns cluster_failed, or unavailable
+/// if `cancelled` said so: then some pointers were not visited, and `report.oldest_left` is 0.
+/// REQUIRES: all nodes can read the files of the snapshot. No page was dropped since the composers
+/// read the fence maps: gleaner runs do not overlap.
+/// Thread: any thread of any node with its own page slot (R9), one per storage at a time. The page
+/// slot is idle on return. Blocks while it reads snapshot pages; it holds no lock then.
+Status install_snapshot(WorkerContext& worker, StorageControl& storage, const InstallTask& task,
+                        InstallReport& report);
+
+}  // namespace atolldb

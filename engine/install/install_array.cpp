@@ -1,0 +1,347 @@
+#include "engine/install/install_array.h"
+
+#include <algorithm>
+#include <array>
+#include <bitset>
+#include <cstddef>
+
+#include "engine/format/array_shape.h"
+#include "engine/format/stand_in.h"
+#include "engine/hooks/mutants.h"
+#include "engine/hooks/sync_points.h"
+#include "engine/install/drop.h"
+#include "engine/mastertree/page_lock.h"
+#include "engine/transaction/storage_ready.h"
+
+namespace atolldb {
+
+namespace {
+
+// A leaf's records are all locked at once. The bound holds even for records without payload.
+static_assert(kFirstRecordBlock + (kPageBytes - sizeof(PageHeader)) / sizeof(RecordHead) <=
+              kSystemLockBlocks);
+
+/// The locks of all records of a leaf. They are only tried, never waited for.
+class LeafLocks {
+ public:
+  LeafLocks(WorkerContext& worker, ArrayLeaf& leaf, const ArrayShape& shape)
+      : worker_(worker), leaf_(leaf), shape_(shape) {}
+  LeafLocks(const LeafLocks&) = delete;
+  LeafLocks& operator=(const LeafLocks&) = delete;
+  ~LeafLocks() {
+    while (held_ > 0) {
+      --held_;
+      worker_.locker().unlock(record(held_)->lock, block(held_));
+    }
+  }
+  bool try_all() {
+    if (mutant(Mutant::drop_unlocked_records)) return true;
+    for (; held_ < shape_.records_per_leaf; ++held_) {
+      RecordHead* head = record(held_);
+      if (!worker_.locker().try_lock(head->lock, block(held_), worker_.name_of(head))) return false;
+    }
+    return true;
+  }
+
+ private:
+  RecordHead* record(uint32_t slot) { return leaf_.record(slot, shape_.record_bytes); }
+  uint32_t block(uint32_t slot) const {
+    return worker_.first_system_block() + kFirstRecordBlock + slot;
+  }
+
+  WorkerContext& worker_;
+  ArrayLeaf& leaf_;
+  const ArrayShape& shape_;
+  uint32_t held_ = 0;
+};
+
+/// Installs a snapshot in one array. It addresses pages by level and number, so that it can find
+/// them again after each `enter`. The root is number 0 of the top level and is never dropped.
+///
+/// It stores snapshot words without locks: pages of an array are never split, merged or replaced,
+/// and no other thread stores such a word once its page can be found (R44). Copy-ups change
+/// volatile words only, by compare-and-swap from null.
+class ArrayInstaller {
+ public:
+  ArrayInstaller(WorkerContext& worker, StorageControl& storage, const InstallTask& task,
+                 InstallReport& report)
+      : worker_(worker),
+        storage_(storage),
+        storage_id_(storage.id),
+        task_(task),
+        report_(report),
+        shape_(storage.record_count, storage.payload_bytes),
+        top_(shape_.levels - 1) {}
+
+  Status run() {
+    Status status = enter();
+    if (status == Status::ok && !place(storage_.root, task_.root, top_).is_null() && top_ > 0) {
+      status = visit(top_, 0, task_.root);
+    }
+    // The storage was dropped, and all its pointers with it.
+    return status == Status::storage_not_found ? Status::ok : status;
+  }
+
+ private:
+  using Matches = std::array<SnapshotPointer, kArrayFanout>;
+
+  /// Begins a new epoch. Pages found before the call must not be used after it.
+  Status enter() {
+    worker_.enter();
+    if (worker_.cluster_failed()) return Status::cluster_failed;
+    if (task_.cancelled && task_.cancelled()) return Status::unavailable;
+    return is_storage_ready(storage_, storage_id_) ? Status::ok : Status::storage_not_found;
+  }
+
+  /// Returns the volatile page of a level above the leaves, or null if there is none.
+  ArrayInterior* find(uint32_t level, uint64_t number) {
+    DualPointer* pointer = &storage_.root;
+    if (level < top_) {
+      ArrayInterior* parent = find(level + 1, number / kArrayFanout);
+      if (parent == nullptr) return nullptr;
+      pointer = &parent->children[number % kArrayFanout];
+    }
+    const VolatilePointer word = pointer->load_acquire();
+    return word.is_null() ? nullptr : interior(word);
+  }
+  ArrayInterior* interior(VolatilePointer word) {
+    return reinterpret_cast<ArrayInterior*>(worker_.view().resolve(word));
+  }
+
+  /// Reads the pointers to the children of snapshot page `match`, which is above the leaf level.
+  Status read_children(SnapshotPointer match, Matches& children) {
+    children.fill({});
+    if (match.is_null()) return Status::ok;
+    if (is_stand_in(match)) return Status::snapshot_unreadable;
+    const PageHeader* page = nullptr;
+    const Status status = worker_.snapshot_page(match, page);
+    const auto* from = reinterpret_cast<const ArrayInterior*>(page);
+    for (uint32_t i = 0; i < kArrayFanout && status == Status::ok; ++i) {
+      children[i] =
+          SnapshotPointer(from->children[i].snapshot_word.load(std::memory_order_relaxed));
+    }
+    worker_.leave_snapshots();
+    return status;
+  }
+
+  /// Visits all pages below this page, then drops the page itself.
+  Status visit(uint32_t level, uint64_t number, SnapshotPointer match) {
+    Matches matches;
+    Status status = read_children(match, matches);
+    if (status == Status::snapshot_unreadable) return keep_below(level, number);
+    if (status == Status::ok) status = enter();
+    if (status != Status::ok) return status;
+    ArrayInterior* page = find(level, number);
+    if (page == nullptr) return Status::ok;
+    std::bitset<kArrayFanout> is_warm;
+    for (uint32_t i = 0; i < kArrayFanout; ++i) {
+      is_warm[i] = !place(page->children[i], matches[i], level - 1).is_null();
+      if (is_warm[i] && level == 1) drop_leaf(*page, page->children[i], matches[i]);
+    }
+    for (uint32_t i = 0; i < kArrayFanout && level > 1; ++i) {
+      if (!is_warm[i]) continue;
+      status = visit(level - 1, number * kArrayFanout + i, matches[i]);
+      if (status != Status::ok) return status;
+    }
+    return level == top_ ? Status::ok : drop_interior(level, number, match, matches);
+  }
+
+  /// Handles a snapshot page that cannot be read (R56). Volatile pages are retained. Pointers
+  /// without a volatile page keep leading to older snapshots, which the report names.
+  Status keep_below(uint32_t level, uint64_t number) {
+    const Status status = enter();
+    if (status != Status::ok) return status;
+    const ArrayInterior* page = find(level, number);
+    if (page == nullptr) return Status::ok;
+    std::bitset<kArrayFanout> is_warm;
+    for (uint32_t i = 0; i < kArrayFanout; ++i) {
+      is_warm[i] = !page->children[i].load_acquire().is_null();
+      const SnapshotPointer before(page->children[i].snapshot_word.load(std::memory_order_relaxed));
+      if (is_warm[i] || before.is_null()) continue;
+      report_.oldest_left = std::min(report_.oldest_left, before.snapshot());
+    }
+    for (uint32_t i = 0; i < kArrayFanout && level > 1; ++i) {
+      if (!is_warm[i]) continue;
+      const Status below = keep_below(level - 1, number * kArrayFanout + i);
+      if (below != Status::ok) return below;
+    }
+    return Status::ok;
+  }
+
+  /// Stores the snapshot page of the same range beside a pointer to a page of this level. Returns
+  /// the volatile word.
+  VolatilePointer place(DualPointer& pointer, SnapshotPointer match, uint32_t level) {
+    VolatilePointer word = pointer.load_acquire();
+    // Relaxed: words that earlier installers stored are visible to this one.
+    const SnapshotPointer before(pointer.snapshot_word.load(std::memory_order_relaxed));
+    if (word.is_null() && match.is_null()) {
+      if (!before.is_null()) {
+        report_.oldest_left = std::min(report_.oldest_left, before.snapshot());
+      }
+      return word;
+    }
+    ++(match.is_null() ? report_.unmatched : report_.installed);
+    if (before == match) return word;
+    if (!word.is_null() || level == 0) {
+      // Release: stored before the word that drops the page (R2).
+      pointer.snapshot_word.store(match.word(), std::memory_order_release);
+    } else if (!replace_cold(storage_, pointer, word, match)) {
+      word = pointer.load_acquire();
+    }
+    return word;
+  }
+
+  // -- Dropping (R8) ------------------------------------------------------------------------------
+
+  /// Returns whether the snapshot contains all changes of the page. `highest`: the floor that the
+  /// parent gets when the page is dropped.
+  bool is_covered(ArrayLeaf& leaf, uint64_t& highest) {
+    highest = leaf.header.floor.load(std::memory_order_relaxed);
+    if (!is_floor_in_snapshot(highest, task_.epoch)) return false;
+    for (uint32_t slot = 0; slot < shape_.records_per_leaf; ++slot) {
+      // Acquire. Without the record locks the result is only a hint.
+      const Vid vid = leaf.record(slot, shape_.record_bytes)->load_acquire();
+      if (!is_in_snapshot(vid, task_.epoch, worker_.view().control->epochs)) return false;
+      highest = std::max(highest, vid.version());
+    }
+    return true;
+  }
+
+  void drop_leaf(ArrayInterior& parent, DualPointer& pointer, SnapshotPointer match) {
+    const VolatilePointer word = pointer.load_acquire();
+    if (word.is_null() || match.is_null()) return;
+    // R56: only the volatile page has its records.
+    if (is_stand_in(match) && !mutant(Mutant::drop_onto_stand_ins)) return;
+    auto* leaf = reinterpret_cast<ArrayLeaf*>(worker_.view().resolve(word));
+    uint64_t highest = 0;
+    // Most hot pages have changed since the snapshot. This check finds that without a lock.
+    if (!is_covered(*leaf, highest) || !may_drop(task_, leaf->header, report_)) return;
+    {
+      ScopedLock parent_lock;
+      ScopedLock leaf_lock;
+      LeafLocks record_locks(worker_, *leaf, shape_);
+      if (!try_lock_pages(parent.header, parent_lock, leaf->header, leaf_lock) ||
+          !record_locks.try_all()) {
+        ++report_.busy;
+        return;
+      }
+      if (parent.header.version().is_moved() || !is_covered(*leaf, highest)) return;
+      leaf->header.set_version(moved(leaf->header));
+      for (uint32_t slot = 0; slot < shape_.records_per_leaf; ++slot) {
+        RecordHead* record = leaf->record(slot, shape_.record_bytes);
+        const Vid vid(record->vid.load(std::memory_order_relaxed));
+        // Release. A verifying worker reads the lock before the VID (CommitProtocol::look_at), and
+        // the lock is released only after this store.
+        record->vid.store(vid.with(Vid::kMoved).word(), std::memory_order_release);
+      }
+      unlink(parent, pointer, highest);
+    }
+    worker_.pages().retire(&leaf->header);
+  }
+
+  /// Drops a page above the leaves if no volatile page is below it.
+  Status drop_interior(uint32_t level, uint64_t number, SnapshotPointer match,
+                       const Matches& matches) {
+    const Status status = enter();
+    if (status != Status::ok) return status;
+    ArrayInterior* parent = find(level + 1, number / kArrayFanout);
+    if (parent == nullptr) return Status::ok;
+    DualPointer& pointer = parent->children[number % kArrayFanout];
+    const VolatilePointer word = pointer.load_acquire();
+    if (word.is_null() || match.is_null()) return Status::ok;
+    ArrayInterior* page = interior(word);
+    const uint64_t floor = page->header.floor.load(std::memory_order_relaxed);
+    if (!is_bare(*page, matches) || !is_floor_in_snapshot(floor, task_.epoch) ||
+        !may_drop(task_, page->header, report_)) {
+      return Status::ok;
+    }
+    {
+      ScopedLock parent_lock;
+      ScopedLock page_lock;
+      if (!try_lock_pages(parent->header, parent_lock, page->header, page_lock)) {
+        ++report_.busy;
+        return Status::ok;
+      }
+      if (parent->header.version().is_moved() || !freeze(*page)) return Status::ok;
+      reach(SyncPoint::frozen_words);
+      page->header.set_version(moved(page->header));
+      unlink(*parent, pointer, floor);
+    }
+    worker_.pages().retire(&page->header);
+    return Status::ok;
+  }
+
+  bool try_lock_pages(PageHeader& parent, ScopedLock& parent_lock, PageHeader& page,
+                      ScopedLock& page_lock) {
+    return parent_lock.try_lock(worker_, parent.lock, kHolderBlock,
+                                worker_.name_of(&parent.lock)) &&
+           page_lock.try_lock(worker_, page.lock, kPageBlock, worker_.name_of(&page.lock));
+  }
+
+  /// Returns whether no volatile page is below this page and its pointers lead to pages of this
+  /// snapshot.
+  static bool is_bare(const ArrayInterior& page, const Matches& matches) {
+    for (uint32_t i = 0; i < kArrayFanout; ++i) {
+      const DualPointer& child = page.children[i];
+      // Relaxed: only installers store these words, see `place`.
+      const uint64_t snapshot = child.snapshot_word.load(std::memory_order_relaxed);
+      if (!child.load_acquire().is_null() || snapshot != matches[i].word()) return false;
+    }
+    return true;
+  }
+
+  /// Freezes all null pointers, so that no copy-up installs a page below this one (R3). Returns
+  /// false if a copy-up came first; then all words are as before.
+  static bool freeze(ArrayInterior& page) {
+    if (mutant(Mutant::drop_unfrozen)) return true;
+    uint32_t frozen = 0;
+    for (; frozen < kArrayFanout; ++frozen) {
+      std::atomic<uint64_t>& word = page.children[frozen].volatile_word;
+      uint64_t seen = word.load(std::memory_order_acquire);
+      const VolatilePointer child(seen);
+      // acq_rel pairs with the compare-and-swap of a copy-up: one of the two fails.
+      if (!child.is_null() ||
+          !word.compare_exchange_strong(seen, child.frozen().word(), std::memory_order_acq_rel,
+                                        std::memory_order_acquire)) {
+        break;
+      }
+    }
+    if (frozen == kArrayFanout) return true;
+    while (frozen-- > 0) {
+      std::atomic<uint64_t>& word = page.children[frozen].volatile_word;
+      // Only this installer changes a frozen word.
+      const VolatilePointer child(word.load(std::memory_order_relaxed));
+      word.store(child.thawed().word(), std::memory_order_release);
+    }
+    return false;
+  }
+
+  static PageVersion moved(const PageHeader& page) {
+    return page.version().with_status(PageVersion::kMoved | PageVersion::kDropped);
+  }
+
+  void unlink(ArrayInterior& parent, DualPointer& pointer, uint64_t highest) {
+    raise_floor(parent.header.floor, highest);
+    ++report_.dropped;
+    // Release pairs with `load_both`: a reader that loads the null word also sees the snapshot
+    // word, and that the records have moved.
+    pointer.volatile_word.store(next_null(storage_).word(), std::memory_order_release);
+  }
+
+  WorkerContext& worker_;
+  StorageControl& storage_;
+  const uint32_t storage_id_;
+  const InstallTask& task_;
+  InstallReport& report_;
+  const ArrayShape shape_;
+  const uint32_t top_;
+};
+
+}  // namespace
+
+Status install_array(WorkerContext& worker, StorageControl& storage, const InstallTask& task,
+                     InstallReport& report) {
+  return ArrayInstaller(worker, storage, task, report).run();
+}
+
+}  // namespace atolldb

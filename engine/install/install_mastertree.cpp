@@ -1,0 +1,328 @@
+#include "engine/install/install_mastertree.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/format/stand_in.h"
+#include "engine/hooks/mutants.h"
+#include "engine/hooks/sync_points.h"
+#include "engine/install/drop_tree_page.h"
+#include "engine/install/snapshot_level.h"
+#include "engine/mastertree/page_lock.h"
+#include "engine/mastertree/snapshot_tree.h"
+#include "engine/mastertree/tree_path.h"
+#include "engine/transaction/storage_ready.h"
+#include "shared/base/check.h"
+
+namespace atolldb {
+
+namespace {
+
+/// Paths that the installer handles before it publishes a new begin epoch (R9).
+constexpr uint32_t kPathsPerTurn = 32;
+
+/// State of the walk through one layer.
+struct LayerWalk {
+  std::string prefix;    // slices of the layers above, 8 bytes each
+  SnapshotPointer root;  // root of the layer in the snapshot; null: the snapshot has no such layer
+  uint64_t slice = 0;    // low end of the range that is still to be visited
+  bool has_ended = false;
+  /// State per page level: the slice up to which pointers to pages of this level are done, and the
+  /// snapshot pages below the interior page that was visited last.
+  struct Level {
+    uint64_t done_to = 0;
+    std::vector<SnapshotLevelPage> pages;
+  };
+  std::array<Level, TreePath::kMaxLevels> levels;
+};
+
+class TreeInstaller {
+ public:
+  TreeInstaller(WorkerContext& worker, StorageControl& storage, const InstallTask& task,
+                InstallReport& report)
+      : worker_(worker), storage_(storage), id_(storage.id), task_(task), report_(report) {}
+
+  Status run() {
+    Status status = begin_turn();
+    if (status == Status::ok) {
+      install_root();
+      LayerWalk walk;
+      walk.root = task_.root;
+      status = walk_layer(walk);
+    }
+    if (status == Status::storage_not_found) status = Status::ok;  // the storage was dropped
+    if (has_missed_) report_.oldest_left = 0;
+    return status;
+  }
+
+ private:
+  enum class Step : uint8_t { done, again };
+
+  /// Publishes a new begin epoch. Pages found before the call must not be used after it.
+  Status begin_turn() {
+    worker_.enter();
+    if (worker_.cluster_failed()) return Status::cluster_failed;
+    if (task_.cancelled && task_.cancelled()) return Status::unavailable;
+    // Checked after the begin epoch is published, which a drop of the storage waits for (R34).
+    return is_storage_ready(storage_, id_) ? Status::ok : Status::storage_not_found;
+  }
+
+  void install_root() {
+    ScopedLock lock;
+    // Waits: no other lock is held. The next turn notices a failed cluster.
+    if (!lock.lock(worker_, storage_.root_lock, kHolderBlock, root_lock_name(storage_))) return;
+    install(storage_.root, task_.root);
+  }
+
+  /// Stores the snapshot page beside a pointer. `page` null: the snapshot has no page of this
+  /// range.
+  /// REQUIRES: the lock that guards the pointer is held (R44).
+  void install(DualPointer& pointer, SnapshotPointer page) {
+    const uint64_t before = pointer.snapshot_word.load(std::memory_order_relaxed);
+    // Only this installer can make the word null from here on. A copy-up may store a page, but no
+    // other thread drops one.
+    const VolatilePointer word = pointer.load_acquire();
+    // Frozen words occur only in pages that are locked or moved.
+    DCHECK(!word.is_frozen() || mutant(Mutant::install_in_moved_pages));
+    if (page.is_null() && word.is_null()) {
+      if (before == 0) return;
+      report_.oldest_left = std::min(report_.oldest_left, SnapshotPointer(before).snapshot());
+      return;
+    }
+    ++(page.is_null() ? report_.unmatched : report_.installed);
+    if (before == page.word()) return;
+    if (word.is_null() && replace_cold(storage_, pointer, word, page)) return;
+    // Release: stored before the word that drops the page (R2).
+    pointer.snapshot_word.store(page.word(), std::memory_order_release);
+  }
+
+  Status walk_layer(LayerWalk& walk) {
+    for (uint32_t failures = 0; !walk.has_ended;) {
+      const Status status = begin_turn();
+      if (status != Status::ok) return status;
+      Link root;
+      if (!find_layer(worker_, storage_, bytes_of(walk.prefix), root)) {
+        // The layer was removed with its slot, or it is being replaced.
+        has_missed_ = true;
+        return Status::ok;
+      }
+      Step step = Step::done;
+      const uint64_t epoch = worker_.current_epoch();
+      for (uint32_t i = 0; i < kPathsPerTurn && step == Step::done && !walk.has_ended; ++i) {
+        // Reads from the device may take long, and pages that other workers retire wait for this
+        // thread's begin epoch.
+        if (i != 0 && worker_.current_epoch() != epoch) break;
+        const Status stepped = take_step(walk, root, step);
+        if (stepped != Status::ok) return stepped;
+      }
+      failures = step == Step::again ? failures + 1 : 0;
+      if (failures == kMaxFailures) {
+        skip_path(walk, root);
+        failures = 0;
+      }
+    }
+    return Status::ok;
+  }
+
+  /// Skips a path that changes all the time. It is left to the next snapshot.
+  void skip_path(LayerWalk& walk, const Link& root) {
+    TreePath path;
+    static_cast<void>(find_path(worker_, root, walk.slice, path));
+    has_missed_ = true;
+    walk.has_ended = path.range.high_is_end;
+    walk.slice = path.range.high;
+  }
+
+  Status take_step(LayerWalk& walk, const Link& root, Step& step) {
+    TreePath path;
+    const bool is_known = reach_path(worker_, storage_, root, walk.slice, path);
+    for (uint32_t i = 0; i < path.size; ++i) {
+      const Status status = look_at(walk, path.steps[i].page, step);
+      if (status != Status::ok || step == Step::again) return status;
+    }
+    if (is_known && path.border != nullptr) {
+      const Status status = look_at_layers(walk, path.border, step);
+      if (status != Status::ok || step == Step::again) return status;
+      if (path.size != 0) drop(walk, path.link, path.border);
+    }
+    if (is_known && path.border == nullptr && !path.link.pointer->load_acquire().is_null()) {
+      // A copy-up, perhaps of the older page, came meanwhile: visit the new page.
+      step = Step::again;
+      return Status::ok;
+    }
+    // A path that is being replaced and that cannot be adopted, perhaps because pages are short, is
+    // skipped.
+    if (!is_known) has_missed_ = true;
+    for (uint32_t i = path.size; i-- > 1;) {
+      const InteriorPage& page = *path.steps[i].page;
+      const bool is_last = path.range.high_is_end
+                               ? page.high_is_end != 0
+                               : page.high_is_end == 0 && page.high == path.range.high;
+      if (is_last) drop(walk, path.steps[i].link, path.steps[i].page);
+    }
+    // Forgets the layers below the part that is done. A layer itself is forgotten by the walk
+    // through the layer that holds it.
+    std::erase_if(done_layers_, [&](const std::string& layer) {
+      return layer.size() > walk.prefix.size() && layer.starts_with(walk.prefix);
+    });
+    walk.has_ended = path.range.high_is_end;
+    walk.slice = path.range.high;
+    return Status::ok;
+  }
+
+  /// Stores snapshot pages beside all pointers of an interior page, once per walk.
+  Status look_at(LayerWalk& walk, InteriorPage* page, Step& step) {
+    LayerWalk::Level& level = walk.levels[page->header.level - 1];
+    if (walk.slice < level.done_to) return Status::ok;
+    const SliceRange range = range_of(*page);
+    const Status status =
+        find_snapshot_level(worker_, walk.root, page->header.level - 1u, range, level.pages);
+    if (status != Status::ok) return status;
+    const HoldTimer timer(report_);
+    ScopedLock lock;
+    if (!lock.lock_page(worker_, page, kPageBlock)) return Status::cluster_failed;
+    const PageVersion version = page->header.version();
+    if (version.is_moved()) {
+      step = Step::again;
+      return Status::ok;
+    }
+    const ChildRanges children(*page, version.count());
+    for (uint32_t i = 0; i < children.size(); ++i) {
+      install(page->children[children[i]], page_of_range(level.pages, children.range(i)));
+    }
+    level.done_to = range.high_is_end ? ~uint64_t{0} : range.high;
+    return Status::ok;
+  }
+
+  struct Layer {
+    uint64_t slice;
+    TreeRecord* record;
+    SnapshotPointer root;
+  };
+
+  /// Stores snapshot pages beside the pointers from a border page to lower layers, walks these
+  /// layers, and drops their roots.
+  Status look_at_layers(LayerWalk& walk, BorderPage* page, Step& step) {
+    const uint32_t count = page->header.version().count();
+    std::vector<Layer> layers;
+    for (uint32_t slot = 0; slot < count; ++slot) {
+      TreeRecord* record = page->record(slot);
+      if (!record->head.load_acquire().is_next_layer()) continue;
+      layers.push_back({page->slices()[slot], record, {}});
+      const Status status = find_snapshot_layer(walk.root, layers.back());
+      if (status != Status::ok) return status;
+    }
+    if (layers.empty()) return Status::ok;
+    reach(SyncPoint::found_layers);
+    {
+      const HoldTimer timer(report_);
+      ScopedLock lock;
+      if (!lock.lock_page(worker_, page, kPageBlock)) return Status::cluster_failed;
+      // Slots do not move as long as the page is not moved. A layer that was created meanwhile has
+      // no snapshot page, and no page below it has one.
+      if (page->header.version().is_moved() && !mutant(Mutant::install_in_moved_pages)) {
+        step = Step::again;
+        return Status::ok;
+      }
+      for (const Layer& layer : layers) install(*layer.record->next_layer(), layer.root);
+    }
+    for (const Layer& layer : layers) {
+      const Status status = look_into(walk, page, layer, step);
+      if (status != Status::ok || step == Step::again) return status;
+    }
+    return Status::ok;
+  }
+
+  Status look_into(const LayerWalk& walk, BorderPage* holder, const Layer& layer, Step& step) {
+    const Link link{layer.record->next_layer(), holder};
+    const VolatilePointer word = link.pointer->load_acquire();
+    if (word.is_null()) return Status::ok;
+    TreePage* root = tree_page(worker_.view().resolve(word.thawed()));
+    LayerWalk below;
+    below.prefix = walk.prefix;
+    std::byte bytes[8];
+    put_slice(layer.slice, bytes);
+    below.prefix.append(reinterpret_cast<const char*>(bytes), sizeof bytes);
+    below.root = layer.root;
+    if (root->is_border() && !root->header.version().is_moved()) {
+      // Most layers are a single page and need no turn of their own.
+      const Status status = look_at_layers(below, border_page(root), step);
+      if (status == Status::ok && step == Step::done) drop(below, link, border_page(root));
+      return status;
+    }
+    if (done_layers_.insert(below.prefix).second) {
+      // The turns of walk_layer invalidate the pages found so far.
+      step = Step::again;
+      return walk_layer(below);
+    }
+    if (!root->is_border()) drop(below, link, interior_page(root));
+    return Status::ok;
+  }
+
+  Status find_snapshot_layer(SnapshotPointer root, Layer& layer) {
+    if (root.is_null() || is_stand_in(root)) return Status::ok;
+    SnapshotBorder border;
+    const Status status = find_snapshot_border(worker_, root, layer.slice, border);
+    if (status == Status::ok) find_layer_root(border, layer);
+    worker_.leave_snapshots();
+    return status == Status::snapshot_unreadable ? Status::ok : status;
+  }
+
+  static void find_layer_root(const SnapshotBorder& border, Layer& layer) {
+    const uint32_t count = border.page->header.version().count();
+    const uint64_t* slices = border.page->slices();
+    for (uint32_t slot = find_lower_bound(slices, count, layer.slice);
+         slot < count && slices[slot] == layer.slice; ++slot) {
+      TreeRecord* record = border.page->record(slot);
+      if (!record->head.load_acquire().is_next_layer()) continue;
+      layer.root =
+          SnapshotPointer(record->next_layer()->snapshot_word.load(std::memory_order_relaxed));
+    }
+  }
+
+  template <typename Page>
+  void drop(const LayerWalk& walk, const Link& link, Page* page) {
+    const bool is_layer_root = link.holder->header.layer != page->header.layer;
+    const SnapshotPointer snapshot =
+        is_layer_root ? walk.root
+                      : page_of_range(walk.levels[page->header.level].pages, range_of(*page));
+    // R56: only the volatile page has its records.
+    if (is_stand_in(snapshot) && !mutant(Mutant::drop_onto_stand_ins)) return;
+    // The policy is asked last because it counts the pages that it releases.
+    if (snapshot.is_null() || seems_needed(worker_, page, task_.epoch)) return;
+    if (!may_drop(task_, page->header, report_)) return;
+    const HoldTimer timer(report_);
+    Dropped dropped = Dropped::changed;
+    if constexpr (std::is_same_v<Page, BorderPage>) {
+      dropped = drop_border(worker_, storage_, link, page, snapshot, task_.epoch);
+    } else {
+      dropped = drop_interior(worker_, storage_, link, page, snapshot, task_.epoch);
+    }
+    report_.dropped += dropped == Dropped::yes ? 1 : 0;
+    report_.busy += dropped == Dropped::busy ? 1 : 0;
+  }
+
+  static Bytes bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
+
+  static constexpr uint32_t kMaxFailures = 100;
+
+  WorkerContext& worker_;
+  StorageControl& storage_;
+  const uint32_t id_;
+  const InstallTask& task_;
+  InstallReport& report_;
+  bool has_missed_ = false;
+  std::set<std::string> done_layers_;  // prefixes of layers below the current border pages
+};
+
+}  // namespace
+
+Status install_mastertree(WorkerContext& worker, StorageControl& storage, const InstallTask& task,
+                          InstallReport& report) {
+  return TreeInstaller(worker, storage, task, report).run();
+}
+
+}  // namespace atolldb

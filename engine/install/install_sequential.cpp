@@ -1,0 +1,160 @@
+#include "engine/install/install_sequential.h"
+
+#include <algorithm>
+
+#include "engine/format/sequential_page.h"
+#include "engine/install/drop.h"
+#include "engine/transaction/storage_ready.h"
+
+namespace atolldb {
+
+namespace {
+
+/// Installs a snapshot in one sequential storage. The root page of the snapshot stands for all its
+/// records, and the installer removes pages from the heads of the workers' lists. It takes no
+/// locks: a page that has a successor never changes, and no other thread changes the head of a list
+/// of two or more pages (R17).
+class SequentialInstaller {
+ public:
+  SequentialInstaller(WorkerContext& worker, StorageControl& storage, const InstallTask& task,
+                      InstallReport& report)
+      : worker_(worker), storage_(storage), storage_id_(storage.id), task_(task), report_(report) {}
+
+  Status run() {
+    Status status = enter();
+    if (status == Status::ok) status = install_root();
+    const ClusterView& view = worker_.view();
+    for (uint32_t node = 0; status == Status::ok && node < view.node_count; ++node) {
+      const uint32_t workers = view.shared[node]->worker_count;
+      for (uint32_t ordinal = 0; status == Status::ok && ordinal < workers; ++ordinal) {
+        status = shorten(node, ordinal);
+      }
+    }
+    // The storage was dropped, and all its pointers with it.
+    return status == Status::storage_not_found ? Status::ok : status;
+  }
+
+ private:
+  static constexpr uint32_t kPagesAtOnce = 64;
+
+  /// Begins a new epoch. Pages found before the call must not be used after it.
+  Status enter() {
+    worker_.enter();
+    if (worker_.cluster_failed()) return Status::cluster_failed;
+    if (task_.cancelled && task_.cancelled()) return Status::unavailable;
+    return is_storage_ready(storage_, storage_id_) ? Status::ok : Status::storage_not_found;
+  }
+
+  Status install_root() {
+    std::atomic<uint64_t>& word = storage_.root.snapshot_word;
+    if (task_.root.is_null()) {
+      // Appends never vanish: no append exists up to the epoch, not in memory either.
+      const SnapshotPointer before(word.load(std::memory_order_relaxed));
+      if (!before.is_null()) {
+        report_.oldest_left = std::min(report_.oldest_left, before.snapshot());
+      }
+      return Status::ok;
+    }
+    const PageHeader* root = nullptr;
+    Status status = worker_.snapshot_page(task_.root, root);
+    if (status == Status::snapshot_unreadable) {  // R56: no page is dropped
+      worker_.leave_snapshots();
+      const SnapshotPointer before(word.load(std::memory_order_relaxed));
+      if (!before.is_null()) report_.oldest_left = std::min(report_.oldest_left, before.snapshot());
+      return Status::ok;
+    }
+    // Scans use the epoch that the page itself names, which may be that of an older snapshot.
+    const Vid floor(status == Status::ok ? root->floor.load(std::memory_order_relaxed) : 0);
+    worker_.leave_snapshots();
+    if (status != Status::ok) return status;
+    covered_ = std::min(task_.epoch, floor.epoch());
+    status = enter();
+    if (status != Status::ok) return status;
+    // Release: stored before any list is shortened, see SequentialCursor::open.
+    word.store(task_.root.word(), std::memory_order_release);
+    ++report_.installed;
+    return Status::ok;
+  }
+
+  /// Drops pages at the head of a worker's list.
+  Status shorten(uint32_t node, uint32_t ordinal) {
+    for (bool ended = false; !ended;) {
+      const Status status = enter();
+      if (status != Status::ok) return status;
+      SequentialListHead* list = find_list(node, ordinal);
+      ended = list == nullptr || !drop_some(*list);
+    }
+    return Status::ok;
+  }
+
+  SequentialListHead* find_list(uint32_t node, uint32_t ordinal) {
+    auto* root = page_at<SequentialDirectory>(storage_.root.volatile_word);
+    if (root == nullptr) return nullptr;
+    auto* lists = page_at<SequentialDirectory>(root->entries[node]);
+    return lists == nullptr ? nullptr : page_at<SequentialListHead>(lists->entries[ordinal]);
+  }
+  template <typename Page>
+  Page* page_at(const std::atomic<uint64_t>& word) {
+    // Acquire pairs with the release of the thread that installed the page.
+    const VolatilePointer pointer(word.load(std::memory_order_acquire));
+    return pointer.is_null() ? nullptr : reinterpret_cast<Page*>(worker_.view().resolve(pointer));
+  }
+
+  /// Drops a few pages. Returns false if no more can be dropped.
+  bool drop_some(SequentialListHead& list) {
+    auto* first = page_at<SequentialPage>(list.first);
+    if (first == nullptr) return false;
+    SequentialPage* kept = first;
+    uint32_t count = 0;
+    for (; count < kPagesAtOnce; ++count) {
+      // A page without a successor is the newest one; its worker still writes to it.
+      auto* next = page_at<SequentialPage>(kept->next);
+      if (next == nullptr || !is_covered(*kept) || !may_drop(task_, kept->header, report_)) {
+        break;  // the pages after it stay, too
+      }
+      kept = next;
+    }
+    if (count == 0) return false;
+    // Both are release stores in this order. They pair with the scans' loads, see
+    // SequentialListHead.
+    list.first_number.store(kept->number, std::memory_order_release);
+    list.first.store(kept->header.self, std::memory_order_release);
+    // Running scans continue through these pages, which stay readable until all these scans end
+    // (R9).
+    while (first != kept) {
+      auto* next = page_at<SequentialPage>(first->next);
+      worker_.pages().retire(&first->header);
+      ++report_.dropped;
+      first = next;
+    }
+    return count == kPagesAtOnce;
+  }
+
+  /// Returns whether the snapshot has every record of the page. REQUIRES: it has a successor.
+  bool is_covered(SequentialPage& page) const {
+    const uint32_t count = page.header.version().count();
+    uint32_t offset = 0;
+    for (uint32_t i = 0; i < count; ++i) {
+      const auto* record = reinterpret_cast<const SequentialRecord*>(page.data + offset);
+      if (!is_in_snapshot(Vid(record->vid), covered_, worker_.view().control->epochs)) return false;
+      offset += SequentialRecord::bytes_for(static_cast<uint32_t>(record->payload_bytes));
+    }
+    return true;
+  }
+
+  WorkerContext& worker_;
+  StorageControl& storage_;
+  const uint32_t storage_id_;
+  const InstallTask& task_;
+  InstallReport& report_;
+  uint64_t covered_ = 0;  // epoch up to which the snapshot has all records
+};
+
+}  // namespace
+
+Status install_sequential(WorkerContext& worker, StorageControl& storage, const InstallTask& task,
+                          InstallReport& report) {
+  return SequentialInstaller(worker, storage, task, report).run();
+}
+
+}  // namespace atolldb

@@ -1,0 +1,263 @@
+#include "engine/recovery/discard_data.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "engine/log/log_owner.h"
+#include "engine/log/savepoint.h"
+#include "engine/recovery/salvage.h"
+#include "engine/snapshot/snapshot_files.h"
+#include "engine/snapshot/stored_snapshots.h"
+#include "shared/base/limits.h"
+#include "shared/file/directory_table.h"
+
+namespace atolldb {
+namespace {
+
+std::string discarding_path(const std::string& data_dir) {
+  return savepoint_path(data_dir) + ".discarding";
+}
+
+std::string discarded_directory(const std::string& directory, uint32_t number) {
+  return path_in(directory, fmt::format("discarded-{}", number));
+}
+
+/// As `rename`, but refuses to overwrite an existing file.
+Result<void> move_file(FileSystem& file_system, const std::string& from, const std::string& to) {
+  auto exists = file_system.exists(to);
+  if (!exists) return std::unexpected(exists.error());
+  if (*exists) {
+    return make_error(ExitCode::failed, from + ": cannot be moved aside: " + to +
+                                            " exists: move that file away, then start with `atoll "
+                                            "up --discard-data` again");
+  }
+  return file_system.rename(from, to);
+}
+
+/// Moves files from directory to directory, durably.
+Result<void> move(FileSystem& file_system, const std::string& from_directory,
+                  const std::string& to_directory, const std::vector<std::string>& names) {
+  if (auto made = file_system.make_directory(to_directory); !made) return made;
+  for (const std::string& name : names) {
+    auto moved = move_file(file_system, path_in(from_directory, name), path_in(to_directory, name));
+    if (!moved) return moved;
+  }
+  if (auto synced = file_system.sync_directory(to_directory); !synced) return synced;
+  return file_system.sync_directory(from_directory);
+}
+
+Result<std::vector<std::string>> names_in(FileSystem& file_system, const std::string& directory) {
+  auto exists = file_system.exists(directory);
+  if (!exists) return std::unexpected(exists.error());
+  if (!*exists) return std::vector<std::string>{};
+  return file_system.list(directory);
+}
+
+/// Returns the first number that no finished discard has. An unfinished discard has no savepoint
+/// there yet.
+Result<uint32_t> free_number(FileSystem& file_system, const std::string& data_dir) {
+  for (uint32_t number = 0;; ++number) {
+    auto exists = file_system.exists(savepoint_path(discarded_directory(data_dir, number)));
+    if (!exists) return std::unexpected(exists.error());
+    if (!*exists) return number;
+  }
+}
+
+/// Returns the savepoint that is being discarded, under its old or new name, or nothing if it is
+/// missing or damaged.
+Result<std::optional<Savepoint>> find_savepoint(FileSystem& file_system,
+                                                const std::string& data_dir) {
+  for (const std::string& path : {discarding_path(data_dir), savepoint_path(data_dir)}) {
+    auto read = read_savepoint_file(file_system, path);
+    if (!read && read.error().code != ExitCode::corruption) return std::unexpected(read.error());
+    if (read && *read) return (*read)->savepoint;
+  }
+  return std::nullopt;
+}
+
+struct OwnFiles {
+  std::vector<LogFilePlace> logs;
+  std::vector<StoredSnapshotFile> snapshots;
+};
+
+/// Returns the files to move: all but those of other clusters. Without a savepoint the owner is
+/// unknown and all files are returned. So the caller must be sure that the directories are its own.
+Result<OwnFiles> own_files(FileSystem& file_system, const std::string& data_dir,
+                           const std::vector<std::string>& configured) {
+  std::set<std::string> directories(configured.begin(), configured.end());
+  directories.insert(data_dir);
+  auto savepoint = find_savepoint(file_system, data_dir);
+  if (!savepoint) return std::unexpected(savepoint.error());
+  if (*savepoint) {
+    for (const Incarnation& incarnation : (*savepoint)->incarnations) {
+      for (const LoggerPlace& place : incarnation.loggers) directories.insert(place.directory);
+    }
+  }
+  auto logs = log_files_in(file_system, directories);
+  if (!logs) return std::unexpected(logs.error());
+  auto snapshots = snapshot_files_in(file_system, data_dir, directories);
+  if (!snapshots) return std::unexpected(snapshots.error());
+  if (!*savepoint) return OwnFiles{*std::move(logs), *std::move(snapshots)};
+  OwnFiles own;
+  for (const LogFilePlace& place : *logs) {
+    auto foreign = is_foreign(file_system, place, (*savepoint)->cluster_uuid);
+    if (!foreign) return std::unexpected(foreign.error());
+    if (!*foreign) own.logs.push_back(place);
+  }
+  for (const StoredSnapshotFile& file : *snapshots) {
+    auto foreign = is_foreign(file_system, file, (*savepoint)->cluster_uuid);
+    if (!foreign) return std::unexpected(foreign.error());
+    if (!*foreign) own.snapshots.push_back(file);
+  }
+  return own;
+}
+
+/// Marks durably that a discard is in progress.
+Result<void> begin_discard(FileSystem& file_system, const std::string& data_dir) {
+  const std::string directory = coordinator_directory(data_dir);
+  const std::string discarding = discarding_path(data_dir);
+  auto under_way = file_system.exists(discarding);
+  if (!under_way) return std::unexpected(under_way.error());
+  if (!*under_way) {
+    auto exists = file_system.exists(savepoint_path(data_dir));
+    if (!exists) return std::unexpected(exists.error());
+    if (*exists) {
+      auto renamed = file_system.rename(savepoint_path(data_dir), discarding);
+      if (!renamed) return renamed;
+    } else {
+      if (auto made = file_system.make_directory(directory); !made) return made;
+      auto file = file_system.create(discarding, kIoBlockBytes);
+      if (!file) return std::unexpected(file.error());
+      if (auto synced = (*file)->sync(); !synced) return synced;
+    }
+  }
+  return file_system.sync_directory(directory);
+}
+
+/// Writes a table for the old savepoint that says where the files of its directories are now.
+Result<void> write_discarded_table(FileSystem& file_system, const std::string& data_dir,
+                                   uint32_t number) {
+  auto table = DirectoryTable::read(file_system, data_dir);
+  if (!table) return std::unexpected(table.error());
+  DirectoryTable discarded(discarded_directory(data_dir, number));
+  for (const DirectoryRole& entry : table->entries()) {
+    discarded.set(entry.role, discarded_directory(entry.path, number));
+  }
+  return discarded.write(file_system);
+}
+
+/// Returns true for the files of the coordinator's directory that are moved before the savepoint.
+bool moves_before_savepoint(const std::string& name) {
+  return parse_ddl_file_name(name) || parse_snapshot_file_name(name) || parse_salvage_mark(name);
+}
+
+/// Returns true if there is anything to move. A `savepoint.new` of an interrupted start does not
+/// count: it stays, and the next start overwrites it.
+Result<bool> holds_files(FileSystem& file_system, const std::string& data_dir,
+                         const std::vector<std::string>& configured) {
+  auto names = names_in(file_system, coordinator_directory(data_dir));
+  if (!names) return std::unexpected(names.error());
+  for (const std::string& name : *names) {
+    const std::string path = path_in(coordinator_directory(data_dir), name);
+    const bool is_savepoint = path == savepoint_path(data_dir) || path == discarding_path(data_dir);
+    if (is_savepoint || moves_before_savepoint(name)) return true;
+  }
+  auto files = own_files(file_system, data_dir, configured);
+  if (!files) return std::unexpected(files.error());
+  return !files->logs.empty() || !files->snapshots.empty();
+}
+
+}  // namespace
+
+Result<std::vector<LogFilePlace>> log_files_in(FileSystem& file_system,
+                                               const std::set<std::string>& directories) {
+  std::vector<LogFilePlace> files;
+  for (const std::string& directory : directories) {
+    auto entries = names_in(file_system, directory);
+    if (!entries) return std::unexpected(entries.error());
+    for (const std::string& entry : *entries) {
+      const auto node = parse_node_directory_name(entry);
+      if (!node) continue;
+      auto names = file_system.list(path_in(directory, entry));
+      if (!names) return std::unexpected(names.error());
+      for (const std::string& name : *names) {
+        if (const auto parsed = parse_log_file_name(name)) {
+          files.push_back({directory, *node, *parsed});
+        }
+      }
+    }
+  }
+  std::ranges::sort(files, {}, [](const LogFilePlace& file) {
+    return std::tuple(file.name.incarnation, file.node, file.name.logger, file.name.ordinal,
+                      std::string_view(file.directory));
+  });
+  return files;
+}
+
+Result<void> refuse_unfinished_discard(FileSystem& file_system, const std::string& data_dir) {
+  auto exists = file_system.exists(discarding_path(data_dir));
+  if (!exists) return std::unexpected(exists.error());
+  if (!*exists) return {};
+  return make_error(ExitCode::failed, data_dir +
+                                          ": moving its data aside was interrupted: finish it with "
+                                          "`atoll up --discard-data`");
+}
+
+Result<std::vector<std::string>> discard_data(FileSystem& file_system, const std::string& data_dir,
+                                              const std::vector<std::string>& directories) {
+  auto any = holds_files(file_system, data_dir, directories);
+  if (!any) return std::unexpected(any.error());
+  if (!*any) return std::vector<std::string>{};
+  if (auto begun = begin_discard(file_system, data_dir); !begun) {
+    return std::unexpected(begun.error());
+  }
+  auto number = free_number(file_system, data_dir);
+  if (!number) return std::unexpected(number.error());
+  auto files = own_files(file_system, data_dir, directories);
+  if (!files) return std::unexpected(files.error());
+
+  std::set<std::string> used;
+  std::map<std::pair<std::string, uint32_t>, std::vector<std::string>> by_directory;
+  for (const LogFilePlace& file : files->logs) {
+    by_directory[{file.directory, file.node}].push_back(to_string(file.name));
+  }
+  for (const StoredSnapshotFile& file : files->snapshots) {
+    if (file.node == kCoordinator) continue;  // moved below, with the other files of that directory
+    by_directory[{file.directory, file.node}].push_back(snapshot_file_name(file.snapshot));
+  }
+  for (const auto& [place, names] : by_directory) {
+    const auto& [directory, node] = place;
+    const std::string target = discarded_directory(directory, *number);
+    auto moved =
+        move(file_system, node_directory(directory, node), node_directory(target, node), names);
+    if (!moved) return std::unexpected(moved.error());
+    used.insert(target);
+  }
+
+  const std::string coordinator = coordinator_directory(data_dir);
+  const std::string target = discarded_directory(data_dir, *number);
+  used.insert(target);
+  auto names = names_in(file_system, coordinator);
+  if (!names) return std::unexpected(names.error());
+  // Moved last, because the metadata tells where the files of snapshots are.
+  std::erase_if(*names, [](const std::string& name) { return !moves_before_savepoint(name); });
+  auto moved = move(file_system, coordinator, coordinator_directory(target), *names);
+  if (!moved) return std::unexpected(moved.error());
+  moved = write_discarded_table(file_system, data_dir, *number);
+  if (!moved) return std::unexpected(moved.error());
+  moved = file_system.rename(discarding_path(data_dir), savepoint_path(target));
+  if (!moved) return std::unexpected(moved.error());
+  for (const std::string& directory : {coordinator_directory(target), coordinator}) {
+    if (auto synced = file_system.sync_directory(directory); !synced) {
+      return std::unexpected(synced.error());
+    }
+  }
+  return std::vector<std::string>(used.begin(), used.end());
+}
+
+}  // namespace atolldb

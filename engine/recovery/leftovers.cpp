@@ -1,0 +1,127 @@
+#include "engine/recovery/leftovers.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <utility>
+
+#include "engine/format/log_block.h"
+#include "engine/gleaner/sorted_run.h"
+#include "engine/hooks/mutants.h"
+#include "engine/log/log_files.h"
+#include "engine/log/log_owner.h"
+#include "engine/recovery/discard_data.h"
+#include "engine/recovery/retention.h"
+#include "shared/file/io_buffer.h"
+
+namespace atolldb {
+namespace {
+
+enum class LogContent : uint8_t { header_at_most, foreign, unknown };
+
+/// Classifies a log file by its first two blocks. A failed start has written a header, perhaps a
+/// torn one, or nothing.
+Result<LogContent> content_of(FileSystem& file_system, const LogFilePlace& place,
+                              const ClusterUuid& own) {
+  auto file = file_system.open_for_reading(path_of(place));
+  if (!file) return std::unexpected(file.error());
+  IoBuffer buffer(2 * kLogBlockBytes);
+  auto count = (*file)->read(0, buffer.bytes());
+  if (!count) return std::unexpected(count.error());
+  const auto is_zero = [](std::span<const std::byte> bytes) {
+    return std::ranges::all_of(bytes, [](std::byte byte) { return byte == std::byte{}; });
+  };
+  const std::span<const std::byte> bytes = buffer.bytes().first(*count);
+  if (!is_zero(bytes.subspan(std::min<size_t>(bytes.size(), kLogBlockBytes)))) {
+    return LogContent::unknown;
+  }
+  auto owner = owner_of(file_system, place);
+  if (!owner) return std::unexpected(owner.error());
+  return *owner && **owner != own ? LogContent::foreign : LogContent::header_at_most;
+}
+
+Result<void> remove_logs(FileSystem& file_system, const std::string& data_dir,
+                         const Savepoint& savepoint, const std::set<std::string>& directories,
+                         uint64_t incarnation, RemovedLeftovers& result) {
+  auto slots = read_savepoint_slots(file_system, savepoint_path(data_dir));
+  if (!slots) return std::unexpected(slots.error());
+  // A damaged slot may have listed any incarnation.
+  for (const SavepointSlot& slot : *slots) {
+    if (!slot.savepoint) return {};
+  }
+  const auto is_listed = [&](uint64_t number) {
+    return std::ranges::any_of(*slots, [&](const SavepointSlot& slot) {
+      const auto& listed = slot.savepoint->incarnations;
+      return std::ranges::find(listed, number, &Incarnation::number) != listed.end();
+    });
+  };
+  auto files = log_files_in(file_system, directories);
+  if (!files) return std::unexpected(files.error());
+  for (const LogFilePlace& place : *files) {
+    if (place.name.incarnation >= incarnation || is_listed(place.name.incarnation)) continue;
+    auto content = content_of(file_system, place, savepoint.cluster_uuid);
+    if (!content) return std::unexpected(content.error());
+    const std::string path = path_of(place);
+    if (*content == LogContent::unknown) result.damaged_logs.push_back(path);
+    if (*content != LogContent::header_at_most) continue;
+    if (auto removed = file_system.remove(path); !removed) return removed;
+    result.removed.push_back(path);
+  }
+  return {};
+}
+
+/// Removes the sorted runs of all nodes that have files in the directories.
+Result<void> remove_runs(FileSystem& file_system, const std::set<std::string>& directories,
+                         RemovedLeftovers& result) {
+  for (const std::string& directory : directories) {
+    auto exists = file_system.exists(directory);
+    if (!exists) return std::unexpected(exists.error());
+    if (!*exists) continue;
+    auto entries = file_system.list(directory);
+    if (!entries) return std::unexpected(entries.error());
+    for (const std::string& entry : *entries) {
+      const auto node = parse_node_directory_name(entry);
+      if (!node) continue;
+      auto names = list_sorted_runs(file_system, directory, *node);
+      if (!names) return std::unexpected(names.error());
+      for (const std::string& name : *names) {
+        const std::string path = path_in(path_in(directory, entry), name);
+        if (auto removed = file_system.remove(path); !removed) return removed;
+        result.removed.push_back(path);
+      }
+    }
+  }
+  return {};
+}
+
+Result<void> sync_directories(FileSystem& file_system, const std::vector<std::string>& paths) {
+  std::set<std::string> directories;
+  for (const std::string& path : paths) directories.insert(path.substr(0, path.rfind('/')));
+  for (const std::string& directory : directories) {
+    if (auto synced = file_system.sync_directory(directory); !synced) return synced;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<RemovedLeftovers> remove_leftovers(FileSystem& file_system, const std::string& data_dir,
+                                          Savepoint& savepoint,
+                                          const std::set<std::string>& directories,
+                                          uint64_t incarnation) {
+  RemovedLeftovers result;
+  if (mutant(Mutant::keep_leftovers)) return result;
+  // The rest is removed even if delete_unneeded cannot determine which snapshots are needed.
+  auto unneeded = delete_unneeded(file_system, data_dir, savepoint, directories, {});
+  auto runs = remove_runs(file_system, directories, result);
+  auto logs = remove_logs(file_system, data_dir, savepoint, directories, incarnation, result);
+  auto synced = sync_directories(file_system, result.removed);
+  if (!unneeded) return std::unexpected(unneeded.error());
+  for (const Result<void>& done : {runs, logs, synced}) {
+    if (!done) return std::unexpected(done.error());
+  }
+  result.removed.insert(result.removed.end(), unneeded->begin(), unneeded->end());
+  return result;
+}
+
+}  // namespace atolldb

@@ -1,0 +1,421 @@
+#include "engine/recovery/log_start.h"
+
+#include <fmt/format.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <set>
+#include <span>
+#include <utility>
+
+#include "engine/hooks/mutants.h"
+#include "engine/log/log_owner.h"
+#include "engine/recovery/device_reads.h"
+#include "engine/recovery/discard_data.h"
+#include "shared/base/check.h"
+#include "shared/base/limits.h"
+
+namespace atolldb {
+namespace {
+
+ClusterUuid random_uuid() {
+  ClusterUuid uuid;
+  CHECK(getrandom(uuid.data(), uuid.size(), 0) == static_cast<ssize_t>(uuid.size()));
+  uuid[6] = static_cast<uint8_t>((uuid[6] & 0x0f) | 0x40);  // RFC 9562: version 4, random
+  uuid[8] = static_cast<uint8_t>((uuid[8] & 0x3f) | 0x80);
+  return uuid;
+}
+
+/// Returns true if a stream of a finished incarnation has records in (covered epoch, cut]. Reads
+/// only up to the first block that decides it.
+Result<bool> holds_records(FileSystem& file_system, const LogStream& stream, uint64_t cut) {
+  auto reader = LogReader::open(file_system, stream, CoveredBlocks::skip);
+  if (!reader) return std::unexpected(reader.error());
+  while (reader->closed_epoch() < cut) {
+    auto block = reader->next();
+    if (!block) return std::unexpected(block.error());
+    if (*block == nullptr) {
+      IncarnationScan scan;
+      scan.corruption = reader->end();
+      scan.known_durable_epoch = cut;
+      return std::unexpected(scan.corruption_error());
+    }
+    const LogBlockHeader& header = (*block)->header;
+    if (header.type == LogBlockType::records && header.epoch > stream.covered_epoch) {
+      return header.epoch <= cut;
+    }
+  }
+  return false;
+}
+
+/// Cuts the first damaged incarnation at the last epoch that all its logs have intact, and omits
+/// all later incarnations.
+Result<void> leave_out_damaged(FileSystem& file_system, LogStart& start) {
+  Savepoint& savepoint = start.savepoint;
+  bool is_cut_off = false;
+  for (Incarnation& incarnation : savepoint.incarnations) {
+    const uint64_t none = incarnation.start_epoch - 1;
+    const bool is_needed =
+        !incarnation.cut_epoch || *incarnation.cut_epoch > std::max(none, savepoint.snapshot_epoch);
+    if (!is_needed) continue;
+    auto scan = scan_incarnation(file_system, savepoint, incarnation, CoveredBlocks::skip);
+    if (!scan) return std::unexpected(scan.error());
+    savepoint.largest_epoch =
+        std::max({savepoint.largest_epoch, scan->largest_epoch, incarnation.start_epoch});
+    if (is_cut_off) {
+      start.left_out.push_back(fmt::format(
+          "incarnation {}: all commits from epoch {} on: they come after those that are lost",
+          incarnation.number, incarnation.start_epoch));
+      incarnation.cut_epoch = none;
+      continue;
+    }
+    if (!scan->corruption) continue;
+    // The epochs that all logs have count, even past the known durable epoch.
+    uint64_t cut = incarnation.cut_epoch.value_or(kMaxEpoch);
+    for (const LogScan& log : scan->logs) cut = std::min(cut, log.durable_epoch);
+    cut = std::max(cut, none);
+    scan->cut_epoch = cut;
+    if (auto created = refuse_uncreated(*scan, start.ddl); !created) return created;
+    start.left_out.push_back(
+        fmt::format("incarnation {}: all commits after epoch {} (epoch {} was durable): {}: offset "
+                    "{}: {}",
+                    incarnation.number, cut, scan->known_durable_epoch, scan->corruption->file,
+                    scan->corruption->offset, scan->corruption->reason));
+    if (!incarnation.cut_epoch) {
+      scan->corruption.reset();
+      start.last.push_back(*std::move(scan));
+    }
+    incarnation.cut_epoch = cut;
+    savepoint.durable_epoch = 0;
+    is_cut_off = true;
+  }
+  return {};
+}
+
+/// Determines the cut of the last incarnation if it has none yet.
+Result<void> cut_last(FileSystem& file_system, LogStart& start) {
+  Savepoint& savepoint = start.savepoint;
+  const Incarnation* last = savepoint.uncut();
+  if (last == nullptr) return {};
+  auto scan = scan_incarnation(file_system, savepoint, *last, CoveredBlocks::skip);
+  if (!scan) return std::unexpected(scan.error());
+  if (scan->corruption) return std::unexpected(scan->corruption_error());
+  if (auto created = refuse_uncreated(*scan, start.ddl); !created) return created;
+  savepoint.incarnations.back().cut_epoch = scan->cut_epoch;
+  savepoint.largest_epoch =
+      std::max({savepoint.largest_epoch, scan->largest_epoch, last->start_epoch});
+  savepoint.durable_epoch = 0;
+  start.last.push_back(*std::move(scan));
+  return {};
+}
+
+/// Removes incarnations without commits after the snapshot from the list. Otherwise starts without
+/// commits, which make no snapshot, would fill the list with numbers and the disk with files. The
+/// numbers of failed starts, whose files have only headers, become covered, too.
+void forget_covered(LogStart& start) {
+  if (!start.to_glean.empty()) return;  // the snapshot of these streams will do it
+  Savepoint& savepoint = start.savepoint;
+  std::vector<Incarnation>& listed = savepoint.incarnations;
+  if (listed.size() >= kMaxListedIncarnations) savepoint.kept.clear();
+  // Incarnations that an older snapshot needs stay, and so do all later ones (R55).
+  const auto first = std::ranges::find_if(listed, [&](const Incarnation& incarnation) {
+    return *incarnation.cut_epoch > savepoint.oldest_epoch();
+  });
+  if (savepoint.kept.empty() || first == listed.end()) {
+    listed.clear();
+    savepoint.covered_incarnation = start.incarnation - 1;
+  } else if (first != listed.begin()) {
+    savepoint.covered_incarnation = std::prev(first)->number;
+    listed.erase(listed.begin(), first);
+  }
+}
+
+/// Checks that the snapshot named by the savepoint is there.
+Result<void> examine_newest(FileSystem& file_system, const std::string& data_dir, LogStart& start,
+                            Damage damage) {
+  const Savepoint& savepoint = start.savepoint;
+  auto metadata = read_snapshot_metadata(file_system, data_dir, savepoint.snapshot);
+  if (!metadata) return std::unexpected(metadata.error());
+  if (metadata->epoch != savepoint.snapshot_epoch ||
+      metadata->cluster_uuid != savepoint.cluster_uuid) {
+    return make_error(
+        ExitCode::corruption,
+        fmt::format("{}: is of {}, but the savepoint names snapshot {} as of epoch {}: restore a "
+                    "backup, or start anew with `atoll up --discard-data`",
+                    snapshot_metadata_path(data_dir, savepoint.snapshot),
+                    metadata->cluster_uuid != savepoint.cluster_uuid
+                        ? "another cluster"
+                        : fmt::format("epoch {}", metadata->epoch),
+                    savepoint.snapshot, savepoint.snapshot_epoch));
+  }
+  SnapshotFiles files(file_system, savepoint.cluster_uuid);
+  auto closed = files.open_readable(metadata->files);
+  if (!closed) return std::unexpected(closed.error());
+  for (const Error& error : *closed) {
+    if (damage == Damage::refused) return std::unexpected(error);
+    start.left_out.push_back(error.message);
+  }
+  start.snapshot = *std::move(metadata);
+  return {};
+}
+
+/// Checks that all log after the snapshot of `start` is intact.
+Result<void> check_log(FileSystem& file_system, const LogStart& start) {
+  for (const Incarnation& incarnation : start.savepoint.incarnations) {
+    if (incarnation.cut_epoch && *incarnation.cut_epoch <= start.savepoint.snapshot_epoch) continue;
+    auto scan = scan_incarnation(file_system, start.savepoint, incarnation, CoveredBlocks::skip);
+    if (!scan) return std::unexpected(scan.error());
+    if (scan->corruption) return std::unexpected(scan->corruption_error());
+    if (auto created = refuse_uncreated(*scan, start.ddl); !created) return created;
+  }
+  return {};
+}
+
+/// Refuses a snapshot with a storage that no DDL record creates. That is damage of the DDL log,
+/// which no older snapshot repairs (R52). examine_newest reports metadata that cannot be read.
+Result<void> refuse_uncreated_in_snapshot(FileSystem& file_system, const std::string& data_dir,
+                                          const LogStart& start) {
+  const Savepoint& savepoint = start.savepoint;
+  auto metadata = read_snapshot_metadata(file_system, data_dir, savepoint.snapshot);
+  if (!metadata) return {};
+  for (const SnapshotStorage& storage : metadata->storages) {
+    const auto creates = [&](const DdlRecord& record) {
+      return record.operation == DdlOperation::create_storage && record.storage_id == storage.id;
+    };
+    if (std::ranges::any_of(start.ddl, creates) || mutant(Mutant::uncreated_storages)) continue;
+    return make_error(
+        ExitCode::corruption,
+        fmt::format("{}: holds storage {} ({}), which none of the {} records of the DDL log "
+                    "creates: the DDL log is damaged: restore a backup, or start anew with `atoll "
+                    "up --discard-data`",
+                    snapshot_metadata_path(data_dir, savepoint.snapshot), storage.id, storage.name,
+                    start.ddl.size()));
+  }
+  return {};
+}
+
+/// Examines the newest snapshot. If it is damaged, uses the newest kept one that is intact, with
+/// all its log. If there is none, the damage of the newest is returned as error, or omitted with
+/// Damage::left_out.
+Result<void> examine_snapshot(FileSystem& file_system, const std::string& data_dir, LogStart& start,
+                              Damage damage) {
+  if (start.savepoint.snapshot == 0) return {};
+  auto created = refuse_uncreated_in_snapshot(file_system, data_dir, start);
+  if (!created) return created;
+  auto newest = examine_newest(file_system, data_dir, start, Damage::refused);
+  if (newest || newest.error().code != ExitCode::corruption) return newest;
+  for (size_t older = start.savepoint.kept.size(); older-- > 0;) {
+    LogStart other = start;
+    other.savepoint.snapshot = start.savepoint.kept[older].id;
+    other.savepoint.snapshot_epoch = start.savepoint.kept[older].epoch;
+    other.savepoint.kept.resize(older);
+    // The newest snapshot was made of durable epochs: a log that ends before them is damaged (R30).
+    if (other.savepoint.uncut() != nullptr) {
+      other.savepoint.durable_epoch =
+          std::max(other.savepoint.durable_epoch, start.savepoint.snapshot_epoch);
+    }
+    auto good = examine_newest(file_system, data_dir, other, Damage::refused);
+    if (good) good = check_log(file_system, other);
+    if (!good && good.error().code != ExitCode::corruption) return good;
+    if (!good) continue;
+    other.fallback = fmt::format(
+        "snapshot {} is damaged: the start is from snapshot {} of epoch {} and the log behind it, "
+        "which lose nothing: {}",
+        start.savepoint.snapshot, other.savepoint.snapshot, other.savepoint.snapshot_epoch,
+        newest.error().message);
+    start = std::move(other);
+    return {};
+  }
+  if (damage == Damage::refused) return newest;
+  return examine_newest(file_system, data_dir, start, damage);
+}
+
+}  // namespace
+
+Result<void> collect_streams(FileSystem& file_system, LogStart& start) {
+  const Savepoint& savepoint = start.savepoint;
+  start.to_glean.clear();
+  start.recovery_epoch = savepoint.snapshot_epoch;
+  for (const Incarnation& incarnation : savepoint.incarnations) {
+    const uint64_t cut = *incarnation.cut_epoch;
+    start.recovery_epoch = std::max(start.recovery_epoch, cut);
+    // The files of a covered incarnation may be in any state, because no reader needs them.
+    if (cut < incarnation.start_epoch || cut <= savepoint.snapshot_epoch) continue;
+    for (const LoggerPlace& place : incarnation.loggers) {
+      LogStream stream = stream_of(savepoint, incarnation, place);
+      auto holds = holds_records(file_system, stream, cut);
+      if (!holds) return std::unexpected(holds.error());
+      if (*holds) start.to_glean.push_back({std::move(stream), cut});
+    }
+  }
+  return {};
+}
+
+Result<void> refuse_unlisted(FileSystem& file_system, const Savepoint& savepoint,
+                             const std::set<std::string>& directories) {
+  auto files = log_files_in(file_system, directories);
+  if (!files) return std::unexpected(files.error());
+  for (const LogFilePlace& place : *files) {
+    const bool is_listed =
+        std::ranges::any_of(savepoint.incarnations, [&](const Incarnation& incarnation) {
+          return incarnation.number == place.name.incarnation;
+        });
+    if (is_listed) continue;
+    const bool is_covered = place.name.incarnation <= savepoint.covered_incarnation;
+    // Without a savepoint the cluster that should own the files is unknown.
+    if (savepoint.generation != 0) {
+      auto foreign = is_foreign(file_system, place, savepoint.cluster_uuid);
+      if (!foreign) return std::unexpected(foreign.error());
+      if (*foreign) {
+        return make_error(ExitCode::failed,
+                          fmt::format("{}: is a log of another cluster: give this cluster its own "
+                                      "directories, or move that cluster's files elsewhere",
+                                      path_of(place)));
+      }
+    }
+    if (is_covered) continue;  // to be deleted, or left by a crash during deletion
+    LogStream stream;
+    stream.directory = place.directory;
+    stream.node = static_cast<uint16_t>(place.node);
+    stream.logger = static_cast<uint16_t>(place.name.logger);
+    stream.incarnation = place.name.incarnation;
+    auto reader = LogReader::open(file_system, std::move(stream));
+    if (!reader) return std::unexpected(reader.error());
+    for (auto block = reader->next();; block = reader->next()) {
+      if (!block) return std::unexpected(block.error());
+      if (*block == nullptr) break;
+      if ((*block)->header.type == LogBlockType::file_header) continue;
+      return make_error(ExitCode::corruption,
+                        fmt::format("{}: offset {}: a block of incarnation {}, which no intact "
+                                    "savepoint lists: the savepoint is damaged or missing: restore "
+                                    "a backup, or start anew with `atoll up --discard-data`",
+                                    reader->file(), reader->offset(), place.name.incarnation));
+    }
+  }
+  return {};
+}
+
+std::set<std::string> log_directories(const Savepoint& savepoint, const std::string& data_dir,
+                                      const std::vector<std::string>& configured) {
+  std::set<std::string> all(configured.begin(), configured.end());
+  all.insert(data_dir);
+  for (const Incarnation& incarnation : savepoint.incarnations) {
+    for (const LoggerPlace& place : incarnation.loggers) all.insert(place.directory);
+  }
+  return all;
+}
+
+Result<LogStart> examine(FileSystem& file_system, const std::string& data_dir,
+                         const std::vector<std::string>& directories, Damage damage) {
+  if (auto done = refuse_unfinished_discard(file_system, data_dir); !done) {
+    return std::unexpected(done.error());
+  }
+  LogStart start;
+  if (auto forgotten = forget_cached_state(file_system, data_dir); !forgotten) {
+    return std::unexpected(forgotten.error());
+  }
+  auto read = read_savepoint(file_system, data_dir);
+  if (!read) return std::unexpected(read.error());
+  if (*read) {
+    start.savepoint = (*read)->savepoint;
+    start.damaged_slot = (*read)->damaged_slot;
+  } else {
+    start.is_new = true;
+    start.savepoint.cluster_uuid = random_uuid();
+  }
+  Savepoint& savepoint = start.savepoint;
+  const auto all = log_directories(savepoint, data_dir, directories);
+  if (auto forgotten = forget_cached_logs(file_system, all); !forgotten) {
+    return std::unexpected(forgotten.error());
+  }
+  auto listed = refuse_unlisted(file_system, savepoint, all);
+  if (!listed) return std::unexpected(listed.error());
+  auto ddl = read_ddl_log(file_system, data_dir, savepoint.cluster_uuid, savepoint.ddl_records);
+  if (!ddl) return std::unexpected(ddl.error());
+  if (start.is_new && (!ddl->records.empty() || !ddl->torn.empty())) {
+    return make_error(ExitCode::corruption,
+                      savepoint_path(data_dir) +
+                          ": the file is missing, but the DDL log beside it holds records: restore "
+                          "a backup, or start anew with `atoll up --discard-data`");
+  }
+  start.ddl = std::move(ddl->records);
+  if (auto examined = examine_snapshot(file_system, data_dir, start, damage); !examined) {
+    return std::unexpected(examined.error());
+  }
+  if (damage == Damage::left_out) {
+    auto left_out = leave_out_damaged(file_system, start);
+    if (!left_out) return std::unexpected(left_out.error());
+  }
+  if (auto cut = cut_last(file_system, start); !cut) return std::unexpected(cut.error());
+  if (auto collected = collect_streams(file_system, start); !collected) {
+    return std::unexpected(collected.error());
+  }
+  for (const DdlRecord& record : start.ddl) {
+    savepoint.largest_epoch = std::max(savepoint.largest_epoch, record.epoch);
+  }
+  start.incarnation = savepoint.largest_incarnation + 1;
+  start.start_epoch = savepoint.largest_epoch + 1;
+  if (start.start_epoch >= kMaxEpoch) {
+    return make_error(ExitCode::resources,
+                      fmt::format("{}: epoch {} would be the next, the largest is {}: start anew "
+                                  "with `atoll up --discard-data`",
+                                  data_dir, start.start_epoch, kMaxEpoch));
+  }
+  return start;
+}
+
+Result<void> store_cut(FileSystem& file_system, const std::string& data_dir, LogStart& start) {
+  const auto sync = [&]() -> Result<void> {
+    for (const IncarnationScan& scan : start.last) {
+      for (const LogScan& log : scan.logs) {
+        for (const LogFileScan& scanned : log.files) {
+          auto file = file_system.open(scanned.path);
+          if (!file) return std::unexpected(file.error());
+          if (auto synced = (*file)->sync(); !synced) return synced;
+        }
+        const std::string directory = node_directory(log.stream.directory, log.stream.node);
+        if (auto synced = file_system.sync_directory(directory); !synced) return synced;
+      }
+    }
+    return {};
+  };
+  if (!mutant(Mutant::cut_before_sync)) {
+    if (auto synced = sync(); !synced) return synced;
+  }
+  start.savepoint.largest_incarnation = start.incarnation;
+  forget_covered(start);
+  return write_savepoint(file_system, data_dir, start.savepoint);
+}
+
+Result<void> begin_incarnation(FileSystem& file_system, const std::string& data_dir,
+                               LogStart& start, std::vector<LoggerPlace> loggers) {
+  Savepoint next = start.savepoint;
+  CHECK(next.largest_incarnation == start.incarnation && next.uncut() == nullptr);
+  next.largest_epoch = std::max(next.largest_epoch, start.start_epoch);
+  next.incarnations.push_back({start.incarnation, start.start_epoch, {}, std::move(loggers)});
+  for (const LoggerPlace& place : next.incarnations.back().loggers) {
+    auto reader = LogReader::open(file_system, stream_of(next, next.incarnations.back(), place));
+    if (!reader) return std::unexpected(reader.error());
+    auto header = reader->next();
+    if (!header) return std::unexpected(header.error());
+    if (*header == nullptr) {
+      return make_error(
+          ExitCode::durability,
+          fmt::format("{}: offset {}: {}: logger {} of node {} has not begun", reader->end().file,
+                      reader->end().offset, reader->end().reason, place.logger, place.node));
+    }
+  }
+  if (auto written = write_savepoint(file_system, data_dir, next); !written) return written;
+  start.savepoint = std::move(next);
+  return {};
+}
+
+Result<void> store_durable_epoch(FileSystem& file_system, const std::string& data_dir,
+                                 LogStart& start, uint64_t durable_epoch) {
+  CHECK(start.savepoint.uncut() != nullptr);
+  if (durable_epoch <= start.savepoint.durable_epoch) return {};
+  start.savepoint.durable_epoch = durable_epoch;
+  return write_savepoint(file_system, data_dir, start.savepoint);
+}
+
+}  // namespace atolldb

@@ -1,0 +1,106 @@
+// The coordinator's start on a data directory, from the lock to the first commit (R28, R29, R30).
+// REQUIRES for all functions: the lock of the data directory is held; no process that wrote to the
+// directory before is alive.
+//
+//   examine             reads everything; refuses damage; changes nothing
+//   store_cut           stores the last cut and the next incarnation's number, durably
+//   (recovery)          makes a snapshot of recovery_epoch from to_glean (savepoint_snapshots.h)
+//   (loggers)           create their first files with that number: LogWriter::create
+//   begin_incarnation   lists the loggers in the savepoint; commits may be accepted from now on
+//
+// The next start can continue after a crash between any two of these steps.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/gleaner/glean_plan.h"
+#include "engine/log/ddl_log.h"
+#include "engine/log/log_scan.h"
+#include "engine/log/savepoint.h"
+#include "engine/snapshot/snapshot_metadata.h"
+#include "shared/base/error.h"
+#include "shared/file/file.h"
+
+namespace atolldb {
+
+/// Treatment of damage to logs and to the newest snapshot.
+enum class Damage : uint8_t {
+  refused,
+  left_out,  // a salvage: damaged pages, and the epochs after the damage, are omitted
+};
+
+/// The result of `examine`: the state that store_cut stores. store_cut and begin_incarnation keep
+/// `savepoint` equal to the file.
+struct LogStart {
+  Savepoint savepoint;
+  bool is_new = false;       // the directory has held no data of a cluster yet
+  std::string damaged_slot;  // why one slot of the savepoint is damaged, to be logged; or empty
+  std::optional<SnapshotMetadata> snapshot;  // the newest complete snapshot
+  /// The streams of all incarnations that have records in (snapshot epoch, their cut]. Recovery
+  /// must glean them. Ascending by incarnation.
+  std::vector<GleanStream> to_glean;
+  /// D of R32: all committed epochs are at most this one. 0: no incarnation ever ran.
+  uint64_t recovery_epoch = 0;
+  std::vector<IncarnationScan> last;  // the incarnation whose cut this start has determined, if any
+  std::vector<DdlRecord> ddl;         // may not be durable: call DdlLog::open before the first use
+  uint64_t incarnation = 0;           // the next one
+  uint64_t start_epoch = 0;           // the next one's first epoch, above every epoch in any file
+  /// Why the start uses an older snapshot (R55). Empty: it uses the newest one.
+  std::string fallback;
+  std::vector<std::string> left_out;  // Damage::left_out: what was omitted, and why
+};
+
+/// Reads savepoint, DDL log, logs and snapshot metadata, and decides what the start uses.
+/// `directories`: all directories that the nodes are configured to have; those of the savepoint are
+/// known.
+///
+/// Error code corruption: names file, offset and reason, for files of the snapshot, too. The
+/// function checks that each snapshot file is there with all its pages; readers verify the content
+/// of the pages. Error code failed: a discard_data is in progress.
+///
+/// With Damage::left_out, the first damaged log is cut at the last epoch that all logs of its
+/// incarnation have intact. All later incarnations are omitted. So the result is a prefix of what
+/// was committed. Damaged savepoints and DDL logs are refused even then.
+///
+/// If the newest snapshot's metadata or files are damaged, the start uses a kept snapshot (R55).
+/// That snapshot, and all log after it, must be intact. `fallback` says why.
+Result<LogStart> examine(FileSystem& file_system, const std::string& data_dir,
+                         const std::vector<std::string>& directories = {},
+                         Damage damage = Damage::refused);
+
+/// Checks the log files of incarnations that the savepoint does not list. Such a file may have a
+/// header, because its start may have failed, but no more blocks unless a snapshot covers the
+/// incarnation. Otherwise: code corruption. A file of another cluster: code failed. A part of
+/// examine, also for tools.
+Result<void> refuse_unlisted(FileSystem& file_system, const Savepoint& savepoint,
+                             const std::set<std::string>& directories);
+/// Returns data_dir, the directories of the savepoint's loggers, and `configured`.
+std::set<std::string> log_directories(const Savepoint& savepoint, const std::string& data_dir,
+                                      const std::vector<std::string>& configured);
+
+/// Determines the streams to glean after the savepoint's snapshot, and the epoch up to which. A
+/// part of examine; a recovery calls it again after a snapshot of a part. REQUIRES: every
+/// incarnation has its cut.
+Result<void> collect_streams(FileSystem& file_system, LogStart& start);
+
+/// Syncs the blocks that count of the last incarnation's logs, because a killed process may have
+/// left them unsynced. Then stores the cut and takes the number `start.incarnation`. If there is
+/// nothing to glean, removes all earlier incarnations from the savepoint's list.
+Result<void> store_cut(FileSystem& file_system, const std::string& data_dir, LogStart& start);
+
+/// Lists the incarnation in the savepoint. REQUIRES: store_cut has returned; each logger has
+/// created its first file (an error if not).
+Result<void> begin_incarnation(FileSystem& file_system, const std::string& data_dir,
+                               LogStart& start, std::vector<LoggerPlace> loggers);
+
+/// Stores the durable epoch of the running incarnation in the savepoint at an orderly stop. Then a
+/// start can tell even damage to the very last epoch from a torn tail. REQUIRES: begin_incarnation
+/// has returned; the loggers have closed this epoch and write no more.
+Result<void> store_durable_epoch(FileSystem& file_system, const std::string& data_dir,
+                                 LogStart& start, uint64_t durable_epoch);
+
+}  // namespace atolldb

@@ -1,0 +1,119 @@
+#include "engine/recovery/named_directories.h"
+
+#include <utility>
+#include <vector>
+
+#include "engine/log/log_files.h"
+#include "engine/log/savepoint.h"
+#include "engine/snapshot/snapshot_metadata.h"
+#include "engine/snapshot/stored_snapshots.h"
+
+namespace atolldb {
+namespace {
+
+/// Returns the ids of all snapshots that have metadata.
+Result<std::vector<uint32_t>> ids_of_metadata(FileSystem& file_system,
+                                              const std::string& data_dir) {
+  std::vector<uint32_t> ids;
+  const std::string directory = coordinator_directory(data_dir);
+  auto exists = file_system.exists(directory);
+  if (!exists) return std::unexpected(exists.error());
+  if (!*exists) return ids;
+  auto names = file_system.list(directory);
+  if (!names) return std::unexpected(names.error());
+  for (const std::string& name : *names) {
+    const auto parsed = parse_snapshot_file_name(name);
+    if (parsed && parsed->kind == StoredSnapshotKind::metadata) ids.push_back(parsed->snapshot);
+  }
+  return ids;
+}
+
+bool is_damage(const Error& error) { return error.code == ExitCode::corruption; }
+
+Result<void> add_of_savepoint(FileSystem& file_system, const std::string& path,
+                              NamedDirectories& named) {
+  auto slots = read_savepoint_slots(file_system, path);
+  if (!slots) {
+    if (!is_damage(slots.error())) return std::unexpected(slots.error());
+    named.is_partial = true;
+    return {};
+  }
+  for (const SavepointSlot& slot : *slots) {
+    if (!slot.damage.empty()) named.is_partial = true;
+    if (!slot.savepoint) continue;
+    for (const Incarnation& incarnation : slot.savepoint->incarnations) {
+      for (const LoggerPlace& place : incarnation.loggers) {
+        named.directories.insert(place.directory);
+      }
+    }
+  }
+  return {};
+}
+
+Result<void> rename_in(std::string& directory, const RenameDirectory& rename) {
+  auto renamed = rename(directory);
+  if (!renamed) return std::unexpected(renamed.error());
+  directory = *std::move(renamed);
+  return {};
+}
+
+Result<void> rename_in_savepoint(FileSystem& file_system, const std::string& data_dir,
+                                 const RenameDirectory& rename) {
+  auto read = read_savepoint(file_system, data_dir);
+  if (!read && !is_damage(read.error())) return std::unexpected(read.error());
+  if (!read || !*read) return {};
+  Savepoint savepoint = (*read)->savepoint;
+  for (Incarnation& incarnation : savepoint.incarnations) {
+    for (LoggerPlace& place : incarnation.loggers) {
+      if (auto renamed = rename_in(place.directory, rename); !renamed) return renamed;
+    }
+  }
+  // Writes both slots.
+  for (int slot = 0; slot < 2; ++slot) {
+    if (auto written = write_savepoint(file_system, data_dir, savepoint); !written) return written;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<NamedDirectories> named_directories(FileSystem& file_system, const std::string& data_dir) {
+  NamedDirectories named;
+  const std::string savepoint = savepoint_path(data_dir);
+  for (const std::string& path : {savepoint, savepoint + ".discarding"}) {
+    if (auto added = add_of_savepoint(file_system, path, named); !added) {
+      return std::unexpected(added.error());
+    }
+  }
+  auto ids = ids_of_metadata(file_system, data_dir);
+  if (!ids) return std::unexpected(ids.error());
+  for (const uint32_t id : *ids) {
+    auto metadata = read_snapshot_metadata(file_system, data_dir, id);
+    if (!metadata) {
+      if (!is_damage(metadata.error())) return std::unexpected(metadata.error());
+      named.is_partial = true;
+      continue;
+    }
+    for (const SnapshotFilePlace& file : metadata->files) named.directories.insert(file.directory);
+  }
+  return named;
+}
+
+Result<void> rename_directories(FileSystem& file_system, const std::string& data_dir,
+                                const RenameDirectory& rename) {
+  auto ids = ids_of_metadata(file_system, data_dir);
+  if (!ids) return std::unexpected(ids.error());
+  for (const uint32_t id : *ids) {
+    auto metadata = read_snapshot_metadata(file_system, data_dir, id);
+    if (!metadata && !is_damage(metadata.error())) return std::unexpected(metadata.error());
+    if (!metadata) continue;
+    for (SnapshotFilePlace& file : metadata->files) {
+      if (auto renamed = rename_in(file.directory, rename); !renamed) return renamed;
+    }
+    auto written = write_snapshot_metadata(file_system, data_dir, *metadata);
+    if (!written) return written;
+  }
+  return rename_in_savepoint(file_system, data_dir, rename);
+}
+
+}  // namespace atolldb

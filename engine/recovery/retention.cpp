@@ -1,0 +1,305 @@
+#include "engine/recovery/retention.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+#include <tuple>
+#include <utility>
+
+#include "engine/hooks/mutants.h"
+#include "engine/log/log_owner.h"
+#include "engine/recovery/discard_data.h"
+#include "engine/recovery/salvage.h"
+#include "engine/snapshot/snapshot_metadata.h"
+#include "engine/snapshot/stored_snapshots.h"
+
+namespace atolldb {
+namespace {
+
+bool are_intact(const std::array<SavepointSlot, 2>& slots) {
+  return slots[0].savepoint && slots[1].savepoint;
+}
+
+/// Returns the members of a savepoint that determine which files are needed.
+auto needs(const Savepoint& savepoint) {
+  return std::tie(savepoint.snapshot, savepoint.snapshot_epoch, savepoint.covered_incarnation,
+                  savepoint.pinned, savepoint.kept, savepoint.largest_snapshot);
+}
+
+bool is_listed(const Savepoint& savepoint, const LogFilePlace& place) {
+  return std::ranges::any_of(savepoint.incarnations, [&](const Incarnation& incarnation) {
+    if (incarnation.number != place.name.incarnation) return false;
+    return std::ranges::any_of(incarnation.loggers, [&](const LoggerPlace& logger) {
+      return logger.node == place.node && logger.logger == place.name.logger &&
+             logger.directory == place.directory;
+    });
+  });
+}
+
+bool is_same_stream(const LogFilePlace& a, const LogFilePlace& b) {
+  return a.name.incarnation == b.name.incarnation && a.name.logger == b.name.logger &&
+         a.node == b.node && a.directory == b.directory;
+}
+
+/// Adds the first files of a listed stream: all before the last file whose header says that no
+/// epoch after `covered` precedes it. So the newest file with a header always stays.
+Result<void> add_covered_files(FileSystem& file_system, const ClusterUuid& own, uint64_t covered,
+                               std::span<const LogFilePlace> stream,
+                               std::vector<std::string>& paths) {
+  size_t kept = 0;
+  for (size_t i = 0; i < stream.size(); ++i) {
+    auto begin = begin_of(file_system, stream[i]);
+    if (!begin) return std::unexpected(begin.error());
+    if (!*begin || (*begin)->cluster_uuid != own) break;
+    // written before R38 was implemented
+    if ((*begin)->last_epoch_before < (*begin)->closed_epoch) break;
+    if ((*begin)->last_epoch_before > covered) break;
+    kept = i;
+  }
+  for (const LogFilePlace& place : stream.first(kept)) paths.push_back(path_of(place));
+  if (kept == 0) return {};
+  // The stream begins with that file from now on. What was read of it must survive a power cut, so
+  // it is synced.
+  const std::string path = path_of(stream[kept]);
+  auto file = file_system.open(path);
+  if (!file) return std::unexpected(file.error());
+  if (auto synced = (*file)->sync(); !synced) return synced;
+  return file_system.sync_directory(path.substr(0, path.rfind('/')));
+}
+
+/// Adds all files of a stream that neither slot lists. A file without a header (created before its
+/// first block was written) does not name its cluster. So the files with headers are removed last.
+Result<void> add_whole_stream(FileSystem& file_system, const ClusterUuid& own,
+                              std::span<const LogFilePlace> stream,
+                              std::vector<std::string>& paths) {
+  std::vector<std::string> telling;
+  std::vector<std::string> all;
+  for (const LogFilePlace& place : stream) {
+    auto begin = begin_of(file_system, place);
+    if (!begin) return std::unexpected(begin.error());
+    if (*begin && (*begin)->cluster_uuid != own) return {};
+    (*begin ? telling : all).push_back(path_of(place));
+  }
+  if (telling.empty()) return {};
+  paths.insert(paths.end(), all.begin(), all.end());
+  paths.insert(paths.end(), telling.begin(), telling.end());
+  return {};
+}
+
+/// The metadata that is kept, and the files that may hold pages of the kept snapshots.
+struct Kept {
+  std::set<uint32_t> ids;
+  std::set<std::string> paths;
+};
+
+Result<Kept> find_kept(FileSystem& file_system, const RetentionView& view) {
+  Kept kept;
+  kept.ids = view.in_use;
+  for (const SavepointSlot& slot : view.slots) {
+    kept.ids.insert(slot.savepoint->snapshot);
+    for (const PinnedSnapshot& pin : slot.savepoint->pinned) kept.ids.insert(pin.id);
+    for (const KeptSnapshot& older : slot.savepoint->kept) kept.ids.insert(older.id);
+  }
+  kept.ids.erase(0);
+  for (const uint32_t id : kept.ids) {
+    auto metadata = read_snapshot_metadata(file_system, view.data_dir, id);
+    if (!metadata) return std::unexpected(metadata.error());
+    kept.paths.insert(snapshot_metadata_path(view.data_dir, id));
+    for (const SnapshotFilePlace& file : metadata->files) {
+      kept.paths.insert(snapshot_file_path(file.directory, file.node, file.snapshot));
+    }
+  }
+  return kept;
+}
+
+/// Removes files one after the other, each durably before the next, so that no stream gets a gap.
+Result<void> remove_in_order(FileSystem& file_system, const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    if (auto removed = file_system.remove(path); !removed) return removed;
+    auto synced = file_system.sync_directory(path.substr(0, path.rfind('/')));
+    if (!synced) return synced;
+  }
+  return {};
+}
+
+/// Returns an error if the metadata of the newest snapshot cannot be read. The logs that it covers
+/// may then be the only copy of their records.
+Result<void> refuse_unreadable_newest(FileSystem& file_system, const std::string& data_dir,
+                                      const Savepoint& savepoint) {
+  if (savepoint.snapshot == 0) return {};
+  const auto metadata = read_snapshot_metadata(file_system, data_dir, savepoint.snapshot);
+  if (metadata) return {};
+  return make_error(metadata.error().code,
+                    fmt::format("{}: it is of the newest snapshot, so no log and no snapshot is "
+                                "deleted until a newer one is complete",
+                                metadata.error().message));
+}
+
+/// Rewrites the savepoint until both slots agree with `savepoint` on the needed files. Returns the
+/// slots.
+Result<std::array<SavepointSlot, 2>> equal_slots(FileSystem& file_system,
+                                                 const std::string& data_dir,
+                                                 Savepoint& savepoint) {
+  for (int writes = 0;; ++writes) {
+    auto slots = read_savepoint_slots(file_system, savepoint_path(data_dir));
+    if (!slots) return slots;
+    const bool are_equal = std::ranges::all_of(*slots, [&](const SavepointSlot& slot) {
+      return slot.savepoint && needs(*slot.savepoint) == needs(savepoint);
+    });
+    if (are_equal || writes == 2) return slots;
+    if (auto written = write_savepoint(file_system, data_dir, savepoint); !written) {
+      return std::unexpected(written.error());
+    }
+  }
+}
+
+/// Returns ok if snapshot `id` may be removed, or an error that says why its files `own` must stay.
+Result<void> refuse_removal(FileSystem& file_system, const RetentionView& view,
+                            const Savepoint& savepoint, uint32_t id,
+                            const std::set<std::string>& own) {
+  const auto refuse = [&](const std::string& why) -> Result<void> {
+    return make_error(ExitCode::failed, fmt::format("snapshot {}: {}", id, why));
+  };
+  if (own.empty() || id > savepoint.largest_snapshot) {
+    return refuse("there is none: `atoll snapshot ls` lists those there are");
+  }
+  if (id == savepoint.snapshot) {
+    return refuse("is the newest one, which the next start needs: take another one before");
+  }
+  if (std::ranges::find(savepoint.kept, id, &KeptSnapshot::id) != savepoint.kept.end()) {
+    return refuse(
+        "is kept, for a start that cannot use a newer one: take others, or lower snapshot.keep");
+  }
+  for (const PinnedSnapshot& pin : savepoint.pinned) {
+    if (pin.id != id) continue;
+    return refuse(
+        fmt::format("is pinned as {}: remove the pin with `atoll snapshot unpin`", pin.name));
+  }
+  if (view.in_use.contains(id)) {
+    return refuse("the running cluster reads it: try again when it has a newer one, or is down");
+  }
+  if (!are_intact(view.slots))
+    return refuse("a copy of the savepoint is damaged: start the cluster");
+  auto kept = find_kept(file_system, view);
+  if (!kept) return std::unexpected(kept.error());
+  for (const uint32_t other : kept->ids) {
+    auto metadata = read_snapshot_metadata(file_system, view.data_dir, other);
+    if (!metadata) return std::unexpected(metadata.error());
+    const bool refers = std::ranges::any_of(
+        metadata->files, [&](const SnapshotFilePlace& file) { return file.snapshot == id; });
+    if (refers) return refuse(fmt::format("snapshot {} refers to pages of it", other));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> deletable_logs(FileSystem& file_system,
+                                                const RetentionView& view) {
+  std::vector<std::string> paths;
+  if (!are_intact(view.slots)) return paths;
+  const Savepoint& first = *view.slots[0].savepoint;
+  const Savepoint& second = *view.slots[1].savepoint;
+  // Kept older snapshots need the log from the oldest of them on (R55).
+  const bool forgets_kept = mutant(Mutant::forget_kept_log);
+  const uint64_t covered_epoch = forgets_kept
+                                     ? std::min(first.snapshot_epoch, second.snapshot_epoch)
+                                     : std::min(first.oldest_epoch(), second.oldest_epoch());
+  const uint64_t covered = std::min(first.covered_incarnation, second.covered_incarnation);
+  auto files = log_files_in(file_system, view.directories);
+  if (!files) return std::unexpected(files.error());
+  // The files of streams in different directories may have interleaved ordinals.
+  std::ranges::sort(*files, {}, [](const LogFilePlace& place) {
+    return std::tuple(place.name.incarnation, place.node, place.name.logger,
+                      std::string_view(place.directory), place.name.ordinal);
+  });
+  for (std::span<const LogFilePlace> rest(*files); !rest.empty();) {
+    const LogFilePlace& place = rest.front();
+    const auto end = std::ranges::find_if_not(
+        rest, [&](const LogFilePlace& other) { return is_same_stream(place, other); });
+    const auto stream = rest.first(static_cast<size_t>(end - rest.begin()));
+    rest = rest.subspan(stream.size());
+    Result<void> added;
+    if (is_listed(first, place) && is_listed(second, place)) {
+      added = add_covered_files(file_system, first.cluster_uuid, covered_epoch, stream, paths);
+    } else if (place.name.incarnation <= covered) {  // neither slot lists it, see Savepoint
+      added = add_whole_stream(file_system, first.cluster_uuid, stream, paths);
+    }
+    if (!added) return std::unexpected(added.error());
+  }
+  return paths;
+}
+
+Result<std::vector<std::string>> deletable_snapshots(FileSystem& file_system,
+                                                     const RetentionView& view) {
+  std::vector<std::string> paths;
+  if (!are_intact(view.slots)) return paths;
+  auto kept = find_kept(file_system, view);
+  if (!kept) return std::unexpected(kept.error());
+  auto files = snapshot_files_in(file_system, view.data_dir, view.directories);
+  if (!files) return std::unexpected(files.error());
+  const uint32_t largest = std::min(view.slots[0].savepoint->largest_snapshot,
+                                    view.slots[1].savepoint->largest_snapshot);
+  std::vector<std::string> pages;
+  for (const StoredSnapshotFile& file : *files) {
+    if (kept->paths.contains(file.path) || file.snapshot > largest) continue;
+    auto foreign = is_foreign(file_system, file, view.slots[0].savepoint->cluster_uuid);
+    if (!foreign) return std::unexpected(foreign.error());
+    if (*foreign) continue;
+    (file.kind == StoredSnapshotKind::pages ? pages : paths).push_back(file.path);
+  }
+  paths.insert(paths.end(), pages.begin(), pages.end());
+  return paths;
+}
+
+Result<std::vector<std::string>> delete_unneeded(FileSystem& file_system,
+                                                 const std::string& data_dir, Savepoint& savepoint,
+                                                 const std::set<std::string>& directories,
+                                                 const std::set<uint32_t>& in_use,
+                                                 std::optional<uint32_t> aside) {
+  // Before the slots become equal: the older one may name a snapshot that can be read.
+  auto readable = refuse_unreadable_newest(file_system, data_dir, savepoint);
+  if (!readable) return std::unexpected(readable.error());
+  auto slots = equal_slots(file_system, data_dir, savepoint);
+  if (!slots) return std::unexpected(slots.error());
+  const RetentionView view = {data_dir, directories, *std::move(slots), in_use};
+  auto snapshots = deletable_snapshots(file_system, view);
+  auto paths = deletable_logs(file_system, view);
+  if (!paths) return paths;
+  if (snapshots) paths->insert(paths->begin(), snapshots->begin(), snapshots->end());
+  const auto removed =
+      aside ? move_aside(file_system, *paths, *aside) : remove_in_order(file_system, *paths);
+  if (!removed) return std::unexpected(removed.error());
+  // If the metadata of a pinned snapshot is damaged, its needs are unknown: all snapshots stay, but
+  // the logs do not.
+  if (!snapshots) return snapshots;
+  return paths;
+}
+
+Result<std::vector<std::string>> remove_snapshot(FileSystem& file_system,
+                                                 const std::string& data_dir, Savepoint& savepoint,
+                                                 const std::set<std::string>& directories,
+                                                 const std::set<uint32_t>& in_use, uint32_t id) {
+  auto slots = equal_slots(file_system, data_dir, savepoint);
+  if (!slots) return std::unexpected(slots.error());
+  const RetentionView view = {data_dir, directories, *std::move(slots), in_use};
+  auto files = snapshot_files_in(file_system, data_dir, directories);
+  if (!files) return std::unexpected(files.error());
+  std::set<std::string> own;
+  for (const StoredSnapshotFile& file : *files) {
+    if (file.snapshot == id) own.insert(file.path);
+  }
+  if (auto kept = refuse_removal(file_system, view, savepoint, id, own); !kept) {
+    return std::unexpected(kept.error());
+  }
+  auto paths = deletable_snapshots(file_system, view);
+  if (!paths) return paths;
+  std::erase_if(*paths, [&](const std::string& path) { return !own.contains(path); });
+  if (auto removed = remove_in_order(file_system, *paths); !removed) {
+    return std::unexpected(removed.error());
+  }
+  return paths;
+}
+
+}  // namespace atolldb

@@ -1,0 +1,71 @@
+// Finds and removes files of logs and snapshots that nothing needs any more (R38).
+//
+// After a crash either slot of the savepoint may be the valid one. So a file is deletable only if
+// neither slot needs it. All functions check both slots. delete_unneeded first rewrites the
+// savepoint if one slot is out of date. A damaged slot may have named any file: nothing is
+// deletable until that slot has been rewritten.
+//
+// REQUIRES for all functions: no gleaner run is under way, and no other thread writes the
+// savepoint.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/log/savepoint.h"
+#include "shared/base/error.h"
+#include "shared/file/file.h"
+
+namespace atolldb {
+
+struct RetentionView {
+  std::string data_dir;
+  // All directories that hold logs or snapshots: see log_directories().
+  std::set<std::string> directories;
+  std::array<SavepointSlot, 2> slots;
+  /// Snapshots that memory refers to: by the snapshot words of volatile pages, or because a
+  /// transaction may still read a published one. They stay, with all files that they refer to.
+  std::set<uint32_t> in_use;
+};
+
+/// Returns the paths of deletable log files. The caller may remove them one after the other in the
+/// returned order.
+/// In a stream that both slots list, the first files are deletable. The oldest kept snapshot of
+/// each slot must cover all their epochs (R55). The newest file is never deletable. In an
+/// incarnation that neither slot lists any more, all files are deletable. The streams may include
+/// logs that are being written. Files of other clusters are never returned.
+Result<std::vector<std::string>> deletable_logs(FileSystem& file_system, const RetentionView& view);
+
+/// Returns the paths of deletable files of snapshots, metadata first. A file is deletable if no
+/// slot, pin, snapshot in use, or metadata of one of these names it. Leftovers of failed gleaner
+/// runs are deletable, too.
+/// Error: code corruption if the metadata of a kept snapshot cannot be read.
+Result<std::vector<std::string>> deletable_snapshots(FileSystem& file_system,
+                                                     const RetentionView& view);
+
+/// Deletes all deletable files and returns their paths. With `aside` it moves them to
+/// discarded-<aside> instead. The result is durable on return. After a crash during the call the
+/// next call, or the next start, can continue.
+/// Error: code corruption if metadata cannot be read. If it is that of the newest snapshot, nothing
+/// is deleted. If it is that of a pinned or kept one, or of one in use, logs are deleted all the
+/// same.
+Result<std::vector<std::string>> delete_unneeded(FileSystem& file_system,
+                                                 const std::string& data_dir, Savepoint& savepoint,
+                                                 const std::set<std::string>& directories,
+                                                 const std::set<uint32_t>& in_use,
+                                                 std::optional<uint32_t> aside = std::nullopt);
+
+/// Deletes the files of one snapshot that delete_unneeded would delete too, and returns their
+/// paths.
+/// Error: code failed, with the reason, if the snapshot must stay or does not exist. It must stay
+/// if it is the newest one, pinned, kept, or in use, or if another snapshot refers to its pages.
+Result<std::vector<std::string>> remove_snapshot(FileSystem& file_system,
+                                                 const std::string& data_dir, Savepoint& savepoint,
+                                                 const std::set<std::string>& directories,
+                                                 const std::set<uint32_t>& in_use, uint32_t id);
+
+}  // namespace atolldb

@@ -1,0 +1,113 @@
+#include "engine/recovery/scrub.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "engine/compose/page_output.h"
+#include "engine/format/stand_in.h"
+#include "engine/format/tree_page.h"
+#include "engine/log/log_files.h"
+#include "shared/file/io_buffer.h"
+
+namespace atolldb {
+namespace {
+
+/// 256 KiB per read.
+constexpr uint32_t kScrubPages = 64;
+
+/// Adds what a damaged page says about itself, if its own pointer is right.
+void describe(const PageHeader& page, SnapshotPointer self, ScrubDamage& damage) {
+  if (page.self != self.word()) return;
+  damage.storage = page.storage_id;
+  const bool is_border = page.type == PageType::mastertree_border;
+  if (!is_border && page.type != PageType::mastertree_interior) return;
+  damage.range = "by its damaged bytes: " +
+                 text_of_range("", range_of(reinterpret_cast<const TreePage&>(page)));
+  if (page.layer != 0) damage.range += fmt::format(" in layer {}", page.layer);
+}
+
+/// Checks the pages one by one.
+void find_damage(const SnapshotFiles& files, SnapshotPointer first, uint32_t count,
+                 const std::string& path, const ScrubHooks& hooks) {
+  IoBuffer buffer(kPageBytes);
+  auto* page = reinterpret_cast<PageHeader*>(buffer.bytes().data());
+  for (uint32_t i = 0; i < count; ++i) {
+    const SnapshotPointer self(first.word() + i);
+    std::ranges::fill(buffer.bytes(), std::byte{0});
+    const auto read = files.read(self, page);
+    if (read) continue;
+    ScrubDamage damage{path, self.page() * uint64_t{kPageBytes}, 0, "", read.error().message};
+    describe(*page, self, damage);
+    hooks.found(damage);
+  }
+}
+
+/// Returns where the stream ends with a defect before its newest file, or nothing.
+Result<std::optional<LogEnd>> find_defect(FileSystem& file_system, const LogStream& stream,
+                                          const ScrubHooks& hooks) {
+  auto reader = LogReader::open(file_system, stream);
+  if (!reader) return std::unexpected(reader.error());
+  if (reader->ordinals().empty()) return std::nullopt;
+  const uint32_t newest = reader->ordinals().back();
+  for (;;) {
+    if (!hooks.reads(kLogBlockBytes)) return std::nullopt;
+    const auto block = reader->next();
+    if (!block) return std::unexpected(block.error());
+    if (*block == nullptr) break;
+    if ((*block)->header.file_ordinal == newest) return std::nullopt;
+  }
+  // The reader may find the end of the second newest file before its successor is begun.
+  if (!reader->end().is_defect) return std::nullopt;
+  return reader->end();
+}
+
+}  // namespace
+
+Result<void> scrub_snapshot_file(FileSystem& file_system, const SnapshotFilePlace& place,
+                                 const ClusterUuid& cluster_uuid, const ScrubHooks& hooks) {
+  const std::string path = snapshot_file_path(place.directory, place.node, place.snapshot);
+  SnapshotFiles files(file_system, cluster_uuid);
+  auto closed = files.open_readable({place});
+  if (!closed) return std::unexpected(closed.error());
+  if (!closed->empty()) {
+    hooks.found({path, 0, 0, "all of its pages", closed->front().message});
+    return {};
+  }
+  IoBuffer buffer(kScrubPages * kPageBytes);
+  for (uint64_t page = 1; page < place.page_count;) {
+    const auto count =
+        static_cast<uint32_t>(std::min<uint64_t>(kScrubPages, place.page_count - page));
+    if (!hooks.reads(count * kPageBytes)) return {};
+    const auto first =
+        SnapshotPointer::make(place.snapshot, place.node, static_cast<uint32_t>(page));
+    if (!files.read_run(first, count, buffer.bytes().data())) {
+      find_damage(files, first, count, path, hooks);
+    }
+    page += count;
+  }
+  return {};
+}
+
+Result<void> scrub_log(FileSystem& file_system, LogStream stream, const ScrubHooks& hooks) {
+  stream.covered_epoch = kMaxEpoch;  // files before the first existing one were deleted
+  auto first = find_defect(file_system, stream, hooks);
+  if (!first) return std::unexpected(first.error());
+  if (!*first) return {};
+  // The newest file may be one that a logger made ahead, and the logger writes to the one before. A
+  // read amid that write finds half a block. Damage is found at the same place again.
+  auto second = find_defect(file_system, stream, hooks);
+  if (!second) return std::unexpected(second.error());
+  if (!*second || (*second)->file != (*first)->file || (*second)->offset != (*first)->offset) {
+    return {};
+  }
+  const LogEnd& end = **second;
+  const auto exists = file_system.exists(end.file);
+  if (!exists) return std::unexpected(exists.error());
+  if (*exists) hooks.found({end.file, end.offset, 0, "all of its log after that", end.reason});
+  return {};
+}
+
+}  // namespace atolldb

@@ -1,0 +1,74 @@
+#include "engine/transaction/copy_up.h"
+
+#include <cstddef>
+#include <cstring>
+
+#include "engine/format/array_page.h"
+#include "engine/format/tree_page.h"
+#include "engine/hooks/mutants.h"
+#include "engine/hooks/sync_points.h"
+#include "shared/base/check.h"
+
+namespace atolldb {
+
+namespace {
+
+/// Copies a page of the cache, except the hints in its null volatile words, which other readers
+/// write.
+void copy_page(PageHeader* to, const PageHeader* from) {
+  const DualPointer* links = nullptr;
+  if (from->type == PageType::array_interior) {
+    links = reinterpret_cast<const ArrayInterior*>(from)->children;
+  } else if (from->type == PageType::mastertree_interior) {
+    links = reinterpret_cast<const InteriorPage*>(from)->children;
+  }
+  const size_t links_at = links == nullptr
+                              ? kPageBytes
+                              : static_cast<size_t>(reinterpret_cast<const std::byte*>(links) -
+                                                    reinterpret_cast<const std::byte*>(from));
+  std::memcpy(static_cast<void*>(to), from, links_at);
+  auto* to_links = reinterpret_cast<DualPointer*>(reinterpret_cast<std::byte*>(to) + links_at);
+  for (size_t i = 0; i < (kPageBytes - links_at) / sizeof(DualPointer); ++i) {
+    to_links[i].volatile_word.store(0, std::memory_order_relaxed);
+    to_links[i].snapshot_word.store(links[i].snapshot_word.load(std::memory_order_relaxed),
+                                    std::memory_order_relaxed);
+  }
+}
+
+}  // namespace
+
+Status copy_up(Transaction& txn, DualPointer& pointer, const DualPointer::View& view) {
+  if (txn.depends_on(&pointer)) return Status::pointer_installed;
+  WorkerContext& worker = txn.worker();
+  PageHeader* page = worker.pages().take();
+  if (page == nullptr) return Status::volatile_pool_exhausted;
+  const PageHeader* from = nullptr;
+  const Status status = worker.snapshot_page(view.snapshot, from);
+  if (status != Status::ok) {
+    worker.leave_snapshots();
+    worker.pages().give_back(page);
+    return status;
+  }
+  // The floor is copied, too: records that the snapshot elided have VIDs of its epoch or earlier
+  // (R43).
+  const uint64_t self = page->self;
+  copy_page(page, from);
+  worker.leave_snapshots();
+  page->self = self;
+  page->is_snapshot = 0;
+  page->check = 0;
+  page->last_modifier.store(static_cast<uint16_t>(worker.node()), std::memory_order_relaxed);
+  reach(SyncPoint::installing);
+  uint64_t expected = mutant(Mutant::install_by_store)
+                          ? pointer.volatile_word.load(std::memory_order_acquire)
+                          : view.page.word();
+  // R1: compare-and-swap from exactly the word that was read. Release: the page is complete before
+  // another thread can find it. If the swap fails, the worker uses the page of the winner.
+  if (!pointer.volatile_word.compare_exchange_strong(expected, self, std::memory_order_acq_rel,
+                                                     std::memory_order_acquire)) {
+    worker.pages().give_back(page);
+  }
+  return Status::ok;
+}
+
+}  // namespace atolldb

@@ -1,0 +1,55 @@
+// Base class of the storage handles (Array, MasterTree, Sequential).
+#pragma once
+
+#include <cstdint>
+
+#include "engine/hooks/mutants.h"
+#include "engine/transaction/transaction.h"
+#include "shared/base/status.h"
+#include "shared/memory/control_layout.h"
+
+namespace atolldb {
+
+class StorageHandle {
+ public:
+  explicit StorageHandle(StorageControl& control) : control_(&control), id_(control.id) {}
+
+  StorageControl& control() const { return *control_; }
+  uint32_t id() const { return id_; }
+
+  /// Every operation that looks for records calls this first. Returns the status of
+  /// Transaction::check, or storage_not_found once the storage is being dropped (R34). A drop waits
+  /// for all transactions that may have called this before it. So pages and slot stay unchanged
+  /// until the end of a transaction that got ok.
+  Status check(const Transaction& txn) const {
+    const Status status = txn.check();
+    return status == Status::ok ? check_storage() : status;
+  }
+  /// As `check`, for an operation that continues in volatile pages: Transaction::check_volatile. If
+  /// it returns another status, the caller tests whether the transaction reads a snapshot.
+  Status check_volatile(const Transaction& txn) const {
+    const Status status = txn.check_volatile();
+    return status == Status::ok ? check_storage() : status;
+  }
+  /// As `check`, for an operation of a transaction that reads a snapshot.
+  Status check_snapshot(Transaction& txn, bool writes) const {
+    const Status status = txn.check_snapshot(writes);
+    return status == Status::ok ? check_storage() : status;
+  }
+
+ private:
+  Status check_storage() const {
+    // seq_cst, after the store of the begin epoch: see is_storage_ready. The load is also an
+    // acquire that pairs with the release that made the storage ready: its id is visible.
+    const bool is_ready = control_->state.load(std::memory_order_seq_cst) ==
+                          static_cast<uint32_t>(StorageState::ready);
+    const bool is_usable = is_ready && control_->id == id_;
+    return is_usable || mutant(Mutant::use_dropped_storage) ? Status::ok
+                                                            : Status::storage_not_found;
+  }
+
+  StorageControl* control_;
+  uint32_t id_;
+};
+
+}  // namespace atolldb

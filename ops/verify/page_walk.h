@@ -1,0 +1,64 @@
+// Reads pages and checks their headers, for the walks of all storage types.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "engine/compose/page_output.h"
+#include "ops/verify/snapshot_walk.h"
+
+namespace atolldb {
+
+class PageWalk {
+ public:
+  PageWalk(const SnapshotFiles& files, const SnapshotWalkStorage& walked, uint64_t epoch,
+           const RecordVisitor& visitor, const UnreadableVisitor& on_unreadable)
+      : storage(walked),
+        visit_(visitor),
+        on_unreadable_(on_unreadable),
+        files_(files),
+        epoch_(epoch) {}
+
+  /// Reads a page of either type and checks its whole header except level and version word.
+  /// `parent`: the page that leads here; for the root, the root itself. Returns false if the page
+  /// cannot be read. The visitor was told with the text that `range` returns, and the walk
+  /// continues after the page.
+  template <typename Range>
+  Result<bool> read(SnapshotPointer pointer, SnapshotPointer parent, PageBuffer& into,
+                    PageType type, PageType other, uint8_t layer, Range range) {
+    if (auto good = files_.read(pointer, &into.header()); !good) {
+      if (!on_unreadable_) return std::unexpected(good.error());
+      on_unreadable_({storage.id, pointer, 0, range(), good.error().message});
+      has_gaps = true;
+      return false;
+    }
+    if (auto good = check(pointer, parent, into, type, other, layer); !good) {
+      return std::unexpected(good.error());
+    }
+    return true;
+  }
+  /// Counts and visits a record. Checks its VID against the page that holds it.
+  Result<void> visit(const PageHeader& page, const WalkedRecord& record);
+  std::unexpected<Error> wrong(const PageHeader& page, const std::string& reason) const {
+    return wrong_page(storage.id, SnapshotPointer(page.self), reason);
+  }
+
+  const SnapshotWalkStorage& storage;
+  SnapshotWalkTotals totals;
+  bool has_gaps = false;  // sums of records need not match
+
+ private:
+  Result<void> check(SnapshotPointer pointer, SnapshotPointer parent, PageBuffer& into,
+                     PageType type, PageType other, uint8_t layer);
+
+  const RecordVisitor& visit_;
+  const UnreadableVisitor& on_unreadable_;
+  PageReader files_;
+  uint64_t epoch_;
+};
+
+Result<void> walk_array(PageWalk& walk);
+Result<void> walk_mastertree(PageWalk& walk);
+Result<void> walk_sequential(PageWalk& walk);
+
+}  // namespace atolldb

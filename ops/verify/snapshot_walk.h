@@ -1,0 +1,56 @@
+// Reads all of a storage in a snapshot and checks all invariants of its pages. Used by tools that
+// verify snapshots, and by tests as an oracle.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string_view>
+
+#include "engine/format/stand_in.h"
+#include "engine/format/vid.h"
+#include "engine/snapshot/snapshot_files.h"
+#include "shared/base/error.h"
+#include "shared/memory/control_layout.h"
+
+namespace atolldb {
+
+struct SnapshotWalkStorage {
+  uint32_t id = 0;
+  StorageType type = StorageType::none;
+  uint32_t payload_bytes = 0;  // array
+  uint64_t record_count = 0;   // array
+  SnapshotPointer root;        // null: empty
+};
+
+struct WalkedRecord {
+  std::string_view key;  // in gleaned form (log_source.h); sequential: empty
+  std::span<const std::byte> payload;
+  Vid vid;
+};
+
+/// Visits one record. An error that it returns ends the walk.
+using RecordVisitor = std::function<Result<void>(const WalkedRecord&)>;
+
+/// Receives each range that cannot be read (R56). Without it the walk ends with an error there.
+using UnreadableVisitor = std::function<void(const UnreadablePage&)>;
+
+struct SnapshotWalkTotals {
+  uint64_t records = 0;
+  uint64_t pages = 0;       // number of pages read
+  uint64_t leaf_pages = 0;  // the part of `pages` that holds records
+  uint64_t layers = 0;      // Master-tree: layers, the first one included
+};
+
+/// Visits each record in key order. Array: only records that were ever written. Sequential storage:
+/// in the order of its runs. `epoch`: of the snapshot. With `on_unreadable` the walk continues
+/// after a range that cannot be read. Reads page by page.
+/// Memory: one page per level.
+/// Errors: code corruption, which names file or storage, page and defect; errors of the visitor.
+Result<SnapshotWalkTotals> walk_snapshot(const SnapshotFiles& files,
+                                         const SnapshotWalkStorage& storage, uint64_t epoch,
+                                         const RecordVisitor& visit,
+                                         const UnreadableVisitor& on_unreadable = {});
+
+}  // namespace atolldb

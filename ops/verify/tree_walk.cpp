@@ -1,0 +1,190 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "engine/compose/log_input.h"
+#include "engine/format/tree_key.h"
+#include "engine/format/tree_page.h"
+#include "engine/mastertree/build.h"
+#include "ops/verify/page_walk.h"
+
+namespace atolldb {
+
+std::string text_of_range(std::string_view prefix, const SliceRange& range) {
+  const std::string above = hex_of(prefix);
+  if (range.low == 0 && range.high_is_end) {
+    return above.empty() ? "all keys" : fmt::format("all keys that begin with 0x{}", above);
+  }
+  std::string text = fmt::format("keys from 0x{}{:016x}", above, range.low);
+  if (!range.high_is_end) return text + fmt::format(" to before 0x{}{:016x}", above, range.high);
+  return text + (above.empty() ? " on" : fmt::format(" on that begin with 0x{}", above));
+}
+
+namespace {
+
+class TreeWalk {
+ public:
+  explicit TreeWalk(PageWalk& walk) : walk_(walk) {}
+
+  /// Walks a whole layer. REQUIRES: prefix_ is the prefix of its keys.
+  Result<void> layer(SnapshotPointer root, SnapshotPointer parent) {
+    ++walk_.totals.layers;
+    const auto buffer = std::make_unique<PageBuffer>();
+    auto read = walk_.read(root, parent, *buffer, PageType::mastertree_border,
+                           PageType::mastertree_interior, layer_number(),
+                           [&] { return text_of_range(prefix_, SliceRange{}); });
+    if (!read) return std::unexpected(read.error());
+    if (!*read) return {};
+    return content(*buffer, SliceRange{}, buffer->header().level);
+  }
+
+ private:
+  uint8_t layer_number() const { return static_cast<uint8_t>(prefix_.size() / 8); }
+
+  Result<void> page(SnapshotPointer pointer, SnapshotPointer parent, const SliceRange& range,
+                    uint32_t level) {
+    const auto buffer = std::make_unique<PageBuffer>();
+    const PageType type = level == 0 ? PageType::mastertree_border : PageType::mastertree_interior;
+    auto read = walk_.read(pointer, parent, *buffer, type, type, layer_number(),
+                           [&] { return text_of_range(prefix_, range); });
+    if (!read) return std::unexpected(read.error());
+    if (!*read) return {};
+    return content(*buffer, range, level);
+  }
+
+  Result<void> content(PageBuffer& buffer, const SliceRange& range, uint32_t level) {
+    const auto* tree = buffer.as<TreePage>();
+    const SliceRange found = range_of(*tree);
+    if (tree->header.level != level ||
+        (level == 0) != (tree->header.type == PageType::mastertree_border)) {
+      return walk_.wrong(tree->header, fmt::format("its level is not {}", level));
+    }
+    if (found.low != range.low || found.high_is_end != range.high_is_end ||
+        (!found.high_is_end && (found.high != range.high || found.low >= found.high))) {
+      return walk_.wrong(tree->header, "its range is not what its parent says");
+    }
+    if (!tree->header.version().is_ascending()) {
+      return walk_.wrong(tree->header, "its slots are not said to ascend");
+    }
+    if (tree->twins[0].load(std::memory_order_relaxed) != 0 ||
+        tree->twins[1].load(std::memory_order_relaxed) != 0) {
+      return walk_.wrong(tree->header, "it has twins");
+    }
+    return level == 0 ? border(*buffer.as<BorderPage>()) : interior(*buffer.as<InteriorPage>());
+  }
+
+  Result<void> interior(InteriorPage& tree) {
+    const uint32_t count = tree.header.version().count();
+    if (count == 0 || count > kInteriorCapacity || tree.sorted_count != count ||
+        tree.separators[0] != tree.low) {
+      return walk_.wrong(tree.header, fmt::format("it has {} children, {} of them sorted", count,
+                                                  tree.sorted_count));
+    }
+    for (uint32_t i = 0; i < count; ++i) {
+      const bool is_last = i + 1 == count;
+      const SliceRange range{tree.separators[i], is_last ? tree.high : tree.separators[i + 1],
+                             is_last && tree.high_is_end != 0};
+      const SnapshotPointer child(tree.children[i].snapshot_word.load(std::memory_order_relaxed));
+      if (tree.children[i].volatile_word.load(std::memory_order_relaxed) != 0) {
+        return walk_.wrong(tree.header, "it has a volatile pointer");
+      }
+      if (tree.find(tree.separators[i], count) != i) {
+        return walk_.wrong(tree.header, fmt::format("a search does not find child {}", i));
+      }
+      auto done =
+          page(child, SnapshotPointer(tree.header.self), range, uint32_t{tree.header.level} - 1);
+      if (!done) return done;
+    }
+    return {};
+  }
+
+  Result<void> border(BorderPage& tree) {
+    ++walk_.totals.leaf_pages;
+    const uint32_t count = tree.header.version().count();
+    const uint32_t limit = BorderPage::heap_limit(tree.slot_capacity);
+    if (count > tree.slot_capacity || tree.slot_capacity > kBorderSlotBound ||
+        tree.heap_begin < limit || tree.heap_begin > kPageBytes) {
+      return walk_.wrong(tree.header,
+                         fmt::format("it has {} records of {}", count, tree.slot_capacity));
+    }
+    if (count > kMaxBorderSlots && tree.slices()[0] != tree.slices()[count - 1]) {
+      return walk_.wrong(tree.header, fmt::format("it has {} records of several slices", count));
+    }
+    for (uint32_t slot = 0; slot < count; ++slot) {
+      if (auto done = check_slot(tree, slot); !done) return done;
+      if (auto done = visit_slot(tree, slot); !done) return done;
+    }
+    return {};
+  }
+
+  Result<void> check_slot(BorderPage& tree, uint32_t slot) {
+    const uint32_t at = tree.offsets()[slot];
+    if (at % 8 != 0 || at < tree.heap_begin || at + TreeRecord::kHeadBytes > kPageBytes ||
+        at + tree.record(slot)->bytes() > kPageBytes) {
+      return walk_.wrong(tree.header, fmt::format("slot {} leads out of it", slot));
+    }
+    const TreeRecord* record = tree.record(slot);
+    const uint64_t slice = tree.slices()[slot];
+    const bool is_layer = Vid(record->head.vid.load(std::memory_order_relaxed)).is_next_layer();
+    if (record->slot != slot || record->head.lock.is_locked() ||
+        record->payload_bytes.load(std::memory_order_relaxed) > record->capacity ||
+        is_layer != (record->remainder == kRemainderNextLayer)) {
+      return walk_.wrong(tree.header, fmt::format("the record of slot {} is not in order", slot));
+    }
+    if (!tree.contains(slice)) {
+      return walk_.wrong(tree.header, fmt::format("slot {} is outside of its range", slot));
+    }
+    const uint32_t length = length_class(record->remainder);
+    if (length < 8 && length * 8 < 64 && (slice << (length * 8)) != 0) {
+      return walk_.wrong(tree.header,
+                         fmt::format("the key of slot {} goes on behind its end", slot));
+    }
+    if (slot == 0) return {};
+    const uint64_t before = tree.slices()[slot - 1];
+    if (before > slice ||
+        (before == slice && length_class(tree.record(slot - 1)->remainder) >= length)) {
+      return walk_.wrong(tree.header, fmt::format("slot {} is not behind the one before", slot));
+    }
+    return {};
+  }
+
+  Result<void> visit_slot(BorderPage& tree, uint32_t slot) {
+    TreeRecord* record = tree.record(slot);
+    const Vid vid(record->head.vid.load(std::memory_order_relaxed));
+    const size_t above = prefix_.size();
+    std::byte slice[8];
+    put_slice(tree.slices()[slot], slice);
+    prefix_.append(reinterpret_cast<const char*>(slice), std::min<uint32_t>(8, record->remainder));
+    Result<void> done;
+    if (vid.is_next_layer()) {
+      const DualPointer* pointer = record->next_layer();
+      const SnapshotPointer root(pointer->snapshot_word.load(std::memory_order_relaxed));
+      const bool is_wrong = pointer->volatile_word.load(std::memory_order_relaxed) != 0 ||
+                            vid.word() != Vid::make(vid.epoch(), 0, Vid::kNextLayer).word() ||
+                            record->capacity != sizeof(DualPointer);
+      done = is_wrong ? walk_.wrong(tree.header, fmt::format("slot {} is no good pointer", slot))
+                      : layer(root, SnapshotPointer(tree.header.self));
+    } else {
+      prefix_.append(reinterpret_cast<const char*>(record->suffix()), record->suffix_bytes());
+      done = walk_.visit(
+          tree.header, {prefix_,
+                        {record->payload(), record->payload_bytes.load(std::memory_order_relaxed)},
+                        vid});
+    }
+    prefix_.resize(above);
+    return done;
+  }
+
+  PageWalk& walk_;
+  std::string prefix_;  // prefix of the keys of the current layer
+};
+
+}  // namespace
+
+Result<void> walk_mastertree(PageWalk& walk) {
+  return TreeWalk(walk).layer(walk.storage.root, walk.storage.root);
+}
+
+}  // namespace atolldb

@@ -1,0 +1,104 @@
+#include "shared/base/path_errors.h"
+
+#include <fmt/format.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <optional>
+
+#include "shared/base/error_text.h"
+
+namespace atolldb {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Returns the path itself, or its nearest visible parent that exists.
+std::optional<fs::path> nearest_existing(const fs::path& path) {
+  for (fs::path part = path; !part.empty(); part = part.parent_path()) {
+    struct stat info{};
+    if (stat(part.c_str(), &info) == 0) return part;
+    if (part == part.parent_path()) break;
+  }
+  return std::nullopt;
+}
+
+/// Returns the topmost folder of the file system that contains `path`.
+fs::path mount_point(fs::path path) {
+  struct stat info{};
+  if (stat(path.c_str(), &info) != 0) return path;
+  while (path != path.parent_path()) {
+    struct stat above{};
+    if (stat(path.parent_path().c_str(), &above) != 0 || above.st_dev != info.st_dev) break;
+    path = path.parent_path();
+  }
+  return path;
+}
+
+}  // namespace
+
+bool is_disk_full(int error_number) { return error_number == ENOSPC || error_number == EDQUOT; }
+bool is_refusal(int error_number) { return error_number == EACCES || error_number == EPERM; }
+
+std::string user_text(unsigned user) {
+  passwd entry{};
+  passwd* found = nullptr;
+  std::array<char, 4096> text{};
+  if (getpwuid_r(user, &entry, text.data(), text.size(), &found) == 0 && found != nullptr) {
+    return fmt::format("{} (uid {})", entry.pw_name, user);
+  }
+  return fmt::format("uid {}", user);
+}
+
+std::string refusal_text(const std::string& path) {
+  fs::path so_far;
+  fs::path last;
+  struct stat info{};
+  struct stat last_info{};
+  for (const fs::path& part : fs::path(path)) {
+    so_far /= part;
+    if (stat(so_far.c_str(), &info) != 0) break;
+    last = so_far;
+    last_info = info;
+    const bool is_folder = S_ISDIR(info.st_mode);
+    if (eaccess(so_far.c_str(), is_folder ? X_OK : R_OK) != 0) break;
+  }
+  if (last.empty() || !path.starts_with('/')) return "";
+  return fmt::format("{} belongs to {} with mode {:04o}, and this is {}", last.string(),
+                     user_text(last_info.st_uid), last_info.st_mode & 07777u, user_text(geteuid()));
+}
+
+std::string room_text(const std::string& path) {
+  if (!path.starts_with('/')) return "";
+  const auto existing = nearest_existing(path);
+  struct statvfs info{};
+  if (!existing || statvfs(existing->c_str(), &info) != 0) return "";
+  constexpr uint64_t kMiB = uint64_t{1} << 20;
+  return fmt::format("the file system of {} (mounted on {}) has {} MiB of {} MiB free", path,
+                     mount_point(*existing).string(), info.f_bavail * info.f_frsize / kMiB,
+                     info.f_blocks * info.f_frsize / kMiB);
+}
+
+Error path_error(const std::string& path, std::string_view what, int error_number,
+                 std::string_view way_out) {
+  const std::string failed = fmt::format("{}: {}: {}", path, what, error_text(error_number));
+  if (is_disk_full(error_number)) {
+    return {ExitCode::disk_full,
+            fmt::format("{}: {}: free space there (old logs, `discarded-<n>` folders and data of "
+                        "other programs are candidates), or {}",
+                        failed, room_text(path), way_out)};
+  }
+  if (is_refusal(error_number)) {
+    const std::string who = refusal_text(path);
+    return {ExitCode::failed, fmt::format("{}{}{}: run the command as that user or as root, or {}",
+                                          failed, who.empty() ? "" : ": ", who, way_out)};
+  }
+  return {ExitCode::failed, fmt::format("{}: {}", failed, way_out)};
+}
+
+}  // namespace atolldb

@@ -1,0 +1,33 @@
+// Error texts for paths of the config that cannot be used. They name full file systems and missing
+// permissions, with the facts that a user needs to fix them.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "shared/base/error.h"
+
+namespace atolldb {
+
+/// `what`: the failure ("cannot be made"). `way_out`: the remedy for any other cause ("change
+/// cluster.log_dir in the config"). Returns code disk_full for ENOSPC and EDQUOT; the text names
+/// the file system and its free space. For EACCES and EPERM the text names the path without access,
+/// its owner and the current user.
+Error path_error(const std::string& path, std::string_view what, int error_number,
+                 std::string_view way_out);
+
+/// Returns text like "alice (uid 1000)", or "uid 1000" for an unknown user.
+std::string user_text(unsigned user);
+
+/// Returns text like "/run/user/7 belongs to alice (uid 7) with mode 0700, and this is bob (uid
+/// 8)". It names the first part of `path` that the current user cannot access. Empty if all parts
+/// seem accessible.
+std::string refusal_text(const std::string& path);
+
+/// Returns text like "the file system of /x (mounted on /) has 0 MiB of 512 MiB free".
+std::string room_text(const std::string& path);
+
+bool is_disk_full(int error_number);
+bool is_refusal(int error_number);
+
+}  // namespace atolldb

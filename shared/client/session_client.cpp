@@ -1,0 +1,383 @@
+#include "shared/client/session_client.h"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "shared/base/copy_bytes.h"
+#include "shared/config/config.h"
+#include "shared/config/config_check.h"
+#include "shared/kv/kv_request.h"
+#include "shared/process/run_paths.h"
+#include "shared/sync/wait_word.h"
+
+namespace atolldb {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Checks of the ring before the thread sleeps.
+constexpr int kLooks = 50;
+/// The client checks for a dead node, by a system call, once per this many waits without a sleep.
+constexpr uint32_t kWaitsPerLook = 64;
+
+/// Pause between two attempts to connect to a node.
+constexpr std::chrono::milliseconds kConnectPause{10};
+
+/// Returns the slot of a ticket.
+constexpr uint32_t slot_of(SessionTicket ticket) { return ticket % kSessionSlots; }
+
+Clock::time_point deadline_of(std::chrono::nanoseconds timeout) {
+  const auto now = Clock::now();
+  return timeout >= Clock::time_point::max() - now ? Clock::time_point::max() : now + timeout;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<SessionClient>> SessionClient::connect(const std::string& run_dir,
+                                                              uint32_t node) {
+  Result<UniqueFd> socket = connect_to_sessions(session_socket_path(run_dir, node));
+  if (!socket) return std::unexpected(socket.error());
+  return over(*std::move(socket));
+}
+
+Result<std::unique_ptr<SessionClient>> SessionClient::connect_within(
+    const std::string& run_dir, uint32_t node, std::chrono::milliseconds patience,
+    const std::function<bool()>& gives_up, Isolation isolation) {
+  const auto until = deadline_of(patience);
+  std::string why = "the cluster does not run";
+  for (;;) {
+    auto client = connect(run_dir, node);
+    if (!client && client.error().code != ExitCode::not_running) return client;
+    // A node accepts connections before its cluster runs. A transaction without operations tests
+    // whether it runs.
+    if (client) {
+      const SessionReply reply =
+          (*client)->call("kv.txn", KvRequest().bytes(), {.isolation = isolation});
+      const bool is_refused =
+          reply.status == Status::unavailable || reply.status == Status::recovering;
+      if (!is_refused && reply.status != Status::outcome_unknown) return client;
+      if (!reply.message.empty()) why = reply.message;
+    }
+    if (Clock::now() >= until || (gives_up && gives_up())) {
+      if (!client) why = client.error().message;
+      return make_error(ExitCode::not_running, "session: node " + std::to_string(node) +
+                                                   " runs no requests within " +
+                                                   std::to_string(patience.count()) +
+                                                   " ms: " + why + ": look at `atoll status`");
+    }
+    std::this_thread::sleep_for(kConnectPause);  // a stopped cluster provides no event to wait for
+  }
+}
+
+Result<std::unique_ptr<SessionClient>> SessionClient::connect_by_name(const std::string& cluster,
+                                                                      uint32_t node) {
+  Config config;
+  config.cluster.name = cluster;
+  resolve_defaults(config);
+  return connect(config.cluster.run_dir, node);
+}
+
+Result<std::unique_ptr<SessionClient>> SessionClient::over(UniqueFd socket) {
+  Result<SessionDescriptors> descriptors =
+      receive_welcome(socket.get(), static_cast<int>(kConnectTimeout.count()));
+  if (!descriptors) return std::unexpected(descriptors.error());
+  struct stat info{};
+  if (fstat(descriptors->segment.get(), &info) != 0 ||
+      static_cast<uint64_t>(info.st_size) != kSessionSegmentBytes) {
+    return make_error(ExitCode::failed,
+                      "session: its segment has another size than this program "
+                      "expects: use programs of one build");
+  }
+  void* base = mmap(nullptr, kSessionSegmentBytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+                    descriptors->segment.get(), 0);
+  if (base == MAP_FAILED) {
+    return make_error(ExitCode::resources, std::string("session: cannot map its segment: ") +
+                                               std::strerror(errno) + ": check `ulimit -v`");
+  }
+  std::unique_ptr<SessionClient> client(new SessionClient(
+      std::move(socket), std::move(descriptors->wake), static_cast<SessionSegment*>(base)));
+  const SessionSegment& segment = *client->segment_;
+  if (segment.header.magic != kSegmentMagic || segment.header.kind != SegmentKind::session ||
+      segment.session_layout_version != kSessionLayoutVersion) {
+    return make_error(ExitCode::failed,
+                      "session: what the node sent is no session's segment of this version: use "
+                      "programs of one build");
+  }
+  return client;
+}
+
+SessionClient::SessionClient(UniqueFd socket, UniqueFd wake, SessionSegment* segment)
+    : socket_(std::move(socket)),
+      wake_(std::move(wake)),
+      segment_(segment),
+      incarnation_(segment->incarnation) {
+  for (uint32_t slot = kSessionSlots; slot != 0; --slot) free_.push_back(slot - 1);
+}
+
+SessionClient::~SessionClient() { munmap(segment_, kSessionSegmentBytes); }
+
+bool SessionClient::is_closed() const {
+  // Acquire pairs with the node's release: all answers that will ever come are in the ring.
+  return segment_->state.load(std::memory_order_acquire) !=
+         static_cast<uint32_t>(SessionState::open);
+}
+
+bool SessionClient::has_ended() const { return is_closed() || peer_is_gone(socket_.get()); }
+
+bool SessionClient::is_open() { return !ended_.load(std::memory_order_relaxed) && !has_ended(); }
+
+uint32_t SessionClient::in_flight() const {
+  const std::lock_guard guard(mutex_);
+  return in_flight_;
+}
+
+void SessionClient::wake_node() {
+  // Fence between the put and the load of node_sleeps. Pairs with the node, which announces its
+  // sleep before it checks the ring.
+  full_fence();
+  if (segment_->node_sleeps.load(std::memory_order_relaxed) == 0) return;
+  if (segment_->node_sleeps.exchange(0, std::memory_order_seq_cst) == 0) return;
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(wake_.get(), &one, sizeof(one));
+}
+
+void SessionClient::fill(uint32_t slot, std::string_view procedure,
+                         std::span<const std::byte> input, const SessionOptions& options) {
+  SessionSlot& shared = segment_->slots[slot];
+  SessionRequest& request = shared.request;
+  request.id = pending_[slot].ticket;
+  request.affinity = options.affinity;
+  request.worker = options.worker;
+  request.answer_at = options.answer_at;
+  request.input_bytes = static_cast<uint32_t>(input.size());
+  request.name_bytes = static_cast<uint32_t>(procedure.size());
+  request.snapshot = options.snapshot;
+  request.isolation =
+      options.isolation ? static_cast<uint8_t>(static_cast<uint8_t>(*options.isolation) + 1) : 0;
+  request.spare = {};
+  copy_bytes(request.name.data(), procedure.data(), procedure.size());
+  copy_bytes(shared.data.data(), input.data(), input.size());
+}
+
+std::expected<SessionTicket, Status> SessionClient::submit(std::string_view procedure,
+                                                           std::span<const std::byte> input,
+                                                           const SessionOptions& options,
+                                                           Callback callback) {
+  if (procedure.empty() || procedure.size() > kMaxSessionProcedureName) {
+    return std::unexpected(Status::invalid_argument);
+  }
+  if (input.size() > kMaxSessionInputBytes) return std::unexpected(Status::payload_too_long);
+  for (;;) {
+    std::vector<Ready> ready;
+    // Acquire pairs with the node's increment after each put. Loaded before the ring is checked.
+    const uint32_t seen = segment_->answer_signal.load(std::memory_order_acquire);
+    bool can_wait = false;
+    SessionTicket ticket = 0;
+    {
+      const std::lock_guard guard(mutex_);
+      if (free_.empty()) collect(ready);
+      if (ended_.load(std::memory_order_relaxed) || is_closed()) {
+        can_wait = false;
+      } else if (!free_.empty()) {
+        const uint32_t slot = free_.back();
+        free_.pop_back();
+        ticket = next_++ * kSessionSlots + slot;
+        pending_[slot] = {Place::in_flight, false, ticket, std::exchange(callback, {})};
+        ++in_flight_;
+        fill(slot, procedure, input, options);
+        segment_->requests.put(requests_tail_++, slot);
+      } else {
+        // Replies that wait for their fetch do not free a slot by themselves.
+        can_wait = options.waits_for_room && in_flight_ != 0;
+      }
+    }
+    if (ticket != 0) wake_node();
+    run(ready);
+    if (ticket != 0) return ticket;
+    if (!can_wait) return std::unexpected(Status::unavailable);
+    sleep(seen, Clock::time_point::max(), ready);
+    run(ready);
+  }
+}
+
+void SessionClient::collect(std::vector<Ready>& ready) {
+  // Acquire pairs with the node's release: entries and answers are visible.
+  const uint32_t tail = segment_->answers.tail.load(std::memory_order_acquire);
+  while (answers_head_ != tail) {
+    const uint32_t slot =
+        segment_->answers.entries[answers_head_ % kSessionSlots].load(std::memory_order_relaxed);
+    ++answers_head_;
+    // Invalid data from a faulty node must not crash its client.
+    if (slot >= kSessionSlots || pending_[slot].place != Place::in_flight) continue;
+    pending_[slot].place = Place::arrived;
+    --in_flight_;
+    if (!pending_[slot].callback) continue;
+    Callback callback = std::move(pending_[slot].callback);
+    const SessionTicket ticket = pending_[slot].ticket;
+    ready.push_back({std::move(callback), ticket, fetch(slot)});
+  }
+}
+
+void SessionClient::lose_all(std::vector<Ready>& ready) {
+  collect(ready);
+  ended_.store(true, std::memory_order_relaxed);
+  for (uint32_t slot = 0; slot < kSessionSlots; ++slot) {
+    Pending& pending = pending_[slot];
+    if (pending.place != Place::in_flight) continue;
+    pending.place = Place::arrived;
+    pending.is_lost = true;
+    --in_flight_;
+    if (!pending.callback) continue;
+    Callback callback = std::move(pending.callback);
+    const SessionTicket ticket = pending.ticket;
+    ready.push_back({std::move(callback), ticket, fetch(slot)});
+  }
+}
+
+SessionReply SessionClient::fetch(uint32_t slot) {
+  Pending& pending = pending_[slot];
+  const SessionSlot& shared = segment_->slots[slot];
+  SessionReply reply;
+  reply.incarnation = incarnation_;
+  if (pending.is_lost || shared.answer.id != pending.ticket) {
+    reply.message = "the session has ended while the request was in flight";
+  } else {
+    const SessionAnswer& answer = shared.answer;
+    reply.status = answer.status < Status::count_ ? answer.status : Status::outcome_unknown;
+    reply.answered_at = answer.answered_at;
+    reply.commit_epoch = answer.commit_epoch;
+    reply.commit_version = answer.commit_version;
+    reply.incarnation = answer.incarnation;
+    const uint32_t output = std::min(answer.output_bytes, kMaxSessionOutputBytes);
+    reply.output.assign(shared.data.begin(), shared.data.begin() + output);
+    reply.message.assign(answer.message.data(),
+                         std::min(answer.message_bytes, kMaxSessionMessageBytes));
+  }
+  pending.place = Place::free;
+  pending.ticket = 0;
+  free_.push_back(slot);
+  return reply;
+}
+
+size_t SessionClient::run(std::vector<Ready>& ready) {
+  for (Ready& one : ready) one.callback(one.ticket, std::move(one.reply));
+  const size_t count = ready.size();
+  ready.clear();
+  return count;
+}
+
+std::optional<SessionReply> SessionClient::try_fetch(SessionTicket ticket,
+                                                     std::vector<Ready>& ready) {
+  const std::lock_guard guard(mutex_);
+  collect(ready);
+  Pending& pending = pending_[slot_of(ticket)];
+  if (pending.ticket != ticket || pending.callback) {
+    SessionReply wrong;
+    wrong.status = Status::invalid_argument;
+    wrong.message = "the ticket is not under way, or its reply goes to a callback";
+    return wrong;
+  }
+  if (pending.place != Place::arrived) return std::nullopt;
+  return fetch(slot_of(ticket));
+}
+
+std::optional<SessionReply> SessionClient::poll(SessionTicket ticket) {
+  return wait_for(ticket, std::chrono::nanoseconds(0));
+}
+
+std::optional<SessionReply> SessionClient::wait_for(SessionTicket ticket,
+                                                    std::chrono::nanoseconds timeout) {
+  const Clock::time_point until = deadline_of(timeout);
+  for (int looks = 0;; ++looks) {
+    // Acquire, before the ring is checked: see `submit`.
+    const uint32_t seen = segment_->answer_signal.load(std::memory_order_acquire);
+    std::vector<Ready> ready;
+    std::optional<SessionReply> reply = try_fetch(ticket, ready);
+    run(ready);
+    if (reply) return reply;
+    if (Clock::now() >= until) {
+      // After the end of the session every reply has arrived, at worst as unknown.
+      if (!notice_end(ready)) return std::nullopt;
+      run(ready);
+    } else if (looks < kLooks) {
+      spin_pause();
+    } else {
+      sleep(seen, until, ready);
+      run(ready);
+    }
+  }
+}
+
+SessionReply SessionClient::call(std::string_view procedure, std::span<const std::byte> input,
+                                 const SessionOptions& options) {
+  const auto ticket = submit(procedure, input, options);
+  if (ticket) return wait(*ticket);
+  SessionReply reply;
+  reply.status = ticket.error();
+  reply.incarnation = incarnation_;
+  reply.message = "the request was not sent";
+  return reply;
+}
+
+size_t SessionClient::dispatch(std::chrono::nanoseconds timeout) {
+  const Clock::time_point until = deadline_of(timeout);
+  for (int looks = 0;; ++looks) {
+    const uint32_t seen = segment_->answer_signal.load(std::memory_order_acquire);
+    std::vector<Ready> ready;
+    bool is_idle = false;
+    {
+      const std::lock_guard guard(mutex_);
+      collect(ready);
+      is_idle = in_flight_ == 0;
+    }
+    if (const size_t count = run(ready); count != 0) return count;
+    if (is_idle) return 0;
+    if (Clock::now() >= until) {
+      notice_end(ready);
+      return run(ready);
+    }
+    if (looks < kLooks) {
+      spin_pause();
+    } else {
+      sleep(seen, until, ready);
+      if (const size_t count = run(ready); count != 0) return count;
+    }
+  }
+}
+
+bool SessionClient::notice_end(std::vector<Ready>& ready) {
+  if (ended_.load(std::memory_order_relaxed)) return true;
+  // A dead node leaves the state unchanged; only the socket shows its end.
+  const bool looks = waits_.fetch_add(1, std::memory_order_relaxed) % kWaitsPerLook == 0;
+  if (!is_closed() && !(looks && peer_is_gone(socket_.get()))) return false;
+  const std::lock_guard guard(mutex_);
+  lose_all(ready);
+  return true;
+}
+
+void SessionClient::sleep(uint32_t seen, Clock::time_point until, std::vector<Ready>& ready) {
+  // A read-modify-write (R24) with seq_cst. Pairs with the node, which changes the signal and then
+  // checks for sleepers.
+  segment_->sleepers.fetch_add(1, std::memory_order_seq_cst);
+  if (segment_->answer_signal.load(std::memory_order_seq_cst) == seen) {
+    const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(
+        std::min(until - Clock::now(), Clock::duration(kMaxSleep)));
+    if (left.count() > 0) wait_on(segment_->answer_signal, seen, left);
+  }
+  segment_->sleepers.fetch_sub(1, std::memory_order_relaxed);
+  // A dead node changes neither word. A node that closes the session changes state and signal.
+  const bool is_answered =
+      segment_->answer_signal.load(std::memory_order_acquire) != seen && !is_closed();
+  if (is_answered || !has_ended()) return;
+  const std::lock_guard guard(mutex_);
+  lose_all(ready);
+}
+
+}  // namespace atolldb

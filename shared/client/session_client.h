@@ -1,0 +1,184 @@
+// Client side of a session: many requests in flight to one node, through shared memory.
+//
+// The client maps only the session's segment, and no page of the database. A failure of the cluster
+// or of the client therefore cannot damage the other side.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "shared/base/error.h"
+#include "shared/base/isolation.h"
+#include "shared/base/status.h"
+#include "shared/session/session_layout.h"
+#include "shared/session/session_socket.h"
+
+namespace atolldb {
+
+/// Result of a request.
+///
+///   ok                the transaction has committed
+///   unavailable       rejected without any effect: try again later
+///   recovering        rejected without any effect: until the cluster has recovered, only
+///                     requests with isolation snapshot_read_only run
+///   outcome_unknown   the cluster failed meanwhile: the request may have committed (R41)
+///   all others        the request had no effect
+struct SessionReply {
+  Status status = Status::outcome_unknown;
+  /// durable: the result, also of a failure, survives a failure of the cluster. precommitted: a
+  /// failure of the cluster may undo it.
+  AnswerAt answered_at = AnswerAt::durable;
+  uint64_t commit_epoch = 0;    // see SessionAnswer
+  uint64_t commit_version = 0;  // see SessionAnswer
+  uint64_t incarnation = 0;     // of the cluster; changes with every restart
+  std::vector<std::byte> output;
+  std::string message;
+};
+
+/// Names one request of one client. Never reused.
+using SessionTicket = uint64_t;
+
+struct SessionOptions {
+  AnswerAt answer_at = AnswerAt::durable;
+  /// Requests of equal affinity run on the same worker. 0: round robin.
+  uint64_t affinity = 0;
+  /// Ordinal of an existing worker.
+  uint32_t worker = kAnyWorker;
+  /// Without a value: the isolation of the procedure's entry; serializable for `kv.*`.
+  std::optional<Isolation> isolation = std::nullopt;
+  /// Id of the snapshot to read; 0: the latest. Only with snapshot_read_only.
+  uint32_t snapshot = 0;
+  /// With kSessionSlots requests in flight: true waits until one ends, false fails with
+  /// `unavailable`.
+  bool waits_for_room = true;
+};
+
+/// Thread-safe.
+class SessionClient {
+ public:
+  /// Runs in the thread that waits, polls, or submits and waits for room. It runs without a lock
+  /// held, so it may submit.
+  using Callback = std::function<void(SessionTicket, SessionReply)>;
+  static constexpr std::chrono::milliseconds kConnectTimeout{10'000};
+  static constexpr std::chrono::nanoseconds kForEver{INT64_MAX};
+
+  /// `run_dir`: of the cluster's config. Returns not_running if the node does not serve, or
+  /// resources if it has kMaxSessionsPerNode sessions.
+  static Result<std::unique_ptr<SessionClient>> connect(const std::string& run_dir, uint32_t node);
+  /// As connect, for a cluster that is starting, perhaps after a failure (cluster.restart). Tries
+  /// until the node runs requests, for at most `patience` (then not_running), or until `gives_up`
+  /// returns true. `isolation`: that of the requests that must run; those that only read a snapshot
+  /// run already during a recovery.
+  ///
+  /// After the end of a session, its requests in flight have ended as outcome_unknown. A later
+  /// incarnation has every commit that was acknowledged as durable.
+  static Result<std::unique_ptr<SessionClient>> connect_within(
+      const std::string& run_dir, uint32_t node, std::chrono::milliseconds patience,
+      const std::function<bool()>& gives_up = {}, Isolation isolation = Isolation::serializable);
+  /// Connects to the cluster of this name. REQUIRES: it uses the default run_dir.
+  static Result<std::unique_ptr<SessionClient>> connect_by_name(const std::string& cluster,
+                                                                uint32_t node);
+  /// Creates a client over a connected socket (thread mode, tests).
+  static Result<std::unique_ptr<SessionClient>> over(UniqueFd socket);
+
+  SessionClient(const SessionClient&) = delete;
+  SessionClient& operator=(const SessionClient&) = delete;
+  /// Requests in flight continue, and their outcome is lost.
+  ~SessionClient();
+
+  /// Submits a request. A callback, if given, gets the reply. Otherwise the slot stays taken until
+  /// `wait` or `poll` has fetched the reply.
+  ///
+  /// Errors, without sending: unavailable (no free slot, or the session has ended),
+  /// invalid_argument (name not 1 to 60 bytes), payload_too_long (input longer than
+  /// kMaxSessionInputBytes).
+  std::expected<SessionTicket, Status> submit(std::string_view procedure,
+                                              std::span<const std::byte> input,
+                                              const SessionOptions& options = {},
+                                              Callback callback = {});
+  /// Returns the reply if it has arrived, or outcome_unknown soon after the end of the session.
+  /// Returns invalid_argument for a ticket that is not in flight or was fetched already.
+  std::optional<SessionReply> poll(SessionTicket ticket);
+  /// Waits for the reply. Returns nothing after the timeout, or invalid_argument for a ticket that
+  /// is not in flight or was fetched already.
+  std::optional<SessionReply> wait_for(SessionTicket ticket, std::chrono::nanoseconds timeout);
+  SessionReply wait(SessionTicket ticket) { return *wait_for(ticket, kForEver); }
+  /// Submits and waits.
+  SessionReply call(std::string_view procedure, std::span<const std::byte> input,
+                    const SessionOptions& options = {});
+
+  /// Runs the callbacks of all replies that have arrived. Waits for the first reply at most
+  /// `timeout`. Returns the number of callbacks that ran; 0 at once if no request is in flight.
+  size_t dispatch(std::chrono::nanoseconds timeout);
+
+  /// Returns the number of requests without a reply.
+  uint32_t in_flight() const;
+  /// Returns false if the node has ended the session or has died. The caller then reconnects
+  /// (connect_within), and compares incarnations.
+  bool is_open();
+  uint64_t incarnation() const { return incarnation_; }
+  uint32_t node() const { return segment_->node; }
+  /// For tests of clients that break the rules: the segment, and the call that follows a put.
+  SessionSegment& segment() { return *segment_; }
+  void wake_node();
+
+ private:
+  enum class Place : uint8_t { free, in_flight, arrived };
+  struct Pending {
+    Place place = Place::free;
+    bool is_lost = false;  // ended as outcome_unknown: the segment has no answer
+    SessionTicket ticket = 0;
+    Callback callback;
+  };
+  struct Ready {
+    Callback callback;
+    SessionTicket ticket;
+    SessionReply reply;
+  };
+
+  SessionClient(UniqueFd socket, UniqueFd wake, SessionSegment* segment);
+  void fill(uint32_t slot, std::string_view procedure, std::span<const std::byte> input,
+            const SessionOptions& options);
+  /// Reads the answer ring. Moves replies with callbacks to `ready`. REQUIRES: mutex_ is held.
+  void collect(std::vector<Ready>& ready);
+  void lose_all(std::vector<Ready>& ready);
+  SessionReply fetch(uint32_t slot);
+  std::optional<SessionReply> try_fetch(SessionTicket ticket, std::vector<Ready>& ready);
+  static size_t run(std::vector<Ready>& ready);
+  /// Returns whether the session has ended; then no request is in flight any more. Cheap: it does
+  /// not check for a dead node every time.
+  bool notice_end(std::vector<Ready>& ready);
+  /// Sleeps until answer_signal is not `seen`. Detects the end of the session.
+  void sleep(uint32_t seen, std::chrono::steady_clock::time_point until, std::vector<Ready>& ready);
+  bool is_closed() const;
+  bool has_ended() const;
+
+  UniqueFd socket_;
+  UniqueFd wake_;
+  SessionSegment* segment_;
+  uint64_t incarnation_;
+
+  mutable std::mutex mutex_;
+  std::atomic<bool> ended_{false};              // written under mutex_
+  std::atomic<uint32_t> waits_{0};              // waits that ended without a sleep
+  uint32_t requests_tail_ = 0;                  // guarded by mutex_
+  uint32_t answers_head_ = 0;                   // guarded by mutex_
+  uint64_t next_ = 1;                           // guarded by mutex_
+  uint32_t in_flight_ = 0;                      // guarded by mutex_
+  std::vector<uint32_t> free_;                  // guarded by mutex_; last in, first out
+  std::array<Pending, kSessionSlots> pending_;  // guarded by mutex_
+};
+
+}  // namespace atolldb

@@ -1,0 +1,40 @@
+#include "shared/memory/device_metrics.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace atolldb {
+
+void SharedText::set(std::string_view text) {
+  if (text.size() > kBytes) text.remove_prefix(text.size() - kBytes);
+  char bytes[kBytes] = {};
+  std::memcpy(bytes, text.data(), text.size());
+  const uint64_t version = version_.load(std::memory_order_relaxed);
+  version_.store(version + 1, std::memory_order_relaxed);
+  for (size_t i = 0; i < words_.size(); ++i) {
+    uint64_t word = 0;
+    std::memcpy(&word, bytes + i * sizeof word, sizeof word);
+    // Release: a reader of this word then sees the odd version.
+    words_[i].store(word, std::memory_order_release);
+  }
+  // Release pairs with the acquire in text: the words are complete.
+  version_.store(version + 2, std::memory_order_release);
+}
+
+std::string SharedText::text() const {
+  constexpr int kTries = 100;  // the writer writes once per hang, so the first try mostly succeeds
+  for (int i = 0; i < kTries; ++i) {
+    const uint64_t version = version_.load(std::memory_order_acquire);
+    char bytes[kBytes];
+    for (size_t word = 0; word < words_.size(); ++word) {
+      // Acquire pairs with the release in set: the second load of the version comes after it.
+      const uint64_t value = words_[word].load(std::memory_order_acquire);
+      std::memcpy(bytes + word * sizeof value, &value, sizeof value);
+    }
+    if (version % 2 != 0 || version_.load(std::memory_order_relaxed) != version) continue;
+    return {bytes, static_cast<size_t>(std::find(bytes, bytes + kBytes, '\0') - bytes)};
+  }
+  return "a file";
+}
+
+}  // namespace atolldb

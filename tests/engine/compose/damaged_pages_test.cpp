@@ -1,0 +1,195 @@
+// Snapshots over damaged pages (R56): random histories, held records, stand-ins and salvage.
+#include "tests/engine/compose/damaged_pages.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/engine/compose/damage_rules.h"
+
+namespace atolldb::test {
+namespace {
+
+TEST(DamagedPages, OfTreesStopNoSnapshotAndLoseNothingForGood) {
+  EXPECT_GT(damaged_tree_rounds(rounds(20, 500), 1500), 0u);
+}
+
+TEST(DamagedPages, OfArraysStopNoSnapshotAndLoseNothingForGood) {
+  EXPECT_GT(damaged_array_rounds(rounds(12, 300), 20'000), 0u);
+}
+
+TEST(DamagedPages, OfSequentialStoragesStopNoSnapshotAndLoseNothingForGood) {
+  EXPECT_GT(damaged_sequential_rounds(rounds(15, 300), 1000), 0u);
+}
+
+/// A rewrite that could not read the root once loses no append, though a second read succeeds.
+TEST(DamagedPages, OfSequentialRootsThatCanBeReadAgainAmidARewriteLoseNothing) {
+  SnapshotStage stage(StorageType::sequential);
+  stage.keeps_files = true;
+  const auto take = [&](uint64_t epoch) {
+    const std::string key = big_endian(epoch) + big_endian(1);
+    const auto combined =
+        stage.round({{LogType::append, key, 0, "of " + std::to_string(epoch), Vid::make(epoch, 1)}},
+                    {""}, epoch);
+    ASSERT_TRUE(combined) << combined.error().message;
+  };
+  ASSERT_NO_FATAL_FAILURE(take(3));
+  PageDamage damage(stage);
+  const SnapshotPointer root = stage.storage.base_root;
+  damage.flip(stage.path(root.node(), root.snapshot()), root.page());
+  stage.rewrites = true;
+  stage.before_combine = [&] { damage.repair(); };
+  ASSERT_NO_FATAL_FAILURE(take(4));
+  ASSERT_EQ(stage.unreadable.size(), 1u);
+  ASSERT_NO_FATAL_FAILURE(take(5));
+  uint64_t found = 0;
+  const auto totals = stage.walk([&](const WalkedRecord&) {
+    ++found;
+    return Result<void>();
+  });
+  ASSERT_TRUE(totals) << totals.error().message;
+  EXPECT_EQ(found, 3u);
+}
+
+/// Its range cannot be read, and all others can; what is committed there later comes back with it.
+TEST(DamagedPages, MakeTheirOwnRangeUnreadableAndNothingElse) {
+  DamagedTree tree;
+  const SnapshotPointer page = tree.page_of(1000);
+  tree.flip(page);
+  for (uint64_t epoch = 6; epoch < 9; ++epoch) {
+    std::vector<GleanedLog> logs;
+    for (const uint64_t key : {10, 1000, 1001, 1990}) {
+      tree.write(key, LogType::update, epoch, logs);
+    }
+    ASSERT_NO_FATAL_FAILURE(tree.take(logs, epoch));
+    uint64_t gaps = 0;
+    ASSERT_NO_FATAL_FAILURE(check_readable(tree.stage, tree.model, gaps));
+    EXPECT_EQ(gaps, 1u);
+  }
+  ASSERT_EQ(tree.stage.unreadable.size(), 3u);
+  EXPECT_TRUE(tree.stage.unreadable[0].range.starts_with("keys from 0x"))
+      << tree.stage.unreadable[0].range;
+  EXPECT_EQ(tree.stage.unreadable[0].page, page);
+  // Readers of the range get an error, and no data.
+  PageBuffer buffer;
+  const SnapshotPointer stand_in = tree.stage.unreadable[2].page;
+  EXPECT_TRUE(is_stand_in(stand_in));
+  const auto read = tree.stage.reader.read(stand_in, &buffer.header());
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().code, ExitCode::corruption);
+
+  tree.damage.repair();
+  std::vector<GleanedLog> logs;
+  tree.write(1001, LogType::update, 9, logs);
+  ASSERT_NO_FATAL_FAILURE(tree.take(logs, 9));
+  check_stage(tree.stage, tree.model);
+}
+
+TEST(DamagedPages, KeepTheirVolatilePages) { EXPECT_EQ(unreadable_ranges_keep_their_pages(), ""); }
+
+TEST(DamagedPages, KeepTheirVolatilePagesThatHaveNoChanges) {
+  EXPECT_EQ(unreadable_ranges_keep_their_clean_pages(), "");
+}
+
+/// Installers recognize only stand-ins, so a page becomes one even without new log records.
+TEST(DamagedPages, BecomeStandInsAsSoonAsAComposerFindsThem) {
+  DamagedTree tree;
+  tree.flip(tree.page_of(1000));
+  tree.stage.rewrites = true;
+  for (uint64_t epoch = 6; epoch < 9; ++epoch) {
+    std::vector<GleanedLog> logs;
+    tree.write(10, LogType::update, epoch, logs);
+    ASSERT_NO_FATAL_FAILURE(tree.take(logs, epoch));
+  }
+  const std::vector<UnreadablePage>& found = tree.stage.unreadable;
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_FALSE(is_stand_in(found[0].page));
+  EXPECT_TRUE(is_stand_in(found[1].page));
+  EXPECT_EQ(found[2].page, found[1].page) << "a stand-in stays while nothing changes";
+  tree.damage.repair();
+  ASSERT_NO_FATAL_FAILURE(tree.take({}, 9));
+  check_stage(tree.stage, tree.model);
+}
+
+TEST(DamagedPages, GiveHeldRecordsBack) { EXPECT_EQ(held_records_come_back(), ""); }
+
+/// The held records stay bounded over any number of snapshots, because later records cover earlier
+/// ones (R35).
+TEST(DamagedPages, HoldNoMoreThanTheirKeysNeed) {
+  DamagedTree tree;
+  tree.flip(tree.page_of(1000));
+  uint64_t most = 0;
+  for (uint64_t epoch = 6; epoch < 6 + 5 * kMaxHeldBatches; ++epoch) {
+    std::vector<GleanedLog> logs;
+    for (const uint64_t key : {1000, 1001}) tree.write(key, LogType::insert, epoch, logs);
+    const std::string part = std::to_string(epoch % 10);
+    const Vid vid = Vid::make(epoch, 1);
+    tree.model[big_endian(1002)].payload.replace(0, 1, part);
+    tree.model[big_endian(1002)].vid = vid;
+    logs.push_back({LogType::update, big_endian(1002), 0, part, vid});
+    ASSERT_NO_FATAL_FAILURE(tree.take(logs, epoch));
+    if (epoch == 6) continue;
+    const SnapshotPointer stand_in = tree.stage.unreadable.back().page;
+    ASSERT_TRUE(is_stand_in(stand_in));
+    PageBuffer page;
+    ASSERT_TRUE(tree.stage.reader.read(unmarked(stand_in), &page.header()));
+    most = std::max(most, page.as<StandInPage>()->held_bytes);
+    EXPECT_LE(page.as<StandInPage>()->held_batches, kMaxHeldBatches);
+  }
+  // Held records per snapshot: three, each of less than 80 bytes.
+  EXPECT_LE(most, (kMaxHeldBatches + 1) * 3 * 80);
+  tree.damage.repair();
+  tree.stage.rewrites = true;
+  ASSERT_NO_FATAL_FAILURE(tree.take({}, 6 + 5 * kMaxHeldBatches));
+  check_stage(tree.stage, tree.model);
+}
+
+/// While a range has no new log records, no page of it is read or written.
+TEST(DamagedPages, KeepTheirPointerWhereNothingChanges) {
+  DamagedTree tree;
+  tree.flip(tree.page_of(1000));
+  std::vector<GleanedLog> logs;
+  tree.write(10, LogType::update, 6, logs);
+  ASSERT_NO_FATAL_FAILURE(tree.take(logs, 6));
+  EXPECT_TRUE(tree.stage.unreadable.empty());
+  tree.damage.repair();
+  check_stage(tree.stage, tree.model);
+}
+
+/// A salvage drops unreadable records for good, and keeps what was written to the range since.
+TEST(DamagedPages, AreLeftOutByASalvageWhichSaysSo) {
+  DamagedTree tree;
+  tree.flip(tree.page_of(1000));
+  std::vector<GleanedLog> logs;
+  tree.write(1000, LogType::insert, 6, logs);
+  ASSERT_NO_FATAL_FAILURE(tree.take(logs, 6));
+  tree.stage.unreadable.clear();
+  tree.stage.rewrites = tree.stage.salvages = true;
+  tree.stage.keeps_files = false;
+  ASSERT_NO_FATAL_FAILURE(tree.take({}, 7));
+  ASSERT_EQ(tree.stage.unreadable.size(), 1u);
+  Model found;
+  const auto totals = tree.stage.read_all(found);
+  ASSERT_TRUE(totals) << totals.error().message;
+  EXPECT_LT(found.size(), tree.model.size());
+  EXPECT_GT(found.size(), tree.model.size() - 200);
+  for (const auto& [key, record] : found) EXPECT_EQ(record, tree.model[key]);
+  EXPECT_TRUE(found.contains(big_endian(1000))) << "it was written after the damage";
+}
+
+/// A damaged stand-in is handled like the damaged page that it replaces.
+TEST(DamagedPages, MayBeStandIns) {
+  DamagedTree tree;
+  tree.flip(tree.page_of(1000));
+  for (uint64_t epoch = 6; epoch < 9; ++epoch) {
+    std::vector<GleanedLog> logs;
+    tree.write(1000, LogType::update, epoch, logs);
+    ASSERT_NO_FATAL_FAILURE(tree.take(logs, epoch));
+    if (epoch != 6) tree.flip(unmarked(tree.stage.unreadable.back().page));
+  }
+  tree.damage.repair();
+  tree.stage.rewrites = true;
+  ASSERT_NO_FATAL_FAILURE(tree.take({}, 9));
+  check_stage(tree.stage, tree.model);
+}
+
+}  // namespace
+}  // namespace atolldb::test

@@ -1,0 +1,86 @@
+// Random fence maps (`TreeShape`) that no real tree has, as input for composers.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/compose/shape_source.h"
+#include "engine/format/tree_key.h"
+#include "tests/engine/compose/compose_rules.h"
+
+namespace atolldb::test {
+
+/// Volatile border pages begin at slices of existing keys, and near them. Pages above begin
+/// anywhere, also where no page begins below.
+class RandomShapes : public ShapeSource {
+ public:
+  explicit RandomShapes(RandomHistory& history) : history_(history) {}
+
+  Status shape_of(uint32_t, std::span<const std::byte> prefix, const SliceRange& range,
+                  TreeShape& shape) override {
+    shape.clear();
+    if (history_.below(4) == 0) return Status::ok;
+    shape.set_root();
+    // For a tree without interior pages, only the root is known.
+    const uint64_t levels = history_.below(4);
+    std::vector<std::pair<uint64_t, uint32_t>> slots;
+    for (uint32_t level = 0; level < levels; ++level) {
+      slots.emplace_back(range.low, level);
+      const uint64_t count = history_.below((level == 0 ? 60 : 10) + 1);
+      for (uint64_t i = 0; i < count; ++i) {
+        const uint64_t slice = slice_below(prefix);
+        if (range.contains(slice)) slots.emplace_back(slice, level);
+      }
+      // Most pages above begin where a page below begins.
+      const size_t all = slots.size();
+      for (size_t at = 0; at < all && level != 0; ++at) {
+        if (slots[at].second + 1 == level && history_.below(5) == 0) {
+          slots.emplace_back(slots[at].first, level);
+        }
+      }
+    }
+    // From left to right, in the order in which a collector finds them.
+    std::ranges::sort(slots);
+    for (const auto& [low, level] : slots) {
+      shape.add(level, {low, history_.below(3) == 0 ? TreeShape::Kind::cold : TreeShape::Kind::warm,
+                        history_.below(2) == 0, true});
+    }
+    shape.settle();
+    return Status::ok;
+  }
+
+ private:
+  uint64_t slice_below(std::span<const std::byte> prefix) {
+    const std::string key = history_.existing_key();
+    const Bytes rest = std::as_bytes(std::span(key));
+    if (rest.size() <= prefix.size()) return history_.below(4);
+    return slice_of(rest.subspan(prefix.size())) + history_.below(2);
+  }
+
+  RandomHistory& history_;
+};
+
+/// A wrong fence map must give a sound snapshot. Its only cost is pages that cannot be dropped.
+inline void trees_of_any_shape_against_a_map(uint64_t histories, uint64_t operations) {
+  std::mt19937_64 seeds(seed());
+  for (uint64_t i = 0; i < histories; ++i) {
+    RandomHistory history(seeds());
+    RandomShapes shapes(history);
+    history.key_space = 1 + history.below(operations * 2);
+    SnapshotStage stage(StorageType::mastertree);
+    for (uint64_t round = 0; round < 8; ++round) {
+      const auto logs = history.round(history.below(3) == 0 ? history.below(5) : operations,
+                                      static_cast<uint32_t>(history.below(4) * 30));
+      stage.rewrites = history.below(8) == 0;
+      const auto combined = stage.round(logs, history.partitions(5), history.epoch, &shapes);
+      ASSERT_TRUE(combined) << combined.error().message;
+      ASSERT_NO_FATAL_FAILURE(check_stage(stage, history.model))
+          << "history " << i << " round " << round;
+      ASSERT_TRUE(stage.close_unneeded());
+    }
+  }
+}
+
+}  // namespace atolldb::test

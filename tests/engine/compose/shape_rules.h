@@ -1,0 +1,140 @@
+// Bodies of tests of fence maps (`TreeShape`), which tell composers where volatile pages begin.
+// Pages change meanwhile, or cannot change for lack of free pages. A body returns an error text, or
+// an empty text if all is right.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "engine/format/tree_page.h"
+#include "engine/mastertree/mastertree.h"
+#include "engine/mastertree/tree_shape.h"
+#include "tests/engine/hooks/at_sync_point.h"
+#include "tests/engine/transaction/anomaly_stage.h"
+
+namespace atolldb::test {
+
+/// A tree of two levels whose first border page was split. Its parent cannot adopt the twins,
+/// because the pool has no page left.
+class UnadoptedTree {
+ public:
+  UnadoptedTree()
+      : cluster(1, 2, {.pool_bytes = uint64_t{1} << 20, .clock = false}),
+        storage(cluster.create("tree", StorageType::mastertree, 8)) {
+    const Table table(Kind::tree, storage);
+    const auto insert = [&](uint64_t key) {
+      const Status status =
+          cluster.worker(0).run([&](Transaction& txn) { return table.insert(txn, key, key); });
+      CHECK(status == Status::ok);
+    };
+    for (uint64_t key = 0; key < 1000; ++key) insert(1000 * key);
+    cluster.worker(0).context->leave();
+    McsLocker& locker = cluster.worker(1).context->locker();
+    CHECK(root()->header.level == 1);
+    CHECK(locker.lock(root()->header.lock, 1, UniversalName()) == Status::ok);
+    const WorkerMetrics& metrics = cluster.metrics(0, 0);
+    const uint64_t before = metrics.splits.get();
+    for (uint64_t key = 1; metrics.splits.get() == before; ++key) insert(key);
+    locker.unlock(root()->header.lock, 1);
+    cluster.worker(0).context->leave();
+    for (uint32_t i = 0; i < cluster.worker_count(); ++i) {
+      while (cluster.worker(i).context->pages().take() != nullptr) continue;
+    }
+  }
+
+  InteriorPage* root() const {
+    return reinterpret_cast<InteriorPage*>(view().resolve(storage.root.load_acquire()));
+  }
+  /// Returns the first slices of the root's children.
+  std::vector<uint64_t> fences() const {
+    const InteriorPage* page = root();
+    std::vector<uint64_t> lows(page->separators, page->separators + page->header.version().count());
+    std::ranges::sort(lows);
+    return lows;
+  }
+  Status shape_of(TreeShape& shape) {
+    return collect_shape(*cluster.worker(1).context, storage, {}, SliceRange{}, shape);
+  }
+
+  const ClusterView& view() const { return const_cast<TestCluster&>(cluster).view(); }
+  TestCluster cluster;
+  StorageControl& storage;
+};
+
+/// The pool has no page for a new parent of split pages. The map treats the page that they replace
+/// as one page, and knows all others.
+inline std::string a_shape_ends_on_a_full_pool() {
+  UnadoptedTree test;
+  // A collection that ends makes fewer descents than this. At the limit the body stops the cluster,
+  // which ends all waits.
+  uint64_t looks = 0;
+  const AtSyncPoints guard([&](SyncPoint point) {
+    if (point != SyncPoint::descending || ++looks != 20'000) return;
+    test.view().control->state.store(static_cast<uint32_t>(ClusterState::stopped),
+                                     std::memory_order_seq_cst);
+  });
+  TreeShape shape;
+  const Status status = test.shape_of(shape);
+  if (status != Status::ok) return "the shape ended with " + std::string(to_string(status));
+  if (looks == 0) return "nothing was in the way";
+  if (shape.level_count() != 1) return std::to_string(shape.level_count()) + " levels";
+  std::vector<uint64_t> lows;
+  for (const TreeShape::Slot& slot : shape.level(0)) lows.push_back(slot.low);
+  if (lows != test.fences()) return "pages begin elsewhere";
+  return shape.level(0)[0].is_covered ? "what moves may be used as it is" : "";
+}
+
+/// R34: the storage is dropped while its fence map is collected again and again.
+inline std::string a_shape_of_a_storage_that_goes_is_given_up(bool reused) {
+  UnadoptedTree test;
+  constexpr uint64_t kBefore = 40;
+  uint64_t looks = 0;
+  {
+    const AtSyncPoints guard([&](SyncPoint point) {
+      if (point != SyncPoint::descending || ++looks != kBefore) return;
+      if (reused) test.storage.id += kMaxStorages;
+      if (reused) return;
+      test.storage.state.store(static_cast<uint32_t>(StorageState::dropping),
+                               std::memory_order_seq_cst);
+    });
+    TreeShape shape;
+    const Status status = test.shape_of(shape);
+    if (status != Status::ok) return "the shape ended with " + std::string(to_string(status));
+  }
+  if (looks < kBefore) return "nothing was in the way";
+  // Descents within one begin epoch are allowed.
+  if (looks > kBefore + 16) return std::to_string(looks - kBefore) + " looks at pages that may go";
+  TreeShape shape;
+  if (reused) return "";
+  static_cast<void>(test.shape_of(shape));
+  if (!shape.is_empty()) return "a storage that goes has a shape";
+  const uint64_t cut = cut_at_or_before(*test.cluster.worker(1).context, test.storage, 900'000);
+  return cut == 0 ? "" : "a storage that goes is cut";
+}
+
+/// Returns true if every page of a level begins where a page of the level below begins.
+inline bool is_nested(const TreeShape& shape) {
+  for (uint32_t level = 1; level < shape.level_count(); ++level) {
+    for (const TreeShape::Slot& slot : shape.level(level)) {
+      if (!shape.is_fence(level - 1, slot.low)) return false;
+    }
+  }
+  return true;
+}
+
+/// R44: a collection sees the page from 100 on as a whole. Then the page and a page above it are
+/// split at 150, and the collection sees the new page above.
+inline std::string shapes_are_nested() {
+  constexpr auto kWarm = TreeShape::Kind::warm;
+  TreeShape shape;
+  shape.add(1, {0, kWarm});
+  for (const uint64_t low : {0u, 50u, 100u}) shape.add(0, {low, kWarm});
+  shape.add(1, {150, kWarm});
+  for (const uint64_t low : {200u, 250u}) shape.add(0, {low, kWarm});
+  shape.settle();
+  if (!is_nested(shape)) return "a page begins where none begins below it";
+  return shape.is_fence(0, 250) && shape.is_fence(1, 0) ? "" : "a fence is missing";
+}
+
+}  // namespace atolldb::test

@@ -1,0 +1,105 @@
+// Searches among slices and separators, compared with naive searches.
+#include "engine/format/slot_search.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "engine/format/tree_page.h"
+#include "tests/support/seed.h"
+
+namespace atolldb {
+namespace {
+
+constexpr uint64_t kTop = uint64_t{1} << 63;
+
+class Numbers {
+ public:
+  explicit Numbers(uint64_t seed) : state_(seed | 1) {}
+  uint64_t next() {
+    state_ ^= state_ << 13;
+    state_ ^= state_ >> 7;
+    return state_ ^= state_ << 17;
+  }
+  /// Few different values on both sides of the sign bit: many are equal or adjacent.
+  uint64_t close() { return kTop - 200 + next() % 400; }
+  std::vector<uint64_t> ascending(size_t count) {
+    std::vector<uint64_t> values(count);
+    for (uint64_t& value : values) value = close();
+    std::ranges::sort(values);
+    return values;
+  }
+
+ private:
+  uint64_t state_;
+};
+
+uint32_t naive_count(const std::vector<uint64_t>& values, uint64_t bound) {
+  return static_cast<uint32_t>(std::ranges::upper_bound(values, bound) - values.begin());
+}
+
+TEST(CountAtOrBelow, IsThatOfAnUpperBoundWhateverTheCount) {
+  Numbers numbers(test::seed());
+  for (size_t count = 0; count <= kMaxBorderSlots; ++count) {
+    const std::vector<uint64_t> values = numbers.ascending(count);
+    for (int i = 0; i < 100; ++i) {
+      const uint64_t bound = numbers.close();
+      ASSERT_EQ(count_at_or_below(values.data(), static_cast<uint32_t>(count), bound),
+                naive_count(values, bound))
+          << count << " values, bound " << bound;
+    }
+    EXPECT_EQ(count_at_or_below(values.data(), static_cast<uint32_t>(count), ~uint64_t{0}), count);
+  }
+}
+
+TEST(CountInStride, LeavesOutWhatIsBeyondTheCount) {
+  const std::vector<uint64_t> zeroes(kSearchStride, 0);
+  for (uint32_t count = 0; count <= kSearchStride; ++count) {
+    EXPECT_EQ(count_in_stride(zeroes.data(), count, 0), count);
+  }
+}
+
+/// Returns the child with the greatest separator at or below the slice, in the sorted part or the
+/// tail.
+uint32_t naive_find(const InteriorPage& page, uint64_t slice, uint32_t count) {
+  uint32_t best = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (page.separators[i] <= slice && page.separators[i] >= page.separators[best]) best = i;
+  }
+  return best;
+}
+
+TEST(InteriorPageFind, AgreesWithALookAtEverySeparatorWhateverTheTail) {
+  Numbers numbers(test::seed());
+  alignas(64) static std::byte bytes[kPageBytes];
+  for (uint32_t count = 1; count <= kInteriorCapacity; ++count) {
+    // The search must ignore what an earlier use of the page left.
+    std::memset(bytes, static_cast<int>(numbers.next() % 256), sizeof(bytes));
+    auto* page = reinterpret_cast<InteriorPage*>(bytes);
+    std::vector<uint64_t> all;
+    for (uint64_t value = kTop - 1000; all.size() < count; value += 1 + numbers.next() % 20) {
+      all.push_back(value);
+    }
+    const uint32_t tail = static_cast<uint32_t>(numbers.next() % (kInteriorTail + 1));
+    const uint32_t sorted = count > tail ? count - tail : count;
+    // Any key except the first may be in the unsorted tail.
+    for (uint32_t i = sorted; i < count; ++i) {
+      std::swap(all[i], all[1 + numbers.next() % (count - 1)]);
+    }
+    std::sort(all.begin(), all.begin() + sorted);
+    std::ranges::copy(all, page->separators);
+    page->set_sorted(sorted);
+    for (int i = 0; i < 200; ++i) {
+      const uint64_t slice = all[0] + numbers.next() % 2500;
+      ASSERT_EQ(page->find(slice, count), naive_find(*page, slice, count))
+          << count << " separators, " << sorted << " sorted, slice " << slice;
+    }
+    EXPECT_EQ(page->find(~uint64_t{0}, count), naive_find(*page, ~uint64_t{0}, count));
+  }
+}
+
+}  // namespace
+}  // namespace atolldb

@@ -1,0 +1,198 @@
+// Bodies of tests that install snapshots beside the volatile pages of a Master-tree, and drop these
+// pages, while transactions run. A body returns an error text, or an empty text if all is right.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "engine/install/install.h"
+#include "engine/mastertree/inspect.h"
+#include "tests/engine/compose/snapshot_stage.h"
+#include "tests/engine/install/warm_cluster.h"
+#include "tests/engine/mastertree/oracle.h"
+#include "tests/engine/snapshot/cold_storages.h"
+#include "tests/support/seed.h"
+
+namespace atolldb::test {
+
+/// A cluster with one tree. A thread beside its workers takes and installs snapshots.
+class WarmTree : public ShapeSource {
+ public:
+  explicit WarmTree(uint32_t workers, uint32_t frames = 32)
+      : stage(StorageType::mastertree),
+        cluster(1, workers),
+        storage(cluster.create("warm", StorageType::mastertree)),
+        cache_(stage.reader, frames, workers + 1),
+        reader_(cache_.cache, workers),
+        installer_(cluster.view(), cluster.pool(0), 0, workers, cluster.metrics(0, workers),
+                   TestClusterOptions{}.limits.write_set) {
+    stage.storage.id = storage.id;
+    cluster.use_snapshots(cache_.cache);
+    installer_.use_snapshots(reader_);
+  }
+
+  /// Waits until no transaction can commit in the current epoch any more. Returns that epoch.
+  uint64_t settle() {
+    const EpochBlock& epochs = cluster.view().control->epochs;
+    const uint64_t epoch = epochs.current.load(std::memory_order_seq_cst);
+    while (epochs.settled.load(std::memory_order_acquire) < epoch) std::this_thread::yield();
+    return epoch;
+  }
+
+  /// Takes a snapshot of these changes, which are all changes since the previous one up to `epoch`.
+  /// `cut`: where a second partition may begin.
+  std::string take(std::vector<GleanedLog> logs, uint64_t epoch, uint64_t cut) {
+    sort_gleaned(logs);
+    std::vector<std::string> lows = {""};
+    cut = cut_at_or_before(installer_, storage, cut);
+    if (cut != 0) lows.push_back(big_endian(cut));
+    const auto combined = stage.round(logs, lows, epoch, this);
+    return combined ? "" : combined.error().message;
+  }
+
+  std::string install(const std::function<DropVerdict(PageHeader&)>& policy) {
+    InstallTask task;
+    task.root = stage.storage.base_root;
+    task.snapshot = stage.snapshot;
+    task.epoch = stage.epoch;
+    task.drop_policy = policy;
+    task.cancelled = cancelled;
+    report = {};
+    const Status status = install_snapshot(installer_, storage, task, report);
+    if (status != Status::ok) return "install ended with " + std::string(to_string(status));
+    totals.add(report);
+    return {};
+  }
+
+  /// R38: closes the files that no pointer leads to any more. Waits for the grace period of all
+  /// transactions that began before.
+  std::string close_unneeded() {
+    if (report.oldest_left != InstallReport::kNoSnapshot) return {};
+    ++closings;
+    const EpochBlock& epochs = cluster.view().control->epochs;
+    const uint64_t epoch = epochs.current.load(std::memory_order_seq_cst);
+    while (epochs.oldest_begin.load(std::memory_order_acquire) <= epoch) {
+      std::this_thread::yield();
+    }
+    const auto closed = stage.close_unneeded();
+    return closed ? "" : closed.error().message;
+  }
+
+  Status shape_of(uint32_t, std::span<const std::byte> prefix, const SliceRange& range,
+                  TreeShape& shape) override {
+    return collect_shape(installer_, storage, prefix, range, shape);
+  }
+
+  /// Checks that the tree is sound, and counts its volatile pages.
+  std::string check(TreeStatistics& statistics) {
+    return check_tree(cluster.view(), storage, statistics);
+  }
+
+  SnapshotStage stage;
+  TestCluster cluster;
+  StorageControl& storage;
+  InstallReport report;  // of the last installation
+  InstallReport totals;
+  uint64_t closings = 0;  // number of calls that closed files
+  /// The installer asks this whether to stop. Null: it never stops.
+  std::function<bool()> cancelled;
+
+ private:
+  TestCache cache_;
+  SnapshotReader reader_;
+  WorkerContext installer_;
+};
+
+/// Random transactions of several workers. In each round a snapshot of all earlier rounds is
+/// composed and installed, and volatile pages are dropped, while the transactions run. In every
+/// fourth round the transactions only read, so that pages are certainly dropped under readers.
+inline std::string warm_tree_oracle(KeyShape shape, uint32_t workers, uint64_t rounds,
+                                    uint64_t transactions) {
+  OracleOptions options{.shape = shape, .transactions = transactions, .seed = seed()};
+  options.workers = workers;
+  options.keys_per_worker = 600;
+  std::vector<OracleWorker> oracles;
+  for (uint32_t i = 0; i < workers; ++i) oracles.emplace_back(options, i);
+  std::mt19937_64 random(seed());
+  WarmTree warm(workers);
+  OracleWorker::Model before;
+  std::vector<GleanedLog> logs;
+  uint64_t epoch = 0;
+  for (uint64_t round = 0; round < rounds; ++round) {
+    std::string unsound;
+    const uint64_t cut = random();
+    const bool is_calm = round % 4 == 3;
+    const bool drops = random() % 4 != 0 || is_calm;
+    const OracleMix mix = is_calm ? OracleMix::reads : OracleMix::reads_and_writes;
+    const uint64_t dropped_before = warm.totals.dropped;
+    warm.stage.rewrites = random() % 8 == 0;
+    std::thread gleaner([&] {
+      if (epoch == 0) return;
+      unsound = warm.take(std::move(logs), epoch, shape == KeyShape::integers ? cut % 2000 : cut);
+      if (unsound.empty()) unsound = warm.install(drops ? drop_all : keep_all);
+      if (unsound.empty()) unsound = warm.close_unneeded();
+    });
+    std::vector<std::string> problems(workers);
+    warm.cluster.run_threads([&](uint32_t index, TestWorker& worker) {
+      problems[index] = oracles[index].run(worker, MasterTree(warm.storage), mix);
+    });
+    gleaner.join();
+    if (!unsound.empty()) return unsound + " in round " + std::to_string(round);
+    if (is_calm && warm.totals.dropped == dropped_before) {
+      return "no page was dropped in round " + std::to_string(round) + " of readers only";
+    }
+    OracleWorker::Model now;
+    for (uint32_t i = 0; i < workers; ++i) {
+      if (!problems[i].empty()) return problems[i] + " in round " + std::to_string(round);
+      now.insert(oracles[i].model().begin(), oracles[i].model().end());
+    }
+    TreeStatistics statistics;
+    unsound = warm.check(statistics);
+    if (!unsound.empty()) return unsound + " after round " + std::to_string(round);
+    epoch = warm.settle();
+    logs = changes_between(before, now, epoch);
+    before = std::move(now);
+  }
+  if (warm.closings < rounds / 4) return "old snapshots are needed most of the time";
+  return {};
+}
+
+/// All pages with living records of a tree without transactions are dropped, except the root. The
+/// tree reads the same, and a write copies up only its own path.
+inline std::string all_pages_are_dropped(KeyShape shape) {
+  OracleOptions options{.shape = shape, .transactions = 3000, .seed = seed()};
+  options.keys_per_worker = 3000;
+  OracleWorker oracle(options, 0);
+  WarmTree warm(1);
+  for (int round = 0; round < 3; ++round) {
+    const OracleWorker::Model before = oracle.model();
+    std::string problem = oracle.run(warm.cluster.worker(0), MasterTree(warm.storage));
+    warm.cluster.worker(0).context->leave();
+    if (!problem.empty()) return problem;
+    const uint64_t epoch = warm.settle();
+    problem = warm.take(changes_between(before, oracle.model(), epoch), epoch, 0);
+    if (problem.empty()) problem = warm.install(drop_all);
+    if (!problem.empty()) return problem;
+    if (warm.report.busy != 0) return "a lock was held";
+    TreeStatistics statistics;
+    problem = warm.check(statistics);
+    if (!problem.empty()) return problem;
+    const uint64_t left = statistics.border_pages + statistics.interior_pages;
+    if (warm.report.dropped == 0) return "no page was dropped";
+    // A layer without living records is kept, and so is the page that leads to it.
+    if (shape == KeyShape::integers && left > 1 && statistics.records != 0) {
+      return std::to_string(left) + " volatile pages are left with " +
+             std::to_string(statistics.records) + " records, " +
+             std::to_string(warm.report.dropped) + " were dropped, " +
+             std::to_string(warm.report.unmatched) + " have no snapshot page";
+    }
+    if (warm.report.oldest_left != InstallReport::kNoSnapshot) return "an older snapshot is needed";
+  }
+  return {};
+}
+
+}  // namespace atolldb::test

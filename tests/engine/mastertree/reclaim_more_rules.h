@@ -1,0 +1,204 @@
+// Rules of locks, floors and hints in the code that replaces and reclaims pages (R10, R22, R34,
+// R43, R44, R45). The body conventions of anomalies.h apply. Needs the engine with sync points
+// (`ATOLL_MUTANTS`).
+#pragma once
+
+#include <string>
+
+#include "tests/engine/mastertree/move_rules.h"
+#include "tests/engine/mastertree/reclaim_rules.h"
+#include "tests/engine/transaction/wait_rules.h"
+
+namespace atolldb::test {
+
+/// R45: a compaction meets a record that another worker has locked. It gives up, and tries again a
+/// little later.
+inline std::string a_compaction_waits_for_no_record() {
+  Reclaim stage;
+  stage.insert(stage.keeper(), 0, 10);
+  stage.erase(0, 8);
+  stage.let_grace_pass();
+  McsWord& lock = stage.page_with(0)->record(9)->head.lock;
+  Problem problem;
+  const std::string waits = ends_under_a_foreign_lock(
+      lock, stage.writer().worker(), stage.keeper().worker(), [&] { stage.work_off_hints(); });
+  problem.expect(waits.empty(), waits);
+  problem.expect(stage.compactions() == 0, "compacted under a foreign lock");
+  stage.let_grace_pass();
+  stage.work_off_hints();
+  problem.expect(stage.compactions() == 1, "a compaction that was given up is forgotten");
+  return problem.text();
+}
+
+/// R22: a worker that waits for a record of a page holds no record that is later in universal
+/// order.
+inline std::string a_split_locks_its_records_in_order() {
+  Stage stage;
+  Problem problem;
+  const Table table(Kind::tree, stage.empty_tree("splitting"));
+  stage.commit_alone([&](Transaction& txn) { return insert_keys(txn, table, 0, 1); });
+  BorderPage* page = page_with(stage, table.tree().storage(), 0);
+  const auto count = [&] { return page->header.version().count(); };
+  uint64_t next = 1;
+  for (; page->has_room(count(), TreeRecord::bytes_for(8, 8)); ++next) {
+    stage.commit_alone([&](Transaction& txn) { return insert_keys(txn, table, next, 1); });
+  }
+  // Records are placed from the end of the page downwards: the last one has the lowest universal
+  // name.
+  const uint32_t records = count();
+  McsWord& lowest = page->record(records - 1)->head.lock;
+  WorkerContext& holder = stage.a().worker();
+  const auto id = stage.b().worker().id();
+  CHECK(holder.locker().lock(lowest, 1, UniversalName()) == Status::ok);
+  Other splitter([&] {
+    stage.commit_alone([&](Transaction& txn) { return insert_keys(txn, table, next, 1); });
+  });
+  splitter.wait_until([&] { return lowest.tail.load(std::memory_order_acquire) >> 16 == id; });
+  problem.expect(!splitter.is_done(), "the page was split under a foreign lock");
+  for (uint32_t slot = 0; slot + 1 < records; ++slot) {
+    const uint64_t tail = page->record(slot)->head.lock.tail.load(std::memory_order_acquire);
+    problem.expect(tail == 0, "holds a later record's lock while it waits for an earlier one's");
+  }
+  holder.locker().unlock(lowest, 1);
+  splitter.join();
+  return problem.text();
+}
+
+/// R10: epochs pass while a transaction with a reserved record runs. A compaction does not elide
+/// the record.
+inline std::string a_reservation_outlives_its_epoch() {
+  Reclaim stage;
+  Problem problem;
+  stage.insert(stage.keeper(), 0, 10);
+  stage.erase(0, 8);
+  stage.let_grace_pass();
+  Transaction& writer = stage.writer();
+  problem.expect(writer.begin(), Status::ok, "begin");
+  problem.expect(stage.table().insert(writer, 20, 20), Status::ok, "insert");
+  stage.let_grace_pass();
+  stage.work_off_hints();
+  problem.expect(stage.compactions() == 1, "the page was not compacted");
+  problem.expect(writer.commit(), Status::ok, "commit of an insert over many epochs");
+  problem.expect(stage.has(20), "the insert is lost");
+  return problem.text();
+}
+
+/// R34: when the worker processes hints, their storage was dropped, or another storage has its
+/// place.
+inline std::string hints_of_a_storage_that_has_gone(bool reused) {
+  Reclaim stage;
+  Problem problem;
+  stage.insert(stage.keeper(), 0, 10);
+  stage.erase(0, 8);
+  stage.let_grace_pass();
+  StorageControl& storage = stage.storage();
+  if (reused) {
+    storage.id += kMaxStorages;
+  } else {
+    storage.state.store(static_cast<uint32_t>(StorageState::dropping), std::memory_order_release);
+  }
+  stage.work_off_hints();
+  problem.expect(stage.compactions() == 0, "compacted a page of a storage that has gone");
+  if (reused) storage.id -= kMaxStorages;
+  return problem.text();
+}
+
+/// R43: interior pages pass their floor on, to the root that grows above them and to their
+/// replacements.
+inline std::string floors_are_inherited_by_interior_pages() {
+  Reclaim stage;
+  Problem problem;
+  const auto root = [&] {
+    return tree_page(stage.cluster().view().resolve(stage.storage().root.load_acquire()));
+  };
+  uint64_t keys = 0;
+  const auto grow = [&] {
+    stage.insert(stage.keeper(), keys, keys + 10);
+    keys += 10;
+  };
+  grow();
+  const uint64_t of_border = Vid::make(1, 77).version();
+  root()->header.floor.store(of_border, std::memory_order_relaxed);
+  while (root()->is_border()) grow();
+  problem.expect(root()->header.floor.load(std::memory_order_relaxed) >= of_border,
+                 "a root has a lower floor than the page that it has grown from");
+  TreePage* before = root();
+  const uint64_t of_root = Vid::make(1, Vid::kMaxOrdinal).version();
+  before->header.floor.store(of_root, std::memory_order_relaxed);
+  while (root() == before && keys < 100'000) grow();
+  problem.expect(root() != before, "the root was not rebuilt");
+  problem.expect(root()->header.floor.load(std::memory_order_relaxed) >= of_root,
+                 "a rebuilt page has a lower floor than the one before");
+  return problem.text();
+}
+
+/// R44: the pointer to a new layer replaces a payload, so it names no snapshot page.
+inline std::string a_layer_has_no_snapshot_page() {
+  Reclaim stage;
+  Problem problem;
+  const MasterTree tree = stage.table().tree();
+  const std::string payload(16, '\x55');
+  const auto insert = [&](const std::string& key) {
+    stage.commit(stage.keeper(), [&](Transaction& txn) {
+      return tree.insert(txn, bytes_of_text(key), bytes_of_text(payload));
+    });
+  };
+  insert("prefix01-one");
+  BorderPage* page = stage.page_with(0);
+  insert("prefix01-two");
+  problem.expect(page->record(0)->head.load_acquire().is_next_layer(), "no layer was made");
+  const DualPointer* pointer = page->record(0)->next_layer();
+  problem.expect(pointer->snapshot_word.load(std::memory_order_relaxed) == 0,
+                 "a new layer has a snapshot page");
+  return problem.text();
+}
+
+/// R45: layers are removed, however deep they are, when nothing is left in them.
+inline std::string deep_layers_go() {
+  Reclaim stage;
+  Problem problem;
+  const MasterTree tree = stage.table().tree();
+  const std::string prefix(80, 'p');
+  for (const char* end : {"one", "two"}) {
+    stage.commit(stage.keeper(), [&](Transaction& txn) {
+      return tree.insert(txn, bytes_of_text(prefix + end), {});
+    });
+  }
+  TreeStatistics statistics;
+  problem.expect(check_tree(stage.cluster().view(), stage.storage(), statistics).empty(), "check");
+  problem.expect(statistics.layers == 11, "the keys do not lie in the eleventh layer");
+  for (const char* end : {"one", "two"}) {
+    stage.commit(stage.keeper(),
+                 [&](Transaction& txn) { return tree.erase(txn, bytes_of_text(prefix + end)); });
+  }
+  // One layer after the other.
+  for (uint32_t layer = 0; layer <= 11; ++layer) {
+    stage.let_grace_pass();
+    stage.work_off_hints();
+  }
+  statistics = {};
+  problem.expect(check_tree(stage.cluster().view(), stage.storage(), statistics).empty(), "check");
+  problem.expect(statistics.layers == 1, "empty layers stay");
+  problem.expect(statistics.dead_records == 0, "dead records stay");
+  return problem.text();
+}
+
+/// R45 for a page whose last deletes come shortly after the hint of its first ones.
+inline std::string the_last_of_a_page_go() {
+  Reclaim stage;
+  Problem problem;
+  stage.insert(stage.keeper(), 0, 10);
+  stage.erase(0, 8);
+  stage.keeper().worker().leave();
+  for (int i = 0; i < 3; ++i) stage.cluster().tick();
+  stage.erase(8, 10);
+  // The hint is due now; the last two tombstones are too young.
+  stage.work_off_hints();
+  problem.expect(stage.compactions() == 1, "the page was not compacted");
+  stage.let_grace_pass();
+  stage.work_off_hints();
+  problem.expect(stage.page_with(0)->header.version().count() == 0, "dead records stay");
+  return problem.text();
+}
+
+}  // namespace atolldb::test

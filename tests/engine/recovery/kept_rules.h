@@ -1,0 +1,52 @@
+// Bodies of tests of kept older snapshots (R55). A body returns an error text, or an empty text if
+// all is right. Every run takes the same steps.
+#pragma once
+
+#include <string>
+
+#include "engine/recovery/log_start.h"
+#include "engine/recovery/retention.h"
+#include "tests/engine/log/written_log.h"
+#include "tests/engine/snapshot/made_snapshot.h"
+
+namespace atolldb::test {
+
+/// A log of epochs 1 to 9, and kept snapshots of epochs 3 and 5. Nothing else can be deleted.
+struct KeptData {
+  /// Returns an error text, or an empty text.
+  std::string make() {
+    std::string problem = data.begin({kFirst}, 8);
+    if (!problem.empty()) return problem;
+    data.write_all(1, 9);
+    problem = make_snapshot(data.files, "/data", data.start.savepoint, 3, {}, 2);
+    if (problem.empty()) {
+      problem = make_snapshot(data.files, "/data", data.start.savepoint, 5, {}, 2);
+    }
+    if (!problem.empty()) return problem;
+    const auto deleted =
+        delete_unneeded(data.files, "/data", data.start.savepoint, {"/data", "/fast"}, {});
+    return deleted ? "" : deleted.error().message;
+  }
+  DataDirectory data;
+};
+
+/// The newest snapshot is damaged. A start from the older one must have everything that was
+/// committed.
+inline std::string kept_snapshots_keep_their_log() {
+  KeptData kept;
+  const std::string problem = kept.make();
+  if (!problem.empty()) return problem;
+  FileSystem& files = kept.data.files;
+  if (!files.remove(snapshot_metadata_path("/data", 2))) return "damaging the newest snapshot";
+  const auto start = examine(files, "/data");
+  if (!start) return start.error().message;
+  if (start->savepoint.snapshot != 1 || !start->snapshot || start->snapshot->id != 1) {
+    return "the start is not from the older snapshot";
+  }
+  if (start->fallback.empty()) return "the start does not say so";
+  if (start->recovery_epoch != 9) return "the start ends before the last commit";
+  if (start->to_glean.size() != 1) return "nothing is gleaned";
+  return start->to_glean.front().stream.covered_epoch == 3 ? "" : "the log begins too late";
+}
+
+}  // namespace atolldb::test
