@@ -6,6 +6,8 @@
 #include <cstring>
 #include <utility>
 
+#include "engine/compose/log_input.h"
+#include "engine/format/tree_key.h"
 #include "engine/gleaner/gleaned_record.h"
 #include "engine/hooks/mutants.h"
 
@@ -253,6 +255,16 @@ Result<void> PageOutput::write_run(std::span<PageBuffer> pages,
     copy(pages[i], **next);
   }
   return {};
+}
+
+std::string text_of_range(std::string_view prefix, const SliceRange& range) {
+  const std::string above = hex_of(prefix);
+  if (range.low == 0 && range.high_is_end) {
+    return above.empty() ? "all keys" : fmt::format("all keys that begin with 0x{}", above);
+  }
+  std::string text = fmt::format("keys from 0x{}{:016x}", above, range.low);
+  if (!range.high_is_end) return text + fmt::format(" to before 0x{}{:016x}", above, range.high);
+  return text + (above.empty() ? " on" : fmt::format(" on that begin with 0x{}", above));
 }
 
 }  // namespace atolldb

@@ -11,6 +11,7 @@
 #include "engine/log/log_files.h"
 #include "engine/log/log_owner.h"
 #include "engine/log/savepoint.h"
+#include "engine/recovery/discard_data.h"
 #include "shared/file/directory_table.h"
 
 namespace atolldb {

@@ -11,17 +11,6 @@
 #include "ops/verify/page_walk.h"
 
 namespace atolldb {
-
-std::string text_of_range(std::string_view prefix, const SliceRange& range) {
-  const std::string above = hex_of(prefix);
-  if (range.low == 0 && range.high_is_end) {
-    return above.empty() ? "all keys" : fmt::format("all keys that begin with 0x{}", above);
-  }
-  std::string text = fmt::format("keys from 0x{}{:016x}", above, range.low);
-  if (!range.high_is_end) return text + fmt::format(" to before 0x{}{:016x}", above, range.high);
-  return text + (above.empty() ? " on" : fmt::format(" on that begin with 0x{}", above));
-}
-
 namespace {
 
 class TreeWalk {
