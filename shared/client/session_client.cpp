@@ -1,12 +1,9 @@
 #include "shared/client/session_client.h"
 
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <thread>
 #include <utility>
 
@@ -95,14 +92,14 @@ Result<std::unique_ptr<SessionClient>> SessionClient::over(UniqueFd socket) {
                       "session: its segment has another size than this program "
                       "expects: use programs of one build");
   }
-  void* base = mmap(nullptr, kSessionSegmentBytes, PROT_READ | PROT_WRITE, MAP_SHARED,
-                    descriptors->segment.get(), 0);
-  if (base == MAP_FAILED) {
-    return make_error(ExitCode::resources, std::string("session: cannot map its segment: ") +
-                                               std::strerror(errno) + ": check `ulimit -v`");
+  Result<MappedSegment> memory =
+      MappedSegment::map(descriptors->segment.get(), kSessionSegmentBytes, true);
+  if (!memory) {
+    return make_error(ExitCode::resources, "session: cannot map its segment: " +
+                                               memory.error().message + ": check `ulimit -v`");
   }
-  std::unique_ptr<SessionClient> client(new SessionClient(
-      std::move(socket), std::move(descriptors->wake), static_cast<SessionSegment*>(base)));
+  std::unique_ptr<SessionClient> client(
+      new SessionClient(std::move(socket), std::move(descriptors->wake), *std::move(memory)));
   const SessionSegment& segment = *client->segment_;
   if (segment.header.magic != kSegmentMagic || segment.header.kind != SegmentKind::session ||
       segment.session_layout_version != kSessionLayoutVersion) {
@@ -113,15 +110,16 @@ Result<std::unique_ptr<SessionClient>> SessionClient::over(UniqueFd socket) {
   return client;
 }
 
-SessionClient::SessionClient(UniqueFd socket, UniqueFd wake, SessionSegment* segment)
+SessionClient::SessionClient(UniqueFd socket, UniqueFd wake, MappedSegment memory)
     : socket_(std::move(socket)),
       wake_(std::move(wake)),
-      segment_(segment),
-      incarnation_(segment->incarnation) {
+      memory_(std::move(memory)),
+      segment_(reinterpret_cast<SessionSegment*>(memory_.base())),
+      incarnation_(segment_->incarnation) {
   for (uint32_t slot = kSessionSlots; slot != 0; --slot) free_.push_back(slot - 1);
 }
 
-SessionClient::~SessionClient() { munmap(segment_, kSessionSegmentBytes); }
+SessionClient::~SessionClient() = default;
 
 bool SessionClient::is_closed() const {
   // Acquire pairs with the node's release: all answers that will ever come are in the ring.

@@ -22,6 +22,7 @@
 #include "shared/base/error.h"
 #include "shared/base/isolation.h"
 #include "shared/base/status.h"
+#include "shared/memory/mapped_segment.h"
 #include "shared/session/session_layout.h"
 #include "shared/session/session_socket.h"
 
@@ -148,7 +149,7 @@ class SessionClient {
     SessionReply reply;
   };
 
-  SessionClient(UniqueFd socket, UniqueFd wake, SessionSegment* segment);
+  SessionClient(UniqueFd socket, UniqueFd wake, MappedSegment memory);
   void fill(uint32_t slot, std::string_view procedure, std::span<const std::byte> input,
             const SessionOptions& options);
   /// Reads the answer ring. Moves replies with callbacks to `ready`. REQUIRES: mutex_ is held.
@@ -167,7 +168,8 @@ class SessionClient {
 
   UniqueFd socket_;
   UniqueFd wake_;
-  SessionSegment* segment_;
+  MappedSegment memory_;
+  SessionSegment* segment_;  // in memory_
   uint64_t incarnation_;
 
   mutable std::mutex mutex_;

@@ -7,8 +7,6 @@
 
 #include <array>
 #include <atomic>
-#include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "shared/base/check.h"
@@ -102,11 +100,8 @@ SegmentSpace::SegmentSpace(std::map<std::string, int> files, SegmentIdentity ide
       next_hint_(role == kAnyAddress || !kChoosesAddresses ? 0 : kFirstHint + role * kHintPerRole) {
 }
 
-SegmentSpace::~SegmentSpace() {
-  for (const auto& [key, mapping] : mappings_) munmap(mapping.base, mapping.bytes);
-}
-
-Result<SegmentSpace::Mapping> SegmentSpace::map(SegmentKind kind, uint32_t node, bool writable) {
+Result<const SegmentSpace::Mapping*> SegmentSpace::map(SegmentKind kind, uint32_t node,
+                                                       bool writable) {
   const std::string name = segment_name(kind, node);
   const auto file = files_.find(name);
   if (file == files_.end()) {
@@ -117,46 +112,48 @@ Result<SegmentSpace::Mapping> SegmentSpace::map(SegmentKind kind, uint32_t node,
   if (fstat(file->second, &info) != 0 || fstatfs(file->second, &system) != 0 || info.st_size <= 0) {
     return make_error(ExitCode::failed, "segment " + name + ": no segment's descriptor");
   }
-  Mapping mapping{nullptr, static_cast<uint64_t>(info.st_size), system.f_type == HUGETLBFS_MAGIC};
-  const int protection = writable ? PROT_READ | PROT_WRITE : PROT_READ;
-  void* base = MAP_FAILED;
+  const auto bytes = static_cast<uint64_t>(info.st_size);
+  const void* hint = nullptr;
   if (next_hint_ != 0) {
-    base = mmap(reinterpret_cast<void*>(next_hint_), mapping.bytes, protection,
-                MAP_SHARED | MAP_FIXED_NOREPLACE, file->second, 0);
-    next_hint_ += round_to_segment(mapping.bytes) + kSegmentStepBytes;
+    hint = reinterpret_cast<const void*>(next_hint_);
+    next_hint_ += round_to_segment(bytes) + kSegmentStepBytes;
   }
-  if (base == MAP_FAILED) {
-    base = mmap(nullptr, mapping.bytes, protection, MAP_SHARED, file->second, 0);
-  }
-  if (base == MAP_FAILED) {
+  Result<MappedSegment> memory = MappedSegment::map(file->second, bytes, writable, hint);
+  if (!memory && hint != nullptr) memory = MappedSegment::map(file->second, bytes, writable);
+  if (!memory) {
     return make_error(ExitCode::resources, "segment " + name + " of " +
-                                               std::to_string(mapping.bytes >> 20) +
-                                               " MiB: cannot be mapped: " + std::strerror(errno) +
+                                               std::to_string(bytes >> 20) +
+                                               " MiB: cannot be mapped: " + memory.error().message +
                                                ": check `ulimit -v` and free huge pages");
   }
-  mapping.base = static_cast<std::byte*>(base);
-  mappings_[{kind, node}] = mapping;
-  return mapping;
+  const bool huge_file = system.f_type == HUGETLBFS_MAGIC;
+  const auto [place, is_new] =
+      mappings_.try_emplace({kind, node}, Mapping{*std::move(memory), huge_file});
+  CHECK(is_new);
+  return &place->second;
 }
 
 Result<std::byte*> SegmentSpace::prepare(SegmentKind kind, uint32_t node,
                                          const SegmentPlacement& placement) {
-  Result<Mapping> mapping = map(kind, node, true);
+  const Result<const Mapping*> mapping = map(kind, node, true);
   if (!mapping) return std::unexpected(mapping.error());
   const std::string name = segment_name(kind, node);
-  auto placed = bind_memory(name, mapping->base, mapping->bytes, placement.numa_node);
+  std::byte* const base = (*mapping)->memory.base();
+  const uint64_t bytes = (*mapping)->memory.bytes();
+  auto placed = bind_memory(name, base, bytes, placement.numa_node);
   if (!placed) return std::unexpected(placed.error());
-  if (placement.transparent_huge && !mapping->huge_file) {
-    madvise(mapping->base, mapping->bytes, MADV_HUGEPAGE);  // a hint: failure is harmless
+  if (placement.transparent_huge && !(*mapping)->huge_file) {
+    madvise(base, bytes, MADV_HUGEPAGE);  // a hint: failure is harmless
   }
-  placed = prefault_memory(name, mapping->base, mapping->bytes, placement.prefault_threads);
+  placed = prefault_memory(name, base, bytes, placement.prefault_threads);
   if (!placed) return std::unexpected(placed.error());
-  return mapping->base;
+  return base;
 }
 
 void SegmentSpace::publish(SegmentKind kind, uint32_t node) {
   const Mapping& mapping = mappings_.at({kind, node});
-  auto& header = *reinterpret_cast<SegmentHeader*>(mapping.base);
+  std::byte* const base = mapping.memory.base();
+  auto& header = *reinterpret_cast<SegmentHeader*>(base);
   const ProcessId self = this_process();
   header.layout_version = kLayoutVersion;
   header.kind = kind;
@@ -166,28 +163,29 @@ void SegmentSpace::publish(SegmentKind kind, uint32_t node) {
   header.config_digest = identity_.config_digest;
   header.owner_pid = self.pid;
   header.owner_start_time = self.start_time;
-  header.size_bytes = mapping.bytes;
+  header.size_bytes = mapping.memory.bytes();
   header.node = node;
   header.real_page_bytes = mapping.huge_file ? static_cast<uint32_t>(kSegmentStepBytes)
-                                             : mapped_page_bytes(mapping.base, mapping.bytes);
+                                             : mapped_page_bytes(base, mapping.memory.bytes());
   // Release pairs with the acquire in check_segment_header.
   std::atomic_ref(header.magic).store(kSegmentMagic, std::memory_order_release);
 }
 
 Result<std::byte*> SegmentSpace::attach(SegmentKind kind, uint32_t node, bool writable) {
   const auto known = mappings_.find({kind, node});
-  Mapping mapping;
+  const Mapping* mapping = nullptr;
   if (known != mappings_.end()) {
-    mapping = known->second;
+    mapping = &known->second;
   } else {
-    Result<Mapping> mapped = map(kind, node, writable);
+    const Result<const Mapping*> mapped = map(kind, node, writable);
     if (!mapped) return std::unexpected(mapped.error());
     mapping = *mapped;
   }
-  const auto& header = *reinterpret_cast<const SegmentHeader*>(mapping.base);
-  const auto checked = check_segment_header(header, kind, node, identity_, mapping.bytes);
+  std::byte* const base = mapping->memory.base();
+  const auto& header = *reinterpret_cast<const SegmentHeader*>(base);
+  const auto checked = check_segment_header(header, kind, node, identity_, mapping->memory.bytes());
   if (!checked) return std::unexpected(checked.error());
-  return mapping.base;
+  return base;
 }
 
 }  // namespace atolldb

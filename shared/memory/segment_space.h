@@ -11,6 +11,7 @@
 
 #include "shared/base/error.h"
 #include "shared/config/config.h"
+#include "shared/memory/mapped_segment.h"
 #include "shared/memory/segment_header.h"
 
 namespace atolldb {
@@ -48,10 +49,9 @@ class SegmentSpace {
   SegmentSpace(std::map<std::string, int> files, SegmentIdentity identity, uint32_t role);
   SegmentSpace(const SegmentSpace&) = delete;
   SegmentSpace& operator=(const SegmentSpace&) = delete;
-  ~SegmentSpace();
 
   /// Owner: maps the zero-filled segment, places it and allocates its memory. Other processes
-  /// cannot attach before `publish`.
+  /// cannot attach before `publish`. REQUIRES: this space has not mapped the segment.
   Result<std::byte*> prepare(SegmentKind kind, uint32_t node, const SegmentPlacement& placement);
   /// Owner, after formatting: writes the header, and the magic number last.
   void publish(SegmentKind kind, uint32_t node);
@@ -61,13 +61,12 @@ class SegmentSpace {
 
  private:
   struct Mapping {
-    std::byte* base = nullptr;
-    uint64_t bytes = 0;
+    MappedSegment memory;
     bool huge_file = false;
   };
   using Key = std::pair<SegmentKind, uint32_t>;
 
-  Result<Mapping> map(SegmentKind kind, uint32_t node, bool writable);
+  Result<const Mapping*> map(SegmentKind kind, uint32_t node, bool writable);
 
   std::map<std::string, int> files_;
   SegmentIdentity identity_;

@@ -1,7 +1,6 @@
 #include "soc/session/session.h"
 
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -52,15 +51,13 @@ Result<std::unique_ptr<Session>> Session::open(SessionServer& server, UniqueFd s
     return make_error(ExitCode::resources,
                       name + ": eventfd: " + std::strerror(errno) + ": raise `ulimit -n`");
   }
-  void* base =
-      mmap(nullptr, kSessionSegmentBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file->get(), 0);
-  if (base == MAP_FAILED) {
-    return make_error(ExitCode::resources, name + ": cannot be mapped: " + std::strerror(errno));
+  Result<MappedSegment> memory = MappedSegment::map(file->get(), kSessionSegmentBytes, true);
+  if (!memory) {
+    return make_error(ExitCode::resources, name + ": cannot be mapped: " + memory.error().message);
   }
-  auto* segment = static_cast<SessionSegment*>(base);
-  format(*segment, node, number, incarnation);
+  format(*reinterpret_cast<SessionSegment*>(memory->base()), node, number, incarnation);
   std::unique_ptr<Session> session(
-      new Session(server, std::move(socket), std::move(wake), segment, number));
+      new Session(server, std::move(socket), std::move(wake), *std::move(memory), number));
   session->incarnation_ = incarnation;
   SessionWelcome welcome{};
   welcome.magic = kSessionMagic;
@@ -74,15 +71,16 @@ Result<std::unique_ptr<Session>> Session::open(SessionServer& server, UniqueFd s
   return session;
 }
 
-Session::Session(SessionServer& server, UniqueFd socket, UniqueFd wake, SessionSegment* segment,
+Session::Session(SessionServer& server, UniqueFd socket, UniqueFd wake, MappedSegment memory,
                  uint32_t number)
     : server_(server),
       socket_(std::move(socket)),
       wake_(std::move(wake)),
-      segment_(segment),
+      memory_(std::move(memory)),
+      segment_(reinterpret_cast<SessionSegment*>(memory_.base())),
       number_(number) {}
 
-Session::~Session() { munmap(segment_, kSessionSegmentBytes); }
+Session::~Session() = default;
 
 bool Session::has_request() const {
   // seq_cst, after announce_sleep's exchange: pairs with the client's fence between its put and its

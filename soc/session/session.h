@@ -12,6 +12,7 @@
 
 #include "shared/base/error.h"
 #include "shared/base/unique_fd.h"
+#include "shared/memory/mapped_segment.h"
 #include "shared/session/session_layout.h"
 #include "shared/session/session_socket.h"
 #include "soc/procedure/execute.h"
@@ -83,7 +84,7 @@ class Session {
   uint32_t held = 0;      // a slot
 
  private:
-  Session(SessionServer& server, UniqueFd socket, UniqueFd wake, SessionSegment* segment,
+  Session(SessionServer& server, UniqueFd socket, UniqueFd wake, MappedSegment memory,
           uint32_t number);
   Taken refuse(SessionCall& call, std::string why) const;
   void wake_client();
@@ -91,7 +92,8 @@ class Session {
   SessionServer& server_;
   UniqueFd socket_;
   UniqueFd wake_;
-  SessionSegment* segment_;  // untrusted: the client can write any of it
+  MappedSegment memory_;
+  SessionSegment* segment_;  // in memory_; untrusted: the client can write any of it
   const uint32_t number_;
   uint64_t incarnation_ = 0;
   uint32_t requests_head_ = 0;  // session thread
