@@ -1,5 +1,7 @@
 #include "bench/log_driver/replay_workers.h"
 
+#include <sys/mman.h>
+
 #include <cstring>
 #include <utility>
 
@@ -30,6 +32,8 @@ uint64_t commit_block(LogBlock& block, uint64_t epoch) {
 }  // namespace
 
 Mapping::Mapping(uint64_t bytes) : size_(bytes) {
+  // Boost.Interprocess has only shared anonymous memory. It would count as shared memory of the
+  // system, and follow its own setting of huge pages.
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   CHECK(memory != MAP_FAILED);
   bytes_ = static_cast<std::byte*>(memory);

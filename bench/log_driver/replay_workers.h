@@ -2,8 +2,6 @@
 // recorded blocks; in each epoch the next ones become committed.
 #pragma once
 
-#include <sys/mman.h>
-
 #include <cstdint>
 #include <vector>
 

@@ -56,6 +56,7 @@ LocalCluster::~LocalCluster() {
 }
 
 std::byte* LocalCluster::map(uint64_t bytes) {
+  // Boost.Interprocess has only shared anonymous memory, and cannot map without a reservation.
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   CHECK(memory != MAP_FAILED);
