@@ -1,4 +1,7 @@
 // Encodes bytes for JSON in base64 (RFC 4648, with padding), and checks text for UTF-8.
+//
+// No linked library has a public function for this: nlohmann/json has binary values in CBOR but
+// not in JSON text, and Boost has iterators that neither add nor check padding.
 #pragma once
 
 #include <cstddef>
