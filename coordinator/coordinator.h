@@ -130,8 +130,8 @@ class Coordinator {
   /// Runs the gleaner, stores the result as the newest snapshot, and counts it in the metrics.
   Result<void> glean(GleanTask task);
   Result<void> glean_and_store(GleanTask task);
-  // Snapshots of the running cluster. Thread: the taker's, except for requests and status. During a
-  // start: the thread that calls `open`.
+  // Snapshots of the running cluster. Thread: the snapshot taker's, except for requests and status;
+  // during a start the thread that calls `open`.
   void start_snapshots();
   bool has_news() const;
   bool is_rewrite_due();
@@ -208,7 +208,7 @@ class Coordinator {
   /// The latest installed snapshot. Only the taker's thread changes it and `kept_`, once it runs.
   std::optional<SnapshotMetadata> published_;
   KeptSnapshots kept_;            // the nodes have the files of these open
-  bool has_freed_pages_ = false;  // by the latest install; thread: the taker's
+  bool has_freed_pages_ = false;  // the latest install freed pages; thread: the taker's
   /// The snapshots that transactions may begin with (R18), by id. It also holds withdrawn ones that
   /// a transaction still read at the last check. Their files are open on all nodes. Thread: the
   /// taker's.

@@ -1,8 +1,7 @@
 // Installation of new snapshots in the volatile pages of the running cluster (R23, R38, R44). It
 // has three steps. Pointers are set to the new snapshot. Pages that the snapshot makes unnecessary
-// are dropped. Files that nothing refers to any more are released. All of this changes volatile
-// memory only: after a crash at any instant the savepoint is valid, and it already names the new
-// snapshot (R37).
+// are dropped. Files without references are released. All of this changes volatile memory only:
+// after a crash at any instant the savepoint is valid, and it already names the new snapshot (R37).
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -45,9 +44,9 @@ bool Coordinator::stays_short(uint32_t percent) const {
   return false;
 }
 
-/// Tells the workers that wait for pages: they count the snapshots that freed none.
+/// Wakes the workers that wait for pages. They count the snapshots that freed no page.
 void Coordinator::tell_in_vain() {
-  // Relaxed: the count only says how long to wait.
+  // Relaxed: workers use the count only to decide how long to wait.
   control_->vain_snapshots.fetch_add(1, std::memory_order_relaxed);
   wake(control_->vain_snapshots, kWakeAll);
 }

@@ -40,7 +40,7 @@ Result<void> Coordinator::recover() {
   return {};
 }
 
-/// Returns what this attempt of a salvage has omitted so far, for the report.
+/// Returns the data that this salvage attempt has omitted so far, for the report.
 Json Coordinator::salvaged() const {
   Json found = {{"left_out", durable_->left_out()},
                 {"ranges", gleaner_->status().value("unreadable", Json::array())}};
@@ -51,7 +51,7 @@ Json Coordinator::salvaged() const {
   return found;
 }
 
-/// Reports what is missing from now on, in the log and in a report file that is kept.
+/// Reports the data that the salvage has given up: in the process log and in the salvage report.
 Result<void> Coordinator::report_salvage() {
   Json found = salvaged();
   found["snapshot"] = snapshot_.load(std::memory_order_relaxed);
@@ -170,7 +170,7 @@ void Coordinator::warn_of_left_directories() {
   }
 }
 
-/// Makes one snapshot of everything that is to be gleaned, if there is room for it. Otherwise it
+/// Makes one snapshot of all the log that no snapshot covers, if there is room for it. Otherwise it
 /// makes several, one part of the epochs after the other. The logs that one part covers make room
 /// for the next part (R54).
 Result<void> Coordinator::take_recovery_snapshot() {

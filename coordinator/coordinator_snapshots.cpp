@@ -122,7 +122,7 @@ bool Coordinator::has_news() const {
 }
 
 bool Coordinator::is_first_snapshot_awaited() const {
-  // Relaxed: the taker polls these words.
+  // Relaxed: the snapshot taker polls these words, so it sees a change at the next poll.
   return snapshot_.load(std::memory_order_relaxed) == 0 &&
          control_->snapshot_requests.load(std::memory_order_relaxed) !=
              control_->snapshot_answered.load(std::memory_order_relaxed);

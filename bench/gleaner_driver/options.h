@@ -10,10 +10,10 @@ namespace atolldb::gleaner_bench {
 inline constexpr const char* kCommand = "bench gleaner";
 
 struct Options {
-  uint32_t record_seconds = 3;  // of the TPC-C run that makes the log
-  uint32_t warehouses = 2;      // of that run: determines the log volume of its load
+  uint32_t record_seconds = 3;  // duration of the TPC-C run that makes the log
+  uint32_t warehouses = 2;      // of the TPC-C run; determines the log volume of the load
   uint32_t repeat = 3;          // runs per log; the median counts
-  uint64_t exchange_bytes = uint64_t{64} << 20;  // of the reducer's inbox
+  uint64_t exchange_bytes = uint64_t{64} << 20;  // size of the reducer's inbox
 
   static constexpr uint32_t kMaxSeconds = 86'400;
   static constexpr uint32_t kMaxWarehouses = 1'000;

@@ -13,9 +13,9 @@ namespace atolldb::gleaner_bench {
 
 /// Repeated runs over the same log.
 struct Scenario {
-  std::string name;         // in JSON
-  std::string what;         // for people
-  uint64_t base_bytes = 0;  // of the snapshot below; 0: none
+  std::string name;         // name in the JSON report
+  std::string what;         // human-readable description
+  uint64_t base_bytes = 0;  // size of the base snapshot; 0: there is none
   /// Log after that snapshot. A log file is read from its first block, so more bytes may be read.
   uint64_t log_bytes = 0;
   std::vector<Gleaned> runs;  // at least one; runs of one scenario differ only in their times
@@ -31,7 +31,7 @@ struct Scenario {
 
 struct Report {
   Options options;
-  std::string source;  // of the log
+  std::string source;  // origin of the log
   std::string directory;
   std::vector<Scenario> scenarios;
   bench::MachineInfo machine;

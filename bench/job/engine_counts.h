@@ -22,7 +22,7 @@ struct EngineCounts {
   uint64_t splits = 0;
   uint64_t compactions = 0;
   uint64_t merges = 0;
-  uint64_t log_bytes = 0;   // of log records
+  uint64_t log_bytes = 0;   // bytes of log records written
   uint64_t log_stalls = 0;  // waits for room in the log buffer
 
   static EngineCounts read(const WorkerMetrics& metrics);

@@ -12,13 +12,13 @@ namespace atolldb::log_bench {
 inline constexpr const char* kCommand = "bench log";
 
 struct Options {
-  uint32_t seconds = 5;                        // of the logger's work
-  uint32_t record_seconds = 3;                 // of the TPC-C run whose log records are recorded
+  uint32_t seconds = 5;                        // duration of the logger's work
+  uint32_t record_seconds = 3;                 // duration of the TPC-C run that makes the log
   uint32_t workers = 4;                        // number of buffers that the logger writes from
   uint64_t buffer_bytes = uint64_t{16} << 20;  // per worker
-  uint64_t epoch_bytes = uint64_t{8} << 20;    // of all workers together, per epoch
+  uint64_t epoch_bytes = uint64_t{8} << 20;    // log bytes per epoch, summed over the workers
   uint64_t file_bytes = uint64_t{1} << 30;
-  uint64_t most_bytes = uint64_t{4} << 30;  // written at most
+  uint64_t most_bytes = uint64_t{4} << 30;  // limit for the bytes written
   FileBackend backend = FileBackend::posix;
 
   static constexpr uint32_t kMaxSeconds = 86'400;

@@ -15,7 +15,7 @@ namespace atolldb::log_bench {
 struct Recording {
   std::vector<LogBlock> blocks;  // in log order; each has records and no defect
   uint64_t records = 0;          // in these blocks, without fillers
-  std::vector<DdlRecord> ddl;    // of the directory: creates the storages of these records
+  std::vector<DdlRecord> ddl;    // DDL log of the directory; creates the storages of these records
 
   double bytes_per_record() const {
     return static_cast<double>(blocks.size() * kLogBlockBytes) / static_cast<double>(records);

@@ -48,8 +48,8 @@ struct LoggerWork {
 
 struct Report {
   Options options;
-  std::string source;     // of the records
-  std::string directory;  // that was written
+  std::string source;     // origin of the records
+  std::string directory;  // directory that was written to
   std::string storage;    // as the file system describes itself
   double recorded_bytes_per_record = 0;
   uint64_t recorded_blocks = 0;

@@ -13,7 +13,7 @@ namespace atolldb::log_bench {
 struct FileTimes {
   uint64_t write_ns = 0;
   uint64_t writes = 0;
-  uint64_t sync_ns = 0;  // of files
+  uint64_t sync_ns = 0;  // time to sync files
   uint64_t syncs = 0;
 };
 

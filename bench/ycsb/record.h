@@ -13,7 +13,8 @@
 namespace atolldb::ycsb {
 
 inline constexpr uint32_t kMinFieldBytes = 16;
-inline constexpr uint32_t kMaxRecordBytes = 2'000;  // of an array, the smaller limit
+inline constexpr uint32_t kMaxRecordBytes =
+    2'000;  // limit of arrays; that of Master-trees is larger
 
 struct RecordShape {
   uint32_t record_bytes = 100;

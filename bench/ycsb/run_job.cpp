@@ -191,8 +191,8 @@ class Runner {
   std::vector<uint64_t> ids_;
   size_t next_;  // first operation of the next transaction
   bool reads_ahead_ = false;
-  uint64_t begin_ = 0;  // of this transaction
-  uint64_t share_ = 0;  // of the time to plan and read ahead the group
+  uint64_t begin_ = 0;  // start of this transaction
+  uint64_t share_ = 0;  // this transaction's share of the time to plan and read ahead its group
   bench::RunLoop loop_;
   std::unique_ptr<RunResult> result_;
   Observed observed_;

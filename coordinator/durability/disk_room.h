@@ -19,7 +19,7 @@ inline constexpr uint64_t kReservedLogFiles = 2;
 /// A file system that holds logs.
 struct LogFileSystem {
   std::string directory;  // the first configured directory on it
-  uint64_t loggers = 0;   // of all nodes, that write to it
+  uint64_t loggers = 0;   // number of loggers, over all nodes, that write to it
 };
 /// Groups the log directories by device. A directory that does not exist counts for the device of
 /// its nearest ancestor.

@@ -105,9 +105,8 @@ class DurableState {
   /// Stores the savepoint after which commits may be accepted. REQUIRES: all loggers have begun
   /// their first files, and nothing is left to glean (R32).
   Result<void> begin();
-  /// Logs the record. When it returns, the record is durable (R34)
-  /// and the savepoint counts it. So later damage to it is not taken for a torn append (R52). After
-  /// an error all later calls fail.
+  /// Logs the record. When it returns, the record is durable (R34) and the savepoint counts it. So
+  /// later damage to it is not taken for a torn append (R52). After an error all later calls fail.
   Result<void> log_ddl(const DdlRecord& record);
   /// Lets the savepoint record the durable epoch of the idle cluster, in addition to the closing
   /// markers of the logs (R51). REQUIRES: begin was called.

@@ -68,8 +68,8 @@ Result<InstallReport> GleanerRun::install(const SnapshotMetadata& snapshot,
   return report;
 }
 
-/// Runs a second pass, which spares no hot page. `report` is the first pass's, and stays valid if
-/// the second pass fails.
+/// Runs a second pass, which also drops hot pages. `report` holds the result of the first pass, and
+/// remains valid if the second pass fails.
 void GleanerRun::drop_hot(const SnapshotMetadata& snapshot, uint32_t free_percent,
                           InstallReport& report) {
   const auto second = install_pass(snapshot, {.free_percent = free_percent, .spares_hot = false});

@@ -106,8 +106,8 @@ Result<void> open_on_nodes(const Config& config, const NodeCall& call_node,
 Result<void> publish_on_nodes(const Config& config, const NodeCall& call_node,
                               const SnapshotMetadata& snapshot);
 
-/// Withdraws all snapshots that are not in `keep`. When it returns, no transaction begins with them
-/// any more. Running transactions still name them in their slots (snapshots_in_use).
+/// Withdraws all snapshots that are not in `keep`. When it returns, no transaction can begin with
+/// them. Running transactions still name them in their slots (snapshots_in_use).
 Result<void> withdraw_on_nodes(const Config& config, const NodeCall& call_node,
                                const std::set<uint32_t>& keep);
 

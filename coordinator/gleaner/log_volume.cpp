@@ -24,8 +24,8 @@ uint64_t written_blocks(const File& file) {
   const auto bytes = file.size();
   if (!bytes) return 0;
   const auto block = std::make_unique<LogBlock>();
-  uint64_t written = 0;                    // at least this many are written
-  uint64_t end = *bytes / kLogBlockBytes;  // at most this many are written
+  uint64_t written = 0;                    // lower bound of the number of written blocks
+  uint64_t end = *bytes / kLogBlockBytes;  // upper bound of the number of written blocks
   if (end != 0 && is_written(file, *block, end - 1)) return end;
   while (written < end) {
     const uint64_t middle = written + (end - written) / 2;

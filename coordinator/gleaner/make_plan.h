@@ -28,7 +28,8 @@ struct StorageToGlean {
 /// The input of one run of the gleaner.
 struct GleanTask {
   uint32_t snapshot = 0;  // id of the new snapshot, taken durably (R37)
-  uint64_t epoch = 0;  // of the new snapshot: every commit up to it is in the base or in `streams`
+  uint64_t epoch =
+      0;  // epoch of the new snapshot: the base and `streams` hold all commits up to it
   ClusterUuid cluster_uuid = {};
   std::optional<SnapshotMetadata> base = {};
   std::vector<GleanStream> streams = {};

@@ -1,6 +1,7 @@
-// The thread that decides when the running cluster takes a snapshot. The reasons are: the interval
-// is over, a volume of log was written, the pool of volatile pages is low, a logger has no room for
-// its next file, or a request. The taker does not know how a snapshot is made.
+// The snapshot taker: the thread that decides when the running cluster takes a snapshot. The
+// reasons are: the interval is over, a volume of log was written, the pool of volatile pages is
+// low, a logger has no room for its next file, or a request. The taker does not know how a snapshot
+// is made.
 #pragma once
 
 #include <chrono>
@@ -65,7 +66,7 @@ class SnapshotTaker {
   using Clock = std::chrono::steady_clock;
 
   void run();
-  /// Returns why a snapshot is to be taken now, or "" if none is due.
+  /// Returns the reason why a snapshot is due now, or "" if none is due.
   std::string reason() const;
   void wait_after(const std::string& why);
 

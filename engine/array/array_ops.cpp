@@ -3,7 +3,7 @@
 namespace atolldb {
 namespace {
 
-/// Records of arrays stay where they are: one that has moved was dropped with its page (R8).
+/// Array records are never moved. A record that reads as relocated was evicted with its page (R8).
 bool track_moved_in_array(WorkerContext& /*worker*/, RecordHead*& /*record*/,
                           uint16_t& /*payload_at*/) {
   return false;

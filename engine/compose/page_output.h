@@ -105,7 +105,7 @@ class PageOutput {
   uint64_t stand_ins_ = 0;
 };
 
-/// Returns a text for people: a range of keys in the layer below `prefix`.
+/// Returns a range of keys in the layer below `prefix` as human-readable text.
 std::string text_of_range(std::string_view prefix, const SliceRange& range);
 
 /// Returns the error for a base page whose checksum is right but whose content is impossible.

@@ -67,7 +67,8 @@ struct HeldPage {
 };
 static_assert(sizeof(HeldPage) == kPageBytes);
 
-/// What a stand-in carries from snapshot to snapshot about a page that could not be read.
+/// A page that could not be read, as its stand-in records it. Each snapshot copies this to the
+/// next.
 struct LostPage {
   SnapshotPointer lost;
   SnapshotPointer held;  // null: none
@@ -95,7 +96,7 @@ struct UnreadablePage {
   uint32_t storage = 0;
   SnapshotPointer page;
   uint32_t level = 0;
-  std::string range;  // keys or records; text for people
+  std::string range;  // human-readable: keys, or numbers of records
   std::string reason;
 };
 

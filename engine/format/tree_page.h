@@ -57,7 +57,7 @@ struct TreePage {
   uint32_t high_is_end;
   uint16_t slot_capacity;  // border pages only
   uint16_t heap_begin;     // border: offset of the lowest record byte; under the page lock
-  uint16_t sorted_count;   // interior: this many first children are in slot order
+  uint16_t sorted_count;   // interior: number of leading children that are in slot order
   uint16_t spare[3];
   uint64_t spare2;
 

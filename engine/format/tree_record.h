@@ -13,7 +13,7 @@ namespace atolldb {
 
 /// The remainder of a record is the number of key bytes left at its layer, including the 8-byte
 /// slice. 0 to 8: the key ends in this layer. More: the bytes after the slice are the suffix,
-/// unless the VID says next_layer.
+/// unless the VID has the flag next_layer.
 inline constexpr uint16_t kRemainderNextLayer = 0xffff;
 
 ///   0     8    16    18         20        22             24
@@ -46,13 +46,13 @@ struct TreeRecord {
   std::byte* payload() { return suffix() + align8(suffix_bytes()); }
   uint16_t payload_at() const { return static_cast<uint16_t>(kHeadBytes + align8(suffix_bytes())); }
   uint32_t bytes() const { return bytes_for(remainder, capacity); }
-  /// REQUIRES: the VID says next_layer.
+  /// REQUIRES: the VID has the flag next_layer.
   DualPointer* next_layer() { return reinterpret_cast<DualPointer*>(payload()); }
 };
 static_assert(sizeof(TreeRecord) == TreeRecord::kHeadBytes);
 
-/// Thread: the committing worker, while the VID says being_written. Release: orders the store after
-/// that flag.
+/// Thread: the committing worker, while the VID has the flag being_written. Release: orders the
+/// store after that flag.
 inline void set_payload_bytes(RecordHead& record, uint16_t bytes) {
   reinterpret_cast<TreeRecord&>(record).payload_bytes.store(bytes, std::memory_order_release);
 }

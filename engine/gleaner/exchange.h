@@ -97,7 +97,7 @@ class InboxReservation {
   InboxMessage* message_;
 };
 
-/// A closed half: no mapper writes to it any more.
+/// A closed half, to which no mapper writes.
 struct InboxBatch {
   std::span<const std::byte> bytes;  // adjacent messages
   bool is_last = false;              // true: all mappers have finished

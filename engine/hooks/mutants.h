@@ -26,7 +26,7 @@ enum class Mutant : uint32_t {
   adopt_foreign_version,      // R13: accepts any page word as "before"
   hide_own_writes,            // R14
   uncovered_reservation,  // R13: no entry covers the absence between the reservation and the read
-  forget_own_increment,   // R33: an upsert over an own increment drops the increment's answer
+  forget_own_increment,   // R33: an upsert that replaces an increment does not verify it
   skip_own_blind_writes,  // R14: scans skip tombstones without a search for own writes
   use_dropped_storage,    // R34: operations do not check the state of their storage
   keep_page_entry_on_reserve,  // R13: the own page-version entry keeps its old word
@@ -43,7 +43,7 @@ enum class Mutant : uint32_t {
   user_abort_keeps_writes,    // R20: planned writes excuse locks that this worker does not hold
   ignore_deadline,            // R20
   read_only_publishes,        // R19: read-only transactions publish an in-commit epoch
-  reserved_counts_as_commit,  // R19: ordinal 0 raises what an answer depends on
+  reserved_counts_as_commit,  // R19: ordinal 0 raises the epoch that a reply depends on
   forget_skipped_dead,        // R15, R19: tombstones that a scan skips are not observed
   increment_before_lock,      // R33: computes the sum when the increment is planned
   update_dead_records,        // R33: updates a record that was deleted after the update was planned
@@ -59,11 +59,11 @@ enum class Mutant : uint32_t {
   install_over_own_reads,     // R5: an installation forgets the reads through its pointer
   keep_vids_on_move,          // R7: records that moved do not get the flag kMoved
   move_without_record_locks,  // R7: records are copied without their locks
-  merge_parent_first,         // R7, R46: the merged page is reachable before its parts say moved
-  change_moved_pages,      // changes a page that was replaced while the worker waited for its lock
-  reserved_as_commit,      // R10: a reserved record gets an ordinal
-  remove_young_dead,       // R10: elides tombstones of any epoch
-  floor_forgets_left_out,  // R43: the floor ignores elided records
+  merge_parent_first,  // R7, R46: the merged page is reachable before its parts are marked as moved
+  change_moved_pages,  // changes a page that was replaced while the worker waited for its lock
+  reserved_as_commit,  // R10: a reserved record gets an ordinal
+  remove_young_dead,   // R10: elides tombstones of any epoch
+  floor_forgets_left_out,     // R43: the floor ignores elided records
   floor_forgets_predecessor,  // R43: the floor ignores the floor of the replaced page
   drop_layer_with_keys,       // R45: drops a layer that is not empty together with its slot
   drop_layer_unmarked,        // R45: the root of a dropped layer is not marked as dropped
@@ -126,14 +126,14 @@ enum class Mutant : uint32_t {
   // Layers.
   keep_empty_layers,  // R45: an empty layer stays until half of the slots beside it are dead
   // Own writes and answers.
-  forget_increment_length,  // R33: an own increment's answer does not depend on the record's length
+  forget_increment_length,  // R33: an own increment's result does not depend on the record's length
   cold_hides_own_writes,    // R14: reads of dropped pages do not search for own writes
   forget_lost_writes,       // R14, R20: reports a user abort although reads missed own writes
   leave_out_own_writes,     // R14: an own split elides the tombstone that the transaction writes
   forget_layer_root,        // R13: the root of an own layer does not cover an absence
   keep_record_entry_on_revival,  // R13: an own revival leaves the read-set entry unchanged
   append_after_in_commit,        // R17: a list becomes odd only after the commit epoch is known
-  await_any_epoch,               // R16: waits for an epoch after the last epoch
+  await_any_epoch,               // R16: waits for an epoch after kMaxEpoch
   dirty_after_in_commit,  // R27: raises the dirty epoch only after it clears the in-commit epoch
   // Pointers and pages.
   load_null_once,             // R2: does not load a null word a second time
@@ -151,7 +151,7 @@ enum class Mutant : uint32_t {
   empty_snapshot_after_commits,  // R62: without a snapshot, transactions always read the empty
                                  // state
   job_told_before_durable,       // R59: reports a job as done before its commits are durable
-  answer_before_durable,         // R19: does not hold answers back until they are durable
+  answer_before_durable,         // R19: sends replies before their epoch is durable
   drop_logged_before_grace,      // R34: logs the drop while transactions still use the storage
   drop_logged_before_durable,   // R60: logs the drop before the commits that precede it are durable
   release_before_drop_logged,   // R34: retires pages first, so a crash restores a storage without

@@ -23,9 +23,9 @@ enum class SyncPoint : uint32_t {
   locking_page,      // a worker is about to lock a border page to change it
   locked_page,       // a system transaction has locked a page or a root
   unlocking_page,    // a system transaction is about to unlock that page or root
-  moved_records,     // the VIDs of a border page say moved, its page word does not yet
+  moved_records,     // the VIDs of a border page are marked as moved, its page word is not yet
   descending,        // a look-up starts at the root of a layer
-  awaiting_move,     // a worker waits until a page word says moved
+  awaiting_move,     // a worker waits until a page word is marked as moved
   found_run,         // a merge has found a run of empty pages and locked none of them
   publishing_merge,  // a merge publishes what it has built
   dropping,          // a page is marked as dropped, its parent still points to it

@@ -11,8 +11,8 @@ namespace atolldb {
 
 namespace {
 
-/// The pointers of a page that is to be dropped. All are null and frozen, so no worker can install
-/// a page there (R3). The destructor unfreezes them unless `keep` was called.
+/// The pointers of a page that the installer is about to drop. All are null and frozen, so no
+/// worker can install a page there (R3). The destructor unfreezes them unless `keep` was called.
 class FrozenNulls {
  public:
   ~FrozenNulls() {

@@ -37,7 +37,7 @@ struct DropLimits {
 };
 
 struct InstallTask {
-  SnapshotPointer root;   // of the storage in the snapshot; null: the storage is empty there
+  SnapshotPointer root;   // root of the storage in the snapshot; null: the storage is empty there
   uint32_t snapshot = 0;  // id of the snapshot
   uint64_t epoch = 0;     // epoch of the snapshot
   /// Called before each drop. May clear the page's reference bit.

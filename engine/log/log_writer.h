@@ -103,8 +103,7 @@ class LogWriter {
   void stamp(LogBlock& block, uint64_t durable_epoch);
   Result<void> write_placed();
   Result<void> sync_all();
-  /// Stores the error as the answer of all later calls. After an error no file is written or
-  /// synced.
+  /// Stores the error; all later calls return it. After an error no file is written or synced.
   Result<void> fail(Error error);
 
   FileSystem* file_system_;

@@ -55,9 +55,9 @@ enum class Adoption : uint8_t {
 BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link, uint64_t slice,
                        Adoption adoption = Adoption::yes);
 
-/// Waits while the layer below `link` is dropped, until the page that holds `link` says that it has
-/// moved. Another thread compacts that page (R45). A caller that restarts afterwards does not meet
-/// the dropped layer again. Returns ok or cluster_failed.
+/// Waits while the layer below `link` is being dropped, until the page that holds `link` is marked
+/// as moved. Another thread compacts that page (R45). A caller that restarts afterwards does not
+/// meet the dropped layer again. Returns ok or cluster_failed.
 Status await_drop(const WorkerContext& worker, const Link& link);
 
 enum class Match : uint8_t {

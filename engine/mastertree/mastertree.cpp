@@ -188,7 +188,7 @@ Status MasterTree::insert(Transaction& txn, Bytes key, Bytes payload) const {
   if (status != Status::ok) return status;
   status = keep_own_answer(txn, ref, key, seen);
   if (status != Status::ok) return status;
-  // The existence of the record decides the answer (R12).
+  // The result depends on the existence of the record (R12).
   status = txn.register_read(ref.record, seen);
   if (status != Status::ok) return status;
   if (txn.is_visible(ref, key, seen)) return Status::already_exists;
@@ -337,7 +337,7 @@ Status MasterTree::increment(Transaction& txn, Bytes key, uint32_t offset, Incre
       payload_bytes = txn.log_of(*own).payload_bytes;
     }
     if (offset + uint64_t{increment_bytes(type)} > payload_bytes) {
-      // The length decided the answer, so it is verified.
+      // The result depends on the length, so the commit verifies it.
       status = txn.register_read(ref.record, seen);
       return status == Status::ok ? Status::out_of_range : status;
     }

@@ -47,8 +47,9 @@ class MasterTree {
 
   Status insert(Transaction& txn, Bytes key, Bytes payload) const;  // already_exists
   /// Inserts several records, one after the other. Keys that ascend and follow all others of their
-  /// page share one page lock. Ends at the first status but ok, for instance already_exists. The
-  /// records before that one stay planned. Returns invalid_argument if the sizes differ.
+  /// page share one page lock. Stops at the first status other than ok, for instance
+  /// already_exists, and returns it. The inserts before it remain planned. Returns invalid_argument
+  /// if the sizes differ.
   Status insert_many(Transaction& txn, std::span<const Bytes> keys,
                      std::span<const Bytes> payloads) const;
   Status upsert(Transaction& txn, Bytes key, Bytes payload) const;

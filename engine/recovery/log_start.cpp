@@ -117,7 +117,7 @@ void forget_covered(LogStart& start) {
   Savepoint& savepoint = start.savepoint;
   std::vector<Incarnation>& listed = savepoint.incarnations;
   if (listed.size() >= kMaxListedIncarnations) savepoint.kept.clear();
-  // Incarnations that an older snapshot needs stay, and so do all later ones (R55).
+  // Keeps the incarnations that an older snapshot needs, and all later ones (R55).
   const auto first = std::ranges::find_if(listed, [&](const Incarnation& incarnation) {
     return *incarnation.cut_epoch > savepoint.oldest_epoch();
   });

@@ -43,7 +43,7 @@ bool is_same_stream(const LogFilePlace& a, const LogFilePlace& b) {
 }
 
 /// Adds the first files of a listed stream: all before the last file whose header says that no
-/// epoch after `covered` precedes it. So the newest file with a header always stays.
+/// epoch after `covered` precedes it. So the newest file with a header is always kept.
 Result<void> add_covered_files(FileSystem& file_system, const ClusterUuid& own, uint64_t covered,
                                std::span<const LogFilePlace> stream,
                                std::vector<std::string>& paths) {
@@ -59,8 +59,8 @@ Result<void> add_covered_files(FileSystem& file_system, const ClusterUuid& own, 
   }
   for (const LogFilePlace& place : stream.first(kept)) paths.push_back(path_of(place));
   if (kept == 0) return {};
-  // The stream begins with that file from now on. What was read of it must survive a power cut, so
-  // it is synced.
+  // The stream begins with that file from now on. It is synced, because the part that was read must
+  // survive a power cut.
   const std::string path = path_of(stream[kept]);
   auto file = file_system.open(path);
   if (!file) return std::unexpected(file.error());
@@ -271,8 +271,8 @@ Result<std::vector<std::string>> delete_unneeded(FileSystem& file_system,
   const auto removed =
       aside ? move_aside(file_system, *paths, *aside) : remove_in_order(file_system, *paths);
   if (!removed) return std::unexpected(removed.error());
-  // If the metadata of a pinned snapshot is damaged, its needs are unknown: all snapshots stay, but
-  // the logs do not.
+  // If the metadata of a pinned snapshot is damaged, its needs are unknown: all snapshots are kept,
+  // but the logs are not.
   if (!snapshots) return snapshots;
   return paths;
 }

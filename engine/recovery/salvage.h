@@ -48,7 +48,7 @@ Result<void> write_salvage_report(FileSystem& file_system, const std::string& da
 /// are not salvages. A salvage with a report may have stored something: it stays in progress.
 Result<void> give_up_salvage(FileSystem& file_system, const std::string& data_dir, uint32_t number);
 
-/// Removes the mark. REQUIRES: the report is complete.
+/// Removes the mark, so the salvage is over. REQUIRES: the report is complete.
 Result<void> end_salvage(FileSystem& file_system, const std::string& data_dir, uint32_t number);
 
 /// Moves files from <directory>/<folder>/ to <directory>/discarded-<n>/<folder>/, one after the

@@ -110,7 +110,7 @@ class SnapshotCache {
   };
   struct Frame {
     uint64_t pointer = 0;    // name of the page that it holds
-    uint64_t free_from = 0;  // of an evicted frame: the round from which it is free
+    uint64_t free_from = 0;  // for an evicted frame: the round from which it is free
   };
   // State bits of a frame, in `marks_`.
   static constexpr uint8_t kListed = 1;  // holds a page that readers may find
@@ -259,8 +259,9 @@ class SnapshotReader {
   /// Returns the round of this reader. While it stays the same, all addresses that the reader
   /// returned in it are valid (R39).
   uint64_t round() const { return seen_; }
-  /// Enters the current round, if the reader is in none or in an older one, and returns it. Pages
-  /// of the same round have not moved, even if the reader left the round meanwhile.
+  /// Enters the current round unless the reader is already in it, and returns it. If two calls
+  /// return the same round, no page has moved between them, even if the reader left the round
+  /// meanwhile.
   uint64_t enter() {
     quiesce();
     return seen_;

@@ -38,7 +38,8 @@ inline bool by_record(const WriteEntry& left, const WriteEntry& right) {
 inline constexpr uint16_t kArrayPayloadAt = sizeof(RecordHead);
 inline bool is_array_write(const WriteEntry& entry) { return entry.payload_at == kArrayPayloadAt; }
 
-/// A null pointer word that decided a read: with a snapshot page below it, or both words null (R4).
+/// A null volatile word that decided a read (R4). The snapshot word beside it led to a page, or was
+/// null, too.
 struct PointerEntry {
   const DualPointer* pointer;
   uint64_t seen;

@@ -20,7 +20,7 @@ class CommitProtocol {
 
   /// Locks, verifies, writes. If the status is not ok, nothing is written and nothing is locked.
   Status commit_writes();
-  /// Verifies only. Sets the epoch that the answer depends on (R19).
+  /// Verifies only. Sets the epoch that the reply to the client depends on (R19).
   Status commit_read_only();
 
  private:

@@ -11,9 +11,9 @@
 namespace atolldb {
 
 /// Calls `copy(vid)` until the VID is the same before and after, and no worker is writing the
-/// record. `copy` must use racy_read. If the record has moved (`is_elsewhere`), does not call
-/// `copy`, and `seen` says so. The only error is cluster_failed, when a writer has died during its
-/// write.
+/// record. `copy` must use racy_read. If the record is relocated (`is_elsewhere`), does not call
+/// `copy`; `seen` then has its VID. The only error is cluster_failed, when a writer has died during
+/// its write.
 template <typename Copy>
 Status read_stable(const WorkerContext& worker, const RecordHead& record, Vid& seen, Copy&& copy) {
   for (uint32_t turns = 0;;) {
@@ -34,9 +34,9 @@ Status read_stable(const WorkerContext& worker, const RecordHead& record, Vid& s
   }
 }
 
-/// Waits until the word of `page` says moved, after one of its records has said so (R7 stores the
-/// VIDs first). A caller that searches again then does not meet the same page. The mover may have
-/// been descheduled. Returns cluster_failed if the cluster has failed (R24).
+/// Waits until the word of `page` is marked as moved, after a record of the page was found marked
+/// (R7 stores the VIDs first). A caller that searches again then does not meet the same page. The
+/// mover may have been descheduled. Returns cluster_failed if the cluster has failed (R24).
 Status await_move(const WorkerContext& worker, const PageHeader* page);
 
 }  // namespace atolldb

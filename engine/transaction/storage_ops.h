@@ -1,6 +1,6 @@
-// What a transaction asks of a storage's code, beside the bytes of its records. The storages stand
-// above the transactions, so each type gives a table. Rare steps only: what every operation does is
-// in the storage or in the record itself.
+// The table of functions that a transaction calls in the code of a storage. Transactions may not
+// include storages, so each storage type supplies a table. It has rare steps only; frequent steps
+// do not call through it.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +14,9 @@
 namespace atolldb {
 
 struct StorageOps {
-  /// Follows `record`, whose VID is `is_elsewhere`, to where its key is now. Takes no locks; the
-  /// answer may be stale again. False: the key has no record any more. `payload_at`: bytes from
-  /// head to payload.
+  /// Follows a relocated `record` to the current record of its key. Takes no locks, so the result
+  /// may already be stale. Returns false if the key no longer has a record. `payload_at`: bytes
+  /// from head to payload.
   bool (*track_moved)(WorkerContext& worker, RecordHead*& record, uint16_t& payload_at);
   /// A commit has deleted this record, whose page the begin epoch still protects.
   void (*note_erased)(WorkerContext& worker, const RecordHead* record,

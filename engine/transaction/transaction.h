@@ -192,7 +192,8 @@ class Transaction {
   /// R13: a system transaction of this worker changed the VID of a tombstone.
   void record_changed(const RecordHead* record, Vid before, Vid after);
   /// Observes a VID that needs no read-set entry (of a stable tombstone or an append), because a
-  /// page or list word covers it. Own VIDs and the answer still depend on that commit (R15, R19).
+  /// page or list word covers it. The transaction's own VID and its reply to the client still
+  /// depend on the observed commit (R15, R19).
   void observe(Vid seen) {
     if (!mutant(Mutant::forget_skipped_dead) && seen.version() > observed_)
       observed_ = seen.version();
@@ -241,7 +242,7 @@ class Transaction {
                  void* out);
 
   /// Makes a pending increment a plain update of the record's current value, and reads the record,
-  /// because the increment's answer depends on its existence and length (R33). `expected`: the VID
+  /// because the increment's result depends on its existence and length (R33). `expected`: the VID
   /// with which the caller has read the record. Returns write_conflict if the record no longer
   /// exists or is shorter than the incremented bytes, not_found if it is deleted, read_conflict if
   /// it has changed.

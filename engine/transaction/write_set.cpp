@@ -133,8 +133,8 @@ Status Transaction::write_insert(const RecordRef& ref, std::span<const std::byte
   copy_bytes(log->payload(), payload.data(), payload.size());
   WriteEntry* own = find_write(ref, key);
   if (own == nullptr) return add_write(ref, log, LogType::insert, IncrementType::none);
-  // Callers complete an own increment first, which verifies its answer (R33). They miss it only if
-  // the record was elided and created again since.
+  // The caller has replaced an own increment by an update and a read (R33). An increment is still
+  // pending here only if the caller did not find it: the record was elided, then created again.
   if (own->increment != 0 && !mutant(Mutant::forget_own_increment)) return Status::write_conflict;
   log_of(*own).type = LogType::filler;
   log->type = LogType::insert;
@@ -193,7 +193,7 @@ Status Transaction::write_erase(const RecordRef& ref, std::span<const std::byte>
   erases_ = true;
   if (WriteEntry* own = find_write(ref, key)) {
     if (own->increment != 0) {
-      // Its answer depends on the record's length, which the erase removes (R33).
+      // The result of the increment depends on the record's length, which the erase removes (R33).
       const Status status = materialize_increment(ref, *own);
       if (status != Status::ok) return status;
     }

@@ -28,8 +28,8 @@ struct BenchReport {
 
 /// One benchmark, with checked options.
 struct Benchmark {
-  std::string command;       // "bench tpcc": what errors begin with
-  std::string cluster_name;  // of the benchmark's own cluster
+  std::string command;       // prefix of error messages: "bench tpcc"
+  std::string cluster_name;  // name of the benchmark's own cluster
   bench::CommonOptions options;
   std::string what_to_lower;  // when the cluster does not fit: "--warehouses or --seconds"
   std::string violated;       // text for a failed verification

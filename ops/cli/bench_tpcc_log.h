@@ -10,8 +10,8 @@
 namespace atolldb::cli {
 
 struct TpccForItsLog {
-  std::string command;        // "bench log": what errors begin with
-  std::string cluster_name;   // of the cluster
+  std::string command;        // prefix of error messages: "bench log"
+  std::string cluster_name;   // name of the cluster
   std::string what_to_lower;  // when it does not fit: "--record-seconds"
   uint32_t seconds = 1;
   uint32_t warehouses = 0;  // 0: one per worker

@@ -68,7 +68,8 @@ void examine_limits() {
   say(true, "page size", format_bytes(static_cast<uint64_t>(sysconf(_SC_PAGESIZE))), "");
 }
 
-/// Returns a setting of systemd-logind for what a user leaves behind; empty: not set.
+/// Returns a setting of systemd-logind about the processes and IPC objects of a user who has logged
+/// out; empty: not set.
 std::string logind_setting(const std::string& key) {
   std::vector<fs::path> files = {"/etc/systemd/logind.conf"};
   for (const char* folder : {"/usr/lib/systemd/logind.conf.d", "/etc/systemd/logind.conf.d"}) {

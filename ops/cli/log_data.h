@@ -26,7 +26,7 @@ struct LogData {
   std::string data_dir;
   std::set<std::string> directories;  // that hold logs
   Savepoint savepoint;
-  std::string damaged_slot;  // of the savepoint; empty: none
+  std::string damaged_slot;  // damaged slot of the savepoint; empty: none
 };
 
 /// Returns code failed if there is no log, or corruption if no slot of the savepoint is intact.

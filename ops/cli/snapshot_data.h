@@ -27,7 +27,8 @@ struct ListedSnapshot {
   bool is_newest = false;
   bool is_kept = false;  // an older one, kept by snapshot.keep
   std::vector<std::string> pins;
-  /// The newest or a pinned snapshot lists files of it, because some pages did not change since.
+  /// The newest or a pinned snapshot refers to its files, because some pages have not changed since
+  /// this snapshot.
   bool is_referred_to = false;
   std::optional<SnapshotMetadata> metadata;
   std::string damage;  // why its metadata cannot be read, although it has files
@@ -51,8 +52,8 @@ Result<void> list_snapshots(const ClusterChoice& choice, const SnapshotOptions& 
 Result<void> verify_snapshots(const ClusterChoice& choice, const SnapshotOptions& options);
 /// For a running cluster. Waits until the snapshot is durable.
 Result<void> take_snapshot(const ClusterChoice& choice, const SnapshotOptions& options);
-/// For a running cluster. Lists what its scrubs found damaged, and what its newest snapshot could
-/// not read.
+/// For a running cluster. Lists the damage that its scrubs have found, and the ranges that its
+/// newest snapshot could not read.
 Result<void> list_damage(const ClusterChoice& choice, const SnapshotOptions& options);
 /// For a running cluster through its coordinator, for a dead one under the lock of its data.
 /// Returns code already_running if --data-dir names the data of a live one.

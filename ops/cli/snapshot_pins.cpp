@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// A change of a dead cluster's data. Returns what the coordinator would answer.
+/// A change of a dead cluster's data. Returns the same reply as the coordinator of a live cluster.
 using Change = std::function<Result<Json>(FileSystem&, LogData&)>;
 
 /// Returns the running cluster that is chosen, or nothing if it is down or --data-dir names files.

@@ -1,4 +1,5 @@
-// Output for people: colours (only on a terminal, and without NO_COLOR), tables, sizes and counts.
+// Human-readable output: colours (only on a terminal, and without NO_COLOR), tables, sizes and
+// counts.
 #pragma once
 
 #include <cstdint>

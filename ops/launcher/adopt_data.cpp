@@ -71,7 +71,7 @@ class DataAdoption {
 
  private:
   bool is_copy() const { return adoption_ == AdoptionKind::copy; }
-  /// An earlier program wrote the owner files: savepoint and metadata name paths.
+  /// An older version wrote the owner files, so savepoint and metadata name paths instead of roles.
   bool is_old() const { return !data_.owner->location; }
 
   /// Called before anything else in it is read.
@@ -223,8 +223,8 @@ class DataAdoption {
     return {};
   }
 
-  /// A link in a copy leads to what the original has, and the copy would change or delete that:
-  /// `cp -a` copies a link to a folder of logs as a link, `cp -al` shares every file.
+  /// Refuses links to files of the original, because the copy would change or delete these files.
+  /// `cp -a` copies a link to a folder of logs as a link, and `cp -al` shares every file.
   static Result<void> refuse_links(const std::string& directory) {
     namespace fs = std::filesystem;
     const auto linked = [](const fs::directory_entry& entry) -> Result<void> {
@@ -257,7 +257,8 @@ class DataAdoption {
     if (!candidate.owner || candidate.difference.empty()) return {};
     const std::string before = recorded_path(*candidate.owner);
     if (before == candidate.present.path) return {};
-    // An earlier program's owner file in a log directory does not say where the directory was.
+    // In an older version the owner file of a log directory does not record the location of the
+    // directory.
     if (!candidate.owner->location && !candidate.owner->is_data_dir) return {};
     const auto original = read_owner(files_, before);
     if (!original || !*original || (*original)->id != candidate.owner->id) return {};
@@ -322,7 +323,7 @@ class DataAdoption {
     return {};
   }
 
-  /// Returns the new path of a directory that an earlier program named by its path.
+  /// Returns the new path of a directory that an older version named by its path.
   Result<std::string> rename_old(const std::string& directory) const {
     const std::string path = canonical_path(directory);
     if (path == data_path() || path == recorded_path(*data_.owner)) return data_dir_;
@@ -423,7 +424,7 @@ class DataAdoption {
   std::vector<Candidate> logs_;
   DirectoryTable table_;
   std::string id_;
-  std::string pending_id_;  // of an adoption that was interrupted; empty: none
+  std::string pending_id_;  // id of an interrupted adoption; empty: none
   bool is_role_elsewhere_ = false;
   std::vector<std::string> warnings_;
 };

@@ -1,11 +1,11 @@
-// `atoll data adopt`: makes moved or copied directories the cluster's own again (R47). It changes
-// nothing outside the configured directories and data_dir. The steps, in order:
+// `atoll data adopt`: assigns moved or copied directories to the cluster (R47). It changes nothing
+// outside the configured directories and data_dir. The steps, in order:
 //
-//   data_dir/owner.adopting   what data_dir's owner file becomes: written first
-//   <directory>/owner         of the directories of logs
-//   data_dir/directories      where each role is now
-//   savepoint, metadata       only if an earlier program wrote them, or of a copy
-//   data_dir/owner            by renaming owner.adopting: last
+//   data_dir/owner.adopting   the future owner file of data_dir, written first
+//   <directory>/owner         the owner file of each log directory
+//   data_dir/directories      the new path of each role
+//   savepoint, metadata       only for a copy, or if an older version wrote them
+//   data_dir/owner            last: owner.adopting is renamed to it
 //
 // Until the last step a start is refused as before, and a repeated adoption resumes.
 #pragma once
@@ -28,7 +28,7 @@ enum class AdoptionKind {
 
 struct Adopted {
   bool is_changed = false;  // false: each directory was where its owner file says
-  std::string id;           // of the data directory, as the owner files name it after the adoption
+  std::string id;           // id of the data directory after the adoption
   std::string previous_id;
   std::vector<DirectoryRole> directories;  // data_dir first
   std::vector<std::string> warnings;

@@ -127,7 +127,8 @@ Result<ClusterNote> ClusterNote::leave(const std::string& config_file, const Con
 
 ClusterNote::~ClusterNote() {
   if (!lock_.is_held()) return;
-  // Under the lock. A cleaner of /tmp may have removed it: what has its name now is another's.
+  // The lock is held. If a cleaner of /tmp has removed the file, a file of that name may belong to
+  // another cluster.
   if (lock_.is_in_place()) unlink(path_.c_str());
 }
 

@@ -60,8 +60,8 @@ class DataLocker {
   DataLocker(const DataLocker&) = delete;
   DataLocker& operator=(const DataLocker&) = delete;
 
-  /// Called first: what data_dir says of other directories is read only after data_dir was checked
-  /// (R47).
+  /// Called first. The files in data_dir that name other directories are read only after data_dir
+  /// was checked (R47).
   Result<void> lock_data_dir(Place place) {
     directories_.data_dir = place.directory;
     if (auto locked = lock(std::move(place)); !locked) return locked;

@@ -18,11 +18,12 @@ class DataLock {
  public:
   explicit DataLock(std::vector<ProcessLock> locks) : locks_(std::move(locks)) {}
 
-  /// What every process of the cluster inherits: of each directory its lock file and itself.
+  /// Returns the descriptors that every process of the cluster inherits: for each directory its
+  /// lock file, and the directory itself if it is locked, too.
   std::vector<int> fds() const;
-  /// Code failed if a directory or its lock file is not the locked one any more. Call this right
-  /// before recovery: a volume that is mounted over a directory has neither lock nor known
-  /// identity.
+  /// Returns code failed if a directory or its lock file has been removed or replaced since it was
+  /// locked. Call this right before recovery: a volume that is mounted over a directory has neither
+  /// lock nor known identity.
   Result<void> check_in_place() const;
   /// Names each directory whose file system cannot lock directories.
   std::vector<std::string> warnings() const;

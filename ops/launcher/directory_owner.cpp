@@ -56,7 +56,7 @@ Result<std::string> find_difference(const std::string& directory, const Director
 
 /// The log directories with their owner files.
 struct Claims {
-  std::optional<DirectoryOwner> own;  // of data_dir; nothing: it is new
+  std::optional<DirectoryOwner> own;  // owner of data_dir; nothing: data_dir is new
   std::string data_path;              // canonical path of data_dir
   DirectoryTable table;
   std::map<std::string, std::optional<DirectoryOwner>> owners;
@@ -250,8 +250,8 @@ Result<void> claim_directories(FileSystem& file_system, const DataDirectories& d
   // Written after the owner files: a role in the table means that the directory has one.
   if (auto written = claims->table.write(file_system); !written) return written;
   if (is_new || claims->own->location) return {};
-  // Converts files of an earlier program. Last: after a crash before it, the next start repeats
-  // all.
+  // Converts files of an older version. Done last, so that after an earlier crash the next start
+  // repeats all steps.
   const auto same = [](const std::string& directory) -> Result<std::string> { return directory; };
   auto renamed = rename_directories(file_system, directories.data_dir, same);
   if (!renamed) return renamed;

@@ -41,7 +41,7 @@ Result<void> check_directories(FileSystem& file_system, const DataDirectories& d
 Result<void> claim_directories(FileSystem& file_system, const DataDirectories& directories,
                                const LocateDirectory& locate = locate_directory);
 
-/// Returns whether an owner file of an earlier program names the data directory at this canonical
+/// Returns whether an owner file of an older version names the data directory at this canonical
 /// path.
 bool is_of_path(const DirectoryOwner& owner, const std::string& data_dir);
 

@@ -110,8 +110,8 @@ Result<void> Launcher::supervise(Result<void> started) {
 
 Result<void> Launcher::acquire_folder() {
   if (folder_ && folder_->is_in_place()) return {};
-  // A restart makes again what was deleted under the cluster. Another cluster may have it by now:
-  // then this one must not write into its folder.
+  // A restart creates the run folder again if it was deleted. If another cluster has taken its name
+  // meanwhile, this cluster must not write into it.
   folder_.reset();
   Result<RunFolder> folder = RunFolder::acquire(config_);
   if (!folder) return std::unexpected(folder.error());
@@ -340,7 +340,7 @@ void Launcher::take_line(Child& child, const std::string& line) {
     progress_.note("recovering", "reading the logs", 0, 0, Clock::now());
     if (options_.until_readable && !rest.empty()) {
       options_.waiting_fd = -1;
-      restarts_.note_running(Clock::now());  // nothing waits for this start any more
+      restarts_.note_running(Clock::now());  // no command waits now: a failure may restart
     }
     if (options_.on_recovering) options_.on_recovering(rest);
   } else if (word == "failed:") {

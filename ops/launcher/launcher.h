@@ -109,14 +109,14 @@ class Launcher {
   Error died(const Child& child) const;
   /// Returns the child whose error names the cause best, or null if no child reported an error.
   const Child* most_telling_failure() const;
-  /// Kills all processes, cleans up, writes the failure note, and returns the error. If the cluster
-  /// is to be restarted, the run folder is kept and restart_wait_ is set.
+  /// Kills all processes, cleans up, writes the failure note, and returns the error. If a restart
+  /// follows, it keeps the run folder and sets restart_wait_.
   std::unexpected<Error> fail(Error error);
   void plan_restart(Error& error, Phase failed_in);
   /// REQUIRES: restart_wait_ is set. Returns when the cluster runs again or has stopped on request;
   /// errors as fail.
   Result<void> restart();
-  /// Returns false if the cluster was told to stop during the wait.
+  /// Returns false if a stop was requested during the wait.
   bool wait_for_restart(std::chrono::milliseconds wait);
   void note_restart_now(bool is_under_way);
   void kill_all();

@@ -41,7 +41,7 @@ void Launcher::plan_restart(Error& error, Phase failed_in) {
   if (!restart_wait_) return;
   restart_note_.time = seconds_now();
   restart_note_.reason = error.message;
-  // What has its name by now may be another cluster's.
+  // If the run folder was replaced, the new folder may belong to another cluster.
   if (!folder_ || !folder_->is_in_place()) return;
   if (const auto left = folder_->await_restart(); !left) logger_->error("{}", left.error().message);
   note_restart_now(true);

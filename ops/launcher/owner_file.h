@@ -12,19 +12,19 @@
 namespace atolldb {
 
 struct DirectoryOwner {
-  std::string id;            // of the cluster's data directory
+  std::string id;            // id of the cluster's data directory
   bool is_data_dir = false;  // false: a log directory of that data directory's cluster
-  std::string cluster;       // for messages, like data_dir: both may have changed since
+  std::string cluster;       // for messages; it and data_dir may be out of date
   std::string data_dir;
-  std::string role;  // as in the directory table; empty: an earlier program wrote the file
-  std::optional<DirectoryLocation> location;  // nothing: an earlier program wrote the file
+  std::string role;  // as in the directory table; empty: an older version wrote the file
+  std::optional<DirectoryLocation> location;  // nothing: an older version wrote the file
 
   bool operator==(const DirectoryOwner&) const = default;
 };
 
 /// <directory>/owner
 std::string owner_path(const std::string& directory);
-/// data_dir/owner.adopting: what the owner file of data_dir becomes at the end of an adoption.
+/// data_dir/owner.adopting: the adoption renames it to the owner file of data_dir at its end.
 std::string adopting_path(const std::string& data_dir);
 
 /// Returns a new random id.

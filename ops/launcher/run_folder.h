@@ -26,18 +26,19 @@ class RunFolder {
   /// The open file description that all processes of the cluster inherit (R31).
   int lock_fd() const { return lock_.fd(); }
   const std::string& leftovers() const { return leftovers_; }
-  /// From now on a control endpoint outside of the folder is this cluster's: a socket that is there
-  /// was left by a dead one. REQUIRES: no live cluster has the note or the data of this one.
+  /// From now on a control endpoint outside of the folder belongs to this cluster. A socket that
+  /// exists there already was left by a dead cluster. REQUIRES: no live cluster has the note or the
+  /// data of this one.
   void take_endpoint();
-  /// False once the folder or its lock file was deleted or replaced. Then nothing of it is removed
-  /// at the end: what has its name now may be another cluster's.
+  /// Returns false once the folder or its lock file was deleted or replaced. A folder of that name
+  /// may then belong to another cluster, so nothing in it is removed at the end.
   bool is_in_place() const { return lock_.is_in_place(); }
 
   /// Writes the processes of the cluster into the lock file, for the next start.
   Result<void> write_processes(const std::vector<ProcessId>& children) {
     return lock_.write_processes(children);
   }
-  /// The cluster is to be restarted: removes its endpoints and keeps the lock.
+  /// Prepares a restart: removes the cluster's endpoints and keeps the lock.
   Result<void> await_restart();
   /// Writes a file of the folder atomically: readers see all of it or nothing.
   static Result<void> write_file(const std::string& path, const std::string& text);

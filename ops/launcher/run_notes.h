@@ -20,10 +20,10 @@ Result<void> note_failure(const Config& config, const Error& error);
 /// Describes a failed cluster with cluster.restart = "recover".
 struct RestartNote {
   uint32_t count = 0;    // since `atoll up`, including one in progress
-  uint32_t attempt = 0;  // in its succession
+  uint32_t attempt = 0;  // number in the current series of restarts
   uint32_t most_attempts = 0;
   bool is_under_way = false;  // the cluster does not run yet
-  int64_t time = 0;           // of the failure, seconds of the system clock
+  int64_t time = 0;           // time of the failure, in seconds of the system clock
   std::string reason;         // of the failure
 };
 /// Writes the note into the run folder.

@@ -1,5 +1,5 @@
-// Records a client's transactions outside the cluster: what each one was to write, what it read,
-// and its reply. The record is kept in a file that the cluster does not touch.
+// Records a client's transactions in a file that the cluster does not touch: the planned writes,
+// the values read, and the reply of each transaction.
 //
 // Each writing transaction has its own unique token and puts it, and nothing else, into 2 to 4
 // keys. So a token that is found in the database identifies the whole transaction.

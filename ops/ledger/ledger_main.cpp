@@ -1,4 +1,4 @@
-// atoll-ledger: a client that records outside the cluster what it was promised.
+// atoll-ledger: a client that records the replies of the cluster in a file of its own.
 #include <signal.h>
 
 #include <CLI/CLI.hpp>

@@ -21,8 +21,8 @@ class PageWalk {
 
   /// Reads a page of either type and checks its whole header except level and version word.
   /// `parent`: the page that leads here; for the root, the root itself. Returns false if the page
-  /// cannot be read. The visitor was told with the text that `range` returns, and the walk
-  /// continues after the page.
+  /// cannot be read. The function has then called the visitor with the text that `range` returns,
+  /// and the walk continues after the page.
   template <typename Range>
   Result<bool> read(SnapshotPointer pointer, SnapshotPointer parent, PageBuffer& into,
                     PageType type, PageType other, uint8_t layer, Range range) {

@@ -158,8 +158,8 @@ class SessionClient {
   SessionReply fetch(uint32_t slot);
   std::optional<SessionReply> try_fetch(SessionTicket ticket, std::vector<Ready>& ready);
   static size_t run(std::vector<Ready>& ready);
-  /// Returns whether the session has ended; then no request is in flight any more. Cheap: it does
-  /// not check for a dead node every time.
+  /// Returns whether the session has ended; then no request is in flight. Cheap: it does not check
+  /// for a dead node every time.
   bool notice_end(std::vector<Ready>& ready);
   /// Sleeps until answer_signal is not `seen`. Detects the end of the session.
   void sleep(uint32_t seen, std::chrono::steady_clock::time_point until, std::vector<Ready>& ready);

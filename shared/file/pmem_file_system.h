@@ -1,5 +1,5 @@
 // File system on persistent memory, with libpmem2. A preallocated file is mapped. Writes bypass the
-// caches, and a sync waits until they have drained. Neither enters the kernel.
+// caches, and a sync waits until they have drained. On persistent memory neither enters the kernel.
 //
 //   granularity of the mapping    write                     sync
 //   cache line, byte              non-temporal copies       drain

@@ -14,7 +14,8 @@ namespace atolldb {
 inline constexpr size_t kMaxControlBytes = size_t{16} << 20;
 /// Limit for requests with the input of a procedure or job: 1 MiB in base64, and more.
 inline constexpr size_t kMaxCallBytes = size_t{2} << 20;
-/// Limit for all other requests, except those of the gleaner and of snapshots between processes.
+/// Limit for requests without such input. Requests between processes about the gleaner and about
+/// snapshots have the limit kMaxControlBytes.
 inline constexpr size_t kMaxSmallRequestBytes = size_t{64} << 10;
 /// Maximum nesting depth of objects and lists.
 inline constexpr uint32_t kMaxControlDepth = 32;

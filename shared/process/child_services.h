@@ -20,7 +20,7 @@ class ChildServices {
   Result<void> start(const Config& config, const std::string& control_endpoint,
                      ControlHandler handler, size_t max_request_bytes, uint32_t port_offset,
                      std::shared_ptr<prometheus::Collectable> collectable);
-  /// After this call no request is served any more.
+  /// After this call no request is served.
   void stop();
   /// Returns the endpoints of the running process for the launcher, as JSON.
   std::string endpoints_text() const;

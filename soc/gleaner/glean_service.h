@@ -43,7 +43,7 @@ class GleanService {
   mutable std::mutex mutex_;
   // Guarded by mutex_:
   std::shared_ptr<GleanRun> run_;  // shared: a request may hold it longer than this member does
-  GleanProgress before_;           // of the runs before run_
+  GleanProgress before_;           // progress of the runs before run_
   bool is_stopped_ = false;
 };
 

@@ -104,7 +104,8 @@ class Node {
   /// Runs `task` on the housekeeper's thread, with its page slot.
   void give_to_housekeeper(std::function<void(WorkerContext&)> task);
   uint64_t procedure_deadline() const;
-  /// Returns an epoch bound: no commit that has been seen so far is of a later epoch (R59).
+  /// Returns an epoch that is not below the commit epoch of any commit that precedes the call
+  /// (R59).
   uint64_t latest_commit_epoch() const;
 
   void start_job(const ControlRequest& request, const ControlReply& reply);
@@ -129,7 +130,7 @@ class Node {
   ClusterView view_;
   MetricsSegment* metrics_ = nullptr;
   std::byte* local_ = nullptr;
-  std::vector<std::byte*> exchange_;  // of all nodes; empty without a log
+  std::vector<std::byte*> exchange_;  // exchange segments of all nodes; empty without a log
   std::unique_ptr<PagePool> pool_;
   std::atomic<bool> attached_{false};  // pool_ and view_ are complete
   ProcedureRegistry registry_;

@@ -15,7 +15,8 @@ void Node::open_log_files() {
   const auto warn = [log = logger_](const std::string& text) { log->warn("{}", text); };
   files_ = make_file_system(file_system_settings(config_.durability, warn, &io_watch_));
   for (uint32_t ordinal = 0; ordinal < count; ++ordinal) {
-    // Release, as a logger does: nothing of this incarnation has to be made durable yet.
+    // All epochs before start_epoch count as durable, because this incarnation has logged nothing
+    // yet. Release, as in the logger's own stores.
     view_.shared[node_]->loggers[ordinal].durable_epoch.store(view_.control->start_epoch - 1,
                                                               std::memory_order_release);
   }

@@ -30,7 +30,7 @@ struct Refusal {
   std::string why;
 };
 
-/// What the sessions use of their node. REQUIRES: all of it outlives them.
+/// Parts of the node that its sessions use. REQUIRES: they outlive the sessions.
 struct SessionServices {
   uint32_t node = 0;
   uint64_t incarnation = 0;

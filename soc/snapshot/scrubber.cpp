@@ -106,7 +106,7 @@ void Scrubber::set_files(const std::vector<SnapshotFilePlace>& places) {
     const bool is_listed = std::ranges::find(places_, place) != places_.end();
     if (is_own(place) && !is_listed) places_.push_back(place);
   }
-  // Damage of files that nothing needs any more does not count.
+  // Damage of files that are no longer needed does not count.
   std::set<std::string> paths;
   for (const SnapshotFilePlace& place : places_) {
     paths.insert(snapshot_file_path(place.directory, place.node, place.snapshot));

@@ -12,8 +12,8 @@ namespace {
 
 /// Pause between two checks whether retired pages are past their grace; about one epoch.
 constexpr std::chrono::milliseconds kGracePause{10};
-/// Hints can be renewed without end, so an idle worker checks them only this often after its last
-/// task.
+/// Maximum number of hint rounds of an idle worker after its last task. Without the limit it might
+/// never sleep, because working off a hint can create new ones.
 constexpr uint32_t kMaxIdleHintRounds = 100;
 
 }  // namespace

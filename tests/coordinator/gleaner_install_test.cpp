@@ -76,7 +76,7 @@ TEST_F(GleanerInstallTest, AsksUntilAllAreDoneAndSumsUp) {
   EXPECT_FALSE(run.status().at("progress").contains("oldest_left"));
 }
 
-/// Each node answers each pass with 10 dropped pages, and keeps hot pages if they are to be spared.
+/// Each node reports 10 dropped pages for each pass, and keeps hot pages if the pass spares them.
 class HotPagesTest : public GleanerInstallTest {
  protected:
   HotPagesTest() {

@@ -132,7 +132,7 @@ class SnapshotStage {
   bool keeps_files = false;
   /// The next rounds drop the ranges that cannot be read.
   bool salvages = false;
-  std::vector<UnreadablePage> unreadable;  // of all rounds, as told
+  std::vector<UnreadablePage> unreadable;  // all unreadable pages reported, over all rounds
   std::function<void()> before_combine;    // may be empty
 
  private:

@@ -203,7 +203,7 @@ inline void hide(StorageControl& storage, bool reused) {
 }
 
 /// R34: a storage is dropped, or its catalog slot is reused, just after the installer has published
-/// its begin epoch. The installer must access no page of it any more.
+/// its begin epoch. The installer must no longer access its pages.
 inline std::string a_storage_that_goes_is_left_alone(StorageType type, bool reused) {
   InstallReport report;
   std::string problem;

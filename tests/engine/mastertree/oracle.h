@@ -39,7 +39,8 @@ class OracleWorker {
   OracleWorker(const OracleOptions& options, uint32_t self)
       : options_(options), self_(self), random_(options.seed * 1000 + self) {}
 
-  /// Returns the first mismatch of a reported attempt, or an empty text.
+  /// Returns the first mismatch of an attempt that ended with ok or user_abort, or an empty text.
+  /// Attempts that ended with a conflict do not count.
   std::string run(TestWorker& worker, const MasterTree& tree,
                   OracleMix mix = OracleMix::reads_and_writes) {
     for (uint64_t i = 0; i < options_.transactions; ++i) {

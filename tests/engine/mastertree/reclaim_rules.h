@@ -439,8 +439,8 @@ inline std::string a_merge_moves_its_pages_first() {
   return problem.text();
 }
 
-/// R46: a merged page may begin before the rest of the scan's range, so the scan begins at its own
-/// bound.
+/// R46: a merged page may begin before the low bound of a scan. The scan must skip the keys before
+/// that bound.
 inline std::string a_scan_starts_within_a_merged_page() {
   Reclaim stage;
   Problem problem;

@@ -11,7 +11,8 @@
 
 namespace atolldb::test {
 
-/// A log of epochs 1 to 9, and kept snapshots of epochs 3 and 5. Nothing else can be deleted.
+/// A log of epochs 1 to 9, and kept snapshots of epochs 3 and 5. All unneeded files have been
+/// deleted.
 struct KeptData {
   /// Returns an error text, or an empty text.
   std::string make() {

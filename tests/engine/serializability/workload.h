@@ -114,9 +114,9 @@ class WorkloadWorker {
   History history_;
   HistoryTransaction txn_;
   std::map<uint64_t, Own> own_;
-  std::string complaint_;      // of this attempt; counts only if it commits
+  std::string complaint_;      // error of this attempt; counts only if the attempt commits
   std::string torn_;           // counts even if the attempt aborts
-  std::string first_problem_;  // of all attempts
+  std::string first_problem_;  // first error over all attempts
   bool reads_only_ = false;
   uint64_t attempts_ = 0;
   uint64_t commits_ = 0;

@@ -111,7 +111,7 @@ inline std::string a_page_stays_while_it_is_looked_at() {
              : "the other reader saw a wrong page";
 }
 
-/// Reader `slot` reads so many other pages that pages 1 and 2 are in no frame any more.
+/// Reader `slot` reads so many other pages that pages 1 and 2 are evicted from the cache.
 inline bool take_all_frames(TestCache& test, const NumberedPages& pages, uint32_t slot) {
   SnapshotReader other(test.cache, slot);
   bool is_read = true;

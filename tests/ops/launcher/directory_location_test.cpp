@@ -1,4 +1,5 @@
-// What is recorded of a directory's place, by the type of its file system (rule R47).
+// Tests which facts about a directory's location are recorded, by the type of its file system
+// (R47).
 #include "ops/launcher/directory_location.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +12,7 @@
 #include "tests/cluster/cluster_folder.h"
 
 namespace {
-long type_of_all = 0;  // of the file systems that fstatfs shows; 0: the kernel's answer counts
+long type_of_all = 0;  // type that fstatfs reports for every file system; 0: the kernel's result
 }
 
 /// In place of the C library's.

@@ -11,7 +11,7 @@
 #include "tests/cluster/cluster_folder.h"
 
 namespace {
-int refusal_of_directories = 0;  // errno of flock; 0: the kernel's answer counts
+int refusal_of_directories = 0;  // errno that flock reports; 0: the kernel's result
 }
 
 /// In place of the C library's.

@@ -1,4 +1,5 @@
-// Answers are held until their epoch is durable. If it never will be, the client is told so.
+// Answers are held until their epoch is durable. If it never becomes durable, the client gets an
+// error.
 #include "soc/session/durable_answers.h"
 
 #include <gtest/gtest.h>
