@@ -2,7 +2,9 @@
 // selected files for as long as the test wants.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdlib>
+#include <thread>
 
 #include "tests/cluster/cli_run.h"
 #include "tests/cluster/launcher_process.h"
@@ -99,6 +101,10 @@ TEST_F(DeviceHang, IsReportedWithinItsLimitAndTheClusterGoesOnAfterwards) {
   EXPECT_TRUE(text.ends_with("(limit 300ms)")) << text;
   const Ran status = runner_.atoll({"status", "-c", file});
   EXPECT_TRUE(status.out.contains("what is wrong: node1: device hangs: sync on ")) << status.out;
+  // The device answers after a minute in the long form. The report stays until then.
+  std::this_thread::sleep_for(std::chrono::seconds(rounds(0, 60)));
+  EXPECT_EQ(hangs(file).size(), 1u);
+  EXPECT_FALSE(launcher.has_ended());
   answer();
   EXPECT_TRUE(eventually([&] { return hangs(file) == nlohmann::json::array(); }));
   const uint64_t before = std::filesystem::file_size(clients.file(1));
