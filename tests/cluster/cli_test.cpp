@@ -147,7 +147,7 @@ TEST_F(CliTest, VersionIsTheProjectsAndTheTextsNameTheSame) {
   const std::string changes = text("ops/CHANGELOG.md");
   const size_t newest = changes.find("\n## ");
   ASSERT_NE(newest, std::string::npos);
-  EXPECT_EQ(changes.substr(newest, 5 + number.size() + 1), "\n## " + number + " ");
+  EXPECT_EQ(changes.substr(newest, 4 + number.size() + 1), "\n## " + number + " ");
 }
 
 TEST_F(CliTest, AClusterStartsSaysHowItIsAndStopsWithNothingLeft) {

@@ -23,8 +23,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr const char* kStorage = "cold";
-constexpr size_t kValueBytes = 1000;
-constexpr uint64_t kKeys = 24'000;  // several times the snapshot cache
+constexpr size_t kValueBytes = 500;
+constexpr uint64_t kKeys = 40'000;  // several times the snapshot cache
 
 /// Input: a key, then the seconds to sleep within the transaction after its read.
 constexpr const char* kSource = R"cpp(
@@ -43,7 +43,7 @@ constexpr const char* kSource = R"cpp(
     if (context.input().size() != 16) return Status::invalid_argument;
     uint64_t seconds = 0;
     std::memcpy(&seconds, context.input().data() + 8, 8);
-    std::array<std::byte, 1000> value;
+    std::array<std::byte, 500> value;
     uint32_t bytes = 0;
     const Status read = MasterTree(*storage).get(context.transaction(), context.input().first(8),
                                                  value.data(), value.size(), bytes);

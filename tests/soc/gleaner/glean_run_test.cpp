@@ -56,7 +56,10 @@ class SlowFileSystem : public ForwardingFileSystem {
  public:
   using ForwardingFileSystem::ForwardingFileSystem;
 
-  void await_sync() { has_begun_.get_future().wait(); }
+  /// Returns whether a sync has begun. Waits half a minute for it.
+  bool await_sync() {
+    return has_begun_.get_future().wait_for(std::chrono::seconds(30)) == std::future_status::ready;
+  }
   void allow_sync() { may_go_on_.set_value(); }
 
   Result<std::unique_ptr<File>> create(const std::string& path, uint64_t bytes) override {
@@ -140,9 +143,9 @@ class GleanRunTest : public testing::Test {
     test::BlockBuffer buffer(1);
     LogBlock& block = buffer.all()[0];
     test::begin_block(block, 5, 0);
-    const std::string key = test::big_endian(1);
+    const std::array<uint64_t, 1> index = {1};  // an array's key, in this machine's byte order
     ASSERT_TRUE(test::add_record(block, LogType::update, 1, Vid::make(5, 1).version(),
-                                 std::as_bytes(std::span(key)), std::as_bytes(std::span(key))));
+                                 std::as_bytes(std::span(index)), std::as_bytes(std::span(index))));
     ASSERT_TRUE(writer->append(std::array{buffer.all()}, 4));
     ASSERT_TRUE(writer->close_epoch(10, 4));
   }
@@ -220,7 +223,12 @@ TEST_F(GleanRunTest, WaitersAreAnsweredInTimeWhileTheFileIsSynced) {
   const auto second = start(1, true);
   first->map();
   second->map();
-  slow.await_sync();
+  if (!slow.await_sync()) {
+    slow.allow_sync();
+    const auto ended = outcome(*second);
+    FAIL() << "no file was synced: " << (ended ? ended->dump() : ended.error().message) << ", "
+           << outcome(*first).error().message;
+  }
   Answer waiting;
   second->wait(Clock::now(), waiting.reply());
   const bool is_in_time = waiting.is_there_soon();
