@@ -56,7 +56,7 @@ TEST(DamagedPages, MakeTheirOwnRangeUnreadableAndNothingElse) {
   tree.flip(page);
   for (uint64_t epoch = 6; epoch < 9; ++epoch) {
     std::vector<GleanedLog> logs;
-    for (const uint64_t key : {10, 1000, 1001, 1990}) {
+    for (const uint64_t key : {10u, 1000u, 1001u, 1990u}) {
       tree.write(key, LogType::update, epoch, logs);
     }
     ASSERT_NO_FATAL_FAILURE(tree.take(logs, epoch));
@@ -119,7 +119,7 @@ TEST(DamagedPages, HoldNoMoreThanTheirKeysNeed) {
   uint64_t most = 0;
   for (uint64_t epoch = 6; epoch < 6 + 5 * kMaxHeldBatches; ++epoch) {
     std::vector<GleanedLog> logs;
-    for (const uint64_t key : {1000, 1001}) tree.write(key, LogType::insert, epoch, logs);
+    for (const uint64_t key : {1000u, 1001u}) tree.write(key, LogType::insert, epoch, logs);
     const std::string part = std::to_string(epoch % 10);
     const Vid vid = Vid::make(epoch, 1);
     tree.model[big_endian(1002)].payload.replace(0, 1, part);
