@@ -14,6 +14,7 @@
 
 #include "ops/launcher/cluster_note.h"
 #include "ops/launcher/lock_holder.h"
+#include "shared/base/file_text.h"
 #include "shared/config/config_values.h"
 #include "shared/process/run_paths.h"
 
@@ -231,10 +232,7 @@ Result<Config> find_running(const ClusterChoice& choice) {
 }
 
 std::optional<StartReport> start_report(const Config& config) {
-  std::ifstream file(start_path(config));
-  if (!file) return std::nullopt;
-  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  return parse_start_report(text);
+  return parse_start_report(file_text(start_path(config)));
 }
 
 bool is_starting(const Config& config) {

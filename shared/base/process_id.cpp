@@ -8,10 +8,11 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <iterator>
 #include <sstream>
 #include <vector>
+
+#include "shared/base/file_text.h"
 
 namespace atolldb {
 namespace {
@@ -19,8 +20,7 @@ namespace {
 /// Returns the fields of /proc/<pid>/stat from the third ("state") on. The second may contain any
 /// bytes.
 std::vector<std::string> stat_fields(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const std::string text = file_text("/proc/" + std::to_string(pid) + "/stat");
   const size_t name_end = text.rfind(')');
   if (name_end == std::string::npos) return {};
   std::istringstream rest(text.substr(name_end + 1));

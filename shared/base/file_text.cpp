@@ -1,0 +1,29 @@
+#include "shared/base/file_text.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "shared/base/uninterrupted.h"
+#include "shared/base/unique_fd.h"
+
+namespace atolldb {
+
+std::string file_text(const std::string& path) {
+  const UniqueFd file(
+      uninterrupted([&] { return open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY); }));
+  return file.is_open() ? file_text(file.get()) : "";
+}
+
+std::string file_text(int file) {
+  std::string text;
+  std::array<char, 4096> part;
+  for (;;) {
+    const ssize_t count = uninterrupted([&] { return read(file, part.data(), part.size()); });
+    if (count <= 0) return text;
+    text.append(part.data(), static_cast<size_t>(count));
+  }
+}
+
+}  // namespace atolldb
