@@ -78,7 +78,7 @@ std::unexpected<Error> corruption(const std::string& what) {
   return make_error(ExitCode::corruption,
                     what +
                         ": the DDL log is damaged: restore a backup, or start "
-                        "anew with `atoll up --discard-data`");
+                        "empty with `atoll up --discard-data`");
 }
 
 Result<std::vector<uint32_t>> ordinals_in(FileSystem& file_system, const std::string& directory) {

@@ -92,7 +92,7 @@ Error IncarnationScan::corruption_error() const {
       ExitCode::corruption,
       fmt::format("{}: offset {}: {}, but epoch {} was durable: the log is damaged: restore a "
                   "backup, start without what cannot be read with `atoll up --salvage`, or start "
-                  "anew with `atoll up --discard-data`",
+                  "empty with `atoll up --discard-data`",
                   corruption->file, corruption->offset, corruption->reason, known_durable_epoch)};
 }
 
@@ -140,7 +140,7 @@ Result<void> refuse_uncreated(const IncarnationScan& scan, const std::vector<Ddl
       return make_error(
           ExitCode::corruption,
           fmt::format("{}: offset {}: a record of storage {}, which none of the {} records of the "
-                      "DDL log creates: the DDL log is damaged: restore a backup, or start anew "
+                      "DDL log creates: the DDL log is damaged: restore a backup, or start empty "
                       "with `atoll up --discard-data`",
                       sighting.file, sighting.offset, id, ddl.size()));
     }

@@ -303,7 +303,7 @@ Result<std::optional<SavepointRead>> read_savepoint_file(FileSystem& file_system
     return make_error(
         ExitCode::corruption,
         fmt::format("{}: no slot of the savepoint is intact: {}: {}: restore a backup, "
-                    "or start anew with `atoll up --discard-data`",
+                    "or start empty with `atoll up --discard-data`",
                     path, first.damage.empty() ? "slot 0 is empty" : first.damage,
                     second.damage.empty() ? "slot 1 is empty" : second.damage));
   }

@@ -141,7 +141,7 @@ Result<void> examine_newest(FileSystem& file_system, const std::string& data_dir
     return make_error(
         ExitCode::corruption,
         fmt::format("{}: is of {}, but the savepoint names snapshot {} as of epoch {}: restore a "
-                    "backup, or start anew with `atoll up --discard-data`",
+                    "backup, or start empty with `atoll up --discard-data`",
                     snapshot_metadata_path(data_dir, savepoint.snapshot),
                     metadata->cluster_uuid != savepoint.cluster_uuid
                         ? "another cluster"
@@ -186,7 +186,7 @@ Result<void> refuse_uncreated_in_snapshot(FileSystem& file_system, const std::st
     return make_error(
         ExitCode::corruption,
         fmt::format("{}: holds storage {} ({}), which none of the {} records of the DDL log "
-                    "creates: the DDL log is damaged: restore a backup, or start anew with `atoll "
+                    "creates: the DDL log is damaged: restore a backup, or start empty with `atoll "
                     "up --discard-data`",
                     snapshot_metadata_path(data_dir, savepoint.snapshot), storage.id, storage.name,
                     start.ddl.size()));
@@ -288,7 +288,7 @@ Result<void> refuse_unlisted(FileSystem& file_system, const Savepoint& savepoint
       return make_error(ExitCode::corruption,
                         fmt::format("{}: offset {}: a block of incarnation {}, which no intact "
                                     "savepoint lists: the savepoint is damaged or missing: restore "
-                                    "a backup, or start anew with `atoll up --discard-data`",
+                                    "a backup, or start empty with `atoll up --discard-data`",
                                     reader->file(), reader->offset(), place.name.incarnation));
     }
   }
@@ -336,7 +336,7 @@ Result<LogStart> examine(FileSystem& file_system, const std::string& data_dir,
     return make_error(ExitCode::corruption,
                       savepoint_path(data_dir) +
                           ": the file is missing, but the DDL log beside it holds records: restore "
-                          "a backup, or start anew with `atoll up --discard-data`");
+                          "a backup, or start empty with `atoll up --discard-data`");
   }
   start.ddl = std::move(ddl->records);
   if (auto examined = examine_snapshot(file_system, data_dir, start, damage); !examined) {
@@ -357,7 +357,7 @@ Result<LogStart> examine(FileSystem& file_system, const std::string& data_dir,
   start.start_epoch = savepoint.largest_epoch + 1;
   if (start.start_epoch >= kMaxEpoch) {
     return make_error(ExitCode::resources,
-                      fmt::format("{}: epoch {} would be the next, the largest is {}: start anew "
+                      fmt::format("{}: epoch {} would be the next, the largest is {}: start empty "
                                   "with `atoll up --discard-data`",
                                   data_dir, start.start_epoch, kMaxEpoch));
   }

@@ -145,7 +145,7 @@ std::string decode_file(std::span<const std::byte> bytes, const DirectoryTable& 
 std::unexpected<Error> damaged_metadata(const std::string& path, const std::string& reason) {
   return make_error(ExitCode::corruption,
                     path + ": metadata of a snapshot: " + reason +
-                        ": restore a backup, or start anew with `atoll up --discard-data`");
+                        ": restore a backup, or start empty with `atoll up --discard-data`");
 }
 
 /// Creates a file with these bytes and syncs it.

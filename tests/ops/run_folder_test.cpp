@@ -208,14 +208,14 @@ TEST(RunFolderTest, ALockFileThatIsALinkIsRefusedAndWhatItLeadsToIsAsItWas) {
   TestFolder folder;
   const Config config = folder.config("link");
   const std::string target = folder.path() + "/target";
-  std::ofstream(target) << "of somebody else";
+  std::ofstream(target) << "of another user";
   std::filesystem::create_directories(config.cluster.run_dir);
   std::filesystem::create_symlink(target, lock_path(config));
   const auto refused = RunFolder::acquire(config);
   ASSERT_FALSE(refused);
   EXPECT_TRUE(refused.error().message.starts_with(lock_path(config) + ": is a link"))
       << refused.error().message;
-  EXPECT_EQ(read_text(target), "of somebody else");
+  EXPECT_EQ(read_text(target), "of another user");
 }
 
 TEST(RunFolderTest, AFolderThatOtherUsersCouldReplaceIsRefused) {
