@@ -121,15 +121,6 @@ class FullDisk : public testing::Test {
     launcher.wait();
     EXPECT_TRUE(eventually([&] { return processes_of(config_.cluster.name).empty(); }));
   }
-  void expect_promises_kept(const Ledger& ledger) const {
-    for (const uint32_t node : {0u, 1u}) {
-      auto session = SessionClient::connect(config_.cluster.run_dir, node);
-      ASSERT_TRUE(session) << session.error().message;
-      const auto state = read_ledger_state(**session);
-      ASSERT_TRUE(state) << state.error().message;
-      for (const LedgerViolation& one : check_ledger(ledger, *state)) ADD_FAILURE() << one.text;
-    }
-  }
   std::set<uint32_t> snapshots_there() const {
     PosixFileSystem files;
     const std::string& data_dir = config_.cluster.data_dir;
@@ -272,7 +263,7 @@ TEST_P(FullFileSystem,
   config_.durability.emulated_latency = {};
   LauncherProcess launcher(config_);
   ASSERT_EQ(launcher.next_line(), "running") << last_failure(config_);
-  expect_promises_kept(ledger);
+  expect_promises_kept(config_, ledger);
   auto session = SessionClient::connect(config_.cluster.run_dir, 1);
   ASSERT_TRUE(session) << session.error().message;
   EXPECT_EQ(rows.check(**session), "");
@@ -311,7 +302,7 @@ TEST_F(FullDisk, AStartOnADiskThatLogsHaveFilledRecoversAllByItself) {
   std::ofstream(disk_ + "/rest") << std::string(free_bytes(), 'x');
   LauncherProcess launcher(config_);
   ASSERT_EQ(launcher.next_line(), "running") << last_failure(config_);
-  expect_promises_kept(ledger);
+  expect_promises_kept(config_, ledger);
   kill(launcher.pid(), SIGTERM);
   EXPECT_EQ(launcher.wait(), 0);
 }

@@ -195,4 +195,16 @@ inline uint64_t expect_log_keeps(const Config& config, const Ledger& ledger) {
   return promised;
 }
 
+/// Expects that a session on each node sees what the ledger has as acknowledged. REQUIRES: the
+/// cluster runs.
+inline void expect_promises_kept(const Config& config, const Ledger& ledger) {
+  for (uint32_t node = 0; node < config.nodes.size(); ++node) {
+    auto session = SessionClient::connect(config.cluster.run_dir, node);
+    ASSERT_TRUE(session) << session.error().message;
+    const auto state = read_ledger_state(**session);
+    ASSERT_TRUE(state) << state.error().message;
+    for (const LedgerViolation& one : check_ledger(ledger, *state)) ADD_FAILURE() << one.text;
+  }
+}
+
 }  // namespace atolldb::test

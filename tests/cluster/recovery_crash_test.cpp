@@ -34,16 +34,6 @@ class RecoveryCrashTest : public testing::Test {
     return clients.ledger();
   }
 
-  void expect_promises_kept(const Ledger& ledger) const {
-    for (const uint32_t node : {0u, 1u}) {
-      auto session = SessionClient::connect(config_.cluster.run_dir, node);
-      ASSERT_TRUE(session) << session.error().message;
-      const auto state = read_ledger_state(**session);
-      ASSERT_TRUE(state) << state.error().message;
-      for (const LedgerViolation& one : check_ledger(ledger, *state)) ADD_FAILURE() << one.text;
-    }
-  }
-
   TestFolder folder_;
   Config config_ = folder_.config("recovers");
   std::mt19937_64 random_{seed()};
@@ -64,7 +54,7 @@ TEST_F(RecoveryCrashTest, WhatWasPromisedIsThereAgainHoweverOftenStartsAreKilled
     SCOPED_TRACE("start " + std::to_string(start));
     LauncherProcess launcher(config_);
     ASSERT_EQ(launcher.next_line(), "running");
-    expect_promises_kept(ledger);
+    expect_promises_kept(config_, ledger);
     const auto status =
         cli::RunningCluster(config_).coordinator("status", {}, Cluster::kDefaultTimeout);
     ASSERT_TRUE(status) << status.error().message;

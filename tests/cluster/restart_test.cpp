@@ -54,16 +54,6 @@ class RestartTest : public testing::Test {
     kill(found.front(), SIGKILL);
     return found.front();
   }
-  void expect_promises_kept(const Ledger& ledger) const {
-    for (const uint32_t node : {0u, 1u}) {
-      auto session = SessionClient::connect(config_.cluster.run_dir, node);
-      ASSERT_TRUE(session) << session.error().message;
-      const auto state = read_ledger_state(**session);
-      ASSERT_TRUE(state) << state.error().message;
-      for (const LedgerViolation& one : check_ledger(ledger, *state)) ADD_FAILURE() << one.text;
-    }
-  }
-
   TestFolder folder_;
   Config config_ = folder_.config("restarts");
   std::string file_;
@@ -106,7 +96,7 @@ TEST_F(RestartTest, KilledUnderLoadTheClusterComesBackWithAllThatWasAcknowledged
   }
   clients.stop();
   const Ledger ledger = clients.ledger();
-  expect_promises_kept(ledger);
+  expect_promises_kept(config_, ledger);
   std::set<uint64_t> incarnations;
   for (const auto& [token, transaction] : ledger) {
     if (!transaction.outcome || !transaction.outcome->is_promised()) continue;

@@ -27,16 +27,6 @@ class SnapshotCrashTest : public testing::Test {
     return status ? status->at("snapshots") : Json{{"newest", 0}};
   }
 
-  void expect_promises_kept() const {
-    for (const uint32_t node : {0u, 1u}) {
-      auto session = SessionClient::connect(config_.cluster.run_dir, node);
-      ASSERT_TRUE(session) << session.error().message;
-      const auto state = read_ledger_state(**session);
-      ASSERT_TRUE(state) << state.error().message;
-      for (const LedgerViolation& one : check_ledger(ledger_, *state)) ADD_FAILURE() << one.text;
-    }
-  }
-
   static constexpr std::array<const char*, 4> kVictims = {"launcher", "coordinator", "node0",
                                                           "node1"};
   static constexpr std::array<const char*, 5> kPhases = {"planning", "preparing", "gleaning",
@@ -80,7 +70,7 @@ TEST_F(SnapshotCrashTest, WhatWasPromisedIsThereWhoeverDiesInWhateverPhaseOfASna
       const auto created = create_ledger(config_);
       ASSERT_TRUE(created) << created.error().message;
     }
-    ASSERT_NO_FATAL_FAILURE(expect_promises_kept());
+    ASSERT_NO_FATAL_FAILURE(expect_promises_kept(config_, ledger_));
     if (round == count) {
       EXPECT_GT(snapshots().at("newest"), count);
       kill(launcher.pid(), SIGTERM);

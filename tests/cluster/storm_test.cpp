@@ -118,16 +118,6 @@ class StormTest : public testing::Test {
     EXPECT_EQ(open_segments(), 0u);
   }
 
-  void expect_promises_kept() const {
-    for (const uint32_t node : {0u, 1u}) {
-      auto session = SessionClient::connect(config_.cluster.run_dir, node);
-      ASSERT_TRUE(session) << session.error().message;
-      const auto state = read_ledger_state(**session);
-      ASSERT_TRUE(state) << state.error().message;
-      for (const LedgerViolation& one : check_ledger(ledger_, *state)) ADD_FAILURE() << one.text;
-    }
-  }
-
   /// Checks that created storages exist, that dropped storages do not, and that no id was used
   /// twice.
   void expect_catalog_kept() {
@@ -209,7 +199,7 @@ TEST_F(StormTest, NothingAcknowledgedIsLostAndNothingIsLeft) {
     if (round == 0) {
       ASSERT_NO_FATAL_FAILURE(prepare());
     }
-    ASSERT_NO_FATAL_FAILURE(expect_promises_kept());
+    ASSERT_NO_FATAL_FAILURE(expect_promises_kept(config_, ledger_));
     ASSERT_NO_FATAL_FAILURE(expect_catalog_kept());
     ASSERT_NO_FATAL_FAILURE(expect_tpcc_consistent());
     ASSERT_FALSE(HasFailure()) << "stopped: the data are in " << config_.cluster.data_dir;
