@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "coordinator/gleaner/log_volume.h"
+#include "shared/base/try.h"
 #include "shared/file/counting_file_system.h"
 
 namespace atolldb {
@@ -23,16 +24,14 @@ Result<void> Coordinator::prepare() {
   uint64_t start_epoch = config_.cluster.start_epoch;
   uint64_t incarnation = incarnation_;
   if (config_.durability.mode == DurabilityMode::durable) {
-    auto durable = open_durable_state();
-    if (!durable) return std::unexpected(durable.error());
-    durable_ = *std::move(durable);
+    ATOLL_ASSIGN(auto durable, open_durable_state());
+    durable_ = std::move(durable);
     gleaner_ = std::make_unique<GleanerRun>(config_, durable_->files(), call_node_, logger_);
     start_epoch = durable_->start_epoch();
     incarnation = durable_->incarnation();
   }
-  const Result<std::byte*> base = space_.prepare(SegmentKind::control, kCoordinator, {});
-  if (!base) return std::unexpected(base.error());
-  control_ = reinterpret_cast<ControlSegment*>(*base);
+  ATOLL_ASSIGN(std::byte* const base, space_.prepare(SegmentKind::control, kCoordinator, {}));
+  control_ = reinterpret_cast<ControlSegment*>(base);
   control_->node_count = static_cast<uint32_t>(config_.nodes.size());
   control_->epoch_interval_us = static_cast<uint32_t>(config_.cluster.epoch.count());
   control_->incarnation = incarnation;
@@ -41,7 +40,7 @@ Result<void> Coordinator::prepare() {
   start_epochs(control_->epochs, start_epoch);
   set_state(ClusterState::starting);
   catalog_ = std::make_unique<Catalog>(*control_);
-  if (const auto restored = restore_storages(); !restored) return restored;
+  ATOLL_TRY(restore_storages());
   space_.publish(SegmentKind::control, kCoordinator);
   return {};
 }
@@ -58,12 +57,10 @@ Result<std::unique_ptr<DurableState>> Coordinator::open_durable_state() {
 
 Result<void> Coordinator::attach() {
   for (uint32_t node = 0; node < config_.nodes.size(); ++node) {
-    const Result<std::byte*> shared = space_.attach(SegmentKind::shared, node, true);
-    if (!shared) return std::unexpected(shared.error());
-    nodes_.push_back(reinterpret_cast<NodeShared*>(*shared));
-    const Result<std::byte*> metrics = space_.attach(SegmentKind::metrics, node, false);
-    if (!metrics) return std::unexpected(metrics.error());
-    metrics_.push_back(reinterpret_cast<const MetricsSegment*>(*metrics));
+    ATOLL_ASSIGN(std::byte* const shared, space_.attach(SegmentKind::shared, node, true));
+    nodes_.push_back(reinterpret_cast<NodeShared*>(shared));
+    ATOLL_ASSIGN(std::byte* const metrics, space_.attach(SegmentKind::metrics, node, false));
+    metrics_.push_back(reinterpret_cast<const MetricsSegment*>(metrics));
   }
   status_ = std::make_unique<StatusReport>(config_, *control_, nodes_, metrics_);
   return {};
@@ -91,13 +88,13 @@ Result<void> Coordinator::start() {
 Result<void> Coordinator::open(const Json& metrics) {
   status_->set_metrics_endpoints(metrics);
   if (durable_ != nullptr) {
-    if (const auto recovered = recover(); !recovered) return recovered;
+    ATOLL_TRY(recover());
   }
   if (is_logged()) {
-    if (const auto begun = begin_logs(); !begun) return begun;
+    ATOLL_TRY(begin_logs());
   }
   if (durable_ != nullptr) {
-    if (const auto begun = durable_->begin(); !begun) return begun;
+    ATOLL_TRY(durable_->begin());
     rebuild_ballast();
     // Relaxed: the release of the state publishes it.
     control_->began_empty.store(durable_->snapshot() ? 0 : 1, std::memory_order_relaxed);
@@ -115,16 +112,14 @@ Result<void> Coordinator::open(const Json& metrics) {
 Result<void> Coordinator::begin_logs() {
   const auto begin = [this] {
     return on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
-      const auto answer = call_node_(node, "log.begin", Json::object());
-      if (!answer) return std::unexpected(answer.error());
+      ATOLL_TRY(call_node_(node, "log.begin", Json::object()));
       return {};
     });
   };
   auto begun = begin();
   if (begun || begun.error().code != ExitCode::disk_full || durable_ == nullptr) return begun;
-  const auto released = durable_->release_ballast();
-  if (!released) return std::unexpected(released.error());
-  if (!*released) return begun;
+  ATOLL_ASSIGN(const auto released, durable_->release_ballast());
+  if (!released) return begun;
   logger_->warn("{}; the ballast is given up for the first log files", begun.error().message);
   return begin();
 }

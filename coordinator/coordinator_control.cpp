@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "coordinator/coordinator.h"
+#include "shared/base/try.h"
 #include "shared/memory/dirty_epoch.h"
 #include "shared/memory/state_names.h"
 #include "shared/sync/wait_word.h"
@@ -25,18 +26,14 @@ Json describe(const StorageControl& storage) {
 
 Result<StorageDefinition> definition_of(const ControlRequest& request) {
   StorageDefinition definition;
-  const Result<std::string> name = get_text(request, "name");
-  if (!name) return std::unexpected(name.error());
-  const Result<std::string> type = get_text(request, "type");
-  if (!type) return std::unexpected(type.error());
-  const Result<uint64_t> payload = get_number_or(request, "payload_bytes", 0);
-  if (!payload) return std::unexpected(payload.error());
-  const Result<uint64_t> records = get_number_or(request, "record_count", 0);
-  if (!records) return std::unexpected(records.error());
-  definition.name = *name;
-  definition.type = storage_type(*type);
-  definition.payload_bytes = *payload;
-  definition.record_count = *records;
+  ATOLL_ASSIGN(const std::string name, get_text(request, "name"));
+  ATOLL_ASSIGN(const std::string type, get_text(request, "type"));
+  ATOLL_ASSIGN(const uint64_t payload, get_number_or(request, "payload_bytes", 0));
+  ATOLL_ASSIGN(const uint64_t records, get_number_or(request, "record_count", 0));
+  definition.name = name;
+  definition.type = storage_type(type);
+  definition.payload_bytes = payload;
+  definition.record_count = records;
   return definition;
 }
 
@@ -142,9 +139,8 @@ std::unique_ptr<StorageDropper> Coordinator::make_dropper() {
   hooks.release = [this](uint32_t id) -> Result<uint64_t> {
     // Any node can walk the pages. The modulus spreads the work.
     const auto node = static_cast<uint32_t>(id % nodes_.size());
-    const Result<Json> released = call_node_(node, "pages.release", Json{{"storage_id", id}});
-    if (!released) return std::unexpected(released.error());
-    return released->value("pages", uint64_t{0});
+    ATOLL_ASSIGN(const Json released, call_node_(node, "pages.release", Json{{"storage_id", id}}));
+    return released.value("pages", uint64_t{0});
   };
   hooks.free_slot = [this](uint32_t id) {
     [[maybe_unused]] const auto freed = on_ddl_thread([this, id] {
@@ -190,7 +186,7 @@ Result<void> Coordinator::restore_storages() {
     }
   }
   for (const auto& [id, definition] : living) {
-    if (const auto restored = catalog_->restore(id, definition); !restored) return restored;
+    ATOLL_TRY(catalog_->restore(id, definition));
   }
   return {};
 }

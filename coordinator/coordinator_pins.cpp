@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "coordinator/coordinator.h"
+#include "shared/base/try.h"
 
 namespace atolldb {
 namespace {
@@ -59,9 +60,8 @@ void Coordinator::list_damage(const ControlRequest& request, const ControlReply&
   damage_thread_.give([this, reply] {
     std::vector<Json> answers(nodes_.size());
     const auto asked = on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
-      auto answer = call_node_(node, "snapshot.damage", Json::object());
-      if (!answer) return std::unexpected(answer.error());
-      answers[node] = *std::move(answer);
+      ATOLL_ASSIGN(auto answer, call_node_(node, "snapshot.damage", Json::object()));
+      answers[node] = std::move(answer);
       return {};
     });
     if (!asked) return reply(std::unexpected(asked.error()));
@@ -74,13 +74,12 @@ Result<Json> Coordinator::change_snapshots(const ControlRequest& request) {
   if (request.op == "snapshot.unpin") {
     const Result<std::string> pin = get_text(request, "pin");
     if (!pin) return std::unexpected(pin.error());
-    const auto unpinned = durable_->unpin(*pin);
-    if (!unpinned) return std::unexpected(unpinned.error());
-    logger_->info("snapshot {}: pin {} removed", unpinned->id, unpinned->name);
+    ATOLL_ASSIGN(const auto unpinned, durable_->unpin(*pin));
+    logger_->info("snapshot {}: pin {} removed", unpinned.id, unpinned.name);
     if (const auto forgotten = forget_unneeded(); !forgotten) {
       logger_->warn("files that nothing needs stay for now: {}", forgotten.error().message);
     }
-    return to_json(*unpinned);
+    return to_json(unpinned);
   }
   const Result<uint32_t> id = id_of(request);
   if (!id) return std::unexpected(id.error());
@@ -92,9 +91,8 @@ Result<Json> Coordinator::change_snapshots(const ControlRequest& request) {
   }
   std::string name;
   if (request.body.contains("name")) {
-    const Result<std::string> given = get_text(request, "name");
-    if (!given) return std::unexpected(given.error());
-    name = *given;
+    ATOLL_ASSIGN(const std::string given, get_text(request, "name"));
+    name = given;
   }
   const auto pinned = durable_->pin(*id, name);
   if (!pinned) return std::unexpected(pinned.error());

@@ -13,6 +13,7 @@
 #include "coordinator/gleaner/recovery_steps.h"
 #include "engine/format/vid.h"
 #include "shared/base/pointer.h"
+#include "shared/base/try.h"
 #include "shared/memory/recovery_text.h"
 
 namespace atolldb {
@@ -20,10 +21,10 @@ Result<void> Coordinator::recover() {
   const bool salvages = durable_->salvages();
   if (!durable_->to_glean().empty() || (salvages && durable_->snapshot())) {
     begin_recovery();
-    if (const auto made = take_recovery_snapshot(); !made) return made;
+    ATOLL_TRY(take_recovery_snapshot());
   }
   if (durable_->snapshot()) {
-    if (const auto published = publish(*durable_->snapshot()); !published) return published;
+    ATOLL_TRY(publish(*durable_->snapshot()));
   }
   const auto forgotten = forget_unneeded();
   if (!forgotten) {
@@ -34,7 +35,7 @@ Result<void> Coordinator::recover() {
     // a pinned snapshot does not prevent the end: all files of snapshots stay meanwhile (R38), and
     // the logs are moved aside.
     if (!forgotten && forgotten.error().code != ExitCode::corruption) return forgotten;
-    if (const auto ended = report_salvage(); !ended) return ended;
+    ATOLL_TRY(report_salvage());
   }
   warn_of_left_directories();
   return {};
@@ -56,17 +57,15 @@ Result<void> Coordinator::report_salvage() {
   Json found = salvaged();
   found["snapshot"] = snapshot_.load(std::memory_order_relaxed);
   found["epoch"] = snapshot_epoch_.load(std::memory_order_relaxed);
-  const auto report = durable_->report_salvage(std::move(found));
-  if (!report) return std::unexpected(report.error());
-  for (const Json& range : report->at("ranges")) {
+  ATOLL_ASSIGN(const auto report, durable_->report_salvage(std::move(found)));
+  for (const Json& range : report.at("ranges")) {
     logger_->error("salvage: storage {}: {} is missing: {}", range.value("name", ""),
                    range.value("range", ""), range.value("reason", ""));
   }
-  const auto path = durable_->end_salvage();
-  if (!path) return std::unexpected(path.error());
+  ATOLL_ASSIGN(const auto path, durable_->end_salvage());
   gleaner_->forget_unreadable();
   logger_->warn("salvage: {} ranges and {} parts of the log are missing: {}",
-                report->at("ranges").size(), report->at("left_out").size(), *path);
+                report.at("ranges").size(), report.at("left_out").size(), path);
   return {};
 }
 
@@ -181,9 +180,8 @@ Result<void> Coordinator::take_recovery_snapshot() {
     if (taken && steps.is_last()) return {};
     if (!taken) {
       if (taken.error().code != ExitCode::disk_full) return taken;
-      const auto released = durable_->release_ballast();
-      if (!released) return std::unexpected(released.error());
-      if (*released) {
+      ATOLL_ASSIGN(const auto released, durable_->release_ballast());
+      if (released) {
         logger_->warn("recovery: {}; the ballast is given up for it", taken.error().message);
         continue;
       }
@@ -194,7 +192,7 @@ Result<void> Coordinator::take_recovery_snapshot() {
       continue;
     }
     // Closes the part's files: transactions may not read it before the end of the recovery.
-    if (const auto closed = open_readable(); !closed) return closed;
+    ATOLL_TRY(open_readable());
     const auto deleted = durable_->delete_unneeded(ids_in_use());
     if (deleted) {
       logger_->info("recovery: {} files that its first part covers are deleted", *deleted);
@@ -252,8 +250,7 @@ std::vector<StorageToGlean> Coordinator::storages_to_glean() const {
 /// pointer refers to them. REQUIRES: no transaction reads a storage's root yet. Transactions that
 /// read a snapshot have roots of their own.
 Result<void> Coordinator::publish(const SnapshotMetadata& snapshot) {
-  const auto opened = open_readable(snapshot.files);
-  if (!opened) return opened;
+  ATOLL_TRY(open_readable(snapshot.files));
   for (const SnapshotStorage& stored : snapshot.storages) {
     StorageControl& storage = control_->storage(stored.id);
     const auto state = static_cast<StorageState>(storage.state.load(std::memory_order_relaxed));

@@ -9,6 +9,7 @@
 #include "coordinator/coordinator.h"
 #include "engine/hooks/mutants.h"
 #include "engine/snapshot/published_snapshots.h"
+#include "shared/base/try.h"
 #include "shared/memory/dirty_epoch.h"
 #include "shared/sync/wait_word.h"
 
@@ -49,23 +50,21 @@ Result<void> Coordinator::glean(GleanTask task) {
 
 /// Fills in the members that all tasks have in common.
 Result<void> Coordinator::glean_and_store(GleanTask task) {
-  const auto id = durable_->take_snapshot_id();
-  if (!id) return std::unexpected(id.error());
-  task.snapshot = *id;
+  ATOLL_ASSIGN(const auto id, durable_->take_snapshot_id());
+  task.snapshot = id;
   task.cluster_uuid = durable_->data_uuid();
   task.base = durable_->snapshot();
-  const auto metadata = gleaner_->run(task);
-  if (!metadata) return std::unexpected(metadata.error());
+  ATOLL_ASSIGN(const auto metadata, gleaner_->run(task));
   Result<void> stored;
   if (task.salvages) {
     // The next attempt finds no damage in the new snapshot.
     const auto reported = durable_->report_salvage(salvaged());
     if (!reported) stored = std::unexpected(reported.error());
   }
-  if (stored) stored = durable_->store_snapshot(*metadata);
-  gleaner_->keep(*id);
+  if (stored) stored = durable_->store_snapshot(metadata);
+  gleaner_->keep(id);
   if (!stored) return stored;
-  note_newest(*metadata);
+  note_newest(metadata);
   return {};
 }
 
@@ -217,9 +216,9 @@ std::vector<StorageToGlean> Coordinator::ask_ddl_for_storages() {
 }
 
 Result<void> Coordinator::offer_pinned(uint32_t id) {
-  auto metadata = read_snapshot_metadata(durable_->files(), config_.cluster.data_dir, id);
-  if (!metadata) return std::unexpected(metadata.error());
-  offered_.emplace(id, *std::move(metadata));
+  ATOLL_ASSIGN(auto metadata,
+               read_snapshot_metadata(durable_->files(), config_.cluster.data_dir, id));
+  offered_.emplace(id, std::move(metadata));
   const auto opened = open_readable();
   // Some nodes may have opened the files. The next call that succeeds closes them.
   if (!opened) offered_.erase(id);
@@ -252,17 +251,16 @@ Result<void> Coordinator::publish_to_transactions() {
   if (!durable_->snapshot()) return {};
   const SnapshotMetadata& newest = *durable_->snapshot();
   offered_.try_emplace(newest.id, newest);
-  if (const auto opened = open_readable(); !opened) return opened;
+  ATOLL_TRY(open_readable());
   std::set<uint32_t> kept = offer_pins();
   kept.insert(newest.id);
   if (mutant(Mutant::newest_before_published)) make_newest(newest.id);
   for (const uint32_t id : kept) {
-    const auto published = publish_on_nodes(config_, call_node_, offered_.at(id));
-    if (!published) return published;
+    ATOLL_TRY(publish_on_nodes(config_, call_node_, offered_.at(id)));
   }
   make_newest(newest.id);
   // Withdraws the others after that, so that a published snapshot exists at any time.
-  if (const auto gone = withdraw_on_nodes(config_, call_node_, kept); !gone) return gone;
+  ATOLL_TRY(withdraw_on_nodes(config_, call_node_, kept));
   for (NodeShared* node : nodes_) snapshots_in_use(*node, kept);
   std::erase_if(offered_, [&](const auto& offer) { return !kept.contains(offer.first); });
   return {};
@@ -296,8 +294,8 @@ Result<void> Coordinator::open_readable(const std::vector<SnapshotFilePlace>& mo
 /// Publishes snapshots to transactions, closes the files that nothing needs, then deletes them.
 /// REQUIRES: no run of the gleaner is under way.
 Result<void> Coordinator::forget_unneeded() {
-  if (const auto published = publish_to_transactions(); !published) return published;
-  if (const auto opened = open_readable(); !opened) return opened;
+  ATOLL_TRY(publish_to_transactions());
+  ATOLL_TRY(open_readable());
   const auto deleted = durable_->delete_unneeded(ids_in_use());
   if (!deleted) return std::unexpected(deleted.error());
   if (*deleted != 0) logger_->info("{} files of logs and snapshots deleted", *deleted);

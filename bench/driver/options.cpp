@@ -6,6 +6,8 @@
 #include <charconv>
 #include <numeric>
 
+#include "shared/base/try.h"
+
 namespace atolldb::bench {
 
 std::unexpected<Error> usage_error(std::string_view command, std::string_view flag,
@@ -31,7 +33,7 @@ Result<void> check_common_options(std::string_view command, const CommonOptions&
       {"--warmup", options.warmup_seconds, 0, CommonOptions::kMaxSeconds},
       {"--repeat", options.repeat, 1, CommonOptions::kMaxRepeat},
   };
-  if (const Result<void> checked = check_ranges(command, ranges); !checked) return checked;
+  ATOLL_TRY(check_ranges(command, ranges));
   constexpr std::string_view kModes[] = {"", "off", "durable", "measure"};
   if (std::ranges::find(kModes, options.durability) == std::end(kModes)) {
     return usage_error(command, "--durability",

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "bench/common/clock.h"
+#include "shared/base/try.h"
 
 namespace atolldb::bench {
 
@@ -77,10 +78,9 @@ Result<std::vector<std::string>> run_with_progress(ClusterPort& cluster, const C
 
 Result<void> survey(ClusterPort& cluster, std::string_view command, const std::string& job,
                     const std::string& input, ReportHead& report) {
-  const auto outputs = cluster.run_job(job, input);
-  if (!outputs) return std::unexpected(outputs.error());
+  ATOLL_ASSIGN(const auto outputs, cluster.run_job(job, input));
   try {
-    const auto json = nlohmann::json::parse(outputs->at(0));
+    const auto json = nlohmann::json::parse(outputs.at(0));
     for (const auto& [name, bytes] : json.at("storage_bytes").items()) {
       report.storage_bytes.emplace_back(name, bytes.get<uint64_t>());
     }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "bench/gleaner_driver/log_to_glean.h"
+#include "shared/base/try.h"
 #include "shared/file/posix_file_system.h"
 
 namespace atolldb::gleaner_bench {
@@ -32,12 +33,9 @@ class Measurement {
     Scenario scenario{std::move(name), std::move(what), base.bytes(), 0, {}};
     for (uint32_t run = 0; run < options_.repeat; ++run) {
       const uint32_t id = next_id_;
-      auto gleaned = glean(log_.epoch, base);
-      if (!gleaned) return std::unexpected(gleaned.error());
-      scenario.runs.push_back(*std::move(gleaned));
-      if (auto removed = remove_files(id, scenario.runs.back()); !removed) {
-        return std::unexpected(removed.error());
-      }
+      ATOLL_ASSIGN(auto gleaned, glean(log_.epoch, base));
+      scenario.runs.push_back(std::move(gleaned));
+      ATOLL_TRY(remove_files(id, scenario.runs.back()));
     }
     scenario.log_bytes = scenario.first().read_bytes;
     return scenario;
@@ -75,21 +73,20 @@ Result<Report> measure(const std::string& data_dir, uint64_t run_epoch, const Op
   report.directory = directory;
   report.machine = bench::MachineInfo::detect();
   const bool has_base = log->base.id != 0;
-  auto whole = measurement.repeat(has_base ? "since_snapshot" : "whole_log",
+  ATOLL_ASSIGN(auto whole,
+               measurement.repeat(has_base ? "since_snapshot" : "whole_log",
                                   has_base ? "a start: the log behind the newest snapshot"
                                            : "a start without a snapshot: the whole log",
-                                  log->base);
-  if (!whole) return std::unexpected(whole.error());
-  report.scenarios.push_back(*std::move(whole));
+                                  log->base));
+  report.scenarios.push_back(std::move(whole));
   if (has_base || run_epoch < 2) return report;
   // Processes the log of the run on top of a snapshot of what preceded it.
-  const auto loaded = measurement.glean(run_epoch - 1, log->base);
-  if (!loaded) return std::unexpected(loaded.error());
-  auto rest = measurement.repeat("since_snapshot",
-                                 "a start with a snapshot of what the load has made: the rest",
-                                 loaded->result);
-  if (!rest) return std::unexpected(rest.error());
-  report.scenarios.push_back(*std::move(rest));
+  ATOLL_ASSIGN(const auto loaded, measurement.glean(run_epoch - 1, log->base));
+  ATOLL_ASSIGN(auto rest,
+               measurement.repeat("since_snapshot",
+                                  "a start with a snapshot of what the load has made: the rest",
+                                  loaded.result));
+  report.scenarios.push_back(std::move(rest));
   return report;
 }
 

@@ -13,6 +13,7 @@
 #include "engine/compose/compose.h"
 #include "engine/gleaner/mapper.h"
 #include "engine/gleaner/reducer.h"
+#include "shared/base/try.h"
 
 namespace atolldb::gleaner_bench {
 namespace {
@@ -48,20 +49,18 @@ class Composing {
   Result<std::vector<ComposedPartition>> all(Gleaned& gleaned) {
     std::vector<ComposedPartition> partitions;
     for (size_t storage = 0; storage < plan_.storages.size(); ++storage) {
-      auto logs = reducer_.open(plan_.storages[storage].id, "", std::nullopt);
-      if (!logs) return std::unexpected(logs.error());
-      auto composed = compose({.plan = plan_,
-                               .storage = storage,
-                               .partition = 0,
-                               .logs = **logs,
-                               .base = base_,
-                               .writer = writer_,
-                               .writer_mutex = mutex_});
-      if (!composed) return std::unexpected(composed.error());
-      gleaned.records_composed += composed->log_records;
-      gleaned.pages_written += composed->pages_written;
-      gleaned.pages_read += composed->pages_read;
-      partitions.push_back(*std::move(composed));
+      ATOLL_ASSIGN(auto logs, reducer_.open(plan_.storages[storage].id, "", std::nullopt));
+      ATOLL_ASSIGN(auto composed, compose({.plan = plan_,
+                                           .storage = storage,
+                                           .partition = 0,
+                                           .logs = *logs,
+                                           .base = base_,
+                                           .writer = writer_,
+                                           .writer_mutex = mutex_}));
+      gleaned.records_composed += composed.log_records;
+      gleaned.pages_written += composed.pages_written;
+      gleaned.pages_read += composed.pages_read;
+      partitions.push_back(std::move(composed));
     }
     return partitions;
   }
@@ -84,14 +83,14 @@ Result<SnapshotWriter> make_writer(FileSystem& file_system, const GleanPlan& pla
 Result<Base> finish(const GleanPlan& plan, const std::vector<ComposedPartition>& partitions,
                     const SnapshotFiles& base, const std::string& directory, SnapshotWriter& pages,
                     SnapshotWriter& roots) {
-  if (auto finished = pages.finish(); !finished) return std::unexpected(finished.error());
+  ATOLL_TRY(pages.finish());
   Base result{plan.snapshot, plan.epoch, {}, plan.files};
   for (size_t storage = 0; storage < plan.storages.size(); ++storage) {
-    const auto root = combine_roots(plan, storage, {&partitions[storage], 1}, base, roots);
-    if (!root) return std::unexpected(root.error());
-    result.roots.push_back(root->root);
+    ATOLL_ASSIGN(const auto root,
+                 combine_roots(plan, storage, {&partitions[storage], 1}, base, roots));
+    result.roots.push_back(root.root);
   }
-  if (auto finished = roots.finish(); !finished) return std::unexpected(finished.error());
+  ATOLL_TRY(roots.finish());
   result.files.push_back({plan.snapshot, 0, directory, pages.page_count()});
   result.files.push_back({plan.snapshot, kCoordinator, directory, roots.page_count()});
   // Page 0 is the header: a writer that wrote no other page leaves no file.
@@ -128,33 +127,29 @@ Result<Gleaned> glean_once(FileSystem& file_system, const GleanPlan& plan,
   Gleaned gleaned;
   const uint64_t begin = bench::monotonic_ns();
   SnapshotFiles base(file_system, plan.cluster_uuid);
-  if (auto opened = base.open(plan.files); !opened) return std::unexpected(opened.error());
-  auto pages = make_writer(file_system, plan, directory, 0);
-  if (!pages) return std::unexpected(pages.error());
-  auto roots = make_writer(file_system, plan, directory, kCoordinator);
-  if (!roots) return std::unexpected(roots.error());
+  ATOLL_TRY(base.open(plan.files));
+  ATOLL_ASSIGN(auto pages, make_writer(file_system, plan, directory, 0));
+  ATOLL_ASSIGN(auto roots, make_writer(file_system, plan, directory, kCoordinator));
 
   const std::unique_ptr<std::byte, FreeMemory> memory(
       static_cast<std::byte*>(std::aligned_alloc(kPageBytes, exchange_bytes)));
   ReducerInbox::format(memory.get(), exchange_bytes);
   ReducerInbox inbox(memory.get(), [] { return false; });
-  if (auto begun = inbox.begin(plan.snapshot, 1); !begun) return std::unexpected(begun.error());
+  ATOLL_TRY(inbox.begin(plan.snapshot, 1));
   ReducerInbox* const inboxes[] = {&inbox};
   Reducer reducer(file_system, inbox,
                   {.directory = directory, .node = 0, .reducer = 0, .snapshot = plan.snapshot});
-  auto mapper = Mapper::create(file_system, plan, plan.mappers.front(), inboxes);
-  if (!mapper) return std::unexpected(mapper.error());
-  const auto collected = collect(**mapper, reducer, gleaned);
-  if (!collected) return std::unexpected(collected.error());
-  count(**mapper, reducer, gleaned);
+  ATOLL_ASSIGN(auto mapper, Mapper::create(file_system, plan, plan.mappers.front(), inboxes));
+  ATOLL_TRY(collect(*mapper, reducer, gleaned));
+  count(*mapper, reducer, gleaned);
 
   const auto partitions =
-      timed(gleaned.compose, [&] { return Composing(plan, reducer, base, *pages).all(gleaned); });
+      timed(gleaned.compose, [&] { return Composing(plan, reducer, base, pages).all(gleaned); });
   if (!partitions) return std::unexpected(partitions.error());
-  auto result = timed(gleaned.finish,
-                      [&] { return finish(plan, *partitions, base, directory, *pages, *roots); });
-  if (!result) return std::unexpected(result.error());
-  gleaned.result = *std::move(result);
+  ATOLL_ASSIGN(auto result, timed(gleaned.finish, [&] {
+                 return finish(plan, *partitions, base, directory, pages, roots);
+               }));
+  gleaned.result = std::move(result);
   gleaned.wall_ns = bench::monotonic_ns() - begin;
   return gleaned;
 }

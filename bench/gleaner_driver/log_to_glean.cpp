@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "bench/gleaner_driver/options.h"
+#include "shared/base/try.h"
 
 namespace atolldb::gleaner_bench {
 namespace {
@@ -68,20 +69,19 @@ GleanPlan LogToGlean::plan(uint32_t id, uint64_t up_to_epoch, const Base& from) 
 }
 
 Result<LogToGlean> find_log(FileSystem& file_system, const std::string& data_dir) {
-  auto start = examine(file_system, data_dir);
-  if (!start) return std::unexpected(start.error());
-  if (start->to_glean.empty()) {
+  ATOLL_ASSIGN(auto start, examine(file_system, data_dir));
+  if (start.to_glean.empty()) {
     return make_error(ExitCode::failed, std::string(kCommand) + ": " + data_dir +
                                             ": no log behind its newest snapshot: give the data "
                                             "directory of a cluster that has committed since, or "
                                             "leave out --data-dir");
   }
   LogToGlean log;
-  log.cluster_uuid = start->savepoint.cluster_uuid;
-  log.storages = storages_of(start->ddl);
-  log.streams = start->to_glean;
-  log.epoch = start->recovery_epoch;
-  if (start->snapshot) log.base = base_of(*start->snapshot, log.storages);
+  log.cluster_uuid = start.savepoint.cluster_uuid;
+  log.storages = storages_of(start.ddl);
+  log.streams = start.to_glean;
+  log.epoch = start.recovery_epoch;
+  if (start.snapshot) log.base = base_of(*start.snapshot, log.storages);
   return log;
 }
 

@@ -10,6 +10,7 @@
 #include "bench/log_driver/replay_workers.h"
 #include "engine/log/epoch_logger.h"
 #include "engine/recovery/log_start.h"
+#include "shared/base/try.h"
 #include "shared/file/file_system.h"
 
 namespace atolldb::log_bench {
@@ -37,26 +38,22 @@ class Begun {
                              const std::string& directory, const std::vector<DdlRecord>& ddl) {
     Begun begun;
     if (log.is_durable()) {
-      auto start = examine(coordinator, directory);
-      if (!start) return std::unexpected(start.error());
-      begun.start_ = *std::move(start);
-      auto stored = store_cut(coordinator, directory, begun.start_);
-      if (!stored) return std::unexpected(stored.error());
-      if (auto logged = begun.log_ddl(coordinator, directory, ddl); !logged) {
-        return std::unexpected(logged.error());
-      }
+      ATOLL_ASSIGN(auto start, examine(coordinator, directory));
+      begun.start_ = std::move(start);
+      ATOLL_TRY(store_cut(coordinator, directory, begun.start_));
+      ATOLL_TRY(begun.log_ddl(coordinator, directory, ddl));
     } else {
       begun.start_.incarnation = begun.start_.start_epoch = 1;
     }
-    auto writer = LogWriter::create(log, {.directory = directory,
-                                          .node = 0,
-                                          .logger = 0,
-                                          .incarnation = begun.start_.incarnation,
-                                          .start_epoch = begun.start_.start_epoch,
-                                          .cluster_uuid = begun.start_.savepoint.cluster_uuid,
-                                          .file_bytes = options.file_bytes});
-    if (!writer) return std::unexpected(writer.error());
-    begun.writer_ = std::move(*writer);
+    ATOLL_ASSIGN(auto writer,
+                 LogWriter::create(log, {.directory = directory,
+                                         .node = 0,
+                                         .logger = 0,
+                                         .incarnation = begun.start_.incarnation,
+                                         .start_epoch = begun.start_.start_epoch,
+                                         .cluster_uuid = begun.start_.savepoint.cluster_uuid,
+                                         .file_bytes = options.file_bytes}));
+    begun.writer_ = std::move(writer);
     if (log.is_durable()) {
       auto listed =
           begin_incarnation(coordinator, directory, begun.start_, {LoggerPlace{0, 0, directory}});
@@ -74,10 +71,9 @@ class Begun {
   /// (R52).
   Result<void> log_ddl(FileSystem& coordinator, const std::string& directory,
                        const std::vector<DdlRecord>& ddl) {
-    auto log = DdlLog::open(coordinator, directory, start_.savepoint.cluster_uuid);
-    if (!log) return std::unexpected(log.error());
+    ATOLL_ASSIGN(auto log, DdlLog::open(coordinator, directory, start_.savepoint.cluster_uuid));
     for (const DdlRecord& record : ddl) {
-      if (auto appended = log->append(record); !appended) return appended;
+      ATOLL_TRY(log.append(record));
     }
     start_.savepoint.ddl_records = ddl.size();
     return {};
@@ -100,7 +96,7 @@ Result<void> close_epoch(EpochLogger& logger, ReplayWorkers& workers, const Time
   const CpuTime cpu_before = CpuTime::of_this_thread();
   const uint64_t begin = bench::monotonic_ns();
   workers.seal_blocks();
-  if (auto closed = logger.close(epoch); !closed) return closed;
+  ATOLL_TRY(logger.close(epoch));
   const uint64_t ns = bench::monotonic_ns() - begin;
   const CpuTime cpu = CpuTime::of_this_thread();
   const FileTimes times = difference(files.times(), files_before);
@@ -131,13 +127,12 @@ Result<Report> replay(const Recording& recording, const Options& options,
                       const std::string& directory, const std::function<bool()>& is_interrupted) {
   PosixFileSystem coordinator;
   TimedFileSystem files(make_file_system({.backend = options.backend, .latency = {}, .warn = {}}));
-  auto begun = Begun::begin(coordinator, files, options, directory, recording.ddl);
-  if (!begun) return std::unexpected(begun.error());
+  ATOLL_ASSIGN(auto begun, Begun::begin(coordinator, files, options, directory, recording.ddl));
   ReplayWorkers workers(recording, options.workers, options.buffer_bytes);
-  uint64_t epoch = begun->start_epoch();
+  uint64_t epoch = begun.start_epoch();
   EpochBlock& epochs = workers.epochs();
   epochs.durable.store(epoch - 1, std::memory_order_release);
-  EpochLogger logger(workers.view(), begun->take_writer(), workers.sources());
+  EpochLogger logger(workers.view(), begun.take_writer(), workers.sources());
 
   const uint64_t blocks = options.epoch_bytes / kLogBlockBytes / options.workers;
   const uint64_t end_ns = uint64_t{options.seconds} * 1'000'000'000;
@@ -149,14 +144,10 @@ Result<Report> replay(const Recording& recording, const Options& options,
     const uint64_t records = workers.commit(epoch, blocks);
     // Does the coordinator's part: the epoch is over; afterwards it is durable (R26, R29).
     epochs.current.store(epoch + 1, std::memory_order_seq_cst);
-    if (auto closed = close_epoch(logger, workers, files, epoch, records, work); !closed) {
-      return std::unexpected(closed.error());
-    }
+    ATOLL_TRY(close_epoch(logger, workers, files, epoch, records, work));
     epochs.durable.store(epoch, std::memory_order_release);
     ++epoch;
-    if (auto prepared = prepare_next_file(logger, work); !prepared) {
-      return std::unexpected(prepared.error());
-    }
+    ATOLL_TRY(prepare_next_file(logger, work));
   }
   work.written = logger.counters();
   report.options = options;
@@ -167,11 +158,9 @@ Result<Report> replay(const Recording& recording, const Options& options,
     return make_error(ExitCode::failed, std::string(kCommand) + ": interrupted before any epoch");
   }
   if (!files.is_durable()) return report;
-  auto noted = store_durable_epoch(coordinator, directory, begun->start(), epoch - 1);
-  if (!noted) return std::unexpected(noted.error());
-  auto violations = verify_replay(directory, work.records, epoch - 1);
-  if (!violations) return std::unexpected(violations.error());
-  report.violations = *std::move(violations);
+  ATOLL_TRY(store_durable_epoch(coordinator, directory, begun.start(), epoch - 1));
+  ATOLL_ASSIGN(auto violations, verify_replay(directory, work.records, epoch - 1));
+  report.violations = std::move(violations);
   report.verify_done = true;
   return report;
 }
@@ -179,19 +168,17 @@ Result<Report> replay(const Recording& recording, const Options& options,
 Result<std::vector<std::string>> verify_replay(const std::string& directory, uint64_t records,
                                                uint64_t epoch) {
   PosixFileSystem files;
-  const auto read = read_savepoint(files, directory);
-  if (!read) return std::unexpected(read.error());
+  ATOLL_ASSIGN(const auto read, read_savepoint(files, directory));
   std::vector<std::string> violations;
-  if (!*read || (*read)->savepoint.uncut() == nullptr) {
+  if (!read || read->savepoint.uncut() == nullptr) {
     violations.push_back(directory + ": no savepoint lists what was written");
     return violations;
   }
-  const Savepoint& savepoint = (*read)->savepoint;
-  const auto scan = scan_incarnation(files, savepoint, *savepoint.uncut());
-  if (!scan) return std::unexpected(scan.error());
-  if (scan->corruption) violations.push_back(scan->corruption_error().message);
+  const Savepoint& savepoint = read->savepoint;
+  ATOLL_ASSIGN(const auto scan, scan_incarnation(files, savepoint, *savepoint.uncut()));
+  if (scan.corruption) violations.push_back(scan.corruption_error().message);
   uint64_t found = 0;
-  for (const LogScan& log : scan->logs) {
+  for (const LogScan& log : scan.logs) {
     for (const LogFileScan& file : log.files) found += file.records;
     if (log.end.is_defect || log.intact_behind_end != 0) {
       violations.push_back(fmt::format("{}: offset {}: {}; {} intact blocks behind it",
@@ -202,9 +189,9 @@ Result<std::vector<std::string>> verify_replay(const std::string& directory, uin
   if (found != records) {
     violations.push_back(fmt::format("{} records were written, {} are there", records, found));
   }
-  if (scan->cut_epoch != epoch) {
+  if (scan.cut_epoch != epoch) {
     violations.push_back(
-        fmt::format("epoch {} was closed, the logs reach epoch {}", epoch, scan->cut_epoch));
+        fmt::format("epoch {} was closed, the logs reach epoch {}", epoch, scan.cut_epoch));
   }
   const auto unlisted =
       refuse_unlisted(files, savepoint, log_directories(savepoint, directory, {}));

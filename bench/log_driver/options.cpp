@@ -5,6 +5,7 @@
 #include "bench/driver/options.h"
 #include "engine/format/log_block.h"
 #include "engine/log/worker_log.h"
+#include "shared/base/try.h"
 
 namespace atolldb::log_bench {
 
@@ -41,7 +42,7 @@ Result<void> check_options(const Options& options) {
       {"--file-bytes", options.file_bytes, kMiB, kMostBytes},
       {"--most-bytes", options.most_bytes, options.epoch_bytes, kMostBytes},
   };
-  if (const auto checked = bench::check_ranges(kCommand, ranges); !checked) return checked;
+  ATOLL_TRY(bench::check_ranges(kCommand, ranges));
   const std::pair<const char*, uint64_t> whole[] = {{"--buffer-bytes", options.buffer_bytes},
                                                     {"--file-bytes", options.file_bytes}};
   for (const auto& [flag, bytes] : whole) {

@@ -6,6 +6,7 @@
 #include "bench/log_driver/options.h"
 #include "engine/log/log_records.h"
 #include "engine/log/log_scan.h"
+#include "shared/base/try.h"
 
 namespace atolldb::log_bench {
 
@@ -19,8 +20,7 @@ uint64_t count_records(const LogBlock& block) {
 
 Result<Recording> read_recording(FileSystem& file_system, const std::string& data_dir,
                                  uint64_t first_epoch, uint64_t most) {
-  const auto read = read_savepoint(file_system, data_dir);
-  if (!read) return std::unexpected(read.error());
+  ATOLL_ASSIGN(const auto read, read_savepoint(file_system, data_dir));
   Recording recording;
   uint64_t found = 0;
   const auto visit = [&](const LogBlock& block, const std::string&, uint64_t) {
@@ -33,18 +33,16 @@ Result<Recording> read_recording(FileSystem& file_system, const std::string& dat
     }
     ++found;
   };
-  if (*read) {
-    const Savepoint& savepoint = (*read)->savepoint;
-    auto ddl = read_ddl_log(file_system, data_dir, savepoint.cluster_uuid, savepoint.ddl_records);
-    if (!ddl) return std::unexpected(ddl.error());
-    recording.ddl = std::move(ddl->records);
+  if (read) {
+    const Savepoint& savepoint = read->savepoint;
+    ATOLL_ASSIGN(auto ddl, read_ddl_log(file_system, data_dir, savepoint.cluster_uuid,
+                                        savepoint.ddl_records));
+    recording.ddl = std::move(ddl.records);
     for (const Incarnation& incarnation : savepoint.incarnations) {
-      const auto scan = scan_incarnation(file_system, savepoint, incarnation);
-      if (!scan) return std::unexpected(scan.error());
-      if (scan->corruption) return std::unexpected(scan->corruption_error());
-      for (const LogScan& log : scan->logs) {
-        const auto again = scan_log(file_system, log.stream, visit);
-        if (!again) return std::unexpected(again.error());
+      ATOLL_ASSIGN(const auto scan, scan_incarnation(file_system, savepoint, incarnation));
+      if (scan.corruption) return std::unexpected(scan.corruption_error());
+      for (const LogScan& log : scan.logs) {
+        ATOLL_TRY(scan_log(file_system, log.stream, visit));
       }
     }
   }

@@ -1,6 +1,7 @@
 #include "bench/log_driver/timed_file_system.h"
 
 #include "bench/common/clock.h"
+#include "shared/base/try.h"
 
 namespace atolldb::log_bench {
 namespace {
@@ -32,9 +33,8 @@ class TimedFile : public ForwardingFile {
 }  // namespace
 
 Result<std::unique_ptr<File>> TimedFileSystem::create(const std::string& path, uint64_t bytes) {
-  auto file = below().create(path, bytes);
-  if (!file) return file;
-  return std::make_unique<TimedFile>(std::move(*file), times_);
+  ATOLL_ASSIGN(auto file, below().create(path, bytes));
+  return std::make_unique<TimedFile>(std::move(file), times_);
 }
 
 }  // namespace atolldb::log_bench

@@ -6,6 +6,7 @@
 #include "bench/job/run_loop.h"
 #include "bench/tpcc/job_input.h"
 #include "bench/tpcc/load.h"
+#include "shared/base/try.h"
 #include "soc/procedure/procedure.h"
 
 namespace atolldb::tpcc {
@@ -25,25 +26,23 @@ Status load_control(Transaction& txn, Backoff& backoff, const Tables& tables) {
 }
 
 Result<std::string> load(JobContext& context) {
-  const Result<JobInput> input = JobInput::parse(context.input());
-  if (!input) return std::unexpected(input.error());
-  const Result<Tables> tables = Tables::open(context.control(), input->scale);
-  if (!tables) return std::unexpected(tables.error());
-  const NurandConstants constants = NurandConstants::for_load(input->load_seed);
+  ATOLL_ASSIGN(const JobInput input, JobInput::parse(context.input()));
+  ATOLL_ASSIGN(const Tables tables, Tables::open(context.control(), input.scale));
+  const NurandConstants constants = NurandConstants::for_load(input.load_seed);
   const uint32_t node = context.node();
   const uint64_t start_ns = bench::monotonic_ns();
   // Each warehouse has its own random numbers, so the data do not depend on nodes and workers.
   const auto loader_for = [&](uint32_t part) {
-    return Loader(context.transaction(), context.backoff(), *tables, constants,
-                  input->load_seed * 1'000'003 + part);
+    return Loader(context.transaction(), context.backoff(), tables, constants,
+                  input.load_seed * 1'000'003 + part);
   };
   if (node == 0 && context.worker_ordinal() == 0) {
-    Status status = load_control(context.transaction(), context.backoff(), *tables);
+    Status status = load_control(context.transaction(), context.backoff(), tables);
     if (status == Status::ok) status = loader_for(0).load_items();
     if (status != Status::ok) return std::unexpected(load_error(status, node, "ITEM"));
   }
   const std::vector<uint32_t> own =
-      owned_warehouses(input->warehouses, node, context.node_count(), context.worker_ordinal(),
+      owned_warehouses(input.warehouses, node, context.node_count(), context.worker_ordinal(),
                        context.workers_on_node());
   for (const uint32_t w : own) {
     if (context.should_stop()) return make_error(ExitCode::failed, "tpcc: load: cancelled");

@@ -7,6 +7,7 @@
 #include "bench/tpcc/job_input.h"
 #include "bench/tpcc/run_result.h"
 #include "bench/tpcc/transactions.h"
+#include "shared/base/try.h"
 #include "soc/procedure/procedure.h"
 
 namespace atolldb::tpcc {
@@ -26,15 +27,14 @@ class Runner {
         result_(std::make_unique<RunResult>()) {}
 
   Result<std::string> go() {
-    const Result<void> done = loop_.go(
+    ATOLL_TRY(loop_.go(
         *result_,
         [&](uint64_t) {
           const uint32_t home =
               warehouses_[generator_.next_home(static_cast<uint32_t>(warehouses_.size()))];
           return run_one(generator_.next_type(), home) ? last_end_ : 0;
         },
-        [] {});
-    if (!done) return std::unexpected(done.error());
+        [] {}));
     return result_->to_json();
   }
 
@@ -98,20 +98,18 @@ class Runner {
 };
 
 Result<std::string> run_load(JobContext& context) {
-  const Result<JobInput> input = JobInput::parse(context.input());
-  if (!input) return std::unexpected(input.error());
-  const Result<Tables> tables = Tables::open(context.control(), input->scale);
-  if (!tables) return std::unexpected(tables.error());
+  ATOLL_ASSIGN(const JobInput input, JobInput::parse(context.input()));
+  ATOLL_ASSIGN(const Tables tables, Tables::open(context.control(), input.scale));
   std::vector<uint32_t> warehouses =
-      served_warehouses(input->warehouses, context.node(), context.node_count(),
+      served_warehouses(input.warehouses, context.node(), context.node_count(),
                         context.worker_ordinal(), context.workers_on_node());
   if (warehouses.empty()) {
     return make_error(ExitCode::usage,
                       fmt::format("tpcc: node {} has no warehouse: {} warehouses on {} nodes: use "
                                   "at least one a node",
-                                  context.node(), input->warehouses, context.node_count()));
+                                  context.node(), input.warehouses, context.node_count()));
   }
-  return std::make_unique<Runner>(context, *input, *tables, std::move(warehouses))->go();
+  return std::make_unique<Runner>(context, input, tables, std::move(warehouses))->go();
 }
 
 ATOLL_REGISTER_JOB(kRun, kRunJob, run_load);

@@ -2,15 +2,15 @@
 #include "bench/job/survey.h"
 #include "bench/tpcc/job_input.h"
 #include "bench/tpcc/tables.h"
+#include "shared/base/try.h"
 
 namespace atolldb::tpcc {
 
 namespace {
 
 Result<std::string> survey(JobContext& context) {
-  const Result<JobInput> input = JobInput::parse(context.input());
-  if (!input) return std::unexpected(input.error());
-  return bench::survey_storages(context, "tpcc", storage_specs(input->warehouses, input->scale),
+  ATOLL_ASSIGN(const JobInput input, JobInput::parse(context.input()));
+  return bench::survey_storages(context, "tpcc", storage_specs(input.warehouses, input.scale),
                                 "tpcc_history_and_spare");
 }
 

@@ -6,6 +6,7 @@
 #include "bench/tpcc/collect.h"
 #include "bench/tpcc/conditions.h"
 #include "bench/tpcc/job_input.h"
+#include "shared/base/try.h"
 #include "soc/procedure/procedure.h"
 
 namespace atolldb::tpcc {
@@ -13,15 +14,13 @@ namespace atolldb::tpcc {
 namespace {
 
 Result<std::string> verify(JobContext& context) {
-  const Result<JobInput> input = JobInput::parse(context.input());
-  if (!input) return std::unexpected(input.error());
-  const Result<Tables> tables = Tables::open(context.control(), input->scale);
-  if (!tables) return std::unexpected(tables.error());
+  ATOLL_ASSIGN(const JobInput input, JobInput::parse(context.input()));
+  ATOLL_ASSIGN(const Tables tables, Tables::open(context.control(), input.scale));
   const std::vector<uint32_t> own =
-      owned_warehouses(input->warehouses, context.node(), context.node_count(),
+      owned_warehouses(input.warehouses, context.node(), context.node_count(),
                        context.worker_ordinal(), context.workers_on_node());
   std::vector<WarehouseFacts> facts;
-  FactCollector collector(context.transaction(), context.backoff(), *tables);
+  FactCollector collector(context.transaction(), context.backoff(), tables);
   const Status status = own.empty() ? Status::ok : collector.collect(own, facts);
   if (status != Status::ok) {
     return make_error(ExitCode::failed,
@@ -30,7 +29,7 @@ Result<std::string> verify(JobContext& context) {
   }
   Violations violations;
   for (const WarehouseFacts& warehouse : facts) {
-    check_conditions(warehouse, input->scale, violations);
+    check_conditions(warehouse, input.scale, violations);
   }
   nlohmann::json json{{"warehouses", own.size()}, {"violations", nlohmann::json::array()}};
   for (const Violation& violation : violations.kept()) {

@@ -7,6 +7,7 @@
 #include "bench/common/clock.h"
 #include "bench/tpcc/job_input.h"
 #include "bench/tpcc/tables.h"
+#include "shared/base/try.h"
 
 namespace atolldb::tpcc {
 
@@ -36,30 +37,28 @@ Result<void> Driver::load_database() {
 
 Result<Report> Driver::resume() {
   for (uint32_t number = 1; number <= options_.repeat; ++number) {
-    if (const Result<void> done = run_once(number); !done) return std::unexpected(done.error());
+    ATOLL_TRY(run_once(number));
     if (report_.ended_early()) break;
   }
   const Result<void> surveyed =
       bench::survey(cluster_, kCommand, kSurveyJob, input_.to_json(), report_);
   if (!surveyed) return std::unexpected(surveyed.error());
   if (options_.verify) {
-    if (const Result<void> done = verify(); !done) return std::unexpected(done.error());
+    ATOLL_TRY(verify());
   }
   return std::move(report_);
 }
 
 Result<void> Driver::create_storages() {
   for (const StorageSpec& spec : storage_specs(report_.warehouses, options_.scale)) {
-    const Result<void> created = cluster_.create_storage(spec);
-    if (!created) return created;
+    ATOLL_TRY(cluster_.create_storage(spec));
   }
   return {};
 }
 
 Result<void> Driver::load() {
   const uint64_t start_ns = bench::monotonic_ns();
-  const auto outputs = cluster_.run_job(kLoadJob, input_.to_json());
-  if (!outputs) return std::unexpected(outputs.error());
+  ATOLL_TRY(cluster_.run_job(kLoadJob, input_.to_json()));
   report_.load_seconds = static_cast<double>(bench::monotonic_ns() - start_ns) * 1e-9;
   console_.line(
       fmt::format("loaded {} warehouses in {:.1f} s", report_.warehouses, report_.load_seconds));
@@ -68,21 +67,19 @@ Result<void> Driver::load() {
 
 Result<void> Driver::run_once(uint32_t number) {
   input_.times = bench::announce_run(console_, options_, number);
-  const auto outputs = bench::run_with_progress(cluster_, console_, kRunJob, input_.to_json(),
-                                                input_.times.start_ns);
-  if (!outputs) return std::unexpected(outputs.error());
-  auto summary = summarize(*outputs, report_.nodes);
-  if (!summary) return std::unexpected(summary.error());
-  report_.runs.push_back(std::move(*summary));
+  ATOLL_ASSIGN(const auto outputs,
+               bench::run_with_progress(cluster_, console_, kRunJob, input_.to_json(),
+                                        input_.times.start_ns));
+  ATOLL_ASSIGN(auto summary, summarize(outputs, report_.nodes));
+  report_.runs.push_back(std::move(summary));
   return {};
 }
 
 Result<void> Driver::verify() {
-  const auto outputs = cluster_.run_job(kVerifyJob, input_.to_json());
-  if (!outputs) return std::unexpected(outputs.error());
+  ATOLL_ASSIGN(const auto outputs, cluster_.run_job(kVerifyJob, input_.to_json()));
   uint64_t checked = 0;
   try {
-    for (const std::string& output : *outputs) {
+    for (const std::string& output : outputs) {
       const auto json = nlohmann::json::parse(output);
       checked += json.at("warehouses").get<uint64_t>();
       for (const auto& violation : json.at("violations")) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "shared/base/try.h"
+
 namespace atolldb::tpcc {
 
 Result<std::array<uint32_t, kTransactionTypes>> parse_mix(std::string_view text) {
@@ -9,9 +11,7 @@ Result<std::array<uint32_t, kTransactionTypes>> parse_mix(std::string_view text)
       "give the percentages of new-order, payment, order-status, delivery and stock-level, for "
       "example 45/43/4/4/4";
   std::array<uint32_t, kTransactionTypes> mix{};
-  if (const auto parsed = bench::parse_mix(kCommand, text, '/', kHint, mix); !parsed) {
-    return std::unexpected(parsed.error());
-  }
+  ATOLL_TRY(bench::parse_mix(kCommand, text, '/', kHint, mix));
   return mix;
 }
 
@@ -26,8 +26,8 @@ Result<void> check_options(const Options& options) {
       {"--remote-payment-percent", options.remote_payment_percent, 0, 100},
       {"--loaded-lines", options.scale.max_lines, kMaxLines, kMaxLoadedLines},
   };
-  if (auto common = bench::check_common_options(kCommand, options); !common) return common;
-  if (auto in_range = bench::check_ranges(kCommand, ranges); !in_range) return in_range;
+  ATOLL_TRY(bench::check_common_options(kCommand, options));
+  ATOLL_TRY(bench::check_ranges(kCommand, ranges));
   const bool reads_many_orders =
       options.mix[static_cast<size_t>(TransactionType::delivery)] != 0 ||
       options.mix[static_cast<size_t>(TransactionType::stock_level)] != 0;

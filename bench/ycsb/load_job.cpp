@@ -8,6 +8,7 @@
 #include "bench/job/run_loop.h"
 #include "bench/job/try.h"
 #include "bench/ycsb/table.h"
+#include "shared/base/try.h"
 #include "soc/procedure/procedure.h"
 
 namespace atolldb::ycsb {
@@ -41,26 +42,24 @@ Status load_batch(JobContext& context, Table& table, uint64_t first, uint64_t en
 }
 
 Result<std::string> load(JobContext& context) {
-  const Result<JobInput> input = JobInput::parse(context.input());
-  if (!input) return std::unexpected(input.error());
-  Result<Table> table = Table::open(context.control(), *input, context.node_count());
-  if (!table) return std::unexpected(table.error());
+  ATOLL_ASSIGN(const JobInput input, JobInput::parse(context.input()));
+  ATOLL_ASSIGN(Table table, Table::open(context.control(), input, context.node_count()));
   const uint64_t start_ns = bench::monotonic_ns();
   const uint32_t node = context.node();
   const auto failed = [&](Status status) {
     return std::unexpected(
         bench::load_error("ycsb", status, node, "the records", "load fewer --records"));
   };
-  if (const Status status = load_control(context, *table); status != Status::ok) {
+  if (const Status status = load_control(context, table); status != Status::ok) {
     return failed(status);
   }
-  const uint64_t records = table->keyspace().records_of(node);
+  const uint64_t records = table.keyspace().records_of(node);
   const uint64_t first = records * context.worker_ordinal() / context.workers_on_node();
   const uint64_t end = records * (context.worker_ordinal() + 1) / context.workers_on_node();
   uint64_t batch = kBatch;
   for (uint64_t item = first; item < end;) {
     if (context.should_stop()) return make_error(ExitCode::failed, "ycsb: load: cancelled");
-    const Status status = load_batch(context, *table, item, std::min(end, item + batch));
+    const Status status = load_batch(context, table, item, std::min(end, item + batch));
     if (status == Status::transaction_too_large && batch > 1) {
       batch /= 2;
       continue;

@@ -11,6 +11,7 @@
 #include "bench/ycsb/generator.h"
 #include "bench/ycsb/run_result.h"
 #include "bench/ycsb/table.h"
+#include "shared/base/try.h"
 
 namespace atolldb::ycsb {
 
@@ -45,9 +46,8 @@ class Runner {
       return make_error(ExitCode::failed, "ycsb: run: the records are not loaded: load them first");
     }
     generator_.set_inserted(row.inserted);
-    const Result<void> done = loop_.go(
-        *result_, [this](uint64_t now) { return transact(now); }, [this] { exchange_lanes(); });
-    if (!done) return std::unexpected(done.error());
+    ATOLL_TRY(loop_.go(
+        *result_, [this](uint64_t now) { return transact(now); }, [this] { exchange_lanes(); }));
     publish_lane();
     result_->updates = updates_;
     result_->inserted = generator_.inserted();
@@ -203,11 +203,9 @@ class Runner {
 };
 
 Result<std::string> run_load(JobContext& context) {
-  const Result<JobInput> input = JobInput::parse(context.input());
-  if (!input) return std::unexpected(input.error());
-  const Result<Table> table = Table::open(context.control(), *input, context.node_count());
-  if (!table) return std::unexpected(table.error());
-  return std::make_unique<Runner>(context, *input, *table)->go();
+  ATOLL_ASSIGN(const JobInput input, JobInput::parse(context.input()));
+  ATOLL_ASSIGN(const Table table, Table::open(context.control(), input, context.node_count()));
+  return std::make_unique<Runner>(context, input, table)->go();
 }
 
 ATOLL_REGISTER_JOB(kRun, kRunJob, run_load);

@@ -1,15 +1,15 @@
 // Job "ycsb.survey": the memory of the records and of the pools.
 #include "bench/job/survey.h"
 #include "bench/ycsb/table.h"
+#include "shared/base/try.h"
 
 namespace atolldb::ycsb {
 
 namespace {
 
 Result<std::string> survey(JobContext& context) {
-  const Result<JobInput> input = JobInput::parse(context.input());
-  if (!input) return std::unexpected(input.error());
-  const auto specs = storage_specs(*input, context.node_count());
+  ATOLL_ASSIGN(const JobInput input, JobInput::parse(context.input()));
+  const auto specs = storage_specs(input, context.node_count());
   // Few of the control storage's possible pages exist, so it counts as spare.
   return bench::survey_storages(context, "ycsb", std::span(specs).first(1),
                                 "ycsb_control_and_spare");

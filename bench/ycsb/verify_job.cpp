@@ -8,6 +8,7 @@
 #include "bench/job/try.h"
 #include "bench/ycsb/table.h"
 #include "bench/ycsb/verify_result.h"
+#include "shared/base/try.h"
 #include "soc/procedure/procedure.h"
 
 namespace atolldb::ycsb {
@@ -106,11 +107,9 @@ class Verifier {
 };
 
 Result<std::string> verify(JobContext& context) {
-  const Result<JobInput> input = JobInput::parse(context.input());
-  if (!input) return std::unexpected(input.error());
-  const Result<Table> table = Table::open(context.control(), *input, context.node_count());
-  if (!table) return std::unexpected(table.error());
-  Verifier verifier(context, *input, *table);
+  ATOLL_ASSIGN(const JobInput input, JobInput::parse(context.input()));
+  ATOLL_ASSIGN(const Table table, Table::open(context.control(), input, context.node_count()));
+  Verifier verifier(context, input, table);
   const Status status = verifier.go();
   if (status != Status::ok) {
     return make_error(ExitCode::failed,

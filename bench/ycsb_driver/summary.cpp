@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "bench/ycsb_driver/report.h"
+#include "shared/base/try.h"
 
 namespace atolldb::ycsb {
 
@@ -12,16 +13,14 @@ Result<std::unique_ptr<RunSummary>> summarize(const std::vector<std::string>& ou
   auto summary = std::make_unique<RunSummary>(nodes);
   summary->inserted.resize(nodes);
   for (const std::string& output : outputs) {
-    const Result<RunResult> result = RunResult::parse(output);
-    if (!result) return std::unexpected(result.error());
-    const Result<void> merged = summary->merge(*result, kCommand);
-    if (!merged) return std::unexpected(merged.error());
-    summary->scanned_records += result->scanned_records;
-    summary->updates += result->updates;
-    summary->torn_reads += result->torn_reads;
-    std::vector<uint64_t>& inserted = summary->inserted[result->node];
-    inserted.resize(std::max<size_t>(inserted.size(), size_t{result->worker} + 1));
-    inserted[result->worker] = result->inserted;
+    ATOLL_ASSIGN(const RunResult result, RunResult::parse(output));
+    ATOLL_TRY(summary->merge(result, kCommand));
+    summary->scanned_records += result.scanned_records;
+    summary->updates += result.updates;
+    summary->torn_reads += result.torn_reads;
+    std::vector<uint64_t>& inserted = summary->inserted[result.node];
+    inserted.resize(std::max<size_t>(inserted.size(), size_t{result.worker} + 1));
+    inserted[result.worker] = result.inserted;
   }
   return summary;
 }

@@ -8,6 +8,7 @@
 #include "engine/mastertree/mastertree.h"
 #include "engine/sequential/sequential.h"
 #include "shared/base/check.h"
+#include "shared/base/try.h"
 #include "shared/memory/state_names.h"
 
 namespace atolldb {
@@ -113,7 +114,7 @@ Result<void> Catalog::restore(uint32_t id, const StorageDefinition& definition) 
 }
 
 Result<uint32_t> Catalog::create(const StorageDefinition& definition, const Persist& persist) {
-  if (const auto checked = check(definition); !checked) return std::unexpected(checked.error());
+  ATOLL_TRY(check(definition));
   if (find(definition.name) != nullptr) {
     return make_error(ExitCode::failed, "storage \"" + definition.name +
                                             "\": exists already: drop it or use another name");

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "engine/log/log_files.h"
+#include "shared/base/try.h"
 #include "shared/file/reserving_file_system.h"
 
 namespace atolldb {
@@ -26,10 +27,8 @@ Result<bool> remove_file(FileSystem& file_system, const std::string& directory) 
   const std::string path = ballast_path(directory);
   auto exists = file_system.exists(path);
   if (!exists || !*exists) return exists;
-  if (auto removed = file_system.remove(path); !removed) return std::unexpected(removed.error());
-  if (auto synced = file_system.sync_directory(directory); !synced) {
-    return std::unexpected(synced.error());
-  }
+  ATOLL_TRY(file_system.remove(path));
+  ATOLL_TRY(file_system.sync_directory(directory));
   return true;
 }
 
@@ -70,9 +69,8 @@ std::string ballast_path(const std::string& directory) {
 Result<uint32_t> Ballast::release(const std::set<std::string>& directories) {
   uint32_t count = 0;
   for (const std::string& directory : directories) {
-    auto removed = remove_file(file_system_, directory);
-    if (!removed) return std::unexpected(removed.error());
-    if (*removed) ++count;
+    ATOLL_ASSIGN(auto removed, remove_file(file_system_, directory));
+    if (removed) ++count;
   }
   return count;
 }
@@ -83,8 +81,7 @@ Result<void> Ballast::rebuild(const std::set<std::string>& directories) {
                 [&](const LogFileSystem& place) { return ballast_bytes(config_, place) == 0; });
   for (const std::string& directory : directories) {
     if (std::ranges::find(places, directory, &LogFileSystem::directory) != places.end()) continue;
-    auto removed = remove_file(file_system_, directory);
-    if (!removed) return std::unexpected(removed.error());
+    ATOLL_TRY(remove_file(file_system_, directory));
   }
   std::optional<Error> error;
   for (const LogFileSystem& place : places) {
@@ -98,16 +95,12 @@ Result<void> Ballast::rebuild(const std::set<std::string>& directories) {
 Result<void> Ballast::rebuild_at(const LogFileSystem& place) {
   const uint64_t bytes = ballast_bytes(config_, place);
   const std::string path = ballast_path(place.directory);
-  auto exists = file_system_.exists(path);
-  if (!exists) return std::unexpected(exists.error());
-  if (*exists) {
-    auto file = file_system_.open_for_reading(path);
-    if (!file) return std::unexpected(file.error());
-    auto size = (*file)->size();
-    if (!size) return std::unexpected(size.error());
-    if (*size == bytes) return {};
-    auto removed = remove_file(file_system_, place.directory);
-    if (!removed) return std::unexpected(removed.error());
+  ATOLL_ASSIGN(auto exists, file_system_.exists(path));
+  if (exists) {
+    ATOLL_ASSIGN(auto file, file_system_.open_for_reading(path));
+    ATOLL_ASSIGN(auto size, file->size());
+    if (size == bytes) return {};
+    ATOLL_TRY(remove_file(file_system_, place.directory));
   }
   const auto free = free_bytes_at(place.directory);
   if (!free) return std::unexpected(free.error());
@@ -119,9 +112,8 @@ Result<void> Ballast::rebuild_at(const LogFileSystem& place) {
                     "space, or lower durability.ballast_files",
                     path, bytes, reserve, *free));
   }
-  auto file = file_system_.create(path, bytes);
-  if (!file) return std::unexpected(file.error());
-  if (auto synced = (*file)->sync(); !synced) return synced;
+  ATOLL_ASSIGN(auto file, file_system_.create(path, bytes));
+  ATOLL_TRY(file->sync());
   return file_system_.sync_directory(place.directory);
 }
 

@@ -15,6 +15,7 @@
 #include "engine/snapshot/snapshot_metadata.h"
 #include "engine/snapshot/stored_snapshots.h"
 #include "shared/base/check.h"
+#include "shared/base/try.h"
 
 namespace atolldb {
 namespace {
@@ -79,16 +80,13 @@ Result<std::unique_ptr<DurableState>> DurableState::open(const Config& config, u
         state->report_salvage(Json::object({{"left_out", state->start_.left_out}}));
     if (!reported) return std::unexpected(reported.error());
   }
-  if (const auto stored = store_cut(files, data_dir, state->start_); !stored) {
-    return std::unexpected(stored.error());
-  }
+  ATOLL_TRY(store_cut(files, data_dir, state->start_));
   // A salvage deletes nothing. After a fallback the damaged newest snapshot may yet be restored
   // (R55).
   if (!state->salvage_ && state->start_.fallback.empty()) state->remove_leftovers(logger);
-  Result<DdlLog> ddl = DdlLog::open(files, data_dir, state->data_uuid());
-  if (!ddl) return std::unexpected(ddl.error());
-  if (!ddl->torn().empty()) logger->warn("a torn record of DDL does not count: {}", ddl->torn());
-  state->ddl_.emplace(*std::move(ddl));
+  ATOLL_ASSIGN(DdlLog ddl, DdlLog::open(files, data_dir, state->data_uuid()));
+  if (!ddl.torn().empty()) logger->warn("a torn record of DDL does not count: {}", ddl.torn());
+  state->ddl_.emplace(std::move(ddl));
   state->ddl_records_.store(state->ddl_->records().size(), std::memory_order_relaxed);
   return state;
 }
@@ -153,29 +151,25 @@ Result<std::map<std::string, size_t>> DurableState::left_directories() {
   for (const std::string& directory : node_directories(config_)) left.erase(directory);
   if (left.empty()) return left;
   const ClusterUuid& own = start_.savepoint.cluster_uuid;
-  auto logs = log_files_in(*files_, directories_);
-  if (!logs) return std::unexpected(logs.error());
-  for (const LogFilePlace& place : *logs) {
+  ATOLL_ASSIGN(auto logs, log_files_in(*files_, directories_));
+  for (const LogFilePlace& place : logs) {
     const auto found = left.find(place.directory);
     if (found == left.end()) continue;
-    const auto foreign = is_foreign(*files_, place, own);
-    if (!foreign) return std::unexpected(foreign.error());
-    if (!*foreign) ++found->second;
+    ATOLL_ASSIGN(const auto foreign, is_foreign(*files_, place, own));
+    if (!foreign) ++found->second;
   }
-  auto snapshots = snapshot_files_in(*files_, config_.cluster.data_dir, directories_);
-  if (!snapshots) return std::unexpected(snapshots.error());
-  for (const StoredSnapshotFile& file : *snapshots) {
+  ATOLL_ASSIGN(auto snapshots, snapshot_files_in(*files_, config_.cluster.data_dir, directories_));
+  for (const StoredSnapshotFile& file : snapshots) {
     const auto found = left.find(file.directory);
     if (found == left.end()) continue;
-    const auto foreign = is_foreign(*files_, file, own);
-    if (!foreign) return std::unexpected(foreign.error());
-    if (!*foreign) ++found->second;
+    ATOLL_ASSIGN(const auto foreign, is_foreign(*files_, file, own));
+    if (!foreign) ++found->second;
   }
   return left;
 }
 
 Result<void> DurableState::log_ddl(const DdlRecord& record) {
-  if (auto logged = ddl_->append(record); !logged) return logged;
+  ATOLL_TRY(ddl_->append(record));
   // Relaxed: a savepoint with a smaller count is valid, too.
   ddl_records_.store(ddl_->records().size(), std::memory_order_relaxed);
   const std::lock_guard guard(savepoint_mutex_);
@@ -192,8 +186,7 @@ Result<void> DurableState::note(uint64_t ddl_records, uint64_t durable_epoch) {
   Savepoint next = start_.savepoint;
   next.ddl_records = ddl_records;
   next.durable_epoch = durable_epoch;
-  auto written = write_savepoint(*files_, config_.cluster.data_dir, next);
-  if (!written) return written;
+  ATOLL_TRY(write_savepoint(*files_, config_.cluster.data_dir, next));
   start_.savepoint.ddl_records = next.ddl_records;
   start_.savepoint.durable_epoch = next.durable_epoch;
   start_.savepoint.generation = next.generation;
@@ -217,12 +210,10 @@ Result<void> DurableState::store_snapshot(const SnapshotMetadata& metadata) {
   // room (R54).
   const bool is_part = !has_begun_ && metadata.epoch < start_.recovery_epoch;
   const uint32_t keep = salvage_ || is_part ? 1 : config_.snapshot.keep;
-  const Result<void> stored = atolldb::store_snapshot(
-      *files_, config_.cluster.data_dir, start_.savepoint, metadata.id, metadata.epoch, keep);
-  if (!stored) return stored;
+  ATOLL_TRY(atolldb::store_snapshot(*files_, config_.cluster.data_dir, start_.savepoint,
+                                    metadata.id, metadata.epoch, keep));
   if (mutant(Mutant::metadata_after_savepoint)) {
-    const auto written = write_snapshot_metadata(*files_, config_.cluster.data_dir, metadata);
-    if (!written) return written;
+    ATOLL_TRY(write_snapshot_metadata(*files_, config_.cluster.data_dir, metadata));
   }
   start_.snapshot = metadata;
   return has_begun_ ? Result<void>() : collect_streams(*files_, start_);
@@ -250,24 +241,21 @@ Result<size_t> DurableState::delete_unneeded(const std::set<uint32_t>& in_use) {
 Result<Json> DurableState::report_salvage(Json found) {
   CHECK(salvage_);
   const std::string& data_dir = config_.cluster.data_dir;
-  const auto text = read_salvage_report(*files_, data_dir, *salvage_);
-  if (!text) return std::unexpected(text.error());
-  Json earlier = Json::parse(*text, nullptr, false);
+  ATOLL_ASSIGN(const auto text, read_salvage_report(*files_, data_dir, *salvage_));
+  Json earlier = Json::parse(text, nullptr, false);
   if (!earlier.is_object()) earlier = Json::object();
   Json report = merge_reports(earlier, std::move(found));
   report["schema_version"] = 1;
   report["data_dir"] = data_dir;
-  const auto written = write_salvage_report(
-      *files_, data_dir, *salvage_, report.dump(2, ' ', false, Json::error_handler_t::replace));
-  if (!written) return std::unexpected(written.error());
+  ATOLL_TRY(write_salvage_report(*files_, data_dir, *salvage_,
+                                 report.dump(2, ' ', false, Json::error_handler_t::replace)));
   return report;
 }
 
 Result<std::string> DurableState::end_salvage() {
   CHECK(salvage_);
   const std::string& data_dir = config_.cluster.data_dir;
-  const auto ended = atolldb::end_salvage(*files_, data_dir, *salvage_);
-  if (!ended) return std::unexpected(ended.error());
+  ATOLL_TRY(atolldb::end_salvage(*files_, data_dir, *salvage_));
   const std::string path = salvage_report_path(data_dir, *salvage_);
   salvage_.reset();
   return path;
@@ -275,20 +263,18 @@ Result<std::string> DurableState::end_salvage() {
 
 Result<PinnedSnapshot> DurableState::pin(uint32_t id, const std::string& name) {
   const std::lock_guard guard(savepoint_mutex_);
-  auto chosen = choose_pin(start_.savepoint, id, name);
-  if (!chosen) return chosen;
+  ATOLL_ASSIGN(auto chosen, choose_pin(start_.savepoint, id, name));
   const auto pinned =
-      pin_snapshot(*files_, config_.cluster.data_dir, start_.savepoint, chosen->id, chosen->name);
+      pin_snapshot(*files_, config_.cluster.data_dir, start_.savepoint, chosen.id, chosen.name);
   if (!pinned) return std::unexpected(pinned.error());
   return chosen;
 }
 
 Result<PinnedSnapshot> DurableState::unpin(const std::string& name_or_id) {
   const std::lock_guard guard(savepoint_mutex_);
-  auto found = find_pin(start_.savepoint, name_or_id);
-  if (!found) return found;
+  ATOLL_ASSIGN(auto found, find_pin(start_.savepoint, name_or_id));
   const auto unpinned =
-      unpin_snapshot(*files_, config_.cluster.data_dir, start_.savepoint, found->name);
+      unpin_snapshot(*files_, config_.cluster.data_dir, start_.savepoint, found.name);
   if (!unpinned) return std::unexpected(unpinned.error());
   return found;
 }

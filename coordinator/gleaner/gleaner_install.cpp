@@ -4,6 +4,7 @@
 
 #include "coordinator/gleaner/divide_storages.h"
 #include "coordinator/gleaner/gleaner_run.h"
+#include "shared/base/try.h"
 
 namespace atolldb {
 namespace {
@@ -93,7 +94,7 @@ Result<InstallReport> GleanerRun::install_pass(const SnapshotMetadata& snapshot,
   const auto node_count = static_cast<uint32_t>(config_.nodes.size());
   const auto shares = divide_storages(snapshot.storages, node_count);
   std::vector<InstallReport> reports(node_count);
-  const auto installed = on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
+  ATOLL_TRY(on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
     Json roots = Json::array();
     for (const SnapshotStorage& storage : shares[node]) {
       roots.push_back(
@@ -102,12 +103,10 @@ Result<InstallReport> GleanerRun::install_pass(const SnapshotMetadata& snapshot,
     const Json body = {{"snapshot", snapshot.id},         {"epoch", snapshot.epoch},
                        {"storages", std::move(roots)},    {"free_percent", limits.free_percent},
                        {"spares_hot", limits.spares_hot}, {"timeout_ms", kInstallWaitMs}};
-    auto report = install_on(node, body);
-    if (!report) return std::unexpected(report.error());
-    reports[node] = *report;
+    ATOLL_ASSIGN(auto report, install_on(node, body));
+    reports[node] = report;
     return {};
-  });
-  if (!installed) return std::unexpected(installed.error());
+  }));
   InstallReport sum;
   for (const InstallReport& report : reports) sum.add(report);
   return sum;
@@ -120,19 +119,18 @@ Result<InstallReport> GleanerRun::install_on(uint32_t node, const Json& body) {
     if (is_cancelled_.load(std::memory_order_relaxed)) {
       return make_error(ExitCode::failed, "its run was cancelled");
     }
-    const auto answer = call_node_(node, "snapshot.install", body);
-    if (!answer) return std::unexpected(answer.error());
-    const InstallReport report = report_of(*answer);
+    ATOLL_ASSIGN(const auto answer, call_node_(node, "snapshot.install", body));
+    const InstallReport report = report_of(answer);
     {
       const std::lock_guard guard(mutex_);
-      Json progress = *answer;
+      Json progress = answer;
       // A sum of these two over the nodes would mean nothing.
       progress.erase("oldest_left");
       progress.erase("longest_hold_ns");
       if (!progress_[node].is_object()) progress_[node] = Json::object();
       progress_[node].update(progress);
     }
-    if (answer->value("done", false)) return report;
+    if (answer.value("done", false)) return report;
   }
 }
 

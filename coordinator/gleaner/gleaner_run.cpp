@@ -8,6 +8,7 @@
 #include "engine/gleaner/plan_codec.h"
 #include "engine/hooks/mutants.h"
 #include "engine/snapshot/snapshot_writer.h"
+#include "shared/base/try.h"
 #include "shared/file/reserving_file_system.h"
 
 namespace atolldb {
@@ -69,12 +70,10 @@ Result<SnapshotMetadata> GleanerRun::run(const GleanTask& task) {
   set_phase(task.snapshot, "planning");
   Result<SnapshotMetadata> metadata = [&]() -> Result<SnapshotMetadata> {
     const ReservingFileSystem roomy(file_system_, task.disk_reserve);
-    const auto room = roomy.check_room(config_.cluster.data_dir, 0);
-    if (!room) return std::unexpected(room.error());
-    auto plan = make_plan(config_, file_system_, task);
-    if (!plan) return std::unexpected(plan.error());
-    if (auto aligned = align(task, *plan); !aligned) return std::unexpected(aligned.error());
-    return run_planned(task, *plan);
+    ATOLL_TRY(roomy.check_room(config_.cluster.data_dir, 0));
+    ATOLL_ASSIGN(auto plan, make_plan(config_, file_system_, task));
+    ATOLL_TRY(align(task, plan));
+    return run_planned(task, plan);
   }();
   if (metadata) return metadata;
   discard(task.snapshot);
@@ -84,15 +83,12 @@ Result<SnapshotMetadata> GleanerRun::run(const GleanTask& task) {
 }
 
 Result<SnapshotMetadata> GleanerRun::run_planned(const GleanTask& task, const GleanPlan& plan) {
-  auto parts = glean_on_nodes(task, plan);
-  if (!parts) return std::unexpected(parts.error());
+  ATOLL_ASSIGN(auto parts, glean_on_nodes(task, plan));
   set_phase(task.snapshot, "combining");
-  note_unreadable(*parts);
-  auto metadata = combine(task, plan, *std::move(parts));
-  if (!metadata) return metadata;
+  note_unreadable(parts);
+  ATOLL_ASSIGN(auto metadata, combine(task, plan, std::move(parts)));
   if (!mutant(Mutant::metadata_after_savepoint)) {
-    const auto written = write_snapshot_metadata(file_system_, config_.cluster.data_dir, *metadata);
-    if (!written) return std::unexpected(written.error());
+    ATOLL_TRY(write_snapshot_metadata(file_system_, config_.cluster.data_dir, metadata));
   }
   set_phase(task.snapshot, "done");
   return metadata;
@@ -105,25 +101,20 @@ Result<std::vector<NodePart>> GleanerRun::glean_on_nodes(const GleanTask& task,
   const Json run = {{"run", plan.snapshot}};
   const auto ask_all = [&](const char* op, const Json& body) {
     return on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
-      const auto answer = call_node_(node, op, body);
-      if (!answer) return std::unexpected(answer.error());
+      ATOLL_TRY(call_node_(node, op, body));
       return {};
     });
   };
   // Every inbox must accept records before a mapper sends any.
-  if (auto prepared = ask_all("glean.prepare", prepare); !prepared) {
-    return std::unexpected(prepared.error());
-  }
+  ATOLL_TRY(ask_all("glean.prepare", prepare));
   set_phase(plan.snapshot, "gleaning");
-  if (auto mapping = ask_all("glean.map", run); !mapping) return std::unexpected(mapping.error());
+  ATOLL_TRY(ask_all("glean.map", run));
   std::vector<NodePart> parts(config_.nodes.size());
-  const auto ended = on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
-    auto part = await(node, plan.snapshot);
-    if (!part) return std::unexpected(part.error());
-    parts[node] = *std::move(part);
+  ATOLL_TRY(on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
+    ATOLL_ASSIGN(auto part, await(node, plan.snapshot));
+    parts[node] = std::move(part);
     return {};
-  });
-  if (!ended) return std::unexpected(ended.error());
+  }));
   return parts;
 }
 
@@ -133,20 +124,18 @@ Result<NodePart> GleanerRun::await(uint32_t node, uint32_t snapshot) {
     if (is_cancelled_.load(std::memory_order_relaxed)) {
       return make_error(ExitCode::failed, "its run was cancelled");
     }
-    auto answer = call_node_(node, "glean.wait", body);
-    if (!answer) return std::unexpected(answer.error());
+    ATOLL_ASSIGN(auto answer, call_node_(node, "glean.wait", body));
     {
       const std::lock_guard guard(mutex_);
-      progress_[node] = *answer;
+      progress_[node] = answer;
     }
-    if (answer->value("done", false) == false) continue;
-    auto partitions = decode_composed(answer->value("partitions", std::string()));
-    if (!partitions) return std::unexpected(partitions.error());
+    if (answer.value("done", false) == false) continue;
+    ATOLL_ASSIGN(auto partitions, decode_composed(answer.value("partitions", std::string())));
     NodePart part;
-    part.partitions = *std::move(partitions);
-    part.unreadable = answer->value("unreadable", Json::array());
-    part.file = {snapshot, node, answer->value("directory", std::string()),
-                 answer->value("page_count", uint64_t{0})};
+    part.partitions = std::move(partitions);
+    part.unreadable = answer.value("unreadable", Json::array());
+    part.file = {snapshot, node, answer.value("directory", std::string()),
+                 answer.value("page_count", uint64_t{0})};
     return part;
   }
 }
@@ -155,13 +144,10 @@ Result<SnapshotMetadata> GleanerRun::combine(const GleanTask& task, const GleanP
                                              std::vector<NodePart> parts) {
   const std::string& data_dir = config_.cluster.data_dir;
   SnapshotFiles base(file_system_, plan.cluster_uuid);
-  if (auto opened = base.open_readable(plan.files); !opened) {
-    return std::unexpected(opened.error());
-  }
+  ATOLL_TRY(base.open_readable(plan.files));
   ReservingFileSystem roomy(file_system_, task.disk_reserve);
-  auto writer = SnapshotWriter::create(
-      roomy, {data_dir, kCoordinator, plan.snapshot, plan.epoch, plan.cluster_uuid});
-  if (!writer) return std::unexpected(writer.error());
+  ATOLL_ASSIGN(auto writer, SnapshotWriter::create(roomy, {data_dir, kCoordinator, plan.snapshot,
+                                                           plan.epoch, plan.cluster_uuid}));
   SnapshotMetadata metadata;
   metadata.id = plan.snapshot;
   metadata.base = plan.base;
@@ -171,7 +157,7 @@ Result<SnapshotMetadata> GleanerRun::combine(const GleanTask& task, const GleanP
   Result<void> combined;
   for (size_t index = 0; combined && index < plan.storages.size(); ++index) {
     const GleanStorage& storage = plan.storages[index];
-    const auto root = combine_roots(plan, index, take_partitions(parts, storage.id), base, *writer);
+    const auto root = combine_roots(plan, index, take_partitions(parts, storage.id), base, writer);
     if (!root) {
       combined = std::unexpected(root.error());
       break;
@@ -179,20 +165,19 @@ Result<SnapshotMetadata> GleanerRun::combine(const GleanTask& task, const GleanP
     const auto known = std::ranges::find(task.storages, storage.id, &StorageToGlean::id);
     metadata.storages.push_back({storage.id, storage.type, known->name, root->root, root->records});
   }
-  if (combined) combined = writer->finish();
+  if (combined) combined = writer.finish();
   if (!combined) {
-    writer->discard();
+    writer.discard();
     return std::unexpected(combined.error());
   }
   metadata.files =
-      all_files(plan, parts, {plan.snapshot, kCoordinator, data_dir, writer->page_count()});
+      all_files(plan, parts, {plan.snapshot, kCoordinator, data_dir, writer.page_count()});
   return metadata;
 }
 
 void GleanerRun::keep(uint32_t snapshot) {
   const auto kept = on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
-    const auto answer = call_node_(node, "glean.end", Json{{"run", snapshot}, {"keep", true}});
-    if (!answer) return std::unexpected(answer.error());
+    ATOLL_TRY(call_node_(node, "glean.end", Json{{"run", snapshot}, {"keep", true}}));
     return {};
   });
   if (!kept) logger_->warn("snapshot {}: {}", snapshot, kept.error().message);
@@ -201,8 +186,7 @@ void GleanerRun::keep(uint32_t snapshot) {
 /// Files that cannot be removed do no harm, because ids are not used twice (R37).
 void GleanerRun::discard(uint32_t snapshot) {
   const auto discarded = on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
-    const auto answer = call_node_(node, "glean.end", Json{{"run", snapshot}, {"keep", false}});
-    if (!answer) return std::unexpected(answer.error());
+    ATOLL_TRY(call_node_(node, "glean.end", Json{{"run", snapshot}, {"keep", false}}));
     return {};
   });
   if (!discarded) logger_->warn("snapshot {}: {}", snapshot, discarded.error().message);
@@ -272,8 +256,7 @@ Result<void> open_on_nodes(const Config& config, const NodeCall& call_node,
   };
   const Json body = {{"places", list_of(places)}, {"kept", list_of(kept)}};
   return on_all_nodes(config, [&](uint32_t node) -> Result<void> {
-    const auto answer = call_node(node, "snapshot.open", body);
-    if (!answer) return std::unexpected(answer.error());
+    ATOLL_TRY(call_node(node, "snapshot.open", body));
     return {};
   });
 }
@@ -287,8 +270,7 @@ Result<void> publish_on_nodes(const Config& config, const NodeCall& call_node,
   }
   const Json body = {{"id", snapshot.id}, {"epoch", snapshot.epoch}, {"roots", std::move(roots)}};
   return on_all_nodes(config, [&](uint32_t node) -> Result<void> {
-    const auto answer = call_node(node, "snapshot.publish", body);
-    if (!answer) return std::unexpected(answer.error());
+    ATOLL_TRY(call_node(node, "snapshot.publish", body));
     return {};
   });
 }
@@ -296,8 +278,7 @@ Result<void> publish_on_nodes(const Config& config, const NodeCall& call_node,
 Result<void> withdraw_on_nodes(const Config& config, const NodeCall& call_node,
                                const std::set<uint32_t>& keep) {
   return on_all_nodes(config, [&](uint32_t node) -> Result<void> {
-    const auto answer = call_node(node, "snapshot.withdraw", {{"keep", keep}});
-    if (!answer) return std::unexpected(answer.error());
+    ATOLL_TRY(call_node(node, "snapshot.withdraw", {{"keep", keep}}));
     return {};
   });
 }

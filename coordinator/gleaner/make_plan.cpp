@@ -7,6 +7,7 @@
 
 #include "engine/format/tree_key.h"
 #include "engine/gleaner/assign_partitions.h"
+#include "shared/base/try.h"
 
 namespace atolldb {
 namespace {
@@ -92,9 +93,8 @@ Result<GleanPlan> make_plan(const Config& config, FileSystem& file_system, const
   plan.storages = storages_of(task);
   plan.mappers = assign_streams(config, task.streams);
   plan.reducers = reducers_of(config);
-  auto sample = sample_keys(file_system, plan.storages, task.streams, plan.base_epoch);
-  if (!sample) return std::unexpected(sample.error());
-  assign_partitions(plan.storages, *std::move(sample), plan.reducers);
+  ATOLL_ASSIGN(auto sample, sample_keys(file_system, plan.storages, task.streams, plan.base_epoch));
+  assign_partitions(plan.storages, std::move(sample), plan.reducers);
   return plan;
 }
 
@@ -105,9 +105,8 @@ Result<void> align_partitions(std::vector<GleanStorage>& storages, const CutsOf&
     for (size_t i = 1; i < storage.partitions.size(); ++i) {
       slices.push_back(low_of(storage.partitions[i]));
     }
-    auto cuts = cuts_of(storage.id, slices);
-    if (!cuts) return std::unexpected(cuts.error());
-    if (cuts->size() != slices.size()) {
+    ATOLL_ASSIGN(auto cuts, cuts_of(storage.id, slices));
+    if (cuts.size() != slices.size()) {
       return make_error(ExitCode::failed, "storage " + std::to_string(storage.id) +
                                               ": a node knows not all of the boundaries that it "
                                               "was asked for");
@@ -116,7 +115,7 @@ Result<void> align_partitions(std::vector<GleanStorage>& storages, const CutsOf&
     uint64_t low = 0;
     for (size_t i = 0; i < storage.partitions.size(); ++i) {
       // The tree changes during the requests. A cut that lies below the previous one is ignored.
-      if (i != 0) low = std::max(low, (*cuts)[i - 1]);
+      if (i != 0) low = std::max(low, cuts[i - 1]);
       // The previous partition has the same begin, so it is empty.
       if (!kept.empty() && low == low_of(kept.back())) kept.pop_back();
       kept.push_back({low_text(low), storage.partitions[i].owner});

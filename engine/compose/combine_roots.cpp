@@ -9,6 +9,7 @@
 #include "engine/compose/tree_builder.h"
 #include "engine/format/array_shape.h"
 #include "engine/format/sequential_root.h"
+#include "shared/base/try.h"
 
 namespace atolldb {
 
@@ -51,8 +52,7 @@ Result<SnapshotPointer> combine_mastertree(PageOutput& pages, const GleanStorage
     const std::vector<ComposedPage>& here = partitions[i].pages;
     const bool is_last = i + 1 == partitions.size();
     if (here.empty()) {
-      auto added = builder.add_page(top, low_of(storage, i), {});
-      if (!added) return std::unexpected(added.error());
+      ATOLL_TRY(builder.add_page(top, low_of(storage, i), {}));
     }
     for (size_t at = 0; at < here.size(); ++at) {
       const bool is_last_page = at + 1 == here.size();
@@ -64,15 +64,12 @@ Result<SnapshotPointer> combine_mastertree(PageOutput& pages, const GleanStorage
         page = builder.cover(level, *page, range);
       }
       if (!page) return page;
-      if (auto added = builder.add_page(top, range.low, *page); !added) {
-        return std::unexpected(added.error());
-      }
+      ATOLL_TRY(builder.add_page(top, range.low, *page));
     }
   }
   uint32_t level = 0;
-  auto root = builder.finish(SliceRange{}, 1, level);
-  if (!root) return std::unexpected(root.error());
-  return root->front().page;
+  ATOLL_ASSIGN(auto root, builder.finish(SliceRange{}, 1, level));
+  return root.front().page;
 }
 
 /// Returns the root page that the composer of the base's runs could not read, or null. The page is
@@ -97,11 +94,11 @@ Result<SnapshotPointer> combine_sequential(PageOutput& pages, const GleanStorage
     at = find_lost_root(partitions);
     root->previous = at.word();
   } else if (!at.is_null()) {
-    auto found = pages.find(at, buffer, PageType::sequential, PageType::sequential, 0, false);
-    if (!found) return std::unexpected(found.error());
+    ATOLL_ASSIGN(auto found,
+                 pages.find(at, buffer, PageType::sequential, PageType::sequential, 0, false));
     // A root page that cannot be read counts as full (R56).
-    if (!found->is_readable) root->previous = at.word();
-    if (found->is_readable &&
+    if (!found.is_readable) root->previous = at.word();
+    if (found.is_readable &&
         (root->header.level != 1 || root->count > SequentialSnapshotRoot::kMaxRuns)) {
       return wrong_page(storage.id, at, "it is no root of a sequential storage");
     }
@@ -118,9 +115,8 @@ Result<SnapshotPointer> combine_sequential(PageOutput& pages, const GleanStorage
     for (const ComposedPage& run : partition.pages) {
       if (is_lost_root(run)) continue;
       if (root->count == SequentialSnapshotRoot::kMaxRuns) {
-        auto written = is_changed ? pages.write(buffer) : Result<SnapshotPointer>(at);
-        if (!written) return written;
-        at = *written;
+        ATOLL_ASSIGN(auto written, is_changed ? pages.write(buffer) : Result<SnapshotPointer>(at));
+        at = written;
         const uint64_t sum = records_here();
         std::memset(root->runs, 0, sizeof root->runs);
         root->previous = at.word();
@@ -160,9 +156,7 @@ Result<CombinedRoot> combine_roots(const GleanPlan& plan, size_t storage_index,
                                    Partitions partitions, const SnapshotFiles& base,
                                    SnapshotWriter& writer) {
   const GleanStorage& storage = plan.storages[storage_index];
-  if (auto good = check_partitions(storage, partitions); !good) {
-    return std::unexpected(good.error());
-  }
+  ATOLL_TRY(check_partitions(storage, partitions));
   const std::function<bool()> never;
   PageOutput pages(base, writer, nullptr, storage.id, never);
   CombinedRoot combined{.root = storage.base_root};

@@ -11,6 +11,7 @@
 #include "engine/compose/page_output.h"
 #include "engine/compose/record_fold.h"
 #include "engine/format/array_shape.h"
+#include "shared/base/try.h"
 
 namespace atolldb {
 
@@ -73,9 +74,8 @@ class ArrayComposer {
   }
 
   Result<void> compose_root_leaf(ComposedPartition& composed) {
-    auto root = compose(0, 0, storage_.base_root);
-    if (!root) return std::unexpected(root.error());
-    if (!root->is_null()) composed.pages.push_back({.low = 0, .page = *root, .level = 0});
+    ATOLL_ASSIGN(auto root, compose(0, 0, storage_.base_root));
+    if (!root.is_null()) composed.pages.push_back({.low = 0, .page = root, .level = 0});
     return {};
   }
 
@@ -86,9 +86,8 @@ class ArrayComposer {
     PageBuffer root;
     FoundPage found;
     if (!storage_.base_root.is_null()) {
-      auto read = find(storage_.base_root, root, level + 1, low_, high_);
-      if (!read) return std::unexpected(read.error());
-      found = *std::move(read);
+      ATOLL_ASSIGN(auto read, find(storage_.base_root, root, level + 1, low_, high_));
+      found = std::move(read);
     }
     const bool is_lost = !found.is_readable && !task_.plan.salvages;
     SnapshotPointer shared;  // stands for all children without log records
@@ -107,25 +106,23 @@ class ArrayComposer {
   /// The page is all zeros if it cannot be read.
   Result<FoundPage> find(SnapshotPointer pointer, PageBuffer& into, uint32_t level, uint64_t first,
                          uint64_t end) {
-    auto found = pages_.find(pointer, into, PageType::array_leaf, PageType::array_interior, 0,
-                             task_.plan.salvages);
-    if (!found) return found;
+    ATOLL_ASSIGN(auto found, pages_.find(pointer, into, PageType::array_leaf,
+                                         PageType::array_interior, 0, task_.plan.salvages));
     // The stand-in may stand for a page above this level that can be read again.
-    if (found->is_readable && found->was_lost) {
-      auto reached = descend(into, level, first, end);
-      if (!reached) return std::unexpected(reached.error());
-      if (!reached->empty()) {
-        found->is_readable = false;
-        found->reason = *std::move(reached);
+    if (found.is_readable && found.was_lost) {
+      ATOLL_ASSIGN(auto reached, descend(into, level, first, end));
+      if (!reached.empty()) {
+        found.is_readable = false;
+        found.reason = std::move(reached);
       }
     }
-    if (!found->is_readable) report_lost(pointer, level, first, end, found->reason);
+    if (!found.is_readable) report_lost(pointer, level, first, end, found.reason);
     const bool is_leaf = into.header().type == PageType::array_leaf;
-    if (found->is_readable && into.header().self != 0 &&
+    if (found.is_readable && into.header().self != 0 &&
         (into.header().level != level || is_leaf != (level == 0))) {
       return wrong_page(storage_.id, pointer, fmt::format("its level is not {}", level));
     }
-    if (found->is_readable || task_.plan.salvages) add_held(std::move(found->held), first, end);
+    if (found.is_readable || task_.plan.salvages) add_held(std::move(found.held), first, end);
     return found;
   }
 
@@ -150,13 +147,12 @@ class ArrayComposer {
         std::memset(page.bytes, 0, sizeof page.bytes);
         break;
       }
-      auto found = pages_.find(below, page, PageType::array_leaf, PageType::array_interior, 0,
-                               task_.plan.salvages);
-      if (!found) return std::unexpected(found.error());
-      if (!found->is_readable && !task_.plan.salvages) return found->reason;
-      add_held(std::move(found->held), first, end);
-      if (!found->is_readable) {
-        report_lost(below, level, first, end, found->reason);
+      ATOLL_ASSIGN(auto found, pages_.find(below, page, PageType::array_leaf,
+                                           PageType::array_interior, 0, task_.plan.salvages));
+      if (!found.is_readable && !task_.plan.salvages) return found.reason;
+      add_held(std::move(found.held), first, end);
+      if (!found.is_readable) {
+        report_lost(below, level, first, end, found.reason);
         break;
       }
     }
@@ -175,12 +171,11 @@ class ArrayComposer {
                                    uint64_t end) {
     std::vector<std::byte> records;
     for (;;) {
-      auto is_changed = has_log(first, end);
-      if (!is_changed) return std::unexpected(is_changed.error());
-      if (!*is_changed) break;
+      ATOLL_ASSIGN(auto is_changed, has_log(first, end));
+      if (!is_changed) break;
       const auto* bytes = reinterpret_cast<const std::byte*>(logs_.current());
       records.insert(records.end(), bytes, bytes + logs_.current()->length);
-      if (auto good = logs_.advance(); !good) return std::unexpected(good.error());
+      ATOLL_TRY(logs_.advance());
     }
     const auto page = std::make_unique<PageBuffer>();
     page->header().level = static_cast<uint8_t>(level);
@@ -194,17 +189,15 @@ class ArrayComposer {
   Result<SnapshotPointer> stand_in_below(const FoundPage& root, uint32_t level, uint64_t first,
                                          SnapshotPointer& shared) {
     const uint64_t end = std::min(first + shape_.records_below(level), storage_.record_count);
-    auto is_changed = has_log(first, end);
-    if (!is_changed) return std::unexpected(is_changed.error());
-    if (*is_changed) return stand_in(root.lost, level, first, end);
+    ATOLL_ASSIGN(auto is_changed, has_log(first, end));
+    if (is_changed) return stand_in(root.lost, level, first, end);
     if (shared.is_null()) {
       const auto page = std::make_unique<PageBuffer>();
       page->header().level = static_cast<uint8_t>(level);
       page->as<StandInPage>()->low = low_;
       page->as<StandInPage>()->high = high_;
-      auto written = pages_.write_stand_in(*page, root.lost, {});
-      if (!written) return written;
-      shared = *written;
+      ATOLL_ASSIGN(auto written, pages_.write_stand_in(*page, root.lost, {}));
+      shared = written;
     }
     return shared;
   }
@@ -224,24 +217,21 @@ class ArrayComposer {
   /// Composes the page at `level` that begins with record `first`. `base`: its page in the base.
   Result<SnapshotPointer> compose(uint32_t level, uint64_t first, SnapshotPointer base) {
     const uint64_t end = std::min(first + shape_.records_below(level), storage_.record_count);
-    auto is_changed = has_log(first, end);
-    if (!is_changed) return std::unexpected(is_changed.error());
-    if (!*is_changed && (base.is_null() || !task_.plan.rewrites)) return base;
+    ATOLL_ASSIGN(auto is_changed, has_log(first, end));
+    if (!is_changed && (base.is_null() || !task_.plan.rewrites)) return base;
     const auto page = std::make_unique<PageBuffer>();
     if (!base.is_null()) {
-      auto found = find(base, *page, level, first, end);
-      if (!found) return std::unexpected(found.error());
-      if (!found->is_readable && !task_.plan.salvages) {
+      ATOLL_ASSIGN(auto found, find(base, *page, level, first, end));
+      if (!found.is_readable && !task_.plan.salvages) {
         // A bare pointer never stays, because an installer could drop a volatile page onto it.
-        if (*is_changed || !is_stand_in(base)) return stand_in(found->lost, level, first, end);
+        if (is_changed || !is_stand_in(base)) return stand_in(found.lost, level, first, end);
         pages_.count_stand_in();
         return base;
       }
     }
     page->header().type = level == 0 ? PageType::array_leaf : PageType::array_interior;
     page->header().level = static_cast<uint8_t>(level);
-    auto done = level == 0 ? fill_leaf(*page, first, end) : fill_interior(*page, level, first, end);
-    if (!done) return std::unexpected(done.error());
+    ATOLL_TRY(level == 0 ? fill_leaf(*page, first, end) : fill_interior(*page, level, first, end));
     return pages_.write(*page);
   }
 
@@ -249,9 +239,8 @@ class ArrayComposer {
     const uint64_t span = shape_.records_below(level - 1);
     for (uint64_t child = 0; first + child * span < end; ++child) {
       if (!task_.plan.rewrites) {
-        auto is_changed = has_log(first, end);
-        if (!is_changed) return std::unexpected(is_changed.error());
-        if (!*is_changed) return {};
+        ATOLL_ASSIGN(auto is_changed, has_log(first, end));
+        if (!is_changed) return {};
         child = (index_of(LogInput::key_of(*logs_.current())) - first) / span;
       }
       DualPointer& pointer = page.as<ArrayInterior>()->children[child];
@@ -266,9 +255,8 @@ class ArrayComposer {
 
   Result<void> fill_leaf(PageBuffer& page, uint64_t first, uint64_t end) {
     for (;;) {
-      auto is_changed = has_log(first, end);
-      if (!is_changed) return std::unexpected(is_changed.error());
-      if (!*is_changed) return {};
+      ATOLL_ASSIGN(auto is_changed, has_log(first, end));
+      if (!is_changed) return {};
       const uint64_t index = index_of(LogInput::key_of(*logs_.current()));
       RecordHead* record = page.as<ArrayLeaf>()->record(index - first, shape_.record_bytes);
       auto* payload = reinterpret_cast<std::byte*>(record + 1);
@@ -277,7 +265,7 @@ class ArrayComposer {
       while (logs_.current() != nullptr && logs_.current()->key_bytes == sizeof index &&
              index_of(LogInput::key_of(*logs_.current())) == index) {
         fold_->apply(*logs_.current());
-        if (auto good = logs_.advance(); !good) return good;
+        ATOLL_TRY(logs_.advance());
       }
       if (fold_->is_unbacked() || fold_->payload().size() != shape_.payload_bytes) {
         const uint64_t key = __builtin_bswap64(index);

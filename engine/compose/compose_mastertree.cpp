@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/compose/layer_composer.h"
+#include "shared/base/try.h"
 
 namespace atolldb {
 
@@ -35,13 +36,12 @@ Result<ComposedPartition> compose_mastertree(const ComposeTask& task) {
                 task.on_unreadable};
   LayerComposer layer(work, {}, range_of_partition(storage, task.partition));
   uint32_t level = 0;
-  auto top = layer.compose_partition(storage.base_root, level);
-  if (!top) return std::unexpected(top.error());
-  if (auto good = work.logs.check_end(); !good) return std::unexpected(good.error());
+  ATOLL_ASSIGN(auto top, layer.compose_partition(storage.base_root, level));
+  ATOLL_TRY(work.logs.check_end());
   ComposedPartition composed;
   composed.storage_id = storage.id;
   composed.partition = task.partition;
-  for (const TreeChild& child : *top) {
+  for (const TreeChild& child : top) {
     if (child.page.is_null()) continue;  // a single null page: no records
     composed.pages.push_back({.low = child.low, .page = child.page, .level = level});
   }

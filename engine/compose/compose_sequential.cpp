@@ -12,6 +12,7 @@
 #include "engine/compose/page_output.h"
 #include "engine/format/sequential_page.h"
 #include "engine/format/sequential_root.h"
+#include "shared/base/try.h"
 
 namespace atolldb {
 
@@ -34,14 +35,14 @@ class SequentialComposer {
     composed_.storage_id = storage_id_;
     composed_.partition = task_.partition;
     if (task_.plan.rewrites && task_.partition == task_.plan.reducers.front().node) {
-      if (auto copied = copy_base(); !copied) return std::unexpected(copied.error());
+      ATOLL_TRY(copy_base());
     }
     while (logs_.current() != nullptr) {
       auto done = add(*logs_.current());
       if (done) done = logs_.advance();
       if (!done) return std::unexpected(done.error());
     }
-    if (auto done = flush(); !done) return std::unexpected(done.error());
+    ATOLL_TRY(flush());
     composed_.log_records = logs_.count();
     composed_.pages_written = pages_.pages_written();
     composed_.pages_read = pages_.pages_read();
@@ -60,9 +61,8 @@ class SequentialComposer {
     PageBuffer buffer;
     SnapshotPointer at = task_.plan.storages[task_.storage].base_root;
     while (!at.is_null()) {
-      auto found = find(at, buffer, "all appends of the root pages before");
-      if (!found) return std::unexpected(found.error());
-      if (!*found) {
+      ATOLL_ASSIGN(auto found, find(at, buffer, "all appends of the root pages before"));
+      if (!found) {
         if (!task_.plan.salvages) composed_.pages.push_back(lost_root(at));
         break;
       }
@@ -71,21 +71,21 @@ class SequentialComposer {
       at = SnapshotPointer(root.previous);
     }
     for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
-      if (auto copied = copy_run(*run); !copied) return copied;
+      ATOLL_TRY(copy_run(*run));
     }
     return {};
   }
 
   Result<void> copy_run(const SequentialRun& run) {
     for (uint64_t i = 0; i < run.pages; ++i) {
-      if (auto begun = begin_page(); !begun) return begun;
+      ATOLL_TRY(begin_page());
       const SnapshotPointer at(run.first_page + i);
-      auto found = find(at, batch_[used_ - 1],
-                        fmt::format("appends of epochs {} to {}", run.first_epoch, run.last_epoch));
-      if (!found) return std::unexpected(found.error());
-      if (!*found) {
+      ATOLL_ASSIGN(auto found, find(at, batch_[used_ - 1],
+                                    fmt::format("appends of epochs {} to {}", run.first_epoch,
+                                                run.last_epoch)));
+      if (!found) {
         --used_;
-        if (auto kept = keep_lost(at, run); !kept) return kept;
+        ATOLL_TRY(keep_lost(at, run));
         continue;
       }
       // The epochs of a part of a run are unknown. So the part gets those of the whole run, and a
@@ -94,7 +94,7 @@ class SequentialComposer {
       run_.high = run.last_epoch;
       run_.records += batch_[used_ - 1].header().version().count();
     }
-    if (auto done = flush(); !done) return done;
+    ATOLL_TRY(flush());
     may_follow_ = false;
     return {};
   }
@@ -102,17 +102,17 @@ class SequentialComposer {
   /// Reads a page. Returns false if it cannot be read: then the page is reported, and `into` is
   /// zeros.
   Result<bool> find(SnapshotPointer at, PageBuffer& into, const std::string& range) {
-    auto found = pages_.find(at, into, PageType::sequential, PageType::sequential, 0, false);
-    if (!found) return std::unexpected(found.error());
-    if (found->is_readable) return true;
+    ATOLL_ASSIGN(auto found,
+                 pages_.find(at, into, PageType::sequential, PageType::sequential, 0, false));
+    if (found.is_readable) return true;
     if (!task_.plan.salvages) pages_.count_stand_in();
-    if (task_.on_unreadable) task_.on_unreadable({storage_id_, at, 0, range, found->reason});
+    if (task_.on_unreadable) task_.on_unreadable({storage_id_, at, 0, range, found.reason});
     return false;
   }
 
   /// A page of a run that cannot be read becomes a run of its own at its old place (R56).
   Result<void> keep_lost(SnapshotPointer page, const SequentialRun& run) {
-    if (auto done = flush(); !done) return done;
+    ATOLL_TRY(flush());
     may_follow_ = false;
     if (task_.plan.salvages) return {};
     composed_.pages.push_back({run.first_epoch, page, 0, 1, run.last_epoch, 0});
@@ -128,7 +128,7 @@ class SequentialComposer {
       return logs_.wrong(LogInput::key_of(log), "its payload is longer than a page");
     }
     if (used_ == 0 || !page()->has_room(bytes)) {
-      if (auto begun = begin_page(); !begun) return begun;
+      ATOLL_TRY(begin_page());
     }
     auto* record = reinterpret_cast<SequentialRecord*>(page()->data + page()->used_bytes);
     record->vid = Vid(log.vid).version();
@@ -146,7 +146,7 @@ class SequentialComposer {
 
   Result<void> begin_page() {
     if (used_ == kBatchPages) {
-      if (auto flushed = flush(); !flushed) return flushed;
+      ATOLL_TRY(flush());
     }
     batch_[used_++].header().type = PageType::sequential;
     return {};
@@ -157,15 +157,14 @@ class SequentialComposer {
   Result<void> flush() {
     if (used_ == 0) return {};
     bool follows = false;
-    auto written = pages_.write_run({batch_.data(), used_}, [&](SnapshotPointer first) {
+    ATOLL_TRY(pages_.write_run({batch_.data(), used_}, [&](SnapshotPointer first) {
       follows =
           may_follow_ && !composed_.pages.empty() && end_of(composed_.pages.back()) == first.word();
       const uint64_t number = follows ? composed_.pages.back().pages : 0;
       for (uint32_t i = 0; i < used_; ++i) batch_[i].as<SequentialPage>()->number = number + i;
       run_.page = first;
       run_.pages = used_;
-    });
-    if (!written) return written;
+    }));
     if (follows) {
       ComposedPage& last = composed_.pages.back();
       last.pages += run_.pages;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "engine/hooks/mutants.h"
+#include "shared/base/try.h"
 
 namespace atolldb {
 
@@ -49,25 +50,24 @@ LayerComposer::LayerComposer(TreeWork& work, std::string prefix, const SliceRang
 
 Result<std::vector<TreeChild>> LayerComposer::compose_partition(SnapshotPointer base,
                                                                 uint32_t& level) {
-  if (auto taken = take_shape(); !taken) return std::unexpected(taken.error());
-  auto done = base.is_null() ? compose_records(range_, std::nullopt) : compose_tree(base);
-  if (!done) return std::unexpected(done.error());
+  ATOLL_TRY(take_shape());
+  ATOLL_TRY(base.is_null() ? compose_records(range_, std::nullopt) : compose_tree(base));
   return builder_.finish(range_, 2 * kInteriorCapacity, level);
 }
 
 Result<LayerResult> LayerComposer::compose(SnapshotPointer base) {
-  if (auto taken = take_shape(); !taken) return std::unexpected(taken.error());
-  if (auto done = compose_tree(base); !done) return std::unexpected(done.error());
+  ATOLL_TRY(take_shape());
+  ATOLL_TRY(compose_tree(base));
   return finish();
 }
 
 Result<LayerResult> LayerComposer::compose(std::span<const CarriedRecord> carried,
                                            bool keeps_single) {
-  if (auto taken = take_shape(); !taken) return std::unexpected(taken.error());
+  ATOLL_TRY(take_shape());
   for (const CarriedRecord& record : carried) items_.push_back(item_of(record));
   builder_.begin_border(range_.low);
   size_t at = 0;
-  if (auto added = add_cut_records(range_, at); !added) return std::unexpected(added.error());
+  ATOLL_TRY(add_cut_records(range_, at));
   const std::optional<TreeItem> only = builder_.only_item();
   // R44: only the root of a layer can stand beside a pointer to a volatile layer. Without one the
   // volatile layer, and all pages above it, could never be dropped.
@@ -79,17 +79,14 @@ Result<LayerResult> LayerComposer::compose(std::span<const CarriedRecord> carrie
     rest += text_of(only->suffix);
     return LayerResult{{}, CarriedRecord{std::move(rest), text_of(only->payload), only->vid}};
   }
-  if (auto ended = builder_.end_border(range_, TreeBuilder::Ending::plain); !ended) {
-    return std::unexpected(ended.error());
-  }
+  ATOLL_TRY(builder_.end_border(range_, TreeBuilder::Ending::plain));
   return finish();
 }
 
 Result<LayerResult> LayerComposer::finish() {
   uint32_t level = 0;
-  auto top = builder_.finish(range_, 1, level);
-  if (!top) return std::unexpected(top.error());
-  return LayerResult{top->front().page, std::nullopt};
+  ATOLL_ASSIGN(auto top, builder_.finish(range_, 1, level));
+  return LayerResult{top.front().page, std::nullopt};
 }
 
 Result<void> LayerComposer::take_shape() {
@@ -146,10 +143,9 @@ SliceRange LayerComposer::clip(const SliceRange& range) const {
 /// Composes the tree below a base root. The builder creates as many upper levels as it needs.
 Result<void> LayerComposer::compose_tree(SnapshotPointer root) {
   const auto page = std::make_unique<PageBuffer>();
-  auto found = find_page(root, *page, range_);
-  if (!found) return std::unexpected(found.error());
-  if (!found->is_readable) {
-    return compose_lost(root, *found, 0, range_, range_.low == 0 && range_.high_is_end);
+  ATOLL_ASSIGN(auto found, find_page(root, *page, range_));
+  if (!found.is_readable) {
+    return compose_lost(root, found, 0, range_, range_.low == 0 && range_.high_is_end);
   }
   return compose_page(root, *page, std::nullopt);
 }
@@ -158,28 +154,27 @@ Result<void> LayerComposer::compose_tree(SnapshotPointer root) {
 Result<void> LayerComposer::compose_node(SnapshotPointer pointer, uint32_t level,
                                          const SliceRange& range,
                                          const std::optional<SliceRange>& next) {
-  if (auto passed = pass(range.low); !passed) return passed;
+  ATOLL_TRY(pass(range.low));
   if (!work_.rewrites && is_inside(range) && !has_log(range) && builder_.may_add(level) &&
       shape_.fits(level, range)) {
     return builder_.add_page(level, range.low, pointer);
   }
   const auto page = std::make_unique<PageBuffer>();
   const SliceRange clipped = clip(range);
-  auto found = find_page(pointer, *page, clipped);
-  if (!found) return std::unexpected(found.error());
-  if (!found->is_readable) {
-    return compose_lost(pointer, *found, level, clipped, equal(clipped, range));
+  ATOLL_ASSIGN(auto found, find_page(pointer, *page, clipped));
+  if (!found.is_readable) {
+    return compose_lost(pointer, found, level, clipped, equal(clipped, range));
   }
   const bool is_border = page->header().type == PageType::mastertree_border;
   const bool is_expected = page->header().level == level && is_border == (level == 0) &&
                            equal(range_of(*page->as<TreePage>()), range);
-  if (!found->was_lost && !is_expected) {
+  if (!found.was_lost && !is_expected) {
     return wrong_page(work_.pages.storage_id(), pointer,
                       "its level or range is not what its parent says");
   }
   // A page that can be read again may cover more than the range of its stand-in.
   const SliceRange outer = range_;
-  if (found->was_lost) range_ = clipped;
+  if (found.was_lost) range_ = clipped;
   auto done = compose_page(pointer, *page, next);
   range_ = outer;
   if (!done) return done;
@@ -210,8 +205,7 @@ Result<void> LayerComposer::compose_interior(SnapshotPointer pointer, const Inte
     std::optional<SliceRange> next;
     if (i + 1 < count && overlaps(range_at(i + 1))) next = range_at(i + 1);
     const SnapshotPointer child(page.children[i].snapshot_word.load(std::memory_order_relaxed));
-    auto done = compose_node(child, uint32_t{page.header.level} - 1, range_at(i), next);
-    if (!done) return done;
+    ATOLL_TRY(compose_node(child, uint32_t{page.header.level} - 1, range_at(i), next));
   }
   return {};
 }
@@ -242,10 +236,10 @@ void LayerComposer::take_items(const BorderPage& page) {
 
 Result<void> LayerComposer::compose_records(const SliceRange& range,
                                             const std::optional<SliceRange>& next) {
-  if (auto passed = pass(range.low); !passed) return passed;
+  ATOLL_TRY(pass(range.low));
   builder_.begin_border(range.low);
   size_t at = 0;
-  if (auto added = add_cut_records(range, at); !added) return added;
+  ATOLL_TRY(add_cut_records(range, at));
   const bool is_at_end = range.high_is_end || (!range_.high_is_end && range.high == range_.high);
   // A volatile page extends past this end.
   if (!is_at_end && !shape_.may_cut(0, range.high)) return {};
@@ -266,8 +260,8 @@ Result<void> LayerComposer::add_cut_records(const SliceRange& range, size_t& at)
   while (shape_.next_fence(0, part.low, fence) && (range.high_is_end || fence < range.high)) {
     part.high = fence;
     part.high_is_end = false;
-    if (auto added = add_records(part, at); !added) return added;
-    if (auto passed = pass(fence); !passed) return passed;
+    ATOLL_TRY(add_records(part, at));
+    ATOLL_TRY(pass(fence));
     builder_.begin_border(fence);
     part = range;
     part.low = fence;
@@ -280,7 +274,7 @@ Result<void> LayerComposer::add_records(const SliceRange& range, size_t& at) {
   while (has_item() || has_log(range)) {
     const bool is_log_first = has_log(range) && (!has_item() || log_slice() < items_[at].slice);
     const uint64_t slice = is_log_first ? log_slice() : items_[at].slice;
-    if (auto done = compose_slice(slice, at); !done) return done;
+    ATOLL_TRY(compose_slice(slice, at));
   }
   return {};
 }
@@ -296,9 +290,8 @@ Result<void> LayerComposer::compose_slice(uint64_t slice, size_t& at) {
     const uint32_t length = std::min(base_length, log_length);
     if (length == kNone) break;
     const TreeItem* base = base_length == length ? &items_[at++] : nullptr;
-    auto done = log_length == length ? compose_record(slice, static_cast<uint16_t>(length), base)
-                                     : builder_.add(*base);
-    if (!done) return done;
+    ATOLL_TRY(log_length == length ? compose_record(slice, static_cast<uint16_t>(length), base)
+                                   : builder_.add(*base));
   }
   const size_t first = at;
   while (at < items_.size() && items_[at].slice == slice) ++at;
@@ -313,7 +306,7 @@ Result<void> LayerComposer::compose_record(uint64_t slice, uint16_t remainder,
   base == nullptr ? fold.begin_absent() : fold.begin(base->vid, base->payload);
   while (has_log_at(slice) && log_rest().size() == remainder) {
     fold.apply(*work_.logs.current());
-    if (auto good = work_.logs.advance(); !good) return good;
+    ATOLL_TRY(work_.logs.advance());
   }
   if (fold.is_unbacked()) {
     std::byte bytes[8];
@@ -344,7 +337,7 @@ Result<void> LayerComposer::compose_beyond(uint64_t slice, std::span<const TreeI
     const std::string rest = text_of(log_rest().subspan(8));
     const bool has_base = !base.empty() && compare(bytes_of(rest), base[0].suffix) == 0;
     has_base ? work_.fold.begin(base[0].vid, base[0].payload) : work_.fold.begin_absent();
-    if (auto folded = fold_logs(slice, bytes_of(rest)); !folded) return folded;
+    ATOLL_TRY(fold_logs(slice, bytes_of(rest)));
     if (has_base) base = base.subspan(1);
     const bool is_alone = base.empty() && !has_log_at(slice);
     if (is_alone && !work_.fold.exists()) return {};
@@ -373,7 +366,7 @@ Result<void> LayerComposer::fold_logs(uint64_t slice, Bytes rest) {
   while (has_log_at(slice) && log_rest().size() == 8 + rest.size() &&
          compare(log_rest().subspan(8), rest) == 0) {
     work_.fold.apply(*work_.logs.current());
-    if (auto good = work_.logs.advance(); !good) return good;
+    ATOLL_TRY(work_.logs.advance());
   }
   if (!work_.fold.is_unbacked()) return {};
   work_.fold.begin_absent();

@@ -6,17 +6,17 @@
 
 #include "engine/compose/layer_composer.h"
 #include "engine/compose/log_input.h"
+#include "shared/base/try.h"
 
 namespace atolldb {
 
 Result<FoundPage> LayerComposer::find_page(SnapshotPointer pointer, PageBuffer& page,
                                            const SliceRange& range) {
   const auto layer = static_cast<uint8_t>(prefix_.size() / 8);
-  auto found = work_.pages.find(pointer, page, PageType::mastertree_border,
-                                PageType::mastertree_interior, layer, work_.salvages);
-  if (!found) return found;
-  std::vector<HeldRecord> held = std::exchange(found->held, {});
-  if (!found->is_readable && !work_.salvages) return found;
+  ATOLL_ASSIGN(auto found, work_.pages.find(pointer, page, PageType::mastertree_border,
+                                            PageType::mastertree_interior, layer, work_.salvages));
+  std::vector<HeldRecord> held = std::exchange(found.held, {});
+  if (!found.is_readable && !work_.salvages) return found;
   // Other layers and partitions get their own held records.
   std::erase_if(held, [&](const HeldRecord& record) {
     const std::string_view key = record.key();
@@ -33,11 +33,10 @@ Result<FoundPage> LayerComposer::find_page(SnapshotPointer pointer, PageBuffer& 
 Result<void> LayerComposer::end_before(uint32_t level, uint64_t low) {
   const SliceRange before{0, low, false};
   if (builder_.is_open()) {
-    auto ended = builder_.end_border(before, TreeBuilder::Ending::plain);
-    if (!ended) return ended;
+    ATOLL_TRY(builder_.end_border(before, TreeBuilder::Ending::plain));
   }
   for (uint32_t below = 0; below < level; ++below) {
-    if (auto closed = builder_.close(below, before); !closed) return closed;
+    ATOLL_TRY(builder_.close(below, before));
   }
   return {};
 }
@@ -50,10 +49,10 @@ Result<void> LayerComposer::compose_lost(SnapshotPointer pointer, FoundPage& fou
   report_lost(pointer, level, range, found.reason);
   if (work_.salvages) {
     items_.clear();
-    if (auto done = compose_records(range, std::nullopt); !done) return done;
+    ATOLL_TRY(compose_records(range, std::nullopt));
     return level == 0 ? Result<void>() : builder_.close(level - 1, range);
   }
-  if (auto ended = end_before(level, range.low); !ended) return ended;
+  ATOLL_TRY(end_before(level, range.low));
   const SliceRange stood_for{found.low, found.high, found.high_is_end};
   if (found.was_lost) is_whole = equal(stood_for, range);
   if (is_stand_in(pointer) && is_whole && !has_log(range)) {
@@ -65,7 +64,7 @@ Result<void> LayerComposer::compose_lost(SnapshotPointer pointer, FoundPage& fou
     const LogRecord* log = work_.logs.current();
     const auto* bytes = reinterpret_cast<const std::byte*>(log);
     records.insert(records.end(), bytes, bytes + log->length);
-    if (auto good = work_.logs.advance(); !good) return good;
+    ATOLL_TRY(work_.logs.advance());
   }
   const auto page = std::make_unique<PageBuffer>();
   page->header().level = static_cast<uint8_t>(level);
@@ -73,9 +72,8 @@ Result<void> LayerComposer::compose_lost(SnapshotPointer pointer, FoundPage& fou
   page->as<StandInPage>()->low = range.low;
   page->as<StandInPage>()->high = range.high_is_end ? 0 : range.high;
   page->as<StandInPage>()->high_is_end = range.high_is_end ? 1 : 0;
-  auto written = work_.pages.write_stand_in(*page, found.lost, records);
-  if (!written) return std::unexpected(written.error());
-  return builder_.add_page(level, range.low, *written);
+  ATOLL_ASSIGN(auto written, work_.pages.write_stand_in(*page, found.lost, records));
+  return builder_.add_page(level, range.low, written);
 }
 
 Result<void> LayerComposer::leave_out_unbacked(const std::string& key) {

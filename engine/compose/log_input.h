@@ -14,6 +14,7 @@
 #include "engine/compose/page_output.h"
 #include "engine/format/vid.h"
 #include "engine/gleaner/log_source.h"
+#include "shared/base/try.h"
 
 namespace atolldb {
 
@@ -45,15 +46,14 @@ class LogInput {
   const LogRecord* current() const { return current_; }
   Result<void> advance() {
     if (++count_ % kRecordsPerCheck == 0) {
-      if (auto go_on = pages_.check_cancelled(); !go_on) return go_on;
+      ATOLL_TRY(pages_.check_cancelled());
     }
     last_key_ = key_of(*current_);
     last_version_ = Vid(current_->vid).version();
     if (is_held_) {
       held_.pop_back();
-    } else if (auto good = source_.advance(); !good) {
-      return good;
-    }
+    } else
+      ATOLL_TRY(source_.advance());
     choose();
     if (current_ == nullptr) return {};
     const int order = key_of(*current_).compare(last_key_);

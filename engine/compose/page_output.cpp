@@ -10,6 +10,7 @@
 #include "engine/format/tree_key.h"
 #include "engine/gleaner/gleaned_record.h"
 #include "engine/hooks/mutants.h"
+#include "shared/base/try.h"
 
 namespace atolldb {
 
@@ -34,9 +35,9 @@ Result<void> PageOutput::read(SnapshotPointer pointer, PageBuffer& into, PageTyp
 
 Result<void> PageOutput::read(SnapshotPointer pointer, PageBuffer& into, PageType type,
                               PageType other, uint8_t layer) {
-  if (auto go_on = check_cancelled(); !go_on) return go_on;
+  ATOLL_TRY(check_cancelled());
   ++pages_read_;
-  if (auto good = base_.read(pointer, &into.header()); !good) return good;
+  ATOLL_TRY(base_.read(pointer, &into.header()));
   return check_page(pointer, into.header(), type, other, layer);
 }
 
@@ -147,7 +148,7 @@ bool PageOutput::compact_held(const LostPage& lost, std::span<const std::byte> r
 
 Result<FoundPage> PageOutput::find(SnapshotPointer pointer, PageBuffer& into, PageType type,
                                    PageType other, uint8_t layer, bool takes_held) {
-  if (auto go_on = check_cancelled(); !go_on) return std::unexpected(go_on.error());
+  ATOLL_TRY(check_cancelled());
   FoundPage found;
   std::vector<SnapshotPointer> chains;
   SnapshotPointer at = pointer;
@@ -182,9 +183,7 @@ Result<FoundPage> PageOutput::find(SnapshotPointer pointer, PageBuffer& into, Pa
     std::memset(into.bytes, 0, sizeof into.bytes);
     return found;
   }
-  if (auto good = check_page(at, into.header(), type, other, layer); !good) {
-    return std::unexpected(good.error());
-  }
+  ATOLL_TRY(check_page(at, into.header(), type, other, layer));
   return found;
 }
 
@@ -206,9 +205,8 @@ Result<SnapshotPointer> PageOutput::write_stand_in(PageBuffer& page, const LostP
     part->previous = held.word();
     part->used_bytes = bytes;
     std::memcpy(part->data, records.data() + at, bytes);
-    auto written = write(buffer);
-    if (!written) return written;
-    held = *written;
+    ATOLL_ASSIGN(auto written, write(buffer));
+    held = written;
     at += bytes;
   }
   if (mutant(Mutant::forget_held_records)) held = SnapshotPointer();
@@ -219,9 +217,8 @@ Result<SnapshotPointer> PageOutput::write_stand_in(PageBuffer& page, const LostP
   stand_in->held_bytes = next.held_bytes + records.size();
   stand_in->held_batches = next.held_batches + (records.empty() ? 0 : 1);
   ++stand_ins_;
-  auto written = write(page);
-  if (!written) return written;
-  return marked(*written);
+  ATOLL_ASSIGN(auto written, write(page));
+  return marked(written);
 }
 
 void PageOutput::copy(PageBuffer& page, PageHeader& to) {
@@ -238,21 +235,19 @@ void PageOutput::copy(PageBuffer& page, PageHeader& to) {
 
 Result<SnapshotPointer> PageOutput::write(PageBuffer& page) {
   SnapshotPointer at;
-  auto written = write_run({&page, 1}, [&](SnapshotPointer first) { at = first; });
-  if (!written) return std::unexpected(written.error());
+  ATOLL_TRY(write_run({&page, 1}, [&](SnapshotPointer first) { at = first; }));
   return at;
 }
 
 Result<void> PageOutput::write_run(std::span<PageBuffer> pages,
                                    const std::function<void(SnapshotPointer first)>& place) {
-  if (auto go_on = check_cancelled(); !go_on) return go_on;
+  ATOLL_TRY(check_cancelled());
   std::unique_lock<std::mutex> lock;
   if (writer_mutex_ != nullptr) lock = std::unique_lock(*writer_mutex_);
   for (size_t i = 0; i < pages.size(); ++i) {
-    auto next = writer_.next(storage_id_);
-    if (!next) return std::unexpected(next.error());
-    if (i == 0) place(SnapshotPointer((*next)->self));
-    copy(pages[i], **next);
+    ATOLL_ASSIGN(auto next, writer_.next(storage_id_));
+    if (i == 0) place(SnapshotPointer(next->self));
+    copy(pages[i], *next);
   }
   return {};
 }

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "shared/base/check.h"
+#include "shared/base/try.h"
 
 namespace atolldb {
 
@@ -158,9 +159,8 @@ Result<void> TreeBuilder::emit_border(size_t count, uint64_t high, bool high_is_
                                       bool keeps_empty) {
   SnapshotPointer page;
   if (count != 0 || keeps_empty) {
-    auto written = write_border(count, {low_, high, high_is_end});
-    if (!written) return std::unexpected(written.error());
-    page = *written;
+    ATOLL_ASSIGN(auto written, write_border(count, {low_, high, high_is_end}));
+    page = written;
   }
   auto added = add_page(0, low_, page);
   uint32_t bytes = 0;
@@ -241,8 +241,7 @@ Result<void> TreeBuilder::close(uint32_t level, const SliceRange& range) {
     const bool is_last = here.size() <= kInteriorCapacity;
     const size_t count = is_last ? here.size() : (here.size() + 1) / 2;
     const uint64_t high = is_last ? range.high : here[count].low;
-    auto emitted = emit_interior(level, count, high, is_last && range.high_is_end);
-    if (!emitted) return emitted;
+    ATOLL_TRY(emit_interior(level, count, high, is_last && range.high_is_end));
   }
   return {};
 }
@@ -253,7 +252,7 @@ Result<void> TreeBuilder::emit_interior(uint32_t level, size_t count, uint64_t h
   const auto first = children(level).begin();
   std::vector<TreeChild> taken(first, first + static_cast<ptrdiff_t>(count));
   children(level).erase(first, first + static_cast<ptrdiff_t>(count));
-  if (auto filled = fill_gaps(level, taken, high, high_is_end); !filled) return filled;
+  ATOLL_TRY(fill_gaps(level, taken, high, high_is_end));
   PageBuffer buffer;
   auto* page = buffer.as<InteriorPage>();
   set_header(buffer.header(), PageType::mastertree_interior, layer_, level + 1, count);
@@ -263,9 +262,8 @@ Result<void> TreeBuilder::emit_interior(uint32_t level, size_t count, uint64_t h
     page->children[i].snapshot_word.store(taken[i].page.word(), std::memory_order_relaxed);
   }
   page->set_sorted(static_cast<uint32_t>(count));
-  auto written = pages_.write(buffer);
-  if (!written) return std::unexpected(written.error());
-  return add_page(level + 1, taken.front().low, *written);
+  ATOLL_ASSIGN(auto written, pages_.write(buffer));
+  return add_page(level + 1, taken.front().low, written);
 }
 
 /// Writes empty pages for ranges without records that have neighbours, because the ranges of the
@@ -277,9 +275,8 @@ Result<void> TreeBuilder::fill_gaps(uint32_t level, std::span<TreeChild> childre
     const bool is_last = i + 1 == children_here.size();
     const SliceRange range{children_here[i].low, is_last ? high : children_here[i + 1].low,
                            is_last && high_is_end};
-    auto written = write_empty(level, range);
-    if (!written) return std::unexpected(written.error());
-    children_here[i].page = *written;
+    ATOLL_ASSIGN(auto written, write_empty(level, range));
+    children_here[i].page = written;
   }
   return {};
 }
@@ -307,13 +304,12 @@ Result<std::vector<TreeChild>> TreeBuilder::finish(const SliceRange& range, size
   for (level = 0;; ++level) {
     const bool is_top = level + 1 >= levels_.size();
     if (is_top && children(level).size() <= limit) break;
-    if (auto closed = close(level, range); !closed) return std::unexpected(closed.error());
+    ATOLL_TRY(close(level, range));
   }
   std::vector<TreeChild> top = std::move(children(level));
   levels_.clear();
   if (top.size() > 1) {
-    auto filled = fill_gaps(level, top, range.high, range.high_is_end);
-    if (!filled) return std::unexpected(filled.error());
+    ATOLL_TRY(fill_gaps(level, top, range.high, range.high_is_end));
   }
   return top;
 }

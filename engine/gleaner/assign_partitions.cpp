@@ -15,6 +15,7 @@
 #include "engine/log/log_files.h"
 #include "engine/log/log_records.h"
 #include "shared/base/check.h"
+#include "shared/base/try.h"
 
 namespace atolldb {
 namespace {
@@ -24,16 +25,14 @@ Result<std::vector<std::unique_ptr<File>>> open_files(FileSystem& file_system,
                                                       const LogStream& stream) {
   std::vector<std::unique_ptr<File>> files;
   const std::string directory = node_directory(stream.directory, stream.node);
-  auto names = file_system.list(directory);
-  if (!names) return std::unexpected(names.error());
-  for (const std::string& name : *names) {
+  ATOLL_ASSIGN(auto names, file_system.list(directory));
+  for (const std::string& name : names) {
     const auto parsed = parse_log_file_name(name);
     if (!parsed || parsed->incarnation != stream.incarnation || parsed->logger != stream.logger) {
       continue;
     }
-    auto file = file_system.open_for_reading(path_in(directory, name));
-    if (!file) return std::unexpected(file.error());
-    files.push_back(*std::move(file));
+    ATOLL_ASSIGN(auto file, file_system.open_for_reading(path_in(directory, name)));
+    files.push_back(std::move(file));
   }
   return files;
 }
@@ -167,14 +166,12 @@ Result<std::vector<SampledKey>> sample_keys(FileSystem& file_system,
   std::vector<std::vector<std::unique_ptr<File>>> files;
   uint64_t log_blocks = 0;
   for (const GleanStream& gleaned : streams) {
-    auto opened = open_files(file_system, gleaned.stream);
-    if (!opened) return std::unexpected(opened.error());
-    for (const std::unique_ptr<File>& file : *opened) {
-      auto bytes = file->size();
-      if (!bytes) return std::unexpected(bytes.error());
-      log_blocks += *bytes / kLogBlockBytes;
+    ATOLL_ASSIGN(auto opened, open_files(file_system, gleaned.stream));
+    for (const std::unique_ptr<File>& file : opened) {
+      ATOLL_ASSIGN(auto bytes, file->size());
+      log_blocks += bytes / kLogBlockBytes;
     }
-    files.push_back(*std::move(opened));
+    files.push_back(std::move(opened));
   }
   const uint64_t stride = std::max<uint64_t>(1, log_blocks / std::max<uint64_t>(1, blocks));
   std::vector<SampledKey> sample;

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "shared/base/check.h"
+#include "shared/base/try.h"
 #include "shared/sync/wait_word.h"
 
 namespace atolldb {
@@ -133,7 +134,7 @@ Result<InboxReservation> ReducerInbox::reserve(uint32_t run, uint32_t storage_id
   const uint64_t more = units(bytes);
   for (;;) {
     const uint32_t seen = control_->mapper_signal.load(std::memory_order_acquire);
-    if (auto checked = check(run); !checked) return std::unexpected(checked.error());
+    ATOLL_TRY(check(run));
     // Acquire pairs with the release in `swap`: the half that it names is open.
     const uint32_t swaps = control_->swaps.load(std::memory_order_acquire);
     std::atomic<uint64_t>& word = control_->halves[swaps % 2].status;
@@ -173,7 +174,7 @@ void ReducerInbox::want_swap(uint32_t swaps) {
 }
 
 Result<void> ReducerInbox::finish(uint32_t run) {
-  if (auto checked = check(run); !checked) return checked;
+  ATOLL_TRY(check(run));
   uint64_t finished = control_->finished.load(std::memory_order_relaxed);
   do {
     // Another run has begun after the check: do not count this mapper there.
@@ -206,7 +207,7 @@ Result<InboxBatch> ReducerInbox::close(uint32_t run, uint32_t number, bool is_la
     if ((status & kWritersMask) == 0) {
       return InboxBatch{{half(number), (status & kUsedMask) * kUnitBytes}, is_last};
     }
-    if (auto checked = check(run); !checked) return std::unexpected(checked.error());
+    ATOLL_TRY(check(run));
     wait_on(control_->reducer_signal, seen, kMaxSleep);
   }
 }
@@ -214,7 +215,7 @@ Result<InboxBatch> ReducerInbox::close(uint32_t run, uint32_t number, bool is_la
 Result<InboxBatch> ReducerInbox::next_batch(uint32_t run) {
   for (;;) {
     const uint32_t seen = control_->reducer_signal.load(std::memory_order_acquire);
-    if (auto checked = check(run); !checked) return std::unexpected(checked.error());
+    ATOLL_TRY(check(run));
     const uint32_t swaps = control_->swaps.load(std::memory_order_relaxed);
     // Acquire pairs with the release in `finish`.
     const uint64_t finished = control_->finished.load(std::memory_order_acquire);

@@ -8,6 +8,7 @@
 #include "engine/log/log_records.h"
 #include "shared/base/check.h"
 #include "shared/base/copy_bytes.h"
+#include "shared/base/try.h"
 
 namespace atolldb {
 namespace {
@@ -49,7 +50,7 @@ Result<std::unique_ptr<Mapper>> Mapper::create(FileSystem& file_system, const Gl
   CHECK(inboxes.size() == plan.reducers.size());
   std::unique_ptr<Mapper> mapper(new Mapper(file_system, plan, task, inboxes, settings));
   for (const GleanStorage& storage : plan.storages) {
-    if (auto added = mapper->add_storage(storage); !added) return std::unexpected(added.error());
+    ATOLL_TRY(mapper->add_storage(storage));
   }
   return mapper;
 }
@@ -88,42 +89,40 @@ Result<void> Mapper::run() {
 
 Result<void> Mapper::map_all() {
   for (const GleanStream& stream : task_->streams) {
-    if (auto done = read(stream); !done) return done;
+    ATOLL_TRY(read(stream));
   }
   for (const auto& bucket : buckets_) {
-    if (auto shipped = ship(*bucket); !shipped) return shipped;
+    ATOLL_TRY(ship(*bucket));
   }
   for (ReducerInbox* inbox : inboxes_) {
-    if (auto finished = inbox->finish(plan_->snapshot); !finished) return finished;
+    ATOLL_TRY(inbox->finish(plan_->snapshot));
   }
   return {};
 }
 
 Result<void> Mapper::read(const GleanStream& stream) {
   if (stream.last_epoch <= plan_->base_epoch) return {};  // the base contains all of it
-  auto reader = LogReader::open(*file_system_, stream.stream, CoveredBlocks::skip);
-  if (!reader) return std::unexpected(reader.error());
+  ATOLL_ASSIGN(auto reader, LogReader::open(*file_system_, stream.stream, CoveredBlocks::skip));
   // Read up to the marker that closes last_epoch: no block of these epochs follows it, and an epoch
   // counts as a whole.
   const uint64_t last_epoch = std::min(stream.last_epoch, plan_->epoch);
-  while (reader->closed_epoch() < stream.last_epoch) {
-    auto block = reader->next();
-    if (!block) return std::unexpected(block.error());
-    if (*block == nullptr) {
-      const LogEnd& end = reader->end();
+  while (reader.closed_epoch() < stream.last_epoch) {
+    ATOLL_ASSIGN(auto block, reader.next());
+    if (block == nullptr) {
+      const LogEnd& end = reader.end();
       return make_error(
           ExitCode::corruption,
           fmt::format("{}: offset {}: {}, but epochs up to {} must be there, and only those up to "
                       "{} are: restore the log from a copy",
-                      end.file, end.offset, end.reason, stream.last_epoch, reader->closed_epoch()));
+                      end.file, end.offset, end.reason, stream.last_epoch, reader.closed_epoch()));
     }
     add(progress_.bytes_read, kLogBlockBytes);
-    const LogBlockHeader& header = (*block)->header;
+    const LogBlockHeader& header = block->header;
     if (header.type != LogBlockType::records || header.epoch <= plan_->base_epoch ||
         header.epoch > last_epoch) {
       continue;
     }
-    if (auto taken = take_block(**block, *reader); !taken) return taken;
+    ATOLL_TRY(take_block(*block, reader));
   }
   return {};
 }
@@ -149,9 +148,8 @@ Result<void> Mapper::take_block(const LogBlock& block, const LogReader& reader) 
     const uint32_t bytes = gleaned_bytes(record);
     Bucket* bucket = storage->bucket;
     if (bucket == nullptr || !bucket->has_room(bytes)) [[unlikely]] {
-      auto made = room_for(*storage, bytes);
-      if (!made) return std::unexpected(made.error());
-      bucket = *made;
+      ATOLL_ASSIGN(auto made, room_for(*storage, bytes));
+      bucket = made;
     }
     bucket->add(record, storage->plan->type, block.header);
     ++records;
@@ -168,12 +166,11 @@ Mapper::Storage* Mapper::find(uint32_t storage_id) {
 
 Result<Bucket*> Mapper::room_for(Storage& storage, uint32_t bytes) {
   if (storage.bucket == nullptr) {
-    auto bucket = free_bucket();
-    if (!bucket) return bucket;
-    storage.bucket = *bucket;
+    ATOLL_ASSIGN(auto bucket, free_bucket());
+    storage.bucket = bucket;
     storage.bucket->storage = static_cast<uint32_t>(&storage - storages_.data());
   } else if (!storage.bucket->has_room(bytes)) {
-    if (auto shipped = ship(*storage.bucket); !shipped) return std::unexpected(shipped.error());
+    ATOLL_TRY(ship(*storage.bucket));
   }
   CHECK(storage.bucket->has_room(bytes));
   return storage.bucket;
@@ -188,7 +185,7 @@ Result<Bucket*> Mapper::free_bucket() {
   Bucket* fullest = std::ranges::max_element(buckets_, {}, [](const auto& bucket) {
                       return bucket->used_bytes();
                     })->get();
-  if (auto shipped = ship(*fullest); !shipped) return std::unexpected(shipped.error());
+  ATOLL_TRY(ship(*fullest));
   storages_[fullest->storage].bucket = nullptr;
   return fullest;
 }
@@ -222,7 +219,7 @@ Result<void> Mapper::ship_part(std::span<const SortKey> part, uint32_t storage_i
   for (const SortKey& key : part) {
     const uint32_t length = key.record->length;
     if (used + length > limit) {
-      if (auto sent = send(storage_id, used, records, inbox); !sent) return sent;
+      ATOLL_TRY(send(storage_id, used, records, inbox));
       used = records = 0;
     }
     copy_bytes(message_.get() + used, key.record, length);
@@ -234,10 +231,9 @@ Result<void> Mapper::ship_part(std::span<const SortKey> part, uint32_t storage_i
 
 Result<void> Mapper::send(uint32_t storage_id, uint64_t bytes, uint32_t records,
                           ReducerInbox& inbox) {
-  auto room = inbox.reserve(plan_->snapshot, storage_id, static_cast<uint32_t>(bytes));
-  if (!room) return std::unexpected(room.error());
-  std::memcpy(room->bytes().data(), message_.get(), bytes);
-  room->announce(records);
+  ATOLL_ASSIGN(auto room, inbox.reserve(plan_->snapshot, storage_id, static_cast<uint32_t>(bytes)));
+  std::memcpy(room.bytes().data(), message_.get(), bytes);
+  room.announce(records);
   add(progress_.records_shipped, records);
   add(progress_.bytes_shipped, bytes);
   add(progress_.messages, 1);

@@ -1,6 +1,7 @@
 #include "engine/gleaner/record_merge.h"
 
 #include "shared/base/check.h"
+#include "shared/base/try.h"
 
 namespace atolldb {
 
@@ -24,11 +25,10 @@ bool RecordMerge::comes_before(uint32_t a, uint32_t b) const {
 Result<void> RecordMerge::refill(uint32_t number) {
   Input& input = inputs_[number];
   while (input.at == input.end && input.run != nullptr) {
-    auto chunk = input.run->next();
-    if (!chunk) return std::unexpected(chunk.error());
-    if (chunk->empty()) break;
-    input.at = chunk->data();
-    input.end = chunk->data() + chunk->size();
+    ATOLL_ASSIGN(auto chunk, input.run->next());
+    if (chunk.empty()) break;
+    input.at = chunk.data();
+    input.end = chunk.data() + chunk.size();
   }
   return {};
 }
@@ -37,7 +37,7 @@ Result<void> RecordMerge::refill(uint32_t number) {
 Result<void> RecordMerge::step(uint32_t number) {
   Input& input = inputs_[number];
   if (input.at == input.end) [[unlikely]] {
-    if (auto refilled = refill(number); !refilled) return refilled;
+    ATOLL_TRY(refill(number));
     if (input.at == input.end) {
       heads_[number].storage = kEnded;
       return {};
@@ -64,7 +64,7 @@ Result<void> RecordMerge::start() {
   heads_.resize(count);
   losers_.assign(count, 0);
   for (uint32_t i = 0; i < count; ++i) {
-    if (auto stepped = step(i); !stepped) return stepped;
+    ATOLL_TRY(step(i));
   }
   if (count == 0) return {};
   // Match n is between the winners of 2n and 2n + 1. Input i is at place count + i.
@@ -97,7 +97,7 @@ Result<void> RecordMerge::advance() {
       current_ = nullptr;
       return {};
     }
-    if (auto stepped = step(winner_); !stepped) return stepped;
+    ATOLL_TRY(step(winner_));
     replay(winner_);
     // A record that covers this one is either returned, or covered by one that is returned, which
     // then covers this one, too.

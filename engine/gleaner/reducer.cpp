@@ -5,6 +5,7 @@
 #include "engine/log/log_files.h"
 #include "shared/base/check.h"
 #include "shared/base/limits.h"
+#include "shared/base/try.h"
 #include "shared/file/io_buffer.h"
 
 namespace atolldb {
@@ -58,19 +59,17 @@ Result<void> Reducer::collect() {
 
 Result<void> Reducer::collect_all() {
   for (;;) {
-    auto batch = inbox_->next_batch(settings_.snapshot);
-    if (!batch) return std::unexpected(batch.error());
-    if (!batch->is_last) {
-      if (auto dumped = dump(*batch); !dumped) return dumped;
+    ATOLL_ASSIGN(auto batch, inbox_->next_batch(settings_.snapshot));
+    if (!batch.is_last) {
+      ATOLL_TRY(dump(batch));
       continue;
     }
     uint64_t bytes = 0;
     for (const SortedRun& run : runs_) {
-      auto reader = SortedRunReader::open(*file_system_, run, chunks_at_once());
-      if (!reader) return std::unexpected(reader.error());
-      merge_.add(*std::move(reader));
+      ATOLL_ASSIGN(auto reader, SortedRunReader::open(*file_system_, run, chunks_at_once()));
+      merge_.add(std::move(reader));
     }
-    if (auto added = add_messages(*batch, merge_, bytes); !added) return added;
+    ATOLL_TRY(add_messages(batch, merge_, bytes));
     return merge_.start();
   }
 }
@@ -83,12 +82,11 @@ uint32_t Reducer::chunks_at_once() const {
 Result<void> Reducer::add_messages(const InboxBatch& batch, RecordMerge& merge, uint64_t& bytes) {
   uint64_t records = 0;
   for (std::span<const std::byte> rest = batch.bytes; !rest.empty();) {
-    auto message = take_message(rest);
-    if (!message) return std::unexpected(message.error());
-    if (message->records == 0) continue;  // void (R40)
-    merge.add(message->bytes);
-    bytes += message->bytes.size();
-    records += message->records;
+    ATOLL_ASSIGN(auto message, take_message(rest));
+    if (message.records == 0) continue;  // void (R40)
+    merge.add(message.bytes);
+    bytes += message.bytes.size();
+    records += message.records;
   }
   progress_.records_received.fetch_add(records, std::memory_order_relaxed);
   progress_.bytes_received.fetch_add(bytes, std::memory_order_relaxed);
@@ -98,31 +96,29 @@ Result<void> Reducer::add_messages(const InboxBatch& batch, RecordMerge& merge, 
 Result<void> Reducer::dump(const InboxBatch& batch) {
   RecordMerge merge;
   uint64_t bytes = 0;
-  if (auto added = add_messages(batch, merge, bytes); !added) return added;
+  ATOLL_TRY(add_messages(batch, merge, bytes));
   if (bytes == 0) return {};
-  if (auto started = merge.start(); !started) return started;
+  ATOLL_TRY(merge.start());
 
   if (runs_.empty()) {
-    if (auto made = file_system_->make_directory(folder_); !made) return made;
+    ATOLL_TRY(file_system_->make_directory(folder_));
   }
   const SortedRunName name = {settings_.snapshot, settings_.reducer,
                               static_cast<uint32_t>(runs_.size())};
   paths_.push_back(path_in(folder_, to_string(name)));
   IoBuffer buffer(std::max<uint64_t>(1, kWriteBytes / settings_.chunk_bytes) *
                   settings_.chunk_bytes);
-  auto writer = SortedRunWriter::create(*file_system_, paths_.back(), name, bytes,
-                                        settings_.chunk_bytes, buffer.bytes());
-  if (!writer) return std::unexpected(writer.error());
+  ATOLL_ASSIGN(auto writer, SortedRunWriter::create(*file_system_, paths_.back(), name, bytes,
+                                                    settings_.chunk_bytes, buffer.bytes()));
   while (const LogRecord* record = merge.current()) {
-    if (auto added = writer->add(*record); !added) return added;
-    if (auto advanced = merge.advance(); !advanced) return advanced;
+    ATOLL_TRY(writer.add(*record));
+    ATOLL_TRY(merge.advance());
   }
-  auto run = writer->finish();
-  if (!run) return std::unexpected(run.error());
+  ATOLL_ASSIGN(auto run, writer.finish());
   progress_.sorted_runs.fetch_add(1, std::memory_order_relaxed);
-  progress_.bytes_dumped.fetch_add(run->bytes, std::memory_order_relaxed);
+  progress_.bytes_dumped.fetch_add(run.bytes, std::memory_order_relaxed);
   left_out_ += merge.left_out();
-  runs_.push_back(*std::move(run));
+  runs_.push_back(std::move(run));
   return {};
 }
 
@@ -134,7 +130,7 @@ Result<std::unique_ptr<LogSource>> Reducer::open(uint32_t storage_id, std::strin
       break;
     }
     ++skipped_;
-    if (auto advanced = merge_.advance(); !advanced) return std::unexpected(advanced.error());
+    ATOLL_TRY(merge_.advance());
   }
   return std::make_unique<RangeSource>(merge_, storage_id, high);
 }

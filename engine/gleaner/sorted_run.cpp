@@ -9,6 +9,7 @@
 #include "engine/format/crc32c.h"
 #include "engine/log/log_files.h"
 #include "shared/base/copy_bytes.h"
+#include "shared/base/try.h"
 
 namespace atolldb {
 namespace {
@@ -62,9 +63,8 @@ std::optional<SortedRunName> parse_sorted_run_name(std::string_view name) {
 Result<std::vector<std::string>> list_sorted_runs(FileSystem& file_system,
                                                   const std::string& directory, uint32_t node) {
   const std::string folder = node_directory(directory, node);
-  auto exists = file_system.exists(folder);
-  if (!exists) return std::unexpected(exists.error());
-  if (!*exists) return std::vector<std::string>();
+  ATOLL_ASSIGN(auto exists, file_system.exists(folder));
+  if (!exists) return std::vector<std::string>();
   auto names = file_system.list(folder);
   if (names) std::erase_if(*names, [](const auto& name) { return !parse_sorted_run_name(name); });
   return names;
@@ -72,11 +72,9 @@ Result<std::vector<std::string>> list_sorted_runs(FileSystem& file_system,
 
 Result<void> remove_sorted_runs(FileSystem& file_system, const std::string& directory,
                                 uint32_t node) {
-  auto names = list_sorted_runs(file_system, directory, node);
-  if (!names) return std::unexpected(names.error());
-  for (const std::string& name : *names) {
-    auto removed = file_system.remove(path_in(node_directory(directory, node), name));
-    if (!removed) return removed;
+  ATOLL_ASSIGN(auto names, list_sorted_runs(file_system, directory, node));
+  for (const std::string& name : names) {
+    ATOLL_TRY(file_system.remove(path_in(node_directory(directory, node), name)));
   }
   return {};
 }
@@ -86,10 +84,10 @@ Result<SortedRunWriter> SortedRunWriter::create(FileSystem& file_system, std::st
                                                 uint64_t chunk_bytes, std::span<std::byte> buffer) {
   CHECK(chunk_bytes >= kMinChunkBytes && chunk_bytes % kIoBlockBytes == 0);
   CHECK(buffer.size() >= chunk_bytes && buffer.size() % chunk_bytes == 0);
-  auto file = file_system.create(
-      path, std::max<uint64_t>(1, max_chunks(record_bytes, chunk_bytes)) * chunk_bytes);
-  if (!file) return std::unexpected(file.error());
-  return SortedRunWriter(*std::move(file), {std::move(path), name, chunk_bytes, 0, 0, 0}, buffer);
+  ATOLL_ASSIGN(auto file, file_system.create(
+                              path, std::max<uint64_t>(1, max_chunks(record_bytes, chunk_bytes)) *
+                                        chunk_bytes));
+  return SortedRunWriter(std::move(file), {std::move(path), name, chunk_bytes, 0, 0, 0}, buffer);
 }
 
 void SortedRunWriter::begin_chunk() {
@@ -122,7 +120,7 @@ Result<void> SortedRunWriter::add(const LogRecord& record) {
   if (record.length > static_cast<size_t>(end_ - cursor_)) [[unlikely]] {
     if (cursor_ != nullptr) end_chunk();
     if (used_ == buffer_.size()) {
-      if (auto written = write(); !written) return written;
+      ATOLL_TRY(write());
     }
     begin_chunk();
   }
@@ -135,7 +133,7 @@ Result<void> SortedRunWriter::add(const LogRecord& record) {
 
 Result<SortedRun> SortedRunWriter::finish() {
   if (cursor_ != nullptr) end_chunk();
-  if (auto written = write(); !written) return std::unexpected(written.error());
+  ATOLL_TRY(write());
   return std::move(run_);
 }
 
@@ -143,10 +141,9 @@ Result<std::unique_ptr<SortedRunReader>> SortedRunReader::open(FileSystem& file_
                                                                const SortedRun& run,
                                                                uint32_t chunks_at_once) {
   CHECK(chunks_at_once > 0);
-  auto file = file_system.open_for_reading(run.path);
-  if (!file) return std::unexpected(file.error());
+  ATOLL_ASSIGN(auto file, file_system.open_for_reading(run.path));
   return std::unique_ptr<SortedRunReader>(
-      new SortedRunReader(*std::move(file), run, chunks_at_once));
+      new SortedRunReader(std::move(file), run, chunks_at_once));
 }
 
 Result<std::span<const std::byte>> SortedRunReader::next() {
@@ -158,9 +155,8 @@ Result<std::span<const std::byte>> SortedRunReader::next() {
   const uint64_t at = chunk_ % at_once_ * run_.chunk_bytes;
   if (at == 0) {
     const uint64_t chunks = std::min(at_once_, run_.chunks - chunk_);
-    auto count = file_->read(offset, buffer.first(chunks * run_.chunk_bytes));
-    if (!count) return std::unexpected(count.error());
-    bytes_ = *count;
+    ATOLL_ASSIGN(auto count, file_->read(offset, buffer.first(chunks * run_.chunk_bytes)));
+    bytes_ = count;
   }
   const std::span<std::byte> chunk = buffer.subspan(at, run_.chunk_bytes);
   const char* defect =

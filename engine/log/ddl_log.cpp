@@ -10,6 +10,7 @@
 #include "engine/format/byte_stream.h"
 #include "engine/format/crc32c.h"
 #include "shared/base/check.h"
+#include "shared/base/try.h"
 #include "shared/file/io_buffer.h"
 
 namespace atolldb {
@@ -83,12 +84,10 @@ std::unexpected<Error> corruption(const std::string& what) {
 
 Result<std::vector<uint32_t>> ordinals_in(FileSystem& file_system, const std::string& directory) {
   std::vector<uint32_t> ordinals;
-  auto exists = file_system.exists(directory);
-  if (!exists) return std::unexpected(exists.error());
-  if (!*exists) return ordinals;
-  auto names = file_system.list(directory);
-  if (!names) return std::unexpected(names.error());
-  for (const std::string& name : *names) {
+  ATOLL_ASSIGN(auto exists, file_system.exists(directory));
+  if (!exists) return ordinals;
+  ATOLL_ASSIGN(auto names, file_system.list(directory));
+  for (const std::string& name : names) {
     if (const auto ordinal = parse_ddl_file_name(name)) ordinals.push_back(*ordinal);
   }
   std::ranges::sort(ordinals);
@@ -100,24 +99,22 @@ Result<std::vector<uint32_t>> ordinals_in(FileSystem& file_system, const std::st
 Result<DdlContent> read_ddl_log(FileSystem& file_system, const std::string& data_dir,
                                 const ClusterUuid& cluster_uuid, uint64_t durable_records) {
   const std::string directory = coordinator_directory(data_dir);
-  auto ordinals = ordinals_in(file_system, directory);
-  if (!ordinals) return std::unexpected(ordinals.error());
+  ATOLL_ASSIGN(auto ordinals, ordinals_in(file_system, directory));
   DdlContent content;
   std::string ended;  // first place that is empty or has a damaged record
   IoBuffer buffer(kDdlFileBytes);
   uint32_t expected = 0;
-  for (const uint32_t ordinal : *ordinals) {
+  for (const uint32_t ordinal : ordinals) {
     const std::string path = path_in(directory, ddl_file_name(ordinal));
     auto file = file_system.open_for_reading(path);
     if (!file) return std::unexpected(file.error());
-    auto bytes = (*file)->read(0, buffer.bytes());
-    if (!bytes) return std::unexpected(bytes.error());
-    if (ordinal != expected && !is_zero(buffer.bytes().first(*bytes))) {
+    ATOLL_ASSIGN(auto bytes, (*file)->read(0, buffer.bytes()));
+    if (ordinal != expected && !is_zero(buffer.bytes().first(bytes))) {
       return corruption(path_in(directory, ddl_file_name(expected)) +
                         ": the file is missing, and there is more behind it");
     }
     ++expected;
-    for (uint64_t offset = 0; offset + kIoBlockBytes <= *bytes; offset += kIoBlockBytes) {
+    for (uint64_t offset = 0; offset + kIoBlockBytes <= bytes; offset += kIoBlockBytes) {
       const auto block = buffer.bytes().subspan(offset, kIoBlockBytes);
       const std::string place = fmt::format("{}, offset {}: ", path, offset);
       DdlRecord record;
@@ -153,16 +150,14 @@ Result<DdlContent> read_ddl_log(FileSystem& file_system, const std::string& data
 Result<DdlLog> DdlLog::open(FileSystem& file_system, const std::string& data_dir,
                             const ClusterUuid& cluster_uuid) {
   DdlLog log(file_system, coordinator_directory(data_dir), cluster_uuid);
-  auto content = read_ddl_log(file_system, data_dir, cluster_uuid);
-  if (!content) return std::unexpected(content.error());
-  log.content_ = *std::move(content);
+  ATOLL_ASSIGN(auto content, read_ddl_log(file_system, data_dir, cluster_uuid));
+  log.content_ = std::move(content);
   // A crashed coordinator may have written the last record without a sync. Then a power cut could
   // remove a record that callers rely on from now on.
   if (!log.content_.records.empty()) {
-    if (auto opened = log.open_file(); !opened) return std::unexpected(opened.error());
-    if (auto synced = log.file_->sync(); !synced) return std::unexpected(synced.error());
-    auto synced = file_system.sync_directory(log.directory_);
-    if (!synced) return std::unexpected(synced.error());
+    ATOLL_TRY(log.open_file());
+    ATOLL_TRY(log.file_->sync());
+    ATOLL_TRY(file_system.sync_directory(log.directory_));
   }
   return log;
 }
@@ -186,7 +181,7 @@ Result<void> DdlLog::write(const DdlRecord& record) {
     content_.next_offset = 0;
   }
   if (!file_) {
-    if (auto opened = open_file(); !opened) return opened;
+    ATOLL_TRY(open_file());
   }
   ByteWriter body;
   body.number(static_cast<uint8_t>(record.operation));
@@ -210,32 +205,30 @@ Result<void> DdlLog::write(const DdlRecord& record) {
   header.crc = crc32c(bytes.subspan(kDdlChecked, sizeof header - kDdlChecked + header.length));
   std::memcpy(bytes.data(), &header, sizeof header);
   const std::array<std::span<const std::byte>, 1> slices = {bytes};
-  if (auto written = file_->write(content_.next_offset, slices); !written) return written;
+  ATOLL_TRY(file_->write(content_.next_offset, slices));
   return file_->sync();
 }
 
 Result<void> DdlLog::open_file() {
   const std::string path = path_in(directory_, ddl_file_name(content_.next_ordinal));
-  if (auto made = file_system_->make_directory(directory_); !made) return made;
-  auto exists = file_system_->exists(path);
-  if (!exists) return std::unexpected(exists.error());
+  ATOLL_TRY(file_system_->make_directory(directory_));
+  ATOLL_ASSIGN(auto exists, file_system_->exists(path));
   // Creates a file again that a crash cut short before its first record.
-  if (*exists && content_.next_offset == 0) {
-    if (auto removed = file_system_->remove(path); !removed) return removed;
-    *exists = false;
+  if (exists && content_.next_offset == 0) {
+    ATOLL_TRY(file_system_->remove(path));
+    exists = false;
   }
-  auto file = *exists ? file_system_->open(path) : file_system_->create(path, kDdlFileBytes);
-  if (!file) return std::unexpected(file.error());
-  auto size = (*file)->size();
-  if (!size) return std::unexpected(size.error());
-  if (*size < kDdlFileBytes) {  // damage has cut it short after the last record
-    if (auto grown = (*file)->grow(kDdlFileBytes); !grown) return grown;
+  ATOLL_ASSIGN(auto file,
+               exists ? file_system_->open(path) : file_system_->create(path, kDdlFileBytes));
+  ATOLL_ASSIGN(auto size, file->size());
+  if (size < kDdlFileBytes) {  // damage has cut it short after the last record
+    ATOLL_TRY(file->grow(kDdlFileBytes));
   }
-  if (!*exists) {
-    if (auto synced = (*file)->sync(); !synced) return synced;
-    if (auto synced = file_system_->sync_directory(directory_); !synced) return synced;
+  if (!exists) {
+    ATOLL_TRY(file->sync());
+    ATOLL_TRY(file_system_->sync_directory(directory_));
   }
-  file_ = *std::move(file);
+  file_ = std::move(file);
   return {};
 }
 

@@ -9,6 +9,7 @@
 #include "engine/hooks/mutants.h"
 #include "engine/hooks/sync_points.h"
 #include "shared/base/check.h"
+#include "shared/base/try.h"
 #include "shared/sync/wait_word.h"
 
 namespace atolldb {
@@ -84,8 +85,7 @@ Result<void> EpochLogger::write_up_to(uint64_t epoch) {
     for (const Worker& worker : workers_) oldest = std::min(oldest, epoch_of_next(worker));
     if (oldest > epoch) return {};
     if (!runs_.empty()) {
-      const Result<void> written = writer_.append(runs_, durable_epoch_to_note());
-      if (!written) return written;
+      ATOLL_TRY(writer_.append(runs_, durable_epoch_to_note()));
       runs_.clear();
       copies_used_ = 0;
     }

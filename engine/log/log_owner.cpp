@@ -5,6 +5,7 @@
 
 #include "engine/format/block_checksum.h"
 #include "engine/format/log_block.h"
+#include "shared/base/try.h"
 #include "shared/file/io_buffer.h"
 
 namespace atolldb {
@@ -14,15 +15,13 @@ std::string path_of(const LogFilePlace& place) {
 }
 
 Result<std::optional<LogFileBegin>> begin_of(FileSystem& file_system, const LogFilePlace& place) {
-  auto file = file_system.open_for_reading(path_of(place));
-  if (!file) return std::unexpected(file.error());
+  ATOLL_ASSIGN(auto file, file_system.open_for_reading(path_of(place)));
   IoBuffer buffer(sizeof(LogBlock));  // aligned, so that the read bypasses the page cache
-  auto count = (*file)->read(0, buffer.bytes());
-  if (!count) return std::unexpected(count.error());
+  ATOLL_ASSIGN(auto count, file->read(0, buffer.bytes()));
   const auto* block = reinterpret_cast<const LogBlock*>(buffer.bytes().data());
   const LogBlockHeader& header = block->header;
   LogFileHeader content;
-  if (*count < sizeof(LogBlock) || header.magic != kLogBlockMagic ||
+  if (count < sizeof(LogBlock) || header.magic != kLogBlockMagic ||
       header.version != kLogFormatVersion || header.type != LogBlockType::file_header ||
       header.length != sizeof content || header.crc != crc_of(*block)) {
     return std::nullopt;
@@ -38,17 +37,15 @@ Result<std::optional<LogFileBegin>> begin_of(FileSystem& file_system, const LogF
 }
 
 Result<std::optional<ClusterUuid>> owner_of(FileSystem& file_system, const LogFilePlace& place) {
-  auto begin = begin_of(file_system, place);
-  if (!begin) return std::unexpected(begin.error());
-  if (!*begin) return std::nullopt;
-  return (*begin)->cluster_uuid;
+  ATOLL_ASSIGN(auto begin, begin_of(file_system, place));
+  if (!begin) return std::nullopt;
+  return begin->cluster_uuid;
 }
 
 Result<bool> is_foreign(FileSystem& file_system, const LogFilePlace& place,
                         const ClusterUuid& own) {
-  auto owner = owner_of(file_system, place);
-  if (!owner) return std::unexpected(owner.error());
-  return owner->has_value() && **owner != own;
+  ATOLL_ASSIGN(auto owner, owner_of(file_system, place));
+  return owner.has_value() && *owner != own;
 }
 
 }  // namespace atolldb

@@ -8,6 +8,7 @@
 #include "engine/hooks/mutants.h"
 #include "engine/log/log_records.h"
 #include "shared/base/check.h"
+#include "shared/base/try.h"
 
 namespace atolldb {
 namespace {
@@ -28,12 +29,10 @@ Result<LogReader> LogReader::open(FileSystem& file_system, LogStream stream,
                                   CoveredBlocks covered) {
   LogReader reader(file_system, std::move(stream));
   const std::string directory = node_directory(reader.stream_.directory, reader.stream_.node);
-  auto found = file_system.exists(directory);
-  if (!found) return std::unexpected(found.error());
-  if (*found) {
-    auto names = file_system.list(directory);
-    if (!names) return std::unexpected(names.error());
-    for (const std::string& name : *names) {
+  ATOLL_ASSIGN(auto found, file_system.exists(directory));
+  if (found) {
+    ATOLL_ASSIGN(auto names, file_system.list(directory));
+    for (const std::string& name : names) {
       const auto parsed = parse_log_file_name(name);
       if (parsed && parsed->incarnation == reader.stream_.incarnation &&
           parsed->logger == reader.stream_.logger) {
@@ -44,12 +43,10 @@ Result<LogReader> LogReader::open(FileSystem& file_system, LogStream stream,
   std::ranges::sort(reader.ordinals_);
   if (reader.stream_.covered_epoch != 0 && !reader.ordinals_.empty()) {
     reader.may_skip_ = covered == CoveredBlocks::skip;
-    auto first = reader.find_first_file();
-    if (!first) return std::unexpected(first.error());
-    reader.first_ordinal_ = *first;
+    ATOLL_ASSIGN(auto first, reader.find_first_file());
+    reader.first_ordinal_ = first;
   }
-  if (auto opened = reader.open_file(reader.first_ordinal_); !opened)
-    return std::unexpected(opened.error());
+  ATOLL_TRY(reader.open_file(reader.first_ordinal_));
   return reader;
 }
 
@@ -60,20 +57,18 @@ Result<void> LogReader::open_file(uint32_t ordinal) {
   ordinal_ = ordinal;
   position_ = buffer_offset_ = buffer_bytes_ = 0;
   if (!std::ranges::binary_search(ordinals_, ordinal)) return {};
-  auto file = file_system_->open_for_reading(path_);
-  if (!file) return std::unexpected(file.error());
-  file_ = std::move(*file);
+  ATOLL_ASSIGN(auto file, file_system_->open_for_reading(path_));
+  file_ = std::move(file);
   return {};
 }
 
 Result<const LogBlock*> LogReader::read_block() {
   const uint64_t offset = position_ * kLogBlockBytes;
   if (offset < buffer_offset_ || offset + kLogBlockBytes > buffer_offset_ + buffer_bytes_) {
-    auto count = file_->read(offset, buffer_.bytes());
-    if (!count) return std::unexpected(count.error());
+    ATOLL_ASSIGN(auto count, file_->read(offset, buffer_.bytes()));
     buffer_offset_ = offset;
-    buffer_bytes_ = *count;
-    if (*count < kLogBlockBytes) return nullptr;
+    buffer_bytes_ = count;
+    if (count < kLogBlockBytes) return nullptr;
   }
   return reinterpret_cast<const LogBlock*>(&buffer_.bytes()[offset - buffer_offset_]);
 }
@@ -82,10 +77,10 @@ Result<const LogBlock*> LogReader::next() {
   if (end_) return nullptr;
   if (may_skip_ && position_ == 1) {
     may_skip_ = false;
-    if (auto skipped = skip_covered_blocks(); !skipped) return std::unexpected(skipped.error());
+    ATOLL_TRY(skip_covered_blocks());
   }
   if (blocks_per_file_ != 0 && position_ == blocks_per_file_) {
-    if (auto opened = open_file(ordinal_ + 1); !opened) return std::unexpected(opened.error());
+    ATOLL_TRY(open_file(ordinal_ + 1));
   }
   if (!file_) {
     const bool more = !ordinals_.empty() && ordinals_.back() > ordinal_;
@@ -208,14 +203,13 @@ Result<LogRemainder> LogReader::read_remainder() {
   LogRemainder remainder;
   for (auto next = std::ranges::lower_bound(ordinals_, ordinal_); next != ordinals_.end(); ++next) {
     if (*next != ordinal_ || !file_) {
-      if (auto opened = open_file(*next); !opened) return std::unexpected(opened.error());
+      ATOLL_TRY(open_file(*next));
     }
     for (;; ++position_) {
-      auto block = read_block();
-      if (!block) return std::unexpected(block.error());
-      if (*block == nullptr) break;
-      if (defect_of(**block) != nullptr) continue;
-      const LogBlockHeader& header = (*block)->header;
+      ATOLL_ASSIGN(auto block, read_block());
+      if (block == nullptr) break;
+      if (defect_of(*block) != nullptr) continue;
+      const LogBlockHeader& header = block->header;
       ++remainder.intact_blocks;
       remainder.largest_epoch = std::max(remainder.largest_epoch, header.epoch);
       remainder.largest_durable_epoch =

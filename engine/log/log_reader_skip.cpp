@@ -6,6 +6,7 @@
 
 #include "engine/log/log_owner.h"
 #include "engine/log/log_reader.h"
+#include "shared/base/try.h"
 
 namespace atolldb {
 namespace {
@@ -20,14 +21,13 @@ Result<uint32_t> LogReader::find_first_file() const {
   for (auto at = ordinals_.rbegin(); at != ordinals_.rend(); ++at) {
     const LogFilePlace place = {
         stream_.directory, stream_.node, {stream_.incarnation, stream_.logger, *at}};
-    auto begin = begin_of(*file_system_, place);
-    if (!begin) return std::unexpected(begin.error());
-    if (!*begin || (stream_.cluster_uuid && (*begin)->cluster_uuid != *stream_.cluster_uuid)) {
+    ATOLL_ASSIGN(auto begin, begin_of(*file_system_, place));
+    if (!begin || (stream_.cluster_uuid && begin->cluster_uuid != *stream_.cluster_uuid)) {
       continue;
     }
     // The conditions of chain_first_header.
-    if ((*begin)->last_epoch_before >= (*begin)->closed_epoch &&
-        (*begin)->last_epoch_before <= stream_.covered_epoch) {
+    if (begin->last_epoch_before >= begin->closed_epoch &&
+        begin->last_epoch_before <= stream_.covered_epoch) {
       return *at;
     }
   }
@@ -57,17 +57,15 @@ Result<void> LogReader::skip_covered_blocks() {
   uint64_t last = 0;
   for (uint64_t end = blocks_per_file_; end - last > 1;) {
     const uint64_t middle = last + (end - last) / 2;
-    auto count = read(middle, 1);
-    if (!count) return std::unexpected(count.error());
-    const bool is_before = *count == 1 && is_covered(block_at(0), middle);
+    ATOLL_ASSIGN(auto count, read(middle, 1));
+    const bool is_before = count == 1 && is_covered(block_at(0), middle);
     (is_before ? last : end) = middle;
   }
   // Only a marker tells which epochs are closed: find the last one up to that block.
   for (uint64_t end = last + 1; end > 1 && last + 1 - end <= kMostBlocksBack;) {
     const uint64_t first = end > kBlocksAtOnce ? end - kBlocksAtOnce : 1;
-    auto count = read(first, end - first);
-    if (!count) return std::unexpected(count.error());
-    for (uint64_t index = std::min(*count, end - first); index-- > 0;) {
+    ATOLL_ASSIGN(auto count, read(first, end - first));
+    for (uint64_t index = std::min(count, end - first); index-- > 0;) {
       const LogBlockHeader& header = block_at(index).header;
       if (header.type != LogBlockType::marker || !is_covered(block_at(index), first + index)) {
         continue;

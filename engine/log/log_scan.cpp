@@ -9,6 +9,7 @@
 #include "engine/hooks/mutants.h"
 #include "engine/log/log_records.h"
 #include "shared/base/check.h"
+#include "shared/base/try.h"
 
 namespace atolldb {
 namespace {
@@ -71,9 +72,8 @@ bool lacks_what_was_durable(const IncarnationScan& scan, const LogScan& log) {
 /// its header is written. So such a file was cut short, whatever was known to be durable.
 Result<bool> is_cut_short(FileSystem& file_system, const LogEnd& end) {
   if (!end.is_defect || end.offset == 0) return false;
-  auto file = file_system.open_for_reading(end.file);
-  if (!file) return std::unexpected(file.error());
-  auto size = (*file)->size();
+  ATOLL_ASSIGN(auto file, file_system.open_for_reading(end.file));
+  auto size = file->size();
   if (!size) return std::unexpected(size.error());
   return *size < end.offset + kLogBlockBytes;
 }
@@ -98,33 +98,30 @@ Error IncarnationScan::corruption_error() const {
 
 Result<LogScan> scan_log(FileSystem& file_system, const LogStream& stream, const LogVisit& visit,
                          CoveredBlocks covered) {
-  auto reader = LogReader::open(file_system, stream, covered);
-  if (!reader) return std::unexpected(reader.error());
+  ATOLL_ASSIGN(auto reader, LogReader::open(file_system, stream, covered));
   LogScan scan;
   for (;;) {
-    auto block = reader->next();
-    if (!block) return std::unexpected(block.error());
-    if (*block == nullptr) break;
-    const LogBlockHeader& header = (*block)->header;
-    if (header.type == LogBlockType::file_header) scan.files.push_back({.path = reader->file()});
-    count(scan.files.back(), **block);
+    ATOLL_ASSIGN(auto block, reader.next());
+    if (block == nullptr) break;
+    const LogBlockHeader& header = block->header;
+    if (header.type == LogBlockType::file_header) scan.files.push_back({.path = reader.file()});
+    count(scan.files.back(), *block);
     if (header.type == LogBlockType::records && header.epoch > stream.covered_epoch) {
       if (!scan.first_record_epoch) scan.first_record_epoch = header.epoch;
-      note_storages(scan, **block, *reader);
+      note_storages(scan, *block, reader);
     }
     scan.largest_epoch = std::max(scan.largest_epoch, header.epoch);
     scan.largest_durable_epoch = std::max(scan.largest_durable_epoch, header.durable_epoch);
-    if (visit) visit(**block, reader->file(), reader->offset());
+    if (visit) visit(*block, reader.file(), reader.offset());
   }
-  scan.stream = reader->stream();
-  scan.durable_epoch = reader->closed_epoch();
-  scan.end = reader->end();
-  auto remainder = reader->read_remainder();
-  if (!remainder) return std::unexpected(remainder.error());
-  scan.intact_behind_end = remainder->intact_blocks;
-  scan.largest_epoch = std::max(scan.largest_epoch, remainder->largest_epoch);
+  scan.stream = reader.stream();
+  scan.durable_epoch = reader.closed_epoch();
+  scan.end = reader.end();
+  ATOLL_ASSIGN(auto remainder, reader.read_remainder());
+  scan.intact_behind_end = remainder.intact_blocks;
+  scan.largest_epoch = std::max(scan.largest_epoch, remainder.largest_epoch);
   scan.largest_durable_epoch =
-      std::max(scan.largest_durable_epoch, remainder->largest_durable_epoch);
+      std::max(scan.largest_durable_epoch, remainder.largest_durable_epoch);
   return scan;
 }
 
@@ -169,20 +166,18 @@ Result<IncarnationScan> scan_incarnation(FileSystem& file_system, const Savepoin
     return scan;
   }
   for (const LoggerPlace& place : incarnation.loggers) {
-    auto log = scan_log(file_system, stream_of(savepoint, incarnation, place), {}, covered);
-    if (!log) return std::unexpected(log.error());
-    scan.logs.push_back(*std::move(log));
+    ATOLL_ASSIGN(auto log,
+                 scan_log(file_system, stream_of(savepoint, incarnation, place), {}, covered));
+    scan.logs.push_back(std::move(log));
   }
   measure(scan, savepoint);
   const IncarnationScan first = scan;
   for (LogScan& log : scan.logs) {
-    auto is_short = is_cut_short(file_system, log.end);
-    if (!is_short) return std::unexpected(is_short.error());
-    if (*is_short && !incarnation.cut_epoch && !scan.corruption) scan.corruption = log.end;
+    ATOLL_ASSIGN(auto is_short, is_cut_short(file_system, log.end));
+    if (is_short && !incarnation.cut_epoch && !scan.corruption) scan.corruption = log.end;
     if (!lacks_what_was_durable(first, log)) continue;
-    auto again = scan_log(file_system, log.stream, {}, covered);
-    if (!again) return std::unexpected(again.error());
-    log = *std::move(again);
+    ATOLL_ASSIGN(auto again, scan_log(file_system, log.stream, {}, covered));
+    log = std::move(again);
     if (lacks_what_was_durable(first, log) && !scan.corruption &&
         !mutant(Mutant::damage_is_torn_tail)) {
       scan.corruption = log.end;

@@ -8,6 +8,7 @@
 
 #include "engine/format/block_checksum.h"
 #include "shared/base/check.h"
+#include "shared/base/try.h"
 
 namespace atolldb {
 
@@ -34,9 +35,8 @@ Result<LogWriter> LogWriter::create(FileSystem& file_system, LogWriterSettings s
   auto made =
       file_system.make_directory(node_directory(writer.settings_.directory, writer.settings_.node));
   if (!made) return std::unexpected(made.error());
-  auto file = writer.make_file(0);
-  if (!file) return std::unexpected(file.error());
-  writer.current_ = std::move(*file);
+  ATOLL_ASSIGN(auto file, writer.make_file(0));
+  writer.current_ = std::move(file);
   writer.start_file();
   auto begun = writer.write_placed();
   if (begun) begun = writer.sync_all();
@@ -51,22 +51,21 @@ Result<LogWriter> LogWriter::create(FileSystem& file_system, LogWriterSettings s
 
 Result<void> LogWriter::append(std::span<const std::span<LogBlock>> runs, uint64_t durable_epoch) {
   if (failure_) return std::unexpected(*failure_);
-  if (auto placed = place_records(runs, durable_epoch); !placed) return placed;
+  ATOLL_TRY(place_records(runs, durable_epoch));
   return write_placed();
 }
 
 Result<void> LogWriter::close_epoch(uint64_t epoch, uint64_t durable_epoch,
                                     std::span<const std::span<LogBlock>> runs) {
   if (failure_) return std::unexpected(*failure_);
-  if (auto placed = place_records(runs, durable_epoch); !placed) return placed;
+  ATOLL_TRY(place_records(runs, durable_epoch));
   marker_->block.header.epoch = epoch;
   seal_block(marker_->block);
-  auto placed = place(LogBlockType::marker, {&marker_->block, 1}, durable_epoch);
-  if (!placed) return placed;
+  ATOLL_TRY(place(LogBlockType::marker, {&marker_->block, 1}, durable_epoch));
   // One write for records and marker. Their order on the device does not matter, because the chain
   // breaks before a marker whose earlier blocks are missing.
-  if (auto written = write_placed(); !written) return written;
-  if (auto synced = sync_all(); !synced) return synced;
+  ATOLL_TRY(write_placed());
+  ATOLL_TRY(sync_all());
   closed_epoch_ = epoch;
   return {};
 }
@@ -102,7 +101,7 @@ Result<std::unique_ptr<File>> LogWriter::make_file(uint32_t ordinal) {
 }
 
 Result<void> LogWriter::sync_new(File& file, const std::string& directory) {
-  if (auto synced = file.sync(); !synced) return synced;
+  ATOLL_TRY(file.sync());
   return file_system_->sync_directory(directory);
 }
 
@@ -121,8 +120,7 @@ void LogWriter::start_file() {
 Result<void> LogWriter::place_records(std::span<const std::span<LogBlock>> runs,
                                       uint64_t durable_epoch) {
   for (const std::span<LogBlock> run : runs) {
-    auto placed = place(LogBlockType::records, run, durable_epoch);
-    if (!placed) return placed;
+    ATOLL_TRY(place(LogBlockType::records, run, durable_epoch));
   }
   return {};
 }
@@ -132,7 +130,7 @@ Result<void> LogWriter::place(LogBlockType type, std::span<LogBlock> run, uint64
   DCHECK(reinterpret_cast<uintptr_t>(run.data()) % kIoBlockBytes == 0);
   while (!run.empty()) {
     if (position_ == blocks_per_file_) {
-      if (auto written = write_placed(); !written) return written;
+      ATOLL_TRY(write_placed());
       // The current file is full, so an error that was retryable until now is final.
       if (auto prepared = prepare_next_file(); !prepared) return fail(prepared.error());
       filled_.push_back(std::exchange(current_, std::move(next_)));

@@ -15,6 +15,7 @@
 #include "shared/base/check.h"
 #include "shared/base/limits.h"
 #include "shared/base/pointer.h"
+#include "shared/base/try.h"
 #include "shared/file/directory_table.h"
 #include "shared/file/io_buffer.h"
 
@@ -265,21 +266,17 @@ Result<std::optional<SavepointRead>> read_savepoint(FileSystem& file_system,
 Result<std::array<SavepointSlot, 2>> read_savepoint_slots(FileSystem& file_system,
                                                           const std::string& path) {
   std::array<SavepointSlot, 2> slots;
-  auto exists = file_system.exists(path);
-  if (!exists) return std::unexpected(exists.error());
-  if (!*exists) return slots;
-  auto file = file_system.open_for_reading(path);
-  if (!file) return std::unexpected(file.error());
+  ATOLL_ASSIGN(auto exists, file_system.exists(path));
+  if (!exists) return slots;
+  ATOLL_ASSIGN(auto file, file_system.open_for_reading(path));
   const std::string data_dir = data_dir_of(path);
   IoBuffer buffer(kSavepointSlotBytes);
   for (size_t i = 0; i < slots.size(); ++i) {
-    auto count = (*file)->read(i * kSavepointSlotBytes, buffer.bytes());
-    if (!count) return std::unexpected(count.error());
+    ATOLL_ASSIGN(auto count, file->read(i * kSavepointSlotBytes, buffer.bytes()));
     // Read after the slot, so that the table has every role that the slot names.
-    auto table = DirectoryTable::read(file_system, data_dir);
-    if (!table) return std::unexpected(table.error());
+    ATOLL_ASSIGN(auto table, DirectoryTable::read(file_system, data_dir));
     std::string& damage = slots[i].damage;
-    slots[i].savepoint = decode_slot(buffer.bytes().first(*count), *table, damage);
+    slots[i].savepoint = decode_slot(buffer.bytes().first(count), table, damage);
     if (slots[i].savepoint && slots[i].savepoint->generation % slots.size() != i) {
       slots[i].savepoint.reset();
       damage = "it is the other slot's, in a wrong place";
@@ -293,12 +290,10 @@ Result<std::array<SavepointSlot, 2>> read_savepoint_slots(FileSystem& file_syste
 
 Result<std::optional<SavepointRead>> read_savepoint_file(FileSystem& file_system,
                                                          const std::string& path) {
-  auto exists = file_system.exists(path);
-  if (!exists) return std::unexpected(exists.error());
-  if (!*exists) return std::nullopt;
-  auto slots = read_savepoint_slots(file_system, path);
-  if (!slots) return std::unexpected(slots.error());
-  auto& [first, second] = *slots;
+  ATOLL_ASSIGN(auto exists, file_system.exists(path));
+  if (!exists) return std::nullopt;
+  ATOLL_ASSIGN(auto slots, read_savepoint_slots(file_system, path));
+  auto& [first, second] = slots;
   if (!first.savepoint && !second.savepoint) {
     return make_error(
         ExitCode::corruption,
@@ -343,37 +338,36 @@ Result<void> write_savepoint(FileSystem& file_system, const std::string& data_di
   const bool is_new = savepoint.generation == 0;
   const std::string target = is_new ? path + ".new" : path;
   if (is_new) {
-    if (auto made = file_system.make_directory(directory); !made) return made;
+    ATOLL_TRY(file_system.make_directory(directory));
     auto exists = file_system.exists(target);  // left by a crash during an earlier write
     if (!exists) return std::unexpected(exists.error());
     if (*exists) {
-      if (auto removed = file_system.remove(target); !removed) return removed;
+      ATOLL_TRY(file_system.remove(target));
     }
   }
   // The table must be durable before the slot that names its roles.
-  if (auto written = table->write(file_system); !written) return written;
+  ATOLL_TRY(table->write(file_system));
   auto file = is_new ? file_system.create(target, 2 * kSavepointSlotBytes) : file_system.open(path);
   if (!file) return std::unexpected(file.error());
   if (!is_new) {
     // A killed process may have written the remaining slot without a sync. If it were lost together
     // with the slot that is overwritten now, the state before both would return.
-    if (auto synced = (*file)->sync(); !synced) return synced;
-    if (auto synced = file_system.sync_directory(directory); !synced) return synced;
+    ATOLL_TRY((*file)->sync());
+    ATOLL_TRY(file_system.sync_directory(directory));
     // Damage may have cut the file short; the remaining slot counts.
-    auto size = (*file)->size();
-    if (!size) return std::unexpected(size.error());
-    if (*size < 2 * kSavepointSlotBytes) {
-      if (auto grown = (*file)->grow(2 * kSavepointSlotBytes); !grown) return grown;
+    ATOLL_ASSIGN(auto size, (*file)->size());
+    if (size < 2 * kSavepointSlotBytes) {
+      ATOLL_TRY((*file)->grow(2 * kSavepointSlotBytes));
     }
   }
   const std::array<std::span<const std::byte>, 1> slices = {bytes};
   const uint64_t slot = mutant(Mutant::savepoint_same_slot_always) ? 0 : header.generation % 2;
   const uint64_t offset = slot * kSavepointSlotBytes;
-  if (auto written = (*file)->write(offset, slices); !written) return written;
-  if (auto synced = (*file)->sync(); !synced) return synced;
+  ATOLL_TRY((*file)->write(offset, slices));
+  ATOLL_TRY((*file)->sync());
   if (is_new) {
-    if (auto renamed = file_system.rename(target, path); !renamed) return renamed;
-    if (auto synced = file_system.sync_directory(directory); !synced) return synced;
+    ATOLL_TRY(file_system.rename(target, path));
+    ATOLL_TRY(file_system.sync_directory(directory));
   }
   savepoint.generation = header.generation;
   return {};

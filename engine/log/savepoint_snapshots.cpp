@@ -11,6 +11,7 @@
 #include "shared/base/check.h"
 #include "shared/base/limits.h"
 #include "shared/base/pointer.h"
+#include "shared/base/try.h"
 
 namespace atolldb {
 namespace {
@@ -18,7 +19,7 @@ namespace {
 /// Writes `next`, and assigns it to `savepoint` once it is durable.
 Result<void> replace(FileSystem& file_system, const std::string& data_dir, Savepoint& savepoint,
                      Savepoint next) {
-  if (auto written = write_savepoint(file_system, data_dir, next); !written) return written;
+  ATOLL_TRY(write_savepoint(file_system, data_dir, next));
   savepoint = std::move(next);
   return {};
 }
@@ -26,9 +27,7 @@ Result<void> replace(FileSystem& file_system, const std::string& data_dir, Savep
 /// As above, for both slots, so that damage to one slot cannot undo an acknowledged change.
 Result<void> replace_both(FileSystem& file_system, const std::string& data_dir,
                           Savepoint& savepoint, Savepoint next) {
-  if (auto written = replace(file_system, data_dir, savepoint, std::move(next)); !written) {
-    return written;
-  }
+  ATOLL_TRY(replace(file_system, data_dir, savepoint, std::move(next)));
   return replace(file_system, data_dir, savepoint, savepoint);
 }
 
@@ -55,8 +54,7 @@ Result<uint32_t> take_snapshot_id(FileSystem& file_system, const std::string& da
   }
   Savepoint next = savepoint;
   ++next.largest_snapshot;
-  auto replaced = replace(file_system, data_dir, savepoint, std::move(next));
-  if (!replaced) return std::unexpected(replaced.error());
+  ATOLL_TRY(replace(file_system, data_dir, savepoint, std::move(next)));
   return savepoint.largest_snapshot;
 }
 

@@ -14,6 +14,7 @@
 #include "engine/snapshot/snapshot_files.h"
 #include "engine/snapshot/stored_snapshots.h"
 #include "shared/base/limits.h"
+#include "shared/base/try.h"
 #include "shared/file/directory_table.h"
 
 namespace atolldb {
@@ -42,19 +43,17 @@ Result<void> move_file(FileSystem& file_system, const std::string& from, const s
 /// Moves files from directory to directory, durably.
 Result<void> move(FileSystem& file_system, const std::string& from_directory,
                   const std::string& to_directory, const std::vector<std::string>& names) {
-  if (auto made = file_system.make_directory(to_directory); !made) return made;
+  ATOLL_TRY(file_system.make_directory(to_directory));
   for (const std::string& name : names) {
-    auto moved = move_file(file_system, path_in(from_directory, name), path_in(to_directory, name));
-    if (!moved) return moved;
+    ATOLL_TRY(move_file(file_system, path_in(from_directory, name), path_in(to_directory, name)));
   }
-  if (auto synced = file_system.sync_directory(to_directory); !synced) return synced;
+  ATOLL_TRY(file_system.sync_directory(to_directory));
   return file_system.sync_directory(from_directory);
 }
 
 Result<std::vector<std::string>> names_in(FileSystem& file_system, const std::string& directory) {
-  auto exists = file_system.exists(directory);
-  if (!exists) return std::unexpected(exists.error());
-  if (!*exists) return std::vector<std::string>{};
+  ATOLL_ASSIGN(auto exists, file_system.exists(directory));
+  if (!exists) return std::vector<std::string>{};
   return file_system.list(directory);
 }
 
@@ -62,9 +61,9 @@ Result<std::vector<std::string>> names_in(FileSystem& file_system, const std::st
 /// there yet.
 Result<uint32_t> free_number(FileSystem& file_system, const std::string& data_dir) {
   for (uint32_t number = 0;; ++number) {
-    auto exists = file_system.exists(savepoint_path(discarded_directory(data_dir, number)));
-    if (!exists) return std::unexpected(exists.error());
-    if (!*exists) return number;
+    ATOLL_ASSIGN(auto exists,
+                 file_system.exists(savepoint_path(discarded_directory(data_dir, number))));
+    if (!exists) return number;
   }
 }
 
@@ -91,28 +90,23 @@ Result<OwnFiles> own_files(FileSystem& file_system, const std::string& data_dir,
                            const std::vector<std::string>& configured) {
   std::set<std::string> directories(configured.begin(), configured.end());
   directories.insert(data_dir);
-  auto savepoint = find_savepoint(file_system, data_dir);
-  if (!savepoint) return std::unexpected(savepoint.error());
-  if (*savepoint) {
-    for (const Incarnation& incarnation : (*savepoint)->incarnations) {
+  ATOLL_ASSIGN(auto savepoint, find_savepoint(file_system, data_dir));
+  if (savepoint) {
+    for (const Incarnation& incarnation : savepoint->incarnations) {
       for (const LoggerPlace& place : incarnation.loggers) directories.insert(place.directory);
     }
   }
-  auto logs = log_files_in(file_system, directories);
-  if (!logs) return std::unexpected(logs.error());
-  auto snapshots = snapshot_files_in(file_system, data_dir, directories);
-  if (!snapshots) return std::unexpected(snapshots.error());
-  if (!*savepoint) return OwnFiles{*std::move(logs), *std::move(snapshots)};
+  ATOLL_ASSIGN(auto logs, log_files_in(file_system, directories));
+  ATOLL_ASSIGN(auto snapshots, snapshot_files_in(file_system, data_dir, directories));
+  if (!savepoint) return OwnFiles{std::move(logs), std::move(snapshots)};
   OwnFiles own;
-  for (const LogFilePlace& place : *logs) {
-    auto foreign = is_foreign(file_system, place, (*savepoint)->cluster_uuid);
-    if (!foreign) return std::unexpected(foreign.error());
-    if (!*foreign) own.logs.push_back(place);
+  for (const LogFilePlace& place : logs) {
+    ATOLL_ASSIGN(auto foreign, is_foreign(file_system, place, savepoint->cluster_uuid));
+    if (!foreign) own.logs.push_back(place);
   }
-  for (const StoredSnapshotFile& file : *snapshots) {
-    auto foreign = is_foreign(file_system, file, (*savepoint)->cluster_uuid);
-    if (!foreign) return std::unexpected(foreign.error());
-    if (!*foreign) own.snapshots.push_back(file);
+  for (const StoredSnapshotFile& file : snapshots) {
+    ATOLL_ASSIGN(auto foreign, is_foreign(file_system, file, savepoint->cluster_uuid));
+    if (!foreign) own.snapshots.push_back(file);
   }
   return own;
 }
@@ -121,19 +115,15 @@ Result<OwnFiles> own_files(FileSystem& file_system, const std::string& data_dir,
 Result<void> begin_discard(FileSystem& file_system, const std::string& data_dir) {
   const std::string directory = coordinator_directory(data_dir);
   const std::string discarding = discarding_path(data_dir);
-  auto under_way = file_system.exists(discarding);
-  if (!under_way) return std::unexpected(under_way.error());
-  if (!*under_way) {
-    auto exists = file_system.exists(savepoint_path(data_dir));
-    if (!exists) return std::unexpected(exists.error());
-    if (*exists) {
-      auto renamed = file_system.rename(savepoint_path(data_dir), discarding);
-      if (!renamed) return renamed;
+  ATOLL_ASSIGN(auto under_way, file_system.exists(discarding));
+  if (!under_way) {
+    ATOLL_ASSIGN(auto exists, file_system.exists(savepoint_path(data_dir)));
+    if (exists) {
+      ATOLL_TRY(file_system.rename(savepoint_path(data_dir), discarding));
     } else {
-      if (auto made = file_system.make_directory(directory); !made) return made;
-      auto file = file_system.create(discarding, kIoBlockBytes);
-      if (!file) return std::unexpected(file.error());
-      if (auto synced = (*file)->sync(); !synced) return synced;
+      ATOLL_TRY(file_system.make_directory(directory));
+      ATOLL_ASSIGN(auto file, file_system.create(discarding, kIoBlockBytes));
+      ATOLL_TRY(file->sync());
     }
   }
   return file_system.sync_directory(directory);
@@ -142,10 +132,9 @@ Result<void> begin_discard(FileSystem& file_system, const std::string& data_dir)
 /// Writes a table for the old savepoint that says where the files of its directories are now.
 Result<void> write_discarded_table(FileSystem& file_system, const std::string& data_dir,
                                    uint32_t number) {
-  auto table = DirectoryTable::read(file_system, data_dir);
-  if (!table) return std::unexpected(table.error());
+  ATOLL_ASSIGN(auto table, DirectoryTable::read(file_system, data_dir));
   DirectoryTable discarded(discarded_directory(data_dir, number));
-  for (const DirectoryRole& entry : table->entries()) {
+  for (const DirectoryRole& entry : table.entries()) {
     discarded.set(entry.role, discarded_directory(entry.path, number));
   }
   return discarded.write(file_system);
@@ -160,16 +149,14 @@ bool moves_before_savepoint(const std::string& name) {
 /// count: it stays, and the next start overwrites it.
 Result<bool> holds_files(FileSystem& file_system, const std::string& data_dir,
                          const std::vector<std::string>& configured) {
-  auto names = names_in(file_system, coordinator_directory(data_dir));
-  if (!names) return std::unexpected(names.error());
-  for (const std::string& name : *names) {
+  ATOLL_ASSIGN(auto names, names_in(file_system, coordinator_directory(data_dir)));
+  for (const std::string& name : names) {
     const std::string path = path_in(coordinator_directory(data_dir), name);
     const bool is_savepoint = path == savepoint_path(data_dir) || path == discarding_path(data_dir);
     if (is_savepoint || moves_before_savepoint(name)) return true;
   }
-  auto files = own_files(file_system, data_dir, configured);
-  if (!files) return std::unexpected(files.error());
-  return !files->logs.empty() || !files->snapshots.empty();
+  ATOLL_ASSIGN(auto files, own_files(file_system, data_dir, configured));
+  return !files.logs.empty() || !files.snapshots.empty();
 }
 
 }  // namespace
@@ -178,14 +165,12 @@ Result<std::vector<LogFilePlace>> log_files_in(FileSystem& file_system,
                                                const std::set<std::string>& directories) {
   std::vector<LogFilePlace> files;
   for (const std::string& directory : directories) {
-    auto entries = names_in(file_system, directory);
-    if (!entries) return std::unexpected(entries.error());
-    for (const std::string& entry : *entries) {
+    ATOLL_ASSIGN(auto entries, names_in(file_system, directory));
+    for (const std::string& entry : entries) {
       const auto node = parse_node_directory_name(entry);
       if (!node) continue;
-      auto names = file_system.list(path_in(directory, entry));
-      if (!names) return std::unexpected(names.error());
-      for (const std::string& name : *names) {
+      ATOLL_ASSIGN(auto names, file_system.list(path_in(directory, entry)));
+      for (const std::string& name : names) {
         if (const auto parsed = parse_log_file_name(name)) {
           files.push_back({directory, *node, *parsed});
         }
@@ -200,9 +185,8 @@ Result<std::vector<LogFilePlace>> log_files_in(FileSystem& file_system,
 }
 
 Result<void> refuse_unfinished_discard(FileSystem& file_system, const std::string& data_dir) {
-  auto exists = file_system.exists(discarding_path(data_dir));
-  if (!exists) return std::unexpected(exists.error());
-  if (!*exists) return {};
+  ATOLL_ASSIGN(auto exists, file_system.exists(discarding_path(data_dir)));
+  if (!exists) return {};
   return make_error(ExitCode::failed, data_dir +
                                           ": moving its data aside was interrupted: finish it with "
                                           "`atoll up --discard-data`");
@@ -210,14 +194,10 @@ Result<void> refuse_unfinished_discard(FileSystem& file_system, const std::strin
 
 Result<std::vector<std::string>> discard_data(FileSystem& file_system, const std::string& data_dir,
                                               const std::vector<std::string>& directories) {
-  auto any = holds_files(file_system, data_dir, directories);
-  if (!any) return std::unexpected(any.error());
-  if (!*any) return std::vector<std::string>{};
-  if (auto begun = begin_discard(file_system, data_dir); !begun) {
-    return std::unexpected(begun.error());
-  }
-  auto number = free_number(file_system, data_dir);
-  if (!number) return std::unexpected(number.error());
+  ATOLL_ASSIGN(auto any, holds_files(file_system, data_dir, directories));
+  if (!any) return std::vector<std::string>{};
+  ATOLL_TRY(begin_discard(file_system, data_dir));
+  ATOLL_ASSIGN(auto number, free_number(file_system, data_dir));
   auto files = own_files(file_system, data_dir, directories);
   if (!files) return std::unexpected(files.error());
 
@@ -232,7 +212,7 @@ Result<std::vector<std::string>> discard_data(FileSystem& file_system, const std
   }
   for (const auto& [place, names] : by_directory) {
     const auto& [directory, node] = place;
-    const std::string target = discarded_directory(directory, *number);
+    const std::string target = discarded_directory(directory, number);
     auto moved =
         move(file_system, node_directory(directory, node), node_directory(target, node), names);
     if (!moved) return std::unexpected(moved.error());
@@ -240,22 +220,19 @@ Result<std::vector<std::string>> discard_data(FileSystem& file_system, const std
   }
 
   const std::string coordinator = coordinator_directory(data_dir);
-  const std::string target = discarded_directory(data_dir, *number);
+  const std::string target = discarded_directory(data_dir, number);
   used.insert(target);
-  auto names = names_in(file_system, coordinator);
-  if (!names) return std::unexpected(names.error());
+  ATOLL_ASSIGN(auto names, names_in(file_system, coordinator));
   // Moved last, because the metadata tells where the files of snapshots are.
-  std::erase_if(*names, [](const std::string& name) { return !moves_before_savepoint(name); });
-  auto moved = move(file_system, coordinator, coordinator_directory(target), *names);
+  std::erase_if(names, [](const std::string& name) { return !moves_before_savepoint(name); });
+  auto moved = move(file_system, coordinator, coordinator_directory(target), names);
   if (!moved) return std::unexpected(moved.error());
-  moved = write_discarded_table(file_system, data_dir, *number);
+  moved = write_discarded_table(file_system, data_dir, number);
   if (!moved) return std::unexpected(moved.error());
   moved = file_system.rename(discarding_path(data_dir), savepoint_path(target));
   if (!moved) return std::unexpected(moved.error());
   for (const std::string& directory : {coordinator_directory(target), coordinator}) {
-    if (auto synced = file_system.sync_directory(directory); !synced) {
-      return std::unexpected(synced.error());
-    }
+    ATOLL_TRY(file_system.sync_directory(directory));
   }
   return std::vector<std::string>(used.begin(), used.end());
 }

@@ -12,6 +12,7 @@
 #include "engine/log/log_owner.h"
 #include "engine/recovery/discard_data.h"
 #include "engine/recovery/retention.h"
+#include "shared/base/try.h"
 #include "shared/file/io_buffer.h"
 
 namespace atolldb {
@@ -23,15 +24,13 @@ enum class LogContent : uint8_t { header_at_most, foreign, unknown };
 /// torn one, or nothing.
 Result<LogContent> content_of(FileSystem& file_system, const LogFilePlace& place,
                               const ClusterUuid& own) {
-  auto file = file_system.open_for_reading(path_of(place));
-  if (!file) return std::unexpected(file.error());
+  ATOLL_ASSIGN(auto file, file_system.open_for_reading(path_of(place)));
   IoBuffer buffer(2 * kLogBlockBytes);
-  auto count = (*file)->read(0, buffer.bytes());
-  if (!count) return std::unexpected(count.error());
+  ATOLL_ASSIGN(auto count, file->read(0, buffer.bytes()));
   const auto is_zero = [](std::span<const std::byte> bytes) {
     return std::ranges::all_of(bytes, [](std::byte byte) { return byte == std::byte{}; });
   };
-  const std::span<const std::byte> bytes = buffer.bytes().first(*count);
+  const std::span<const std::byte> bytes = buffer.bytes().first(count);
   if (!is_zero(bytes.subspan(std::min<size_t>(bytes.size(), kLogBlockBytes)))) {
     return LogContent::unknown;
   }
@@ -43,28 +42,25 @@ Result<LogContent> content_of(FileSystem& file_system, const LogFilePlace& place
 Result<void> remove_logs(FileSystem& file_system, const std::string& data_dir,
                          const Savepoint& savepoint, const std::set<std::string>& directories,
                          uint64_t incarnation, RemovedLeftovers& result) {
-  auto slots = read_savepoint_slots(file_system, savepoint_path(data_dir));
-  if (!slots) return std::unexpected(slots.error());
+  ATOLL_ASSIGN(auto slots, read_savepoint_slots(file_system, savepoint_path(data_dir)));
   // A damaged slot may have listed any incarnation.
-  for (const SavepointSlot& slot : *slots) {
+  for (const SavepointSlot& slot : slots) {
     if (!slot.savepoint) return {};
   }
   const auto is_listed = [&](uint64_t number) {
-    return std::ranges::any_of(*slots, [&](const SavepointSlot& slot) {
+    return std::ranges::any_of(slots, [&](const SavepointSlot& slot) {
       const auto& listed = slot.savepoint->incarnations;
       return std::ranges::find(listed, number, &Incarnation::number) != listed.end();
     });
   };
-  auto files = log_files_in(file_system, directories);
-  if (!files) return std::unexpected(files.error());
-  for (const LogFilePlace& place : *files) {
+  ATOLL_ASSIGN(auto files, log_files_in(file_system, directories));
+  for (const LogFilePlace& place : files) {
     if (place.name.incarnation >= incarnation || is_listed(place.name.incarnation)) continue;
-    auto content = content_of(file_system, place, savepoint.cluster_uuid);
-    if (!content) return std::unexpected(content.error());
+    ATOLL_ASSIGN(auto content, content_of(file_system, place, savepoint.cluster_uuid));
     const std::string path = path_of(place);
-    if (*content == LogContent::unknown) result.damaged_logs.push_back(path);
-    if (*content != LogContent::header_at_most) continue;
-    if (auto removed = file_system.remove(path); !removed) return removed;
+    if (content == LogContent::unknown) result.damaged_logs.push_back(path);
+    if (content != LogContent::header_at_most) continue;
+    ATOLL_TRY(file_system.remove(path));
     result.removed.push_back(path);
   }
   return {};
@@ -74,19 +70,16 @@ Result<void> remove_logs(FileSystem& file_system, const std::string& data_dir,
 Result<void> remove_runs(FileSystem& file_system, const std::set<std::string>& directories,
                          RemovedLeftovers& result) {
   for (const std::string& directory : directories) {
-    auto exists = file_system.exists(directory);
-    if (!exists) return std::unexpected(exists.error());
-    if (!*exists) continue;
-    auto entries = file_system.list(directory);
-    if (!entries) return std::unexpected(entries.error());
-    for (const std::string& entry : *entries) {
+    ATOLL_ASSIGN(auto exists, file_system.exists(directory));
+    if (!exists) continue;
+    ATOLL_ASSIGN(auto entries, file_system.list(directory));
+    for (const std::string& entry : entries) {
       const auto node = parse_node_directory_name(entry);
       if (!node) continue;
-      auto names = list_sorted_runs(file_system, directory, *node);
-      if (!names) return std::unexpected(names.error());
-      for (const std::string& name : *names) {
+      ATOLL_ASSIGN(auto names, list_sorted_runs(file_system, directory, *node));
+      for (const std::string& name : names) {
         const std::string path = path_in(path_in(directory, entry), name);
-        if (auto removed = file_system.remove(path); !removed) return removed;
+        ATOLL_TRY(file_system.remove(path));
         result.removed.push_back(path);
       }
     }
@@ -98,7 +91,7 @@ Result<void> sync_directories(FileSystem& file_system, const std::vector<std::st
   std::set<std::string> directories;
   for (const std::string& path : paths) directories.insert(path.substr(0, path.rfind('/')));
   for (const std::string& directory : directories) {
-    if (auto synced = file_system.sync_directory(directory); !synced) return synced;
+    ATOLL_TRY(file_system.sync_directory(directory));
   }
   return {};
 }

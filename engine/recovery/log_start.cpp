@@ -14,6 +14,7 @@
 #include "engine/recovery/discard_data.h"
 #include "shared/base/check.h"
 #include "shared/base/limits.h"
+#include "shared/base/try.h"
 
 namespace atolldb {
 namespace {
@@ -29,18 +30,16 @@ ClusterUuid random_uuid() {
 /// Returns true if a stream of a finished incarnation has records in (covered epoch, cut]. Reads
 /// only up to the first block that decides it.
 Result<bool> holds_records(FileSystem& file_system, const LogStream& stream, uint64_t cut) {
-  auto reader = LogReader::open(file_system, stream, CoveredBlocks::skip);
-  if (!reader) return std::unexpected(reader.error());
-  while (reader->closed_epoch() < cut) {
-    auto block = reader->next();
-    if (!block) return std::unexpected(block.error());
-    if (*block == nullptr) {
+  ATOLL_ASSIGN(auto reader, LogReader::open(file_system, stream, CoveredBlocks::skip));
+  while (reader.closed_epoch() < cut) {
+    ATOLL_ASSIGN(auto block, reader.next());
+    if (block == nullptr) {
       IncarnationScan scan;
-      scan.corruption = reader->end();
+      scan.corruption = reader.end();
       scan.known_durable_epoch = cut;
       return std::unexpected(scan.corruption_error());
     }
-    const LogBlockHeader& header = (*block)->header;
+    const LogBlockHeader& header = block->header;
     if (header.type == LogBlockType::records && header.epoch > stream.covered_epoch) {
       return header.epoch <= cut;
     }
@@ -58,10 +57,10 @@ Result<void> leave_out_damaged(FileSystem& file_system, LogStart& start) {
     const bool is_needed =
         !incarnation.cut_epoch || *incarnation.cut_epoch > std::max(none, savepoint.snapshot_epoch);
     if (!is_needed) continue;
-    auto scan = scan_incarnation(file_system, savepoint, incarnation, CoveredBlocks::skip);
-    if (!scan) return std::unexpected(scan.error());
+    ATOLL_ASSIGN(auto scan,
+                 scan_incarnation(file_system, savepoint, incarnation, CoveredBlocks::skip));
     savepoint.largest_epoch =
-        std::max({savepoint.largest_epoch, scan->largest_epoch, incarnation.start_epoch});
+        std::max({savepoint.largest_epoch, scan.largest_epoch, incarnation.start_epoch});
     if (is_cut_off) {
       start.left_out.push_back(fmt::format(
           "incarnation {}: all commits from epoch {} on: they come after those that are lost",
@@ -69,21 +68,21 @@ Result<void> leave_out_damaged(FileSystem& file_system, LogStart& start) {
       incarnation.cut_epoch = none;
       continue;
     }
-    if (!scan->corruption) continue;
+    if (!scan.corruption) continue;
     // The epochs that all logs have count, even past the known durable epoch.
     uint64_t cut = incarnation.cut_epoch.value_or(kMaxEpoch);
-    for (const LogScan& log : scan->logs) cut = std::min(cut, log.durable_epoch);
+    for (const LogScan& log : scan.logs) cut = std::min(cut, log.durable_epoch);
     cut = std::max(cut, none);
-    scan->cut_epoch = cut;
-    if (auto created = refuse_uncreated(*scan, start.ddl); !created) return created;
+    scan.cut_epoch = cut;
+    ATOLL_TRY(refuse_uncreated(scan, start.ddl));
     start.left_out.push_back(
         fmt::format("incarnation {}: all commits after epoch {} (epoch {} was durable): {}: offset "
                     "{}: {}",
-                    incarnation.number, cut, scan->known_durable_epoch, scan->corruption->file,
-                    scan->corruption->offset, scan->corruption->reason));
+                    incarnation.number, cut, scan.known_durable_epoch, scan.corruption->file,
+                    scan.corruption->offset, scan.corruption->reason));
     if (!incarnation.cut_epoch) {
-      scan->corruption.reset();
-      start.last.push_back(*std::move(scan));
+      scan.corruption.reset();
+      start.last.push_back(std::move(scan));
     }
     incarnation.cut_epoch = cut;
     savepoint.durable_epoch = 0;
@@ -97,15 +96,14 @@ Result<void> cut_last(FileSystem& file_system, LogStart& start) {
   Savepoint& savepoint = start.savepoint;
   const Incarnation* last = savepoint.uncut();
   if (last == nullptr) return {};
-  auto scan = scan_incarnation(file_system, savepoint, *last, CoveredBlocks::skip);
-  if (!scan) return std::unexpected(scan.error());
-  if (scan->corruption) return std::unexpected(scan->corruption_error());
-  if (auto created = refuse_uncreated(*scan, start.ddl); !created) return created;
-  savepoint.incarnations.back().cut_epoch = scan->cut_epoch;
+  ATOLL_ASSIGN(auto scan, scan_incarnation(file_system, savepoint, *last, CoveredBlocks::skip));
+  if (scan.corruption) return std::unexpected(scan.corruption_error());
+  ATOLL_TRY(refuse_uncreated(scan, start.ddl));
+  savepoint.incarnations.back().cut_epoch = scan.cut_epoch;
   savepoint.largest_epoch =
-      std::max({savepoint.largest_epoch, scan->largest_epoch, last->start_epoch});
+      std::max({savepoint.largest_epoch, scan.largest_epoch, last->start_epoch});
   savepoint.durable_epoch = 0;
-  start.last.push_back(*std::move(scan));
+  start.last.push_back(std::move(scan));
   return {};
 }
 
@@ -134,28 +132,26 @@ void forget_covered(LogStart& start) {
 Result<void> examine_newest(FileSystem& file_system, const std::string& data_dir, LogStart& start,
                             Damage damage) {
   const Savepoint& savepoint = start.savepoint;
-  auto metadata = read_snapshot_metadata(file_system, data_dir, savepoint.snapshot);
-  if (!metadata) return std::unexpected(metadata.error());
-  if (metadata->epoch != savepoint.snapshot_epoch ||
-      metadata->cluster_uuid != savepoint.cluster_uuid) {
+  ATOLL_ASSIGN(auto metadata, read_snapshot_metadata(file_system, data_dir, savepoint.snapshot));
+  if (metadata.epoch != savepoint.snapshot_epoch ||
+      metadata.cluster_uuid != savepoint.cluster_uuid) {
     return make_error(
         ExitCode::corruption,
         fmt::format("{}: is of {}, but the savepoint names snapshot {} as of epoch {}: restore a "
                     "backup, or start empty with `atoll up --discard-data`",
                     snapshot_metadata_path(data_dir, savepoint.snapshot),
-                    metadata->cluster_uuid != savepoint.cluster_uuid
+                    metadata.cluster_uuid != savepoint.cluster_uuid
                         ? "another cluster"
-                        : fmt::format("epoch {}", metadata->epoch),
+                        : fmt::format("epoch {}", metadata.epoch),
                     savepoint.snapshot, savepoint.snapshot_epoch));
   }
   SnapshotFiles files(file_system, savepoint.cluster_uuid);
-  auto closed = files.open_readable(metadata->files);
-  if (!closed) return std::unexpected(closed.error());
-  for (const Error& error : *closed) {
+  ATOLL_ASSIGN(auto closed, files.open_readable(metadata.files));
+  for (const Error& error : closed) {
     if (damage == Damage::refused) return std::unexpected(error);
     start.left_out.push_back(error.message);
   }
-  start.snapshot = *std::move(metadata);
+  start.snapshot = std::move(metadata);
   return {};
 }
 
@@ -163,10 +159,10 @@ Result<void> examine_newest(FileSystem& file_system, const std::string& data_dir
 Result<void> check_log(FileSystem& file_system, const LogStart& start) {
   for (const Incarnation& incarnation : start.savepoint.incarnations) {
     if (incarnation.cut_epoch && *incarnation.cut_epoch <= start.savepoint.snapshot_epoch) continue;
-    auto scan = scan_incarnation(file_system, start.savepoint, incarnation, CoveredBlocks::skip);
-    if (!scan) return std::unexpected(scan.error());
-    if (scan->corruption) return std::unexpected(scan->corruption_error());
-    if (auto created = refuse_uncreated(*scan, start.ddl); !created) return created;
+    ATOLL_ASSIGN(auto scan,
+                 scan_incarnation(file_system, start.savepoint, incarnation, CoveredBlocks::skip));
+    if (scan.corruption) return std::unexpected(scan.corruption_error());
+    ATOLL_TRY(refuse_uncreated(scan, start.ddl));
   }
   return {};
 }
@@ -200,8 +196,7 @@ Result<void> refuse_uncreated_in_snapshot(FileSystem& file_system, const std::st
 Result<void> examine_snapshot(FileSystem& file_system, const std::string& data_dir, LogStart& start,
                               Damage damage) {
   if (start.savepoint.snapshot == 0) return {};
-  auto created = refuse_uncreated_in_snapshot(file_system, data_dir, start);
-  if (!created) return created;
+  ATOLL_TRY(refuse_uncreated_in_snapshot(file_system, data_dir, start));
   auto newest = examine_newest(file_system, data_dir, start, Damage::refused);
   if (newest || newest.error().code != ExitCode::corruption) return newest;
   for (size_t older = start.savepoint.kept.size(); older-- > 0;) {
@@ -243,9 +238,8 @@ Result<void> collect_streams(FileSystem& file_system, LogStart& start) {
     if (cut < incarnation.start_epoch || cut <= savepoint.snapshot_epoch) continue;
     for (const LoggerPlace& place : incarnation.loggers) {
       LogStream stream = stream_of(savepoint, incarnation, place);
-      auto holds = holds_records(file_system, stream, cut);
-      if (!holds) return std::unexpected(holds.error());
-      if (*holds) start.to_glean.push_back({std::move(stream), cut});
+      ATOLL_ASSIGN(auto holds, holds_records(file_system, stream, cut));
+      if (holds) start.to_glean.push_back({std::move(stream), cut});
     }
   }
   return {};
@@ -264,9 +258,8 @@ Result<void> refuse_unlisted(FileSystem& file_system, const Savepoint& savepoint
     const bool is_covered = place.name.incarnation <= savepoint.covered_incarnation;
     // Without a savepoint the cluster that should own the files is unknown.
     if (savepoint.generation != 0) {
-      auto foreign = is_foreign(file_system, place, savepoint.cluster_uuid);
-      if (!foreign) return std::unexpected(foreign.error());
-      if (*foreign) {
+      ATOLL_ASSIGN(auto foreign, is_foreign(file_system, place, savepoint.cluster_uuid));
+      if (foreign) {
         return make_error(ExitCode::failed,
                           fmt::format("{}: is a log of another cluster: give this cluster its own "
                                       "directories, or move that cluster's files elsewhere",
@@ -279,9 +272,8 @@ Result<void> refuse_unlisted(FileSystem& file_system, const Savepoint& savepoint
     stream.node = static_cast<uint16_t>(place.node);
     stream.logger = static_cast<uint16_t>(place.name.logger);
     stream.incarnation = place.name.incarnation;
-    auto reader = LogReader::open(file_system, std::move(stream));
-    if (!reader) return std::unexpected(reader.error());
-    for (auto block = reader->next();; block = reader->next()) {
+    ATOLL_ASSIGN(auto reader, LogReader::open(file_system, std::move(stream)));
+    for (auto block = reader.next();; block = reader.next()) {
       if (!block) return std::unexpected(block.error());
       if (*block == nullptr) break;
       if ((*block)->header.type == LogBlockType::file_header) continue;
@@ -289,7 +281,7 @@ Result<void> refuse_unlisted(FileSystem& file_system, const Savepoint& savepoint
                         fmt::format("{}: offset {}: a block of incarnation {}, which no intact "
                                     "savepoint lists: the savepoint is damaged or missing: restore "
                                     "a backup, or start empty with `atoll up --discard-data`",
-                                    reader->file(), reader->offset(), place.name.incarnation));
+                                    reader.file(), reader.offset(), place.name.incarnation));
     }
   }
   return {};
@@ -307,49 +299,36 @@ std::set<std::string> log_directories(const Savepoint& savepoint, const std::str
 
 Result<LogStart> examine(FileSystem& file_system, const std::string& data_dir,
                          const std::vector<std::string>& directories, Damage damage) {
-  if (auto done = refuse_unfinished_discard(file_system, data_dir); !done) {
-    return std::unexpected(done.error());
-  }
+  ATOLL_TRY(refuse_unfinished_discard(file_system, data_dir));
   LogStart start;
-  if (auto forgotten = forget_cached_state(file_system, data_dir); !forgotten) {
-    return std::unexpected(forgotten.error());
-  }
-  auto read = read_savepoint(file_system, data_dir);
-  if (!read) return std::unexpected(read.error());
-  if (*read) {
-    start.savepoint = (*read)->savepoint;
-    start.damaged_slot = (*read)->damaged_slot;
+  ATOLL_TRY(forget_cached_state(file_system, data_dir));
+  ATOLL_ASSIGN(auto read, read_savepoint(file_system, data_dir));
+  if (read) {
+    start.savepoint = read->savepoint;
+    start.damaged_slot = read->damaged_slot;
   } else {
     start.is_new = true;
     start.savepoint.cluster_uuid = random_uuid();
   }
   Savepoint& savepoint = start.savepoint;
   const auto all = log_directories(savepoint, data_dir, directories);
-  if (auto forgotten = forget_cached_logs(file_system, all); !forgotten) {
-    return std::unexpected(forgotten.error());
-  }
-  auto listed = refuse_unlisted(file_system, savepoint, all);
-  if (!listed) return std::unexpected(listed.error());
-  auto ddl = read_ddl_log(file_system, data_dir, savepoint.cluster_uuid, savepoint.ddl_records);
-  if (!ddl) return std::unexpected(ddl.error());
-  if (start.is_new && (!ddl->records.empty() || !ddl->torn.empty())) {
+  ATOLL_TRY(forget_cached_logs(file_system, all));
+  ATOLL_TRY(refuse_unlisted(file_system, savepoint, all));
+  ATOLL_ASSIGN(auto ddl,
+               read_ddl_log(file_system, data_dir, savepoint.cluster_uuid, savepoint.ddl_records));
+  if (start.is_new && (!ddl.records.empty() || !ddl.torn.empty())) {
     return make_error(ExitCode::corruption,
                       savepoint_path(data_dir) +
                           ": the file is missing, but the DDL log beside it holds records: restore "
                           "a backup, or start empty with `atoll up --discard-data`");
   }
-  start.ddl = std::move(ddl->records);
-  if (auto examined = examine_snapshot(file_system, data_dir, start, damage); !examined) {
-    return std::unexpected(examined.error());
-  }
+  start.ddl = std::move(ddl.records);
+  ATOLL_TRY(examine_snapshot(file_system, data_dir, start, damage));
   if (damage == Damage::left_out) {
-    auto left_out = leave_out_damaged(file_system, start);
-    if (!left_out) return std::unexpected(left_out.error());
+    ATOLL_TRY(leave_out_damaged(file_system, start));
   }
-  if (auto cut = cut_last(file_system, start); !cut) return std::unexpected(cut.error());
-  if (auto collected = collect_streams(file_system, start); !collected) {
-    return std::unexpected(collected.error());
-  }
+  ATOLL_TRY(cut_last(file_system, start));
+  ATOLL_TRY(collect_streams(file_system, start));
   for (const DdlRecord& record : start.ddl) {
     savepoint.largest_epoch = std::max(savepoint.largest_epoch, record.epoch);
   }
@@ -369,18 +348,17 @@ Result<void> store_cut(FileSystem& file_system, const std::string& data_dir, Log
     for (const IncarnationScan& scan : start.last) {
       for (const LogScan& log : scan.logs) {
         for (const LogFileScan& scanned : log.files) {
-          auto file = file_system.open(scanned.path);
-          if (!file) return std::unexpected(file.error());
-          if (auto synced = (*file)->sync(); !synced) return synced;
+          ATOLL_ASSIGN(auto file, file_system.open(scanned.path));
+          ATOLL_TRY(file->sync());
         }
         const std::string directory = node_directory(log.stream.directory, log.stream.node);
-        if (auto synced = file_system.sync_directory(directory); !synced) return synced;
+        ATOLL_TRY(file_system.sync_directory(directory));
       }
     }
     return {};
   };
   if (!mutant(Mutant::cut_before_sync)) {
-    if (auto synced = sync(); !synced) return synced;
+    ATOLL_TRY(sync());
   }
   start.savepoint.largest_incarnation = start.incarnation;
   forget_covered(start);
@@ -394,18 +372,17 @@ Result<void> begin_incarnation(FileSystem& file_system, const std::string& data_
   next.largest_epoch = std::max(next.largest_epoch, start.start_epoch);
   next.incarnations.push_back({start.incarnation, start.start_epoch, {}, std::move(loggers)});
   for (const LoggerPlace& place : next.incarnations.back().loggers) {
-    auto reader = LogReader::open(file_system, stream_of(next, next.incarnations.back(), place));
-    if (!reader) return std::unexpected(reader.error());
-    auto header = reader->next();
-    if (!header) return std::unexpected(header.error());
-    if (*header == nullptr) {
+    ATOLL_ASSIGN(auto reader,
+                 LogReader::open(file_system, stream_of(next, next.incarnations.back(), place)));
+    ATOLL_ASSIGN(auto header, reader.next());
+    if (header == nullptr) {
       return make_error(
           ExitCode::durability,
-          fmt::format("{}: offset {}: {}: logger {} of node {} has not begun", reader->end().file,
-                      reader->end().offset, reader->end().reason, place.logger, place.node));
+          fmt::format("{}: offset {}: {}: logger {} of node {} has not begun", reader.end().file,
+                      reader.end().offset, reader.end().reason, place.logger, place.node));
     }
   }
-  if (auto written = write_savepoint(file_system, data_dir, next); !written) return written;
+  ATOLL_TRY(write_savepoint(file_system, data_dir, next));
   start.savepoint = std::move(next);
   return {};
 }

@@ -7,6 +7,7 @@
 #include "engine/log/savepoint.h"
 #include "engine/snapshot/snapshot_metadata.h"
 #include "engine/snapshot/stored_snapshots.h"
+#include "shared/base/try.h"
 
 namespace atolldb {
 namespace {
@@ -16,12 +17,10 @@ Result<std::vector<uint32_t>> ids_of_metadata(FileSystem& file_system,
                                               const std::string& data_dir) {
   std::vector<uint32_t> ids;
   const std::string directory = coordinator_directory(data_dir);
-  auto exists = file_system.exists(directory);
-  if (!exists) return std::unexpected(exists.error());
-  if (!*exists) return ids;
-  auto names = file_system.list(directory);
-  if (!names) return std::unexpected(names.error());
-  for (const std::string& name : *names) {
+  ATOLL_ASSIGN(auto exists, file_system.exists(directory));
+  if (!exists) return ids;
+  ATOLL_ASSIGN(auto names, file_system.list(directory));
+  for (const std::string& name : names) {
     const auto parsed = parse_snapshot_file_name(name);
     if (parsed && parsed->kind == StoredSnapshotKind::metadata) ids.push_back(parsed->snapshot);
   }
@@ -51,9 +50,8 @@ Result<void> add_of_savepoint(FileSystem& file_system, const std::string& path,
 }
 
 Result<void> rename_in(std::string& directory, const RenameDirectory& rename) {
-  auto renamed = rename(directory);
-  if (!renamed) return std::unexpected(renamed.error());
-  directory = *std::move(renamed);
+  ATOLL_ASSIGN(auto renamed, rename(directory));
+  directory = std::move(renamed);
   return {};
 }
 
@@ -65,12 +63,12 @@ Result<void> rename_in_savepoint(FileSystem& file_system, const std::string& dat
   Savepoint savepoint = (*read)->savepoint;
   for (Incarnation& incarnation : savepoint.incarnations) {
     for (LoggerPlace& place : incarnation.loggers) {
-      if (auto renamed = rename_in(place.directory, rename); !renamed) return renamed;
+      ATOLL_TRY(rename_in(place.directory, rename));
     }
   }
   // Writes both slots.
   for (int slot = 0; slot < 2; ++slot) {
-    if (auto written = write_savepoint(file_system, data_dir, savepoint); !written) return written;
+    ATOLL_TRY(write_savepoint(file_system, data_dir, savepoint));
   }
   return {};
 }
@@ -81,13 +79,10 @@ Result<NamedDirectories> named_directories(FileSystem& file_system, const std::s
   NamedDirectories named;
   const std::string savepoint = savepoint_path(data_dir);
   for (const std::string& path : {savepoint, savepoint + ".discarding"}) {
-    if (auto added = add_of_savepoint(file_system, path, named); !added) {
-      return std::unexpected(added.error());
-    }
+    ATOLL_TRY(add_of_savepoint(file_system, path, named));
   }
-  auto ids = ids_of_metadata(file_system, data_dir);
-  if (!ids) return std::unexpected(ids.error());
-  for (const uint32_t id : *ids) {
+  ATOLL_ASSIGN(auto ids, ids_of_metadata(file_system, data_dir));
+  for (const uint32_t id : ids) {
     auto metadata = read_snapshot_metadata(file_system, data_dir, id);
     if (!metadata) {
       if (!is_damage(metadata.error())) return std::unexpected(metadata.error());
@@ -101,17 +96,15 @@ Result<NamedDirectories> named_directories(FileSystem& file_system, const std::s
 
 Result<void> rename_directories(FileSystem& file_system, const std::string& data_dir,
                                 const RenameDirectory& rename) {
-  auto ids = ids_of_metadata(file_system, data_dir);
-  if (!ids) return std::unexpected(ids.error());
-  for (const uint32_t id : *ids) {
+  ATOLL_ASSIGN(auto ids, ids_of_metadata(file_system, data_dir));
+  for (const uint32_t id : ids) {
     auto metadata = read_snapshot_metadata(file_system, data_dir, id);
     if (!metadata && !is_damage(metadata.error())) return std::unexpected(metadata.error());
     if (!metadata) continue;
     for (SnapshotFilePlace& file : metadata->files) {
-      if (auto renamed = rename_in(file.directory, rename); !renamed) return renamed;
+      ATOLL_TRY(rename_in(file.directory, rename));
     }
-    auto written = write_snapshot_metadata(file_system, data_dir, *metadata);
-    if (!written) return written;
+    ATOLL_TRY(write_snapshot_metadata(file_system, data_dir, *metadata));
   }
   return rename_in_savepoint(file_system, data_dir, rename);
 }

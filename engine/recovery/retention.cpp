@@ -13,6 +13,7 @@
 #include "engine/recovery/salvage.h"
 #include "engine/snapshot/snapshot_metadata.h"
 #include "engine/snapshot/stored_snapshots.h"
+#include "shared/base/try.h"
 
 namespace atolldb {
 namespace {
@@ -49,12 +50,11 @@ Result<void> add_covered_files(FileSystem& file_system, const ClusterUuid& own, 
                                std::vector<std::string>& paths) {
   size_t kept = 0;
   for (size_t i = 0; i < stream.size(); ++i) {
-    auto begin = begin_of(file_system, stream[i]);
-    if (!begin) return std::unexpected(begin.error());
-    if (!*begin || (*begin)->cluster_uuid != own) break;
+    ATOLL_ASSIGN(auto begin, begin_of(file_system, stream[i]));
+    if (!begin || begin->cluster_uuid != own) break;
     // written before R38 was implemented
-    if ((*begin)->last_epoch_before < (*begin)->closed_epoch) break;
-    if ((*begin)->last_epoch_before > covered) break;
+    if (begin->last_epoch_before < begin->closed_epoch) break;
+    if (begin->last_epoch_before > covered) break;
     kept = i;
   }
   for (const LogFilePlace& place : stream.first(kept)) paths.push_back(path_of(place));
@@ -62,9 +62,8 @@ Result<void> add_covered_files(FileSystem& file_system, const ClusterUuid& own, 
   // The stream begins with that file from now on. It is synced, because the part that was read must
   // survive a power cut.
   const std::string path = path_of(stream[kept]);
-  auto file = file_system.open(path);
-  if (!file) return std::unexpected(file.error());
-  if (auto synced = (*file)->sync(); !synced) return synced;
+  ATOLL_ASSIGN(auto file, file_system.open(path));
+  ATOLL_TRY(file->sync());
   return file_system.sync_directory(path.substr(0, path.rfind('/')));
 }
 
@@ -76,10 +75,9 @@ Result<void> add_whole_stream(FileSystem& file_system, const ClusterUuid& own,
   std::vector<std::string> telling;
   std::vector<std::string> all;
   for (const LogFilePlace& place : stream) {
-    auto begin = begin_of(file_system, place);
-    if (!begin) return std::unexpected(begin.error());
-    if (*begin && (*begin)->cluster_uuid != own) return {};
-    (*begin ? telling : all).push_back(path_of(place));
+    ATOLL_ASSIGN(auto begin, begin_of(file_system, place));
+    if (begin && begin->cluster_uuid != own) return {};
+    (begin ? telling : all).push_back(path_of(place));
   }
   if (telling.empty()) return {};
   paths.insert(paths.end(), all.begin(), all.end());
@@ -103,10 +101,9 @@ Result<Kept> find_kept(FileSystem& file_system, const RetentionView& view) {
   }
   kept.ids.erase(0);
   for (const uint32_t id : kept.ids) {
-    auto metadata = read_snapshot_metadata(file_system, view.data_dir, id);
-    if (!metadata) return std::unexpected(metadata.error());
+    ATOLL_ASSIGN(auto metadata, read_snapshot_metadata(file_system, view.data_dir, id));
     kept.paths.insert(snapshot_metadata_path(view.data_dir, id));
-    for (const SnapshotFilePlace& file : metadata->files) {
+    for (const SnapshotFilePlace& file : metadata.files) {
       kept.paths.insert(snapshot_file_path(file.directory, file.node, file.snapshot));
     }
   }
@@ -116,9 +113,8 @@ Result<Kept> find_kept(FileSystem& file_system, const RetentionView& view) {
 /// Removes files one after the other, each durably before the next, so that no stream gets a gap.
 Result<void> remove_in_order(FileSystem& file_system, const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
-    if (auto removed = file_system.remove(path); !removed) return removed;
-    auto synced = file_system.sync_directory(path.substr(0, path.rfind('/')));
-    if (!synced) return synced;
+    ATOLL_TRY(file_system.remove(path));
+    ATOLL_TRY(file_system.sync_directory(path.substr(0, path.rfind('/'))));
   }
   return {};
 }
@@ -142,15 +138,12 @@ Result<std::array<SavepointSlot, 2>> equal_slots(FileSystem& file_system,
                                                  const std::string& data_dir,
                                                  Savepoint& savepoint) {
   for (int writes = 0;; ++writes) {
-    auto slots = read_savepoint_slots(file_system, savepoint_path(data_dir));
-    if (!slots) return slots;
-    const bool are_equal = std::ranges::all_of(*slots, [&](const SavepointSlot& slot) {
+    ATOLL_ASSIGN(auto slots, read_savepoint_slots(file_system, savepoint_path(data_dir)));
+    const bool are_equal = std::ranges::all_of(slots, [&](const SavepointSlot& slot) {
       return slot.savepoint && needs(*slot.savepoint) == needs(savepoint);
     });
     if (are_equal || writes == 2) return slots;
-    if (auto written = write_savepoint(file_system, data_dir, savepoint); !written) {
-      return std::unexpected(written.error());
-    }
+    ATOLL_TRY(write_savepoint(file_system, data_dir, savepoint));
   }
 }
 
@@ -181,13 +174,11 @@ Result<void> refuse_removal(FileSystem& file_system, const RetentionView& view,
   }
   if (!are_intact(view.slots))
     return refuse("a copy of the savepoint is damaged: start the cluster");
-  auto kept = find_kept(file_system, view);
-  if (!kept) return std::unexpected(kept.error());
-  for (const uint32_t other : kept->ids) {
-    auto metadata = read_snapshot_metadata(file_system, view.data_dir, other);
-    if (!metadata) return std::unexpected(metadata.error());
+  ATOLL_ASSIGN(auto kept, find_kept(file_system, view));
+  for (const uint32_t other : kept.ids) {
+    ATOLL_ASSIGN(auto metadata, read_snapshot_metadata(file_system, view.data_dir, other));
     const bool refers = std::ranges::any_of(
-        metadata->files, [&](const SnapshotFilePlace& file) { return file.snapshot == id; });
+        metadata.files, [&](const SnapshotFilePlace& file) { return file.snapshot == id; });
     if (refers) return refuse(fmt::format("snapshot {} refers to pages of it", other));
   }
   return {};
@@ -235,18 +226,16 @@ Result<std::vector<std::string>> deletable_snapshots(FileSystem& file_system,
                                                      const RetentionView& view) {
   std::vector<std::string> paths;
   if (!are_intact(view.slots)) return paths;
-  auto kept = find_kept(file_system, view);
-  if (!kept) return std::unexpected(kept.error());
-  auto files = snapshot_files_in(file_system, view.data_dir, view.directories);
-  if (!files) return std::unexpected(files.error());
+  ATOLL_ASSIGN(auto kept, find_kept(file_system, view));
+  ATOLL_ASSIGN(auto files, snapshot_files_in(file_system, view.data_dir, view.directories));
   const uint32_t largest = std::min(view.slots[0].savepoint->largest_snapshot,
                                     view.slots[1].savepoint->largest_snapshot);
   std::vector<std::string> pages;
-  for (const StoredSnapshotFile& file : *files) {
-    if (kept->paths.contains(file.path) || file.snapshot > largest) continue;
-    auto foreign = is_foreign(file_system, file, view.slots[0].savepoint->cluster_uuid);
-    if (!foreign) return std::unexpected(foreign.error());
-    if (*foreign) continue;
+  for (const StoredSnapshotFile& file : files) {
+    if (kept.paths.contains(file.path) || file.snapshot > largest) continue;
+    ATOLL_ASSIGN(auto foreign,
+                 is_foreign(file_system, file, view.slots[0].savepoint->cluster_uuid));
+    if (foreign) continue;
     (file.kind == StoredSnapshotKind::pages ? pages : paths).push_back(file.path);
   }
   paths.insert(paths.end(), pages.begin(), pages.end());
@@ -259,17 +248,14 @@ Result<std::vector<std::string>> delete_unneeded(FileSystem& file_system,
                                                  const std::set<uint32_t>& in_use,
                                                  std::optional<uint32_t> aside) {
   // Before the slots become equal: the older one may name a snapshot that can be read.
-  auto readable = refuse_unreadable_newest(file_system, data_dir, savepoint);
-  if (!readable) return std::unexpected(readable.error());
-  auto slots = equal_slots(file_system, data_dir, savepoint);
-  if (!slots) return std::unexpected(slots.error());
-  const RetentionView view = {data_dir, directories, *std::move(slots), in_use};
+  ATOLL_TRY(refuse_unreadable_newest(file_system, data_dir, savepoint));
+  ATOLL_ASSIGN(auto slots, equal_slots(file_system, data_dir, savepoint));
+  const RetentionView view = {data_dir, directories, std::move(slots), in_use};
   auto snapshots = deletable_snapshots(file_system, view);
-  auto paths = deletable_logs(file_system, view);
-  if (!paths) return paths;
-  if (snapshots) paths->insert(paths->begin(), snapshots->begin(), snapshots->end());
+  ATOLL_ASSIGN(auto paths, deletable_logs(file_system, view));
+  if (snapshots) paths.insert(paths.begin(), snapshots->begin(), snapshots->end());
   const auto removed =
-      aside ? move_aside(file_system, *paths, *aside) : remove_in_order(file_system, *paths);
+      aside ? move_aside(file_system, paths, *aside) : remove_in_order(file_system, paths);
   if (!removed) return std::unexpected(removed.error());
   // If the metadata of a pinned snapshot is damaged, its needs are unknown: all snapshots are kept,
   // but the logs are not.
@@ -281,24 +267,17 @@ Result<std::vector<std::string>> remove_snapshot(FileSystem& file_system,
                                                  const std::string& data_dir, Savepoint& savepoint,
                                                  const std::set<std::string>& directories,
                                                  const std::set<uint32_t>& in_use, uint32_t id) {
-  auto slots = equal_slots(file_system, data_dir, savepoint);
-  if (!slots) return std::unexpected(slots.error());
-  const RetentionView view = {data_dir, directories, *std::move(slots), in_use};
-  auto files = snapshot_files_in(file_system, data_dir, directories);
-  if (!files) return std::unexpected(files.error());
+  ATOLL_ASSIGN(auto slots, equal_slots(file_system, data_dir, savepoint));
+  const RetentionView view = {data_dir, directories, std::move(slots), in_use};
+  ATOLL_ASSIGN(auto files, snapshot_files_in(file_system, data_dir, directories));
   std::set<std::string> own;
-  for (const StoredSnapshotFile& file : *files) {
+  for (const StoredSnapshotFile& file : files) {
     if (file.snapshot == id) own.insert(file.path);
   }
-  if (auto kept = refuse_removal(file_system, view, savepoint, id, own); !kept) {
-    return std::unexpected(kept.error());
-  }
-  auto paths = deletable_snapshots(file_system, view);
-  if (!paths) return paths;
-  std::erase_if(*paths, [&](const std::string& path) { return !own.contains(path); });
-  if (auto removed = remove_in_order(file_system, *paths); !removed) {
-    return std::unexpected(removed.error());
-  }
+  ATOLL_TRY(refuse_removal(file_system, view, savepoint, id, own));
+  ATOLL_ASSIGN(auto paths, deletable_snapshots(file_system, view));
+  std::erase_if(paths, [&](const std::string& path) { return !own.contains(path); });
+  ATOLL_TRY(remove_in_order(file_system, paths));
   return paths;
 }
 

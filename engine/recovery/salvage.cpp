@@ -11,6 +11,7 @@
 
 #include "engine/log/log_files.h"
 #include "engine/log/savepoint.h"
+#include "shared/base/try.h"
 #include "shared/file/io_buffer.h"
 
 namespace atolldb {
@@ -28,37 +29,31 @@ std::string aside(const std::string& directory, uint32_t number) {
 /// Creates a file with these bytes, padded with `blank` to a whole block, and syncs it.
 Result<void> write_whole(FileSystem& file_system, const std::string& path,
                          std::span<const std::byte> bytes, std::byte blank) {
-  auto exists = file_system.exists(path);
-  if (!exists) return std::unexpected(exists.error());
-  if (*exists) {
-    if (auto removed = file_system.remove(path); !removed) return removed;
+  ATOLL_ASSIGN(auto exists, file_system.exists(path));
+  if (exists) {
+    ATOLL_TRY(file_system.remove(path));
   }
   IoBuffer buffer((bytes.size() + kIoBlockBytes - 1) / kIoBlockBytes * kIoBlockBytes);
   std::ranges::fill(buffer.bytes(), blank);
   std::ranges::copy(bytes, buffer.bytes().begin());
-  auto file = file_system.create(path, buffer.bytes().size());
-  if (!file) return std::unexpected(file.error());
+  ATOLL_ASSIGN(auto file, file_system.create(path, buffer.bytes().size()));
   const std::array<std::span<const std::byte>, 1> slices = {buffer.bytes()};
-  if (auto written = (*file)->write(0, slices); !written) return written;
-  if (auto synced = (*file)->sync(); !synced) return synced;
+  ATOLL_TRY(file->write(0, slices));
+  ATOLL_TRY(file->sync());
   return file_system.sync_directory(parent_of(path));
 }
 
 Result<std::string> read_whole(FileSystem& file_system, const std::string& path) {
-  auto file = file_system.open_for_reading(path);
-  if (!file) return std::unexpected(file.error());
-  auto size = (*file)->size();
-  if (!size) return std::unexpected(size.error());
-  IoBuffer buffer((*size + kIoBlockBytes - 1) / kIoBlockBytes * kIoBlockBytes);
-  auto got = (*file)->read(0, buffer.bytes());
-  if (!got) return std::unexpected(got.error());
-  return std::string(reinterpret_cast<const char*>(buffer.bytes().data()), *got);
+  ATOLL_ASSIGN(auto file, file_system.open_for_reading(path));
+  ATOLL_ASSIGN(auto size, file->size());
+  IoBuffer buffer((size + kIoBlockBytes - 1) / kIoBlockBytes * kIoBlockBytes);
+  ATOLL_ASSIGN(auto got, file->read(0, buffer.bytes()));
+  return std::string(reinterpret_cast<const char*>(buffer.bytes().data()), got);
 }
 
 Result<void> copy_file(FileSystem& file_system, const std::string& from, const std::string& to) {
-  auto text = read_whole(file_system, from);
-  if (!text) return std::unexpected(text.error());
-  return write_whole(file_system, to, std::as_bytes(std::span(*text)), std::byte{0});
+  ATOLL_ASSIGN(auto text, read_whole(file_system, from));
+  return write_whole(file_system, to, std::as_bytes(std::span(text)), std::byte{0});
 }
 
 /// Returns the first number without a report whose folder has no savepoint.
@@ -88,37 +83,31 @@ std::optional<uint32_t> parse_salvage_mark(std::string_view name) {
 
 Result<std::optional<uint32_t>> find_salvage(FileSystem& file_system, const std::string& data_dir) {
   const std::string directory = coordinator_directory(data_dir);
-  auto exists = file_system.exists(directory);
-  if (!exists) return std::unexpected(exists.error());
-  if (!*exists) return std::nullopt;
-  auto names = file_system.list(directory);
-  if (!names) return std::unexpected(names.error());
-  for (const std::string& name : *names) {
+  ATOLL_ASSIGN(auto exists, file_system.exists(directory));
+  if (!exists) return std::nullopt;
+  ATOLL_ASSIGN(auto names, file_system.list(directory));
+  for (const std::string& name : names) {
     if (const auto number = parse_salvage_mark(name)) return number;
   }
   return std::nullopt;
 }
 
 Result<void> begin_salvage(FileSystem& file_system, const std::string& data_dir) {
-  auto under_way = find_salvage(file_system, data_dir);
-  if (!under_way) return std::unexpected(under_way.error());
-  if (*under_way) return {};
-  auto exists = file_system.exists(savepoint_path(data_dir));
-  if (!exists) return std::unexpected(exists.error());
-  if (!*exists) {
+  ATOLL_ASSIGN(auto under_way, find_salvage(file_system, data_dir));
+  if (under_way) return {};
+  ATOLL_ASSIGN(auto exists, file_system.exists(savepoint_path(data_dir)));
+  if (!exists) {
     return make_error(ExitCode::failed, data_dir +
                                             ": there is no savepoint, so nothing can be salvaged: "
                                             "restore a backup, or start without `--salvage`");
   }
-  auto number = free_salvage_number(file_system, data_dir);
-  if (!number) return std::unexpected(number.error());
-  const std::string target = coordinator_directory(aside(data_dir, *number));
-  if (auto made = file_system.make_directory(target); !made) return made;
-  auto copied = copy_file(file_system, savepoint_path(data_dir), path_in(target, "savepoint"));
-  if (!copied) return copied;
-  if (auto synced = file_system.sync_directory(data_dir); !synced) return synced;
+  ATOLL_ASSIGN(auto number, free_salvage_number(file_system, data_dir));
+  const std::string target = coordinator_directory(aside(data_dir, number));
+  ATOLL_TRY(file_system.make_directory(target));
+  ATOLL_TRY(copy_file(file_system, savepoint_path(data_dir), path_in(target, "savepoint")));
+  ATOLL_TRY(file_system.sync_directory(data_dir));
   const std::string mark =
-      path_in(coordinator_directory(data_dir), fmt::format("{}{}", kMark, *number));
+      path_in(coordinator_directory(data_dir), fmt::format("{}{}", kMark, number));
   return write_whole(file_system, mark, {}, std::byte{0});
 }
 
@@ -133,10 +122,9 @@ Result<std::string> read_salvage_report(FileSystem& file_system, const std::stri
 Result<void> write_salvage_report(FileSystem& file_system, const std::string& data_dir,
                                   uint32_t number, const std::string& report) {
   const std::string path = salvage_report_path(data_dir, number);
-  auto written = write_whole(file_system, path + ".new", std::as_bytes(std::span(report)),
-                             static_cast<std::byte>('\n'));
-  if (!written) return written;
-  if (auto renamed = file_system.rename(path + ".new", path); !renamed) return renamed;
+  ATOLL_TRY(write_whole(file_system, path + ".new", std::as_bytes(std::span(report)),
+                        static_cast<std::byte>('\n')));
+  ATOLL_TRY(file_system.rename(path + ".new", path));
   return file_system.sync_directory(parent_of(path));
 }
 
@@ -149,8 +137,7 @@ Result<void> give_up_salvage(FileSystem& file_system, const std::string& data_di
 
 Result<void> end_salvage(FileSystem& file_system, const std::string& data_dir, uint32_t number) {
   const std::string directory = coordinator_directory(data_dir);
-  auto removed = file_system.remove(path_in(directory, fmt::format("{}{}", kMark, number)));
-  if (!removed) return removed;
+  ATOLL_TRY(file_system.remove(path_in(directory, fmt::format("{}{}", kMark, number))));
   return file_system.sync_directory(directory);
 }
 
@@ -159,10 +146,10 @@ Result<void> move_aside(FileSystem& file_system, const std::vector<std::string>&
   for (const std::string& path : paths) {
     const std::string folder = parent_of(path);
     const std::string target = path_in(aside(parent_of(folder), number), name_of(folder));
-    if (auto made = file_system.make_directory(target); !made) return made;
-    if (auto moved = file_system.rename(path, path_in(target, name_of(path))); !moved) return moved;
-    if (auto synced = file_system.sync_directory(target); !synced) return synced;
-    if (auto synced = file_system.sync_directory(folder); !synced) return synced;
+    ATOLL_TRY(file_system.make_directory(target));
+    ATOLL_TRY(file_system.rename(path, path_in(target, name_of(path))));
+    ATOLL_TRY(file_system.sync_directory(target));
+    ATOLL_TRY(file_system.sync_directory(folder));
   }
   return {};
 }

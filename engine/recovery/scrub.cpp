@@ -10,6 +10,7 @@
 #include "engine/format/stand_in.h"
 #include "engine/format/tree_page.h"
 #include "engine/log/log_files.h"
+#include "shared/base/try.h"
 #include "shared/file/io_buffer.h"
 
 namespace atolldb {
@@ -54,10 +55,9 @@ Result<std::optional<LogEnd>> find_defect(FileSystem& file_system, const LogStre
   const uint32_t newest = reader->ordinals().back();
   for (;;) {
     if (!hooks.reads(kLogBlockBytes)) return std::nullopt;
-    const auto block = reader->next();
-    if (!block) return std::unexpected(block.error());
-    if (*block == nullptr) break;
-    if ((*block)->header.file_ordinal == newest) return std::nullopt;
+    ATOLL_ASSIGN(const auto block, reader->next());
+    if (block == nullptr) break;
+    if (block->header.file_ordinal == newest) return std::nullopt;
   }
   // The reader may find the end of the second newest file before its successor is begun.
   if (!reader->end().is_defect) return std::nullopt;
@@ -70,10 +70,9 @@ Result<void> scrub_snapshot_file(FileSystem& file_system, const SnapshotFilePlac
                                  const ClusterUuid& cluster_uuid, const ScrubHooks& hooks) {
   const std::string path = snapshot_file_path(place.directory, place.node, place.snapshot);
   SnapshotFiles files(file_system, cluster_uuid);
-  auto closed = files.open_readable({place});
-  if (!closed) return std::unexpected(closed.error());
-  if (!closed->empty()) {
-    hooks.found({path, 0, 0, "all of its pages", closed->front().message});
+  ATOLL_ASSIGN(auto closed, files.open_readable({place}));
+  if (!closed.empty()) {
+    hooks.found({path, 0, 0, "all of its pages", closed.front().message});
     return {};
   }
   IoBuffer buffer(kScrubPages * kPageBytes);
@@ -93,20 +92,17 @@ Result<void> scrub_snapshot_file(FileSystem& file_system, const SnapshotFilePlac
 
 Result<void> scrub_log(FileSystem& file_system, LogStream stream, const ScrubHooks& hooks) {
   stream.covered_epoch = kMaxEpoch;  // files before the first existing one were deleted
-  auto first = find_defect(file_system, stream, hooks);
-  if (!first) return std::unexpected(first.error());
-  if (!*first) return {};
+  ATOLL_ASSIGN(auto first, find_defect(file_system, stream, hooks));
+  if (!first) return {};
   // The newest file may be one that a logger made ahead, and the logger writes to the one before. A
   // read amid that write finds half a block. Damage is found at the same place again.
-  auto second = find_defect(file_system, stream, hooks);
-  if (!second) return std::unexpected(second.error());
-  if (!*second || (*second)->file != (*first)->file || (*second)->offset != (*first)->offset) {
+  ATOLL_ASSIGN(auto second, find_defect(file_system, stream, hooks));
+  if (!second || second->file != first->file || second->offset != first->offset) {
     return {};
   }
-  const LogEnd& end = **second;
-  const auto exists = file_system.exists(end.file);
-  if (!exists) return std::unexpected(exists.error());
-  if (*exists) hooks.found({end.file, end.offset, 0, "all of its log after that", end.reason});
+  const LogEnd& end = *second;
+  ATOLL_ASSIGN(const auto exists, file_system.exists(end.file));
+  if (exists) hooks.found({end.file, end.offset, 0, "all of its log after that", end.reason});
   return {};
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "shared/base/try.h"
+
 namespace atolldb {
 
 Result<void> PageReader::read(SnapshotPointer pointer, PageHeader* into) {
@@ -12,10 +14,9 @@ Result<void> PageReader::read(SnapshotPointer pointer, PageHeader* into) {
   if (word - first_ >= count_) {
     count_ = 0;
     if (!is_near) return files_.read(pointer, into);
-    const auto read = files_.read_ahead(pointer, kPagesPerRead, pages_.bytes().data());
-    if (!read) return std::unexpected(read.error());
+    ATOLL_ASSIGN(const auto read, files_.read_ahead(pointer, kPagesPerRead, pages_.bytes().data()));
     first_ = word;
-    count_ = *read;
+    count_ = read;
   }
   const std::byte* page = pages_.bytes().data() + (word - first_) * kPageBytes;
   std::memcpy(reinterpret_cast<std::byte*>(into), page, kPageBytes);

@@ -10,6 +10,7 @@
 #include "engine/format/snapshot_page.h"
 #include "engine/format/stand_in.h"
 #include "shared/base/limits.h"
+#include "shared/base/try.h"
 #include "shared/file/io_buffer.h"
 
 namespace atolldb {
@@ -68,24 +69,20 @@ std::string complaint_about(const PageHeader& page, SnapshotPointer self) {
 Result<std::unique_ptr<File>> open_place(FileSystem& file_system, const SnapshotFilePlace& place,
                                          const ClusterUuid& cluster_uuid) {
   const std::string path = snapshot_file_path(place.directory, place.node, place.snapshot);
-  auto is_there = file_system.exists(path);
-  if (!is_there) return std::unexpected(is_there.error());
-  if (!*is_there) return damaged(path, "it is missing");
-  auto file = file_system.open_for_reading(path);
-  if (!file) return file;
+  ATOLL_ASSIGN(auto is_there, file_system.exists(path));
+  if (!is_there) return damaged(path, "it is missing");
+  ATOLL_ASSIGN(auto file, file_system.open_for_reading(path));
   IoBuffer buffer(kPageBytes);
-  auto got = (*file)->read(0, buffer.bytes());
-  if (!got) return std::unexpected(got.error());
-  if (*got < kPageBytes) return damaged(path, fmt::format("it has {} bytes only", *got));
+  ATOLL_ASSIGN(auto got, file->read(0, buffer.bytes()));
+  if (got < kPageBytes) return damaged(path, fmt::format("it has {} bytes only", got));
   SnapshotFileHeader header;
   std::memcpy(&header, buffer.bytes().data(), sizeof header);
   const std::string complaint = complaint_about(header, place, cluster_uuid);
   if (!complaint.empty()) return damaged(path, complaint);
-  auto size = (*file)->size();
-  if (!size) return std::unexpected(size.error());
-  if (*size != place.page_count * kPageBytes) {
+  ATOLL_ASSIGN(auto size, file->size());
+  if (size != place.page_count * kPageBytes) {
     return damaged(path,
-                   fmt::format("it has {} bytes, not those of {} pages", *size, place.page_count));
+                   fmt::format("it has {} bytes, not those of {} pages", size, place.page_count));
   }
   return file;
 }
@@ -102,9 +99,8 @@ std::string snapshot_file_path(const std::string& directory, uint32_t node, uint
 }
 
 Result<void> SnapshotFiles::open(const std::vector<SnapshotFilePlace>& places) {
-  const auto closed = open_readable(places);
-  if (!closed) return std::unexpected(closed.error());
-  return closed->empty() ? Result<void>() : std::unexpected(closed->front());
+  ATOLL_ASSIGN(const auto closed, open_readable(places));
+  return closed.empty() ? Result<void>() : std::unexpected(closed.front());
 }
 
 Result<std::vector<Error>> SnapshotFiles::open_readable(
@@ -129,7 +125,7 @@ Result<std::vector<Error>> SnapshotFiles::open_readable(
 }
 
 Result<void> SnapshotFiles::open_only(const std::vector<SnapshotFilePlace>& places) {
-  if (auto opened = open(places); !opened) return opened;
+  ATOLL_TRY(open(places));
   std::set<uint64_t> wanted;
   for (const SnapshotFilePlace& place : places) {
     wanted.insert(SnapshotPointer::make(place.snapshot, place.node, 0).word());
@@ -156,7 +152,7 @@ Result<uint32_t> SnapshotFiles::read_ahead(SnapshotPointer first, uint32_t most,
   const auto count = static_cast<uint32_t>(std::min<uint64_t>(most, there));
   if (count > 1 && read_run(first, count, into)) return count;
   // Which of the later pages is damaged matters only when it is wanted.
-  if (auto read = read_run(first, 1, into); !read) return std::unexpected(read.error());
+  ATOLL_TRY(read_run(first, 1, into));
   return 1;
 }
 
@@ -201,9 +197,8 @@ Result<void> SnapshotFiles::read_run(SnapshotPointer first, uint32_t count, std:
                                     count, found->page_count));
   }
   const uint64_t bytes = count * kPageBytes;
-  auto got = file.read(first.page() * kPageBytes, {into, bytes});
-  if (!got) return std::unexpected(got.error());
-  if (*got != bytes) return damaged_page(file.path(), first, "the file ends before");
+  ATOLL_ASSIGN(auto got, file.read(first.page() * kPageBytes, {into, bytes}));
+  if (got != bytes) return damaged_page(file.path(), first, "the file ends before");
   for (uint32_t i = 0; i < count; ++i) {
     const auto self = SnapshotPointer::make(first.snapshot(), first.node(), first.page() + i);
     const auto& page = *reinterpret_cast<const PageHeader*>(into + i * kPageBytes);

@@ -14,6 +14,7 @@
 #include "engine/log/savepoint.h"
 #include "shared/base/check.h"
 #include "shared/base/limits.h"
+#include "shared/base/try.h"
 #include "shared/file/directory_table.h"
 #include "shared/file/io_buffer.h"
 
@@ -154,13 +155,12 @@ Result<void> write_file(FileSystem& file_system, const std::string& path,
   auto exists = file_system.exists(path);  // left by a crash during an earlier call
   if (!exists) return std::unexpected(exists.error());
   if (*exists) {
-    if (auto removed = file_system.remove(path); !removed) return removed;
+    ATOLL_TRY(file_system.remove(path));
   }
-  auto file = file_system.create(path, bytes.size());
-  if (!file) return std::unexpected(file.error());
+  ATOLL_ASSIGN(auto file, file_system.create(path, bytes.size()));
   const std::array<std::span<const std::byte>, 1> slices = {bytes};
-  if (auto written = (*file)->write(0, slices); !written) return written;
-  return (*file)->sync();
+  ATOLL_TRY(file->write(0, slices));
+  return file->sync();
 }
 
 }  // namespace
@@ -185,32 +185,28 @@ Result<void> write_snapshot_metadata(FileSystem& file_system, const std::string&
 
   const std::string directory = coordinator_directory(data_dir);
   const std::string path = snapshot_metadata_path(data_dir, metadata.id);
-  if (auto made = file_system.make_directory(directory); !made) return made;
+  ATOLL_TRY(file_system.make_directory(directory));
   // The table is durable before the file that names its roles.
-  if (auto written = table->write(file_system); !written) return written;
-  if (auto written = write_file(file_system, path + ".new", bytes); !written) return written;
-  if (auto renamed = file_system.rename(path + ".new", path); !renamed) return renamed;
+  ATOLL_TRY(table->write(file_system));
+  ATOLL_TRY(write_file(file_system, path + ".new", bytes));
+  ATOLL_TRY(file_system.rename(path + ".new", path));
   return file_system.sync_directory(directory);
 }
 
 Result<SnapshotMetadata> read_snapshot_metadata(FileSystem& file_system,
                                                 const std::string& data_dir, uint32_t id) {
   const std::string path = snapshot_metadata_path(data_dir, id);
-  auto exists = file_system.exists(path);
-  if (!exists) return std::unexpected(exists.error());
-  if (!*exists) return damaged_metadata(path, "the file is missing");
+  ATOLL_ASSIGN(auto exists, file_system.exists(path));
+  if (!exists) return damaged_metadata(path, "the file is missing");
   auto file = file_system.open_for_reading(path);
   if (!file) return std::unexpected(file.error());
-  auto size = (*file)->size();
-  if (!size) return std::unexpected(size.error());
-  IoBuffer buffer(*size);
-  auto count = (*file)->read(0, buffer.bytes());
-  if (!count) return std::unexpected(count.error());
+  ATOLL_ASSIGN(auto size, (*file)->size());
+  IoBuffer buffer(size);
+  ATOLL_ASSIGN(auto count, (*file)->read(0, buffer.bytes()));
   // Read after the file, so that the table has every role that the file names.
-  auto table = DirectoryTable::read(file_system, data_dir);
-  if (!table) return std::unexpected(table.error());
+  ATOLL_ASSIGN(auto table, DirectoryTable::read(file_system, data_dir));
   SnapshotMetadata metadata;
-  const std::string reason = decode_file(buffer.bytes().first(*count), *table, metadata);
+  const std::string reason = decode_file(buffer.bytes().first(count), table, metadata);
   if (!reason.empty()) return damaged_metadata(path, reason);
   if (metadata.id != id)
     return damaged_metadata(path, fmt::format("it is of snapshot {}", metadata.id));

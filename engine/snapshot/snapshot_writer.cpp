@@ -10,6 +10,7 @@
 #include "engine/format/stand_in.h"
 #include "shared/base/check.h"
 #include "shared/base/limits.h"
+#include "shared/base/try.h"
 #include "shared/file/io_buffer.h"
 
 namespace atolldb {
@@ -37,17 +38,16 @@ struct SnapshotWriter::State {
   Result<void> flush() {
     if (buffered == 0) return {};
     if (file == nullptr) {
-      auto created = file_system->create(path, 0);
-      if (!created) return std::unexpected(created.error());
-      file = std::move(*created);
+      ATOLL_ASSIGN(auto created, file_system->create(path, 0));
+      file = std::move(created);
     }
     const uint64_t first = pages - buffered;
     for (uint32_t slot = first == 0 ? 1 : 0; slot < buffered; ++slot) {
       page(slot)->check = check_of(*page(slot));
     }
-    if (auto grown = file->grow(pages * kPageBytes); !grown) return grown;
+    ATOLL_TRY(file->grow(pages * kPageBytes));
     const std::span<const std::byte> slice = buffer.bytes().first(buffered * kPageBytes);
-    if (auto written = file->write(first * kPageBytes, {&slice, 1}); !written) return written;
+    ATOLL_TRY(file->write(first * kPageBytes, {&slice, 1}));
     std::ranges::fill(buffer.bytes().first(buffered * kPageBytes), std::byte{0});
     buffered = 0;
     return {};
@@ -90,11 +90,10 @@ Result<SnapshotWriter> SnapshotWriter::create(FileSystem& file_system,
                                               SnapshotWriterSettings settings) {
   auto state = std::make_unique<State>(file_system, std::move(settings));
   const std::string folder = std::filesystem::path(state->path).parent_path().string();
-  if (auto made = file_system.make_directory(folder); !made) return std::unexpected(made.error());
-  auto is_there = file_system.exists(state->path);
-  if (!is_there) return std::unexpected(is_there.error());
-  if (*is_there) {
-    if (auto gone = file_system.remove(state->path); !gone) return std::unexpected(gone.error());
+  ATOLL_TRY(file_system.make_directory(folder));
+  ATOLL_ASSIGN(auto is_there, file_system.exists(state->path));
+  if (is_there) {
+    ATOLL_TRY(file_system.remove(state->path));
   }
   return SnapshotWriter(std::move(state));
 }
@@ -109,7 +108,7 @@ Result<PageHeader*> SnapshotWriter::next(uint32_t storage_id) {
                                   state.path, state.pages));
   }
   if (state.buffered == kBufferPages) {
-    if (auto flushed = state.flush(); !flushed) return std::unexpected(flushed.error());
+    ATOLL_TRY(state.flush());
   }
   PageHeader* page = state.page(state.buffered);
   const auto self = SnapshotPointer::make(state.settings.snapshot, state.settings.node,
@@ -127,11 +126,11 @@ Result<void> SnapshotWriter::finish() {
   CHECK(!state.is_finished);
   state.is_finished = true;
   if (state.pages == 1) return {};
-  if (auto flushed = state.flush(); !flushed) return flushed;
+  ATOLL_TRY(state.flush());
   // All pages are durable before the header that declares the file complete.
-  if (auto synced = state.file->sync(); !synced) return synced;
-  if (auto written = state.write_header(); !written) return written;
-  if (auto synced = state.file->sync(); !synced) return synced;
+  ATOLL_TRY(state.file->sync());
+  ATOLL_TRY(state.write_header());
+  ATOLL_TRY(state.file->sync());
   return state.file_system->sync_directory(
       std::filesystem::path(state.path).parent_path().string());
 }

@@ -11,6 +11,7 @@
 #include "engine/snapshot/snapshot_files.h"
 #include "engine/snapshot/snapshot_metadata.h"
 #include "shared/base/limits.h"
+#include "shared/base/try.h"
 
 namespace atolldb {
 namespace {
@@ -18,12 +19,10 @@ namespace {
 /// Adds the snapshot files of one directory, if it exists.
 Result<void> add_files(FileSystem& file_system, const std::string& directory, uint32_t node,
                        const std::string& path, std::vector<StoredSnapshotFile>& files) {
-  auto exists = file_system.exists(path);
-  if (!exists) return std::unexpected(exists.error());
-  if (!*exists) return {};
-  auto names = file_system.list(path);
-  if (!names) return std::unexpected(names.error());
-  for (const std::string& name : *names) {
+  ATOLL_ASSIGN(auto exists, file_system.exists(path));
+  if (!exists) return {};
+  ATOLL_ASSIGN(auto names, file_system.list(path));
+  for (const std::string& name : names) {
     const auto parsed = parse_snapshot_file_name(name);
     if (!parsed) continue;
     files.push_back({path_in(path, name), parsed->snapshot, node, directory, parsed->kind});
@@ -69,12 +68,10 @@ Result<std::vector<StoredSnapshotFile>> snapshot_files_in(
     for (const SnapshotFilePlace& place : metadata->files) all.insert(place.directory);
   }
   for (const std::string& directory : all) {
-    auto exists = file_system.exists(directory);
-    if (!exists) return std::unexpected(exists.error());
-    if (!*exists) continue;
-    auto entries = file_system.list(directory);
-    if (!entries) return std::unexpected(entries.error());
-    for (const std::string& entry : *entries) {
+    ATOLL_ASSIGN(auto exists, file_system.exists(directory));
+    if (!exists) continue;
+    ATOLL_ASSIGN(auto entries, file_system.list(directory));
+    for (const std::string& entry : entries) {
       const auto node = parse_node_directory_name(entry);
       if (!node) continue;
       added = add_files(file_system, directory, *node, path_in(directory, entry), files);
@@ -90,12 +87,10 @@ Result<std::vector<StoredSnapshotFile>> snapshot_files_in(
 Result<bool> is_foreign(FileSystem& file_system, const StoredSnapshotFile& stored,
                         const ClusterUuid& own) {
   if (stored.kind != StoredSnapshotKind::pages) return false;
-  auto file = file_system.open_for_reading(stored.path);
-  if (!file) return std::unexpected(file.error());
+  ATOLL_ASSIGN(auto file, file_system.open_for_reading(stored.path));
   SnapshotFileHeader header = {};
-  auto count = (*file)->read(0, std::as_writable_bytes(std::span(&header, 1)));
-  if (!count) return std::unexpected(count.error());
-  if (*count < sizeof header || header.magic != kSnapshotFileMagic) return false;
+  ATOLL_ASSIGN(auto count, file->read(0, std::as_writable_bytes(std::span(&header, 1))));
+  if (count < sizeof header || header.magic != kSnapshotFileMagic) return false;
   return !std::ranges::equal(header.cluster_uuid, own);
 }
 

@@ -13,6 +13,7 @@
 
 #include "ops/cli/running_cluster.h"
 #include "ops/launcher/run_folder.h"
+#include "shared/base/try.h"
 
 namespace atolldb::cli {
 namespace {
@@ -20,14 +21,13 @@ namespace {
 /// Makes new folders on the file systems that the config names (/tmp may be in memory). A benchmark
 /// must not find the data of an earlier one.
 Result<void> use_new_data_folders(Config& config) {
-  Result<std::string> data = new_folder(config.cluster.data_dir, "change cluster.data_dir");
-  if (!data) return std::unexpected(data.error());
-  config.cluster.data_dir = *std::move(data);
+  ATOLL_ASSIGN(std::string data, new_folder(config.cluster.data_dir, "change cluster.data_dir"));
+  config.cluster.data_dir = std::move(data);
   for (NodeConfig& node : config.nodes) {
     for (std::string& directory : node.directories) {
-      Result<std::string> own = new_folder(directory + "/bench", "change the node's directories");
-      if (!own) return std::unexpected(own.error());
-      directory = *std::move(own);
+      ATOLL_ASSIGN(std::string own,
+                   new_folder(directory + "/bench", "change the node's directories"));
+      directory = std::move(own);
     }
   }
   return {};
@@ -62,10 +62,9 @@ Result<void> BenchPort::create_storage(const bench::StorageSpec& spec) {
 
 Result<std::vector<std::string>> BenchPort::run_job(const std::string& name,
                                                     const std::string& input) {
-  auto outputs = cluster_.run_job(name, input);
-  if (!outputs) return std::unexpected(outputs.error());
+  ATOLL_ASSIGN(auto outputs, cluster_.run_job(name, input));
   std::vector<std::string> texts;
-  for (JobOutput& output : *outputs) {
+  for (JobOutput& output : outputs) {
     if (!output.output) {
       return make_error(output.output.error().code, "bench: " + name + " on worker " +
                                                         std::to_string(output.worker) +
@@ -152,7 +151,7 @@ Result<Config> config_of_bench_cluster(const ClusterChoice& choice, const std::s
     if (!logs) return std::unexpected(logs.error());
     config->cluster.log_dir = *std::move(logs);
   }
-  if (const auto made = use_new_data_folders(*config); !made) return std::unexpected(made.error());
+  ATOLL_TRY(use_new_data_folders(*config));
   set_durability(*config, options.durability);
   // The data belong to one run, and figures across a restart would be meaningless.
   config->cluster.restart = RestartPolicy::never;

@@ -13,6 +13,7 @@
 #include "ops/cli/bench_run.h"
 #include "ops/cli/bench_tpcc_log.h"
 #include "ops/cli/command.h"
+#include "shared/base/try.h"
 #include "shared/process/start_up.h"
 
 namespace atolldb::cli {
@@ -29,10 +30,9 @@ struct GleanerBenchOptions {
 
 Result<void> measure_in(const std::string& directory, const std::string& data_dir,
                         uint64_t run_epoch, const GleanerBenchOptions& options) {
-  const Result<UniqueFd> signals = receive_signals({SIGINT, SIGTERM});
-  if (!signals) return std::unexpected(signals.error());
+  ATOLL_ASSIGN(const UniqueFd signals, receive_signals({SIGINT, SIGTERM}));
   const auto is_interrupted = [&] {
-    pollfd wait = {signals->get(), POLLIN, 0};
+    pollfd wait = {signals.get(), POLLIN, 0};
     return poll(&wait, 1, 0) > 0;
   };
   auto report =
@@ -57,8 +57,8 @@ Result<void> measure(const std::string& directory, const GleanerBenchOptions& op
 
 Result<void> bench_gleaner(GleanerBenchOptions options) {
   if (options.smoke) gleaner_bench::make_smoke(options.gleaner);
-  if (auto checked = gleaner_bench::check_options(options.gleaner); !checked) return checked;
-  if (auto checked = check_json_file(options.json_file); !checked) return checked;
+  ATOLL_TRY(gleaner_bench::check_options(options.gleaner));
+  ATOLL_TRY(check_json_file(options.json_file));
   const std::filesystem::path stem =
       options.directory.empty() ? std::filesystem::path(default_config().cluster.data_dir)
                                 : std::filesystem::absolute(options.directory) / "gleaner-bench";

@@ -13,6 +13,7 @@
 #include "ops/cli/bench_run.h"
 #include "ops/cli/bench_tpcc_log.h"
 #include "ops/cli/command.h"
+#include "shared/base/try.h"
 #include "shared/file/posix_file_system.h"
 #include "shared/process/start_up.h"
 
@@ -38,19 +39,18 @@ uint64_t blocks_of(const log_bench::Options& options) {
 /// Runs TPC-C on its own cluster, and reads the log of its workers.
 Result<log_bench::Recording> record_tpcc(const log_bench::Options& options) {
   log_bench::Recording recording;
-  const Result<void> recorded = run_tpcc_for_its_log(
+  ATOLL_TRY(run_tpcc_for_its_log(
       {.command = log_bench::kCommand,
        .cluster_name = "log-bench",
        .what_to_lower = "--record-seconds",
        .seconds = options.record_seconds},
       [&](const std::string& data_dir, uint64_t run_epoch) -> Result<void> {
         PosixFileSystem files;
-        auto read = log_bench::read_recording(files, data_dir, run_epoch, blocks_of(options));
-        if (!read) return std::unexpected(read.error());
-        recording = *std::move(read);
+        ATOLL_ASSIGN(auto read,
+                     log_bench::read_recording(files, data_dir, run_epoch, blocks_of(options)));
+        recording = std::move(read);
         return {};
-      });
-  if (!recorded) return std::unexpected(recorded.error());
+      }));
   return recording;
 }
 
@@ -67,32 +67,29 @@ std::string source_of(const LogBenchOptions& options) {
 
 Result<void> replay_in(const std::string& directory, const LogBenchOptions& options,
                        const log_bench::Recording& recording) {
-  const Result<UniqueFd> signals = receive_signals({SIGINT, SIGTERM});
-  if (!signals) return std::unexpected(signals.error());
+  ATOLL_ASSIGN(const UniqueFd signals, receive_signals({SIGINT, SIGTERM}));
   const auto is_interrupted = [&] {
-    pollfd wait = {signals->get(), POLLIN, 0};
+    pollfd wait = {signals.get(), POLLIN, 0};
     return poll(&wait, 1, 0) > 0;
   };
-  auto report = log_bench::replay(recording, options.log, directory, is_interrupted);
-  if (!report) return std::unexpected(report.error());
-  report->source = source_of(options);
-  report->recorded_blocks = recording.blocks.size();
-  report->recorded_bytes_per_record = recording.bytes_per_record();
-  std::printf("%s", report->text().c_str());
-  const auto written = write_json_file(options.json_file, report->json());
+  ATOLL_ASSIGN(auto report, log_bench::replay(recording, options.log, directory, is_interrupted));
+  report.source = source_of(options);
+  report.recorded_blocks = recording.blocks.size();
+  report.recorded_bytes_per_record = recording.bytes_per_record();
+  std::printf("%s", report.text().c_str());
+  const auto written = write_json_file(options.json_file, report.json());
   if (!written) return written;
-  if (report->violations.empty()) return {};
+  if (report.violations.empty()) return {};
   return make_error(ExitCode::corruption, std::string(log_bench::kCommand) +
                                               ": what was written is not whole: see above");
 }
 
 Result<void> bench_log(LogBenchOptions options) {
   if (options.smoke) log_bench::make_smoke(options.log);
-  const auto backend = log_bench::parse_backend(options.backend);
-  if (!backend) return std::unexpected(backend.error());
-  options.log.backend = *backend;
-  if (auto checked = log_bench::check_options(options.log); !checked) return checked;
-  if (auto checked = check_json_file(options.json_file); !checked) return checked;
+  ATOLL_ASSIGN(const auto backend, log_bench::parse_backend(options.backend));
+  options.log.backend = backend;
+  ATOLL_TRY(log_bench::check_options(options.log));
+  ATOLL_TRY(check_json_file(options.json_file));
   const std::filesystem::path stem =
       options.directory.empty() ? std::filesystem::path(default_config().cluster.data_dir)
                                 : std::filesystem::absolute(options.directory) / "log-bench";
@@ -100,9 +97,8 @@ Result<void> bench_log(LogBenchOptions options) {
       new_folder(stem, "give another --directory, one that this user can write to");
   if (!directory) return std::unexpected(directory.error());
   const Result<void> done = [&]() -> Result<void> {
-    const auto recording = record(options);
-    if (!recording) return std::unexpected(recording.error());
-    return replay_in(*directory, options, *recording);
+    ATOLL_ASSIGN(const auto recording, record(options));
+    return replay_in(*directory, options, recording);
   }();
   if (options.keep) {
     std::printf("kept: atoll log verify --data-dir %s\n", directory->c_str());

@@ -11,6 +11,7 @@
 
 #include "ops/cli/bench_cluster.h"
 #include "ops/cli/terminal.h"
+#include "shared/base/try.h"
 #include "shared/process/start_up.h"
 
 namespace atolldb::cli {
@@ -24,31 +25,27 @@ uint32_t workers_of(const Config& config) {
 
 Result<void> run_on(Cluster& cluster, const Benchmark& benchmark) {
   BenchPort port(cluster);
-  const Result<BenchReport> report = benchmark.run(port, make_console());
-  if (!report) return std::unexpected(report.error());
-  std::printf("%s%s", is_terminal() ? "\r\033[K" : "", report->text.c_str());
-  const auto written = write_json_file(benchmark.options.json_file, report->json);
-  if (!written) return written;
-  if (report->code == ExitCode::success) return {};
-  return make_error(report->code, benchmark.command +
-                                      (report->code == ExitCode::corruption
-                                           ? ": " + benchmark.violated + ": see above"
-                                           : ": the run ended early: see above: lower --seconds or "
-                                             "raise memory.volatile_pool"));
+  ATOLL_ASSIGN(const BenchReport report, benchmark.run(port, make_console()));
+  std::printf("%s%s", is_terminal() ? "\r\033[K" : "", report.text.c_str());
+  ATOLL_TRY(write_json_file(benchmark.options.json_file, report.json));
+  if (report.code == ExitCode::success) return {};
+  return make_error(report.code, benchmark.command +
+                                     (report.code == ExitCode::corruption
+                                          ? ": " + benchmark.violated + ": see above"
+                                          : ": the run ended early: see above: lower --seconds or "
+                                            "raise memory.volatile_pool"));
 }
 
 /// Launches a cluster, uses it and stops it. Returns the result of `use`, or an error if the
 /// cluster did not start or a process of it died; its log and data are then kept.
 Result<Result<void>> on_launched(const Config& config, const UniqueFd& signals,
                                  const std::function<Result<void>(Cluster&)>& use) {
-  const auto cluster = Cluster::launch(config, LaunchMode::process);
-  if (!cluster) return std::unexpected(cluster.error());
+  ATOLL_ASSIGN(const auto cluster, Cluster::launch(config, LaunchMode::process));
   const Result<void> used = [&] {
-    const InterruptWatch watch(**cluster, signals);
-    return use(**cluster);
+    const InterruptWatch watch(*cluster, signals);
+    return use(*cluster);
   }();
-  const Result<void> stopped = (*cluster)->shutdown();
-  if (!stopped) return std::unexpected(stopped.error());
+  ATOLL_TRY(cluster->shutdown());
   return used;
 }
 
@@ -65,22 +62,21 @@ Result<void> check_that_data_last(const Config& config, const Benchmark& benchma
 Result<Config> size_pools(Config config, const ClusterChoice& choice, const Benchmark& benchmark) {
   const auto nodes = static_cast<uint32_t>(config.nodes.size());
   const auto cores = static_cast<uint32_t>(Machine::detect().cpus.size());
-  const auto estimate = benchmark.estimate(nodes, workers_of(config), cores);
-  if (!estimate) return std::unexpected(estimate.error());
-  std::printf("%s\n", estimate->text(nodes).c_str());
+  ATOLL_ASSIGN(const auto estimate, benchmark.estimate(nodes, workers_of(config), cores));
+  std::printf("%s\n", estimate.text(nodes).c_str());
   if (choice.config_file.empty()) {
-    config.memory.volatile_pool = estimate->pool_bytes;
+    config.memory.volatile_pool = estimate.pool_bytes;
     if (benchmark.prepare) {
-      config.memory.snapshot_cache = std::max(config.memory.snapshot_cache, estimate->cache_bytes);
+      config.memory.snapshot_cache = std::max(config.memory.snapshot_cache, estimate.cache_bytes);
     }
-  } else if (config.memory.volatile_pool < estimate->pool_bytes) {
+  } else if (config.memory.volatile_pool < estimate.pool_bytes) {
     std::printf("memory.volatile_pool is %s: the run may end early\n",
                 format_bytes(config.memory.volatile_pool).c_str());
   }
-  if (benchmark.prepare && config.memory.snapshot_cache < estimate->cache_bytes) {
+  if (benchmark.prepare && config.memory.snapshot_cache < estimate.cache_bytes) {
     std::printf("memory.snapshot_cache is %s, the tables take up to %s: pages are read again\n",
                 format_bytes(config.memory.snapshot_cache).c_str(),
-                format_bytes(estimate->cache_bytes).c_str());
+                format_bytes(estimate.cache_bytes).c_str());
   }
   // The command line has changed the config, so it is checked again.
   auto checked = parse_config(to_toml(config), benchmark.command, Machine::detect());
@@ -140,22 +136,20 @@ Result<void> run_on_own_cluster(const ClusterChoice& choice, const Benchmark& be
     remove_folders();
     return std::unexpected(config.error());
   }
-  const Result<UniqueFd> signals = receive_signals({SIGINT, SIGTERM});
-  if (!signals) return std::unexpected(signals.error());
+  ATOLL_ASSIGN(const UniqueFd signals, receive_signals({SIGINT, SIGTERM}));
   Result<void> done;
   if (benchmark.prepare) {
-    const auto prepared = on_launched(*config, *signals, [&](Cluster& cluster) {
-      BenchPort port(cluster);
-      return benchmark.prepare(port, make_console());
-    });
-    if (!prepared) return std::unexpected(prepared.error());
-    done = *prepared;
+    ATOLL_ASSIGN(const auto prepared, on_launched(*config, signals, [&](Cluster& cluster) {
+                   BenchPort port(cluster);
+                   return benchmark.prepare(port, make_console());
+                 }));
+    done = prepared;
   }
   if (done) {
-    const auto ran = on_launched(*config, *signals,
-                                 [&](Cluster& cluster) { return run_on(cluster, benchmark); });
-    if (!ran) return std::unexpected(ran.error());
-    done = *ran;
+    ATOLL_ASSIGN(const auto ran, on_launched(*config, signals, [&](Cluster& cluster) {
+                   return run_on(cluster, benchmark);
+                 }));
+    done = ran;
   }
   if (done && benchmark.after_stop) done = benchmark.after_stop(*config);
   remove_folders();
@@ -180,7 +174,7 @@ void add_common_options(CLI::App& command, bench::CommonOptions& options,
 }
 
 Result<void> run_benchmark(const ClusterChoice& choice, const Benchmark& benchmark) {
-  if (const auto checked = check_json_file(benchmark.options.json_file); !checked) return checked;
+  ATOLL_TRY(check_json_file(benchmark.options.json_file));
   const auto running = find_bench_cluster(choice, benchmark.command, benchmark.options);
   if (!running) return std::unexpected(running.error());
   if (*running == nullptr) return run_on_own_cluster(choice, benchmark);

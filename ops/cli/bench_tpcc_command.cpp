@@ -6,6 +6,7 @@
 #include "bench/tpcc_driver/estimate.h"
 #include "ops/cli/bench_run.h"
 #include "ops/cli/command.h"
+#include "shared/base/try.h"
 
 namespace atolldb::cli {
 namespace {
@@ -17,26 +18,23 @@ struct TpccOptions {
 
 Result<tpcc::Driver> make_driver(const tpcc::Options& options, bench::ClusterPort& port,
                                  const bench::Console& console) {
-  const auto warehouses = tpcc::choose_warehouses(options, port.node_count(), port.worker_count());
-  if (!warehouses) return std::unexpected(warehouses.error());
-  return tpcc::Driver(port, options, *warehouses, console);
+  ATOLL_ASSIGN(const auto warehouses,
+               tpcc::choose_warehouses(options, port.node_count(), port.worker_count()));
+  return tpcc::Driver(port, options, warehouses, console);
 }
 
 Result<BenchReport> run_tpcc(const tpcc::Options& options, bench::ClusterPort& port,
                              const bench::Console& console) {
-  Result<tpcc::Driver> driver = make_driver(options, port, console);
-  if (!driver) return std::unexpected(driver.error());
-  const Result<tpcc::Report> report = options.cold ? driver->resume() : driver->go();
-  if (!report) return std::unexpected(report.error());
-  return BenchReport{report->text(), report->json(), tpcc::exit_code_of(*report)};
+  ATOLL_ASSIGN(tpcc::Driver driver, make_driver(options, port, console));
+  ATOLL_ASSIGN(const tpcc::Report report, options.cold ? driver.resume() : driver.go());
+  return BenchReport{report.text(), report.json(), tpcc::exit_code_of(report)};
 }
 
 Result<void> bench_tpcc(const ClusterChoice& choice, const TpccOptions& given) {
   tpcc::Options options = given.tpcc;
-  const auto mix = tpcc::parse_mix(given.mix);
-  if (!mix) return std::unexpected(mix.error());
-  options.mix = *mix;
-  if (const auto checked = tpcc::check_options(options); !checked) return checked;
+  ATOLL_ASSIGN(const auto mix, tpcc::parse_mix(given.mix));
+  options.mix = mix;
+  ATOLL_TRY(tpcc::check_options(options));
   std::function<Result<void>(bench::ClusterPort&, const bench::Console&)> prepare;
   if (options.cold) {
     prepare = [&](bench::ClusterPort& port, const bench::Console& console) -> Result<void> {
@@ -53,9 +51,8 @@ Result<void> bench_tpcc(const ClusterChoice& choice, const TpccOptions& given) {
        .violated = "consistency conditions are violated",
        .estimate = [&](uint32_t nodes, uint32_t workers,
                        uint32_t cores) -> Result<bench::Estimate> {
-         const auto warehouses = tpcc::choose_warehouses(options, nodes, workers);
-         if (!warehouses) return std::unexpected(warehouses.error());
-         return tpcc::estimate_memory(options, *warehouses, nodes, workers, cores);
+         ATOLL_ASSIGN(const auto warehouses, tpcc::choose_warehouses(options, nodes, workers));
+         return tpcc::estimate_memory(options, warehouses, nodes, workers, cores);
        },
        .run = [&](bench::ClusterPort& port,
                   const bench::Console& console) { return run_tpcc(options, port, console); },

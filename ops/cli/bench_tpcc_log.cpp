@@ -6,6 +6,7 @@
 #include "bench/tpcc_driver/estimate.h"
 #include "ops/cli/bench_cluster.h"
 #include "ops/cli/bench_run.h"
+#include "shared/base/try.h"
 
 namespace atolldb::cli {
 namespace {
@@ -57,17 +58,15 @@ Result<void> run_tpcc_for_its_log(const TpccForItsLog& run, const UseLog& use) {
        .violated = "",
        .estimate = [&](uint32_t nodes, uint32_t workers,
                        uint32_t cores) -> Result<bench::Estimate> {
-         const auto warehouses = tpcc::choose_warehouses(tpcc, nodes, workers);
-         if (!warehouses) return std::unexpected(warehouses.error());
-         return tpcc::estimate_memory(tpcc, *warehouses, nodes, workers, cores);
+         ATOLL_ASSIGN(const auto warehouses, tpcc::choose_warehouses(tpcc, nodes, workers));
+         return tpcc::estimate_memory(tpcc, warehouses, nodes, workers, cores);
        },
        .run = [&](bench::ClusterPort& port, const bench::Console& console) -> Result<BenchReport> {
          const auto warehouses =
              tpcc::choose_warehouses(tpcc, port.node_count(), port.worker_count());
          if (!warehouses) return std::unexpected(warehouses.error());
          RecordingPort recorder(port);
-         const auto report = tpcc::Driver(recorder, tpcc, *warehouses, console).go();
-         if (!report) return std::unexpected(report.error());
+         ATOLL_TRY(tpcc::Driver(recorder, tpcc, *warehouses, console).go());
          run_epoch = recorder.run_epoch();
          // The log is complete even if a pool filled up early.
          return BenchReport{"", {}, ExitCode::success};

@@ -6,22 +6,20 @@
 #include "bench/ycsb_driver/estimate.h"
 #include "ops/cli/bench_run.h"
 #include "ops/cli/command.h"
+#include "shared/base/try.h"
 
 namespace atolldb::cli {
 namespace {
 
 Result<BenchReport> run_ycsb(const ycsb::Options& options, const ycsb::JobInput& input,
                              bench::ClusterPort& port, const bench::Console& console) {
-  const Result<void> fits = ycsb::check_cluster(options, port.node_count());
-  if (!fits) return std::unexpected(fits.error());
-  const Result<ycsb::Report> report = ycsb::Driver(port, options, input, console).go();
-  if (!report) return std::unexpected(report.error());
-  return BenchReport{report->text(), report->json(), ycsb::exit_code_of(*report)};
+  ATOLL_TRY(ycsb::check_cluster(options, port.node_count()));
+  ATOLL_ASSIGN(const ycsb::Report report, ycsb::Driver(port, options, input, console).go());
+  return BenchReport{report.text(), report.json(), ycsb::exit_code_of(report)};
 }
 
 Result<void> bench_ycsb(const ClusterChoice& choice, const ycsb::Options& options) {
-  const Result<ycsb::JobInput> input = ycsb::job_input(options);
-  if (!input) return std::unexpected(input.error());
+  ATOLL_ASSIGN(const ycsb::JobInput input, ycsb::job_input(options));
   return run_benchmark(choice, {.command = ycsb::kCommand,
                                 .cluster_name = "ycsb-bench",
                                 .options = options,
@@ -29,14 +27,13 @@ Result<void> bench_ycsb(const ClusterChoice& choice, const ycsb::Options& option
                                 .violated = "records are wrong",
                                 .estimate = [&](uint32_t nodes, uint32_t workers,
                                                 uint32_t cores) -> Result<bench::Estimate> {
-                                  const Result<void> fits = ycsb::check_cluster(options, nodes);
-                                  if (!fits) return std::unexpected(fits.error());
-                                  return ycsb::estimate_memory(options, *input, nodes, workers,
+                                  ATOLL_TRY(ycsb::check_cluster(options, nodes));
+                                  return ycsb::estimate_memory(options, input, nodes, workers,
                                                                cores);
                                 },
                                 .run =
                                     [&](bench::ClusterPort& port, const bench::Console& console) {
-                                      return run_ycsb(options, *input, port, console);
+                                      return run_ycsb(options, input, port, console);
                                     }});
 }
 

@@ -15,6 +15,7 @@
 #include "ops/launcher/cluster_note.h"
 #include "ops/launcher/lock_holder.h"
 #include "shared/base/file_text.h"
+#include "shared/base/try.h"
 #include "shared/config/config_values.h"
 #include "shared/process/run_paths.h"
 
@@ -36,11 +37,10 @@ std::optional<Config> config_in(const std::string& run_dir) {
 /// Returns the cluster whose launcher holds the lock of this run folder. Returns an error if the
 /// folder cannot be read.
 Result<std::optional<LiveCluster>> look_in(const Config& config) {
-  const auto holder = holder_of_lock(lock_path(config));
-  if (!holder) return std::unexpected(holder.error());
-  if (!*holder) return std::nullopt;
+  ATOLL_ASSIGN(const auto holder, holder_of_lock(lock_path(config)));
+  if (!holder) return std::nullopt;
   auto running = config_in(config.cluster.run_dir);
-  return LiveCluster{running ? *std::move(running) : config, (*holder)->launcher};
+  return LiveCluster{running ? *std::move(running) : config, holder->launcher};
 }
 
 /// Sets the paths of the cluster's sockets to the run folder that its launcher named.
@@ -55,9 +55,8 @@ void move_run_dir(Config& config, const std::string& run_dir) {
 /// Returns the cluster that a note or a lock outside the run folder names.
 Result<LiveCluster> follow(Config config, const LockHolder& holder) {
   if (!holder.run_dir.empty()) move_run_dir(config, holder.run_dir);
-  auto there = look_in(config);
-  if (!there) return std::unexpected(there.error());
-  if (*there && (*there)->launcher == holder.launcher) return **std::move(there);
+  ATOLL_ASSIGN(auto there, look_in(config));
+  if (there && there->launcher == holder.launcher) return *std::move(there);
   return LiveCluster{std::move(config), holder.launcher, true};
 }
 
@@ -73,9 +72,8 @@ Result<std::optional<LiveCluster>> look_everywhere(const Config& config,
     holder = holder_of_lock(directory_lock_path(config.cluster.data_dir)).value_or(std::nullopt);
   }
   if (!holder || holder->cluster != config.cluster.name) return here;
-  auto found = follow(config, *holder);
-  if (!found) return std::unexpected(found.error());
-  return *std::move(found);
+  ATOLL_ASSIGN(auto found, follow(config, *holder));
+  return found;
 }
 
 /// Returns the default parents of run folders. A runtime folder other than the user's standard one
@@ -143,11 +141,10 @@ Result<Search> search(const ClusterChoice& choice) {
   }
   Result<Config> config = config_of_new_cluster(choice);
   if (!config) return std::unexpected(config.error());
-  auto live = look_everywhere(*config, choice.config_file);
-  if (!live) return std::unexpected(live.error());
+  ATOLL_ASSIGN(auto live, look_everywhere(*config, choice.config_file));
   // The command line of the running cluster may have changed its config since the file was read.
-  if (*live) *config = (*live)->config;
-  return Search{*std::move(live), *std::move(config)};
+  if (live) *config = live->config;
+  return Search{std::move(live), *std::move(config)};
 }
 
 }  // namespace
@@ -183,14 +180,12 @@ Result<Config> find_config(const ClusterChoice& choice) {
   if (choice.name.empty() && choice.config_file.empty()) {
     std::vector<LiveCluster> running = live_clusters();
     if (!running.empty()) {
-      auto found = only_one(std::move(running));
-      if (!found) return std::unexpected(found.error());
-      return found->config;
+      ATOLL_ASSIGN(auto found, only_one(std::move(running)));
+      return found.config;
     }
   }
-  auto found = search(choice);
-  if (!found) return std::unexpected(found.error());
-  return found->config;
+  ATOLL_ASSIGN(auto found, search(choice));
+  return found.config;
 }
 
 Result<LiveCluster> find_live(const ClusterChoice& choice) {
@@ -202,21 +197,19 @@ Result<LiveCluster> find_live(const ClusterChoice& choice) {
     if (defaults && *defaults) return **defaults;
     return found;
   }
-  auto found = search(choice);
-  if (!found) return std::unexpected(found.error());
-  if (!found->live) return not_running(found->config);
-  return *std::move(found->live);
+  ATOLL_ASSIGN(auto found, search(choice));
+  if (!found.live) return not_running(found.config);
+  return *std::move(found.live);
 }
 
 Result<Config> find_reachable(const ClusterChoice& choice) {
-  auto found = find_live(choice);
-  if (!found) return std::unexpected(found.error());
-  if (!found->is_run_folder_gone) return found->config;
+  ATOLL_ASSIGN(auto found, find_live(choice));
+  if (!found.is_run_folder_gone) return found.config;
   return make_error(
       ExitCode::coordinator_unreachable,
-      "cluster \"" + found->config.cluster.name + "\": runs (launcher pid " +
-          std::to_string(found->launcher.pid) + "), but its run folder " +
-          found->config.cluster.run_dir +
+      "cluster \"" + found.config.cluster.name + "\": runs (launcher pid " +
+          std::to_string(found.launcher.pid) + "), but its run folder " +
+          found.config.cluster.run_dir +
           " was deleted: no client reaches it: stop it with `atoll down` and the same "
           "--cluster or -c, then start it again");
 }

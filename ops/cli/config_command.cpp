@@ -5,22 +5,21 @@
 #include <string>
 
 #include "ops/cli/command.h"
+#include "shared/base/try.h"
 
 namespace atolldb::cli {
 namespace {
 
 Result<void> check(const std::string& file) {
-  const Result<Config> config = load_config_file(file);
-  if (!config) return std::unexpected(config.error());
-  std::printf("%s: valid: cluster \"%s\", %zu nodes\n", file.c_str(), config->cluster.name.c_str(),
-              config->nodes.size());
+  ATOLL_ASSIGN(const Config config, load_config_file(file));
+  std::printf("%s: valid: cluster \"%s\", %zu nodes\n", file.c_str(), config.cluster.name.c_str(),
+              config.nodes.size());
   return {};
 }
 
 Result<void> show(const std::string& file) {
-  const Result<Config> config = load_config_file(file);
-  if (!config) return std::unexpected(config.error());
-  std::printf("%s", show_config(*config).c_str());
+  ATOLL_ASSIGN(const Config config, load_config_file(file));
+  std::printf("%s", show_config(config).c_str());
   return {};
 }
 

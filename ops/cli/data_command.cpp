@@ -7,6 +7,7 @@
 #include "ops/cli/command.h"
 #include "ops/cli/terminal.h"
 #include "ops/launcher/adopt_data.h"
+#include "shared/base/try.h"
 #include "shared/file/posix_file_system.h"
 
 namespace atolldb::cli {
@@ -59,11 +60,10 @@ Result<void> adopt(const ClusterChoice& choice, const AdoptOptions& options) {
                       "data adopt: give one of --moved (the original is there no more) and --copy "
                       "(the original stays): see `atoll data adopt --help`");
   }
-  const Result<Config> config = config_of_new_cluster(choice);
-  if (!config) return std::unexpected(config.error());
+  ATOLL_ASSIGN(const Config config, config_of_new_cluster(choice));
   PosixFileSystem files;
   const auto adopted =
-      adopt_data(*config, options.is_copy ? AdoptionKind::copy : AdoptionKind::moved, files);
+      adopt_data(config, options.is_copy ? AdoptionKind::copy : AdoptionKind::moved, files);
   if (!adopted) return std::unexpected(adopted.error());
   options.json ? print_json(*adopted, options) : print_adopted(*adopted, options);
   return {};

@@ -12,6 +12,7 @@
 #include "ops/cli/command.h"
 #include "shared/base/path_errors.h"
 #include "shared/base/process_id.h"
+#include "shared/base/try.h"
 #include "shared/message/control_client.h"
 
 namespace atolldb::cli {
@@ -36,20 +37,19 @@ Result<void> request_stop(const LiveCluster& cluster, const UniqueFd& launcher, 
 }
 
 Result<void> down(const ClusterChoice& choice, bool now) {
-  const Result<LiveCluster> found = find_live(choice);
-  if (!found) return std::unexpected(found.error());
-  const Config& config = found->config;
+  ATOLL_ASSIGN(const LiveCluster found, find_live(choice));
+  const Config& config = found.config;
   const std::string name = "cluster \"" + config.cluster.name + "\"";
-  const Result<UniqueFd> ended = open_pidfd(found->launcher.pid);
-  if (!ended || !is_alive(found->launcher)) {
+  const Result<UniqueFd> ended = open_pidfd(found.launcher.pid);
+  if (!ended || !is_alive(found.launcher)) {
     return make_error(ExitCode::not_running, name + ": has just stopped");
   }
-  if (found->is_run_folder_gone) {
+  if (found.is_run_folder_gone) {
     std::printf("%s: its run folder %s was deleted: its launcher (pid %d) is told to stop\n",
-                name.c_str(), config.cluster.run_dir.c_str(), found->launcher.pid);
+                name.c_str(), config.cluster.run_dir.c_str(), found.launcher.pid);
     std::fflush(stdout);
   }
-  if (const auto asked = request_stop(*found, *ended, now); !asked) return asked;
+  ATOLL_TRY(request_stop(found, *ended, now));
   constexpr std::chrono::milliseconds kMargin{10'000};
   const auto patience = config.cluster.hang_limit + config.procedures.time_limit + kMargin;
   pollfd readable{ended->get(), POLLIN, 0};

@@ -13,6 +13,7 @@
 #include "ops/cli/command.h"
 #include "ops/cli/log_data.h"
 #include "ops/cli/terminal.h"
+#include "shared/base/try.h"
 
 namespace atolldb::cli {
 namespace {
@@ -28,19 +29,16 @@ struct Listed {
 using ListedLogs = std::map<std::tuple<uint64_t, uint32_t, uint32_t, std::string>, Listed>;
 
 Result<ListedLogs> listed_logs(FileSystem& file_system, const LogData& data) {
-  auto files = log_files_in(file_system, data.directories);
-  if (!files) return std::unexpected(files.error());
+  ATOLL_ASSIGN(auto files, log_files_in(file_system, data.directories));
   ListedLogs logs;
-  for (const LogFilePlace& place : *files) {
+  for (const LogFilePlace& place : files) {
     const std::string path =
         path_in(node_directory(place.directory, place.node), to_string(place.name));
-    auto file = file_system.open_for_reading(path);
-    if (!file) return std::unexpected(file.error());
-    auto bytes = (*file)->size();
-    if (!bytes) return std::unexpected(bytes.error());
+    ATOLL_ASSIGN(auto file, file_system.open_for_reading(path));
+    ATOLL_ASSIGN(auto bytes, file->size());
     Listed& log = logs[{place.name.incarnation, place.node, place.name.logger, place.directory}];
     ++log.files;
-    log.bytes += *bytes;
+    log.bytes += bytes;
   }
   // Adds listed logs that have no file; their lines show that.
   for (const Incarnation& incarnation : data.savepoint.incarnations) {
@@ -105,10 +103,9 @@ Result<LogData> find_log_data(FileSystem& file_system, const ClusterChoice& choi
   LogData data;
   std::vector<std::string> configured;
   if (options.data_dir.empty()) {
-    const Result<Config> config = find_config(choice);
-    if (!config) return std::unexpected(config.error());
-    data.data_dir = config->cluster.data_dir;
-    configured = node_directories(*config);
+    ATOLL_ASSIGN(const Config config, find_config(choice));
+    data.data_dir = config.cluster.data_dir;
+    configured = node_directories(config);
   } else {
     std::error_code error;
     data.data_dir = std::filesystem::absolute(options.data_dir, error).lexically_normal().string();
@@ -133,11 +130,9 @@ Result<LogData> find_log_data(FileSystem& file_system, const ClusterChoice& choi
 
 Result<void> list_logs(const ClusterChoice& choice, const LogOptions& options) {
   PosixFileSystem files;
-  const Result<LogData> data = find_log_data(files, choice, options);
-  if (!data) return std::unexpected(data.error());
-  const Result<ListedLogs> logs = listed_logs(files, *data);
-  if (!logs) return std::unexpected(logs.error());
-  options.json ? print_json(*data, *logs) : print_text(*data, *logs);
+  ATOLL_ASSIGN(const LogData data, find_log_data(files, choice, options));
+  ATOLL_ASSIGN(const ListedLogs logs, listed_logs(files, data));
+  options.json ? print_json(data, logs) : print_text(data, logs);
   return {};
 }
 

@@ -9,6 +9,7 @@
 #include "engine/log/ddl_log.h"
 #include "engine/log/log_records.h"
 #include "ops/cli/log_data.h"
+#include "shared/base/try.h"
 
 namespace atolldb::cli {
 namespace {
@@ -46,10 +47,9 @@ Result<std::set<uint32_t>> chosen_storages(FileSystem& files, const LogData& dat
   const char* end = storage.data() + storage.size();
   const auto parsed = std::from_chars(storage.data(), end, id);
   if (parsed.ec == std::errc{} && parsed.ptr == end) return std::set{id};
-  auto ddl = read_ddl_log(files, data.data_dir, data.savepoint.cluster_uuid);
-  if (!ddl) return std::unexpected(ddl.error());
+  ATOLL_ASSIGN(auto ddl, read_ddl_log(files, data.data_dir, data.savepoint.cluster_uuid));
   std::set<uint32_t> ids;
-  for (const DdlRecord& record : ddl->records) {
+  for (const DdlRecord& record : ddl.records) {
     if (record.operation == DdlOperation::create_storage && record.name == storage) {
       ids.insert(record.storage_id);
     }
@@ -130,13 +130,11 @@ class RecordPrinter {
 
 Result<void> dump_logs(const ClusterChoice& choice, const LogOptions& options) {
   PosixFileSystem files;
-  const Result<LogData> data = find_log_data(files, choice, options);
-  if (!data) return std::unexpected(data.error());
+  ATOLL_ASSIGN(const LogData data, find_log_data(files, choice, options));
   std::set<uint32_t> storages;
   if (!options.storage.empty()) {
-    auto chosen = chosen_storages(files, *data, options.storage);
-    if (!chosen) return std::unexpected(chosen.error());
-    storages = *std::move(chosen);
+    ATOLL_ASSIGN(auto chosen, chosen_storages(files, data, options.storage));
+    storages = std::move(chosen);
   }
   RecordPrinter printer(options, std::move(storages));
   Result<void> verdict;
@@ -144,18 +142,15 @@ Result<void> dump_logs(const ClusterChoice& choice, const LogOptions& options) {
     std::printf("# incarnation epoch node/logger/worker ordinal operation storage key payload\n");
   }
   printer.begin();
-  for (const Incarnation& incarnation : data->savepoint.incarnations) {
+  for (const Incarnation& incarnation : data.savepoint.incarnations) {
     // First determines which records count, then reads the records.
-    const auto scan = scan_incarnation(files, data->savepoint, incarnation);
-    if (!scan) return std::unexpected(scan.error());
-    if (scan->corruption && verdict) verdict = std::unexpected(scan->corruption_error());
-    for (const LogScan& log : scan->logs) {
+    ATOLL_ASSIGN(const auto scan, scan_incarnation(files, data.savepoint, incarnation));
+    if (scan.corruption && verdict) verdict = std::unexpected(scan.corruption_error());
+    for (const LogScan& log : scan.logs) {
       const auto visit = [&](const LogBlock& block, const std::string& file, uint64_t offset) {
-        printer.print(block, scan->cut_epoch, file, offset);
+        printer.print(block, scan.cut_epoch, file, offset);
       };
-      if (auto again = scan_log(files, log.stream, visit); !again) {
-        return std::unexpected(again.error());
-      }
+      ATOLL_TRY(scan_log(files, log.stream, visit));
     }
   }
   printer.end();

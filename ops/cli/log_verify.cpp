@@ -6,6 +6,7 @@
 #include "engine/recovery/log_start.h"
 #include "ops/cli/log_data.h"
 #include "ops/cli/terminal.h"
+#include "shared/base/try.h"
 
 namespace atolldb::cli {
 namespace {
@@ -91,14 +92,13 @@ Json to_json(const IncarnationScan& scan) {
 /// storages that no DDL record creates (R52).
 Result<void> verify_rest(FileSystem& files, const LogData& data,
                          const std::vector<IncarnationScan>& scans, Json& whole) {
-  auto unlisted = refuse_unlisted(files, data.savepoint, data.directories);
-  if (!unlisted) return unlisted;
+  ATOLL_TRY(refuse_unlisted(files, data.savepoint, data.directories));
   auto ddl =
       read_ddl_log(files, data.data_dir, data.savepoint.cluster_uuid, data.savepoint.ddl_records);
   if (!ddl) return std::unexpected(ddl.error());
   whole["ddl"] = {{"records", ddl->records.size()}, {"torn", ddl->torn}};
   for (const IncarnationScan& scan : scans) {
-    if (auto created = refuse_uncreated(scan, ddl->records); !created) return created;
+    ATOLL_TRY(refuse_uncreated(scan, ddl->records));
   }
   return {};
 }
@@ -107,27 +107,25 @@ Result<void> verify_rest(FileSystem& files, const LogData& data,
 
 Result<void> verify_logs(const ClusterChoice& choice, const LogOptions& options) {
   PosixFileSystem files;
-  const Result<LogData> data = find_log_data(files, choice, options);
-  if (!data) return std::unexpected(data.error());
+  ATOLL_ASSIGN(const LogData data, find_log_data(files, choice, options));
   Json whole = {{"schema_version", 1},
-                {"data_dir", data->data_dir},
-                {"damaged_savepoint_slot", data->damaged_slot},
+                {"data_dir", data.data_dir},
+                {"damaged_savepoint_slot", data.damaged_slot},
                 {"incarnations", Json::array()},
                 {"ddl", nullptr}};
   Result<void> verdict;
-  if (!options.json && !data->damaged_slot.empty()) {
-    std::printf("savepoint: %s: the other slot is in force\n", data->damaged_slot.c_str());
+  if (!options.json && !data.damaged_slot.empty()) {
+    std::printf("savepoint: %s: the other slot is in force\n", data.damaged_slot.c_str());
   }
   std::vector<IncarnationScan> scans;
-  for (const Incarnation& incarnation : data->savepoint.incarnations) {
-    auto scan = scan_incarnation(files, data->savepoint, incarnation);
-    if (!scan) return std::unexpected(scan.error());
-    if (!options.json) print_text(*scan);
-    whole["incarnations"].push_back(to_json(*scan));
-    if (scan->corruption && verdict) verdict = std::unexpected(scan->corruption_error());
-    scans.push_back(*std::move(scan));
+  for (const Incarnation& incarnation : data.savepoint.incarnations) {
+    ATOLL_ASSIGN(auto scan, scan_incarnation(files, data.savepoint, incarnation));
+    if (!options.json) print_text(scan);
+    whole["incarnations"].push_back(to_json(scan));
+    if (scan.corruption && verdict) verdict = std::unexpected(scan.corruption_error());
+    scans.push_back(std::move(scan));
   }
-  const Result<void> rest = verify_rest(files, *data, scans, whole);
+  const Result<void> rest = verify_rest(files, data, scans, whole);
   if (!rest && rest.error().code != ExitCode::corruption) return rest;
   if (verdict) verdict = rest;
   whole["intact"] = verdict.has_value();

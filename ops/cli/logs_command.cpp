@@ -12,6 +12,7 @@
 
 #include "ops/cli/command.h"
 #include "ops/cli/terminal.h"
+#include "shared/base/try.h"
 #include "shared/process/run_paths.h"
 
 namespace atolldb::cli {
@@ -74,22 +75,20 @@ void print_news(LogFile& file) {
 }
 
 Result<void> logs(const ClusterChoice& choice, const LogsOptions& options) {
-  const Result<Config> config = find_config(choice);
-  if (!config) return std::unexpected(config.error());
-  Result<std::vector<LogFile>> files = chosen_files(*config, options.role);
-  if (!files) return std::unexpected(files.error());
+  ATOLL_ASSIGN(const Config config, find_config(choice));
+  ATOLL_ASSIGN(std::vector<LogFile> files, chosen_files(config, options.role));
   bool found = false;
-  for (LogFile& file : *files) found |= print_tail(file, options.lines, files->size() > 1);
+  for (LogFile& file : files) found |= print_tail(file, options.lines, files.size() > 1);
   if (!found) {
-    return make_error(ExitCode::not_running, "cluster \"" + config->cluster.name +
-                                                 "\": has no logs in " + config->cluster.log_dir +
+    return make_error(ExitCode::not_running, "cluster \"" + config.cluster.name +
+                                                 "\": has no logs in " + config.cluster.log_dir +
                                                  ": has it run? Choose it with --cluster or -c");
   }
   constexpr std::chrono::milliseconds kPause{200};
   while (options.follow) {
     std::fflush(stdout);
     std::this_thread::sleep_for(kPause);
-    for (LogFile& file : *files) print_news(file);
+    for (LogFile& file : files) print_news(file);
   }
   return {};
 }

@@ -8,6 +8,7 @@
 #include "ops/cli/command.h"
 #include "ops/cli/terminal.h"
 #include "shared/base/base64.h"
+#include "shared/base/try.h"
 #include "shared/process/run_paths.h"
 #include "soc/procedure/procedure.h"
 
@@ -28,21 +29,19 @@ struct ProcedureOptions {
 constexpr std::chrono::milliseconds kMargin{5'000};
 
 Result<Json> ask(const ClusterChoice& choice, uint32_t node, const char* op, const Json& body) {
-  const Result<Config> config = find_running(choice);
-  if (!config) return std::unexpected(config.error());
-  if (node >= config->nodes.size()) {
+  ATOLL_ASSIGN(const Config config, find_running(choice));
+  if (node >= config.nodes.size()) {
     return make_error(ExitCode::usage, "--node " + std::to_string(node) + ": cluster \"" +
-                                           config->cluster.name + "\" has nodes 0 to " +
-                                           std::to_string(config->nodes.size() - 1));
+                                           config.cluster.name + "\" has nodes 0 to " +
+                                           std::to_string(config.nodes.size() - 1));
   }
-  const auto timeout = config->procedures.time_limit + kMargin;
-  return call_node(*config, node, op, body, timeout);
+  const auto timeout = config.procedures.time_limit + kMargin;
+  return call_node(config, node, op, body, timeout);
 }
 
 Result<void> list(const ClusterChoice& choice, const ProcedureOptions& options) {
-  const Result<Json> answer = ask(choice, options.node, "procedure.list", Json::object());
-  if (!answer) return std::unexpected(answer.error());
-  const Json procedures = answer->value("procedures", Json::array());
+  ATOLL_ASSIGN(const Json answer, ask(choice, options.node, "procedure.list", Json::object()));
+  const Json procedures = answer.value("procedures", Json::array());
   if (options.json) {
     const Json whole = {{"schema_version", 1}, {"procedures", procedures}};
     std::printf("%s\n", whole.dump(2).c_str());
@@ -90,20 +89,18 @@ void print_output(const Json& answer) {
 }
 
 Result<void> call(const ClusterChoice& choice, const ProcedureOptions& options) {
-  const Result<std::string> input = input_of(options);
-  if (!input) return std::unexpected(input.error());
+  ATOLL_ASSIGN(const std::string input, input_of(options));
   Json body = {{"name", options.name},
-               {"input_base64", to_base64(std::as_bytes(std::span(*input)))}};
+               {"input_base64", to_base64(std::as_bytes(std::span(input)))}};
   if (!options.isolation.empty()) body["isolation"] = options.isolation;
   if (options.snapshot != 0) body["snapshot"] = options.snapshot;
-  const Result<Json> answer = ask(choice, options.node, "procedure.call", body);
-  if (!answer) return std::unexpected(answer.error());
-  const std::string status = answer->value("status", "");
+  ATOLL_ASSIGN(const Json answer, ask(choice, options.node, "procedure.call", body));
+  const std::string status = answer.value("status", "");
   if (status == "ok") {
-    print_output(*answer);
+    print_output(answer);
     return {};
   }
-  const std::string why = answer->value("message", "");
+  const std::string why = answer.value("message", "");
   return make_error(ExitCode::failed, "procedure \"" + options.name + "\": " + status +
                                           (why.empty() ? "" : ": " + why) +
                                           ": nothing of it was committed");

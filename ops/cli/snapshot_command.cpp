@@ -10,6 +10,7 @@
 #include "ops/cli/command.h"
 #include "ops/cli/snapshot_data.h"
 #include "ops/cli/terminal.h"
+#include "shared/base/try.h"
 
 namespace atolldb::cli {
 namespace {
@@ -89,16 +90,14 @@ Result<LogData> find_snapshot_data(FileSystem& file_system, const ClusterChoice&
 Result<std::map<uint32_t, ListedSnapshot>> find_snapshots(FileSystem& file_system,
                                                           const LogData& data) {
   std::map<uint32_t, ListedSnapshot> snapshots;
-  auto files = snapshot_files_in(file_system, data.data_dir, data.directories);
-  if (!files) return std::unexpected(files.error());
-  for (const StoredSnapshotFile& file : *files) {
+  ATOLL_ASSIGN(auto files, snapshot_files_in(file_system, data.data_dir, data.directories));
+  for (const StoredSnapshotFile& file : files) {
     ListedSnapshot& snapshot = snapshots[file.snapshot];
     if (file.kind == StoredSnapshotKind::pages) {
-      auto bytes = size_of(file_system, file.path);
-      if (!bytes) return std::unexpected(bytes.error());
-      if (!*bytes) continue;
+      ATOLL_ASSIGN(auto bytes, size_of(file_system, file.path));
+      if (!bytes) continue;
       ++snapshot.files;
-      snapshot.bytes += **bytes;
+      snapshot.bytes += *bytes;
     } else if (file.kind == StoredSnapshotKind::metadata) {
       auto metadata = read_snapshot_metadata(file_system, data.data_dir, file.snapshot);
       if (metadata) {
@@ -136,19 +135,16 @@ std::string state_of(const Savepoint& savepoint, uint32_t id, const ListedSnapsh
 
 Result<void> list_snapshots(const ClusterChoice& choice, const SnapshotOptions& options) {
   PosixFileSystem files;
-  const Result<LogData> data = find_snapshot_data(files, choice, options);
-  if (!data) return std::unexpected(data.error());
-  const auto snapshots = find_snapshots(files, *data);
-  if (!snapshots) return std::unexpected(snapshots.error());
-  options.json ? print_json(*data, *snapshots) : print_text(*data, *snapshots);
+  ATOLL_ASSIGN(const LogData data, find_snapshot_data(files, choice, options));
+  ATOLL_ASSIGN(const auto snapshots, find_snapshots(files, data));
+  options.json ? print_json(data, snapshots) : print_text(data, snapshots);
   return {};
 }
 
 Result<void> take_snapshot(const ClusterChoice& choice, const SnapshotOptions& options) {
-  const Result<Config> config = find_running(choice);
-  if (!config) return std::unexpected(config.error());
+  ATOLL_ASSIGN(const Config config, find_running(choice));
   const Result<Json> taken =
-      call_coordinator(*config, "snapshot.take", Json::object(), kGleanTimeout);
+      call_coordinator(config, "snapshot.take", Json::object(), kGleanTimeout);
   if (!taken) return std::unexpected(taken.error());
   const auto id = taken->value("id", uint64_t{0});
   if (options.json) {

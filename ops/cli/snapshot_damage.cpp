@@ -10,6 +10,7 @@
 #include "ops/cli/cluster_call.h"
 #include "ops/cli/snapshot_data.h"
 #include "ops/cli/terminal.h"
+#include "shared/base/try.h"
 
 namespace atolldb::cli {
 namespace {
@@ -51,10 +52,8 @@ void print_unreadable(const Json& ranges) {
 }  // namespace
 
 Result<void> list_damage(const ClusterChoice& choice, const SnapshotOptions& options) {
-  const Result<Config> config = find_running(choice);
-  if (!config) return std::unexpected(config.error());
-  Result<Json> damage =
-      call_coordinator(*config, "snapshot.damage", Json::object(), kDamageTimeout);
+  ATOLL_ASSIGN(const Config config, find_running(choice));
+  Result<Json> damage = call_coordinator(config, "snapshot.damage", Json::object(), kDamageTimeout);
   if (!damage) return std::unexpected(damage.error());
   const Json nodes = damage->value("nodes", Json::array());
   const Json unreadable = damage->value("unreadable", Json::array());

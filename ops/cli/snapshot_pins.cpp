@@ -13,6 +13,7 @@
 #include "ops/cli/snapshot_data.h"
 #include "ops/cli/terminal.h"
 #include "ops/launcher/data_lock.h"
+#include "shared/base/try.h"
 
 namespace atolldb::cli {
 namespace {
@@ -36,24 +37,21 @@ Result<Json> change_dead(const ClusterChoice& choice, const SnapshotOptions& opt
                          const Change& change) {
   PosixFileSystem files;
   // Before the locks, which make files: a directory that is not a cluster's gets none.
-  const Result<LogData> found = find_snapshot_data(files, choice, options);
-  if (!found) return std::unexpected(found.error());
-  const std::vector<std::string> directories(found->directories.begin(), found->directories.end());
-  auto lock = lock_dead_data("atoll snapshot", found->data_dir, directories, files);
-  if (!lock) return std::unexpected(lock.error());
+  ATOLL_ASSIGN(const LogData found, find_snapshot_data(files, choice, options));
+  const std::vector<std::string> directories(found.directories.begin(), found.directories.end());
+  ATOLL_ASSIGN(auto lock, lock_dead_data("atoll snapshot", found.data_dir, directories, files));
   Result<LogData> data =
       find_snapshot_data(files, choice, options);  // again, because no process changes it now
   Result<Json> done = data ? change(files, *data) : std::unexpected(data.error());
-  lock->forget_processes();
+  lock.forget_processes();
   return done;
 }
 
 Result<Json> change_any(const ClusterChoice& choice, const SnapshotOptions& options, const char* op,
                         const Json& body, const Change& change) {
-  const auto live = find_live(choice, options);
-  if (!live) return std::unexpected(live.error());
-  if (!*live) return change_dead(choice, options, change);
-  return call_coordinator(**live, op, body, kGleanTimeout);
+  ATOLL_ASSIGN(const auto live, find_live(choice, options));
+  if (!live) return change_dead(choice, options, change);
+  return call_coordinator(*live, op, body, kGleanTimeout);
 }
 
 void show(const SnapshotOptions& options, const Json& done, const std::string& text) {
@@ -89,17 +87,17 @@ Result<void> check_name(const std::string& name) {
 }  // namespace
 
 Result<void> pin_snapshot(const ClusterChoice& choice, const SnapshotOptions& options) {
-  if (const auto checked = check_name(options.name); !checked) return checked;
+  ATOLL_TRY(check_name(options.name));
   Json body = {{"id", options.id.value_or(0)}};
   if (!options.name.empty()) body["name"] = options.name;
   const auto pinned = change_any(
       choice, options, "snapshot.pin", body, [&](FileSystem& files, LogData& data) -> Result<Json> {
-        const auto chosen = choose_pin(data.savepoint, options.id.value_or(0), options.name);
-        if (!chosen) return std::unexpected(chosen.error());
+        ATOLL_ASSIGN(const auto chosen,
+                     choose_pin(data.savepoint, options.id.value_or(0), options.name));
         const auto done =
-            atolldb::pin_snapshot(files, data.data_dir, data.savepoint, chosen->id, chosen->name);
+            atolldb::pin_snapshot(files, data.data_dir, data.savepoint, chosen.id, chosen.name);
         if (!done) return std::unexpected(done.error());
-        return to_json(*chosen);
+        return to_json(chosen);
       });
   if (!pinned) return std::unexpected(pinned.error());
   show(options, *pinned,
@@ -109,19 +107,17 @@ Result<void> pin_snapshot(const ClusterChoice& choice, const SnapshotOptions& op
 }
 
 Result<void> unpin_snapshot(const ClusterChoice& choice, const SnapshotOptions& options) {
-  if (const auto checked = check_name(options.pin); !checked) return checked;
-  const auto unpinned = change_any(choice, options, "snapshot.unpin", Json{{"pin", options.pin}},
-                                   [&](FileSystem& files, LogData& data) -> Result<Json> {
-                                     const auto found = find_pin(data.savepoint, options.pin);
-                                     if (!found) return std::unexpected(found.error());
-                                     const auto done = atolldb::unpin_snapshot(
-                                         files, data.data_dir, data.savepoint, found->name);
-                                     if (!done) return std::unexpected(done.error());
-                                     return to_json(*found);
-                                   });
-  if (!unpinned) return std::unexpected(unpinned.error());
-  show(options, *unpinned,
-       "snapshot " + id_text(*unpinned) + ": pin " + unpinned->value("name", "") +
+  ATOLL_TRY(check_name(options.pin));
+  ATOLL_ASSIGN(const auto unpinned,
+               change_any(choice, options, "snapshot.unpin", Json{{"pin", options.pin}},
+                          [&](FileSystem& files, LogData& data) -> Result<Json> {
+                            ATOLL_ASSIGN(const auto found, find_pin(data.savepoint, options.pin));
+                            ATOLL_TRY(atolldb::unpin_snapshot(files, data.data_dir, data.savepoint,
+                                                              found.name));
+                            return to_json(found);
+                          }));
+  show(options, unpinned,
+       "snapshot " + id_text(unpinned) + ": pin " + unpinned.value("name", "") +
            " removed: what nothing else needs of it is deleted by the running cluster or the next "
            "start");
   return {};
@@ -129,14 +125,13 @@ Result<void> unpin_snapshot(const ClusterChoice& choice, const SnapshotOptions& 
 
 Result<void> remove_snapshot(const ClusterChoice& choice, const SnapshotOptions& options) {
   const uint32_t id = options.id.value_or(0);
-  const auto removed =
-      change_any(choice, options, "snapshot.remove", Json{{"id", id}},
-                 [&](FileSystem& files, LogData& data) -> Result<Json> {
-                   const auto done = atolldb::remove_snapshot(files, data.data_dir, data.savepoint,
-                                                              data.directories, {}, id);
-                   if (!done) return std::unexpected(done.error());
-                   return Json{{"id", id}, {"files", done->size()}};
-                 });
+  const auto removed = change_any(
+      choice, options, "snapshot.remove", Json{{"id", id}},
+      [&](FileSystem& files, LogData& data) -> Result<Json> {
+        ATOLL_ASSIGN(const auto done, atolldb::remove_snapshot(files, data.data_dir, data.savepoint,
+                                                               data.directories, {}, id));
+        return Json{{"id", id}, {"files", done.size()}};
+      });
   if (!removed) return std::unexpected(removed.error());
   show(options, *removed,
        "snapshot " + id_text(*removed) +

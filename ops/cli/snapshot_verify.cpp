@@ -12,6 +12,7 @@
 #include "ops/cli/snapshot_data.h"
 #include "ops/cli/terminal.h"
 #include "ops/verify/snapshot_walk.h"
+#include "shared/base/try.h"
 #include "shared/file/io_buffer.h"
 
 namespace atolldb::cli {
@@ -49,8 +50,7 @@ Result<void> verify_pages(const SnapshotFiles& files, const SnapshotFilePlace& p
         static_cast<uint32_t>(std::min<uint64_t>(kPagesAtOnce, place.page_count - page));
     const auto first =
         SnapshotPointer::make(place.snapshot, place.node, static_cast<uint32_t>(page));
-    auto read = files.read_run(first, count, buffer.bytes().data());
-    if (!read) return read;
+    ATOLL_TRY(files.read_run(first, count, buffer.bytes().data()));
     for (uint32_t i = 0; i < count; ++i) {
       const auto* header =
           reinterpret_cast<const PageHeader*>(buffer.bytes().data() + i * kPageBytes);
@@ -67,7 +67,7 @@ Result<void> verify_root(const SnapshotFiles& files, const SnapshotStorage& stor
                          const std::string& metadata_path, IoBuffer& buffer) {
   if (storage.root.is_null()) return {};
   auto* page = reinterpret_cast<PageHeader*>(buffer.bytes().data());
-  if (auto read = files.read(storage.root, page); !read) return read;
+  ATOLL_TRY(files.read(storage.root, page));
   if (page->storage_id == storage.id) return {};
   return make_error(ExitCode::corruption,
                     fmt::format("{}: the root of storage {} ({}), page {} of node {} of snapshot "
@@ -81,9 +81,7 @@ Result<void> find_unreadable(FileSystem& file_system, const LogData& data,
                              const SnapshotMetadata& metadata, Verified& verified) {
   const ClusterUuid& uuid = data.savepoint.cluster_uuid;
   SnapshotFiles files(file_system, uuid);
-  if (auto opened = files.open_readable(metadata.files); !opened) {
-    return std::unexpected(opened.error());
-  }
+  ATOLL_TRY(files.open_readable(metadata.files));
   std::map<uint32_t, DdlRecord> created;
   if (const auto ddl = read_ddl_log(file_system, data.data_dir, uuid)) {
     for (const DdlRecord& record : ddl->records) created.try_emplace(record.storage_id, record);
@@ -190,9 +188,9 @@ Json to_json(const Verified& verified) {
 Result<std::vector<uint32_t>> chosen(FileSystem& file_system, const LogData& data,
                                      const SnapshotOptions& options) {
   if (options.id) {
-    auto exists = file_system.exists(snapshot_metadata_path(data.data_dir, *options.id));
-    if (!exists) return std::unexpected(exists.error());
-    if (*exists || is_kept(data.savepoint, *options.id)) return std::vector{*options.id};
+    ATOLL_ASSIGN(auto exists,
+                 file_system.exists(snapshot_metadata_path(data.data_dir, *options.id)));
+    if (exists || is_kept(data.savepoint, *options.id)) return std::vector{*options.id};
     return make_error(ExitCode::failed, fmt::format("snapshot {}: there is none in {}: `atoll "
                                                     "snapshot ls` lists those there are",
                                                     *options.id, data.data_dir));
@@ -216,14 +214,12 @@ bool is_gone(FileSystem& file_system, const ClusterChoice& choice, const Snapsho
 
 Result<void> verify_snapshots(const ClusterChoice& choice, const SnapshotOptions& options) {
   PosixFileSystem files;
-  const Result<LogData> data = find_snapshot_data(files, choice, options);
-  if (!data) return std::unexpected(data.error());
-  const auto ids = chosen(files, *data, options);
-  if (!ids) return std::unexpected(ids.error());
-  Json whole = {{"schema_version", 1}, {"data_dir", data->data_dir}, {"snapshots", Json::array()}};
+  ATOLL_ASSIGN(const LogData data, find_snapshot_data(files, choice, options));
+  ATOLL_ASSIGN(const auto ids, chosen(files, data, options));
+  Json whole = {{"schema_version", 1}, {"data_dir", data.data_dir}, {"snapshots", Json::array()}};
   Result<void> verdict;
-  for (const uint32_t id : *ids) {
-    const Result<Verified> verified = verify(files, *data, id);
+  for (const uint32_t id : ids) {
+    const Result<Verified> verified = verify(files, data, id);
     const bool has_problem = !verified || !verified->problems.empty();
     if (has_problem && !options.id && is_gone(files, choice, options, id)) continue;
     if (!verified) return std::unexpected(verified.error());
@@ -235,7 +231,7 @@ Result<void> verify_snapshots(const ClusterChoice& choice, const SnapshotOptions
   whole["problem"] = verdict ? "" : verdict.error().message;
   if (options.json) {
     std::printf("%s\n", whole.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
-  } else if (ids->empty()) {
+  } else if (ids.empty()) {
     std::printf("no snapshot yet\n");
   }
   return verdict;

@@ -6,6 +6,7 @@
 #include "ops/cli/cluster_call.h"
 #include "ops/cli/command.h"
 #include "ops/cli/terminal.h"
+#include "shared/base/try.h"
 #include "shared/memory/state_names.h"
 
 namespace atolldb::cli {
@@ -20,9 +21,8 @@ struct StorageOptions {
 };
 
 Result<Json> ask(const ClusterChoice& choice, const char* op, const Json& body) {
-  const Result<Config> config = find_running(choice);
-  if (!config) return std::unexpected(config.error());
-  return call_coordinator(*config, op, body, kDdlTimeout);
+  ATOLL_ASSIGN(const Config config, find_running(choice));
+  return call_coordinator(config, op, body, kDdlTimeout);
 }
 
 std::vector<std::string> row(const Json& storage) {
@@ -49,21 +49,19 @@ void print(const Json& storages) {
 }
 
 Result<void> create(const ClusterChoice& choice, const StorageOptions& options) {
-  const Result<Json> answer = ask(choice, "storage.create",
-                                  {{"name", options.name},
-                                   {"type", options.type},
-                                   {"payload_bytes", options.payload_bytes},
-                                   {"record_count", options.record_count}});
-  if (!answer) return std::unexpected(answer.error());
+  ATOLL_ASSIGN(const Json answer, ask(choice, "storage.create",
+                                      {{"name", options.name},
+                                       {"type", options.type},
+                                       {"payload_bytes", options.payload_bytes},
+                                       {"record_count", options.record_count}}));
   std::printf("storage \"%s\" created: %s, id %s\n", options.name.c_str(), options.type.c_str(),
-              std::to_string(answer->value("id", uint64_t{0})).c_str());
+              std::to_string(answer.value("id", uint64_t{0})).c_str());
   return {};
 }
 
 Result<void> list(const ClusterChoice& choice, const StorageOptions& options) {
-  Result<Json> answer = ask(choice, "storage.list", Json::object());
-  if (!answer) return std::unexpected(answer.error());
-  const Json storages = answer->value("storages", Json::array());
+  ATOLL_ASSIGN(Json answer, ask(choice, "storage.list", Json::object()));
+  const Json storages = answer.value("storages", Json::array());
   if (options.json) {
     const Json whole = {{"schema_version", 1}, {"storages", storages}};
     std::printf("%s\n", whole.dump(2).c_str());
@@ -74,11 +72,10 @@ Result<void> list(const ClusterChoice& choice, const StorageOptions& options) {
 }
 
 Result<void> describe(const ClusterChoice& choice, const StorageOptions& options) {
-  const Result<Json> answer = ask(choice, "storage.describe", {{"name", options.name}});
-  if (!answer) return std::unexpected(answer.error());
+  ATOLL_ASSIGN(const Json answer, ask(choice, "storage.describe", {{"name", options.name}}));
   Json storage = {{"schema_version", 1}};
   for (const char* member : {"id", "name", "type", "state", "payload_bytes", "record_count"}) {
-    if (answer->contains(member)) storage[member] = (*answer)[member];
+    if (answer.contains(member)) storage[member] = answer[member];
   }
   if (options.json) {
     std::printf("%s\n", storage.dump(2).c_str());
@@ -89,10 +86,9 @@ Result<void> describe(const ClusterChoice& choice, const StorageOptions& options
 }
 
 Result<void> drop(const ClusterChoice& choice, const StorageOptions& options) {
-  const Result<Json> answer = ask(choice, "storage.drop", {{"name", options.name}});
-  if (!answer) return std::unexpected(answer.error());
+  ATOLL_ASSIGN(const Json answer, ask(choice, "storage.drop", {{"name", options.name}}));
   std::printf("storage \"%s\" dropped: %s pages freed\n", options.name.c_str(),
-              format_count(answer->value("pages", uint64_t{0})).c_str());
+              format_count(answer.value("pages", uint64_t{0})).c_str());
   return {};
 }
 

@@ -4,6 +4,7 @@
 
 #include "ops/cluster/process_cluster.h"
 #include "ops/cluster/thread_cluster.h"
+#include "shared/base/try.h"
 #include "shared/config/machine.h"
 #include "shared/memory/state_names.h"
 
@@ -78,19 +79,17 @@ Result<std::vector<JobOutput>> Cluster::run_job(std::string_view name,
 
 Result<uint32_t> Cluster::create_storage(std::string_view name, StorageType type,
                                          uint32_t payload_bytes, uint64_t record_count) {
-  const Result<Json> created = coordinator("storage.create",
-                                           {{"name", name},
-                                            {"type", to_string(type)},
-                                            {"payload_bytes", payload_bytes},
-                                            {"record_count", record_count}},
-                                           kDdlTimeout);
-  if (!created) return std::unexpected(created.error());
-  return created->at("id").get<uint32_t>();
+  ATOLL_ASSIGN(const Json created, coordinator("storage.create",
+                                               {{"name", name},
+                                                {"type", to_string(type)},
+                                                {"payload_bytes", payload_bytes},
+                                                {"record_count", record_count}},
+                                               kDdlTimeout));
+  return created.at("id").get<uint32_t>();
 }
 
 Result<void> Cluster::drop_storage(std::string_view name) {
-  const Result<Json> dropped = coordinator("storage.drop", {{"name", name}}, kDdlTimeout);
-  if (!dropped) return std::unexpected(dropped.error());
+  ATOLL_TRY(coordinator("storage.drop", {{"name", name}}, kDdlTimeout));
   return {};
 }
 

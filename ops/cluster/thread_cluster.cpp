@@ -3,6 +3,7 @@
 #include <future>
 #include <utility>
 
+#include "shared/base/try.h"
 #include "shared/process/start_up.h"
 
 namespace atolldb {
@@ -40,22 +41,15 @@ ThreadCluster::ThreadCluster(const Config& config, SegmentSet segments)
       space_(segments_.all(), identity_of(config), SegmentSpace::kAnyAddress) {}
 
 Result<std::unique_ptr<Cluster>> ThreadCluster::launch(const Config& config) {
-  if (const auto processor = check_processor(); !processor) {
-    return std::unexpected(processor.error());
+  ATOLL_TRY(check_processor());
+  ATOLL_ASSIGN(auto data_lock, lock_data(config));
+  ATOLL_ASSIGN(SegmentSet segments, SegmentSet::create(config));
+  if (data_lock) {
+    ATOLL_TRY(data_lock->check_in_place());
   }
-  auto data_lock = lock_data(config);
-  if (!data_lock) return std::unexpected(data_lock.error());
-  Result<SegmentSet> segments = SegmentSet::create(config);
-  if (!segments) return std::unexpected(segments.error());
-  if (*data_lock) {
-    if (auto checked = (*data_lock)->check_in_place(); !checked) {
-      return std::unexpected(checked.error());
-    }
-  }
-  std::unique_ptr<ThreadCluster> cluster(new ThreadCluster(config, *std::move(segments)));
-  cluster->data_lock_ = *std::move(data_lock);
-  const auto started = cluster->start();
-  if (!started) return std::unexpected(started.error());
+  std::unique_ptr<ThreadCluster> cluster(new ThreadCluster(config, std::move(segments)));
+  cluster->data_lock_ = std::move(data_lock);
+  ATOLL_TRY(cluster->start());
   return cluster;
 }
 
@@ -109,9 +103,8 @@ Result<Json> ThreadCluster::coordinator(std::string_view op, const Json& body,
 
 Result<std::unique_ptr<SessionClient>> ThreadCluster::connect_session(uint32_t node) {
   if (node >= nodes_.size()) return no_such_node(node);
-  Result<UniqueFd> socket = nodes_[node]->connect_session();
-  if (!socket) return std::unexpected(socket.error());
-  return SessionClient::over(*std::move(socket));
+  ATOLL_ASSIGN(UniqueFd socket, nodes_[node]->connect_session());
+  return SessionClient::over(std::move(socket));
 }
 
 Result<void> ThreadCluster::shutdown() {

@@ -16,6 +16,7 @@
 #include "ops/launcher/process_lock.h"
 #include "shared/base/check.h"
 #include "shared/base/path_errors.h"
+#include "shared/base/try.h"
 #include "shared/process/run_paths.h"
 
 namespace atolldb {
@@ -59,12 +60,12 @@ class DataAdoption {
     for (const auto step : {&DataAdoption::read_data_dir, &DataAdoption::read_configured,
                             &DataAdoption::read_below_data_dir, &DataAdoption::check_mode,
                             &DataAdoption::find_roles, &DataAdoption::check_named}) {
-      if (auto done = (this->*step)(); !done) return std::unexpected(done.error());
+      ATOLL_TRY((this->*step)());
     }
     if (!is_needed()) return report(false);
     for (const auto step : {&DataAdoption::write_pending, &DataAdoption::write_owners,
                             &DataAdoption::write_names, &DataAdoption::write_data_owner}) {
-      if (auto done = (this->*step)(); !done) return std::unexpected(done.error());
+      ATOLL_TRY((this->*step)());
     }
     return report(true);
   }
@@ -86,21 +87,18 @@ class DataAdoption {
                                                       "copy it, or change {} in the config",
                                                       directory, key));
     }
-    auto lock = ProcessLock::acquire_directory(directory, config_.cluster.name, key);
-    if (!lock) return std::unexpected(lock.error());
-    locks_.push_back(*std::move(lock));
+    ATOLL_ASSIGN(auto lock, ProcessLock::acquire_directory(directory, config_.cluster.name, key));
+    locks_.push_back(std::move(lock));
     return {};
   }
 
   Result<Candidate> read_candidate(const std::string& directory) const {
     Candidate candidate;
     candidate.directory = directory;
-    auto owner = read_owner(files_, directory);
-    if (!owner) return std::unexpected(owner.error());
-    candidate.owner = *std::move(owner);
-    auto present = locate_(directory);
-    if (!present) return std::unexpected(present.error());
-    candidate.present = *std::move(present);
+    ATOLL_ASSIGN(auto owner, read_owner(files_, directory));
+    candidate.owner = std::move(owner);
+    ATOLL_ASSIGN(auto present, locate_(directory));
+    candidate.present = std::move(present);
     if (!candidate.owner) return candidate;
     if (candidate.owner->location) {
       candidate.difference = difference(*candidate.owner->location, candidate.present);
@@ -115,10 +113,9 @@ class DataAdoption {
   }
 
   Result<void> read_data_dir() {
-    if (auto locked = lock(data_dir_, "cluster.data_dir"); !locked) return locked;
-    auto data = read_candidate(data_dir_);
-    if (!data) return std::unexpected(data.error());
-    data_ = *std::move(data);
+    ATOLL_TRY(lock(data_dir_, "cluster.data_dir"));
+    ATOLL_ASSIGN(auto data, read_candidate(data_dir_));
+    data_ = std::move(data);
     if (!data_.owner) {
       return make_error(ExitCode::failed, owner_path(data_dir_) +
                                               ": the file is missing, so there is nothing to "
@@ -127,9 +124,8 @@ class DataAdoption {
     if (!data_.owner->is_data_dir) {
       return foreign_directory(data_dir_, *data_.owner, "cluster.data_dir");
     }
-    auto table = DirectoryTable::read(files_, data_dir_);
-    if (!table) return std::unexpected(table.error());
-    table_ = *std::move(table);
+    ATOLL_ASSIGN(auto table, DirectoryTable::read(files_, data_dir_));
+    table_ = std::move(table);
     return read_pending();
   }
 
@@ -150,7 +146,7 @@ class DataAdoption {
 
   Result<void> read_configured() {
     for (const std::string& directory : node_directories(config_)) {
-      if (auto added = add(directory); !added) return added;
+      ATOLL_TRY(add(directory));
     }
     return {};
   }
@@ -159,17 +155,16 @@ class DataAdoption {
     const std::string path = canonical_path(directory);
     const auto is_it = [&](const Candidate& known) { return known.present.path == path; };
     if (path == data_path() || std::ranges::any_of(logs_, is_it)) return {};
-    if (auto locked = lock(directory, kDirectoriesKey); !locked) return locked;
-    auto candidate = read_candidate(directory);
-    if (!candidate) return std::unexpected(candidate.error());
-    if (candidate->owner) {
-      const DirectoryOwner& owner = *candidate->owner;
+    ATOLL_TRY(lock(directory, kDirectoriesKey));
+    ATOLL_ASSIGN(auto candidate, read_candidate(directory));
+    if (candidate.owner) {
+      const DirectoryOwner& owner = *candidate.owner;
       const bool is_own = owner.id == data_.owner->id || owner.id == pending_id_;
       if (owner.is_data_dir || !is_own) {
         return foreign_directory(directory, owner, kDirectoriesKey);
       }
     }
-    logs_.push_back(*std::move(candidate));
+    logs_.push_back(std::move(candidate));
     return {};
   }
 
@@ -181,10 +176,9 @@ class DataAdoption {
       const std::string path = canonical_path(entry.path);
       if (!path.starts_with(before)) continue;
       const std::string now = data_dir_ + "/" + path.substr(before.size());
-      auto owner = read_owner(files_, now);
-      if (!owner) return std::unexpected(owner.error());
-      if (!*owner || (*owner)->role != entry.role) continue;
-      if (auto added = add(now); !added) return added;
+      ATOLL_ASSIGN(auto owner, read_owner(files_, now));
+      if (!owner || owner->role != entry.role) continue;
+      ATOLL_TRY(add(now));
     }
     return {};
   }
@@ -198,9 +192,9 @@ class DataAdoption {
 
   Result<void> check_mode() {
     if (!is_copy()) {
-      if (auto checked = refuse_copied(data_); !checked) return checked;
+      ATOLL_TRY(refuse_copied(data_));
       for (const Candidate& log : logs_) {
-        if (auto checked = refuse_copied(log); !checked) return checked;
+        ATOLL_TRY(refuse_copied(log));
       }
       return {};
     }
@@ -216,9 +210,9 @@ class DataAdoption {
                                         "copy it, too, and name the copy in {}",
                                         kDirectoriesKey));
     }
-    if (auto checked = refuse_links(data_dir_); !checked) return checked;
+    ATOLL_TRY(refuse_links(data_dir_));
     for (const Candidate& log : logs_) {
-      if (auto checked = refuse_links(log.directory); !checked) return checked;
+      ATOLL_TRY(refuse_links(log.directory));
     }
     return {};
   }
@@ -297,18 +291,15 @@ class DataAdoption {
 
   /// Checks that every directory that the data name is known at its new place.
   Result<void> check_named() {
-    auto named = named_directories(files_, data_dir_);
-    if (!named) return std::unexpected(named.error());
-    if (named->is_partial) {
+    ATOLL_ASSIGN(auto named, named_directories(files_, data_dir_));
+    if (named.is_partial) {
       warnings_.push_back(data_dir_ +
                           ": savepoint or metadata of a snapshot is damaged: the next start says "
                           "what is lost");
     }
-    for (const std::string& directory : named->directories) {
+    for (const std::string& directory : named.directories) {
       if (is_old()) {
-        if (auto renamed = rename_old(directory); !renamed) {
-          return std::unexpected(renamed.error());
-        }
+        ATOLL_TRY(rename_old(directory));
         continue;
       }
       const auto role = table_.role_of(directory);
@@ -351,8 +342,7 @@ class DataAdoption {
     for (Candidate& log : logs_) {
       if (log.role.empty()) log.role = table_.add(log.directory);
       table_.set(log.role, log.directory);
-      auto written = write_owner(files_, log.directory, next_owner(log, log.role));
-      if (!written) return written;
+      ATOLL_TRY(write_owner(files_, log.directory, next_owner(log, log.role)));
     }
     return table_.write(files_);
   }
@@ -369,7 +359,7 @@ class DataAdoption {
   Result<void> write_names() {
     if (is_old()) {
       const auto rename = [&](const std::string& directory) { return rename_old(directory); };
-      if (auto renamed = rename_directories(files_, data_dir_, rename); !renamed) return renamed;
+      ATOLL_TRY(rename_directories(files_, data_dir_, rename));
     }
     return is_copy() ? skip_incarnations() : Result<void>();
   }
@@ -392,14 +382,13 @@ class DataAdoption {
     savepoint.largest_incarnation =
         std::max(savepoint.largest_incarnation, static_cast<uint64_t>(now)) + random % kDistance;
     for (int slot = 0; slot < 2; ++slot) {
-      if (auto written = write_savepoint(files_, data_dir_, savepoint); !written) return written;
+      ATOLL_TRY(write_savepoint(files_, data_dir_, savepoint));
     }
     return {};
   }
 
   Result<void> write_data_owner() {
-    auto renamed = files_.rename(adopting_path(data_dir_), owner_path(data_dir_));
-    if (!renamed) return renamed;
+    ATOLL_TRY(files_.rename(adopting_path(data_dir_), owner_path(data_dir_)));
     return files_.sync_directory(data_dir_);
   }
 

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "shared/base/path_errors.h"
+#include "shared/base/try.h"
 #include "shared/process/line_channel.h"
 #include "shared/process/run_paths.h"
 #include "shared/process/start_up.h"
@@ -117,23 +118,21 @@ void leave_caller() {
 
 Result<void> run_foreground(const Config& config, const std::function<void()>& on_running,
                             LaunchOptions options) {
-  const Result<UniqueFd> signals = receive_signals({SIGINT, SIGTERM});
-  if (!signals) return std::unexpected(signals.error());
-  options.signal_fd = signals->get();
-  if (const auto made = make_log_dir(config); !made) return made;
+  ATOLL_ASSIGN(const UniqueFd signals, receive_signals({SIGINT, SIGTERM}));
+  options.signal_fd = signals.get();
+  ATOLL_TRY(make_log_dir(config));
   const Result<Logger> logger =
       make_file_logger("launcher", log_path(config, "launcher"), config.log.level);
   if (!logger) return std::unexpected(logger.error());
   Launcher launcher(config, std::move(options), *logger);
-  if (const auto started = launcher.start(); !started) return started;
+  ATOLL_TRY(launcher.start());
   if (on_running) on_running();
   return launcher.supervise();
 }
 
 Result<void> start_background(const Config& config, LaunchOptions options) {
-  auto channel = make_channel();
-  if (!channel) return std::unexpected(channel.error());
-  if (const auto made = make_log_dir(config); !made) return made;
+  ATOLL_ASSIGN(auto channel, make_channel());
+  ATOLL_TRY(make_log_dir(config));
   // The launcher leaves the working directory.
   std::error_code error;
   if (const auto folder = std::filesystem::absolute(options.binary_dir, error); !error) {
@@ -145,13 +144,13 @@ Result<void> start_background(const Config& config, LaunchOptions options) {
                                                ": free memory, or raise `ulimit -u`");
   }
   if (pid == 0) {
-    channel->first.reset();
-    run_launcher(config, std::move(options), channel->second.get());
+    channel.first.reset();
+    run_launcher(config, std::move(options), channel.second.get());
   }
-  channel->second.reset();
-  LineReader reader(channel->first.get());
+  channel.second.reset();
+  LineReader reader(channel.first.get());
   while (!reader.is_closed()) {
-    pollfd readable{channel->first.get(), POLLIN, 0};
+    pollfd readable{channel.first.get(), POLLIN, 0};
     poll(&readable, 1, -1);
     for (const std::string& line : reader.read()) {
       if (line == "running") return {};

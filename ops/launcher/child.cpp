@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "shared/base/path_errors.h"
+#include "shared/base/try.h"
 #include "shared/process/start_up.h"
 
 namespace atolldb {
@@ -61,12 +62,10 @@ Result<Child> spawn_child(const std::string& program, const std::string& log_fil
     return std::unexpected(path_error(program, "cannot be run", errno,
                                       "install all programs of Atoll into one folder"));
   }
-  auto channel = make_channel();
-  if (!channel) return std::unexpected(channel.error());
-  handover.channel_fd = channel->second.get();
+  ATOLL_ASSIGN(auto channel, make_channel());
+  handover.channel_fd = channel.second.get();
   handover.launcher_pid = getpid();
-  const Result<UniqueFd> handover_fd = write_handover(handover);
-  if (!handover_fd) return std::unexpected(handover_fd.error());
+  ATOLL_ASSIGN(const UniqueFd handover_fd, write_handover(handover));
   const UniqueFd input(open("/dev/null", O_RDONLY | O_CLOEXEC));
   const UniqueFd output(open(log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   const int log_errno = errno;
@@ -82,12 +81,12 @@ Result<Child> spawn_child(const std::string& program, const std::string& log_fil
                                       "--cluster",
                                       cluster,
                                       "--handover",
-                                      std::to_string(handover_fd->get())};
+                                      std::to_string(handover_fd.get())};
   ExecPlan plan;
   plan.program = program.c_str();
   for (std::string& word : words) plan.arguments.push_back(word.data());
   plan.arguments.push_back(nullptr);
-  plan.inherited = {handover.channel_fd, handover.lock_fd, handover_fd->get()};
+  plan.inherited = {handover.channel_fd, handover.lock_fd, handover_fd.get()};
   for (const int fd : handover.data_lock_fds) plan.inherited.push_back(fd);
   for (const auto& [name, fd] : handover.segments) plan.inherited.push_back(fd);
   plan.input_fd = input.get();
@@ -103,7 +102,7 @@ Result<Child> spawn_child(const std::string& program, const std::string& log_fil
   child.log_file = log_file;
   // Not reaped yet, so it can be found even when it has ended; its start time is fixed at fork.
   child.id = find_process(pid).value_or(ProcessId{pid, 0});
-  child.channel = std::move(channel->first);
+  child.channel = std::move(channel.first);
   child.reader.emplace(child.channel.get());
   child.last_seen = Child::Clock::now();
   Result<UniqueFd> pidfd = open_pidfd(pid);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "shared/base/path_errors.h"
+#include "shared/base/try.h"
 
 namespace atolldb {
 namespace {
@@ -111,17 +112,14 @@ std::string canonical_config_file(const std::string& path) {
 Result<ClusterNote> ClusterNote::leave(const std::string& config_file, const Config& config) {
   const uid_t user = geteuid();
   for (const std::string& folder : {user_folder_of(user), notes_folder(user)}) {
-    if (auto made = make_private(folder); !made) return std::unexpected(made.error());
+    ATOLL_TRY(make_private(folder));
   }
   remove_dead(notes_folder(user));
   std::string path = note_path(user, config_file);
-  auto lock = ProcessLock::acquire(path, config.cluster.name, "config file");
-  if (!lock) return std::unexpected(lock.error());
-  ClusterNote note(std::move(path), *std::move(lock));
+  ATOLL_ASSIGN(auto lock, ProcessLock::acquire(path, config.cluster.name, "config file"));
+  ClusterNote note(std::move(path), std::move(lock));
   note.lock_.set_run_dir(config.cluster.run_dir);
-  if (auto written = note.lock_.write_processes({}); !written) {
-    return std::unexpected(written.error());
-  }
+  ATOLL_TRY(note.lock_.write_processes({}));
   return note;
 }
 

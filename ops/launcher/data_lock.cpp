@@ -8,6 +8,7 @@
 
 #include "ops/launcher/directory_owner.h"
 #include "shared/base/path_errors.h"
+#include "shared/base/try.h"
 #include "shared/file/posix_file_system.h"
 
 namespace atolldb {
@@ -64,7 +65,7 @@ class DataLocker {
   /// was checked (R47).
   Result<void> lock_data_dir(Place place) {
     directories_.data_dir = place.directory;
-    if (auto locked = lock(std::move(place)); !locked) return locked;
+    ATOLL_TRY(lock(std::move(place)));
     return check_data_directory(file_system_, directories_.data_dir, locate_);
   }
   Result<void> lock_configured(Place place) {
@@ -75,14 +76,13 @@ class DataLocker {
   /// Locks the other directories that the data name (R50). A missing one is left to recovery, which
   /// knows whether it is needed.
   Result<void> lock_left() {
-    auto named = named_directories(file_system_, directories_.data_dir);
-    if (!named) return std::unexpected(named.error());
-    directories_.named = *std::move(named);
+    ATOLL_ASSIGN(auto named, named_directories(file_system_, directories_.data_dir));
+    directories_.named = std::move(named);
     for (const std::string& directory : directories_.named.directories) {
       auto place = find_place(directory, "`directories` of [[node]]");
       if (!place || is_known(*place)) continue;
       directories_.left.push_back(directory);
-      if (auto locked = lock(*std::move(place)); !locked) return locked;
+      ATOLL_TRY(lock(*std::move(place)));
     }
     return {};
   }
@@ -94,10 +94,10 @@ class DataLocker {
     return std::ranges::any_of(places_, [&](const Place& other) { return is_same(other, place); });
   }
   Result<void> lock(Place place) {
-    auto lock = ProcessLock::acquire_directory(place.directory, directories_.cluster, place.key);
-    if (!lock) return std::unexpected(lock.error());
-    if (!run_dir_.empty()) lock->set_run_dir(run_dir_);
-    locks_.push_back(*std::move(lock));
+    ATOLL_ASSIGN(auto lock,
+                 ProcessLock::acquire_directory(place.directory, directories_.cluster, place.key));
+    if (!run_dir_.empty()) lock.set_run_dir(run_dir_);
+    locks_.push_back(std::move(lock));
     places_.push_back(std::move(place));
     return {};
   }
@@ -146,7 +146,7 @@ std::vector<std::string> DataLock::warnings() const {
 
 Result<void> DataLock::write_processes(const std::vector<ProcessId>& children) {
   for (ProcessLock& lock : locks_) {
-    if (auto written = lock.write_processes(children); !written) return written;
+    ATOLL_TRY(lock.write_processes(children));
   }
   return {};
 }
@@ -165,22 +165,16 @@ Result<std::optional<DataLock>> lock_data(const Config& config, FileSystem& file
                                           const LocateDirectory& locate) {
   if (config.durability.mode != DurabilityMode::durable) return std::nullopt;
   DataLocker locker(file_system, locate, config.cluster.name, config.cluster.run_dir);
-  auto data = make_place(file_system, config.cluster.data_dir, kDataKey);
-  if (!data) return std::unexpected(data.error());
-  if (auto locked = locker.lock_data_dir(*std::move(data)); !locked) {
-    return std::unexpected(locked.error());
-  }
+  ATOLL_ASSIGN(auto data, make_place(file_system, config.cluster.data_dir, kDataKey));
+  ATOLL_TRY(locker.lock_data_dir(std::move(data)));
   for (const std::string& directory : node_directories(config)) {
     auto place =
         make_place(file_system, directory, "`directories` of [[node]] (" + directory + ")");
     if (!place) return std::unexpected(place.error());
-    if (auto locked = locker.lock_configured(*std::move(place)); !locked) {
-      return std::unexpected(locked.error());
-    }
+    ATOLL_TRY(locker.lock_configured(*std::move(place)));
   }
-  if (auto locked = locker.lock_left(); !locked) return std::unexpected(locked.error());
-  auto claimed = claim_directories(file_system, locker.directories(), locate);
-  if (!claimed) return std::unexpected(claimed.error());
+  ATOLL_TRY(locker.lock_left());
+  ATOLL_TRY(claim_directories(file_system, locker.directories(), locate));
   return locker.take();
 }
 
@@ -191,19 +185,14 @@ Result<DataLock> lock_dead_data(const std::string& tool, const std::string& data
   DataLocker locker(file_system, locate, tool, "");
   auto data = find_place(data_dir, kDataKey);
   if (!data) return make_error(ExitCode::failed, data_dir + ": no such directory: choose another");
-  if (auto locked = locker.lock_data_dir(*std::move(data)); !locked) {
-    return std::unexpected(locked.error());
-  }
+  ATOLL_TRY(locker.lock_data_dir(*std::move(data)));
   for (const std::string& directory : configured) {
     auto place = find_place(directory, "`directories` of [[node]] (" + directory + ")");
     if (!place) continue;
-    if (auto locked = locker.lock_configured(*std::move(place)); !locked) {
-      return std::unexpected(locked.error());
-    }
+    ATOLL_TRY(locker.lock_configured(*std::move(place)));
   }
-  if (auto locked = locker.lock_left(); !locked) return std::unexpected(locked.error());
-  auto checked = check_directories(file_system, locker.directories(), locate);
-  if (!checked) return std::unexpected(checked.error());
+  ATOLL_TRY(locker.lock_left());
+  ATOLL_TRY(check_directories(file_system, locker.directories(), locate));
   return locker.take();
 }
 

@@ -12,6 +12,7 @@
 #include "engine/log/log_owner.h"
 #include "engine/log/savepoint.h"
 #include "engine/recovery/discard_data.h"
+#include "shared/base/try.h"
 #include "shared/file/directory_table.h"
 
 namespace atolldb {
@@ -29,16 +30,14 @@ std::unexpected<Error> not_its_place(const std::string& directory, const std::st
 /// Refuses a data directory that has data but no owner file.
 Result<void> refuse_unowned_data(FileSystem& file_system, const std::string& data_dir) {
   const std::string directory = coordinator_directory(data_dir);
-  auto exists = file_system.exists(directory);
-  if (!exists) return std::unexpected(exists.error());
-  if (!*exists) return {};
-  auto names = file_system.list(directory);
-  if (!names) return std::unexpected(names.error());
-  if (names->empty()) return {};
+  ATOLL_ASSIGN(auto exists, file_system.exists(directory));
+  if (!exists) return {};
+  ATOLL_ASSIGN(auto names, file_system.list(directory));
+  if (names.empty()) return {};
   return make_error(ExitCode::identity,
                     fmt::format("{}: the file is missing, but {} holds {}: whose data these are is "
                                 "unknown: restore the file from a backup",
-                                owner_path(data_dir), directory, names->front()));
+                                owner_path(data_dir), directory, names.front()));
 }
 
 /// Returns how the directory differs from its owner file; empty: not at all. `data_dir`: its
@@ -49,9 +48,8 @@ Result<std::string> find_difference(const std::string& directory, const Director
     if (is_of_path(owner, data_dir)) return "";
     return fmt::format("data_dir was {} and is {}", owner.data_dir, data_dir);
   }
-  auto present = locate(directory);
-  if (!present) return std::unexpected(present.error());
-  return difference(*owner.location, *present);
+  ATOLL_ASSIGN(auto present, locate(directory));
+  return difference(*owner.location, present);
 }
 
 /// The log directories with their owner files.
@@ -65,21 +63,17 @@ struct Claims {
 Result<Claims> read_data_claim(FileSystem& file_system, const std::string& data_dir,
                                const LocateDirectory& locate) {
   Claims claims{{}, "", DirectoryTable(data_dir), {}};
-  auto own = read_owner(file_system, data_dir);
-  if (!own) return std::unexpected(own.error());
-  claims.own = *std::move(own);
-  auto present = locate(data_dir);
-  if (!present) return std::unexpected(present.error());
-  claims.data_path = present->path;
+  ATOLL_ASSIGN(auto own, read_owner(file_system, data_dir));
+  claims.own = std::move(own);
+  ATOLL_ASSIGN(auto present, locate(data_dir));
+  claims.data_path = present.path;
   if (!claims.own) {
-    auto refused = refuse_unowned_data(file_system, data_dir);
-    if (!refused) return std::unexpected(refused.error());
+    ATOLL_TRY(refuse_unowned_data(file_system, data_dir));
     return claims;
   }
   if (!claims.own->is_data_dir) return foreign_directory(data_dir, *claims.own, "cluster.data_dir");
-  auto differs = find_difference(data_dir, *claims.own, claims.data_path, locate);
-  if (!differs) return std::unexpected(differs.error());
-  if (!differs->empty()) return not_its_place(data_dir, *differs);
+  ATOLL_ASSIGN(auto differs, find_difference(data_dir, *claims.own, claims.data_path, locate));
+  if (!differs.empty()) return not_its_place(data_dir, differs);
   return claims;
 }
 
@@ -89,9 +83,8 @@ Result<void> refuse_vanished(FileSystem& file_system, const Claims& claims,
                              const std::string& directory) {
   const auto role = claims.table.role_of(directory);
   if (!role || !claims.own || !claims.own->location) return {};
-  auto files = log_files_in(file_system, {directory});
-  if (!files) return std::unexpected(files.error());
-  if (!files->empty()) return {};  // refuse_foreign_logs names their cluster
+  ATOLL_ASSIGN(auto files, log_files_in(file_system, {directory}));
+  if (!files.empty()) return {};  // refuse_foreign_logs names their cluster
   return make_error(
       ExitCode::identity,
       fmt::format("{}: has no owner file, but this cluster keeps logs there ({}): mount its file "
@@ -115,34 +108,27 @@ Result<void> check_log_directory(FileSystem& file_system, const Claims& claims,
   if (owner->is_data_dir || !claims.own || claims.own->id != owner->id) {
     return foreign_directory(directory, *owner, kDirectoriesKey);
   }
-  auto differs = find_difference(directory, *owner, claims.data_path, locate);
-  if (!differs) return std::unexpected(differs.error());
-  if (!differs->empty()) return not_its_place(directory, *differs);
+  ATOLL_ASSIGN(auto differs, find_difference(directory, *owner, claims.data_path, locate));
+  if (!differs.empty()) return not_its_place(directory, differs);
   return refuse_other_role(claims, directory, *owner);
 }
 
 /// Reads and checks all directories.
 Result<Claims> read_claims(FileSystem& file_system, const DataDirectories& directories,
                            const LocateDirectory& locate) {
-  auto claims = read_data_claim(file_system, directories.data_dir, locate);
-  if (!claims) return claims;
-  auto table = DirectoryTable::read(file_system, directories.data_dir);
-  if (!table) return std::unexpected(table.error());
-  claims->table = *std::move(table);
+  ATOLL_ASSIGN(auto claims, read_data_claim(file_system, directories.data_dir, locate));
+  ATOLL_ASSIGN(auto table, DirectoryTable::read(file_system, directories.data_dir));
+  claims.table = std::move(table);
   std::vector<std::string> free;
   for (const auto* group : {&directories.configured, &directories.left}) {
     for (const std::string& directory : *group) {
-      auto owner = read_owner(file_system, directory);
-      if (!owner) return std::unexpected(owner.error());
-      claims->owners[directory] = *std::move(owner);
-      auto checked = check_log_directory(file_system, *claims, directory, locate);
-      if (!checked) return std::unexpected(checked.error());
-      if (!claims->owners[directory]) free.push_back(directory);
+      ATOLL_ASSIGN(auto owner, read_owner(file_system, directory));
+      claims.owners[directory] = std::move(owner);
+      ATOLL_TRY(check_log_directory(file_system, claims, directory, locate));
+      if (!claims.owners[directory]) free.push_back(directory);
     }
   }
-  if (auto refused = refuse_foreign_logs(file_system, directories.data_dir, free); !refused) {
-    return std::unexpected(refused.error());
-  }
+  ATOLL_TRY(refuse_foreign_logs(file_system, directories.data_dir, free));
   return claims;
 }
 
@@ -160,11 +146,10 @@ void forget_roles(DirectoryTable& table, const DataDirectories& directories) {
 
 Result<void> write_data_owner(FileSystem& file_system, const DataDirectories& directories,
                               const std::string& id, const LocateDirectory& locate) {
-  auto location = locate(directories.data_dir);
-  if (!location) return std::unexpected(location.error());
+  ATOLL_ASSIGN(auto location, locate(directories.data_dir));
   return write_owner(file_system, directories.data_dir,
                      {id, true, directories.cluster, directories.data_dir, std::string(kDataRole),
-                      *std::move(location)});
+                      std::move(location)});
 }
 
 }  // namespace
@@ -196,9 +181,8 @@ Result<void> refuse_foreign_logs(FileSystem& file_system, const std::string& dat
     return std::unexpected(savepoint.error());
   }
   for (const LogFilePlace& place : *files) {
-    auto owner = owner_of(file_system, place);
-    if (!owner) return std::unexpected(owner.error());
-    if (!*owner || (is_known && **owner == (*savepoint)->savepoint.cluster_uuid)) continue;
+    ATOLL_ASSIGN(auto owner, owner_of(file_system, place));
+    if (!owner || (is_known && *owner == (*savepoint)->savepoint.cluster_uuid)) continue;
     return make_error(ExitCode::failed,
                       path_of(place) +
                           ": is a log of another cluster: give this cluster its own "
@@ -209,52 +193,45 @@ Result<void> refuse_foreign_logs(FileSystem& file_system, const std::string& dat
 
 Result<void> check_data_directory(FileSystem& file_system, const std::string& data_dir,
                                   const LocateDirectory& locate) {
-  auto claims = read_data_claim(file_system, data_dir, locate);
-  if (!claims) return std::unexpected(claims.error());
+  ATOLL_TRY(read_data_claim(file_system, data_dir, locate));
   return {};
 }
 
 Result<void> check_directories(FileSystem& file_system, const DataDirectories& directories,
                                const LocateDirectory& locate) {
-  auto claims = read_claims(file_system, directories, locate);
-  if (!claims) return std::unexpected(claims.error());
+  ATOLL_TRY(read_claims(file_system, directories, locate));
   return {};
 }
 
 Result<void> claim_directories(FileSystem& file_system, const DataDirectories& directories,
                                const LocateDirectory& locate) {
-  auto claims = read_claims(file_system, directories, locate);
-  if (!claims) return std::unexpected(claims.error());
-  const bool is_new = !claims->own;
-  const std::string id = is_new ? new_owner_id() : claims->own->id;
+  ATOLL_ASSIGN(auto claims, read_claims(file_system, directories, locate));
+  const bool is_new = !claims.own;
+  const std::string id = is_new ? new_owner_id() : claims.own->id;
   if (is_new) {
-    auto written = write_data_owner(file_system, directories, id, locate);
-    if (!written) return written;
+    ATOLL_TRY(write_data_owner(file_system, directories, id, locate));
   }
   // First the roles that are taken: after a crash before the write of the table, or without it, the
   // owner files alone know them.
-  for (const auto& [directory, owner] : claims->owners) {
+  for (const auto& [directory, owner] : claims.owners) {
     if (!owner || owner->role.empty()) continue;
-    claims->table.set(owner->role, directory);  // as the config spells it
+    claims.table.set(owner->role, directory);  // as the config spells it
   }
-  for (const auto& [directory, owner] : claims->owners) {
+  for (const auto& [directory, owner] : claims.owners) {
     if (owner && !owner->role.empty()) continue;
-    auto location = locate(directory);
-    if (!location) return std::unexpected(location.error());
-    auto written = write_owner(file_system, directory,
-                               {id, false, directories.cluster, directories.data_dir,
-                                claims->table.add(directory), *std::move(location)});
-    if (!written) return written;
+    ATOLL_ASSIGN(auto location, locate(directory));
+    ATOLL_TRY(write_owner(file_system, directory,
+                          {id, false, directories.cluster, directories.data_dir,
+                           claims.table.add(directory), std::move(location)}));
   }
-  forget_roles(claims->table, directories);
+  forget_roles(claims.table, directories);
   // Written after the owner files: a role in the table means that the directory has one.
-  if (auto written = claims->table.write(file_system); !written) return written;
-  if (is_new || claims->own->location) return {};
+  ATOLL_TRY(claims.table.write(file_system));
+  if (is_new || claims.own->location) return {};
   // Converts files of an older version. Done last, so that after an earlier crash the next start
   // repeats all steps.
   const auto same = [](const std::string& directory) -> Result<std::string> { return directory; };
-  auto renamed = rename_directories(file_system, directories.data_dir, same);
-  if (!renamed) return renamed;
+  ATOLL_TRY(rename_directories(file_system, directories.data_dir, same));
   return write_data_owner(file_system, directories, id, locate);
 }
 

@@ -18,6 +18,7 @@
 #include "ops/launcher/run_notes.h"
 #include "shared/base/limits.h"
 #include "shared/base/path_errors.h"
+#include "shared/base/try.h"
 #include "shared/file/file_failure.h"
 #include "shared/file/file_system.h"
 #include "shared/process/run_paths.h"
@@ -113,9 +114,8 @@ Result<void> Launcher::acquire_folder() {
   // A restart creates the run folder again if it was deleted. If another cluster has taken its name
   // meanwhile, this cluster must not write into it.
   folder_.reset();
-  Result<RunFolder> folder = RunFolder::acquire(config_);
-  if (!folder) return std::unexpected(folder.error());
-  folder_.emplace(*std::move(folder));
+  ATOLL_ASSIGN(RunFolder folder, RunFolder::acquire(config_));
+  folder_.emplace(std::move(folder));
   if (!folder_->leftovers().empty()) logger_->warn("{}", folder_->leftovers());
   folder_is_gone_ = false;
   return note_ ? Result<void>() : leave_note();
@@ -147,24 +147,23 @@ void Launcher::watch_folder() {
 }
 
 Result<void> Launcher::create() {
-  if (const auto processor = check_processor(); !processor) return processor;
+  ATOLL_TRY(check_processor());
   raise_open_files_limit();
-  if (const auto folder = acquire_folder(); !folder) return folder;
+  ATOLL_TRY(acquire_folder());
   // First of all: who asks meanwhile must not take the start for a coordinator that hangs.
   begin_progress();
-  if (const auto distinct = check_distinct_folders(config_); !distinct) return distinct;
-  auto locked = lock_data(config_);
-  if (!locked) return std::unexpected(locked.error());
-  data_lock_ = *std::move(locked);
+  ATOLL_TRY(check_distinct_folders(config_));
+  ATOLL_ASSIGN(auto locked, lock_data(config_));
+  data_lock_ = std::move(locked);
   if (data_lock_) {
     for (const std::string& warning : data_lock_->warnings()) logger_->warn("{}", warning);
   }
   folder_->take_endpoint();
   if (data_lock_ && options_.discards_data) {
-    if (const auto discarded = discard(); !discarded) return discarded;
+    ATOLL_TRY(discard());
   }
   if (options_.salvages) {
-    if (const auto begun = salvage(); !begun) return begun;
+    ATOLL_TRY(salvage());
   }
   unlink(last_failure_path(config_).c_str());
   std::error_code error;
@@ -173,22 +172,20 @@ Result<void> Launcher::create() {
     return std::unexpected(path_error(config_.cluster.log_dir, "cannot be made", error.value(),
                                       "change cluster.log_dir in the config"));
   }
-  Result<SegmentSet> segments = SegmentSet::create(config_);
-  if (!segments) return std::unexpected(segments.error());
-  segments_.emplace(*std::move(segments));
-  const auto written = RunFolder::write_file(running_config_path(config_), to_toml(config_));
-  if (!written) return written;
+  ATOLL_ASSIGN(SegmentSet segments, SegmentSet::create(config_));
+  segments_.emplace(std::move(segments));
+  ATOLL_TRY(RunFolder::write_file(running_config_path(config_), to_toml(config_)));
   if (data_lock_) {
-    if (auto checked = data_lock_->check_in_place(); !checked) return checked;
+    ATOLL_TRY(data_lock_->check_in_place());
   }
   return spawn_all();
 }
 
 Result<void> Launcher::discard() {
   const auto files = make_file_system(file_system_settings(config_.durability));
-  const auto moved = discard_data(*files, config_.cluster.data_dir, node_directories(config_));
-  if (!moved) return std::unexpected(moved.error());
-  for (const std::string& folder : *moved) logger_->warn("the old data is in {}", folder);
+  ATOLL_ASSIGN(const auto moved,
+               discard_data(*files, config_.cluster.data_dir, node_directories(config_)));
+  for (const std::string& folder : moved) logger_->warn("the old data is in {}", folder);
   return {};
 }
 
@@ -221,13 +218,12 @@ Result<void> Launcher::spawn_all() {
     handover.role = role;
     handover.node = node;
     handover.segments = segments_->of_process(node);
-    Result<Child> child = spawn_child(options_.binary_dir + "/" + program, log_path(config_, role),
-                                      config_.cluster.name, handover);
-    if (!child) return std::unexpected(child.error());
-    ids.push_back(child->id);
-    children_.push_back(*std::move(child));
+    ATOLL_ASSIGN(Child child, spawn_child(options_.binary_dir + "/" + program,
+                                          log_path(config_, role), config_.cluster.name, handover));
+    ids.push_back(child.id);
+    children_.push_back(std::move(child));
     if (data_lock_) {
-      if (const auto noted = data_lock_->write_processes(ids); !noted) return noted;
+      ATOLL_TRY(data_lock_->write_processes(ids));
     }
     return folder_->write_processes(ids);
   };
@@ -240,7 +236,7 @@ Result<void> Launcher::spawn_all() {
 
 Result<void> Launcher::run_until(Phase phase) {
   while (phase_ < phase) {
-    if (const auto turned = turn(); !turned) return turned;
+    ATOLL_TRY(turn());
   }
   return {};
 }
@@ -263,7 +259,7 @@ Result<void> Launcher::turn() {
     return fail({ExitCode::failed, "cluster \"" + config_.cluster.name +
                                        "\": nobody waits for its start any more: given up"});
   }
-  if (const auto checked = check_children(); !checked) return checked;
+  ATOLL_TRY(check_children());
   return advance();
 }
 

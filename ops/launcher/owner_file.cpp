@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "shared/base/check.h"
+#include "shared/base/try.h"
 #include "shared/file/text_file.h"
 
 namespace atolldb {
@@ -64,10 +65,9 @@ Result<std::optional<DirectoryOwner>> read_owner(FileSystem& file_system,
 
 Result<std::optional<DirectoryOwner>> read_owner_file(FileSystem& file_system,
                                                       const std::string& path) {
-  auto text = read_text_file(file_system, path);
-  if (!text) return std::unexpected(text.error());
-  if (!*text) return std::nullopt;
-  auto owner = parse_owner(**text);
+  ATOLL_ASSIGN(auto text, read_text_file(file_system, path));
+  if (!text) return std::nullopt;
+  auto owner = parse_owner(*text);
   if (!owner) {
     return make_error(ExitCode::corruption,
                       path +

@@ -20,6 +20,7 @@
 
 #include "ops/launcher/lock_identity.h"
 #include "shared/base/path_errors.h"
+#include "shared/base/try.h"
 #include "shared/base/uninterrupted.h"
 #include "shared/process/run_paths.h"
 
@@ -157,9 +158,8 @@ Result<void> wait_for_lock(const std::string& path, const std::string& cluster,
   constexpr std::chrono::milliseconds kPause{10};
   const auto give_up = std::chrono::steady_clock::now() + kPatience;
   while (true) {
-    const Result<bool> is_locked = try_lock();
-    if (!is_locked) return std::unexpected(is_locked.error());
-    if (*is_locked) return {};
+    ATOLL_ASSIGN(const bool is_locked, try_lock());
+    if (is_locked) return {};
     const LockFile lock = read_lock_file(path);
     const auto launcher = launcher_of(lock.content);
     if (lock.is_of_this_file && launcher && is_alive(*launcher)) {
@@ -188,11 +188,10 @@ Result<void> wait_for_lock(const std::string& path, const std::string& cluster,
 Result<ProcessLock> ProcessLock::acquire(const std::string& path, const std::string& cluster,
                                          const std::string& key) {
   UniqueFd fd;
-  const auto locked = wait_for_lock(
+  ATOLL_TRY(wait_for_lock(
       path, cluster, key,
       path + ": is locked by a process that is no launcher: `fuser -v` on it tells which",
-      [&] { return try_lock_file(path, key, fd); });
-  if (!locked) return std::unexpected(locked.error());
+      [&] { return try_lock_file(path, key, fd); }));
   ProcessLock lock(path, cluster, key, std::move(fd));
   const LockFile previous = read_lock_file(path);
   if (previous.content.is_object()) {
@@ -201,8 +200,7 @@ Result<ProcessLock> ProcessLock::acquire(const std::string& path, const std::str
     // If the launcher lives, it holds another file, of which this one is a copy.
     if (previous.is_genuine) lock.previous_launcher_ = launcher_of(previous.content);
   }
-  const auto written = lock.write_processes({});
-  if (!written) return std::unexpected(written.error());
+  ATOLL_TRY(lock.write_processes({}));
   return lock;
 }
 
@@ -211,13 +209,12 @@ Result<ProcessLock> ProcessLock::acquire_directory(const std::string& directory,
                                                    const std::string& key) {
   const std::string path = directory_lock_path(directory);
   UniqueFd fd;
-  const auto locked = wait_for_lock(
+  ATOLL_TRY(wait_for_lock(
       path, cluster, key,
       directory + ": a live cluster or tool has this directory locked, and " + path +
           " does not name it: `fuser -v` on the directory tells which: stop that, or change " +
           key + " in the config",
-      [&] { return try_lock_directory(directory, key, fd); });
-  if (!locked) return std::unexpected(locked.error());
+      [&] { return try_lock_directory(directory, key, fd); }));
   Result<ProcessLock> lock = acquire(path, cluster, key);
   if (lock) lock->directory_fd_ = std::move(fd);
   return lock;

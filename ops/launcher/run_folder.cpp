@@ -12,6 +12,7 @@
 #include "shared/base/path_errors.h"
 #include "shared/base/pointer.h"
 #include "shared/base/private_path.h"
+#include "shared/base/try.h"
 #include "shared/process/run_paths.h"
 
 namespace atolldb {
@@ -31,9 +32,7 @@ Result<RunFolder> RunFolder::acquire(const Config& config) {
   const std::string& folder = config.cluster.run_dir;
   // Before anything is made: root must leave no folder in another user's runtime folder, where that
   // user could not start a cluster any more.
-  if (auto checked = check_parents(folder, "cluster.run_dir"); !checked) {
-    return std::unexpected(checked.error());
-  }
+  ATOLL_TRY(check_parents(folder, "cluster.run_dir"));
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) {
@@ -42,9 +41,7 @@ Result<RunFolder> RunFolder::acquire(const Config& config) {
   }
   // Another user may have made it, or a folder above it. Sockets are not safe in a folder that
   // another user can rename or replace.
-  if (auto checked = check_owned(folder, "cluster.run_dir"); !checked) {
-    return std::unexpected(checked.error());
-  }
+  ATOLL_TRY(check_owned(folder, "cluster.run_dir"));
   if (chmod(folder.c_str(), 0700) != 0) return folder_error(folder, "is not ours");
   Result<ProcessLock> lock =
       ProcessLock::acquire(lock_path(config), config.cluster.name, "cluster.run_dir");

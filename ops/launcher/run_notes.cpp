@@ -8,6 +8,7 @@
 #include "ops/launcher/run_folder.h"
 #include "shared/base/limits.h"
 #include "shared/base/process_id.h"
+#include "shared/base/try.h"
 #include "shared/file/file_failure.h"
 #include "shared/process/run_paths.h"
 
@@ -45,8 +46,7 @@ Result<void> announce(const Config& config, const std::vector<Child>& children) 
   }
   for (const auto& [path, json] : {std::pair{prometheus_targets_path(config), &targets},
                                    std::pair{endpoints_path(config), &endpoints}}) {
-    const auto written = RunFolder::write_file(path, json->dump(2) + "\n");
-    if (!written) return written;
+    ATOLL_TRY(RunFolder::write_file(path, json->dump(2) + "\n"));
   }
   return {};
 }

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "shared/base/try.h"
 #include "shared/memory/control_layout.h"
 #include "shared/memory/segment_file.h"
 #include "soc/node/node_segments.h"
@@ -39,9 +40,8 @@ Result<SegmentSet> SegmentSet::create(const Config& config) {
   SegmentSet set;
   set.node_count_ = static_cast<uint32_t>(config.nodes.size());
   for (const auto& [name, bytes] : segments) {
-    Result<UniqueFd> file = create_segment_file(name, bytes, *huge);
-    if (!file) return std::unexpected(file.error());
-    set.files_.emplace(name, *std::move(file));
+    ATOLL_ASSIGN(UniqueFd file, create_segment_file(name, bytes, *huge));
+    set.files_.emplace(name, std::move(file));
   }
   return set;
 }

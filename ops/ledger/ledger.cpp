@@ -9,6 +9,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "shared/base/try.h"
+
 namespace atolldb {
 namespace {
 
@@ -126,8 +128,7 @@ Result<Ledger> read_ledger(const std::string& path) {
   for (std::string line; std::getline(file, line);) {
     const bool was_cut = file.eof() || (line + "\n").ends_with(kCut);
     if (was_cut || line.empty()) continue;
-    const Result<void> added = add_ledger_line(ledger, line);
-    if (!added) return std::unexpected(added.error());
+    ATOLL_TRY(add_ledger_line(ledger, line));
   }
   return ledger;
 }

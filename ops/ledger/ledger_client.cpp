@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "shared/base/try.h"
 #include "shared/kv/kv_reply.h"
 #include "shared/kv/kv_request.h"
 
@@ -28,17 +29,15 @@ LedgerToken token_of(KvBytes value) {
 Result<std::unique_ptr<LedgerClient>> LedgerClient::open(const LedgerClientOptions& options) {
   std::unique_ptr<LedgerClient> client(new LedgerClient(options));
   if (std::filesystem::exists(options.path)) {
-    const Result<Ledger> before = read_ledger(options.path);
-    if (!before) return std::unexpected(before.error());
+    ATOLL_ASSIGN(const Ledger before, read_ledger(options.path));
     constexpr uint64_t kSequence = (uint64_t{1} << kSequenceBits) - 1;
-    for (const auto& [token, transaction] : *before) {
+    for (const auto& [token, transaction] : before) {
       client->next_ = std::max(client->next_, (token & kSequence) + 1);
     }
     // A submission whose line was cut was never sent. Its token is skipped all the same.
     ++client->next_;
   }
-  const Result<void> opened = client->file_.open(options.path);
-  if (!opened) return std::unexpected(opened.error());
+  ATOLL_TRY(client->file_.open(options.path));
   return client;
 }
 
@@ -122,8 +121,7 @@ Result<LedgerClientCounts> LedgerClient::run(SessionClient& session,
       session.dispatch(std::chrono::milliseconds(100));
       continue;
     }
-    const Result<void> submitted = submit_one(session);
-    if (!submitted) return std::unexpected(submitted.error());
+    ATOLL_TRY(submit_one(session));
   }
   while (session.in_flight() != 0) session.dispatch(SessionClient::kForEver);
   if (!noted_) return std::unexpected(noted_.error());
@@ -140,12 +138,11 @@ Result<LedgerClientCounts> LedgerClient::run_over_restarts(const Connect& connec
     if (!session) return std::unexpected(session.error());
     ++all.sessions;
     const uint64_t left = max_transactions == 0 ? 0 : max_transactions - all.submitted;
-    const auto counts = run(**session, stop, left);
-    if (!counts) return counts;
-    all.submitted += counts->submitted;
-    all.ok += counts->ok;
-    all.failed += counts->failed;
-    all.unknown += counts->unknown;
+    ATOLL_ASSIGN(const auto counts, run(**session, stop, left));
+    all.submitted += counts.submitted;
+    all.ok += counts.ok;
+    all.failed += counts.failed;
+    all.unknown += counts.unknown;
   }
   return all;
 }

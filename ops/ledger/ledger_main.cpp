@@ -7,6 +7,7 @@
 
 #include "ops/ledger/ledger_check.h"
 #include "ops/ledger/ledger_client.h"
+#include "shared/base/try.h"
 
 namespace atolldb {
 namespace {
@@ -32,9 +33,8 @@ int run_client(const LedgerClient::Connect& connect, const LedgerClientOptions& 
   };
   const auto run = [&]() -> Result<LedgerClientCounts> {
     if (reconnects) return (*client)->run_over_restarts(connect, stop, transactions);
-    const auto session = connect();
-    if (!session) return std::unexpected(session.error());
-    return (*client)->run(**session, stop, transactions);
+    ATOLL_ASSIGN(const auto session, connect());
+    return (*client)->run(*session, stop, transactions);
   };
   const Result<LedgerClientCounts> counts = run();
   if (!counts) return report(counts.error());

@@ -6,6 +6,7 @@
 
 #include "engine/compose/page_output.h"
 #include "ops/verify/snapshot_walk.h"
+#include "shared/base/try.h"
 
 namespace atolldb {
 
@@ -32,9 +33,7 @@ class PageWalk {
       has_gaps = true;
       return false;
     }
-    if (auto good = check(pointer, parent, into, type, other, layer); !good) {
-      return std::unexpected(good.error());
-    }
+    ATOLL_TRY(check(pointer, parent, into, type, other, layer));
     return true;
   }
   /// Counts and visits a record. Checks its VID against the page that holds it.

@@ -12,6 +12,7 @@
 #include "engine/format/sequential_page.h"
 #include "engine/format/sequential_root.h"
 #include "ops/verify/page_walk.h"
+#include "shared/base/try.h"
 
 namespace atolldb {
 
@@ -68,12 +69,11 @@ class ArrayWalk {
                     uint64_t first) {
     const auto buffer = std::make_unique<PageBuffer>();
     const PageType type = level == 0 ? PageType::array_leaf : PageType::array_interior;
-    auto read = walk_.read(pointer, parent, *buffer, type, type, 0, [&] {
+    ATOLL_ASSIGN(auto read, walk_.read(pointer, parent, *buffer, type, type, 0, [&] {
       const uint64_t end = std::min(first + shape_.records_below(level), shape_.record_count);
       return fmt::format("records {} to {}", first, end - 1);
-    });
-    if (!read) return std::unexpected(read.error());
-    if (!*read) return {};
+    }));
+    if (!read) return {};
     if (buffer->header().level != level) {
       return walk_.wrong(buffer->header(), fmt::format("its level is not {}", level));
     }
@@ -155,8 +155,7 @@ Result<void> walk_sequential_page(PageWalk& walk, PageBuffer& buffer, const Sequ
                                                   i, vid.epoch(), run.first_epoch, run.last_epoch));
     }
     const auto* payload = reinterpret_cast<const std::byte*>(record + 1);
-    auto visited = walk.visit(page->header, {{}, {payload, record->payload_bytes}, vid});
-    if (!visited) return visited;
+    ATOLL_TRY(walk.visit(page->header, {{}, {payload, record->payload_bytes}, vid}));
     at += SequentialRecord::bytes_for(static_cast<uint32_t>(record->payload_bytes));
   }
   if (at != page->used_bytes) return walk.wrong(page->header, "its records do not fill it");
@@ -176,12 +175,10 @@ Result<void> walk_runs(PageWalk& walk, const SequentialSnapshotRoot& root) {
     const uint64_t before = walk.totals.records;
     for (uint64_t number = 0; number < run.pages; ++number) {
       const SnapshotPointer pointer(run.first_page + number);
-      auto read = walk.read(pointer, parent, buffer, PageType::sequential, PageType::sequential, 0,
-                            [&] { return epochs_of(run); });
-      if (!read) return std::unexpected(read.error());
-      if (!*read) continue;
-      auto done = walk_sequential_page(walk, buffer, run, number);
-      if (!done) return done;
+      ATOLL_ASSIGN(auto read, walk.read(pointer, parent, buffer, PageType::sequential,
+                                        PageType::sequential, 0, [&] { return epochs_of(run); }));
+      if (!read) continue;
+      ATOLL_TRY(walk_sequential_page(walk, buffer, run, number));
     }
     if (is_lost(run)) walk.has_gaps = true;
     if (!walk.has_gaps && walk.totals.records - before != run.records) {
@@ -206,10 +203,10 @@ Result<void> walk_sequential(PageWalk& walk) {
   for (SnapshotPointer at = walk.storage.root; !at.is_null();
        at = SnapshotPointer(root->previous)) {
     const SnapshotPointer parent = chain.empty() ? at : chain.back();
-    auto read = walk.read(at, parent, buffer, PageType::sequential, PageType::sequential, 0,
-                          [] { return std::string("all appends before those of newer pages"); });
-    if (!read) return std::unexpected(read.error());
-    if (!*read) break;
+    ATOLL_ASSIGN(auto read,
+                 walk.read(at, parent, buffer, PageType::sequential, PageType::sequential, 0,
+                           [] { return std::string("all appends before those of newer pages"); }));
+    if (!read) break;
     // Older pages were written earlier. This check excludes circles.
     const bool is_older = chain.empty() || at.snapshot() < parent.snapshot() ||
                           (at.snapshot() == parent.snapshot() && at.page() < parent.page());
@@ -219,16 +216,16 @@ Result<void> walk_sequential(PageWalk& walk) {
     chain.push_back(at);
   }
   for (; !chain.empty(); chain.pop_back()) {
-    auto read = walk.read(chain.back(), chain.back(), buffer, PageType::sequential,
-                          PageType::sequential, 0, [] { return std::string("appends"); });
-    if (!read) return std::unexpected(read.error());
-    if (!*read) continue;
+    ATOLL_ASSIGN(auto read,
+                 walk.read(chain.back(), chain.back(), buffer, PageType::sequential,
+                           PageType::sequential, 0, [] { return std::string("appends"); }));
+    if (!read) continue;
     if (!walk.has_gaps && walk.totals.records != root->previous_records) {
       return walk.wrong(root->header,
                         fmt::format("it says that older runs have {} records, they have {}",
                                     root->previous_records, walk.totals.records));
     }
-    if (auto done = walk_runs(walk, *root); !done) return done;
+    ATOLL_TRY(walk_runs(walk, *root));
   }
   return {};
 }

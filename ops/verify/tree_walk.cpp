@@ -9,6 +9,7 @@
 #include "engine/format/tree_page.h"
 #include "engine/mastertree/build.h"
 #include "ops/verify/page_walk.h"
+#include "shared/base/try.h"
 
 namespace atolldb {
 namespace {
@@ -21,11 +22,10 @@ class TreeWalk {
   Result<void> layer(SnapshotPointer root, SnapshotPointer parent) {
     ++walk_.totals.layers;
     const auto buffer = std::make_unique<PageBuffer>();
-    auto read = walk_.read(root, parent, *buffer, PageType::mastertree_border,
-                           PageType::mastertree_interior, layer_number(),
-                           [&] { return text_of_range(prefix_, SliceRange{}); });
-    if (!read) return std::unexpected(read.error());
-    if (!*read) return {};
+    ATOLL_ASSIGN(auto read, walk_.read(root, parent, *buffer, PageType::mastertree_border,
+                                       PageType::mastertree_interior, layer_number(),
+                                       [&] { return text_of_range(prefix_, SliceRange{}); }));
+    if (!read) return {};
     return content(*buffer, SliceRange{}, buffer->header().level);
   }
 
@@ -36,10 +36,9 @@ class TreeWalk {
                     uint32_t level) {
     const auto buffer = std::make_unique<PageBuffer>();
     const PageType type = level == 0 ? PageType::mastertree_border : PageType::mastertree_interior;
-    auto read = walk_.read(pointer, parent, *buffer, type, type, layer_number(),
-                           [&] { return text_of_range(prefix_, range); });
-    if (!read) return std::unexpected(read.error());
-    if (!*read) return {};
+    ATOLL_ASSIGN(auto read, walk_.read(pointer, parent, *buffer, type, type, layer_number(),
+                                       [&] { return text_of_range(prefix_, range); }));
+    if (!read) return {};
     return content(*buffer, range, level);
   }
 
@@ -102,8 +101,8 @@ class TreeWalk {
       return walk_.wrong(tree.header, fmt::format("it has {} records of several slices", count));
     }
     for (uint32_t slot = 0; slot < count; ++slot) {
-      if (auto done = check_slot(tree, slot); !done) return done;
-      if (auto done = visit_slot(tree, slot); !done) return done;
+      ATOLL_TRY(check_slot(tree, slot));
+      ATOLL_TRY(visit_slot(tree, slot));
     }
     return {};
   }

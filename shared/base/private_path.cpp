@@ -8,6 +8,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "shared/base/try.h"
+
 namespace atolldb {
 namespace {
 
@@ -56,7 +58,7 @@ Result<void> check_parents(const std::string& path, const std::string& key) {
 }
 
 Result<void> check_owned(const std::string& path, const std::string& key) {
-  if (auto checked = check_parents(path, key); !checked) return checked;
+  ATOLL_TRY(check_parents(path, key));
   struct stat info{};
   if (lstat(path.c_str(), &info) != 0) return {};
   if (S_ISLNK(info.st_mode)) return unsafe(path, "is a link", key);

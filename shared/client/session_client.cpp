@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "shared/base/copy_bytes.h"
+#include "shared/base/try.h"
 #include "shared/config/config.h"
 #include "shared/config/config_check.h"
 #include "shared/kv/kv_request.h"
@@ -39,9 +40,8 @@ Clock::time_point deadline_of(std::chrono::nanoseconds timeout) {
 
 Result<std::unique_ptr<SessionClient>> SessionClient::connect(const std::string& run_dir,
                                                               uint32_t node) {
-  Result<UniqueFd> socket = connect_to_sessions(session_socket_path(run_dir, node));
-  if (!socket) return std::unexpected(socket.error());
-  return over(*std::move(socket));
+  ATOLL_ASSIGN(UniqueFd socket, connect_to_sessions(session_socket_path(run_dir, node)));
+  return over(std::move(socket));
 }
 
 Result<std::unique_ptr<SessionClient>> SessionClient::connect_within(

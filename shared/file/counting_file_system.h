@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "shared/base/try.h"
 #include "shared/file/forwarding_file_system.h"
 
 namespace atolldb {
@@ -41,9 +42,8 @@ class CountingFileSystem final : private FileSystemBelow, public ForwardingFileS
       : FileSystemBelow{std::move(below)}, ForwardingFileSystem(*owned), bytes_read_(bytes_read) {}
 
   Result<std::unique_ptr<File>> open_for_reading(const std::string& path) override {
-    auto file = ForwardingFileSystem::open_for_reading(path);
-    if (!file) return file;
-    return std::make_unique<CountingFile>(*std::move(file), bytes_read_);
+    ATOLL_ASSIGN(auto file, ForwardingFileSystem::open_for_reading(path));
+    return std::make_unique<CountingFile>(std::move(file), bytes_read_);
   }
 
  private:

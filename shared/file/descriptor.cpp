@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "shared/base/try.h"
 #include "shared/base/uninterrupted.h"
 #include "shared/file/file.h"
 #include "shared/file/file_errors.h"
@@ -144,11 +145,10 @@ Result<Descriptor> open_descriptor(SystemCalls& calls, const std::string& path, 
 
 Result<Descriptor> create_preallocated(SystemCalls& calls, const std::string& path,
                                        uint64_t bytes) {
-  if (auto good = check_create(path, bytes); !good) return std::unexpected(good.error());
+  ATOLL_TRY(check_create(path, bytes));
   // Without O_DIRECT: on a file system that refuses it, the kernel would still create the file.
-  auto descriptor = open_descriptor(calls, path, O_RDWR | O_CREAT | O_EXCL);
-  if (!descriptor) return descriptor;
-  const int error = allocate(calls, descriptor->get(), 0, bytes);
+  ATOLL_ASSIGN(auto descriptor, open_descriptor(calls, path, O_RDWR | O_CREAT | O_EXCL));
+  const int error = allocate(calls, descriptor.get(), 0, bytes);
   if (error == 0) return descriptor;
   const bool is_removed = calls.unlink(path.c_str()) == 0;
   return io_error("creation of " + path + " with " + std::to_string(bytes) + " bytes" +
@@ -158,7 +158,7 @@ Result<Descriptor> create_preallocated(SystemCalls& calls, const std::string& pa
 
 Result<void> grow_preallocated(SystemCalls& calls, int descriptor, const std::string& path,
                                uint64_t size, uint64_t bytes) {
-  if (auto good = check_grow(path, size, bytes); !good) return good;
+  ATOLL_TRY(check_grow(path, size, bytes));
   const int error = allocate(calls, descriptor, size, bytes);
   if (error == 0) return {};
   const bool is_cut =

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "shared/base/try.h"
 #include "shared/file/text_file.h"
 
 namespace atolldb {
@@ -52,10 +53,9 @@ std::string canonical_path(const std::string& path) {
 Result<DirectoryTable> DirectoryTable::read(FileSystem& file_system, const std::string& data_dir) {
   DirectoryTable table(data_dir);
   const std::string path = directory_table_path(data_dir);
-  auto text = read_text_file(file_system, path);
-  if (!text) return std::unexpected(text.error());
-  if (!*text) return table;
-  const Json json = Json::parse(**text, nullptr, false);
+  ATOLL_ASSIGN(auto text, read_text_file(file_system, path));
+  if (!text) return table;
+  const Json json = Json::parse(*text, nullptr, false);
   if (!json.is_object() || !json.contains("version") || !json["version"].is_number_unsigned() ||
       !json.contains("last_number") || !json["last_number"].is_number_unsigned() ||
       !json.contains("directories") || !json["directories"].is_array()) {

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "shared/base/try.h"
+
 namespace atolldb {
 namespace {
 
@@ -132,15 +134,15 @@ IoWatch::Note::~Note() {
 }
 
 Result<std::unique_ptr<File>> WatchedFileSystem::create(const std::string& path, uint64_t bytes) {
-  auto file = noted(watch_, IoOperation::create, path, [&] { return below().create(path, bytes); });
-  if (!file) return file;
-  return std::make_unique<WatchedFile>(*std::move(file), watch_);
+  ATOLL_ASSIGN(auto file, noted(watch_, IoOperation::create, path,
+                                [&] { return below().create(path, bytes); }));
+  return std::make_unique<WatchedFile>(std::move(file), watch_);
 }
 
 Result<std::unique_ptr<File>> WatchedFileSystem::open(const std::string& path) {
-  auto file = noted(watch_, IoOperation::open, path, [&] { return below().open(path); });
-  if (!file) return file;
-  return std::make_unique<WatchedFile>(*std::move(file), watch_);
+  ATOLL_ASSIGN(auto file,
+               noted(watch_, IoOperation::open, path, [&] { return below().open(path); }));
+  return std::make_unique<WatchedFile>(std::move(file), watch_);
 }
 
 Result<std::unique_ptr<File>> WatchedFileSystem::open_for_reading(const std::string& path) {

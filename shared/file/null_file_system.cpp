@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "shared/base/try.h"
 #include "shared/file/file_errors.h"
 
 namespace atolldb {
@@ -32,7 +33,7 @@ class NullFile : public File {
   }
   Result<void> grow(uint64_t bytes) override {
     if (!is_writable_) return io_error("growth of " + path_, EBADF);
-    if (auto good = check_grow(path_, size_, bytes); !good) return good;
+    ATOLL_TRY(check_grow(path_, size_, bytes));
     size_ = bytes;
     const std::lock_guard lock(owner_.mutex_);
     if (const auto found = owner_.files_.find(normal(path_)); found != owner_.files_.end()) {
@@ -61,7 +62,7 @@ class NullFile : public File {
 };
 
 Result<std::unique_ptr<File>> NullFileSystem::create(const std::string& path, uint64_t bytes) {
-  if (auto good = check_create(path, bytes); !good) return std::unexpected(good.error());
+  ATOLL_TRY(check_create(path, bytes));
   const std::string full = normal(path);
   const std::lock_guard lock(mutex_);
   if (!directories_.contains(parent_of_normal(full)))

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "shared/base/try.h"
 #include "shared/file/file_errors.h"
 
 namespace atolldb {
@@ -56,8 +57,8 @@ class PmemFile : public File {
   }
 
   Result<void> write(uint64_t offset, std::span<const std::span<const std::byte>> slices) override {
-    if (auto good = failure_.check(); !good) return good;
-    if (auto good = check_write(path_, size_, offset, slices); !good) return good;
+    ATOLL_TRY(failure_.check());
+    ATOLL_TRY(check_write(path_, size_, offset, slices));
     for (const auto& slice : slices) {
       if (slice.empty()) continue;
       if (is_persistent_) {
@@ -74,7 +75,7 @@ class PmemFile : public File {
 
   /// Earlier writes keep their contents until `sync`: both mappings share the same memory.
   Result<void> grow(uint64_t bytes) override {
-    if (auto good = failure_.check(); !good) return good;
+    ATOLL_TRY(failure_.check());
     auto grown = grow_preallocated(owner_.calls_, descriptor_.get(), path_, size_, bytes);
     if (!grown || bytes == size_) return grown;
     auto mapped = map_file(descriptor_.get(), path_);
@@ -86,7 +87,7 @@ class PmemFile : public File {
   }
 
   Result<void> sync() override {
-    if (auto good = failure_.check(); !good) return good;
+    ATOLL_TRY(failure_.check());
     if (is_persistent_) {
       drain_();
       owner_.drains_.fetch_add(1, std::memory_order_relaxed);
@@ -136,27 +137,23 @@ class PmemFile : public File {
 };
 
 Result<std::unique_ptr<File>> PmemFileSystem::create(const std::string& path, uint64_t bytes) {
-  auto descriptor = create_preallocated(calls_, path, bytes);
-  if (!descriptor) return std::unexpected(descriptor.error());
-  auto file = map(path, std::move(*descriptor));
+  ATOLL_ASSIGN(auto descriptor, create_preallocated(calls_, path, bytes));
+  auto file = map(path, std::move(descriptor));
   if (!file) calls_.unlink(path.c_str());
   return file;
 }
 
 Result<std::unique_ptr<File>> PmemFileSystem::open(const std::string& path) {
-  auto descriptor = open_descriptor(calls_, path, O_RDWR);
-  if (!descriptor) return std::unexpected(descriptor.error());
-  return map(path, std::move(*descriptor));
+  ATOLL_ASSIGN(auto descriptor, open_descriptor(calls_, path, O_RDWR));
+  return map(path, std::move(descriptor));
 }
 
 Result<std::unique_ptr<File>> PmemFileSystem::map(const std::string& path, Descriptor descriptor) {
-  auto size = size_of(descriptor.get(), path);
-  if (!size) return std::unexpected(size.error());
+  ATOLL_ASSIGN(auto size, size_of(descriptor.get(), path));
   Map mapping;
-  if (*size > 0) {
-    auto mapped = map_file(descriptor.get(), path);
-    if (!mapped) return std::unexpected(mapped.error());
-    mapping = std::move(*mapped);
+  if (size > 0) {
+    ATOLL_ASSIGN(auto mapped, map_file(descriptor.get(), path));
+    mapping = std::move(mapped);
     switch (pmem2_map_get_store_granularity(mapping.get())) {
       case PMEM2_GRANULARITY_BYTE:
         found(Granularity::byte, path);
@@ -169,7 +166,7 @@ Result<std::unique_ptr<File>> PmemFileSystem::map(const std::string& path, Descr
         break;
     }
   }
-  return std::make_unique<PmemFile>(*this, path, std::move(descriptor), std::move(mapping), *size);
+  return std::make_unique<PmemFile>(*this, path, std::move(descriptor), std::move(mapping), size);
 }
 
 std::string PmemFileSystem::describe() const {

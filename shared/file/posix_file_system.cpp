@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "shared/base/try.h"
 #include "shared/base/uninterrupted.h"
 #include "shared/file/file_errors.h"
 
@@ -51,8 +52,8 @@ class PosixFile : public File {
 
   Result<void> write(uint64_t offset, std::span<const std::span<const std::byte>> slices) override {
     if (!size_) return io_error(write_text(path_, offset, total_bytes(slices)), EBADF);
-    if (auto good = failure_.check(); !good) return good;
-    if (auto good = check_write(path_, *size_, offset, slices); !good) return good;
+    ATOLL_TRY(failure_.check());
+    ATOLL_TRY(check_write(path_, *size_, offset, slices));
     const bool is_direct = this->is_direct();
     int error = write_all(owner_.calls_, writing(is_direct), offset, slices);
     if (error == EINVAL && is_direct) {
@@ -65,7 +66,7 @@ class PosixFile : public File {
 
   Result<void> grow(uint64_t bytes) override {
     if (!size_) return io_error("growth of " + path_, EBADF);
-    if (auto good = failure_.check(); !good) return good;
+    ATOLL_TRY(failure_.check());
     auto grown = grow_preallocated(owner_.calls_, buffered_.get(), path_, *size_, bytes);
     if (grown) size_ = bytes;
     return grown;
@@ -73,7 +74,7 @@ class PosixFile : public File {
 
   Result<void> sync() override {
     if (!size_) return io_error("sync of " + path_, EBADF);
-    if (auto good = failure_.check(); !good) return good;
+    ATOLL_TRY(failure_.check());
     // Never sync again after an error. The kernel may have dropped the data that it could not
     // write, and reports a write-back error only once.
     const int error = sync_data(owner_.calls_, writing(is_direct()));
@@ -123,26 +124,22 @@ class PosixFile : public File {
 };
 
 Result<std::unique_ptr<File>> PosixFileSystem::create(const std::string& path, uint64_t bytes) {
-  auto buffered = create_preallocated(calls_, path, bytes);
-  if (!buffered) return std::unexpected(buffered.error());
-  auto file = make_file(path, std::move(*buffered));
+  ATOLL_ASSIGN(auto buffered, create_preallocated(calls_, path, bytes));
+  auto file = make_file(path, std::move(buffered));
   if (!file) calls_.unlink(path.c_str());
   return file;
 }
 
 Result<std::unique_ptr<File>> PosixFileSystem::open(const std::string& path) {
-  auto buffered = open_descriptor(calls_, path, O_RDWR);
-  if (!buffered) return std::unexpected(buffered.error());
-  return make_file(path, std::move(*buffered));
+  ATOLL_ASSIGN(auto buffered, open_descriptor(calls_, path, O_RDWR));
+  return make_file(path, std::move(buffered));
 }
 
 Result<std::unique_ptr<File>> PosixFileSystem::make_file(const std::string& path,
                                                          Descriptor buffered) {
-  auto size = size_of(buffered.get(), path);
-  if (!size) return std::unexpected(size.error());
-  auto direct = open_direct(buffered, O_RDWR, path);
-  if (!direct) return std::unexpected(direct.error());
-  return std::make_unique<PosixFile>(*this, path, std::move(buffered), *std::move(direct), *size);
+  ATOLL_ASSIGN(auto size, size_of(buffered.get(), path));
+  ATOLL_ASSIGN(auto direct, open_direct(buffered, O_RDWR, path));
+  return std::make_unique<PosixFile>(*this, path, std::move(buffered), std::move(direct), size);
 }
 
 /// Opens by descriptor, not by path, because the path may have been renamed or may name another
@@ -162,12 +159,10 @@ Result<Descriptor> PosixFileSystem::open_direct(const Descriptor& buffered, int 
 }
 
 Result<std::unique_ptr<File>> PosixFileSystem::open_for_reading(const std::string& path) {
-  auto buffered = open_descriptor(calls_, path, O_RDONLY);
-  if (!buffered) return std::unexpected(buffered.error());
+  ATOLL_ASSIGN(auto buffered, open_descriptor(calls_, path, O_RDONLY));
   if (is_directory(path)) return io_error("opening " + path, EISDIR);
-  auto direct = open_direct(*buffered, O_RDONLY, path);
-  if (!direct) return std::unexpected(direct.error());
-  return std::make_unique<PosixFile>(*this, path, std::move(*buffered), *std::move(direct),
+  ATOLL_ASSIGN(auto direct, open_direct(buffered, O_RDONLY, path));
+  return std::make_unique<PosixFile>(*this, path, std::move(buffered), std::move(direct),
                                      std::nullopt);
 }
 
@@ -189,7 +184,7 @@ Result<void> PosixFileSystem::make_directory(const std::string& path) {
   }
   const std::string parent = parent_of(path);
   if (parent != path) {
-    if (auto made = make_directory(parent); !made) return made;
+    ATOLL_TRY(make_directory(parent));
   }
   if (calls_.mkdir(path.c_str(), kDirectoryMode) != 0) {
     const int error = errno;

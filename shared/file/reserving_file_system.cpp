@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "shared/base/try.h"
 #include "shared/file/file_errors.h"
 
 namespace atolldb {
@@ -25,9 +26,7 @@ class ReservingFile : public ForwardingFile {
     const auto now = size();
     if (!now) return std::unexpected(now.error());
     if (bytes > *now) {
-      if (auto room = file_system_.check_room(directory_of(path()), bytes - *now); !room) {
-        return room;
-      }
+      ATOLL_TRY(file_system_.check_room(directory_of(path()), bytes - *now));
     }
     return below().grow(bytes);
   }
@@ -64,18 +63,14 @@ Result<void> ReservingFileSystem::check_room(const std::string& directory, uint6
 }
 
 Result<std::unique_ptr<File>> ReservingFileSystem::create(const std::string& path, uint64_t bytes) {
-  if (auto room = check_room(directory_of(path), bytes); !room) {
-    return std::unexpected(room.error());
-  }
-  auto file = below().create(path, bytes);
-  if (!file) return file;
-  return std::make_unique<ReservingFile>(*std::move(file), *this);
+  ATOLL_TRY(check_room(directory_of(path), bytes));
+  ATOLL_ASSIGN(auto file, below().create(path, bytes));
+  return std::make_unique<ReservingFile>(std::move(file), *this);
 }
 
 Result<std::unique_ptr<File>> ReservingFileSystem::open(const std::string& path) {
-  auto file = below().open(path);
-  if (!file) return file;
-  return std::make_unique<ReservingFile>(*std::move(file), *this);
+  ATOLL_ASSIGN(auto file, below().open(path));
+  return std::make_unique<ReservingFile>(std::move(file), *this);
 }
 
 }  // namespace atolldb

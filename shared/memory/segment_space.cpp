@@ -11,6 +11,7 @@
 
 #include "shared/base/check.h"
 #include "shared/base/process_id.h"
+#include "shared/base/try.h"
 #include "shared/memory/control_layout.h"
 #include "shared/memory/node_layout.h"
 #include "shared/memory/page_header.h"
@@ -135,14 +136,13 @@ Result<const SegmentSpace::Mapping*> SegmentSpace::map(SegmentKind kind, uint32_
 
 Result<std::byte*> SegmentSpace::prepare(SegmentKind kind, uint32_t node,
                                          const SegmentPlacement& placement) {
-  const Result<const Mapping*> mapping = map(kind, node, true);
-  if (!mapping) return std::unexpected(mapping.error());
+  ATOLL_ASSIGN(const Mapping* const mapping, map(kind, node, true));
   const std::string name = segment_name(kind, node);
-  std::byte* const base = (*mapping)->memory.base();
-  const uint64_t bytes = (*mapping)->memory.bytes();
+  std::byte* const base = mapping->memory.base();
+  const uint64_t bytes = mapping->memory.bytes();
   auto placed = bind_memory(name, base, bytes, placement.numa_node);
   if (!placed) return std::unexpected(placed.error());
-  if (placement.transparent_huge && !(*mapping)->huge_file) {
+  if (placement.transparent_huge && !mapping->huge_file) {
     madvise(base, bytes, MADV_HUGEPAGE);  // a hint: failure is harmless
   }
   placed = prefault_memory(name, base, bytes, placement.prefault_threads);
@@ -177,14 +177,12 @@ Result<std::byte*> SegmentSpace::attach(SegmentKind kind, uint32_t node, bool wr
   if (known != mappings_.end()) {
     mapping = &known->second;
   } else {
-    const Result<const Mapping*> mapped = map(kind, node, writable);
-    if (!mapped) return std::unexpected(mapped.error());
-    mapping = *mapped;
+    ATOLL_ASSIGN(const Mapping* const mapped, map(kind, node, writable));
+    mapping = mapped;
   }
   std::byte* const base = mapping->memory.base();
   const auto& header = *reinterpret_cast<const SegmentHeader*>(base);
-  const auto checked = check_segment_header(header, kind, node, identity_, mapping->memory.bytes());
-  if (!checked) return std::unexpected(checked.error());
+  ATOLL_TRY(check_segment_header(header, kind, node, identity_, mapping->memory.bytes()));
   return base;
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "shared/base/private_path.h"
+#include "shared/base/try.h"
 #include "shared/message/control_connection.h"
 
 namespace atolldb {
@@ -46,7 +47,7 @@ Result<Json> ControlClient::call(std::string_view op, const Json& body,
   const std::string request = encode_request(op, body);
   const size_t limit = control_limits(op).bytes;
   if (request.size() > limit) return too_long(op, request.size(), limit);
-  if (auto checked = check_socket(endpoint_); !checked) return std::unexpected(checked.error());
+  ATOLL_TRY(check_socket(endpoint_));
   const std::string name(op);
   const std::string took = std::to_string(timeout.count()) + " ms";
   try {

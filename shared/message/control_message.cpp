@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "shared/base/try.h"
+
 namespace atolldb {
 namespace {
 
@@ -35,27 +37,25 @@ std::unexpected<Error> wrong_member(const ControlRequest& request, const char* m
 }  // namespace
 
 Result<ControlRequest> parse_request(std::string_view frame) {
-  const Result<ControlScan> scan = scan_control_message(frame);
-  if (!scan) return std::unexpected(scan.error());
-  const ControlLimits limits = control_limits(scan->op);
-  if (frame.size() > limits.bytes || scan->values > limits.values) {
+  ATOLL_ASSIGN(const ControlScan scan, scan_control_message(frame));
+  const ControlLimits limits = control_limits(scan.op);
+  if (frame.size() > limits.bytes || scan.values > limits.values) {
     return std::unexpected(garbage(std::to_string(frame.size()) + " bytes and " +
-                                   std::to_string(scan->values) + " values are more than the " +
+                                   std::to_string(scan.values) + " values are more than the " +
                                    std::to_string(limits.bytes) + " and " +
                                    std::to_string(limits.values) + " of its op"));
   }
-  Result<Json> json = parse_envelope(frame);
-  if (!json) return std::unexpected(json.error());
-  const auto op = json->find("op");
-  if (op == json->end() || !op->is_string()) return std::unexpected(garbage("it has no op"));
+  ATOLL_ASSIGN(Json json, parse_envelope(frame));
+  const auto op = json.find("op");
+  if (op == json.end() || !op->is_string()) return std::unexpected(garbage("it has no op"));
   ControlRequest request{op->get<std::string>(), {}};
   if (request.op.empty() || request.op.size() > kMaxOpBytes) {
     return std::unexpected(
         garbage("its op is empty or longer than " + std::to_string(kMaxOpBytes) + " bytes"));
   }
   // The limits were those of another op, because the name was written with escapes, or twice.
-  if (request.op != scan->op) return std::unexpected(garbage("its op is written ambiguously"));
-  request.body = *std::move(json);
+  if (request.op != scan.op) return std::unexpected(garbage("its op is written ambiguously"));
+  request.body = std::move(json);
   return request;
 }
 
@@ -85,15 +85,13 @@ std::string encode_answer(const Result<Json>& answer) {
 }
 
 Result<Json> parse_answer(std::string_view frame) {
-  const Result<ControlScan> scan = scan_control_message(frame);
-  if (!scan) return std::unexpected(scan.error());
-  Result<Json> json = parse_envelope(frame);
-  if (!json) return json;
-  const auto ok = json->find("ok");
-  if (ok == json->end() || !ok->is_boolean()) return std::unexpected(garbage("it has no ok"));
+  ATOLL_TRY(scan_control_message(frame));
+  ATOLL_ASSIGN(Json json, parse_envelope(frame));
+  const auto ok = json.find("ok");
+  if (ok == json.end() || !ok->is_boolean()) return std::unexpected(garbage("it has no ok"));
   if (ok->get<bool>()) return json;
-  const int code = json->value("code", Json(1)).is_number_integer() ? json->value("code", 1) : 1;
-  const Json message = json->value("message", Json("no reason given"));
+  const int code = json.value("code", Json(1)).is_number_integer() ? json.value("code", 1) : 1;
+  const Json message = json.value("message", Json("no reason given"));
   return make_error(static_cast<ExitCode>(code),
                     message.is_string() ? message.get<std::string>() : dump(message));
 }

@@ -2,21 +2,23 @@
 
 #include <utility>
 
+#include "shared/base/try.h"
+
 namespace atolldb {
 
 Result<void> ChildServices::start(const Config& config, const std::string& control_endpoint,
                                   ControlHandler handler, size_t max_request_bytes,
                                   uint32_t port_offset,
                                   std::shared_ptr<prometheus::Collectable> collectable) {
-  auto server = ControlServer::start(control_endpoint, std::move(handler), max_request_bytes);
-  if (!server) return std::unexpected(server.error());
-  server_ = *std::move(server);
+  ATOLL_ASSIGN(auto server,
+               ControlServer::start(control_endpoint, std::move(handler), max_request_bytes));
+  server_ = std::move(server);
   if (!config.metrics.enabled) return {};
-  auto exposer = MetricsExposer::start(config.metrics.listen,
-                                       metrics_port(config.metrics.base_port, port_offset),
-                                       std::move(collectable));
-  if (!exposer) return std::unexpected(exposer.error());
-  exposer_ = *std::move(exposer);
+  ATOLL_ASSIGN(auto exposer,
+               MetricsExposer::start(config.metrics.listen,
+                                     metrics_port(config.metrics.base_port, port_offset),
+                                     std::move(collectable)));
+  exposer_ = std::move(exposer);
   return {};
 }
 

@@ -8,15 +8,14 @@
 #include <string_view>
 #include <utility>
 
+#include "shared/base/try.h"
 #include "shared/process/start_up.h"
 
 namespace atolldb {
 namespace {
 
 Result<Handover> take_handover(int argc, char** argv) {
-  if (const auto processor = check_processor(); !processor) {
-    return std::unexpected(processor.error());
-  }
+  ATOLL_TRY(check_processor());
   int fd = -1;
   for (int i = 1; i + 1 < argc; ++i) {
     if (std::string_view(argv[i]) != "--handover") continue;

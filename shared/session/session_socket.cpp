@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "shared/base/private_path.h"
+#include "shared/base/try.h"
 #include "shared/base/uninterrupted.h"
 #include "shared/session/session_layout.h"
 
@@ -103,9 +104,7 @@ Result<UniqueFd> connect_to_sessions(const std::string& path) {
     return socket_error("session socket " + path + ": no node listens there: start the cluster",
                         ExitCode::not_running);
   }
-  if (auto checked = check_peer(fd.get(), "session socket " + path); !checked) {
-    return std::unexpected(checked.error());
-  }
+  ATOLL_TRY(check_peer(fd.get(), "session socket " + path));
   return fd;
 }
 

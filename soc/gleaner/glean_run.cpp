@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/gleaner/plan_codec.h"
+#include "shared/base/try.h"
 #include "shared/process/start_up.h"
 
 namespace atolldb {
@@ -106,9 +107,8 @@ void GleanRun::run(const ControlReply& prepared) {
   if (is_wanted()) {
     // A part of its own, because it waits for the device while waiters have deadlines.
     start("glean-end", 1, [this](uint32_t) -> Result<void> {
-      auto gleaned = work_.finish();
-      if (!gleaned) return std::unexpected(gleaned.error());
-      gleaned_ = *std::move(gleaned);
+      ATOLL_ASSIGN(auto gleaned, work_.finish());
+      gleaned_ = std::move(gleaned);
       return {};
     });
     serve();

@@ -5,14 +5,14 @@
 #include <utility>
 
 #include "engine/gleaner/plan_codec.h"
+#include "shared/base/try.h"
 
 namespace atolldb {
 namespace {
 
 Result<GleanPlan> plan_of(const ControlRequest& request) {
-  const Result<std::string> text = get_text(request, "plan");
-  if (!text) return std::unexpected(text.error());
-  return decode_plan(*text);
+  ATOLL_ASSIGN(const std::string text, get_text(request, "plan"));
+  return decode_plan(text);
 }
 
 }  // namespace
@@ -80,12 +80,11 @@ void GleanService::end(const ControlRequest& request, ControlReply reply) {
 }
 
 Result<std::shared_ptr<GleanRun>> GleanService::run_of(const ControlRequest& request) const {
-  const Result<uint64_t> number = get_number(request, "run");
-  if (!number) return std::unexpected(number.error());
+  ATOLL_ASSIGN(const uint64_t number, get_number(request, "run"));
   const std::lock_guard guard(mutex_);
-  if (run_ != nullptr && run_->number() == *number) return run_;
+  if (run_ != nullptr && run_->number() == number) return run_;
   return make_error(ExitCode::failed, request.op + ": node " + std::to_string(places_.node) +
-                                          ": has no run of snapshot " + std::to_string(*number));
+                                          ": has no run of snapshot " + std::to_string(number));
 }
 
 void GleanService::stop() {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "engine/compose/compose.h"
+#include "shared/base/try.h"
 
 namespace atolldb {
 
@@ -28,15 +29,13 @@ GleanProgress& GleanProgress::operator+=(const GleanProgress& other) {
 
 Result<void> GleanWork::prepare() {
   directory_ = places_.directory(plan_.snapshot);
-  if (auto room = files_.check_room(directory_, 0); !room) return room;
+  ATOLL_TRY(files_.check_room(directory_, 0));
   // Files that cannot be opened are reported when a composer needs a page of them.
-  if (auto opened = places_.snapshots->open_readable(plan_.files); !opened) {
-    return std::unexpected(opened.error());
-  }
-  auto writer = SnapshotWriter::create(
-      files_, {directory_, places_.node, plan_.snapshot, plan_.epoch, plan_.cluster_uuid});
-  if (!writer) return std::unexpected(writer.error());
-  writer_.emplace(*std::move(writer));
+  ATOLL_TRY(places_.snapshots->open_readable(plan_.files));
+  ATOLL_ASSIGN(auto writer,
+               SnapshotWriter::create(files_, {directory_, places_.node, plan_.snapshot,
+                                               plan_.epoch, plan_.cluster_uuid}));
+  writer_.emplace(std::move(writer));
   const auto mappers = static_cast<uint32_t>(plan_.mappers.size());
   const std::lock_guard guard(mutex_);
   for (const ReducerPlace& place : plan_.reducers) {
@@ -49,7 +48,7 @@ Result<void> GleanWork::prepare() {
     inboxes_.push_back(std::make_unique<ReducerInbox>(memory, [this] { return is_over(); }));
     inbox_order_.push_back(inboxes_.back().get());
     if (place.node != places_.node) continue;
-    if (auto begun = inboxes_.back()->begin(plan_.snapshot, mappers); !begun) return begun;
+    ATOLL_TRY(inboxes_.back()->begin(plan_.snapshot, mappers));
     ReducerSettings settings;
     settings.directory = directory_;
     settings.node = place.node;
@@ -65,16 +64,15 @@ Result<void> GleanWork::make_mappers() {
   const std::lock_guard guard(mutex_);
   for (const GleanMapper& task : plan_.mappers) {
     if (task.node != places_.node) continue;
-    auto mapper = Mapper::create(*places_.file_system, plan_, task, inbox_order_);
-    if (!mapper) return std::unexpected(mapper.error());
-    mappers_.push_back(*std::move(mapper));
+    ATOLL_ASSIGN(auto mapper, Mapper::create(*places_.file_system, plan_, task, inbox_order_));
+    mappers_.push_back(std::move(mapper));
   }
   return {};
 }
 
 Result<void> GleanWork::reduce(uint32_t ordinal) {
   Reducer& reducer = *reducers_[ordinal];
-  if (auto collected = reducer.collect(); !collected) return collected;
+  ATOLL_TRY(reducer.collect());
   return compose_all(reducer, places_of_reducers_[ordinal]);
 }
 
@@ -85,12 +83,12 @@ Result<void> GleanWork::compose_all(Reducer& reducer, const ReducerPlace& place)
     if (storage.type == StorageType::sequential) {
       // Appends of a node are composed by reducer 0 of that node.
       if (place.reducer != 0) continue;
-      if (auto composed = compose_one(reducer, index, place.node); !composed) return composed;
+      ATOLL_TRY(compose_one(reducer, index, place.node));
       continue;
     }
     for (uint32_t i = 0; i < storage.partitions.size(); ++i) {
       if (storage.partitions[i].owner != place) continue;
-      if (auto composed = compose_one(reducer, index, i); !composed) return composed;
+      ATOLL_TRY(compose_one(reducer, index, i));
     }
   }
   // Records that were left over would be missing in the snapshot.
@@ -109,13 +107,12 @@ Result<void> GleanWork::compose_one(Reducer& reducer, size_t storage, uint32_t p
     low = planned.partitions[partition].low;
     if (partition + 1 < planned.partitions.size()) high = planned.partitions[partition + 1].low;
   }
-  auto logs = reducer.open(planned.id, low, high);
-  if (!logs) return std::unexpected(logs.error());
+  ATOLL_ASSIGN(auto logs, reducer.open(planned.id, low, high));
   auto composed =
       compose({.plan = plan_,
                .storage = storage,
                .partition = partition,
-               .logs = **logs,
+               .logs = *logs,
                .base = *places_.snapshots,
                .writer = *writer_,
                .writer_mutex = writer_mutex_,
@@ -138,7 +135,7 @@ void GleanWork::note_unreadable(const UnreadablePage& page) {
 }
 
 Result<NodeGleaned> GleanWork::finish() {
-  if (auto finished = writer_->finish(); !finished) return std::unexpected(finished.error());
+  ATOLL_TRY(writer_->finish());
   NodeGleaned gleaned;
   gleaned.file = {plan_.snapshot, places_.node, directory_, writer_->page_count()};
   const std::lock_guard guard(mutex_);

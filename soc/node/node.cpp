@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "shared/base/check.h"
+#include "shared/base/try.h"
 #include "shared/memory/dirty_epoch.h"
 #include "soc/node/node_segments.h"
 #include "soc/node/placement.h"
@@ -31,9 +32,8 @@ Node::Node(Config config, uint32_t node, SegmentSpace& space, OnFailure on_failu
 Node::~Node() { stop(); }
 
 Result<void> Node::prepare() {
-  Result<ProcedureRegistry> registry = ProcedureRegistry::load(config_.procedures.libraries);
-  if (!registry) return std::unexpected(registry.error());
-  registry_ = *std::move(registry);
+  ATOLL_ASSIGN(ProcedureRegistry registry, ProcedureRegistry::load(config_.procedures.libraries));
+  registry_ = std::move(registry);
 
   SegmentPlacement placement;
   placement.numa_node = numa_node_of(config_, node_, machine_);
@@ -44,9 +44,8 @@ Result<void> Node::prepare() {
   if (node_segment_sizes(config_, node_).exchange != 0) kinds.push_back(SegmentKind::exchange);
   std::vector<std::byte*> bases;
   for (const SegmentKind kind : kinds) {
-    const Result<std::byte*> base = space_.prepare(kind, node_, placement);
-    if (!base) return std::unexpected(base.error());
-    bases.push_back(*base);
+    ATOLL_ASSIGN(std::byte* const base, space_.prepare(kind, node_, placement));
+    bases.push_back(base);
   }
   auto& shared = *reinterpret_cast<NodeShared*>(bases[0]);
   shared_layout(config_, node_).format(shared);
@@ -66,19 +65,15 @@ Result<void> Node::prepare() {
 }
 
 Result<void> Node::attach() {
-  const Result<std::byte*> control = space_.attach(SegmentKind::control, kCoordinator, true);
-  if (!control) return std::unexpected(control.error());
-  view_.control = reinterpret_cast<ControlSegment*>(*control);
+  ATOLL_ASSIGN(std::byte* const control, space_.attach(SegmentKind::control, kCoordinator, true));
+  view_.control = reinterpret_cast<ControlSegment*>(control);
   for (uint32_t node = 0; node < config_.nodes.size(); ++node) {
-    const Result<std::byte*> shared = space_.attach(SegmentKind::shared, node, true);
-    if (!shared) return std::unexpected(shared.error());
-    const Result<std::byte*> pool = space_.attach(SegmentKind::pool, node, true);
-    if (!pool) return std::unexpected(pool.error());
-    view_.add_node(node, *reinterpret_cast<NodeShared*>(*shared), *pool);
+    ATOLL_ASSIGN(std::byte* const shared, space_.attach(SegmentKind::shared, node, true));
+    ATOLL_ASSIGN(std::byte* const pool, space_.attach(SegmentKind::pool, node, true));
+    view_.add_node(node, *reinterpret_cast<NodeShared*>(shared), pool);
     if (node_segment_sizes(config_, node).exchange == 0) continue;
-    const Result<std::byte*> exchange = space_.attach(SegmentKind::exchange, node, true);
-    if (!exchange) return std::unexpected(exchange.error());
-    exchange_.push_back(*exchange);
+    ATOLL_ASSIGN(std::byte* const exchange, space_.attach(SegmentKind::exchange, node, true));
+    exchange_.push_back(exchange);
   }
   pool_ = std::make_unique<PagePool>(view_, node_);
   device_watch_.emplace(io_watch_, metrics_->device, config_.durability.device_hang_limit);
@@ -91,8 +86,8 @@ Result<void> Node::attach() {
 Result<void> Node::start() {
   set_state(NodeState::recovering);
   open_log_files();
-  if (const Result<void> snapshots = start_snapshots(); !snapshots) return snapshots;
-  if (const Result<void> ready = start_gleaning(); !ready) return ready;
+  ATOLL_TRY(start_snapshots());
+  ATOLL_TRY(start_gleaning());
   const TransactionLimits limits = transaction_limits(config_);
   for (uint32_t ordinal = 0; ordinal < config_.nodes[node_].workers; ++ordinal) {
     WorkerSettings settings;
@@ -114,8 +109,7 @@ Result<void> Node::start() {
     workers_.push_back(std::make_unique<Worker>(std::move(settings), logger_));
     workers_.back()->start();
   }
-  const Result<void> sessions = start_sessions();
-  if (!sessions) return sessions;
+  ATOLL_TRY(start_sessions());
   housekeeper_ = std::thread([this] { housekeep(); });
   set_state(NodeState::running);
   logger_->info("node {} runs with {} workers", node_, workers_.size());

@@ -8,6 +8,7 @@
 
 #include "engine/install/storage_release.h"
 #include "shared/base/base64.h"
+#include "shared/base/try.h"
 #include "soc/node/node.h"
 #include "soc/node/placement.h"
 #include "soc/procedure/execute.h"
@@ -18,17 +19,15 @@ namespace {
 Result<std::vector<std::byte>> input_of(const ControlRequest& request) {
   std::vector<std::byte> input;
   if (request.body.contains("input_base64")) {
-    const Result<std::string> text = get_text(request, "input_base64");
-    if (!text) return std::unexpected(text.error());
-    auto bytes = from_base64(*text);
+    ATOLL_ASSIGN(const std::string text, get_text(request, "input_base64"));
+    auto bytes = from_base64(text);
     if (!bytes) {
       return make_error(ExitCode::usage, request.op + ": member \"input_base64\" is no base64");
     }
     input = *std::move(bytes);
   } else if (request.body.contains("input")) {
-    const Result<std::string> text = get_text(request, "input");
-    if (!text) return std::unexpected(text.error());
-    const auto bytes = std::as_bytes(std::span(*text));
+    ATOLL_ASSIGN(const std::string text, get_text(request, "input"));
+    const auto bytes = std::as_bytes(std::span(text));
     input.assign(bytes.begin(), bytes.end());
   }
   if (input.size() > kMaxProcedureInputBytes) {
@@ -44,19 +43,17 @@ Result<std::vector<std::byte>> input_of(const ControlRequest& request) {
 Result<TransactionMode> mode_of(const ControlRequest& request, Isolation usual) {
   TransactionMode mode{usual};
   if (request.body.contains("isolation")) {
-    const Result<std::string> name = get_text(request, "isolation");
-    if (!name) return std::unexpected(name.error());
-    const auto isolation = isolation_of(*name);
+    ATOLL_ASSIGN(const std::string name, get_text(request, "isolation"));
+    const auto isolation = isolation_of(name);
     if (!isolation) {
-      return make_error(ExitCode::usage, request.op + ": isolation \"" + *name +
+      return make_error(ExitCode::usage, request.op + ": isolation \"" + name +
                                              "\": must be serializable, snapshot or "
                                              "snapshot_read_only");
     }
     mode.isolation = *isolation;
   }
-  const Result<uint64_t> snapshot = get_number_or(request, "snapshot", 0);
-  if (!snapshot) return std::unexpected(snapshot.error());
-  mode.snapshot = static_cast<uint32_t>(std::min<uint64_t>(*snapshot, UINT32_MAX));
+  ATOLL_ASSIGN(const uint64_t snapshot, get_number_or(request, "snapshot", 0));
+  mode.snapshot = static_cast<uint32_t>(std::min<uint64_t>(snapshot, UINT32_MAX));
   if (const std::string fault = fault_of(mode); !fault.empty()) {
     return make_error(ExitCode::usage, request.op + ": " + fault);
   }

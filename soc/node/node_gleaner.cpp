@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/gleaner/sorted_run.h"
+#include "shared/base/try.h"
 #include "soc/node/node.h"
 #include "soc/node/node_segments.h"
 
@@ -35,9 +36,8 @@ Result<std::vector<SnapshotFilePlace>> places_of(const ControlRequest& request,
   }
   std::vector<SnapshotFilePlace> places;
   for (const Json& entry : list) {
-    auto place = place_of(request, entry);
-    if (!place) return std::unexpected(place.error());
-    places.push_back(*std::move(place));
+    ATOLL_ASSIGN(auto place, place_of(request, entry));
+    places.push_back(std::move(place));
   }
   return places;
 }
@@ -48,8 +48,7 @@ Result<void> Node::start_gleaning() {
   if (files_ == nullptr) return {};
   const auto directories = static_cast<uint32_t>(config_.nodes[node_].directories.size());
   for (uint32_t i = 0; i < std::max(directories, 1u); ++i) {
-    const auto removed = remove_sorted_runs(*files_, log_directory(config_, node_, i), node_);
-    if (!removed) return removed;
+    ATOLL_TRY(remove_sorted_runs(*files_, log_directory(config_, node_, i), node_));
   }
   GleanPlaces places;
   places.node = node_;

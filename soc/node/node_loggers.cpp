@@ -4,6 +4,7 @@
 
 #include "engine/log/epoch_logger.h"
 #include "engine/log/log_writer.h"
+#include "shared/base/try.h"
 #include "soc/node/node.h"
 #include "soc/node/node_segments.h"
 
@@ -39,8 +40,7 @@ Result<void> Node::start_loggers() {
   const std::lock_guard guard(loggers_mutex_);
   if (!loggers_.empty()) return {};  // repeated, because another node had no room
   const uint32_t count = view_.shared[node_]->logger_count;
-  auto writers = make_log_writers(count);
-  if (!writers) return std::unexpected(writers.error());
+  ATOLL_ASSIGN(auto writers, make_log_writers(count));
   for (uint32_t ordinal = 0; ordinal < count; ++ordinal) {
     LoggerThread::Settings settings;
     settings.view = &view_;
@@ -50,7 +50,7 @@ Result<void> Node::start_loggers() {
     settings.on_failure = on_failure_;
     loggers_.push_back(std::make_unique<LoggerThread>(
         std::move(settings),
-        EpochLogger(view_, std::move((*writers)[ordinal]), logs_of(ordinal, count)), logger_));
+        EpochLogger(view_, std::move(writers[ordinal]), logs_of(ordinal, count)), logger_));
   }
   for (const auto& logger : loggers_) logger->start();
   logger_->info("node {} logs with {} loggers, {}", node_, count, files_->describe());

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "shared/base/try.h"
 #include "soc/node/node.h"
 #include "soc/node/placement.h"
 
@@ -22,9 +23,8 @@ Result<void> Node::start_snapshots() {
   settings.reader_count = view_.shared[node_]->slot_count;
   settings.transparent_huge = config_.memory.huge_pages != HugePages::off;
   settings.numa_node = numa_node_of(config_, node_, machine_);
-  Result<std::unique_ptr<NodeSnapshots>> snapshots = NodeSnapshots::create(settings, logger_);
-  if (!snapshots) return std::unexpected(snapshots.error());
-  snapshots_ = *std::move(snapshots);
+  ATOLL_ASSIGN(std::unique_ptr<NodeSnapshots> snapshots, NodeSnapshots::create(settings, logger_));
+  snapshots_ = std::move(snapshots);
   PageVisitorSettings visitor;
   visitor.view = &view_;
   visitor.pool = pool_.get();

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "shared/base/try.h"
 #include "soc/kv/kv_procedures.h"
 
 namespace atolldb {
@@ -21,13 +22,11 @@ Result<ProcedureRegistry> ProcedureRegistry::load(const std::vector<std::string>
   ProcedureRegistry registry;
   // Named here instead of registered: a linker drops objects that nothing refers to.
   for (const ProcedureEntry& entry : kv_procedures()) {
-    const auto added = registry.add(entry, "built in");
-    if (!added) return std::unexpected(added.error());
+    ATOLL_TRY(registry.add(entry, "built in"));
   }
   for (const auto* built_in = ProcedureRegistration::first(); built_in != nullptr;
        built_in = built_in->next()) {
-    const auto added = registry.add(built_in->entry(), "built in");
-    if (!added) return std::unexpected(added.error());
+    ATOLL_TRY(registry.add(built_in->entry(), "built in"));
   }
   for (const std::string& path : libraries) {
     // Never closed: workers may run its code until the process ends.
@@ -43,8 +42,7 @@ Result<ProcedureRegistry> ProcedureRegistry::load(const std::vector<std::string>
       return library_error(path, std::string("it has no symbol ") + kSymbol +
                                      ": use ATOLL_PROCEDURE_LIBRARY once in it");
     }
-    const auto added = registry.add_library(*library, path);
-    if (!added) return std::unexpected(added.error());
+    ATOLL_TRY(registry.add_library(*library, path));
   }
   return registry;
 }
@@ -62,8 +60,7 @@ Result<void> ProcedureRegistry::add_library(const ProcedureLibrary& library,
                                      std::to_string(kMaxEntriesPerLibrary) + " are possible");
   }
   for (uint32_t i = 0; i < library.count; ++i) {
-    const auto added = add(library.entries[i], origin);
-    if (!added) return added;
+    ATOLL_TRY(add(library.entries[i], origin));
   }
   return {};
 }

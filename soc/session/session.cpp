@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "shared/base/process_id.h"
+#include "shared/base/try.h"
 #include "shared/memory/segment_file.h"
 #include "shared/memory/segment_space.h"
 #include "shared/sync/racy_copy.h"
@@ -44,14 +45,13 @@ Result<std::unique_ptr<Session>> Session::open(SessionServer& server, UniqueFd s
                                                uint32_t node, uint32_t number,
                                                uint64_t incarnation) {
   const std::string name = segment_name(SegmentKind::session, node) + std::to_string(number);
-  Result<UniqueFd> file = create_session_file(name, kSessionSegmentBytes);
-  if (!file) return std::unexpected(file.error());
+  ATOLL_ASSIGN(UniqueFd file, create_session_file(name, kSessionSegmentBytes));
   UniqueFd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake.is_open()) {
     return make_error(ExitCode::resources,
                       name + ": eventfd: " + std::strerror(errno) + ": raise `ulimit -n`");
   }
-  Result<MappedSegment> memory = MappedSegment::map(file->get(), kSessionSegmentBytes, true);
+  Result<MappedSegment> memory = MappedSegment::map(file.get(), kSessionSegmentBytes, true);
   if (!memory) {
     return make_error(ExitCode::resources, name + ": cannot be mapped: " + memory.error().message);
   }
@@ -64,7 +64,7 @@ Result<std::unique_ptr<Session>> Session::open(SessionServer& server, UniqueFd s
   welcome.layout_version = kSessionLayoutVersion;
   welcome.segment_bytes = kSessionSegmentBytes;
   // The client gets its own descriptor of the same eventfd.
-  SessionDescriptors given{*std::move(file), UniqueFd(session->wake())};
+  SessionDescriptors given{std::move(file), UniqueFd(session->wake())};
   const bool sent = send_welcome(session->socket(), welcome, &given);
   [[maybe_unused]] const int kept = given.wake.release();
   if (!sent) return make_error(ExitCode::failed, name + ": its client is gone already");

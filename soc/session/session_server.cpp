@@ -13,6 +13,7 @@
 #include <cstring>
 #include <utility>
 
+#include "shared/base/try.h"
 #include "shared/sync/wait_word.h"
 
 namespace atolldb {
@@ -67,23 +68,21 @@ Result<void> SessionServer::start() {
 }
 
 Result<void> SessionServer::listen(const std::string& path) {
-  Result<UniqueFd> listener = listen_for_sessions(path);
-  if (!listener) return std::unexpected(listener.error());
+  ATOLL_ASSIGN(UniqueFd listener, listen_for_sessions(path));
   const std::lock_guard guard(mutex_);
-  listener_ = *std::move(listener);
+  listener_ = std::move(listener);
   if (watch(listener_.get(), kListener, EPOLLIN)) return {};
   return make_error(ExitCode::resources, std::string("sessions: epoll: ") + std::strerror(errno));
 }
 
 Result<UniqueFd> SessionServer::connect() {
-  auto ends = session_socket_pair();
-  if (!ends) return std::unexpected(ends.error());
+  ATOLL_ASSIGN(auto ends, session_socket_pair());
   {
     const std::lock_guard guard(mutex_);
-    arrived_.push_back(std::move(ends->first));
+    arrived_.push_back(std::move(ends.first));
   }
   wake();
-  return std::move(ends->second);
+  return std::move(ends.second);
 }
 
 void SessionServer::stop() {

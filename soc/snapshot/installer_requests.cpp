@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "shared/base/try.h"
 #include "soc/snapshot/installer.h"
 
 namespace atolldb {
@@ -27,14 +28,13 @@ Result<Installer::Run> Installer::run_of(const ControlRequest& request) {
   Run run;
   run.snapshot = static_cast<uint32_t>(*snapshot);
   run.epoch = *epoch;
-  const auto percent = get_number_or(request, "free_percent", run.limits.free_percent);
-  if (!percent) return std::unexpected(percent.error());
-  if (*percent > 100) {
+  ATOLL_ASSIGN(const auto percent, get_number_or(request, "free_percent", run.limits.free_percent));
+  if (percent > 100) {
     return make_error(ExitCode::usage,
                       fmt::format("{}: member \"free_percent\" must be at most 100, not {}",
-                                  request.op, *percent));
+                                  request.op, percent));
   }
-  run.limits.free_percent = static_cast<uint32_t>(*percent);
+  run.limits.free_percent = static_cast<uint32_t>(percent);
   const Json spares_hot = request.body.value("spares_hot", Json(false));
   if (!spares_hot.is_boolean()) {
     return make_error(ExitCode::usage, request.op + ": member \"spares_hot\" must be a boolean");

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "shared/base/limits.h"
+#include "shared/base/try.h"
 #include "shared/memory/segment_placement.h"
 
 namespace atolldb {
@@ -53,11 +54,8 @@ Result<std::unique_ptr<NodeSnapshots>> NodeSnapshots::create(const NodeSnapshots
     return make_error(ExitCode::resources, "memory.snapshot_cache: no address space for " +
                                                std::to_string(settings.cache_bytes) + " bytes");
   }
-  if (const auto bound = bind_memory("snapshot cache", snapshots->memory_.get(),
-                                     settings.cache_bytes, settings.numa_node);
-      !bound) {
-    return std::unexpected(bound.error());
-  }
+  ATOLL_TRY(bind_memory("snapshot cache", snapshots->memory_.get(), settings.cache_bytes,
+                        settings.numa_node));
   if (settings.transparent_huge) {
     madvise(snapshots->memory_.get(), settings.cache_bytes,
             MADV_HUGEPAGE);  // only advice to the kernel

@@ -13,6 +13,7 @@
 
 #include "engine/recovery/discard_data.h"
 #include "shared/base/limits.h"
+#include "shared/base/try.h"
 #include "shared/process/start_up.h"
 
 namespace atolldb {
@@ -42,10 +43,9 @@ using StreamKey = std::tuple<std::string, uint64_t, uint32_t>;
 Result<std::map<StreamKey, std::vector<LogFilePlace>>> own_logs(const ScrubberSettings& settings) {
   const std::set<std::string> directories(settings.log_directories.begin(),
                                           settings.log_directories.end());
-  auto files = log_files_in(*settings.file_system, directories);
-  if (!files) return std::unexpected(files.error());
+  ATOLL_ASSIGN(auto files, log_files_in(*settings.file_system, directories));
   std::map<StreamKey, std::vector<LogFilePlace>> streams;
-  for (LogFilePlace& file : *files) {
+  for (LogFilePlace& file : files) {
     if (file.node != settings.node) continue;
     streams[{file.directory, file.name.incarnation, file.name.logger}].push_back(std::move(file));
   }
