@@ -33,7 +33,7 @@ Status install_page(Transaction& txn, DualPointer& pointer, VolatilePointer seen
   page->storage_id = storage_id;
   page->last_modifier.store(static_cast<uint16_t>(worker.node()), std::memory_order_relaxed);
   reach(SyncPoint::installing);
-  uint64_t expected = mutant(Mutant::install_by_store)
+  uint64_t expected = fault::install_by_store
                           ? pointer.volatile_word.load(std::memory_order_acquire)
                           : seen.word();
   // Release: the page is complete before any other thread can find it. If the CAS fails, the caller
@@ -131,7 +131,7 @@ inline RecordRef Array::ref_of(VolatilePointer leaf, PageHeader* page, uint32_t 
 inline RecordRef Array::resolve_and_note(WorkerContext& worker, VolatilePointer leaf, uint32_t slot,
                                          uint64_t index) const {
   PageHeader* page = worker.resolve(leaf);
-  worker.note_use(page);
+  worker.count_use(page);
   return ref_of(leaf, page, slot, index);
 }
 
@@ -177,7 +177,7 @@ Status Array::locate_slowly(Transaction& txn, uint64_t index, bool create, Recor
 /// R14: returns true if this transaction plans to write the record and its page was dropped since
 /// then. A read would miss that write.
 bool Array::has_lost_write(Transaction& txn, uint64_t index) const {
-  if (txn.plans_no_write() || mutant(Mutant::cold_hides_own_writes)) return false;
+  if (txn.plans_no_write() || fault::cold_hides_own_writes) return false;
   RecordRef ref;
   ref.storage_id = storage_.id();
   ref.identity = identity_of(storage_.id(), index);
@@ -192,7 +192,7 @@ Status Array::descend(Transaction& txn, uint64_t index, const Children& child, u
   for (uint32_t level = levels_ - 1;; --level) {
     DualPointer::View view = load_both(*pointer);
     while (view.page.is_null()) {
-      is_frozen = view.page.is_frozen() && !mutant(Mutant::register_frozen_null);
+      is_frozen = view.page.is_frozen() && !fault::register_frozen_null;
       if (is_frozen) return Status::ok;
       if (!create && !txn.installs_on_read()) {
         if (has_lost_write(txn, index)) return txn.miss_own_write();
@@ -283,7 +283,7 @@ Status Array::write_whole(Transaction& txn, uint64_t index, const Whole& record)
 /// Returns not_found if this transaction, which reads a snapshot, has not written the record.
 Status Array::get_own(Transaction& txn, const RecordRef& ref, uint32_t offset, uint32_t count,
                       void* out) {
-  const WriteEntry* own = mutant(Mutant::hide_own_writes) ? nullptr : txn.find_write(ref);
+  const WriteEntry* own = fault::hide_own_writes ? nullptr : txn.find_write(ref);
   if (own == nullptr) return Status::not_found;
   std::memcpy(out, txn.log_of(*own).payload() + offset, count);
   return Status::ok;

@@ -10,11 +10,11 @@ bool track_moved_in_array(WorkerContext& /*worker*/, RecordHead*& /*record*/,
 }
 
 /// Arrays delete nothing.
-void note_erased_in_array(WorkerContext& /*worker*/, const RecordHead* /*record*/,
+void record_erased_in_array(WorkerContext& /*worker*/, const RecordHead* /*record*/,
                           std::span<const std::byte> /*key*/) {}
 
 }  // namespace
 
-constinit const StorageOps kArrayOps = {track_moved_in_array, note_erased_in_array};
+constinit const StorageOps kArrayOps = {track_moved_in_array, record_erased_in_array};
 
 }  // namespace atolldb

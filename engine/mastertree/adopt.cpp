@@ -14,14 +14,14 @@ namespace {
 /// Returns the newest removed version of a page that holds pointers, for its successor (R43). It
 /// also covers pages that were dropped below the page.
 uint64_t floor_above(const TreePage& page) {
-  return mutant(Mutant::interior_floor_zero) ? 0 : floor_of(page);
+  return fault::interior_floor_zero ? 0 : floor_of(page);
 }
 
 /// Makes the link lead from `from` to `to`, and retires `from`. Clears the snapshot word if the
 /// range changes, because the snapshot page stands for the slot's old range only (R44).
 void swing(WorkerContext& worker, const Link& link, TreePage* from, VolatilePointer to,
            bool same_range) {
-  if (!same_range && !mutant(Mutant::keep_snapshot_words)) {
+  if (!same_range && !fault::keep_snapshot_words) {
     link.pointer->snapshot_word.store(0, std::memory_order_relaxed);
   }
   // Release pairs with DualPointer::load_acquire: the page is complete.
@@ -54,7 +54,7 @@ void adopt_in_interior(WorkerContext& worker, const Link& link, TreePage* page,
   parent->children[count].volatile_word.store(right.word(), std::memory_order_relaxed);
   parent->header.set_version(version.with_insert(false));
   swing(worker, link, page, left, false);
-  if (mutant(Mutant::move_separators) && count > parent->sorted_count) swap_tail(parent, count);
+  if (fault::move_separators && count > parent->sorted_count) swap_tail(parent, count);
 }
 
 void grow_root(WorkerContext& worker, const Link& link, TreePage* page, VolatilePointer left,

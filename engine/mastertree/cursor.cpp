@@ -215,7 +215,7 @@ void MasterTreeCursor::take_page(BorderPage* page, SnapshotPointer cold, PageVer
 inline Status MasterTreeCursor::hold_page() {
   Frame& frame = this->frame();
   WorkerContext& worker = txn_->worker();
-  if (frame.round == worker.enter_snapshots() || mutant(Mutant::keep_scanned_pages)) [[likely]]
+  if (frame.round == worker.enter_snapshots() || fault::keep_scanned_pages) [[likely]]
     return Status::ok;
   const PageHeader* page = nullptr;
   const Status status = worker.snapshot_page(frame.cold, page);
@@ -240,7 +240,7 @@ void MasterTreeCursor::order_slots(uint64_t slice) {
   // Not the page's own fence: after a merge the page may cover more than the range still to visit.
   uint64_t low = forward_ ? slice : far_slice();
   uint64_t high = forward_ ? far_slice() : slice;
-  if (mutant(Mutant::scan_from_page_fence) && forward_) low = frame.page->low;
+  if (fault::scan_from_page_fence && forward_) low = frame.page->low;
   Bytes bound;
   frame.low_slice = low;
   frame.high_slice = high;
@@ -326,7 +326,7 @@ Status MasterTreeCursor::visit(bool& found) {
   prefetch_record(kRecordsAhead);
   const uint64_t slice = current.page->slices()[slot];
   if (record->head.load_acquire().is_settled_dead()) {
-    if (!txn_->writes_blindly() || mutant(Mutant::skip_own_blind_writes)) {
+    if (!txn_->writes_blindly() || fault::skip_own_blind_writes) {
       pass_settled_dead();
       return Status::ok;
     }
@@ -380,7 +380,7 @@ Status MasterTreeCursor::visit_cold(bool& found) {
   visited_ = true;
   if (!txn_->plans_no_write() && txn_->snapshot() == nullptr &&
       txn_->find_write(tree_.handle().id(), key()) != nullptr &&
-      !mutant(Mutant::cold_hides_own_writes)) {
+      !fault::cold_hides_own_writes) {
     return txn_->miss_own_write();
   }
   payload_bytes_ = payload_bytes;
@@ -422,7 +422,7 @@ Status MasterTreeCursor::visit_record(TreeRecord* record, uint64_t slice, bool& 
   ref_.record = &record->head;
   ref_.payload_at = record->payload_at();
   ref_is_complete_ = false;
-  if (!seen_.is_deleted() || !mutant(Mutant::ignore_dead_in_scans)) {
+  if (!seen_.is_deleted() || !fault::ignore_dead_in_scans) {
     const Status status = txn_->register_read(&record->head, seen_);
     if (status != Status::ok) return status;
   }

@@ -68,7 +68,7 @@ class InteriorCopy {
   /// Replaces children [first, last) by one, which starts at the separator of `first` (R46).
   void collapse(uint32_t first, uint32_t last, VolatilePointer page) {
     children_[first].page = page;
-    if (!mutant(Mutant::keep_snapshot_words)) children_[first].snapshot_word = 0;
+    if (!fault::keep_snapshot_words) children_[first].snapshot_word = 0;
     std::copy(children_.begin() + last, children_.begin() + size_, children_.begin() + first + 1);
     size_ -= last - first - 1;
   }

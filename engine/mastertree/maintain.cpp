@@ -69,7 +69,7 @@ bool compact(WorkerContext& worker, BorderPage* page) {
 void push_dead_hint(WorkerContext& worker, const TreePage* page, std::span<const std::byte> prefix,
                     uint64_t slice) {
   if (worker.hints().contains(page->header.self)) return;
-  if (mutant(Mutant::lose_deep_hints) && prefix.size() > 64) return;
+  if (fault::lose_deep_hints && prefix.size() > 64) return;
   Hint hint;
   hint.not_before = worker.current_epoch() + kEpochsUntilRemovable;
   hint.page = page->header.self;
@@ -79,7 +79,7 @@ void push_dead_hint(WorkerContext& worker, const TreePage* page, std::span<const
   worker.hints().push(hint, prefix);
 }
 
-void note_erased(WorkerContext& worker, const RecordHead* head, std::span<const std::byte> key) {
+void record_erased(WorkerContext& worker, const RecordHead* head, std::span<const std::byte> key) {
   const TreePage* page = tree_page(page_of(head));
   const size_t consumed = size_t{page->header.layer} * 8;
   push_dead_hint(worker, page, key.first(std::min(consumed, key.size())),
@@ -98,7 +98,7 @@ void maintain(WorkerContext& worker, const Hint& hint, std::span<const std::byte
   const DeadCount dead = count_dead(worker, view.page, view.version);
   // An empty layer has a page for which no snapshot page exists. It would therefore keep this page
   // and all pages above it in the pool, even if this page has many other records.
-  const bool frees_page = dead.has_empty_layer && !mutant(Mutant::keep_empty_layers);
+  const bool frees_page = dead.has_empty_layer && !fault::keep_empty_layers;
   if (count != 0 && dead.removable * 2 < count && !frees_page) {
     if ((dead.removable + dead.young) * 2 >= count) {
       push_dead_hint(worker, view.page, prefix, hint.slice);
@@ -120,7 +120,7 @@ void maintain(WorkerContext& worker, const Hint& hint, std::span<const std::byte
     // have created theirs already: this one.
     const DeadCount still = count_dead(worker, view.page, view.version);
     const bool has_more = (still.removable + still.young) * 2 >= left;
-    if (has_more && !mutant(Mutant::forget_young_dead)) {
+    if (has_more && !fault::forget_young_dead) {
       push_dead_hint(worker, view.page, prefix, hint.slice);
     }
     return;

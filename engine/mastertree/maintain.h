@@ -16,7 +16,7 @@ void push_dead_hint(WorkerContext& worker, const TreePage* page, std::span<const
 
 /// Queues a hint for a record that a commit has deleted. REQUIRES: the begin epoch still protects
 /// the record's page.
-void note_erased(WorkerContext& worker, const RecordHead* record, std::span<const std::byte> key);
+void record_erased(WorkerContext& worker, const RecordHead* record, std::span<const std::byte> key);
 
 /// Compacts the page that the hint names if at least half of its records are removable. Merges it
 /// with its neighbours if it is empty. `prefix` is that of the hint. REQUIRES: the worker is

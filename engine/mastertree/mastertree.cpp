@@ -29,7 +29,7 @@ Status check_lengths(Bytes key, size_t payload_bytes) {
 /// Returns whether this transaction plans to write a record that is no longer found (R14). The
 /// record was dropped with its page, or removed by a compaction. Look-ups would miss the write.
 bool has_lost_write(Transaction& txn, const StorageControl& storage, Bytes key) {
-  return txn.find_write(storage.id, key) != nullptr && !mutant(Mutant::cold_hides_own_writes);
+  return txn.find_write(storage.id, key) != nullptr && !fault::cold_hides_own_writes;
 }
 
 /// Registers that the key is absent: through the root word of an empty tree (R4), or through the
@@ -126,7 +126,7 @@ Status reserve_and_look(Transaction& txn, const StorageHandle& handle, Bytes key
 Status keep_own_answer(Transaction& txn, const RecordRef& ref, Bytes key, Vid seen) {
   WriteEntry* own = txn.find_write(ref, key);
   if (own == nullptr || txn.log_of(*own).type != LogType::update) return Status::ok;
-  if (mutant(Mutant::forget_own_increment)) return Status::ok;
+  if (fault::forget_own_increment) return Status::ok;
   if (seen.is_deleted()) return Status::write_conflict;
   return own->increment != 0 ? txn.materialize_increment(ref, *own, &seen) : Status::ok;
 }
@@ -249,7 +249,7 @@ Status MasterTree::upsert(Transaction& txn, Bytes key, Bytes payload) const {
   status = keep_own_answer(txn, ref, key, seen);
   if (status == Status::ok && seen.is_deleted()) status = txn.register_read(ref.record, seen);
   if (status != Status::ok) return status;
-  txn.note_blind_write();
+  txn.record_blind_write();
   return txn.write_insert(ref, key, payload);
 }
 
@@ -342,7 +342,7 @@ Status MasterTree::increment(Transaction& txn, Bytes key, uint32_t offset, Incre
       return status == Status::ok ? Status::out_of_range : status;
     }
     // Not registered: the commit checks under the lock that the record still exists (R33).
-    txn.note_blind_write();
+    txn.record_blind_write();
     return txn.write_increment(ref, key, offset, type, delta);
   }
 }

@@ -4,6 +4,6 @@
 
 namespace atolldb {
 
-constinit const StorageOps kMastertreeOps = {track_moved, note_erased};
+constinit const StorageOps kMastertreeOps = {track_moved, record_erased};
 
 }  // namespace atolldb

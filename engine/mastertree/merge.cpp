@@ -98,7 +98,7 @@ class Merge {
       TreePage* chain[kMaxLevels];
       uint32_t size = 0;
       const bool empty = leads_to_empty(worker_, child, chain, size, kMaxLevels);
-      if (!empty && !mutant(Mutant::merge_unchecked)) return false;
+      if (!empty && !fault::merge_unchecked) return false;
       for (uint32_t k = 0; k < size; ++k) {
         if (page_count_ == kMaxMergePages) return false;
         if (!locks_[page_count_].try_lock_page(worker_, chain[k], kFirstChildBlock + page_count_)) {
@@ -106,7 +106,7 @@ class Merge {
         }
         pages_[page_count_++] = chain[k];
       }
-      if (mutant(Mutant::merge_unchecked)) continue;
+      if (fault::merge_unchecked) continue;
       // Under the locks the chain must be the same as before, page by page.
       TreePage* again[kMaxLevels];
       uint32_t size_again = 0;
@@ -137,7 +137,7 @@ class Merge {
                                            parent_->header.layer, parent_->header.level,
                                            range_of(*parent_), std::max(floor, floor_of(*parent_)));
     copy.write(successor, 0, copy.size());
-    if (mutant(Mutant::merge_parent_first)) publish_parent(successor);
+    if (fault::merge_parent_first) publish_parent(successor);
     reach(SyncPoint::publishing_merge);
 
     for (uint32_t i = 0; i < page_count_; ++i) {

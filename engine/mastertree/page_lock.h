@@ -43,7 +43,7 @@ class ScopedLock {
   }
   /// Never waits. Returns false if another thread holds the lock or waits for it.
   bool try_lock(WorkerContext& worker, McsWord& word, uint32_t block, UniversalName name) {
-    if (mutant(Mutant::wait_out_of_order)) return lock(worker, word, block, name);
+    if (fault::wait_out_of_order) return lock(worker, word, block, name);
     const uint32_t index = worker.first_system_block() + block;
     if (!worker.locker().try_lock(word, index, name)) return false;
     return hold(worker, word, index);

@@ -19,7 +19,7 @@ static_assert(kPagesPerRestructure >= 1);  // add_layer takes one page: the root
 /// Returns a reserved VID. Ordinal 0 never belongs to a commit (R10).
 Vid reserved_vid(const WorkerContext& worker) {
   const uint64_t epoch = worker.current_epoch();
-  return mutant(Mutant::reserved_as_commit) ? Vid::make(epoch, 1, Vid::kDeleted | Vid::kReviving)
+  return fault::reserved_as_commit ? Vid::make(epoch, 1, Vid::kDeleted | Vid::kReviving)
                                             : Vid::reserved(epoch);
 }
 
@@ -29,7 +29,7 @@ Vid reserved_vid(const WorkerContext& worker) {
 Status add_layer(Transaction& txn, BorderPage* page, TreeRecord* record) {
   WorkerContext& worker = txn.worker();
   ScopedLock lock;
-  if (!mutant(Mutant::move_without_record_locks) &&
+  if (!fault::move_without_record_locks &&
       !lock.lock(worker, record->head.lock, kFirstRecordBlock, worker.name_of(record))) {
     return Status::cluster_failed;
   }
@@ -57,20 +57,20 @@ Status add_layer(Transaction& txn, BorderPage* page, TreeRecord* record) {
   record->head.vid.store(vid.with(Vid::kBeingWritten).word(), std::memory_order_relaxed);
   DualPointer* pointer = record->next_layer();
   // The former payload bytes are not a snapshot page (R44).
-  if (!mutant(Mutant::layer_keeps_snapshot_word)) {
+  if (!fault::layer_keeps_snapshot_word) {
     pointer->snapshot_word.store(0, std::memory_order_release);
   }
   pointer->volatile_word.store(root->self().word(), std::memory_order_release);
   const PageVersion before = page->header.version();
   const PageVersion after =
-      mutant(Mutant::no_version_bump_on_layer) ? before : before.with_change();
+      fault::no_version_bump_on_layer ? before : before.with_change();
   page->header.set_version(after);
   record->head.vid.store(vid.with(Vid::kNextLayer).word(), std::memory_order_release);
   worker.metrics().next_layers.add();
   // A key that was absent from the page may now be inserted into the layer, so the layer's root is
   // a successor too (R13).
   const PageVersionEntry successors[] = {{&page->header, after}, {&root->header, layer}};
-  const size_t count = mutant(Mutant::forget_layer_root) ? 1 : 2;
+  const size_t count = fault::forget_layer_root ? 1 : 2;
   return txn.page_replaced(&page->header, before, std::span(successors).first(count), {});
 }
 
@@ -90,7 +90,7 @@ Status publish_inserts(Transaction& txn, BorderPage* page, PageVersion before, P
 /// the record does (R13). Another transaction may insert the key without a change of the page word.
 /// REQUIRES: the page lock is held.
 Status cover_absence(Transaction& txn, RecordHead* record, Vid absent) {
-  return mutant(Mutant::uncovered_reservation) ? Status::ok : txn.register_read(record, absent);
+  return fault::uncovered_reservation ? Status::ok : txn.register_read(record, absent);
 }
 
 /// REQUIRES: the page lock is held, and the page has room.
@@ -127,7 +127,7 @@ Status announce_revival(Transaction& txn, BorderPage* page, TreeRecord* record) 
   record->head.vid.store(reviving.word(), std::memory_order_release);
   txn.record_changed(&record->head, dead, reviving);
   const PageVersion before = page->header.version();
-  const PageVersion after = mutant(Mutant::revive_unannounced) ? before : before.with_change();
+  const PageVersion after = fault::revive_unannounced ? before : before.with_change();
   page->header.set_version(after);
   // A cursor of this transaction on this page has passed the record that is about to be inserted,
   // or remembers it as a tombstone (R14).
@@ -154,7 +154,7 @@ Status change_page(Transaction& txn, Bytes key, uint32_t payload_bytes, Location
   ScopedLock lock;
   if (!lock.lock_page(worker, page, kPageBlock)) return Status::cluster_failed;
   const PageVersion version = page->header.version();
-  if (version.is_moved() && !mutant(Mutant::change_moved_pages)) return Status::ok;
+  if (version.is_moved() && !fault::change_moved_pages) return Status::ok;
   SlotView slot{Match::none, 0, nullptr};
   if (version.word() != location.version.word() || location.conflict != nullptr ||
       location.record != nullptr) {
@@ -201,7 +201,7 @@ Status install_missing(Transaction& txn, StorageControl& storage, const MissingP
       new_border(worker, storage.id, 0, SliceRange{}, BorderPage::capacity_for(record_bytes),
                  storage.root_floor.load(std::memory_order_relaxed));
   reach(SyncPoint::installing);
-  uint64_t expected = mutant(Mutant::install_by_store)
+  uint64_t expected = fault::install_by_store
                           ? storage.root.volatile_word.load(std::memory_order_acquire)
                           : missing.view.page.word();
   if (!storage.root.volatile_word.compare_exchange_strong(
@@ -227,7 +227,7 @@ Status reserve_run(Transaction& txn, StorageControl& storage, std::span<const By
   if (!lock.lock_page(worker, page, kPageBlock)) return Status::cluster_failed;
   const PageVersion before = page->header.version();
   const uint32_t count = before.count();
-  if (before.is_moved() && !mutant(Mutant::change_moved_pages)) return Status::ok;
+  if (before.is_moved() && !fault::change_moved_pages) return Status::ok;
   if (!before.is_ascending()) return Status::ok;
   uint64_t last = count == 0 ? 0 : page->slices()[count - 1];
   reserved = reserved_vid(worker);

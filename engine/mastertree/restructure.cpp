@@ -11,10 +11,10 @@
 namespace atolldb {
 
 uint64_t removable_epoch(const WorkerContext& worker) {
-  if (mutant(Mutant::remove_young_dead)) return worker.current_epoch();
+  if (fault::remove_young_dead) return worker.current_epoch();
   const EpochBlock& epochs = worker.view().control->epochs;
   const uint64_t settled = epochs.settled.load(std::memory_order_acquire);
-  if (mutant(Mutant::ignore_oldest_begin)) return settled;
+  if (fault::ignore_oldest_begin) return settled;
   const uint64_t oldest = epochs.oldest_begin.load(std::memory_order_acquire);
   return std::min(settled, oldest == 0 ? 0 : oldest - 1);
 }
@@ -78,14 +78,14 @@ class Restructuring {
   /// Returns record number `position` in universal order (R22). Records grow down from the end of
   /// the page, so the last slot comes first.
   TreeRecord* record_in_order(uint32_t position) const {
-    return page_->record(mutant(Mutant::records_descending) ? position : count_ - 1 - position);
+    return page_->record(fault::records_descending ? position : count_ - 1 - position);
   }
 
   /// Returns the number of records locked. A compaction only tries, because no transaction needs it
   /// (R45).
   uint32_t lock_records() {
-    if (mutant(Mutant::move_without_record_locks)) return count_;
-    const bool may_wait = !request_.compaction_only || mutant(Mutant::wait_out_of_order);
+    if (fault::move_without_record_locks) return count_;
+    const bool may_wait = !request_.compaction_only || fault::wait_out_of_order;
     for (uint32_t done = 0; done < count_; ++done) {
       TreeRecord* record = record_in_order(done);
       McsWord& lock = record->head.lock;
@@ -99,7 +99,7 @@ class Restructuring {
   }
 
   void unlock_records(uint32_t locked) {
-    if (mutant(Mutant::move_without_record_locks)) return;
+    if (fault::move_without_record_locks) return;
     for (uint32_t done = 0; done < locked; ++done) {
       worker_.locker().unlock(record_in_order(done)->head.lock,
                               worker_.first_system_block() + kFirstRecordBlock + done);
@@ -116,7 +116,7 @@ class Restructuring {
                                             : is_removable(vid, limit) && record != request_.grow &&
                                                   !is_own_write(record);
       if (goes) {
-        if (!mutant(Mutant::floor_forgets_left_out)) floor_ = std::max(floor_, vid.version());
+        if (!fault::floor_forgets_left_out) floor_ = std::max(floor_, vid.version());
         left_out_[left_out_count_++] = {&record->head, vid};
         continue;
       }
@@ -145,7 +145,7 @@ class Restructuring {
   }
 
   bool is_own_write(const TreeRecord* record) const {
-    return txn_ != nullptr && !mutant(Mutant::leave_out_own_writes) &&
+    return txn_ != nullptr && !fault::leave_out_own_writes &&
            txn_->has_write_at(worker_.name_of(record));
   }
 
@@ -162,11 +162,11 @@ class Restructuring {
     if (!lock.try_lock_page(worker_, root, kHolderBlock)) return false;
     const PageVersion version = root->header.version();
     if (version.is_moved()) return false;
-    if (version.count() != 0 && !mutant(Mutant::drop_layer_with_keys)) return false;
+    if (version.count() != 0 && !fault::drop_layer_with_keys) return false;
     freeze(*record->next_layer());
     floor_ = std::max(floor_, floor_of(*root));
     dropped_layers_[dropped_count_++] = root;
-    if (mutant(Mutant::drop_layer_unmarked)) return true;
+    if (fault::drop_layer_unmarked) return true;
     root->header.set_version(version.with_status(PageVersion::kMoved | PageVersion::kDropped));
     return true;
   }
@@ -293,7 +293,7 @@ class Restructuring {
 
   /// Publishes the move in the order of R7: first all VIDs, then the page word, then the twins.
   void publish(BorderPage* left, BorderPage* right, uint64_t fence) {
-    for (uint32_t slot = 0; slot < count_ && !mutant(Mutant::keep_vids_on_move); ++slot) {
+    for (uint32_t slot = 0; slot < count_ && !fault::keep_vids_on_move; ++slot) {
       std::atomic<uint64_t>& vid = page_->record(slot)->head.vid;
       vid.store(vid.load(std::memory_order_relaxed) | Vid::kMoved, std::memory_order_release);
     }

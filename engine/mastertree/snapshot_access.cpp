@@ -21,7 +21,7 @@ Status SnapshotTreeAccess::check_and_read(Bytes key, TreeRead& request, bool wri
   const Status status = handle_.check_snapshot(txn_, writes);
   if (status != Status::ok) return status;
   if (key.size() > MasterTree::kMaxKeyBytes) return Status::key_too_long;
-  const bool sees_own = !mutant(Mutant::hide_own_writes);
+  const bool sees_own = !fault::hide_own_writes;
   if (const WriteEntry* own = sees_own ? txn_.find_write(handle_.id(), key) : nullptr) {
     // Own writes are whole records or erasures: see `plan`.
     const LogRecord& log = txn_.log_of(*own);

@@ -47,7 +47,7 @@ Status MasterTreeCursor::look_ahead() {
 void MasterTreeCursor::find_own_writes() {
   SnapshotScan& scan = *scan_;
   const auto planned = txn_->planned_writes();
-  if (mutant(Mutant::hide_own_writes)) return;
+  if (fault::hide_own_writes) return;
   const auto key_of = [&](uint32_t i) { return txn_->log_of(planned[i]).key_span(); };
   for (; scan.planned < planned.size(); ++scan.planned) {
     if (txn_->log_of(planned[scan.planned]).storage_id != tree_.handle().id()) continue;
@@ -114,7 +114,7 @@ Status MasterTreeCursor::get_in_snapshot(void* out, uint32_t capacity) {
   // The place of an own write without a record in the snapshot is empty, too.
   const bool has_record = scan_ == nullptr ? !ref_.snapshot().is_null() : scan_->has_record;
   if (!has_record) return Status::invalid_argument;
-  const bool sees_own = !mutant(Mutant::hide_own_writes);
+  const bool sees_own = !fault::hide_own_writes;
   const WriteEntry* own = sees_own ? txn_->find_write(tree_.handle().id(), key()) : nullptr;
   if (own == nullptr) return get_cold(out, capacity);
   const LogRecord& log = txn_->log_of(*own);

@@ -22,7 +22,7 @@ BorderPage* current_page(WorkerContext& worker, TreePage* page, uint64_t slice,
     const VolatilePointer twin = page->twin_for(slice);
     if (!twin.is_null()) {
       page = tree_page(worker.resolve(twin));
-    } else if (!mutant(Mutant::wait_in_verification)) {
+    } else if (!fault::wait_in_verification) {
       return nullptr;
     }
     reach(SyncPoint::tracking);
@@ -45,7 +45,7 @@ bool track_moved(WorkerContext& worker, RecordHead*& head, uint16_t& payload_at)
   const uint32_t length = record->remainder > 8 ? 8 + suffix_bytes : record->remainder;
   LayerKey key(Bytes(key_bytes, length));
 
-  const bool may_wait = mutant(Mutant::wait_in_verification);
+  const bool may_wait = fault::wait_in_verification;
   const Adoption adoption = may_wait ? Adoption::yes : Adoption::no;
   PageVersion version;
   BorderPage* border = current_page(worker, page, key.slice, version);

@@ -38,7 +38,7 @@ Status read_tree_record(Transaction& txn, RecordRef& ref, std::span<const std::b
   if (status != Status::ok || request.seen.is_elsewhere()) return status;
   status = txn.register_read(ref.record, request.seen);
   if (status != Status::ok) return status;
-  WriteEntry* own = mutant(Mutant::hide_own_writes) ? nullptr : txn.find_write(ref, key);
+  WriteEntry* own = fault::hide_own_writes ? nullptr : txn.find_write(ref, key);
   if (own != nullptr && txn.log_of(*own).type == LogType::insert) {
     status = read_own_insert(txn.log_of(*own), request);
     ref.payload_bytes = static_cast<uint16_t>(request.payload_bytes);

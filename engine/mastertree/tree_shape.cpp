@@ -75,7 +75,7 @@ void TreeShape::add(uint32_t level, const Slot& slot) {
 void TreeShape::settle() {
   // If pages were split between two passes, a level may have a page that begins where no page of
   // the level below begins. That is not a fence.
-  for (uint32_t level = 1; level < levels_.size() && !mutant(Mutant::unnested_shape); ++level) {
+  for (uint32_t level = 1; level < levels_.size() && !fault::unnested_shape; ++level) {
     std::erase_if(levels_[level], [&](const Slot& slot) { return !is_fence(level - 1, slot.low); });
   }
   while (!levels_.empty() && levels_.back().empty()) levels_.pop_back();
@@ -190,7 +190,7 @@ Status collect_shape(WorkerContext& worker, StorageControl& storage,
     }
     failures = is_known ? 0 : failures + 1;
     if (!is_known) sched_yield();
-    if (failures != kMaxFailures || mutant(Mutant::endless_shape)) continue;
+    if (failures != kMaxFailures || fault::endless_shape) continue;
     // Count a range as one page if its page moves and cannot be adopted, for instance without free
     // pages.
     failures = 0;

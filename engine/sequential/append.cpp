@@ -35,7 +35,7 @@ Page* install(WorkerContext& worker, std::atomic<uint64_t>& word, uint32_t stora
   if (VolatilePointer(seen).is_null()) {
     Page* page = new_page<Page>(worker, storage_id, level);
     reach(SyncPoint::installing);
-    if (mutant(Mutant::install_by_store)) seen = word.load(std::memory_order_acquire);
+    if (fault::install_by_store) seen = word.load(std::memory_order_acquire);
     if (word.compare_exchange_strong(seen, page->header.self, std::memory_order_acq_rel,
                                      std::memory_order_acquire)) {
       return page;
@@ -67,7 +67,7 @@ void begin_append(WorkerContext& worker, StorageControl& storage) {
   const uint64_t version = list->version.load(std::memory_order_relaxed);
   // The commit's seq_cst exchange orders this store before the load of the epoch and the
   // verification.
-  if (mutant(Mutant::even_list_while_appending)) return;
+  if (fault::even_list_while_appending) return;
   if (version % 2 == 0) list->version.store(version + 1, std::memory_order_release);
 }
 
@@ -97,8 +97,8 @@ void apply_append(WorkerContext& worker, StorageControl& storage, const LogRecor
 void end_append(WorkerContext& worker, StorageControl& storage) {
   SequentialListHead* list = own_list(worker, storage);
   const uint64_t version = list->version.load(std::memory_order_relaxed);
-  if (mutant(Mutant::unchanged_list_version)) return cancel_append(worker, storage);
-  if (mutant(Mutant::even_list_while_appending))
+  if (fault::unchanged_list_version) return cancel_append(worker, storage);
+  if (fault::even_list_while_appending)
     list->version.store(version + 2, std::memory_order_release);
   // Release pairs with the acquire of scans: the records are visible.
   if (version % 2 == 1) list->version.store(version + 1, std::memory_order_release);

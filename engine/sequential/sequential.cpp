@@ -45,7 +45,7 @@ Status SequentialCursor::open() {
     // pages that were dropped onto a later snapshot. Then this load, after the load of the list's
     // head (acquire), sees the later snapshot.
     if (word.load(std::memory_order_acquire) == snapshot.word() ||
-        mutant(Mutant::scan_one_snapshot_word)) {
+        fault::scan_one_snapshot_word) {
       return Status::ok;
     }
   }
@@ -118,7 +118,7 @@ Status SequentialCursor::open_list(const std::atomic<uint64_t>& word) {
   auto* list = reinterpret_cast<SequentialListHead*>(worker.resolve(pointer));
   // An append in progress ends soon. The records that are then visible belong to the even value.
   uint64_t version = list->version.load(std::memory_order_acquire);
-  for (uint32_t turns = 0; version % 2 == 1 && !mutant(Mutant::scan_odd_lists);) {
+  for (uint32_t turns = 0; version % 2 == 1 && !fault::scan_odd_lists;) {
     reach(SyncPoint::scanning_list);
     if (worker.cluster_failed()) return Status::cluster_failed;
     spin_or_yield(turns);
@@ -132,7 +132,7 @@ Status SequentialCursor::open_list(const std::atomic<uint64_t>& word) {
   // Page numbers must have no gap from the first page that was not dropped; else a page is missing
   // (R17). Acquire, after `first`: see SequentialListHead.
   if (page->number > list->first_number.load(std::memory_order_acquire) &&
-      !mutant(Mutant::ignore_list_gaps))
+      !fault::ignore_list_gaps)
     return Status::read_conflict;
   ListPosition position;
   position.page = page;
@@ -171,7 +171,7 @@ Status SequentialCursor::next_page(ListPosition& position, bool& ended) {
   ended = next.is_null();
   if (ended) return Status::ok;
   auto* page = reinterpret_cast<SequentialPage*>(txn_->worker().resolve(next));
-  if (page->number != position.page->number + 1 && !mutant(Mutant::ignore_list_gaps)) {
+  if (page->number != position.page->number + 1 && !fault::ignore_list_gaps) {
     return Status::read_conflict;
   }
   position.page = page;

@@ -14,6 +14,7 @@
 
 namespace atolldb {
 
+/// ATOLL_STEP marks the steps that the mutants of tests replace (tests/engine/mutants).
 class CommitProtocol {
  public:
   explicit CommitProtocol(Transaction& txn) : txn_(txn), worker_(*txn.worker_) {}
@@ -21,56 +22,99 @@ class CommitProtocol {
   /// Locks, verifies, writes. If the status is not ok, nothing is written and nothing is locked.
   Status commit_writes();
   /// Verifies only. Sets the epoch that the reply to the client depends on (R19).
-  Status commit_read_only();
+  ATOLL_STEP Status commit_read_only();
+  /// Verifies the reads of a transaction that discards its writes (R20). They leave its sets.
+  ATOLL_STEP Status verify_user_abort();
 
- private:
+ protected:
+  // -- Locks --------------------------------------------------------------------------------------
   Status lock_writes();
+  /// Sorts the write set into universal order.
+  ATOLL_STEP void sort();
   /// Locks the write set once, in order, and waits for each lock. Sets `moved` if a record has
   /// moved; then nothing is locked.
   Status lock_writes_once(bool& moved);
-  Status lock_in_order(uint32_t& locked, uint32_t& remote, bool& moved);
-  Status track_writes();
+  /// Locks all records of the write set in order. Stops at a record that has `moved`, or with an
+  /// error status. `locked` counts the locks taken. If all are taken, `max_seen_` gets the largest
+  /// VID found.
+  ATOLL_STEP Status lock_in_order(uint32_t& locked, uint32_t& remote, bool& moved);
+  ATOLL_STEP Status lock_write(uint32_t i);
+  /// Returns true if entry i comes after the entry before it in universal order.
+  ATOLL_STEP bool is_in_order(uint32_t i) const;
+  ATOLL_STEP bool has_moved(const WriteEntry& entry, Vid vid) const;
+  ATOLL_STEP bool write_still_fits(const WriteEntry& entry, const RecordHead& record,
+                                   Vid vid) const;
   bool are_as_of_snapshot() const;
-  Status verify();
-  struct Look {
-    uint64_t tail;  // tail of the lock; 0: free
-    Vid vid;
-  };
-  static Look look_at(const RecordHead& record);
-  bool is_as_read(const ReadEntry& read) const;
-  Status verify_read(const ReadEntry& read);
-  bool write_still_fits(const WriteEntry& entry, const RecordHead& record, Vid vid) const;
-  bool in_write_set(const RecordHead* record) const;
-  bool make_vid();
-  void apply();
-  void apply_record(const WriteEntry& entry, LogRecord& log, RecordHead& record);
-  // Appends to sequential storages (R17), in commit_appends.cpp.
-  Status prepare_appends();
-  void begin_appends();
-  void apply_appends();
-  void cancel_appends();
-  Status verify_lists();
-  bool is_own_list(const std::atomic<uint64_t>* word) const;
-  StorageControl& storage_of(uint32_t storage_id) const {
-    return worker_.view().control->storage(storage_id);
-  }
-  /// Hands the log records to the logger. REQUIRES: the in-commit epoch is not cleared (R26, R27).
-  void publish_log();
-  void note_erased_records();
+  /// R18: returns true if the version is newer than the snapshot that the transaction reads.
+  bool is_past_snapshot(Vid vid) const { return vid.epoch() > txn_.snapshot_->epoch(); }
+  ATOLL_STEP bool was_written_since_snapshot(Vid vid) const;
+  ATOLL_STEP bool was_removed_since_snapshot(Vid max_removed_vid) const;
+  Status track_writes();
+  void unlock(uint32_t count);
+
+  // -- Epoch --------------------------------------------------------------------------------------
+  /// Publishes `lower_bound` as the in-commit epoch, then loads the commit epoch (R21).
+  ATOLL_STEP void enter_epoch(uint64_t lower_bound);
   /// Clears the in-commit epoch: the logger that closes the epoch no longer waits for this worker.
-  void leave_epoch();
+  ATOLL_STEP void leave_epoch();
+  /// Ends the epoch and releases all locks.
+  ATOLL_STEP void leave_epoch_and_unlock();
   /// Ends a commit that wrote nothing: cancels its appends, leaves the epoch and releases the
   /// locks.
-  void leave_commit();
-  void unlock(uint32_t count);
+  ATOLL_STEP void leave_commit();
+  ATOLL_STEP bool is_last_epoch() const;
   /// R16. Also returns deadline_exceeded if the commit epoch is the last possible one, and
   /// cluster_failed.
   Status wait_for_next_epoch();
 
+  // -- Verification -------------------------------------------------------------------------------
+  Status verify();
+  ATOLL_STEP Status verify_reads();
+  ATOLL_STEP Status verify_pointers();
+  ATOLL_STEP Status verify_pages();
+  struct Probe {
+    uint64_t tail;  // tail of the lock; 0: free
+    Vid vid;
+  };
+  ATOLL_STEP Probe probe(const RecordHead& record) const;
+  bool is_as_read(const ReadEntry& read) const;
+  ATOLL_STEP Status verify_read(const ReadEntry& read);
+  /// Moves on to the place where a relocated record is now. Returns false if there is none yet.
+  ATOLL_STEP bool follow(RecordHead*& record);
+  ATOLL_STEP bool in_write_set(const RecordHead* record) const;
+  /// Discards the planned writes, which are not locked.
+  ATOLL_STEP void forget_writes();
+
+  // -- Writing ------------------------------------------------------------------------------------
+  ATOLL_STEP bool make_vid();
+  /// Everything after the verification: writes the records, publishes the log, releases the locks.
+  ATOLL_STEP void write_and_publish();
+  void apply();
+  void apply_record(const WriteEntry& entry, LogRecord& log, RecordHead& record);
+  /// Hands the log records to the logger. REQUIRES: the in-commit epoch is not cleared (R26, R27).
+  ATOLL_STEP void publish_log();
+  ATOLL_STEP void raise_dirty_epoch();
+  void record_erasures();
+
+  // -- Appends to sequential storages (R17), in commit_appends.cpp --------------------------------
+  Status prepare_appends();
+  ATOLL_STEP void begin_appends();
+  void apply_appends();
+  void cancel_appends();
+  Status verify_lists();
+  ATOLL_STEP bool is_own_list(const std::atomic<uint64_t>* word) const;
+  StorageControl& storage_of(uint32_t storage_id) const {
+    return worker_.view().control->storage(storage_id);
+  }
+
   /// True if this worker is the last in the lock's queue. REQUIRES: `tail` is not 0.
   bool is_ours(uint64_t tail) const { return (tail >> 16) == worker_.id(); }
   /// Entry i of the sorted write set locks with block i + 1 (R22, R25).
-  static uint32_t block_of(uint32_t i) { return mutant(Mutant::lock_blocks_from_zero) ? i : i + 1; }
+  ATOLL_STEP uint32_t block_of(uint32_t i) const { return i + 1; }
+  /// Returns true if this worker holds the lock of entry i.
+  bool is_locked(uint32_t i) const {
+    return worker_.holds(block_of(i), txn_.write_heads_[i]->lock, txn_.writes_[i].record);
+  }
 
   RecordHead* record_of(const WriteEntry& entry) const {
     return reinterpret_cast<RecordHead*>(worker_.view().resolve(entry.record));
@@ -82,5 +126,14 @@ class CommitProtocol {
   uint64_t max_seen_ = 0;  // VID word, flags masked out
   Vid vid_;
 };
+
+/// Runs the protocol once. In the engine for tests, the mutants may change its steps.
+#ifdef ATOLL_MUTANTS
+Status run_protocol(Transaction& txn, Status (CommitProtocol::*way)());
+#else
+inline Status run_protocol(Transaction& txn, Status (CommitProtocol::*way)()) {
+  return (CommitProtocol(txn).*way)();
+}
+#endif
 
 }  // namespace atolldb

@@ -59,7 +59,7 @@ Status copy_up(Transaction& txn, DualPointer& pointer, const DualPointer::View& 
   page->check = 0;
   page->last_modifier.store(static_cast<uint16_t>(worker.node()), std::memory_order_relaxed);
   reach(SyncPoint::installing);
-  uint64_t expected = mutant(Mutant::install_by_store)
+  uint64_t expected = fault::install_by_store
                           ? pointer.volatile_word.load(std::memory_order_acquire)
                           : view.page.word();
   // R1: compare-and-swap from exactly the word that was read. Release: the page is complete before

@@ -20,7 +20,7 @@ inline DualPointer::View load_both(const DualPointer& pointer) {
     // volatile word that drops the page.
     view.snapshot = SnapshotPointer(pointer.snapshot_word.load(std::memory_order_acquire));
     const VolatilePointer again = pointer.load_acquire();
-    if (again == view.page || mutant(Mutant::load_null_once)) break;
+    if (again == view.page || fault::load_null_once) break;
     view.page = again;
   }
   return view;

@@ -24,8 +24,8 @@ Status read_stable(const WorkerContext& worker, const RecordHead& record, Vid& s
       copy(vid);
       // racy_read ends with an acquire fence, so the copy's loads stay before this load, which
       // pairs with the writer's release store.
-      if (record.load_acquire() == vid || mutant(Mutant::no_vid_recheck)) return Status::ok;
-    } else if (mutant(Mutant::no_vid_recheck)) {
+      if (record.load_acquire() == vid || fault::no_vid_recheck) return Status::ok;
+    } else if (fault::no_vid_recheck) {
       seen = vid;
       copy(vid);
       return Status::ok;

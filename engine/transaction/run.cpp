@@ -45,7 +45,7 @@ bool PageWait::wait(WorkerContext& worker, uint64_t deadline_epoch) {
   }
   worker.leave();
   bool has_counted = false;
-  while (!is_in_vain(worker, deadline_epoch)) {
+  while (!is_hopeless(worker, deadline_epoch)) {
     if (!std::exchange(has_counted, true)) worker.metrics().page_stalls.add();
     // Frees the pages cached in this worker, which others can use. Its retired pages may be what is
     // missing.
@@ -80,7 +80,7 @@ bool SnapshotWait::wait(WorkerContext& worker, uint64_t deadline_epoch) {
   }
 }
 
-bool PageWait::is_in_vain(const WorkerContext& worker, uint64_t deadline_epoch) const {
+bool PageWait::is_hopeless(const WorkerContext& worker, uint64_t deadline_epoch) const {
   const ControlSegment& control = *worker.view().control;
   // The second unproductive snapshot began after this transaction had started to wait, so it has
   // freed all pages that can be freed.

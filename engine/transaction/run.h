@@ -35,7 +35,7 @@ class PageWait {
   bool wait(WorkerContext& worker, uint64_t deadline_epoch);
 
  private:
-  bool is_in_vain(const WorkerContext& worker, uint64_t deadline_epoch) const;
+  bool is_hopeless(const WorkerContext& worker, uint64_t deadline_epoch) const;
 
   uint64_t end_ns_ = 0;  // when the patience ends; 0: it has not begun
   uint32_t vain_snapshots_ = 0;

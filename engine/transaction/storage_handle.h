@@ -44,7 +44,7 @@ class StorageHandle {
     const bool is_ready = control_->state.load(std::memory_order_seq_cst) ==
                           static_cast<uint32_t>(StorageState::ready);
     const bool is_usable = is_ready && control_->id == id_;
-    return is_usable || mutant(Mutant::use_dropped_storage) ? Status::ok
+    return is_usable || fault::use_dropped_storage ? Status::ok
                                                             : Status::storage_not_found;
   }
 

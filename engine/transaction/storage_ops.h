@@ -19,7 +19,7 @@ struct StorageOps {
   /// from head to payload.
   bool (*track_moved)(WorkerContext& worker, RecordHead*& record, uint16_t& payload_at);
   /// A commit has deleted this record, whose page the begin epoch still protects.
-  void (*note_erased)(WorkerContext& worker, const RecordHead* record,
+  void (*record_erased)(WorkerContext& worker, const RecordHead* record,
                       std::span<const std::byte> key);
 };
 

@@ -14,7 +14,7 @@ namespace atolldb {
 /// the storage first, then waits for the begin epochs of threads that may have called this before
 /// (R9, R34). Thread: any.
 inline bool is_storage_ready(const StorageControl& storage, uint32_t id) {
-  if (mutant(Mutant::walk_dropped_storages)) return true;
+  if (fault::walk_dropped_storages) return true;
   // seq_cst pairs with the store that hid the storage: either this load sees it, or the drop sees
   // the caller's begin epoch.
   return static_cast<StorageState>(storage.state.load(std::memory_order_seq_cst)) ==

@@ -131,7 +131,7 @@ Status Transaction::read(const RecordRef& ref, uint32_t offset, uint32_t count, 
   if (status != Status::ok || seen.is_elsewhere()) return status;
   const Status registered = register_read(ref.record, seen);
   if (registered != Status::ok) return registered;
-  WriteEntry* own = mutant(Mutant::hide_own_writes) ? nullptr : find_write(ref, key);
+  WriteEntry* own = fault::hide_own_writes ? nullptr : find_write(ref, key);
   if (own == nullptr) return seen.is_deleted() ? Status::not_found : Status::ok;
   if (log_of(*own).type == LogType::erase) return Status::not_found;
   return overlay(ref, *own, seen, offset, count, out);
@@ -156,7 +156,7 @@ Status Transaction::register_pointer(const DualPointer* pointer, uint64_t word) 
 }
 
 Status Transaction::register_page(PageHeader* page, PageVersion seen) {
-  if (mutant(Mutant::no_page_registration)) return Status::ok;
+  if (fault::no_page_registration) return Status::ok;
   // A look-up after a scan of the same page needs no second entry if nothing has changed.
   if (!pages_.empty()) {
     const PageVersionEntry& last = pages_[pages_.size() - 1];
@@ -166,12 +166,12 @@ Status Transaction::register_page(PageHeader* page, PageVersion seen) {
 }
 
 Status Transaction::register_word(const std::atomic<uint64_t>& word, uint64_t seen) {
-  if (mutant(Mutant::unregistered_lists)) return Status::ok;
+  if (fault::unregistered_lists) return Status::ok;
   return words_.push({&word, seen}) ? Status::ok : fail(Status::transaction_too_large);
 }
 
 bool Transaction::depends_on(const DualPointer* pointer) {
-  if (mutant(Mutant::install_over_own_reads)) pointers_.clear();
+  if (fault::install_over_own_reads) pointers_.clear();
   relied_on_absence_ =
       std::any_of(pointers_.begin(), pointers_.end(),
                   [&](const PointerEntry& entry) { return entry.pointer == pointer; });
@@ -179,10 +179,10 @@ bool Transaction::depends_on(const DualPointer* pointer) {
 }
 
 Status Transaction::page_changed(PageHeader* page, PageVersion before, PageVersion after) {
-  if (mutant(Mutant::keep_page_entry_on_reserve)) return Status::ok;
+  if (fault::keep_page_entry_on_reserve) return Status::ok;
   for (PageVersionEntry& entry : pages_) {
     if (entry.page != page) continue;
-    if (entry.seen.word() != before.word() && !mutant(Mutant::adopt_foreign_version)) {
+    if (entry.seen.word() != before.word() && !fault::adopt_foreign_version) {
       return fail(Status::phantom);
     }
     entry.seen = after;
@@ -191,7 +191,7 @@ Status Transaction::page_changed(PageHeader* page, PageVersion before, PageVersi
 }
 
 void Transaction::record_changed(const RecordHead* record, Vid before, Vid after) {
-  if (mutant(Mutant::keep_record_entry_on_revival)) return;
+  if (fault::keep_record_entry_on_revival) return;
   for (ReadEntry& entry : reads_) {
     if (entry.record == record && entry.seen == before) entry.seen = after;
   }
@@ -200,20 +200,20 @@ void Transaction::record_changed(const RecordHead* record, Vid before, Vid after
 Status Transaction::page_replaced(PageHeader* page, PageVersion before,
                                   std::span<const PageVersionEntry> successors,
                                   std::span<const ReadEntry> left_out) {
-  if (mutant(Mutant::keep_page_entry_on_reserve)) return Status::ok;
+  if (fault::keep_page_entry_on_reserve) return Status::ok;
   bool depended = false;
   for (uint32_t i = 0; i < pages_.size();) {
     if (pages_[i].page != page) {
       ++i;
       continue;
     }
-    if (pages_[i].seen.word() != before.word() && !mutant(Mutant::adopt_foreign_version)) {
+    if (pages_[i].seen.word() != before.word() && !fault::adopt_foreign_version) {
       return fail(Status::phantom);
     }
     depended = true;
     pages_.remove(i);
   }
-  if (mutant(Mutant::keep_reads_of_left_out)) left_out = {};
+  if (fault::keep_reads_of_left_out) left_out = {};
   // The successors' page words now cover the absence of an elided tombstone.
   for (const ReadEntry& gone : left_out) {
     for (uint32_t i = 0; i < reads_.size();) {
@@ -234,13 +234,13 @@ Status Transaction::page_replaced(PageHeader* page, PageVersion before,
 }
 
 bool Transaction::is_visible(const RecordRef& ref, std::span<const std::byte> key, Vid seen) {
-  WriteEntry* own = mutant(Mutant::hide_own_writes) ? nullptr : find_write(ref, key);
+  WriteEntry* own = fault::hide_own_writes ? nullptr : find_write(ref, key);
   if (own == nullptr) return !seen.is_deleted();
   return log_of(*own).type != LogType::erase;
 }
 
 Status await_move(const WorkerContext& worker, const PageHeader* page) {
-  if (mutant(Mutant::no_await_move)) return Status::ok;
+  if (fault::no_await_move) return Status::ok;
   for (uint32_t turns = 0; !page->version().is_moved();) {
     if (worker.cluster_failed()) return Status::cluster_failed;
     reach(SyncPoint::awaiting_move);

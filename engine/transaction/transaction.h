@@ -119,7 +119,7 @@ class Transaction {
   /// Every operation calls this first. Returns ok if the transaction is active and before its
   /// deadline.
   Status check() const {
-    if (worker_->current_epoch() >= worker_->deadline_epoch() && !mutant(Mutant::ignore_deadline)) {
+    if (worker_->current_epoch() >= worker_->deadline_epoch() && !fault::ignore_deadline) {
       return Status::deadline_exceeded;
     }
     return is_active() ? Status::ok : Status::invalid_argument;
@@ -128,10 +128,10 @@ class Transaction {
   /// that reads a snapshot, which takes a path of its own. So the usual transaction needs only one
   /// test.
   Status check_volatile() const {
-    if (worker_->current_epoch() >= worker_->deadline_epoch() && !mutant(Mutant::ignore_deadline)) {
+    if (worker_->current_epoch() >= worker_->deadline_epoch() && !fault::ignore_deadline) {
       return Status::deadline_exceeded;
     }
-    return is_serializable() || (mutant(Mutant::snapshot_read_volatile) && is_active())
+    return is_serializable() || (fault::snapshot_read_volatile && is_active())
                ? Status::ok
                : Status::invalid_argument;
   }
@@ -156,7 +156,7 @@ class Transaction {
   Status read_existing(const RecordRef& ref, uint32_t offset, uint32_t count, void* out) {
     Vid seen = ref.record->load_acquire();
     const bool is_here =
-        mutant(Mutant::use_dropped_pages) ? !seen.is_being_written() : seen.is_in_place();
+        fault::use_dropped_pages ? !seen.is_being_written() : seen.is_in_place();
     if (is_here) [[likely]] {
       racy_read(out, ref.payload() + offset, count);
       if (ref.record->load_acquire() == seen) [[likely]] {
@@ -195,7 +195,7 @@ class Transaction {
   /// page or list word covers it. The transaction's own VID and its reply to the client still
   /// depend on the observed commit (R15, R19).
   void observe(Vid seen) {
-    if (!mutant(Mutant::forget_skipped_dead) && seen.version() > observed_)
+    if (!fault::forget_skipped_dead && seen.version() > observed_)
       observed_ = seen.version();
   }
   /// R13, for a page that this worker has split or replaced. Replaces entries for it by entries for
@@ -226,7 +226,7 @@ class Transaction {
   bool plans_no_write() const { return writes_size_ == 0; }
   /// Notes a write planned over a live record that was not read. Only the commit would notice that
   /// such a record is deleted.
-  void note_blind_write() { writes_blindly_ = true; }
+  void record_blind_write() { writes_blindly_ = true; }
   bool writes_blindly() const { return writes_blindly_; }
   /// Ends the attempt, because a scan can no longer see own writes.
   Status miss_own_write() { return fail(Status::write_conflict); }
@@ -285,6 +285,7 @@ class Transaction {
 
  private:
   friend class CommitProtocol;
+  friend class FaultyCommit;  // tests/engine/mutants
 
   struct AppendEntry {
     uint32_t storage_id;
@@ -346,7 +347,7 @@ class Transaction {
   WriteEntry* writes_;  // in the `local` segment
   uint32_t writes_size_ = 0;
   bool erases_ = false;          // some write erases a record
-  bool writes_blindly_ = false;  // note_blind_write
+  bool writes_blindly_ = false;  // record_blind_write
   // Addresses of the records of `writes_` in this process. Valid from the locking to the end of the
   // commit.
   std::unique_ptr<RecordHead*[]> write_heads_;

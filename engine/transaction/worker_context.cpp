@@ -51,15 +51,15 @@ void WorkerContext::enter() {
     slot_->begin_epoch.exchange(epoch, std::memory_order_seq_cst);
     full_fence();
     begin_epoch_ = epoch;
-    if (!mutant(Mutant::keep_memo)) memo_.clear();
+    if (!fault::keep_memo) memo_.clear();
     dead_runs_.clear();
   }
   if (snapshots_ != nullptr) snapshots_->leave();
   // Acquire pairs with the coordinator's release: the coordinator has seen every begin epoch.
   const uint64_t oldest = epochs.oldest_begin.load(std::memory_order_acquire);
-  if (oldest != recycled_at_ || mutant(Mutant::reuse_without_grace)) {
+  if (oldest != recycled_at_ || fault::reuse_without_grace) {
     recycled_at_ = oldest;
-    pages_.recycle(mutant(Mutant::reuse_without_grace) ? epoch : oldest);
+    pages_.recycle(fault::reuse_without_grace ? epoch : oldest);
   }
 }
 
@@ -86,7 +86,7 @@ const SnapshotView* WorkerContext::empty_snapshot() const {
   // commit, or got its answer, finds the node dirty and waits for a snapshot with that commit.
   const auto nodes = std::span(view_->shared).first(view_->node_count);
   const bool is_empty = latest_dirty_epoch(nodes) == 0;
-  return is_empty || mutant(Mutant::empty_snapshot_after_commits) ? &kEmpty : nullptr;
+  return is_empty || fault::empty_snapshot_after_commits ? &kEmpty : nullptr;
 }
 
 void WorkerContext::mark_hot(PageHeader* page) {
@@ -109,7 +109,7 @@ void WorkerContext::leave() {
   slot_->begin_epoch.store(kIdleEpoch, std::memory_order_seq_cst);
   begin_epoch_ = kIdleEpoch;
   if (snapshots_ != nullptr) snapshots_->leave();
-  if (!mutant(Mutant::keep_memo)) memo_.clear();
+  if (!fault::keep_memo) memo_.clear();
   dead_runs_.clear();
 }
 

@@ -110,6 +110,13 @@ class WorkerContext {
   void be_impatient() { frame_wait_.patience = kFramePatience; }
   uint32_t first_system_block() const { return first_system_block_; }
 
+  /// Returns true if this thread holds the lock `word`, named `name`, with its lock block `block`.
+  bool holds(uint32_t block, const McsWord& word, UniversalName name) const {
+    const McsBlock& own = view_->lock_space.block(uint32_t{id()} << 16 | block);
+    return own.lock_name.load(std::memory_order_relaxed) == name.word() &&
+           word.tail.load(std::memory_order_relaxed) != 0;
+  }
+
   uint64_t current_epoch() const { return epoch_->load(std::memory_order_relaxed); }
   bool cluster_failed() const {
     return view_->control->state.load(std::memory_order_acquire) >= failed_from();
@@ -117,7 +124,7 @@ class WorkerContext {
   /// Reserves `count` pages, so that the thread can take them without waiting. Called before any
   /// lock is taken (R23). Returns false if the pool is exhausted.
   bool reserve_pages(uint32_t count) {
-    return mutant(Mutant::pages_under_locks) || pages_.reserve(count);
+    return fault::pages_under_locks || pages_.reserve(count);
   }
 
   /// Publishes the begin epoch if the current epoch has changed since the last call (R9), and
@@ -129,7 +136,7 @@ class WorkerContext {
 
   /// Marks the node as dirty in `epoch`, because a commit of that epoch wrote records (R27).
   /// REQUIRES: the in-commit epoch is not cleared yet.
-  void note_dirty(uint64_t epoch) {
+  void record_dirty(uint64_t epoch) {
     if (epoch == dirty_epoch_) return;
     dirty_epoch_ = epoch;
     raise_dirty_epoch(epoch);
@@ -145,7 +152,7 @@ class WorkerContext {
   /// Counts a use of a volatile page of records. On average one use in kUsesPerMark of this worker,
   /// at random, sets the page's reference bit (`hotness`, soc/snapshot/drop_policy.h). So pages
   /// that are used often are marked almost surely, pages of a single scan rarely.
-  void note_use(PageHeader* page) {
+  void count_use(PageHeader* page) {
     if (--uses_until_mark_ == 0) [[unlikely]]
       mark_hot(page);
   }
@@ -166,7 +173,7 @@ class WorkerContext {
   void mark_hot(PageHeader* page);
   /// Cluster states from this one on end every wait (R24).
   static uint32_t failed_from() {
-    return mutant(Mutant::waits_ignore_failure) ? ~uint32_t{0} : kClusterFailedFrom;
+    return fault::waits_ignore_failure ? ~uint32_t{0} : kClusterFailedFrom;
   }
 
   const ClusterView* view_;

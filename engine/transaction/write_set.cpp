@@ -18,7 +18,7 @@ namespace {
 /// Returns true if the payload of a tree record has bytes up to `payload_end`. The caller must
 /// compare the VID afterwards, which changes together with the length.
 bool is_at_least(const RecordHead& record, uint32_t payload_end) {
-  if (mutant(Mutant::forget_increment_length)) return true;
+  if (fault::forget_increment_length) return true;
   const auto& tree_record = reinterpret_cast<const TreeRecord&>(record);
   return tree_record.payload_bytes.load(std::memory_order_acquire) >= payload_end;
 }
@@ -35,7 +35,7 @@ Status Transaction::verify_planned_writes() {
       // own write (R14).
       const bool is_found = ops_of(record).track_moved(*worker_, record, payload_at);
       const bool is_lost = !is_found || record->load_acquire().is_elsewhere();
-      if (is_lost && !mutant(Mutant::forget_lost_writes)) return Status::read_conflict;
+      if (is_lost && !fault::forget_lost_writes) return Status::read_conflict;
     }
     if (entry.increment == 0 || is_array_write(entry)) continue;
     const Vid now = record->load_acquire();
@@ -135,7 +135,7 @@ Status Transaction::write_insert(const RecordRef& ref, std::span<const std::byte
   if (own == nullptr) return add_write(ref, log, LogType::insert, IncrementType::none);
   // The caller has replaced an own increment by an update and a read (R33). An increment is still
   // pending here only if the caller did not find it: the record was elided, then created again.
-  if (own->increment != 0 && !mutant(Mutant::forget_own_increment)) return Status::write_conflict;
+  if (own->increment != 0 && !fault::forget_own_increment) return Status::write_conflict;
   log_of(*own).type = LogType::filler;
   log->type = LogType::insert;
   own->log_offset = log_.offset_of(log);
@@ -227,7 +227,7 @@ Status Transaction::write_increment(const RecordRef& ref, std::span<const std::b
     add_increment(type, value, delta, value);
     return merge_update(ref, key, *own, offset, {value, bytes});
   }
-  if (mutant(Mutant::increment_before_lock)) {
+  if (fault::increment_before_lock) {
     std::byte sum[8];
     add_increment(type, ref.payload() + offset, delta, sum);
     return write_update(ref, key, offset, {sum, bytes});

@@ -1,0 +1,215 @@
+// The commit protocol with steps that tests switch off, and with the sync points between its steps.
+// Only the engine for mutant tests compiles this file.
+#include <sched.h>
+
+#include <algorithm>
+
+#include "engine/format/tree_record.h"
+#include "engine/hooks/mutants.h"
+#include "engine/hooks/sync_points.h"
+#include "engine/transaction/commit.h"
+#include "engine/transaction/storage_ops.h"
+
+namespace atolldb {
+
+class FaultyCommit final : public CommitProtocol {
+ public:
+  explicit FaultyCommit(Transaction& txn) : CommitProtocol(txn) {}
+
+  Status commit_read_only() override {
+    if (fault::read_only_publishes) {
+      worker_.slot().in_commit_epoch.store(worker_.current_epoch(), std::memory_order_seq_cst);
+    }
+    return CommitProtocol::commit_read_only();
+  }
+
+  Status verify_user_abort() override {
+    const Status status = CommitProtocol::verify_user_abort();
+    return fault::unverified_user_abort ? Status::ok : status;
+  }
+
+ protected:
+  // -- Locks --------------------------------------------------------------------------------------
+  void sort() override {
+    if (!fault::unsorted_locks) CommitProtocol::sort();
+  }
+  bool is_in_order(uint32_t i) const override {
+    return fault::unsorted_locks || CommitProtocol::is_in_order(i);
+  }
+
+  Status lock_in_order(uint32_t& locked, uint32_t& remote, bool& moved) override {
+    const Status status = CommitProtocol::lock_in_order(locked, remote, moved);
+    if (status != Status::ok || moved) return status;
+    reach(SyncPoint::locked_writes);
+    if (fault::vid_ignores_locked_record) max_seen_ = 0;
+    return status;
+  }
+
+  Status lock_write(uint32_t i) override {
+    const UniversalName name = fault::unnamed_locks ? UniversalName() : txn_.writes_[i].record;
+    reach(SyncPoint::locking_write);
+    return worker_.locker().lock(txn_.write_heads_[i]->lock, block_of(i), name);
+  }
+  uint32_t block_of(uint32_t i) const override {
+    return fault::lock_blocks_from_zero ? i : CommitProtocol::block_of(i);
+  }
+
+  bool has_moved(const WriteEntry& entry, Vid vid) const override {
+    const bool is_ignored = fault::use_dropped_pages && is_array_write(entry);
+    return CommitProtocol::has_moved(entry, vid) && !is_ignored;
+  }
+
+  bool write_still_fits(const WriteEntry& entry, const RecordHead& record, Vid vid) const override {
+    if (!is_array_write(entry)) {
+      const LogRecord& log = txn_.log_of(entry);
+      const auto& tree_record = reinterpret_cast<const TreeRecord&>(record);
+      if (fault::revive_unannounced && log.type == LogType::insert && vid.is_settled_dead()) {
+        return log.payload_bytes <= tree_record.capacity;
+      }
+      if (fault::update_dead_records && log.type == LogType::update) {
+        return log.payload_offset + log.payload_bytes <=
+               tree_record.payload_bytes.load(std::memory_order_relaxed);
+      }
+    }
+    return CommitProtocol::write_still_fits(entry, record, vid);
+  }
+
+  bool was_written_since_snapshot(Vid vid) const override {
+    return !fault::snapshot_write_unchecked && CommitProtocol::was_written_since_snapshot(vid);
+  }
+  bool was_removed_since_snapshot(Vid max_removed_vid) const override {
+    return !fault::snapshot_reserve_unchecked &&
+           CommitProtocol::was_removed_since_snapshot(max_removed_vid);
+  }
+
+  // -- Epoch --------------------------------------------------------------------------------------
+  void enter_epoch(uint64_t lower_bound) override {
+    reach(SyncPoint::loaded_epoch);
+    CommitProtocol::enter_epoch(lower_bound);
+    if (fault::epoch_before_in_commit) commit_epoch_ = lower_bound;
+    if (fault::append_after_in_commit) CommitProtocol::begin_appends();
+  }
+
+  void leave_epoch_and_unlock() override {
+    leave_epoch();
+    if (fault::dirty_after_in_commit && has_published_) worker_.record_dirty(commit_epoch_);
+    unlock(txn_.writes_size_);
+  }
+
+  void leave_commit() override {
+    if (!fault::keep_locks_on_failure) return CommitProtocol::leave_commit();
+    cancel_appends();
+    leave_epoch();
+  }
+
+  bool is_last_epoch() const override {
+    const bool is_last = CommitProtocol::is_last_epoch() && !fault::await_any_epoch;
+    if (!is_last) reach(SyncPoint::awaiting_epoch);
+    return is_last;
+  }
+
+  // -- Verification -------------------------------------------------------------------------------
+  Status verify_reads() override {
+    if (fault::skip_read_set_check) return Status::ok;
+    const Status status = CommitProtocol::verify_reads();
+    if (fault::reserved_counts_as_commit && status == Status::ok) {
+      for (const ReadEntry& read : txn_.reads_) {
+        max_seen_ = std::max(max_seen_, read.seen.version());
+      }
+    }
+    return status;
+  }
+  Status verify_pointers() override {
+    return fault::skip_pointer_set_check ? Status::ok : CommitProtocol::verify_pointers();
+  }
+  Status verify_pages() override {
+    return fault::skip_page_version_check ? Status::ok : CommitProtocol::verify_pages();
+  }
+
+  Probe probe(const RecordHead& record) const override {
+    if (fault::vid_before_lock) {
+      const Vid vid(record.vid.load(std::memory_order_seq_cst));
+      reach(SyncPoint::verifying_read);
+      return {record.lock.tail.load(std::memory_order_seq_cst), vid};
+    }
+    const uint64_t tail = record.lock.tail.load(std::memory_order_seq_cst);
+    reach(SyncPoint::verifying_read);
+    return {tail, Vid(record.vid.load(std::memory_order_seq_cst))};
+  }
+
+  Status verify_read(const ReadEntry& read) override {
+    if (fault::excuse_own_writes) {
+      // At every place of the record, until one is not relocated.
+      RecordHead* record = read.record;
+      do {
+        if (CommitProtocol::in_write_set(record)) return Status::ok;
+      } while (record->load_acquire().is_elsewhere() && follow(record));
+    }
+    return CommitProtocol::verify_read(read);
+  }
+
+  bool follow(RecordHead*& record) override {
+    if (!fault::wait_in_verification) return CommitProtocol::follow(record);
+    uint16_t payload_at = 0;
+    return ops_of(record).track_moved(worker_, record, payload_at);
+  }
+
+  /// The protocol asks only for records whose VID is as read, and that another worker may have
+  /// locked.
+  bool in_write_set(const RecordHead* record) const override {
+    return fault::skip_lock_check || CommitProtocol::in_write_set(record);
+  }
+
+  void forget_writes() override {
+    if (!fault::user_abort_keeps_writes) CommitProtocol::forget_writes();
+  }
+
+  // -- Writing ------------------------------------------------------------------------------------
+  bool make_vid() override {
+    if (CommitProtocol::make_vid()) return true;
+    if (!fault::ignore_used_up_ordinals) return false;
+    // Only the ordinal after the last one makes no VID.
+    vid_ = Vid::make(commit_epoch_, Vid::kMaxOrdinal + 1);
+    return true;
+  }
+
+  void write_and_publish() override {
+    if (fault::clear_in_commit_early) leave_epoch();
+    reach(SyncPoint::verified);
+    if (fault::unlock_before_publish) {
+      unlock(txn_.writes_size_);
+      sched_yield();
+      apply();
+      leave_epoch();
+      return;
+    }
+    CommitProtocol::write_and_publish();
+  }
+
+  void publish_log() override {
+    CommitProtocol::publish_log();
+    has_published_ = true;
+    reach(SyncPoint::applied);
+  }
+  void raise_dirty_epoch() override {
+    if (!fault::clean_epochs && !fault::dirty_after_in_commit) CommitProtocol::raise_dirty_epoch();
+  }
+
+  // -- Appends ------------------------------------------------------------------------------------
+  void begin_appends() override {
+    if (!fault::append_after_in_commit) CommitProtocol::begin_appends();
+  }
+  bool is_own_list(const std::atomic<uint64_t>* word) const override {
+    return fault::excuse_any_odd_list || CommitProtocol::is_own_list(word);
+  }
+
+ private:
+  bool has_published_ = false;
+};
+
+Status run_protocol(Transaction& txn, Status (CommitProtocol::*way)()) {
+  FaultyCommit protocol(txn);
+  return (protocol.*way)();
+}
+
+}  // namespace atolldb
