@@ -7,9 +7,8 @@
 #include "engine/format/array_shape.h"
 #include "engine/hooks/mutants.h"
 #include "engine/hooks/sync_points.h"
-#include "engine/transaction/copy_up.h"
-#include "engine/transaction/increment.h"
-#include "engine/transaction/load_both.h"
+#include "engine/transaction/dual_pointer.h"
+#include "engine/transaction/storage_ops.h"
 #include "shared/base/check.h"
 #include "shared/base/copy_bytes.h"
 #include "shared/sync/wait_word.h"
@@ -20,8 +19,9 @@ namespace {
 
 /// Installs an empty page in `pointer`, whose word was read as `seen` (null). R1: by CAS from
 /// exactly that word. R5: never over a pointer that the transaction depends on.
-Status install_page(Transaction& txn, DualPointer& pointer, VolatilePointer seen, PageType type,
-                    uint8_t level, uint32_t storage_id) {
+Status add_page(Transaction& txn, DualPointer& pointer, VolatilePointer seen, PageType type,
+                uint8_t level, uint32_t storage_id) {
+  DCHECK((level == 0) == (type == PageType::array_leaf));
   if (txn.depends_on(&pointer)) return Status::pointer_installed;
   WorkerContext& worker = txn.worker();
   PageHeader* page = worker.pages().take();
@@ -32,16 +32,9 @@ Status install_page(Transaction& txn, DualPointer& pointer, VolatilePointer seen
   page->level = level;
   page->storage_id = storage_id;
   page->last_modifier.store(static_cast<uint16_t>(worker.node()), std::memory_order_relaxed);
-  reach(SyncPoint::installing);
-  uint64_t expected = fault::install_by_store
-                          ? pointer.volatile_word.load(std::memory_order_acquire)
-                          : seen.word();
-  // Release: the page is complete before any other thread can find it. If the CAS fails, the caller
-  // uses the page of the worker that won.
-  if (!pointer.volatile_word.compare_exchange_strong(
-          expected, page->self, std::memory_order_acq_rel, std::memory_order_acquire)) {
-    worker.pages().give_back(page);
-  }
+  // If it fails, the caller uses the page of the worker that won.
+  uint64_t word = seen.word();
+  if (!install_page(pointer.volatile_word, word, page->self)) worker.pages().give_back(page);
   return Status::ok;
 }
 
@@ -94,7 +87,9 @@ inline uint64_t Array::leaf_of(uint64_t index) const {
 inline ArrayInterior* Array::top_page(WorkerContext& worker) const {
   const VolatilePointer word = storage_.control().root.load_acquire();
   if (levels_ == 1 || word.is_null()) return nullptr;
-  return reinterpret_cast<ArrayInterior*>(worker.resolve(word));
+  PageHeader* page = worker.resolve(word);
+  DCHECK(page->type == PageType::array_interior && page->level == levels_ - 1);
+  return reinterpret_cast<ArrayInterior*>(page);
 }
 
 /// The path of nearly all look-ups: all pages are there, and there are at most three levels.
@@ -107,17 +102,25 @@ inline Array::Place Array::place_of(WorkerContext& worker, const ArrayInterior* 
   if (levels_ == 1) return {&storage_.control().root, slot};
   if (top == nullptr || levels_ > 3) [[unlikely]]
     return {nullptr, slot};
-  if (levels_ == 2) return {&top->children[leaf], slot};
+  DCHECK(slot < records_per_leaf_);
+  if (levels_ == 2) {
+    DCHECK(leaf < kArrayFanout);
+    return {&top->children[leaf], slot};
+  }
   const uint64_t upper = leaf / kArrayFanout;
+  DCHECK(upper < kArrayFanout);
   const VolatilePointer word = top->children[upper].load_acquire();
   if (word.is_null()) [[unlikely]]
     return {nullptr, slot};
   const auto* page = reinterpret_cast<const ArrayInterior*>(worker.resolve(word));
+  DCHECK(page->header.type == PageType::array_interior && page->header.level == 1);
   return {&page->children[leaf - upper * kArrayFanout], slot};
 }
 
 inline RecordRef Array::ref_of(VolatilePointer leaf, PageHeader* page, uint32_t slot,
                                uint64_t index) const {
+  DCHECK(page->type == PageType::array_leaf && page->level == 0);
+  DCHECK(page->storage_id == storage_.id() && slot < records_per_leaf_);
   RecordRef ref;
   ref.record = reinterpret_cast<ArrayLeaf*>(page)->record(slot, record_bytes_);
   ref.payload_at = sizeof(RecordHead);
@@ -128,45 +131,47 @@ inline RecordRef Array::ref_of(VolatilePointer leaf, PageHeader* page, uint32_t 
   return ref;
 }
 
-inline RecordRef Array::resolve_and_note(WorkerContext& worker, VolatilePointer leaf, uint32_t slot,
-                                         uint64_t index) const {
+inline RecordRef Array::resolve_and_count(WorkerContext& worker, VolatilePointer leaf,
+                                          uint32_t slot, uint64_t index) const {
   PageHeader* page = worker.resolve(leaf);
   worker.count_use(page);
   return ref_of(leaf, page, slot, index);
 }
 
 /// REQUIRES: `create` only for a transaction that reads no snapshot.
-Status Array::locate(Transaction& txn, uint64_t index, bool create, RecordRef& ref) const {
+Status Array::find(Transaction& txn, uint64_t index, bool create, RecordRef& ref) const {
   const Status status = storage_.check_volatile(txn);
   if (status != Status::ok) [[unlikely]]
-    return txn.snapshot() == nullptr ? status : locate_for_reader(txn, index, ref);
+    return txn.snapshot() == nullptr ? status : find_in_snapshot(txn, index, ref);
   const Place place = place_of(txn.worker(), top_page(txn.worker()), index);
   if (place.leaf != nullptr) [[likely]] {
     const VolatilePointer word = place.leaf->load_acquire();
     if (!word.is_null()) [[likely]] {
-      ref = resolve_and_note(txn.worker(), word, place.slot, index);
+      ref = resolve_and_count(txn.worker(), word, place.slot, index);
       return Status::ok;
     }
   }
-  return index < record_count_ ? locate_slowly(txn, index, create, ref) : Status::out_of_range;
+  return index < record_count_ ? find_by_descent(txn, index, create, ref) : Status::out_of_range;
 }
 
 /// Computes which children lead to the record. Returns its slot in the leaf.
 uint32_t Array::path_to(uint64_t index, Children& child) const {
+  DCHECK(index < record_count_ && levels_ <= kMaxLevels);
   uint64_t page_number = leaf_of(index);
   const auto slot = static_cast<uint32_t>(index - page_number * records_per_leaf_);
   for (uint32_t level = 1; level < levels_; ++level, page_number /= kArrayFanout) {
     child[level] = page_number % kArrayFanout;
   }
+  DCHECK(page_number == 0);  // the root covers every record
   return slot;
 }
 
-Status Array::locate_slowly(Transaction& txn, uint64_t index, bool create, RecordRef& ref) const {
+Status Array::find_by_descent(Transaction& txn, uint64_t index, bool create, RecordRef& ref) const {
   Children child;
   const uint32_t slot = path_to(index, child);
   for (uint32_t turns = 0;;) {
     bool is_frozen = false;
-    const Status status = descend(txn, index, child, slot, create, ref, is_frozen);
+    const Status status = descend_once(txn, index, child, slot, create, ref, is_frozen);
     if (!is_frozen) return status;
     // The page that holds the word is being dropped, or the drop is given up; retry (R3).
     reach(SyncPoint::awaiting_move);
@@ -186,8 +191,8 @@ bool Array::has_lost_write(Transaction& txn, uint64_t index) const {
 
 /// Descends from the root to the leaf, or to the end of the volatile pages. `is_frozen`: there was
 /// a frozen null word on the path; nothing was registered, and the caller must retry.
-Status Array::descend(Transaction& txn, uint64_t index, const Children& child, uint32_t slot,
-                      bool create, RecordRef& ref, bool& is_frozen) const {
+Status Array::descend_once(Transaction& txn, uint64_t index, const Children& child, uint32_t slot,
+                           bool create, RecordRef& ref, bool& is_frozen) const {
   DualPointer* pointer = &storage_.control().root;
   for (uint32_t level = levels_ - 1;; --level) {
     DualPointer::View view = load_both(*pointer);
@@ -198,23 +203,25 @@ Status Array::descend(Transaction& txn, uint64_t index, const Children& child, u
         if (has_lost_write(txn, index)) return txn.miss_own_write();
         ref = RecordRef{};
         ref.payload_bytes = static_cast<uint16_t>(payload_bytes_);
+        DCHECK(txn.is_serializable());
         const Status registered = txn.register_pointer(pointer, view.page.word());
         if (registered != Status::ok || view.snapshot.is_null()) return registered;
-        return locate_in_snapshot(txn, view.snapshot, level, child, slot, ref);
+        return find_cold(txn, view.snapshot, level, child, slot, ref);
       }
       const PageType type = level == 0 ? PageType::array_leaf : PageType::array_interior;
-      const Status installed = view.snapshot.is_null()
-                                   ? install_page(txn, *pointer, view.page, type,
-                                                  static_cast<uint8_t>(level), storage_.id())
-                                   : copy_up(txn, *pointer, view);
+      const Status installed =
+          view.snapshot.is_null()
+              ? add_page(txn, *pointer, view.page, type, static_cast<uint8_t>(level), storage_.id())
+              : copy_up(txn, *pointer, view);
       if (installed != Status::ok) return installed;
       view = load_both(*pointer);
     }
     if (level == 0) {
-      ref = resolve_and_note(txn.worker(), view.page, slot, index);
+      ref = resolve_and_count(txn.worker(), view.page, slot, index);
       return Status::ok;
     }
     PageHeader* page = txn.worker().resolve(view.page);
+    DCHECK(page->type == PageType::array_interior && page->level == level);
     pointer = &reinterpret_cast<ArrayInterior*>(page)->children[child[level]];
   }
 }
@@ -223,6 +230,7 @@ Status Array::descend(Transaction& txn, uint64_t index, const Children& child, u
 /// is no leaf.
 Status Array::descend_in_snapshot(WorkerContext& worker, uint32_t level, const Children& child,
                                   SnapshotPointer& pointer) {
+  DCHECK(!pointer.is_null());
   const PageHeader* page = nullptr;
   Status status = worker.snapshot_page(pointer, page);
   for (; level != 0 && status == Status::ok; --level) {
@@ -238,22 +246,24 @@ Status Array::descend_in_snapshot(WorkerContext& worker, uint32_t level, const C
 
 /// Descends from the page at `pointer`, at this level, to the leaf, which `ref` then names. If
 /// there is no leaf, the record was never written.
-Status Array::locate_in_snapshot(Transaction& txn, SnapshotPointer pointer, uint32_t level,
-                                 const Children& child, uint32_t slot, RecordRef& ref) const {
+Status Array::find_cold(Transaction& txn, SnapshotPointer pointer, uint32_t level,
+                        const Children& child, uint32_t slot, RecordRef& ref) const {
   if (level != 0) {
     const Status status = descend_in_snapshot(txn.worker(), level, child, pointer);
     txn.worker().leave_snapshots();
     if (status != Status::ok || pointer.is_null()) return status;
   }
+  DCHECK(!pointer.is_null() && slot < records_per_leaf_);
   ref.place = pointer.word();
   ref.payload_at =
       static_cast<uint16_t>(sizeof(PageHeader) + slot * record_bytes_ + sizeof(RecordHead));
   return Status::ok;
 }
 
-Status Array::locate_for_reader(Transaction& txn, uint64_t index, RecordRef& ref) const {
+Status Array::find_in_snapshot(Transaction& txn, uint64_t index, RecordRef& ref) const {
   const Status status = storage_.check_snapshot(txn, false);
   if (status != Status::ok) return status;
+  DCHECK(txn.snapshot() != nullptr);
   if (index >= record_count_) return Status::out_of_range;
   ref = RecordRef{};
   ref.payload_bytes = static_cast<uint16_t>(payload_bytes_);
@@ -264,7 +274,7 @@ Status Array::locate_for_reader(Transaction& txn, uint64_t index, RecordRef& ref
   if (root.is_null()) return Status::ok;
   Children child;
   const uint32_t slot = path_to(index, child);
-  return locate_in_snapshot(txn, root, levels_ - 1, child, slot, ref);
+  return find_cold(txn, root, levels_ - 1, child, slot, ref);
 }
 
 Status Array::read_whole(Transaction& txn, uint64_t index, Whole& record) const {
@@ -275,16 +285,20 @@ Status Array::read_whole(Transaction& txn, uint64_t index, Whole& record) const 
 /// A transaction that reads a snapshot writes whole records.
 Status Array::write_whole(Transaction& txn, uint64_t index, const Whole& record) const {
   RecordRef ref;
-  const Status status = locate_slowly(txn, index, true, ref);
+  const Status status = find_by_descent(txn, index, true, ref);
   if (status != Status::ok) return status;
+  DCHECK(ref.record != nullptr);
   return txn.write_update(ref, key_of(index), 0, std::span(record).first(payload_bytes_));
 }
 
 /// Returns not_found if this transaction, which reads a snapshot, has not written the record.
 Status Array::get_own(Transaction& txn, const RecordRef& ref, uint32_t offset, uint32_t count,
                       void* out) {
-  const WriteEntry* own = fault::hide_own_writes ? nullptr : txn.find_write(ref);
+  const WriteEntry* own = txn.own_write(ref);
   if (own == nullptr) return Status::not_found;
+  // Writes of a transaction that reads a snapshot hold whole records.
+  DCHECK(txn.log_of(*own).payload_offset == 0);
+  DCHECK(offset + uint64_t{count} <= txn.log_of(*own).payload_bytes);
   std::memcpy(out, txn.log_of(*own).payload() + offset, count);
   return Status::ok;
 }
@@ -292,7 +306,7 @@ Status Array::get_own(Transaction& txn, const RecordRef& ref, uint32_t offset, u
 Status Array::get(Transaction& txn, uint64_t index, void* out, Vid& seen) const {
   RecordRef ref;
   seen = {};
-  const Status status = locate(txn, index, false, ref);
+  const Status status = find(txn, index, false, ref);
   if (status != Status::ok) return status;
   return ref.record != nullptr ? txn.read_in_place(ref, 0, payload_bytes_, out, seen)
                                : get_cold(txn, ref, 0, payload_bytes_, out, &seen);
@@ -322,7 +336,7 @@ Status Array::get_cold(Transaction& txn, const RecordRef& ref, uint32_t offset, 
 Status Array::get(Transaction& txn, uint64_t index, uint32_t offset, uint32_t count,
                   void* out) const {
   RecordRef ref;
-  const Status status = locate(txn, index, false, ref);
+  const Status status = find(txn, index, false, ref);
   return status == Status::ok ? get(txn, ref, offset, count, out) : status;
 }
 
@@ -331,12 +345,37 @@ Status Array::get_for_update(Transaction& txn, uint64_t index, uint32_t offset, 
   if (offset + uint64_t{count} > payload_bytes_) return Status::out_of_range;
   if (!txn.is_serializable()) [[unlikely]] {
     const Status writes = storage_.check_snapshot(txn, true);
-    const Status found = writes == Status::ok ? locate(txn, index, false, ref) : writes;
+    const Status found = writes == Status::ok ? find(txn, index, false, ref) : writes;
     return found == Status::ok ? get(txn, ref, offset, count, out) : found;
   }
-  const Status status = locate(txn, index, true, ref);
+  const Status status = find(txn, index, true, ref);
   if (status != Status::ok) return status;
+  DCHECK(ref.record != nullptr);
   return txn.read_existing(ref, offset, count, out);
+}
+
+/// Calls `use(i, leaf, slot)` for each index: the word that leads to the record's leaf, and the
+/// slot there. The word is null if the fast path does not find the leaf. Stops at a status other
+/// than ok. The cache misses of a batch overlap.
+template <typename Use>
+inline Status Array::for_each_place(WorkerContext& worker, std::span<const uint64_t> indexes,
+                                    Use&& use) const {
+  const ArrayInterior* top = top_page(worker);
+  std::array<Place, kBatch> places;
+  for (size_t first = 0; first < indexes.size(); first += kBatch) {
+    const size_t count = std::min(kBatch, indexes.size() - first);
+    for (size_t i = 0; i < count; ++i) {
+      places[i] = place_of(worker, top, indexes[first + i]);
+      __builtin_prefetch(places[i].leaf);
+    }
+    for (size_t i = 0; i < count; ++i) {
+      const DualPointer* leaf = places[i].leaf;
+      const VolatilePointer word = leaf == nullptr ? VolatilePointer() : leaf->load_acquire();
+      const Status status = use(first + i, word, places[i].slot);
+      if (status != Status::ok) return status;
+    }
+  }
+  return Status::ok;
 }
 
 Status Array::find_many(Transaction& txn, std::span<const uint64_t> indexes,
@@ -347,58 +386,36 @@ Status Array::find_many(Transaction& txn, std::span<const uint64_t> indexes,
     if (txn.snapshot() == nullptr) return checked;
     const Status usable = storage_.check_snapshot(txn, create);
     for (size_t i = 0; i < indexes.size() && usable == Status::ok; ++i) {
-      const Status status = locate_for_reader(txn, indexes[i], refs[i]);
+      const Status status = find_in_snapshot(txn, indexes[i], refs[i]);
       if (status == Status::out_of_range) refs[i] = RecordRef{};
       if (status != Status::ok && status != Status::out_of_range) return status;
     }
     return usable;
   }
   WorkerContext& worker = txn.worker();
-  const ArrayInterior* top = top_page(worker);
-  std::array<Place, kBatch> places;
-  for (size_t first = 0; first < indexes.size(); first += kBatch) {
-    const size_t count = std::min(kBatch, indexes.size() - first);
-    for (size_t i = 0; i < count; ++i) {
-      places[i] = place_of(worker, top, indexes[first + i]);
-      __builtin_prefetch(places[i].leaf);
+  return for_each_place(worker, indexes, [&](size_t i, VolatilePointer leaf, uint32_t slot) {
+    const uint64_t index = indexes[i];
+    if (!leaf.is_null()) [[likely]] {
+      refs[i] = resolve_and_count(worker, leaf, slot, index);
+    } else if (index >= record_count_) {
+      refs[i] = RecordRef{};
+    } else {
+      return find_by_descent(txn, index, create, refs[i]);
     }
-    for (size_t i = 0; i < count; ++i) {
-      const uint64_t index = indexes[first + i];
-      RecordRef& ref = refs[first + i];
-      const VolatilePointer word =
-          places[i].leaf == nullptr ? VolatilePointer() : places[i].leaf->load_acquire();
-      if (!word.is_null()) [[likely]] {
-        ref = resolve_and_note(worker, word, places[i].slot, index);
-      } else if (index >= record_count_) {
-        ref = RecordRef{};
-      } else {
-        const Status status = locate_slowly(txn, index, create, ref);
-        if (status != Status::ok) return status;
-      }
-    }
-  }
-  return Status::ok;
+    return Status::ok;
+  });
 }
 
 void Array::prefetch(Transaction& txn, std::span<const uint64_t> indexes) const {
   if (storage_.check_volatile(txn) != Status::ok) return;
   WorkerContext& worker = txn.worker();
-  const ArrayInterior* top = top_page(worker);
-  std::array<Place, kBatch> places;
-  for (size_t first = 0; first < indexes.size(); first += kBatch) {
-    const size_t count = std::min(kBatch, indexes.size() - first);
-    for (size_t i = 0; i < count; ++i) {
-      places[i] = place_of(worker, top, indexes[first + i]);
-      __builtin_prefetch(places[i].leaf);
-    }
-    for (size_t i = 0; i < count; ++i) {
-      if (places[i].leaf == nullptr) continue;
-      const VolatilePointer word = places[i].leaf->load_acquire();
-      if (word.is_null()) continue;
-      prefetch(ref_of(word, worker.resolve(word), places[i].slot, indexes[first + i]), 0,
-               payload_bytes_);
-    }
-  }
+  static_cast<void>(
+      for_each_place(worker, indexes, [&](size_t i, VolatilePointer leaf, uint32_t slot) {
+        if (!leaf.is_null()) {
+          prefetch(ref_of(leaf, worker.resolve(leaf), slot, indexes[i]), 0, payload_bytes_);
+        }
+        return Status::ok;
+      }));
 }
 
 void Array::prefetch(const RecordRef& ref, uint32_t offset, uint32_t count) {
@@ -439,7 +456,7 @@ Status Array::update(Transaction& txn, uint64_t index, uint32_t offset, uint32_t
     return write_whole(txn, index, record);
   }
   RecordRef ref;
-  const Status status = locate(txn, index, true, ref);
+  const Status status = find(txn, index, true, ref);
   if (status != Status::ok) return status;
   return update(txn, ref, index, offset, count, bytes);
 }
@@ -471,8 +488,9 @@ Status Array::increment(Transaction& txn, uint64_t index, uint32_t offset, Incre
     return write_whole(txn, index, record);
   }
   RecordRef ref;
-  const Status status = locate(txn, index, true, ref);
+  const Status status = find(txn, index, true, ref);
   if (status != Status::ok) return status;
+  DCHECK(ref.record != nullptr);
   return txn.write_increment(ref, key_of(index), offset, type, delta);
 }
 
@@ -490,10 +508,27 @@ Status ArrayCursor::next(uint64_t& index, void* out) {
   if (left_ == 0) return Status::end_of_scan;
   const Status status = array_.get(*txn_, next_, out);
   if (status != Status::ok) return status;
+  DCHECK(next_ < array_.record_count());
   index = next_;
   next_ = forward_ ? next_ + 1 : next_ - 1;
   --left_;
   return Status::ok;
 }
+
+namespace {
+
+/// Array records are never moved. A record that reads as relocated was evicted with its page (R8).
+bool track_moved_in_array(WorkerContext& /*worker*/, RecordHead*& /*record*/,
+                          uint16_t& /*payload_at*/) {
+  return false;
+}
+
+/// Arrays delete nothing.
+void record_erased_in_array(WorkerContext& /*worker*/, const RecordHead* /*record*/,
+                            std::span<const std::byte> /*key*/) {}
+
+}  // namespace
+
+constinit const StorageOps kArrayOps = {track_moved_in_array, record_erased_in_array};
 
 }  // namespace atolldb

@@ -102,20 +102,22 @@ class Array {
 
   /// Finds record `index`. With `create`, installs missing pages. Without it, registers a null
   /// pointer (R4) and leaves `ref.record` null: the record is in `ref.snapshot`, or all zeroes.
-  Status locate(Transaction& txn, uint64_t index, bool create, RecordRef& ref) const;
-  Status locate_slowly(Transaction& txn, uint64_t index, bool create, RecordRef& ref) const;
+  Status find(Transaction& txn, uint64_t index, bool create, RecordRef& ref) const;
+  /// As find, for a path with null words or with more than three levels.
+  Status find_by_descent(Transaction& txn, uint64_t index, bool create, RecordRef& ref) const;
   bool has_lost_write(Transaction& txn, uint64_t index) const;
-  Status descend(Transaction& txn, uint64_t index, const Children& child, uint32_t slot,
-                 bool create, RecordRef& ref, bool& is_frozen) const;
+  Status descend_once(Transaction& txn, uint64_t index, const Children& child, uint32_t slot,
+                      bool create, RecordRef& ref, bool& is_frozen) const;
   uint32_t path_to(uint64_t index, Children& child) const;
-  // For a transaction that reads a snapshot (R18).
-  Status locate_for_reader(Transaction& txn, uint64_t index, RecordRef& ref) const;
+  /// As find, for a transaction that reads a snapshot (R18).
+  Status find_in_snapshot(Transaction& txn, uint64_t index, RecordRef& ref) const;
   Status read_whole(Transaction& txn, uint64_t index, Whole& record) const;
   Status write_whole(Transaction& txn, uint64_t index, const Whole& record) const;
   static Status descend_in_snapshot(WorkerContext& worker, uint32_t level, const Children& child,
                                     SnapshotPointer& pointer);
-  Status locate_in_snapshot(Transaction& txn, SnapshotPointer pointer, uint32_t level,
-                            const Children& child, uint32_t slot, RecordRef& ref) const;
+  /// Continues a look-up below a null volatile word, in the page that `pointer` names.
+  Status find_cold(Transaction& txn, SnapshotPointer pointer, uint32_t level, const Children& child,
+                   uint32_t slot, RecordRef& ref) const;
   /// Reads a record without a volatile page.
   static Status get_cold(Transaction& txn, const RecordRef& ref, uint32_t offset, uint32_t count,
                          void* out, Vid* seen = nullptr);
@@ -131,12 +133,14 @@ class Array {
     const DualPointer* leaf;
     uint32_t slot;
   };
+  template <typename Use>
+  Status for_each_place(WorkerContext& worker, std::span<const uint64_t> indexes, Use&& use) const;
   Place place_of(WorkerContext& worker, const ArrayInterior* top, uint64_t index) const;
   ArrayInterior* top_page(WorkerContext& worker) const;
   uint64_t leaf_of(uint64_t index) const;
   /// As ref_of, for the page that `leaf` leads to. Also counts the use of the page.
-  RecordRef resolve_and_note(WorkerContext& worker, VolatilePointer leaf, uint32_t slot,
-                             uint64_t index) const;
+  RecordRef resolve_and_count(WorkerContext& worker, VolatilePointer leaf, uint32_t slot,
+                              uint64_t index) const;
   RecordRef ref_of(VolatilePointer leaf, PageHeader* page, uint32_t slot, uint64_t index) const;
 
   StorageHandle storage_;

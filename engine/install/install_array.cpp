@@ -11,7 +11,7 @@
 #include "engine/hooks/sync_points.h"
 #include "engine/install/drop.h"
 #include "engine/mastertree/page_lock.h"
-#include "engine/transaction/storage_ready.h"
+#include "engine/transaction/storage_handle.h"
 
 namespace atolldb {
 

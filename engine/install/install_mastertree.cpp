@@ -14,7 +14,7 @@
 #include "engine/mastertree/page_lock.h"
 #include "engine/mastertree/snapshot_tree.h"
 #include "engine/mastertree/tree_path.h"
-#include "engine/transaction/storage_ready.h"
+#include "engine/transaction/storage_handle.h"
 #include "shared/base/check.h"
 
 namespace atolldb {

@@ -4,7 +4,7 @@
 
 #include "engine/format/sequential_page.h"
 #include "engine/install/drop.h"
-#include "engine/transaction/storage_ready.h"
+#include "engine/transaction/storage_handle.h"
 
 namespace atolldb {
 

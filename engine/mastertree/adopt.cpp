@@ -1,4 +1,4 @@
-#include "engine/mastertree/adopt.h"
+#include "engine/mastertree/descent.h"
 
 #include <utility>
 
@@ -6,6 +6,8 @@
 #include "engine/mastertree/build.h"
 #include "engine/mastertree/interior_copy.h"
 #include "engine/mastertree/page_lock.h"
+#include "engine/mastertree/tree_path.h"
+#include "shared/base/check.h"
 
 namespace atolldb {
 
@@ -21,6 +23,7 @@ uint64_t floor_above(const TreePage& page) {
 /// range changes, because the snapshot page stands for the slot's old range only (R44).
 void swing(WorkerContext& worker, const Link& link, TreePage* from, VolatilePointer to,
            bool same_range) {
+  DCHECK(from->header.version().is_moved() && !to.is_null() && !to.is_frozen());
   if (!same_range && !fault::keep_snapshot_words) {
     link.pointer->snapshot_word.store(0, std::memory_order_relaxed);
   }
@@ -47,6 +50,9 @@ void adopt_in_interior(WorkerContext& worker, const Link& link, TreePage* page,
     rebuild_interior(worker, parent);
     return;
   }
+  DCHECK(holds_page(worker, parent, kHolderBlock) && !version.is_moved());
+  DCHECK(page->header.level + 1 == parent->header.level);
+  DCHECK(page->contains(page->twin_fence) && parent->contains(page->twin_fence));
   // First store the new child, then the word of the old one. In between, both lead to the place of
   // a key. The separator is appended after the others (R3).
   parent->separators[count] = page->twin_fence;
@@ -59,6 +65,7 @@ void adopt_in_interior(WorkerContext& worker, const Link& link, TreePage* page,
 
 void grow_root(WorkerContext& worker, const Link& link, TreePage* page, VolatilePointer left,
                VolatilePointer right) {
+  DCHECK(page->low < page->twin_fence && page->header.level < TreePath::kMaxLevels);
   InteriorPage* root = new_interior(worker, page->header.storage_id, page->header.layer,
                                     static_cast<uint8_t>(page->header.level + 1), range_of(*page),
                                     floor_above(*page));
@@ -76,7 +83,9 @@ void grow_root(WorkerContext& worker, const Link& link, TreePage* page, Volatile
 void adopt(WorkerContext& worker, StorageControl& storage, const Link& link, TreePage* page) {
   const VolatilePointer left(page->twins[0].load(std::memory_order_acquire));
   const VolatilePointer right(page->twins[1].load(std::memory_order_acquire));
+  DCHECK(page->header.version().is_moved());
   if (left.is_null() || !worker.reserve_pages(2)) return;
+  DCHECK(!right.is_null());
   ScopedLock holder;
   if (!holder.try_lock_holder(worker, storage, link)) return;
   if (!link_leads_to(link, page)) return;
@@ -97,6 +106,7 @@ void rebuild_interior(WorkerContext& worker, InteriorPage* page) {
   const uint64_t floor = floor_above(*page);
   const PageHeader& header = page->header;
   const uint32_t count = copy.size();
+  DCHECK(count == version.count() && copy[0].separator <= page->low);
   if (count <= kInteriorCapacity * 3 / 4) {
     InteriorPage* whole =
         new_interior(worker, header.storage_id, header.layer, header.level, range_of(*page), floor);
@@ -107,7 +117,9 @@ void rebuild_interior(WorkerContext& worker, InteriorPage* page) {
   }
   // The children added last lie at the end if inserts ascend. Then the left page stays nearly full.
   const uint32_t middle = copy.appended_at_end() ? count - count / 8 - 1 : count / 2;
+  DCHECK(0 < middle && middle < count);
   const uint64_t fence = copy[middle].separator;
+  DCHECK(page->low < fence && page->contains(fence));
   InteriorPage* left = new_interior(worker, header.storage_id, header.layer, header.level,
                                     {page->low, fence, false}, floor);
   copy.write(left, 0, middle);

@@ -14,6 +14,8 @@ TreePage* new_page(WorkerContext& worker, uint32_t storage_id, PageType type, ui
                    uint8_t level, const SliceRange& range, uint64_t floor) {
   PageHeader* header = worker.pages().take();
   CHECK(header != nullptr);
+  DCHECK(range.high_is_end || range.low < range.high);
+  DCHECK((level == 0) == (type == PageType::mastertree_border));
   std::memset(reinterpret_cast<std::byte*>(header) + sizeof(PageHeader), 0,
               sizeof(TreePage) - sizeof(PageHeader));
   TreePage* page = tree_page(header);
@@ -36,6 +38,7 @@ BorderPage* new_border(WorkerContext& worker, uint32_t storage_id, uint8_t layer
                        const SliceRange& range, uint32_t slot_capacity, uint64_t floor) {
   TreePage* page =
       new_page(worker, storage_id, PageType::mastertree_border, layer, 0, range, floor);
+  DCHECK(BorderPage::heap_limit(slot_capacity) <= kPageBytes);
   page->slot_capacity = static_cast<uint16_t>(slot_capacity);
   page->heap_begin = static_cast<uint16_t>(kPageBytes);
   return border_page(page);
@@ -51,6 +54,8 @@ TreeRecord* write_slot(BorderPage* page, uint32_t count, uint64_t slice, uint16_
                        const std::byte* suffix, uint32_t capacity, Vid vid) {
   const uint32_t bytes = TreeRecord::bytes_for(remainder, capacity);
   CHECK(page->has_room(count, bytes));
+  DCHECK(page->contains(slice) && capacity % 8 == 0);
+  DCHECK(!vid.is_moved() && !vid.is_being_written());
   page->heap_begin = static_cast<uint16_t>(page->heap_begin - bytes);
   page->slices()[count] = slice;
   page->offsets()[count] = page->heap_begin;
@@ -82,6 +87,7 @@ TreeRecord* copy_record(BorderPage* to, uint32_t count, uint64_t slice, TreeReco
     TreeRecord* record =
         write_slot(to, count, slice, kRemainderNextLayer, nullptr, sizeof(DualPointer), vid);
     // The old word is frozen; the new one is not.
+    DCHECK(from->next_layer()->load_acquire().is_frozen());
     record->next_layer()->volatile_word.store(from->next_layer()->load_acquire().thawed().word(),
                                               std::memory_order_relaxed);
     record->next_layer()->snapshot_word.store(
@@ -92,6 +98,7 @@ TreeRecord* copy_record(BorderPage* to, uint32_t count, uint64_t slice, TreeReco
   const uint32_t capacity = std::max<uint32_t>(from->capacity, min_capacity);
   TreeRecord* record = write_slot(to, count, slice, from->remainder, from->suffix(), capacity, vid);
   const uint16_t payload_bytes = from->payload_bytes.load(std::memory_order_relaxed);
+  DCHECK(payload_bytes <= capacity);
   record->payload_bytes.store(payload_bytes, std::memory_order_relaxed);
   std::memcpy(record->payload(), from->payload(), payload_bytes);
   return record;
@@ -99,6 +106,7 @@ TreeRecord* copy_record(BorderPage* to, uint32_t count, uint64_t slice, TreeReco
 
 void copy_all_records(BorderPage* to, BorderPage* from, uint32_t count) {
   DCHECK(to->slot_capacity == from->slot_capacity);
+  DCHECK(count <= from->slot_capacity && to->heap_begin == kPageBytes);
   to->heap_begin = from->heap_begin;
   std::memcpy(to->slices(), from->slices(), count * sizeof(uint64_t));
   std::memcpy(to->offsets(), from->offsets(), count * sizeof(uint16_t));

@@ -5,13 +5,12 @@
 
 #include "engine/format/slot_search.h"
 #include "engine/hooks/mutants.h"
-#include "engine/mastertree/maintain.h"
-#include "engine/mastertree/reserve.h"
+#include "engine/mastertree/descent.h"
 #include "engine/mastertree/restructure.h"
 #include "engine/mastertree/snapshot_tree.h"
-#include "engine/mastertree/track.h"
-#include "engine/mastertree/tree_read.h"
+#include "engine/mastertree/tree_access.h"
 #include "engine/transaction/optimistic_read.h"
+#include "shared/base/check.h"
 #include "shared/sync/racy_copy.h"
 
 namespace atolldb {
@@ -100,6 +99,7 @@ bool MasterTreeCursor::fence_ends_scan(uint64_t fence) const {
 // -- Route ----------------------------------------------------------------------------------------
 
 void MasterTreeCursor::set_depth(uint32_t depth) {
+  DCHECK(depth <= depth_ + 1);
   depth_ = depth;
   if (depth == 0) return;
   if (depth > kInlineFrames + deep_frames_.size()) {
@@ -115,6 +115,7 @@ Status MasterTreeCursor::seek() {
   if (visited_) {
     has_resume_ = true;
     resume_bytes_ = key_bytes_;
+    DCHECK(key_bytes_ <= resume_.size());
     std::memcpy(resume_.data(), key_.data(), key_bytes_);
   }
   const Status usable = tree_.handle().check(*txn_);
@@ -202,6 +203,7 @@ void MasterTreeCursor::take_cold_page(const SnapshotBorder& border, uint64_t sli
 }
 
 void MasterTreeCursor::take_page(BorderPage* page, SnapshotPointer cold, PageVersion version) {
+  DCHECK(page != nullptr && is_sound(page, version) && !version.is_moved());
   Frame& frame = this->frame();
   frame.page = page;
   frame.cold = cold;
@@ -214,6 +216,7 @@ void MasterTreeCursor::take_page(BorderPage* page, SnapshotPointer cold, PageVer
 
 inline Status MasterTreeCursor::hold_page() {
   Frame& frame = this->frame();
+  DCHECK(!frame.cold.is_null());
   WorkerContext& worker = txn_->worker();
   if (frame.round == worker.enter_snapshots() || fault::keep_scanned_pages) [[likely]]
     return Status::ok;
@@ -261,6 +264,7 @@ void MasterTreeCursor::order_slots(uint64_t slice) {
              length_class(frame.page->record(b)->remainder);
     });
   }
+  DCHECK(frame.ordered <= count);
   frame.position = forward_ ? 0 : int64_t{frame.ordered} - 1;
   for (int64_t i = 0; i < kRecordsAhead; ++i) prefetch_record(i);
 }
@@ -322,6 +326,7 @@ Status MasterTreeCursor::end_without_record(Status status) {
 Status MasterTreeCursor::visit(bool& found) {
   Frame& current = frame();
   const uint32_t slot = current.slot_at(current.position);
+  DCHECK(current.cold.is_null() && slot < current.version.count());
   TreeRecord* record = current.page->record(slot);
   prefetch_record(kRecordsAhead);
   const uint64_t slice = current.page->slices()[slot];
@@ -365,6 +370,7 @@ Status MasterTreeCursor::visit_cold(bool& found) {
   }
   Frame& current = frame();
   const uint32_t slot = current.slot_at(current.position);
+  DCHECK(!current.cold.is_null() && slot < current.version.count());
   TreeRecord* record = current.page->record(slot);
   prefetch_record(kRecordsAhead);
   const uint64_t slice = current.page->slices()[slot];
@@ -379,8 +385,7 @@ Status MasterTreeCursor::visit_cold(bool& found) {
   if (!passes_bounds(slice)) return Status::ok;
   visited_ = true;
   if (!txn_->plans_no_write() && txn_->snapshot() == nullptr &&
-      txn_->find_write(tree_.handle().id(), key()) != nullptr &&
-      !fault::cold_hides_own_writes) {
+      txn_->find_write(tree_.handle().id(), key()) != nullptr && !fault::cold_hides_own_writes) {
     return txn_->miss_own_write();
   }
   payload_bytes_ = payload_bytes;
@@ -400,6 +405,7 @@ Status MasterTreeCursor::enter_layer(TreeRecord* record, uint64_t slice) {
   const Link root{is_cold ? nullptr : record->next_layer(), is_cold ? nullptr : frame().page};
   const SnapshotPointer cold_root(
       is_cold ? record->next_layer()->snapshot_word.load(std::memory_order_relaxed) : 0);
+  DCHECK(above + 8 <= prefix_.size());
   put_slice(slice, prefix_.data() + above);
   Bytes bound;
   const bool at_bound = start_bound(bound) && bound.size() > above + 8 &&
@@ -416,6 +422,7 @@ bool MasterTreeCursor::passes_bounds(uint64_t slice) {
 }
 
 Status MasterTreeCursor::visit_record(TreeRecord* record, uint64_t slice, bool& found) {
+  DCHECK(!seen_.is_elsewhere() && !seen_.is_being_written());
   put_key(record, slice);
   if (!passes_bounds(slice)) return Status::ok;
   visited_ = true;
@@ -445,6 +452,7 @@ Status MasterTreeCursor::visit_record(TreeRecord* record, uint64_t slice, bool& 
 }
 
 void MasterTreeCursor::complete_ref() {
+  DCHECK(ref_.record != nullptr);
   ref_.storage_id = tree_.storage().id;
   ref_.place = txn_->worker().name_of(ref_.record).word();
   ref_.identity = identity_of(ref_.storage_id, key());
@@ -476,6 +484,7 @@ void MasterTreeCursor::pass_settled_dead() {
     note_dead(vid, removable);
   }
   txn_->observe(run.latest);
+  DCHECK(run.first <= run.end && run.end <= run.first + current.version.count());
   if (is_run) txn_->worker().dead_runs().at(run.page) = run;
 }
 
@@ -489,6 +498,7 @@ void MasterTreeCursor::put_key(const TreeRecord* record, uint64_t slice) {
   }
   std::memcpy(key_.data() + above + 8, record->suffix(), record->suffix_bytes());
   key_bytes_ = static_cast<uint32_t>(above) + 8 + record->suffix_bytes();
+  DCHECK(key_bytes_ <= key_.size());
 }
 
 void MasterTreeCursor::note_dead(Vid vid, uint64_t removable) {
@@ -522,6 +532,7 @@ Status MasterTreeCursor::get_slowly(void* out, uint32_t capacity) {
   if (ref_.record == nullptr) {
     return txn_->snapshot() == nullptr ? get_cold(out, capacity) : get_in_snapshot(out, capacity);
   }
+  DCHECK(txn_->is_serializable());
   WriteEntry* own = txn_->find_write(ref(), key());
   if (own != nullptr && txn_->log_of(*own).type == LogType::erase) return Status::not_found;
   if (own != nullptr && txn_->log_of(*own).type == LogType::insert) {

@@ -5,9 +5,8 @@
 #include "engine/format/slot_search.h"
 #include "engine/hooks/mutants.h"
 #include "engine/hooks/sync_points.h"
-#include "engine/mastertree/adopt.h"
 #include "engine/mastertree/prefetch.h"
-#include "engine/transaction/load_both.h"
+#include "engine/transaction/dual_pointer.h"
 #include "shared/base/check.h"
 #include "shared/sync/wait_word.h"
 
@@ -30,6 +29,7 @@ bool recall_border(WorkerContext& worker, const Link& link, uint64_t slice, Bord
   if (entry == nullptr) return false;
   TreePage* page = tree_page(entry->page);
   const PageVersion version = page->header.version();
+  DCHECK(page->is_border() && is_sound(page, version));
   if (version.is_moved() || !page->contains(slice)) return false;
   if (!entry->range.is_known()) {
     worker.memo().remember(link.pointer, slice, entry->page, range_in_memo(page));
@@ -50,8 +50,7 @@ bool recall_border(WorkerContext& worker, const Link& link, uint64_t slice, Bord
 bool is_missing(InteriorPage* interior, uint32_t slot, PageVersion version, MissingPage& missing) {
   missing = {&interior->children[slot], load_both(interior->children[slot])};
   const bool is_frozen = missing.view.page.is_frozen() && !fault::register_frozen_null;
-  const bool is_same =
-      interior->header.version() == version || fault::missing_without_version;
+  const bool is_same = interior->header.version() == version || fault::missing_without_version;
   const bool is_it = missing.view.page.is_null() && !is_frozen && is_same;
   if (!is_it) missing = {};
   return is_it;
@@ -75,6 +74,7 @@ inline BorderView descend(WorkerContext& worker, StorageControl& storage, Link l
   TreePage* page = root_page;
   for (;;) {
     const PageVersion version = page->header.version();
+    DCHECK(is_sound(page, version));
     if (version.is_moved()) {
       if (version.is_dropped()) {
         view.dropped = true;
@@ -98,6 +98,7 @@ inline BorderView descend(WorkerContext& worker, StorageControl& storage, Link l
       continue;
     }
     if (page->is_border()) {
+      DCHECK(page->contains(slice));
       worker.count_use(&page->header);
       view.page = border_page(page);
       view.version = version;
@@ -108,6 +109,7 @@ inline BorderView descend(WorkerContext& worker, StorageControl& storage, Link l
     }
     InteriorPage* interior = interior_page(page);
     const uint32_t slot = interior->find(slice, version.count());
+    DCHECK(slot < version.count());
     reach(SyncPoint::found_child);
     const VolatilePointer word = interior->children[slot].load_acquire();
     if (word.is_frozen()) {
@@ -139,6 +141,7 @@ inline BorderView descend(WorkerContext& worker, StorageControl& storage, Link l
       spin_or_yield(turns);
       continue;
     }
+    DCHECK(child->header.level + 1 == interior->header.level);
     link = {&interior->children[slot], interior};
     page = child;
   }
@@ -148,6 +151,7 @@ inline BorderView descend(WorkerContext& worker, StorageControl& storage, Link l
 
 BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link, uint64_t slice,
                        Adoption adoption) {
+  DCHECK(link.pointer != nullptr);
   reach(SyncPoint::descending);
   const void* first_layer = link.holder == nullptr ? link.pointer : nullptr;
   // If the root is null, the storage is in a snapshot only, and the memo has no page of it.
@@ -186,6 +190,7 @@ SlotView find_slot(WorkerContext& worker, BorderPage* page, PageVersion version,
                    const LayerKey& key, bool may_wait) {
   const uint32_t count = version.count();
   const uint64_t* slices = page->slices();
+  DCHECK(page->is_border() && count <= page->slot_capacity);
   SlotView view;
   uint32_t slot = version.is_ascending() ? find_lower_bound(slices, count, key.slice)
                                          : find_equal(slices, 0, count, key.slice);
@@ -237,6 +242,7 @@ Location locate(WorkerContext& worker, StorageControl& storage, Bytes key) {
       if (slot.match == Match::next_layer) {
         location.link = {slot.record->next_layer(), border.page};
         location.key_at = static_cast<uint16_t>(location.key_at + 8);
+        DCHECK(location.key_at < key.size());
         rest = rest.next();
         continue;
       }

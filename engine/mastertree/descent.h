@@ -1,11 +1,13 @@
 // Lock-free descent to the page and record of a key. A reader follows a pointer that is probably
-// right, checks the child's fences, and retries locally. Source: [FOEDUS15] section 8.2.
+// right, checks the child's fences, and retries locally. Adoption, which descents do by the way,
+// and the search for a record that has moved. Source: [FOEDUS15] section 8.2.
 #pragma once
 
 #include <cstdint>
 
 #include "engine/format/tree_key.h"
 #include "engine/format/tree_page.h"
+#include "engine/format/vid.h"
 #include "engine/transaction/worker_context.h"
 #include "shared/memory/control_layout.h"
 
@@ -17,6 +19,17 @@ struct Link {
   DualPointer* pointer = nullptr;
   TreePage* holder = nullptr;  // null: the storage root
 };
+
+/// Returns whether type, level and number of slots of a page agree. True of every page that a
+/// begin epoch protects, whatever other threads do.
+inline bool is_sound(const TreePage* page, PageVersion version) {
+  if (page->is_border()) {
+    return page->header.type == PageType::mastertree_border &&
+           version.count() <= page->slot_capacity;
+  }
+  return page->header.type == PageType::mastertree_interior && version.count() != 0 &&
+         version.count() <= kInteriorCapacity;
+}
 
 inline Link root_link(StorageControl& storage) { return {&storage.root, nullptr}; }
 
@@ -92,5 +105,21 @@ struct Location {
 
 /// Descends all layers.
 Location locate(WorkerContext& worker, StorageControl& storage, Bytes key);
+
+/// Makes `link` lead to the successors of `page` and retires the page, if the needed locks are
+/// free. Otherwise a later descent does it. Holds no lock on return. REQUIRES: `page` is moved, its
+/// twins are set, `link` led to it, and the caller holds no lock.
+void adopt(WorkerContext& worker, StorageControl& storage, const Link& link, TreePage* page);
+
+/// Replaces an interior page by one or two sorted ones (R3). The page is moved on return; its own
+/// parent adopts the successors later. REQUIRES: the page is locked and not moved, and the caller
+/// has reserved two pages.
+void rebuild_interior(WorkerContext& worker, InteriorPage* page);
+
+/// Follows a relocated record to the current record of its key. Follows the twins of its page, and
+/// next layers. Takes no locks, so the result may already be stale. `payload_at`: bytes from head
+/// to payload. Returns false if the key no longer has a record: it was a tombstone that a
+/// compaction removed, or its page was dropped (R8). Always false for arrays, which have no twins.
+bool track_moved(WorkerContext& worker, RecordHead*& record, uint16_t& payload_at);
 
 }  // namespace atolldb

@@ -6,7 +6,9 @@
 #include "engine/format/tree_key.h"
 #include "engine/format/tree_page.h"
 #include "engine/mastertree/build.h"
-#include "engine/transaction/load_both.h"
+#include "engine/mastertree/descent.h"
+#include "engine/transaction/dual_pointer.h"
+#include "shared/base/check.h"
 
 namespace atolldb {
 
@@ -133,6 +135,7 @@ void release_page(WorkerContext& worker, VolatilePointer pointer) {
   if (pointer.is_null()) return;
   TreePage* page = tree_page(worker.view().resolve(pointer.thawed()));
   const PageVersion version = page->header.version();
+  CHECK(is_sound(page, version));
   if (version.is_moved()) {
     const VolatilePointer left(page->twins[0].load(std::memory_order_acquire));
     const VolatilePointer right(page->twins[1].load(std::memory_order_acquire));
@@ -164,6 +167,7 @@ std::string check_tree(const ClusterView& view, StorageControl& storage,
 }
 
 void release_tree(WorkerContext& worker, StorageControl& storage) {
+  CHECK(storage.type == StorageType::mastertree);
   const VolatilePointer root = storage.root.load_acquire();
   if (root.is_null()) return;
   storage.root.volatile_word.store(0, std::memory_order_seq_cst);

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "engine/format/tree_page.h"
+#include "shared/base/check.h"
 
 namespace atolldb {
 
@@ -31,6 +32,8 @@ class InteriorCopy {
 
   /// Freezes every word of the page. REQUIRES: the page is locked and not moved.
   explicit InteriorCopy(InteriorPage* page) : size_(page->header.version().count()) {
+    DCHECK(page->header.lock.is_locked() && !page->header.version().is_moved());
+    DCHECK(size_ <= kInteriorCapacity);
     for (uint32_t i = 0; i < size_; ++i) {
       children_[i] = {page->separators[i], freeze(page->children[i]),
                       page->children[i].snapshot_word.load(std::memory_order_relaxed),
@@ -54,7 +57,9 @@ class InteriorCopy {
 
   /// Writes children [first, last) to `to`, sorted.
   void write(InteriorPage* to, uint32_t first, uint32_t last) const {
+    DCHECK(first < last && last <= size_);
     for (uint32_t i = first; i < last; ++i) {
+      DCHECK(i == first || children_[i - 1].separator < children_[i].separator);
       to->separators[i - first] = children_[i].separator;
       to->children[i - first].snapshot_word.store(children_[i].snapshot_word,
                                                   std::memory_order_relaxed);
@@ -67,6 +72,7 @@ class InteriorCopy {
 
   /// Replaces children [first, last) by one, which starts at the separator of `first` (R46).
   void collapse(uint32_t first, uint32_t last, VolatilePointer page) {
+    DCHECK(first < last && last <= size_);
     children_[first].page = page;
     if (!fault::keep_snapshot_words) children_[first].snapshot_word = 0;
     std::copy(children_.begin() + last, children_.begin() + size_, children_.begin() + first + 1);

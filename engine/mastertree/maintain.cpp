@@ -1,4 +1,3 @@
-#include "engine/mastertree/maintain.h"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +7,7 @@
 #include "engine/mastertree/restructure.h"
 #include "engine/mastertree/tree_path.h"
 #include "engine/transaction/run.h"
-#include "engine/transaction/storage_ready.h"
+#include "engine/transaction/storage_handle.h"
 
 namespace atolldb {
 
@@ -51,6 +50,7 @@ DeadCount count_dead(WorkerContext& worker, BorderPage* page, PageVersion versio
       ++dead.young;
     }
   }
+  DCHECK(dead.removable + dead.young <= version.count());
   return dead;
 }
 
@@ -69,6 +69,7 @@ bool compact(WorkerContext& worker, BorderPage* page) {
 void push_dead_hint(WorkerContext& worker, const TreePage* page, std::span<const std::byte> prefix,
                     uint64_t slice) {
   if (worker.hints().contains(page->header.self)) return;
+  DCHECK(page->is_border() && prefix.size() == size_t{page->header.layer} * 8);
   if (fault::lose_deep_hints && prefix.size() > 64) return;
   Hint hint;
   hint.not_before = worker.current_epoch() + kEpochsUntilRemovable;
@@ -87,6 +88,7 @@ void record_erased(WorkerContext& worker, const RecordHead* head, std::span<cons
 }
 
 void maintain(WorkerContext& worker, const Hint& hint, std::span<const std::byte> prefix) {
+  DCHECK(prefix.size() == hint.prefix_bytes);
   StorageControl& storage = worker.view().control->storage(hint.storage_id);
   // The hint may have outlived its storage, whose slot may belong to another storage now (R34).
   if (!is_storage_ready(storage, hint.storage_id)) return;
@@ -140,6 +142,7 @@ void maintain(WorkerContext& worker, const Hint& hint, std::span<const std::byte
 
 void run_hints(Transaction& transaction) {
   WorkerContext& worker = transaction.worker();
+  DCHECK(!transaction.is_active());
   worker.enter();
   std::array<std::byte, HintQueue::kMaxPrefixBytes> prefix_bytes;
   for (uint32_t i = 0; i < kHintsPerTurn && worker.hints().is_due(worker.current_epoch()); ++i) {

@@ -6,19 +6,16 @@
 
 #include "engine/mastertree/descent.h"
 #include "engine/mastertree/prefetch.h"
-#include "engine/mastertree/reserve.h"
-#include "engine/mastertree/snapshot_access.h"
 #include "engine/mastertree/snapshot_tree.h"
-#include "engine/mastertree/tree_read.h"
+#include "engine/mastertree/tree_access.h"
 #include "engine/transaction/optimistic_read.h"
+#include "shared/base/check.h"
 
 namespace atolldb {
 
 namespace {
-constexpr size_t kMaxRun = 16;  // records that insert_many reserves at once
-}
 
-namespace {
+constexpr size_t kMaxRun = 16;  // records that insert_many reserves at once
 
 Status check_lengths(Bytes key, size_t payload_bytes) {
   if (key.size() > MasterTree::kMaxKeyBytes) return Status::key_too_long;
@@ -59,6 +56,7 @@ Status read_below(Transaction& txn, const StorageControl& storage, const Locatio
                   Bytes key, TreeRead& request) {
   if (has_lost_write(txn, storage, key)) return txn.miss_own_write();
   const DualPointer::View& view = location.missing.view;
+  DCHECK(location.page == nullptr && location.key_at <= key.size());
   const Status status = txn.register_pointer(location.missing.pointer, view.page.word());
   if (status != Status::ok) return status;
   if (view.snapshot.is_null()) return Status::not_found;
@@ -92,6 +90,7 @@ Status find_and_read(Transaction& txn, const StorageHandle& handle, Bytes key, I
       if (status != Status::ok) return status;
       continue;
     }
+    DCHECK(location.page != nullptr && location.conflict == nullptr);
     ref = make_ref(txn.worker(), location.record, key);
     status = read_tree_record(txn, ref, key, request);
     if (status != Status::ok || !request.seen.is_elsewhere()) return status;
@@ -103,8 +102,8 @@ Status find_and_read(Transaction& txn, const StorageHandle& handle, Bytes key, I
 }
 
 /// Reserves the record and reads its VID into `seen`. Does not register the record.
-Status reserve_and_look(Transaction& txn, const StorageHandle& handle, Bytes key,
-                        uint32_t payload_bytes, RecordRef& ref, Vid& seen) {
+Status reserve_and_probe(Transaction& txn, const StorageHandle& handle, Bytes key,
+                         uint32_t payload_bytes, RecordRef& ref, Vid& seen) {
   const Status usable = handle.check(txn);
   if (usable != Status::ok) return usable;
   for (;;) {
@@ -184,8 +183,9 @@ Status MasterTree::insert(Transaction& txn, Bytes key, Bytes payload) const {
     return SnapshotTreeAccess(txn, storage_).insert(key, payload);
   RecordRef ref;
   Vid seen;
-  status = reserve_and_look(txn, storage_, key, static_cast<uint32_t>(payload.size()), ref, seen);
+  status = reserve_and_probe(txn, storage_, key, static_cast<uint32_t>(payload.size()), ref, seen);
   if (status != Status::ok) return status;
+  DCHECK(!seen.is_elsewhere() && txn.is_serializable());
   status = keep_own_answer(txn, ref, key, seen);
   if (status != Status::ok) return status;
   // The result depends on the existence of the record (R12).
@@ -228,6 +228,7 @@ Status MasterTree::insert_many(Transaction& txn, std::span<const Bytes> keys,
       done = 1;
     }
     if (status != Status::ok) return status;
+    DCHECK(done != 0 && done <= keys.size());
     keys = keys.subspan(done);
     payloads = payloads.subspan(done);
   }
@@ -241,7 +242,7 @@ Status MasterTree::upsert(Transaction& txn, Bytes key, Bytes payload) const {
     return SnapshotTreeAccess(txn, storage_).upsert(key, payload);
   RecordRef ref;
   Vid seen;
-  status = reserve_and_look(txn, storage_, key, static_cast<uint32_t>(payload.size()), ref, seen);
+  status = reserve_and_probe(txn, storage_, key, static_cast<uint32_t>(payload.size()), ref, seen);
   if (status != Status::ok) return status;
   // The outcome does not depend on the previous state, so there is nothing to verify. But a
   // compaction may remove the tombstone before this commit, and own scans would then miss this
@@ -262,11 +263,13 @@ Status MasterTree::update(Transaction& txn, Bytes key, Bytes payload) const {
   RecordRef ref;
   status = find_and_read(txn, storage_, key, Intent::write, request, ref);
   if (status != Status::ok) return status;
+  DCHECK(ref.record != nullptr);
   if (reinterpret_cast<TreeRecord*>(ref.record)->capacity < payload.size()) {
     // A pending write stays with the record. Commits and look-ups follow the record to its larger
     // copy.
     Vid seen;
-    status = reserve_and_look(txn, storage_, key, static_cast<uint32_t>(payload.size()), ref, seen);
+    status =
+        reserve_and_probe(txn, storage_, key, static_cast<uint32_t>(payload.size()), ref, seen);
     if (status != Status::ok) return status;
   }
   return txn.write_insert(ref, key, payload);
@@ -279,6 +282,7 @@ Status MasterTree::update_range(Transaction& txn, Bytes key, uint32_t offset, By
   TreeRead request{};
   const Status status = find_and_read(txn, storage_, key, Intent::write, request, ref);
   if (status != Status::ok) return status;
+  DCHECK(ref.record != nullptr);
   if (offset + bytes.size() > request.payload_bytes) return Status::out_of_range;
   return txn.write_update(ref, key, offset, bytes);
 }

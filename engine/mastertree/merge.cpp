@@ -6,8 +6,8 @@
 #include "engine/hooks/sync_points.h"
 #include "engine/mastertree/build.h"
 #include "engine/mastertree/interior_copy.h"
-#include "engine/mastertree/maintain.h"
 #include "engine/mastertree/page_lock.h"
+#include "engine/mastertree/restructure.h"
 #include "engine/mastertree/tree_path.h"
 
 namespace atolldb {
@@ -41,11 +41,13 @@ class Merge {
       : worker_(worker), storage_(storage), link_(link), parent_(parent) {}
 
   bool run(uint64_t slice) {
+    DCHECK(!parent_->is_border() && parent_->header.level < kMaxLevels);
     // R23: pages before locks. The merge needs one new page per level, and the parent's successor.
     if (!worker_.reserve_pages(parent_->header.level + 1u)) return false;
     if (!holder_lock_.try_lock_holder(worker_, storage_, link_)) return false;
     if (!parent_lock_.try_lock_page(worker_, parent_, kPageBlock)) return false;
     if (parent_->header.version().is_moved() || !link_leads_to(link_, parent_)) return false;
+    DCHECK(holds_page(worker_, parent_, kPageBlock));
     sort_children();
     if (!find_run(slice)) return false;
     reach(SyncPoint::found_run);
@@ -86,6 +88,7 @@ class Merge {
     last_ = at + 1;
     while (first_ > 0 && last_ - first_ < limit && empty_child(first_ - 1)) --first_;
     while (last_ < count_ && last_ - first_ < limit && empty_child(last_)) ++last_;
+    DCHECK(first_ < last_ && last_ <= count_);
     const uint32_t run = last_ - first_;
     return run >= kMinMergeRun || (run == count_ && run > 1);
   }
@@ -124,8 +127,11 @@ class Merge {
     const TreePage* high_page =
         tree_page(worker_.view().resolve(parent_->children[order_[last_ - 1]].load_acquire()));
     const SliceRange range{low_page->low, high_page->high, high_page->high_is_end != 0};
+    DCHECK(range.high_is_end || range.low < range.high);
     uint64_t floor = 0;
     for (uint32_t i = 0; i < page_count_; ++i) {
+      DCHECK(holds_page(worker_, pages_[i], kFirstChildBlock + i));
+      DCHECK(pages_[i]->header.version().count() == (pages_[i]->is_border() ? 0 : 1));
       floor = std::max(floor, floor_of(*pages_[i]));
     }
     // merged_[level] replaces the run's pages of that level.
@@ -133,6 +139,7 @@ class Merge {
     const uint32_t levels = parent_->header.level;
     InteriorCopy copy(parent_);
     copy.collapse(first_, last_, merged_[levels - 1]->self());
+    DCHECK(copy.size() == count_ - (last_ - first_) + 1);
     InteriorPage* successor = new_interior(worker_, parent_->header.storage_id,
                                            parent_->header.layer, parent_->header.level,
                                            range_of(*parent_), std::max(floor, floor_of(*parent_)));
@@ -179,6 +186,7 @@ class Merge {
   }
 
   static void mark_moved(TreePage* page) {
+    DCHECK(page->header.lock.is_locked());
     page->header.set_version(page->header.version().with_status(PageVersion::kMoved));
   }
 
@@ -218,6 +226,7 @@ bool shorten_root(WorkerContext& worker, StorageControl& storage, const Link& li
   ScopedLock child_lock;
   if (!child_lock.try_lock_page(worker, child, kFirstChildBlock)) return false;
   if (child->header.version().is_moved()) return false;
+  DCHECK(child->header.level + 1 == root->header.level);
   child->header.floor.store(std::max(floor_of(*root), floor_of(*child)), std::memory_order_relaxed);
   freeze(root->children[0]);
   root->header.set_version(version.with_status(PageVersion::kMoved));

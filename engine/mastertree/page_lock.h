@@ -8,6 +8,7 @@
 #include "engine/hooks/sync_points.h"
 #include "engine/mastertree/descent.h"
 #include "engine/transaction/worker_context.h"
+#include "shared/base/check.h"
 
 namespace atolldb {
 
@@ -24,6 +25,15 @@ static_assert(kFirstRecordBlock + kBorderSlotBound < kFirstChildBlock);
 /// coordinator) and the storage id name them.
 inline UniversalName root_lock_name(const StorageControl& storage) {
   return UniversalName::make(VolatilePointer::make(kMaxNodes, 0, storage.id % kMaxStorages), 0);
+}
+
+/// Returns the universal name of a page's lock.
+inline UniversalName lock_name(const TreePage* page) {
+  return UniversalName::make(page->self(), offsetof(PageHeader, lock));
+}
+/// Returns whether the worker holds the lock of the page with this system block.
+inline bool holds_page(const WorkerContext& worker, const TreePage* page, uint32_t block) {
+  return worker.holds(worker.first_system_block() + block, page->header.lock, lock_name(page));
 }
 
 class ScopedLock {
@@ -49,10 +59,10 @@ class ScopedLock {
     return hold(worker, word, index);
   }
   bool lock_page(WorkerContext& worker, TreePage* page, uint32_t block) {
-    return lock(worker, page->header.lock, block, name_of(page));
+    return lock(worker, page->header.lock, block, lock_name(page));
   }
   bool try_lock_page(WorkerContext& worker, TreePage* page, uint32_t block) {
-    return try_lock(worker, page->header.lock, block, name_of(page));
+    return try_lock(worker, page->header.lock, block, lock_name(page));
   }
   /// Tries to take the lock that guards changes of the link's word.
   bool try_lock_holder(WorkerContext& worker, StorageControl& storage, const Link& link) {
@@ -67,10 +77,8 @@ class ScopedLock {
   }
 
  private:
-  static UniversalName name_of(const TreePage* page) {
-    return UniversalName::make(page->self(), offsetof(PageHeader, lock));
-  }
   bool hold(WorkerContext& worker, McsWord& word, uint32_t index) {
+    DCHECK(word_ == nullptr && index < worker.first_system_block() + kSystemLockBlocks);
     worker_ = &worker;
     word_ = &word;
     block_ = index;
@@ -86,6 +94,7 @@ class ScopedLock {
 /// Returns whether the holder is still in place and its word still leads to `page`. REQUIRES: the
 /// holder's lock is held.
 inline bool link_leads_to(const Link& link, const TreePage* page) {
+  DCHECK(link.holder == nullptr || link.holder->header.lock.is_locked());
   if (link.holder != nullptr && link.holder->header.version().is_moved()) return false;
   return link.pointer->load_acquire() == page->self();
 }

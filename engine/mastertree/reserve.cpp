@@ -1,4 +1,4 @@
-#include "engine/mastertree/reserve.h"
+#include "engine/mastertree/tree_access.h"
 
 #include <algorithm>
 #include <cstring>
@@ -8,7 +8,7 @@
 #include "engine/mastertree/build.h"
 #include "engine/mastertree/page_lock.h"
 #include "engine/mastertree/restructure.h"
-#include "engine/transaction/copy_up.h"
+#include "engine/transaction/dual_pointer.h"
 
 namespace atolldb {
 
@@ -20,7 +20,7 @@ static_assert(kPagesPerRestructure >= 1);  // add_layer takes one page: the root
 Vid reserved_vid(const WorkerContext& worker) {
   const uint64_t epoch = worker.current_epoch();
   return fault::reserved_as_commit ? Vid::make(epoch, 1, Vid::kDeleted | Vid::kReviving)
-                                            : Vid::reserved(epoch);
+                                   : Vid::reserved(epoch);
 }
 
 /// Adds a next layer for a new key with the same slice and a different suffix. Moves the record
@@ -34,6 +34,9 @@ Status add_layer(Transaction& txn, BorderPage* page, TreeRecord* record) {
     return Status::cluster_failed;
   }
   const Vid vid(record->head.vid.load(std::memory_order_relaxed));
+  DCHECK(holds_page(worker, page, kPageBlock) && record->remainder > 8);
+  DCHECK(!vid.is_elsewhere() && !vid.is_being_written());
+  DCHECK(record->capacity >= sizeof(DualPointer));
   const Bytes suffix{record->suffix(), record->suffix_bytes()};
   const LayerKey key(suffix);
   const uint32_t capacity = TreeRecord::capacity_for(key.remainder, record->capacity);
@@ -62,8 +65,7 @@ Status add_layer(Transaction& txn, BorderPage* page, TreeRecord* record) {
   }
   pointer->volatile_word.store(root->self().word(), std::memory_order_release);
   const PageVersion before = page->header.version();
-  const PageVersion after =
-      fault::no_version_bump_on_layer ? before : before.with_change();
+  const PageVersion after = fault::no_version_bump_on_layer ? before : before.with_change();
   page->header.set_version(after);
   record->head.vid.store(vid.with(Vid::kNextLayer).word(), std::memory_order_release);
   worker.metrics().next_layers.add();
@@ -77,6 +79,8 @@ Status add_layer(Transaction& txn, BorderPage* page, TreeRecord* record) {
 /// Publishes new slots: one release store makes them visible and changes the page word (R6).
 /// REQUIRES: the page lock is held.
 Status publish_inserts(Transaction& txn, BorderPage* page, PageVersion before, PageVersion after) {
+  DCHECK(holds_page(txn.worker(), page, kPageBlock));
+  DCHECK(after.count() > before.count() && after.count() <= page->slot_capacity);
   page->header.set_version(after);
   const auto node = static_cast<uint16_t>(txn.worker().node());
   if (page->header.last_modifier.load(std::memory_order_relaxed) != node) {
@@ -100,6 +104,7 @@ Status append_slot(Transaction& txn, BorderPage* page, const LayerKey& key, uint
   const PageVersion before = page->header.version();
   const bool ascending = extends_order(page, before, key.slice, key.remainder);
   const Vid reserved = reserved_vid(worker);
+  DCHECK(!before.is_moved() && page->contains(key.slice));
   TreeRecord* record = write_slot(page, before.count(), key.slice, key.remainder,
                                   key.suffix().data(), capacity, reserved);
   const PageVersion after = before.with_insert(ascending);
@@ -121,6 +126,7 @@ Status announce_revival(Transaction& txn, BorderPage* page, TreeRecord* record) 
   if (!lock.lock(worker, record->head.lock, kFirstRecordBlock, worker.name_of(record))) {
     return Status::cluster_failed;
   }
+  DCHECK(holds_page(worker, page, kPageBlock) && !page->header.version().is_moved());
   const Vid dead(record->head.vid.load(std::memory_order_relaxed));
   if (!dead.is_settled_dead()) return Status::ok;
   const Vid reviving = dead.with(Vid::kReviving);
@@ -200,12 +206,8 @@ Status install_missing(Transaction& txn, StorageControl& storage, const MissingP
   BorderPage* page =
       new_border(worker, storage.id, 0, SliceRange{}, BorderPage::capacity_for(record_bytes),
                  storage.root_floor.load(std::memory_order_relaxed));
-  reach(SyncPoint::installing);
-  uint64_t expected = fault::install_by_store
-                          ? storage.root.volatile_word.load(std::memory_order_acquire)
-                          : missing.view.page.word();
-  if (!storage.root.volatile_word.compare_exchange_strong(
-          expected, page->self().word(), std::memory_order_acq_rel, std::memory_order_acquire)) {
+  uint64_t word = missing.view.page.word();
+  if (!install_page(storage.root.volatile_word, word, page->self().word())) {
     worker.pages().give_back(&page->header);
   }
   return Status::ok;
@@ -214,6 +216,7 @@ Status install_missing(Transaction& txn, StorageControl& storage, const MissingP
 Status reserve_run(Transaction& txn, StorageControl& storage, std::span<const Bytes> keys,
                    std::span<const Bytes> payloads, std::span<TreeRecord*> records, uint32_t& done,
                    Vid& reserved) {
+  DCHECK(!keys.empty() && keys.size() <= records.size() && keys.size() <= payloads.size());
   done = 0;
   Status status = txn.check();
   if (status != Status::ok) return status;
@@ -229,6 +232,7 @@ Status reserve_run(Transaction& txn, StorageControl& storage, std::span<const By
   const uint32_t count = before.count();
   if (before.is_moved() && !fault::change_moved_pages) return Status::ok;
   if (!before.is_ascending()) return Status::ok;
+  DCHECK(count <= page->slot_capacity && page->contains(first));
   uint64_t last = count == 0 ? 0 : page->slices()[count - 1];
   reserved = reserved_vid(worker);
   for (; done < keys.size(); ++done) {
@@ -265,6 +269,7 @@ Status reserve(Transaction& txn, StorageControl& storage, Bytes key, uint32_t pa
     }
     Step step = Step::again;
     const Status status = change_page(txn, key, payload_bytes, location, step);
+    DCHECK(status != Status::ok || step == Step::again || location.record != nullptr);
     if (status != Status::ok || step == Step::done) return status;
   }
 }

@@ -33,6 +33,7 @@ class Restructuring {
         version_(page->header.version()),
         count_(version_.count()) {
     CHECK(count_ <= kBorderSlotBound);
+    DCHECK(holds_page(worker, page, kPageBlock) && !version_.is_moved());
   }
 
   Status run() {
@@ -91,6 +92,7 @@ class Restructuring {
       McsWord& lock = record->head.lock;
       const uint32_t block = worker_.first_system_block() + kFirstRecordBlock + done;
       const UniversalName name = worker_.name_of(record);
+      DCHECK(done == 0 || worker_.name_of(record_in_order(done - 1)) < name);
       const bool is_locked = may_wait ? worker_.locker().lock(lock, block, name) == Status::ok
                                       : worker_.locker().try_lock(lock, block, name);
       if (!is_locked) return done;
@@ -112,6 +114,7 @@ class Restructuring {
     for (uint32_t slot = 0; slot < count_; ++slot) {
       TreeRecord* record = page_->record(slot);
       const Vid vid(record->head.vid.load(std::memory_order_relaxed));
+      DCHECK(!vid.is_moved() && !vid.is_being_written());
       const bool goes = vid.is_next_layer() ? try_drop_layer(record)
                                             : is_removable(vid, limit) && record != request_.grow &&
                                                   !is_own_write(record);
@@ -125,6 +128,7 @@ class Restructuring {
       items_[size_++] = {page_->slices()[slot], record, bytes};
       bytes_ += bytes + kSlotBytes;
     }
+    DCHECK(size_ + left_out_count_ == count_);
     if (version_.is_ascending()) return;
     std::sort(items_.begin(), items_.begin() + size_, [](const Item& a, const Item& b) {
       if (a.slice != b.slice) return a.slice < b.slice;
@@ -163,6 +167,7 @@ class Restructuring {
     const PageVersion version = root->header.version();
     if (version.is_moved()) return false;
     if (version.count() != 0 && !fault::drop_layer_with_keys) return false;
+    DCHECK(root->low == 0 && root->high_is_end != 0);
     freeze(*record->next_layer());
     floor_ = std::max(floor_, floor_of(*root));
     dropped_layers_[dropped_count_++] = root;
@@ -268,6 +273,7 @@ class Restructuring {
     }
     uint32_t bytes = 0;
     for (uint32_t i = first; i < last; ++i) bytes += items_[i].bytes;
+    DCHECK(first <= last && last <= size_);
     const uint32_t count = last - first;
     // Average over the present records and the new one.
     const uint32_t likely = request_.new_record_bytes != 0 ? 1 : 0;
@@ -293,6 +299,8 @@ class Restructuring {
 
   /// Publishes the move in the order of R7: first all VIDs, then the page word, then the twins.
   void publish(BorderPage* left, BorderPage* right, uint64_t fence) {
+    DCHECK(left->low == page_->low && right->contains(fence));
+    DCHECK(left->header.level == 0 && left->header.layer == page_->header.layer);
     for (uint32_t slot = 0; slot < count_ && !fault::keep_vids_on_move; ++slot) {
       std::atomic<uint64_t>& vid = page_->record(slot)->head.vid;
       vid.store(vid.load(std::memory_order_relaxed) | Vid::kMoved, std::memory_order_release);
@@ -314,6 +322,10 @@ class Restructuring {
   }
 
   uint32_t split(uint32_t middle, uint64_t fence, std::array<PageVersionEntry, 2>& successors) {
+    DCHECK(!request_.compaction_only && middle <= size_);
+    DCHECK(page_->low < fence && page_->contains(fence));
+    DCHECK(middle == 0 || items_[middle - 1].slice < fence);
+    DCHECK(middle == size_ || fence <= items_[middle].slice);
     BorderPage* left = copy(0, middle, {page_->low, fence, false});
     BorderPage* right = copy(middle, size_, {fence, page_->high, page_->high_is_end != 0});
     // Read before other threads can change the new pages.

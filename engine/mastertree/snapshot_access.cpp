@@ -1,13 +1,11 @@
-#include "engine/mastertree/snapshot_access.h"
 
 #include <array>
 #include <cstring>
 
 #include "engine/hooks/mutants.h"
 #include "engine/mastertree/mastertree.h"
-#include "engine/mastertree/reserve.h"
 #include "engine/mastertree/snapshot_tree.h"
-#include "engine/transaction/increment.h"
+#include "engine/mastertree/tree_access.h"
 
 namespace atolldb {
 
@@ -21,12 +19,12 @@ Status SnapshotTreeAccess::check_and_read(Bytes key, TreeRead& request, bool wri
   const Status status = handle_.check_snapshot(txn_, writes);
   if (status != Status::ok) return status;
   if (key.size() > MasterTree::kMaxKeyBytes) return Status::key_too_long;
-  const bool sees_own = !fault::hide_own_writes;
-  if (const WriteEntry* own = sees_own ? txn_.find_write(handle_.id(), key) : nullptr) {
+  if (const WriteEntry* own = txn_.own_write(handle_.id(), key)) {
     // Own writes are whole records or erasures: see `plan`.
     const LogRecord& log = txn_.log_of(*own);
     return log.type == LogType::erase ? Status::not_found : read_own_insert(log, request);
   }
+  DCHECK(txn_.snapshot() != nullptr);
   const SnapshotPointer root = txn_.snapshot()->root_of(handle_.id());
   if (root.is_null()) return Status::not_found;
   return read_snapshot_record(txn_.worker(), root, LayerKey(key), request);
@@ -36,12 +34,14 @@ Status SnapshotTreeAccess::read_whole(Bytes key, Whole& record) {
   TreeRead request{.count = MasterTree::kMaxPayloadBytes, .out = record.bytes.data()};
   const Status status = read_for_write(key, request);
   record.count = request.payload_bytes;
+  DCHECK(status != Status::ok || record.count <= record.bytes.size());
   return status;
 }
 
 /// Finds the volatile record that the commit writes to. Reads nothing there: the commit checks
 /// under the record lock whether it has changed since the snapshot.
 Status SnapshotTreeAccess::find_place(Bytes key, uint32_t payload_bytes, RecordRef& ref) {
+  DCHECK(!txn_.is_serializable() && payload_bytes <= MasterTree::kMaxPayloadBytes);
   Location location;
   const Status status = reserve(txn_, handle_.control(), key, payload_bytes, location);
   if (status == Status::ok) ref = make_ref(txn_.worker(), location.record, key);

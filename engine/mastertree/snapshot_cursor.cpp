@@ -4,6 +4,7 @@
 
 #include "engine/hooks/mutants.h"
 #include "engine/mastertree/cursor.h"
+#include "shared/base/check.h"
 #include "shared/base/copy_bytes.h"
 
 namespace atolldb {
@@ -18,6 +19,7 @@ Status MasterTreeCursor::open_snapshot() {
 /// Starts merging own writes, at the transaction's first planned write. Most scans of a snapshot
 /// have no own writes, and allocate nothing.
 void MasterTreeCursor::begin_merge() {
+  DCHECK(txn_->snapshot() != nullptr && scan_ == nullptr);
   scan_ = std::make_unique<SnapshotScan>();
   scan_->is_forward = forward_;
   // The first write may have happened during the scan.
@@ -47,6 +49,7 @@ Status MasterTreeCursor::look_ahead() {
 void MasterTreeCursor::find_own_writes() {
   SnapshotScan& scan = *scan_;
   const auto planned = txn_->planned_writes();
+  DCHECK(scan.planned <= planned.size() && scan.own_at <= scan.own.size());
   if (fault::hide_own_writes) return;
   const auto key_of = [&](uint32_t i) { return txn_->log_of(planned[i]).key_span(); };
   for (; scan.planned < planned.size(); ++scan.planned) {
@@ -65,6 +68,7 @@ void MasterTreeCursor::find_own_writes() {
 /// Makes a record the current one. `get` finds its payload.
 void MasterTreeCursor::take_record(Bytes key, uint32_t payload_bytes, const RecordRef& ref,
                                    Vid seen) {
+  DCHECK(key.size() <= key_.size() && scan_ != nullptr);
   copy_bytes(key_.data(), key.data(), key.size());
   key_bytes_ = static_cast<uint32_t>(key.size());
   payload_bytes_ = payload_bytes;
@@ -114,8 +118,7 @@ Status MasterTreeCursor::get_in_snapshot(void* out, uint32_t capacity) {
   // The place of an own write without a record in the snapshot is empty, too.
   const bool has_record = scan_ == nullptr ? !ref_.snapshot().is_null() : scan_->has_record;
   if (!has_record) return Status::invalid_argument;
-  const bool sees_own = !fault::hide_own_writes;
-  const WriteEntry* own = sees_own ? txn_->find_write(tree_.handle().id(), key()) : nullptr;
+  const WriteEntry* own = txn_->own_write(tree_.handle().id(), key());
   if (own == nullptr) return get_cold(out, capacity);
   const LogRecord& log = txn_->log_of(*own);
   if (log.type == LogType::erase) return Status::not_found;

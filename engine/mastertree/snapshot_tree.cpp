@@ -5,6 +5,7 @@
 
 #include "engine/mastertree/descent.h"
 #include "engine/mastertree/prefetch.h"
+#include "shared/base/check.h"
 #include "shared/base/copy_bytes.h"
 
 namespace atolldb {
@@ -21,6 +22,7 @@ Status open_child(WorkerContext& worker, InteriorPage* interior, uint32_t slot, 
     const PageHeader* next = worker.guess_snapshot_child(interior->children[slot + 1]);
     if (next != nullptr) prefetch_scanned_page(next);
   }
+  DCHECK(slot < kInteriorCapacity && interior->header.level != 0);
   DualPointer& child = interior->children[slot];
   pointer = SnapshotPointer(child.snapshot_word.load(std::memory_order_relaxed));
   const Status status = worker.snapshot_child(child, header);

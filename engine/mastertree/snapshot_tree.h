@@ -1,10 +1,14 @@
 // Reads a Master-tree in a snapshot. Its pages are immutable, so there are no versions, twins or
-// retries.
+// retries. Also the operations of transactions that read a snapshot (R18).
 #pragma once
+
+#include <cstdint>
 
 #include "engine/format/tree_key.h"
 #include "engine/format/tree_page.h"
-#include "engine/mastertree/tree_read.h"
+#include "engine/mastertree/tree_access.h"
+#include "engine/transaction/storage_handle.h"
+#include "engine/transaction/transaction.h"
 #include "engine/transaction/worker_context.h"
 
 namespace atolldb {
@@ -42,5 +46,34 @@ Status next_snapshot_border(WorkerContext& worker, SnapshotPlace place, uint64_t
 /// not_found, out_of_range or snapshot_unreadable.
 Status read_snapshot_record(WorkerContext& worker, SnapshotPointer root, LayerKey rest,
                             TreeRead& request);
+
+/// REQUIRES: the transaction reads a snapshot, or is not active (each operation then returns
+/// invalid_argument). The caller has checked the lengths, except for the key length in `read`.
+class SnapshotTreeAccess {
+ public:
+  SnapshotTreeAccess(Transaction& txn, const StorageHandle& handle) : txn_(txn), handle_(handle) {}
+
+  /// As read_tree_record. `request.seen` is 0 for a record that only this transaction has written.
+  Status read(Bytes key, TreeRead& request) { return check_and_read(key, request, false); }
+  /// As read, for a record that will be written. May return read_only_transaction.
+  Status read_for_write(Bytes key, TreeRead& request) { return check_and_read(key, request, true); }
+
+  Status insert(Bytes key, Bytes payload);
+  Status upsert(Bytes key, Bytes payload);
+  Status update(Bytes key, Bytes payload);
+  Status update_range(Bytes key, uint32_t offset, Bytes bytes);
+  Status increment(Bytes key, uint32_t offset, IncrementType type, const void* delta);
+  Status erase(Bytes key);
+
+ private:
+  struct Whole;
+  Status check_and_read(Bytes key, TreeRead& request, bool writes);
+  Status read_whole(Bytes key, Whole& record);
+  Status find_place(Bytes key, uint32_t payload_bytes, RecordRef& ref);
+  Status plan(Bytes key, Bytes payload);
+
+  Transaction& txn_;
+  const StorageHandle& handle_;
+};
 
 }  // namespace atolldb

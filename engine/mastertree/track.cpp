@@ -1,10 +1,11 @@
-#include "engine/mastertree/track.h"
 
 #include <cstring>
 
 #include "engine/hooks/mutants.h"
 #include "engine/hooks/sync_points.h"
 #include "engine/mastertree/descent.h"
+#include "engine/mastertree/restructure.h"
+#include "engine/transaction/storage_ops.h"
 
 namespace atolldb {
 
@@ -17,6 +18,7 @@ BorderPage* current_page(WorkerContext& worker, TreePage* page, uint64_t slice,
                          PageVersion& version) {
   for (;;) {
     version = page->header.version();
+    DCHECK(page->is_border() && is_sound(page, version));
     if (!version.is_moved()) return border_page(page);
     if (version.is_dropped()) return nullptr;
     const VolatilePointer twin = page->twin_for(slice);
@@ -37,6 +39,7 @@ bool track_moved(WorkerContext& worker, RecordHead*& head, uint16_t& payload_at)
   auto* record = reinterpret_cast<TreeRecord*>(head);
   TreePage* page = tree_page(page_of(record));
   StorageControl& storage = worker.view().control->storage(page->header.storage_id);
+  DCHECK(record->slot < page->slot_capacity && record->remainder != kRemainderNextLayer);
   // Slice, remainder and suffix identify the record. They never change when it moves.
   std::byte key_bytes[8 + kMaxTreeKeyBytes];
   put_slice(border_page(page)->slices()[record->slot], key_bytes);
@@ -52,6 +55,7 @@ bool track_moved(WorkerContext& worker, RecordHead*& head, uint16_t& payload_at)
   while (border != nullptr) {
     const SlotView slot = find_slot(worker, border, version, key, may_wait);
     if (slot.match == Match::record) {
+      DCHECK(slot.record->remainder == key.remainder);
       head = &slot.record->head;
       payload_at = slot.record->payload_at();
       return true;
@@ -66,5 +70,7 @@ bool track_moved(WorkerContext& worker, RecordHead*& head, uint16_t& payload_at)
   }
   return false;
 }
+
+constinit const StorageOps kMastertreeOps = {track_moved, record_erased};
 
 }  // namespace atolldb

@@ -1,17 +1,20 @@
 #include "engine/mastertree/tree_path.h"
 
 #include "engine/mastertree/interior_copy.h"
-#include "engine/transaction/load_both.h"
+#include "engine/transaction/dual_pointer.h"
+#include "shared/base/check.h"
 
 namespace atolldb {
 
 ChildRanges::ChildRanges(const InteriorPage& page, uint32_t count) : page_(page), size_(count) {
+  DCHECK(count <= kInteriorCapacity);
   for (uint32_t i = 0; i < count; ++i) order_[i] = i;
   insertion_sort(order_.data(), count,
                  [&](uint32_t a, uint32_t b) { return page.separators[a] < page.separators[b]; });
 }
 
 SliceRange ChildRanges::range(uint32_t position) const {
+  DCHECK(position < size_);
   const uint64_t low = page_.separators[order_[position]];
   if (position + 1 == size_) return {low, page_.high, page_.high_is_end != 0};
   return {low, page_.separators[order_[position + 1]], false};
@@ -49,6 +52,7 @@ bool find_path(WorkerContext& worker, const Link& root, uint64_t slice, TreePath
     }
     TreePage* page = tree_page(worker.view().resolve(view.page));
     const PageVersion version = page->header.version();
+    DCHECK(is_sound(page, version));
     if (version.is_moved() || !page->contains(slice)) return false;
     path.range = range_of(*page);
     if (page->is_border()) {
@@ -59,6 +63,7 @@ bool find_path(WorkerContext& worker, const Link& root, uint64_t slice, TreePath
     InteriorPage* interior = interior_page(page);
     path.steps[path.size++] = {path.link, interior};
     const uint32_t slot = interior->find(slice, version.count());
+    DCHECK(slot < version.count());
     path.link = {&interior->children[slot], interior};
     path.range = range_around(*interior, version.count(), slot);
     holder_version = version;
@@ -77,6 +82,7 @@ bool reach_path(WorkerContext& worker, StorageControl& storage, const Link& root
 
 bool find_layer(WorkerContext& worker, StorageControl& storage, std::span<const std::byte> prefix,
                 Link& link) {
+  DCHECK(prefix.size() % 8 == 0);
   link = root_link(storage);
   for (; !prefix.empty(); prefix = prefix.subspan(8)) {
     const uint64_t slice = slice_of(prefix);

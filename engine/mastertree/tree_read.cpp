@@ -1,4 +1,4 @@
-#include "engine/mastertree/tree_read.h"
+#include "engine/mastertree/tree_access.h"
 
 #include <algorithm>
 #include <cstring>
@@ -10,6 +10,7 @@
 namespace atolldb {
 
 Status read_own_insert(const LogRecord& log, TreeRead& request) {
+  DCHECK(log.type == LogType::insert && log.payload_offset == 0);
   request.payload_bytes = log.payload_bytes;
   if (request.exact && request.offset + uint64_t{request.count} > log.payload_bytes) {
     return Status::out_of_range;
@@ -36,9 +37,10 @@ Status read_tree_record(Transaction& txn, RecordRef& ref, std::span<const std::b
     }
   });
   if (status != Status::ok || request.seen.is_elsewhere()) return status;
+  DCHECK(length <= record->capacity && copied <= request.count);
   status = txn.register_read(ref.record, request.seen);
   if (status != Status::ok) return status;
-  WriteEntry* own = fault::hide_own_writes ? nullptr : txn.find_write(ref, key);
+  WriteEntry* own = txn.own_write(ref, key);
   if (own != nullptr && txn.log_of(*own).type == LogType::insert) {
     status = read_own_insert(txn.log_of(*own), request);
     ref.payload_bytes = static_cast<uint16_t>(request.payload_bytes);

@@ -6,7 +6,8 @@
 
 #include "engine/hooks/mutants.h"
 #include "engine/mastertree/tree_path.h"
-#include "engine/transaction/storage_ready.h"
+#include "engine/transaction/storage_handle.h"
+#include "shared/base/check.h"
 
 namespace atolldb {
 
@@ -60,6 +61,7 @@ bool TreeShape::fits(uint32_t level, const SliceRange& range) const {
 }
 
 void TreeShape::add(uint32_t level, const Slot& slot) {
+  CHECK(level < TreePath::kMaxLevels);
   if (levels_.size() <= level) levels_.resize(level + 1);
   const auto append = [](Level& slots, const Slot& one) {
     // Ignore fences of pages that were split or replaced between two passes.
@@ -142,6 +144,7 @@ bool add_path(const TreePath& path, TreeShape& shape, SliceRange& seen) {
     seen = SliceRange{};
     return true;
   }
+  CHECK(path.size <= TreePath::kMaxLevels);
   for (uint32_t i = 1; i < path.size; ++i) {
     const InteriorPage& page = *path.steps[i].page;
     shape.add(page.header.level,
@@ -162,6 +165,7 @@ bool add_path(const TreePath& path, TreeShape& shape, SliceRange& seen) {
 
 Status collect_shape(WorkerContext& worker, StorageControl& storage,
                      std::span<const std::byte> prefix, const SliceRange& range, TreeShape& shape) {
+  CHECK(prefix.size() % 8 == 0);
   const uint32_t storage_id = storage.id;
   shape.clear();
   SliceRange seen;
@@ -216,6 +220,7 @@ uint64_t cut_at_or_before(WorkerContext& worker, StorageControl& storage, uint64
                         reach_path(worker, storage, root_link(storage), slice, path);
   const uint64_t cut = is_found && path.size != 0 ? path.range.low : 0;
   worker.leave();
+  DCHECK(cut <= slice);
   return cut;
 }
 

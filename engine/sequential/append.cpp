@@ -1,4 +1,4 @@
-#include "engine/transaction/append.h"
+#include "engine/transaction/storage_ops.h"
 
 #include <cstring>
 
@@ -6,6 +6,7 @@
 #include "engine/hooks/mutants.h"
 #include "engine/hooks/sync_points.h"
 #include "engine/sequential/sequential.h"
+#include "engine/transaction/dual_pointer.h"
 #include "shared/base/check.h"
 
 namespace atolldb {
@@ -34,15 +35,13 @@ Page* install(WorkerContext& worker, std::atomic<uint64_t>& word, uint32_t stora
   uint64_t seen = word.load(std::memory_order_acquire);
   if (VolatilePointer(seen).is_null()) {
     Page* page = new_page<Page>(worker, storage_id, level);
-    reach(SyncPoint::installing);
-    if (fault::install_by_store) seen = word.load(std::memory_order_acquire);
-    if (word.compare_exchange_strong(seen, page->header.self, std::memory_order_acq_rel,
-                                     std::memory_order_acquire)) {
-      return page;
-    }
+    if (install_page(word, seen, page->header.self)) return page;
     worker.pages().give_back(&page->header);
   }
-  return reinterpret_cast<Page*>(worker.resolve(VolatilePointer(seen)));
+  PageHeader* page = worker.resolve(VolatilePointer(seen));
+  DCHECK(page->type == PageType::sequential && page->level == level);
+  DCHECK(page->storage_id == storage_id);
+  return reinterpret_cast<Page*>(page);
 }
 
 uint32_t ordinal_of(const WorkerContext& worker) { return worker.id() & 0xff; }
@@ -73,6 +72,7 @@ void begin_append(WorkerContext& worker, StorageControl& storage) {
 
 void apply_append(WorkerContext& worker, StorageControl& storage, const LogRecord& log, Vid vid) {
   SequentialListHead* list = own_list(worker, storage);
+  DCHECK(list->version.load(std::memory_order_relaxed) % 2 == 1);
   const uint32_t bytes = SequentialRecord::bytes_for(log.payload_bytes);
   auto* page = list->last == 0
                    ? nullptr
@@ -86,11 +86,13 @@ void apply_append(WorkerContext& worker, StorageControl& storage, const LogRecor
     list->last = fresh->header.self;
     page = fresh;
   }
+  DCHECK(page->has_room(bytes) && page->next.load(std::memory_order_relaxed) == 0);
   auto* record = reinterpret_cast<SequentialRecord*>(page->data + page->used_bytes);
   record->vid = vid.word();
   record->payload_bytes = log.payload_bytes;
   if (log.payload_bytes != 0) std::memcpy(record->payload(), log.payload(), log.payload_bytes);
   page->used_bytes += bytes;
+  DCHECK(page->used_bytes <= SequentialPage::kDataBytes);
   page->header.set_version(page->header.version().with_insert(true));
 }
 
@@ -98,16 +100,17 @@ void end_append(WorkerContext& worker, StorageControl& storage) {
   SequentialListHead* list = own_list(worker, storage);
   const uint64_t version = list->version.load(std::memory_order_relaxed);
   if (fault::unchanged_list_version) return cancel_append(worker, storage);
-  if (fault::even_list_while_appending)
-    list->version.store(version + 2, std::memory_order_release);
+  if (fault::even_list_while_appending) list->version.store(version + 2, std::memory_order_release);
   // Release pairs with the acquire of scans: the records are visible.
   if (version % 2 == 1) list->version.store(version + 1, std::memory_order_release);
+  DCHECK(list->version.load(std::memory_order_relaxed) % 2 == 0);
 }
 
 void cancel_append(WorkerContext& worker, StorageControl& storage) {
   SequentialListHead* list = own_list(worker, storage);
   const uint64_t version = list->version.load(std::memory_order_relaxed);
   if (version % 2 == 1) list->version.store(version - 1, std::memory_order_release);
+  DCHECK(list->version.load(std::memory_order_relaxed) % 2 == 0);
 }
 
 const std::atomic<uint64_t>* own_list_version(WorkerContext& worker, StorageControl& storage) {

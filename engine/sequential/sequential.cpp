@@ -44,8 +44,7 @@ Status SequentialCursor::open() {
     // The installer stores this word (release) before it shortens lists. Assume that a list lacks
     // pages that were dropped onto a later snapshot. Then this load, after the load of the list's
     // head (acquire), sees the later snapshot.
-    if (word.load(std::memory_order_acquire) == snapshot.word() ||
-        fault::scan_one_snapshot_word) {
+    if (word.load(std::memory_order_acquire) == snapshot.word() || fault::scan_one_snapshot_word) {
       return Status::ok;
     }
   }
@@ -63,6 +62,7 @@ Status SequentialCursor::open_all(SnapshotPointer snapshot) {
   }
   if (root.is_null()) return txn_->register_pointer(&root_pointer, root.word());
   auto* directory = reinterpret_cast<SequentialDirectory*>(worker.resolve(root));
+  DCHECK(directory->header.type == PageType::sequential && directory->header.level == 2);
   for (uint32_t node = 0; node < worker.view().node_count; ++node) {
     const std::atomic<uint64_t>& node_word = directory->entries[node];
     const VolatilePointer pointer(node_word.load(std::memory_order_acquire));
@@ -72,6 +72,7 @@ Status SequentialCursor::open_all(SnapshotPointer snapshot) {
       continue;
     }
     auto* lists = reinterpret_cast<SequentialDirectory*>(worker.resolve(pointer));
+    DCHECK(lists->header.type == PageType::sequential && lists->header.level == 1);
     const uint32_t workers = worker.view().shared[node]->worker_count;
     for (uint32_t ordinal = 0; ordinal < workers; ++ordinal) {
       const Status status = open_list(lists->entries[ordinal]);
@@ -124,6 +125,7 @@ Status SequentialCursor::open_list(const std::atomic<uint64_t>& word) {
     spin_or_yield(turns);
     version = list->version.load(std::memory_order_acquire);
   }
+  DCHECK(version % 2 == 0);
   const Status status = txn_->register_word(list->version, version);
   if (status != Status::ok) return status;
   const VolatilePointer first(list->first.load(std::memory_order_acquire));
@@ -131,8 +133,7 @@ Status SequentialCursor::open_list(const std::atomic<uint64_t>& word) {
   auto* page = reinterpret_cast<SequentialPage*>(worker.resolve(first));
   // Page numbers must have no gap from the first page that was not dropped; else a page is missing
   // (R17). Acquire, after `first`: see SequentialListHead.
-  if (page->number > list->first_number.load(std::memory_order_acquire) &&
-      !fault::ignore_list_gaps)
+  if (page->number > list->first_number.load(std::memory_order_acquire) && !fault::ignore_list_gaps)
     return Status::read_conflict;
   ListPosition position;
   position.page = page;
@@ -144,6 +145,7 @@ Status SequentialCursor::open_list(const std::atomic<uint64_t>& word) {
 /// Loads the page of a position. A snapshot page is valid until the worker leaves the round or
 /// loads the next page. The caller leaves the round after it has read the page (R57).
 Status SequentialCursor::hold_page(const ListPosition& position, SequentialPage*& page) {
+  DCHECK(position.page != nullptr || !position.cold.is_null());
   page = position.page;
   if (page != nullptr) return Status::ok;
   const PageHeader* header = nullptr;
@@ -153,6 +155,7 @@ Status SequentialCursor::hold_page(const ListPosition& position, SequentialPage*
 }
 
 Status SequentialCursor::next_cold_page(ListPosition& position, bool& ended) {
+  DCHECK(position.cold_pages != 0);
   ended = --position.cold_pages == 0;
   if (ended) return Status::ok;
   position.cold = SnapshotPointer(position.cold.word() + 1);
@@ -166,6 +169,7 @@ Status SequentialCursor::next_cold_page(ListPosition& position, bool& ended) {
 }
 
 Status SequentialCursor::next_page(ListPosition& position, bool& ended) {
+  DCHECK(position.index == position.count && !position.is_settled);
   if (position.page == nullptr) return next_cold_page(position, ended);
   const VolatilePointer next(position.page->next.load(std::memory_order_acquire));
   ended = next.is_null();
@@ -210,6 +214,7 @@ Status SequentialCursor::settle(ListPosition& position, bool& ended) {
 }
 
 void SequentialCursor::skip(ListPosition& position, const SequentialRecord& record) {
+  DCHECK(position.is_settled && position.index < position.count);
   position.offset += SequentialRecord::bytes_for(static_cast<uint32_t>(record.payload_bytes));
   ++position.index;
   position.is_settled = false;
@@ -223,6 +228,7 @@ Status SequentialCursor::take(ListPosition& position) {
     txn_->worker().leave_snapshots();
     return status;
   }
+  DCHECK(position.offset + sizeof(SequentialRecord) <= SequentialPage::kDataBytes);
   auto* record = reinterpret_cast<SequentialRecord*>(page->data + position.offset);
   payload_ = {record->payload(), record->payload_bytes};
   epoch_ = position.epoch;

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "engine/format/vid.h"
+#include "shared/base/check.h"
 #include "shared/base/pointer.h"
 #include "shared/memory/page_header.h"
 
@@ -72,14 +73,23 @@ class FixedSet {
   void clear() { size_ = 0; }
   uint32_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
-  T& operator[](uint32_t i) { return entries_[i]; }
-  const T& operator[](uint32_t i) const { return entries_[i]; }
+  T& operator[](uint32_t i) {
+    DCHECK(i < size_);
+    return entries_[i];
+  }
+  const T& operator[](uint32_t i) const {
+    DCHECK(i < size_);
+    return entries_[i];
+  }
   T* begin() { return entries_.get(); }
   T* end() { return entries_.get() + size_; }
   const T* begin() const { return entries_.get(); }
   const T* end() const { return entries_.get() + size_; }
   /// Removes entry i. The order of the other entries changes.
-  void remove(uint32_t i) { entries_[i] = entries_[--size_]; }
+  void remove(uint32_t i) {
+    DCHECK(i < size_);
+    entries_[i] = entries_[--size_];
+  }
 
  private:
   std::unique_ptr<T[]> entries_;

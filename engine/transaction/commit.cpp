@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "engine/format/tree_record.h"
-#include "engine/transaction/increment.h"
 #include "engine/transaction/sort_writes.h"
 #include "engine/transaction/storage_ops.h"
 #include "shared/base/check.h"

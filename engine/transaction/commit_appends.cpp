@@ -1,6 +1,7 @@
 // The commit protocol's steps for appends to sequential storages (R17).
-#include "engine/transaction/append.h"
 #include "engine/transaction/commit.h"
+#include "engine/transaction/storage_ops.h"
+#include "shared/base/check.h"
 
 namespace atolldb {
 
@@ -15,12 +16,16 @@ Status CommitProtocol::prepare_appends() {
 }
 
 void CommitProtocol::begin_appends() {
+  // A logger that closes the commit's epoch, or a scan, must not find an even list (R17).
+  DCHECK(worker_.slot().in_commit_epoch.load(std::memory_order_relaxed) == 0);
   for (const auto& append : txn_.appends_) begin_append(worker_, storage_of(append.storage_id));
 }
 
 void CommitProtocol::apply_appends() {
+  DCHECK(worker_.slot().in_commit_epoch.load(std::memory_order_relaxed) != 0);
   for (const auto& append : txn_.appends_) {
     LogRecord& log = txn_.log_.at(append.log_offset);
+    DCHECK(log.type == LogType::append && log.storage_id == append.storage_id);
     log.vid = vid_.word();
     apply_append(worker_, storage_of(append.storage_id), log, vid_);
   }

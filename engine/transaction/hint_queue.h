@@ -44,8 +44,10 @@ class HintQueue {
   /// REQUIRES: `prefix` has hint.prefix_bytes bytes.
   void push(const Hint& hint, std::span<const std::byte> prefix) {
     CHECK(prefix.size() == hint.prefix_bytes && prefix.size() <= kMaxPrefixBytes);
+    DCHECK(hint.page != 0 && size_ <= kCapacity);
     if (size_ == kCapacity) return;
     const uint32_t at = (first_ + size_++) % kCapacity;
+    DCHECK(pages_[at] == 0);
     hints_[at] = hint;
     pages_[at] = hint.page;
     if (!prefix.empty()) std::memcpy(prefix_at(at), prefix.data(), prefix.size());
@@ -54,7 +56,9 @@ class HintQueue {
   bool is_due(uint64_t epoch) const { return size_ != 0 && hints_[first_].not_before <= epoch; }
   /// Removes the first hint. `prefix` gets the hint's prefix, copied to `storage`.
   Hint pop(std::span<std::byte, kMaxPrefixBytes> storage, std::span<const std::byte>& prefix) {
+    DCHECK(size_ != 0 && first_ < kCapacity);
     const Hint hint = hints_[first_];
+    DCHECK(hint.prefix_bytes <= kMaxPrefixBytes);
     if (hint.prefix_bytes != 0) std::memcpy(storage.data(), prefix_at(first_), hint.prefix_bytes);
     prefix = storage.first(hint.prefix_bytes);
     pages_[first_] = 0;

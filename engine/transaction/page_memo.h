@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "engine/format/vid.h"
+#include "shared/base/check.h"
 #include "shared/memory/page_header.h"
 
 namespace atolldb {
@@ -52,7 +53,10 @@ class PageMemo {
     return (first | second) != 0 ? best : nullptr;
   }
   void remember(const void* root, uint64_t slice, PageHeader* page, Range range) {
+    DCHECK(root != nullptr && page != nullptr);
+    DCHECK(range.low <= range.last && range.contains(slice));
     Set& set = sets_[index(root, slice)];
+    DCHECK(set.older < kWays);
     // An entry that held the slice before is outdated, so it is replaced; otherwise the older one
     // is.
     uint32_t way = set.older;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "shared/base/check.h"
 #include "shared/sync/wait_word.h"
 
 namespace atolldb {
@@ -43,6 +44,7 @@ bool PageWait::wait(WorkerContext& worker, uint64_t deadline_epoch) {
     end_ns_ = now_ns() + static_cast<uint64_t>(std::chrono::nanoseconds(kPatience).count());
     vain_snapshots_ = vain;
   }
+  CHECK(end_ns_ != 0);
   worker.leave();
   bool has_counted = false;
   while (!is_hopeless(worker, deadline_epoch)) {

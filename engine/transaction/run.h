@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/transaction/transaction.h"
+#include "shared/base/check.h"
 #include "shared/base/status.h"
 
 namespace atolldb {
@@ -86,6 +87,7 @@ Status run(Transaction& transaction, Backoff& backoff, uint64_t deadline_epoch, 
     } else {
       transaction.rollback(status);
     }
+    DCHECK(!transaction.is_active());
     WorkerContext& worker = transaction.worker();
     if (worker.hints().is_due(worker.current_epoch())) run_hints(transaction);
     if (is_retryable(status)) continue;

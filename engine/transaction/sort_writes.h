@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "engine/transaction/access_sets.h"
+#include "shared/base/check.h"
 
 namespace atolldb {
 
@@ -30,6 +31,7 @@ template <uint32_t kRoom>
 void rank_sort(WriteEntry* writes, uint32_t count) {
   constexpr uint32_t kLanes = 4;
   static_assert(kRoom % (2 * kLanes) == 0);
+  DCHECK(count <= kRoom);
   static_assert(sizeof(WriteEntry) == 2 * sizeof(int64_t) && offsetof(WriteEntry, record) == 0);
   // Names have 51 bits. So signed comparison keeps their order, and the padding INT64_MAX is last.
   alignas(32) int64_t names[kRoom];
@@ -77,6 +79,7 @@ inline void sort_run(WriteEntry* writes, uint32_t count) {
 /// Merges two adjacent sorted runs into other memory.
 inline void merge_runs(const WriteEntry* left, const WriteEntry* middle, const WriteEntry* end,
                        WriteEntry* out) {
+  DCHECK(left <= middle && middle <= end);
   const WriteEntry* right = middle;
   while (left != middle && right != end) {
     const auto is_right = static_cast<std::ptrdiff_t>(by_record(*right, *left));
@@ -115,6 +118,7 @@ inline void sort_writes(WriteEntry* writes, uint32_t count) {
     std::swap(from, to);
   }
   if (from != writes) std::copy(from, from + count, writes);
+  DCHECK(std::is_sorted(writes, writes + count, by_record));
 }
 
 }  // namespace atolldb

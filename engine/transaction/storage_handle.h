@@ -1,6 +1,7 @@
 // Base class of the storage handles (Array, MasterTree, Sequential).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "engine/hooks/mutants.h"
@@ -44,12 +45,24 @@ class StorageHandle {
     const bool is_ready = control_->state.load(std::memory_order_seq_cst) ==
                           static_cast<uint32_t>(StorageState::ready);
     const bool is_usable = is_ready && control_->id == id_;
-    return is_usable || fault::use_dropped_storage ? Status::ok
-                                                            : Status::storage_not_found;
+    return is_usable || fault::use_dropped_storage ? Status::ok : Status::storage_not_found;
   }
 
   StorageControl* control_;
   uint32_t id_;
 };
+
+/// Returns true if the storage is ready and its slot still holds the storage `id`. The caller calls
+/// it each time it has published a begin epoch, before it loads pages of the storage. A drop hides
+/// the storage first, then waits for the begin epochs of threads that may have called this before
+/// (R9, R34). Thread: any.
+inline bool is_storage_ready(const StorageControl& storage, uint32_t id) {
+  if (fault::walk_dropped_storages) return true;
+  // seq_cst pairs with the store that hid the storage: either this load sees it, or the drop sees
+  // the caller's begin epoch.
+  return static_cast<StorageState>(storage.state.load(std::memory_order_seq_cst)) ==
+             StorageState::ready &&
+         storage.id == id;
+}
 
 }  // namespace atolldb

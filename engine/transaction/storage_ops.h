@@ -1,14 +1,15 @@
-// The table of functions that a transaction calls in the code of a storage. Transactions may not
-// include storages, so each storage type supplies a table. It has rare steps only; frequent steps
-// do not call through it.
+// What a transaction calls in the code of storages, which it may not include: rare steps by a table
+// per storage type (StorageOps), and appends to sequential storages.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
+#include "engine/format/log_record.h"
 #include "engine/format/vid.h"
 #include "engine/transaction/worker_context.h"
+#include "shared/base/status.h"
 #include "shared/memory/page_header.h"
 
 namespace atolldb {
@@ -20,16 +21,37 @@ struct StorageOps {
   bool (*track_moved)(WorkerContext& worker, RecordHead*& record, uint16_t& payload_at);
   /// A commit has deleted this record, whose page the begin epoch still protects.
   void (*record_erased)(WorkerContext& worker, const RecordHead* record,
-                      std::span<const std::byte> key);
+                        std::span<const std::byte> key);
 };
 
-extern const StorageOps kArrayOps;       // engine/array/array_ops.cpp
-extern const StorageOps kMastertreeOps;  // engine/mastertree/mastertree_ops.cpp
+extern const StorageOps kArrayOps;       // engine/array/array.cpp
+extern const StorageOps kMastertreeOps;  // engine/mastertree/track.cpp
 
 /// The table of the storage whose page holds the record. Write sets and read sets have records of
-/// arrays and Master-trees only: appends are prepared and applied by append.h.
+/// arrays and Master-trees only: appends are prepared and applied by the functions below.
 inline const StorageOps& ops_of(const RecordHead* record) {
   return page_of(record)->type == PageType::mastertree_border ? kMastertreeOps : kArrayOps;
 }
+
+/// Creates the worker's list if it does not exist. Called before any lock is taken. Returns
+/// volatile_pool_exhausted if there are no pages for it.
+Status prepare_list(WorkerContext& worker, StorageControl& storage);
+
+/// Makes the list's version word odd. REQUIRES: the in-commit epoch is not published yet.
+/// Idempotent.
+void begin_append(WorkerContext& worker, StorageControl& storage);
+
+/// Appends the record. REQUIRES: the commit is verified, and has reserved a page in case the last
+/// page is full.
+void apply_append(WorkerContext& worker, StorageControl& storage, const LogRecord& log, Vid vid);
+
+/// Publishes the appends: the version word becomes the next even value. Idempotent.
+void end_append(WorkerContext& worker, StorageControl& storage);
+
+/// Restores the version word if nothing was appended. Idempotent.
+void cancel_append(WorkerContext& worker, StorageControl& storage);
+
+/// Returns the version word of this worker's list. REQUIRES: the list exists.
+const std::atomic<uint64_t>* own_list_version(WorkerContext& worker, StorageControl& storage);
 
 }  // namespace atolldb

@@ -42,6 +42,7 @@ Status Transaction::begin(uint64_t deadline_epoch, TransactionMode mode) {
   worker_->enter();
   clear();
   log_.begin(worker_->current_epoch());
+  DCHECK(is_read_only() && reads_.empty() && snapshot_ == nullptr);
   worker_->set_deadline(deadline_epoch);
   if (worker_->current_epoch() >= deadline_epoch) return Status::deadline_exceeded;
   if (mode.isolation == Isolation::serializable) [[likely]] {
@@ -64,6 +65,7 @@ void Transaction::end() {
 Status Transaction::check_snapshot(bool writes) {
   const Status status = check();
   if (status != Status::ok) return status;
+  DCHECK((snapshot_ == nullptr) == is_serializable());
   if (state_ != State::snapshot_read_only) return Status::ok;
   if (writes) return Status::read_only_transaction;
   // The transaction holds no volatile page, so it must not delay their reuse, however long it runs
@@ -118,6 +120,7 @@ void Transaction::clear() {
 
 void Transaction::rollback(Status reason) {
   if (!is_active()) return;
+  DCHECK(worker_->slot().in_commit_epoch.load(std::memory_order_relaxed) == 0);
   worker_->metrics().aborts[static_cast<uint32_t>(reason)].add();
   installs_on_read_ = reason == Status::pointer_installed && relied_on_absence_;
   end();
@@ -131,7 +134,7 @@ Status Transaction::read(const RecordRef& ref, uint32_t offset, uint32_t count, 
   if (status != Status::ok || seen.is_elsewhere()) return status;
   const Status registered = register_read(ref.record, seen);
   if (registered != Status::ok) return registered;
-  WriteEntry* own = fault::hide_own_writes ? nullptr : find_write(ref, key);
+  WriteEntry* own = own_write(ref, key);
   if (own == nullptr) return seen.is_deleted() ? Status::not_found : Status::ok;
   if (log_of(*own).type == LogType::erase) return Status::not_found;
   return overlay(ref, *own, seen, offset, count, out);
@@ -145,6 +148,7 @@ Status Transaction::read_in_place(const RecordRef& ref, uint32_t offset, uint32_
 }
 
 Status Transaction::register_pointer(const DualPointer* pointer, uint64_t word) {
+  DCHECK(VolatilePointer(word).is_null() && !VolatilePointer(word).is_frozen());
   // Large parts of an array, or a whole cold tree, may lie below one null word. So the latest
   // entries are compared. A duplicate entry is harmless.
   constexpr uint32_t kLatest = 16;
@@ -156,6 +160,7 @@ Status Transaction::register_pointer(const DualPointer* pointer, uint64_t word) 
 }
 
 Status Transaction::register_page(PageHeader* page, PageVersion seen) {
+  DCHECK(page != nullptr && !seen.is_moved());
   if (fault::no_page_registration) return Status::ok;
   // A look-up after a scan of the same page needs no second entry if nothing has changed.
   if (!pages_.empty()) {
@@ -179,6 +184,8 @@ bool Transaction::depends_on(const DualPointer* pointer) {
 }
 
 Status Transaction::page_changed(PageHeader* page, PageVersion before, PageVersion after) {
+  DCHECK(before.counter() < after.counter() && before.count() <= after.count());
+  DCHECK(!before.is_moved() && !after.is_moved());
   if (fault::keep_page_entry_on_reserve) return Status::ok;
   for (PageVersionEntry& entry : pages_) {
     if (entry.page != page) continue;
@@ -191,6 +198,7 @@ Status Transaction::page_changed(PageHeader* page, PageVersion before, PageVersi
 }
 
 void Transaction::record_changed(const RecordHead* record, Vid before, Vid after) {
+  DCHECK(before.version() == after.version() && before != after);
   if (fault::keep_record_entry_on_revival) return;
   for (ReadEntry& entry : reads_) {
     if (entry.record == record && entry.seen == before) entry.seen = after;
@@ -201,6 +209,7 @@ Status Transaction::page_replaced(PageHeader* page, PageVersion before,
                                   std::span<const PageVersionEntry> successors,
                                   std::span<const ReadEntry> left_out) {
   if (fault::keep_page_entry_on_reserve) return Status::ok;
+  DCHECK(!before.is_moved() && !successors.empty());
   bool depended = false;
   for (uint32_t i = 0; i < pages_.size();) {
     if (pages_[i].page != page) {
@@ -228,18 +237,20 @@ Status Transaction::page_replaced(PageHeader* page, PageVersion before,
   }
   if (!depended) return Status::ok;
   for (const PageVersionEntry& successor : successors) {
+    DCHECK(!successor.seen.is_moved());
     if (!pages_.push(successor)) return fail(Status::transaction_too_large);
   }
   return Status::ok;
 }
 
 bool Transaction::is_visible(const RecordRef& ref, std::span<const std::byte> key, Vid seen) {
-  WriteEntry* own = fault::hide_own_writes ? nullptr : find_write(ref, key);
+  WriteEntry* own = own_write(ref, key);
   if (own == nullptr) return !seen.is_deleted();
   return log_of(*own).type != LogType::erase;
 }
 
 Status await_move(const WorkerContext& worker, const PageHeader* page) {
+  DCHECK(page->type == PageType::mastertree_border);  // pages of arrays have no successors
   if (fault::no_await_move) return Status::ok;
   for (uint32_t turns = 0; !page->version().is_moved();) {
     if (worker.cluster_failed()) return Status::cluster_failed;

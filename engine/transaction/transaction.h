@@ -26,6 +26,7 @@
 #include "engine/transaction/access_sets.h"
 #include "engine/transaction/worker_context.h"
 #include "engine/transaction/write_index.h"
+#include "shared/base/check.h"
 #include "shared/base/isolation.h"
 #include "shared/base/status.h"
 #include "shared/sync/racy_copy.h"
@@ -35,6 +36,9 @@ namespace atolldb {
 enum class IncrementType : uint8_t { none = 0, i32, i64, u32, u64, f64 };
 /// Returns the bytes of a number of this type, or 0 if there is no such type.
 uint32_t increment_bytes(IncrementType type);
+/// *out = *value + *delta (R33). Integers wrap around. Each operand has `increment_bytes(type)`
+/// bytes and needs no alignment. The pointers may be equal.
+void add_increment(IncrementType type, const void* value, const void* delta, void* out);
 
 /// A record that an operation has found. It saves a second look-up when the record is then written.
 /// Valid until the end of the transaction. Process-local.
@@ -119,21 +123,15 @@ class Transaction {
   /// Every operation calls this first. Returns ok if the transaction is active and before its
   /// deadline.
   Status check() const {
-    if (worker_->current_epoch() >= worker_->deadline_epoch() && !fault::ignore_deadline) {
-      return Status::deadline_exceeded;
-    }
+    if (is_past_deadline()) return Status::deadline_exceeded;
     return is_active() ? Status::ok : Status::invalid_argument;
   }
   /// As `check`, for an operation that continues in volatile pages. It also fails for a transaction
   /// that reads a snapshot, which takes a path of its own. So the usual transaction needs only one
   /// test.
   Status check_volatile() const {
-    if (worker_->current_epoch() >= worker_->deadline_epoch() && !fault::ignore_deadline) {
-      return Status::deadline_exceeded;
-    }
-    return is_serializable() || (fault::snapshot_read_volatile && is_active())
-               ? Status::ok
-               : Status::invalid_argument;
+    if (is_past_deadline()) return Status::deadline_exceeded;
+    return may_read_volatile() ? Status::ok : Status::invalid_argument;
   }
   bool is_serializable() const { return state_ == State::serializable; }
   /// The snapshot that the transaction reads, or null.
@@ -154,10 +152,10 @@ class Transaction {
   /// read_conflict if its page was dropped since the record was found (R8). Inline, so that a copy
   /// of constant size becomes a few moves.
   Status read_existing(const RecordRef& ref, uint32_t offset, uint32_t count, void* out) {
+    DCHECK(ref.record != nullptr && ref.payload_at == kArrayPayloadAt);
+    DCHECK(offset + uint64_t{count} <= ref.payload_bytes);
     Vid seen = ref.record->load_acquire();
-    const bool is_here =
-        fault::use_dropped_pages ? !seen.is_being_written() : seen.is_in_place();
-    if (is_here) [[likely]] {
+    if (is_readable(seen)) [[likely]] {
       racy_read(out, ref.payload() + offset, count);
       if (ref.record->load_acquire() == seen) [[likely]] {
         const Status status = register_read(ref.record, seen);
@@ -170,6 +168,8 @@ class Transaction {
   Status read_in_place(const RecordRef& ref, uint32_t offset, uint32_t count, void* out, Vid& seen);
   /// Adds a record to the read set whose VID decided a read, without a copy of its payload.
   Status register_read(RecordHead* record, Vid seen) {
+    DCHECK(is_active() && record != nullptr);
+    DCHECK(!seen.is_being_written() && !seen.is_elsewhere());
     // Reads of several fields of one record in sequence need only one entry.
     if (!reads_.empty()) {
       const ReadEntry& last = reads_[reads_.size() - 1];
@@ -195,8 +195,7 @@ class Transaction {
   /// page or list word covers it. The transaction's own VID and its reply to the client still
   /// depend on the observed commit (R15, R19).
   void observe(Vid seen) {
-    if (!fault::forget_skipped_dead && seen.version() > observed_)
-      observed_ = seen.version();
+    if (!fault::forget_skipped_dead && seen.version() > observed_) observed_ = seen.version();
   }
   /// R13, for a page that this worker has split or replaced. Replaces entries for it by entries for
   /// its successors. Own reads of elided tombstones become such entries, too. Returns phantom if an
@@ -220,6 +219,13 @@ class Transaction {
     ref.identity = identity_of(storage_id, key);
     return find_write(ref, key);
   }
+  /// Returns the pending write that a read of this record must see, or null (R14).
+  WriteEntry* own_write(const RecordRef& ref, std::span<const std::byte> key = {}) {
+    return fault::hide_own_writes ? nullptr : find_write(ref, key);
+  }
+  WriteEntry* own_write(uint32_t storage_id, std::span<const std::byte> key) {
+    return fault::hide_own_writes ? nullptr : find_write(storage_id, key);
+  }
   /// All planned writes, in no order.
   std::span<const WriteEntry> planned_writes() const { return {writes_, writes_size_}; }
   /// True if no record has a pending write.
@@ -232,7 +238,10 @@ class Transaction {
   Status miss_own_write() { return fail(Status::write_conflict); }
   /// Returns true if a pending write names exactly this place.
   bool has_write_at(UniversalName name) const;
-  LogRecord& log_of(const WriteEntry& entry) { return log_.at(entry.log_offset); }
+  LogRecord& log_of(const WriteEntry& entry) {
+    DCHECK(&entry >= writes_ && &entry < writes_ + writes_size_);
+    return log_.at(entry.log_offset);
+  }
 
   /// Applies the pending write to bytes [offset, offset+count), which the caller has read when the
   /// record's VID was `seen`. If the write is an increment, completes it first, which reads the
@@ -277,7 +286,10 @@ class Transaction {
   /// Number of records that this transaction has reserved. A cursor re-opens its page if it has
   /// changed.
   uint64_t reservations() const { return reservations_; }
-  void count_reservation() { ++reservations_; }
+  void count_reservation() {
+    DCHECK(is_active());
+    ++reservations_;
+  }
 
   uint32_t read_set_size() const { return reads_.size(); }
   uint32_t pointer_set_size() const { return pointers_.size(); }
@@ -292,6 +304,16 @@ class Transaction {
     uint32_t log_offset;
   };
 
+  bool is_past_deadline() const {
+    return worker_->current_epoch() >= worker_->deadline_epoch() && !fault::ignore_deadline;
+  }
+  bool may_read_volatile() const {
+    return is_serializable() || (fault::snapshot_read_volatile && is_active());
+  }
+  /// Returns whether the payload of an array record with this VID is valid (R8).
+  static bool is_readable(Vid vid) {
+    return fault::use_dropped_pages ? !vid.is_being_written() : vid.is_in_place();
+  }
   WriteEntry* find_write_slow(const RecordRef& ref, std::span<const std::byte> key);
   static bool has_room_for(const RecordRef& ref, uint32_t payload_end);
   bool follow(RecordRef& ref, uint32_t payload_end);
@@ -320,6 +342,7 @@ class Transaction {
   /// Marks the sets as incomplete. So this attempt can neither commit nor report a user abort,
   /// whatever the procedure does with `reason` (R20).
   Status fail(Status reason) {
+    DCHECK(is_abort(reason));
     broken_ = reason;
     return reason;
   }

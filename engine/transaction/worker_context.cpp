@@ -43,7 +43,9 @@ WorkerContext::WorkerContext(const ClusterView& view, PagePool& pool, uint32_t n
 void WorkerContext::enter() {
   const EpochBlock& epochs = view_->control->epochs;
   const uint64_t epoch = epochs.current.load(std::memory_order_acquire);
+  DCHECK(slot_->in_commit_epoch.load(std::memory_order_relaxed) == 0);
   if (epoch != begin_epoch_) {
+    DCHECK(begin_epoch_ == kIdleEpoch || begin_epoch_ < epoch);
     // seq_cst exchange, once per epoch: the begin epoch is published before any pointer is loaded
     // (R9). Pointers are loaded with acquire, so by the memory model only a fence keeps these loads
     // after the exchange. The fence pairs with the one before a retire epoch is loaded
@@ -65,6 +67,7 @@ void WorkerContext::enter() {
 
 void WorkerContext::raise_dirty_epoch(uint64_t epoch) {
   std::atomic<uint64_t>& dirty = view_->shared[node_]->dirty_epoch;
+  DCHECK(epoch != 0 && epoch <= kMaxEpoch);
   uint64_t seen = dirty.load(std::memory_order_relaxed);
   // seq_cst, before the in-commit epoch is cleared: a logger or coordinator that sees the epoch
   // closed sees it dirty (R27).
@@ -92,6 +95,7 @@ const SnapshotView* WorkerContext::empty_snapshot() const {
 void WorkerContext::mark_hot(PageHeader* page) {
   // At random distances (xorshift), because repetitive work would otherwise always mark the same
   // pages.
+  DCHECK(use_random_ != 0);
   use_random_ ^= use_random_ << 13;
   use_random_ ^= use_random_ >> 17;
   use_random_ ^= use_random_ << 5;
@@ -105,6 +109,7 @@ void WorkerContext::mark_hot(PageHeader* page) {
 }
 
 void WorkerContext::leave() {
+  DCHECK(slot_->in_commit_epoch.load(std::memory_order_relaxed) == 0);
   // seq_cst pairs with the coordinator's scan of the slots: all page reads stay before this store.
   slot_->begin_epoch.store(kIdleEpoch, std::memory_order_seq_cst);
   begin_epoch_ = kIdleEpoch;

@@ -93,6 +93,7 @@ class WorkerContext {
   }
   /// See SnapshotReader::guess_child. REQUIRES: use_snapshots was called.
   const PageHeader* guess_snapshot_child(const DualPointer& link) const {
+    DCHECK(snapshots_ != nullptr);
     return snapshots_->guess_child(link);
   }
   /// See SnapshotReader::round. REQUIRES: use_snapshots was called.
@@ -123,9 +124,7 @@ class WorkerContext {
   }
   /// Reserves `count` pages, so that the thread can take them without waiting. Called before any
   /// lock is taken (R23). Returns false if the pool is exhausted.
-  bool reserve_pages(uint32_t count) {
-    return fault::pages_under_locks || pages_.reserve(count);
-  }
+  bool reserve_pages(uint32_t count) { return fault::pages_under_locks || pages_.reserve(count); }
 
   /// Publishes the begin epoch if the current epoch has changed since the last call (R9), and
   /// recycles retired pages if the oldest begin epoch has changed. Called before any pointer is
@@ -137,7 +136,9 @@ class WorkerContext {
   /// Marks the node as dirty in `epoch`, because a commit of that epoch wrote records (R27).
   /// REQUIRES: the in-commit epoch is not cleared yet.
   void record_dirty(uint64_t epoch) {
+    DCHECK(slot_->in_commit_epoch.load(std::memory_order_relaxed) != 0);
     if (epoch == dirty_epoch_) return;
+    DCHECK(epoch > dirty_epoch_);
     dirty_epoch_ = epoch;
     raise_dirty_epoch(epoch);
   }
@@ -153,11 +154,13 @@ class WorkerContext {
   /// at random, sets the page's reference bit (`hotness`, soc/snapshot/drop_policy.h). So pages
   /// that are used often are marked almost surely, pages of a single scan rarely.
   void count_use(PageHeader* page) {
+    DCHECK(page->level == 0 && uses_until_mark_ != 0);
     if (--uses_until_mark_ == 0) [[unlikely]]
       mark_hot(page);
   }
   UniversalName name_of(const void* address) const {
     const PageHeader* page = page_of(address);
+    DCHECK(page->is_snapshot == 0);
     return UniversalName::make(page->volatile_self(),
                                reinterpret_cast<uintptr_t>(address) & (kPageBytes - 1));
   }

@@ -35,9 +35,11 @@ class BasicWriteIndex {
 
   /// `entry`: 0, 1, 2 ... since the last clear.
   void insert(uint64_t identity, uint32_t entry) {
+    DCHECK(entry < kEntryMask && mask_ < slot_count_);
     identities_[entry] = identity;
     if (entry * 2 >= mask_) {
       mask_ = mask_ * kSpread + kSpread - 1;
+      DCHECK(mask_ < slot_count_ && (mask_ & (mask_ + 1)) == 0);
       begin_stamp();
       for (uint32_t i = 0; i < entry; ++i) place(identities_[i], i);
     }
@@ -76,6 +78,7 @@ class BasicWriteIndex {
   void place(uint64_t identity, uint32_t entry) {
     uint32_t at = first(identity);
     while (is_taken(slots_[at])) at = (at + 1) & mask_;
+    DCHECK(entry <= kEntryMask && stamp_ != 0);
     slots_[at] = stamp_ << kEntryBits | entry;
   }
 

@@ -1,9 +1,9 @@
 // The write side of a transaction: planning and merging writes (R14, R33). Each record has at most
 // one write-set entry and one log record, however often the transaction writes it.
 #include <algorithm>
+#include <cstring>
 
 #include "engine/format/tree_record.h"
-#include "engine/transaction/increment.h"
 #include "engine/transaction/optimistic_read.h"
 #include "engine/transaction/storage_ops.h"
 #include "engine/transaction/transaction.h"
@@ -12,6 +12,49 @@
 #include "shared/sync/racy_copy.h"
 
 namespace atolldb {
+
+namespace {
+template <typename T>
+void add(const void* value, const void* delta, void* out) {
+  T left;
+  T right;
+  std::memcpy(&left, value, sizeof(T));
+  std::memcpy(&right, delta, sizeof(T));
+  left = static_cast<T>(left + right);
+  std::memcpy(out, &left, sizeof(T));
+}
+}  // namespace
+
+uint32_t increment_bytes(IncrementType type) {
+  switch (type) {
+    case IncrementType::i32:
+    case IncrementType::u32:
+      return 4;
+    case IncrementType::i64:
+    case IncrementType::u64:
+    case IncrementType::f64:
+      return 8;
+    case IncrementType::none:
+      break;
+  }
+  return 0;
+}
+
+void add_increment(IncrementType type, const void* value, const void* delta, void* out) {
+  switch (type) {
+    // Unsigned arithmetic gives the same bits, and its overflow is defined.
+    case IncrementType::i32:
+    case IncrementType::u32:
+      return add<uint32_t>(value, delta, out);
+    case IncrementType::i64:
+    case IncrementType::u64:
+      return add<uint64_t>(value, delta, out);
+    case IncrementType::f64:
+      return add<double>(value, delta, out);
+    case IncrementType::none:
+      return;
+  }
+}
 
 namespace {
 
@@ -26,6 +69,7 @@ bool is_at_least(const RecordHead& record, uint32_t payload_end) {
 }  // namespace
 
 Status Transaction::verify_planned_writes() {
+  DCHECK(snapshot_ == nullptr);
   for (uint32_t i = 0; i < writes_size_; ++i) {
     const WriteEntry& entry = writes_[i];
     auto* record = reinterpret_cast<RecordHead*>(worker_->view().resolve(entry.record));
@@ -56,6 +100,7 @@ WriteEntry* Transaction::find_write_slow(const RecordRef& ref, std::span<const s
     if (log.storage_id != ref.storage_id) return false;
     return is_array_write(entry) || std::ranges::equal(log.key_span(), key);
   });
+  DCHECK(found == WriteIndex::kNone || found < writes_size_);
   return found == WriteIndex::kNone ? nullptr : &writes_[found];
 }
 
@@ -96,6 +141,7 @@ bool Transaction::has_write_at(UniversalName name) const {
 LogRecord* Transaction::allocate_log(uint32_t storage_id, std::span<const std::byte> key,
                                      uint32_t payload_bytes) {
   const uint32_t length = LogRecord::bytes(static_cast<uint32_t>(key.size()), payload_bytes);
+  DCHECK(key.size() <= UINT16_MAX && payload_bytes <= UINT16_MAX);
   LogRecord* log = log_.allocate(length);
   if (log == nullptr) return nullptr;
   log->type = LogType::filler;
@@ -112,6 +158,8 @@ LogRecord* Transaction::allocate_log(uint32_t storage_id, std::span<const std::b
 
 Status Transaction::add_write(const RecordRef& ref, LogRecord* log, LogType type,
                               IncrementType increment) {
+  DCHECK(is_active() && log->type == LogType::filler);
+  DCHECK(ref.name() == worker_->name_of(ref.record));
   if (writes_size_ == limits_.write_set) return fail(Status::transaction_too_large);
   log->type = type;
   write_index_.insert(ref.identity, writes_size_);
@@ -136,6 +184,7 @@ Status Transaction::write_insert(const RecordRef& ref, std::span<const std::byte
   // The caller has replaced an own increment by an update and a read (R33). An increment is still
   // pending here only if the caller did not find it: the record was elided, then created again.
   if (own->increment != 0 && !fault::forget_own_increment) return Status::write_conflict;
+  DCHECK(!is_array_write(*own));
   log_of(*own).type = LogType::filler;
   log->type = LogType::insert;
   own->log_offset = log_.offset_of(log);
@@ -160,6 +209,7 @@ Status Transaction::merge_update(const RecordRef& ref, std::span<const std::byte
     const Status status = materialize_increment(ref, entry);
     if (status != Status::ok) return status;
   }
+  DCHECK(entry.increment == 0);
   LogRecord& old = log_of(entry);
   if (old.type == LogType::erase) return Status::not_found;
   const auto count = static_cast<uint32_t>(bytes.size());
@@ -180,6 +230,7 @@ Status Transaction::merge_update(const RecordRef& ref, std::span<const std::byte
     if (status != Status::ok) return status;
   }
   LogRecord& before = log_of(entry);
+  DCHECK(before.type == LogType::update && low <= before.payload_offset);
   copy_bytes(log->payload() + (before.payload_offset - low), before.payload(),
              before.payload_bytes);
   copy_bytes(log->payload() + (offset - low), bytes.data(), count);
@@ -243,6 +294,8 @@ Status Transaction::materialize_increment(RecordRef ref, WriteEntry& entry, cons
   LogRecord& log = log_of(entry);
   const uint32_t end = uint32_t{log.payload_offset} + log.payload_bytes;
   std::byte value[8];
+  DCHECK(entry.increment != 0 && log.type == LogType::update);
+  DCHECK(log.payload_bytes <= sizeof(value));
   Vid seen;
   bool is_long_enough = false;
   for (;;) {
@@ -275,6 +328,7 @@ Status Transaction::overlay(const RecordRef& ref, WriteEntry& entry, Vid seen, u
     if (status != Status::ok) return status;
   }
   const LogRecord& log = log_of(entry);
+  DCHECK(log.type != LogType::erase && log.type != LogType::filler);
   const uint32_t low = std::max<uint32_t>(offset, log.payload_offset);
   const uint32_t high =
       std::min<uint32_t>(offset + count, uint32_t{log.payload_offset} + log.payload_bytes);
@@ -302,6 +356,7 @@ bool Transaction::own_append(uint32_t storage_id, uint32_t& index,
   for (; index < appends_.size(); ++index) {
     if (appends_[index].storage_id != storage_id) continue;
     const auto& log = log_.at(appends_[index].log_offset);
+    DCHECK(log.type == LogType::append);
     payload = {log.payload(), log.payload_bytes};
     ++index;
     return true;

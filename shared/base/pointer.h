@@ -96,7 +96,7 @@ struct DualPointer {
     return VolatilePointer(volatile_word.load(std::memory_order_acquire));
   }
 
-  /// Both words, as engine/transaction/load_both.h reads them.
+  /// Both words, as engine/transaction/dual_pointer.h reads them.
   struct View {
     VolatilePointer page;
     SnapshotPointer snapshot;  // valid only if `page` is null: the page's replacement

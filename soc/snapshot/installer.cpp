@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "engine/mastertree/tree_shape.h"
-#include "engine/transaction/storage_ready.h"
+#include "engine/transaction/storage_handle.h"
 #include "shared/process/start_up.h"
 
 namespace atolldb {

@@ -1,7 +1,7 @@
 #include "soc/snapshot/page_visitor.h"
 
 #include "engine/mastertree/tree_shape.h"
-#include "engine/transaction/storage_ready.h"
+#include "engine/transaction/storage_handle.h"
 
 namespace atolldb {
 

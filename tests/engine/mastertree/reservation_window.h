@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "engine/mastertree/reserve.h"
+#include "engine/mastertree/tree_access.h"
 #include "tests/engine/transaction/anomaly_stage.h"
 
 namespace atolldb::test {

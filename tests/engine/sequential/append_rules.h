@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/sequential/sequential.h"
-#include "engine/transaction/append.h"
+#include "engine/transaction/storage_ops.h"
 #include "tests/engine/hooks/at_sync_point.h"
 #include "tests/engine/transaction/anomaly_stage.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/transaction/append.h"
+#include "engine/transaction/storage_ops.h"
 #include "tests/support/seed.h"
 #include "tests/support/test_cluster.h"
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "engine/transaction/append.h"
+#include "engine/transaction/storage_ops.h"
 #include "tests/engine/mastertree/move_rules.h"
 #include "tests/engine/mastertree/reclaim_rules.h"
 #include "tests/engine/sequential/append_rules.h"

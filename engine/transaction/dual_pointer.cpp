@@ -1,4 +1,4 @@
-#include "engine/transaction/copy_up.h"
+#include "engine/transaction/dual_pointer.h"
 
 #include <cstddef>
 #include <cstring>
@@ -38,6 +38,7 @@ void copy_page(PageHeader* to, const PageHeader* from) {
 }  // namespace
 
 Status copy_up(Transaction& txn, DualPointer& pointer, const DualPointer::View& view) {
+  DCHECK(view.page.is_null() && !view.page.is_frozen() && !view.snapshot.is_null());
   if (txn.depends_on(&pointer)) return Status::pointer_installed;
   WorkerContext& worker = txn.worker();
   PageHeader* page = worker.pages().take();
@@ -53,21 +54,15 @@ Status copy_up(Transaction& txn, DualPointer& pointer, const DualPointer::View& 
   // (R43).
   const uint64_t self = page->self;
   copy_page(page, from);
+  DCHECK(from->type != PageType::sequential);
   worker.leave_snapshots();
   page->self = self;
   page->is_snapshot = 0;
   page->check = 0;
   page->last_modifier.store(static_cast<uint16_t>(worker.node()), std::memory_order_relaxed);
-  reach(SyncPoint::installing);
-  uint64_t expected = fault::install_by_store
-                          ? pointer.volatile_word.load(std::memory_order_acquire)
-                          : view.page.word();
-  // R1: compare-and-swap from exactly the word that was read. Release: the page is complete before
-  // another thread can find it. If the swap fails, the worker uses the page of the winner.
-  if (!pointer.volatile_word.compare_exchange_strong(expected, self, std::memory_order_acq_rel,
-                                                     std::memory_order_acquire)) {
-    worker.pages().give_back(page);
-  }
+  // If it fails, the worker uses the page of the winner.
+  uint64_t word = view.page.word();
+  if (!install_page(pointer.volatile_word, word, self)) worker.pages().give_back(page);
   return Status::ok;
 }
 

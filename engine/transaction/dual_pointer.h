@@ -1,0 +1,51 @@
+// Reads, installs and copies up the pages that dual pointers lead to.
+#pragma once
+
+#include <atomic>
+
+#include "engine/hooks/mutants.h"
+#include "engine/hooks/sync_points.h"
+#include "engine/transaction/transaction.h"
+#include "shared/base/check.h"
+#include "shared/base/pointer.h"
+
+namespace atolldb {
+
+/// Loads both words of a dual pointer. If the volatile word is null, it is the same before and
+/// after the load of the snapshot word (R2). So no worker installed a page in between that an
+/// installer then dropped onto a later snapshot.
+inline DualPointer::View load_both(const DualPointer& pointer) {
+  DualPointer::View view{pointer.load_acquire(), {}};
+  while (view.page.is_null()) {
+    reach(SyncPoint::loaded_null);
+    // Acquire pairs with the installer's release: the installer stores the snapshot word before the
+    // volatile word that drops the page.
+    view.snapshot = SnapshotPointer(pointer.snapshot_word.load(std::memory_order_acquire));
+    const VolatilePointer again = pointer.load_acquire();
+    if (again == view.page || fault::load_null_once) break;
+    view.page = again;
+  }
+  return view;
+}
+
+/// Installs the page with the word `page` over the null word that was read as `seen`, by
+/// compare-and-swap from exactly that word (R1). Release: the page is complete before another
+/// thread can find it. Returns false if another worker has installed one; `seen` is then its word,
+/// and the caller gives its own page back.
+inline bool install_page(std::atomic<uint64_t>& word, uint64_t& seen, uint64_t page) {
+  DCHECK(VolatilePointer(seen).is_null() && !VolatilePointer(seen).is_frozen());
+  DCHECK(!VolatilePointer(page).is_null());
+  reach(SyncPoint::installing);
+  if (fault::install_by_store) seen = word.load(std::memory_order_acquire);
+  return word.compare_exchange_strong(seen, page, std::memory_order_acq_rel,
+                                      std::memory_order_acquire);
+}
+
+/// Copies the page `view.snapshot` into the pool of the worker's own node and installs the copy in
+/// `pointer`, which the caller has read as `view`. Returns ok if there is a volatile page now, also
+/// if another worker installed it: the caller reads the pointer again. Returns pointer_installed if
+/// the transaction depends on the absence of a volatile page: the attempt must end (R5).
+/// REQUIRES: the caller holds no lock. May read from the device.
+Status copy_up(Transaction& txn, DualPointer& pointer, const DualPointer::View& view);
+
+}  // namespace atolldb
