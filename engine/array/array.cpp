@@ -197,7 +197,7 @@ Status Array::descend_once(Transaction& txn, uint64_t index, const Children& chi
   for (uint32_t level = levels_ - 1;; --level) {
     DualPointer::View view = load_both(*pointer);
     while (view.page.is_null()) {
-      is_frozen = view.page.is_frozen() && !fault::register_frozen_null;
+      is_frozen = is_frozen_null(view.page);
       if (is_frozen) return Status::ok;
       if (!create && !txn.installs_on_read()) {
         if (has_lost_write(txn, index)) return txn.miss_own_write();

@@ -15,7 +15,7 @@ namespace {
 
 /// Returns the newest removed version of a page that holds pointers, for its successor (R43). It
 /// also covers pages that were dropped below the page.
-uint64_t floor_above(const TreePage& page) {
+uint64_t max_removed_above(const TreePage& page) {
   return fault::interior_floor_zero ? 0 : floor_of(page);
 }
 
@@ -68,7 +68,7 @@ void grow_root(WorkerContext& worker, const Link& link, TreePage* page, Volatile
   DCHECK(page->low < page->twin_fence && page->header.level < TreePath::kMaxLevels);
   InteriorPage* root = new_interior(worker, page->header.storage_id, page->header.layer,
                                     static_cast<uint8_t>(page->header.level + 1), range_of(*page),
-                                    floor_above(*page));
+                                    max_removed_above(*page));
   root->separators[0] = page->low;
   root->children[0].volatile_word.store(left.word(), std::memory_order_relaxed);
   root->separators[1] = page->twin_fence;
@@ -103,13 +103,13 @@ void adopt(WorkerContext& worker, StorageControl& storage, const Link& link, Tre
 void rebuild_interior(WorkerContext& worker, InteriorPage* page) {
   InteriorCopy copy(page);
   const PageVersion version = page->header.version();
-  const uint64_t floor = floor_above(*page);
+  const uint64_t max_removed_vid = max_removed_above(*page);
   const PageHeader& header = page->header;
   const uint32_t count = copy.size();
   DCHECK(count == version.count() && copy[0].separator <= page->low);
   if (count <= kInteriorCapacity * 3 / 4) {
-    InteriorPage* whole =
-        new_interior(worker, header.storage_id, header.layer, header.level, range_of(*page), floor);
+    InteriorPage* whole = new_interior(worker, header.storage_id, header.layer, header.level,
+                                       range_of(*page), max_removed_vid);
     copy.write(whole, 0, count);
     page->header.set_version(version.with_status(PageVersion::kMoved));
     page->set_twins(whole->self(), whole->self(), page->low);
@@ -121,10 +121,10 @@ void rebuild_interior(WorkerContext& worker, InteriorPage* page) {
   const uint64_t fence = copy[middle].separator;
   DCHECK(page->low < fence && page->contains(fence));
   InteriorPage* left = new_interior(worker, header.storage_id, header.layer, header.level,
-                                    {page->low, fence, false}, floor);
+                                    {page->low, fence, false}, max_removed_vid);
   copy.write(left, 0, middle);
   InteriorPage* right = new_interior(worker, header.storage_id, header.layer, header.level,
-                                     {fence, page->high, page->high_is_end != 0}, floor);
+                                     {fence, page->high, page->high_is_end != 0}, max_removed_vid);
   copy.write(right, middle, count);
   page->header.set_version(version.with_status(PageVersion::kMoved));
   page->set_twins(left->self(), right->self(), fence);

@@ -11,7 +11,7 @@ namespace atolldb {
 
 namespace {
 TreePage* new_page(WorkerContext& worker, uint32_t storage_id, PageType type, uint8_t layer,
-                   uint8_t level, const SliceRange& range, uint64_t floor) {
+                   uint8_t level, const SliceRange& range, uint64_t max_removed_vid) {
   PageHeader* header = worker.pages().take();
   CHECK(header != nullptr);
   DCHECK(range.high_is_end || range.low < range.high);
@@ -23,7 +23,7 @@ TreePage* new_page(WorkerContext& worker, uint32_t storage_id, PageType type, ui
   header->type = type;
   header->layer = layer;
   header->level = level;
-  header->floor.store(floor, std::memory_order_relaxed);
+  header->floor.store(max_removed_vid, std::memory_order_relaxed);
   header->last_modifier.store(static_cast<uint16_t>(worker.node()), std::memory_order_relaxed);
   header->version_word.store(PageVersion::make(0, 0, PageVersion::kAscending).word(),
                              std::memory_order_relaxed);
@@ -35,9 +35,9 @@ TreePage* new_page(WorkerContext& worker, uint32_t storage_id, PageType type, ui
 }  // namespace
 
 BorderPage* new_border(WorkerContext& worker, uint32_t storage_id, uint8_t layer,
-                       const SliceRange& range, uint32_t slot_capacity, uint64_t floor) {
+                       const SliceRange& range, uint32_t slot_capacity, uint64_t max_removed_vid) {
   TreePage* page =
-      new_page(worker, storage_id, PageType::mastertree_border, layer, 0, range, floor);
+      new_page(worker, storage_id, PageType::mastertree_border, layer, 0, range, max_removed_vid);
   DCHECK(BorderPage::heap_limit(slot_capacity) <= kPageBytes);
   page->slot_capacity = static_cast<uint16_t>(slot_capacity);
   page->heap_begin = static_cast<uint16_t>(kPageBytes);
@@ -45,9 +45,9 @@ BorderPage* new_border(WorkerContext& worker, uint32_t storage_id, uint8_t layer
 }
 
 InteriorPage* new_interior(WorkerContext& worker, uint32_t storage_id, uint8_t layer, uint8_t level,
-                           const SliceRange& range, uint64_t floor) {
-  return interior_page(
-      new_page(worker, storage_id, PageType::mastertree_interior, layer, level, range, floor));
+                           const SliceRange& range, uint64_t max_removed_vid) {
+  return interior_page(new_page(worker, storage_id, PageType::mastertree_interior, layer, level,
+                                range, max_removed_vid));
 }
 
 TreeRecord* write_slot(BorderPage* page, uint32_t count, uint64_t slice, uint16_t remainder,

@@ -23,9 +23,9 @@ inline SliceRange range_of(const TreePage& page) {
 
 /// Takes a page from the pool. This cannot fail. REQUIRES: the caller has reserved the page (R23).
 BorderPage* new_border(WorkerContext& worker, uint32_t storage_id, uint8_t layer,
-                       const SliceRange& range, uint32_t slot_capacity, uint64_t floor);
+                       const SliceRange& range, uint32_t slot_capacity, uint64_t max_removed_vid);
 InteriorPage* new_interior(WorkerContext& worker, uint32_t storage_id, uint8_t layer, uint8_t level,
-                           const SliceRange& range, uint64_t floor);
+                           const SliceRange& range, uint64_t max_removed_vid);
 
 /// Writes slot `count` of `page` without counting it. `suffix`: the key bytes after the slice.
 TreeRecord* write_slot(BorderPage* page, uint32_t count, uint64_t slice, uint16_t remainder,

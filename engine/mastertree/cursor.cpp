@@ -332,7 +332,7 @@ Status MasterTreeCursor::visit(bool& found) {
   const uint64_t slice = current.page->slices()[slot];
   if (record->head.load_acquire().is_settled_dead()) {
     if (!txn_->writes_blindly() || fault::skip_own_blind_writes) {
-      pass_settled_dead();
+      pass_stable_tombstones();
       return Status::ok;
     }
     // The record may have existed when this transaction planned to write it (R14).
@@ -385,7 +385,7 @@ Status MasterTreeCursor::visit_cold(bool& found) {
   if (!passes_bounds(slice)) return Status::ok;
   visited_ = true;
   if (!txn_->plans_no_write() && txn_->snapshot() == nullptr &&
-      txn_->find_write(tree_.handle().id(), key()) != nullptr && !fault::cold_hides_own_writes) {
+      txn_->has_lost_write(tree_.handle().id(), key())) {
     return txn_->miss_own_write();
   }
   payload_bytes_ = payload_bytes;
@@ -443,7 +443,7 @@ Status MasterTreeCursor::visit_record(TreeRecord* record, uint64_t slice, bool& 
     }
   }
   if (!visible) {
-    note_dead(seen_, removable_epoch(txn_->worker()));
+    count_dead_record(seen_, removable_epoch(txn_->worker()));
     return Status::ok;
   }
   ref_.payload_bytes = static_cast<uint16_t>(payload_bytes_);
@@ -461,7 +461,7 @@ void MasterTreeCursor::complete_ref() {
 
 /// Skips consecutive stable tombstones, of which a queue has many. They are registered through
 /// their page's word, which changes before one of them can become a record (R12).
-void MasterTreeCursor::pass_settled_dead() {
+void MasterTreeCursor::pass_stable_tombstones() {
   Frame& current = frame();
   const uint64_t removable = removable_epoch(txn_->worker());
   const bool is_run = forward_ && current.ascending;
@@ -481,7 +481,7 @@ void MasterTreeCursor::pass_settled_dead() {
     if (!vid.is_settled_dead()) break;
     if (vid.version() > run.latest.version()) run.latest = vid;
     ++run.end;
-    note_dead(vid, removable);
+    count_dead_record(vid, removable);
   }
   txn_->observe(run.latest);
   DCHECK(run.first <= run.end && run.end <= run.first + current.version.count());
@@ -501,7 +501,7 @@ void MasterTreeCursor::put_key(const TreeRecord* record, uint64_t slice) {
   DCHECK(key_bytes_ <= key_.size());
 }
 
-void MasterTreeCursor::note_dead(Vid vid, uint64_t removable) {
+void MasterTreeCursor::count_dead_record(Vid vid, uint64_t removable) {
   if (!is_removable(vid, removable)) return;
   Frame& current = frame();
   // Once per page: at the record that makes half of the page removable.

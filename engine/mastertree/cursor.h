@@ -188,13 +188,13 @@ class MasterTreeCursor {
   bool before_start(Bytes key) const;
   bool behind_far_bound(Bytes key) const;
   bool fence_ends_scan(uint64_t fence) const;
-  void pass_settled_dead();
-  void note_dead(Vid vid, uint64_t removable);
+  void pass_stable_tombstones();
+  void count_dead_record(Vid vid, uint64_t removable);
   // For transactions that read a snapshot:
   Status next_in_snapshot();
   Status open_snapshot();
   void begin_merge();
-  Status look_ahead();
+  Status read_ahead();
   void find_own_writes();
   void take_record(Bytes key, uint32_t payload_bytes, const RecordRef& ref, Vid seen);
   Status get_in_snapshot(void* out, uint32_t capacity);

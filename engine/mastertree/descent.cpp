@@ -49,9 +49,9 @@ bool recall_border(WorkerContext& worker, const Link& link, uint64_t slice, Bord
 ///   known to cover the slice.
 bool is_missing(InteriorPage* interior, uint32_t slot, PageVersion version, MissingPage& missing) {
   missing = {&interior->children[slot], load_both(interior->children[slot])};
-  const bool is_frozen = missing.view.page.is_frozen() && !fault::register_frozen_null;
   const bool is_same = interior->header.version() == version || fault::missing_without_version;
-  const bool is_it = missing.view.page.is_null() && !is_frozen && is_same;
+  const VolatilePointer word = missing.view.page;
+  const bool is_it = word.is_null() && !is_frozen_null(word) && is_same;
   if (!is_it) missing = {};
   return is_it;
 }
@@ -66,7 +66,7 @@ inline BorderView descend(WorkerContext& worker, StorageControl& storage, Link l
   const DualPointer::View root = load_both(*link.pointer);
   if (root.page.is_null()) {
     // R3: a frozen null word waits until its holder names the successor.
-    view.dropped = root.page.is_frozen() && !fault::register_frozen_null;
+    view.dropped = is_frozen_null(root.page);
     if (!view.dropped) view.missing = {link.pointer, root};
     return view;
   }

@@ -23,17 +23,11 @@ Status check_lengths(Bytes key, size_t payload_bytes) {
   return Status::ok;
 }
 
-/// Returns whether this transaction plans to write a record that is no longer found (R14). The
-/// record was dropped with its page, or removed by a compaction. Look-ups would miss the write.
-bool has_lost_write(Transaction& txn, const StorageControl& storage, Bytes key) {
-  return txn.find_write(storage.id, key) != nullptr && !fault::cold_hides_own_writes;
-}
-
 /// Registers that the key is absent: through the root word of an empty tree (R4), or through the
 /// page that would hold it (R12).
 Status register_absent(Transaction& txn, const StorageControl& storage, Bytes key,
                        const Location& location) {
-  if (has_lost_write(txn, storage, key)) return txn.miss_own_write();
+  if (txn.has_lost_write(storage.id, key)) return txn.miss_own_write();
   const Status status =
       location.missing
           ? txn.register_pointer(location.missing.pointer, location.missing.view.page.word())
@@ -54,7 +48,7 @@ bool wants_page(const Transaction& txn, const MissingPage& missing, Intent inten
 /// Reads a key below a missing page. One entry in the pointer set covers all reads below it.
 Status read_below(Transaction& txn, const StorageControl& storage, const Location& location,
                   Bytes key, TreeRead& request) {
-  if (has_lost_write(txn, storage, key)) return txn.miss_own_write();
+  if (txn.has_lost_write(storage.id, key)) return txn.miss_own_write();
   const DualPointer::View& view = location.missing.view;
   DCHECK(location.page == nullptr && location.key_at <= key.size());
   const Status status = txn.register_pointer(location.missing.pointer, view.page.word());
@@ -122,7 +116,7 @@ Status reserve_and_probe(Transaction& txn, const StorageHandle& handle, Bytes ke
 
 /// An own increment or update relies on a record that exists and is long enough. The entry that
 /// replaces it in the write set must keep these conditions (R33). `seen`: the record's current VID.
-Status keep_own_answer(Transaction& txn, const RecordRef& ref, Bytes key, Vid seen) {
+Status keep_own_result(Transaction& txn, const RecordRef& ref, Bytes key, Vid seen) {
   WriteEntry* own = txn.find_write(ref, key);
   if (own == nullptr || txn.log_of(*own).type != LogType::update) return Status::ok;
   if (fault::forget_own_increment) return Status::ok;
@@ -186,7 +180,7 @@ Status MasterTree::insert(Transaction& txn, Bytes key, Bytes payload) const {
   status = reserve_and_probe(txn, storage_, key, static_cast<uint32_t>(payload.size()), ref, seen);
   if (status != Status::ok) return status;
   DCHECK(!seen.is_elsewhere() && txn.is_serializable());
-  status = keep_own_answer(txn, ref, key, seen);
+  status = keep_own_result(txn, ref, key, seen);
   if (status != Status::ok) return status;
   // The result depends on the existence of the record (R12).
   status = txn.register_read(ref.record, seen);
@@ -247,7 +241,7 @@ Status MasterTree::upsert(Transaction& txn, Bytes key, Bytes payload) const {
   // The outcome does not depend on the previous state, so there is nothing to verify. But a
   // compaction may remove the tombstone before this commit, and own scans would then miss this
   // write. The read entry makes such an attempt fail (R20).
-  status = keep_own_answer(txn, ref, key, seen);
+  status = keep_own_result(txn, ref, key, seen);
   if (status == Status::ok && seen.is_deleted()) status = txn.register_read(ref.record, seen);
   if (status != Status::ok) return status;
   txn.record_blind_write();

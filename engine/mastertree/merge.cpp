@@ -128,21 +128,21 @@ class Merge {
         tree_page(worker_.view().resolve(parent_->children[order_[last_ - 1]].load_acquire()));
     const SliceRange range{low_page->low, high_page->high, high_page->high_is_end != 0};
     DCHECK(range.high_is_end || range.low < range.high);
-    uint64_t floor = 0;
+    uint64_t max_removed_vid = 0;
     for (uint32_t i = 0; i < page_count_; ++i) {
       DCHECK(holds_page(worker_, pages_[i], kFirstChildBlock + i));
       DCHECK(pages_[i]->header.version().count() == (pages_[i]->is_border() ? 0 : 1));
-      floor = std::max(floor, floor_of(*pages_[i]));
+      max_removed_vid = std::max(max_removed_vid, floor_of(*pages_[i]));
     }
     // merged_[level] replaces the run's pages of that level.
-    build_merged(range, floor);
+    build_merged(range, max_removed_vid);
     const uint32_t levels = parent_->header.level;
     InteriorCopy copy(parent_);
     copy.collapse(first_, last_, merged_[levels - 1]->self());
     DCHECK(copy.size() == count_ - (last_ - first_) + 1);
-    InteriorPage* successor = new_interior(worker_, parent_->header.storage_id,
-                                           parent_->header.layer, parent_->header.level,
-                                           range_of(*parent_), std::max(floor, floor_of(*parent_)));
+    InteriorPage* successor = new_interior(
+        worker_, parent_->header.storage_id, parent_->header.layer, parent_->header.level,
+        range_of(*parent_), std::max(max_removed_vid, floor_of(*parent_)));
     copy.write(successor, 0, copy.size());
     if (fault::merge_parent_first) publish_parent(successor);
     reach(SyncPoint::publishing_merge);
@@ -169,13 +169,13 @@ class Merge {
     link_.pointer->volatile_word.store(successor->self().word(), std::memory_order_release);
   }
 
-  void build_merged(const SliceRange& range, uint64_t floor) {
+  void build_merged(const SliceRange& range, uint64_t max_removed_vid) {
     const PageHeader& header = parent_->header;
     merged_[0] = new_border(worker_, header.storage_id, header.layer, range,
-                            BorderPage::capacity_for(TreeRecord::bytes_for(8, 8)), floor);
+                            BorderPage::capacity_for(TreeRecord::bytes_for(8, 8)), max_removed_vid);
     for (uint8_t level = 1; level < header.level; ++level) {
       InteriorPage* page =
-          new_interior(worker_, header.storage_id, header.layer, level, range, floor);
+          new_interior(worker_, header.storage_id, header.layer, level, range, max_removed_vid);
       page->separators[0] = range.low;
       page->children[0].volatile_word.store(merged_[level - 1]->self().word(),
                                             std::memory_order_relaxed);

@@ -23,6 +23,9 @@ Vid reserved_vid(const WorkerContext& worker) {
                                    : Vid::reserved(epoch);
 }
 
+/// Returns whether the page is still in use. REQUIRES: the page lock is held.
+bool may_change(PageVersion version) { return !version.is_moved() || fault::change_moved_pages; }
+
 /// Adds a next layer for a new key with the same slice and a different suffix. Moves the record
 /// into that layer, as R7 requires, and turns its slot into the pointer to the layer. REQUIRES: the
 /// page lock is held.
@@ -42,10 +45,10 @@ Status add_layer(Transaction& txn, BorderPage* page, TreeRecord* record) {
   const uint32_t capacity = TreeRecord::capacity_for(key.remainder, record->capacity);
   const uint32_t bytes = TreeRecord::bytes_for(key.remainder, capacity);
   // Keys whose tombstones the page removed may be inserted into the layer from now on (R43).
-  const uint64_t floor = std::max(floor_of(*page), vid.version());
+  const uint64_t max_removed_vid = std::max(floor_of(*page), vid.version());
   BorderPage* root =
       new_border(worker, page->header.storage_id, static_cast<uint8_t>(page->header.layer + 1),
-                 SliceRange{}, BorderPage::capacity_for(bytes), floor);
+                 SliceRange{}, BorderPage::capacity_for(bytes), max_removed_vid);
   TreeRecord* copy =
       write_slot(root, 0, key.slice, key.remainder, key.suffix().data(), capacity, vid);
   const uint16_t payload_bytes = record->payload_bytes.load(std::memory_order_relaxed);
@@ -120,7 +123,7 @@ Status append_slot(Transaction& txn, BorderPage* page, const LayerKey& key, uint
 /// of a stable tombstone, so the word changes before a commit may insert the key. The flag is
 /// stored first, so readers that have the new word see the flag, and register the record itself.
 /// REQUIRES: the page lock is held.
-Status announce_revival(Transaction& txn, BorderPage* page, TreeRecord* record) {
+Status make_pending(Transaction& txn, BorderPage* page, TreeRecord* record) {
   WorkerContext& worker = txn.worker();
   ScopedLock lock;
   if (!lock.lock(worker, record->head.lock, kFirstRecordBlock, worker.name_of(record))) {
@@ -129,9 +132,9 @@ Status announce_revival(Transaction& txn, BorderPage* page, TreeRecord* record) 
   DCHECK(holds_page(worker, page, kPageBlock) && !page->header.version().is_moved());
   const Vid dead(record->head.vid.load(std::memory_order_relaxed));
   if (!dead.is_settled_dead()) return Status::ok;
-  const Vid reviving = dead.with(Vid::kReviving);
-  record->head.vid.store(reviving.word(), std::memory_order_release);
-  txn.record_changed(&record->head, dead, reviving);
+  const Vid pending = dead.with(Vid::kReviving);
+  record->head.vid.store(pending.word(), std::memory_order_release);
+  txn.record_changed(&record->head, dead, pending);
   const PageVersion before = page->header.version();
   const PageVersion after = fault::revive_unannounced ? before : before.with_change();
   page->header.set_version(after);
@@ -139,7 +142,7 @@ Status announce_revival(Transaction& txn, BorderPage* page, TreeRecord* record) 
   // or remembers it as a tombstone (R14).
   txn.count_reservation();
   const Status status = txn.page_changed(&page->header, before, after);
-  return status == Status::ok ? cover_absence(txn, &record->head, reviving) : status;
+  return status == Status::ok ? cover_absence(txn, &record->head, pending) : status;
 }
 
 /// Returns whether an insert may write to the record as it is.
@@ -160,7 +163,7 @@ Status change_page(Transaction& txn, Bytes key, uint32_t payload_bytes, Location
   ScopedLock lock;
   if (!lock.lock_page(worker, page, kPageBlock)) return Status::cluster_failed;
   const PageVersion version = page->header.version();
-  if (version.is_moved() && !fault::change_moved_pages) return Status::ok;
+  if (!may_change(version)) return Status::ok;
   SlotView slot{Match::none, 0, nullptr};
   if (version.word() != location.version.word() || location.conflict != nullptr ||
       location.record != nullptr) {
@@ -174,7 +177,7 @@ Status change_page(Transaction& txn, Bytes key, uint32_t payload_bytes, Location
     case Match::conflict:
       return add_layer(txn, page, slot.record);
     case Match::record:
-      if (slot.record->capacity >= payload_bytes) return announce_revival(txn, page, slot.record);
+      if (slot.record->capacity >= payload_bytes) return make_pending(txn, page, slot.record);
       request.grow = slot.record;
       request.grow_capacity = capacity;
       return restructure(worker, &txn, page, request);
@@ -230,7 +233,7 @@ Status reserve_run(Transaction& txn, StorageControl& storage, std::span<const By
   if (!lock.lock_page(worker, page, kPageBlock)) return Status::cluster_failed;
   const PageVersion before = page->header.version();
   const uint32_t count = before.count();
-  if (before.is_moved() && !fault::change_moved_pages) return Status::ok;
+  if (!may_change(before)) return Status::ok;
   if (!before.is_ascending()) return Status::ok;
   DCHECK(count <= page->slot_capacity && page->contains(first));
   uint64_t last = count == 0 ? 0 : page->slices()[count - 1];

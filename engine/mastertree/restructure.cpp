@@ -62,7 +62,7 @@ class Restructuring {
     unlock_records(count_);
     if (txn_ == nullptr) return Status::ok;
     return txn_->page_replaced(&page_->header, version_, {successors.data(), successor_count},
-                               {left_out_.data(), left_out_count_});
+                               {elided_.data(), elided_count_});
   }
 
  private:
@@ -110,7 +110,7 @@ class Restructuring {
 
   void collect() {
     const uint64_t limit = removable_epoch(worker_);
-    floor_ = floor_of(*page_);
+    max_removed_vid_ = floor_of(*page_);
     for (uint32_t slot = 0; slot < count_; ++slot) {
       TreeRecord* record = page_->record(slot);
       const Vid vid(record->head.vid.load(std::memory_order_relaxed));
@@ -119,8 +119,9 @@ class Restructuring {
                                             : is_removable(vid, limit) && record != request_.grow &&
                                                   !is_own_write(record);
       if (goes) {
-        if (!fault::floor_forgets_left_out) floor_ = std::max(floor_, vid.version());
-        left_out_[left_out_count_++] = {&record->head, vid};
+        if (!fault::floor_forgets_left_out)
+          max_removed_vid_ = std::max(max_removed_vid_, vid.version());
+        elided_[elided_count_++] = {&record->head, vid};
         continue;
       }
       has_next_layers_ = has_next_layers_ || vid.is_next_layer();
@@ -128,7 +129,7 @@ class Restructuring {
       items_[size_++] = {page_->slices()[slot], record, bytes};
       bytes_ += bytes + kSlotBytes;
     }
-    DCHECK(size_ + left_out_count_ == count_);
+    DCHECK(size_ + elided_count_ == count_);
     if (version_.is_ascending()) return;
     std::sort(items_.begin(), items_.begin() + size_, [](const Item& a, const Item& b) {
       if (a.slice != b.slice) return a.slice < b.slice;
@@ -169,7 +170,7 @@ class Restructuring {
     if (version.count() != 0 && !fault::drop_layer_with_keys) return false;
     DCHECK(root->low == 0 && root->high_is_end != 0);
     freeze(*record->next_layer());
-    floor_ = std::max(floor_, floor_of(*root));
+    max_removed_vid_ = std::max(max_removed_vid_, floor_of(*root));
     dropped_layers_[dropped_count_++] = root;
     if (fault::drop_layer_unmarked) return true;
     root->header.set_version(version.with_status(PageVersion::kMoved | PageVersion::kDropped));
@@ -266,7 +267,7 @@ class Restructuring {
   BorderPage* copy(uint32_t first, uint32_t last, const SliceRange& range) {
     if (takes_all_as_they_lie(first, last) && !range.contains(request_.new_slice)) {
       BorderPage* to = new_border(worker_, page_->header.storage_id, page_->header.layer, range,
-                                  page_->slot_capacity, floor_);
+                                  page_->slot_capacity, max_removed_vid_);
       copy_all_records(to, page_, count_);
       to->header.set_version(PageVersion::make(0, count_, PageVersion::kAscending));
       return to;
@@ -289,7 +290,7 @@ class Restructuring {
     const uint32_t fitting =
         (kBorderUsableBytes - std::min(kBorderUsableBytes, bytes + promised)) / kSlotBytes;
     BorderPage* to = new_border(worker_, page_->header.storage_id, page_->header.layer, range,
-                                std::max(std::min(wanted, fitting), count), floor_);
+                                std::max(std::min(wanted, fitting), count), max_removed_vid_);
     for (uint32_t i = first; i < last; ++i) {
       copy_record(to, i - first, items_[i].slice, items_[i].record, min_capacity(items_[i].record));
     }
@@ -342,14 +343,14 @@ class Restructuring {
   RestructureRequest request_;
   PageVersion version_;
   uint32_t count_;
-  uint64_t floor_ = 0;
+  uint64_t max_removed_vid_ = 0;
   uint32_t size_ = 0;
   uint32_t bytes_ = 0;
   bool has_next_layers_ = false;
-  uint32_t left_out_count_ = 0;
+  uint32_t elided_count_ = 0;
   uint32_t dropped_count_ = 0;
   std::array<Item, kBorderSlotBound> items_;
-  std::array<ReadEntry, kBorderSlotBound> left_out_;
+  std::array<ReadEntry, kBorderSlotBound> elided_;
   std::array<TreePage*, kBorderSlotBound> dropped_layers_;
 };
 

@@ -28,7 +28,7 @@ void MasterTreeCursor::begin_merge() {
 }
 
 /// Reads the snapshot's next record, if it is not known yet.
-Status MasterTreeCursor::look_ahead() {
+Status MasterTreeCursor::read_ahead() {
   SnapshotScan& scan = *scan_;
   if (scan.has_ahead || scan.is_at_end) return Status::ok;
   const Status status = ended_ ? end_ : walk();
@@ -89,7 +89,7 @@ Status MasterTreeCursor::next_in_snapshot() {
   if (txn_->plans_no_write()) return ended_ ? end_ : walk();
   if (scan_ == nullptr) begin_merge();
   for (;;) {
-    status = look_ahead();
+    status = read_ahead();
     if (status != Status::ok) return status;
     find_own_writes();
     SnapshotScan& scan = *scan_;

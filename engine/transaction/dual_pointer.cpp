@@ -50,8 +50,8 @@ Status copy_up(Transaction& txn, DualPointer& pointer, const DualPointer::View& 
     worker.pages().give_back(page);
     return status;
   }
-  // The floor is copied, too: records that the snapshot elided have VIDs of its epoch or earlier
-  // (R43).
+  // The newest removed version is copied, too: records that the snapshot elided have VIDs of its
+  // epoch or earlier (R43).
   const uint64_t self = page->self;
   copy_page(page, from);
   DCHECK(from->type != PageType::sequential);

@@ -28,6 +28,12 @@ inline DualPointer::View load_both(const DualPointer& pointer) {
   return view;
 }
 
+/// R3: returns true if the word is a null word whose holder is being replaced. Such a word decides
+/// nothing: the caller retries.
+inline bool is_frozen_null(VolatilePointer word) {
+  return word.is_null() && word.is_frozen() && !fault::register_frozen_null;
+}
+
 /// Installs the page with the word `page` over the null word that was read as `seen`, by
 /// compare-and-swap from exactly that word (R1). Release: the page is complete before another
 /// thread can find it. Returns false if another worker has installed one; `seen` is then its word,

@@ -183,15 +183,22 @@ bool Transaction::depends_on(const DualPointer* pointer) {
   return relied_on_absence_;
 }
 
+namespace {
+
+/// R13: returns true if an entry has the page word from before the transaction's own change.
+bool is_word_before(PageVersion seen, PageVersion before) {
+  return seen.word() == before.word() || fault::adopt_foreign_version;
+}
+
+}  // namespace
+
 Status Transaction::page_changed(PageHeader* page, PageVersion before, PageVersion after) {
   DCHECK(before.counter() < after.counter() && before.count() <= after.count());
   DCHECK(!before.is_moved() && !after.is_moved());
   if (fault::keep_page_entry_on_reserve) return Status::ok;
   for (PageVersionEntry& entry : pages_) {
     if (entry.page != page) continue;
-    if (entry.seen.word() != before.word() && !fault::adopt_foreign_version) {
-      return fail(Status::phantom);
-    }
+    if (!is_word_before(entry.seen, before)) return fail(Status::phantom);
     entry.seen = after;
   }
   return Status::ok;
@@ -207,7 +214,7 @@ void Transaction::record_changed(const RecordHead* record, Vid before, Vid after
 
 Status Transaction::page_replaced(PageHeader* page, PageVersion before,
                                   std::span<const PageVersionEntry> successors,
-                                  std::span<const ReadEntry> left_out) {
+                                  std::span<const ReadEntry> elided) {
   if (fault::keep_page_entry_on_reserve) return Status::ok;
   DCHECK(!before.is_moved() && !successors.empty());
   bool depended = false;
@@ -216,15 +223,13 @@ Status Transaction::page_replaced(PageHeader* page, PageVersion before,
       ++i;
       continue;
     }
-    if (pages_[i].seen.word() != before.word() && !fault::adopt_foreign_version) {
-      return fail(Status::phantom);
-    }
+    if (!is_word_before(pages_[i].seen, before)) return fail(Status::phantom);
     depended = true;
     pages_.remove(i);
   }
-  if (fault::keep_reads_of_left_out) left_out = {};
+  if (fault::keep_reads_of_left_out) elided = {};
   // The successors' page words now cover the absence of an elided tombstone.
-  for (const ReadEntry& gone : left_out) {
+  for (const ReadEntry& gone : elided) {
     for (uint32_t i = 0; i < reads_.size();) {
       if (reads_[i].record != gone.record) {
         ++i;

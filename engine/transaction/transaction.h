@@ -202,7 +202,7 @@ class Transaction {
   /// entry has another word than `before` or another VID, or transaction_too_large.
   Status page_replaced(PageHeader* page, PageVersion before,
                        std::span<const PageVersionEntry> successors,
-                       std::span<const ReadEntry> left_out);
+                       std::span<const ReadEntry> elided);
 
   /// Returns the pending write to the record, or null. Tests a 256-bit filter first (R14). Compares
   /// storage and key, not addresses: records move, so ref and entry may name different places.
@@ -225,6 +225,11 @@ class Transaction {
   }
   WriteEntry* own_write(uint32_t storage_id, std::span<const std::byte> key) {
     return fault::hide_own_writes ? nullptr : find_write(storage_id, key);
+  }
+  /// Returns true if this transaction plans to write a key of which a look-up has found no volatile
+  /// record (R14). The record was dropped with its page, or removed by a compaction.
+  bool has_lost_write(uint32_t storage_id, std::span<const std::byte> key) {
+    return find_write(storage_id, key) != nullptr && !fault::cold_hides_own_writes;
   }
   /// All planned writes, in no order.
   std::span<const WriteEntry> planned_writes() const { return {writes_, writes_size_}; }

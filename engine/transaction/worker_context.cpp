@@ -53,8 +53,7 @@ void WorkerContext::enter() {
     slot_->begin_epoch.exchange(epoch, std::memory_order_seq_cst);
     full_fence();
     begin_epoch_ = epoch;
-    if (!fault::keep_memo) memo_.clear();
-    dead_runs_.clear();
+    forget_pages();
   }
   if (snapshots_ != nullptr) snapshots_->leave();
   // Acquire pairs with the coordinator's release: the coordinator has seen every begin epoch.
@@ -114,6 +113,11 @@ void WorkerContext::leave() {
   slot_->begin_epoch.store(kIdleEpoch, std::memory_order_seq_cst);
   begin_epoch_ = kIdleEpoch;
   if (snapshots_ != nullptr) snapshots_->leave();
+  forget_pages();
+}
+
+/// The begin epoch that protects the pages in the memos ends (R9).
+void WorkerContext::forget_pages() {
   if (!fault::keep_memo) memo_.clear();
   dead_runs_.clear();
 }

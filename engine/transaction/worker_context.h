@@ -172,6 +172,7 @@ class WorkerContext {
   static constexpr std::chrono::milliseconds kFramePatience{20};
 
   void raise_dirty_epoch(uint64_t epoch);
+  void forget_pages();
   const SnapshotView* empty_snapshot() const;
   void mark_hot(PageHeader* page);
   /// Cluster states from this one on end every wait (R24).

@@ -21,13 +21,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/api/storage_lookup.h"
-#include "engine/array/array.h"
-#include "engine/mastertree/cursor.h"
-#include "engine/mastertree/mastertree.h"
-#include "engine/sequential/sequential.h"
-#include "engine/transaction/run.h"
-#include "engine/transaction/transaction.h"
+#include "engine/api/engine.h"
 #include "shared/base/error.h"
 
 namespace atolldb {
