@@ -12,6 +12,7 @@
 #include "engine/mastertree/mastertree.h"
 #include "engine/mastertree/snapshot_tree.h"
 #include "engine/transaction/transaction.h"
+#include "shared/base/check.h"
 #include "shared/sync/racy_copy.h"
 
 namespace atolldb {
@@ -142,13 +143,20 @@ class MasterTreeCursor {
 
     bool is_within(int64_t at) const { return at >= 0 && at < ordered; }
     uint32_t slot_at(int64_t at) const {
+      DCHECK(is_within(at));
       return ascending ? first + static_cast<uint32_t>(at) : order[static_cast<size_t>(at)];
     }
   };
   static_assert(kBorderSlotBound <= 256);
 
-  Bytes prefix() const { return {prefix_.data(), (depth_ - 1) * size_t{8}}; }
-  Frame& frame() { return *top_; }
+  Bytes prefix() const {
+    DCHECK(depth_ != 0);
+    return {prefix_.data(), (depth_ - 1) * size_t{8}};
+  }
+  Frame& frame() {
+    DCHECK(top_ != nullptr);
+    return *top_;
+  }
   /// Makes layer number `depth` (1 ...) the current one.
   void set_depth(uint32_t depth);
   bool start_bound(Bytes& bound) const;

@@ -9,6 +9,7 @@
 #include "engine/format/tree_page.h"
 #include "engine/format/vid.h"
 #include "engine/transaction/worker_context.h"
+#include "shared/base/check.h"
 #include "shared/memory/control_layout.h"
 
 namespace atolldb {
@@ -35,6 +36,7 @@ inline Link root_link(StorageControl& storage) { return {&storage.root, nullptr}
 
 /// Returns the slice range that the worker's memo stores for a page.
 inline PageMemo::Range range_in_memo(const TreePage* page) {
+  DCHECK(page->high_is_end != 0 || page->low < page->high);
   return {page->low, page->high_is_end != 0 ? ~uint64_t{0} : page->high - 1};
 }
 

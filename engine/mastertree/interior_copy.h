@@ -44,7 +44,10 @@ class InteriorCopy {
   }
 
   uint32_t size() const { return size_; }
-  Child& operator[](uint32_t i) { return children_[i]; }
+  Child& operator[](uint32_t i) {
+    DCHECK(i < size_);
+    return children_[i];
+  }
 
   bool appended_at_end() const {
     bool tail = false;

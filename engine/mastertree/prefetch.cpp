@@ -5,6 +5,7 @@
 
 #include "engine/format/slot_search.h"
 #include "engine/mastertree/descent.h"
+#include "shared/base/check.h"
 
 namespace atolldb {
 
@@ -58,6 +59,7 @@ void prefetch_slots(WorkerContext& worker, const DualPointer& root, BorderPage* 
   const uint32_t count = version.count();
   const uint32_t first = version.is_ascending() ? find_lower_bound(page->slices(), count, slice)
                                                 : find_equal(page->slices(), 0, count, slice);
+  DCHECK(first <= count);
   const uint32_t end = std::min(count, first + records);
   const auto* start = reinterpret_cast<const std::byte*>(page);
   for (uint32_t slot = first; slot < end; ++slot) {

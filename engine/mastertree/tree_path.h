@@ -7,6 +7,7 @@
 
 #include "engine/mastertree/build.h"
 #include "engine/mastertree/descent.h"
+#include "shared/base/check.h"
 
 namespace atolldb {
 
@@ -39,7 +40,10 @@ class ChildRanges {
   ChildRanges(const InteriorPage& page, uint32_t count);
   uint32_t size() const { return size_; }
   /// Returns the child index of the child at this position in the order of ranges.
-  uint32_t operator[](uint32_t position) const { return order_[position]; }
+  uint32_t operator[](uint32_t position) const {
+    DCHECK(position < size_);
+    return order_[position];
+  }
   SliceRange range(uint32_t position) const;
 
  private:

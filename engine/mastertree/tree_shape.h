@@ -12,6 +12,7 @@
 
 #include "engine/mastertree/build.h"
 #include "engine/transaction/worker_context.h"
+#include "shared/base/check.h"
 #include "shared/base/status.h"
 #include "shared/memory/control_layout.h"
 
@@ -39,7 +40,10 @@ class TreeShape {
   /// No fences are known: pages may begin at any slice.
   bool is_empty() const { return levels_.empty(); }
   uint32_t level_count() const { return static_cast<uint32_t>(levels_.size()); }
-  std::span<const Slot> level(uint32_t level) const { return levels_[level]; }
+  std::span<const Slot> level(uint32_t level) const {
+    CHECK(level < levels_.size());
+    return levels_[level];
+  }
 
   /// Returns whether a page of this level must begin at this slice, and the page before must end
   /// there.
