@@ -20,8 +20,8 @@ Status Transaction::commit() {
     return reason;
   }
   const bool read_only = is_read_only();
-  const Status status = run_protocol(
-      *this, read_only ? &CommitProtocol::commit_read_only : &CommitProtocol::commit_writes);
+  const Status status = read_only ? run_protocol(*this, &CommitProtocol::commit_read_only)
+                                  : run_protocol(*this, &CommitProtocol::commit_writes);
   if (status != Status::ok) {
     rollback(status);
     return status;
@@ -107,8 +107,6 @@ void CommitProtocol::publish_log() {
   raise_dirty_epoch();
 }
 
-void CommitProtocol::raise_dirty_epoch() { worker_.record_dirty(commit_epoch_); }
-
 void CommitProtocol::record_erasures() {
   if (!txn_.erases_) return;
   for (uint32_t i = 0; i < txn_.writes_size_; ++i) {
@@ -145,8 +143,6 @@ void CommitProtocol::leave_commit() {
   cancel_appends();
   leave_epoch_and_unlock();
 }
-
-bool CommitProtocol::is_last_epoch() const { return commit_epoch_ >= kMaxEpoch; }
 
 Status CommitProtocol::wait_for_next_epoch() {
   DCHECK(worker_.slot().in_commit_epoch.load(std::memory_order_relaxed) == 0);
@@ -220,18 +216,6 @@ Status CommitProtocol::lock_in_order(uint32_t& locked, uint32_t& remote, bool& m
   return Status::ok;
 }
 
-bool CommitProtocol::is_in_order(uint32_t i) const {
-  return i == 0 || txn_.writes_[i - 1].record < txn_.writes_[i].record;
-}
-
-Status CommitProtocol::lock_write(uint32_t i) {
-  return worker_.locker().lock(txn_.write_heads_[i]->lock, block_of(i), txn_.writes_[i].record);
-}
-
-bool CommitProtocol::has_moved(const WriteEntry& /*entry*/, Vid vid) const {
-  return vid.is_elsewhere();
-}
-
 /// R18: returns true if no locked record was written after the snapshot. A reserved record (ordinal
 /// 0) was not written, but its key may have had another record, which was elided. Then the page's
 /// newest removed version is newer than the snapshot (R43). Array records always exist.
@@ -248,12 +232,6 @@ bool CommitProtocol::are_as_of_snapshot() const {
     }
   }
   return true;
-}
-
-bool CommitProtocol::was_written_since_snapshot(Vid vid) const { return is_past_snapshot(vid); }
-
-bool CommitProtocol::was_removed_since_snapshot(Vid max_removed_vid) const {
-  return is_past_snapshot(max_removed_vid);
 }
 
 bool CommitProtocol::write_still_fits(const WriteEntry& entry, const RecordHead& record,

@@ -38,17 +38,23 @@ class CommitProtocol {
   /// error status. `locked` counts the locks taken. If all are taken, `max_seen_` gets the largest
   /// VID found.
   ATOLL_STEP Status lock_in_order(uint32_t& locked, uint32_t& remote, bool& moved);
-  ATOLL_STEP Status lock_write(uint32_t i);
+  ATOLL_STEP Status lock_write(uint32_t i) {
+    return worker_.locker().lock(txn_.write_heads_[i]->lock, block_of(i), txn_.writes_[i].record);
+  }
   /// Returns true if entry i comes after the entry before it in universal order.
-  ATOLL_STEP bool is_in_order(uint32_t i) const;
-  ATOLL_STEP bool has_moved(const WriteEntry& entry, Vid vid) const;
+  ATOLL_STEP bool is_in_order(uint32_t i) const {
+    return i == 0 || txn_.writes_[i - 1].record < txn_.writes_[i].record;
+  }
+  ATOLL_STEP bool has_moved(const WriteEntry& /*entry*/, Vid vid) const {
+    return vid.is_elsewhere();
+  }
   ATOLL_STEP bool write_still_fits(const WriteEntry& entry, const RecordHead& record,
                                    Vid vid) const;
   bool are_as_of_snapshot() const;
   /// R18: returns true if the version is newer than the snapshot that the transaction reads.
   bool is_past_snapshot(Vid vid) const { return vid.epoch() > txn_.snapshot_->epoch(); }
-  ATOLL_STEP bool was_written_since_snapshot(Vid vid) const;
-  ATOLL_STEP bool was_removed_since_snapshot(Vid max_removed_vid) const;
+  ATOLL_STEP bool was_written_since_snapshot(Vid vid) const { return is_past_snapshot(vid); }
+  ATOLL_STEP bool was_removed_since_snapshot(Vid vid) const { return is_past_snapshot(vid); }
   Status track_writes();
   void unlock(uint32_t count);
 
@@ -62,7 +68,7 @@ class CommitProtocol {
   /// Ends a commit that wrote nothing: cancels its appends, leaves the epoch and releases the
   /// locks.
   ATOLL_STEP void leave_commit();
-  ATOLL_STEP bool is_last_epoch() const;
+  ATOLL_STEP bool is_last_epoch() const { return commit_epoch_ >= kMaxEpoch; }
   /// R16. Also returns deadline_exceeded if the commit epoch is the last possible one, and
   /// cluster_failed.
   Status wait_for_next_epoch();
@@ -93,7 +99,7 @@ class CommitProtocol {
   void apply_record(const WriteEntry& entry, LogRecord& log, RecordHead& record);
   /// Hands the log records to the logger. REQUIRES: the in-commit epoch is not cleared (R26, R27).
   ATOLL_STEP void publish_log();
-  ATOLL_STEP void raise_dirty_epoch();
+  ATOLL_STEP void raise_dirty_epoch() { worker_.record_dirty(commit_epoch_); }
   void record_erasures();
 
   // -- Appends to sequential storages (R17), in commit_appends.cpp --------------------------------

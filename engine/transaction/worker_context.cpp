@@ -91,17 +91,17 @@ const SnapshotView* WorkerContext::empty_snapshot() const {
   return is_empty || fault::empty_snapshot_after_commits ? &kEmpty : nullptr;
 }
 
-void WorkerContext::mark_hot(PageHeader* page) {
+void WorkerContext::set_reference_bit(PageHeader* page) {
   // At random distances (xorshift), because repetitive work would otherwise always mark the same
   // pages.
   DCHECK(use_random_ != 0);
   use_random_ ^= use_random_ << 13;
   use_random_ ^= use_random_ >> 17;
   use_random_ ^= use_random_ << 5;
-  uses_until_mark_ = 1 + use_random_ % (2 * kUsesPerMark - 1);
+  uses_until_reference_bit_ = 1 + use_random_ % (2 * kUsesPerReferenceBit - 1);
   // The cache line may be on another node, and a look-up in an array needs nothing else of it. So
-  // it is read only once in kUsesPerMark uses, and written once between two snapshots. Relaxed: a
-  // hint.
+  // it is read only once in kUsesPerReferenceBit uses, and written once between two snapshots.
+  // Relaxed: a hint.
   if (page->hotness.load(std::memory_order_relaxed) == 0) {
     page->hotness.store(1, std::memory_order_relaxed);
   }

@@ -150,13 +150,13 @@ class WorkerContext {
     count_access(pointer.node());
     return view_->resolve(pointer);
   }
-  /// Counts a use of a volatile page of records. On average one use in kUsesPerMark of this worker,
-  /// at random, sets the page's reference bit (`hotness`, soc/snapshot/drop_policy.h). So pages
-  /// that are used often are marked almost surely, pages of a single scan rarely.
+  /// Counts a use of a volatile page of records. On average one use in kUsesPerReferenceBit of this
+  /// worker, at random, sets the page's reference bit (`hotness`, soc/snapshot/drop_policy.h). So
+  /// pages that are used often are marked almost surely, pages of a single scan rarely.
   void count_use(PageHeader* page) {
-    DCHECK(page->level == 0 && uses_until_mark_ != 0);
-    if (--uses_until_mark_ == 0) [[unlikely]]
-      mark_hot(page);
+    DCHECK(page->level == 0 && uses_until_reference_bit_ != 0);
+    if (--uses_until_reference_bit_ == 0) [[unlikely]]
+      set_reference_bit(page);
   }
   UniversalName name_of(const void* address) const {
     const PageHeader* page = page_of(address);
@@ -166,7 +166,7 @@ class WorkerContext {
   }
 
  private:
-  static constexpr uint32_t kUsesPerMark = 32;
+  static constexpr uint32_t kUsesPerReferenceBit = 32;
   /// Limit for a transaction's wait for a frame of the snapshot cache, because a waiting
   /// transaction keeps volatile pages from being reused.
   static constexpr std::chrono::milliseconds kFramePatience{20};
@@ -174,7 +174,7 @@ class WorkerContext {
   void raise_dirty_epoch(uint64_t epoch);
   void forget_pages();
   const SnapshotView* empty_snapshot() const;
-  void mark_hot(PageHeader* page);
+  void set_reference_bit(PageHeader* page);
   /// Cluster states from this one on end every wait (R24).
   static uint32_t failed_from() {
     return fault::waits_ignore_failure ? ~uint32_t{0} : kClusterFailedFrom;
@@ -197,7 +197,7 @@ class WorkerContext {
   uint64_t begin_epoch_ = kIdleEpoch;
   uint64_t dirty_epoch_ = 0;  // the latest epoch that this worker has announced
   uint64_t recycled_at_ = 0;
-  uint32_t uses_until_mark_ = kUsesPerMark;
+  uint32_t uses_until_reference_bit_ = kUsesPerReferenceBit;
   uint32_t use_random_;  // state of a xorshift generator, never 0
 };
 
