@@ -28,12 +28,16 @@ struct FaultSwitch {
 #define ATOLL_MUTANT(name) inline constexpr FaultSwitch name{Mutant::name};
 /// Marks a member function that tests/engine/mutants overrides.
 #define ATOLL_STEP virtual
+/// Declares a function of these parameters that tests/engine/mutants defines.
+#define ATOLL_HOOK(name, ...) void name(__VA_ARGS__);
 
 #else
 
 constexpr bool mutant(Mutant) { return false; }
 #define ATOLL_MUTANT(name) inline constexpr bool name = false;
 #define ATOLL_STEP
+#define ATOLL_HOOK(name, ...) \
+  inline void name(__VA_ARGS__) {}
 
 #endif
 

@@ -1,7 +1,5 @@
 #include "engine/mastertree/descent.h"
 
-#include <utility>
-
 #include "engine/hooks/mutants.h"
 #include "engine/mastertree/build.h"
 #include "engine/mastertree/interior_copy.h"
@@ -32,15 +30,6 @@ void swing(WorkerContext& worker, const Link& link, TreePage* from, VolatilePoin
   worker.pages().retire(&from->header);
 }
 
-/// Exchanges the last two children, which R3 forbids.
-void swap_tail(InteriorPage* parent, uint32_t last) {
-  std::swap(parent->separators[last - 1], parent->separators[last]);
-  std::atomic<uint64_t>& left = parent->children[last - 1].volatile_word;
-  std::atomic<uint64_t>& right = parent->children[last].volatile_word;
-  right.store(left.exchange(right.load(std::memory_order_relaxed), std::memory_order_relaxed),
-              std::memory_order_release);
-}
-
 void adopt_in_interior(WorkerContext& worker, const Link& link, TreePage* page,
                        VolatilePointer left, VolatilePointer right) {
   InteriorPage* parent = interior_page(link.holder);
@@ -60,7 +49,7 @@ void adopt_in_interior(WorkerContext& worker, const Link& link, TreePage* page,
   parent->children[count].volatile_word.store(right.word(), std::memory_order_relaxed);
   parent->header.set_version(version.with_insert(false));
   swing(worker, link, page, left, false);
-  if (fault::move_separators && count > parent->sorted_count) swap_tail(parent, count);
+  after_adoption(parent, count);
 }
 
 void grow_root(WorkerContext& worker, const Link& link, TreePage* page, VolatilePointer left,

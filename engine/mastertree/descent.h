@@ -8,6 +8,7 @@
 #include "engine/format/tree_key.h"
 #include "engine/format/tree_page.h"
 #include "engine/format/vid.h"
+#include "engine/hooks/mutants.h"
 #include "engine/transaction/worker_context.h"
 #include "shared/base/check.h"
 #include "shared/memory/control_layout.h"
@@ -112,6 +113,9 @@ Location locate(WorkerContext& worker, StorageControl& storage, Bytes key);
 /// free. Otherwise a later descent does it. Holds no lock on return. REQUIRES: `page` is moved, its
 /// twins are set, `link` led to it, and the caller holds no lock.
 void adopt(WorkerContext& worker, StorageControl& storage, const Link& link, TreePage* page);
+
+/// For mutants: called when a parent has got a new child of this number.
+ATOLL_HOOK(after_adoption, InteriorPage*, uint32_t)
 
 /// Replaces an interior page by one or two sorted ones (R3). The page is moved on return; its own
 /// parent adopts the successors later. REQUIRES: the page is locked and not moved, and the caller

@@ -18,17 +18,13 @@ template <typename Copy>
 Status read_stable(const WorkerContext& worker, const RecordHead& record, Vid& seen, Copy&& copy) {
   for (uint32_t turns = 0;;) {
     const Vid vid = record.load_acquire();
-    if (!vid.is_being_written()) {
+    if (!vid.is_being_written() || fault::no_vid_recheck) {
       seen = vid;
       if (vid.is_elsewhere()) return Status::ok;
       copy(vid);
       // racy_read ends with an acquire fence, so the copy's loads stay before this load, which
       // pairs with the writer's release store.
       if (record.load_acquire() == vid || fault::no_vid_recheck) return Status::ok;
-    } else if (fault::no_vid_recheck) {
-      seen = vid;
-      copy(vid);
-      return Status::ok;
     }
     if (spin_or_yield(turns) && worker.cluster_failed()) return Status::cluster_failed;
   }
