@@ -39,10 +39,10 @@ bool PageWait::wait(WorkerContext& worker, uint64_t deadline_epoch) {
   constexpr std::chrono::milliseconds kLookAround{2};
   const ControlSegment& control = *worker.view().control;
   // Relaxed, here and below: the value only affects how long to wait.
-  uint32_t vain = control.vain_snapshots.load(std::memory_order_relaxed);
+  uint32_t unproductive = control.vain_snapshots.load(std::memory_order_relaxed);
   if (end_ns_ == 0) {
     end_ns_ = now_ns() + static_cast<uint64_t>(std::chrono::nanoseconds(kPatience).count());
-    vain_snapshots_ = vain;
+    unproductive_snapshots_ = unproductive;
   }
   CHECK(end_ns_ != 0);
   worker.leave();
@@ -54,8 +54,8 @@ bool PageWait::wait(WorkerContext& worker, uint64_t deadline_epoch) {
     worker.pages().recycle();
     worker.pages().flush();
     if (worker.pages().free_in_pool() >= kPagesToGoOn) return true;
-    wait_on(control.vain_snapshots, vain, kLookAround);
-    vain = control.vain_snapshots.load(std::memory_order_relaxed);
+    wait_on(control.vain_snapshots, unproductive, kLookAround);
+    unproductive = control.vain_snapshots.load(std::memory_order_relaxed);
   }
   return false;
 }
@@ -86,10 +86,10 @@ bool PageWait::is_hopeless(const WorkerContext& worker, uint64_t deadline_epoch)
   const ControlSegment& control = *worker.view().control;
   // The second unproductive snapshot began after this transaction had started to wait, so it has
   // freed all pages that can be freed.
-  constexpr uint32_t kVainSnapshots = 2;
+  constexpr uint32_t kUnproductiveSnapshots = 2;
   return control.pages_come_back.load(std::memory_order_relaxed) == 0 || worker.cluster_failed() ||
-         control.vain_snapshots.load(std::memory_order_relaxed) - vain_snapshots_ >=
-             kVainSnapshots ||
+         control.vain_snapshots.load(std::memory_order_relaxed) - unproductive_snapshots_ >=
+             kUnproductiveSnapshots ||
          worker.current_epoch() >= deadline_epoch || now_ns() >= end_ns_;
 }
 

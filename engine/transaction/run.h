@@ -39,7 +39,7 @@ class PageWait {
   bool is_hopeless(const WorkerContext& worker, uint64_t deadline_epoch) const;
 
   uint64_t end_ns_ = 0;  // when the patience ends; 0: it has not begun
-  uint32_t vain_snapshots_ = 0;
+  uint32_t unproductive_snapshots_ = 0;
 };
 
 /// The wait of a transaction that asks for the newest snapshot when there is none. It requests one
