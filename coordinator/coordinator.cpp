@@ -1,9 +1,12 @@
 #include "coordinator/coordinator.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
-#include "coordinator/gleaner/log_volume.h"
+#include "coordinator/snapshots/log_volume.h"
+#include "shared/base/check.h"
 #include "shared/base/try.h"
 #include "shared/file/counting_file_system.h"
 
@@ -21,12 +24,12 @@ Coordinator::Coordinator(Config config, uint64_t incarnation, SegmentSpace& spac
 Coordinator::~Coordinator() { stop(); }
 
 Result<void> Coordinator::prepare() {
+  CHECK(control_ == nullptr);
   uint64_t start_epoch = config_.cluster.start_epoch;
   uint64_t incarnation = incarnation_;
   if (config_.durability.mode == DurabilityMode::durable) {
     ATOLL_ASSIGN(auto durable, open_durable_state());
     durable_ = std::move(durable);
-    gleaner_ = std::make_unique<GleanerRun>(config_, durable_->files(), call_node_, logger_);
     start_epoch = durable_->start_epoch();
     incarnation = durable_->incarnation();
   }
@@ -39,8 +42,10 @@ Result<void> Coordinator::prepare() {
   if (durable_ != nullptr) std::ranges::copy(durable_->data_uuid(), control_->data_uuid);
   start_epochs(control_->epochs, start_epoch);
   set_state(ClusterState::starting);
-  catalog_ = std::make_unique<Catalog>(*control_);
-  ATOLL_TRY(restore_storages());
+  catalog_ = std::make_unique<CatalogManager>(
+      *control_, durable_.get(), nodes_, call_node_,
+      [this](const Error& error) { fail_durability(error); }, logger_);
+  ATOLL_TRY(catalog_->restore());
   space_.publish(SegmentKind::control, kCoordinator);
   return {};
 }
@@ -56,6 +61,7 @@ Result<std::unique_ptr<DurableState>> Coordinator::open_durable_state() {
 }
 
 Result<void> Coordinator::attach() {
+  CHECK(control_ != nullptr && nodes_.empty());
   for (uint32_t node = 0; node < config_.nodes.size(); ++node) {
     ATOLL_ASSIGN(std::byte* const shared, space_.attach(SegmentKind::shared, node, true));
     nodes_.push_back(reinterpret_cast<NodeShared*>(shared));
@@ -67,6 +73,7 @@ Result<void> Coordinator::attach() {
 }
 
 Result<void> Coordinator::start() {
+  CHECK(status_ != nullptr && clock_ == nullptr);
   clock_ = std::make_unique<EpochClock>(control_->epochs, nodes_, config_.cluster.epoch,
                                         is_logged(), logger_);
   tick_seen_at_ = std::chrono::steady_clock::now();
@@ -76,29 +83,31 @@ Result<void> Coordinator::start() {
         control_->epochs, nodes_, [this](const Error& error) { fail_durability(error); });
     durable_epoch_->start();
   }
-  // Release pairs with the acquire in beat.
+  snapshots_ = std::make_unique<SnapshotManager>(
+      SnapshotContext{config_, *control_, nodes_, metrics_, *clock_, *catalog_, durable_.get(),
+                      call_node_},
+      logger_);
+  // Release pairs with the acquire in beat and progress.
   watched_clock_.store(clock_.get(), std::memory_order_release);
-  ddl_thread_.start();
-  damage_thread_.start();
-  dropper_ = make_dropper();
-  dropper_->start();
+  catalog_->start(*clock_);
   return {};
 }
 
 Result<void> Coordinator::open(const Json& metrics) {
+  CHECK(snapshots_ != nullptr && state() != ClusterState::running);
   status_->set_metrics_endpoints(metrics);
   if (durable_ != nullptr) {
-    ATOLL_TRY(recover());
+    ATOLL_TRY(snapshots_->recover([this](const std::string& readable) {
+      set_state(ClusterState::recovering);
+      if (launcher_.report_recovering) launcher_.report_recovering(readable);
+    }));
   }
   if (is_logged()) {
     ATOLL_TRY(begin_logs());
   }
   if (durable_ != nullptr) {
     ATOLL_TRY(durable_->begin());
-    rebuild_ballast();
-    // Relaxed: the release of the state publishes it.
-    control_->began_empty.store(durable_->snapshot() ? 0 : 1, std::memory_order_relaxed);
-    start_snapshots();
+    snapshots_->start();
   }
   set_state(ClusterState::running);
   logger_->info("cluster {} runs: {} nodes, incarnation {}, epoch {} us, durability: {}",
@@ -111,10 +120,7 @@ Result<void> Coordinator::open(const Json& metrics) {
 /// at the next start, and the recovery's snapshot needs the room.
 Result<void> Coordinator::begin_logs() {
   const auto begin = [this] {
-    return on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
-      ATOLL_TRY(call_node_(node, "log.begin", Json::object()));
-      return {};
-    });
+    return ask_all_nodes(config_, call_node_, "log.begin", Json::object());
   };
   auto begun = begin();
   if (begun || begun.error().code != ExitCode::disk_full || durable_ == nullptr) return begun;
@@ -134,11 +140,10 @@ void Coordinator::fail_durability(const Error& error) {
 void Coordinator::drain() {
   if (control_ == nullptr || state() >= ClusterState::draining) return;
   set_state(ClusterState::draining);
-  // From here on no snapshot frees pages. Relaxed: the word only tells workers whether to wait.
-  control_->pages_come_back.store(0, std::memory_order_relaxed);
+  if (snapshots_ != nullptr) snapshots_->end_page_supply();
   logger_->info("cluster {} drains", config_.cluster.name);
-  // The dropper needs nodes that still answer.
-  if (dropper_ != nullptr) dropper_->stop();
+  // Drops need nodes that still answer.
+  if (catalog_ != nullptr) catalog_->stop_drops();
 }
 
 void Coordinator::stop() {
@@ -146,15 +151,11 @@ void Coordinator::stop() {
   has_ended_ = true;
   drain();
   watched_clock_.store(nullptr, std::memory_order_release);
-  if (taker_ != nullptr) {
-    gleaner_->cancel();
-    taker_->stop();
-  }
-  // After a failure `drain` returns early. The dropper uses the clock and the DDL thread.
-  if (dropper_ != nullptr) dropper_->stop();
+  if (snapshots_ != nullptr) snapshots_->stop();
+  // After a failure `drain` returns early. Drops use the clock and the DDL thread.
+  if (catalog_ != nullptr) catalog_->stop_drops();
   if (clock_ != nullptr) clock_->stop();
-  damage_thread_.stop();
-  ddl_thread_.stop();
+  if (catalog_ != nullptr) catalog_->stop();
   if (durable_epoch_ != nullptr) durable_epoch_->stop();
   if (durable_ != nullptr && state() == ClusterState::draining) {
     const uint64_t durable = control_->epochs.durable.load(std::memory_order_relaxed);
@@ -171,6 +172,7 @@ ClusterState Coordinator::state() const {
 }
 
 void Coordinator::set_state(ClusterState state) {
+  CHECK(control_ != nullptr && state <= ClusterState::stopped);
   // The state only rises, so a concurrent drain does not undo a failure. Release pairs with the
   // acquire of every thread that waits or begins.
   const auto wanted = static_cast<uint32_t>(state);
@@ -185,8 +187,8 @@ bool Coordinator::beat() {
   // Acquire pairs with the release in start: the clock and the control segment exist.
   const EpochClock* clock = watched_clock_.load(std::memory_order_acquire);
   if (clock == nullptr) return true;
-  if (state() == ClusterState::recovering) note_recovery_progress();
-  if (state() == ClusterState::running && durable_ != nullptr) note_idleness();
+  if (state() == ClusterState::recovering) snapshots_->record_recovery_progress();
+  if (state() == ClusterState::running && durable_ != nullptr) record_idleness();
   control_->heartbeat.fetch_add(1, std::memory_order_relaxed);
   const auto now = std::chrono::steady_clock::now();
   const uint64_t ticks = clock->tick_count();
@@ -219,19 +221,27 @@ void Coordinator::watch_device() {
 /// Complements the closing markers. They lie in the last file of each log. If a single logger's log
 /// loses this file, the loss would look like the torn tail of a crash. The second heartbeat that
 /// finds the cluster idle writes, so short pauses in the load cost no writes.
-void Coordinator::note_idleness() {
+void Coordinator::record_idleness() {
   // Acquire, before the nodes' words: past the last commit, only a closing marker raises `durable`.
   const uint64_t durable = control_->epochs.durable.load(std::memory_order_acquire);
   const uint64_t dirty = dirty_epoch(nodes_);
-  if (dirty == 0 || durable <= dirty || durable == durable_noted_) return;
-  if (std::exchange(durable_seen_, durable) != durable) return;
-  durable_noted_ = durable;
-  ddl_thread_.give([this, durable] {
-    if (const auto noted = durable_->note_idle(durable); !noted) {
-      logger_->warn("the savepoint does not note that epoch {} is durable: {}", durable,
-                    noted.error().message);
-    }
-  });
+  if (dirty == 0 || durable <= dirty || durable == idle_epoch_recorded_) return;
+  if (std::exchange(idle_epoch_seen_, durable) != durable) return;
+  CHECK(durable > idle_epoch_recorded_);
+  idle_epoch_recorded_ = durable;
+  catalog_->record_idle_epoch(durable);
+}
+
+std::string Coordinator::progress() const {
+  // Acquire pairs with the release in start: the control segment and the snapshot manager exist.
+  if (watched_clock_.load(std::memory_order_acquire) == nullptr) {
+    // Relaxed: for display.
+    const uint64_t bytes = bytes_to_check_.load(std::memory_order_relaxed);
+    if (bytes == 0) return "";
+    const uint64_t checked = bytes_checked_.load(std::memory_order_relaxed);
+    return fmt::format("starting {} {} checking the logs", std::min(checked, bytes), bytes);
+  }
+  return state() == ClusterState::recovering ? snapshots_->recovery_progress() : "";
 }
 
 }  // namespace atolldb

@@ -1,14 +1,17 @@
 #include "coordinator/task_thread.h"
 
+#include "shared/base/check.h"
 #include "shared/process/start_up.h"
 
 namespace atolldb {
 
 void TaskThread::start() {
+  CHECK(!thread_.joinable());
   thread_ = std::thread([this] { run(); });
 }
 
 void TaskThread::stop() {
+  CHECK(!is_current());  // it would wait for itself
   {
     const std::lock_guard guard(mutex_);
     ends_ = true;
@@ -18,6 +21,7 @@ void TaskThread::stop() {
 }
 
 void TaskThread::give(std::function<void()> task) {
+  CHECK(task);
   {
     const std::lock_guard guard(mutex_);
     tasks_.push_back(std::move(task));
@@ -27,6 +31,7 @@ void TaskThread::give(std::function<void()> task) {
 
 void TaskThread::run() {
   name_thread(name_);
+  id_.store(std::this_thread::get_id(), std::memory_order_relaxed);
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return !tasks_.empty() || ends_; });

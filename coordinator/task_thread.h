@@ -1,6 +1,7 @@
 // A thread that runs tasks one after the other, in the order in which they were given.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -24,6 +25,11 @@ class TaskThread {
   void stop();
   /// Adds a task. Tasks that are given before `start` wait for it. Thread: any.
   void give(std::function<void()> task);
+  /// Returns whether the caller is a task of this thread. Thread: any.
+  bool is_current() const {
+    // Relaxed: a thread sees its own store, and no other thread stores its id.
+    return id_.load(std::memory_order_relaxed) == std::this_thread::get_id();
+  }
 
  private:
   void run();
@@ -33,6 +39,7 @@ class TaskThread {
   std::condition_variable changed_;
   std::deque<std::function<void()>> tasks_;  // guarded by mutex_
   bool ends_ = false;                        // guarded by mutex_
+  std::atomic<std::thread::id> id_;          // stored by the thread itself
   std::thread thread_;
 };
 

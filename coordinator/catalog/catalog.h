@@ -21,6 +21,15 @@ struct StorageDefinition {
   uint64_t record_count = 0;   // arrays only
 };
 
+/// A storage as the catalog describes it.
+struct StorageEntry {
+  uint32_t id = 0;
+  StorageType type = StorageType::none;
+  std::string name;
+  uint32_t payload_bytes = 0;
+  uint64_t record_count = 0;
+};
+
 class Catalog {
  public:
   explicit Catalog(ControlSegment& control) : control_(&control) {}

@@ -173,16 +173,16 @@ Result<void> DurableState::log_ddl(const DdlRecord& record) {
   // Relaxed: a savepoint with a smaller count is valid, too.
   ddl_records_.store(ddl_->records().size(), std::memory_order_relaxed);
   const std::lock_guard guard(savepoint_mutex_);
-  return note(ddl_->records().size(), start_.savepoint.durable_epoch);
+  return record_in_savepoint(ddl_->records().size(), start_.savepoint.durable_epoch);
 }
 
-Result<void> DurableState::note_idle(uint64_t durable_epoch) {
+Result<void> DurableState::record_idle(uint64_t durable_epoch) {
   const std::lock_guard guard(savepoint_mutex_);
   if (durable_epoch <= start_.savepoint.durable_epoch) return {};
-  return note(start_.savepoint.ddl_records, durable_epoch);
+  return record_in_savepoint(start_.savepoint.ddl_records, durable_epoch);
 }
 
-Result<void> DurableState::note(uint64_t ddl_records, uint64_t durable_epoch) {
+Result<void> DurableState::record_in_savepoint(uint64_t ddl_records, uint64_t durable_epoch) {
   Savepoint next = start_.savepoint;
   next.ddl_records = ddl_records;
   next.durable_epoch = durable_epoch;
@@ -193,19 +193,19 @@ Result<void> DurableState::note(uint64_t ddl_records, uint64_t durable_epoch) {
   return {};
 }
 
-void DurableState::note_ddl() {
+void DurableState::record_ddl_count() {
   start_.savepoint.ddl_records = ddl_records_.load(std::memory_order_relaxed);
 }
 
 Result<uint32_t> DurableState::take_snapshot_id() {
   const std::lock_guard guard(savepoint_mutex_);
-  note_ddl();
+  record_ddl_count();
   return atolldb::take_snapshot_id(*files_, config_.cluster.data_dir, start_.savepoint);
 }
 
 Result<void> DurableState::store_snapshot(const SnapshotMetadata& metadata) {
   const std::lock_guard guard(savepoint_mutex_);
-  note_ddl();
+  record_ddl_count();
   // The files that a salvage replaces are moved aside as a whole. A part of a recovery must make
   // room (R54).
   const bool is_part = !has_begun_ && metadata.epoch < start_.recovery_epoch;
@@ -291,7 +291,7 @@ Result<size_t> DurableState::remove(uint32_t id, const std::set<uint32_t>& in_us
 Result<void> DurableState::begin() {
   const std::lock_guard guard(savepoint_mutex_);
   CHECK(start_.to_glean.empty());
-  note_ddl();
+  record_ddl_count();
   const Result<void> begun =
       begin_incarnation(*files_, config_.cluster.data_dir, start_, loggers_of(config_));
   has_begun_ = begun.has_value();
@@ -301,7 +301,7 @@ Result<void> DurableState::begin() {
 Result<void> DurableState::end(uint64_t durable_epoch) {
   const std::lock_guard guard(savepoint_mutex_);
   if (!has_begun_) return {};
-  note_ddl();
+  record_ddl_count();
   return store_durable_epoch(*files_, config_.cluster.data_dir, start_, durable_epoch);
 }
 

@@ -25,7 +25,7 @@
 
 namespace atolldb {
 
-/// Thread: one at a time. In addition, a second thread may call log_ddl and note_idle.
+/// Thread: one at a time. In addition, a second thread may call log_ddl and record_idle.
 class DurableState {
  public:
   /// Reads the data directory and stores the cut. Returns code corruption (exit 7) if something is
@@ -110,7 +110,7 @@ class DurableState {
   Result<void> log_ddl(const DdlRecord& record);
   /// Lets the savepoint record the durable epoch of the idle cluster, in addition to the closing
   /// markers of the logs (R51). REQUIRES: begin was called.
-  Result<void> note_idle(uint64_t durable_epoch);
+  Result<void> record_idle(uint64_t durable_epoch);
   /// Records an orderly end: everything up to this epoch is durable, and nothing came after it.
   Result<void> end(uint64_t durable_epoch);
 
@@ -121,9 +121,9 @@ class DurableState {
   void remove_leftovers(const Logger& logger);
   std::set<std::string> all_directories() const;
   /// Sets the number of durable DDL records for the next write of the savepoint.
-  void note_ddl();
+  void record_ddl_count();
   /// Changes two members of the savepoint durably. The first thread reads them only under the lock.
-  Result<void> note(uint64_t ddl_records, uint64_t durable_epoch);
+  Result<void> record_in_savepoint(uint64_t ddl_records, uint64_t durable_epoch);
 
   const Config& config_;
   std::unique_ptr<FileSystem> files_;
@@ -131,7 +131,7 @@ class DurableState {
   LogStart start_;
   std::optional<DdlLog> ddl_;
   std::atomic<uint64_t> ddl_records_{0};  // durable records; the thread that logs them writes it
-  /// Held during each change of the savepoint. log_ddl and note_idle change ddl_records,
+  /// Held during each change of the savepoint. log_ddl and record_idle change ddl_records,
   /// durable_epoch and generation; the first thread reads these members only under this lock. The
   /// second thread only reads the other members.
   std::mutex savepoint_mutex_;

@@ -20,6 +20,23 @@ uint64_t durable_on_all(const std::vector<NodeShared*>& nodes) {
   return durable;
 }
 
+bool wait_until_durable(const ControlSegment& control, uint64_t epoch,
+                        std::chrono::milliseconds patience) {
+  const EpochBlock& epochs = control.epochs;
+  const auto end = std::chrono::steady_clock::now() + patience;
+  for (;;) {
+    // Acquire, and the signal before `durable`: a rise that this load misses changes the signal.
+    const uint32_t signal = epochs.durable_signal.load(std::memory_order_acquire);
+    if (epochs.durable.load(std::memory_order_acquire) >= epoch) return true;
+    const auto now = std::chrono::steady_clock::now();
+    // Acquire pairs with the release of the coordinator, which changes the state.
+    const uint32_t state = control.state.load(std::memory_order_acquire);
+    if (now >= end || state >= kClusterFailedFrom) return false;
+    wait_on(epochs.durable_signal, signal,
+            std::min<std::chrono::nanoseconds>(end - now, kMaxSleep));
+  }
+}
+
 DurableEpoch::DurableEpoch(EpochBlock& epochs, std::vector<NodeShared*> nodes, OnFailure on_failure)
     : epochs_(epochs), nodes_(std::move(nodes)), on_failure_(std::move(on_failure)) {}
 

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <thread>
@@ -17,6 +19,11 @@ namespace atolldb {
 
 /// Returns the last epoch that all loggers have made durable.
 uint64_t durable_on_all(const std::vector<NodeShared*>& nodes);
+
+/// Waits up to `patience` until `epoch` is durable. Returns false if it is not durable by then, or
+/// if the cluster has failed. Thread: any.
+bool wait_until_durable(const ControlSegment& control, uint64_t epoch,
+                        std::chrono::milliseconds patience);
 
 /// The only writer of EpochBlock::durable in a cluster that has a log.
 class DurableEpoch {

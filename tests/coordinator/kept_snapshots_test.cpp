@@ -1,6 +1,6 @@
 // Files of snapshots are kept while a pointer may refer to them, or a transaction may have read
 // such a pointer.
-#include "coordinator/gleaner/kept_snapshots.h"
+#include "coordinator/snapshots/kept_snapshots.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Log volume: the written part of preallocated log files.
-#include "coordinator/gleaner/log_volume.h"
+#include "coordinator/snapshots/log_volume.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Plans of gleaner runs: which node, mapper and reducer does what.
-#include "coordinator/gleaner/make_plan.h"
+#include "coordinator/snapshots/make_plan.h"
 
 #include <gtest/gtest.h>
 
@@ -41,7 +41,7 @@ TEST(MakePlanTest, ANodesStreamsGoToItsMappersInTurnAndThoseOfLostNodesToAnybody
 }
 
 TEST(MakePlanTest, NamesAllReducersAndTheRootsOfTheBase) {
-  GleanTask task;
+  SnapshotTask task;
   task.snapshot = 4;
   task.epoch = 90;
   task.streams = {stream(1, 0)};

@@ -1,5 +1,5 @@
 // Steps of a recovery without enough space: it tries everything at once, then parts.
-#include "coordinator/gleaner/recovery_steps.h"
+#include "coordinator/snapshots/recovery_steps.h"
 
 #include <gtest/gtest.h>
 

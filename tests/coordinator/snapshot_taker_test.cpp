@@ -1,5 +1,5 @@
 // The snapshot taker: when it takes snapshots, and how often it tries again.
-#include "coordinator/gleaner/snapshot_taker.h"
+#include "coordinator/snapshots/snapshot_taker.h"
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ class SnapshotTakerTest : public testing::Test {
   SnapshotTakerTest() {
     config_.interval = std::chrono::hours(1);
     config_.log_volume = 1000;
-    hooks_.has_news = [this] { return has_news_.load(std::memory_order_relaxed); };
+    hooks_.has_new_commits = [this] { return has_new_commits_.load(std::memory_order_relaxed); };
     hooks_.log_bytes = [this] { return log_bytes_.load(std::memory_order_relaxed); };
     hooks_.take = [this] { return take(); };
   }
@@ -54,7 +54,7 @@ class SnapshotTakerTest : public testing::Test {
 
   Config::Gleaner config_;
   SnapshotTakerHooks hooks_;
-  std::atomic<bool> has_news_{true};
+  std::atomic<bool> has_new_commits_{true};
   std::atomic<uint64_t> log_bytes_{0};
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -97,13 +97,13 @@ TEST_F(SnapshotTakerTest, TakesOneWhenTheIntervalIsOverAndSomethingWasCommitted)
   let_through(3);
   taker.start();
   await_begun(4);
-  has_news_.store(false, std::memory_order_relaxed);
+  has_new_commits_.store(false, std::memory_order_relaxed);
   let_through(1);
 }
 
 TEST_F(SnapshotTakerTest, TakesNoneByItselfWhenNothingWasCommitted) {
   config_.interval = std::chrono::milliseconds(1);
-  has_news_.store(false, std::memory_order_relaxed);
+  has_new_commits_.store(false, std::memory_order_relaxed);
   SnapshotTaker taker(config_, hooks_, logger_);
   taker.start();
   log_bytes_.store(1'000'000, std::memory_order_relaxed);
@@ -116,7 +116,7 @@ TEST_F(SnapshotTakerTest, TakesNoneByItselfWhenNothingWasCommitted) {
 TEST_F(SnapshotTakerTest, ATransactionThatWaitsForTheFirstSnapshotGetsOne) {
   std::atomic<bool> is_awaited{false};
   hooks_.is_first_awaited = [&] { return is_awaited.load(std::memory_order_relaxed); };
-  has_news_.store(false, std::memory_order_relaxed);
+  has_new_commits_.store(false, std::memory_order_relaxed);
   SnapshotTaker taker(config_, hooks_, logger_);
   taker.start();
   auto asked = request(taker);  // when this is answered, the taker has checked all its conditions
@@ -127,20 +127,20 @@ TEST_F(SnapshotTakerTest, ATransactionThatWaitsForTheFirstSnapshotGetsOne) {
   let_through(1);
   EXPECT_EQ(again.get().value(), 2u);
   EXPECT_EQ(begun(), 2u) << "there is nothing that it could be of";
-  has_news_.store(true, std::memory_order_relaxed);
+  has_new_commits_.store(true, std::memory_order_relaxed);
   await_begun(3);
   is_awaited.store(false, std::memory_order_relaxed);
   let_through(1);
 }
 
 TEST_F(SnapshotTakerTest, TakesOneAfterTheOtherWhilePagesAreShortAndItHelps) {
-  hooks_.lacks_pages = [] { return true; };
-  hooks_.has_freed = [] { return true; };
+  hooks_.pool_is_low = [] { return true; };
+  hooks_.has_freed_pages = [] { return true; };
   SnapshotTaker taker(config_, hooks_, logger_);
   let_through(4);
   taker.start();
   await_begun(5);
-  has_news_.store(false, std::memory_order_relaxed);
+  has_new_commits_.store(false, std::memory_order_relaxed);
   let_through(1);
 }
 
@@ -159,8 +159,8 @@ TEST_F(SnapshotTakerTest, TakesOneWhenALoggerHasNoRoomForItsNextFileAndPausesUnt
 }
 
 TEST_F(SnapshotTakerTest, TakesFewerAndFewerForWantOfPagesThatBringNone) {
-  hooks_.lacks_pages = [] { return true; };
-  hooks_.has_freed = [] { return false; };
+  hooks_.pool_is_low = [] { return true; };
+  hooks_.has_freed_pages = [] { return false; };
   SnapshotTaker taker(config_, hooks_, logger_);
   let_through(1000);
   const auto begin = std::chrono::steady_clock::now();
@@ -173,12 +173,12 @@ TEST_F(SnapshotTakerTest, TakesFewerAndFewerForWantOfPagesThatBringNone) {
 
 TEST_F(SnapshotTakerTest, TakesNoneForWantOfPagesWhenNothingWasCommitted) {
   std::atomic<uint32_t> looks{0};
-  has_news_.store(false, std::memory_order_relaxed);
-  hooks_.has_news = [&] {
+  has_new_commits_.store(false, std::memory_order_relaxed);
+  hooks_.has_new_commits = [&] {
     looks.fetch_add(1, std::memory_order_relaxed);
     return false;
   };
-  hooks_.lacks_pages = [] { return true; };
+  hooks_.pool_is_low = [] { return true; };
   SnapshotTaker taker(config_, hooks_, logger_);
   taker.start();
   while (looks.load(std::memory_order_relaxed) < 3) std::this_thread::yield();

@@ -18,10 +18,11 @@
 #include <fmt/format.h>
 
 #include "coordinator/durability/durable_state.h"
-#include "coordinator/gleaner/gleaner_run.h"
-#include "coordinator/gleaner/recovery_steps.h"
+#include "coordinator/snapshots/recovery_steps.h"
+#include "coordinator/snapshots/snapshot_job.h"
 #include "engine/gleaner/sorted_run.h"
 #include "engine/log/log_writer.h"
+#include "shared/base/try.h"
 #include "shared/file/forwarding_file_system.h"
 #include "soc/gleaner/glean_service.h"
 #include "tests/coordinator/durability/commit_oracle.h"
@@ -136,7 +137,7 @@ class CutCluster {
       if (auto closed = stream.writer->close_epoch(epoch_, durable); !closed) return closed;
     }
     ++epoch_;
-    return notes ? durable_->note_idle(durable_epoch()) : Result<void>{};
+    return notes ? durable_->record_idle(durable_epoch()) : Result<void>{};
   }
   size_t logger_count() const { return streams_.size(); }
   uint64_t durable_epoch() const {
@@ -146,11 +147,11 @@ class CutCluster {
     return least;
   }
 
-  /// Takes a snapshot of everything durable, as the coordinator's take_snapshot does.
+  /// Takes a snapshot of everything durable, as SnapshotManager::take_snapshot does.
   Result<void> take_snapshot(CommitOracle& oracle, bool rewrites) {
     const uint64_t epoch = durable_epoch();
-    const bool has_news = !durable_->snapshot() || durable_->snapshot()->epoch < epoch;
-    if (!has_news) return {};
+    const bool has_new_commits = !durable_->snapshot() || durable_->snapshot()->epoch < epoch;
+    if (!has_new_commits) return {};
     auto gleaned = glean(
         {.epoch = epoch, .streams = durable_->live_streams(epoch), .rewrites = rewrites}, oracle);
     return gleaned ? delete_unneeded() : gleaned;
@@ -273,8 +274,8 @@ class CutCluster {
     return answer.get();
   }
 
-  /// Recovers as Coordinator::take_recovery_snapshot does, sometimes as if there were no space for
-  /// everything at once.
+  /// Recovers as SnapshotManager::take_recovery_snapshots does, sometimes as if there were no space
+  /// for everything at once.
   Result<void> recover(const CommitOracle& oracle) {
     RecoverySteps steps(durable_->recovery_epoch());
     for (uint64_t attempt = durable_->incarnation() % 3;; --attempt) {
@@ -293,8 +294,8 @@ class CutCluster {
     }
   }
 
-  /// Runs the gleaner as Coordinator::glean_and_store does.
-  Result<void> glean(GleanTask task, const CommitOracle& oracle) {
+  /// Makes a snapshot with the steps of SnapshotManager::make_snapshot.
+  Result<void> glean(SnapshotTask task, const CommitOracle& oracle) {
     for (const DdlRecord& storage : oracle.storages()) {
       task.storages.push_back({storage.storage_id, storage.type, storage.name,
                                static_cast<uint32_t>(storage.payload_bytes), storage.record_count});
@@ -307,16 +308,21 @@ class CutCluster {
     const NodeCall call = [this](uint32_t node, std::string_view op, const Json& body) {
       return call_node(node, op, body);
     };
-    GleanerRun gleaner(config_, durable_->files(), call, make_silent_logger("gleaner"));
-    const auto metadata = gleaner.run(task);
-    if (!metadata) return std::unexpected(metadata.error());
-    const auto stored = durable_->store_snapshot(*metadata);
-    gleaner.keep(*id);
+    SnapshotJob job(config_, durable_->files(), call, make_silent_logger("snapshot"));
+    ATOLL_ASSIGN(GleanPlan plan, job.plan(task));
+    ATOLL_TRY(job.align(task, plan));
+    ATOLL_TRY(job.prepare(task, plan));
+    ATOLL_TRY(job.map(plan));
+    ATOLL_ASSIGN(std::vector<NodePart> parts, job.reduce_and_compose(plan));
+    ATOLL_ASSIGN(const SnapshotMetadata metadata, job.combine(task, plan, std::move(parts)));
+    ATOLL_TRY(job.write_metadata(metadata));
+    const auto stored = durable_->store_snapshot(metadata);
+    job.keep(metadata.id);
     return stored;
   }
 
-  /// Deletes files as Coordinator::forget_unneeded does, with no reader except of the newest
-  /// snapshot.
+  /// Deletes files as SnapshotManager::delete_obsolete_files does, with no reader except of the
+  /// newest snapshot.
   Result<void> delete_unneeded() {
     std::set<uint32_t> in_use;
     std::vector<SnapshotFilePlace> places;

@@ -8,33 +8,35 @@
 #include <string>
 #include <utility>
 
-#include "coordinator/coordinator.h"
-#include "coordinator/gleaner/log_volume.h"
-#include "coordinator/gleaner/recovery_steps.h"
+#include "coordinator/snapshots/log_volume.h"
+#include "coordinator/snapshots/recovery_steps.h"
+#include "coordinator/snapshots/snapshot_manager.h"
 #include "engine/format/vid.h"
+#include "shared/base/check.h"
 #include "shared/base/pointer.h"
 #include "shared/base/try.h"
-#include "shared/memory/recovery_text.h"
 
 namespace atolldb {
-Result<void> Coordinator::recover() {
+
+Result<void> SnapshotManager::recover(const OnRecovering& on_recovering) {
+  CHECK(durable_ != nullptr && taker_ == nullptr && on_recovering);
+  thread_ = std::this_thread::get_id();
   const bool salvages = durable_->salvages();
   if (!durable_->to_glean().empty() || (salvages && durable_->snapshot())) {
-    begin_recovery();
-    ATOLL_TRY(take_recovery_snapshot());
+    on_recovering(begin_recovery());
+    ATOLL_TRY(take_recovery_snapshots());
   }
   if (durable_->snapshot()) {
-    ATOLL_TRY(publish(*durable_->snapshot()));
+    ATOLL_TRY(set_storage_roots(*durable_->snapshot()));
   }
-  const auto forgotten = forget_unneeded();
-  if (!forgotten) {
-    logger_->warn("files that nothing needs stay for now: {}", forgotten.error().message);
-  }
+  const Result<void> published = publish_to_transactions();
+  const Result<void> deleted = published ? delete_obsolete_files() : published;
+  if (!deleted) warn_of_obsolete_files(deleted.error());
   if (salvages) {
     // A salvage that did not end would omit the damage of later starts, too. Unreadable metadata of
     // a pinned snapshot does not prevent the end: all files of snapshots stay meanwhile (R38), and
     // the logs are moved aside.
-    if (!forgotten && forgotten.error().code != ExitCode::corruption) return forgotten;
+    if (!deleted && deleted.error().code != ExitCode::corruption) return deleted;
     ATOLL_TRY(report_salvage());
   }
   warn_of_left_directories();
@@ -42,67 +44,62 @@ Result<void> Coordinator::recover() {
 }
 
 /// Returns the data that this salvage attempt has omitted so far, for the report.
-Json Coordinator::salvaged() const {
-  Json found = {{"left_out", durable_->left_out()},
-                {"ranges", gleaner_->status().value("unreadable", Json::array())}};
+Json SnapshotManager::salvaged() const {
+  Json found = {{"left_out", durable_->left_out()}, {"ranges", job_->unreadable()}};
   for (Json& range : found["ranges"]) {
-    const StorageControl& storage = control_->storage(range.value("storage", 0u));
+    const StorageControl& storage = control_.storage(range.value("storage", 0u));
     range["name"] = storage.name;
   }
   return found;
 }
 
 /// Reports the data that the salvage has given up: in the process log and in the salvage report.
-Result<void> Coordinator::report_salvage() {
+Result<void> SnapshotManager::report_salvage() {
   Json found = salvaged();
-  found["snapshot"] = snapshot_.load(std::memory_order_relaxed);
-  found["epoch"] = snapshot_epoch_.load(std::memory_order_relaxed);
+  found["snapshot"] = newest_.load(std::memory_order_relaxed);
+  found["epoch"] = newest_epoch_.load(std::memory_order_relaxed);
   ATOLL_ASSIGN(const auto report, durable_->report_salvage(std::move(found)));
   for (const Json& range : report.at("ranges")) {
     logger_->error("salvage: storage {}: {} is missing: {}", range.value("name", ""),
                    range.value("range", ""), range.value("reason", ""));
   }
   ATOLL_ASSIGN(const auto path, durable_->end_salvage());
-  gleaner_->forget_unreadable();
+  job_->forget_unreadable();
   logger_->warn("salvage: {} ranges and {} parts of the log are missing: {}",
                 report.at("ranges").size(), report.at("left_out").size(), path);
   return {};
 }
 
-/// A failure here only makes readers wait for the end of the recovery.
-void Coordinator::begin_recovery() {
+std::string SnapshotManager::begin_recovery() {
   // Relaxed: for display.
   bytes_to_recover_.store(log_volume(durable_->files(), durable_->to_glean()),
                           std::memory_order_relaxed);
-  std::string text;
-  if (durable_->snapshot()) {
-    const SnapshotMetadata& newest = *durable_->snapshot();
-    if (const auto offered = publish_to_transactions(); offered) {
-      note_newest(newest);
-      Json readable = {{"snapshot", newest.id}, {"epoch", newest.epoch}};
-      readable["others"] = Json::array();
-      for (const auto& [id, offer] : offered_) {
-        if (id != newest.id) readable["others"].push_back(id);
-      }
-      text = "snapshot " + std::to_string(newest.id) + " of epoch " + std::to_string(newest.epoch);
-      logger_->info("recovery: transactions may read {} already", text);
-      const std::lock_guard guard(mutex_);
-      readable_ = std::move(readable);
-    } else {
-      logger_->warn("no snapshot can be read before the end of the recovery: {}",
-                    offered.error().message);
-      // Some node may have the snapshot. If that node cannot be told to withdraw it, the recovery
-      // fails as well.
-      make_newest(0);
-      [[maybe_unused]] const auto withdrawn = withdraw_on_nodes(config_, call_node_, {});
-      offered_.clear();
-    }
+  if (!durable_->snapshot()) return "";
+  const SnapshotMetadata& newest = *durable_->snapshot();
+  if (const auto published = publish_to_transactions(); !published) {
+    logger_->warn("no snapshot can be read before the end of the recovery: {}",
+                  published.error().message);
+    // Some node may have the snapshot. If that node cannot be told to withdraw it, the recovery
+    // fails as well.
+    make_newest(0);
+    [[maybe_unused]] const auto withdrawn = withdraw_on_nodes({});
+    offered_.clear();
+    return "";
   }
-  set_state(ClusterState::recovering);
-  if (launcher_.report_recovering) launcher_.report_recovering(text);
+  record_newest(newest);
+  Json readable = {{"snapshot", newest.id}, {"epoch", newest.epoch}, {"others", Json::array()}};
+  for (const auto& [id, offer] : offered_) {
+    if (id != newest.id) readable["others"].push_back(id);
+  }
+  const std::string text =
+      "snapshot " + std::to_string(newest.id) + " of epoch " + std::to_string(newest.epoch);
+  logger_->info("recovery: transactions may read {} already", text);
+  const std::lock_guard guard(mutex_);
+  readable_ = std::move(readable);
+  return text;
 }
 
-void Coordinator::note_recovery_progress() {
+void SnapshotManager::record_recovery_progress() {
   uint64_t read = 0;
   // Relaxed, for all words: for display.
   for (const MetricsSegment* metrics : metrics_) {
@@ -110,19 +107,10 @@ void Coordinator::note_recovery_progress() {
   }
   const uint64_t all = bytes_to_recover_.load(std::memory_order_relaxed);
   const uint64_t percent = all == 0 ? 0 : std::min<uint64_t>(100, read * 100 / all);
-  control_->recovered_percent.store(static_cast<uint32_t>(percent), std::memory_order_relaxed);
+  control_.recovered_percent.store(static_cast<uint32_t>(percent), std::memory_order_relaxed);
 }
 
-std::string Coordinator::progress() const {
-  // Acquire pairs with the release in start: the control segment exists.
-  if (watched_clock_.load(std::memory_order_acquire) == nullptr) {
-    // Relaxed: for display.
-    const uint64_t bytes = bytes_to_check_.load(std::memory_order_relaxed);
-    if (bytes == 0) return "";
-    const uint64_t checked = bytes_checked_.load(std::memory_order_relaxed);
-    return fmt::format("starting {} {} checking the logs", std::min(checked, bytes), bytes);
-  }
-  if (state() != ClusterState::recovering) return "";
+std::string SnapshotManager::recovery_progress() const {
   uint64_t read = 0;
   uint64_t pages = 0;
   for (const MetricsSegment* metrics : metrics_) {
@@ -134,26 +122,15 @@ std::string Coordinator::progress() const {
   return fmt::format("recovering {} 0 writing pages of the new snapshot", pages * kPageBytes);
 }
 
-Json Coordinator::recovery_status() const {
-  if (state() != ClusterState::recovering) return {};
+Json SnapshotManager::recovery_status() const {
   const std::lock_guard guard(mutex_);
   // Relaxed: for display.
   return {{"log_bytes", bytes_to_recover_.load(std::memory_order_relaxed)},
-          {"percent_read", control_->recovered_percent.load(std::memory_order_relaxed)},
+          {"percent_read", control_.recovered_percent.load(std::memory_order_relaxed)},
           {"reads", readable_}};
 }
 
-Result<void> Coordinator::check_runs(const std::string& op) const {
-  const ClusterState state = this->state();
-  if (state == ClusterState::running) return {};
-  if (state == ClusterState::recovering) {
-    return make_error(ExitCode::recovering, op + ": " + recovery_text(*control_));
-  }
-  return make_error(ExitCode::not_running,
-                    op + ": the cluster does not run: try again when it does");
-}
-
-void Coordinator::warn_of_left_directories() {
+void SnapshotManager::warn_of_left_directories() {
   const auto left = durable_->left_directories();
   if (!left) return logger_->warn("{}", left.error().message);
   for (const auto& [directory, files] : *left) {
@@ -172,7 +149,7 @@ void Coordinator::warn_of_left_directories() {
 /// Makes one snapshot of all the log that no snapshot covers, if there is room for it. Otherwise it
 /// makes several, one part of the epochs after the other. The logs that one part covers make room
 /// for the next part (R54).
-Result<void> Coordinator::take_recovery_snapshot() {
+Result<void> SnapshotManager::take_recovery_snapshots() {
   RecoverySteps steps(durable_->recovery_epoch());
   for (;;) {
     const uint64_t recovered = recovered_epoch();
@@ -206,53 +183,33 @@ Result<void> Coordinator::take_recovery_snapshot() {
   }
 }
 
-Result<void> Coordinator::take_recovery_snapshot(uint64_t epoch) {
+Result<void> SnapshotManager::take_recovery_snapshot(uint64_t epoch) {
   std::vector<GleanStream> streams = streams_up_to(durable_->to_glean(), epoch);
   logger_->info("recovery: {} logs up to epoch {} become a snapshot", streams.size(), epoch);
   // An ordinary recovery never rewrites all pages: the start waits for it, and there may be no
   // room. It also reserves no room: without this snapshot the cluster cannot start, and the logs
   // that it covers make room. A salvage does rewrite: it reads all pages, and keeps no page that
   // cannot be read.
-  return glean({.epoch = epoch,
-                .streams = std::move(streams),
-                .storages = storages_to_glean(),
-                .rewrites = durable_->salvages(),
-                .salvages = durable_->salvages()});
+  return make_snapshot({.epoch = epoch,
+                        .streams = std::move(streams),
+                        .storages = catalog_.entries(),
+                        .rewrites = durable_->salvages(),
+                        .salvages = durable_->salvages()});
 }
 
-uint64_t Coordinator::recovered_epoch() const {
+uint64_t SnapshotManager::recovered_epoch() const {
   std::optional<uint64_t> snapshot_epoch;
   if (durable_->snapshot()) snapshot_epoch = durable_->snapshot()->epoch;
   return atolldb::recovered_epoch(durable_->to_glean(), snapshot_epoch, durable_->recovery_epoch());
 }
 
-/// A failure here only means that a start on a full disk lacks its ballast. The coordinator retries
-/// after each snapshot.
-void Coordinator::rebuild_ballast() {
-  const auto built = durable_->rebuild_ballast();
-  if (!built && !lacks_ballast_) {
-    logger_->warn("there is no ballast for a start on a full disk: {}", built.error().message);
-  }
-  if (built && lacks_ballast_) logger_->info("the ballast is there again");
-  lacks_ballast_ = !built;
-}
-
-std::vector<StorageToGlean> Coordinator::storages_to_glean() const {
-  std::vector<StorageToGlean> storages;
-  for (const StorageControl* storage : catalog_->list()) {
-    storages.push_back(
-        {storage->id, storage->type, storage->name, storage->payload_bytes, storage->record_count});
-  }
-  return storages;
-}
-
 /// Sets the roots of all storages to this snapshot. The files are open on all nodes before any
 /// pointer refers to them. REQUIRES: no transaction reads a storage's root yet. Transactions that
 /// read a snapshot have roots of their own.
-Result<void> Coordinator::publish(const SnapshotMetadata& snapshot) {
+Result<void> SnapshotManager::set_storage_roots(const SnapshotMetadata& snapshot) {
   ATOLL_TRY(open_readable(snapshot.files));
   for (const SnapshotStorage& stored : snapshot.storages) {
-    StorageControl& storage = control_->storage(stored.id);
+    StorageControl& storage = control_.storage(stored.id);
     const auto state = static_cast<StorageState>(storage.state.load(std::memory_order_relaxed));
     // The storage was dropped after the snapshot was made.
     if (storage.id != stored.id || state != StorageState::ready) continue;
@@ -263,9 +220,8 @@ Result<void> Coordinator::publish(const SnapshotMetadata& snapshot) {
     // of its epoch or older.
     storage.root_floor.store(Vid::make(snapshot.epoch, 0).word(), std::memory_order_relaxed);
   }
-  published_ = snapshot;
   kept_.add(snapshot);
-  note_newest(snapshot);
+  record_newest(snapshot);
   logger_->info("snapshot {} of epoch {}: {} storages, {} files", snapshot.id, snapshot.epoch,
                 snapshot.storages.size(), snapshot.files.size());
   return {};

@@ -1,4 +1,4 @@
-#include "coordinator/gleaner/make_plan.h"
+#include "coordinator/snapshots/make_plan.h"
 
 #include <algorithm>
 #include <map>
@@ -7,18 +7,19 @@
 
 #include "engine/format/tree_key.h"
 #include "engine/gleaner/assign_partitions.h"
+#include "shared/base/check.h"
 #include "shared/base/try.h"
 
 namespace atolldb {
 namespace {
 
-std::vector<GleanStorage> storages_of(const GleanTask& task) {
+std::vector<GleanStorage> storages_of(const SnapshotTask& task) {
   std::map<uint32_t, SnapshotPointer> roots;
   if (task.base) {
     for (const SnapshotStorage& storage : task.base->storages) roots[storage.id] = storage.root;
   }
   std::vector<GleanStorage> storages;
-  for (const StorageToGlean& storage : task.storages) {
+  for (const StorageEntry& storage : task.storages) {
     GleanStorage planned;
     planned.id = storage.id;
     planned.type = storage.type;
@@ -78,7 +79,8 @@ std::vector<ReducerPlace> reducers_of(const Config& config) {
   return places;
 }
 
-Result<GleanPlan> make_plan(const Config& config, FileSystem& file_system, const GleanTask& task) {
+Result<GleanPlan> make_plan(const Config& config, FileSystem& file_system,
+                            const SnapshotTask& task) {
   GleanPlan plan;
   plan.snapshot = task.snapshot;
   plan.epoch = task.epoch;

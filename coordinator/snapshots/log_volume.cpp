@@ -1,4 +1,4 @@
-#include "coordinator/gleaner/log_volume.h"
+#include "coordinator/snapshots/log_volume.h"
 
 #include <algorithm>
 #include <memory>

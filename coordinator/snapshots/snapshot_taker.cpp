@@ -1,20 +1,21 @@
-#include "coordinator/gleaner/snapshot_taker.h"
+#include "coordinator/snapshots/snapshot_taker.h"
 
 #include <algorithm>
 #include <utility>
 
+#include "shared/base/check.h"
 #include "shared/process/start_up.h"
 
 namespace atolldb {
 namespace {
 
 /// Pause between two checks of the reasons for a snapshot.
-constexpr std::chrono::milliseconds kLookAround{100};
+constexpr std::chrono::milliseconds kCheckPause{100};
 /// Shortest and longest pause between snapshots for a low pool, after one that freed almost no
 /// pages because all were in use.
 constexpr std::chrono::milliseconds kMinPagePause{200};
 constexpr std::chrono::seconds kMaxPagePause{10};
-constexpr const char* kLacksPages = "volatile pool";
+constexpr const char* kPoolIsLow = "volatile pool";
 /// Pause between snapshots that a logger without room for its next file requests.
 constexpr std::chrono::seconds kFilePause{1};
 constexpr const char* kLacksFiles = "a logger has no room for its next file";
@@ -22,6 +23,8 @@ constexpr const char* kLacksFiles = "a logger has no room for its next file";
 }  // namespace
 
 void SnapshotTaker::start() {
+  CHECK(!thread_.joinable());
+  CHECK(hooks_.take && hooks_.has_new_commits && hooks_.log_bytes);
   last_at_ = Clock::now();
   last_log_bytes_ = hooks_.log_bytes();
   thread_ = std::thread([this] { run(); });
@@ -65,37 +68,37 @@ void SnapshotTaker::request(Reply reply) {
 }
 
 std::string SnapshotTaker::reason() const {
-  if (!hooks_.has_news()) return {};
+  if (!hooks_.has_new_commits()) return {};
   if (hooks_.is_first_awaited && hooks_.is_first_awaited()) {
     return "a transaction waits for the first one";
   }
-  if (Clock::now() - last_at_ >= config_.interval) return "gleaner.interval is over";
+  if (Clock::now() - last_at_ >= config_.interval) return "gleaner.interval has passed";
   if (hooks_.log_bytes() - last_log_bytes_ >= config_.log_volume) {
     return "a node has written gleaner.log_volume";
   }
   const bool may_free_files = hooks_.lacks_log_files && Clock::now() - last_at_ >= file_pause_;
   if (may_free_files && hooks_.lacks_log_files()) return kLacksFiles;
-  const bool may_free_pages = hooks_.lacks_pages && Clock::now() - last_at_ >= page_pause_;
-  if (may_free_pages && hooks_.lacks_pages()) return kLacksPages;
+  const bool may_free_pages = hooks_.pool_is_low && Clock::now() - last_at_ >= page_pause_;
+  if (may_free_pages && hooks_.pool_is_low()) return kPoolIsLow;
   return {};
 }
 
-/// Sets the pauses before the next snapshot. The page pause doubles with each snapshot that frees
-/// too few pages.
-void SnapshotTaker::wait_after(const std::string& why) {
+/// The page pause doubles with each snapshot that frees too few pages.
+void SnapshotTaker::set_pauses(const std::string& why) {
   file_pause_ = why == kLacksFiles ? kFilePause : Clock::duration{};
-  if (hooks_.has_freed && hooks_.has_freed()) {
+  if (hooks_.has_freed_pages && hooks_.has_freed_pages()) {
     page_pause_ = {};
-  } else if (why == kLacksPages) {
+  } else if (why == kPoolIsLow) {
     page_pause_ = std::clamp<Clock::duration>(2 * page_pause_, kMinPagePause, kMaxPagePause);
   }
 }
 
 void SnapshotTaker::run() {
   name_thread("snapshots");
+  if (hooks_.on_start) hooks_.on_start();
   std::unique_lock lock(mutex_);
   while (!ends_) {
-    changed_.wait_for(lock, std::min<Clock::duration>(kLookAround, config_.interval),
+    changed_.wait_for(lock, std::min<Clock::duration>(kCheckPause, config_.interval),
                       [this] { return ends_ || !requests_.empty() || !tasks_.empty(); });
     if (ends_) return;
     const std::vector<Task> tasks = std::exchange(tasks_, {});
@@ -112,10 +115,11 @@ void SnapshotTaker::run() {
       if (taken) {
         logger_->info("snapshot {}: {}; it took {} ms", *taken, why, took.count());
       } else {
-        logger_->error("no snapshot ({}): {}; the previous one stays in force", why,
-                       taken.error().message);
+        logger_->error(
+            "no snapshot was taken (reason: {}): {}; the previous one remains the newest", why,
+            taken.error().message);
       }
-      wait_after(why);
+      set_pauses(why);
       for (const Reply& reply : replies) reply(taken);
     }
     lock.lock();

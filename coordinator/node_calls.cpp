@@ -1,14 +1,18 @@
-#include "coordinator/gleaner/ask_nodes.h"
+#include "coordinator/node_calls.h"
 
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "shared/base/check.h"
+#include "shared/base/try.h"
+
 namespace atolldb {
 
 Result<void> on_all_nodes(const Config& config,
                           const std::function<Result<void>(uint32_t node)>& action) {
+  CHECK(!config.nodes.empty() && action);
   std::vector<Result<void>> results(config.nodes.size());
   {
     std::vector<std::jthread> threads;
@@ -26,6 +30,14 @@ Result<void> on_all_nodes(const Config& config,
   }
   if (worst) return std::unexpected(*worst);
   return {};
+}
+
+Result<void> ask_all_nodes(const Config& config, const NodeCall& call_node, std::string_view op,
+                           const Json& body) {
+  return on_all_nodes(config, [&](uint32_t node) -> Result<void> {
+    ATOLL_TRY(call_node(node, op, body));
+    return {};
+  });
 }
 
 }  // namespace atolldb

@@ -20,4 +20,8 @@ using NodeCall = std::function<Result<Json>(uint32_t node, std::string_view op, 
 Result<void> on_all_nodes(const Config& config,
                           const std::function<Result<void>(uint32_t node)>& action);
 
+/// Sends the same request to all nodes at once, and waits for the answers. Errors: as on_all_nodes.
+Result<void> ask_all_nodes(const Config& config, const NodeCall& call_node, std::string_view op,
+                           const Json& body);
+
 }  // namespace atolldb

@@ -1,4 +1,4 @@
-// Plan of a run of the gleaner: which mapper reads which stream, and which reducer composes which
+// The plan of a snapshot: which mapper reads which stream, and which reducer composes which
 // partition. Source: [FOEDUS15] sections 7.1 and 7.2.
 #pragma once
 
@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "coordinator/catalog/catalog.h"
 #include "engine/gleaner/glean_plan.h"
 #include "engine/snapshot/snapshot_metadata.h"
 #include "shared/base/error.h"
@@ -16,28 +17,19 @@
 
 namespace atolldb {
 
-/// A storage that the snapshot is to hold, as the catalog describes it.
-struct StorageToGlean {
-  uint32_t id = 0;
-  StorageType type = StorageType::none;
-  std::string name;
-  uint32_t payload_bytes = 0;
-  uint64_t record_count = 0;
-};
-
-/// The input of one run of the gleaner.
-struct GleanTask {
+/// What a snapshot is to hold, and how it is made.
+struct SnapshotTask {
   uint32_t snapshot = 0;  // id of the new snapshot, taken durably (R37)
-  uint64_t epoch =
-      0;  // epoch of the new snapshot: the base and `streams` hold all commits up to it
+  /// Epoch of the new snapshot. The base and `streams` hold all commits up to it.
+  uint64_t epoch = 0;
   ClusterUuid cluster_uuid = {};
-  std::optional<SnapshotMetadata> base = {};
+  std::optional<SnapshotMetadata> base = {};  // the newest snapshot, if there is one
   std::vector<GleanStream> streams = {};
-  std::vector<StorageToGlean> storages = {};  // all storages that are not dropped
-  bool rewrites = false;                      // as GleanPlan::rewrites
-  bool salvages = false;                      // as GleanPlan::salvages
-  uint64_t disk_reserve = 0;                  // bytes that the run leaves free in each file system
-  /// The cluster runs, and the snapshot will be installed beside volatile pages.
+  std::vector<StorageEntry> storages = {};  // all storages that are not dropped
+  bool rewrites = false;                    // as GleanPlan::rewrites
+  bool salvages = false;                    // as GleanPlan::salvages
+  uint64_t disk_reserve = 0;                // bytes to leave free in each file system
+  /// The cluster runs, so there are volatile pages beside which the snapshot will be installed.
   bool has_volatile_pages = false;
 };
 
@@ -50,7 +42,8 @@ std::vector<GleanMapper> assign_streams(const Config& config,
 std::vector<ReducerPlace> reducers_of(const Config& config);
 
 /// Makes the plan; it reads a sample of the log. Returns an error if that read fails.
-Result<GleanPlan> make_plan(const Config& config, FileSystem& file_system, const GleanTask& task);
+Result<GleanPlan> make_plan(const Config& config, FileSystem& file_system,
+                            const SnapshotTask& task);
 
 /// Returns where partitions of a Master-tree may begin: for each slice, ascending, the nearest cut
 /// at or before it.

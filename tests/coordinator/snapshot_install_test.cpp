@@ -6,8 +6,7 @@
 #include <set>
 #include <vector>
 
-#include "coordinator/gleaner/divide_storages.h"
-#include "coordinator/gleaner/gleaner_run.h"
+#include "coordinator/snapshots/snapshot_job.h"
 #include "tests/engine/log/memory_file_system.h"
 
 namespace atolldb {
@@ -31,12 +30,12 @@ TEST(DivideStoragesTest, ThoseWithMostRecordsFirstInTurn) {
   EXPECT_EQ(shares[2].at(0).id, 1u);
 }
 
-bool never_short(uint32_t) { return false; }
+bool never_low(uint32_t) { return false; }
 
 /// Two nodes whose answers the test determines.
-class GleanerInstallTest : public testing::Test {
+class SnapshotInstallTest : public testing::Test {
  protected:
-  GleanerInstallTest() {
+  SnapshotInstallTest() {
     config_.nodes.assign(2, NodeConfig{});
     snapshot_.id = 9;
     snapshot_.epoch = 77;
@@ -51,7 +50,7 @@ class GleanerInstallTest : public testing::Test {
   std::set<uint32_t> storages_;         // guarded by mutex_
 };
 
-TEST_F(GleanerInstallTest, AsksUntilAllAreDoneAndSumsUp) {
+TEST_F(SnapshotInstallTest, AsksUntilAllAreDoneAndSumsUp) {
   const NodeCall call = [this](uint32_t node, std::string_view op, const Json& body) {
     EXPECT_EQ(op, "snapshot.install");
     EXPECT_EQ(body.at("snapshot"), 9);
@@ -64,20 +63,20 @@ TEST_F(GleanerInstallTest, AsksUntilAllAreDoneAndSumsUp) {
     if (node == 1) answer["oldest_left"] = 4;
     return Result<Json>(answer);
   };
-  GleanerRun run(config_, files_, call, make_silent_logger("install"));
-  const auto report = run.install(snapshot_, never_short);
+  SnapshotJob job(config_, files_, call, make_silent_logger("install"));
+  const auto report = job.install(snapshot_, never_low);
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_EQ(report->installed, 60u);
   EXPECT_EQ(report->dropped, 1u);
   EXPECT_EQ(report->oldest_left, 4u);
   EXPECT_EQ(storages_, (std::set<uint32_t>{1, 2, 3}));
-  EXPECT_EQ(run.status().at("phase"), "done");
-  EXPECT_EQ(run.status().at("progress").at("installed"), 60);
-  EXPECT_FALSE(run.status().at("progress").contains("oldest_left"));
+  EXPECT_EQ(job.status().at("phase"), "done");
+  EXPECT_EQ(job.status().at("progress").at("installed"), 60);
+  EXPECT_FALSE(job.status().at("progress").contains("oldest_left"));
 }
 
 /// Each node reports 10 dropped pages for each pass, and keeps hot pages if the pass spares them.
-class HotPagesTest : public GleanerInstallTest {
+class HotPagesTest : public SnapshotInstallTest {
  protected:
   HotPagesTest() {
     config_.gleaner.pool_low_water = 20;
@@ -99,12 +98,12 @@ class HotPagesTest : public GleanerInstallTest {
     const NodeCall call = [this](uint32_t node, std::string_view, const Json& body) {
       return answer(node, body);
     };
-    GleanerRun run(config_, files_, call, make_silent_logger("install"));
-    auto report = run.install(snapshot_, [&](uint32_t percent) {
+    SnapshotJob job(config_, files_, call, make_silent_logger("install"));
+    auto report = job.install(snapshot_, [&](uint32_t percent) {
       asked_.push_back(percent);
       return is_short;
     });
-    EXPECT_EQ(run.status().at("phase"), "done");
+    EXPECT_EQ(job.status().at("phase"), "done");
     return report;
   }
 
@@ -159,29 +158,29 @@ TEST_F(HotPagesTest, ASecondPassThatFailsLeavesTheFirstOnesReport) {
   EXPECT_EQ(report->oldest_left, 3u);
 }
 
-TEST_F(GleanerInstallTest, WaitsForTheOthersWhenOneFailsAndReportsIt) {
+TEST_F(SnapshotInstallTest, WaitsForTheOthersWhenOneFailsAndReportsIt) {
   const NodeCall call = [this](uint32_t node, std::string_view, const Json&) -> Result<Json> {
     const std::lock_guard guard(mutex_);
     if (node == 0) return make_error(ExitCode::failed, "a page is unreadable");
     return Json{{"done", ++calls_[node] == 5}};
   };
-  GleanerRun run(config_, files_, call, make_silent_logger("install"));
-  const auto report = run.install(snapshot_, never_short);
+  SnapshotJob job(config_, files_, call, make_silent_logger("install"));
+  const auto report = job.install(snapshot_, never_low);
   ASSERT_FALSE(report);
   EXPECT_NE(report.error().message.find("node 0: a page is unreadable"), std::string::npos);
   EXPECT_EQ(calls_[1], 5u);
-  EXPECT_EQ(run.status().at("phase"), "not installed");
+  EXPECT_EQ(job.status().at("phase"), "not installed");
 }
 
-TEST_F(GleanerInstallTest, EndsWhenItIsCancelled) {
-  GleanerRun* running = nullptr;
+TEST_F(SnapshotInstallTest, EndsWhenItIsCancelled) {
+  SnapshotJob* running = nullptr;
   const NodeCall call = [&](uint32_t, std::string_view, const Json&) -> Result<Json> {
     running->cancel();
     return Json{{"done", false}};
   };
-  GleanerRun run(config_, files_, call, make_silent_logger("install"));
-  running = &run;
-  EXPECT_FALSE(run.install(snapshot_, never_short));
+  SnapshotJob job(config_, files_, call, make_silent_logger("install"));
+  running = &job;
+  EXPECT_FALSE(job.install(snapshot_, never_low));
 }
 
 }  // namespace

@@ -24,17 +24,19 @@ struct SnapshotTakerHooks {
   /// has been committed since.
   std::function<Result<uint32_t>()> take;
   /// Returns whether anything has been committed since the last snapshot.
-  std::function<bool()> has_news;
+  std::function<bool()> has_new_commits;
   /// Returns the bytes of log that the busiest node has written since the cluster began.
   std::function<uint64_t()> log_bytes;
   /// Returns whether a logger has no room for its next file. Empty: never.
   std::function<bool()> lacks_log_files = {};
   /// Returns whether the pool of some node is low. Empty: never.
-  std::function<bool()> lacks_pages = {};
+  std::function<bool()> pool_is_low = {};
   /// Returns whether the latest snapshot has freed a good part of some node's pool. Empty: never.
-  std::function<bool()> has_freed = {};
+  std::function<bool()> has_freed_pages = {};
   /// Returns whether a transaction waits for the first snapshot (R62). Empty: never.
   std::function<bool()> is_first_awaited = {};
+  /// Called once, first on the taker's thread. Empty: nothing to do.
+  std::function<void()> on_start = {};
 };
 
 class SnapshotTaker {
@@ -68,7 +70,8 @@ class SnapshotTaker {
   void run();
   /// Returns the reason why a snapshot is due now, or "" if none is due.
   std::string reason() const;
-  void wait_after(const std::string& why);
+  /// Sets the pauses before the next snapshot, after one for this reason.
+  void set_pauses(const std::string& why);
 
   const Config::Gleaner& config_;
   SnapshotTakerHooks hooks_;

@@ -1,4 +1,4 @@
-#include "coordinator/gleaner/recovery_steps.h"
+#include "coordinator/snapshots/recovery_steps.h"
 
 #include <algorithm>
 #include <utility>

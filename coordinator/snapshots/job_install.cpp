@@ -1,9 +1,9 @@
-// Installation of the gleaner's snapshots in the volatile pages of the running cluster (R44).
+// Installation of a snapshot beside the volatile pages of the running cluster (R44).
 #include <algorithm>
 #include <utility>
 
-#include "coordinator/gleaner/divide_storages.h"
-#include "coordinator/gleaner/gleaner_run.h"
+#include "coordinator/snapshots/snapshot_job.h"
+#include "shared/base/check.h"
 #include "shared/base/try.h"
 
 namespace atolldb {
@@ -33,6 +33,7 @@ std::vector<std::vector<SnapshotStorage>> divide_storages(std::vector<SnapshotSt
   std::ranges::sort(storages, [](const SnapshotStorage& one, const SnapshotStorage& other) {
     return std::pair(other.records, one.id) < std::pair(one.records, other.id);
   });
+  CHECK(node_count != 0);
   std::vector<std::vector<SnapshotStorage>> shares(node_count);
   for (size_t i = 0; i < storages.size(); ++i) {
     shares[i % node_count].push_back(std::move(storages[i]));
@@ -40,43 +41,28 @@ std::vector<std::vector<SnapshotStorage>> divide_storages(std::vector<SnapshotSt
   return shares;
 }
 
-Result<void> GleanerRun::align(const GleanTask& task, GleanPlan& plan) {
-  if (!task.has_volatile_pages) return {};
-  return align_partitions(plan.storages, [&](uint32_t storage_id, const auto& slices) {
-    // Any node can walk the pages. The modulus spreads the work.
-    const auto node = storage_id % static_cast<uint32_t>(config_.nodes.size());
-    const Json body = {{"storage", storage_id}, {"keys", slices}};
-    const Result<Json> answer = call_node_(node, "snapshot.align", body);
-    if (!answer) return Result<std::vector<uint64_t>>(std::unexpected(answer.error()));
-    std::vector<uint64_t> cuts;
-    for (const Json& cut : answer->value("keys", Json::array())) {
-      if (cut.is_number_unsigned()) cuts.push_back(cut.get<uint64_t>());
-    }
-    return Result<std::vector<uint64_t>>(std::move(cuts));
-  });
-}
-
-Result<InstallReport> GleanerRun::install(const SnapshotMetadata& snapshot,
-                                          const StaysShort& stays_short) {
+Result<InstallReport> SnapshotJob::install(const SnapshotMetadata& snapshot,
+                                           const PoolStillLow& pool_still_low) {
   const Config::Gleaner& gleaner = config_.gleaner;
-  set_phase(snapshot.id, "installing");
+  enter(SnapshotPhase::installing, snapshot.id);
   auto report = install_pass(
       snapshot, {.free_percent = gleaner.pool_high_water, .spares_hot = gleaner.keep_hot_pages});
   // Rounded up, so that it lies above the low-water mark, which triggers the next snapshot.
   const uint32_t middle = (gleaner.pool_low_water + gleaner.pool_high_water + 1) / 2;
-  if (report && report->kept_hot != 0 && stays_short(middle)) drop_hot(snapshot, middle, *report);
-  set_phase(snapshot.id, report ? "done" : "not installed");
+  if (report && report->kept_hot != 0 && pool_still_low(middle))
+    drop_hot(snapshot, middle, *report);
+  enter(report ? SnapshotPhase::done : SnapshotPhase::not_installed, snapshot.id);
   return report;
 }
 
 /// Runs a second pass, which also drops hot pages. `report` holds the result of the first pass, and
 /// remains valid if the second pass fails.
-void GleanerRun::drop_hot(const SnapshotMetadata& snapshot, uint32_t free_percent,
-                          InstallReport& report) {
+void SnapshotJob::drop_hot(const SnapshotMetadata& snapshot, uint32_t free_percent,
+                           InstallReport& report) {
   const auto second = install_pass(snapshot, {.free_percent = free_percent, .spares_hot = false});
   if (!second) {
-    logger_->warn("snapshot {}: hot pages stay, though pages are short: {}", snapshot.id,
-                  second.error().message);
+    logger_->warn("snapshot {}: the second pass, which drops hot pages, has failed: {}",
+                  snapshot.id, second.error().message);
     return;
   }
   report.dropped_hot = second->dropped;
@@ -89,8 +75,8 @@ void GleanerRun::drop_hot(const SnapshotMetadata& snapshot, uint32_t free_percen
 }
 
 /// Installs on all nodes at once; each node does its share of the storages.
-Result<InstallReport> GleanerRun::install_pass(const SnapshotMetadata& snapshot,
-                                               const DropLimits& limits) {
+Result<InstallReport> SnapshotJob::install_pass(const SnapshotMetadata& snapshot,
+                                                const DropLimits& limits) {
   const auto node_count = static_cast<uint32_t>(config_.nodes.size());
   const auto shares = divide_storages(snapshot.storages, node_count);
   std::vector<InstallReport> reports(node_count);
@@ -103,8 +89,7 @@ Result<InstallReport> GleanerRun::install_pass(const SnapshotMetadata& snapshot,
     const Json body = {{"snapshot", snapshot.id},         {"epoch", snapshot.epoch},
                        {"storages", std::move(roots)},    {"free_percent", limits.free_percent},
                        {"spares_hot", limits.spares_hot}, {"timeout_ms", kInstallWaitMs}};
-    ATOLL_ASSIGN(auto report, install_on(node, body));
-    reports[node] = report;
+    ATOLL_ASSIGN(reports[node], install_on(node, body));
     return {};
   }));
   InstallReport sum;
@@ -114,15 +99,16 @@ Result<InstallReport> GleanerRun::install_pass(const SnapshotMetadata& snapshot,
 
 /// Asks until the node's share is done. The same request begins the install and later asks for its
 /// progress.
-Result<InstallReport> GleanerRun::install_on(uint32_t node, const Json& body) {
+Result<InstallReport> SnapshotJob::install_on(uint32_t node, const Json& body) {
   for (;;) {
     if (is_cancelled_.load(std::memory_order_relaxed)) {
-      return make_error(ExitCode::failed, "its run was cancelled");
+      return make_error(ExitCode::failed, "the installation was cancelled");
     }
     ATOLL_ASSIGN(const auto answer, call_node_(node, "snapshot.install", body));
     const InstallReport report = report_of(answer);
     {
       const std::lock_guard guard(mutex_);
+      CHECK(node < progress_.size());
       Json progress = answer;
       // A sum of these two over the nodes would mean nothing.
       progress.erase("oldest_left");

@@ -1,0 +1,137 @@
+// Installation of new snapshots in the volatile pages of the running cluster (R23, R38, R44). It
+// has three steps. Pointers are set to the new snapshot. Pages that the snapshot makes unnecessary
+// are dropped. Files without references are released. All of this changes volatile memory only:
+// after a crash at any instant the savepoint is valid, and it already names the new snapshot (R37).
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "coordinator/snapshots/snapshot_manager.h"
+#include "engine/hooks/mutants.h"
+#include "shared/base/check.h"
+#include "shared/base/limits.h"
+#include "shared/sync/wait_word.h"
+
+namespace atolldb {
+
+/// Opens the files of the new snapshot on all nodes. Returns false if that fails. A failure only
+/// costs memory and files until the next snapshot.
+bool SnapshotManager::open_for_install(const SnapshotMetadata& snapshot) {
+  const auto opened = open_readable(snapshot.files);
+  if (!opened) {
+    logger_->warn("snapshot {} is not installed: {}", snapshot.id, opened.error().message);
+  }
+  return opened.has_value();
+}
+
+/// Installs the snapshot and releases older ones. A failure only costs memory and files until the
+/// next snapshot: all pages that a pointer may refer to stay readable. REQUIRES: its files are open
+/// on all nodes.
+void SnapshotManager::install(const SnapshotMetadata& snapshot) {
+  CHECK(is_own_thread());
+  CHECK(snapshot.id == newest_.load(std::memory_order_relaxed));
+  // From here on pointers may refer to it, even if the install fails.
+  kept_.add(snapshot);
+  const auto begun = std::chrono::steady_clock::now();
+  const auto report =
+      job_->install(snapshot, [this](uint32_t percent) { return pool_still_low(percent); });
+  const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::steady_clock::now() - begun);
+  if (report) has_freed_pages_ = frees_enough(*report);
+  record_install(snapshot, report, took);
+  if (!report) {
+    logger_->warn("snapshot {} is not installed everywhere: {}: older ones stay readable",
+                  snapshot.id, report.error().message);
+    return;
+  }
+  release_kept(report->oldest_left, snapshot.id);
+}
+
+/// Releases the snapshots that no pointer refers to any more, after the snapshot `installed`.
+/// `oldest_left`: as InstallReport::oldest_left.
+void SnapshotManager::release_kept(uint32_t oldest_left, uint32_t installed) {
+  // seq_cst: a thread that begins in a later epoch finds no pointer that was replaced.
+  const uint64_t now = control_.epochs.current.load(std::memory_order_seq_cst);
+  kept_.release_before(std::min(oldest_left, installed), now);
+  // Waits a short time for transactions that began before. If they continue, the next install
+  // releases the files.
+  constexpr std::chrono::milliseconds kPatience{200};
+  clock_.wait_until_begun_after(now, kPatience);
+  // Acquire pairs with the clock's release: the clock has seen every begin epoch.
+  kept_.forget(mutant(Mutant::release_files_before_begin_epochs)
+                   ? kMaxEpoch
+                   : control_.epochs.oldest_begin.load(std::memory_order_acquire));
+}
+
+/// Returns whether the install freed a good part of a pool. A snapshot that frees less than
+/// 1/kGoodPart of the smallest pool does not help for long.
+bool SnapshotManager::frees_enough(const InstallReport& report) const {
+  constexpr uint64_t kGoodPart = 128;
+  uint64_t pages = UINT64_MAX;
+  for (const NodeShared* node : nodes_) {
+    pages = std::min(pages, node->pages_total.load(std::memory_order_relaxed));
+  }
+  return report.dropped >= std::max<uint64_t>(1, pages / kGoodPart);
+}
+
+/// Records the install for the status.
+void SnapshotManager::record_install(const SnapshotMetadata& snapshot,
+                                     const Result<InstallReport>& report,
+                                     std::chrono::milliseconds took) {
+  Json status = {{"snapshot", snapshot.id}, {"took_ms", took.count()}};
+  if (report) {
+    status.update({{"installed", report->installed},
+                   {"unmatched", report->unmatched},
+                   {"dropped", report->dropped},
+                   {"dropped_hot", report->dropped_hot},
+                   {"kept", report->kept},
+                   {"kept_hot", report->kept_hot},
+                   {"busy", report->busy},
+                   {"longest_hold_us", static_cast<double>(report->longest_hold_ns) * 1e-3}});
+    const bool is_left = report->oldest_left != InstallReport::kNoSnapshot;
+    status["oldest_left"] = is_left ? Json(report->oldest_left) : Json();
+  } else {
+    status["error"] = report.error().message;
+  }
+  const std::lock_guard guard(mutex_);
+  install_status_ = std::move(status);
+}
+
+/// Returns whether some node has less than this percentage of its pages free.
+bool SnapshotManager::pool_is_below(uint32_t free_percent) const {
+  CHECK(free_percent <= 100);
+  return std::ranges::any_of(nodes_, [free_percent](const NodeShared* node) {
+    // Relaxed: the words are gauges.
+    const uint64_t total = node->pages_total.load(std::memory_order_relaxed);
+    const uint64_t free = node->pages_free.load(std::memory_order_relaxed);
+    return free * 100 < total * free_percent;
+  });
+}
+
+/// Returns whether the pool is still low after the dropped pages have become free. Dropped pages
+/// become free when every thread has begun after the drop. A node reclaims pages that another node
+/// dropped when its pool is low or with its heartbeat. If an old transaction holds the pages back,
+/// their number is unknown, and the function returns false.
+bool SnapshotManager::pool_still_low(uint32_t free_percent) const {
+  if (!pool_is_below(free_percent)) return false;
+  constexpr auto kPatience = std::chrono::milliseconds(200);
+  constexpr auto kPause = std::chrono::milliseconds(10);
+  const uint64_t now = control_.epochs.current.load(std::memory_order_seq_cst);
+  if (!clock_.wait_until_begun_after(now, kPatience)) return false;
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (pool_is_below(free_percent)) {
+    if (std::chrono::steady_clock::now() > end) return true;
+    std::this_thread::sleep_for(kPause);
+  }
+  return false;
+}
+
+/// Wakes the workers that wait for pages. They count the snapshots that freed almost no page.
+void SnapshotManager::record_unproductive_snapshot() {
+  // Relaxed: workers use the count only to decide how long to wait.
+  control_.vain_snapshots.fetch_add(1, std::memory_order_relaxed);
+  wake(control_.vain_snapshots, kWakeAll);
+}
+
+}  // namespace atolldb

@@ -1,0 +1,133 @@
+// Requests for snapshots, and their status. The taker's thread makes all changes of the savepoint,
+// between two snapshots (R38).
+#include <limits>
+#include <utility>
+
+#include "coordinator/snapshots/snapshot_manager.h"
+#include "shared/base/check.h"
+#include "shared/base/try.h"
+
+namespace atolldb {
+namespace {
+
+bool is_change(const std::string& op) {
+  return op == "snapshot.pin" || op == "snapshot.unpin" || op == "snapshot.remove";
+}
+
+Result<uint32_t> id_of(const ControlRequest& request) {
+  ATOLL_ASSIGN(const uint64_t id, get_number_or(request, "id", 0));
+  if (id > std::numeric_limits<uint32_t>::max()) {
+    return make_error(ExitCode::usage, request.op + ": id " + std::to_string(id) +
+                                           ": no snapshot has an id of more than 32 bits");
+  }
+  return static_cast<uint32_t>(id);
+}
+
+Json describe_pin(const PinnedSnapshot& pin) {
+  return {{"id", pin.id}, {"epoch", pin.epoch}, {"name", pin.name}};
+}
+
+}  // namespace
+
+bool SnapshotManager::serves(const std::string& op) {
+  return op == "snapshot.take" || op == "snapshot.damage" || is_change(op);
+}
+
+void SnapshotManager::handle(const ControlRequest& request, const ControlReply& reply) {
+  CHECK(serves(request.op));
+  if (durable_ == nullptr) {
+    return reply(
+        make_error(ExitCode::failed,
+                   request.op + ": nothing is durable here: " +
+                       (request.op == "snapshot.damage" ? "a scrub needs" : "snapshots need") +
+                       " durability.mode \"durable\""));
+  }
+  if (request.op == "snapshot.take") return request_snapshot(reply);
+  if (request.op == "snapshot.damage") return list_damage(reply);
+  taker_->between_runs([this, request, reply](bool runs) {
+    if (!runs) return reply(make_error(ExitCode::not_running, request.op + ": the cluster stops"));
+    reply(change(request));
+  });
+}
+
+void SnapshotManager::request_snapshot(const ControlReply& reply) {
+  taker_->request([this, reply](const Result<uint32_t>& taken) {
+    if (!taken) return reply(std::unexpected(taken.error()));
+    reply(Json{{"id", *taken}, {"epoch", newest_epoch_.load(std::memory_order_relaxed)}});
+  });
+}
+
+/// Answers with the damage that the scrubs of all nodes found, and the ranges that the latest
+/// complete job could not read.
+void SnapshotManager::list_damage(const ControlReply& reply) {
+  // Not on the calling thread, because nodes may wait for that one.
+  damage_thread_.give([this, reply] {
+    std::vector<Json> answers(nodes_.size());
+    const auto asked = on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
+      ATOLL_ASSIGN(answers[node], call_node_(node, "snapshot.damage", Json::object()));
+      return {};
+    });
+    if (!asked) return reply(std::unexpected(asked.error()));
+    reply(Json{{"nodes", answers}, {"unreadable", job_->unreadable()}});
+  });
+}
+
+Result<Json> SnapshotManager::change(const ControlRequest& request) {
+  CHECK(is_own_thread());
+  if (request.op == "snapshot.pin") return pin(request);
+  return request.op == "snapshot.unpin" ? unpin(request) : remove(request);
+}
+
+Result<Json> SnapshotManager::pin(const ControlRequest& request) {
+  ATOLL_ASSIGN(const uint32_t id, id_of(request));
+  std::string name;
+  if (request.body.contains("name")) {
+    ATOLL_ASSIGN(name, get_text(request, "name"));
+  }
+  ATOLL_ASSIGN(const PinnedSnapshot pinned, durable_->pin(id, name));
+  logger_->info("snapshot {}: pinned as {}", pinned.id, pinned.name);
+  return describe_pin(pinned);
+}
+
+Result<Json> SnapshotManager::unpin(const ControlRequest& request) {
+  ATOLL_ASSIGN(const std::string pin, get_text(request, "pin"));
+  ATOLL_ASSIGN(const PinnedSnapshot unpinned, durable_->unpin(pin));
+  logger_->info("snapshot {}: pin {} removed", unpinned.id, unpinned.name);
+  const Result<void> published = publish_to_transactions();
+  const Result<void> deleted = published ? delete_obsolete_files() : published;
+  if (!deleted) warn_of_obsolete_files(deleted.error());
+  return describe_pin(unpinned);
+}
+
+Result<Json> SnapshotManager::remove(const ControlRequest& request) {
+  ATOLL_ASSIGN(const uint32_t id, id_of(request));
+  ATOLL_ASSIGN(const size_t removed, durable_->remove(id, ids_in_use()));
+  logger_->info("snapshot {}: removed, {} files", id, removed);
+  return Json{{"id", id}, {"files", removed}};
+}
+
+Json SnapshotManager::unreadable_pins() const {
+  Json list = Json::array();
+  const std::lock_guard guard(mutex_);
+  for (const auto& [id, reason] : unreadable_pins_) {
+    list.push_back({{"id", id}, {"reason", reason}});
+  }
+  return list;
+}
+
+Json SnapshotManager::install_status() const {
+  const std::lock_guard guard(mutex_);
+  return install_status_;
+}
+
+Json SnapshotManager::status() const {
+  // Relaxed: for display.
+  return {{"newest", newest_.load(std::memory_order_relaxed)},
+          {"epoch", newest_epoch_.load(std::memory_order_relaxed)},
+          {"install", install_status()},
+          {"unreadable_pins", unreadable_pins()},
+          {"fallback", durable_ != nullptr ? durable_->fallback() : std::string()},
+          {"run", job_ != nullptr ? job_->status() : Json::object()}};
+}
+
+}  // namespace atolldb

@@ -1,0 +1,322 @@
+#include "coordinator/snapshots/snapshot_job.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "engine/compose/combine_roots.h"
+#include "engine/gleaner/plan_codec.h"
+#include "engine/hooks/mutants.h"
+#include "engine/snapshot/snapshot_writer.h"
+#include "shared/base/check.h"
+#include "shared/base/try.h"
+#include "shared/file/reserving_file_system.h"
+
+namespace atolldb {
+namespace {
+
+/// Longest wait of one request, in ms. It bounds the delay of progress reports and of a
+/// cancellation.
+constexpr uint64_t kAwaitMs = 200;
+
+/// Returns whether a job may enter `next` from `phase`.
+bool may_follow(SnapshotPhase next, SnapshotPhase phase) {
+  using enum SnapshotPhase;
+  switch (next) {
+    case none:
+      return false;
+    case planning:
+      return phase == none || phase == done || phase == failed || phase == not_installed;
+    case preparing:
+      return phase == planning;
+    case gleaning:
+      return phase == preparing;
+    case combining:
+      return phase == gleaning;
+    case done:
+      return phase == combining || phase == installing;
+    case failed:
+      return phase >= planning && phase <= combining;
+    case installing:
+      // none: another job has made the snapshot.
+      return phase == none || phase == done;
+    case not_installed:
+      return phase == installing;
+  }
+  return false;
+}
+
+/// Returns the sums of the nodes' progress, by name.
+Json sum_of(const std::vector<Json>& progress) {
+  std::map<std::string, uint64_t> sums;
+  for (const Json& node : progress) {
+    for (const auto& [name, value] : node.items()) {
+      if (name != "v" && value.is_number_unsigned()) sums[name] += value.get<uint64_t>();
+    }
+  }
+  return sums;
+}
+
+/// Takes the partitions of one storage out of all nodes' parts, ascending.
+std::vector<ComposedPartition> take_partitions(std::vector<NodePart>& parts, uint32_t storage_id) {
+  std::vector<ComposedPartition> taken;
+  for (NodePart& part : parts) {
+    for (ComposedPartition& partition : part.partitions) {
+      if (partition.storage_id == storage_id) taken.push_back(std::move(partition));
+    }
+  }
+  std::ranges::sort(taken, {}, &ComposedPartition::partition);
+  return taken;
+}
+
+/// Returns the files that pages of the new snapshot may lie in.
+std::vector<SnapshotFilePlace> all_files(const GleanPlan& plan, const std::vector<NodePart>& parts,
+                                         const SnapshotFilePlace& own) {
+  std::vector<SnapshotFilePlace> files;
+  // A stand-in that a rewrite kept refers to a page in an older file, which may refer to further
+  // files (R56).
+  const bool has_stand_ins = std::ranges::any_of(parts, [](const NodePart& part) {
+    return std::ranges::any_of(part.partitions, [](const ComposedPartition& partition) {
+      return partition.stand_ins != 0;
+    });
+  });
+  if (!plan.rewrites || has_stand_ins) files = plan.files;
+  for (const NodePart& part : parts) files.push_back(part.file);
+  files.push_back(own);
+  // Page 0 is the header. If nothing else was written, there is no file.
+  std::erase_if(files, [](const SnapshotFilePlace& place) { return place.page_count <= 1; });
+  return files;
+}
+
+}  // namespace
+
+const char* to_string(SnapshotPhase phase) {
+  switch (phase) {
+    case SnapshotPhase::none:
+      break;
+    case SnapshotPhase::planning:
+      return "planning";
+    case SnapshotPhase::preparing:
+      return "preparing";
+    case SnapshotPhase::gleaning:
+      return "gleaning";
+    case SnapshotPhase::combining:
+      return "combining";
+    case SnapshotPhase::done:
+      return "done";
+    case SnapshotPhase::failed:
+      return "failed";
+    case SnapshotPhase::installing:
+      return "installing";
+    case SnapshotPhase::not_installed:
+      return "not installed";
+  }
+  return "none";
+}
+
+Result<GleanPlan> SnapshotJob::plan(const SnapshotTask& task) {
+  enter(SnapshotPhase::planning, task.snapshot);
+  const ReservingFileSystem roomy(file_system_, task.disk_reserve);
+  const auto room = roomy.check_room(config_.cluster.data_dir, 0);
+  if (!room) return fail(room.error());
+  return fail_on_error(make_plan(config_, file_system_, task));
+}
+
+Result<void> SnapshotJob::align(const SnapshotTask& task, GleanPlan& plan) {
+  CHECK(plan.snapshot == task.snapshot);
+  if (!task.has_volatile_pages) return {};
+  const auto cuts_of = [&](uint32_t storage_id,
+                           const auto& slices) -> Result<std::vector<uint64_t>> {
+    // Any node can walk the pages. The modulus spreads the work.
+    const auto node = storage_id % static_cast<uint32_t>(config_.nodes.size());
+    const Json body = {{"storage", storage_id}, {"keys", slices}};
+    ATOLL_ASSIGN(const Json answer, call_node_(node, "snapshot.align", body));
+    std::vector<uint64_t> cuts;
+    for (const Json& cut : answer.value("keys", Json::array())) {
+      if (cut.is_number_unsigned()) cuts.push_back(cut.get<uint64_t>());
+    }
+    return cuts;
+  };
+  return fail_on_error(align_partitions(plan.storages, cuts_of));
+}
+
+Result<void> SnapshotJob::prepare(const SnapshotTask& task, const GleanPlan& plan) {
+  enter(SnapshotPhase::preparing, plan.snapshot);
+  const Json body = {{"plan", encode_plan(plan)}, {"disk_reserve", task.disk_reserve}};
+  return fail_on_error(ask_all_nodes(config_, call_node_, "glean.prepare", body));
+}
+
+Result<void> SnapshotJob::map(const GleanPlan& plan) {
+  enter(SnapshotPhase::gleaning, plan.snapshot);
+  return fail_on_error(
+      ask_all_nodes(config_, call_node_, "glean.map", Json{{"run", plan.snapshot}}));
+}
+
+Result<std::vector<NodePart>> SnapshotJob::reduce_and_compose(const GleanPlan& plan) {
+  std::vector<NodePart> parts(config_.nodes.size());
+  const auto composed = on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
+    ATOLL_ASSIGN(parts[node], await_part(node, plan.snapshot));
+    return {};
+  });
+  if (!composed) return fail(composed.error());
+  return parts;
+}
+
+Result<NodePart> SnapshotJob::await_part(uint32_t node, uint32_t snapshot) {
+  const Json body = {{"run", snapshot}, {"timeout_ms", kAwaitMs}};
+  for (;;) {
+    if (is_cancelled_.load(std::memory_order_relaxed)) {
+      return make_error(ExitCode::failed, "the snapshot was cancelled");
+    }
+    ATOLL_ASSIGN(const Json answer, call_node_(node, "glean.wait", body));
+    {
+      const std::lock_guard guard(mutex_);
+      CHECK(node < progress_.size());
+      progress_[node] = answer;
+    }
+    if (answer.value("done", false) == false) continue;
+    NodePart part;
+    ATOLL_ASSIGN(part.partitions, decode_composed(answer.value("partitions", std::string())));
+    part.unreadable = answer.value("unreadable", Json::array());
+    part.file = {snapshot, node, answer.value("directory", std::string()),
+                 answer.value("page_count", uint64_t{0})};
+    return part;
+  }
+}
+
+Result<SnapshotMetadata> SnapshotJob::combine(const SnapshotTask& task, const GleanPlan& plan,
+                                              std::vector<NodePart> parts) {
+  CHECK(parts.size() == config_.nodes.size());
+  enter(SnapshotPhase::combining, plan.snapshot);
+  record_unreadable(parts);
+  return fail_on_error(combine_parts(task, plan, std::move(parts)));
+}
+
+Result<SnapshotMetadata> SnapshotJob::combine_parts(const SnapshotTask& task, const GleanPlan& plan,
+                                                    std::vector<NodePart> parts) {
+  const std::string& data_dir = config_.cluster.data_dir;
+  SnapshotFiles base(file_system_, plan.cluster_uuid);
+  ATOLL_TRY(base.open_readable(plan.files));
+  ReservingFileSystem roomy(file_system_, task.disk_reserve);
+  ATOLL_ASSIGN(auto writer, SnapshotWriter::create(roomy, {data_dir, kCoordinator, plan.snapshot,
+                                                           plan.epoch, plan.cluster_uuid}));
+  SnapshotMetadata metadata;
+  metadata.id = plan.snapshot;
+  metadata.base = plan.base;
+  metadata.epoch = plan.epoch;
+  metadata.base_epoch = plan.base_epoch;
+  metadata.cluster_uuid = plan.cluster_uuid;
+  Result<void> combined;
+  for (size_t index = 0; combined && index < plan.storages.size(); ++index) {
+    const GleanStorage& storage = plan.storages[index];
+    const auto root = combine_roots(plan, index, take_partitions(parts, storage.id), base, writer);
+    if (!root) {
+      combined = std::unexpected(root.error());
+      break;
+    }
+    const auto known = std::ranges::find(task.storages, storage.id, &StorageEntry::id);
+    CHECK(known != task.storages.end());
+    metadata.storages.push_back({storage.id, storage.type, known->name, root->root, root->records});
+  }
+  if (combined) combined = writer.finish();
+  if (!combined) {
+    writer.discard();
+    return std::unexpected(combined.error());
+  }
+  metadata.files =
+      all_files(plan, parts, {plan.snapshot, kCoordinator, data_dir, writer.page_count()});
+  return metadata;
+}
+
+Result<void> SnapshotJob::write_metadata(const SnapshotMetadata& metadata) {
+  if (!mutant(Mutant::metadata_after_savepoint)) {
+    const auto written = write_snapshot_metadata(file_system_, config_.cluster.data_dir, metadata);
+    if (!written) return fail(written.error());
+  }
+  enter(SnapshotPhase::done, metadata.id);
+  return {};
+}
+
+void SnapshotJob::keep(uint32_t snapshot) {
+  const Json body = {{"run", snapshot}, {"keep", true}};
+  const auto kept = ask_all_nodes(config_, call_node_, "glean.end", body);
+  if (!kept) logger_->warn("snapshot {}: {}", snapshot, kept.error().message);
+}
+
+std::unexpected<Error> SnapshotJob::fail(const Error& error) {
+  const uint32_t snapshot = [this] {
+    const std::lock_guard guard(mutex_);
+    return snapshot_;
+  }();
+  discard(snapshot);
+  enter(SnapshotPhase::failed, snapshot, error.message);
+  return make_error(error.code, "snapshot " + std::to_string(snapshot) + ": " + error.message);
+}
+
+/// Files that cannot be removed do no harm, because ids are not used twice (R37).
+void SnapshotJob::discard(uint32_t snapshot) {
+  const Json body = {{"run", snapshot}, {"keep", false}};
+  const auto discarded = ask_all_nodes(config_, call_node_, "glean.end", body);
+  if (!discarded) logger_->warn("snapshot {}: {}", snapshot, discarded.error().message);
+  const std::string& data_dir = config_.cluster.data_dir;
+  for (const std::string& path : {snapshot_metadata_path(data_dir, snapshot),
+                                  snapshot_file_path(data_dir, kCoordinator, snapshot)}) {
+    const auto exists = file_system_.exists(path);
+    if (!exists || !*exists) continue;
+    if (const auto removed = file_system_.remove(path); !removed) {
+      logger_->warn("snapshot {}: {}", snapshot, removed.error().message);
+    }
+  }
+}
+
+void SnapshotJob::enter(SnapshotPhase phase, uint32_t snapshot, const std::string& failure) {
+  logger_->info("snapshot {}: {}", snapshot, to_string(phase));
+  const std::lock_guard guard(mutex_);
+  CHECK(may_follow(phase, phase_));
+  if (phase == SnapshotPhase::planning) CHECK(snapshot > snapshot_);
+  if (snapshot_ != snapshot) {
+    CHECK(phase == SnapshotPhase::planning || phase_ == SnapshotPhase::none);
+    progress_.assign(config_.nodes.size(), Json());
+  }
+  phase_ = phase;
+  snapshot_ = snapshot;
+  failure_ = failure;
+}
+
+void SnapshotJob::record_unreadable(const std::vector<NodePart>& parts) {
+  Json all = Json::array();
+  for (const NodePart& part : parts) {
+    for (const Json& page : part.unreadable) all.push_back(page);
+  }
+  if (!all.empty()) {
+    logger_->error(
+        "{} ranges of the base snapshot cannot be read: they remain unreadable, and later "
+        "commits to them are held: `atoll status` lists the ranges",
+        all.size());
+  }
+  const std::lock_guard guard(mutex_);
+  unreadable_ = std::move(all);
+}
+
+void SnapshotJob::forget_unreadable() {
+  const std::lock_guard guard(mutex_);
+  unreadable_ = Json::array();
+}
+
+Json SnapshotJob::unreadable() const {
+  const std::lock_guard guard(mutex_);
+  return unreadable_;
+}
+
+Json SnapshotJob::status() const {
+  const std::lock_guard guard(mutex_);
+  if (phase_ == SnapshotPhase::none) return Json::object();
+  Json status = {{"snapshot", snapshot_},
+                 {"phase", to_string(phase_)},
+                 {"unreadable", unreadable_},
+                 {"progress", sum_of(progress_)}};
+  if (phase_ == SnapshotPhase::failed) status["failure"] = failure_;
+  return status;
+}
+
+}  // namespace atolldb

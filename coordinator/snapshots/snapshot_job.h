@@ -1,0 +1,151 @@
+// The work of one snapshot over all nodes: its steps from the plan to the durable metadata (R36,
+// R37), and its installation beside the volatile pages. `SnapshotManager::make_snapshot` calls the
+// steps in their order.
+// Source: [FOEDUS15] section 7.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "coordinator/node_calls.h"
+#include "coordinator/snapshots/make_plan.h"
+#include "engine/gleaner/composed.h"
+#include "engine/install/install.h"
+#include "engine/snapshot/snapshot_metadata.h"
+#include "shared/base/error.h"
+#include "shared/config/config.h"
+#include "shared/file/file.h"
+#include "shared/logging/logger.h"
+#include "shared/message/control_message.h"
+
+namespace atolldb {
+
+/// The pages that one node has composed.
+struct NodePart {
+  std::vector<ComposedPartition> partitions;
+  SnapshotFilePlace file;
+  Json unreadable = Json::array();  // ranges of the base that could not be read (R56)
+};
+
+enum class SnapshotPhase : uint8_t {
+  none,  // no job was begun yet
+  planning,
+  preparing,
+  gleaning,
+  combining,
+  done,  // the metadata is durable, or the snapshot is installed
+  failed,
+  installing,
+  not_installed,
+};
+const char* to_string(SnapshotPhase phase);
+
+/// Makes one snapshot after the other. Thread: one, except where a function says otherwise.
+class SnapshotJob {
+ public:
+  /// REQUIRES: all arguments outlive it.
+  SnapshotJob(const Config& config, FileSystem& file_system, const NodeCall& call_node,
+              Logger logger)
+      : config_(config),
+        file_system_(file_system),
+        call_node_(call_node),
+        logger_(std::move(logger)) {}
+
+  // The steps of a snapshot, in their order. A step blocks until it is complete on all nodes. If a
+  // step fails, it first ends the job on all nodes and removes its files. A file remains only if
+  // its removal fails. A retry takes another id.
+
+  /// Begins the job of a new snapshot: decides which thread reads and composes what. REQUIRES: the
+  /// id is larger than those of all jobs before.
+  Result<GleanPlan> plan(const SnapshotTask& task);
+  /// Moves the partitions' boundaries to keys where volatile pages allow an installation (R44).
+  /// Does nothing in a recovery, which has no volatile pages.
+  Result<void> align(const SnapshotTask& task, GleanPlan& plan);
+  /// Lets the inboxes of all reducers accept records, before any mapper sends some.
+  Result<void> prepare(const SnapshotTask& task, const GleanPlan& plan);
+  /// Starts the mappers. The reducers collect, merge and compose what the mappers send.
+  Result<void> map(const GleanPlan& plan);
+  /// Waits until the reducers of all nodes have composed their pages into durable files.
+  Result<std::vector<NodePart>> reduce_and_compose(const GleanPlan& plan);
+  /// Combines the roots of the partitions into the coordinator's own file of the snapshot.
+  Result<SnapshotMetadata> combine(const SnapshotTask& task, const GleanPlan& plan,
+                                   std::vector<NodePart> parts);
+  /// Makes the metadata durable. The snapshot exists once the savepoint names it, too.
+  Result<void> write_metadata(const SnapshotMetadata& metadata);
+
+  /// Tells the nodes to keep the snapshot's files and to end the job. The caller calls it after it
+  /// stored the savepoint. It also calls it if that failed, because the savepoint may name the
+  /// snapshot or not.
+  void keep(uint32_t snapshot);
+
+  /// Returns whether some node still has less than this percentage of its pages free after the
+  /// dropped pages became free. May block for up to a second.
+  using PoolStillLow = std::function<bool(uint32_t free_percent)>;
+  /// Sets pointers of the running cluster to the snapshot. Drops volatile pages that it makes
+  /// unnecessary where the pool is low. Hot pages are dropped in a second pass, if the others were
+  /// too few. After an error pointers may refer to this snapshot or still to an older one.
+  /// REQUIRES: its files can be read on all nodes, and it is the latest job's.
+  Result<InstallReport> install(const SnapshotMetadata& snapshot,
+                                const PoolStillLow& pool_still_low);
+  /// Makes the job under way and all later ones fail soon. Thread: any.
+  void cancel() { is_cancelled_.store(true, std::memory_order_relaxed); }
+
+  /// Returns {} if no job was begun, else an object of:
+  ///  * "snapshot", "phase", and "failure" for a job that failed;
+  ///  * "unreadable": ranges of the base that the last complete job could not read;
+  ///  * "progress": the sums of the nodes' progress.
+  /// Thread: any.
+  Json status() const;
+  /// Returns the ranges of the base that the last complete job could not read. Thread: any.
+  Json unreadable() const;
+  /// Clears the unreadable ranges: a salvage has given them up and reported them. Thread: any.
+  void forget_unreadable();
+
+ private:
+  Result<NodePart> await_part(uint32_t node, uint32_t snapshot);
+  Result<SnapshotMetadata> combine_parts(const SnapshotTask& task, const GleanPlan& plan,
+                                         std::vector<NodePart> parts);
+  /// Ends the job after a failed step. Returns the error with the id of the snapshot.
+  std::unexpected<Error> fail(const Error& error);
+  template <typename Value>
+  Result<Value> fail_on_error(Result<Value> result) {
+    if (!result) return fail(result.error());
+    return result;
+  }
+  void discard(uint32_t snapshot);
+
+  void drop_hot(const SnapshotMetadata& snapshot, uint32_t free_percent, InstallReport& report);
+  Result<InstallReport> install_pass(const SnapshotMetadata& snapshot, const DropLimits& limits);
+  Result<InstallReport> install_on(uint32_t node, const Json& body);
+
+  /// Begins the phase. `failure`: the reason for the phase `failed`.
+  void enter(SnapshotPhase phase, uint32_t snapshot, const std::string& failure = {});
+  void record_unreadable(const std::vector<NodePart>& parts);
+
+  const Config& config_;
+  FileSystem& file_system_;
+  const NodeCall& call_node_;
+  Logger logger_;
+  std::atomic<bool> is_cancelled_{false};
+  mutable std::mutex mutex_;
+  // Guarded by mutex_. Only the thread of the steps changes them, except unreadable_ and progress_.
+  SnapshotPhase phase_ = SnapshotPhase::none;
+  uint32_t snapshot_ = 0;
+  std::string failure_;  // "" unless the phase is failed
+  Json unreadable_ = Json::array();
+  std::vector<Json> progress_;  // by node
+};
+
+/// Distributes the storages to the nodes that install a snapshot. Returns the share of each node,
+/// by node. Storages are dealt out in turn, those with most records first. A storage is never
+/// split. With many sockets, key ranges would be better, so that each node installs in its own
+/// pages.
+std::vector<std::vector<SnapshotStorage>> divide_storages(std::vector<SnapshotStorage> storages,
+                                                          uint32_t node_count);
+
+}  // namespace atolldb

@@ -1,0 +1,319 @@
+#include "coordinator/snapshots/snapshot_manager.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "coordinator/durability/disk_room.h"
+#include "coordinator/epoch/durable_epoch.h"
+#include "engine/hooks/mutants.h"
+#include "shared/base/check.h"
+#include "shared/base/try.h"
+#include "shared/memory/dirty_epoch.h"
+#include "shared/sync/wait_word.h"
+
+namespace atolldb {
+namespace {
+
+/// If the base has files of this many snapshots, the next one rewrites all pages into new files, if
+/// there is room. This bounds the number of files, and the space of pages that nothing refers to.
+constexpr size_t kManySnapshotsInUse = 32;
+/// After a failed rewrite (there may be no room for it) this many ordinary snapshots come first.
+/// Without them the log would grow without bound.
+constexpr uint32_t kSnapshotsBetweenRewrites = 8;
+
+size_t snapshots_in(const SnapshotMetadata& metadata) {
+  std::set<uint32_t> ids;
+  for (const SnapshotFilePlace& file : metadata.files) ids.insert(file.snapshot);
+  return ids.size();
+}
+
+/// Records one attempt to make a snapshot in the metrics. The attempt has failed unless `succeed`
+/// is called.
+class Attempt {
+ public:
+  explicit Attempt(SnapshotMetrics& metrics) : metrics_(metrics) {
+    // Relaxed, as below: metrics.
+    metrics_.is_taking.store(true, std::memory_order_relaxed);
+  }
+  Attempt(const Attempt&) = delete;
+  Attempt& operator=(const Attempt&) = delete;
+  ~Attempt() {
+    if (!is_open_) return;
+    metrics_.is_taking.store(false, std::memory_order_relaxed);
+    metrics_.failed.add();
+  }
+
+  void succeed() {
+    using std::chrono::duration_cast;
+    CHECK(is_open_);
+    is_open_ = false;
+    metrics_.is_taking.store(false, std::memory_order_relaxed);
+    metrics_.taken.add();
+    const auto took = duration_cast<std::chrono::microseconds>(Clock::now() - begun_);
+    metrics_.duration_us.store(static_cast<uint64_t>(took.count()), std::memory_order_relaxed);
+    const auto now =
+        duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch());
+    metrics_.taken_at_s.store(static_cast<uint64_t>(now.count()), std::memory_order_relaxed);
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  SnapshotMetrics& metrics_;
+  const Clock::time_point begun_ = Clock::now();
+  bool is_open_ = true;
+};
+
+}  // namespace
+
+SnapshotManager::SnapshotManager(const SnapshotContext& context, Logger logger)
+    : config_(context.config),
+      control_(context.control),
+      nodes_(context.nodes),
+      metrics_(context.metrics),
+      clock_(context.clock),
+      catalog_(context.catalog),
+      durable_(context.durable),
+      call_node_(context.call_node),
+      logger_(std::move(logger)),
+      job_(durable_ == nullptr
+               ? nullptr
+               : std::make_unique<SnapshotJob>(config_, durable_->files(), call_node_, logger_)) {
+  CHECK(nodes_.size() == config_.nodes.size() && metrics_.size() == nodes_.size());
+}
+
+/// The sequence of a snapshot, in the order of its effects (README.md). An error up to the
+/// savepoint ends the snapshot and removes its files: the previous one remains the newest. All
+/// later steps change volatile memory only, and their errors are logged: everything stays readable,
+/// and the next snapshot tries again. REQUIRES: no other snapshot is under way.
+Result<void> SnapshotManager::make_snapshot(SnapshotTask task) {
+  CHECK(is_own_thread());
+  Attempt attempt(snapshot_metrics_);
+  ATOLL_TRY(take_id(task));
+  ATOLL_ASSIGN(GleanPlan plan, job_->plan(task));
+  ATOLL_TRY(job_->align(task, plan));
+  ATOLL_TRY(job_->prepare(task, plan));
+  ATOLL_TRY(job_->map(plan));
+  ATOLL_ASSIGN(std::vector<NodePart> parts, job_->reduce_and_compose(plan));
+  ATOLL_ASSIGN(const SnapshotMetadata snapshot, job_->combine(task, plan, std::move(parts)));
+  ATOLL_TRY(job_->write_metadata(snapshot));
+  ATOLL_TRY(store_savepoint(task, snapshot));
+  attempt.succeed();
+  // A recovery publishes its last snapshot only. It has no volatile pages.
+  if (!task.has_volatile_pages) return {};
+  if (open_for_install(snapshot)) install(snapshot);
+  if (!has_freed_pages_ && pool_is_low()) record_unproductive_snapshot();
+  const Result<void> published = publish_to_transactions();
+  const Result<void> deleted = published ? delete_obsolete_files() : published;
+  if (!deleted) warn_of_obsolete_files(deleted.error());
+  return {};
+}
+
+/// Takes the id durably (R37), and fills in the members that all tasks have in common.
+Result<void> SnapshotManager::take_id(SnapshotTask& task) {
+  ATOLL_ASSIGN(task.snapshot, durable_->take_snapshot_id());
+  CHECK(task.snapshot > newest_.load(std::memory_order_relaxed));
+  task.cluster_uuid = durable_->data_uuid();
+  task.base = durable_->snapshot();
+  return {};
+}
+
+/// Makes the snapshot the newest one, durably. From here on it exists.
+Result<void> SnapshotManager::store_savepoint(const SnapshotTask& task,
+                                              const SnapshotMetadata& snapshot) {
+  CHECK(snapshot.id == task.snapshot && snapshot.epoch == task.epoch);
+  Result<void> stored;
+  if (task.salvages) {
+    // The next attempt finds no damage in the new snapshot.
+    const auto reported = durable_->report_salvage(salvaged());
+    if (!reported) stored = std::unexpected(reported.error());
+  }
+  if (stored) stored = durable_->store_snapshot(snapshot);
+  job_->keep(snapshot.id);
+  if (stored) record_newest(snapshot);
+  return stored;
+}
+
+void SnapshotManager::record_newest(const SnapshotMetadata& snapshot) {
+  // Relaxed: for display, and for this thread itself. R36: snapshots hold ever later epochs.
+  CHECK(snapshot.id >= newest_.load(std::memory_order_relaxed));
+  CHECK(snapshot.epoch >= newest_epoch_.load(std::memory_order_relaxed));
+  newest_epoch_.store(snapshot.epoch, std::memory_order_relaxed);
+  newest_.store(snapshot.id, std::memory_order_relaxed);
+  uint64_t pages_stored = 0;
+  uint64_t pages_written = 0;
+  for (const SnapshotFilePlace& file : snapshot.files) {
+    pages_stored += file.page_count;
+    if (file.snapshot == snapshot.id) pages_written += file.page_count;
+  }
+  SnapshotMetrics& metrics = snapshot_metrics_;
+  metrics.id.store(snapshot.id, std::memory_order_relaxed);
+  metrics.epoch.store(snapshot.epoch, std::memory_order_relaxed);
+  metrics.pages_written.store(pages_written, std::memory_order_relaxed);
+  metrics.files.store(snapshot.files.size(), std::memory_order_relaxed);
+  metrics.pages_stored.store(pages_stored, std::memory_order_relaxed);
+}
+
+void SnapshotManager::start() {
+  CHECK(is_own_thread() && taker_ == nullptr);
+  rebuild_ballast();
+  // Relaxed: the release of the state `running` publishes it.
+  control_.began_empty.store(durable_->snapshot() ? 0 : 1, std::memory_order_relaxed);
+  // Relaxed: the word only says whether to wait.
+  control_.pages_come_back.store(1, std::memory_order_relaxed);
+  damage_thread_.start();
+  taker_ = make_taker();
+  taker_->start();
+}
+
+void SnapshotManager::end_page_supply() {
+  // Relaxed: the word only tells workers whether to wait.
+  control_.pages_come_back.store(0, std::memory_order_relaxed);
+}
+
+void SnapshotManager::stop() {
+  if (taker_ != nullptr) {
+    job_->cancel();
+    taker_->stop();
+  }
+  damage_thread_.stop();
+}
+
+std::unique_ptr<SnapshotTaker> SnapshotManager::make_taker() {
+  SnapshotTakerHooks hooks;
+  hooks.on_start = [this] { thread_ = std::this_thread::get_id(); };
+  hooks.take = [this] { return take_snapshot(); };
+  hooks.has_new_commits = [this] { return has_new_commits(); };
+  hooks.log_bytes = [this] { return log_bytes(); };
+  hooks.lacks_log_files = [this] { return lacks_log_files(); };
+  hooks.pool_is_low = [this] { return pool_is_low(); };
+  hooks.has_freed_pages = [this] { return has_freed_pages_; };
+  hooks.is_first_awaited = [this] { return is_first_snapshot_awaited(); };
+  return std::make_unique<SnapshotTaker>(config_.gleaner, std::move(hooks), logger_);
+}
+
+/// Takes a snapshot if anything was committed since the newest one. Returns the id of the newest.
+Result<uint32_t> SnapshotManager::take_snapshot() {
+  CHECK(is_own_thread());
+  // Acquire pairs with the release of the coordinator, which changes the state.
+  const uint32_t state = control_.state.load(std::memory_order_acquire);
+  if (state != static_cast<uint32_t>(ClusterState::running)) {
+    return make_error(ExitCode::not_running, "the cluster stops");
+  }
+  const bool has_none = newest_.load(std::memory_order_relaxed) == 0;
+  if (has_none) {
+    // The first snapshot holds everything that is committed: its requester may not know what is
+    // durable.
+    constexpr std::chrono::milliseconds kPatience{5'000};
+    wait_until_durable(control_, latest_dirty_epoch(nodes_), kPatience);
+  }
+  if (has_new_commits()) {
+    const uint32_t requests = control_.snapshot_requests.load(std::memory_order_relaxed);
+    const auto taken = take_new_snapshot();
+    // Release: a thread that sees the attempt over also sees what the attempt published.
+    control_.snapshot_answered.store(requests, std::memory_order_release);
+    wake(control_.snapshot_answered, kWakeAll);
+    if (!taken) return std::unexpected(taken.error());
+  } else if (has_none) {
+    return make_error(ExitCode::failed,
+                      "snapshot.take: nothing has been committed yet: there is nothing to take a "
+                      "snapshot of: transactions that read a snapshot read the empty database "
+                      "until then: commit something first");
+  }
+  return newest_.load(std::memory_order_relaxed);
+}
+
+Result<void> SnapshotManager::take_new_snapshot() {
+  has_freed_pages_ = false;
+  const SnapshotTask task = next_task();
+  CHECK(task.epoch > newest_epoch_.load(std::memory_order_relaxed));
+  const Result<void> made = make_snapshot(task);
+  if (task.rewrites && !made) snapshots_until_rewrite_ = kSnapshotsBetweenRewrites;
+  // Unreadable pages (R56) made this rewrite keep the older files. Another rewrite soon afterwards
+  // saves nothing.
+  if (task.rewrites && made && is_rewrite_due()) snapshots_until_rewrite_ = kManySnapshotsInUse;
+  if (!made && pool_is_low()) record_unproductive_snapshot();
+  if (made && !lacks_log_files()) rebuild_ballast();
+  return made;
+}
+
+SnapshotTask SnapshotManager::next_task() {
+  // The epoch is loaded first: a storage with commits of this epoch was created before. The epoch
+  // is durable, because a crash can undo commits of a later one (R36).
+  const EpochBlock& epochs = control_.epochs;
+  SnapshotTask task;
+  task.epoch = mutant(Mutant::snapshot_epoch_from_current)
+                   ? epochs.current.load(std::memory_order_acquire)
+                   : epochs.durable.load(std::memory_order_acquire);
+  // A last resort reserves no room, as in a recovery: only a snapshot allows the deletion of log
+  // files.
+  const bool is_last_resort = lacks_log_files();
+  task.rewrites = !is_last_resort && is_rewrite_due();
+  task.streams = durable_->live_streams(task.epoch);
+  task.storages = catalog_.entries();
+  task.disk_reserve = is_last_resort ? 0 : disk_reserve(config_);
+  task.has_volatile_pages = true;
+  return task;
+}
+
+/// Returns whether a commit after the newest snapshot's epoch is durable.
+bool SnapshotManager::has_new_commits() const {
+  const uint64_t newest = newest_epoch_.load(std::memory_order_relaxed);
+  // Acquire: as for the thread that answers clients. `durable` alone is not enough, because a
+  // closing marker also makes epochs without commits durable (R51).
+  return control_.epochs.durable.load(std::memory_order_acquire) > newest &&
+         dirty_epoch(nodes_) > newest;
+}
+
+bool SnapshotManager::is_first_snapshot_awaited() const {
+  // Relaxed: the snapshot taker polls these words, so it sees a change at the next poll.
+  return newest_.load(std::memory_order_relaxed) == 0 &&
+         control_.snapshot_requests.load(std::memory_order_relaxed) !=
+             control_.snapshot_answered.load(std::memory_order_relaxed);
+}
+
+bool SnapshotManager::is_rewrite_due() {
+  if (snapshots_until_rewrite_ != 0) {
+    --snapshots_until_rewrite_;
+    return false;
+  }
+  return durable_->snapshot() && snapshots_in(*durable_->snapshot()) >= kManySnapshotsInUse;
+}
+
+uint64_t SnapshotManager::log_bytes() const {
+  uint64_t most = 0;
+  for (size_t node = 0; node < metrics_.size(); ++node) {
+    uint64_t bytes = 0;
+    for (uint32_t logger = 0; logger < nodes_[node]->logger_count; ++logger) {
+      bytes += metrics_[node]->loggers[logger].written_bytes.get();
+    }
+    most = std::max(most, bytes);
+  }
+  return most;
+}
+
+bool SnapshotManager::lacks_log_files() const {
+  for (size_t node = 0; node < metrics_.size(); ++node) {
+    for (uint32_t logger = 0; logger < nodes_[node]->logger_count; ++logger) {
+      // Relaxed: the logger sets the word again, and this function is called again.
+      if (metrics_[node]->loggers[logger].lacks_next_file.load(std::memory_order_relaxed) != 0) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+/// A failure here only means that a start on a full disk lacks its ballast. The manager retries
+/// after each snapshot.
+void SnapshotManager::rebuild_ballast() {
+  const auto built = durable_->rebuild_ballast();
+  if (!built && !lacks_ballast_) {
+    logger_->warn("there is no ballast for a start on a full disk: {}", built.error().message);
+  }
+  if (built && lacks_ballast_) logger_->info("the ballast exists again");
+  lacks_ballast_ = !built;
+}
+
+}  // namespace atolldb

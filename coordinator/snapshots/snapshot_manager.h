@@ -1,0 +1,206 @@
+// The snapshots of a cluster: takes them, recovers from them, publishes, installs, pins and deletes
+// them (R32, R36, R37, R38, R54, R61, R62). `make_snapshot` holds the sequence of a snapshot.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "coordinator/catalog/catalog_manager.h"
+#include "coordinator/durability/durable_state.h"
+#include "coordinator/epoch/epoch_clock.h"
+#include "coordinator/node_calls.h"
+#include "coordinator/snapshots/kept_snapshots.h"
+#include "coordinator/snapshots/snapshot_job.h"
+#include "coordinator/snapshots/snapshot_taker.h"
+#include "coordinator/task_thread.h"
+#include "shared/base/error.h"
+#include "shared/config/config.h"
+#include "shared/logging/logger.h"
+#include "shared/memory/control_layout.h"
+#include "shared/memory/node_layout.h"
+#include "shared/memory/worker_metrics.h"
+#include "shared/message/control_message.h"
+#include "shared/metrics/snapshot_metrics.h"
+
+namespace atolldb {
+
+/// The parts of the coordinator that its snapshots use. All of them outlive the snapshot manager.
+struct SnapshotContext {
+  const Config& config;
+  ControlSegment& control;
+  const std::vector<NodeShared*>& nodes;
+  const std::vector<const MetricsSegment*>& metrics;
+  EpochClock& clock;
+  CatalogManager& catalog;
+  DurableState* durable;  // null: nothing is durable, and there are no snapshots
+  const NodeCall& call_node;
+};
+
+/// Two threads work on snapshots, one after the other: the one that opens the cluster, until it has
+/// called `start`, then the taker's. Functions without a `Thread:` line are theirs.
+class SnapshotManager {
+ public:
+  SnapshotManager(const SnapshotContext& context, Logger logger);
+  SnapshotManager(const SnapshotManager&) = delete;
+  SnapshotManager& operator=(const SnapshotManager&) = delete;
+  ~SnapshotManager() { stop(); }
+
+  /// Called when the recovery begins to make a snapshot. `readable` names what transactions can
+  /// read meanwhile, for example "snapshot 3 of epoch 120"; it is empty if they can read nothing.
+  using OnRecovering = std::function<void(const std::string& readable)>;
+  /// Makes a snapshot of the commits that no snapshot holds yet, and lets all nodes read it.
+  /// REQUIRES: something is durable, and the nodes run. Thread: the one that opens the cluster.
+  Result<void> recover(const OnRecovering& on_recovering);
+  /// Begins to take snapshots of the running cluster. REQUIRES: DurableState::begin was called.
+  /// Thread: the one that opens the cluster.
+  void start();
+  /// Tells workers that no snapshot will free pages any more. Thread: any.
+  void end_page_supply();
+  /// Gives up the snapshot under way and ends the threads. Thread: the one that stops the cluster.
+  void stop();
+
+  /// Returns whether `handle` serves this op. Thread: any.
+  static bool serves(const std::string& op);
+  /// REQUIRES: serves(request.op), and the cluster runs. Thread: any.
+  void handle(const ControlRequest& request, const ControlReply& reply);
+  /// Returns the member "snapshots" of the cluster's status. Thread: any.
+  Json status() const;
+  /// Returns the member "recovery" of the cluster's status, if it recovers. Thread: any.
+  Json recovery_status() const;
+  /// Returns the progress of the recovery, as Coordinator::progress. Thread: any.
+  std::string recovery_progress() const;
+  /// Stores the progress of the recovery in the control segment, for display. Thread: any.
+  void record_recovery_progress();
+  const SnapshotMetrics& metrics() const { return snapshot_metrics_; }
+
+ private:
+  bool is_own_thread() const { return std::this_thread::get_id() == thread_; }
+
+  // The sequence of a snapshot: snapshot_manager.cpp.
+  Result<void> make_snapshot(SnapshotTask task);
+  Result<void> take_id(SnapshotTask& task);
+  Result<void> store_savepoint(const SnapshotTask& task, const SnapshotMetadata& snapshot);
+  /// Records `snapshot` as the newest one, for later decisions, the metrics and the status.
+  void record_newest(const SnapshotMetadata& snapshot);
+
+  // Snapshots of the running cluster: snapshot_manager.cpp.
+  std::unique_ptr<SnapshotTaker> make_taker();
+  Result<uint32_t> take_snapshot();
+  Result<void> take_new_snapshot();
+  SnapshotTask next_task();
+  bool has_new_commits() const;
+  bool is_rewrite_due();
+  /// Returns whether a transaction waits for the first snapshot (R62).
+  bool is_first_snapshot_awaited() const;
+  /// Returns the bytes of log that the busiest node has written since the cluster began.
+  uint64_t log_bytes() const;
+  /// Returns whether a logger has no room for its next file.
+  bool lacks_log_files() const;
+  void rebuild_ballast();
+
+  // Recovery: manager_recovery.cpp.
+  /// Lets transactions read the existing snapshots. Returns what they can read. A failure here only
+  /// makes readers wait.
+  std::string begin_recovery();
+  Result<void> take_recovery_snapshots();
+  Result<void> take_recovery_snapshot(uint64_t epoch);
+  /// Returns the last epoch that needs no recovery: the newest snapshot's, or the one before the
+  /// first commit that no snapshot holds.
+  uint64_t recovered_epoch() const;
+  Result<void> set_storage_roots(const SnapshotMetadata& snapshot);
+  Json salvaged() const;
+  Result<void> report_salvage();
+  void warn_of_left_directories();
+
+  // Publication and deletion: manager_publish.cpp.
+  Result<void> publish_to_transactions();
+  void make_newest(uint32_t id);
+  /// Publishes the snapshot on all nodes (R18). REQUIRES: its files are open there.
+  Result<void> publish_on_nodes(const SnapshotMetadata& snapshot);
+  /// Withdraws all snapshots that are not in `keep`. When it returns, no transaction can begin with
+  /// them. Running transactions still name them in their slots (snapshots_in_use).
+  Result<void> withdraw_on_nodes(const std::set<uint32_t>& keep);
+  /// Reads the metadata of a pinned snapshot and opens its files on all nodes. Returns an error if
+  /// either fails; transactions then cannot begin with this snapshot.
+  Result<void> offer_pinned(uint32_t id);
+  /// Returns the ids of the pinned snapshots that can be read. Records the reason for each of the
+  /// others.
+  std::set<uint32_t> offer_pins();
+  std::vector<SnapshotFilePlace> readable_places() const;
+  /// Opens the readable files and those of `more` on all nodes, and closes all other files there.
+  /// The nodes also learn the files of the kept snapshots. A scrub forgets the damage of files that
+  /// it was not told of.
+  Result<void> open_readable(const std::vector<SnapshotFilePlace>& more = {});
+  Result<void> delete_obsolete_files();
+  void warn_of_obsolete_files(const Error& error);
+  /// Returns the newest snapshot and those that volatile pages or transactions may refer to.
+  std::set<uint32_t> ids_in_use() const;
+
+  // Installation: manager_install.cpp.
+  bool open_for_install(const SnapshotMetadata& snapshot);
+  void install(const SnapshotMetadata& snapshot);
+  void release_kept(uint32_t oldest_left, uint32_t installed);
+  bool frees_enough(const InstallReport& report) const;
+  void record_install(const SnapshotMetadata& snapshot, const Result<InstallReport>& report,
+                      std::chrono::milliseconds took);
+  bool pool_is_below(uint32_t free_percent) const;
+  bool pool_is_low() const { return pool_is_below(config_.gleaner.pool_low_water); }
+  bool pool_still_low(uint32_t free_percent) const;
+  void record_unproductive_snapshot();
+
+  // Requests and status: manager_requests.cpp.
+  void request_snapshot(const ControlReply& reply);
+  void list_damage(const ControlReply& reply);
+  Result<Json> change(const ControlRequest& request);
+  Result<Json> pin(const ControlRequest& request);
+  Result<Json> unpin(const ControlRequest& request);
+  Result<Json> remove(const ControlRequest& request);
+  Json install_status() const;
+  Json unreadable_pins() const;
+
+  const Config& config_;
+  ControlSegment& control_;
+  const std::vector<NodeShared*>& nodes_;
+  const std::vector<const MetricsSegment*>& metrics_;
+  EpochClock& clock_;
+  CatalogManager& catalog_;
+  DurableState* const durable_;
+  const NodeCall& call_node_;
+  Logger logger_;
+  const std::unique_ptr<SnapshotJob> job_;  // null: nothing is durable
+
+  // Used only by the thread that works on snapshots.
+  std::thread::id thread_;  // that thread
+  KeptSnapshots kept_;      // the nodes have the files of these open
+  /// The snapshots that transactions may begin with (R18), by id. It also holds withdrawn ones that
+  /// a transaction still read at the last check. Their files are open on all nodes.
+  std::map<uint32_t, SnapshotMetadata> offered_;
+  bool has_freed_pages_ = false;  // the latest install freed a good part of a pool
+  uint32_t snapshots_until_rewrite_ = 0;
+  bool lacks_ballast_ = false;  // a warning was logged
+
+  // Used by any thread.
+  std::atomic<uint64_t> bytes_to_recover_{0};
+  std::atomic<uint32_t> newest_{0};  // id of the newest snapshot; 0: none
+  std::atomic<uint64_t> newest_epoch_{0};
+  SnapshotMetrics snapshot_metrics_;
+  mutable std::mutex mutex_;
+  Json install_status_ = Json::object();             // guarded by mutex_: of the latest install
+  std::map<uint32_t, std::string> unreadable_pins_;  // guarded by mutex_: reasons of the last check
+  Json readable_ = Json();                           // guarded by mutex_: set during recovery
+
+  /// Waits for the nodes' answers to snapshot.damage. A slow node then delays no other request.
+  TaskThread damage_thread_{"damage"};
+  std::unique_ptr<SnapshotTaker> taker_;  // null before start
+};
+
+}  // namespace atolldb
