@@ -313,8 +313,8 @@ class CutCluster {
     ATOLL_TRY(job.align(task, plan));
     ATOLL_TRY(job.prepare(task, plan));
     ATOLL_TRY(job.map(plan));
-    ATOLL_ASSIGN(std::vector<NodePart> parts, job.reduce_and_compose(plan));
-    ATOLL_ASSIGN(const SnapshotMetadata metadata, job.combine(task, plan, std::move(parts)));
+    ATOLL_ASSIGN(std::vector<NodePart> composed, job.reduce_and_compose(plan));
+    ATOLL_ASSIGN(const SnapshotMetadata metadata, job.combine(task, plan, std::move(composed)));
     ATOLL_TRY(job.write_metadata(metadata));
     const auto stored = durable_->store_snapshot(metadata);
     job.keep(metadata.id);
