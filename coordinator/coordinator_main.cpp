@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "coordinator/coordinator.h"
+#include "shared/base/try.h"
 #include "shared/message/control_client.h"
 #include "shared/metrics/cluster_metrics.h"
 #include "shared/process/child_process.h"
@@ -58,19 +59,15 @@ ExitCode run_coordinator(const ChildContext& context) {
   steps.prepare = [&] { return coordinator.prepare(); };
   steps.attach = [&] { return coordinator.attach(); };
   steps.start = [&]() -> Result<std::string> {
-    Result<void> started = coordinator.start();
-    if (started) {
-      started = services.start(
-          config, config.control.endpoint,
-          [&](const ControlRequest& request, ControlReply reply) {
-            coordinator.handle(request, std::move(reply));
-          },
-          kMaxSmallRequestBytes, 0,
-          std::make_shared<ClusterMetrics>(*coordinator.control(), coordinator.snapshot_metrics(),
-                                           context.handover.restarts,
-                                           coordinator.device_metrics()));
-    }
-    if (!started) return std::unexpected(started.error());
+    ATOLL_TRY(coordinator.start());
+    ATOLL_TRY(services.start(
+        config, config.control.endpoint,
+        [&](const ControlRequest& request, ControlReply reply) {
+          coordinator.handle(request, std::move(reply));
+        },
+        kMaxSmallRequestBytes, 0,
+        std::make_shared<ClusterMetrics>(*coordinator.control(), coordinator.snapshot_metrics(),
+                                         context.handover.restarts, coordinator.device_metrics())));
     return services.endpoints_text();
   };
   steps.open = [&](const std::string& argument) {

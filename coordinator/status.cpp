@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "shared/base/check.h"
 #include "shared/memory/durability_lag.h"
 #include "shared/memory/state_names.h"
 #include "shared/metrics/counter_sums.h"
@@ -79,7 +80,9 @@ Json scrub(const GleanerMetrics& metrics) {
 StatusReport::StatusReport(const Config& config, const ControlSegment& control,
                            std::vector<NodeShared*> nodes,
                            std::vector<const MetricsSegment*> metrics)
-    : config_(config), control_(control), nodes_(std::move(nodes)), metrics_(std::move(metrics)) {}
+    : config_(config), control_(control), nodes_(std::move(nodes)), metrics_(std::move(metrics)) {
+  CHECK(nodes_.size() == config_.nodes.size() && metrics_.size() == nodes_.size());
+}
 
 void StatusReport::set_metrics_endpoints(Json endpoints) {
   const std::lock_guard guard(mutex_);

@@ -29,6 +29,21 @@ StorageState state_of(const StorageControl& storage) {
   return static_cast<StorageState>(storage.state.load(std::memory_order_relaxed));
 }
 
+/// Returns whether a storage may change from one state to the other.
+bool is_transition(StorageState from, StorageState to) {
+  switch (to) {
+    case StorageState::free:
+      return from == StorageState::creating || from == StorageState::dropping;
+    case StorageState::creating:
+      return from == StorageState::free;
+    case StorageState::ready:
+      return from == StorageState::creating;
+    case StorageState::dropping:
+      return from == StorageState::ready;
+  }
+  return false;
+}
+
 }  // namespace
 
 Result<void> Catalog::check(const StorageDefinition& definition) {
@@ -84,6 +99,7 @@ Result<uint32_t> Catalog::next_free_id() const {
 }
 
 StorageControl& Catalog::fill(uint32_t id, const StorageDefinition& definition) {
+  CHECK(id != 0 && definition.name.size() <= kMaxStorageName);
   StorageControl& storage = control_->storage(id);
   publish(storage, StorageState::creating);
   storage.id = id;
@@ -121,6 +137,7 @@ Result<uint32_t> Catalog::create(const StorageDefinition& definition, const Pers
   }
   const Result<uint32_t> id = next_free_id();
   if (!id) return id;
+  CHECK(*id > last_id_);  // ids are never reused (R34)
   last_id_ = *id;
   StorageControl& storage = fill(*id, definition);
   if (const auto persisted = persist(storage); !persisted) {
@@ -161,6 +178,7 @@ std::vector<const StorageControl*> Catalog::list() const {
 }
 
 void Catalog::publish(StorageControl& storage, StorageState state) {
+  CHECK(is_transition(state_of(storage), state));
   // Release pairs with the acquire of find_storage, which then sees all fields. seq_cst is for
   // `dropping`: every thread sees this store before the coordinator's next load of the current
   // epoch.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/hooks/mutants.h"
+#include "shared/base/check.h"
 #include "shared/process/start_up.h"
 
 namespace atolldb {
@@ -17,6 +18,7 @@ constexpr std::chrono::seconds kMaxRetryPause{10};
 }  // namespace
 
 void StorageDropper::start() {
+  CHECK(!thread_.joinable());
   thread_ = std::thread([this] { run(); });
 }
 
@@ -46,6 +48,7 @@ void StorageDropper::tell_stopped(Drop& drop) {
 }
 
 void StorageDropper::drop(uint32_t id, std::string name, uint64_t hidden_at, Reply reply) {
+  CHECK(reply);
   auto drop = std::make_unique<Drop>();
   drop->id = id;
   drop->name = std::move(name);
@@ -94,11 +97,13 @@ bool StorageDropper::is_unlogged(std::string_view name) const {
 
 void StorageDropper::enter(Drop& drop, Phase phase) {
   const std::lock_guard guard(mutex_);
+  CHECK(phase > drop.phase);  // a drop is never undone
   drop.phase = phase;
 }
 
 /// A drop that cannot be logged ends the cluster.
 void StorageDropper::log(Drop& drop) {
+  CHECK(drop.phase == Phase::log && !drop.is_logged);
   const auto logged = hooks_.log(drop.id);
   Reply reply;
   {
@@ -111,10 +116,11 @@ void StorageDropper::log(Drop& drop) {
 }
 
 bool StorageDropper::release(Drop& drop) {
+  CHECK(drop.phase == Phase::pages);
   if (Clock::now() < drop.retry_at) return false;
   const auto released = hooks_.release(drop.id);
   if (!released) {
-    logger_->error("storage {}: its pages stay in use for now: {}", drop.name,
+    logger_->error("storage {}: its pages are not released yet: {}", drop.name,
                    released.error().message);
     const std::lock_guard guard(mutex_);
     drop.failure = released.error().message;

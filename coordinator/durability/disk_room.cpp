@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "engine/log/log_files.h"
+#include "shared/base/check.h"
 #include "shared/base/try.h"
 #include "shared/file/reserving_file_system.h"
 
@@ -94,6 +95,7 @@ Result<void> Ballast::rebuild(const std::set<std::string>& directories) {
 
 Result<void> Ballast::rebuild_at(const LogFileSystem& place) {
   const uint64_t bytes = ballast_bytes(config_, place);
+  CHECK(bytes != 0);
   const std::string path = ballast_path(place.directory);
   ATOLL_ASSIGN(auto exists, file_system_.exists(path));
   if (exists) {
@@ -102,15 +104,14 @@ Result<void> Ballast::rebuild_at(const LogFileSystem& place) {
     if (size == bytes) return {};
     ATOLL_TRY(remove_file(file_system_, place.directory));
   }
-  const auto free = free_bytes_at(place.directory);
-  if (!free) return std::unexpected(free.error());
+  ATOLL_ASSIGN(const uint64_t free, free_bytes_at(place.directory));
   const uint64_t reserve = disk_reserve(config_);
-  if (*free < bytes || *free - bytes < reserve) {
+  if (free < bytes || free - bytes < reserve) {
     return make_error(
         ExitCode::disk_full,
         fmt::format("{}: no room for {} bytes beside the reserve of {}: {} are free: free disk "
                     "space, or lower durability.ballast_files",
-                    path, bytes, reserve, *free));
+                    path, bytes, reserve, free));
   }
   ATOLL_ASSIGN(auto file, file_system_.create(path, bytes));
   ATOLL_TRY(file->sync());

@@ -52,20 +52,19 @@ Result<std::unique_ptr<DurableState>> DurableState::open(const Config& config, u
   std::unique_ptr<DurableState> state(new DurableState(config, std::move(file_system)));
   const std::string& data_dir = config.cluster.data_dir;
   FileSystem& files = *state->files_;
-  auto salvage = find_salvage(files, data_dir);
-  if (!salvage) return std::unexpected(salvage.error());
-  state->salvage_ = *salvage;
+  ATOLL_ASSIGN(const std::optional<uint32_t> salvage, find_salvage(files, data_dir));
+  state->salvage_ = salvage;
   Result<LogStart> start = examine(files, data_dir, node_directories(config),
-                                   *salvage ? Damage::left_out : Damage::refused);
+                                   salvage ? Damage::left_out : Damage::refused);
   if (!start) {
-    if (*salvage) {
-      const auto given_up = give_up_salvage(files, data_dir, **salvage);
+    if (salvage) {
+      const auto given_up = give_up_salvage(files, data_dir, *salvage);
       if (!given_up) logger->warn("the next start is a salvage, too: {}", given_up.error().message);
     }
     return std::unexpected(start.error());
   }
   if (!start->damaged_slot.empty()) {
-    logger->warn("one of two copies of the savepoint does not count: {}", start->damaged_slot);
+    logger->warn("one of the two copies of the savepoint is not used: {}", start->damaged_slot);
   }
   if (!start->fallback.empty()) logger->error("{}", start->fallback);
   for (const std::string& text : start->left_out) logger->error("salvage: left out: {}", text);
@@ -76,16 +75,15 @@ Result<std::unique_ptr<DurableState>> DurableState::open(const Config& config, u
   state->directories_ = state->all_directories();
   if (state->salvage_) {
     // Once the cut is stored, the next attempt does not find the damage after it.
-    const auto reported =
-        state->report_salvage(Json::object({{"left_out", state->start_.left_out}}));
-    if (!reported) return std::unexpected(reported.error());
+    ATOLL_TRY(state->report_salvage(Json::object({{"left_out", state->start_.left_out}})));
   }
   ATOLL_TRY(store_cut(files, data_dir, state->start_));
   // A salvage deletes nothing. After a fallback the damaged newest snapshot may yet be restored
   // (R55).
   if (!state->salvage_ && state->start_.fallback.empty()) state->remove_leftovers(logger);
   ATOLL_ASSIGN(DdlLog ddl, DdlLog::open(files, data_dir, state->data_uuid()));
-  if (!ddl.torn().empty()) logger->warn("a torn record of DDL does not count: {}", ddl.torn());
+  if (!ddl.torn().empty())
+    logger->warn("the DDL log ends with a torn record, which is ignored: {}", ddl.torn());
   state->ddl_.emplace(std::move(ddl));
   state->ddl_records_.store(state->ddl_->records().size(), std::memory_order_relaxed);
   return state;
@@ -96,25 +94,24 @@ void DurableState::remove_leftovers(const Logger& logger) {
   const auto removed = atolldb::remove_leftovers(
       *files_, config_.cluster.data_dir, start_.savepoint, directories_, start_.incarnation);
   if (!removed) {
-    logger->warn("what earlier starts have left stays for now: {}", removed.error().message);
+    logger->warn("leftovers of earlier starts are not removed: {}", removed.error().message);
     return;
   }
   if (!removed->removed.empty()) {
-    logger->info("{} files that earlier starts have left, or that nothing needs, are removed",
+    logger->info("{} files removed: leftovers of earlier starts, and files that nothing needs",
                  removed->removed.size());
   }
   for (const std::string& path : removed->damaged_logs) {
     logger->warn(
-        "{}: no savepoint lists it, and its first blocks are damaged: it stays: remove it if the "
-        "room is needed",
+        "{}: no savepoint lists it, and its first blocks are damaged: it is kept: remove it if "
+        "its room is needed",
         path);
   }
 }
 
 Result<bool> DurableState::release_ballast() {
-  const auto released = ballast_.release(directories_);
-  if (!released) return std::unexpected(released.error());
-  return *released != 0;
+  ATOLL_ASSIGN(const uint32_t released, ballast_.release(directories_));
+  return released != 0;
 }
 
 /// Ignores pinned snapshots whose metadata cannot be read: while there are any, no file is deleted.
@@ -183,6 +180,7 @@ Result<void> DurableState::record_idle(uint64_t durable_epoch) {
 }
 
 Result<void> DurableState::record_in_savepoint(uint64_t ddl_records, uint64_t durable_epoch) {
+  CHECK(durable_epoch >= start_.savepoint.durable_epoch);
   Savepoint next = start_.savepoint;
   next.ddl_records = ddl_records;
   next.durable_epoch = durable_epoch;
@@ -208,6 +206,7 @@ Result<void> DurableState::store_snapshot(const SnapshotMetadata& metadata) {
   record_ddl_count();
   // The files that a salvage replaces are moved aside as a whole. A part of a recovery must make
   // room (R54).
+  CHECK(!has_begun_ || !salvage_);  // only a start salvages
   const bool is_part = !has_begun_ && metadata.epoch < start_.recovery_epoch;
   const uint32_t keep = salvage_ || is_part ? 1 : config_.snapshot.keep;
   ATOLL_TRY(atolldb::store_snapshot(*files_, config_.cluster.data_dir, start_.savepoint,
@@ -220,6 +219,7 @@ Result<void> DurableState::store_snapshot(const SnapshotMetadata& metadata) {
 }
 
 std::vector<GleanStream> DurableState::live_streams(uint64_t epoch) const {
+  CHECK(has_begun_);
   const Incarnation* running = start_.savepoint.uncut();
   CHECK(running != nullptr);
   std::vector<GleanStream> streams;
@@ -232,10 +232,9 @@ std::vector<GleanStream> DurableState::live_streams(uint64_t epoch) const {
 Result<size_t> DurableState::delete_unneeded(const std::set<uint32_t>& in_use) {
   const std::lock_guard guard(savepoint_mutex_);
   const std::string& data_dir = config_.cluster.data_dir;
-  const auto deleted =
-      atolldb::delete_unneeded(*files_, data_dir, start_.savepoint, directories_, in_use, salvage_);
-  if (!deleted) return std::unexpected(deleted.error());
-  return deleted->size();
+  ATOLL_ASSIGN(const auto deleted, atolldb::delete_unneeded(*files_, data_dir, start_.savepoint,
+                                                            directories_, in_use, salvage_));
+  return deleted.size();
 }
 
 Result<Json> DurableState::report_salvage(Json found) {
@@ -264,33 +263,29 @@ Result<std::string> DurableState::end_salvage() {
 Result<PinnedSnapshot> DurableState::pin(uint32_t id, const std::string& name) {
   const std::lock_guard guard(savepoint_mutex_);
   ATOLL_ASSIGN(auto chosen, choose_pin(start_.savepoint, id, name));
-  const auto pinned =
-      pin_snapshot(*files_, config_.cluster.data_dir, start_.savepoint, chosen.id, chosen.name);
-  if (!pinned) return std::unexpected(pinned.error());
+  ATOLL_TRY(
+      pin_snapshot(*files_, config_.cluster.data_dir, start_.savepoint, chosen.id, chosen.name));
   return chosen;
 }
 
 Result<PinnedSnapshot> DurableState::unpin(const std::string& name_or_id) {
   const std::lock_guard guard(savepoint_mutex_);
   ATOLL_ASSIGN(auto found, find_pin(start_.savepoint, name_or_id));
-  const auto unpinned =
-      unpin_snapshot(*files_, config_.cluster.data_dir, start_.savepoint, found.name);
-  if (!unpinned) return std::unexpected(unpinned.error());
+  ATOLL_TRY(unpin_snapshot(*files_, config_.cluster.data_dir, start_.savepoint, found.name));
   return found;
 }
 
 Result<size_t> DurableState::remove(uint32_t id, const std::set<uint32_t>& in_use) {
   const std::lock_guard guard(savepoint_mutex_);
   const std::string& data_dir = config_.cluster.data_dir;
-  const auto removed =
-      remove_snapshot(*files_, data_dir, start_.savepoint, directories_, in_use, id);
-  if (!removed) return std::unexpected(removed.error());
-  return removed->size();
+  ATOLL_ASSIGN(const auto removed,
+               remove_snapshot(*files_, data_dir, start_.savepoint, directories_, in_use, id));
+  return removed.size();
 }
 
 Result<void> DurableState::begin() {
   const std::lock_guard guard(savepoint_mutex_);
-  CHECK(start_.to_glean.empty());
+  CHECK(!has_begun_ && start_.to_glean.empty());
   record_ddl_count();
   const Result<void> begun =
       begin_incarnation(*files_, config_.cluster.data_dir, start_, loggers_of(config_));

@@ -62,7 +62,7 @@ class DurableState {
   /// and the epoch is durable.
   std::vector<GleanStream> live_streams(uint64_t epoch) const;
   /// Deletes files of logs and snapshots that nothing needs (R38), and returns how many. `in_use`:
-  /// snapshots that memory refers to. REQUIRES: no run of the gleaner is under way.
+  /// snapshots that memory refers to. REQUIRES: no snapshot job is under way.
   Result<size_t> delete_unneeded(const std::set<uint32_t>& in_use);
 
   /// As choose_pin and pin_snapshot. Returns the new pin.

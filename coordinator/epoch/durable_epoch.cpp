@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "coordinator/epoch/epoch_clock.h"
+#include "shared/base/check.h"
 #include "shared/sync/wait_word.h"
 
 namespace atolldb {
@@ -41,6 +42,7 @@ DurableEpoch::DurableEpoch(EpochBlock& epochs, std::vector<NodeShared*> nodes, O
     : epochs_(epochs), nodes_(std::move(nodes)), on_failure_(std::move(on_failure)) {}
 
 void DurableEpoch::start() {
+  CHECK(!thread_.joinable() && on_failure_);
   thread_ = std::thread([this] { run(); });
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "shared/base/check.h"
 #include "shared/memory/dirty_epoch.h"
 #include "shared/sync/wait_word.h"
 
@@ -78,6 +79,7 @@ void want_closing_marker(EpochBlock& epochs, uint64_t dirty, uint64_t closed, ui
 uint64_t dirty_epoch(const std::vector<NodeShared*>& nodes) { return latest_dirty_epoch(nodes); }
 
 void start_epochs(EpochBlock& epochs, uint64_t start_epoch) {
+  CHECK(start_epoch != 0 && start_epoch <= kMaxEpoch);
   epochs.current.store(start_epoch, std::memory_order_relaxed);
   epochs.closed.store(start_epoch - 1, std::memory_order_relaxed);
   epochs.marker_wanted.store(start_epoch - 1, std::memory_order_relaxed);
@@ -90,6 +92,7 @@ bool tick_epochs(EpochBlock& epochs, const std::vector<NodeShared*>& nodes, bool
                  uint64_t epochs_until_closing) {
   const uint64_t current = epochs.current.load(std::memory_order_relaxed);
   const uint64_t closed = epochs.closed.load(std::memory_order_relaxed);
+  CHECK(closed < current);
   const bool advances = current < kMaxEpoch && current - closed <= kMaxOpenEpochs;
   // seq_cst: the serialization point of commits (R21).
   if (advances) epochs.current.store(current + 1, std::memory_order_seq_cst);
@@ -131,6 +134,7 @@ EpochClock::EpochClock(EpochBlock& epochs, std::vector<NodeShared*> nodes,
       logger_(std::move(logger)) {}
 
 void EpochClock::start() {
+  CHECK(!thread_.joinable() && !nodes_.empty());
   thread_ = std::thread([this] { run(); });
 }
 
@@ -144,6 +148,7 @@ void EpochClock::stop() {
 }
 
 bool EpochClock::wait_until_begun_after(uint64_t epoch, std::chrono::milliseconds patience) {
+  CHECK(epoch <= epochs_.current.load(std::memory_order_relaxed));
   std::unique_lock lock(mutex_);
   const auto has_begun = [&] {
     return epochs_.oldest_begin.load(std::memory_order_acquire) > epoch;

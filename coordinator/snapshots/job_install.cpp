@@ -77,6 +77,7 @@ void SnapshotJob::drop_hot(const SnapshotMetadata& snapshot, uint32_t free_perce
 /// Installs on all nodes at once; each node does its share of the storages.
 Result<InstallReport> SnapshotJob::install_pass(const SnapshotMetadata& snapshot,
                                                 const DropLimits& limits) {
+  CHECK(snapshot.id != 0 && limits.free_percent <= 100);
   const auto node_count = static_cast<uint32_t>(config_.nodes.size());
   const auto shares = divide_storages(snapshot.storages, node_count);
   std::vector<InstallReport> reports(node_count);

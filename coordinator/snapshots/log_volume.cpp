@@ -9,6 +9,7 @@
 #include "engine/format/log_block.h"
 #include "engine/log/log_reader.h"
 #include "engine/recovery/discard_data.h"
+#include "shared/base/check.h"
 
 namespace atolldb {
 namespace {
@@ -35,6 +36,7 @@ uint64_t written_blocks(const File& file) {
       end = middle;
     }
   }
+  CHECK(written * kLogBlockBytes <= *bytes);
   return written;
 }
 

@@ -1,4 +1,4 @@
-// The volume of log that a run of the gleaner has to read, for progress displays.
+// The volume of log that a snapshot has to read, for progress displays.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@ namespace atolldb {
 
 /// Returns the written bytes of these streams' files, without the blocks that a snapshot covers and
 /// mappers skip. (The files are preallocated.) It reads a few blocks of each file, and up to 16 MiB
-/// to find the end of the covered part. Unreadable parts count 0: the run itself reports the error.
+/// to find the end of the covered part. Unreadable parts count 0: the snapshot job reports the
+/// error.
 uint64_t log_volume(FileSystem& file_system, const std::vector<GleanStream>& streams);
 
 /// Returns the size of all log files in the config's directories, including preallocated room.

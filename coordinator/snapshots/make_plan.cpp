@@ -50,6 +50,7 @@ std::string low_text(uint64_t slice) {
 
 std::vector<GleanMapper> assign_streams(const Config& config,
                                         const std::vector<GleanStream>& streams) {
+  CHECK(!config.nodes.empty());
   std::map<std::pair<uint32_t, uint32_t>, GleanMapper> mappers;  // by node and mapper
   std::vector<uint32_t> turns(config.nodes.size(), 0);
   uint32_t orphans = 0;
@@ -58,6 +59,7 @@ std::vector<GleanMapper> assign_streams(const Config& config,
     if (node >= config.nodes.size()) {
       node = orphans++ % static_cast<uint32_t>(config.nodes.size());
     }
+    CHECK(config.nodes[node].mappers != 0);
     const uint32_t ordinal = turns[node]++ % config.nodes[node].mappers;
     GleanMapper& mapper = mappers[{node, ordinal}];
     mapper.node = static_cast<uint16_t>(node);
@@ -81,6 +83,8 @@ std::vector<ReducerPlace> reducers_of(const Config& config) {
 
 Result<GleanPlan> make_plan(const Config& config, FileSystem& file_system,
                             const SnapshotTask& task) {
+  CHECK(task.snapshot != 0 && task.epoch <= kMaxEpoch);
+  CHECK(!task.base || (task.base->id < task.snapshot && task.base->epoch <= task.epoch));
   GleanPlan plan;
   plan.snapshot = task.snapshot;
   plan.epoch = task.epoch;
@@ -95,6 +99,7 @@ Result<GleanPlan> make_plan(const Config& config, FileSystem& file_system,
   plan.storages = storages_of(task);
   plan.mappers = assign_streams(config, task.streams);
   plan.reducers = reducers_of(config);
+  CHECK(!plan.reducers.empty());
   ATOLL_ASSIGN(auto sample, sample_keys(file_system, plan.storages, task.streams, plan.base_epoch));
   assign_partitions(plan.storages, std::move(sample), plan.reducers);
   return plan;
@@ -122,6 +127,7 @@ Result<void> align_partitions(std::vector<GleanStorage>& storages, const CutsOf&
       if (!kept.empty() && low == low_of(kept.back())) kept.pop_back();
       kept.push_back({low_text(low), storage.partitions[i].owner});
     }
+    CHECK(!kept.empty() && kept.size() <= storage.partitions.size());
     storage.partitions = std::move(kept);
   }
   return {};

@@ -164,7 +164,7 @@ Result<void> SnapshotManager::take_recovery_snapshots() {
       }
       // A salvage frees no files until it is complete, so parts would only take more room.
       if (durable_->salvages() || !steps.shrink(recovered)) return taken;
-      logger_->warn("recovery: {}; a snapshot up to epoch {} is tried", taken.error().message,
+      logger_->warn("recovery: {}: trying a snapshot up to epoch {} only", taken.error().message,
                     steps.epoch());
       continue;
     }
@@ -172,10 +172,10 @@ Result<void> SnapshotManager::take_recovery_snapshots() {
     ATOLL_TRY(open_readable());
     const auto deleted = durable_->delete_unneeded(ids_in_use());
     if (deleted) {
-      logger_->info("recovery: {} files that its first part covers are deleted", *deleted);
+      logger_->info("recovery: {} files that the snapshot covers are deleted", *deleted);
     } else if (deleted.error().code == ExitCode::corruption) {
       // Metadata of a snapshot cannot be read. The next part makes another one.
-      logger_->warn("recovery: files stay for now: {}", deleted.error().message);
+      logger_->warn("recovery: obsolete files remain: {}", deleted.error().message);
     } else {
       return std::unexpected(deleted.error());
     }
@@ -185,7 +185,7 @@ Result<void> SnapshotManager::take_recovery_snapshots() {
 
 Result<void> SnapshotManager::take_recovery_snapshot(uint64_t epoch) {
   std::vector<GleanStream> streams = streams_up_to(durable_->to_glean(), epoch);
-  logger_->info("recovery: {} logs up to epoch {} become a snapshot", streams.size(), epoch);
+  logger_->info("recovery: making a snapshot of {} logs up to epoch {}", streams.size(), epoch);
   // An ordinary recovery never rewrites all pages: the start waits for it, and there may be no
   // room. It also reserves no room: without this snapshot the cluster cannot start, and the logs
   // that it covers make room. A salvage does rewrite: it reads all pages, and keeps no page that

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "shared/base/check.h"
+
 namespace atolldb {
 
 std::vector<GleanStream> streams_up_to(std::vector<GleanStream> streams, uint64_t epoch) {
@@ -16,12 +18,15 @@ std::vector<GleanStream> streams_up_to(std::vector<GleanStream> streams, uint64_
 bool RecoverySteps::shrink(uint64_t recovered) {
   if (epoch_ <= recovered + 1 || ++failures_ > kMaxFailures) return false;
   epoch_ = recovered + (epoch_ - recovered) / 2;
+  CHECK(epoch_ > recovered && !is_last());
   return true;
 }
 
 void RecoverySteps::advance(uint64_t recovered_before) {
+  CHECK(!is_last());
   const uint64_t width = epoch_ - recovered_before;
   epoch_ = last_epoch_ - epoch_ <= 2 * width ? last_epoch_ : epoch_ + 2 * width;
+  CHECK(epoch_ <= last_epoch_);
 }
 
 uint64_t recovered_epoch(const std::vector<GleanStream>& streams,

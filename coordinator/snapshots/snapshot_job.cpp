@@ -273,7 +273,7 @@ void SnapshotJob::enter(SnapshotPhase phase, uint32_t snapshot, const std::strin
   logger_->info("snapshot {}: {}", snapshot, to_string(phase));
   const std::lock_guard guard(mutex_);
   CHECK(may_follow(phase, phase_));
-  if (phase == SnapshotPhase::planning) CHECK(snapshot > snapshot_);
+  CHECK(phase != SnapshotPhase::planning || snapshot > snapshot_);  // R37
   if (snapshot_ != snapshot) {
     CHECK(phase == SnapshotPhase::planning || phase_ == SnapshotPhase::none);
     progress_.assign(config_.nodes.size(), Json());

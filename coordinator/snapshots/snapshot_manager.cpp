@@ -83,10 +83,11 @@ SnapshotManager::SnapshotManager(const SnapshotContext& context, Logger logger)
   CHECK(nodes_.size() == config_.nodes.size() && metrics_.size() == nodes_.size());
 }
 
-/// The sequence of a snapshot, in the order of its effects (README.md). An error up to the
+/// The sequence of a snapshot, in the order of its effects (README.md). An error before the
 /// savepoint ends the snapshot and removes its files: the previous one remains the newest. All
-/// later steps change volatile memory only, and their errors are logged: everything stays readable,
-/// and the next snapshot tries again. REQUIRES: no other snapshot is under way.
+/// steps after the savepoint change volatile memory or delete obsolete files. Their errors are
+/// logged: everything stays readable, and the next snapshot tries again. REQUIRES: no other
+/// snapshot is under way.
 Result<void> SnapshotManager::make_snapshot(SnapshotTask task) {
   CHECK(is_own_thread());
   Attempt attempt(snapshot_metrics_);
@@ -94,11 +95,11 @@ Result<void> SnapshotManager::make_snapshot(SnapshotTask task) {
   ATOLL_ASSIGN(GleanPlan plan, job_->plan(task));
   ATOLL_TRY(job_->align(task, plan));
   ATOLL_TRY(job_->prepare(task, plan));
-  ATOLL_TRY(job_->map(plan));
+  ATOLL_TRY(job_->map(plan));  // the nodes also reduce and compose from here on
   ATOLL_ASSIGN(std::vector<NodePart> parts, job_->reduce_and_compose(plan));
   ATOLL_ASSIGN(const SnapshotMetadata snapshot, job_->combine(task, plan, std::move(parts)));
   ATOLL_TRY(job_->write_metadata(snapshot));
-  ATOLL_TRY(store_savepoint(task, snapshot));
+  ATOLL_TRY(store_savepoint(task, snapshot));  // from here on the snapshot exists
   attempt.succeed();
   // A recovery publishes its last snapshot only. It has no volatile pages.
   if (!task.has_volatile_pages) return {};
@@ -119,7 +120,8 @@ Result<void> SnapshotManager::take_id(SnapshotTask& task) {
   return {};
 }
 
-/// Makes the snapshot the newest one, durably. From here on it exists.
+/// Makes the snapshot the newest one, durably. After an error the files remain, because the
+/// savepoint may name the snapshot or not.
 Result<void> SnapshotManager::store_savepoint(const SnapshotTask& task,
                                               const SnapshotMetadata& snapshot) {
   CHECK(snapshot.id == task.snapshot && snapshot.epoch == task.epoch);
@@ -214,7 +216,7 @@ Result<uint32_t> SnapshotManager::take_snapshot() {
     // Release: a thread that sees the attempt over also sees what the attempt published.
     control_.snapshot_answered.store(requests, std::memory_order_release);
     wake(control_.snapshot_answered, kWakeAll);
-    if (!taken) return std::unexpected(taken.error());
+    ATOLL_TRY(taken);
   } else if (has_none) {
     return make_error(ExitCode::failed,
                       "snapshot.take: nothing has been committed yet: there is nothing to take a "

@@ -31,6 +31,7 @@ void SnapshotTaker::start() {
 }
 
 void SnapshotTaker::stop() {
+  CHECK(std::this_thread::get_id() != thread_.get_id());  // it would wait for itself
   {
     const std::lock_guard guard(mutex_);
     ends_ = true;
@@ -44,6 +45,7 @@ void SnapshotTaker::stop() {
 }
 
 void SnapshotTaker::between_runs(Task task) {
+  CHECK(task);
   {
     const std::lock_guard guard(mutex_);
     if (!ends_) {
@@ -56,6 +58,7 @@ void SnapshotTaker::between_runs(Task task) {
 }
 
 void SnapshotTaker::request(Reply reply) {
+  CHECK(reply);
   {
     const std::lock_guard guard(mutex_);
     if (!ends_) {

@@ -55,13 +55,13 @@ class SnapshotTaker {
   /// should cancel that one before.
   void stop();
 
-  /// Another task that needs the savepoint; it runs on the taker's thread between two runs. `runs`
-  /// is false if the taker ends before.
+  /// Another task that needs the savepoint; it runs on the taker's thread between two snapshots.
+  /// `runs` is false if the taker ends before.
   using Task = std::function<void(bool runs)>;
   void between_runs(Task task);
 
-  /// Requests a snapshot of everything that is durable now. Requests that arrive during a run wait
-  /// for the next run.
+  /// Requests a snapshot of everything that is durable now. Requests that arrive during a
+  /// snapshot wait for the next one.
   void request(Reply reply);
 
  private:

@@ -333,7 +333,7 @@ TEST_P(FullFileSystem, ARecoveryThatNeedsMoreRoomThanThereIsGoesOnInParts) {
   ASSERT_EQ(launcher.next_line(), "running") << last_failure(config_);
   const std::string said = read_text(config_.cluster.log_dir + "/coordinator.log");
   EXPECT_TRUE(said.contains("the ballast is given up")) << said;
-  EXPECT_TRUE(said.contains("files that its first part covers are deleted")) << said;
+  EXPECT_TRUE(said.contains("files that the snapshot covers are deleted")) << said;
   auto session = SessionClient::connect(config_.cluster.run_dir, 1);
   ASSERT_TRUE(session) << session.error().message;
   EXPECT_EQ(rows.check(**session), "");

@@ -1,0 +1,83 @@
+// The steps of a snapshot job: their order, and the end of the job after an error.
+#include "coordinator/snapshots/snapshot_job.h"
+
+#include <gtest/gtest.h>
+
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "tests/engine/log/memory_file_system.h"
+
+namespace atolldb {
+namespace {
+
+/// Two nodes that answer all requests, except those of one op, which fail.
+class SnapshotJobTest : public testing::Test {
+ protected:
+  SnapshotJobTest() {
+    config_.nodes.assign(2, NodeConfig{});
+    config_.cluster.data_dir = "/data";
+  }
+  static SnapshotTask task_of(uint32_t id) {
+    SnapshotTask task;
+    task.snapshot = id;
+    task.epoch = 90;
+    return task;
+  }
+  Result<Json> answer(std::string_view op, const Json& body) {
+    const std::lock_guard guard(mutex_);
+    if (op == failing_op_) return make_error(ExitCode::disk_full, "no room");
+    if (op == "glean.end") keeps_.push_back(body.at("keep").get<bool>());
+    return Json::object();
+  }
+
+  Config config_;
+  test::MemoryFileSystem files_;
+  std::string failing_op_;
+  std::mutex mutex_;
+  std::vector<bool> keeps_;  // of all requests glean.end; guarded by mutex_
+  const NodeCall call_ = [this](uint32_t, std::string_view op, const Json& body) {
+    return answer(op, body);
+  };
+  SnapshotJob job_{config_, files_, call_, make_silent_logger("snapshot")};
+};
+
+TEST_F(SnapshotJobTest, AFailedStepEndsTheJobOnAllNodes) {
+  failing_op_ = "glean.prepare";
+  EXPECT_EQ(job_.status(), Json::object());
+  const auto plan = job_.plan(task_of(4));
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(job_.status().at("phase"), "planning");
+  const auto prepared = job_.prepare(task_of(4), *plan);
+  ASSERT_FALSE(prepared);
+  EXPECT_EQ(prepared.error().code, ExitCode::disk_full);
+  EXPECT_EQ(prepared.error().message, "snapshot 4: node 0: no room");
+  EXPECT_EQ(keeps_, std::vector<bool>({false, false}));
+  EXPECT_EQ(job_.status().at("phase"), "failed");
+  EXPECT_EQ(job_.status().at("failure"), "node 0: no room");
+}
+
+TEST_F(SnapshotJobTest, ARetryTakesAnotherIdAndForgetsTheFailure) {
+  failing_op_ = "glean.map";
+  const auto plan = job_.plan(task_of(4));
+  ASSERT_TRUE(plan) << plan.error().message;
+  ASSERT_TRUE(job_.prepare(task_of(4), *plan));
+  ASSERT_FALSE(job_.map(*plan));
+  ASSERT_TRUE(job_.plan(task_of(5)));
+  EXPECT_EQ(job_.status().at("snapshot"), 5);
+  EXPECT_FALSE(job_.status().contains("failure"));
+}
+
+TEST_F(SnapshotJobTest, ACancelledJobEndsWithoutAnAnswerOfTheNodes) {
+  const auto plan = job_.plan(task_of(4));
+  ASSERT_TRUE(plan) << plan.error().message;
+  ASSERT_TRUE(job_.prepare(task_of(4), *plan));
+  ASSERT_TRUE(job_.map(*plan));
+  job_.cancel();
+  EXPECT_FALSE(job_.reduce_and_compose(*plan));
+  EXPECT_EQ(keeps_, std::vector<bool>({false, false}));
+}
+
+}  // namespace
+}  // namespace atolldb
