@@ -35,13 +35,15 @@ void TaskThread::run() {
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return !tasks_.empty() || ends_; });
-    if (tasks_.empty()) return;
+    if (tasks_.empty()) break;
     const auto task = std::move(tasks_.front());
     tasks_.pop_front();
     lock.unlock();
     task();
     lock.lock();
   }
+  // Another thread may get this id later.
+  id_.store(std::thread::id(), std::memory_order_relaxed);
 }
 
 }  // namespace atolldb

@@ -177,7 +177,7 @@ void StorageDropper::tell_late(Drop& drop) {
       ExitCode::failed,
       "storage \"" + drop.name + "\": hidden, but not dropped within " + seconds + " s: the drop " +
           text_of(drop) +
-          ": it goes on by itself: `atoll storage ls` lists the storage until it is complete"));
+          ": it continues by itself: `atoll storage ls` lists the storage until it is complete"));
 }
 
 void StorageDropper::run() {

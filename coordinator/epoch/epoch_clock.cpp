@@ -79,7 +79,7 @@ void want_closing_marker(EpochBlock& epochs, uint64_t dirty, uint64_t closed, ui
 uint64_t dirty_epoch(const std::vector<NodeShared*>& nodes) { return latest_dirty_epoch(nodes); }
 
 void start_epochs(EpochBlock& epochs, uint64_t start_epoch) {
-  CHECK(start_epoch != 0 && start_epoch <= kMaxEpoch);
+  CHECK(start_epoch != 0);
   epochs.current.store(start_epoch, std::memory_order_relaxed);
   epochs.closed.store(start_epoch - 1, std::memory_order_relaxed);
   epochs.marker_wanted.store(start_epoch - 1, std::memory_order_relaxed);

@@ -49,8 +49,9 @@ Result<InstallReport> SnapshotJob::install(const SnapshotMetadata& snapshot,
       snapshot, {.free_percent = gleaner.pool_high_water, .spares_hot = gleaner.keep_hot_pages});
   // Rounded up, so that it lies above the low-water mark, which triggers the next snapshot.
   const uint32_t middle = (gleaner.pool_low_water + gleaner.pool_high_water + 1) / 2;
-  if (report && report->kept_hot != 0 && pool_still_low(middle))
+  if (report && report->kept_hot != 0 && pool_still_low(middle)) {
     drop_hot(snapshot, middle, *report);
+  }
   enter(report ? SnapshotPhase::done : SnapshotPhase::not_installed, snapshot.id);
   return report;
 }

@@ -1,6 +1,7 @@
 #include "coordinator/snapshots/snapshot_job.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -19,31 +20,31 @@ namespace {
 /// cancellation.
 constexpr uint64_t kAwaitMs = 200;
 
-/// Returns whether a job may enter `next` from `phase`.
-bool may_follow(SnapshotPhase next, SnapshotPhase phase) {
+template <typename... Phases>
+constexpr uint32_t set_of(Phases... phases) {
+  return ((1u << static_cast<uint32_t>(phases)) | ...);
+}
+
+struct PhaseRow {
+  const char* name;
+  uint32_t after;  // set of the phases that may come before
+};
+
+const PhaseRow& row_of(SnapshotPhase phase) {
   using enum SnapshotPhase;
-  switch (next) {
-    case none:
-      return false;
-    case planning:
-      return phase == none || phase == done || phase == failed || phase == not_installed;
-    case preparing:
-      return phase == planning;
-    case gleaning:
-      return phase == preparing;
-    case combining:
-      return phase == gleaning;
-    case done:
-      return phase == combining || phase == installing;
-    case failed:
-      return phase >= planning && phase <= combining;
-    case installing:
-      // none: another job has made the snapshot.
-      return phase == none || phase == done;
-    case not_installed:
-      return phase == installing;
-  }
-  return false;
+  static constexpr PhaseRow kRows[] = {
+      {"none", 0},
+      {"planning", set_of(none, done, failed, not_installed)},
+      {"preparing", set_of(planning)},
+      {"gleaning", set_of(preparing)},
+      {"combining", set_of(gleaning)},
+      {"done", set_of(combining, installing)},
+      {"failed", set_of(planning, preparing, gleaning, combining)},
+      {"installing", set_of(none, done)},  // none: another job has made the snapshot
+      {"not installed", set_of(installing)},
+  };
+  static_assert(std::size(kRows) == static_cast<size_t>(not_installed) + 1);
+  return kRows[static_cast<size_t>(phase)];
 }
 
 /// Returns the sums of the nodes' progress, by name.
@@ -89,30 +90,6 @@ std::vector<SnapshotFilePlace> all_files(const GleanPlan& plan, const std::vecto
 }
 
 }  // namespace
-
-const char* to_string(SnapshotPhase phase) {
-  switch (phase) {
-    case SnapshotPhase::none:
-      break;
-    case SnapshotPhase::planning:
-      return "planning";
-    case SnapshotPhase::preparing:
-      return "preparing";
-    case SnapshotPhase::gleaning:
-      return "gleaning";
-    case SnapshotPhase::combining:
-      return "combining";
-    case SnapshotPhase::done:
-      return "done";
-    case SnapshotPhase::failed:
-      return "failed";
-    case SnapshotPhase::installing:
-      return "installing";
-    case SnapshotPhase::not_installed:
-      return "not installed";
-  }
-  return "none";
-}
 
 Result<GleanPlan> SnapshotJob::plan(const SnapshotTask& task) {
   enter(SnapshotPhase::planning, task.snapshot);
@@ -270,9 +247,9 @@ void SnapshotJob::discard(uint32_t snapshot) {
 }
 
 void SnapshotJob::enter(SnapshotPhase phase, uint32_t snapshot, const std::string& failure) {
-  logger_->info("snapshot {}: {}", snapshot, to_string(phase));
+  logger_->info("snapshot {}: {}", snapshot, row_of(phase).name);
   const std::lock_guard guard(mutex_);
-  CHECK(may_follow(phase, phase_));
+  CHECK((row_of(phase).after & set_of(phase_)) != 0);
   CHECK(phase != SnapshotPhase::planning || snapshot > snapshot_);  // R37
   if (snapshot_ != snapshot) {
     CHECK(phase == SnapshotPhase::planning || phase_ == SnapshotPhase::none);
@@ -312,7 +289,7 @@ Json SnapshotJob::status() const {
   const std::lock_guard guard(mutex_);
   if (phase_ == SnapshotPhase::none) return Json::object();
   Json status = {{"snapshot", snapshot_},
-                 {"phase", to_string(phase_)},
+                 {"phase", row_of(phase_).name},
                  {"unreadable", unreadable_},
                  {"progress", sum_of(progress_)}};
   if (phase_ == SnapshotPhase::failed) status["failure"] = failure_;

@@ -43,7 +43,6 @@ enum class SnapshotPhase : uint8_t {
   installing,
   not_installed,
 };
-const char* to_string(SnapshotPhase phase);
 
 /// Makes one snapshot after the other. Thread: one, except where a function says otherwise.
 class SnapshotJob {
