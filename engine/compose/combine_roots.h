@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <span>
 
-#include "engine/gleaner/composed.h"
 #include "engine/gleaner/glean_plan.h"
 #include "engine/snapshot/snapshot_files.h"
 #include "engine/snapshot/snapshot_writer.h"

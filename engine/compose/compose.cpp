@@ -2,10 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "engine/compose/compose_array.h"
-#include "engine/compose/compose_mastertree.h"
-#include "engine/compose/compose_sequential.h"
-
 namespace atolldb {
 
 Result<ComposedPartition> compose(const ComposeTask& task) {

@@ -11,17 +11,32 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <span>
 
-#include "engine/compose/shape_source.h"
 #include "engine/format/stand_in.h"
-#include "engine/gleaner/composed.h"
 #include "engine/gleaner/glean_plan.h"
-#include "engine/gleaner/log_source.h"
+#include "engine/gleaner/gleaned_record.h"
+#include "engine/mastertree/build.h"
+#include "engine/mastertree/tree_shape.h"
 #include "engine/snapshot/snapshot_files.h"
 #include "engine/snapshot/snapshot_writer.h"
 #include "shared/base/error.h"
+#include "shared/base/status.h"
 
 namespace atolldb {
+
+/// Interface through which composers obtain the fence maps of Master-trees: the ranges of their
+/// volatile pages (R44). Composer threads have no page slot of their own (R9), so a thread that has
+/// one collects the maps for them.
+struct ShapeSource {
+  virtual ~ShapeSource() = default;
+  /// Collects the fence map of the layer of the keys with `prefix`, as far as it overlaps `range`,
+  /// like `collect_shape`. The map is empty if the storage no longer exists.
+  /// Errors: those of `collect_shape`.
+  /// Thread: any; calls are serialized.
+  virtual Status shape_of(uint32_t storage_id, std::span<const std::byte> prefix,
+                          const SliceRange& range, TreeShape& shape) = 0;
+};
 
 /// The task of composing one partition of one storage. All that it refers to outlives the call.
 struct ComposeTask {
@@ -48,5 +63,10 @@ struct ComposeTask {
 /// records that do not exist.
 /// Thread: any.
 Result<ComposedPartition> compose(const ComposeTask& task);
+
+/// `compose` for one storage type.
+Result<ComposedPartition> compose_array(const ComposeTask& task);
+Result<ComposedPartition> compose_mastertree(const ComposeTask& task);
+Result<ComposedPartition> compose_sequential(const ComposeTask& task);
 
 }  // namespace atolldb

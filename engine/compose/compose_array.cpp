@@ -1,4 +1,4 @@
-#include "engine/compose/compose_array.h"
+#include "engine/compose/compose.h"
 
 #include <fmt/format.h>
 

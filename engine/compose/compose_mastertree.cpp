@@ -1,4 +1,4 @@
-#include "engine/compose/compose_mastertree.h"
+#include "engine/compose/compose.h"
 
 #include <algorithm>
 

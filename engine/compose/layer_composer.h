@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "engine/compose/compose.h"
 #include "engine/compose/log_input.h"
 #include "engine/compose/page_output.h"
 #include "engine/compose/record_fold.h"
-#include "engine/compose/shape_source.h"
 #include "engine/compose/tree_builder.h"
 
 namespace atolldb {

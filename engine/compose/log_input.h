@@ -13,7 +13,7 @@
 
 #include "engine/compose/page_output.h"
 #include "engine/format/vid.h"
-#include "engine/gleaner/log_source.h"
+#include "engine/gleaner/gleaned_record.h"
 #include "shared/base/try.h"
 
 namespace atolldb {

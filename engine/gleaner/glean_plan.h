@@ -1,13 +1,15 @@
-// The plan of a gleaner run. The coordinator makes it and sends it to every node. Source:
-// [FOEDUS15] sections 7.1, 7.2.
+// What coordinator and nodes exchange for a gleaner run: the plan, which the coordinator makes, the
+// results of composers, and their encoding. Source: [FOEDUS15] sections 7.1, 7.2, 7.4.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/log/log_reader.h"
 #include "engine/snapshot/snapshot_files.h"
+#include "shared/base/error.h"
 #include "shared/base/pointer.h"
 #include "shared/memory/control_layout.h"
 
@@ -78,5 +80,49 @@ struct GleanPlan {
   std::vector<ReducerPlace> reducers;    // reducers of all nodes, ascending
   std::vector<SnapshotFilePlace> files;  // files of the base, older ones included
 };
+
+/// A page whose parent is not written yet.
+struct ComposedPage {
+  // Array: number of the first record. Master-tree: low fence in the first layer. Sequential:
+  // smallest epoch in the run of pages.
+  uint64_t low = 0;
+  SnapshotPointer page;
+  uint32_t level = 0;    // level of the page; sequential: 0, or 1 for a lost root
+  uint32_t pages = 1;    // sequential: number of adjacent pages from `page` on
+  uint64_t high = 0;     // sequential: largest epoch in the pages
+  uint64_t records = 0;  // sequential: records in the pages
+
+  bool operator==(const ComposedPage&) const = default;
+};
+
+/// Sequential storages: a root page of the base that a rewrite could not read. Its runs, and those
+/// of all older root pages, are not among the composed pages (R56).
+inline ComposedPage lost_root(SnapshotPointer root) {
+  return {.page = root, .level = 1, .pages = 0};
+}
+inline bool is_lost_root(const ComposedPage& page) { return page.level == 1 && page.pages == 0; }
+
+/// The pages of one partition of one storage. They ascend and tile the partition's range. Ranges of
+/// an array that were never written have no page. No page crosses the bounds of the partition.
+struct ComposedPartition {
+  uint32_t storage_id = 0;
+  uint32_t partition = 0;  // index; sequential: the node
+  std::vector<ComposedPage> pages;
+  uint64_t log_records = 0;  // log records that were applied
+  uint64_t pages_written = 0;
+  uint64_t pages_read = 0;  // pages of the base that were read
+  uint64_t stand_ins = 0;   // pointers to unreadable pages that were found and retained (R56)
+
+  bool operator==(const ComposedPartition&) const = default;
+};
+
+/// Encode as text in base64 (RFC 4648, with padding), which fits into a member of JSON.
+std::string encode_plan(const GleanPlan& plan);
+std::string encode_composed(const std::vector<ComposedPartition>& partitions);
+
+/// Decode text from another process.
+/// Error: code failed if the text differs in any byte from what encode_* writes.
+Result<GleanPlan> decode_plan(std::string_view text);
+Result<std::vector<ComposedPartition>> decode_composed(std::string_view text);
 
 }  // namespace atolldb

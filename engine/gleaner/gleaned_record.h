@@ -1,21 +1,34 @@
-// Log records in gleaned form (log_source.h): conversion, sort order, and the test for redundant
-// records (R35).
+// Log records in gleaned form, as mappers send them to reducers and reducers to composers:
+// conversion, sort order, redundant records (R35), and sorted streams.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string_view>
 
 #include "engine/format/log_block.h"
 #include "engine/format/log_record.h"
 #include "engine/format/vid.h"
 #include "engine/gleaner/glean_plan.h"
-#include "engine/gleaner/log_source.h"
 #include "engine/hooks/mutants.h"
+#include "shared/base/check.h"
+#include "shared/base/error.h"
 
 namespace atolldb {
+
+/// A log record in gleaned form is a LogRecord whose key has byte order (memcmp, a prefix first)
+/// for all storage types:
+///
+///  array        the index, big-endian, 8 bytes
+///  Master-tree  the key
+///  sequential   [epoch 8][node 1][worker 1][ordinal 4][number of the append 2], big-endian: every
+///               append has a key of its own
+///
+/// Sort order: (storage id, key, VID without flags). Lengths are multiples of 8 (LogRecord::bytes).
+inline constexpr uint32_t kSequentialKeyBytes = 16;
 
 /// Maximum length of a record in gleaned form. In a block it has at most kLogBlockPayload bytes,
 /// and a sequential append gets a key.
@@ -121,5 +134,23 @@ inline bool covers(const LogRecord& later, const LogRecord& earlier) {
          later.payload_offset + later.payload_bytes >=
              earlier.payload_offset + earlier.payload_bytes;
 }
+
+/// Compacts records of one storage, `sorted` in sort order. Moves the records to keep to the end of
+/// the span, in order, and returns them. A record is elided only if a kept record covers it. So the
+/// last insert or erase of a key, and all records after it, are kept. Sequential appends are all
+/// kept.
+std::span<SortKey> compact(std::span<SortKey> sorted);
+
+/// A stream of gleaned records of one storage and one partition, in sort order.
+class LogSource {
+ public:
+  virtual ~LogSource() = default;
+  /// Returns the current record, valid until the next call of `advance`, or null at the end.
+  virtual const LogRecord* current() const = 0;
+  /// Moves to the next record.
+  /// REQUIRES: current() is not null.
+  /// Errors: those of reading a sorted run.
+  virtual Result<void> advance() = 0;
+};
 
 }  // namespace atolldb

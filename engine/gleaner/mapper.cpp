@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "engine/gleaner/compaction.h"
+#include "engine/gleaner/gleaned_record.h"
 #include "engine/log/log_records.h"
 #include "shared/base/check.h"
 #include "shared/base/copy_bytes.h"

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "engine/gleaner/exchange.h"
-#include "engine/gleaner/log_source.h"
+#include "engine/gleaner/gleaned_record.h"
 #include "engine/gleaner/record_merge.h"
 #include "engine/gleaner/sorted_run.h"
 

@@ -102,4 +102,17 @@ class HoldTimer {
 Status install_snapshot(WorkerContext& worker, StorageControl& storage, const InstallTask& task,
                         InstallReport& report);
 
+/// `install_snapshot` for one storage type.
+Status install_array(WorkerContext& worker, StorageControl& storage, const InstallTask& task,
+                     InstallReport& report);
+Status install_mastertree(WorkerContext& worker, StorageControl& storage, const InstallTask& task,
+                          InstallReport& report);
+Status install_sequential(WorkerContext& worker, StorageControl& storage, const InstallTask& task,
+                          InstallReport& report);
+
+/// Frees the pages of a dropped storage (R34): unlinks the root and retires every page below it.
+/// Returns the number of pages retired. REQUIRES: the storage is hidden; every begin epoch is later
+/// than that; the calling thread has entered (WorkerContext::enter).
+uint64_t release_storage(WorkerContext& worker, StorageControl& storage);
+
 }  // namespace atolldb

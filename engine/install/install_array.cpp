@@ -1,4 +1,4 @@
-#include "engine/install/install_array.h"
+#include "engine/install/install.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "engine/install/install_mastertree.h"
+#include "engine/install/install.h"
 
 #include <algorithm>
 #include <cstring>

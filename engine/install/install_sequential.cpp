@@ -1,4 +1,4 @@
-#include "engine/install/install_sequential.h"
+#include "engine/install/install.h"
 
 #include <algorithm>
 

@@ -25,7 +25,7 @@ struct SnapshotWalkStorage {
 };
 
 struct WalkedRecord {
-  std::string_view key;  // in gleaned form (log_source.h); sequential: empty
+  std::string_view key;  // in gleaned form (gleaned_record.h); sequential: empty
   std::span<const std::byte> payload;
   Vid vid;
 };

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/gleaner/plan_codec.h"
+#include "engine/gleaner/glean_plan.h"
 #include "shared/base/try.h"
 #include "shared/process/start_up.h"
 

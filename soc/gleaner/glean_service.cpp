@@ -4,7 +4,7 @@
 #include <chrono>
 #include <utility>
 
-#include "engine/gleaner/plan_codec.h"
+#include "engine/gleaner/glean_plan.h"
 #include "shared/base/try.h"
 
 namespace atolldb {

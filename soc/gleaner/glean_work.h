@@ -13,9 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/compose/shape_source.h"
+#include "engine/compose/compose.h"
 #include "engine/format/stand_in.h"
-#include "engine/gleaner/composed.h"
 #include "engine/gleaner/exchange.h"
 #include "engine/gleaner/glean_plan.h"
 #include "engine/gleaner/mapper.h"

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "engine/install/storage_release.h"
+#include "engine/install/install.h"
 #include "shared/base/base64.h"
 #include "shared/base/try.h"
 #include "soc/node/node.h"

@@ -6,7 +6,7 @@
 #include <functional>
 #include <mutex>
 
-#include "engine/compose/shape_source.h"
+#include "engine/compose/compose.h"
 #include "engine/snapshot/snapshot_cache.h"
 #include "engine/transaction/worker_context.h"
 #include "shared/memory/cluster_view.h"

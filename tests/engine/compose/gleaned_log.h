@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/format/vid.h"
-#include "engine/gleaner/log_source.h"
+#include "engine/gleaner/gleaned_record.h"
 #include "shared/base/error.h"
 
 namespace atolldb::test {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/compose/shape_source.h"
+#include "engine/compose/compose.h"
 #include "engine/format/tree_key.h"
 #include "tests/engine/compose/compose_rules.h"
 

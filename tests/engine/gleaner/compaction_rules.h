@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/gleaner/compaction.h"
+#include "engine/gleaner/gleaned_record.h"
 #include "engine/gleaner/record_merge.h"
 #include "engine/log/log_records.h"
 #include "tests/engine/log/log_blocks.h"

@@ -1,5 +1,5 @@
 // Records that compaction may elide, and records that it must keep (R35).
-#include "engine/gleaner/compaction.h"
+#include "engine/gleaner/gleaned_record.h"
 
 #include <gtest/gtest.h>
 

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/gleaner/plan_codec.h"
+#include "engine/gleaner/glean_plan.h"
 #include "engine/log/log_writer.h"
 #include "shared/file/forwarding_file_system.h"
 #include "soc/gleaner/glean_service.h"

@@ -1,4 +1,4 @@
-#include "engine/gleaner/plan_codec.h"
+#include "engine/gleaner/glean_plan.h"
 
 #include <algorithm>
 #include <cstdint>

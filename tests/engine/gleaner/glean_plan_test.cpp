@@ -1,5 +1,5 @@
 // Tests of the text encoding of plans and results, on valid and damaged texts.
-#include "engine/gleaner/plan_codec.h"
+#include "engine/gleaner/glean_plan.h"
 
 #include <gtest/gtest.h>
 
