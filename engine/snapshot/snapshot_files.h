@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/format/byte_stream.h"
 #include "engine/log/log_writer.h"
 #include "shared/base/error.h"
 #include "shared/base/pointer.h"
@@ -41,6 +42,11 @@ struct SnapshotFilePlace {
 
   bool operator==(const SnapshotFilePlace&) const = default;
 };
+
+template <typename Archive>
+void fields(Archive& archive, Described<Archive, SnapshotFilePlace>& file) {
+  archive(file.snapshot, file.node, file.directory, file.page_count);
+}
 
 /// The snapshot files that a process reads. Thread-safe. `file_system` outlives the object.
 class SnapshotFiles {
