@@ -81,7 +81,7 @@ class Owners {
       if (is_taken_[i]) continue;
       if (!best || is_better(i, *best, records)) best = i;
     }
-    CHECK(best);
+    CHECK(best && !is_taken_[*best]);
     is_taken_[*best] = true;
     for (const auto& [node, count] : records) load_[*best] += count;
     return reducers_[*best];
@@ -110,6 +110,7 @@ std::vector<uint64_t> boundaries_of(const GleanStorage& storage, std::span<const
       storage.type == StorageType::array
           ? ArrayShape(storage.record_count, storage.payload_bytes).records_below_root_child()
           : uint64_t{1};
+  CHECK(grain > 0);
   std::vector<uint64_t> boundaries;
   for (uint64_t i = 1; i < wanted; ++i) {
     const uint64_t key = keys[keys.size() * i / wanted].key;
@@ -132,6 +133,7 @@ void assign(GleanStorage& storage, std::span<const SampledKey> keys, uint64_t re
   if (storage.type == StorageType::sequential) return;
   const std::vector<uint64_t> boundaries = boundaries_of(storage, keys, reducers);
   std::vector<std::map<uint16_t, uint64_t>> logged(boundaries.size() + 1);
+  CHECK(logged.size() <= std::max<uint64_t>(1, reducers));
   storage.partitions.resize(logged.size());
   for (size_t i = 0; i < boundaries.size(); ++i) {
     storage.partitions[i + 1].low = low_of(boundaries[i]);
@@ -155,6 +157,10 @@ void assign(GleanStorage& storage, std::span<const SampledKey> keys, uint64_t re
   for (const size_t partition : order) {
     storage.partitions[partition].owner = owners.take(logged[partition]);
   }
+  CHECK(storage.partitions.front().low.empty());
+  for (size_t i = 1; i < storage.partitions.size(); ++i) {
+    CHECK(storage.partitions[i - 1].low < storage.partitions[i].low);
+  }
 }
 
 }  // namespace
@@ -163,6 +169,7 @@ Result<std::vector<SampledKey>> sample_keys(FileSystem& file_system,
                                             std::span<const GleanStorage> storages,
                                             std::span<const GleanStream> streams,
                                             uint64_t base_epoch, uint64_t blocks) {
+  CHECK(std::ranges::is_sorted(storages, {}, &GleanStorage::id));
   std::vector<std::vector<std::unique_ptr<File>>> files;
   uint64_t log_blocks = 0;
   for (const GleanStream& gleaned : streams) {
@@ -180,10 +187,9 @@ Result<std::vector<SampledKey>> sample_keys(FileSystem& file_system,
     for (const std::unique_ptr<File>& file : files[i]) {
       // Block 0 of a file is its header.
       for (uint64_t at = 1;; at += stride) {
-        auto count =
-            file->read(at * kLogBlockBytes, std::as_writable_bytes(std::span(block.get(), 1)));
-        if (!count) return std::unexpected(count.error());
-        if (*count < kLogBlockBytes) break;
+        const auto into = std::as_writable_bytes(std::span(block.get(), 1));
+        ATOLL_ASSIGN(const uint64_t count, file->read(at * kLogBlockBytes, into));
+        if (count < kLogBlockBytes) break;
         if (!counts(*block, streams[i], base_epoch)) continue;
         for_each_record(*block, [&](const LogRecord& record) {
           const auto key = key_of(record, streams[i].stream.node, storages);

@@ -37,11 +37,13 @@ uint64_t units(uint64_t record_bytes) {
 }  // namespace
 
 void InboxReservation::release(uint32_t records) {
+  CHECK(inbox_ != nullptr);  // neither announced nor moved from
   message_->records = records;
   ReducerInbox& inbox = *std::exchange(inbox_, nullptr);
   // Release pairs with the acquire loads in `close` and `begin`: the copy is complete.
   const uint64_t before =
       inbox.control_->halves[half_].status.fetch_sub(kOneWriter, std::memory_order_acq_rel);
+  CHECK((before & kWritersMask) != 0);
   if ((before & kClosed) != 0 && (before & kWritersMask) == kOneWriter) {
     ReducerInbox::signal(inbox.control_->reducer_signal);
   }
@@ -57,6 +59,7 @@ void ReducerInbox::format(std::byte* memory, uint64_t bytes) {
   auto* control = new (memory) InboxControl{};
   control->half_bytes =
       std::min((bytes - sizeof(InboxControl)) / 2 / kUnitBytes * kUnitBytes, kMaxHalfBytes);
+  CHECK(control->half_bytes >= kMinHalfBytes);
   for (InboxControl::Half& half : control->halves) {
     half.status.store(kClosed, std::memory_order_relaxed);
   }
@@ -66,10 +69,15 @@ void ReducerInbox::format(std::byte* memory, uint64_t bytes) {
 
 ReducerInbox::ReducerInbox(std::byte* memory, std::function<bool()> is_over)
     : control_(reinterpret_cast<InboxControl*>(memory)), is_over_(std::move(is_over)) {
+  CHECK(reinterpret_cast<uintptr_t>(memory) % alignof(InboxControl) == 0);
   CHECK(control_->magic == kInboxMagic);
+  CHECK(control_->half_bytes >= kMinHalfBytes && control_->half_bytes <= kMaxHalfBytes &&
+        control_->half_bytes % kUnitBytes == 0);
+  CHECK(is_over_ != nullptr);
 }
 
 std::byte* ReducerInbox::half(uint32_t number) const {
+  DCHECK(number < 2);
   return reinterpret_cast<std::byte*>(control_ + 1) + number * control_->half_bytes;
 }
 
@@ -80,10 +88,12 @@ void ReducerInbox::signal(std::atomic<uint32_t>& word) {
 }
 
 Result<void> ReducerInbox::check(uint32_t run) const {
+  CHECK(run >= 1 && run <= kMaxRun);
   // Acquire pairs with the release in `begin`: the control block belongs to that run.
   const uint32_t now = control_->run.load(std::memory_order_acquire);
   if (now == (run | kGivenUp)) {
-    return make_error(ExitCode::failed, fmt::format("snapshot {}: its run was given up", run));
+    return make_error(ExitCode::failed,
+                      fmt::format("snapshot {}: its gleaner run was given up", run));
   }
   if (now != run) {
     return make_error(
@@ -100,8 +110,8 @@ Result<void> ReducerInbox::check(uint32_t run) const {
 Result<void> ReducerInbox::begin(uint32_t run, uint32_t mapper_count) {
   CHECK(run >= 1 && run <= kMaxRun && mapper_count <= kMaxMappers);
   const uint32_t old = control_->run.load(std::memory_order_relaxed) & ~kGivenUp;
-  CHECK(old != run);
-  give_up(old);  // ends the waits of the old run, if any are left
+  CHECK(old < run);  // snapshot ids grow
+  give_up(old);      // ends the waits of the old run, if any are left
   for (uint32_t i = 0; i < 2; ++i) {
     std::atomic<uint64_t>& word = control_->halves[i].status;
     for (;;) {
@@ -153,10 +163,12 @@ Result<InboxReservation> ReducerInbox::reserve(uint32_t run, uint32_t storage_id
                                       std::memory_order_acq_rel)) {
         continue;
       }
+      CHECK((status & kWritersMask) != kWritersMask);  // the count has not overflowed
       auto* message = reinterpret_cast<InboxMessage*>(half(swaps % 2) + used * kUnitBytes);
       *message = {.bytes = bytes, .records = 0, .storage_id = storage_id, .spare = {}};
       return InboxReservation(*this, swaps % 2, message);
     }
+    DCHECK(used != 0);  // an empty half has room for any message
     want_swap(swaps + 1);
     wait_on(control_->mapper_signal, seen, kMaxSleep);
   }
@@ -179,6 +191,7 @@ Result<void> ReducerInbox::finish(uint32_t run) {
   do {
     // Another run has begun after the check: do not count this mapper there.
     if (finished >> 32 != run) return check(run);
+    CHECK(static_cast<uint32_t>(finished) < kMaxMappers);
     // Release pairs with the acquire in next_batch: this mapper's messages are announced.
   } while (!control_->finished.compare_exchange_weak(
       finished, finished + 1, std::memory_order_release, std::memory_order_relaxed));
@@ -189,7 +202,10 @@ Result<void> ReducerInbox::finish(uint32_t run) {
 void ReducerInbox::swap(uint32_t run, uint32_t swaps) {
   // The reducer has finished with the other half, and a closed half has no writers. Release pairs
   // with the acquire loads of the mappers that reserve room in it.
-  control_->halves[(swaps + 1) % 2].status.store(status_of(run, false), std::memory_order_release);
+  std::atomic<uint64_t>& other = control_->halves[(swaps + 1) % 2].status;
+  const uint64_t before = other.load(std::memory_order_relaxed);
+  CHECK((before & (kClosed | kWritersMask)) == kClosed && run_of(before) == run);
+  other.store(status_of(run, false), std::memory_order_release);
   control_->swaps.store(swaps + 1, std::memory_order_release);
   signal(control_->mapper_signal);
 }
@@ -205,7 +221,9 @@ Result<InboxBatch> ReducerInbox::close(uint32_t run, uint32_t number, bool is_la
     // Acquire pairs with the release of each reservation.
     const uint64_t status = word.load(std::memory_order_acquire);
     if ((status & kWritersMask) == 0) {
-      return InboxBatch{{half(number), (status & kUsedMask) * kUnitBytes}, is_last};
+      const uint64_t bytes = (status & kUsedMask) * kUnitBytes;
+      CHECK((status & kClosed) != 0 && bytes <= control_->half_bytes);
+      return InboxBatch{{half(number), bytes}, is_last};
     }
     ATOLL_TRY(check(run));
     wait_on(control_->reducer_signal, seen, kMaxSleep);
@@ -246,8 +264,8 @@ Result<InboxMessageView> take_message(std::span<const std::byte>& batch) {
   const uint64_t bytes = units(message.bytes) * kUnitBytes;
   if (bytes > batch.size() || message.bytes % 8 != 0) {
     return make_error(ExitCode::corruption,
-                      fmt::format("a reducer's inbox: a message of {} bytes where {} are left: "
-                                  "written over by somebody",
+                      fmt::format("inbox of a reducer: a message has {} bytes, but {} bytes are "
+                                  "left: the shared memory was overwritten: restart the cluster",
                                   message.bytes, batch.size()));
   }
   const InboxMessageView view = {message.storage_id, message.records,

@@ -25,6 +25,7 @@
 #include <utility>
 
 #include "engine/hooks/mutants.h"
+#include "shared/base/check.h"
 #include "shared/base/error.h"
 
 namespace atolldb {
@@ -81,10 +82,14 @@ class InboxReservation {
 
   /// Returns the memory for the records.
   std::span<std::byte> bytes() const {
+    DCHECK(inbox_ != nullptr);  // not announced yet
     return {reinterpret_cast<std::byte*>(message_ + 1), message_->bytes};
   }
   /// Announces the message: the copy is complete. `records`: their number, at least 1.
-  void announce(uint32_t records) { release(records); }
+  void announce(uint32_t records) {
+    CHECK(records > 0);
+    release(records);
+  }
 
  private:
   friend class ReducerInbox;

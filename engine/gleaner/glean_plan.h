@@ -2,7 +2,9 @@
 // results of composers, and their encoding. Source: [FOEDUS15] sections 7.1, 7.2, 7.4.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -116,12 +118,18 @@ struct ComposedPartition {
   bool operator==(const ComposedPartition&) const = default;
 };
 
-/// Encode as text in base64 (RFC 4648, with padding), which fits into a member of JSON.
+/// Encode for messages between coordinator and nodes, which have one version of the program.
+std::vector<std::byte> encode_plan_bytes(const GleanPlan& plan);
+std::vector<std::byte> encode_composed_bytes(const std::vector<ComposedPartition>& partitions);
+
+/// Decode bytes from another process.
+/// Error: code failed if the bytes differ from what encode_* writes.
+Result<GleanPlan> decode_plan_bytes(std::span<const std::byte> bytes);
+Result<std::vector<ComposedPartition>> decode_composed_bytes(std::span<const std::byte> bytes);
+
+/// The same as text in base64 (RFC 4648, with padding), which fits into a member of JSON.
 std::string encode_plan(const GleanPlan& plan);
 std::string encode_composed(const std::vector<ComposedPartition>& partitions);
-
-/// Decode text from another process.
-/// Error: code failed if the text differs in any byte from what encode_* writes.
 Result<GleanPlan> decode_plan(std::string_view text);
 Result<std::vector<ComposedPartition>> decode_composed(std::string_view text);
 

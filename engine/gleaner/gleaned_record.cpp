@@ -66,6 +66,8 @@ const char* defect_in_storage(const LogRecord& record, const GleanStorage& stora
 
 LogRecord* write_gleaned(const LogRecord& record, StorageType type, const LogBlockHeader& header,
                          std::byte* into) {
+  DCHECK(record.type != LogType::filler && gleaned_bytes(record) <= kMaxGleanedBytes);
+  DCHECK(reinterpret_cast<uintptr_t>(into) % alignof(LogRecord) == 0);
   auto* out = reinterpret_cast<LogRecord*>(into);
   if (type != StorageType::sequential) {
     // Only the end of `length` may differ: a worker may have reserved more room than it used.
@@ -73,6 +75,7 @@ LogRecord* write_gleaned(const LogRecord& record, StorageType type, const LogBlo
     copy_bytes(into, &record, bytes);
     out->length = bytes;
     if (type == StorageType::array) {
+      DCHECK(record.key_bytes == kArrayKeyBytes);
       uint64_t index = 0;
       std::memcpy(&index, record.key(), sizeof index);
       index = __builtin_bswap64(index);
@@ -80,6 +83,7 @@ LogRecord* write_gleaned(const LogRecord& record, StorageType type, const LogBlo
     }
     return out;
   }
+  DCHECK(record.type == LogType::append && record.key_bytes == 0);
   *out = record;
   out->key_bytes = kSequentialKeyBytes;
   out->length = LogRecord::bytes(kSequentialKeyBytes, record.payload_bytes);
@@ -96,6 +100,7 @@ LogRecord* write_gleaned(const LogRecord& record, StorageType type, const LogBlo
 }
 
 std::span<SortKey> compact(std::span<SortKey> sorted) {
+  DCHECK(std::is_sorted(sorted.begin(), sorted.end()));
   size_t first_kept = sorted.size();
   for (size_t end = sorted.size(); end > 0;) {
     size_t begin = end - 1;
@@ -103,13 +108,16 @@ std::span<SortKey> compact(std::span<SortKey> sorted) {
     if (end - begin == 1) {
       sorted[--first_kept] = sorted[begin];  // the usual case, which does not read the record
     } else {
+      const size_t before = first_kept;
       KeptRecord kept;
       for (size_t i = end; i-- > begin;) {
         const LogRecord& record = *sorted[i].record;
         if (kept.covers(record)) continue;
         kept.add(record);
+        DCHECK(first_kept > i);  // no key that is still to be visited is overwritten
         sorted[--first_kept] = sorted[i];
       }
+      DCHECK(first_kept < before);  // the last record of each key is kept
     }
     end = begin;
   }

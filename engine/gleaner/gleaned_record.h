@@ -84,6 +84,8 @@ struct SortKey {
   static SortKey of(const LogRecord& record) {
     const auto* key = reinterpret_cast<const unsigned char*>(record.key());
     const uint32_t bytes = record.key_bytes;
+    DCHECK(reinterpret_cast<uintptr_t>(&record) % alignof(LogRecord) == 0);
+    DCHECK(record.length >= LogRecord::bytes(bytes, record.payload_bytes));
     const uint64_t length = std::min(bytes, kWholeBytes + 1);
     return {word_of(key, bytes), bytes > 8 ? word_of(key + 8, bytes - 8) : 0,
             length << kLengthShift | record.vid >> Vid::kOrdinalShift, &record};
@@ -102,6 +104,7 @@ static_assert(sizeof(SortKey) == 32);
 
 /// Compares the rest of two keys that are longer than kWholeBytes and equal up to there.
 inline int compare_rest(const SortKey& a, const SortKey& b) {
+  DCHECK(a.is_longer() && b.is_longer() && a.first == b.first && a.second == b.second);
   return key_of(*a.record)
       .substr(SortKey::kWholeBytes)
       .compare(key_of(*b.record).substr(SortKey::kWholeBytes));
@@ -126,6 +129,7 @@ inline bool is_same_key(const SortKey& a, const SortKey& b) {
 /// Returns whether `later` makes `earlier`, a record of the same key, redundant (R35). Then `later`
 /// also covers all records that `earlier` covers.
 inline bool covers(const LogRecord& later, const LogRecord& earlier) {
+  DCHECK(later.storage_id == earlier.storage_id && key_of(later) == key_of(earlier));
   if (later.type == LogType::insert || later.type == LogType::erase) return true;
   if (mutant(Mutant::leave_out_uncovered)) return later.type == LogType::update;
   // An update keeps the bytes that it does not change, and does not create or erase the record.

@@ -57,6 +57,7 @@ void sort_by_digits(std::span<uint64_t>& codes, std::span<uint64_t>& spare, uint
                     uint32_t bits) {
   const uint32_t digits = (bits + kMaxDigit - 1) / kMaxDigit;
   if (digits == 0) return;
+  DCHECK(digits <= kMaxDigits && codes.size() == spare.size());
   const uint32_t width = (bits + digits - 1) / digits;
   const uint64_t mask = (uint64_t{1} << width) - 1;
   std::array<std::array<uint32_t, size_t{1} << kMaxDigit>, kMaxDigits> places;
@@ -82,7 +83,9 @@ KeySorter::KeySorter(uint64_t max_keys)
     : max_keys_(max_keys),
       sorted_(std::make_unique_for_overwrite<SortKey[]>(max_keys)),
       codes_(std::make_unique_for_overwrite<uint64_t[]>(max_keys)),
-      spare_(std::make_unique_for_overwrite<uint64_t[]>(max_keys)) {}
+      spare_(std::make_unique_for_overwrite<uint64_t[]>(max_keys)) {
+  CHECK(max_keys <= UINT32_MAX);  // the counters of digits have 32 bits
+}
 
 std::span<SortKey> KeySorter::sort(std::span<SortKey> keys) {
   CHECK(keys.size() <= max_keys_);
@@ -98,6 +101,7 @@ std::span<SortKey> KeySorter::sort(std::span<SortKey> keys) {
   std::span<uint64_t> spare(spare_.get(), keys.size());
   bool is_sorted = true;
   for (size_t i = 0; i < keys.size(); ++i) {
+    DCHECK(i >> place_bits == 0);
     codes[i] = differences.code_of(keys[i]) << place_bits | i;
     is_sorted = is_sorted && (i == 0 || codes[i - 1] < codes[i]);
   }
@@ -125,6 +129,7 @@ std::span<SortKey> KeySorter::put_in_place(std::span<const SortKey> keys,
     }
     begin = end;
   }
+  DCHECK(std::is_sorted(sorted.begin(), sorted.end()));
   return sorted;
 }
 

@@ -48,6 +48,8 @@ Result<std::unique_ptr<Mapper>> Mapper::create(FileSystem& file_system, const Gl
   CHECK(settings.bucket_bytes >= MapperSettings::kMinBucketBytes);
   CHECK(settings.bucket_bytes % 8 == 0 && settings.bucket_bytes <= uint64_t{1} << 30);
   CHECK(inboxes.size() == plan.reducers.size());
+  CHECK(plan.snapshot > plan.base && plan.epoch >= plan.base_epoch);
+  CHECK(plan.rewrites || !plan.salvages);
   std::unique_ptr<Mapper> mapper(new Mapper(file_system, plan, task, inboxes, settings));
   for (const GleanStorage& storage : plan.storages) {
     ATOLL_TRY(mapper->add_storage(storage));
@@ -56,6 +58,10 @@ Result<std::unique_ptr<Mapper>> Mapper::create(FileSystem& file_system, const Gl
 }
 
 Result<void> Mapper::add_storage(const GleanStorage& storage) {
+  CHECK(storages_.empty() || storages_.back().plan->id < storage.id);
+  for (size_t i = 1; i < storage.partitions.size(); ++i) {
+    CHECK(storage.partitions[i - 1].low < storage.partitions[i].low);
+  }
   Storage added = {&storage, {}, nullptr};
   std::vector<ReducerPlace> places;
   for (const GleanPartition& partition : storage.partitions) places.push_back(partition.owner);
@@ -64,8 +70,8 @@ Result<void> Mapper::add_storage(const GleanStorage& storage) {
     const auto found = std::ranges::find(plan_->reducers, place);
     if (found == plan_->reducers.end()) {
       return make_error(ExitCode::failed,
-                        fmt::format("snapshot {}: storage {} is for reducer {} of node {}, which "
-                                    "the plan does not have",
+                        fmt::format("snapshot {}: storage {} has a partition for reducer {} of "
+                                    "node {}, which the plan does not have",
                                     plan_->snapshot, storage.id, place.reducer, place.node));
     }
     added.owners.push_back(inboxes_[static_cast<size_t>(found - plan_->reducers.begin())]);
@@ -74,7 +80,6 @@ Result<void> Mapper::add_storage(const GleanStorage& storage) {
     return make_error(ExitCode::failed, fmt::format("snapshot {}: storage {} has no partition",
                                                     plan_->snapshot, storage.id));
   }
-  CHECK(storages_.empty() || storages_.back().plan->id < storage.id);
   storages_.push_back(std::move(added));
   return {};
 }
@@ -93,6 +98,7 @@ Result<void> Mapper::map_all() {
   }
   for (const auto& bucket : buckets_) {
     ATOLL_TRY(ship(*bucket));
+    CHECK(bucket->is_empty());
   }
   for (ReducerInbox* inbox : inboxes_) {
     ATOLL_TRY(inbox->finish(plan_->snapshot));
@@ -112,9 +118,9 @@ Result<void> Mapper::read(const GleanStream& stream) {
       const LogEnd& end = reader.end();
       return make_error(
           ExitCode::corruption,
-          fmt::format("{}: offset {}: {}, but epochs up to {} must be there, and only those up to "
-                      "{} are: restore the log from a copy",
-                      end.file, end.offset, end.reason, stream.last_epoch, reader.closed_epoch()));
+          fmt::format("{}: offset {}: {}: the log ends with epoch {}, but epochs up to {} are "
+                      "needed: restore the log from a copy",
+                      end.file, end.offset, end.reason, reader.closed_epoch(), stream.last_epoch));
     }
     add(progress_.bytes_read, kLogBlockBytes);
     const LogBlockHeader& header = block->header;
@@ -134,6 +140,7 @@ Result<void> Mapper::take_block(const LogBlock& block, const LogReader& reader) 
     const auto& record = *reinterpret_cast<const LogRecord*>(block.payload + offset);
     const uint32_t at = offset;
     offset += record.length;
+    DCHECK(offset > at && offset <= block.header.length);  // LogReader has checked the records
     if (record.type == LogType::filler) continue;
     if (storage == nullptr || storage->plan->id != record.storage_id) {
       storage = find(record.storage_id);
@@ -141,7 +148,7 @@ Result<void> Mapper::take_block(const LogBlock& block, const LogReader& reader) 
     }
     if (const char* defect = defect_in_storage(record, *storage->plan)) [[unlikely]] {
       return make_error(ExitCode::corruption,
-                        fmt::format("{}: offset {}: the record at byte {} of its payload, of "
+                        fmt::format("{}: offset {}: the record at byte {} of the payload, of "
                                     "storage {}, {}",
                                     reader.file(), reader.offset(), at, record.storage_id, defect));
     }
@@ -165,9 +172,10 @@ Mapper::Storage* Mapper::find(uint32_t storage_id) {
 }
 
 Result<Bucket*> Mapper::room_for(Storage& storage, uint32_t bytes) {
+  CHECK(bytes <= kMaxGleanedBytes);
   if (storage.bucket == nullptr) {
-    ATOLL_ASSIGN(auto bucket, free_bucket());
-    storage.bucket = bucket;
+    ATOLL_ASSIGN(storage.bucket, free_bucket());
+    CHECK(storage.bucket->is_empty());
     storage.bucket->storage = static_cast<uint32_t>(&storage - storages_.data());
   } else if (!storage.bucket->has_room(bytes)) {
     ATOLL_TRY(ship(*storage.bucket));
@@ -186,12 +194,14 @@ Result<Bucket*> Mapper::free_bucket() {
                       return bucket->used_bytes();
                     })->get();
   ATOLL_TRY(ship(*fullest));
+  CHECK(storages_[fullest->storage].bucket == fullest);
   storages_[fullest->storage].bucket = nullptr;
   return fullest;
 }
 
 Result<void> Mapper::ship(Bucket& bucket) {
   if (bucket.is_empty()) return {};
+  CHECK(bucket.storage < storages_.size());
   const Storage& storage = storages_[bucket.storage];
   const std::span<SortKey> all = bucket.keys();
   const std::span<const SortKey> kept = compact(sorter_.sort(all));
@@ -202,11 +212,10 @@ Result<void> Mapper::ship(Bucket& bucket) {
     const size_t end = i + 1 < storage.owners.size()
                            ? first_from(kept, begin, storage.plan->partitions[i + 1].low)
                            : kept.size();
-    auto shipped =
-        ship_part(kept.subspan(begin, end - begin), storage.plan->id, *storage.owners[i]);
-    if (!shipped) return shipped;
+    ATOLL_TRY(ship_part(kept.subspan(begin, end - begin), storage.plan->id, *storage.owners[i]));
     begin = end;
   }
+  CHECK(begin == kept.size());  // each record went to one partition
   bucket.clear();
   return {};
 }
@@ -222,6 +231,7 @@ Result<void> Mapper::ship_part(std::span<const SortKey> part, uint32_t storage_i
       ATOLL_TRY(send(storage_id, used, records, inbox));
       used = records = 0;
     }
+    DCHECK(used + length <= limit && key.record->storage_id == storage_id);
     copy_bytes(message_.get() + used, key.record, length);
     used += length;
     ++records;
@@ -231,7 +241,9 @@ Result<void> Mapper::ship_part(std::span<const SortKey> part, uint32_t storage_i
 
 Result<void> Mapper::send(uint32_t storage_id, uint64_t bytes, uint32_t records,
                           ReducerInbox& inbox) {
+  CHECK(records > 0 && bytes >= records * sizeof(LogRecord) && bytes <= settings_.bucket_bytes);
   ATOLL_ASSIGN(auto room, inbox.reserve(plan_->snapshot, storage_id, static_cast<uint32_t>(bytes)));
+  CHECK(room.bytes().size() == bytes);
   std::memcpy(room.bytes().data(), message_.get(), bytes);
   room.announce(records);
   add(progress_.records_shipped, records);

@@ -25,7 +25,9 @@ class Bucket {
   explicit Bucket(uint64_t bytes)
       : bytes_(bytes),
         records_(std::make_unique_for_overwrite<std::byte[]>(bytes)),
-        keys_(std::make_unique_for_overwrite<SortKey[]>(max_records(bytes))) {}
+        keys_(std::make_unique_for_overwrite<SortKey[]>(max_records(bytes))) {
+    CHECK(bytes % 8 == 0 && max_records(bytes) > 0);
+  }
 
   static constexpr uint64_t max_records(uint64_t bytes) { return bytes / 48; }
   /// Returns the memory of a bucket in bytes.
@@ -41,7 +43,9 @@ class Bucket {
 
   /// REQUIRES: has_room(gleaned_bytes(record)).
   void add(const LogRecord& record, StorageType type, const LogBlockHeader& header) {
+    DCHECK(has_room(gleaned_bytes(record)));
     const LogRecord* gleaned = write_gleaned(record, type, header, records_.get() + used_);
+    DCHECK(gleaned->length == gleaned_bytes(record));
     used_ += gleaned->length;
     keys_[count_++] = SortKey::of(*gleaned);
   }

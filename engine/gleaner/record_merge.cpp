@@ -1,19 +1,25 @@
 #include "engine/gleaner/record_merge.h"
 
+#include <fmt/format.h>
+
 #include "shared/base/check.h"
 #include "shared/base/try.h"
 
 namespace atolldb {
 
 void RecordMerge::add(std::span<const std::byte> records) {
+  CHECK(heads_.empty());  // the merge has not started
+  CHECK(reinterpret_cast<uintptr_t>(records.data()) % alignof(LogRecord) == 0);
   inputs_.push_back({records.data(), records.data() + records.size(), nullptr});
 }
 
 void RecordMerge::add(std::unique_ptr<SortedRunReader> run) {
+  CHECK(heads_.empty() && run != nullptr);
   inputs_.push_back({nullptr, nullptr, std::move(run)});
 }
 
 bool RecordMerge::comes_before(uint32_t a, uint32_t b) const {
+  DCHECK(a < heads_.size() && b < heads_.size());
   const Head& left = heads_[a];
   const Head& right = heads_[b];
   if (left.storage != right.storage) return left.storage < right.storage;
@@ -47,10 +53,17 @@ Result<void> RecordMerge::step(uint32_t number) {
   const auto& record = *reinterpret_cast<const LogRecord*>(input.at);
   if (room < sizeof record || record.length > room || record.length % 8 != 0 ||
       record.length < LogRecord::bytes(record.key_bytes, record.payload_bytes)) [[unlikely]] {
-    return make_error(ExitCode::corruption,
-                      "a reducer's memory: bytes that are no record: written over by somebody");
+    return make_error(
+        ExitCode::corruption,
+        fmt::format("inbox of a reducer: {} bytes are no log record: the shared memory "
+                    "was overwritten: restart the cluster",
+                    room));
   }
-  heads_[number] = {record.storage_id, SortKey::of(record)};
+  const Head next = {record.storage_id, SortKey::of(record)};
+  // Each input is in sort order.
+  DCHECK(heads_[number].storage < next.storage ||
+         (heads_[number].storage == next.storage && !(next.key < heads_[number].key)));
+  heads_[number] = next;
   input.at += record.length;
   // These lines are read after this head is returned. With many inputs the hardware prefetcher does
   // not predict them.
@@ -60,6 +73,7 @@ Result<void> RecordMerge::step(uint32_t number) {
 }
 
 Result<void> RecordMerge::start() {
+  CHECK(heads_.empty());  // called once
   const auto count = static_cast<uint32_t>(inputs_.size());
   heads_.resize(count);
   losers_.assign(count, 0);
@@ -83,6 +97,7 @@ Result<void> RecordMerge::start() {
 
 /// Updates the tree after the head of `input`, the winner, has changed.
 void RecordMerge::replay(uint32_t input) {
+  DCHECK(input == winner_);
   uint32_t winner = input;
   for (size_t match = (inputs_.size() + input) / 2; match > 0; match /= 2) {
     if (comes_before(losers_[match], winner)) std::swap(losers_[match], winner);
@@ -92,6 +107,7 @@ void RecordMerge::replay(uint32_t input) {
 
 Result<void> RecordMerge::advance() {
   for (;;) {
+    DCHECK(winner_ < heads_.size());
     const Head head = heads_[winner_];
     if (head.storage == kEnded) {
       current_ = nullptr;
@@ -102,6 +118,7 @@ Result<void> RecordMerge::advance() {
     // A record that covers this one is either returned, or covered by one that is returned, which
     // then covers this one, too.
     const Head& next = heads_[winner_];
+    DCHECK(next.storage > head.storage || (next.storage == head.storage && !(next.key < head.key)));
     if (next.storage == head.storage && is_same_key(next.key, head.key) &&
         covers(*next.key.record, *head.key.record)) {
       ++left_out_;

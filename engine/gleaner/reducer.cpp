@@ -26,7 +26,10 @@ class RangeSource : public LogSource {
     if (record == nullptr || record->storage_id != storage_id_) return nullptr;
     return high_ && !is_before(key_of(*record), *high_) ? nullptr : record;
   }
-  Result<void> advance() override { return merge_->advance(); }
+  Result<void> advance() override {
+    DCHECK(current() != nullptr);
+    return merge_->advance();
+  }
 
  private:
   RecordMerge* merge_;
@@ -40,7 +43,10 @@ Reducer::Reducer(FileSystem& file_system, ReducerInbox& inbox, ReducerSettings s
     : file_system_(&file_system),
       inbox_(&inbox),
       settings_(std::move(settings)),
-      folder_(node_directory(settings_.directory, settings_.node)) {}
+      folder_(node_directory(settings_.directory, settings_.node)) {
+  CHECK(settings_.chunk_bytes >= SortedRunWriter::kMinChunkBytes &&
+        settings_.chunk_bytes % kIoBlockBytes == 0);
+}
 
 Reducer::~Reducer() {
   for (const std::string& path : paths_) {
@@ -58,46 +64,47 @@ Result<void> Reducer::collect() {
 }
 
 Result<void> Reducer::collect_all() {
+  CHECK(paths_.empty() && merge_.current() == nullptr);  // called once
   for (;;) {
     ATOLL_ASSIGN(auto batch, inbox_->next_batch(settings_.snapshot));
     if (!batch.is_last) {
       ATOLL_TRY(dump(batch));
       continue;
     }
-    uint64_t bytes = 0;
     for (const SortedRun& run : runs_) {
       ATOLL_ASSIGN(auto reader, SortedRunReader::open(*file_system_, run, chunks_at_once()));
       merge_.add(std::move(reader));
     }
-    ATOLL_TRY(add_messages(batch, merge_, bytes));
+    ATOLL_TRY(add_messages(batch, merge_));
     return merge_.start();
   }
 }
 
 uint32_t Reducer::chunks_at_once() const {
+  CHECK(!runs_.empty());
   const uint64_t bytes = std::min(settings_.read_bytes, kAllReadBytes / (2 * runs_.size()));
   return static_cast<uint32_t>(std::max<uint64_t>(1, bytes / settings_.chunk_bytes));
 }
 
-Result<void> Reducer::add_messages(const InboxBatch& batch, RecordMerge& merge, uint64_t& bytes) {
-  uint64_t records = 0;
+/// Adds the messages of a batch to a merge and returns their size.
+Result<Reducer::Received> Reducer::add_messages(const InboxBatch& batch, RecordMerge& merge) {
+  Received received;
   for (std::span<const std::byte> rest = batch.bytes; !rest.empty();) {
     ATOLL_ASSIGN(auto message, take_message(rest));
     if (message.records == 0) continue;  // void (R40)
     merge.add(message.bytes);
-    bytes += message.bytes.size();
-    records += message.records;
+    received.bytes += message.bytes.size();
+    received.records += message.records;
   }
-  progress_.records_received.fetch_add(records, std::memory_order_relaxed);
-  progress_.bytes_received.fetch_add(bytes, std::memory_order_relaxed);
-  return {};
+  progress_.records_received.fetch_add(received.records, std::memory_order_relaxed);
+  progress_.bytes_received.fetch_add(received.bytes, std::memory_order_relaxed);
+  return received;
 }
 
 Result<void> Reducer::dump(const InboxBatch& batch) {
   RecordMerge merge;
-  uint64_t bytes = 0;
-  ATOLL_TRY(add_messages(batch, merge, bytes));
-  if (bytes == 0) return {};
+  ATOLL_ASSIGN(const Received received, add_messages(batch, merge));
+  if (received.bytes == 0) return {};
   ATOLL_TRY(merge.start());
 
   if (runs_.empty()) {
@@ -108,13 +115,15 @@ Result<void> Reducer::dump(const InboxBatch& batch) {
   paths_.push_back(path_in(folder_, to_string(name)));
   IoBuffer buffer(std::max<uint64_t>(1, kWriteBytes / settings_.chunk_bytes) *
                   settings_.chunk_bytes);
-  ATOLL_ASSIGN(auto writer, SortedRunWriter::create(*file_system_, paths_.back(), name, bytes,
-                                                    settings_.chunk_bytes, buffer.bytes()));
+  ATOLL_ASSIGN(auto writer,
+               SortedRunWriter::create(*file_system_, paths_.back(), name, received.bytes,
+                                       settings_.chunk_bytes, buffer.bytes()));
   while (const LogRecord* record = merge.current()) {
     ATOLL_TRY(writer.add(*record));
     ATOLL_TRY(merge.advance());
   }
   ATOLL_ASSIGN(auto run, writer.finish());
+  CHECK(run.bytes <= received.bytes && run.records + merge.left_out() == received.records);
   progress_.sorted_runs.fetch_add(1, std::memory_order_relaxed);
   progress_.bytes_dumped.fetch_add(run.bytes, std::memory_order_relaxed);
   left_out_ += merge.left_out();
@@ -124,6 +133,7 @@ Result<void> Reducer::dump(const InboxBatch& batch) {
 
 Result<std::unique_ptr<LogSource>> Reducer::open(uint32_t storage_id, std::string_view low,
                                                  std::optional<std::string_view> high) {
+  CHECK(!high || low < *high);
   while (const LogRecord* record = merge_.current()) {
     if (record->storage_id > storage_id ||
         (record->storage_id == storage_id && !is_before(key_of(*record), low))) {

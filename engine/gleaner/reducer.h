@@ -70,7 +70,11 @@ class Reducer {
 
  private:
   Result<void> collect_all();
-  Result<void> add_messages(const InboxBatch& batch, RecordMerge& merge, uint64_t& bytes);
+  struct Received {
+    uint64_t records = 0;
+    uint64_t bytes = 0;
+  };
+  Result<Received> add_messages(const InboxBatch& batch, RecordMerge& merge);
   Result<void> dump(const InboxBatch& batch);
   /// REQUIRES: runs_ is not empty.
   uint32_t chunks_at_once() const;

@@ -20,6 +20,8 @@ uint32_t crc_of(std::span<const std::byte> chunk, uint32_t record_bytes) {
   return crc32c(chunk.subspan(kCrcFrom, sizeof(RunChunkHeader) - kCrcFrom + record_bytes));
 }
 
+static_assert(SortedRunWriter::kMinChunkBytes > sizeof(RunChunkHeader) + kMaxGleanedBytes);
+
 /// Returns the most chunks that `record_bytes` of records can take: records do not cross chunks.
 uint64_t max_chunks(uint64_t record_bytes, uint64_t chunk_bytes) {
   const uint64_t least = chunk_bytes - sizeof(RunChunkHeader) - kMaxGleanedBytes;
@@ -33,7 +35,7 @@ const char* defect_of(std::span<const std::byte> chunk, const SortedRun& run, ui
   if (header.crc != crc_of(chunk, header.bytes)) return "the chunk's checksum is wrong";
   if (header.snapshot != run.name.snapshot || header.run != run.name.number ||
       header.chunk != number) {
-    return "the chunk is another one";
+    return "the chunk belongs to another run or another place";
   }
   return nullptr;
 }
@@ -91,12 +93,14 @@ Result<SortedRunWriter> SortedRunWriter::create(FileSystem& file_system, std::st
 }
 
 void SortedRunWriter::begin_chunk() {
+  CHECK(cursor_ == nullptr && used_ + run_.chunk_bytes <= buffer_.size());
   std::byte* chunk = buffer_.data() + used_;
   cursor_ = chunk + sizeof(RunChunkHeader);
   end_ = chunk + run_.chunk_bytes;
 }
 
 void SortedRunWriter::end_chunk() {
+  CHECK(cursor_ != nullptr && cursor_ <= end_);
   const std::span<std::byte> chunk = buffer_.subspan(used_, run_.chunk_bytes);
   auto& header = *reinterpret_cast<RunChunkHeader*>(chunk.data());
   const auto bytes = static_cast<uint32_t>(cursor_ - (chunk.data() + sizeof(RunChunkHeader)));
@@ -108,6 +112,7 @@ void SortedRunWriter::end_chunk() {
 }
 
 Result<void> SortedRunWriter::write() {
+  CHECK(cursor_ == nullptr && used_ % run_.chunk_bytes == 0);
   if (used_ == 0) return {};
   const std::span<const std::byte> slice = buffer_.first(used_);
   auto result = file_->write(written_, std::array{slice});
@@ -117,12 +122,14 @@ Result<void> SortedRunWriter::write() {
 }
 
 Result<void> SortedRunWriter::add(const LogRecord& record) {
+  DCHECK(record.length % 8 == 0 && record.length <= kMaxGleanedBytes);
   if (record.length > static_cast<size_t>(end_ - cursor_)) [[unlikely]] {
     if (cursor_ != nullptr) end_chunk();
     if (used_ == buffer_.size()) {
       ATOLL_TRY(write());
     }
     begin_chunk();
+    CHECK(record.length <= static_cast<size_t>(end_ - cursor_));
   }
   copy_bytes(cursor_, &record, record.length);
   cursor_ += record.length;
@@ -134,19 +141,22 @@ Result<void> SortedRunWriter::add(const LogRecord& record) {
 Result<SortedRun> SortedRunWriter::finish() {
   if (cursor_ != nullptr) end_chunk();
   ATOLL_TRY(write());
+  CHECK(written_ == run_.chunks * run_.chunk_bytes);
+  CHECK(run_.bytes >= run_.records * sizeof(LogRecord) && run_.bytes <= written_);
   return std::move(run_);
 }
 
 Result<std::unique_ptr<SortedRunReader>> SortedRunReader::open(FileSystem& file_system,
                                                                const SortedRun& run,
                                                                uint32_t chunks_at_once) {
-  CHECK(chunks_at_once > 0);
+  CHECK(chunks_at_once > 0 && run.chunk_bytes >= SortedRunWriter::kMinChunkBytes);
   ATOLL_ASSIGN(auto file, file_system.open_for_reading(run.path));
   return std::unique_ptr<SortedRunReader>(
       new SortedRunReader(std::move(file), run, chunks_at_once));
 }
 
 Result<std::span<const std::byte>> SortedRunReader::next() {
+  DCHECK(chunk_ <= run_.chunks);
   if (chunk_ == run_.chunks) return std::span<const std::byte>();
   const uint64_t bytes_at_once = at_once_ * run_.chunk_bytes;
   const std::span<std::byte> buffer =
@@ -156,17 +166,17 @@ Result<std::span<const std::byte>> SortedRunReader::next() {
   if (at == 0) {
     const uint64_t chunks = std::min(at_once_, run_.chunks - chunk_);
     ATOLL_ASSIGN(auto count, file_->read(offset, buffer.first(chunks * run_.chunk_bytes)));
+    CHECK(count <= chunks * run_.chunk_bytes);
     bytes_ = count;
   }
   const std::span<std::byte> chunk = buffer.subspan(at, run_.chunk_bytes);
   const char* defect =
       bytes_ < at + chunk.size() ? "the file ends in this chunk" : defect_of(chunk, run_, chunk_);
   if (defect != nullptr) {
-    return make_error(
-        ExitCode::corruption,
-        fmt::format("{}: offset {}: {}: nothing is lost, the logs are whole: take the "
-                    "snapshot again",
-                    file_->path(), offset, defect));
+    return make_error(ExitCode::corruption,
+                      fmt::format("{}: offset {}: {}: the logs still hold all records: take the "
+                                  "snapshot again",
+                                  file_->path(), offset, defect));
   }
   ++chunk_;
   const auto& header = *reinterpret_cast<const RunChunkHeader*>(chunk.data());

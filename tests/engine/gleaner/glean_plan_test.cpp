@@ -140,6 +140,9 @@ TEST(PlanCodec, GivesThePlanBackAndRefusesWhatItDidNotWrite) {
     ASSERT_TRUE(decoded) << decoded.error().message;
     expect_same(*decoded, plan);
     expect_robust(text, random, decode_plan, encode_plan);
+    const auto from_bytes = decode_plan_bytes(encode_plan_bytes(plan));
+    ASSERT_TRUE(from_bytes) << from_bytes.error().message;
+    EXPECT_EQ(encode_plan(*from_bytes), text);
   }
 }
 

@@ -117,11 +117,12 @@ TEST(SortedRun, TellsChunksOfAnotherPlaceAndRun) {
   auto& bytes = files.bytes("/data/run");
   std::swap_ranges(bytes.begin(), bytes.begin() + kChunk, bytes.begin() + kChunk);
   EXPECT_NE(
-      read_run(files, *run, records, 30).find("/data/run: offset 0: the chunk is another one"),
+      read_run(files, *run, records, 30).find("/data/run: offset 0: the chunk belongs to another"),
       std::string::npos);
   std::swap_ranges(bytes.begin(), bytes.begin() + kChunk, bytes.begin() + kChunk);
   run->name.number = 3;
-  EXPECT_NE(read_run(files, *run, records, 30).find("the chunk is another one"), std::string::npos);
+  EXPECT_NE(read_run(files, *run, records, 30).find("the chunk belongs to another run"),
+            std::string::npos);
   run->name.number = 2;
   bytes.resize(2 * kChunk + 8);
   EXPECT_NE(read_run(files, *run, records, 30)
