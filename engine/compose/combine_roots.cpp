@@ -9,6 +9,7 @@
 #include "engine/compose/tree_builder.h"
 #include "engine/format/array_shape.h"
 #include "engine/format/sequential_root.h"
+#include "shared/base/check.h"
 #include "shared/base/try.h"
 
 namespace atolldb {
@@ -20,8 +21,10 @@ using Partitions = std::span<const ComposedPartition>;
 Result<SnapshotPointer> combine_array(PageOutput& pages, const GleanStorage& storage,
                                       Partitions partitions) {
   const ArrayShape shape(storage.record_count, storage.payload_bytes);
+  CHECK(!partitions.empty());
   if (shape.levels == 1) {
     const std::vector<ComposedPage>& leaf = partitions.front().pages;
+    CHECK(partitions.size() == 1 && leaf.size() <= 1);
     return leaf.empty() ? SnapshotPointer() : leaf.front().page;
   }
   PageBuffer root;
@@ -30,8 +33,11 @@ Result<SnapshotPointer> combine_array(PageOutput& pages, const GleanStorage& sto
   const uint64_t span = shape.records_below(shape.levels - 2);
   for (const ComposedPartition& partition : partitions) {
     for (const ComposedPage& page : partition.pages) {
-      root.as<ArrayInterior>()->children[page.low / span].snapshot_word.store(
-          page.page.word(), std::memory_order_relaxed);
+      CHECK(page.level + 2 == shape.levels && page.low % span == 0);
+      CHECK(page.low < storage.record_count && page.low / span < kArrayFanout);
+      auto& word = root.as<ArrayInterior>()->children[page.low / span].snapshot_word;
+      CHECK(word.load(std::memory_order_relaxed) == 0);  // no other partition has this range
+      word.store(page.page.word(), std::memory_order_relaxed);
     }
   }
   return pages.write(root);
@@ -43,6 +49,7 @@ uint64_t low_of(const GleanStorage& storage, size_t partition) {
 
 Result<SnapshotPointer> combine_mastertree(PageOutput& pages, const GleanStorage& storage,
                                            Partitions partitions) {
+  CHECK(!partitions.empty() && low_of(storage, 0) == 0);
   uint32_t top = 0;
   for (const ComposedPartition& partition : partitions) {
     for (const ComposedPage& page : partition.pages) top = std::max(top, page.level);
@@ -51,6 +58,7 @@ Result<SnapshotPointer> combine_mastertree(PageOutput& pages, const GleanStorage
   for (size_t i = 0; i < partitions.size(); ++i) {
     const std::vector<ComposedPage>& here = partitions[i].pages;
     const bool is_last = i + 1 == partitions.size();
+    CHECK(here.empty() || here.front().low == low_of(storage, i));
     if (here.empty()) {
       ATOLL_TRY(builder.add_page(top, low_of(storage, i), {}));
     }
@@ -59,6 +67,7 @@ Result<SnapshotPointer> combine_mastertree(PageOutput& pages, const GleanStorage
       const uint64_t high =
           !is_last_page ? here[at + 1].low : (is_last ? 0 : low_of(storage, i + 1));
       const SliceRange range{here[at].low, high, is_last && is_last_page};
+      CHECK(range.high_is_end || range.low < range.high);
       Result<SnapshotPointer> page = here[at].page;
       for (uint32_t level = here[at].level; page && level < top; ++level) {
         page = builder.cover(level, *page, range);
@@ -69,6 +78,7 @@ Result<SnapshotPointer> combine_mastertree(PageOutput& pages, const GleanStorage
   }
   uint32_t level = 0;
   ATOLL_ASSIGN(auto root, builder.finish(SliceRange{}, 1, level));
+  CHECK(root.size() == 1 && root.front().low == 0);
   return root.front().page;
 }
 
@@ -100,7 +110,7 @@ Result<SnapshotPointer> combine_sequential(PageOutput& pages, const GleanStorage
     if (!found.is_readable) root->previous = at.word();
     if (found.is_readable &&
         (root->header.level != 1 || root->count > SequentialSnapshotRoot::kMaxRuns)) {
-      return wrong_page(storage.id, at, "it is no root of a sequential storage");
+      return wrong_page(storage.id, at, "it is not a root page of a sequential storage");
     }
   }
   root->header.type = PageType::sequential;
@@ -123,6 +133,7 @@ Result<SnapshotPointer> combine_sequential(PageOutput& pages, const GleanStorage
         root->previous_records = sum;
         root->count = 0;
       }
+      CHECK(run.pages > 0 && root->count < SequentialSnapshotRoot::kMaxRuns);
       root->runs[root->count++] = {run.page.word(), run.pages, run.low, run.high, run.records};
       is_changed = true;
     }
@@ -155,6 +166,7 @@ Result<void> check_partitions(const GleanStorage& storage, Partitions partitions
 Result<CombinedRoot> combine_roots(const GleanPlan& plan, size_t storage_index,
                                    Partitions partitions, const SnapshotFiles& base,
                                    SnapshotWriter& writer) {
+  CHECK(storage_index < plan.storages.size());
   const GleanStorage& storage = plan.storages[storage_index];
   ATOLL_TRY(check_partitions(storage, partitions));
   const std::function<bool()> never;
@@ -168,12 +180,11 @@ Result<CombinedRoot> combine_roots(const GleanPlan& plan, size_t storage_index,
   const bool is_sequential = storage.type == StorageType::sequential;
   const bool is_rewritten = plan.rewrites && !storage.base_root.is_null();
   if (combined.log_records != 0 || is_sequential || is_rewritten) {
-    auto root =
+    ATOLL_ASSIGN(
+        combined.root,
         is_sequential ? combine_sequential(pages, storage, plan, partitions, combined.records)
         : storage.type == StorageType::array ? combine_array(pages, storage, partitions)
-                                             : combine_mastertree(pages, storage, partitions);
-    if (!root) return std::unexpected(root.error());
-    combined.root = *root;
+                                             : combine_mastertree(pages, storage, partitions));
   }
   combined.pages_written += pages.pages_written();
   return combined;

@@ -18,6 +18,7 @@ namespace atolldb {
 namespace {
 
 uint64_t index_of(std::string_view key) {
+  DCHECK(key.size() == sizeof(uint64_t));
   uint64_t index = 0;
   std::memcpy(&index, key.data(), sizeof index);
   return __builtin_bswap64(index);
@@ -34,18 +35,11 @@ class ArrayComposer {
         fold_(std::make_unique<RecordFold>()) {}
 
   Result<ComposedPartition> run() {
-    ComposedPartition composed;
-    composed.storage_id = storage_.id;
-    composed.partition = task_.partition;
-    auto done = set_range();
-    if (done) done = shape_.levels == 1 ? compose_root_leaf(composed) : compose_children(composed);
-    if (done) done = logs_.check_end();
-    if (!done) return std::unexpected(done.error());
-    composed.log_records = logs_.count();
-    composed.pages_written = pages_.pages_written();
-    composed.pages_read = pages_.pages_read();
-    composed.stand_ins = pages_.stand_ins();
-    return composed;
+    std::vector<ComposedPage> composed;
+    ATOLL_TRY(set_range());
+    ATOLL_TRY(shape_.levels == 1 ? compose_root_leaf(composed) : compose_children(composed));
+    ATOLL_TRY(logs_.check_end());
+    return composed_partition(task_, std::move(composed), pages_, logs_);
   }
 
  private:
@@ -58,8 +52,6 @@ class ArrayComposer {
              : at == 0               ? 0
                                      : index_of(partitions[at].low);
     };
-    low_ = bound(task_.partition);
-    high_ = bound(task_.partition + 1);
     for (size_t at = 1; at < partitions.size(); ++at) {
       if (partitions[at].low.size() != sizeof(uint64_t) || bound(at) % unit != 0 ||
           bound(at) >= storage_.record_count) {
@@ -70,19 +62,23 @@ class ArrayComposer {
                         storage_.id, at, hex_of(partitions[at].low), unit, storage_.record_count));
       }
     }
+    low_ = bound(task_.partition);
+    high_ = bound(task_.partition + 1);
+    CHECK(low_ <= high_ && high_ <= storage_.record_count);
     return {};
   }
 
-  Result<void> compose_root_leaf(ComposedPartition& composed) {
+  Result<void> compose_root_leaf(std::vector<ComposedPage>& composed) {
     ATOLL_ASSIGN(auto root, compose(0, 0, storage_.base_root));
-    if (!root.is_null()) composed.pages.push_back({.low = 0, .page = root, .level = 0});
+    if (!root.is_null()) composed.push_back({.low = 0, .page = root, .level = 0});
     return {};
   }
 
   /// Composes all children of the root that lie in the partition.
-  Result<void> compose_children(ComposedPartition& composed) {
+  Result<void> compose_children(std::vector<ComposedPage>& composed) {
     const uint32_t level = shape_.levels - 2;
     const uint64_t span = shape_.records_below(level);
+    CHECK(low_ % span == 0 && (high_ + span - 1) / span <= kArrayFanout);
     PageBuffer root;
     FoundPage found;
     if (!storage_.base_root.is_null()) {
@@ -94,10 +90,9 @@ class ArrayComposer {
     for (uint64_t first = low_; first < high_; first += span) {
       const DualPointer& child = root.as<ArrayInterior>()->children[first / span];
       const SnapshotPointer base(child.snapshot_word.load(std::memory_order_relaxed));
-      auto page =
-          is_lost ? stand_in_below(found, level, first, shared) : compose(level, first, base);
-      if (!page) return std::unexpected(page.error());
-      if (!page->is_null()) composed.pages.push_back({.low = first, .page = *page, .level = level});
+      ATOLL_ASSIGN(const SnapshotPointer page, is_lost ? stand_in_below(found, level, first, shared)
+                                                       : compose(level, first, base));
+      if (!page.is_null()) composed.push_back({.low = first, .page = page, .level = level});
     }
     return {};
   }
@@ -106,6 +101,7 @@ class ArrayComposer {
   /// The page is all zeros if it cannot be read.
   Result<FoundPage> find(SnapshotPointer pointer, PageBuffer& into, uint32_t level, uint64_t first,
                          uint64_t end) {
+    CHECK(!pointer.is_null() && first <= end);
     ATOLL_ASSIGN(auto found, pages_.find(pointer, into, PageType::array_leaf,
                                          PageType::array_interior, 0, task_.plan.salvages));
     // The stand-in may stand for a page above this level that can be read again.
@@ -169,6 +165,7 @@ class ArrayComposer {
   /// Writes a stand-in for records [first, end), with the log records of this range.
   Result<SnapshotPointer> stand_in(const LostPage& lost, uint32_t level, uint64_t first,
                                    uint64_t end) {
+    CHECK(first < end);
     std::vector<std::byte> records;
     for (;;) {
       ATOLL_ASSIGN(auto is_changed, has_log(first, end));
@@ -189,6 +186,7 @@ class ArrayComposer {
   Result<SnapshotPointer> stand_in_below(const FoundPage& root, uint32_t level, uint64_t first,
                                          SnapshotPointer& shared) {
     const uint64_t end = std::min(first + shape_.records_below(level), storage_.record_count);
+    CHECK(!root.is_readable && first >= low_ && end <= high_);
     ATOLL_ASSIGN(auto is_changed, has_log(first, end));
     if (is_changed) return stand_in(root.lost, level, first, end);
     if (shared.is_null()) {
@@ -207,9 +205,9 @@ class ArrayComposer {
     const LogRecord* log = logs_.current();
     if (log == nullptr) return false;
     const std::string_view key = LogInput::key_of(*log);
-    if (key.size() != sizeof(uint64_t)) return logs_.wrong(key, "an array's keys have 8 bytes");
+    if (key.size() != sizeof(uint64_t)) return logs_.wrong(key, "keys of an array have 8 bytes");
     if (log->type != LogType::insert && log->type != LogType::update) {
-      return logs_.wrong(key, "an array's records can only be written");
+      return logs_.wrong(key, "records of an array are never erased or appended");
     }
     return index_of(key) >= first && index_of(key) < end;
   }
@@ -218,6 +216,7 @@ class ArrayComposer {
   Result<SnapshotPointer> compose(uint32_t level, uint64_t first, SnapshotPointer base) {
     const uint64_t end = std::min(first + shape_.records_below(level), storage_.record_count);
     ATOLL_ASSIGN(auto is_changed, has_log(first, end));
+    DCHECK(level < shape_.levels && first % shape_.records_below(level) == 0);
     if (!is_changed && (base.is_null() || !task_.plan.rewrites)) return base;
     const auto page = std::make_unique<PageBuffer>();
     if (!base.is_null()) {
@@ -236,6 +235,7 @@ class ArrayComposer {
   }
 
   Result<void> fill_interior(PageBuffer& page, uint32_t level, uint64_t first, uint64_t end) {
+    CHECK(level > 0 && level < shape_.levels);
     const uint64_t span = shape_.records_below(level - 1);
     for (uint64_t child = 0; first + child * span < end; ++child) {
       if (!task_.plan.rewrites) {
@@ -243,12 +243,12 @@ class ArrayComposer {
         if (!is_changed) return {};
         child = (index_of(LogInput::key_of(*logs_.current())) - first) / span;
       }
-      DualPointer& pointer = page.as<ArrayInterior>()->children[child];
-      auto written =
-          compose(level - 1, first + child * span,
-                  SnapshotPointer(pointer.snapshot_word.load(std::memory_order_relaxed)));
-      if (!written) return std::unexpected(written.error());
-      pointer.snapshot_word.store(written->word(), std::memory_order_relaxed);
+      DCHECK(child < kArrayFanout);
+      std::atomic<uint64_t>& word = page.as<ArrayInterior>()->children[child].snapshot_word;
+      ATOLL_ASSIGN(const SnapshotPointer written,
+                   compose(level - 1, first + child * span,
+                           SnapshotPointer(word.load(std::memory_order_relaxed))));
+      word.store(written.word(), std::memory_order_relaxed);
     }
     return {};
   }
@@ -258,6 +258,7 @@ class ArrayComposer {
       ATOLL_ASSIGN(auto is_changed, has_log(first, end));
       if (!is_changed) return {};
       const uint64_t index = index_of(LogInput::key_of(*logs_.current()));
+      DCHECK(index - first < shape_.records_per_leaf);
       RecordHead* record = page.as<ArrayLeaf>()->record(index - first, shape_.record_bytes);
       auto* payload = reinterpret_cast<std::byte*>(record + 1);
       fold_->begin(Vid(record->vid.load(std::memory_order_relaxed)),

@@ -1,8 +1,10 @@
 #include "engine/compose/compose.h"
 
-#include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "engine/compose/layer_composer.h"
+#include "shared/base/check.h"
 #include "shared/base/try.h"
 
 namespace atolldb {
@@ -18,6 +20,7 @@ SliceRange range_of_partition(const GleanStorage& storage, uint32_t at) {
   range.low = at == 0 ? 0 : low_of(storage.partitions[at]);
   range.high_is_end = at + 1 == storage.partitions.size();
   range.high = range.high_is_end ? 0 : low_of(storage.partitions[at + 1]);
+  CHECK(range.high_is_end || range.low < range.high);
   return range;
 }
 
@@ -34,22 +37,20 @@ Result<ComposedPartition> compose_mastertree(const ComposeTask& task) {
                 task.shapes,
                 task.plan.salvages,
                 task.on_unreadable};
-  LayerComposer layer(work, {}, range_of_partition(storage, task.partition));
+  const SliceRange range = range_of_partition(storage, task.partition);
+  LayerComposer layer(work, {}, range);
   uint32_t level = 0;
-  ATOLL_ASSIGN(auto top, layer.compose_partition(storage.base_root, level));
+  ATOLL_ASSIGN(const std::vector<TreeChild> top, layer.compose_partition(storage.base_root, level));
   ATOLL_TRY(work.logs.check_end());
-  ComposedPartition composed;
-  composed.storage_id = storage.id;
-  composed.partition = task.partition;
+  CHECK(top.front().low == range.low);
+  CHECK(range.high_is_end || top.back().low < range.high);
+  std::vector<ComposedPage> composed;
   for (const TreeChild& child : top) {
+    CHECK(!child.page.is_null() || top.size() == 1);
     if (child.page.is_null()) continue;  // a single null page: no records
-    composed.pages.push_back({.low = child.low, .page = child.page, .level = level});
+    composed.push_back({.low = child.low, .page = child.page, .level = level});
   }
-  composed.log_records = work.logs.count();
-  composed.pages_written = pages.pages_written();
-  composed.pages_read = pages.pages_read();
-  composed.stand_ins = pages.stand_ins();
-  return composed;
+  return composed_partition(task, std::move(composed), pages, work.logs);
 }
 
 }  // namespace atolldb

@@ -32,26 +32,22 @@ class SequentialComposer {
         batch_(kBatchPages) {}
 
   Result<ComposedPartition> run() {
-    composed_.storage_id = storage_id_;
-    composed_.partition = task_.partition;
     if (task_.plan.rewrites && task_.partition == task_.plan.reducers.front().node) {
       ATOLL_TRY(copy_base());
     }
     while (logs_.current() != nullptr) {
-      auto done = add(*logs_.current());
-      if (done) done = logs_.advance();
-      if (!done) return std::unexpected(done.error());
+      ATOLL_TRY(add(*logs_.current()));
+      ATOLL_TRY(logs_.advance());
     }
     ATOLL_TRY(flush());
-    composed_.log_records = logs_.count();
-    composed_.pages_written = pages_.pages_written();
-    composed_.pages_read = pages_.pages_read();
-    composed_.stand_ins = pages_.stand_ins();
-    return std::move(composed_);
+    return composed_partition(task_, std::move(composed_), pages_, logs_);
   }
 
  private:
-  SequentialPage* page() { return batch_[used_ - 1].as<SequentialPage>(); }
+  SequentialPage* page() {
+    DCHECK(used_ > 0 && used_ <= kBatchPages);
+    return batch_[used_ - 1].as<SequentialPage>();
+  }
 
   /// Copies all runs of the base unchanged, the oldest first. A root page that cannot be read stays
   /// where it is, with all older ones: combine_roots lets the new root lead to it. It must be this
@@ -63,7 +59,7 @@ class SequentialComposer {
     while (!at.is_null()) {
       ATOLL_ASSIGN(auto found, find(at, buffer, "all appends of the root pages before"));
       if (!found) {
-        if (!task_.plan.salvages) composed_.pages.push_back(lost_root(at));
+        if (!task_.plan.salvages) composed_.push_back(lost_root(at));
         break;
       }
       const auto& root = *buffer.as<SequentialSnapshotRoot>();
@@ -115,13 +111,13 @@ class SequentialComposer {
     ATOLL_TRY(flush());
     may_follow_ = false;
     if (task_.plan.salvages) return {};
-    composed_.pages.push_back({run.first_epoch, page, 0, 1, run.last_epoch, 0});
+    composed_.push_back({run.first_epoch, page, 0, 1, run.last_epoch, 0});
     return {};
   }
 
   Result<void> add(const LogRecord& log) {
     if (log.type != LogType::append) {
-      return logs_.wrong(LogInput::key_of(log), "a sequential storage's are appends only");
+      return logs_.wrong(LogInput::key_of(log), "a sequential storage has appends only");
     }
     const uint32_t bytes = SequentialRecord::bytes_for(log.payload_bytes);
     if (bytes > SequentialPage::kDataBytes) {
@@ -130,6 +126,7 @@ class SequentialComposer {
     if (used_ == 0 || !page()->has_room(bytes)) {
       ATOLL_TRY(begin_page());
     }
+    DCHECK(page()->has_room(bytes));
     auto* record = reinterpret_cast<SequentialRecord*>(page()->data + page()->used_bytes);
     record->vid = Vid(log.vid).version();
     record->payload_bytes = log.payload_bytes;
@@ -139,6 +136,7 @@ class SequentialComposer {
     header.version_word.store(PageVersion::make(0, header.version().count() + 1, 0).word(),
                               std::memory_order_relaxed);
     const uint64_t epoch = Vid(log.vid).epoch();
+    DCHECK(run_.records == 0 || epoch >= run_.high);
     if (run_.records++ == 0) run_.low = epoch;
     run_.high = epoch;  // epochs ascend
     return {};
@@ -148,6 +146,7 @@ class SequentialComposer {
     if (used_ == kBatchPages) {
       ATOLL_TRY(flush());
     }
+    CHECK(used_ < kBatchPages);
     batch_[used_++].header().type = PageType::sequential;
     return {};
   }
@@ -158,20 +157,21 @@ class SequentialComposer {
     if (used_ == 0) return {};
     bool follows = false;
     ATOLL_TRY(pages_.write_run({batch_.data(), used_}, [&](SnapshotPointer first) {
-      follows =
-          may_follow_ && !composed_.pages.empty() && end_of(composed_.pages.back()) == first.word();
-      const uint64_t number = follows ? composed_.pages.back().pages : 0;
+      follows = may_follow_ && !composed_.empty() && end_of(composed_.back()) == first.word();
+      const uint64_t number = follows ? composed_.back().pages : 0;
       for (uint32_t i = 0; i < used_; ++i) batch_[i].as<SequentialPage>()->number = number + i;
       run_.page = first;
       run_.pages = used_;
+      CHECK(!follows || number > 0);
     }));
+    CHECK(!run_.page.is_null());
     if (follows) {
-      ComposedPage& last = composed_.pages.back();
+      ComposedPage& last = composed_.back();
       last.pages += run_.pages;
       last.high = run_.high;
       last.records += run_.records;
     } else {
-      composed_.pages.push_back(run_);
+      composed_.push_back(run_);
     }
     run_ = {};
     may_follow_ = true;
@@ -192,7 +192,7 @@ class SequentialComposer {
   ComposedPage run_;   // the run in the batch
   // The next batch continues the epochs of the last run, so it may extend that run.
   bool may_follow_ = true;
-  ComposedPartition composed_;
+  std::vector<ComposedPage> composed_;
 };
 
 }  // namespace

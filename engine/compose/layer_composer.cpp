@@ -46,7 +46,10 @@ LayerComposer::LayerComposer(TreeWork& work, std::string prefix, const SliceRang
     : work_(work),
       prefix_(std::move(prefix)),
       range_(range),
-      builder_(work.pages, static_cast<uint8_t>(prefix_.size() / 8)) {}
+      builder_(work.pages, static_cast<uint8_t>(prefix_.size() / 8)) {
+  CHECK(prefix_.size() % 8 == 0 && prefix_.size() / 8 <= UINT8_MAX);
+  CHECK(range_.high_is_end || range_.low < range_.high);
+}
 
 Result<std::vector<TreeChild>> LayerComposer::compose_partition(SnapshotPointer base,
                                                                 uint32_t& level) {
@@ -63,6 +66,8 @@ Result<LayerResult> LayerComposer::compose(SnapshotPointer base) {
 
 Result<LayerResult> LayerComposer::compose(std::span<const CarriedRecord> carried,
                                            bool keeps_single) {
+  CHECK(items_.empty() && range_.low == 0 && range_.high_is_end);
+  DCHECK(std::ranges::is_sorted(carried, {}, &CarriedRecord::rest));
   ATOLL_TRY(take_shape());
   for (const CarriedRecord& record : carried) items_.push_back(item_of(record));
   builder_.begin_border(range_.low);
@@ -86,6 +91,7 @@ Result<LayerResult> LayerComposer::compose(std::span<const CarriedRecord> carrie
 Result<LayerResult> LayerComposer::finish() {
   uint32_t level = 0;
   ATOLL_ASSIGN(auto top, builder_.finish(range_, 1, level));
+  CHECK(top.size() == 1 && top.front().low == 0);
   return LayerResult{top.front().page, std::nullopt};
 }
 
@@ -103,11 +109,11 @@ Result<void> LayerComposer::pass(uint64_t slice) {
   const SliceRange before{0, slice, false};
   for (uint32_t level = 0; level < shape_.level_count(); ++level) {
     if (!shape_.is_fence(level, slice)) break;  // levels above have no fence here either
-    auto ended = level == 0 ? Result<void>() : builder_.close(level - 1, before);
-    if (level == 0 && builder_.is_open()) {
-      ended = builder_.end_border(before, TreeBuilder::Ending::exact);
+    if (level != 0) {
+      ATOLL_TRY(builder_.close(level - 1, before));
+    } else if (builder_.is_open()) {
+      ATOLL_TRY(builder_.end_border(before, TreeBuilder::Ending::exact));
     }
-    if (!ended) return ended;
   }
   return {};
 }
@@ -131,6 +137,7 @@ bool LayerComposer::overlaps(const SliceRange& range) const {
 }
 
 SliceRange LayerComposer::clip(const SliceRange& range) const {
+  DCHECK(overlaps(range));
   SliceRange clipped = range;
   clipped.low = std::max(range.low, range_.low);
   if (range.high_is_end || (!range_.high_is_end && range_.high < range.high)) {
@@ -154,6 +161,7 @@ Result<void> LayerComposer::compose_tree(SnapshotPointer root) {
 Result<void> LayerComposer::compose_node(SnapshotPointer pointer, uint32_t level,
                                          const SliceRange& range,
                                          const std::optional<SliceRange>& next) {
+  CHECK(overlaps(range) && (!next || (!range.high_is_end && next->low == range.high)));
   ATOLL_TRY(pass(range.low));
   if (!work_.rewrites && is_inside(range) && !has_log(range) && builder_.may_add(level) &&
       shape_.fits(level, range)) {
@@ -236,6 +244,7 @@ void LayerComposer::take_items(const BorderPage& page) {
 
 Result<void> LayerComposer::compose_records(const SliceRange& range,
                                             const std::optional<SliceRange>& next) {
+  CHECK(is_inside(range));
   ATOLL_TRY(pass(range.low));
   builder_.begin_border(range.low);
   size_t at = 0;
@@ -255,6 +264,7 @@ Result<void> LayerComposer::compose_records(const SliceRange& range,
 
 /// Adds the records of a range and cuts pages where volatile pages begin.
 Result<void> LayerComposer::add_cut_records(const SliceRange& range, size_t& at) {
+  DCHECK(builder_.is_open());
   SliceRange part = range;
   uint64_t fence = 0;
   while (shape_.next_fence(0, part.low, fence) && (range.high_is_end || fence < range.high)) {
@@ -274,6 +284,7 @@ Result<void> LayerComposer::add_records(const SliceRange& range, size_t& at) {
   while (has_item() || has_log(range)) {
     const bool is_log_first = has_log(range) && (!has_item() || log_slice() < items_[at].slice);
     const uint64_t slice = is_log_first ? log_slice() : items_[at].slice;
+    DCHECK(range.contains(slice));
     ATOLL_TRY(compose_slice(slice, at));
   }
   return {};
@@ -302,6 +313,7 @@ Result<void> LayerComposer::compose_slice(uint64_t slice, size_t& at) {
 /// Composes a record whose key ends in this layer and that has log records.
 Result<void> LayerComposer::compose_record(uint64_t slice, uint16_t remainder,
                                            const TreeItem* base) {
+  DCHECK(remainder <= 8 && has_log_at(slice));
   RecordFold& fold = work_.fold;
   base == nullptr ? fold.begin_absent() : fold.begin(base->vid, base->payload);
   while (has_log_at(slice) && log_rest().size() == remainder) {
@@ -326,6 +338,7 @@ Result<void> LayerComposer::compose_record(uint64_t slice, uint16_t remainder,
 /// Composes the records of a slice whose keys extend past the slice: one record stays in this page,
 /// several move to a lower layer.
 Result<void> LayerComposer::compose_beyond(uint64_t slice, std::span<const TreeItem> base) {
+  DCHECK(!base.empty() || has_log_at(slice));
   if (!base.empty() && base.front().is_next_layer()) {
     if (!has_log_at(slice) && !work_.rewrites) return builder_.add(base.front());
     return add_sublayer(slice, below(slice).compose(base.front().next_layer));
@@ -374,7 +387,8 @@ Result<void> LayerComposer::fold_logs(uint64_t slice, Bytes rest) {
 }
 
 Result<void> LayerComposer::add_sublayer(uint64_t slice, Result<LayerResult> below) {
-  if (!below) return std::unexpected(below.error());
+  if (!below) return std::unexpected(std::move(below).error());
+  CHECK(!below->single || below->root.is_null());
   if (below->single) {
     const Bytes rest = bytes_of(below->single->rest);
     return add_beyond({slice,
@@ -393,6 +407,7 @@ Result<void> LayerComposer::add_sublayer(uint64_t slice, Result<LayerResult> bel
 /// beside the other records of its slice. When it was committed it may have been in a lower layer,
 /// and needed no room beside them.
 Result<void> LayerComposer::add_beyond(const TreeItem& item) {
+  DCHECK(is_beyond(item) && !item.is_next_layer());
   if (builder_.bytes_of_slice(item.slice) + item.page_bytes() <= kBorderUsableBytes) {
     return builder_.add(item);
   }

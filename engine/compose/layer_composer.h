@@ -67,7 +67,10 @@ class LayerComposer {
   bool has_log() const;
   bool has_log(const SliceRange& range) const { return has_log() && range.contains(log_slice()); }
   bool has_log_at(uint64_t slice) const { return has_log() && log_slice() == slice; }
-  Bytes log_rest() const { return work_.logs.current()->key_span().subspan(prefix_.size()); }
+  Bytes log_rest() const {
+    DCHECK(has_log());
+    return work_.logs.current()->key_span().subspan(prefix_.size());
+  }
   uint64_t log_slice() const { return slice_of(log_rest()); }
   bool is_inside(const SliceRange& range) const;
   bool overlaps(const SliceRange& range) const;

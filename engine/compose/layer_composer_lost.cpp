@@ -31,6 +31,7 @@ Result<FoundPage> LayerComposer::find_page(SnapshotPointer pointer, PageBuffer& 
 
 /// Ends the pages below `level` that were composed so far, at `low`, where the range begins.
 Result<void> LayerComposer::end_before(uint32_t level, uint64_t low) {
+  CHECK(low >= range_.low);
   const SliceRange before{0, low, false};
   if (builder_.is_open()) {
     ATOLL_TRY(builder_.end_border(before, TreeBuilder::Ending::plain));
@@ -46,6 +47,7 @@ Result<void> LayerComposer::end_before(uint32_t level, uint64_t low) {
 /// records. A bare pointer never stays, because an installer could drop a volatile page onto it.
 Result<void> LayerComposer::compose_lost(SnapshotPointer pointer, FoundPage& found, uint32_t level,
                                          const SliceRange& range, bool is_whole) {
+  CHECK(!found.is_readable && is_inside(range));
   report_lost(pointer, level, range, found.reason);
   if (work_.salvages) {
     items_.clear();
@@ -73,6 +75,7 @@ Result<void> LayerComposer::compose_lost(SnapshotPointer pointer, FoundPage& fou
   page->as<StandInPage>()->high = range.high_is_end ? 0 : range.high;
   page->as<StandInPage>()->high_is_end = range.high_is_end ? 1 : 0;
   ATOLL_ASSIGN(auto written, work_.pages.write_stand_in(*page, found.lost, records));
+  CHECK(is_stand_in(written));
   return builder_.add_page(level, range.low, written);
 }
 

@@ -11,9 +11,11 @@
 #include <utility>
 #include <vector>
 
+#include "engine/compose/compose.h"
 #include "engine/compose/page_output.h"
 #include "engine/format/vid.h"
 #include "engine/gleaner/gleaned_record.h"
+#include "shared/base/check.h"
 #include "shared/base/try.h"
 
 namespace atolldb {
@@ -45,6 +47,7 @@ class LogInput {
   /// Returns the current record, or null at the end.
   const LogRecord* current() const { return current_; }
   Result<void> advance() {
+    DCHECK(current_ != nullptr && (is_held_ || current_ == source_.current()));
     if (++count_ % kRecordsPerCheck == 0) {
       ATOLL_TRY(pages_.check_cancelled());
     }
@@ -52,13 +55,13 @@ class LogInput {
     last_version_ = Vid(current_->vid).version();
     if (is_held_) {
       held_.pop_back();
-    } else
+    } else {
       ATOLL_TRY(source_.advance());
+    }
     choose();
     if (current_ == nullptr) return {};
     const int order = key_of(*current_).compare(last_key_);
-    const bool is_behind = order == 0 && Vid(current_->vid).version() < last_version_;
-    if (order > 0 || (order == 0 && !is_behind)) return {};
+    if (order > 0 || (order == 0 && Vid(current_->vid).version() >= last_version_)) return {};
     return wrong(key_of(*current_), "they are not sorted");
   }
   uint64_t count() const { return count_; }
@@ -73,7 +76,7 @@ class LogInput {
                                   storage_id_, hex_of(key), reason));
   }
   std::unexpected<Error> unbacked(std::string_view key) const {
-    return wrong(key, "an update of a record that is not there, or beyond its end");
+    return wrong(key, "an update changes a record that does not exist, or bytes beyond its end");
   }
   /// Checks that no record is left. Call it after the last record of the partition.
   Result<void> check_end() const {
@@ -108,5 +111,9 @@ class LogInput {
   uint64_t last_version_ = 0;
   uint64_t count_ = 0;
 };
+
+/// Returns the result of a task whose log records are all applied.
+ComposedPartition composed_partition(const ComposeTask& task, std::vector<ComposedPage> pages,
+                                     const PageOutput& output, const LogInput& logs);
 
 }  // namespace atolldb

@@ -10,6 +10,7 @@
 #include "engine/format/tree_key.h"
 #include "engine/gleaner/gleaned_record.h"
 #include "engine/hooks/mutants.h"
+#include "shared/base/check.h"
 #include "shared/base/try.h"
 
 namespace atolldb {
@@ -44,7 +45,8 @@ Result<void> PageOutput::read(SnapshotPointer pointer, PageBuffer& into, PageTyp
 Result<void> PageOutput::check_page(SnapshotPointer pointer, const PageHeader& header,
                                     PageType type, PageType other, uint8_t layer) const {
   if (header.storage_id != storage_id_) {
-    return wrong_page(storage_id_, pointer, fmt::format("it is of storage {}", header.storage_id));
+    return wrong_page(storage_id_, pointer,
+                      fmt::format("it belongs to storage {}", header.storage_id));
   }
   if ((header.type != type && header.type != other) || header.layer != layer) {
     return wrong_page(
@@ -63,7 +65,7 @@ bool PageOutput::read_stand_in(SnapshotPointer pointer, PageBuffer& into, std::s
   }
   const PageHeader& header = into.header();
   if (header.type == kStandInType && header.storage_id == storage_id_) return true;
-  reason = wrong_page(storage_id_, unmarked(pointer), "it is no stand-in").error().message;
+  reason = wrong_page(storage_id_, unmarked(pointer), "it is not a stand-in").error().message;
   return false;
 }
 
@@ -118,7 +120,7 @@ bool PageOutput::take_held(SnapshotPointer last, std::vector<HeldRecord>& held,
     bytes.insert(bytes.end(), part.data, part.data + part.used_bytes);
   }
   if (split_held(bytes, held)) return true;
-  reason = wrong_page(storage_id_, last, "its log records have no sense").error().message;
+  reason = wrong_page(storage_id_, last, "its log records are malformed").error().message;
   return false;
 }
 
@@ -189,6 +191,9 @@ Result<FoundPage> PageOutput::find(SnapshotPointer pointer, PageBuffer& into, Pa
 
 Result<SnapshotPointer> PageOutput::write_stand_in(PageBuffer& page, const LostPage& lost,
                                                    std::span<const std::byte> records) {
+  CHECK(page.as<StandInPage>()->high_is_end != 0 ||
+        page.as<StandInPage>()->low < page.as<StandInPage>()->high);
+  CHECK(records.size() % 8 == 0);
   LostPage next = lost;
   std::vector<std::byte> compacted;
   const bool is_long = !records.empty() && lost.held_batches >= kMaxHeldBatches;
@@ -221,7 +226,61 @@ Result<SnapshotPointer> PageOutput::write_stand_in(PageBuffer& page, const LostP
   return marked(written);
 }
 
+namespace {
+
+/// Checks a page of a Master-tree before it is written.
+template <typename Page>
+void check_fences(Page& page, const uint64_t* slices, uint32_t limit) {
+  const uint32_t count = page.header.version().count();
+  CHECK(count <= limit);
+  CHECK(page.high_is_end != 0 || page.low < page.high);
+  for (uint32_t i = 0; i < count; ++i) {
+    CHECK(page.contains(slices[i]));
+    CHECK(i == 0 || slices[i - 1] <= slices[i]);
+  }
+}
+
+/// Checks a page before it is written. A defect is an internal error, whatever the input was.
+void check_page_to_write(PageBuffer& page) {
+  const PageHeader& header = page.header();
+  switch (header.type) {
+    case PageType::array_leaf:
+      CHECK(header.level == 0 && header.layer == 0);
+      break;
+    case PageType::array_interior:
+      CHECK(header.level > 0 && header.layer == 0);
+      break;
+    case PageType::mastertree_border: {
+      auto& border = *page.as<BorderPage>();
+      CHECK(header.level == 0 && header.version().is_ascending());
+      check_fences(border, border.slices(), kBorderSlotBound);
+      CHECK(border.slot_capacity == header.version().count());
+      CHECK(border.heap_begin >= BorderPage::heap_limit(border.slot_capacity));
+      break;
+    }
+    case PageType::mastertree_interior: {
+      auto& interior = *page.as<InteriorPage>();
+      const uint32_t count = header.version().count();
+      CHECK(header.level > 0 && count > 0 && interior.sorted_count == count);
+      check_fences(interior, interior.separators, kInteriorCapacity);
+      CHECK(interior.separators[0] == interior.low);
+      for (uint32_t i = 0; i < count; ++i) {
+        CHECK(i == 0 || interior.separators[i - 1] != interior.separators[i]);
+        CHECK(interior.children[i].snapshot_word.load(std::memory_order_relaxed) != 0);
+      }
+      break;
+    }
+    default:
+      CHECK(header.type == PageType::sequential || header.type == kStandInType ||
+            header.type == kHeldLogType);
+  }
+}
+
+}  // namespace
+
 void PageOutput::copy(PageBuffer& page, PageHeader& to) {
+  check_page_to_write(page);
+  CHECK(to.storage_id == storage_id_);
   const PageHeader& from = page.header();
   to.type = from.type;
   to.layer = from.layer;
@@ -236,17 +295,24 @@ void PageOutput::copy(PageBuffer& page, PageHeader& to) {
 Result<SnapshotPointer> PageOutput::write(PageBuffer& page) {
   SnapshotPointer at;
   ATOLL_TRY(write_run({&page, 1}, [&](SnapshotPointer first) { at = first; }));
+  CHECK(!at.is_null() && !is_stand_in(at));
   return at;
 }
 
 Result<void> PageOutput::write_run(std::span<PageBuffer> pages,
                                    const std::function<void(SnapshotPointer first)>& place) {
+  CHECK(!pages.empty());
   ATOLL_TRY(check_cancelled());
+  uint64_t first = 0;
   std::unique_lock<std::mutex> lock;
   if (writer_mutex_ != nullptr) lock = std::unique_lock(*writer_mutex_);
   for (size_t i = 0; i < pages.size(); ++i) {
     ATOLL_ASSIGN(auto next, writer_.next(storage_id_));
-    if (i == 0) place(SnapshotPointer(next->self));
+    if (i == 0) {
+      first = next->self;
+      place(SnapshotPointer(first));
+    }
+    CHECK(next->self == first + i);  // adjacent in the file
     copy(pages[i], *next);
   }
   return {};

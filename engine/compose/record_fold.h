@@ -38,6 +38,7 @@ class RecordFold {
   void apply(const LogRecord& log) {
     const uint64_t version = Vid(log.vid).version();
     if (version <= base_version_) return;  // the base has it
+    DCHECK(version >= vid_.version());
     switch (log.type) {
       case LogType::insert:
         if (log.payload_bytes > kMaxPayloadBytes) return mark_unbacked();
@@ -71,7 +72,10 @@ class RecordFold {
   bool exists() const { return exists_; }
   /// Returns the VID of the last log record that was applied, or that of the base; without flags.
   Vid vid() const { return vid_; }
-  std::span<const std::byte> payload() const { return {payload_.data(), payload_bytes_}; }
+  std::span<const std::byte> payload() const {
+    DCHECK(payload_bytes_ <= kMaxPayloadBytes);
+    return {payload_.data(), payload_bytes_};
+  }
 
  private:
   void mark_unbacked() { is_unbacked_ = true; }

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 
+#include "engine/compose/record_fold.h"
 #include "shared/base/check.h"
 #include "shared/base/try.h"
 
@@ -20,6 +21,7 @@ void set_range(TreePage* page, const SliceRange& range) {
 }
 
 void set_header(PageHeader& header, PageType type, uint8_t layer, uint32_t level, size_t count) {
+  CHECK(level <= UINT8_MAX && count <= UINT16_MAX);
   header.type = type;
   header.layer = layer;
   header.level = static_cast<uint8_t>(level);
@@ -31,12 +33,17 @@ void set_header(PageHeader& header, PageType type, uint8_t layer, uint32_t level
 
 void TreeBuilder::begin_border(uint64_t low) {
   if (is_open_) return;  // continues the range before
+  CHECK(held_.empty() && low >= low_);
   is_open_ = true;
   low_ = low;
 }
 
 Result<void> TreeBuilder::add(const TreeItem& item) {
-  CHECK(is_open_ && (held_.empty() || held_.back().slice <= item.slice));
+  CHECK(is_open_ && item.slice >= low_);
+  CHECK(held_.empty() || held_.back().slice <= item.slice);
+  DCHECK(item.suffix.size() == TreeRecord::suffix_bytes_for(item.remainder));
+  DCHECK(item.payload.size() <= RecordFold::kMaxPayloadBytes);
+  DCHECK(item.is_next_layer() || item.next_layer.is_null());
   Held held{};
   held.slice = item.slice;
   held.vid = item.vid.word();
@@ -64,6 +71,7 @@ uint32_t TreeBuilder::bytes_of_slice(uint64_t slice) const {
 
 TreeItem TreeBuilder::item_of(const Held& held) const {
   const uint32_t suffix_bytes = TreeRecord::suffix_bytes_for(held.remainder);
+  DCHECK(held.at + suffix_bytes + held.payload_bytes <= bytes_.size());
   const std::byte* bytes = bytes_.data() + held.at;
   return {held.slice,
           held.remainder,
@@ -79,6 +87,7 @@ std::optional<TreeItem> TreeBuilder::only_item() const {
 }
 
 bool TreeBuilder::has_slots(size_t first, size_t last) const {
+  DCHECK(first <= last && last <= held_.size());
   return last - first <= kMaxBorderSlots || held_[first].slice == held_[last - 1].slice;
 }
 
@@ -124,6 +133,7 @@ size_t TreeBuilder::even_cut() const {
 }
 
 Result<void> TreeBuilder::emit_overflow() {
+  CHECK(!held_.empty());
   if (boundary_ != 0) return emit_border(boundary_, boundary_fence_, false);
   const size_t count = longest_prefix();
   if (count == 0) {
@@ -137,6 +147,8 @@ Result<void> TreeBuilder::emit_overflow() {
 }
 
 Result<void> TreeBuilder::end_border(const SliceRange& range, Ending ending) {
+  CHECK(is_open_ && (range.high_is_end || range.high > low_));
+  CHECK(ending != Ending::joinable || !range.high_is_end);
   if (ending == Ending::joinable && (held_.empty() || is_small())) {
     boundary_ = held_.size();
     boundary_fence_ = range.high;
@@ -144,10 +156,9 @@ Result<void> TreeBuilder::end_border(const SliceRange& range, Ending ending) {
   }
   while (!held_.empty() && !fit_all()) {
     const size_t cut = boundary_ == 0 ? even_cut() : 0;
-    auto emitted =
-        cut == 0 ? emit_overflow()
-                 : emit_border(cut, fence_between(held_[cut - 1].slice, held_[cut].slice), false);
-    if (!emitted) return emitted;
+    ATOLL_TRY(cut == 0
+                  ? emit_overflow()
+                  : emit_border(cut, fence_between(held_[cut - 1].slice, held_[cut].slice), false));
   }
   auto emitted = emit_border(held_.size(), range.high, range.high_is_end, ending == Ending::exact);
   is_open_ = false;
@@ -157,20 +168,24 @@ Result<void> TreeBuilder::end_border(const SliceRange& range, Ending ending) {
 /// Writes the first `count` items as a page that ends at `high`. The next page begins there.
 Result<void> TreeBuilder::emit_border(size_t count, uint64_t high, bool high_is_end,
                                       bool keeps_empty) {
+  CHECK(count <= held_.size());
+  CHECK(count == held_.size() || held_[count].slice >= high);
+  uint32_t bytes = 0;
+  for (size_t i = 0; i < count; ++i) bytes += held_[i].page_bytes;
+  CHECK(bytes <= kBorderUsableBytes && bytes <= held_bytes_);
   SnapshotPointer page;
   if (count != 0 || keeps_empty) {
     ATOLL_ASSIGN(auto written, write_border(count, {low_, high, high_is_end}));
     page = written;
   }
   auto added = add_page(0, low_, page);
-  uint32_t bytes = 0;
-  for (size_t i = 0; i < count; ++i) bytes += held_[i].page_bytes;
   held_bytes_ -= bytes;
   const uint32_t begin =
       count == held_.size() ? static_cast<uint32_t>(bytes_.size()) : held_[count].at;
   bytes_.erase(bytes_.begin(), bytes_.begin() + begin);
   held_.erase(held_.begin(), held_.begin() + static_cast<ptrdiff_t>(count));
   for (Held& held : held_) held.at -= begin;
+  CHECK(!held_.empty() || (held_bytes_ == 0 && bytes_.empty()));
   boundary_ = 0;
   low_ = high;
   return added;
@@ -221,7 +236,7 @@ Result<void> TreeBuilder::add_page(uint32_t level, uint64_t low, SnapshotPointer
   if (!here.empty() && here.back().low >= low) {
     return make_error(ExitCode::failed,
                       fmt::format("storage {}: pages of level {} in layer {} overlap at slice "
-                                  "0x{:016x}: the snapshot is given up",
+                                  "0x{:016x}: the snapshot is not made",
                                   pages_.storage_id(), level, layer_, low));
   }
   here.push_back({low, page});
@@ -249,6 +264,7 @@ Result<void> TreeBuilder::close(uint32_t level, const SliceRange& range) {
 /// Writes a parent for the first `count` pages at `level`. Its range ends at `high`.
 Result<void> TreeBuilder::emit_interior(uint32_t level, size_t count, uint64_t high,
                                         bool high_is_end) {
+  CHECK(count > 0 && count <= kInteriorCapacity && count <= children(level).size());
   const auto first = children(level).begin();
   std::vector<TreeChild> taken(first, first + static_cast<ptrdiff_t>(count));
   children(level).erase(first, first + static_cast<ptrdiff_t>(count));
@@ -289,6 +305,7 @@ Result<SnapshotPointer> TreeBuilder::write_empty(uint32_t level, const SliceRang
 
 Result<SnapshotPointer> TreeBuilder::cover(uint32_t level, SnapshotPointer child,
                                            const SliceRange& range) {
+  CHECK(!child.is_null());
   PageBuffer buffer;
   auto* page = buffer.as<InteriorPage>();
   set_header(buffer.header(), PageType::mastertree_interior, layer_, level + 1, 1);
@@ -306,7 +323,9 @@ Result<std::vector<TreeChild>> TreeBuilder::finish(const SliceRange& range, size
     if (is_top && children(level).size() <= limit) break;
     ATOLL_TRY(close(level, range));
   }
+  CHECK(!is_open_ && held_.empty());
   std::vector<TreeChild> top = std::move(children(level));
+  CHECK(!top.empty() && top.size() <= limit);
   levels_.clear();
   if (top.size() > 1) {
     ATOLL_TRY(fill_gaps(level, top, range.high, range.high_is_end));

@@ -2,13 +2,14 @@
 // R43.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 
 #include "engine/format/vid.h"
 #include "engine/hooks/mutants.h"
+#include "shared/base/check.h"
 #include "shared/base/pointer.h"
 #include "shared/memory/control_layout.h"
+#include "shared/memory/page_header.h"
 
 namespace atolldb {
 
@@ -42,6 +43,7 @@ inline VolatilePointer next_null(StorageControl& storage) {
 /// volatile page now.
 inline bool replace_cold(StorageControl& storage, DualPointer& pointer, VolatilePointer seen,
                          SnapshotPointer page) {
+  DCHECK(seen.is_null() && !page.is_null());
   // Release: the snapshot word is stored before the volatile word (R2).
   pointer.snapshot_word.store(page.word(), std::memory_order_release);
   uint64_t expected = seen.word();
@@ -51,11 +53,12 @@ inline bool replace_cold(StorageControl& storage, DualPointer& pointer, Volatile
 
 /// Raises the floor of a page after a page below it was dropped (R8, R43).
 /// REQUIRES: the page lock is held.
-inline void raise_floor(std::atomic<uint64_t>& floor, uint64_t version) {
+inline void raise_floor(PageHeader& page, uint64_t version) {
+  DCHECK(page.lock.is_locked() && !page.version().is_moved());
   if (mutant(Mutant::floor_forgets_left_out)) return;
   // Relaxed: readers hold the same lock, or use the value as a hint.
-  if (floor.load(std::memory_order_relaxed) < version) {
-    floor.store(version, std::memory_order_relaxed);
+  if (page.floor.load(std::memory_order_relaxed) < version) {
+    page.floor.store(version, std::memory_order_relaxed);
   }
 }
 

@@ -6,6 +6,7 @@
 #include "engine/hooks/mutants.h"
 #include "engine/hooks/sync_points.h"
 #include "engine/mastertree/page_lock.h"
+#include "shared/base/check.h"
 
 namespace atolldb {
 
@@ -33,6 +34,7 @@ class FrozenNulls {
                                                        std::memory_order_relaxed)) {
       return false;
     }
+    CHECK(count_ < pointers_.size());
     pointers_[count_++] = &pointer;
     return true;
   }
@@ -48,6 +50,7 @@ class FrozenNulls {
 class Locked {
  public:
   Locked(WorkerContext& worker, const Link& link, TreePage* page, SnapshotPointer snapshot) {
+    CHECK(link.holder != nullptr && link.holder != page);
     if (!holder_.try_lock_page(worker, link.holder, kHolderBlock) ||
         !page_.try_lock_page(worker, page, kPageBlock)) {
       is_busy_ = true;
@@ -77,6 +80,8 @@ class RecordLocks {
     }
   }
   bool try_lock_all(uint32_t count) {
+    CHECK(count <= kBorderSlotBound);
+    DCHECK(page_->header.lock.is_locked());
     for (; count_ < count && !mutant(Mutant::drop_unlocked_records); ++count_) {
       TreeRecord* record = page_->record(count_);
       if (!worker_.locker().try_lock(record->head.lock, block_of(count_), worker_.name_of(record)))
@@ -102,8 +107,10 @@ bool is_covered(const WorkerContext& worker, Vid vid, uint64_t epoch) {
 void unlink(WorkerContext& worker, StorageControl& storage, const Link& link, TreePage* page,
             uint64_t version) {
   const PageVersion before = page->header.version();
+  DCHECK(page->header.lock.is_locked() && !before.is_moved());
+  DCHECK(link_leads_to(link, page));
   page->header.set_version(before.with_status(PageVersion::kMoved | PageVersion::kDropped));
-  raise_floor(link.holder->header.floor, version);
+  raise_floor(link.holder->header, version);
   reach(SyncPoint::dropping);
   std::atomic<uint64_t>& snapshot = link.pointer->snapshot_word;
   const uint64_t stored = snapshot.load(std::memory_order_relaxed);
@@ -120,6 +127,7 @@ void unlink(WorkerContext& worker, StorageControl& storage, const Link& link, Tr
 bool seems_needed(const WorkerContext& worker, BorderPage* page, uint64_t epoch) {
   if (!is_floor_in_snapshot(page->header.floor.load(std::memory_order_relaxed), epoch)) return true;
   const uint32_t count = page->header.version().count();
+  DCHECK(page->is_border() && count <= page->slot_capacity);
   bool has_living = false;
   for (uint32_t slot = 0; slot < count; ++slot) {
     TreeRecord* record = page->record(slot);
@@ -134,6 +142,7 @@ bool seems_needed(const WorkerContext& worker, BorderPage* page, uint64_t epoch)
 bool seems_needed(const WorkerContext&, InteriorPage* page, uint64_t epoch) {
   if (!is_floor_in_snapshot(page->header.floor.load(std::memory_order_relaxed), epoch)) return true;
   const uint32_t count = page->header.version().count();
+  DCHECK(!page->is_border() && count <= kInteriorCapacity);
   for (uint32_t i = 0; i < count; ++i) {
     if (!page->children[i].load_acquire().is_null()) return true;
   }
@@ -147,6 +156,7 @@ Dropped drop_border(WorkerContext& worker, StorageControl& storage, const Link& 
   RecordLocks records(worker, page);
   const uint32_t count = page->header.version().count();
   if (!records.try_lock_all(count)) return Dropped::busy;
+  DCHECK(page->is_border() && count <= page->slot_capacity);
   uint64_t latest = page->header.floor.load(std::memory_order_relaxed);
   if (!is_floor_in_snapshot(latest, epoch)) return Dropped::changed;
   FrozenNulls layers;
@@ -181,7 +191,9 @@ Dropped drop_interior(WorkerContext& worker, StorageControl& storage, const Link
   const uint64_t floor = page->header.floor.load(std::memory_order_relaxed);
   if (!is_floor_in_snapshot(floor, epoch)) return Dropped::changed;
   FrozenNulls children;
-  for (uint32_t i = 0; i < page->header.version().count(); ++i) {
+  const uint32_t count = page->header.version().count();
+  DCHECK(!page->is_border() && count > 0 && count <= kInteriorCapacity);
+  for (uint32_t i = 0; i < count; ++i) {
     if (!children.add(page->children[i])) return Dropped::changed;
   }
   children.keep();

@@ -5,6 +5,7 @@
 #include "engine/format/array_page.h"
 #include "engine/mastertree/inspect.h"
 #include "engine/sequential/sequential.h"
+#include "shared/base/check.h"
 
 namespace atolldb {
 namespace {
@@ -12,6 +13,7 @@ namespace {
 void release_array_page(WorkerContext& worker, VolatilePointer pointer) {
   if (pointer.is_null()) return;
   PageHeader* page = worker.view().resolve(pointer.thawed());
+  CHECK(page->type == (page->level == 0 ? PageType::array_leaf : PageType::array_interior));
   if (page->level != 0) {
     for (const DualPointer& child : reinterpret_cast<ArrayInterior*>(page)->children) {
       release_array_page(worker, child.load_acquire());
@@ -43,6 +45,8 @@ void InstallReport::add(const InstallReport& other) {
 
 Status install_snapshot(WorkerContext& worker, StorageControl& storage, const InstallTask& task,
                         InstallReport& report) {
+  CHECK(task.drop_policy != nullptr);
+  CHECK(task.root.is_null() || task.root.snapshot() <= task.snapshot);
   Status status = Status::invalid_argument;
   switch (storage.type) {
     case StorageType::array:
@@ -58,6 +62,7 @@ Status install_snapshot(WorkerContext& worker, StorageControl& storage, const In
       break;
   }
   worker.leave();
+  CHECK(report.kept_hot <= report.kept);
   if (status != Status::ok) report.oldest_left = 0;
   return status;
 }
@@ -77,6 +82,7 @@ uint64_t release_storage(WorkerContext& worker, StorageControl& storage) {
     case StorageType::none:
       break;
   }
+  CHECK(worker.pages().retired_count() >= before);
   return worker.pages().retired_count() - before;
 }
 

@@ -15,6 +15,7 @@
 #include <functional>
 
 #include "engine/transaction/worker_context.h"
+#include "shared/base/check.h"
 #include "shared/base/pointer.h"
 #include "shared/base/status.h"
 #include "shared/memory/control_layout.h"
@@ -66,11 +67,17 @@ struct InstallReport {
 
 /// Calls the drop policy and counts a page that it retains.
 inline bool may_drop(const InstallTask& task, PageHeader& page, InstallReport& report) {
+  DCHECK(page.is_snapshot == 0);
   const DropVerdict verdict = task.drop_policy(page);
   if (verdict == DropVerdict::drop) return true;
   ++report.kept;
   if (verdict == DropVerdict::keep_hot) ++report.kept_hot;
   return false;
+}
+
+/// Records that a cold pointer keeps leading to `page`, so its file must stay. Null: no page.
+inline void report_left(SnapshotPointer page, InstallReport& report) {
+  if (!page.is_null()) report.oldest_left = std::min(report.oldest_left, page.snapshot());
 }
 
 /// Records its own lifetime as a lock-holding time. It is created before the locks are taken and

@@ -12,6 +12,7 @@
 #include "engine/install/drop.h"
 #include "engine/mastertree/page_lock.h"
 #include "engine/transaction/storage_handle.h"
+#include "shared/base/check.h"
 
 namespace atolldb {
 
@@ -46,6 +47,7 @@ class LeafLocks {
  private:
   RecordHead* record(uint32_t slot) { return leaf_.record(slot, shape_.record_bytes); }
   uint32_t block(uint32_t slot) const {
+    DCHECK(slot < shape_.records_per_leaf);
     return worker_.first_system_block() + kFirstRecordBlock + slot;
   }
 
@@ -90,11 +92,14 @@ class ArrayInstaller {
     worker_.enter();
     if (worker_.cluster_failed()) return Status::cluster_failed;
     if (task_.cancelled && task_.cancelled()) return Status::unavailable;
-    return is_storage_ready(storage_, storage_id_) ? Status::ok : Status::storage_not_found;
+    if (!is_storage_ready(storage_, storage_id_)) return Status::storage_not_found;
+    DCHECK(storage_.type == StorageType::array);
+    return Status::ok;
   }
 
   /// Returns the volatile page of a level above the leaves, or null if there is none.
   ArrayInterior* find(uint32_t level, uint64_t number) {
+    DCHECK(level > 0 && level <= top_ && (level < top_ || number == 0));
     DualPointer* pointer = &storage_.root;
     if (level < top_) {
       ArrayInterior* parent = find(level + 1, number / kArrayFanout);
@@ -102,10 +107,12 @@ class ArrayInstaller {
       pointer = &parent->children[number % kArrayFanout];
     }
     const VolatilePointer word = pointer->load_acquire();
-    return word.is_null() ? nullptr : interior(word);
+    return word.is_null() ? nullptr : interior(word, level);
   }
-  ArrayInterior* interior(VolatilePointer word) {
-    return reinterpret_cast<ArrayInterior*>(worker_.view().resolve(word));
+  ArrayInterior* interior(VolatilePointer word, uint32_t level) {
+    PageHeader* page = worker_.view().resolve(word);
+    DCHECK(page->type == PageType::array_interior && page->level == level);
+    return reinterpret_cast<ArrayInterior*>(page);
   }
 
   /// Reads the pointers to the children of snapshot page `match`, which is above the leaf level.
@@ -157,8 +164,7 @@ class ArrayInstaller {
     for (uint32_t i = 0; i < kArrayFanout; ++i) {
       is_warm[i] = !page->children[i].load_acquire().is_null();
       const SnapshotPointer before(page->children[i].snapshot_word.load(std::memory_order_relaxed));
-      if (is_warm[i] || before.is_null()) continue;
-      report_.oldest_left = std::min(report_.oldest_left, before.snapshot());
+      if (!is_warm[i]) report_left(before, report_);
     }
     for (uint32_t i = 0; i < kArrayFanout && level > 1; ++i) {
       if (!is_warm[i]) continue;
@@ -175,9 +181,7 @@ class ArrayInstaller {
     // Relaxed: words that earlier installers stored are visible to this one.
     const SnapshotPointer before(pointer.snapshot_word.load(std::memory_order_relaxed));
     if (word.is_null() && match.is_null()) {
-      if (!before.is_null()) {
-        report_.oldest_left = std::min(report_.oldest_left, before.snapshot());
-      }
+      report_left(before, report_);
       return word;
     }
     ++(match.is_null() ? report_.unmatched : report_.installed);
@@ -213,6 +217,7 @@ class ArrayInstaller {
     // R56: only the volatile page has its records.
     if (is_stand_in(match) && !mutant(Mutant::drop_onto_stand_ins)) return;
     auto* leaf = reinterpret_cast<ArrayLeaf*>(worker_.view().resolve(word));
+    DCHECK(leaf->header.type == PageType::array_leaf && leaf->header.level == 0);
     uint64_t highest = 0;
     // Most hot pages have changed since the snapshot. This check finds that without a lock.
     if (!is_covered(*leaf, highest) || !may_drop(task_, leaf->header, report_)) return;
@@ -226,6 +231,7 @@ class ArrayInstaller {
         return;
       }
       if (parent.header.version().is_moved() || !is_covered(*leaf, highest)) return;
+      DCHECK(!leaf->header.version().is_moved());
       leaf->header.set_version(moved(leaf->header));
       for (uint32_t slot = 0; slot < shape_.records_per_leaf; ++slot) {
         RecordHead* record = leaf->record(slot, shape_.record_bytes);
@@ -234,7 +240,7 @@ class ArrayInstaller {
         // the lock is released only after this store.
         record->vid.store(vid.with(Vid::kMoved).word(), std::memory_order_release);
       }
-      unlink(parent, pointer, highest);
+      unlink(parent, pointer, word, highest);
     }
     worker_.pages().retire(&leaf->header);
   }
@@ -244,12 +250,13 @@ class ArrayInstaller {
                        const Matches& matches) {
     const Status status = enter();
     if (status != Status::ok) return status;
+    CHECK(level < top_);
     ArrayInterior* parent = find(level + 1, number / kArrayFanout);
     if (parent == nullptr) return Status::ok;
     DualPointer& pointer = parent->children[number % kArrayFanout];
     const VolatilePointer word = pointer.load_acquire();
     if (word.is_null() || match.is_null()) return Status::ok;
-    ArrayInterior* page = interior(word);
+    ArrayInterior* page = interior(word, level);
     const uint64_t floor = page->header.floor.load(std::memory_order_relaxed);
     if (!is_bare(*page, matches) || !is_floor_in_snapshot(floor, task_.epoch) ||
         !may_drop(task_, page->header, report_)) {
@@ -264,8 +271,9 @@ class ArrayInstaller {
       }
       if (parent->header.version().is_moved() || !freeze(*page)) return Status::ok;
       reach(SyncPoint::frozen_words);
+      DCHECK(!page->header.version().is_moved());
       page->header.set_version(moved(page->header));
-      unlink(*parent, pointer, floor);
+      unlink(*parent, pointer, word, floor);
     }
     worker_.pages().retire(&page->header);
     return Status::ok;
@@ -320,8 +328,11 @@ class ArrayInstaller {
     return page.version().with_status(PageVersion::kMoved | PageVersion::kDropped);
   }
 
-  void unlink(ArrayInterior& parent, DualPointer& pointer, uint64_t highest) {
-    raise_floor(parent.header.floor, highest);
+  /// Drops the page of `word`, to which `pointer` leads. `highest`: see is_covered.
+  void unlink(ArrayInterior& parent, DualPointer& pointer, VolatilePointer word, uint64_t highest) {
+    // Only this installer drops pages of the array.
+    DCHECK(pointer.load_acquire() == word && !word.is_null());
+    raise_floor(parent.header, highest);
     ++report_.dropped;
     // Release pairs with `load_both`: a reader that loads the null word also sees the snapshot
     // word, and that the records have moved.

@@ -67,7 +67,9 @@ class TreeInstaller {
     if (worker_.cluster_failed()) return Status::cluster_failed;
     if (task_.cancelled && task_.cancelled()) return Status::unavailable;
     // Checked after the begin epoch is published, which a drop of the storage waits for (R34).
-    return is_storage_ready(storage_, id_) ? Status::ok : Status::storage_not_found;
+    if (!is_storage_ready(storage_, id_)) return Status::storage_not_found;
+    DCHECK(storage_.type == StorageType::mastertree);
+    return Status::ok;
   }
 
   void install_root() {
@@ -88,8 +90,7 @@ class TreeInstaller {
     // Frozen words occur only in pages that are locked or moved.
     DCHECK(!word.is_frozen() || mutant(Mutant::install_in_moved_pages));
     if (page.is_null() && word.is_null()) {
-      if (before == 0) return;
-      report_.oldest_left = std::min(report_.oldest_left, SnapshotPointer(before).snapshot());
+      report_left(SnapshotPointer(before), report_);
       return;
     }
     ++(page.is_null() ? report_.unmatched : report_.installed);
@@ -100,6 +101,7 @@ class TreeInstaller {
   }
 
   Status walk_layer(LayerWalk& walk) {
+    CHECK(walk.prefix.size() % 8 == 0 && !walk.has_ended);
     for (uint32_t failures = 0; !walk.has_ended;) {
       const Status status = begin_turn();
       if (status != Status::ok) return status;
@@ -168,6 +170,7 @@ class TreeInstaller {
     std::erase_if(done_layers_, [&](const std::string& layer) {
       return layer.size() > walk.prefix.size() && layer.starts_with(walk.prefix);
     });
+    DCHECK(path.range.contains(walk.slice));  // so the walk moves on
     walk.has_ended = path.range.high_is_end;
     walk.slice = path.range.high;
     return Status::ok;
@@ -175,6 +178,7 @@ class TreeInstaller {
 
   /// Stores snapshot pages beside all pointers of an interior page, once per walk.
   Status look_at(LayerWalk& walk, InteriorPage* page, Step& step) {
+    CHECK(page->header.level > 0 && page->header.level < walk.levels.size());
     LayerWalk::Level& level = walk.levels[page->header.level - 1];
     if (walk.slice < level.done_to) return Status::ok;
     const SliceRange range = range_of(*page);
@@ -189,11 +193,13 @@ class TreeInstaller {
       step = Step::again;
       return Status::ok;
     }
+    DCHECK(version.count() > 0 && version.count() <= kInteriorCapacity);
     const ChildRanges children(*page, version.count());
     for (uint32_t i = 0; i < children.size(); ++i) {
       install(page->children[children[i]], page_of_range(level.pages, children.range(i)));
     }
     level.done_to = range.high_is_end ? ~uint64_t{0} : range.high;
+    DCHECK(level.done_to >= walk.slice);
     return Status::ok;
   }
 
@@ -207,6 +213,7 @@ class TreeInstaller {
   /// layers, and drops their roots.
   Status look_at_layers(LayerWalk& walk, BorderPage* page, Step& step) {
     const uint32_t count = page->header.version().count();
+    DCHECK(page->is_border() && count <= page->slot_capacity);
     std::vector<Layer> layers;
     for (uint32_t slot = 0; slot < count; ++slot) {
       TreeRecord* record = page->record(slot);
@@ -285,6 +292,7 @@ class TreeInstaller {
 
   template <typename Page>
   void drop(const LayerWalk& walk, const Link& link, Page* page) {
+    DCHECK(link.holder != nullptr && page->header.storage_id == id_);
     const bool is_layer_root = link.holder->header.layer != page->header.layer;
     const SnapshotPointer snapshot =
         is_layer_root ? walk.root

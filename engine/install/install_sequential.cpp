@@ -5,6 +5,7 @@
 #include "engine/format/sequential_page.h"
 #include "engine/install/drop.h"
 #include "engine/transaction/storage_handle.h"
+#include "shared/base/check.h"
 
 namespace atolldb {
 
@@ -42,25 +43,23 @@ class SequentialInstaller {
     worker_.enter();
     if (worker_.cluster_failed()) return Status::cluster_failed;
     if (task_.cancelled && task_.cancelled()) return Status::unavailable;
-    return is_storage_ready(storage_, storage_id_) ? Status::ok : Status::storage_not_found;
+    if (!is_storage_ready(storage_, storage_id_)) return Status::storage_not_found;
+    DCHECK(storage_.type == StorageType::sequential);
+    return Status::ok;
   }
 
   Status install_root() {
     std::atomic<uint64_t>& word = storage_.root.snapshot_word;
     if (task_.root.is_null()) {
       // Appends never vanish: no append exists up to the epoch, not in memory either.
-      const SnapshotPointer before(word.load(std::memory_order_relaxed));
-      if (!before.is_null()) {
-        report_.oldest_left = std::min(report_.oldest_left, before.snapshot());
-      }
+      report_left(SnapshotPointer(word.load(std::memory_order_relaxed)), report_);
       return Status::ok;
     }
     const PageHeader* root = nullptr;
     Status status = worker_.snapshot_page(task_.root, root);
     if (status == Status::snapshot_unreadable) {  // R56: no page is dropped
       worker_.leave_snapshots();
-      const SnapshotPointer before(word.load(std::memory_order_relaxed));
-      if (!before.is_null()) report_.oldest_left = std::min(report_.oldest_left, before.snapshot());
+      report_left(SnapshotPointer(word.load(std::memory_order_relaxed)), report_);
       return Status::ok;
     }
     // Scans use the epoch that the page itself names, which may be that of an older snapshot.
@@ -88,6 +87,7 @@ class SequentialInstaller {
   }
 
   SequentialListHead* find_list(uint32_t node, uint32_t ordinal) {
+    DCHECK(node < SequentialDirectory::kEntries && ordinal < SequentialDirectory::kEntries);
     auto* root = page_at<SequentialDirectory>(storage_.root.volatile_word);
     if (root == nullptr) return nullptr;
     auto* lists = page_at<SequentialDirectory>(root->entries[node]);
@@ -115,6 +115,7 @@ class SequentialInstaller {
       kept = next;
     }
     if (count == 0) return false;
+    DCHECK(kept != first && kept->number > first->number);
     // Both are release stores in this order. They pair with the scans' loads, see
     // SequentialListHead.
     list.first_number.store(kept->number, std::memory_order_release);
@@ -123,6 +124,7 @@ class SequentialInstaller {
     // (R9).
     while (first != kept) {
       auto* next = page_at<SequentialPage>(first->next);
+      DCHECK(next != nullptr);
       worker_.pages().retire(&first->header);
       ++report_.dropped;
       first = next;
@@ -132,9 +134,11 @@ class SequentialInstaller {
 
   /// Returns whether the snapshot has every record of the page. REQUIRES: it has a successor.
   bool is_covered(SequentialPage& page) const {
+    DCHECK(page.next.load(std::memory_order_relaxed) != 0);
     const uint32_t count = page.header.version().count();
     uint32_t offset = 0;
     for (uint32_t i = 0; i < count; ++i) {
+      DCHECK(offset + sizeof(SequentialRecord) <= SequentialPage::kDataBytes);
       const auto* record = reinterpret_cast<const SequentialRecord*>(page.data + offset);
       if (!is_in_snapshot(Vid(record->vid), covered_, worker_.view().control->epochs)) return false;
       offset += SequentialRecord::bytes_for(static_cast<uint32_t>(record->payload_bytes));
