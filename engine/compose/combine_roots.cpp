@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/compose/compose.h"
 #include "engine/compose/page_output.h"
 #include "engine/compose/tree_builder.h"
 #include "engine/format/array_shape.h"
@@ -43,13 +44,9 @@ Result<SnapshotPointer> combine_array(PageOutput& pages, const GleanStorage& sto
   return pages.write(root);
 }
 
-uint64_t low_of(const GleanStorage& storage, size_t partition) {
-  return slice_of(std::as_bytes(std::span(storage.partitions[partition].low)));
-}
-
 Result<SnapshotPointer> combine_mastertree(PageOutput& pages, const GleanStorage& storage,
                                            Partitions partitions) {
-  CHECK(!partitions.empty() && low_of(storage, 0) == 0);
+  CHECK(!partitions.empty() && low_slice(storage.partitions[0]) == 0);
   uint32_t top = 0;
   for (const ComposedPartition& partition : partitions) {
     for (const ComposedPage& page : partition.pages) top = std::max(top, page.level);
@@ -58,14 +55,14 @@ Result<SnapshotPointer> combine_mastertree(PageOutput& pages, const GleanStorage
   for (size_t i = 0; i < partitions.size(); ++i) {
     const std::vector<ComposedPage>& here = partitions[i].pages;
     const bool is_last = i + 1 == partitions.size();
-    CHECK(here.empty() || here.front().low == low_of(storage, i));
+    CHECK(here.empty() || here.front().low == low_slice(storage.partitions[i]));
     if (here.empty()) {
-      ATOLL_TRY(builder.add_page(top, low_of(storage, i), {}));
+      ATOLL_TRY(builder.add_page(top, low_slice(storage.partitions[i]), {}));
     }
     for (size_t at = 0; at < here.size(); ++at) {
       const bool is_last_page = at + 1 == here.size();
       const uint64_t high =
-          !is_last_page ? here[at + 1].low : (is_last ? 0 : low_of(storage, i + 1));
+          !is_last_page ? here[at + 1].low : (is_last ? 0 : low_slice(storage.partitions[i + 1]));
       const SliceRange range{here[at].low, high, is_last && is_last_page};
       CHECK(range.high_is_end || range.low < range.high);
       Result<SnapshotPointer> page = here[at].page;

@@ -14,6 +14,7 @@
 #include <span>
 
 #include "engine/format/stand_in.h"
+#include "engine/format/tree_key.h"
 #include "engine/gleaner/glean_plan.h"
 #include "engine/gleaner/gleaned_record.h"
 #include "engine/mastertree/build.h"
@@ -24,6 +25,11 @@
 #include "shared/base/status.h"
 
 namespace atolldb {
+
+/// Returns the first slice of a partition of a Master-tree. Slice 0 is encoded as no bytes.
+inline uint64_t low_slice(const GleanPartition& partition) {
+  return slice_of(std::as_bytes(std::span(partition.low)));
+}
 
 /// Interface through which composers obtain the fence maps of Master-trees: the ranges of their
 /// volatile pages (R44). Composer threads have no page slot of their own (R9), so a thread that has

@@ -11,15 +11,11 @@ namespace atolldb {
 
 namespace {
 
-uint64_t low_of(const GleanPartition& partition) {
-  return slice_of(std::as_bytes(std::span(partition.low)));
-}
-
 SliceRange range_of_partition(const GleanStorage& storage, uint32_t at) {
   SliceRange range;
-  range.low = at == 0 ? 0 : low_of(storage.partitions[at]);
+  range.low = at == 0 ? 0 : low_slice(storage.partitions[at]);
   range.high_is_end = at + 1 == storage.partitions.size();
-  range.high = range.high_is_end ? 0 : low_of(storage.partitions[at + 1]);
+  range.high = range.high_is_end ? 0 : low_slice(storage.partitions[at + 1]);
   CHECK(range.high_is_end || range.low < range.high);
   return range;
 }

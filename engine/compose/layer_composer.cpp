@@ -20,13 +20,6 @@ std::string text_of(Bytes bytes) {
 
 Bytes bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
-int compare(Bytes a, Bytes b) {
-  const size_t common = std::min(a.size(), b.size());
-  const int order = common == 0 ? 0 : std::memcmp(a.data(), b.data(), common);
-  if (order != 0) return order;
-  return a.size() < b.size() ? -1 : (a.size() > b.size() ? 1 : 0);
-}
-
 bool is_beyond(const TreeItem& item) { return item.remainder > 8; }
 
 TreeItem item_of(const CarriedRecord& record) {
@@ -53,13 +46,13 @@ LayerComposer::LayerComposer(TreeWork& work, std::string prefix, const SliceRang
 
 Result<std::vector<TreeChild>> LayerComposer::compose_partition(SnapshotPointer base,
                                                                 uint32_t& level) {
-  ATOLL_TRY(take_shape());
+  ATOLL_TRY(collect_fences());
   ATOLL_TRY(base.is_null() ? compose_records(range_, std::nullopt) : compose_tree(base));
   return builder_.finish(range_, 2 * kInteriorCapacity, level);
 }
 
 Result<LayerResult> LayerComposer::compose(SnapshotPointer base) {
-  ATOLL_TRY(take_shape());
+  ATOLL_TRY(collect_fences());
   ATOLL_TRY(compose_tree(base));
   return finish();
 }
@@ -68,7 +61,7 @@ Result<LayerResult> LayerComposer::compose(std::span<const CarriedRecord> carrie
                                            bool keeps_single) {
   CHECK(items_.empty() && range_.low == 0 && range_.high_is_end);
   DCHECK(std::ranges::is_sorted(carried, {}, &CarriedRecord::rest));
-  ATOLL_TRY(take_shape());
+  ATOLL_TRY(collect_fences());
   for (const CarriedRecord& record : carried) items_.push_back(item_of(record));
   builder_.begin_border(range_.low);
   size_t at = 0;
@@ -76,7 +69,7 @@ Result<LayerResult> LayerComposer::compose(std::span<const CarriedRecord> carrie
   const std::optional<TreeItem> only = builder_.only_item();
   // R44: only the root of a layer can stand beside a pointer to a volatile layer. Without one the
   // volatile layer, and all pages above it, could never be dropped.
-  const bool is_layer = keeps_single || (shape_.has_root() && !mutant(Mutant::layers_of_two_only));
+  const bool is_layer = keeps_single || (fences_.has_root() && !mutant(Mutant::layers_of_two_only));
   if (only && !only->is_next_layer() && !is_layer) {
     std::string rest(8, '\0');
     put_slice(only->slice, reinterpret_cast<std::byte*>(rest.data()));
@@ -95,20 +88,21 @@ Result<LayerResult> LayerComposer::finish() {
   return LayerResult{top.front().page, std::nullopt};
 }
 
-Result<void> LayerComposer::take_shape() {
-  if (work_.shapes == nullptr) return {};
+Result<void> LayerComposer::collect_fences() {
+  if (work_.fences == nullptr) return {};
   const Status status =
-      work_.shapes->shape_of(work_.pages.storage_id(), bytes_of(prefix_), range_, shape_);
+      work_.fences->shape_of(work_.pages.storage_id(), bytes_of(prefix_), range_, fences_);
   if (status == Status::ok) return {};
-  return make_error(ExitCode::failed, fmt::format("storage {}: its volatile pages: {}",
-                                                  work_.pages.storage_id(), to_string(status)));
+  return make_error(ExitCode::failed,
+                    fmt::format("storage {}: collecting the ranges of volatile pages failed: {}",
+                                work_.pages.storage_id(), to_string(status)));
 }
 
 /// Ends pages where volatile pages begin (R44). The next range or record begins at `slice`.
 Result<void> LayerComposer::pass(uint64_t slice) {
   const SliceRange before{0, slice, false};
-  for (uint32_t level = 0; level < shape_.level_count(); ++level) {
-    if (!shape_.is_fence(level, slice)) break;  // levels above have no fence here either
+  for (uint32_t level = 0; level < fences_.level_count(); ++level) {
+    if (!fences_.is_fence(level, slice)) break;  // levels above have no fence here either
     if (level != 0) {
       ATOLL_TRY(builder_.close(level - 1, before));
     } else if (builder_.is_open()) {
@@ -164,7 +158,7 @@ Result<void> LayerComposer::compose_node(SnapshotPointer pointer, uint32_t level
   CHECK(overlaps(range) && (!next || (!range.high_is_end && next->low == range.high)));
   ATOLL_TRY(pass(range.low));
   if (!work_.rewrites && is_inside(range) && !has_log(range) && builder_.may_add(level) &&
-      shape_.fits(level, range)) {
+      fences_.fits(level, range)) {
     return builder_.add_page(level, range.low, pointer);
   }
   const auto page = std::make_unique<PageBuffer>();
@@ -178,7 +172,7 @@ Result<void> LayerComposer::compose_node(SnapshotPointer pointer, uint32_t level
                            equal(range_of(*page->as<TreePage>()), range);
   if (!found.was_lost && !is_expected) {
     return wrong_page(work_.pages.storage_id(), pointer,
-                      "its level or range is not what its parent says");
+                      "its level or range differs from what its parent says");
   }
   // A page that can be read again may cover more than the range of its stand-in.
   const SliceRange outer = range_;
@@ -188,7 +182,7 @@ Result<void> LayerComposer::compose_node(SnapshotPointer pointer, uint32_t level
   if (!done) return done;
   // If a volatile page extends past the end of the base page, the new page becomes part of its
   // successor.
-  const bool is_cut = clipped.high_is_end || shape_.may_cut(level, clipped.high);
+  const bool is_cut = clipped.high_is_end || fences_.may_cut(level, clipped.high);
   return level == 0 || !is_cut ? Result<void>() : builder_.close(level - 1, clipped);
 }
 
@@ -202,7 +196,8 @@ Result<void> LayerComposer::compose_page(SnapshotPointer pointer, PageBuffer& pa
 Result<void> LayerComposer::compose_interior(SnapshotPointer pointer, const InteriorPage& page) {
   const uint32_t count = page.header.version().count();
   if (count == 0 || count > kInteriorCapacity) {
-    return wrong_page(work_.pages.storage_id(), pointer, fmt::format("it has {} children", count));
+    return wrong_page(work_.pages.storage_id(), pointer,
+                      fmt::format("it has {} children, not 1 to {}", count, kInteriorCapacity));
   }
   const auto range_at = [&](uint32_t i) {
     return i + 1 == count ? SliceRange{page.separators[i], page.high, page.high_is_end != 0}
@@ -251,8 +246,8 @@ Result<void> LayerComposer::compose_records(const SliceRange& range,
   ATOLL_TRY(add_cut_records(range, at));
   const bool is_at_end = range.high_is_end || (!range_.high_is_end && range.high == range_.high);
   // A volatile page extends past this end.
-  if (!is_at_end && !shape_.may_cut(0, range.high)) return {};
-  if (!is_at_end && shape_.is_fence(0, range.high)) {
+  if (!is_at_end && !fences_.may_cut(0, range.high)) return {};
+  if (!is_at_end && fences_.is_fence(0, range.high)) {
     return builder_.end_border(range, TreeBuilder::Ending::exact);
   }
   // An empty range is always joined with the next range.
@@ -267,7 +262,7 @@ Result<void> LayerComposer::add_cut_records(const SliceRange& range, size_t& at)
   DCHECK(builder_.is_open());
   SliceRange part = range;
   uint64_t fence = 0;
-  while (shape_.next_fence(0, part.low, fence) && (range.high_is_end || fence < range.high)) {
+  while (fences_.next_fence(0, part.low, fence) && (range.high_is_end || fence < range.high)) {
     part.high = fence;
     part.high_is_end = false;
     ATOLL_TRY(add_records(part, at));
@@ -324,7 +319,7 @@ Result<void> LayerComposer::compose_record(uint64_t slice, uint16_t remainder,
     std::byte bytes[8];
     put_slice(slice, bytes);
     const std::string key = prefix_ + text_of(Bytes(bytes).first(remainder));
-    return leave_out_unbacked(key);
+    return skip_unbacked(key);
   }
   if (!fold.exists()) return {};
   TreeItem item;
@@ -345,10 +340,11 @@ Result<void> LayerComposer::compose_beyond(uint64_t slice, std::span<const TreeI
   }
   std::vector<CarriedRecord> carried;
   const bool is_log_first =
-      has_log_at(slice) && (base.empty() || compare(log_rest().subspan(8), base[0].suffix) <= 0);
+      has_log_at(slice) &&
+      (base.empty() || compare_keys(log_rest().subspan(8), base[0].suffix) <= 0);
   if (is_log_first) {
     const std::string rest = text_of(log_rest().subspan(8));
-    const bool has_base = !base.empty() && compare(bytes_of(rest), base[0].suffix) == 0;
+    const bool has_base = !base.empty() && compare_keys(bytes_of(rest), base[0].suffix) == 0;
     has_base ? work_.fold.begin(base[0].vid, base[0].payload) : work_.fold.begin_absent();
     ATOLL_TRY(fold_logs(slice, bytes_of(rest)));
     if (has_base) base = base.subspan(1);
@@ -377,13 +373,13 @@ Result<void> LayerComposer::compose_beyond(uint64_t slice, std::span<const TreeI
 /// Applies all log records of one key. `rest`: the bytes of the key after the slice.
 Result<void> LayerComposer::fold_logs(uint64_t slice, Bytes rest) {
   while (has_log_at(slice) && log_rest().size() == 8 + rest.size() &&
-         compare(log_rest().subspan(8), rest) == 0) {
+         compare_keys(log_rest().subspan(8), rest) == 0) {
     work_.fold.apply(*work_.logs.current());
     ATOLL_TRY(work_.logs.advance());
   }
   if (!work_.fold.is_unbacked()) return {};
   work_.fold.begin_absent();
-  return leave_out_unbacked(full_key(slice, rest));
+  return skip_unbacked(full_key(slice, rest));
 }
 
 Result<void> LayerComposer::add_sublayer(uint64_t slice, Result<LayerResult> below) {

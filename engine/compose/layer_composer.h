@@ -30,7 +30,7 @@ struct TreeWork {
   RecordFold fold;
   uint64_t epoch;       // epoch of the snapshot
   bool rewrites;        // write every page, see GleanPlan
-  ShapeSource* shapes;  // null: there are no volatile pages
+  ShapeSource* fences;  // null: there are no volatile pages
   bool salvages;        // see GleanPlan
   const std::function<void(const UnreadablePage&)>& on_unreadable;  // may be empty
 };
@@ -93,14 +93,14 @@ class LayerComposer {
   Result<void> end_before(uint32_t level, uint64_t low);
   /// Handles an update of a record that does not exist. Returns an error; a salvage skips and
   /// reports the update instead.
-  Result<void> leave_out_unbacked(const std::string& key);
+  Result<void> skip_unbacked(const std::string& key);
   void report_lost(SnapshotPointer page, uint32_t level, const SliceRange& range,
                    const std::string& reason) const;
   Result<void> compose_records(const SliceRange& range, const std::optional<SliceRange>& next);
   Result<void> add_cut_records(const SliceRange& range, size_t& at);
   Result<void> add_records(const SliceRange& range, size_t& at);
   Result<LayerResult> finish();
-  Result<void> take_shape();
+  Result<void> collect_fences();
   Result<void> pass(uint64_t slice);
 
   void take_items(const BorderPage& page);
@@ -116,7 +116,7 @@ class LayerComposer {
   TreeWork& work_;
   std::string prefix_;
   SliceRange range_;
-  TreeShape shape_;  // fence map of the layer's volatile pages
+  TreeShape fences_;  // fence map of the layer's volatile pages
   TreeBuilder builder_;
   std::vector<TreeItem> items_;  // records of the current base page, or carried records
 };

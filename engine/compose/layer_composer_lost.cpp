@@ -79,7 +79,7 @@ Result<void> LayerComposer::compose_lost(SnapshotPointer pointer, FoundPage& fou
   return builder_.add_page(level, range.low, written);
 }
 
-Result<void> LayerComposer::leave_out_unbacked(const std::string& key) {
+Result<void> LayerComposer::skip_unbacked(const std::string& key) {
   if (!work_.salvages) return work_.logs.unbacked(key);
   if (!work_.on_unreadable) return {};
   work_.on_unreadable({work_.pages.storage_id(),

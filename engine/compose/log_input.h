@@ -27,6 +27,12 @@ inline std::string hex_of(std::string_view bytes) {
   return text;
 }
 
+/// Order of held records: key, then VID.
+inline bool comes_before(const HeldRecord& a, const HeldRecord& b) {
+  const int order = a.key().compare(b.key());
+  return order != 0 ? order < 0 : a.version() < b.version();
+}
+
 class LogInput {
  public:
   LogInput(LogSource& source, const PageOutput& pages, uint32_t storage_id)
@@ -37,10 +43,7 @@ class LogInput {
   void add_held(std::vector<HeldRecord> held) {
     for (HeldRecord& record : held) held_.push_back(std::move(record));
     // Descending order: the next record is the last element.
-    std::ranges::sort(held_, [](const HeldRecord& a, const HeldRecord& b) {
-      const int order = a.key().compare(b.key());
-      return order != 0 ? order > 0 : a.version() > b.version();
-    });
+    std::ranges::sort(held_, [](const auto& a, const auto& b) { return comes_before(b, a); });
     choose();
   }
 

@@ -131,10 +131,7 @@ bool PageOutput::compact_held(const LostPage& lost, std::span<const std::byte> r
   std::vector<HeldRecord> held;
   std::string reason;
   if (!take_held(lost.held, held, reason) || !split_held(records, held)) return false;
-  std::ranges::sort(held, [](const HeldRecord& a, const HeldRecord& b) {
-    const int order = a.key().compare(b.key());
-    return order != 0 ? order < 0 : a.version() < b.version();
-  });
+  std::ranges::sort(held, comes_before);
   for (size_t i = 0; i < held.size(); ++i) {
     bool is_covered = false;
     for (size_t later = i + 1; later < held.size() && !is_covered; ++later) {

@@ -140,7 +140,7 @@ Result<void> TreeBuilder::emit_overflow() {
     return make_error(
         ExitCode::corruption,
         fmt::format("storage {}: the records of slice 0x{:016x} in layer {} do not fit in a page "
-                    "of {} bytes together: no commit may have made them: the log is damaged",
+                    "of {} bytes together: no commit can have made them: the log is damaged",
                     pages_.storage_id(), held_.front().slice, layer_, kPageBytes));
   }
   return emit_border(count, fence_between(held_[count - 1].slice, held_[count].slice), false);

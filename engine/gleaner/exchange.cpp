@@ -96,13 +96,14 @@ Result<void> ReducerInbox::check(uint32_t run) const {
                       fmt::format("snapshot {}: its gleaner run was given up", run));
   }
   if (now != run) {
-    return make_error(
-        ExitCode::failed,
-        fmt::format("snapshot {}: its run is over, the inbox is at {}", run, now & ~kGivenUp));
+    return make_error(ExitCode::failed,
+                      fmt::format("snapshot {}: its gleaner run has ended: the inbox serves run {}",
+                                  run, now & ~kGivenUp));
   }
   if (is_over_()) {
-    return make_error(ExitCode::failed,
-                      fmt::format("snapshot {}: the cluster stops, and its run with it", run));
+    return make_error(
+        ExitCode::failed,
+        fmt::format("snapshot {}: its gleaner run ends because the cluster stops", run));
   }
   return {};
 }
@@ -124,8 +125,10 @@ Result<void> ReducerInbox::begin(uint32_t run, uint32_t mapper_count) {
         break;
       }
       if (is_over_()) {
-        return make_error(ExitCode::failed,
-                          fmt::format("snapshot {}: the cluster stops, no run begins", run));
+        return make_error(
+            ExitCode::failed,
+            fmt::format("snapshot {}: its gleaner run does not begin because the cluster stops",
+                        run));
       }
       wait_on(control_->reducer_signal, seen, kMaxSleep);
     }
@@ -153,8 +156,9 @@ Result<InboxReservation> ReducerInbox::reserve(uint32_t run, uint32_t storage_id
     if ((status & kClosed) != 0) {
       // The reducer opens the other half before it closes one, unless it is the last one.
       if (control_->swaps.load(std::memory_order_acquire) != swaps) continue;
-      return make_error(ExitCode::failed,
-                        fmt::format("snapshot {}: its run has been reduced already", run));
+      return make_error(
+          ExitCode::failed,
+          fmt::format("snapshot {}: its reducer has received the last records already", run));
     }
     const uint64_t used = status & kUsedMask;
     if ((used + more) * kUnitBytes <= control_->half_bytes) {
@@ -213,8 +217,9 @@ void ReducerInbox::swap(uint32_t run, uint32_t swaps) {
 Result<InboxBatch> ReducerInbox::close(uint32_t run, uint32_t number, bool is_last) {
   std::atomic<uint64_t>& word = control_->halves[number].status;
   if ((word.fetch_or(kClosed, std::memory_order_acq_rel) & kClosed) != 0) {
-    return make_error(ExitCode::failed,
-                      fmt::format("snapshot {}: its run has been reduced already", run));
+    return make_error(
+        ExitCode::failed,
+        fmt::format("snapshot {}: its reducer has received the last records already", run));
   }
   for (;;) {
     const uint32_t seen = control_->reducer_signal.load(std::memory_order_acquire);

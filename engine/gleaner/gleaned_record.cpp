@@ -11,13 +11,13 @@ namespace {
 constexpr uint32_t kArrayKeyBytes = 8;
 
 const char* defect_in_array(const LogRecord& record, const GleanStorage& storage) {
-  if (record.type != LogType::update) return "is no update, in an array";
-  if (record.key_bytes != kArrayKeyBytes) return "has a key that is no array index";
+  if (record.type != LogType::update) return "is not an update, but belongs to an array";
+  if (record.key_bytes != kArrayKeyBytes) return "has a key that is not an array index";
   uint64_t index = 0;
   std::memcpy(&index, record.key(), sizeof index);
-  if (index >= storage.record_count) return "is beyond its array's end";
+  if (index >= storage.record_count) return "has an index beyond the end of its array";
   if (uint32_t{record.payload_offset} + record.payload_bytes > storage.payload_bytes) {
-    return "writes beyond its array record's end";
+    return "writes beyond the end of its array record";
   }
   return nullptr;
 }
@@ -54,14 +54,16 @@ const char* defect_in_storage(const LogRecord& record, const GleanStorage& stora
     case StorageType::array:
       return defect_in_array(record, storage);
     case StorageType::mastertree:
-      return record.type == LogType::append ? "is an append, in a tree" : nullptr;
+      return record.type == LogType::append ? "is an append, but belongs to a Master-tree"
+                                            : nullptr;
     case StorageType::sequential:
-      if (record.type != LogType::append) return "is no append, in a sequential storage";
+      if (record.type != LogType::append)
+        return "is not an append, but belongs to a sequential storage";
       return record.key_bytes != 0 ? "is an append with a key" : nullptr;
     case StorageType::none:
       break;
   }
-  return "is of a storage without a type";
+  return "belongs to a storage without a type";
 }
 
 LogRecord* write_gleaned(const LogRecord& record, StorageType type, const LogBlockHeader& header,

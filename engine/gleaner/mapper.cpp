@@ -205,7 +205,7 @@ Result<void> Mapper::ship(Bucket& bucket) {
   const Storage& storage = storages_[bucket.storage];
   const std::span<SortKey> all = bucket.keys();
   const std::span<const SortKey> kept = compact(sorter_.sort(all));
-  add(progress_.records_left_out, all.size() - kept.size());
+  add(progress_.records_elided, all.size() - kept.size());
 
   size_t begin = 0;
   for (size_t i = 0; i < storage.owners.size(); ++i) {

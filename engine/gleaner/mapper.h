@@ -82,7 +82,7 @@ struct MapperProgress {
   std::atomic<uint64_t> records_read{0};  // records of the plan's epochs and storages
   std::atomic<uint64_t> records_shipped{0};
   std::atomic<uint64_t> bytes_shipped{0};
-  std::atomic<uint64_t> records_left_out{0};  // redundant records that were elided (R35)
+  std::atomic<uint64_t> records_elided{0};  // redundant records that were elided (R35)
   std::atomic<uint64_t> messages{0};
 };
 

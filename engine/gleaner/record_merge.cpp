@@ -121,7 +121,7 @@ Result<void> RecordMerge::advance() {
     DCHECK(next.storage > head.storage || (next.storage == head.storage && !(next.key < head.key)));
     if (next.storage == head.storage && is_same_key(next.key, head.key) &&
         covers(*next.key.record, *head.key.record)) {
-      ++left_out_;
+      ++elided_;
       continue;
     }
     current_ = head.key.record;

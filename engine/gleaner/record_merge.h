@@ -29,7 +29,7 @@ class RecordMerge {
   /// Errors: those of reading a sorted run; code corruption for bytes that are no records.
   Result<void> advance();
 
-  uint64_t left_out() const { return left_out_; }
+  uint64_t elided() const { return elided_; }
 
  private:
   static constexpr uint64_t kEnded = ~uint64_t{0};
@@ -55,7 +55,7 @@ class RecordMerge {
   std::vector<uint32_t> losers_;  // [1, inputs): for each match, the input that lost it
   uint32_t winner_ = 0;
   const LogRecord* current_ = nullptr;
-  uint64_t left_out_ = 0;
+  uint64_t elided_ = 0;
 };
 
 }  // namespace atolldb

@@ -123,10 +123,10 @@ Result<void> Reducer::dump(const InboxBatch& batch) {
     ATOLL_TRY(merge.advance());
   }
   ATOLL_ASSIGN(auto run, writer.finish());
-  CHECK(run.bytes <= received.bytes && run.records + merge.left_out() == received.records);
+  CHECK(run.bytes <= received.bytes && run.records + merge.elided() == received.records);
   progress_.sorted_runs.fetch_add(1, std::memory_order_relaxed);
   progress_.bytes_dumped.fetch_add(run.bytes, std::memory_order_relaxed);
-  left_out_ += merge.left_out();
+  elided_ += merge.elided();
   runs_.push_back(std::move(run));
   return {};
 }

@@ -62,7 +62,7 @@ class Reducer {
 
   const ReducerProgress& progress() const { return progress_; }
   /// Returns the number of redundant records that were elided.
-  uint64_t left_out() const { return left_out_ + merge_.left_out(); }
+  uint64_t elided() const { return elided_ + merge_.elided(); }
   /// Returns the number of records that no range opened so far contained.
   uint64_t skipped() const { return skipped_; }
   /// Returns whether every record was returned or skipped.
@@ -86,7 +86,7 @@ class Reducer {
   std::vector<std::string> paths_;  // paths of files that may exist
   std::vector<SortedRun> runs_;
   RecordMerge merge_;
-  uint64_t left_out_ = 0;
+  uint64_t elided_ = 0;
   uint64_t skipped_ = 0;
   ReducerProgress progress_;
 };

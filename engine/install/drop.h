@@ -6,6 +6,8 @@
 
 #include "engine/format/vid.h"
 #include "engine/hooks/mutants.h"
+#include "engine/mastertree/page_lock.h"
+#include "engine/transaction/worker_context.h"
 #include "shared/base/check.h"
 #include "shared/base/pointer.h"
 #include "shared/memory/control_layout.h"
@@ -23,10 +25,10 @@ inline bool is_in_snapshot(Vid vid, uint64_t snapshot_epoch, const EpochBlock& e
   return vid.epoch() <= epochs.settled.load(std::memory_order_acquire);
 }
 
-/// Returns whether the snapshot contains everything up to `floor`, the newest removed version of a
-/// page's range (R43). The floor of a copied-up page has ordinal 0, but stands for commits.
-inline bool is_floor_in_snapshot(uint64_t floor, uint64_t snapshot_epoch) {
-  return Vid(floor).epoch() <= snapshot_epoch || mutant(Mutant::drop_later_changes);
+/// Returns whether the snapshot contains everything up to `max_removed_vid`, the newest removed
+/// version of a page's range (R43). That of a copied-up page has ordinal 0, but stands for commits.
+inline bool is_removed_in_snapshot(uint64_t max_removed_vid, uint64_t snapshot_epoch) {
+  return Vid(max_removed_vid).epoch() <= snapshot_epoch || mutant(Mutant::drop_later_changes);
 }
 
 /// Returns a null word for the next drop. It differs from all null words before it (R1).
@@ -51,9 +53,9 @@ inline bool replace_cold(StorageControl& storage, DualPointer& pointer, Volatile
       expected, next_null(storage).word(), std::memory_order_acq_rel, std::memory_order_acquire);
 }
 
-/// Raises the floor of a page after a page below it was dropped (R8, R43).
+/// Raises the newest removed version of a page after a page below it was dropped (R8, R43).
 /// REQUIRES: the page lock is held.
-inline void raise_floor(PageHeader& page, uint64_t version) {
+inline void raise_max_removed_vid(PageHeader& page, uint64_t version) {
   DCHECK(page.lock.is_locked() && !page.version().is_moved());
   if (mutant(Mutant::floor_forgets_left_out)) return;
   // Relaxed: readers hold the same lock, or use the value as a hint.
@@ -61,5 +63,41 @@ inline void raise_floor(PageHeader& page, uint64_t version) {
     page.floor.store(version, std::memory_order_relaxed);
   }
 }
+
+/// The locks of all records of a page. They are only tried, never waited for. `HeadOf` returns the
+/// RecordHead of a slot.
+template <typename HeadOf>
+class RecordLocks {
+ public:
+  RecordLocks(WorkerContext& worker, HeadOf head_of) : worker_(worker), head_of_(head_of) {}
+  RecordLocks(const RecordLocks&) = delete;
+  RecordLocks& operator=(const RecordLocks&) = delete;
+  ~RecordLocks() {
+    while (held_ > 0) {
+      --held_;
+      worker_.locker().unlock(head_of_(held_)->lock, block(held_));
+    }
+  }
+  /// Locks the records of the first `count` slots. Returns false if another thread holds a lock.
+  /// REQUIRES: the page lock is held.
+  bool try_all(uint32_t count) {
+    CHECK(held_ == 0 && kFirstRecordBlock + count <= kSystemLockBlocks);
+    for (; held_ < count && !mutant(Mutant::drop_unlocked_records); ++held_) {
+      RecordHead* head = head_of_(held_);
+      DCHECK(page_of(head)->lock.is_locked());
+      if (!worker_.locker().try_lock(head->lock, block(held_), worker_.name_of(head))) return false;
+    }
+    return true;
+  }
+
+ private:
+  uint32_t block(uint32_t slot) const {
+    return worker_.first_system_block() + kFirstRecordBlock + slot;
+  }
+
+  WorkerContext& worker_;
+  HeadOf head_of_;
+  uint32_t held_ = 0;
+};
 
 }  // namespace atolldb

@@ -71,34 +71,6 @@ class Locked {
   bool is_good_ = false;
 };
 
-class RecordLocks {
- public:
-  RecordLocks(WorkerContext& worker, BorderPage* page) : worker_(worker), page_(page) {}
-  ~RecordLocks() {
-    for (uint32_t slot = 0; slot < count_; ++slot) {
-      worker_.locker().unlock(page_->record(slot)->head.lock, block_of(slot));
-    }
-  }
-  bool try_lock_all(uint32_t count) {
-    CHECK(count <= kBorderSlotBound);
-    DCHECK(page_->header.lock.is_locked());
-    for (; count_ < count && !mutant(Mutant::drop_unlocked_records); ++count_) {
-      TreeRecord* record = page_->record(count_);
-      if (!worker_.locker().try_lock(record->head.lock, block_of(count_), worker_.name_of(record)))
-        return false;
-    }
-    return true;
-  }
-
- private:
-  uint32_t block_of(uint32_t slot) const {
-    return worker_.first_system_block() + kFirstRecordBlock + slot;
-  }
-  WorkerContext& worker_;
-  BorderPage* page_;
-  uint32_t count_ = 0;
-};
-
 bool is_covered(const WorkerContext& worker, Vid vid, uint64_t epoch) {
   return !vid.is_being_written() && is_in_snapshot(vid, epoch, worker.view().control->epochs);
 }
@@ -110,7 +82,7 @@ void unlink(WorkerContext& worker, StorageControl& storage, const Link& link, Tr
   DCHECK(page->header.lock.is_locked() && !before.is_moved());
   DCHECK(link_leads_to(link, page));
   page->header.set_version(before.with_status(PageVersion::kMoved | PageVersion::kDropped));
-  raise_floor(link.holder->header, version);
+  raise_max_removed_vid(link.holder->header, version);
   reach(SyncPoint::dropping);
   std::atomic<uint64_t>& snapshot = link.pointer->snapshot_word;
   const uint64_t stored = snapshot.load(std::memory_order_relaxed);
@@ -125,7 +97,8 @@ void unlink(WorkerContext& worker, StorageControl& storage, const Link& link, Tr
 }  // namespace
 
 bool seems_needed(const WorkerContext& worker, BorderPage* page, uint64_t epoch) {
-  if (!is_floor_in_snapshot(page->header.floor.load(std::memory_order_relaxed), epoch)) return true;
+  if (!is_removed_in_snapshot(page->header.floor.load(std::memory_order_relaxed), epoch))
+    return true;
   const uint32_t count = page->header.version().count();
   DCHECK(page->is_border() && count <= page->slot_capacity);
   bool has_living = false;
@@ -140,7 +113,8 @@ bool seems_needed(const WorkerContext& worker, BorderPage* page, uint64_t epoch)
 }
 
 bool seems_needed(const WorkerContext&, InteriorPage* page, uint64_t epoch) {
-  if (!is_floor_in_snapshot(page->header.floor.load(std::memory_order_relaxed), epoch)) return true;
+  if (!is_removed_in_snapshot(page->header.floor.load(std::memory_order_relaxed), epoch))
+    return true;
   const uint32_t count = page->header.version().count();
   DCHECK(!page->is_border() && count <= kInteriorCapacity);
   for (uint32_t i = 0; i < count; ++i) {
@@ -153,12 +127,12 @@ Dropped drop_border(WorkerContext& worker, StorageControl& storage, const Link& 
                     BorderPage* page, SnapshotPointer snapshot, uint64_t epoch) {
   Locked locked(worker, link, page, snapshot);
   if (!locked.is_good()) return locked.is_busy() ? Dropped::busy : Dropped::changed;
-  RecordLocks records(worker, page);
+  RecordLocks records(worker, [&](uint32_t slot) { return &page->record(slot)->head; });
   const uint32_t count = page->header.version().count();
-  if (!records.try_lock_all(count)) return Dropped::busy;
+  if (!records.try_all(count)) return Dropped::busy;
   DCHECK(page->is_border() && count <= page->slot_capacity);
   uint64_t latest = page->header.floor.load(std::memory_order_relaxed);
-  if (!is_floor_in_snapshot(latest, epoch)) return Dropped::changed;
+  if (!is_removed_in_snapshot(latest, epoch)) return Dropped::changed;
   FrozenNulls layers;
   bool has_living = false;
   for (uint32_t slot = 0; slot < count; ++slot) {
@@ -188,8 +162,8 @@ Dropped drop_interior(WorkerContext& worker, StorageControl& storage, const Link
                       InteriorPage* page, SnapshotPointer snapshot, uint64_t epoch) {
   Locked locked(worker, link, page, snapshot);
   if (!locked.is_good()) return locked.is_busy() ? Dropped::busy : Dropped::changed;
-  const uint64_t floor = page->header.floor.load(std::memory_order_relaxed);
-  if (!is_floor_in_snapshot(floor, epoch)) return Dropped::changed;
+  const uint64_t max_removed_vid = page->header.floor.load(std::memory_order_relaxed);
+  if (!is_removed_in_snapshot(max_removed_vid, epoch)) return Dropped::changed;
   FrozenNulls children;
   const uint32_t count = page->header.version().count();
   DCHECK(!page->is_border() && count > 0 && count <= kInteriorCapacity);
@@ -198,7 +172,7 @@ Dropped drop_interior(WorkerContext& worker, StorageControl& storage, const Link
   }
   children.keep();
   reach(SyncPoint::frozen_words);
-  unlink(worker, storage, link, page, floor);
+  unlink(worker, storage, link, page, max_removed_vid);
   return Dropped::yes;
 }
 

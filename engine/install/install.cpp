@@ -5,6 +5,7 @@
 #include "engine/format/array_page.h"
 #include "engine/mastertree/inspect.h"
 #include "engine/sequential/sequential.h"
+#include "engine/transaction/storage_ready.h"
 #include "shared/base/check.h"
 
 namespace atolldb {
@@ -41,6 +42,17 @@ void InstallReport::add(const InstallReport& other) {
   busy += other.busy;
   longest_hold_ns = std::max(longest_hold_ns, other.longest_hold_ns);
   oldest_left = std::min(oldest_left, other.oldest_left);
+}
+
+Status begin_turn(WorkerContext& worker, StorageControl& storage, uint32_t storage_id,
+                  const InstallTask& task) {
+  worker.enter();
+  if (worker.cluster_failed()) return Status::cluster_failed;
+  if (task.cancelled && task.cancelled()) return Status::unavailable;
+  // Checked after the begin epoch is published, which a drop of the storage waits for (R34).
+  if (!is_storage_ready(storage, storage_id)) return Status::storage_not_found;
+  DCHECK(storage.type != StorageType::none);
+  return Status::ok;
 }
 
 Status install_snapshot(WorkerContext& worker, StorageControl& storage, const InstallTask& task,

@@ -109,6 +109,12 @@ class HoldTimer {
 Status install_snapshot(WorkerContext& worker, StorageControl& storage, const InstallTask& task,
                         InstallReport& report);
 
+/// Publishes a new begin epoch. Pages found before the call must not be used after it. Returns ok,
+/// cluster_failed, unavailable if `cancelled` said so, or storage_not_found if the storage with
+/// this id was dropped.
+Status begin_turn(WorkerContext& worker, StorageControl& storage, uint32_t storage_id,
+                  const InstallTask& task);
+
 /// `install_snapshot` for one storage type.
 Status install_array(WorkerContext& worker, StorageControl& storage, const InstallTask& task,
                      InstallReport& report);

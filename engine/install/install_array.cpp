@@ -11,7 +11,6 @@
 #include "engine/hooks/sync_points.h"
 #include "engine/install/drop.h"
 #include "engine/mastertree/page_lock.h"
-#include "engine/transaction/storage_handle.h"
 #include "shared/base/check.h"
 
 namespace atolldb {
@@ -21,41 +20,6 @@ namespace {
 // A leaf's records are all locked at once. The bound holds even for records without payload.
 static_assert(kFirstRecordBlock + (kPageBytes - sizeof(PageHeader)) / sizeof(RecordHead) <=
               kSystemLockBlocks);
-
-/// The locks of all records of a leaf. They are only tried, never waited for.
-class LeafLocks {
- public:
-  LeafLocks(WorkerContext& worker, ArrayLeaf& leaf, const ArrayShape& shape)
-      : worker_(worker), leaf_(leaf), shape_(shape) {}
-  LeafLocks(const LeafLocks&) = delete;
-  LeafLocks& operator=(const LeafLocks&) = delete;
-  ~LeafLocks() {
-    while (held_ > 0) {
-      --held_;
-      worker_.locker().unlock(record(held_)->lock, block(held_));
-    }
-  }
-  bool try_all() {
-    if (mutant(Mutant::drop_unlocked_records)) return true;
-    for (; held_ < shape_.records_per_leaf; ++held_) {
-      RecordHead* head = record(held_);
-      if (!worker_.locker().try_lock(head->lock, block(held_), worker_.name_of(head))) return false;
-    }
-    return true;
-  }
-
- private:
-  RecordHead* record(uint32_t slot) { return leaf_.record(slot, shape_.record_bytes); }
-  uint32_t block(uint32_t slot) const {
-    DCHECK(slot < shape_.records_per_leaf);
-    return worker_.first_system_block() + kFirstRecordBlock + slot;
-  }
-
-  WorkerContext& worker_;
-  ArrayLeaf& leaf_;
-  const ArrayShape& shape_;
-  uint32_t held_ = 0;
-};
 
 /// Installs a snapshot in one array. It addresses pages by level and number, so that it can find
 /// them again after each `enter`. The root is number 0 of the top level and is never dropped.
@@ -87,15 +51,7 @@ class ArrayInstaller {
  private:
   using Matches = std::array<SnapshotPointer, kArrayFanout>;
 
-  /// Begins a new epoch. Pages found before the call must not be used after it.
-  Status enter() {
-    worker_.enter();
-    if (worker_.cluster_failed()) return Status::cluster_failed;
-    if (task_.cancelled && task_.cancelled()) return Status::unavailable;
-    if (!is_storage_ready(storage_, storage_id_)) return Status::storage_not_found;
-    DCHECK(storage_.type == StorageType::array);
-    return Status::ok;
-  }
+  Status enter() { return begin_turn(worker_, storage_, storage_id_, task_); }
 
   /// Returns the volatile page of a level above the leaves, or null if there is none.
   ArrayInterior* find(uint32_t level, uint64_t number) {
@@ -197,11 +153,11 @@ class ArrayInstaller {
 
   // -- Dropping (R8) ------------------------------------------------------------------------------
 
-  /// Returns whether the snapshot contains all changes of the page. `highest`: the floor that the
-  /// parent gets when the page is dropped.
+  /// Returns whether the snapshot contains all changes of the page. `highest`: the newest
+  /// version that the parent records as removed when the page is dropped (R43).
   bool is_covered(ArrayLeaf& leaf, uint64_t& highest) {
     highest = leaf.header.floor.load(std::memory_order_relaxed);
-    if (!is_floor_in_snapshot(highest, task_.epoch)) return false;
+    if (!is_removed_in_snapshot(highest, task_.epoch)) return false;
     for (uint32_t slot = 0; slot < shape_.records_per_leaf; ++slot) {
       // Acquire. Without the record locks the result is only a hint.
       const Vid vid = leaf.record(slot, shape_.record_bytes)->load_acquire();
@@ -224,9 +180,10 @@ class ArrayInstaller {
     {
       ScopedLock parent_lock;
       ScopedLock leaf_lock;
-      LeafLocks record_locks(worker_, *leaf, shape_);
+      RecordLocks record_locks(
+          worker_, [&](uint32_t slot) { return leaf->record(slot, shape_.record_bytes); });
       if (!try_lock_pages(parent.header, parent_lock, leaf->header, leaf_lock) ||
-          !record_locks.try_all()) {
+          !record_locks.try_all(shape_.records_per_leaf)) {
         ++report_.busy;
         return;
       }
@@ -257,8 +214,8 @@ class ArrayInstaller {
     const VolatilePointer word = pointer.load_acquire();
     if (word.is_null() || match.is_null()) return Status::ok;
     ArrayInterior* page = interior(word, level);
-    const uint64_t floor = page->header.floor.load(std::memory_order_relaxed);
-    if (!is_bare(*page, matches) || !is_floor_in_snapshot(floor, task_.epoch) ||
+    const uint64_t max_removed_vid = page->header.floor.load(std::memory_order_relaxed);
+    if (!is_bare(*page, matches) || !is_removed_in_snapshot(max_removed_vid, task_.epoch) ||
         !may_drop(task_, page->header, report_)) {
       return Status::ok;
     }
@@ -273,7 +230,7 @@ class ArrayInstaller {
       reach(SyncPoint::frozen_words);
       DCHECK(!page->header.version().is_moved());
       page->header.set_version(moved(page->header));
-      unlink(*parent, pointer, word, floor);
+      unlink(*parent, pointer, word, max_removed_vid);
     }
     worker_.pages().retire(&page->header);
     return Status::ok;
@@ -332,7 +289,7 @@ class ArrayInstaller {
   void unlink(ArrayInterior& parent, DualPointer& pointer, VolatilePointer word, uint64_t highest) {
     // Only this installer drops pages of the array.
     DCHECK(pointer.load_acquire() == word && !word.is_null());
-    raise_floor(parent.header, highest);
+    raise_max_removed_vid(parent.header, highest);
     ++report_.dropped;
     // Release pairs with `load_both`: a reader that loads the null word also sees the snapshot
     // word, and that the records have moved.

@@ -14,7 +14,6 @@
 #include "engine/mastertree/page_lock.h"
 #include "engine/mastertree/snapshot_tree.h"
 #include "engine/mastertree/tree_path.h"
-#include "engine/transaction/storage_handle.h"
 #include "shared/base/check.h"
 
 namespace atolldb {
@@ -46,7 +45,7 @@ class TreeInstaller {
       : worker_(worker), storage_(storage), id_(storage.id), task_(task), report_(report) {}
 
   Status run() {
-    Status status = begin_turn();
+    Status status = enter();
     if (status == Status::ok) {
       install_root();
       LayerWalk walk;
@@ -61,16 +60,7 @@ class TreeInstaller {
  private:
   enum class Step : uint8_t { done, again };
 
-  /// Publishes a new begin epoch. Pages found before the call must not be used after it.
-  Status begin_turn() {
-    worker_.enter();
-    if (worker_.cluster_failed()) return Status::cluster_failed;
-    if (task_.cancelled && task_.cancelled()) return Status::unavailable;
-    // Checked after the begin epoch is published, which a drop of the storage waits for (R34).
-    if (!is_storage_ready(storage_, id_)) return Status::storage_not_found;
-    DCHECK(storage_.type == StorageType::mastertree);
-    return Status::ok;
-  }
+  Status enter() { return begin_turn(worker_, storage_, id_, task_); }
 
   void install_root() {
     ScopedLock lock;
@@ -103,7 +93,7 @@ class TreeInstaller {
   Status walk_layer(LayerWalk& walk) {
     CHECK(walk.prefix.size() % 8 == 0 && !walk.has_ended);
     for (uint32_t failures = 0; !walk.has_ended;) {
-      const Status status = begin_turn();
+      const Status status = enter();
       if (status != Status::ok) return status;
       Link root;
       if (!find_layer(worker_, storage_, bytes_of(walk.prefix), root)) {
@@ -142,11 +132,11 @@ class TreeInstaller {
     TreePath path;
     const bool is_known = reach_path(worker_, storage_, root, walk.slice, path);
     for (uint32_t i = 0; i < path.size; ++i) {
-      const Status status = look_at(walk, path.steps[i].page, step);
+      const Status status = install_children(walk, path.steps[i].page, step);
       if (status != Status::ok || step == Step::again) return status;
     }
     if (is_known && path.border != nullptr) {
-      const Status status = look_at_layers(walk, path.border, step);
+      const Status status = install_layers(walk, path.border, step);
       if (status != Status::ok || step == Step::again) return status;
       if (path.size != 0) drop(walk, path.link, path.border);
     }
@@ -177,7 +167,7 @@ class TreeInstaller {
   }
 
   /// Stores snapshot pages beside all pointers of an interior page, once per walk.
-  Status look_at(LayerWalk& walk, InteriorPage* page, Step& step) {
+  Status install_children(LayerWalk& walk, InteriorPage* page, Step& step) {
     CHECK(page->header.level > 0 && page->header.level < walk.levels.size());
     LayerWalk::Level& level = walk.levels[page->header.level - 1];
     if (walk.slice < level.done_to) return Status::ok;
@@ -211,7 +201,7 @@ class TreeInstaller {
 
   /// Stores snapshot pages beside the pointers from a border page to lower layers, walks these
   /// layers, and drops their roots.
-  Status look_at_layers(LayerWalk& walk, BorderPage* page, Step& step) {
+  Status install_layers(LayerWalk& walk, BorderPage* page, Step& step) {
     const uint32_t count = page->header.version().count();
     DCHECK(page->is_border() && count <= page->slot_capacity);
     std::vector<Layer> layers;
@@ -237,13 +227,13 @@ class TreeInstaller {
       for (const Layer& layer : layers) install(*layer.record->next_layer(), layer.root);
     }
     for (const Layer& layer : layers) {
-      const Status status = look_into(walk, page, layer, step);
+      const Status status = install_layer(walk, page, layer, step);
       if (status != Status::ok || step == Step::again) return status;
     }
     return Status::ok;
   }
 
-  Status look_into(const LayerWalk& walk, BorderPage* holder, const Layer& layer, Step& step) {
+  Status install_layer(const LayerWalk& walk, BorderPage* holder, const Layer& layer, Step& step) {
     const Link link{layer.record->next_layer(), holder};
     const VolatilePointer word = link.pointer->load_acquire();
     if (word.is_null()) return Status::ok;
@@ -256,7 +246,7 @@ class TreeInstaller {
     below.root = layer.root;
     if (root->is_border() && !root->header.version().is_moved()) {
       // Most layers are a single page and need no turn of their own.
-      const Status status = look_at_layers(below, border_page(root), step);
+      const Status status = install_layers(below, border_page(root), step);
       if (status == Status::ok && step == Step::done) drop(below, link, border_page(root));
       return status;
     }

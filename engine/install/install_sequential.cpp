@@ -4,7 +4,6 @@
 
 #include "engine/format/sequential_page.h"
 #include "engine/install/drop.h"
-#include "engine/transaction/storage_handle.h"
 #include "shared/base/check.h"
 
 namespace atolldb {
@@ -38,15 +37,7 @@ class SequentialInstaller {
  private:
   static constexpr uint32_t kPagesAtOnce = 64;
 
-  /// Begins a new epoch. Pages found before the call must not be used after it.
-  Status enter() {
-    worker_.enter();
-    if (worker_.cluster_failed()) return Status::cluster_failed;
-    if (task_.cancelled && task_.cancelled()) return Status::unavailable;
-    if (!is_storage_ready(storage_, storage_id_)) return Status::storage_not_found;
-    DCHECK(storage_.type == StorageType::sequential);
-    return Status::ok;
-  }
+  Status enter() { return begin_turn(worker_, storage_, storage_id_, task_); }
 
   Status install_root() {
     std::atomic<uint64_t>& word = storage_.root.snapshot_word;
@@ -63,10 +54,10 @@ class SequentialInstaller {
       return Status::ok;
     }
     // Scans use the epoch that the page itself names, which may be that of an older snapshot.
-    const Vid floor(status == Status::ok ? root->floor.load(std::memory_order_relaxed) : 0);
+    const Vid newest(status == Status::ok ? root->floor.load(std::memory_order_relaxed) : 0);
     worker_.leave_snapshots();
     if (status != Status::ok) return status;
-    covered_ = std::min(task_.epoch, floor.epoch());
+    covered_ = std::min(task_.epoch, newest.epoch());
     status = enter();
     if (status != Status::ok) return status;
     // Release: stored before any list is shortened, see SequentialCursor::open.

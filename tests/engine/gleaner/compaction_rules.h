@@ -73,7 +73,7 @@ inline std::vector<uint64_t> merged(const std::vector<Change>& changes) {
     ordinals.push_back(Vid(merge.current()->vid).ordinal());
     CHECK(merge.advance().has_value());
   }
-  CHECK(merge.left_out() + ordinals.size() == changes.size());
+  CHECK(merge.elided() + ordinals.size() == changes.size());
   return ordinals;
 }
 

@@ -330,13 +330,13 @@ class GleanStage {
         return fmt::format("record {} of {}, of storage {}, is missing", i, written.size(),
                            written[i].storage);
       }
-      ++left_out;
+      ++elided;
     }
     return next == all.size() ? "" : "there are records that nobody has written";
   }
 
  public:
-  uint64_t left_out = 0;
+  uint64_t elided = 0;
 
  private:
   StageOptions options_;

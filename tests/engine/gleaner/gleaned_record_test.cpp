@@ -83,22 +83,24 @@ TEST(GleanedRecord, RefusesWhatDoesNotFitItsStorage) {
   const std::string eight(8, 'p');
   EXPECT_EQ(defect(One(LogType::update, index, eight, 1, 8), array), "");
   EXPECT_EQ(defect(One(LogType::update, index, eight, 1, 9), array),
-            "writes beyond its array record's end");
+            "writes beyond the end of its array record");
   EXPECT_EQ(defect(One(LogType::update, "\x03" + index.substr(1), eight, 1), array),
-            "is beyond its array's end");
+            "has an index beyond the end of its array");
   EXPECT_EQ(defect(One(LogType::update, index.substr(1), eight, 1), array),
-            "has a key that is no array index");
-  EXPECT_EQ(defect(One(LogType::insert, index, eight, 1), array), "is no update, in an array");
+            "has a key that is not an array index");
+  EXPECT_EQ(defect(One(LogType::insert, index, eight, 1), array),
+            "is not an update, but belongs to an array");
   GleanStorage heap;
   heap.type = StorageType::sequential;
   EXPECT_EQ(defect(One(LogType::append, "", eight, 1), heap), "");
   EXPECT_EQ(defect(One(LogType::append, "k", eight, 1), heap), "is an append with a key");
   EXPECT_EQ(defect(One(LogType::insert, "k", eight, 1), heap),
-            "is no append, in a sequential storage");
+            "is not an append, but belongs to a sequential storage");
   GleanStorage tree;
   tree.type = StorageType::mastertree;
   EXPECT_EQ(defect(One(LogType::erase, "k", "", 1), tree), "");
-  EXPECT_EQ(defect(One(LogType::append, "", eight, 1), tree), "is an append, in a tree");
+  EXPECT_EQ(defect(One(LogType::append, "", eight, 1), tree),
+            "is an append, but belongs to a Master-tree");
 }
 
 TEST(GleanedRecord, KeysThatEndBeforeABoundaryCountAsIfZerosFollowed) {
