@@ -156,13 +156,14 @@ Result<void> LayerComposer::compose_node(SnapshotPointer pointer, uint32_t level
                                          const SliceRange& range,
                                          const std::optional<SliceRange>& next) {
   CHECK(overlaps(range) && (!next || (!range.high_is_end && next->low == range.high)));
-  ATOLL_TRY(pass(range.low));
+  // Not `range.low`: the first child of a page that can be read again may begin before the range.
+  const SliceRange clipped = clip(range);
+  ATOLL_TRY(pass(clipped.low));
   if (!work_.rewrites && is_inside(range) && !has_log(range) && builder_.may_add(level) &&
       fences_.fits(level, range)) {
     return builder_.add_page(level, range.low, pointer);
   }
   const auto page = std::make_unique<PageBuffer>();
-  const SliceRange clipped = clip(range);
   ATOLL_ASSIGN(auto found, find_page(pointer, *page, clipped));
   if (!found.is_readable) {
     return compose_lost(pointer, found, level, clipped, equal(clipped, range));

@@ -1,5 +1,5 @@
-// What coordinator and nodes exchange for a gleaner run: the plan, which the coordinator makes, the
-// results of composers, and their encoding. Source: [FOEDUS15] sections 7.1, 7.2, 7.4.
+// Messages between coordinator and nodes for a gleaner run: the plan, which the coordinator makes,
+// the results of composers, and their encoding. Source: [FOEDUS15] sections 7.1, 7.2, 7.4.
 #pragma once
 
 #include <cstddef>
@@ -127,7 +127,7 @@ std::vector<std::byte> encode_composed_bytes(const std::vector<ComposedPartition
 Result<GleanPlan> decode_plan_bytes(std::span<const std::byte> bytes);
 Result<std::vector<ComposedPartition>> decode_composed_bytes(std::span<const std::byte> bytes);
 
-/// The same as text in base64 (RFC 4648, with padding), which fits into a member of JSON.
+/// Encode and decode text in base64 (RFC 4648, with padding), which fits into a member of JSON.
 std::string encode_plan(const GleanPlan& plan);
 std::string encode_composed(const std::vector<ComposedPartition>& partitions);
 Result<GleanPlan> decode_plan(std::string_view text);

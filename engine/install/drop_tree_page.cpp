@@ -1,4 +1,5 @@
-#include "engine/install/drop_tree_page.h"
+// Drops one volatile page of a Master-tree if the snapshot page has the same content (R8).
+#include "engine/install/drop.h"
 
 #include <algorithm>
 #include <array>

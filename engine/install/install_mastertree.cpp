@@ -9,8 +9,7 @@
 #include "engine/format/stand_in.h"
 #include "engine/hooks/mutants.h"
 #include "engine/hooks/sync_points.h"
-#include "engine/install/drop_tree_page.h"
-#include "engine/install/snapshot_level.h"
+#include "engine/install/drop.h"
 #include "engine/mastertree/page_lock.h"
 #include "engine/mastertree/snapshot_tree.h"
 #include "engine/mastertree/tree_path.h"
@@ -22,6 +21,76 @@ namespace {
 
 /// Paths that the installer handles before it publishes a new begin epoch (R9).
 constexpr uint32_t kPathsPerTurn = 32;
+
+/// A page of one level of a Master-tree layer in a snapshot.
+struct SnapshotLevelPage {
+  SliceRange range;
+  SnapshotPointer page;
+};
+
+bool overlap(const SliceRange& a, const SliceRange& b) {
+  return (a.high_is_end || b.low < a.high) && (b.high_is_end || a.low < b.high);
+}
+
+Status collect_level(WorkerContext& worker, SnapshotPointer pointer, uint32_t level,
+                     const SliceRange& range, std::vector<SnapshotLevelPage>& pages) {
+  // Below an unreadable page there are no pages that volatile pages could be dropped onto (R56).
+  if (is_stand_in(pointer)) return Status::ok;
+  const PageHeader* header = nullptr;
+  const Status status = worker.snapshot_page(pointer, header);
+  if (status != Status::ok) return status == Status::snapshot_unreadable ? Status::ok : status;
+  if (header->level < level) return Status::ok;
+  const auto* page = reinterpret_cast<const InteriorPage*>(header);
+  if (header->level == level) {
+    pages.push_back({range_of(*page), pointer});
+    return Status::ok;
+  }
+  // Copied, because the page is valid only until the next page is requested.
+  std::vector<SnapshotLevelPage> children;
+  const uint32_t count = header->version().count();
+  for (uint32_t i = 0; i < count; ++i) {
+    const bool is_last = i + 1 == count;
+    const SliceRange child{page->separators[i], is_last ? page->high : page->separators[i + 1],
+                           is_last && page->high_is_end != 0};
+    if (!overlap(child, range)) continue;
+    children.push_back(
+        {child, SnapshotPointer(page->children[i].snapshot_word.load(std::memory_order_relaxed))});
+  }
+  if (header->level == level + 1) {
+    pages.insert(pages.end(), children.begin(), children.end());
+    return Status::ok;
+  }
+  for (const SnapshotLevelPage& child : children) {
+    const Status below = collect_level(worker, child.page, level, range, pages);
+    if (below != Status::ok) return below;
+  }
+  return Status::ok;
+}
+
+/// Collects the pages of `level` whose ranges overlap `range`, ascending, below the layer's root. A
+/// null root has none. Reads the pages above that level. Skips the pages below a page that cannot
+/// be read (R56).
+Status find_snapshot_level(WorkerContext& worker, SnapshotPointer root, uint32_t level,
+                           const SliceRange& range, std::vector<SnapshotLevelPage>& pages) {
+  pages.clear();
+  if (root.is_null()) return Status::ok;
+  const Status status = collect_level(worker, root, level, range, pages);
+  worker.leave_snapshots();
+  return status;
+}
+
+/// Returns the page with exactly this range, or null if there is none.
+SnapshotPointer page_of_range(const std::vector<SnapshotLevelPage>& pages,
+                              const SliceRange& range) {
+  const auto found = std::ranges::lower_bound(
+      pages, range.low, {}, [](const SnapshotLevelPage& page) { return page.range.low; });
+  if (found == pages.end() || found->range.low != range.low ||
+      found->range.high_is_end != range.high_is_end ||
+      (!range.high_is_end && found->range.high != range.high)) {
+    return {};
+  }
+  return found->page;
+}
 
 /// State of the walk through one layer.
 struct LayerWalk {

@@ -1,7 +1,8 @@
-// The bodies of compose_rules.h with tiny pages: many levels, many splits.
+// The bodies of compose_rules.h and random_shapes.h with tiny pages: many levels, many splits.
 #include <gtest/gtest.h>
 
 #include "tests/engine/compose/compose_rules.h"
+#include "tests/engine/compose/random_shapes.h"
 
 namespace atolldb::test {
 namespace {
@@ -16,6 +17,10 @@ TEST(ComposeStress, ArraysOfTinyPagesHoldWhatAMapHolds) {
 
 TEST(ComposeStress, SequentialStoragesWithManyRootPagesKeepAllAppends) {
   sequential_rounds_keep_all_appends(rounds(30, 300), 60);
+}
+
+TEST(TreeShapesStress, AnyShapeMakesASoundSnapshotOfTinyPages) {
+  trees_of_any_shape_against_a_map(rounds(20, 500), 500);
 }
 
 }  // namespace

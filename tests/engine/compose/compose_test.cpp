@@ -1,7 +1,8 @@
-// The bodies of compose_rules.h with ordinary pages.
+// The bodies of compose_rules.h and random_shapes.h with ordinary pages.
 #include <gtest/gtest.h>
 
 #include "tests/engine/compose/compose_rules.h"
+#include "tests/engine/compose/random_shapes.h"
 
 namespace atolldb::test {
 namespace {
@@ -29,6 +30,10 @@ TEST(Compose, ARewriteOfASequentialStorageCountsThePagesThatItReads) {
   ASSERT_TRUE(stage.round({}, {""}, 6));
   EXPECT_EQ(stage.composed.at(0).pages_written, pages);
   EXPECT_EQ(stage.composed.at(0).pages_read, pages + 1) << "all pages and their root";
+}
+
+TEST(TreeShapes, AnyShapeMakesASoundSnapshot) {
+  trees_of_any_shape_against_a_map(rounds(20, 500), 500);
 }
 
 }  // namespace
