@@ -322,6 +322,8 @@ Result<void> LayerComposer::compose_record(uint64_t slice, uint16_t remainder,
     const std::string key = prefix_ + text_of(Bytes(bytes).first(remainder));
     return skip_unbacked(key);
   }
+  // Pages of a snapshot record its epoch as their newest removed version (R43).
+  DCHECK(fold.vid().epoch() <= work_.epoch);
   if (!fold.exists()) return {};
   TreeItem item;
   item.slice = slice;
@@ -378,6 +380,7 @@ Result<void> LayerComposer::fold_logs(uint64_t slice, Bytes rest) {
     work_.fold.apply(*work_.logs.current());
     ATOLL_TRY(work_.logs.advance());
   }
+  DCHECK(work_.fold.vid().epoch() <= work_.epoch);  // see compose_record
   if (!work_.fold.is_unbacked()) return {};
   work_.fold.begin_absent();
   return skip_unbacked(full_key(slice, rest));

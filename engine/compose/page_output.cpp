@@ -225,21 +225,17 @@ Result<SnapshotPointer> PageOutput::write_stand_in(PageBuffer& page, const LostP
 
 namespace {
 
-/// Checks a page of a Master-tree before it is written.
-template <typename Page>
-void check_fences(Page& page, const uint64_t* slices, uint32_t limit) {
-  const uint32_t count = page.header.version().count();
-  CHECK(count <= limit);
+/// Checks the fences of a Master-tree page, and that its slices ascend within them.
+void check_fences(const TreePage& page, std::span<const uint64_t> slices) {
   CHECK(page.high_is_end != 0 || page.low < page.high);
-  for (uint32_t i = 0; i < count; ++i) {
-    CHECK(page.contains(slices[i]));
-    CHECK(i == 0 || slices[i - 1] <= slices[i]);
-  }
+  CHECK(std::ranges::is_sorted(slices));
+  CHECK(slices.empty() || (page.contains(slices.front()) && page.contains(slices.back())));
 }
 
 /// Checks a page before it is written. A defect is an internal error, whatever the input was.
 void check_page_to_write(PageBuffer& page) {
   const PageHeader& header = page.header();
+  const uint32_t count = header.version().count();
   switch (header.type) {
     case PageType::array_leaf:
       CHECK(header.level == 0 && header.layer == 0);
@@ -250,20 +246,20 @@ void check_page_to_write(PageBuffer& page) {
     case PageType::mastertree_border: {
       auto& border = *page.as<BorderPage>();
       CHECK(header.level == 0 && header.version().is_ascending());
-      check_fences(border, border.slices(), kBorderSlotBound);
-      CHECK(border.slot_capacity == header.version().count());
+      CHECK(count <= kBorderSlotBound && border.slot_capacity == count);
+      check_fences(border, {border.slices(), count});
       CHECK(border.heap_begin >= BorderPage::heap_limit(border.slot_capacity));
       break;
     }
     case PageType::mastertree_interior: {
       auto& interior = *page.as<InteriorPage>();
-      const uint32_t count = header.version().count();
-      CHECK(header.level > 0 && count > 0 && interior.sorted_count == count);
-      check_fences(interior, interior.separators, kInteriorCapacity);
-      CHECK(interior.separators[0] == interior.low);
-      for (uint32_t i = 0; i < count; ++i) {
-        CHECK(i == 0 || interior.separators[i - 1] != interior.separators[i]);
-        CHECK(interior.children[i].snapshot_word.load(std::memory_order_relaxed) != 0);
+      CHECK(header.level > 0 && interior.sorted_count == count);
+      CHECK(count > 0 && count <= kInteriorCapacity);
+      const std::span<const uint64_t> lows(interior.separators, count);
+      check_fences(interior, lows);
+      CHECK(lows.front() == interior.low && std::ranges::adjacent_find(lows) == lows.end());
+      for (const DualPointer& child : std::span(interior.children, count)) {
+        CHECK(child.snapshot_word.load(std::memory_order_relaxed) != 0);
       }
       break;
     }

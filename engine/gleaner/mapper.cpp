@@ -27,6 +27,11 @@ size_t first_from(std::span<const SortKey> sorted, size_t begin, std::string_vie
   return static_cast<size_t>(found - sorted.begin());
 }
 
+bool is_same_stream(const LogStream& a, const LogStream& b) {
+  return a.node == b.node && a.logger == b.logger && a.incarnation == b.incarnation &&
+         a.directory == b.directory;
+}
+
 }  // namespace
 
 Mapper::Mapper(FileSystem& file_system, const GleanPlan& plan, const GleanMapper& task,
@@ -50,6 +55,11 @@ Result<std::unique_ptr<Mapper>> Mapper::create(FileSystem& file_system, const Gl
   CHECK(inboxes.size() == plan.reducers.size());
   CHECK(plan.snapshot > plan.base && plan.epoch >= plan.base_epoch);
   CHECK(plan.rewrites || !plan.salvages);
+  for (const GleanStream& stream : task.streams) {
+    CHECK(std::ranges::count_if(task.streams, [&](const GleanStream& other) {
+            return is_same_stream(other.stream, stream.stream);
+          }) == 1);
+  }
   std::unique_ptr<Mapper> mapper(new Mapper(file_system, plan, task, inboxes, settings));
   for (const GleanStorage& storage : plan.storages) {
     ATOLL_TRY(mapper->add_storage(storage));
