@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "engine/compose/combine_roots.h"
-#include "engine/gleaner/plan_codec.h"
+#include "engine/gleaner/glean_plan.h"
 #include "engine/hooks/mutants.h"
 #include "engine/snapshot/snapshot_writer.h"
 #include "shared/base/check.h"

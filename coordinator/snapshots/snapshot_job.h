@@ -14,7 +14,7 @@
 
 #include "coordinator/node_calls.h"
 #include "coordinator/snapshots/make_plan.h"
-#include "engine/gleaner/composed.h"
+#include "engine/gleaner/glean_plan.h"
 #include "engine/install/install.h"
 #include "engine/snapshot/snapshot_metadata.h"
 #include "shared/base/error.h"

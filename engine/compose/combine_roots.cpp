@@ -65,12 +65,11 @@ Result<SnapshotPointer> combine_mastertree(PageOutput& pages, const GleanStorage
           !is_last_page ? here[at + 1].low : (is_last ? 0 : low_slice(storage.partitions[i + 1]));
       const SliceRange range{here[at].low, high, is_last && is_last_page};
       CHECK(range.high_is_end || range.low < range.high);
-      Result<SnapshotPointer> page = here[at].page;
-      for (uint32_t level = here[at].level; page && level < top; ++level) {
-        page = builder.cover(level, *page, range);
+      SnapshotPointer page = here[at].page;
+      for (uint32_t level = here[at].level; level < top; ++level) {
+        ATOLL_ASSIGN(page, builder.cover(level, page, range));
       }
-      if (!page) return page;
-      ATOLL_TRY(builder.add_page(top, range.low, *page));
+      ATOLL_TRY(builder.add_page(top, range.low, page));
     }
   }
   uint32_t level = 0;

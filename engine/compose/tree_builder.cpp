@@ -298,8 +298,10 @@ Result<void> TreeBuilder::fill_gaps(uint32_t level, std::span<TreeChild> childre
 }
 
 Result<SnapshotPointer> TreeBuilder::write_empty(uint32_t level, const SliceRange& range) {
-  auto page = write_border(0, range);
-  for (uint32_t below = 0; page && below < level; ++below) page = cover(below, *page, range);
+  ATOLL_ASSIGN(SnapshotPointer page, write_border(0, range));
+  for (uint32_t below = 0; below < level; ++below) {
+    ATOLL_ASSIGN(page, cover(below, page, range));
+  }
   return page;
 }
 
