@@ -5,7 +5,7 @@
 #include "engine/format/array_page.h"
 #include "engine/mastertree/inspect.h"
 #include "engine/sequential/sequential.h"
-#include "engine/transaction/storage_ready.h"
+#include "engine/transaction/storage_handle.h"
 #include "shared/base/check.h"
 
 namespace atolldb {
