@@ -14,6 +14,14 @@
 #include "shared/file/io_buffer.h"
 
 namespace atolldb {
+
+template <typename Archive>
+void fields(Archive& archive, Described<Archive, DdlRecord>& record) {
+  archive.enumerator(record.operation, DdlOperation::create_storage, DdlOperation::drop_storage);
+  archive.enumerator(record.type, StorageType::none, StorageType::sequential);
+  archive(record.storage_id, record.epoch, record.payload_bytes, record.record_count, record.name);
+}
+
 namespace {
 
 constexpr uint32_t kDdlMagic = 0x4c444441;  // "ADDL"
@@ -39,17 +47,8 @@ bool is_zero(std::span<const std::byte> bytes) {
 
 bool decode(std::span<const std::byte> bytes, DdlRecord& record) {
   ByteReader reader(bytes);
-  record.operation = static_cast<DdlOperation>(reader.number<uint8_t>());
-  record.type = static_cast<StorageType>(reader.number<uint8_t>());
-  record.storage_id = reader.number<uint32_t>();
-  record.epoch = reader.number<uint64_t>();
-  record.payload_bytes = reader.number<uint64_t>();
-  record.record_count = reader.number<uint64_t>();
-  record.name = reader.text();
-  const bool is_known = record.operation == DdlOperation::create_storage ||
-                        record.operation == DdlOperation::drop_storage;
-  return reader.is_at_end() && is_known && record.type <= StorageType::sequential &&
-         record.name.size() <= kMaxStorageName;
+  reader(record);
+  return reader.is_at_end() && record.name.size() <= kMaxStorageName;
 }
 
 /// Decodes the record number `sequence` of the block. Returns why it is damaged, or null if it is
@@ -184,13 +183,7 @@ Result<void> DdlLog::write(const DdlRecord& record) {
     ATOLL_TRY(open_file());
   }
   ByteWriter body;
-  body.number(static_cast<uint8_t>(record.operation));
-  body.number(static_cast<uint8_t>(record.type));
-  body.number(record.storage_id);
-  body.number(record.epoch);
-  body.number(record.payload_bytes);
-  body.number(record.record_count);
-  body.text(record.name);
+  body(record);
   DdlHeader header = {kDdlMagic,
                       0,
                       kDdlVersion,

@@ -41,71 +41,81 @@ struct SlotHeader {
 static_assert(sizeof(SlotHeader) == 32);
 constexpr size_t kSavepointChecked = offsetof(SlotHeader, version);
 
-void encode_snapshots(const Savepoint& savepoint, ByteWriter& body) {
-  body.number(savepoint.snapshot);
-  body.number(savepoint.snapshot_epoch);
-  body.number(savepoint.largest_snapshot);
-  body.number(savepoint.covered_incarnation);
-  body.number(static_cast<uint32_t>(savepoint.pinned.size()));
-  for (const PinnedSnapshot& pin : savepoint.pinned) {
-    body.number(pin.id);
-    body.number(pin.epoch);
-    body.text(pin.name);
-  }
-  body.number(static_cast<uint32_t>(savepoint.kept.size()));
-  for (const KeptSnapshot& kept : savepoint.kept) {
-    body.number(kept.id);
-    body.number(kept.epoch);
+}  // namespace
+
+// Fields in the order of the file.
+
+template <typename Archive>
+void fields(Archive& archive, Described<Archive, PinnedSnapshot>& pin) {
+  archive(pin.id, pin.epoch, pin.name);
+}
+
+template <typename Archive>
+void fields(Archive& archive, Described<Archive, KeptSnapshot>& kept) {
+  archive(kept.id, kept.epoch);
+}
+
+template <typename Archive>
+void fields(Archive& archive, Described<Archive, LoggerPlace>& place) {
+  archive(place.node, place.logger, place.directory);
+}
+
+namespace {
+
+/// `previous`: the incarnation before this one in the list, or null. Loggers equal to its loggers
+/// are not repeated.
+template <typename Archive>
+void incarnation_fields(Archive& archive, Described<Archive, Incarnation>& incarnation,
+                        const Incarnation* previous) {
+  archive(incarnation.number, incarnation.start_epoch);
+  uint64_t cut = incarnation.cut_epoch.value_or(kNoCut);
+  archive(cut);
+  auto count = static_cast<uint32_t>(incarnation.loggers.size());
+  if (previous != nullptr && previous->loggers == incarnation.loggers) count = kSameLoggers;
+  archive(count);
+  if (count != kSameLoggers) archive.elements(incarnation.loggers, count);
+  if constexpr (Archive::kReads) {
+    if (cut != kNoCut) incarnation.cut_epoch = cut;
+    if (count != kSameLoggers) return;
+    if (previous == nullptr) return archive.fail();
+    incarnation.loggers = previous->loggers;
   }
 }
 
-void decode_snapshots(ByteReader& body, uint32_t version, Savepoint& savepoint) {
-  savepoint.snapshot = body.number<uint32_t>();
-  savepoint.snapshot_epoch = body.number<uint64_t>();
-  savepoint.largest_snapshot = body.number<uint32_t>();
-  savepoint.covered_incarnation = body.number<uint64_t>();
-  const auto pins = body.number<uint32_t>();
-  for (uint32_t i = 0; i < pins && body.is_good(); ++i) {
-    PinnedSnapshot& pin = savepoint.pinned.emplace_back();
-    pin.id = body.number<uint32_t>();
-    pin.epoch = body.number<uint64_t>();
-    pin.name = body.text();
+/// The body of a slot. A writer writes kSavepointVersion.
+template <typename Archive>
+void body_fields(Archive& archive, Described<Archive, Savepoint>& savepoint, uint32_t version) {
+  archive(savepoint.cluster_uuid, savepoint.largest_epoch, savepoint.largest_incarnation,
+          savepoint.durable_epoch);
+  if (version > kVersionBeforeSnapshots) {
+    archive(savepoint.snapshot, savepoint.snapshot_epoch, savepoint.largest_snapshot,
+            savepoint.covered_incarnation, savepoint.pinned);
   }
-  const auto kept = version == kVersionBeforeKept ? 0 : body.number<uint32_t>();
-  for (uint32_t i = 0; i < kept && body.is_good(); ++i) {
-    KeptSnapshot& snapshot = savepoint.kept.emplace_back();
-    snapshot.id = body.number<uint32_t>();
-    snapshot.epoch = body.number<uint64_t>();
-  }
+  if (version > kVersionBeforeKept) archive(savepoint.kept);
+  archive.list(savepoint.incarnations, [&](auto& incarnation) {
+    const bool is_first = &incarnation == &savepoint.incarnations.front();
+    incarnation_fields(archive, incarnation, is_first ? nullptr : &incarnation - 1);
+  });
+}
+
+/// Changes each directory of the savepoint. Returns false when `change` does.
+template <typename Change>
+bool for_each_directory(Savepoint& savepoint, Change change) {
+  return std::ranges::all_of(savepoint.incarnations, [&](Incarnation& incarnation) {
+    return std::ranges::all_of(incarnation.loggers,
+                               [&](LoggerPlace& place) { return change(place.directory); });
+  });
 }
 
 /// Encodes the savepoint, and gives roles to directories that have none.
-ByteWriter encode(const Savepoint& savepoint, DirectoryTable& table) {
+ByteWriter encode(Savepoint savepoint, DirectoryTable& table) {
+  for_each_directory(savepoint, [&](std::string& directory) {
+    CHECK(directory.size() <= kMaxLogPathBytes);
+    directory = table.add(directory);
+    return true;
+  });
   ByteWriter body;
-  body.raw(std::as_bytes(std::span(savepoint.cluster_uuid)));
-  body.number(savepoint.largest_epoch);
-  body.number(savepoint.largest_incarnation);
-  body.number(savepoint.durable_epoch);
-  encode_snapshots(savepoint, body);
-  body.number(static_cast<uint32_t>(savepoint.incarnations.size()));
-  const std::vector<LoggerPlace>* before = nullptr;
-  for (const Incarnation& incarnation : savepoint.incarnations) {
-    body.number(incarnation.number);
-    body.number(incarnation.start_epoch);
-    body.number(incarnation.cut_epoch.value_or(kNoCut));
-    if (before != nullptr && *before == incarnation.loggers) {
-      body.number(kSameLoggers);
-      continue;
-    }
-    before = &incarnation.loggers;
-    body.number(static_cast<uint32_t>(incarnation.loggers.size()));
-    for (const LoggerPlace& place : incarnation.loggers) {
-      CHECK(place.directory.size() <= kMaxLogPathBytes);
-      body.number(place.node);
-      body.number(place.logger);
-      body.text(table.add(place.directory));
-    }
-  }
+  body_fields(body, savepoint, kSavepointVersion);
   return body;
 }
 
@@ -151,59 +161,25 @@ bool is_sensible(const Savepoint& savepoint) {
   return true;
 }
 
-/// Resolves the directory of a logger: from its role, or from its path up to version
-/// kSavepointOfPaths.
-bool decode_directory(std::string name, uint32_t version, const DirectoryTable& table,
-                      std::string& directory, std::string& reason) {
-  if (version <= kSavepointOfPaths) {
-    directory = std::move(name);
-    return true;
-  }
-  auto path = table.path_of(name);
-  if (!path) {
-    reason = fmt::format("it names directory {}, which the file `directories` does not list", name);
-    return false;
-  }
-  directory = *std::move(path);
-  return true;
-}
-
 /// Returns false if the content is invalid. Then `reason` says why, or is empty if there is no more
 /// to say.
 bool decode(std::span<const std::byte> bytes, uint32_t version, const DirectoryTable& table,
             Savepoint& savepoint, std::string& reason) {
   ByteReader body(bytes);
-  body.raw(std::as_writable_bytes(std::span(savepoint.cluster_uuid)));
-  savepoint.largest_epoch = body.number<uint64_t>();
-  savepoint.largest_incarnation = body.number<uint64_t>();
-  savepoint.durable_epoch = body.number<uint64_t>();
-  if (version != kVersionBeforeSnapshots) decode_snapshots(body, version, savepoint);
-  const auto count = body.number<uint32_t>();
-  for (uint32_t i = 0; i < count && body.is_good(); ++i) {
-    Incarnation incarnation;
-    incarnation.number = body.number<uint64_t>();
-    incarnation.start_epoch = body.number<uint64_t>();
-    const auto cut = body.number<uint64_t>();
-    if (cut != kNoCut) incarnation.cut_epoch = cut;
-    const auto loggers = body.number<uint32_t>();
-    if (loggers == kSameLoggers) {
-      if (i == 0) return false;
-      incarnation.loggers = savepoint.incarnations.back().loggers;
-    } else {
-      for (uint32_t l = 0; l < loggers && body.is_good(); ++l) {
-        LoggerPlace& place = incarnation.loggers.emplace_back();
-        place.node = body.number<uint16_t>();
-        place.logger = body.number<uint16_t>();
-        std::string name = body.text();
-        if (!body.is_good()) return false;
-        if (!decode_directory(std::move(name), version, table, place.directory, reason)) {
-          return false;
-        }
-      }
+  body_fields(body, savepoint, version);
+  if (!body.is_at_end()) return false;
+  const auto resolve = [&](std::string& directory) {
+    auto path = table.path_of(directory);
+    if (!path) {
+      reason = fmt::format("it names directory {}, which the file `directories` does not list",
+                           directory);
+      return false;
     }
-    savepoint.incarnations.push_back(std::move(incarnation));
-  }
-  return body.is_at_end() && is_sensible(savepoint);
+    directory = *std::move(path);
+    return true;
+  };
+  if (version > kSavepointOfPaths && !for_each_directory(savepoint, resolve)) return false;
+  return is_sensible(savepoint);
 }
 
 /// Returns the slot's savepoint, or nothing. Then `reason` says why, or is empty if the slot was

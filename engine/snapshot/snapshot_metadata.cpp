@@ -19,6 +19,20 @@
 #include "shared/file/io_buffer.h"
 
 namespace atolldb {
+
+template <typename Archive>
+void fields(Archive& archive, Described<Archive, SnapshotStorage>& storage) {
+  archive(storage.id);
+  archive.enumerator(storage.type, StorageType::none, StorageType::sequential);
+  archive(storage.name, storage.root, storage.records);
+}
+
+template <typename Archive>
+void fields(Archive& archive, Described<Archive, SnapshotMetadata>& metadata) {
+  archive(metadata.id, metadata.base, metadata.epoch, metadata.base_epoch, metadata.cluster_uuid,
+          metadata.storages, metadata.files);
+}
+
 namespace {
 
 constexpr uint32_t kMetadataMagic = 0x4d534c41;  // "ALSM"
@@ -37,30 +51,16 @@ static_assert(sizeof(FileHeader) == 24);
 constexpr size_t kMetadataChecked = offsetof(FileHeader, version);
 
 /// Encodes metadata. Gives roles to directories that have none.
-ByteWriter encode(const SnapshotMetadata& metadata, DirectoryTable& table) {
-  ByteWriter body;
-  body.number(metadata.id);
-  body.number(metadata.base);
-  body.number(metadata.epoch);
-  body.number(metadata.base_epoch);
-  body.raw(std::as_bytes(std::span(metadata.cluster_uuid)));
-  body.number(static_cast<uint32_t>(metadata.storages.size()));
-  for (const SnapshotStorage& storage : metadata.storages) {
-    CHECK(storage.name.size() <= kMaxStorageName);
-    body.number(storage.id);
-    body.number(static_cast<uint8_t>(storage.type));
-    body.text(storage.name);
-    body.number(storage.root.word());
-    body.number(storage.records);
-  }
-  body.number(static_cast<uint32_t>(metadata.files.size()));
-  for (const SnapshotFilePlace& file : metadata.files) {
+ByteWriter encode(SnapshotMetadata metadata, DirectoryTable& table) {
+  CHECK(std::ranges::all_of(metadata.storages, [](const SnapshotStorage& storage) {
+    return storage.name.size() <= kMaxStorageName;
+  }));
+  for (SnapshotFilePlace& file : metadata.files) {
     CHECK(file.directory.size() <= kMaxLogPathBytes);
-    body.number(file.snapshot);
-    body.number(file.node);
-    body.text(table.add(file.directory));
-    body.number(file.page_count);
+    file.directory = table.add(file.directory);
   }
+  ByteWriter body;
+  body(metadata);
   return body;
 }
 
@@ -95,28 +95,10 @@ bool is_sensible(const SnapshotMetadata& metadata) {
 std::string decode(std::span<const std::byte> bytes, uint32_t version, const DirectoryTable& table,
                    SnapshotMetadata& metadata) {
   ByteReader body(bytes);
-  metadata.id = body.number<uint32_t>();
-  metadata.base = body.number<uint32_t>();
-  metadata.epoch = body.number<uint64_t>();
-  metadata.base_epoch = body.number<uint64_t>();
-  body.raw(std::as_writable_bytes(std::span(metadata.cluster_uuid)));
-  const auto storages = body.number<uint32_t>();
-  for (uint32_t i = 0; i < storages && body.is_good(); ++i) {
-    SnapshotStorage& storage = metadata.storages.emplace_back();
-    storage.id = body.number<uint32_t>();
-    storage.type = static_cast<StorageType>(body.number<uint8_t>());
-    storage.name = body.text();
-    storage.root = SnapshotPointer(body.number<uint64_t>());
-    storage.records = body.number<uint64_t>();
-  }
-  const auto files = body.number<uint32_t>();
-  for (uint32_t i = 0; i < files && body.is_good(); ++i) {
-    SnapshotFilePlace& file = metadata.files.emplace_back();
-    file.snapshot = body.number<uint32_t>();
-    file.node = body.number<uint32_t>();
-    file.directory = body.text();
-    file.page_count = body.number<uint64_t>();
-    if (version == kMetadataOfPaths || !body.is_good()) continue;
+  body(metadata);
+  if (!body.is_at_end()) return "its content cannot be";
+  for (SnapshotFilePlace& file : metadata.files) {
+    if (version == kMetadataOfPaths) break;
     auto path = table.path_of(file.directory);
     if (!path) {
       return fmt::format("it names directory {}, which the file `directories` does not list",
@@ -124,7 +106,7 @@ std::string decode(std::span<const std::byte> bytes, uint32_t version, const Dir
     }
     file.directory = *std::move(path);
   }
-  return body.is_at_end() && is_sensible(metadata) ? "" : "its content cannot be";
+  return is_sensible(metadata) ? "" : "its content cannot be";
 }
 
 /// Decodes a file. Returns an empty text, or the reason why it is not metadata.

@@ -9,9 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "tests/engine/format/hex.h"
 #include "tests/support/seed.h"
 
-namespace atolldb {
+namespace atolldb::test {
 namespace {
 
 enum class Tide : uint8_t { low = 1, high = 2 };
@@ -46,15 +47,6 @@ void fields(Archive& archive, Described<Archive, Chart>& chart) {
   archive.enumerator(chart.tide, Tide::low, Tide::high);
   archive(chart.is_lit, chart.depth, chart.page, chart.edition, chart.code, chart.beacons);
   archive.list(chart.buoys, [&](auto& buoy) { archive(buoy.name, buoy.number); });
-}
-
-std::string hex_of(std::span<const std::byte> bytes) {
-  std::string hex;
-  for (const std::byte byte : bytes) {
-    hex += "0123456789abcdef"[static_cast<size_t>(byte) >> 4];
-    hex += "0123456789abcdef"[static_cast<size_t>(byte) & 15];
-  }
-  return hex;
 }
 
 Chart chart_of(std::mt19937_64& random) {
@@ -100,7 +92,7 @@ TEST(ByteStream, WritesTheBytesThatItsHeaderTells) {
 }
 
 TEST(ByteStream, ReadsWhatItWrote) {
-  std::mt19937_64 random(test::seed());
+  std::mt19937_64 random(seed());
   for (int i = 0; i < 200; ++i) {
     const Chart chart = chart_of(random);
     ByteWriter writer;
@@ -114,7 +106,7 @@ TEST(ByteStream, ReadsWhatItWrote) {
 }
 
 TEST(ByteStream, FailsIfBytesAreMissingOrLeft) {
-  std::mt19937_64 random(test::seed());
+  std::mt19937_64 random(seed());
   const Chart chart = chart_of(random);
   ByteWriter writer;
   writer(chart);
@@ -143,4 +135,4 @@ TEST(ByteStream, FailsForEnumsOutsideTheirRange) {
 }
 
 }  // namespace
-}  // namespace atolldb
+}  // namespace atolldb::test

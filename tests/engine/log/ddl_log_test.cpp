@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/engine/format/hex.h"
 #include "tests/engine/log/memory_file_system.h"
 
 namespace atolldb::test {
@@ -41,6 +42,25 @@ TEST(DdlLog, IsReadBackAcrossFilesAndRuns) {
   EXPECT_EQ(files.paths().size(), 3u);
   append(files, 600, 601);
   expect_records(files, 601);
+}
+
+TEST(DdlLog, HasTheseBytes) {
+  MemoryFileSystem files;
+  auto log = DdlLog::open(files, "/data", kUuid);
+  ASSERT_TRUE(log);
+  ASSERT_TRUE(log->append(
+      {DdlOperation::create_storage, 7, 0x102, "st", StorageType::mastertree, 100, 1000}));
+  const std::span<const std::byte> file = files.bytes(kFile);
+  EXPECT_EQ(hex_of(file.first(4)), "4144444c");
+  EXPECT_EQ(hex_of(file.subspan(8, 32)),
+            "0100000022000000"
+            "0000000000000000"
+            "01020000000000000000000000000000");
+  EXPECT_EQ(hex_of(file.subspan(40, 34)),
+            "010207000000"
+            "02010000000000006400000000000000"
+            "e803000000000000"
+            "02007374");
 }
 
 TEST(DdlLog, SyncsEachRecord) {

@@ -12,6 +12,7 @@
 #include "engine/format/byte_stream.h"
 #include "engine/format/crc32c.h"
 #include "shared/file/directory_table.h"
+#include "tests/engine/format/hex.h"
 #include "tests/engine/log/hooked_file_system.h"
 #include "tests/engine/log/memory_file_system.h"
 #include "tests/support/power_cut_file_system.h"
@@ -150,6 +151,44 @@ void write_old_savepoint(MemoryFileSystem& files, const Savepoint& savepoint, ui
   std::memcpy(slot.data(), words, sizeof words);
   std::ranges::copy(checked.bytes(), slot.begin() + sizeof words);
   static_assert(kHeader == sizeof words + 24);
+}
+
+TEST(Savepoint, HasTheseBytes) {
+  Savepoint savepoint;
+  savepoint.cluster_uuid = {4, 5};
+  savepoint.largest_epoch = 0x102;
+  savepoint.largest_incarnation = 3;
+  savepoint.durable_epoch = 9;
+  savepoint.snapshot = 7;
+  savepoint.snapshot_epoch = 0x20;
+  savepoint.largest_snapshot = 8;
+  savepoint.ddl_records = 6;
+  savepoint.pinned = {{7, 0x20, "p"}};
+  savepoint.kept = {{5, 0x10}};
+  savepoint.covered_incarnation = 1;
+  const std::vector<LoggerPlace> loggers = {{0, 1, "/data"}, {1, 2, "/logs"}};
+  savepoint.incarnations = {{2, 0x21, 0x30, loggers}, {3, 0x41, std::nullopt, loggers}};
+  MemoryFileSystem files;
+  ASSERT_TRUE(write_savepoint(files, "/data", savepoint));
+  const std::span<const std::byte> file = files.bytes("/data/coordinator/savepoint");
+  const auto slot = file.subspan(kSavepointSlotBytes);
+  EXPECT_EQ(hex_of(slot.first(4)), "414c5350");
+  EXPECT_EQ(hex_of(slot.subspan(8, 24)), "04000000b400000001000000000000000600000000000000");
+  EXPECT_EQ(hex_of(slot.subspan(32, 180)),
+            "04050000000000000000000000000000"
+            "020100000000000003000000000000000900000000000000"
+            "070000002000000000000000080000000100000000000000"
+            "01000000"
+            "070000002000000000000000010070"
+            "01000000"
+            "050000001000000000000000"
+            "02000000"
+            "020000000000000021000000000000003000000000000000"
+            "02000000"
+            "00000100040064617461"
+            "0100020005006c6f672d31"
+            "03000000000000004100000000000000ffffffffffffffff"
+            "ffffffff");
 }
 
 TEST(Savepoint, IsReadAsEarlierProgramsWroteIt) {

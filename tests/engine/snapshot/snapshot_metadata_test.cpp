@@ -12,6 +12,7 @@
 #include "engine/format/stand_in.h"
 #include "shared/base/limits.h"
 #include "shared/file/directory_table.h"
+#include "tests/engine/format/hex.h"
 #include "tests/engine/log/hooked_file_system.h"
 #include "tests/engine/log/memory_file_system.h"
 #include "tests/support/power_cut_file_system.h"
@@ -98,6 +99,31 @@ void write_old_metadata(MemoryFileSystem& files, const SnapshotMetadata& metadat
   const std::string path = snapshot_metadata_path("/data", metadata.id);
   ASSERT_TRUE(files.create(path, whole.bytes().size()));
   std::ranges::copy(whole.bytes(), files.bytes(path).begin());
+}
+
+TEST(SnapshotMetadata, HasTheseBytes) {
+  SnapshotMetadata metadata;
+  metadata.id = 3;
+  metadata.base = 2;
+  metadata.epoch = 0x20;
+  metadata.base_epoch = 0x10;
+  metadata.cluster_uuid = {4, 5};
+  metadata.storages = {{9, StorageType::mastertree, "t", SnapshotPointer::make(3, 1, 1), 5}};
+  metadata.files = {{3, 1, "/logs", 2}};
+  MemoryFileSystem files;
+  ASSERT_TRUE(write_snapshot_metadata(files, "/data", metadata));
+  const std::span<const std::byte> file = files.bytes(snapshot_metadata_path("/data", 3));
+  EXPECT_EQ(hex_of(file.first(4)), "414c534d");
+  EXPECT_EQ(hex_of(file.subspan(8, 16)), "02000000000000005f00000000000000");
+  EXPECT_EQ(hex_of(file.subspan(24, 95)),
+            "0300000002000000"
+            "20000000000000001000000000000000"
+            "04050000000000000000000000000000"
+            "01000000"
+            "0900000002010074"
+            "01000000010300000500000000000000"
+            "01000000"
+            "030000000100000005006c6f672d310200000000000000");
 }
 
 TEST(SnapshotMetadata, IsReadAsEarlierProgramsWroteIt) {
