@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "bench/log_driver/options.h"
-#include "engine/log/log_records.h"
+#include "engine/format/log_block.h"
 #include "engine/log/log_scan.h"
 #include "shared/base/try.h"
 

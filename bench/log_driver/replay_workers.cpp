@@ -5,9 +5,8 @@
 #include <cstring>
 #include <utility>
 
-#include "engine/format/block_checksum.h"
+#include "engine/format/log_block.h"
 #include "engine/format/vid.h"
-#include "engine/log/log_records.h"
 #include "shared/base/check.h"
 
 namespace atolldb::log_bench {

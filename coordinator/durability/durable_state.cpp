@@ -6,9 +6,8 @@
 #include <vector>
 
 #include "engine/hooks/mutants.h"
-#include "engine/log/log_owner.h"
+#include "engine/log/log_files.h"
 #include "engine/log/savepoint_snapshots.h"
-#include "engine/recovery/discard_data.h"
 #include "engine/recovery/leftovers.h"
 #include "engine/recovery/retention.h"
 #include "engine/recovery/salvage.h"

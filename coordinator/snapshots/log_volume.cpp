@@ -7,8 +7,8 @@
 #include <string>
 
 #include "engine/format/log_block.h"
+#include "engine/log/log_files.h"
 #include "engine/log/log_reader.h"
-#include "engine/recovery/discard_data.h"
 #include "shared/base/check.h"
 
 namespace atolldb {

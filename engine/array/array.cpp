@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "engine/format/array_page.h"
-#include "engine/format/array_shape.h"
 #include "engine/hooks/mutants.h"
 #include "engine/hooks/sync_points.h"
 #include "engine/transaction/dual_pointer.h"

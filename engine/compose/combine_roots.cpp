@@ -8,8 +8,8 @@
 #include "engine/compose/compose.h"
 #include "engine/compose/page_output.h"
 #include "engine/compose/tree_builder.h"
-#include "engine/format/array_shape.h"
-#include "engine/format/sequential_root.h"
+#include "engine/format/array_page.h"
+#include "engine/format/sequential_page.h"
 #include "shared/base/check.h"
 #include "shared/base/try.h"
 

@@ -10,7 +10,7 @@
 #include "engine/compose/log_input.h"
 #include "engine/compose/page_output.h"
 #include "engine/compose/record_fold.h"
-#include "engine/format/array_shape.h"
+#include "engine/format/array_page.h"
 #include "shared/base/try.h"
 
 namespace atolldb {

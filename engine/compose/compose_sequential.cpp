@@ -11,7 +11,6 @@
 #include "engine/compose/log_input.h"
 #include "engine/compose/page_output.h"
 #include "engine/format/sequential_page.h"
-#include "engine/format/sequential_root.h"
 #include "shared/base/try.h"
 
 namespace atolldb {

@@ -13,7 +13,6 @@
 
 #include "engine/format/stand_in.h"
 #include "engine/mastertree/build.h"
-#include "engine/snapshot/page_reader.h"
 #include "engine/snapshot/snapshot_files.h"
 #include "engine/snapshot/snapshot_writer.h"
 #include "shared/base/error.h"

@@ -9,11 +9,11 @@
 #include <tuple>
 #include <utility>
 
-#include "engine/format/array_shape.h"
-#include "engine/format/block_checksum.h"
+#include "engine/format/array_page.h"
+#include "engine/format/log_block.h"
 #include "engine/format/tree_key.h"
 #include "engine/log/log_files.h"
-#include "engine/log/log_records.h"
+#include "engine/log/log_reader.h"
 #include "shared/base/check.h"
 #include "shared/base/try.h"
 

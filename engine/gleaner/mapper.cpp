@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "engine/gleaner/gleaned_record.h"
-#include "engine/log/log_records.h"
 #include "shared/base/check.h"
 #include "shared/base/copy_bytes.h"
 #include "shared/base/try.h"

@@ -5,7 +5,7 @@
 #include <bitset>
 #include <cstddef>
 
-#include "engine/format/array_shape.h"
+#include "engine/format/array_page.h"
 #include "engine/format/stand_in.h"
 #include "engine/hooks/mutants.h"
 #include "engine/hooks/sync_points.h"

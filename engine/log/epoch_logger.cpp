@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "engine/format/block_checksum.h"
+#include "engine/format/log_block.h"
 #include "engine/hooks/mutants.h"
 #include "engine/hooks/sync_points.h"
 #include "shared/base/check.h"

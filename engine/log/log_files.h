@@ -8,9 +8,16 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "engine/format/log_block.h"
+#include "shared/base/error.h"
+#include "shared/file/file.h"
 
 namespace atolldb {
 
@@ -47,5 +54,35 @@ std::string path_in(const std::string& directory, std::string_view name);
 /// "ddl_000003.atlog", and its inverse.
 std::string ddl_file_name(uint32_t ordinal);
 std::optional<uint32_t> parse_ddl_file_name(std::string_view name);
+
+/// "<directory>/node<k>/log_..."
+std::string path_of(const LogFilePlace& place);
+
+/// Fields of a log file's header.
+struct LogFileBegin {
+  ClusterUuid cluster_uuid = {};
+  uint64_t closed_epoch = 0;  // the last epoch that the previous file closed
+  uint64_t last_epoch_before = 0;
+};
+
+/// Returns the header's fields, or nothing if the header is damaged or belongs to another file.
+Result<std::optional<LogFileBegin>> begin_of(FileSystem& file_system, const LogFilePlace& place);
+
+/// Returns the cluster that the header names, or nothing if the header is damaged or belongs to
+/// another file.
+Result<std::optional<ClusterUuid>> owner_of(FileSystem& file_system, const LogFilePlace& place);
+
+/// Returns true if the file's header is intact and names another cluster.
+Result<bool> is_foreign(FileSystem& file_system, const LogFilePlace& place, const ClusterUuid& own);
+
+/// Calls `visit(node, path)` for each folder node<k>/ of the directory, which may be missing. Ends
+/// with the first error that `visit` returns.
+Result<void> for_each_node_folder(
+    FileSystem& file_system, const std::string& directory,
+    const std::function<Result<void>(uint32_t node, const std::string& path)>& visit);
+
+/// Returns all log files of the directories, in order. A missing directory has none.
+Result<std::vector<LogFilePlace>> log_files_in(FileSystem& file_system,
+                                               const std::set<std::string>& directories);
 
 }  // namespace atolldb

@@ -1,12 +1,14 @@
 #include "engine/log/log_reader.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
-#include "engine/format/block_checksum.h"
+#include "engine/format/log_block.h"
+#include "engine/format/vid.h"
 #include "engine/hooks/mutants.h"
-#include "engine/log/log_records.h"
 #include "shared/base/check.h"
 #include "shared/base/try.h"
 
@@ -18,7 +20,40 @@ bool is_zero(const LogBlock& block) {
   return bytes[0] == std::byte{} && std::memcmp(bytes, bytes + 1, sizeof block - 1) == 0;
 }
 
+constexpr uint32_t kMinFillerBytes = 8;  // up to and including the length field
+
+const char* defect_of(const LogRecord& record, uint32_t room, uint64_t epoch) {
+  if (record.type > LogType::append) return "has an unknown type";
+  if (record.length % 8 != 0) return "has a length that is no multiple of 8";
+  if (record.length < kMinFillerBytes || record.length > room) {
+    return "has a length beyond its block's";
+  }
+  if (record.type == LogType::filler) return nullptr;
+  if (record.length < sizeof(LogRecord) ||
+      record.length < LogRecord::bytes(record.key_bytes, record.payload_bytes)) {
+    return "has a length that is too short for its key and payload";
+  }
+  if (Vid(record.vid).epoch() != epoch) return "is of another epoch than its block";
+  return nullptr;
+}
+
+/// The search for a marker goes back at most this far; otherwise the blocks are read.
+constexpr uint64_t kMostBlocksBack = 4096;
+
 }  // namespace
+
+std::optional<std::string> defect_of_records(const LogBlock& block) {
+  for (uint32_t offset = 0; offset < block.header.length;) {
+    const uint32_t room = block.header.length - offset;
+    const auto& record = *reinterpret_cast<const LogRecord*>(block.payload + offset);
+    const char* defect = room < kMinFillerBytes ? "is cut off by its block's end"
+                                                : defect_of(record, room, block.header.epoch);
+    if (defect != nullptr)
+      return fmt::format("the record at byte {} of its payload {}", offset, defect);
+    offset += record.length;
+  }
+  return std::nullopt;
+}
 
 LogReader::LogReader(FileSystem& file_system, LogStream stream)
     : file_system_(&file_system), stream_(std::move(stream)) {
@@ -196,6 +231,78 @@ const char* LogReader::chain_first_header(const LogBlock& block) {
   last_epoch_ = header.last_epoch_before;
   closed_epoch_ = header.epoch;
   return nullptr;
+}
+
+// The functions below skip blocks that a snapshot covers. File headers and a binary search find
+// them, so only a few blocks are read, whatever the length of the files. Damage to skipped blocks
+// does no harm: the snapshot has their records. If damage misleads the search, the reader begins at
+// an earlier block.
+
+Result<uint32_t> LogReader::find_first_file() const {
+  if (!may_skip_) return ordinals_.front();
+  for (auto at = ordinals_.rbegin(); at != ordinals_.rend(); ++at) {
+    const LogFilePlace place = {
+        stream_.directory, stream_.node, {stream_.incarnation, stream_.logger, *at}};
+    ATOLL_ASSIGN(auto begin, begin_of(*file_system_, place));
+    if (!begin || (stream_.cluster_uuid && begin->cluster_uuid != *stream_.cluster_uuid)) {
+      continue;
+    }
+    // The conditions of chain_first_header.
+    if (begin->last_epoch_before >= begin->closed_epoch &&
+        begin->last_epoch_before <= stream_.covered_epoch) {
+      return *at;
+    }
+  }
+  return ordinals_.front();
+}
+
+bool LogReader::is_covered(const LogBlock& block, uint64_t position) const {
+  const LogBlockHeader& header = block.header;
+  return header.type != LogBlockType::file_header && header.epoch <= stream_.covered_epoch &&
+         header.file_ordinal == ordinal_ &&
+         header.sequence == ordinal_ * blocks_per_file_ + position && defect_of(block) == nullptr;
+}
+
+Result<void> LogReader::skip_covered_blocks() {
+  skipped_blocks_ = (first_ordinal_ - ordinals_.front()) * blocks_per_file_;
+  const auto read = [&](uint64_t first, uint64_t count) -> Result<uint64_t> {
+    buffer_offset_ = first * kLogBlockBytes;
+    auto bytes = file_->read(buffer_offset_, buffer_.bytes().first(count * kLogBlockBytes));
+    buffer_bytes_ = bytes.value_or(0);
+    if (!bytes) return bytes;
+    return *bytes / kLogBlockBytes;
+  };
+  const auto block_at = [&](uint64_t index) -> const LogBlock& {
+    return reinterpret_cast<const LogBlock*>(buffer_.bytes().data())[index];
+  };
+  // Epochs do not descend, so a binary search finds the last covered block.
+  uint64_t last = 0;
+  for (uint64_t end = blocks_per_file_; end - last > 1;) {
+    const uint64_t middle = last + (end - last) / 2;
+    ATOLL_ASSIGN(auto count, read(middle, 1));
+    const bool is_before = count == 1 && is_covered(block_at(0), middle);
+    (is_before ? last : end) = middle;
+  }
+  // Only a marker tells which epochs are closed: find the last one up to that block.
+  for (uint64_t end = last + 1; end > 1 && last + 1 - end <= kMostBlocksBack;) {
+    const uint64_t first = end > kBlocksAtOnce ? end - kBlocksAtOnce : 1;
+    ATOLL_ASSIGN(auto count, read(first, end - first));
+    for (uint64_t index = std::min(count, end - first); index-- > 0;) {
+      const LogBlockHeader& header = block_at(index).header;
+      if (header.type != LogBlockType::marker || !is_covered(block_at(index), first + index)) {
+        continue;
+      }
+      // next() reads the marker as the next block of the chain.
+      position_ = first + index;
+      skipped_blocks_ += position_ - 1;
+      next_sequence_ = header.sequence;
+      closed_epoch_ = std::max(closed_epoch_, header.epoch - 1);
+      last_epoch_ = std::max(last_epoch_, closed_epoch_);
+      return {};
+    }
+    end = first;
+  }
+  return {};
 }
 
 Result<LogRemainder> LogReader::read_remainder() {

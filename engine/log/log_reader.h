@@ -55,6 +55,12 @@ struct LogRemainder {
   uint64_t largest_durable_epoch = 0;
 };
 
+/// Returns the first defect of the block's records, or nothing if there is none. Without a defect
+/// the records fill the length exactly, and each is well-formed and has the block's epoch. A filler
+/// has at least 8 bytes; its fields other than type and length are undefined. REQUIRES: the length
+/// is at most kLogBlockPayload.
+std::optional<std::string> defect_of_records(const LogBlock& block);
+
 class LogReader {
  public:
   /// Searches the stream's files. If the first file is missing and no snapshot covers it, the
@@ -99,7 +105,6 @@ class LogReader {
   Result<void> open_file(uint32_t ordinal);
   /// Returns the block at `position_` of the current file, or null at the end of the file.
   Result<const LogBlock*> read_block();
-  // log_reader_skip.cpp:
   /// Returns the ordinal of the last file before which all blocks are covered.
   Result<uint32_t> find_first_file() const;
   /// Skips from the block after the first file's header to the last marker of a covered epoch, if

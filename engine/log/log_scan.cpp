@@ -6,8 +6,8 @@
 #include <set>
 #include <utility>
 
+#include "engine/format/log_block.h"
 #include "engine/hooks/mutants.h"
-#include "engine/log/log_records.h"
 #include "shared/base/check.h"
 #include "shared/base/try.h"
 

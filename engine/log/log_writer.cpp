@@ -6,7 +6,7 @@
 #include <cstring>
 #include <utility>
 
-#include "engine/format/block_checksum.h"
+#include "engine/format/log_block.h"
 #include "shared/base/check.h"
 #include "shared/base/try.h"
 

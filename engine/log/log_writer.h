@@ -22,8 +22,6 @@
 
 namespace atolldb {
 
-using ClusterUuid = std::array<uint8_t, 16>;
-
 struct LogWriterSettings {
   std::string directory;  // node<k>/ in it gets the files
   uint16_t node = 0;

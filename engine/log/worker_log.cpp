@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/format/block_checksum.h"
+#include "engine/format/log_block.h"
 #include "engine/hooks/mutants.h"
 #include "shared/base/check.h"
 

@@ -5,10 +5,9 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <tuple>
 #include <utility>
 
-#include "engine/log/log_owner.h"
+#include "engine/log/log_files.h"
 #include "engine/log/savepoint.h"
 #include "engine/recovery/salvage.h"
 #include "engine/snapshot/snapshot_files.h"
@@ -160,29 +159,6 @@ Result<bool> holds_files(FileSystem& file_system, const std::string& data_dir,
 }
 
 }  // namespace
-
-Result<std::vector<LogFilePlace>> log_files_in(FileSystem& file_system,
-                                               const std::set<std::string>& directories) {
-  std::vector<LogFilePlace> files;
-  for (const std::string& directory : directories) {
-    ATOLL_ASSIGN(auto entries, names_in(file_system, directory));
-    for (const std::string& entry : entries) {
-      const auto node = parse_node_directory_name(entry);
-      if (!node) continue;
-      ATOLL_ASSIGN(auto names, file_system.list(path_in(directory, entry)));
-      for (const std::string& name : names) {
-        if (const auto parsed = parse_log_file_name(name)) {
-          files.push_back({directory, *node, *parsed});
-        }
-      }
-    }
-  }
-  std::ranges::sort(files, {}, [](const LogFilePlace& file) {
-    return std::tuple(file.name.incarnation, file.node, file.name.logger, file.name.ordinal,
-                      std::string_view(file.directory));
-  });
-  return files;
-}
 
 Result<void> refuse_unfinished_discard(FileSystem& file_system, const std::string& data_dir) {
   ATOLL_ASSIGN(auto exists, file_system.exists(discarding_path(data_dir)));

@@ -1,5 +1,5 @@
 // Moves the content of a data directory aside, so that the next start begins with an empty
-// database. Deletes nothing. Also lists the log files of directories.
+// database. Deletes nothing.
 //
 //   data_dir/coordinator/         -> data_dir/discarded-<n>/coordinator/
 //     (savepoint, DDL log, metadata of snapshots, mark of a salvage in progress)
@@ -17,19 +17,13 @@
 #pragma once
 
 #include <cstdint>
-#include <set>
 #include <string>
 #include <vector>
 
-#include "engine/log/log_files.h"
 #include "shared/base/error.h"
 #include "shared/file/file.h"
 
 namespace atolldb {
-
-/// Returns all log files of the directories, in order. A missing directory has none.
-Result<std::vector<LogFilePlace>> log_files_in(FileSystem& file_system,
-                                               const std::set<std::string>& directories);
 
 /// Returns an error with code failed if a crash interrupted discard_data.
 Result<void> refuse_unfinished_discard(FileSystem& file_system, const std::string& data_dir);

@@ -9,8 +9,6 @@
 #include "engine/gleaner/sorted_run.h"
 #include "engine/hooks/mutants.h"
 #include "engine/log/log_files.h"
-#include "engine/log/log_owner.h"
-#include "engine/recovery/discard_data.h"
 #include "engine/recovery/retention.h"
 #include "shared/base/try.h"
 #include "shared/file/io_buffer.h"
@@ -70,19 +68,16 @@ Result<void> remove_logs(FileSystem& file_system, const std::string& data_dir,
 Result<void> remove_runs(FileSystem& file_system, const std::set<std::string>& directories,
                          RemovedLeftovers& result) {
   for (const std::string& directory : directories) {
-    ATOLL_ASSIGN(auto exists, file_system.exists(directory));
-    if (!exists) continue;
-    ATOLL_ASSIGN(auto entries, file_system.list(directory));
-    for (const std::string& entry : entries) {
-      const auto node = parse_node_directory_name(entry);
-      if (!node) continue;
-      ATOLL_ASSIGN(auto names, list_sorted_runs(file_system, directory, *node));
+    const auto remove = [&](uint32_t node, const std::string& folder) -> Result<void> {
+      ATOLL_ASSIGN(const auto names, list_sorted_runs(file_system, directory, node));
       for (const std::string& name : names) {
-        const std::string path = path_in(path_in(directory, entry), name);
+        const std::string path = path_in(folder, name);
         ATOLL_TRY(file_system.remove(path));
         result.removed.push_back(path);
       }
-    }
+      return {};
+    };
+    ATOLL_TRY(for_each_node_folder(file_system, directory, remove));
   }
   return {};
 }

@@ -9,8 +9,7 @@
 #include <utility>
 
 #include "engine/hooks/mutants.h"
-#include "engine/log/log_owner.h"
-#include "engine/recovery/device_reads.h"
+#include "engine/log/log_files.h"
 #include "engine/recovery/discard_data.h"
 #include "shared/base/check.h"
 #include "shared/base/limits.h"
@@ -25,6 +24,33 @@ ClusterUuid random_uuid() {
   uuid[6] = static_cast<uint8_t>((uuid[6] & 0x0f) | 0x40);  // RFC 9562: version 4, random
   uuid[8] = static_cast<uint8_t>((uuid[8] & 0x3f) | 0x80);
   return uuid;
+}
+
+// A start reads from the device, not from the page cache (R53). After a failed sync the page cache
+// may hold pages that the device has refused, and marks them as clean. A start that trusts such
+// pages builds on data that is lost when the kernel evicts them.
+
+/// Drops the cached pages of savepoint, DDL log and snapshot metadata.
+Result<void> forget_cached_state(FileSystem& file_system, const std::string& data_dir) {
+  if (mutant(Mutant::read_through_cache)) return {};
+  const std::string directory = coordinator_directory(data_dir);
+  ATOLL_ASSIGN(auto exists, file_system.exists(directory));
+  if (!exists) return {};
+  ATOLL_ASSIGN(auto names, file_system.list(directory));
+  for (const std::string& name : names) {
+    ATOLL_TRY(file_system.forget_cached(path_in(directory, name)));
+  }
+  return {};
+}
+
+/// Drops the cached pages of all log files in the directories.
+Result<void> forget_cached_logs(FileSystem& file_system, const std::set<std::string>& directories) {
+  if (mutant(Mutant::read_through_cache)) return {};
+  ATOLL_ASSIGN(auto files, log_files_in(file_system, directories));
+  for (const LogFilePlace& place : files) {
+    ATOLL_TRY(file_system.forget_cached(path_of(place)));
+  }
+  return {};
 }
 
 /// Returns true if a stream of a finished incarnation has records in (covered epoch, cut]. Reads

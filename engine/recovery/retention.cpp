@@ -8,8 +8,7 @@
 #include <utility>
 
 #include "engine/hooks/mutants.h"
-#include "engine/log/log_owner.h"
-#include "engine/recovery/discard_data.h"
+#include "engine/log/log_files.h"
 #include "engine/recovery/salvage.h"
 #include "engine/snapshot/snapshot_metadata.h"
 #include "engine/snapshot/stored_snapshots.h"

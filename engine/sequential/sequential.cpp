@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/format/sequential_root.h"
+#include "engine/format/sequential_page.h"
 #include "engine/hooks/mutants.h"
 #include "engine/hooks/sync_points.h"
 #include "shared/sync/wait_word.h"

@@ -19,6 +19,7 @@
 #include "shared/base/error.h"
 #include "shared/base/pointer.h"
 #include "shared/file/file.h"
+#include "shared/file/io_buffer.h"
 #include "shared/memory/page_header.h"
 
 namespace atolldb {
@@ -97,6 +98,23 @@ class SnapshotFiles {
   ClusterUuid cluster_uuid_;
   mutable std::shared_mutex mutex_;
   std::map<uint64_t, OpenFile> files_;  // by the word of page 0; guarded by mutex_
+};
+
+/// Thread: one. `files` outlives the reader.
+class PageReader {
+ public:
+  explicit PageReader(const SnapshotFiles& files) : files_(files) {}
+
+  /// Reads a page like SnapshotFiles::read. If the page lies shortly after the last one, the reader
+  /// also reads the pages that follow it.
+  Result<void> read(SnapshotPointer pointer, PageHeader* into);
+
+ private:
+  const SnapshotFiles& files_;
+  IoBuffer pages_{kPagesPerRead * kPageBytes};
+  uint64_t first_ = 0;  // word of the first page in `pages_`
+  uint64_t count_ = 0;  // number of pages in `pages_`
+  uint64_t last_ = 0;   // word of the page read last
 };
 
 }  // namespace atolldb

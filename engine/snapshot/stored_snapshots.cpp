@@ -57,9 +57,7 @@ Result<std::vector<StoredSnapshotFile>> snapshot_files_in(
     FileSystem& file_system, const std::string& data_dir,
     const std::set<std::string>& directories) {
   std::vector<StoredSnapshotFile> files;
-  auto added =
-      add_files(file_system, data_dir, kCoordinator, coordinator_directory(data_dir), files);
-  if (!added) return std::unexpected(added.error());
+  ATOLL_TRY(add_files(file_system, data_dir, kCoordinator, coordinator_directory(data_dir), files));
   std::set<std::string> all = directories;
   for (const StoredSnapshotFile& file : files) {
     if (file.kind != StoredSnapshotKind::metadata) continue;
@@ -68,15 +66,10 @@ Result<std::vector<StoredSnapshotFile>> snapshot_files_in(
     for (const SnapshotFilePlace& place : metadata->files) all.insert(place.directory);
   }
   for (const std::string& directory : all) {
-    ATOLL_ASSIGN(auto exists, file_system.exists(directory));
-    if (!exists) continue;
-    ATOLL_ASSIGN(auto entries, file_system.list(directory));
-    for (const std::string& entry : entries) {
-      const auto node = parse_node_directory_name(entry);
-      if (!node) continue;
-      added = add_files(file_system, directory, *node, path_in(directory, entry), files);
-      if (!added) return std::unexpected(added.error());
-    }
+    const auto add = [&](uint32_t node, const std::string& path) {
+      return add_files(file_system, directory, node, path, files);
+    };
+    ATOLL_TRY(for_each_node_folder(file_system, directory, add));
   }
   std::ranges::sort(files, {}, [](const StoredSnapshotFile& file) {
     return std::tuple(file.snapshot, file.node, std::string_view(file.directory), file.kind);

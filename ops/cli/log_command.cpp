@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
-#include "engine/recovery/discard_data.h"
+#include "engine/log/log_files.h"
 #include "engine/recovery/log_start.h"
 #include "ops/cli/command.h"
 #include "ops/cli/log_data.h"

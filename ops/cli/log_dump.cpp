@@ -5,9 +5,9 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "engine/format/log_block.h"
 #include "engine/format/vid.h"
 #include "engine/log/ddl_log.h"
-#include "engine/log/log_records.h"
 #include "ops/cli/log_data.h"
 #include "shared/base/try.h"
 

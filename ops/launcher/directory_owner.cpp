@@ -9,9 +9,7 @@
 #include <utility>
 
 #include "engine/log/log_files.h"
-#include "engine/log/log_owner.h"
 #include "engine/log/savepoint.h"
-#include "engine/recovery/discard_data.h"
 #include "shared/base/try.h"
 #include "shared/file/directory_table.h"
 

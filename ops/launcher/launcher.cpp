@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "engine/log/log_files.h"
 #include "engine/recovery/discard_data.h"
 #include "engine/recovery/salvage.h"
 #include "ops/launcher/run_notes.h"

@@ -8,9 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/format/array_shape.h"
+#include "engine/format/array_page.h"
 #include "engine/format/sequential_page.h"
-#include "engine/format/sequential_root.h"
 #include "ops/verify/page_walk.h"
 #include "shared/base/try.h"
 

@@ -11,7 +11,7 @@
 #include <tuple>
 #include <utility>
 
-#include "engine/recovery/discard_data.h"
+#include "engine/log/log_files.h"
 #include "shared/base/limits.h"
 #include "shared/base/try.h"
 #include "shared/process/start_up.h"

@@ -13,7 +13,7 @@
 
 #include "coordinator/durability/disk_room.h"
 #include "engine/gleaner/sorted_run.h"
-#include "engine/recovery/discard_data.h"
+#include "engine/log/log_files.h"
 #include "engine/snapshot/stored_snapshots.h"
 #include "shared/kv/kv_reply.h"
 #include "shared/kv/kv_request.h"

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/log/log_records.h"
+#include "engine/format/log_block.h"
 #include "engine/recovery/log_start.h"
 #include "ops/cli/running_cluster.h"
 #include "ops/ledger/ledger_check.h"

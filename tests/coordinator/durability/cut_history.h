@@ -2,8 +2,7 @@
 // failing device. Every start is checked.
 #pragma once
 
-#include "engine/log/log_owner.h"
-#include "engine/recovery/discard_data.h"
+#include "engine/log/log_files.h"
 #include "engine/snapshot/stored_snapshots.h"
 #include "tests/coordinator/durability/cut_cluster.h"
 #include "tests/engine/log/hooked_file_system.h"

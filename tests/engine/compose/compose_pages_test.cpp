@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/format/array_shape.h"
+#include "engine/format/array_page.h"
 #include "engine/format/tree_page.h"
 #include "tests/engine/compose/snapshot_stage.h"
 #include "tests/support/seed.h"

@@ -9,7 +9,7 @@
 #include <random>
 #include <set>
 
-#include "engine/format/array_shape.h"
+#include "engine/format/array_page.h"
 #include "engine/format/tree_key.h"
 #include "tests/engine/log/log_blocks.h"
 #include "tests/engine/log/written_log.h"

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "engine/format/log_block.h"
 #include "engine/gleaner/gleaned_record.h"
 #include "engine/gleaner/record_merge.h"
-#include "engine/log/log_records.h"
 #include "tests/engine/log/log_blocks.h"
 #include "tests/support/seed.h"
 

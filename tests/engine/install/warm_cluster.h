@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "engine/array/array.h"
-#include "engine/format/array_shape.h"
+#include "engine/format/array_page.h"
 #include "engine/install/install.h"
 #include "engine/sequential/sequential.h"
 #include "tests/engine/compose/snapshot_stage.h"

@@ -8,7 +8,7 @@
 #include <set>
 #include <thread>
 
-#include "engine/format/block_checksum.h"
+#include "engine/format/log_block.h"
 #include "engine/log/log_scan.h"
 #include "engine/sequential/sequential.h"
 #include "tests/engine/log/log_blocks.h"

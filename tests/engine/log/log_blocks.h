@@ -8,7 +8,6 @@
 #include <span>
 #include <vector>
 
-#include "engine/format/block_checksum.h"
 #include "engine/format/log_block.h"
 #include "shared/base/check.h"
 

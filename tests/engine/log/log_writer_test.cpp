@@ -6,7 +6,7 @@
 #include <array>
 #include <cstring>
 
-#include "engine/format/block_checksum.h"
+#include "engine/format/log_block.h"
 #include "tests/engine/log/log_blocks.h"
 #include "tests/engine/log/memory_file_system.h"
 #include "tests/support/fault_injector.h"

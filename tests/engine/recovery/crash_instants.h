@@ -18,8 +18,8 @@
 #include <thread>
 #include <vector>
 
+#include "engine/format/log_block.h"
 #include "engine/log/epoch_logger.h"
-#include "engine/log/log_records.h"
 #include "engine/recovery/log_start.h"
 #include "shared/file/forwarding_file_system.h"
 #include "tests/engine/hooks/at_sync_point.h"

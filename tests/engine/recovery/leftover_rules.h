@@ -8,8 +8,7 @@
 #include <string>
 
 #include "engine/gleaner/sorted_run.h"
-#include "engine/log/log_owner.h"
-#include "engine/recovery/discard_data.h"
+#include "engine/log/log_files.h"
 #include "engine/recovery/leftovers.h"
 #include "engine/snapshot/stored_snapshots.h"
 #include "tests/engine/log/written_log.h"

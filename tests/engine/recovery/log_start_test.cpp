@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/log/log_files.h"
 #include "engine/recovery/discard_data.h"
 #include "engine/recovery/salvage.h"
 #include "tests/engine/log/log_rules.h"

@@ -14,8 +14,8 @@
 
 #include <fmt/format.h>
 
+#include "engine/format/log_block.h"
 #include "engine/format/vid.h"
-#include "engine/log/log_records.h"
 #include "engine/log/log_writer.h"
 #include "engine/recovery/log_start.h"
 #include "tests/engine/log/hooked_file_system.h"

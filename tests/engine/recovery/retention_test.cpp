@@ -7,7 +7,7 @@
 #include <functional>
 #include <random>
 
-#include "engine/recovery/discard_data.h"
+#include "engine/log/log_files.h"
 #include "engine/recovery/log_start.h"
 #include "engine/snapshot/stored_snapshots.h"
 #include "tests/engine/log/hooked_file_system.h"

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "engine/format/snapshot_format.h"
-#include "engine/snapshot/page_reader.h"
 #include "engine/snapshot/snapshot_writer.h"
 #include "tests/support/fault_injector.h"
 #include "tests/support/power_cut_file_system.h"
