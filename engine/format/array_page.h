@@ -7,6 +7,7 @@
 
 #include "engine/format/log_record.h"
 #include "engine/format/vid.h"
+#include "shared/base/check.h"
 #include "shared/memory/page_header.h"
 
 namespace atolldb {
@@ -30,6 +31,8 @@ struct ArrayLeaf {
   std::byte data[kPageBytes - sizeof(PageHeader)];
 
   RecordHead* record(uint64_t slot, uint32_t record_bytes) {
+    DCHECK(record_bytes % 8 == 0 && record_bytes >= sizeof(RecordHead));
+    DCHECK((slot + 1) * record_bytes <= sizeof data);
     return reinterpret_cast<RecordHead*>(data + slot * record_bytes);
   }
 };
@@ -43,12 +46,14 @@ struct ArrayShape {
         record_bytes(static_cast<uint32_t>(sizeof(RecordHead)) + align8(payload_bytes)),
         records_per_leaf(std::min(static_cast<uint32_t>(sizeof(ArrayLeaf::data)) / record_bytes,
                                   kMaxRecordsPerArrayLeaf)) {
+    CHECK(records_per_leaf != 0);
     uint64_t pages = (record_count + records_per_leaf - 1) / records_per_leaf;
     for (; pages > 1; pages = (pages + kArrayFanout - 1) / kArrayFanout) ++levels;
   }
 
   /// Returns the number of records below a page of this level. Level 0: a leaf.
   uint64_t records_below(uint32_t level) const {
+    DCHECK(level < levels);
     uint64_t records = records_per_leaf;
     for (uint32_t i = 0; i < level; ++i) records *= kArrayFanout;
     return records;

@@ -15,6 +15,7 @@
 
 #include "engine/format/crc32c.h"
 #include "engine/format/log_record.h"
+#include "shared/base/check.h"
 #include "shared/file/file.h"
 
 namespace atolldb {
@@ -91,6 +92,7 @@ inline constexpr uint32_t kChecksumEnd = offsetof(LogBlockHeader, incarnation);
 
 /// REQUIRES: the length is at most kLogBlockPayload.
 inline uint32_t payload_crc_of(const LogBlock& block) {
+  DCHECK(block.header.length <= kLogBlockPayload);
   return crc32c({block.payload, block.header.length});
 }
 
@@ -104,7 +106,10 @@ inline uint32_t crc_of(const LogBlock& block, uint32_t payload_crc) {
 inline uint32_t crc_of(const LogBlock& block) { return crc_of(block, payload_crc_of(block)); }
 
 /// REQUIRES: no more bytes are added to the payload.
-inline void seal_block(LogBlock& block) { block.header.crc = payload_crc_of(block); }
+inline void seal_block(LogBlock& block) {
+  DCHECK(block.header.length % 8 == 0);
+  block.header.crc = payload_crc_of(block);
+}
 
 /// Calls `visit(const LogRecord&)` for each record, fillers included. Of a filler only type and
 /// length may be read. REQUIRES: defect_of_records returns nothing.
@@ -112,6 +117,8 @@ template <typename Visit>
 void for_each_record(const LogBlock& block, Visit visit) {
   for (uint32_t offset = 0; offset < block.header.length;) {
     const auto& record = *reinterpret_cast<const LogRecord*>(block.payload + offset);
+    DCHECK(record.length >= kMinLogRecordBytes && record.length % 8 == 0);
+    DCHECK(record.length <= block.header.length - offset);
     visit(record);
     offset += record.length;
   }

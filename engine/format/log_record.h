@@ -7,6 +7,8 @@
 #include <cstring>
 #include <span>
 
+#include "shared/base/check.h"
+
 namespace atolldb {
 
 enum class LogType : uint8_t {
@@ -14,11 +16,16 @@ enum class LogType : uint8_t {
   insert = 1,  // whole payload; the record exists afterwards
   update = 2,  // payload range [payload_offset, + payload_bytes) of an existing record
   erase = 3,
-  append =
-      4,  // sequential storage, no key; payload_offset: number of the append in its transaction
+  append = 4,  // no key; payload_offset: number of the append in its transaction
 };
 
-constexpr uint32_t align8(uint32_t bytes) { return (bytes + 7) & ~7u; }
+constexpr uint32_t align8(uint32_t bytes) {
+  DCHECK(bytes <= UINT32_MAX - 7);
+  return (bytes + 7) & ~7u;
+}
+
+/// Bytes of the shortest filler: up to and including the length field.
+inline constexpr uint32_t kMinLogRecordBytes = 8;
 
 ///   0        1      2          4         8           12              14             16     24
 ///   [ type ][spare][key bytes][ length  ][storage id][payload offset][payload bytes][ VID ]

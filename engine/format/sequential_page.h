@@ -12,6 +12,7 @@
 
 #include "engine/format/log_record.h"
 #include "engine/format/vid.h"
+#include "shared/base/check.h"
 #include "shared/memory/page_header.h"
 
 namespace atolldb {
@@ -66,6 +67,7 @@ struct SequentialPage {
   static constexpr uint32_t kMaxRecords = 0xffff;
 #endif
   bool has_room(uint32_t record_bytes) const {
+    DCHECK(used_bytes <= kDataBytes && used_bytes % 8 == 0);
     return used_bytes + record_bytes <= kDataBytes && header.version().count() < kMaxRecords;
   }
 };

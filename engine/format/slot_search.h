@@ -6,10 +6,13 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "shared/base/check.h"
+
 namespace atolldb {
 
 /// Returns the first slot >= `from` with this slice, or `count` if no slot has it.
 inline uint32_t find_equal(const uint64_t* slices, uint32_t from, uint32_t count, uint64_t slice) {
+  DCHECK(from <= count);
   const __m256i wanted = _mm256_set1_epi64x(static_cast<long long>(slice));
   uint32_t i = from;
   for (; i + 4 <= count; i += 4) {
@@ -87,6 +90,7 @@ inline uint32_t stride_begin(const uint64_t* guide, uint32_t count, uint64_t bou
 inline uint32_t count_at_or_below(const uint64_t* values, const uint64_t* guide, uint32_t count,
                                   uint64_t bound) {
   const uint32_t at = stride_begin(guide, count, bound);
+  DCHECK(at <= count);
   return at + count_in_stride(values + at, count - at, bound);
 }
 

@@ -16,6 +16,8 @@
 
 #include "engine/format/crc32c.h"
 #include "engine/format/vid.h"
+#include "shared/base/check.h"
+#include "shared/base/limits.h"
 #include "shared/memory/page_header.h"
 
 namespace atolldb {
@@ -33,6 +35,9 @@ inline uint64_t check_of(const PageHeader& page) {
 /// Makes zeroed memory the snapshot page `self`. The caller sets type, layer, level and content.
 inline void begin_snapshot_page(PageHeader& page, SnapshotPointer self, uint64_t epoch,
                                 uint32_t storage_id) {
+  CHECK(page.self == 0 && page.type == PageType::free && page.is_snapshot == 0);
+  CHECK(!self.is_null() && self.snapshot() != 0);
+  CHECK(epoch <= kMaxEpoch);
   page.self = self.word();
   page.is_snapshot = 1;
   page.storage_id = storage_id;

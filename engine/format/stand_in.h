@@ -16,6 +16,7 @@
 #include "engine/format/log_record.h"
 #include "engine/format/tree_key.h"
 #include "engine/format/vid.h"
+#include "shared/base/check.h"
 #include "shared/base/pointer.h"
 #include "shared/memory/page_header.h"
 
@@ -27,6 +28,7 @@ inline constexpr uint32_t kStandInBit = uint32_t{1} << 31;
 
 constexpr bool is_stand_in(SnapshotPointer pointer) { return (pointer.word() & kStandInBit) != 0; }
 constexpr SnapshotPointer marked(SnapshotPointer page) {
+  DCHECK(!page.is_null() && !is_stand_in(page));
   return SnapshotPointer(page.word() | kStandInBit);
 }
 /// Returns the pointer to the stand-in page itself, which is an ordinary page of its file. Other
@@ -84,8 +86,12 @@ inline constexpr uint64_t kMaxHeldBatches = 16;
 struct HeldRecord {
   std::vector<uint64_t> words;
 
-  const LogRecord& log() const { return *reinterpret_cast<const LogRecord*>(words.data()); }
+  const LogRecord& log() const {
+    DCHECK(words.size() * sizeof(uint64_t) >= sizeof(LogRecord));
+    return *reinterpret_cast<const LogRecord*>(words.data());
+  }
   std::string_view key() const {
+    DCHECK(sizeof(LogRecord) + log().key_bytes <= words.size() * sizeof(uint64_t));
     return {reinterpret_cast<const char*>(log().key()), log().key_bytes};
   }
   uint64_t version() const { return Vid(log().vid).version(); }

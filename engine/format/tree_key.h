@@ -9,6 +9,7 @@
 #include <span>
 
 #include "engine/format/tree_record.h"
+#include "shared/base/check.h"
 
 namespace atolldb {
 
@@ -46,6 +47,7 @@ inline void put_slice(uint64_t slice, std::byte* to) {
 /// do not disturb readers that start at the next prefix. Source: shortest separators of prefix
 /// B-trees, Bayer and Unterauer 1977.
 inline uint64_t fence_between(uint64_t left, uint64_t right) {
+  DCHECK(left < right);
   const int differing = 63 - std::countl_zero(left ^ right);
   return right & (~uint64_t{0} << differing);
 }
@@ -55,11 +57,17 @@ struct LayerKey {
   explicit LayerKey(Bytes rest_of_key)
       : rest(rest_of_key),
         slice(slice_of(rest_of_key)),
-        remainder(static_cast<uint16_t>(rest_of_key.size())) {}
+        remainder(static_cast<uint16_t>(rest_of_key.size())) {
+    DCHECK(rest_of_key.size() <= kMaxTreeKeyBytes);
+  }
 
   /// Returns the key bytes after the slice; empty if the key ends in this layer.
   Bytes suffix() const { return remainder > 8 ? rest.subspan(8) : Bytes(); }
-  LayerKey next() const { return LayerKey(rest.subspan(8)); }
+  /// REQUIRES: the key does not end before the slice does.
+  LayerKey next() const {
+    DCHECK(rest.size() >= 8);
+    return LayerKey(rest.subspan(8));
+  }
 
   Bytes rest;
   uint64_t slice;

@@ -76,6 +76,8 @@ struct TreePage {
     return left == right || slice < twin_fence ? left : right;
   }
   void set_twins(VolatilePointer left, VolatilePointer right, uint64_t fence) {
+    DCHECK(!left.is_null() && !right.is_null());
+    DCHECK(left == right || (fence > low && contains(fence)));
     twin_fence = fence;
     twins[1].store(right.word(), std::memory_order_release);
     twins[0].store(left.word(), std::memory_order_release);
@@ -105,8 +107,12 @@ struct BorderPage : TreePage {
   static constexpr uint32_t heap_limit(uint32_t slot_capacity) {
     return (static_cast<uint32_t>(sizeof(TreePage)) + slot_capacity * kSlotBytes + 7) & ~7u;
   }
-  uint32_t free_bytes() const { return heap_begin - heap_limit(slot_capacity); }
+  uint32_t free_bytes() const {
+    DCHECK(heap_begin >= heap_limit(slot_capacity) && heap_begin <= kPageBytes);
+    return heap_begin - heap_limit(slot_capacity);
+  }
   bool has_room(uint32_t count, uint32_t record_bytes) const {
+    DCHECK(count <= slot_capacity);
     return count < slot_capacity && free_bytes() >= record_bytes;
   }
   /// Returns the number of slots that balances slot arrays and record heap for records of
@@ -149,6 +155,7 @@ struct InteriorPage : TreePage {
   /// Sets sorted_count and the guide. REQUIRES: the page is not published yet, and its first
   /// `count` separators ascend.
   void set_sorted(uint32_t count) {
+    DCHECK(count <= kInteriorCapacity);
     sorted_count = static_cast<uint16_t>(count);
     for (uint32_t i = kSearchStride; i < count; i += kSearchStride) {
       guide[i / kSearchStride - 1] = separators[i];

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "shared/base/check.h"
+#include "shared/base/limits.h"
 #include "shared/memory/control_layout.h"
 #include "shared/sync/mcs_word.h"
 
@@ -28,6 +30,7 @@ class Vid {
   constexpr Vid() = default;
   constexpr explicit Vid(uint64_t word) : word_(word) {}
   static constexpr Vid make(uint64_t epoch, uint64_t ordinal, uint64_t flags = 0) {
+    DCHECK(epoch <= kMaxEpoch && flags <= kFlagsMask);
     return Vid((epoch << kEpochShift) | (ordinal << kOrdinalShift) | flags);
   }
   static constexpr Vid reserved(uint64_t epoch) { return make(epoch, 0, kDeleted); }
@@ -49,7 +52,10 @@ class Vid {
   }
   /// The record is relocated: the caller must continue in a twin page or in the next layer.
   constexpr bool is_elsewhere() const { return (word_ & (kMoved | kNextLayer)) != 0; }
-  constexpr Vid with(uint64_t flags) const { return Vid(word_ | flags); }
+  constexpr Vid with(uint64_t flags) const {
+    DCHECK(flags <= kFlagsMask);
+    return Vid(word_ | flags);
+  }
   /// Epoch and ordinal without flags: comparable, grows per key (R15).
   constexpr uint64_t version() const { return word_ & ~kFlagsMask; }
   constexpr bool operator==(const Vid&) const = default;

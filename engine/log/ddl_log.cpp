@@ -55,6 +55,7 @@ bool decode(std::span<const std::byte> bytes, DdlRecord& record) {
 /// intact.
 const char* defect_of(std::span<const std::byte> block, uint64_t sequence,
                       const ClusterUuid& cluster_uuid, DdlRecord& record) {
+  CHECK(block.size() == kIoBlockBytes);
   DdlHeader header;
   std::memcpy(&header, block.data(), sizeof header);
   if (header.magic != kDdlMagic) return "no record of the DDL log begins here";
@@ -66,10 +67,10 @@ const char* defect_of(std::span<const std::byte> block, uint64_t sequence,
   }
   if (header.sequence != sequence) return "the record is not the successor of the one before";
   if (!std::ranges::equal(header.cluster_uuid, cluster_uuid)) {
-    return "the record is another cluster's";
+    return "the record belongs to another cluster";
   }
   if (!decode(block.subspan(sizeof header, header.length), record)) {
-    return "the record's content cannot be";
+    return "the record's content is invalid";
   }
   return nullptr;
 }
@@ -105,12 +106,11 @@ Result<DdlContent> read_ddl_log(FileSystem& file_system, const std::string& data
   uint32_t expected = 0;
   for (const uint32_t ordinal : ordinals) {
     const std::string path = path_in(directory, ddl_file_name(ordinal));
-    auto file = file_system.open_for_reading(path);
-    if (!file) return std::unexpected(file.error());
-    ATOLL_ASSIGN(auto bytes, (*file)->read(0, buffer.bytes()));
+    ATOLL_ASSIGN(const auto file, file_system.open_for_reading(path));
+    ATOLL_ASSIGN(const uint64_t bytes, file->read(0, buffer.bytes()));
     if (ordinal != expected && !is_zero(buffer.bytes().first(bytes))) {
       return corruption(path_in(directory, ddl_file_name(expected)) +
-                        ": the file is missing, and there is more behind it");
+                        ": the file is missing, but later files hold records");
     }
     ++expected;
     for (uint64_t offset = 0; offset + kIoBlockBytes <= bytes; offset += kIoBlockBytes) {
@@ -121,7 +121,7 @@ Result<DdlContent> read_ddl_log(FileSystem& file_system, const std::string& data
       if (is_zero(block)) {
         defect = "nothing is written here";
       } else if (!ended.empty()) {
-        return corruption(fmt::format("{}, and there is more behind it, in {} at offset {}", ended,
+        return corruption(fmt::format("{}, but a later block is written, in {} at offset {}", ended,
                                       path, offset));
       } else {
         defect = defect_of(block, content.records.size(), cluster_uuid, record);
@@ -182,6 +182,7 @@ Result<void> DdlLog::write(const DdlRecord& record) {
   if (!file_) {
     ATOLL_TRY(open_file());
   }
+  CHECK(content_.next_offset % kIoBlockBytes == 0 && content_.next_offset < kDdlFileBytes);
   ByteWriter body;
   body(record);
   DdlHeader header = {kDdlMagic,
@@ -191,18 +192,23 @@ Result<void> DdlLog::write(const DdlRecord& record) {
                       content_.records.size(),
                       {}};
   std::ranges::copy(cluster_uuid_, header.cluster_uuid);
+  CHECK(sizeof header + header.length <= kIoBlockBytes);
   IoBuffer buffer(kIoBlockBytes);
   const std::span<std::byte> bytes = buffer.bytes();
   std::memcpy(bytes.data(), &header, sizeof header);
   std::ranges::copy(body.bytes(), bytes.begin() + sizeof header);
   header.crc = crc32c(bytes.subspan(kDdlChecked, sizeof header - kDdlChecked + header.length));
   std::memcpy(bytes.data(), &header, sizeof header);
+  DdlRecord decoded;
+  CHECK(defect_of(bytes, content_.records.size(), cluster_uuid_, decoded) == nullptr);
+  CHECK(decoded == record);
   const std::array<std::span<const std::byte>, 1> slices = {bytes};
   ATOLL_TRY(file_->write(content_.next_offset, slices));
   return file_->sync();
 }
 
 Result<void> DdlLog::open_file() {
+  CHECK(file_ == nullptr);
   const std::string path = path_in(directory_, ddl_file_name(content_.next_ordinal));
   ATOLL_TRY(file_system_->make_directory(directory_));
   ATOLL_ASSIGN(auto exists, file_system_->exists(path));

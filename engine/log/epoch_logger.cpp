@@ -27,12 +27,17 @@ EpochLogger::EpochLogger(const ClusterView& view, LogWriter writer, std::vector<
     : view_(&view),
       writer_(std::move(writer)),
       copies_(std::make_unique<OwnBlock[]>(workers.size())) {
-  for (const Source& source : workers) workers_.push_back({source});
+  for (const Source& source : workers) {
+    CHECK(source.slot != nullptr && source.ring.control != nullptr);
+    CHECK(source.ring.block_count != 0);
+    workers_.push_back({source});
+  }
 }
 
 Result<void> EpochLogger::close(uint64_t epoch) {
   // seq_cst, before the loads of the in-commit words (R21, R26).
   CHECK(view_->control->epochs.current.load(std::memory_order_seq_cst) > epoch);
+  CHECK(epoch > durable_epoch());
   if (mutant(Mutant::committed_before_closed)) load_committed();
   await_closed(epoch);
   if (!mutant(Mutant::committed_before_closed)) load_committed();
@@ -43,8 +48,10 @@ Result<void> EpochLogger::close(uint64_t epoch) {
   latest_.written_bytes = writer_.counters().bytes - before.bytes;
   latest_.sync_ns = writer_.counters().sync_ns - before.sync_ns;
   latest_.write_ns = ns_between(began, Clock::now()) - latest_.sync_ns;
-  if (done) free_blocks();
-  return done;
+  if (!done) return done;
+  CHECK(durable_epoch() == epoch);
+  free_blocks();
+  return {};
 }
 
 void EpochLogger::await_closed(uint64_t epoch) const {
@@ -63,8 +70,12 @@ void EpochLogger::await_closed(uint64_t epoch) const {
 
 void EpochLogger::load_committed() {
   for (Worker& worker : workers_) {
+    const WorkerLogRing& ring = worker.source.ring;
     // Acquire pairs with WorkerLog::publish: the blocks before the marker are complete.
-    worker.committed = worker.source.ring.control->committed.load(std::memory_order_acquire);
+    const uint64_t committed = ring.control->committed.load(std::memory_order_acquire);
+    CHECK(committed >= worker.committed);
+    CHECK(committed / kLogBlockBytes <= worker.next + ring.block_count);
+    worker.committed = committed;
   }
 }
 
@@ -115,6 +126,7 @@ void EpochLogger::take_blocks(Worker& worker, uint64_t epoch) {
 }
 
 LogBlock& EpochLogger::copy_of(const LogBlock& block) {
+  CHECK(copies_used_ < workers_.size());
   LogBlock& copy = copies_[copies_used_++].block;
   const uint32_t length = block.header.length;
   CHECK(length <= kLogBlockPayload);
@@ -130,7 +142,9 @@ LogBlock& EpochLogger::copy_of(const LogBlock& block) {
 void EpochLogger::free_blocks() {
   for (Worker& worker : workers_) {
     WorkerLogControl& control = *worker.source.ring.control;
-    if (control.durable.load(std::memory_order_relaxed) == worker.next) continue;
+    const uint64_t durable = control.durable.load(std::memory_order_relaxed);
+    CHECK(durable <= worker.next);
+    if (durable == worker.next) continue;
     // Both are seq_cst: a worker that is not seen to wait sees the freed blocks (R24).
     control.durable.store(worker.next, std::memory_order_seq_cst);
     if (control.waits.load(std::memory_order_seq_cst) == 0) continue;

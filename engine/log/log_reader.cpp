@@ -20,12 +20,10 @@ bool is_zero(const LogBlock& block) {
   return bytes[0] == std::byte{} && std::memcmp(bytes, bytes + 1, sizeof block - 1) == 0;
 }
 
-constexpr uint32_t kMinFillerBytes = 8;  // up to and including the length field
-
 const char* defect_of(const LogRecord& record, uint32_t room, uint64_t epoch) {
   if (record.type > LogType::append) return "has an unknown type";
   if (record.length % 8 != 0) return "has a length that is no multiple of 8";
-  if (record.length < kMinFillerBytes || record.length > room) {
+  if (record.length < kMinLogRecordBytes || record.length > room) {
     return "has a length beyond its block's";
   }
   if (record.type == LogType::filler) return nullptr;
@@ -43,11 +41,12 @@ constexpr uint64_t kMostBlocksBack = 4096;
 }  // namespace
 
 std::optional<std::string> defect_of_records(const LogBlock& block) {
+  CHECK(block.header.length <= kLogBlockPayload);
   for (uint32_t offset = 0; offset < block.header.length;) {
     const uint32_t room = block.header.length - offset;
     const auto& record = *reinterpret_cast<const LogRecord*>(block.payload + offset);
-    const char* defect = room < kMinFillerBytes ? "is cut off by its block's end"
-                                                : defect_of(record, room, block.header.epoch);
+    const char* defect = room < kMinLogRecordBytes ? "is cut off by its block's end"
+                                                   : defect_of(record, room, block.header.epoch);
     if (defect != nullptr)
       return fmt::format("the record at byte {} of its payload {}", offset, defect);
     offset += record.length;
@@ -98,6 +97,7 @@ Result<void> LogReader::open_file(uint32_t ordinal) {
 }
 
 Result<const LogBlock*> LogReader::read_block() {
+  CHECK(file_ != nullptr);
   const uint64_t offset = position_ * kLogBlockBytes;
   if (offset < buffer_offset_ || offset + kLogBlockBytes > buffer_offset_ + buffer_bytes_) {
     ATOLL_ASSIGN(auto count, file_->read(offset, buffer_.bytes()));
@@ -117,6 +117,7 @@ Result<const LogBlock*> LogReader::next() {
   if (blocks_per_file_ != 0 && position_ == blocks_per_file_) {
     ATOLL_TRY(open_file(ordinal_ + 1));
   }
+  CHECK(blocks_per_file_ == 0 || position_ < blocks_per_file_);
   if (!file_) {
     const bool more = !ordinals_.empty() && ordinals_.back() > ordinal_;
     return end_here(ordinal_ == first_ordinal_ || more, "the file is missing");
@@ -136,11 +137,13 @@ Result<const LogBlock*> LogReader::next() {
   if ((*block)->header.type == LogBlockType::records) {
     if (auto record = defect_of_records(**block)) return end_here(true, *std::move(record));
   }
+  CHECK(closed_epoch_ <= last_epoch_);
   ++position_;
   return *block;
 }
 
 const LogBlock* LogReader::end_here(bool is_defect, std::string reason) {
+  CHECK(!end_);
   end_ = LogEnd{path_, position_ * kLogBlockBytes, is_defect, std::move(reason)};
   return nullptr;
 }
@@ -169,14 +172,16 @@ const char* LogReader::chain(const LogBlock& block) {
     return "the block is not the successor of the one before";
   }
   if ((header.type == LogBlockType::file_header) != (position_ == 0)) {
-    return position_ == 0 ? "the file does not begin with a header" : "a header amid the file";
+    return position_ == 0 ? "the file does not begin with a header"
+                          : "a header lies in the middle of the file";
   }
   if (header.type == LogBlockType::file_header) {
     if (const char* defect = chain_header(block)) return defect;
   } else if (header.type == LogBlockType::records || header.type == LogBlockType::marker) {
     if (header.epoch <= closed_epoch_) return "the block's epoch was closed before";
     if (header.epoch < last_epoch_) return "the block's epoch is before its predecessor's";
-    if (header.durable_epoch > closed_epoch_) return "the block names as durable what is not";
+    if (header.durable_epoch > closed_epoch_)
+      return "the block names an epoch as durable that is not closed";
     last_epoch_ = header.epoch;
     if (header.type == LogBlockType::marker) closed_epoch_ = header.epoch;
   } else {
@@ -194,7 +199,7 @@ const char* LogReader::chain_header(const LogBlock& block) {
   std::ranges::copy(header.cluster_uuid, uuid.begin());
   const uint64_t blocks = header.file_bytes / kLogBlockBytes;
   if (header.file_bytes % kLogBlockBytes != 0 || blocks < 2 || header.start_epoch == 0) {
-    return "the file's header has values that cannot be";
+    return "the file's header has invalid values";
   }
   if (blocks_per_file_ != 0 && blocks != blocks_per_file_) {
     return "the file's header names another size than its predecessor's";
@@ -202,7 +207,7 @@ const char* LogReader::chain_header(const LogBlock& block) {
   if (stream_.start_epoch.value_or(header.start_epoch) != header.start_epoch) {
     return "the file's header names another start epoch";
   }
-  if (stream_.cluster_uuid.value_or(uuid) != uuid) return "the file is another cluster's";
+  if (stream_.cluster_uuid.value_or(uuid) != uuid) return "the file belongs to another cluster";
   if (!stream_.start_epoch) last_epoch_ = closed_epoch_ = header.start_epoch - 1;
   if (ordinal_ == first_ordinal_ && ordinal_ != 0) {
     blocks_per_file_ = blocks;
@@ -223,7 +228,7 @@ const char* LogReader::chain_header(const LogBlock& block) {
 const char* LogReader::chain_first_header(const LogBlock& block) {
   const LogBlockHeader& header = block.header;
   if (header.sequence != ordinal_ * blocks_per_file_) {
-    return "the file's header has a sequence that its place does not have";
+    return "the file's header has a sequence number that does not fit its ordinal";
   }
   if (header.last_epoch_before < header.epoch || header.last_epoch_before > stream_.covered_epoch) {
     return "the files before it are missing, and held epochs that no snapshot covers";
@@ -239,6 +244,7 @@ const char* LogReader::chain_first_header(const LogBlock& block) {
 // an earlier block.
 
 Result<uint32_t> LogReader::find_first_file() const {
+  CHECK(!ordinals_.empty());
   if (!may_skip_) return ordinals_.front();
   for (auto at = ordinals_.rbegin(); at != ordinals_.rend(); ++at) {
     const LogFilePlace place = {
@@ -264,6 +270,8 @@ bool LogReader::is_covered(const LogBlock& block, uint64_t position) const {
 }
 
 Result<void> LogReader::skip_covered_blocks() {
+  CHECK(file_ != nullptr && ordinal_ == first_ordinal_ && blocks_per_file_ != 0);
+  CHECK(first_ordinal_ >= ordinals_.front());
   skipped_blocks_ = (first_ordinal_ - ordinals_.front()) * blocks_per_file_;
   const auto read = [&](uint64_t first, uint64_t count) -> Result<uint64_t> {
     buffer_offset_ = first * kLogBlockBytes;
@@ -294,6 +302,7 @@ Result<void> LogReader::skip_covered_blocks() {
       }
       // next() reads the marker as the next block of the chain.
       position_ = first + index;
+      CHECK(position_ < blocks_per_file_);
       skipped_blocks_ += position_ - 1;
       next_sequence_ = header.sequence;
       closed_epoch_ = std::max(closed_epoch_, header.epoch - 1);

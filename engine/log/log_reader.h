@@ -14,6 +14,7 @@
 #include "engine/format/log_block.h"
 #include "engine/log/log_files.h"
 #include "engine/log/log_writer.h"
+#include "shared/base/check.h"
 #include "shared/base/error.h"
 #include "shared/base/limits.h"
 #include "shared/file/file.h"
@@ -77,14 +78,20 @@ class LogReader {
   /// File of the block last returned. The chain is gapless and intact up to and including that
   /// block.
   const std::string& file() const { return path_; }
-  uint64_t offset() const { return (position_ - 1) * kLogBlockBytes; }
+  uint64_t offset() const {
+    CHECK(position_ != 0);
+    return (position_ - 1) * kLogBlockBytes;
+  }
 
   /// Bytes of covered blocks that were skipped: whole files, and the blocks from the first header
   /// to a marker. Final after the second next(), because the first one returns the header.
   uint64_t skipped_bytes() const { return skipped_blocks_ * kLogBlockBytes; }
 
   /// REQUIRES: next() returned null.
-  const LogEnd& end() const { return *end_; }
+  const LogEnd& end() const {
+    CHECK(end_.has_value());
+    return *end_;
+  }
   /// Reads the rest of the stream's files and counts its intact blocks. May be called once.
   /// REQUIRES: next() returned null.
   Result<LogRemainder> read_remainder();

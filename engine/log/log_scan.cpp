@@ -46,6 +46,7 @@ bool has_begun(const LogScan& log) { return !log.files.empty(); }
 /// Computes the largest epoch known to be durable, and the epoch that all logs reach. REQUIRES:
 /// there are logs.
 void measure(IncarnationScan& scan, const Savepoint& savepoint) {
+  CHECK(!scan.logs.empty() && scan.incarnation.start_epoch != 0);
   uint64_t least = UINT64_MAX;
   uint64_t most = 0;
   uint64_t named = scan.incarnation.start_epoch - 1;
@@ -105,6 +106,7 @@ Result<LogScan> scan_log(FileSystem& file_system, const LogStream& stream, const
     if (block == nullptr) break;
     const LogBlockHeader& header = block->header;
     if (header.type == LogBlockType::file_header) scan.files.push_back({.path = reader.file()});
+    CHECK(!scan.files.empty());
     count(scan.files.back(), *block);
     if (header.type == LogBlockType::records && header.epoch > stream.covered_epoch) {
       if (!scan.first_record_epoch) scan.first_record_epoch = header.epoch;
@@ -187,6 +189,8 @@ Result<IncarnationScan> scan_incarnation(FileSystem& file_system, const Savepoin
   // not have. So K stays as it was, and the cut is what all logs have now.
   measure(scan, savepoint);
   scan.known_durable_epoch = first.known_durable_epoch;
+  CHECK(scan.corruption || scan.cut_epoch >= scan.known_durable_epoch ||
+        mutant(Mutant::damage_is_torn_tail));
   return scan;
 }
 

@@ -8,6 +8,7 @@
 
 #include "engine/format/log_block.h"
 #include "shared/base/check.h"
+#include "shared/base/limits.h"
 #include "shared/base/try.h"
 
 namespace atolldb {
@@ -20,7 +21,7 @@ LogWriter::LogWriter(FileSystem& file_system, LogWriterSettings settings)
       closed_epoch_(settings_.start_epoch - 1),
       header_(std::make_unique<OwnBlock>()),
       marker_(std::make_unique<OwnBlock>()) {
-  CHECK(settings_.start_epoch > 0);
+  CHECK(settings_.start_epoch > 0 && settings_.start_epoch <= kMaxEpoch);
   CHECK(settings_.file_bytes % kLogBlockBytes == 0 && blocks_per_file_ >= 3);
   LogFileHeader contents = {settings_.file_bytes, settings_.start_epoch, {}};
   std::ranges::copy(settings_.cluster_uuid, contents.cluster_uuid);
@@ -62,10 +63,12 @@ Result<void> LogWriter::close_epoch(uint64_t epoch, uint64_t durable_epoch,
   marker_->block.header.epoch = epoch;
   seal_block(marker_->block);
   ATOLL_TRY(place(LogBlockType::marker, {&marker_->block, 1}, durable_epoch));
+  CHECK(last_epoch_ == epoch);
   // One write for records and marker. Their order on the device does not matter, because the chain
   // breaks before a marker whose earlier blocks are missing.
   ATOLL_TRY(write_placed());
   ATOLL_TRY(sync_all());
+  CHECK(written_ == position_ && placed_.empty());
   closed_epoch_ = epoch;
   return {};
 }
@@ -106,6 +109,9 @@ Result<void> LogWriter::sync_new(File& file, const std::string& directory) {
 }
 
 void LogWriter::start_file() {
+  CHECK(current_ != nullptr && placed_.empty());
+  CHECK(closed_epoch_ <= last_epoch_);
+  CHECK(next_sequence_ == ordinal_ * blocks_per_file_);
   position_ = written_ = 0;
   header_->block.header.epoch = closed_epoch_;
   header_->block.header.last_epoch_before = last_epoch_;
@@ -127,7 +133,7 @@ Result<void> LogWriter::place_records(std::span<const std::span<LogBlock>> runs,
 
 Result<void> LogWriter::place(LogBlockType type, std::span<LogBlock> run, uint64_t durable_epoch) {
   CHECK(durable_epoch <= closed_epoch_);
-  DCHECK(reinterpret_cast<uintptr_t>(run.data()) % kIoBlockBytes == 0);
+  CHECK(reinterpret_cast<uintptr_t>(run.data()) % kIoBlockBytes == 0);
   while (!run.empty()) {
     if (position_ == blocks_per_file_) {
       ATOLL_TRY(write_placed());
@@ -137,6 +143,7 @@ Result<void> LogWriter::place(LogBlockType type, std::span<LogBlock> run, uint64
       ++ordinal_;
       start_file();
     }
+    CHECK(next_sequence_ == ordinal_ * blocks_per_file_ + position_);
     const uint64_t count = std::min<uint64_t>(run.size(), blocks_per_file_ - position_);
     for (LogBlock& block : run.first(count)) {
       CHECK(block.header.type == type);
@@ -154,7 +161,8 @@ Result<void> LogWriter::place(LogBlockType type, std::span<LogBlock> run, uint64
 void LogWriter::stamp(LogBlock& block, uint64_t durable_epoch) {
   LogBlockHeader& header = block.header;
   const uint32_t payload_crc = header.crc;
-  CHECK(header.length <= kLogBlockPayload);
+  CHECK(header.length <= kLogBlockPayload && header.length % 8 == 0);
+  CHECK(header.epoch <= kMaxEpoch && durable_epoch <= header.epoch);
   header.magic = kLogBlockMagic;
   header.incarnation = settings_.incarnation;
   header.sequence = next_sequence_++;
@@ -170,6 +178,7 @@ void LogWriter::stamp(LogBlock& block, uint64_t durable_epoch) {
 
 Result<void> LogWriter::write_placed() {
   if (placed_.empty()) return {};
+  CHECK(written_ < position_ && position_ <= blocks_per_file_);
   auto written = current_->write(written_ * kLogBlockBytes, placed_);
   placed_.clear();
   if (!written) return fail(std::move(written.error()));

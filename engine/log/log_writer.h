@@ -17,6 +17,7 @@
 
 #include "engine/format/log_block.h"
 #include "engine/log/log_files.h"
+#include "shared/base/check.h"
 #include "shared/base/error.h"
 #include "shared/file/file.h"
 
@@ -76,8 +77,11 @@ class LogWriter {
   /// nothing on disk, the writer continues in the current file, and the caller may try again. Any
   /// other error is final.
   Result<void> prepare_next_file();
-  /// bytes that fit into the current file
-  uint64_t bytes_left() const { return (blocks_per_file_ - position_) * kLogBlockBytes; }
+  /// Bytes that fit into the current file
+  uint64_t bytes_left() const {
+    CHECK(position_ <= blocks_per_file_);
+    return (blocks_per_file_ - position_) * kLogBlockBytes;
+  }
 
   /// The last epoch that is closed and durable here, or start epoch - 1 before the first.
   uint64_t last_closed_epoch() const { return closed_epoch_; }

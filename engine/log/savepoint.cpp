@@ -85,6 +85,7 @@ void incarnation_fields(Archive& archive, Described<Archive, Incarnation>& incar
 /// The body of a slot. A writer writes kSavepointVersion.
 template <typename Archive>
 void body_fields(Archive& archive, Described<Archive, Savepoint>& savepoint, uint32_t version) {
+  CHECK(version >= kVersionBeforeSnapshots && version <= kSavepointVersion);
   archive(savepoint.cluster_uuid, savepoint.largest_epoch, savepoint.largest_incarnation,
           savepoint.durable_epoch);
   if (version > kVersionBeforeSnapshots) {
@@ -196,7 +197,8 @@ std::optional<Savepoint> decode_slot(std::span<const std::byte> slot, const Dire
     return std::nullopt;
   }
   if (header.magic != kSavepointMagic) {
-    reason = "it does not begin as a slot does";
+    reason =
+        fmt::format("its magic number is 0x{:08x}, not 0x{:08x}", header.magic, kSavepointMagic);
   } else if (header.length > slot.size() - sizeof header) {
     reason = "its length is beyond its end";
   } else if (header.crc !=
@@ -204,7 +206,7 @@ std::optional<Savepoint> decode_slot(std::span<const std::byte> slot, const Dire
                                  sizeof header - kSavepointChecked + header.length))) {
     reason = "its checksum is wrong";
   } else if (header.version > kSavepointVersion || header.version < kVersionBeforeSnapshots) {
-    reason = fmt::format("its format has version {}, this program knows up to {}", header.version,
+    reason = fmt::format("its format has version {}, this program reads up to {}", header.version,
                          kSavepointVersion);
   } else {
     Savepoint savepoint;
@@ -212,7 +214,7 @@ std::optional<Savepoint> decode_slot(std::span<const std::byte> slot, const Dire
     savepoint.ddl_records = header.ddl_records;
     const auto body = slot.subspan(sizeof header, header.length);
     if (decode(body, header.version, table, savepoint, reason)) return savepoint;
-    if (reason.empty()) reason = "its content cannot be";
+    if (reason.empty()) reason = "its content is invalid";
   }
   return std::nullopt;
 }
@@ -255,7 +257,7 @@ Result<std::array<SavepointSlot, 2>> read_savepoint_slots(FileSystem& file_syste
     slots[i].savepoint = decode_slot(buffer.bytes().first(count), table, damage);
     if (slots[i].savepoint && slots[i].savepoint->generation % slots.size() != i) {
       slots[i].savepoint.reset();
-      damage = "it is the other slot's, in a wrong place";
+      damage = "it belongs to the other slot";
     }
     if (!damage.empty()) {
       damage = fmt::format("slot {} at offset {}: {}", i, i * kSavepointSlotBytes, damage);
@@ -286,12 +288,11 @@ Result<std::optional<SavepointRead>> read_savepoint_file(FileSystem& file_system
 
 Result<void> write_savepoint(FileSystem& file_system, const std::string& data_dir,
                              Savepoint& savepoint) {
-  auto table = DirectoryTable::read(file_system, data_dir);
-  if (!table) return std::unexpected(table.error());
-  const ByteWriter body = encode(savepoint, *table);
+  CHECK(is_sensible(savepoint));
+  ATOLL_ASSIGN(DirectoryTable table, DirectoryTable::read(file_system, data_dir));
+  const ByteWriter body = encode(savepoint, table);
   const std::string directory = coordinator_directory(data_dir);
   const std::string path = savepoint_path(data_dir);
-  CHECK(is_sensible(savepoint));
   if (body.bytes().size() > kSavepointSlotBytes - sizeof(SlotHeader)) {
     return make_error(
         ExitCode::resources,
@@ -310,37 +311,40 @@ Result<void> write_savepoint(FileSystem& file_system, const std::string& data_di
   header.crc =
       crc32c(bytes.subspan(kSavepointChecked, sizeof header - kSavepointChecked + header.length));
   std::memcpy(bytes.data(), &header, sizeof header);
+  CHECK(bytes.size() <= kSavepointSlotBytes);
+  std::string reason;
+  CHECK(decode_slot(bytes, table, reason).has_value());
 
   const bool is_new = savepoint.generation == 0;
   const std::string target = is_new ? path + ".new" : path;
   if (is_new) {
     ATOLL_TRY(file_system.make_directory(directory));
-    auto exists = file_system.exists(target);  // left by a crash during an earlier write
-    if (!exists) return std::unexpected(exists.error());
-    if (*exists) {
+    // left by a crash during an earlier write
+    ATOLL_ASSIGN(const bool exists, file_system.exists(target));
+    if (exists) {
       ATOLL_TRY(file_system.remove(target));
     }
   }
   // The table must be durable before the slot that names its roles.
-  ATOLL_TRY(table->write(file_system));
-  auto file = is_new ? file_system.create(target, 2 * kSavepointSlotBytes) : file_system.open(path);
-  if (!file) return std::unexpected(file.error());
+  ATOLL_TRY(table.write(file_system));
+  ATOLL_ASSIGN(const auto file, is_new ? file_system.create(target, 2 * kSavepointSlotBytes)
+                                       : file_system.open(path));
   if (!is_new) {
     // A killed process may have written the remaining slot without a sync. If it were lost together
     // with the slot that is overwritten now, the state before both would return.
-    ATOLL_TRY((*file)->sync());
+    ATOLL_TRY(file->sync());
     ATOLL_TRY(file_system.sync_directory(directory));
     // Damage may have cut the file short; the remaining slot counts.
-    ATOLL_ASSIGN(auto size, (*file)->size());
+    ATOLL_ASSIGN(auto size, file->size());
     if (size < 2 * kSavepointSlotBytes) {
-      ATOLL_TRY((*file)->grow(2 * kSavepointSlotBytes));
+      ATOLL_TRY(file->grow(2 * kSavepointSlotBytes));
     }
   }
   const std::array<std::span<const std::byte>, 1> slices = {bytes};
   const uint64_t slot = mutant(Mutant::savepoint_same_slot_always) ? 0 : header.generation % 2;
   const uint64_t offset = slot * kSavepointSlotBytes;
-  ATOLL_TRY((*file)->write(offset, slices));
-  ATOLL_TRY((*file)->sync());
+  ATOLL_TRY(file->write(offset, slices));
+  ATOLL_TRY(file->sync());
   if (is_new) {
     ATOLL_TRY(file_system.rename(target, path));
     ATOLL_TRY(file_system.sync_directory(directory));

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "engine/log/log_writer.h"
+#include "shared/base/check.h"
 #include "shared/base/error.h"
 #include "shared/file/file.h"
 
@@ -95,7 +96,10 @@ struct Savepoint {
 
   /// The epoch of the oldest snapshot among the newest and the kept ones. Log after it is still
   /// needed.
-  uint64_t oldest_epoch() const { return kept.empty() ? snapshot_epoch : kept.front().epoch; }
+  uint64_t oldest_epoch() const {
+    CHECK(kept.empty() || kept.front().epoch <= snapshot_epoch);
+    return kept.empty() ? snapshot_epoch : kept.front().epoch;
+  }
   /// Returns the last incarnation if it has no cut, or null.
   const Incarnation* uncut() const;
   bool operator==(const Savepoint&) const = default;

@@ -19,7 +19,9 @@ namespace {
 /// Writes `next`, and assigns it to `savepoint` once it is durable.
 Result<void> replace(FileSystem& file_system, const std::string& data_dir, Savepoint& savepoint,
                      Savepoint next) {
+  CHECK(next.generation == savepoint.generation);
   ATOLL_TRY(write_savepoint(file_system, data_dir, next));
+  CHECK(next.generation == savepoint.generation + 1);
   savepoint = std::move(next);
   return {};
 }
@@ -55,6 +57,7 @@ Result<uint32_t> take_snapshot_id(FileSystem& file_system, const std::string& da
   Savepoint next = savepoint;
   ++next.largest_snapshot;
   ATOLL_TRY(replace(file_system, data_dir, savepoint, std::move(next)));
+  CHECK(savepoint.largest_snapshot > savepoint.snapshot);
   return savepoint.largest_snapshot;
 }
 
@@ -85,6 +88,8 @@ Result<void> store_snapshot(FileSystem& file_system, const std::string& data_dir
   const auto kept = first_needed();
   if (kept != next.incarnations.begin()) next.covered_incarnation = std::prev(kept)->number;
   next.incarnations.erase(next.incarnations.begin(), kept);
+  CHECK(next.kept.size() < keep && next.oldest_epoch() >= savepoint.oldest_epoch());
+  CHECK(next.covered_incarnation >= savepoint.covered_incarnation);
   return replace(file_system, data_dir, savepoint, std::move(next));
 }
 
@@ -115,7 +120,7 @@ Result<PinnedSnapshot> find_pin(const Savepoint& savepoint, const std::string& n
   if (!found) {
     return make_error(ExitCode::failed,
                       fmt::format("{}: is neither the name of a pin nor the id of a pinned "
-                                  "snapshot: `atoll snapshot ls` lists those there are",
+                                  "snapshot: `atoll snapshot ls` lists the pins",
                                   name_or_id));
   }
   if (names != found->name) {
@@ -143,7 +148,7 @@ Result<void> pin_snapshot(FileSystem& file_system, const std::string& data_dir,
   }
   if (savepoint.pinned.size() >= kMaxPinnedSnapshots) {
     return make_error(ExitCode::resources,
-                      fmt::format("snapshot {}: there are {} pins, as many as there may be: remove "
+                      fmt::format("snapshot {}: there are {} pins, which is the limit: remove "
                                   "one",
                                   id, kMaxPinnedSnapshots));
   }
@@ -157,6 +162,7 @@ Result<void> pin_snapshot(FileSystem& file_system, const std::string& data_dir,
   }
   Savepoint next = savepoint;
   next.pinned.push_back({id, *epoch, name});
+  CHECK(next.pinned.size() <= kMaxPinnedSnapshots);
   return replace_both(file_system, data_dir, savepoint, std::move(next));
 }
 
@@ -167,7 +173,7 @@ Result<void> unpin_snapshot(FileSystem& file_system, const std::string& data_dir
   if (std::erase_if(next.pinned, is_pin) == 0) {
     return make_error(ExitCode::failed,
                       fmt::format("{}: no pin of a snapshot has the name {}: `atoll snapshot ls` "
-                                  "lists those there are",
+                                  "lists the pins",
                                   data_dir, name));
   }
   return replace_both(file_system, data_dir, savepoint, std::move(next));

@@ -25,6 +25,8 @@ uint64_t WorkerLog::durable() const {
 
 uint64_t WorkerLog::limit() const {
   if (!is_logged_) return ring_.block_count;
+  // The logger frees the open block at most up to its committed records.
+  DCHECK(durable() <= open_block_ + 1);
   // The running transaction began in the open block, whose first part may be durable by now.
   return std::min(durable(), open_block_) + ring_.block_count;
 }
@@ -36,6 +38,7 @@ bool WorkerLog::has_room() const {
 }
 
 void WorkerLog::enter_block(uint64_t number, uint32_t used) {
+  DCHECK(used <= kLogBlockPayload && number < limit());
   LogBlock& block = ring_.block(number);
   block_ = number;
   cursor_ = block.payload + used;
@@ -57,6 +60,7 @@ void WorkerLog::begin(uint64_t current_epoch) {
 }
 
 bool WorkerLog::go_to_next_block() {
+  DCHECK(block_ >= open_block_);
   // One more block must stay free for publish.
   if (block_ + kSpareBlocks >= limit()) return false;
   const uint32_t used = used_in_block();
@@ -77,6 +81,7 @@ bool WorkerLog::is_too_large() {
 }
 
 void WorkerLog::close_block(uint64_t number, uint64_t epoch, uint32_t length) {
+  DCHECK(epoch != 0 && length <= kLogBlockPayload);
   LogBlockHeader& header = ring_.block(number).header;
   header.epoch = epoch;
   header.length = length;
@@ -86,6 +91,7 @@ void WorkerLog::close_block(uint64_t number, uint64_t epoch, uint32_t length) {
 
 void WorkerLog::publish(uint64_t epoch) {
   if (!is_logged_ || used_bytes() == 0) return;
+  DCHECK(epoch >= open_epoch_);
   wants_all_ = false;
   const bool is_in_one_block = block_ == open_block_;
   if (!is_in_one_block) close_block(block_, epoch, used_in_block());
@@ -94,6 +100,7 @@ void WorkerLog::publish(uint64_t epoch) {
   }
   uint32_t last_used = used_in_block();
   const uint32_t first_end = is_in_one_block ? last_used : first_block_end_;
+  DCHECK(first_end >= open_used_ && first_end <= kLogBlockPayload);
   if (open_used_ != 0 && open_epoch_ != epoch && !mutant(Mutant::share_log_blocks)) {
     // The epoch has changed since `begin`, and the logger may have written the first block by now.
     // So this transaction's records there move to a fresh block. (Where the order of
@@ -122,12 +129,14 @@ void WorkerLog::publish(uint64_t epoch) {
     open_used_ = 0;
     DCHECK(open_block_ < limit());
   }
+  DCHECK(committed > ring_.control->committed.load(std::memory_order_relaxed));
   // Release pairs with the logger's acquire: blocks and headers are complete.
   ring_.control->committed.store(committed, std::memory_order_release);
 }
 
 uint64_t WorkerLog::used_bytes() const {
   if (block_ == open_block_) return used_in_block() - open_used_;
+  DCHECK(block_ > open_block_ && first_block_end_ >= open_used_);
   const uint64_t whole_blocks = block_ - open_block_ - 1;
   return first_block_end_ - open_used_ + whole_blocks * kLogBlockPayload + used_in_block();
 }

@@ -23,6 +23,7 @@
 
 #include "engine/format/log_block.h"
 #include "engine/format/log_record.h"
+#include "shared/base/check.h"
 
 namespace atolldb {
 
@@ -52,7 +53,10 @@ struct WorkerLogRing {
     return {reinterpret_cast<WorkerLogControl*>(memory),
             reinterpret_cast<LogBlock*>(memory + kLogBlockBytes), block_bytes / kLogBlockBytes};
   }
-  LogBlock& block(uint64_t number) const { return blocks[number % block_count]; }
+  LogBlock& block(uint64_t number) const {
+    DCHECK(block_count != 0);
+    return blocks[number % block_count];
+  }
 };
 
 /// The worker's side of the buffer.
@@ -82,6 +86,7 @@ class WorkerLog {
   /// Allocates a record of the running transaction. Returns null if there is no room. `length`: a
   /// multiple of 8, at most kLogBlockPayload.
   LogRecord* allocate(uint32_t length) {
+    DCHECK(length != 0 && length % 8 == 0 && length <= kLogBlockPayload);
     if (length > static_cast<size_t>(end_ - cursor_)) [[unlikely]] {
       if (!go_to_next_block()) return nullptr;
     }
@@ -99,9 +104,12 @@ class WorkerLog {
   bool is_too_large();
 
   LogRecord& at(uint32_t offset) {
+    DCHECK(offset % 8 == 0 && offset < ring_.block_count * kLogBlockBytes);
     return *reinterpret_cast<LogRecord*>(reinterpret_cast<std::byte*>(ring_.blocks) + offset);
   }
   uint32_t offset_of(const LogRecord* record) const {
+    DCHECK(reinterpret_cast<const std::byte*>(record) >=
+           reinterpret_cast<const std::byte*>(ring_.blocks));
     return static_cast<uint32_t>(reinterpret_cast<const std::byte*>(record) -
                                  reinterpret_cast<const std::byte*>(ring_.blocks));
   }
@@ -119,6 +127,7 @@ class WorkerLog {
   bool go_to_next_block();
   void enter_block(uint64_t number, uint32_t used);
   uint32_t used_in_block() const {
+    DCHECK(cursor_ <= end_);
     return static_cast<uint32_t>(cursor_ - ring_.block(block_).payload);
   }
   void close_block(uint64_t number, uint64_t epoch, uint32_t length);

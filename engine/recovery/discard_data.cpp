@@ -12,6 +12,7 @@
 #include "engine/recovery/salvage.h"
 #include "engine/snapshot/snapshot_files.h"
 #include "engine/snapshot/stored_snapshots.h"
+#include "shared/base/check.h"
 #include "shared/base/limits.h"
 #include "shared/base/try.h"
 #include "shared/file/directory_table.h"
@@ -29,9 +30,9 @@ std::string discarded_directory(const std::string& directory, uint32_t number) {
 
 /// As `rename`, but refuses to overwrite an existing file.
 Result<void> move_file(FileSystem& file_system, const std::string& from, const std::string& to) {
-  auto exists = file_system.exists(to);
-  if (!exists) return std::unexpected(exists.error());
-  if (*exists) {
+  CHECK(from != to);
+  ATOLL_ASSIGN(const bool exists, file_system.exists(to));
+  if (exists) {
     return make_error(ExitCode::failed, from + ": cannot be moved aside: " + to +
                                             " exists: move that file away, then start with `atoll "
                                             "up --discard-data` again");
@@ -44,6 +45,7 @@ Result<void> move(FileSystem& file_system, const std::string& from_directory,
                   const std::string& to_directory, const std::vector<std::string>& names) {
   ATOLL_TRY(file_system.make_directory(to_directory));
   for (const std::string& name : names) {
+    CHECK(!name.empty() && !name.contains('/'));
     ATOLL_TRY(move_file(file_system, path_in(from_directory, name), path_in(to_directory, name)));
   }
   ATOLL_TRY(file_system.sync_directory(to_directory));
@@ -174,24 +176,22 @@ Result<std::vector<std::string>> discard_data(FileSystem& file_system, const std
   if (!any) return std::vector<std::string>{};
   ATOLL_TRY(begin_discard(file_system, data_dir));
   ATOLL_ASSIGN(auto number, free_number(file_system, data_dir));
-  auto files = own_files(file_system, data_dir, directories);
-  if (!files) return std::unexpected(files.error());
+  ATOLL_ASSIGN(const OwnFiles files, own_files(file_system, data_dir, directories));
 
   std::set<std::string> used;
   std::map<std::pair<std::string, uint32_t>, std::vector<std::string>> by_directory;
-  for (const LogFilePlace& file : files->logs) {
+  for (const LogFilePlace& file : files.logs) {
     by_directory[{file.directory, file.node}].push_back(to_string(file.name));
   }
-  for (const StoredSnapshotFile& file : files->snapshots) {
+  for (const StoredSnapshotFile& file : files.snapshots) {
     if (file.node == kCoordinator) continue;  // moved below, with the other files of that directory
     by_directory[{file.directory, file.node}].push_back(snapshot_file_name(file.snapshot));
   }
   for (const auto& [place, names] : by_directory) {
     const auto& [directory, node] = place;
     const std::string target = discarded_directory(directory, number);
-    auto moved =
-        move(file_system, node_directory(directory, node), node_directory(target, node), names);
-    if (!moved) return std::unexpected(moved.error());
+    ATOLL_TRY(
+        move(file_system, node_directory(directory, node), node_directory(target, node), names));
     used.insert(target);
   }
 
@@ -201,12 +201,9 @@ Result<std::vector<std::string>> discard_data(FileSystem& file_system, const std
   ATOLL_ASSIGN(auto names, names_in(file_system, coordinator));
   // Moved last, because the metadata tells where the files of snapshots are.
   std::erase_if(names, [](const std::string& name) { return !moves_before_savepoint(name); });
-  auto moved = move(file_system, coordinator, coordinator_directory(target), names);
-  if (!moved) return std::unexpected(moved.error());
-  moved = write_discarded_table(file_system, data_dir, number);
-  if (!moved) return std::unexpected(moved.error());
-  moved = file_system.rename(discarding_path(data_dir), savepoint_path(target));
-  if (!moved) return std::unexpected(moved.error());
+  ATOLL_TRY(move(file_system, coordinator, coordinator_directory(target), names));
+  ATOLL_TRY(write_discarded_table(file_system, data_dir, number));
+  ATOLL_TRY(file_system.rename(discarding_path(data_dir), savepoint_path(target)));
   for (const std::string& directory : {coordinator_directory(target), coordinator}) {
     ATOLL_TRY(file_system.sync_directory(directory));
   }

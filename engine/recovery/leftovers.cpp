@@ -10,6 +10,8 @@
 #include "engine/hooks/mutants.h"
 #include "engine/log/log_files.h"
 #include "engine/recovery/retention.h"
+#include "engine/snapshot/stored_snapshots.h"
+#include "shared/base/check.h"
 #include "shared/base/try.h"
 #include "shared/file/io_buffer.h"
 
@@ -32,9 +34,8 @@ Result<LogContent> content_of(FileSystem& file_system, const LogFilePlace& place
   if (!is_zero(bytes.subspan(std::min<size_t>(bytes.size(), kLogBlockBytes)))) {
     return LogContent::unknown;
   }
-  auto owner = owner_of(file_system, place);
-  if (!owner) return std::unexpected(owner.error());
-  return *owner && **owner != own ? LogContent::foreign : LogContent::header_at_most;
+  ATOLL_ASSIGN(const bool foreign, is_foreign(file_system, place, own));
+  return foreign ? LogContent::foreign : LogContent::header_at_most;
 }
 
 Result<void> remove_logs(FileSystem& file_system, const std::string& data_dir,
@@ -58,6 +59,9 @@ Result<void> remove_logs(FileSystem& file_system, const std::string& data_dir,
     const std::string path = path_of(place);
     if (content == LogContent::unknown) result.damaged_logs.push_back(path);
     if (content != LogContent::header_at_most) continue;
+    // The caller's savepoint is what store_cut has written, so a slot lists its incarnations.
+    CHECK(std::ranges::find(savepoint.incarnations, place.name.incarnation, &Incarnation::number) ==
+          savepoint.incarnations.end());
     ATOLL_TRY(file_system.remove(path));
     result.removed.push_back(path);
   }
@@ -72,6 +76,7 @@ Result<void> remove_runs(FileSystem& file_system, const std::set<std::string>& d
       ATOLL_ASSIGN(const auto names, list_sorted_runs(file_system, directory, node));
       for (const std::string& name : names) {
         const std::string path = path_in(folder, name);
+        CHECK(!parse_log_file_name(name) && !parse_snapshot_file_name(name));
         ATOLL_TRY(file_system.remove(path));
         result.removed.push_back(path);
       }
@@ -84,7 +89,10 @@ Result<void> remove_runs(FileSystem& file_system, const std::set<std::string>& d
 
 Result<void> sync_directories(FileSystem& file_system, const std::vector<std::string>& paths) {
   std::set<std::string> directories;
-  for (const std::string& path : paths) directories.insert(path.substr(0, path.rfind('/')));
+  for (const std::string& path : paths) {
+    CHECK(path.contains('/'));
+    directories.insert(path.substr(0, path.rfind('/')));
+  }
   for (const std::string& directory : directories) {
     ATOLL_TRY(file_system.sync_directory(directory));
   }
@@ -97,6 +105,7 @@ Result<RemovedLeftovers> remove_leftovers(FileSystem& file_system, const std::st
                                           Savepoint& savepoint,
                                           const std::set<std::string>& directories,
                                           uint64_t incarnation) {
+  CHECK(savepoint.uncut() == nullptr && savepoint.largest_incarnation == incarnation);
   RemovedLeftovers result;
   if (mutant(Mutant::keep_leftovers)) return result;
   // The rest is removed even if delete_unneeded cannot determine which snapshots are needed.

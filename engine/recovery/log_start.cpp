@@ -57,6 +57,7 @@ Result<void> forget_cached_logs(FileSystem& file_system, const std::set<std::str
 /// only up to the first block that decides it.
 Result<bool> holds_records(FileSystem& file_system, const LogStream& stream, uint64_t cut) {
   ATOLL_ASSIGN(auto reader, LogReader::open(file_system, stream, CoveredBlocks::skip));
+  CHECK(cut > stream.covered_epoch);
   while (reader.closed_epoch() < cut) {
     ATOLL_ASSIGN(auto block, reader.next());
     if (block == nullptr) {
@@ -89,7 +90,7 @@ Result<void> leave_out_damaged(FileSystem& file_system, LogStart& start) {
         std::max({savepoint.largest_epoch, scan.largest_epoch, incarnation.start_epoch});
     if (is_cut_off) {
       start.left_out.push_back(fmt::format(
-          "incarnation {}: all commits from epoch {} on: they come after those that are lost",
+          "incarnation {}: all commits from epoch {} on, because earlier commits are lost",
           incarnation.number, incarnation.start_epoch));
       incarnation.cut_epoch = none;
       continue;
@@ -99,6 +100,7 @@ Result<void> leave_out_damaged(FileSystem& file_system, LogStart& start) {
     uint64_t cut = incarnation.cut_epoch.value_or(kMaxEpoch);
     for (const LogScan& log : scan.logs) cut = std::min(cut, log.durable_epoch);
     cut = std::max(cut, none);
+    CHECK(!incarnation.cut_epoch || cut <= *incarnation.cut_epoch);
     scan.cut_epoch = cut;
     ATOLL_TRY(refuse_uncreated(scan, start.ddl));
     start.left_out.push_back(
@@ -125,6 +127,7 @@ Result<void> cut_last(FileSystem& file_system, LogStart& start) {
   ATOLL_ASSIGN(auto scan, scan_incarnation(file_system, savepoint, *last, CoveredBlocks::skip));
   if (scan.corruption) return std::unexpected(scan.corruption_error());
   ATOLL_TRY(refuse_uncreated(scan, start.ddl));
+  CHECK(scan.cut_epoch + 1 >= last->start_epoch);
   savepoint.incarnations.back().cut_epoch = scan.cut_epoch;
   savepoint.largest_epoch =
       std::max({savepoint.largest_epoch, scan.largest_epoch, last->start_epoch});
@@ -139,6 +142,7 @@ Result<void> cut_last(FileSystem& file_system, LogStart& start) {
 void forget_covered(LogStart& start) {
   if (!start.to_glean.empty()) return;  // the snapshot of these streams will do it
   Savepoint& savepoint = start.savepoint;
+  const uint64_t covered_before = savepoint.covered_incarnation;
   std::vector<Incarnation>& listed = savepoint.incarnations;
   if (listed.size() >= kMaxListedIncarnations) savepoint.kept.clear();
   // Keeps the incarnations that an older snapshot needs, and all later ones (R55).
@@ -152,12 +156,14 @@ void forget_covered(LogStart& start) {
     savepoint.covered_incarnation = std::prev(first)->number;
     listed.erase(listed.begin(), first);
   }
+  CHECK(savepoint.covered_incarnation >= covered_before);
 }
 
 /// Checks that the snapshot named by the savepoint is there.
 Result<void> examine_newest(FileSystem& file_system, const std::string& data_dir, LogStart& start,
                             Damage damage) {
   const Savepoint& savepoint = start.savepoint;
+  CHECK(savepoint.snapshot != 0);
   ATOLL_ASSIGN(auto metadata, read_snapshot_metadata(file_system, data_dir, savepoint.snapshot));
   if (metadata.epoch != savepoint.snapshot_epoch ||
       metadata.cluster_uuid != savepoint.cluster_uuid) {
@@ -230,6 +236,7 @@ Result<void> examine_snapshot(FileSystem& file_system, const std::string& data_d
     other.savepoint.snapshot = start.savepoint.kept[older].id;
     other.savepoint.snapshot_epoch = start.savepoint.kept[older].epoch;
     other.savepoint.kept.resize(older);
+    CHECK(other.savepoint.snapshot < start.savepoint.snapshot);
     // The newest snapshot was made of durable epochs: a log that ends before them is damaged (R30).
     if (other.savepoint.uncut() != nullptr) {
       other.savepoint.durable_epoch =
@@ -240,8 +247,9 @@ Result<void> examine_snapshot(FileSystem& file_system, const std::string& data_d
     if (!good && good.error().code != ExitCode::corruption) return good;
     if (!good) continue;
     other.fallback = fmt::format(
-        "snapshot {} is damaged: the start is from snapshot {} of epoch {} and the log behind it, "
-        "which lose nothing: {}",
+        "snapshot {} is damaged: the start uses snapshot {} of epoch {} and the log after it, so "
+        "no "
+        "commit is lost: {}",
         start.savepoint.snapshot, other.savepoint.snapshot, other.savepoint.snapshot_epoch,
         newest.error().message);
     start = std::move(other);
@@ -255,6 +263,7 @@ Result<void> examine_snapshot(FileSystem& file_system, const std::string& data_d
 
 Result<void> collect_streams(FileSystem& file_system, LogStart& start) {
   const Savepoint& savepoint = start.savepoint;
+  CHECK(savepoint.uncut() == nullptr);
   start.to_glean.clear();
   start.recovery_epoch = savepoint.snapshot_epoch;
   for (const Incarnation& incarnation : savepoint.incarnations) {
@@ -268,14 +277,14 @@ Result<void> collect_streams(FileSystem& file_system, LogStart& start) {
       if (holds) start.to_glean.push_back({std::move(stream), cut});
     }
   }
+  CHECK(start.to_glean.empty() || start.recovery_epoch > savepoint.snapshot_epoch);
   return {};
 }
 
 Result<void> refuse_unlisted(FileSystem& file_system, const Savepoint& savepoint,
                              const std::set<std::string>& directories) {
-  auto files = log_files_in(file_system, directories);
-  if (!files) return std::unexpected(files.error());
-  for (const LogFilePlace& place : *files) {
+  ATOLL_ASSIGN(const auto files, log_files_in(file_system, directories));
+  for (const LogFilePlace& place : files) {
     const bool is_listed =
         std::ranges::any_of(savepoint.incarnations, [&](const Incarnation& incarnation) {
           return incarnation.number == place.name.incarnation;
@@ -386,6 +395,8 @@ Result<void> store_cut(FileSystem& file_system, const std::string& data_dir, Log
   if (!mutant(Mutant::cut_before_sync)) {
     ATOLL_TRY(sync());
   }
+  CHECK(start.savepoint.uncut() == nullptr && start.last.size() <= 1);
+  CHECK(start.incarnation >= start.savepoint.largest_incarnation);
   start.savepoint.largest_incarnation = start.incarnation;
   forget_covered(start);
   return write_savepoint(file_system, data_dir, start.savepoint);
@@ -395,6 +406,8 @@ Result<void> begin_incarnation(FileSystem& file_system, const std::string& data_
                                LogStart& start, std::vector<LoggerPlace> loggers) {
   Savepoint next = start.savepoint;
   CHECK(next.largest_incarnation == start.incarnation && next.uncut() == nullptr);
+  // No epoch is used twice (R32).
+  CHECK(start.start_epoch > start.recovery_epoch && start.start_epoch > next.snapshot_epoch);
   next.largest_epoch = std::max(next.largest_epoch, start.start_epoch);
   next.incarnations.push_back({start.incarnation, start.start_epoch, {}, std::move(loggers)});
   for (const LoggerPlace& place : next.incarnations.back().loggers) {
@@ -407,7 +420,10 @@ Result<void> begin_incarnation(FileSystem& file_system, const std::string& data_
           fmt::format("{}: offset {}: {}: logger {} of node {} has not begun", reader.end().file,
                       reader.end().offset, reader.end().reason, place.logger, place.node));
     }
+    CHECK(header->header.type == LogBlockType::file_header);
+    CHECK(header->header.incarnation == start.incarnation);
   }
+  CHECK(next.uncut() != nullptr && next.uncut()->number == start.incarnation);
   ATOLL_TRY(write_savepoint(file_system, data_dir, next));
   start.savepoint = std::move(next);
   return {};
@@ -417,6 +433,7 @@ Result<void> store_durable_epoch(FileSystem& file_system, const std::string& dat
                                  LogStart& start, uint64_t durable_epoch) {
   CHECK(start.savepoint.uncut() != nullptr);
   if (durable_epoch <= start.savepoint.durable_epoch) return {};
+  CHECK(durable_epoch <= kMaxEpoch);
   start.savepoint.durable_epoch = durable_epoch;
   return write_savepoint(file_system, data_dir, start.savepoint);
 }

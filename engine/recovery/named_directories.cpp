@@ -7,6 +7,7 @@
 #include "engine/log/savepoint.h"
 #include "engine/snapshot/snapshot_metadata.h"
 #include "engine/snapshot/stored_snapshots.h"
+#include "shared/base/check.h"
 #include "shared/base/try.h"
 
 namespace atolldb {
@@ -66,10 +67,12 @@ Result<void> rename_in_savepoint(FileSystem& file_system, const std::string& dat
       ATOLL_TRY(rename_in(place.directory, rename));
     }
   }
+  const uint64_t generation = savepoint.generation;
   // Writes both slots.
   for (int slot = 0; slot < 2; ++slot) {
     ATOLL_TRY(write_savepoint(file_system, data_dir, savepoint));
   }
+  CHECK(savepoint.generation == generation + 2);
   return {};
 }
 

@@ -12,6 +12,7 @@
 #include "engine/recovery/salvage.h"
 #include "engine/snapshot/snapshot_metadata.h"
 #include "engine/snapshot/stored_snapshots.h"
+#include "shared/base/check.h"
 #include "shared/base/try.h"
 
 namespace atolldb {
@@ -47,6 +48,7 @@ bool is_same_stream(const LogFilePlace& a, const LogFilePlace& b) {
 Result<void> add_covered_files(FileSystem& file_system, const ClusterUuid& own, uint64_t covered,
                                std::span<const LogFilePlace> stream,
                                std::vector<std::string>& paths) {
+  CHECK(!stream.empty());
   size_t kept = 0;
   for (size_t i = 0; i < stream.size(); ++i) {
     ATOLL_ASSIGN(auto begin, begin_of(file_system, stream[i]));
@@ -57,6 +59,7 @@ Result<void> add_covered_files(FileSystem& file_system, const ClusterUuid& own, 
     kept = i;
   }
   for (const LogFilePlace& place : stream.first(kept)) paths.push_back(path_of(place));
+  CHECK(kept < stream.size());
   if (kept == 0) return {};
   // The stream begins with that file from now on. It is synced, because the part that was read must
   // survive a power cut.
@@ -71,6 +74,7 @@ Result<void> add_covered_files(FileSystem& file_system, const ClusterUuid& own, 
 Result<void> add_whole_stream(FileSystem& file_system, const ClusterUuid& own,
                               std::span<const LogFilePlace> stream,
                               std::vector<std::string>& paths) {
+  CHECK(!stream.empty());
   std::vector<std::string> telling;
   std::vector<std::string> all;
   for (const LogFilePlace& place : stream) {
@@ -91,6 +95,7 @@ struct Kept {
 };
 
 Result<Kept> find_kept(FileSystem& file_system, const RetentionView& view) {
+  CHECK(are_intact(view.slots));
   Kept kept;
   kept.ids = view.in_use;
   for (const SavepointSlot& slot : view.slots) {
@@ -106,7 +111,31 @@ Result<Kept> find_kept(FileSystem& file_system, const RetentionView& view) {
       kept.paths.insert(snapshot_file_path(file.directory, file.node, file.snapshot));
     }
   }
+  CHECK(kept.paths.size() >= kept.ids.size());
   return kept;
+}
+
+/// Stops the process if the savepoint needs one of the files, judged by the name alone.
+void check_unneeded(const std::string& data_dir, const Savepoint& savepoint,
+                    const std::set<uint32_t>& in_use, const std::vector<std::string>& paths) {
+  CHECK(std::set<std::string_view>(paths.begin(), paths.end()).size() == paths.size());
+  for (const std::string& path : paths) {
+    const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
+    if (const std::optional<LogFileName> log = parse_log_file_name(name)) {
+      const auto listed =
+          std::ranges::find(savepoint.incarnations, log->incarnation, &Incarnation::number);
+      CHECK(log->incarnation <= savepoint.covered_incarnation ||
+            listed != savepoint.incarnations.end());
+      continue;
+    }
+    const std::optional<SnapshotFileName> file = parse_snapshot_file_name(name);
+    CHECK(file && file->snapshot <= savepoint.largest_snapshot);
+    const uint32_t id = file->snapshot;
+    if (path != snapshot_metadata_path(data_dir, id)) continue;
+    CHECK(id != savepoint.snapshot && !in_use.contains(id));
+    CHECK(std::ranges::find(savepoint.kept, id, &KeptSnapshot::id) == savepoint.kept.end());
+    CHECK(std::ranges::find(savepoint.pinned, id, &PinnedSnapshot::id) == savepoint.pinned.end());
+  }
 }
 
 /// Removes files one after the other, each durably before the next, so that no stream gets a gap.
@@ -126,8 +155,8 @@ Result<void> refuse_unreadable_newest(FileSystem& file_system, const std::string
   const auto metadata = read_snapshot_metadata(file_system, data_dir, savepoint.snapshot);
   if (metadata) return {};
   return make_error(metadata.error().code,
-                    fmt::format("{}: it is of the newest snapshot, so no log and no snapshot is "
-                                "deleted until a newer one is complete",
+                    fmt::format("{}: the newest snapshot cannot be read, so no log and no snapshot "
+                                "is deleted until a newer one is complete",
                                 metadata.error().message));
 }
 
@@ -136,6 +165,7 @@ Result<void> refuse_unreadable_newest(FileSystem& file_system, const std::string
 Result<std::array<SavepointSlot, 2>> equal_slots(FileSystem& file_system,
                                                  const std::string& data_dir,
                                                  Savepoint& savepoint) {
+  CHECK(savepoint.generation != 0);
   for (int writes = 0;; ++writes) {
     ATOLL_ASSIGN(auto slots, read_savepoint_slots(file_system, savepoint_path(data_dir)));
     const bool are_equal = std::ranges::all_of(slots, [&](const SavepointSlot& slot) {
@@ -154,14 +184,14 @@ Result<void> refuse_removal(FileSystem& file_system, const RetentionView& view,
     return make_error(ExitCode::failed, fmt::format("snapshot {}: {}", id, why));
   };
   if (own.empty() || id > savepoint.largest_snapshot) {
-    return refuse("there is none: `atoll snapshot ls` lists those there are");
+    return refuse("does not exist: `atoll snapshot ls` lists the snapshots");
   }
   if (id == savepoint.snapshot) {
-    return refuse("is the newest one, which the next start needs: take another one before");
+    return refuse("is the newest one, which the next start needs: take another snapshot first");
   }
   if (std::ranges::find(savepoint.kept, id, &KeptSnapshot::id) != savepoint.kept.end()) {
     return refuse(
-        "is kept, for a start that cannot use a newer one: take others, or lower snapshot.keep");
+        "is kept for starts that cannot use a newer one: take newer ones, or lower snapshot.keep");
   }
   for (const PinnedSnapshot& pin : savepoint.pinned) {
     if (pin.id != id) continue;
@@ -169,16 +199,18 @@ Result<void> refuse_removal(FileSystem& file_system, const RetentionView& view,
         fmt::format("is pinned as {}: remove the pin with `atoll snapshot unpin`", pin.name));
   }
   if (view.in_use.contains(id)) {
-    return refuse("the running cluster reads it: try again when it has a newer one, or is down");
+    return refuse(
+        "is in use by the running cluster: try again after the next snapshot, or offline");
   }
   if (!are_intact(view.slots))
-    return refuse("a copy of the savepoint is damaged: start the cluster");
+    return refuse("must stay while a slot of the savepoint is damaged: start the cluster");
   ATOLL_ASSIGN(auto kept, find_kept(file_system, view));
   for (const uint32_t other : kept.ids) {
     ATOLL_ASSIGN(auto metadata, read_snapshot_metadata(file_system, view.data_dir, other));
     const bool refers = std::ranges::any_of(
         metadata.files, [&](const SnapshotFilePlace& file) { return file.snapshot == id; });
-    if (refers) return refuse(fmt::format("snapshot {} refers to pages of it", other));
+    if (refers)
+      return refuse(fmt::format("snapshot {} refers to pages of it: it must stay", other));
   }
   return {};
 }
@@ -197,26 +229,24 @@ Result<std::vector<std::string>> deletable_logs(FileSystem& file_system,
                                      ? std::min(first.snapshot_epoch, second.snapshot_epoch)
                                      : std::min(first.oldest_epoch(), second.oldest_epoch());
   const uint64_t covered = std::min(first.covered_incarnation, second.covered_incarnation);
-  auto files = log_files_in(file_system, view.directories);
-  if (!files) return std::unexpected(files.error());
+  ATOLL_ASSIGN(auto files, log_files_in(file_system, view.directories));
   // The files of streams in different directories may have interleaved ordinals.
-  std::ranges::sort(*files, {}, [](const LogFilePlace& place) {
+  std::ranges::sort(files, {}, [](const LogFilePlace& place) {
     return std::tuple(place.name.incarnation, place.node, place.name.logger,
                       std::string_view(place.directory), place.name.ordinal);
   });
-  for (std::span<const LogFilePlace> rest(*files); !rest.empty();) {
+  for (std::span<const LogFilePlace> rest(files); !rest.empty();) {
     const LogFilePlace& place = rest.front();
     const auto end = std::ranges::find_if_not(
         rest, [&](const LogFilePlace& other) { return is_same_stream(place, other); });
     const auto stream = rest.first(static_cast<size_t>(end - rest.begin()));
     rest = rest.subspan(stream.size());
-    Result<void> added;
     if (is_listed(first, place) && is_listed(second, place)) {
-      added = add_covered_files(file_system, first.cluster_uuid, covered_epoch, stream, paths);
-    } else if (place.name.incarnation <= covered) {  // neither slot lists it, see Savepoint
-      added = add_whole_stream(file_system, first.cluster_uuid, stream, paths);
+      ATOLL_TRY(add_covered_files(file_system, first.cluster_uuid, covered_epoch, stream, paths));
+    } else if (place.name.incarnation <= covered) {
+      CHECK(!is_listed(first, place) && !is_listed(second, place));  // see Savepoint
+      ATOLL_TRY(add_whole_stream(file_system, first.cluster_uuid, stream, paths));
     }
-    if (!added) return std::unexpected(added.error());
   }
   return paths;
 }
@@ -253,6 +283,7 @@ Result<std::vector<std::string>> delete_unneeded(FileSystem& file_system,
   auto snapshots = deletable_snapshots(file_system, view);
   ATOLL_ASSIGN(auto paths, deletable_logs(file_system, view));
   if (snapshots) paths.insert(paths.begin(), snapshots->begin(), snapshots->end());
+  check_unneeded(data_dir, savepoint, in_use, paths);
   const auto removed =
       aside ? move_aside(file_system, paths, *aside) : remove_in_order(file_system, paths);
   if (!removed) return std::unexpected(removed.error());
@@ -276,6 +307,7 @@ Result<std::vector<std::string>> remove_snapshot(FileSystem& file_system,
   ATOLL_TRY(refuse_removal(file_system, view, savepoint, id, own));
   ATOLL_ASSIGN(auto paths, deletable_snapshots(file_system, view));
   std::erase_if(paths, [&](const std::string& path) { return !own.contains(path); });
+  check_unneeded(data_dir, savepoint, in_use, paths);
   ATOLL_TRY(remove_in_order(file_system, paths));
   return paths;
 }

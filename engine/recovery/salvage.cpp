@@ -11,6 +11,7 @@
 
 #include "engine/log/log_files.h"
 #include "engine/log/savepoint.h"
+#include "shared/base/check.h"
 #include "shared/base/try.h"
 #include "shared/file/io_buffer.h"
 
@@ -19,7 +20,10 @@ namespace {
 
 constexpr std::string_view kMark = "salvage_";
 
-std::string parent_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
+std::string parent_of(const std::string& path) {
+  CHECK(path.contains('/'));
+  return path.substr(0, path.rfind('/'));
+}
 std::string name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 std::string aside(const std::string& directory, uint32_t number) {
@@ -34,6 +38,7 @@ Result<void> write_whole(FileSystem& file_system, const std::string& path,
     ATOLL_TRY(file_system.remove(path));
   }
   IoBuffer buffer((bytes.size() + kIoBlockBytes - 1) / kIoBlockBytes * kIoBlockBytes);
+  CHECK(buffer.bytes().size() >= bytes.size() && buffer.bytes().size() % kIoBlockBytes == 0);
   std::ranges::fill(buffer.bytes(), blank);
   std::ranges::copy(bytes, buffer.bytes().begin());
   ATOLL_ASSIGN(auto file, file_system.create(path, buffer.bytes().size()));
@@ -108,15 +113,15 @@ Result<void> begin_salvage(FileSystem& file_system, const std::string& data_dir)
   ATOLL_TRY(file_system.sync_directory(data_dir));
   const std::string mark =
       path_in(coordinator_directory(data_dir), fmt::format("{}{}", kMark, number));
+  CHECK(parse_salvage_mark(name_of(mark)) == number);
   return write_whole(file_system, mark, {}, std::byte{0});
 }
 
 Result<std::string> read_salvage_report(FileSystem& file_system, const std::string& data_dir,
                                         uint32_t number) {
   const std::string path = salvage_report_path(data_dir, number);
-  auto exists = file_system.exists(path);
-  if (!exists) return std::unexpected(exists.error());
-  return *exists ? read_whole(file_system, path) : std::string();
+  ATOLL_ASSIGN(const bool exists, file_system.exists(path));
+  return exists ? read_whole(file_system, path) : std::string();
 }
 
 Result<void> write_salvage_report(FileSystem& file_system, const std::string& data_dir,
@@ -130,9 +135,8 @@ Result<void> write_salvage_report(FileSystem& file_system, const std::string& da
 
 Result<void> give_up_salvage(FileSystem& file_system, const std::string& data_dir,
                              uint32_t number) {
-  auto exists = file_system.exists(salvage_report_path(data_dir, number));
-  if (!exists) return std::unexpected(exists.error());
-  return *exists ? Result<void>() : end_salvage(file_system, data_dir, number);
+  ATOLL_ASSIGN(const bool exists, file_system.exists(salvage_report_path(data_dir, number)));
+  return exists ? Result<void>() : end_salvage(file_system, data_dir, number);
 }
 
 Result<void> end_salvage(FileSystem& file_system, const std::string& data_dir, uint32_t number) {

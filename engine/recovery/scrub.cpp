@@ -10,6 +10,7 @@
 #include "engine/format/stand_in.h"
 #include "engine/format/tree_page.h"
 #include "engine/log/log_files.h"
+#include "shared/base/check.h"
 #include "shared/base/try.h"
 #include "shared/file/io_buffer.h"
 
@@ -33,6 +34,7 @@ void describe(const PageHeader& page, SnapshotPointer self, ScrubDamage& damage)
 /// Checks the pages one by one.
 void find_damage(const SnapshotFiles& files, SnapshotPointer first, uint32_t count,
                  const std::string& path, const ScrubHooks& hooks) {
+  CHECK(count != 0 && !first.is_null());
   IoBuffer buffer(kPageBytes);
   auto* page = reinterpret_cast<PageHeader*>(buffer.bytes().data());
   for (uint32_t i = 0; i < count; ++i) {
@@ -49,25 +51,25 @@ void find_damage(const SnapshotFiles& files, SnapshotPointer first, uint32_t cou
 /// Returns where the stream ends with a defect before its newest file, or nothing.
 Result<std::optional<LogEnd>> find_defect(FileSystem& file_system, const LogStream& stream,
                                           const ScrubHooks& hooks) {
-  auto reader = LogReader::open(file_system, stream);
-  if (!reader) return std::unexpected(reader.error());
-  if (reader->ordinals().empty()) return std::nullopt;
-  const uint32_t newest = reader->ordinals().back();
+  ATOLL_ASSIGN(LogReader reader, LogReader::open(file_system, stream));
+  if (reader.ordinals().empty()) return std::nullopt;
+  const uint32_t newest = reader.ordinals().back();
   for (;;) {
     if (!hooks.reads(kLogBlockBytes)) return std::nullopt;
-    ATOLL_ASSIGN(const auto block, reader->next());
+    ATOLL_ASSIGN(const auto block, reader.next());
     if (block == nullptr) break;
     if (block->header.file_ordinal == newest) return std::nullopt;
   }
   // The reader may find the end of the second newest file before its successor is begun.
-  if (!reader->end().is_defect) return std::nullopt;
-  return reader->end();
+  if (!reader.end().is_defect) return std::nullopt;
+  return reader.end();
 }
 
 }  // namespace
 
 Result<void> scrub_snapshot_file(FileSystem& file_system, const SnapshotFilePlace& place,
                                  const ClusterUuid& cluster_uuid, const ScrubHooks& hooks) {
+  CHECK(hooks.reads && hooks.found);
   const std::string path = snapshot_file_path(place.directory, place.node, place.snapshot);
   SnapshotFiles files(file_system, cluster_uuid);
   ATOLL_ASSIGN(auto closed, files.open_readable({place}));
@@ -86,11 +88,13 @@ Result<void> scrub_snapshot_file(FileSystem& file_system, const SnapshotFilePlac
       find_damage(files, first, count, path, hooks);
     }
     page += count;
+    CHECK(page <= place.page_count);
   }
   return {};
 }
 
 Result<void> scrub_log(FileSystem& file_system, LogStream stream, const ScrubHooks& hooks) {
+  CHECK(hooks.reads && hooks.found);
   stream.covered_epoch = kMaxEpoch;  // files before the first existing one were deleted
   ATOLL_ASSIGN(auto first, find_defect(file_system, stream, hooks));
   if (!first) return {};
@@ -101,6 +105,7 @@ Result<void> scrub_log(FileSystem& file_system, LogStream stream, const ScrubHoo
     return {};
   }
   const LogEnd& end = *second;
+  CHECK(end.is_defect);
   ATOLL_ASSIGN(const auto exists, file_system.exists(end.file));
   if (exists) hooks.found({end.file, end.offset, 0, "all of its log after that", end.reason});
   return {};

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/hooks/mutants.h"
+#include "shared/base/check.h"
 
 namespace atolldb {
 
@@ -17,6 +18,7 @@ void snapshots_in_use(NodeShared& node, std::set<uint32_t>& ids) {
 }
 
 const PublishedSnapshots::Entry* PublishedSnapshots::find(uint32_t id) const {
+  DCHECK(id != 0);
   for (const Entry& entry : entries_) {
     if (entry.id.load(std::memory_order_seq_cst) == id) return &entry;
   }
@@ -56,6 +58,7 @@ const SnapshotView* PublishedSnapshots::use(WorkerSlot& slot, uint32_t id) const
 }
 
 Result<void> PublishedSnapshots::publish(std::unique_ptr<const SnapshotView> view) {
+  CHECK(view != nullptr);
   const std::lock_guard guard(mutex_);
   collect();
   const uint32_t id = view->id();
@@ -74,6 +77,7 @@ Result<void> PublishedSnapshots::publish(std::unique_ptr<const SnapshotView> vie
                           " snapshots at most, those included that are still read: unpin some");
   }
   if (place->view == nullptr) place->view = std::move(view);
+  CHECK(place->view->id() == id && place->id.load(std::memory_order_relaxed) == 0);
   // Publishes the view to the workers that find the entry.
   place->id.store(id, std::memory_order_seq_cst);
   return {};

@@ -33,12 +33,15 @@ SnapshotCache::SnapshotCache(std::byte* frames, uint64_t bytes, uint32_t reader_
       marks_(std::make_unique<std::atomic<uint8_t>[]>(frame_count_)),
       frame_states_(std::make_unique<Frame[]>(frame_count_)) {
   CHECK(bytes >= min_bytes(reader_count) && bytes / kPageBytes < ~uint32_t{0});
+  CHECK(reinterpret_cast<uintptr_t>(frames) % kPageBytes == 0);
+  CHECK(std::has_single_bit(bucket_mask_ + 1));
   evicted_.reserve(frame_count_);
 }
 
 SnapshotCache::Statistics SnapshotCache::statistics() const {
   const std::lock_guard guard(lock_);
   const uint32_t taken = never_used_.load(std::memory_order_relaxed);
+  CHECK(taken <= frame_count_ && evicted_head_ <= evicted_.size());
   return {frame_count_, taken - (evicted_.size() - evicted_head_), misses_, evictions_,
           longest_sweep_.load(std::memory_order_relaxed)};
 }
@@ -65,6 +68,7 @@ bool SnapshotCache::find_frame(SnapshotPointer pointer, uint32_t& frame) const {
 
 bool SnapshotCache::is_at(uint32_t frame, SnapshotPointer pointer) const {
   // seq_cst: with a hint this word takes the place of a table entry, so the same order applies.
+  DCHECK(frame < frame_count_);
   const bool is_listed = (marks_[frame].load(std::memory_order_seq_cst) & kListed) != 0;
   return (is_listed && page_at(frame)->self == pointer.word()) || mutant(Mutant::trust_hints);
 }
@@ -102,6 +106,7 @@ void SnapshotReader::enter_round(uint64_t round) {
     round = now;
   }
   seen_ = round;
+  DCHECK(round >= known_in_);
   if (round != known_in_ && !mutant(Mutant::keep_known_frames)) known_.fill({});
   known_in_ = round;
 }
@@ -117,10 +122,12 @@ Status SnapshotReader::load(SnapshotPointer pointer, const PageHeader*& page) {
     const Status status = await_frames(wanted, frames);
     if (status != Status::ok) return status;
   }
+  DCHECK(frames.count != 0 && frames.count <= wanted);
   read_to_ = pointer.word() + frames.count;
   const uint32_t good = cache_->read(frames, pointer, buffer_.bytes().data());
   // Enters a round before the page is listed, so that an eviction of it begins a later round.
   quiesce();
+  DCHECK(seen_ != SnapshotCache::kIdle);
   return cache_->list_read(frames, pointer, good, page);
 }
 
@@ -131,6 +138,7 @@ Status SnapshotReader::await_frames(uint32_t wanted, SnapshotCache::Frames& fram
   constexpr std::chrono::microseconds kPause{100};
   using Clock = std::chrono::steady_clock;
   const std::atomic<uint32_t> nothing{0};  // no thread wakes this one: the pause is short
+  DCHECK(seen_ == SnapshotCache::kIdle || mutant(Mutant::read_within_round));
   if (limits_->waits != nullptr) limits_->waits->add();
   const auto begin = Clock::now();
   for (uint32_t turn = 0;; ++turn) {
@@ -178,13 +186,20 @@ bool SnapshotCache::take_frames(uint32_t wanted, Frames& frames) {
 
 /// `lacks_evicted`: no frame is free because all evicted frames were taken.
 bool SnapshotCache::take_free_frames(uint32_t wanted, Frames& frames, bool& lacks_evicted) {
+  DCHECK(wanted != 0 && wanted <= kPagesPerRead);
   const std::lock_guard guard(lock_);
   frames.count = 0;
-  const auto take = [&](uint32_t frame) { frames.numbers[frames.count++] = frame; };
+  const auto take = [&](uint32_t frame) {
+    DCHECK(frame < frame_count_);
+    DCHECK((marks_[frame].load(std::memory_order_relaxed) & kListed) == 0);
+    frames.numbers[frames.count++] = frame;
+  };
   uint32_t fresh = never_used_.load(std::memory_order_relaxed);
   while (frames.count < wanted && fresh < frame_count_) take(fresh++);
   never_used_.store(fresh, std::memory_order_relaxed);
+  DCHECK(fresh <= frame_count_);
   if (frames.count != 0) return true;
+  DCHECK(evicted_head_ <= evicted_.size());
   lacks_evicted = evicted_head_ == evicted_.size();
   if (lacks_evicted) return false;
   const uint64_t oldest = oldest_round();
@@ -210,6 +225,7 @@ uint32_t SnapshotCache::read(const Frames& frames, SnapshotPointer pointer, std:
   const auto read = files_.read_ahead(pointer, frames.count, into);
   if (!read) on_error_(read.error());
   const uint32_t good = read.value_or(0);
+  DCHECK(good <= frames.count);
   for (uint32_t i = 0; i < good && frames.count != 1; ++i) {
     auto* const frame = reinterpret_cast<std::byte*>(page_at(frames.numbers[i]));
     std::memcpy(frame, buffer + i * kPageBytes, kPageBytes);
@@ -220,6 +236,7 @@ uint32_t SnapshotCache::read(const Frames& frames, SnapshotPointer pointer, std:
 /// Lists the pages that were read. REQUIRES: the reader is in a round.
 Status SnapshotCache::list_read(const Frames& frames, SnapshotPointer pointer, uint32_t good,
                                 const PageHeader*& page) {
+  DCHECK(frames.count != 0 && good <= frames.count);
   const std::lock_guard guard(lock_);
   ++misses_;
   for (uint32_t i = 0; i < frames.count; ++i) {
@@ -240,6 +257,7 @@ Status SnapshotCache::list_read(const Frames& frames, SnapshotPointer pointer, u
 
 /// Puts a frame that no reader has seen back among the evicted frames.
 void SnapshotCache::give_back(uint32_t frame) {
+  DCHECK((marks_[frame].load(std::memory_order_relaxed) & kListed) == 0);
   frame_states_[frame].free_from = 0;
   // It takes the place of a frame that was taken. So repeated requests for a damaged page use no
   // memory.
@@ -248,6 +266,7 @@ void SnapshotCache::give_back(uint32_t frame) {
   } else {
     evicted_.insert(evicted_.begin(), frame);
   }
+  DCHECK(evicted_.size() <= frame_count_);
 }
 
 /// Evicts a few frames. One thread does this at a time; the others use the frames that it evicted.
@@ -277,11 +296,13 @@ void SnapshotCache::sweep(Victims& victims) {
   uint32_t again = 0;
   for (; victims.count < wanted && again < most; ++again) pick(next_of_hand(), victims);
   hand_ = end;
+  DCHECK(victims.count <= wanted && passed + again <= 2 * kMostSwept);
   const uint64_t longest = longest_sweep_.load(std::memory_order_relaxed);
   longest_sweep_.store(std::max<uint64_t>(longest, passed + again), std::memory_order_relaxed);
 }
 
 uint32_t SnapshotCache::next_of_hand() {
+  DCHECK(hand_ < frame_count_);
   const uint32_t frame = hand_;
   hand_ = hand_ + 1 == frame_count_ ? 0 : hand_ + 1;
   return frame;
@@ -297,6 +318,7 @@ void SnapshotCache::pick(uint32_t frame, Victims& victims) {
 }
 
 void SnapshotCache::unlist_all(const Victims& victims) {
+  DCHECK(evicted_head_ == evicted_.size() && victims.count <= kEvictAtOnce);
   evicted_.clear();
   evicted_head_ = 0;
   for (uint32_t i = 0; i < victims.count; ++i) {
@@ -318,10 +340,12 @@ uint64_t SnapshotCache::oldest_round() const {
   for (const Slot& slot : slots_) {
     oldest = std::min(oldest, slot.round.load(std::memory_order_seq_cst));
   }
+  DCHECK(oldest == kIdle || oldest <= round_.load(std::memory_order_relaxed));
   return oldest;
 }
 
 void SnapshotCache::unlist(uint32_t frame) {
+  DCHECK((marks_[frame].load(std::memory_order_relaxed) & kListed) != 0);
   const uint64_t hash = SnapshotCache::hash(frame_states_[frame].pointer);
   for (std::atomic<uint64_t>& entry : bucket_of(hash).entries) {
     if (entry.load(std::memory_order_relaxed) != entry_of(hash, frame)) continue;
@@ -332,6 +356,8 @@ void SnapshotCache::unlist(uint32_t frame) {
 }
 
 void SnapshotCache::list(uint32_t frame, SnapshotPointer pointer, uint8_t mark) {
+  DCHECK((marks_[frame].load(std::memory_order_relaxed) & kListed) == 0);
+  DCHECK(page_at(frame)->self == pointer.word());
   frame_states_[frame].pointer = pointer.word();
   // The reference bit is not set yet, so a scan of pages that are used once does not evict pages in
   // use. Release: the page is complete for a reader that comes by a hint.

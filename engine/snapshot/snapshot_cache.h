@@ -45,6 +45,7 @@
 
 #include "engine/hooks/mutants.h"
 #include "engine/snapshot/snapshot_files.h"
+#include "shared/base/check.h"
 #include "shared/base/limits.h"
 #include "shared/base/status.h"
 #include "shared/file/io_buffer.h"
@@ -123,6 +124,7 @@ class SnapshotCache {
   }
   Bucket& bucket_of(uint64_t hash) const { return buckets_[hash & bucket_mask_]; }
   static uint64_t entry_of(uint64_t hash, uint32_t frame) {
+    DCHECK(frame != ~uint32_t{0});
     return (hash & 0xffffffff00000000ull) | (frame + 1);
   }
   PageHeader* page_at(uint32_t frame) const {
@@ -139,6 +141,7 @@ class SnapshotCache {
     return find_frame(pointer, frame);
   }
   bool is_used(uint32_t frame) const {
+    DCHECK(frame < frame_count_);
     return (marks_[frame].load(std::memory_order_relaxed) & kUsed) != 0;
   }
   /// Frames for adjacent pages of a file.
@@ -201,6 +204,7 @@ class SnapshotReader {
   /// ClusterState that ends waits (R24); may be null.
   SnapshotReader(SnapshotCache& cache, uint32_t slot, const std::atomic<uint32_t>* state = nullptr)
       : cache_(&cache), slot_(&cache.slots_[slot]) {
+    CHECK(slot < cache.slots_.size());
     own_limits_.state = state;
   }
   SnapshotReader(const SnapshotReader&) = delete;

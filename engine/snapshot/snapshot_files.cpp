@@ -10,6 +10,7 @@
 #include "engine/format/snapshot_format.h"
 #include "engine/format/snapshot_page.h"
 #include "engine/format/stand_in.h"
+#include "shared/base/check.h"
 #include "shared/base/limits.h"
 #include "shared/base/try.h"
 #include "shared/file/io_buffer.h"
@@ -40,17 +41,20 @@ std::string complaint_about(const SnapshotFileHeader& header, const SnapshotFile
   if (header.magic != kSnapshotFileMagic) return "it has no header: it was never finished";
   if (header.crc != crc_of(header)) return "the checksum of its header is wrong";
   if (header.version != kSnapshotFormatVersion) {
-    return fmt::format("it has format version {}, this is {}", header.version,
+    return fmt::format("its format has version {}, this program reads version {}", header.version,
                        kSnapshotFormatVersion);
   }
-  if (header.layout_hash != snapshot_layout_hash()) return "its pages are of another build";
-  if (!std::ranges::equal(header.cluster_uuid, cluster_uuid)) return "it is of another cluster";
+  if (header.layout_hash != snapshot_layout_hash()) {
+    return fmt::format("its page layout has hash 0x{:08x}, this build has 0x{:08x}",
+                       header.layout_hash, snapshot_layout_hash());
+  }
+  if (!std::ranges::equal(header.cluster_uuid, cluster_uuid))
+    return "it belongs to another cluster";
   if (header.snapshot != place.snapshot || header.node != place.node) {
-    return fmt::format("it says that it is of snapshot {} and node {}", header.snapshot,
-                       header.node);
+    return fmt::format("its header names snapshot {} and node {}", header.snapshot, header.node);
   }
   if (header.page_count != place.page_count) {
-    return fmt::format("it says that it has {} pages, not {}", header.page_count, place.page_count);
+    return fmt::format("its header names {} pages, not {}", header.page_count, place.page_count);
   }
   return {};
 }
@@ -60,10 +64,10 @@ std::string complaint_about(const PageHeader& page, SnapshotPointer self) {
   if (page.check != check_of(page)) return "its checksum is wrong";
   if (page.self != self.word()) {
     const SnapshotPointer found = snapshot_self(page);
-    return fmt::format("it says that it is page {} of snapshot {} and node {}", found.page(),
+    return fmt::format("its own pointer names page {} of snapshot {} and node {}", found.page(),
                        found.snapshot(), found.node());
   }
-  if (page.is_snapshot != 1) return "it is no page of a snapshot";
+  if (page.is_snapshot != 1) return "it is not marked as a snapshot page";
   return {};
 }
 
@@ -75,15 +79,16 @@ Result<std::unique_ptr<File>> open_place(FileSystem& file_system, const Snapshot
   ATOLL_ASSIGN(auto file, file_system.open_for_reading(path));
   IoBuffer buffer(kPageBytes);
   ATOLL_ASSIGN(auto got, file->read(0, buffer.bytes()));
-  if (got < kPageBytes) return damaged(path, fmt::format("it has {} bytes only", got));
+  if (got < kPageBytes)
+    return damaged(path, fmt::format("it has {} bytes, its header alone has {}", got, kPageBytes));
   SnapshotFileHeader header;
   std::memcpy(&header, buffer.bytes().data(), sizeof header);
   const std::string complaint = complaint_about(header, place, cluster_uuid);
   if (!complaint.empty()) return damaged(path, complaint);
   ATOLL_ASSIGN(auto size, file->size());
   if (size != place.page_count * kPageBytes) {
-    return damaged(path,
-                   fmt::format("it has {} bytes, not those of {} pages", size, place.page_count));
+    return damaged(path, fmt::format("it has {} bytes, its {} pages have {}", size,
+                                     place.page_count, place.page_count * kPageBytes));
   }
   return file;
 }
@@ -148,6 +153,7 @@ const SnapshotFiles::OpenFile* SnapshotFiles::find(SnapshotPointer page) const {
 
 Result<uint32_t> SnapshotFiles::read_ahead(SnapshotPointer first, uint32_t most,
                                            std::byte* into) const {
+  DCHECK(most != 0);
   // Most callers want one page, and read_run looks the file up anyway.
   const uint64_t there = most > 1 ? pages_from(first) : 1;
   const auto count = static_cast<uint32_t>(std::min<uint64_t>(most, there));
@@ -164,6 +170,7 @@ uint64_t SnapshotFiles::pages_from(SnapshotPointer first) const {
 }
 
 Error SnapshotFiles::error_of_stand_in(SnapshotPointer marked) const {
+  CHECK(is_stand_in(marked));
   IoBuffer page(kPageBytes);
   SnapshotPointer lost = marked;
   // A stand-in may stand for an older stand-in. A damaged pointer may lead in a circle.
@@ -182,13 +189,14 @@ Error SnapshotFiles::error_of_stand_in(SnapshotPointer marked) const {
 }
 
 Result<void> SnapshotFiles::read_run(SnapshotPointer first, uint32_t count, std::byte* into) const {
+  DCHECK(count != 0 && reinterpret_cast<uintptr_t>(into) % kIoBlockBytes == 0);
   if (is_stand_in(first)) return std::unexpected(error_of_stand_in(first));
   const OpenFile* found = find(first);
   if (found == nullptr) {
     return make_error(
         ExitCode::corruption,
-        fmt::format("page {} of snapshot {} and node {}: that file is not open: it is "
-                    "missing in the list of the snapshot's metadata: {}",
+        fmt::format("page {} of snapshot {} and node {}: its file is not open: the snapshot's "
+                    "metadata does not list it: {}",
                     first.page(), first.snapshot(), first.node(), kWayOut));
   }
   const File& file = *found->file;
@@ -199,7 +207,9 @@ Result<void> SnapshotFiles::read_run(SnapshotPointer first, uint32_t count, std:
   }
   const uint64_t bytes = count * kPageBytes;
   ATOLL_ASSIGN(auto got, file.read(first.page() * kPageBytes, {into, bytes}));
-  if (got != bytes) return damaged_page(file.path(), first, "the file ends before");
+  if (got != bytes)
+    return damaged_page(file.path(), first,
+                        fmt::format("the file ends after {} of {} bytes from there", got, bytes));
   for (uint32_t i = 0; i < count; ++i) {
     const auto self = SnapshotPointer::make(first.snapshot(), first.node(), first.page() + i);
     const auto& page = *reinterpret_cast<const PageHeader*>(into + i * kPageBytes);
@@ -218,6 +228,7 @@ Result<void> PageReader::read(SnapshotPointer pointer, PageHeader* into) {
     count_ = 0;
     if (!is_near) return files_.read(pointer, into);
     ATOLL_ASSIGN(const auto read, files_.read_ahead(pointer, kPagesPerRead, pages_.bytes().data()));
+    CHECK(read != 0 && read <= kPagesPerRead);
     first_ = word;
     count_ = read;
   }

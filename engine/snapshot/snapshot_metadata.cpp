@@ -96,7 +96,7 @@ std::string decode(std::span<const std::byte> bytes, uint32_t version, const Dir
                    SnapshotMetadata& metadata) {
   ByteReader body(bytes);
   body(metadata);
-  if (!body.is_at_end()) return "its content cannot be";
+  if (!body.is_at_end()) return "its content is invalid";
   for (SnapshotFilePlace& file : metadata.files) {
     if (version == kMetadataOfPaths) break;
     auto path = table.path_of(file.directory);
@@ -106,7 +106,7 @@ std::string decode(std::span<const std::byte> bytes, uint32_t version, const Dir
     }
     file.directory = *std::move(path);
   }
-  return is_sensible(metadata) ? "" : "its content cannot be";
+  return is_sensible(metadata) ? "" : "its content is invalid";
 }
 
 /// Decodes a file. Returns an empty text, or the reason why it is not metadata.
@@ -115,10 +115,12 @@ std::string decode_file(std::span<const std::byte> bytes, const DirectoryTable& 
   FileHeader header = {};
   if (bytes.size() < sizeof header) return "it ends within its header";
   std::memcpy(&header, bytes.data(), sizeof header);
-  if (header.magic != kMetadataMagic) return "it does not begin as metadata of a snapshot does";
+  if (header.magic != kMetadataMagic) {
+    return fmt::format("its magic number is 0x{:08x}, not 0x{:08x}", header.magic, kMetadataMagic);
+  }
   if (header.crc != crc32c(bytes.subspan(kMetadataChecked))) return "its checksum is wrong";
   if (header.version > kMetadataVersion || header.version < kMetadataOfPaths) {
-    return fmt::format("its format has version {}, this program knows up to {}", header.version,
+    return fmt::format("its format has version {}, this program reads up to {}", header.version,
                        kMetadataVersion);
   }
   if (header.length > bytes.size() - sizeof header) return "its length is beyond its end";
@@ -134,9 +136,10 @@ std::unexpected<Error> damaged_metadata(const std::string& path, const std::stri
 /// Creates a file with these bytes and syncs it.
 Result<void> write_file(FileSystem& file_system, const std::string& path,
                         std::span<const std::byte> bytes) {
-  auto exists = file_system.exists(path);  // left by a crash during an earlier call
-  if (!exists) return std::unexpected(exists.error());
-  if (*exists) {
+  CHECK(bytes.size() % kIoBlockBytes == 0);
+  // left by a crash during an earlier call
+  ATOLL_ASSIGN(const bool exists, file_system.exists(path));
+  if (exists) {
     ATOLL_TRY(file_system.remove(path));
   }
   ATOLL_ASSIGN(auto file, file_system.create(path, bytes.size()));
@@ -154,9 +157,8 @@ std::string snapshot_metadata_path(const std::string& data_dir, uint32_t id) {
 Result<void> write_snapshot_metadata(FileSystem& file_system, const std::string& data_dir,
                                      const SnapshotMetadata& metadata) {
   CHECK(is_sensible(metadata));
-  auto table = DirectoryTable::read(file_system, data_dir);
-  if (!table) return std::unexpected(table.error());
-  const ByteWriter body = encode(metadata, *table);
+  ATOLL_ASSIGN(DirectoryTable table, DirectoryTable::read(file_system, data_dir));
+  const ByteWriter body = encode(metadata, table);
   FileHeader header = {kMetadataMagic, 0, kMetadataVersion, 0, body.bytes().size()};
   IoBuffer buffer(sizeof header + body.bytes().size());
   const std::span<std::byte> bytes = buffer.bytes();
@@ -164,12 +166,15 @@ Result<void> write_snapshot_metadata(FileSystem& file_system, const std::string&
   std::ranges::copy(body.bytes(), bytes.begin() + sizeof header);
   header.crc = crc32c(bytes.subspan(kMetadataChecked));
   std::memcpy(bytes.data(), &header, sizeof header);
+  SnapshotMetadata decoded;
+  CHECK(decode_file(bytes, table, decoded).empty());
+  CHECK(decoded.id == metadata.id && decoded.storages == metadata.storages);
 
   const std::string directory = coordinator_directory(data_dir);
   const std::string path = snapshot_metadata_path(data_dir, metadata.id);
   ATOLL_TRY(file_system.make_directory(directory));
   // The table is durable before the file that names its roles.
-  ATOLL_TRY(table->write(file_system));
+  ATOLL_TRY(table.write(file_system));
   ATOLL_TRY(write_file(file_system, path + ".new", bytes));
   ATOLL_TRY(file_system.rename(path + ".new", path));
   return file_system.sync_directory(directory);
@@ -180,11 +185,10 @@ Result<SnapshotMetadata> read_snapshot_metadata(FileSystem& file_system,
   const std::string path = snapshot_metadata_path(data_dir, id);
   ATOLL_ASSIGN(auto exists, file_system.exists(path));
   if (!exists) return damaged_metadata(path, "the file is missing");
-  auto file = file_system.open_for_reading(path);
-  if (!file) return std::unexpected(file.error());
-  ATOLL_ASSIGN(auto size, (*file)->size());
+  ATOLL_ASSIGN(const auto file, file_system.open_for_reading(path));
+  ATOLL_ASSIGN(const uint64_t size, file->size());
   IoBuffer buffer(size);
-  ATOLL_ASSIGN(auto count, (*file)->read(0, buffer.bytes()));
+  ATOLL_ASSIGN(const uint64_t count, file->read(0, buffer.bytes()));
   // Read after the file, so that the table has every role that the file names.
   ATOLL_ASSIGN(auto table, DirectoryTable::read(file_system, data_dir));
   SnapshotMetadata metadata;

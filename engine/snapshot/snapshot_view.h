@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "shared/base/check.h"
 #include "shared/base/pointer.h"
 
 namespace atolldb {
@@ -23,6 +24,7 @@ class SnapshotView {
   /// `id`: not 0. `roots`: in any order, at most one per storage.
   SnapshotView(uint32_t id, uint64_t epoch, std::vector<Root> roots)
       : id_(id), epoch_(epoch), roots_(std::move(roots)) {
+    CHECK(id != 0);
     std::ranges::sort(roots_, {}, &Root::storage_id);
   }
 

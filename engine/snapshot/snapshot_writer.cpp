@@ -28,7 +28,15 @@ struct SnapshotWriter::State {
       : file_system(&files),
         settings(std::move(with)),
         path(snapshot_file_path(settings.directory, settings.node, settings.snapshot)),
-        buffer(kBufferPages * kPageBytes) {}
+        buffer(kBufferPages * kPageBytes) {
+    CHECK(settings.snapshot != 0 && settings.snapshot <= SnapshotPointer::kMaxSnapshot);
+    CHECK(settings.node <= kCoordinator && settings.epoch <= kMaxEpoch);
+  }
+
+  SnapshotPointer pointer_to(uint64_t number) const {
+    CHECK(number != 0 && number < kMaxPages);
+    return SnapshotPointer::make(settings.snapshot, settings.node, static_cast<uint32_t>(number));
+  }
 
   PageHeader* page(uint32_t slot) {
     return reinterpret_cast<PageHeader*>(buffer.bytes().data() + slot * kPageBytes);
@@ -36,6 +44,7 @@ struct SnapshotWriter::State {
 
   /// Grows the file to the length of its pages, and writes those in the buffer.
   Result<void> flush() {
+    CHECK(buffered <= kBufferPages && buffered <= pages);
     if (buffered == 0) return {};
     if (file == nullptr) {
       ATOLL_ASSIGN(auto created, file_system->create(path, 0));
@@ -43,6 +52,8 @@ struct SnapshotWriter::State {
     }
     const uint64_t first = pages - buffered;
     for (uint32_t slot = first == 0 ? 1 : 0; slot < buffered; ++slot) {
+      CHECK(page(slot)->self == pointer_to(first + slot).word());
+      CHECK(page(slot)->is_snapshot == 1 && !page(slot)->lock.is_locked());
       page(slot)->check = check_of(*page(slot));
     }
     ATOLL_TRY(file->grow(pages * kPageBytes));
@@ -54,6 +65,7 @@ struct SnapshotWriter::State {
   }
 
   Result<void> write_header() {
+    CHECK(pages > 1 && pages <= kMaxPages && buffered == 0);
     SnapshotFileHeader header{};
     header.magic = kSnapshotFileMagic;
     header.version = kSnapshotFormatVersion;
@@ -102,18 +114,17 @@ Result<PageHeader*> SnapshotWriter::next(uint32_t storage_id) {
   State& state = *state_;
   CHECK(!state.is_finished);
   if (state.pages == kMaxPages) {
-    return make_error(ExitCode::resources,
-                      fmt::format("snapshot file {} has {} pages, the most that page numbers of 31 "
-                                  "bits can tell apart: spread the storages over more nodes",
-                                  state.path, state.pages));
+    return make_error(
+        ExitCode::resources,
+        fmt::format("snapshot file {}: has {} pages, which is the limit of page numbers "
+                    "of 31 bits: spread the storages over more nodes",
+                    state.path, state.pages));
   }
   if (state.buffered == kBufferPages) {
     ATOLL_TRY(state.flush());
   }
   PageHeader* page = state.page(state.buffered);
-  const auto self = SnapshotPointer::make(state.settings.snapshot, state.settings.node,
-                                          static_cast<uint32_t>(state.pages));
-  begin_snapshot_page(*page, self, state.settings.epoch, storage_id);
+  begin_snapshot_page(*page, state.pointer_to(state.pages), state.settings.epoch, storage_id);
   ++state.buffered;
   ++state.pages;
   return page;
@@ -127,6 +138,7 @@ Result<void> SnapshotWriter::finish() {
   state.is_finished = true;
   if (state.pages == 1) return {};
   ATOLL_TRY(state.flush());
+  CHECK(state.file != nullptr);
   // All pages are durable before the header that declares the file complete.
   ATOLL_TRY(state.file->sync());
   ATOLL_TRY(state.write_header());

@@ -121,7 +121,7 @@ TEST_F(SnapshotPinsTest, RefusesNamesThatATerminalOrJsonCannotShow) {
 TEST_F(SnapshotPinsTest, RemovesWhatNothingNeedsAndSaysWhyItDoesNotRemoveMore) {
   EXPECT_TRUE(has(rm(3, ExitCode::failed), "is the newest one"));
   EXPECT_TRUE(has(rm(2, ExitCode::failed), "snapshot 3 refers to pages of it"));
-  EXPECT_TRUE(has(rm(9, ExitCode::failed), "there is none"));
+  EXPECT_TRUE(has(rm(9, ExitCode::failed), "does not exist"));
   pin(3, "kept");
   Savepoint savepoint = (*read_savepoint(files_, folder_))->savepoint;
   ASSERT_EQ(test::make_snapshot(files_, folder_, savepoint, 40), "");
@@ -133,7 +133,7 @@ TEST_F(SnapshotPinsTest, RemovesWhatNothingNeedsAndSaysWhyItDoesNotRemoveMore) {
                            "coordinator/snapshot_1.meta"}) {
     EXPECT_FALSE(exists(name)) << name;
   }
-  EXPECT_TRUE(has(rm(1, ExitCode::failed), "there is none"));
+  EXPECT_TRUE(has(rm(1, ExitCode::failed), "does not exist"));
   unpin("kept");
   rm(3);
   EXPECT_TRUE(has(rm(2), "snapshot 2 is removed"));
