@@ -219,7 +219,7 @@ Result<void> DdlLog::open_file() {
   }
   ATOLL_ASSIGN(auto file,
                exists ? file_system_->open(path) : file_system_->create(path, kDdlFileBytes));
-  ATOLL_ASSIGN(auto size, file->size());
+  ATOLL_ASSIGN(const uint64_t size, file->size());
   if (size < kDdlFileBytes) {  // damage has cut it short after the last record
     ATOLL_TRY(file->grow(kDdlFileBytes));
   }

@@ -44,7 +44,7 @@ Result<void> EpochLogger::close(uint64_t epoch) {
   const LogWriterCounters before = writer_.counters();
   const auto began = Clock::now();
   Result<void> done = write_up_to(epoch);
-  if (done) done = writer_.close_epoch(epoch, durable_epoch_to_note(), runs_);
+  if (done) done = writer_.close_epoch(epoch, durable_epoch_to_name(), runs_);
   latest_.written_bytes = writer_.counters().bytes - before.bytes;
   latest_.sync_ns = writer_.counters().sync_ns - before.sync_ns;
   latest_.write_ns = ns_between(began, Clock::now()) - latest_.sync_ns;
@@ -96,7 +96,7 @@ Result<void> EpochLogger::write_up_to(uint64_t epoch) {
     for (const Worker& worker : workers_) oldest = std::min(oldest, epoch_of_next(worker));
     if (oldest > epoch) return {};
     if (!runs_.empty()) {
-      ATOLL_TRY(writer_.append(runs_, durable_epoch_to_note()));
+      ATOLL_TRY(writer_.append(runs_, durable_epoch_to_name()));
       runs_.clear();
       copies_used_ = 0;
     }
@@ -154,7 +154,7 @@ void EpochLogger::free_blocks() {
 }
 
 /// Returns an epoch that recovery may rely on: every logger has closed it (R29).
-uint64_t EpochLogger::durable_epoch_to_note() const {
+uint64_t EpochLogger::durable_epoch_to_name() const {
   const uint64_t global = view_->control->epochs.durable.load(std::memory_order_acquire);
   return std::min(global, durable_epoch());
 }

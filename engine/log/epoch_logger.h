@@ -78,7 +78,7 @@ class EpochLogger {
   void take_blocks(Worker& worker, uint64_t epoch);
   LogBlock& copy_of(const LogBlock& block);
   void free_blocks();
-  uint64_t durable_epoch_to_note() const;
+  uint64_t durable_epoch_to_name() const;
 
   const ClusterView* view_;
   LogWriter writer_;

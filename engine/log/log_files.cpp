@@ -84,7 +84,7 @@ std::string path_of(const LogFilePlace& place) {
 Result<std::optional<LogFileBegin>> begin_of(FileSystem& file_system, const LogFilePlace& place) {
   ATOLL_ASSIGN(auto file, file_system.open_for_reading(path_of(place)));
   IoBuffer buffer(sizeof(LogBlock));  // aligned, so that the read bypasses the page cache
-  ATOLL_ASSIGN(auto count, file->read(0, buffer.bytes()));
+  ATOLL_ASSIGN(const uint64_t count, file->read(0, buffer.bytes()));
   const auto* block = reinterpret_cast<const LogBlock*>(buffer.bytes().data());
   const LogBlockHeader& header = block->header;
   LogFileHeader content;

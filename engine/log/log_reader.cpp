@@ -63,7 +63,7 @@ Result<LogReader> LogReader::open(FileSystem& file_system, LogStream stream,
                                   CoveredBlocks covered) {
   LogReader reader(file_system, std::move(stream));
   const std::string directory = node_directory(reader.stream_.directory, reader.stream_.node);
-  ATOLL_ASSIGN(auto found, file_system.exists(directory));
+  ATOLL_ASSIGN(const bool found, file_system.exists(directory));
   if (found) {
     ATOLL_ASSIGN(auto names, file_system.list(directory));
     for (const std::string& name : names) {
@@ -100,7 +100,7 @@ Result<const LogBlock*> LogReader::read_block() {
   CHECK(file_ != nullptr);
   const uint64_t offset = position_ * kLogBlockBytes;
   if (offset < buffer_offset_ || offset + kLogBlockBytes > buffer_offset_ + buffer_bytes_) {
-    ATOLL_ASSIGN(auto count, file_->read(offset, buffer_.bytes()));
+    ATOLL_ASSIGN(const uint64_t count, file_->read(offset, buffer_.bytes()));
     buffer_offset_ = offset;
     buffer_bytes_ = count;
     if (count < kLogBlockBytes) return nullptr;
@@ -287,14 +287,14 @@ Result<void> LogReader::skip_covered_blocks() {
   uint64_t last = 0;
   for (uint64_t end = blocks_per_file_; end - last > 1;) {
     const uint64_t middle = last + (end - last) / 2;
-    ATOLL_ASSIGN(auto count, read(middle, 1));
+    ATOLL_ASSIGN(const uint64_t count, read(middle, 1));
     const bool is_before = count == 1 && is_covered(block_at(0), middle);
     (is_before ? last : end) = middle;
   }
   // Only a marker tells which epochs are closed: find the last one up to that block.
   for (uint64_t end = last + 1; end > 1 && last + 1 - end <= kMostBlocksBack;) {
     const uint64_t first = end > kBlocksAtOnce ? end - kBlocksAtOnce : 1;
-    ATOLL_ASSIGN(auto count, read(first, end - first));
+    ATOLL_ASSIGN(const uint64_t count, read(first, end - first));
     for (uint64_t index = std::min(count, end - first); index-- > 0;) {
       const LogBlockHeader& header = block_at(index).header;
       if (header.type != LogBlockType::marker || !is_covered(block_at(index), first + index)) {

@@ -29,7 +29,7 @@ void count(LogFileScan& file, const LogBlock& block) {
 }
 
 /// Records which storages have records in the block.
-void note_storages(LogScan& scan, const LogBlock& block, const LogReader& reader) {
+void record_storages(LogScan& scan, const LogBlock& block, const LogReader& reader) {
   uint32_t before = 0;  // ids start at 1; adjacent records often belong to one storage
   for_each_record(block, [&](const LogRecord& record) {
     if (record.type == LogType::filler || record.storage_id == before) return;
@@ -74,9 +74,8 @@ bool lacks_what_was_durable(const IncarnationScan& scan, const LogScan& log) {
 Result<bool> is_cut_short(FileSystem& file_system, const LogEnd& end) {
   if (!end.is_defect || end.offset == 0) return false;
   ATOLL_ASSIGN(auto file, file_system.open_for_reading(end.file));
-  auto size = file->size();
-  if (!size) return std::unexpected(size.error());
-  return *size < end.offset + kLogBlockBytes;
+  ATOLL_ASSIGN(const uint64_t size, file->size());
+  return size < end.offset + kLogBlockBytes;
 }
 
 }  // namespace
@@ -110,7 +109,7 @@ Result<LogScan> scan_log(FileSystem& file_system, const LogStream& stream, const
     count(scan.files.back(), *block);
     if (header.type == LogBlockType::records && header.epoch > stream.covered_epoch) {
       if (!scan.first_record_epoch) scan.first_record_epoch = header.epoch;
-      note_storages(scan, *block, reader);
+      record_storages(scan, *block, reader);
     }
     scan.largest_epoch = std::max(scan.largest_epoch, header.epoch);
     scan.largest_durable_epoch = std::max(scan.largest_durable_epoch, header.durable_epoch);
@@ -175,7 +174,7 @@ Result<IncarnationScan> scan_incarnation(FileSystem& file_system, const Savepoin
   measure(scan, savepoint);
   const IncarnationScan first = scan;
   for (LogScan& log : scan.logs) {
-    ATOLL_ASSIGN(auto is_short, is_cut_short(file_system, log.end));
+    ATOLL_ASSIGN(const bool is_short, is_cut_short(file_system, log.end));
     if (is_short && !incarnation.cut_epoch && !scan.corruption) scan.corruption = log.end;
     if (!lacks_what_was_durable(first, log)) continue;
     ATOLL_ASSIGN(auto again, scan_log(file_system, log.stream, {}, covered));

@@ -33,9 +33,8 @@ LogWriter::LogWriter(FileSystem& file_system, LogWriterSettings settings)
 
 Result<LogWriter> LogWriter::create(FileSystem& file_system, LogWriterSettings settings) {
   LogWriter writer(file_system, std::move(settings));
-  auto made =
-      file_system.make_directory(node_directory(writer.settings_.directory, writer.settings_.node));
-  if (!made) return std::unexpected(made.error());
+  ATOLL_TRY(file_system.make_directory(
+      node_directory(writer.settings_.directory, writer.settings_.node)));
   ATOLL_ASSIGN(auto file, writer.make_file(0));
   writer.current_ = std::move(file);
   writer.start_file();

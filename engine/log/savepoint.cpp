@@ -244,13 +244,13 @@ Result<std::optional<SavepointRead>> read_savepoint(FileSystem& file_system,
 Result<std::array<SavepointSlot, 2>> read_savepoint_slots(FileSystem& file_system,
                                                           const std::string& path) {
   std::array<SavepointSlot, 2> slots;
-  ATOLL_ASSIGN(auto exists, file_system.exists(path));
+  ATOLL_ASSIGN(const bool exists, file_system.exists(path));
   if (!exists) return slots;
   ATOLL_ASSIGN(auto file, file_system.open_for_reading(path));
   const std::string data_dir = data_dir_of(path);
   IoBuffer buffer(kSavepointSlotBytes);
   for (size_t i = 0; i < slots.size(); ++i) {
-    ATOLL_ASSIGN(auto count, file->read(i * kSavepointSlotBytes, buffer.bytes()));
+    ATOLL_ASSIGN(const uint64_t count, file->read(i * kSavepointSlotBytes, buffer.bytes()));
     // Read after the slot, so that the table has every role that the slot names.
     ATOLL_ASSIGN(auto table, DirectoryTable::read(file_system, data_dir));
     std::string& damage = slots[i].damage;
@@ -268,7 +268,7 @@ Result<std::array<SavepointSlot, 2>> read_savepoint_slots(FileSystem& file_syste
 
 Result<std::optional<SavepointRead>> read_savepoint_file(FileSystem& file_system,
                                                          const std::string& path) {
-  ATOLL_ASSIGN(auto exists, file_system.exists(path));
+  ATOLL_ASSIGN(const bool exists, file_system.exists(path));
   if (!exists) return std::nullopt;
   ATOLL_ASSIGN(auto slots, read_savepoint_slots(file_system, path));
   auto& [first, second] = slots;
@@ -335,7 +335,7 @@ Result<void> write_savepoint(FileSystem& file_system, const std::string& data_di
     ATOLL_TRY(file->sync());
     ATOLL_TRY(file_system.sync_directory(directory));
     // Damage may have cut the file short; the remaining slot counts.
-    ATOLL_ASSIGN(auto size, file->size());
+    ATOLL_ASSIGN(const uint64_t size, file->size());
     if (size < 2 * kSavepointSlotBytes) {
       ATOLL_TRY(file->grow(2 * kSavepointSlotBytes));
     }

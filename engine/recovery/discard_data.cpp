@@ -53,7 +53,7 @@ Result<void> move(FileSystem& file_system, const std::string& from_directory,
 }
 
 Result<std::vector<std::string>> names_in(FileSystem& file_system, const std::string& directory) {
-  ATOLL_ASSIGN(auto exists, file_system.exists(directory));
+  ATOLL_ASSIGN(const bool exists, file_system.exists(directory));
   if (!exists) return std::vector<std::string>{};
   return file_system.list(directory);
 }
@@ -62,7 +62,7 @@ Result<std::vector<std::string>> names_in(FileSystem& file_system, const std::st
 /// there yet.
 Result<uint32_t> free_number(FileSystem& file_system, const std::string& data_dir) {
   for (uint32_t number = 0;; ++number) {
-    ATOLL_ASSIGN(auto exists,
+    ATOLL_ASSIGN(const bool exists,
                  file_system.exists(savepoint_path(discarded_directory(data_dir, number))));
     if (!exists) return number;
   }
@@ -102,11 +102,11 @@ Result<OwnFiles> own_files(FileSystem& file_system, const std::string& data_dir,
   if (!savepoint) return OwnFiles{std::move(logs), std::move(snapshots)};
   OwnFiles own;
   for (const LogFilePlace& place : logs) {
-    ATOLL_ASSIGN(auto foreign, is_foreign(file_system, place, savepoint->cluster_uuid));
+    ATOLL_ASSIGN(const bool foreign, is_foreign(file_system, place, savepoint->cluster_uuid));
     if (!foreign) own.logs.push_back(place);
   }
   for (const StoredSnapshotFile& file : snapshots) {
-    ATOLL_ASSIGN(auto foreign, is_foreign(file_system, file, savepoint->cluster_uuid));
+    ATOLL_ASSIGN(const bool foreign, is_foreign(file_system, file, savepoint->cluster_uuid));
     if (!foreign) own.snapshots.push_back(file);
   }
   return own;
@@ -118,7 +118,7 @@ Result<void> begin_discard(FileSystem& file_system, const std::string& data_dir)
   const std::string discarding = discarding_path(data_dir);
   ATOLL_ASSIGN(auto under_way, file_system.exists(discarding));
   if (!under_way) {
-    ATOLL_ASSIGN(auto exists, file_system.exists(savepoint_path(data_dir)));
+    ATOLL_ASSIGN(const bool exists, file_system.exists(savepoint_path(data_dir)));
     if (exists) {
       ATOLL_TRY(file_system.rename(savepoint_path(data_dir), discarding));
     } else {
@@ -163,7 +163,7 @@ Result<bool> holds_files(FileSystem& file_system, const std::string& data_dir,
 }  // namespace
 
 Result<void> refuse_unfinished_discard(FileSystem& file_system, const std::string& data_dir) {
-  ATOLL_ASSIGN(auto exists, file_system.exists(discarding_path(data_dir)));
+  ATOLL_ASSIGN(const bool exists, file_system.exists(discarding_path(data_dir)));
   if (!exists) return {};
   return make_error(ExitCode::failed, data_dir +
                                           ": moving its data aside was interrupted: finish it with "
@@ -172,7 +172,7 @@ Result<void> refuse_unfinished_discard(FileSystem& file_system, const std::strin
 
 Result<std::vector<std::string>> discard_data(FileSystem& file_system, const std::string& data_dir,
                                               const std::vector<std::string>& directories) {
-  ATOLL_ASSIGN(auto any, holds_files(file_system, data_dir, directories));
+  ATOLL_ASSIGN(const bool any, holds_files(file_system, data_dir, directories));
   if (!any) return std::vector<std::string>{};
   ATOLL_TRY(begin_discard(file_system, data_dir));
   ATOLL_ASSIGN(auto number, free_number(file_system, data_dir));

@@ -26,7 +26,7 @@ Result<LogContent> content_of(FileSystem& file_system, const LogFilePlace& place
                               const ClusterUuid& own) {
   ATOLL_ASSIGN(auto file, file_system.open_for_reading(path_of(place)));
   IoBuffer buffer(2 * kLogBlockBytes);
-  ATOLL_ASSIGN(auto count, file->read(0, buffer.bytes()));
+  ATOLL_ASSIGN(const uint64_t count, file->read(0, buffer.bytes()));
   const auto is_zero = [](std::span<const std::byte> bytes) {
     return std::ranges::all_of(bytes, [](std::byte byte) { return byte == std::byte{}; });
   };
@@ -113,11 +113,9 @@ Result<RemovedLeftovers> remove_leftovers(FileSystem& file_system, const std::st
   auto runs = remove_runs(file_system, directories, result);
   auto logs = remove_logs(file_system, data_dir, savepoint, directories, incarnation, result);
   auto synced = sync_directories(file_system, result.removed);
-  if (!unneeded) return std::unexpected(unneeded.error());
-  for (const Result<void>& done : {runs, logs, synced}) {
-    if (!done) return std::unexpected(done.error());
-  }
-  result.removed.insert(result.removed.end(), unneeded->begin(), unneeded->end());
+  ATOLL_ASSIGN(const auto paths, std::move(unneeded));
+  for (const Result<void>& done : {runs, logs, synced}) ATOLL_TRY(done);
+  result.removed.insert(result.removed.end(), paths.begin(), paths.end());
   return result;
 }
 

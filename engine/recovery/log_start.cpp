@@ -34,7 +34,7 @@ ClusterUuid random_uuid() {
 Result<void> forget_cached_state(FileSystem& file_system, const std::string& data_dir) {
   if (mutant(Mutant::read_through_cache)) return {};
   const std::string directory = coordinator_directory(data_dir);
-  ATOLL_ASSIGN(auto exists, file_system.exists(directory));
+  ATOLL_ASSIGN(const bool exists, file_system.exists(directory));
   if (!exists) return {};
   ATOLL_ASSIGN(auto names, file_system.list(directory));
   for (const std::string& name : names) {
@@ -76,7 +76,7 @@ Result<bool> holds_records(FileSystem& file_system, const LogStream& stream, uin
 
 /// Cuts the first damaged incarnation at the last epoch that all its logs have intact, and omits
 /// all later incarnations.
-Result<void> leave_out_damaged(FileSystem& file_system, LogStart& start) {
+Result<void> omit_damaged(FileSystem& file_system, LogStart& start) {
   Savepoint& savepoint = start.savepoint;
   bool is_cut_off = false;
   for (Incarnation& incarnation : savepoint.incarnations) {
@@ -139,7 +139,7 @@ Result<void> cut_last(FileSystem& file_system, LogStart& start) {
 /// Removes incarnations without commits after the snapshot from the list. Otherwise starts without
 /// commits, which make no snapshot, would fill the list with numbers and the disk with files. The
 /// numbers of failed starts, whose files have only headers, become covered, too.
-void forget_covered(LogStart& start) {
+void remove_covered_incarnations(LogStart& start) {
   if (!start.to_glean.empty()) return;  // the snapshot of these streams will do it
   Savepoint& savepoint = start.savepoint;
   const uint64_t covered_before = savepoint.covered_incarnation;
@@ -293,7 +293,7 @@ Result<void> refuse_unlisted(FileSystem& file_system, const Savepoint& savepoint
     const bool is_covered = place.name.incarnation <= savepoint.covered_incarnation;
     // Without a savepoint the cluster that should own the files is unknown.
     if (savepoint.generation != 0) {
-      ATOLL_ASSIGN(auto foreign, is_foreign(file_system, place, savepoint.cluster_uuid));
+      ATOLL_ASSIGN(const bool foreign, is_foreign(file_system, place, savepoint.cluster_uuid));
       if (foreign) {
         return make_error(ExitCode::failed,
                           fmt::format("{}: is a log of another cluster: give this cluster its own "
@@ -308,10 +308,10 @@ Result<void> refuse_unlisted(FileSystem& file_system, const Savepoint& savepoint
     stream.logger = static_cast<uint16_t>(place.name.logger);
     stream.incarnation = place.name.incarnation;
     ATOLL_ASSIGN(auto reader, LogReader::open(file_system, std::move(stream)));
-    for (auto block = reader.next();; block = reader.next()) {
-      if (!block) return std::unexpected(block.error());
-      if (*block == nullptr) break;
-      if ((*block)->header.type == LogBlockType::file_header) continue;
+    for (;;) {
+      ATOLL_ASSIGN(const LogBlock* block, reader.next());
+      if (block == nullptr) break;
+      if (block->header.type == LogBlockType::file_header) continue;
       return make_error(ExitCode::corruption,
                         fmt::format("{}: offset {}: a block of incarnation {}, which no intact "
                                     "savepoint lists: the savepoint is damaged or missing: restore "
@@ -360,7 +360,7 @@ Result<LogStart> examine(FileSystem& file_system, const std::string& data_dir,
   start.ddl = std::move(ddl.records);
   ATOLL_TRY(examine_snapshot(file_system, data_dir, start, damage));
   if (damage == Damage::left_out) {
-    ATOLL_TRY(leave_out_damaged(file_system, start));
+    ATOLL_TRY(omit_damaged(file_system, start));
   }
   ATOLL_TRY(cut_last(file_system, start));
   ATOLL_TRY(collect_streams(file_system, start));
@@ -398,7 +398,7 @@ Result<void> store_cut(FileSystem& file_system, const std::string& data_dir, Log
   CHECK(start.savepoint.uncut() == nullptr && start.last.size() <= 1);
   CHECK(start.incarnation >= start.savepoint.largest_incarnation);
   start.savepoint.largest_incarnation = start.incarnation;
-  forget_covered(start);
+  remove_covered_incarnations(start);
   return write_savepoint(file_system, data_dir, start.savepoint);
 }
 

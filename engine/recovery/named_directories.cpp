@@ -18,7 +18,7 @@ Result<std::vector<uint32_t>> ids_of_metadata(FileSystem& file_system,
                                               const std::string& data_dir) {
   std::vector<uint32_t> ids;
   const std::string directory = coordinator_directory(data_dir);
-  ATOLL_ASSIGN(auto exists, file_system.exists(directory));
+  ATOLL_ASSIGN(const bool exists, file_system.exists(directory));
   if (!exists) return ids;
   ATOLL_ASSIGN(auto names, file_system.list(directory));
   for (const std::string& name : names) {

@@ -75,16 +75,16 @@ Result<void> add_whole_stream(FileSystem& file_system, const ClusterUuid& own,
                               std::span<const LogFilePlace> stream,
                               std::vector<std::string>& paths) {
   CHECK(!stream.empty());
-  std::vector<std::string> telling;
-  std::vector<std::string> all;
+  std::vector<std::string> with_header;
+  std::vector<std::string> without_header;
   for (const LogFilePlace& place : stream) {
     ATOLL_ASSIGN(auto begin, begin_of(file_system, place));
     if (begin && begin->cluster_uuid != own) return {};
-    (begin ? telling : all).push_back(path_of(place));
+    (begin ? with_header : without_header).push_back(path_of(place));
   }
-  if (telling.empty()) return {};
-  paths.insert(paths.end(), all.begin(), all.end());
-  paths.insert(paths.end(), telling.begin(), telling.end());
+  if (with_header.empty()) return {};
+  paths.insert(paths.end(), without_header.begin(), without_header.end());
+  paths.insert(paths.end(), with_header.begin(), with_header.end());
   return {};
 }
 
@@ -262,7 +262,7 @@ Result<std::vector<std::string>> deletable_snapshots(FileSystem& file_system,
   std::vector<std::string> pages;
   for (const StoredSnapshotFile& file : files) {
     if (kept.paths.contains(file.path) || file.snapshot > largest) continue;
-    ATOLL_ASSIGN(auto foreign,
+    ATOLL_ASSIGN(const bool foreign,
                  is_foreign(file_system, file, view.slots[0].savepoint->cluster_uuid));
     if (foreign) continue;
     (file.kind == StoredSnapshotKind::pages ? pages : paths).push_back(file.path);
@@ -284,9 +284,7 @@ Result<std::vector<std::string>> delete_unneeded(FileSystem& file_system,
   ATOLL_ASSIGN(auto paths, deletable_logs(file_system, view));
   if (snapshots) paths.insert(paths.begin(), snapshots->begin(), snapshots->end());
   check_unneeded(data_dir, savepoint, in_use, paths);
-  const auto removed =
-      aside ? move_aside(file_system, paths, *aside) : remove_in_order(file_system, paths);
-  if (!removed) return std::unexpected(removed.error());
+  ATOLL_TRY(aside ? move_aside(file_system, paths, *aside) : remove_in_order(file_system, paths));
   // If the metadata of a pinned snapshot is damaged, its needs are unknown: all snapshots are kept,
   // but the logs are not.
   if (!snapshots) return snapshots;

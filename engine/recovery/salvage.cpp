@@ -33,7 +33,7 @@ std::string aside(const std::string& directory, uint32_t number) {
 /// Creates a file with these bytes, padded with `blank` to a whole block, and syncs it.
 Result<void> write_whole(FileSystem& file_system, const std::string& path,
                          std::span<const std::byte> bytes, std::byte blank) {
-  ATOLL_ASSIGN(auto exists, file_system.exists(path));
+  ATOLL_ASSIGN(const bool exists, file_system.exists(path));
   if (exists) {
     ATOLL_TRY(file_system.remove(path));
   }
@@ -50,9 +50,9 @@ Result<void> write_whole(FileSystem& file_system, const std::string& path,
 
 Result<std::string> read_whole(FileSystem& file_system, const std::string& path) {
   ATOLL_ASSIGN(auto file, file_system.open_for_reading(path));
-  ATOLL_ASSIGN(auto size, file->size());
+  ATOLL_ASSIGN(const uint64_t size, file->size());
   IoBuffer buffer((size + kIoBlockBytes - 1) / kIoBlockBytes * kIoBlockBytes);
-  ATOLL_ASSIGN(auto got, file->read(0, buffer.bytes()));
+  ATOLL_ASSIGN(const uint64_t got, file->read(0, buffer.bytes()));
   return std::string(reinterpret_cast<const char*>(buffer.bytes().data()), got);
 }
 
@@ -64,10 +64,10 @@ Result<void> copy_file(FileSystem& file_system, const std::string& from, const s
 /// Returns the first number without a report whose folder has no savepoint.
 Result<uint32_t> free_salvage_number(FileSystem& file_system, const std::string& data_dir) {
   for (uint32_t number = 0;; ++number) {
-    auto exists = file_system.exists(savepoint_path(aside(data_dir, number)));
-    if (exists && !*exists) exists = file_system.exists(salvage_report_path(data_dir, number));
-    if (!exists) return std::unexpected(exists.error());
-    if (!*exists) return number;
+    ATOLL_ASSIGN(const bool is_used, file_system.exists(savepoint_path(aside(data_dir, number))));
+    if (is_used) continue;
+    ATOLL_ASSIGN(const bool has_report, file_system.exists(salvage_report_path(data_dir, number)));
+    if (!has_report) return number;
   }
 }
 
@@ -88,7 +88,7 @@ std::optional<uint32_t> parse_salvage_mark(std::string_view name) {
 
 Result<std::optional<uint32_t>> find_salvage(FileSystem& file_system, const std::string& data_dir) {
   const std::string directory = coordinator_directory(data_dir);
-  ATOLL_ASSIGN(auto exists, file_system.exists(directory));
+  ATOLL_ASSIGN(const bool exists, file_system.exists(directory));
   if (!exists) return std::nullopt;
   ATOLL_ASSIGN(auto names, file_system.list(directory));
   for (const std::string& name : names) {
@@ -100,7 +100,7 @@ Result<std::optional<uint32_t>> find_salvage(FileSystem& file_system, const std:
 Result<void> begin_salvage(FileSystem& file_system, const std::string& data_dir) {
   ATOLL_ASSIGN(auto under_way, find_salvage(file_system, data_dir));
   if (under_way) return {};
-  ATOLL_ASSIGN(auto exists, file_system.exists(savepoint_path(data_dir)));
+  ATOLL_ASSIGN(const bool exists, file_system.exists(savepoint_path(data_dir)));
   if (!exists) {
     return make_error(ExitCode::failed, data_dir +
                                             ": there is no savepoint, so nothing can be salvaged: "

@@ -30,7 +30,7 @@ SnapshotCache::SnapshotCache(std::byte* frames, uint64_t bytes, uint32_t reader_
       buckets_(std::make_unique<Bucket[]>(bucket_count(frame_count_, kWays))),
       bucket_mask_(bucket_count(frame_count_, kWays) - 1),
       slots_(reader_count),
-      marks_(std::make_unique<std::atomic<uint8_t>[]>(frame_count_)),
+      state_bits_(std::make_unique<std::atomic<uint8_t>[]>(frame_count_)),
       frame_states_(std::make_unique<Frame[]>(frame_count_)) {
   CHECK(bytes >= min_bytes(reader_count) && bytes / kPageBytes < ~uint32_t{0});
   CHECK(reinterpret_cast<uintptr_t>(frames) % kPageBytes == 0);
@@ -69,7 +69,7 @@ bool SnapshotCache::find_frame(SnapshotPointer pointer, uint32_t& frame) const {
 bool SnapshotCache::is_at(uint32_t frame, SnapshotPointer pointer) const {
   // seq_cst: with a hint this word takes the place of a table entry, so the same order applies.
   DCHECK(frame < frame_count_);
-  const bool is_listed = (marks_[frame].load(std::memory_order_seq_cst) & kListed) != 0;
+  const bool is_listed = (state_bits_[frame].load(std::memory_order_seq_cst) & kListed) != 0;
   return (is_listed && page_at(frame)->self == pointer.word()) || mutant(Mutant::trust_hints);
 }
 
@@ -81,14 +81,14 @@ const PageHeader* SnapshotCache::find_at(uint64_t number, SnapshotPointer pointe
 }
 
 const PageHeader* SnapshotCache::use(uint32_t frame) const {
-  std::atomic<uint8_t>& marks = marks_[frame];
-  const uint8_t mark = marks.load(std::memory_order_relaxed);
+  std::atomic<uint8_t>& state = state_bits_[frame];
+  const uint8_t bits = state.load(std::memory_order_relaxed);
   // The reference bit is set by fetch_or, not a store: the frame may be evicted at the same time.
-  if ((mark & kUsed) == 0) [[unlikely]] {
-    if ((mark & kAhead) != 0) {
-      marks.fetch_and(static_cast<uint8_t>(~kAhead), std::memory_order_relaxed);
+  if ((bits & kReferenced) == 0) [[unlikely]] {
+    if ((bits & kAhead) != 0) {
+      state.fetch_and(static_cast<uint8_t>(~kAhead), std::memory_order_relaxed);
     } else {
-      marks.fetch_or(kUsed, std::memory_order_relaxed);
+      state.fetch_or(kReferenced, std::memory_order_relaxed);
     }
   }
   return page_at(frame);
@@ -191,7 +191,7 @@ bool SnapshotCache::take_free_frames(uint32_t wanted, Frames& frames, bool& lack
   frames.count = 0;
   const auto take = [&](uint32_t frame) {
     DCHECK(frame < frame_count_);
-    DCHECK((marks_[frame].load(std::memory_order_relaxed) & kListed) == 0);
+    DCHECK((state_bits_[frame].load(std::memory_order_relaxed) & kListed) == 0);
     frames.numbers[frames.count++] = frame;
   };
   uint32_t fresh = never_used_.load(std::memory_order_relaxed);
@@ -257,7 +257,7 @@ Status SnapshotCache::list_read(const Frames& frames, SnapshotPointer pointer, u
 
 /// Puts a frame that no reader has seen back among the evicted frames.
 void SnapshotCache::give_back(uint32_t frame) {
-  DCHECK((marks_[frame].load(std::memory_order_relaxed) & kListed) == 0);
+  DCHECK((state_bits_[frame].load(std::memory_order_relaxed) & kListed) == 0);
   frame_states_[frame].free_from = 0;
   // It takes the place of a frame that was taken. So repeated requests for a damaged page use no
   // memory.
@@ -311,8 +311,8 @@ uint32_t SnapshotCache::next_of_hand() {
 /// Selects the frame if its reference bit is clear; otherwise clears the bit.
 void SnapshotCache::pick(uint32_t frame, Victims& victims) {
   // Relaxed: lock_ guards what a frame holds.
-  if ((marks_[frame].load(std::memory_order_relaxed) & kListed) == 0) return;
-  if ((marks_[frame].fetch_and(kListed, std::memory_order_relaxed) & kUsed) != 0) return;
+  if ((state_bits_[frame].load(std::memory_order_relaxed) & kListed) == 0) return;
+  if ((state_bits_[frame].fetch_and(kListed, std::memory_order_relaxed) & kReferenced) != 0) return;
   const auto end = victims.frames.begin() + victims.count;
   if (std::find(victims.frames.begin(), end, frame) == end) victims.frames[victims.count++] = frame;
 }
@@ -345,23 +345,23 @@ uint64_t SnapshotCache::oldest_round() const {
 }
 
 void SnapshotCache::unlist(uint32_t frame) {
-  DCHECK((marks_[frame].load(std::memory_order_relaxed) & kListed) != 0);
+  DCHECK((state_bits_[frame].load(std::memory_order_relaxed) & kListed) != 0);
   const uint64_t hash = SnapshotCache::hash(frame_states_[frame].pointer);
   for (std::atomic<uint64_t>& entry : bucket_of(hash).entries) {
     if (entry.load(std::memory_order_relaxed) != entry_of(hash, frame)) continue;
     entry.store(0, std::memory_order_seq_cst);
   }
   // seq_cst: stored before the new round begins (see is_at).
-  marks_[frame].store(0, std::memory_order_seq_cst);
+  state_bits_[frame].store(0, std::memory_order_seq_cst);
 }
 
-void SnapshotCache::list(uint32_t frame, SnapshotPointer pointer, uint8_t mark) {
-  DCHECK((marks_[frame].load(std::memory_order_relaxed) & kListed) == 0);
+void SnapshotCache::list(uint32_t frame, SnapshotPointer pointer, uint8_t bits) {
+  DCHECK((state_bits_[frame].load(std::memory_order_relaxed) & kListed) == 0);
   DCHECK(page_at(frame)->self == pointer.word());
   frame_states_[frame].pointer = pointer.word();
   // The reference bit is not set yet, so a scan of pages that are used once does not evict pages in
   // use. Release: the page is complete for a reader that comes by a hint.
-  marks_[frame].store(kListed | mark, std::memory_order_release);
+  state_bits_[frame].store(kListed | bits, std::memory_order_release);
   const uint64_t hash = SnapshotCache::hash(pointer.word());
   Bucket& bucket = bucket_of(hash);
   std::atomic<uint64_t>* place = nullptr;

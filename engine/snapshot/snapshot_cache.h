@@ -113,10 +113,10 @@ class SnapshotCache {
     uint64_t pointer = 0;    // name of the page that it holds
     uint64_t free_from = 0;  // for an evicted frame: the round from which it is free
   };
-  // State bits of a frame, in `marks_`.
-  static constexpr uint8_t kListed = 1;  // holds a page that readers may find
-  static constexpr uint8_t kUsed = 2;    // reference bit (CLOCK): used lately
-  static constexpr uint8_t kAhead = 4;   // read ahead and not accessed yet
+  // State bits of a frame, in `state_bits_`.
+  static constexpr uint8_t kListed = 1;      // holds a page that readers may find
+  static constexpr uint8_t kReferenced = 2;  // reference bit (CLOCK): used lately
+  static constexpr uint8_t kAhead = 4;       // read ahead and not accessed yet
 
   static uint64_t hash(uint64_t word) {
     word *= 0x9e3779b97f4a7c15ull;
@@ -140,9 +140,9 @@ class SnapshotCache {
     uint32_t frame = 0;
     return find_frame(pointer, frame);
   }
-  bool is_used(uint32_t frame) const {
+  bool is_referenced(uint32_t frame) const {
     DCHECK(frame < frame_count_);
-    return (marks_[frame].load(std::memory_order_relaxed) & kUsed) != 0;
+    return (state_bits_[frame].load(std::memory_order_relaxed) & kReferenced) != 0;
   }
   /// Frames for adjacent pages of a file.
   struct Frames {
@@ -168,7 +168,7 @@ class SnapshotCache {
   void unlist_all(const Victims& victims);
   void give_back(uint32_t frame);
   void unlist(uint32_t frame);
-  void list(uint32_t frame, SnapshotPointer pointer, uint8_t mark);
+  void list(uint32_t frame, SnapshotPointer pointer, uint8_t bits);
   uint64_t oldest_round() const;
 
   std::byte* frames_;
@@ -180,7 +180,7 @@ class SnapshotCache {
   std::vector<Slot> slots_;
   std::atomic<uint64_t> round_{1};
   // State bits by frame. They lie close together because every look-up reads them.
-  std::unique_ptr<std::atomic<uint8_t>[]> marks_;
+  std::unique_ptr<std::atomic<uint8_t>[]> state_bits_;
   std::unique_ptr<Frame[]> frame_states_;
 
   FutexLock sweep_lock_;  // taken before lock_
@@ -229,7 +229,7 @@ class SnapshotReader {
       return load(pointer, page);
     // A page that was read ahead is remembered only from its second access on: an access through
     // `known_` does not set the reference bit.
-    if (cache_->is_used(frame)) [[likely]]
+    if (cache_->is_referenced(frame)) [[likely]]
       known = {pointer.word(), page};
     return Status::ok;
   }

@@ -19,12 +19,12 @@ namespace atolldb {
 
 namespace {
 
-constexpr const char* kWayOut =
+constexpr const char* kRemedy =
     "restore the file from a backup, or give the range up with `atoll up --salvage`";
 
 std::unexpected<Error> damaged(const std::string& path, const std::string& reason) {
   return make_error(ExitCode::corruption,
-                    fmt::format("snapshot file {}: {}: {}", path, reason, kWayOut));
+                    fmt::format("snapshot file {}: {}: {}", path, reason, kRemedy));
 }
 
 std::unexpected<Error> damaged_page(const std::string& path, SnapshotPointer page,
@@ -36,8 +36,8 @@ uint64_t file_key(SnapshotPointer page) {
   return SnapshotPointer::make(page.snapshot(), page.node(), 0).word();
 }
 
-std::string complaint_about(const SnapshotFileHeader& header, const SnapshotFilePlace& place,
-                            const ClusterUuid& cluster_uuid) {
+std::string defect_of(const SnapshotFileHeader& header, const SnapshotFilePlace& place,
+                      const ClusterUuid& cluster_uuid) {
   if (header.magic != kSnapshotFileMagic) return "it has no header: it was never finished";
   if (header.crc != crc_of(header)) return "the checksum of its header is wrong";
   if (header.version != kSnapshotFormatVersion) {
@@ -60,7 +60,7 @@ std::string complaint_about(const SnapshotFileHeader& header, const SnapshotFile
 }
 
 /// Returns the defect of a page, or an empty text if it has none.
-std::string complaint_about(const PageHeader& page, SnapshotPointer self) {
+std::string defect_of(const PageHeader& page, SnapshotPointer self) {
   if (page.check != check_of(page)) return "its checksum is wrong";
   if (page.self != self.word()) {
     const SnapshotPointer found = snapshot_self(page);
@@ -74,18 +74,18 @@ std::string complaint_about(const PageHeader& page, SnapshotPointer self) {
 Result<std::unique_ptr<File>> open_place(FileSystem& file_system, const SnapshotFilePlace& place,
                                          const ClusterUuid& cluster_uuid) {
   const std::string path = snapshot_file_path(place.directory, place.node, place.snapshot);
-  ATOLL_ASSIGN(auto is_there, file_system.exists(path));
+  ATOLL_ASSIGN(const bool is_there, file_system.exists(path));
   if (!is_there) return damaged(path, "it is missing");
   ATOLL_ASSIGN(auto file, file_system.open_for_reading(path));
   IoBuffer buffer(kPageBytes);
-  ATOLL_ASSIGN(auto got, file->read(0, buffer.bytes()));
+  ATOLL_ASSIGN(const uint64_t got, file->read(0, buffer.bytes()));
   if (got < kPageBytes)
     return damaged(path, fmt::format("it has {} bytes, its header alone has {}", got, kPageBytes));
   SnapshotFileHeader header;
   std::memcpy(&header, buffer.bytes().data(), sizeof header);
-  const std::string complaint = complaint_about(header, place, cluster_uuid);
-  if (!complaint.empty()) return damaged(path, complaint);
-  ATOLL_ASSIGN(auto size, file->size());
+  const std::string defect = defect_of(header, place, cluster_uuid);
+  if (!defect.empty()) return damaged(path, defect);
+  ATOLL_ASSIGN(const uint64_t size, file->size());
   if (size != place.page_count * kPageBytes) {
     return damaged(path, fmt::format("it has {} bytes, its {} pages have {}", size,
                                      place.page_count, place.page_count * kPageBytes));
@@ -185,7 +185,7 @@ Error SnapshotFiles::error_of_stand_in(SnapshotPointer marked) const {
   if (found != nullptr) return damaged_page(found->file->path(), unmarked(lost), reason).error();
   return {ExitCode::corruption,
           fmt::format("page {} of snapshot {} and node {}: {}: {}", unmarked(lost).page(),
-                      lost.snapshot(), lost.node(), reason, kWayOut)};
+                      lost.snapshot(), lost.node(), reason, kRemedy)};
 }
 
 Result<void> SnapshotFiles::read_run(SnapshotPointer first, uint32_t count, std::byte* into) const {
@@ -197,7 +197,7 @@ Result<void> SnapshotFiles::read_run(SnapshotPointer first, uint32_t count, std:
         ExitCode::corruption,
         fmt::format("page {} of snapshot {} and node {}: its file is not open: the snapshot's "
                     "metadata does not list it: {}",
-                    first.page(), first.snapshot(), first.node(), kWayOut));
+                    first.page(), first.snapshot(), first.node(), kRemedy));
   }
   const File& file = *found->file;
   if (first.is_null() || first.page() + uint64_t{count} > found->page_count) {
@@ -206,7 +206,7 @@ Result<void> SnapshotFiles::read_run(SnapshotPointer first, uint32_t count, std:
                                     count, found->page_count));
   }
   const uint64_t bytes = count * kPageBytes;
-  ATOLL_ASSIGN(auto got, file.read(first.page() * kPageBytes, {into, bytes}));
+  ATOLL_ASSIGN(const uint64_t got, file.read(first.page() * kPageBytes, {into, bytes}));
   if (got != bytes)
     return damaged_page(file.path(), first,
                         fmt::format("the file ends after {} of {} bytes from there", got, bytes));
@@ -214,8 +214,8 @@ Result<void> SnapshotFiles::read_run(SnapshotPointer first, uint32_t count, std:
     const auto self = SnapshotPointer::make(first.snapshot(), first.node(), first.page() + i);
     const auto& page = *reinterpret_cast<const PageHeader*>(into + i * kPageBytes);
     // Cheap for good pages: an empty text allocates no memory.
-    const std::string complaint = complaint_about(page, self);
-    if (!complaint.empty()) return damaged_page(file.path(), self, complaint);
+    const std::string defect = defect_of(page, self);
+    if (!defect.empty()) return damaged_page(file.path(), self, defect);
   }
   return {};
 }

@@ -183,7 +183,7 @@ Result<void> write_snapshot_metadata(FileSystem& file_system, const std::string&
 Result<SnapshotMetadata> read_snapshot_metadata(FileSystem& file_system,
                                                 const std::string& data_dir, uint32_t id) {
   const std::string path = snapshot_metadata_path(data_dir, id);
-  ATOLL_ASSIGN(auto exists, file_system.exists(path));
+  ATOLL_ASSIGN(const bool exists, file_system.exists(path));
   if (!exists) return damaged_metadata(path, "the file is missing");
   ATOLL_ASSIGN(const auto file, file_system.open_for_reading(path));
   ATOLL_ASSIGN(const uint64_t size, file->size());

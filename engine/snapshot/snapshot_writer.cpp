@@ -103,7 +103,7 @@ Result<SnapshotWriter> SnapshotWriter::create(FileSystem& file_system,
   auto state = std::make_unique<State>(file_system, std::move(settings));
   const std::string folder = std::filesystem::path(state->path).parent_path().string();
   ATOLL_TRY(file_system.make_directory(folder));
-  ATOLL_ASSIGN(auto is_there, file_system.exists(state->path));
+  ATOLL_ASSIGN(const bool is_there, file_system.exists(state->path));
   if (is_there) {
     ATOLL_TRY(file_system.remove(state->path));
   }

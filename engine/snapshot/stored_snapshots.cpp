@@ -19,7 +19,7 @@ namespace {
 /// Adds the snapshot files of one directory, if it exists.
 Result<void> add_files(FileSystem& file_system, const std::string& directory, uint32_t node,
                        const std::string& path, std::vector<StoredSnapshotFile>& files) {
-  ATOLL_ASSIGN(auto exists, file_system.exists(path));
+  ATOLL_ASSIGN(const bool exists, file_system.exists(path));
   if (!exists) return {};
   ATOLL_ASSIGN(auto names, file_system.list(path));
   for (const std::string& name : names) {
@@ -82,7 +82,7 @@ Result<bool> is_foreign(FileSystem& file_system, const StoredSnapshotFile& store
   if (stored.kind != StoredSnapshotKind::pages) return false;
   ATOLL_ASSIGN(auto file, file_system.open_for_reading(stored.path));
   SnapshotFileHeader header = {};
-  ATOLL_ASSIGN(auto count, file->read(0, std::as_writable_bytes(std::span(&header, 1))));
+  ATOLL_ASSIGN(const uint64_t count, file->read(0, std::as_writable_bytes(std::span(&header, 1))));
   if (count < sizeof header || header.magic != kSnapshotFileMagic) return false;
   return !std::ranges::equal(header.cluster_uuid, own);
 }
