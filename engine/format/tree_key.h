@@ -57,9 +57,7 @@ struct LayerKey {
   explicit LayerKey(Bytes rest_of_key)
       : rest(rest_of_key),
         slice(slice_of(rest_of_key)),
-        remainder(static_cast<uint16_t>(rest_of_key.size())) {
-    DCHECK(rest_of_key.size() <= kMaxTreeKeyBytes);
-  }
+        remainder(static_cast<uint16_t>(rest_of_key.size())) {}
 
   /// Returns the key bytes after the slice; empty if the key ends in this layer.
   Bytes suffix() const { return remainder > 8 ? rest.subspan(8) : Bytes(); }
