@@ -141,6 +141,7 @@ void check_unneeded(const std::string& data_dir, const Savepoint& savepoint,
 /// Removes files one after the other, each durably before the next, so that no stream gets a gap.
 Result<void> remove_in_order(FileSystem& file_system, const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
+    CHECK(path.contains('/'));
     ATOLL_TRY(file_system.remove(path));
     ATOLL_TRY(file_system.sync_directory(path.substr(0, path.rfind('/'))));
   }
