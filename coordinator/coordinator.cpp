@@ -8,7 +8,7 @@
 #include "coordinator/snapshots/log_volume.h"
 #include "shared/base/check.h"
 #include "shared/base/try.h"
-#include "shared/file/counting_file_system.h"
+#include "shared/file/file_system_wrappers.h"
 
 namespace atolldb {
 

@@ -11,7 +11,7 @@
 #include "engine/log/log_files.h"
 #include "shared/base/check.h"
 #include "shared/base/try.h"
-#include "shared/file/reserving_file_system.h"
+#include "shared/file/file_system_wrappers.h"
 
 namespace atolldb {
 namespace {

@@ -14,8 +14,8 @@
 
 #include "ops/launcher/cluster_note.h"
 #include "ops/launcher/lock_holder.h"
-#include "shared/base/file_text.h"
 #include "shared/base/try.h"
+#include "shared/base/unique_fd.h"
 #include "shared/config/config_values.h"
 #include "shared/process/run_paths.h"
 

@@ -20,7 +20,7 @@
 #include "shared/base/limits.h"
 #include "shared/base/path_errors.h"
 #include "shared/base/try.h"
-#include "shared/file/file_failure.h"
+#include "shared/file/file_errors.h"
 #include "shared/file/file_system.h"
 #include "shared/process/run_paths.h"
 #include "shared/process/start_up.h"

@@ -21,7 +21,7 @@
 #include "ops/launcher/lock_identity.h"
 #include "shared/base/path_errors.h"
 #include "shared/base/try.h"
-#include "shared/base/uninterrupted.h"
+#include "shared/base/unique_fd.h"
 #include "shared/process/run_paths.h"
 
 namespace atolldb {

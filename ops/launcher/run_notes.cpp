@@ -9,7 +9,7 @@
 #include "shared/base/limits.h"
 #include "shared/base/process_id.h"
 #include "shared/base/try.h"
-#include "shared/file/file_failure.h"
+#include "shared/file/file_errors.h"
 #include "shared/process/run_paths.h"
 
 namespace atolldb {

@@ -4,11 +4,14 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
+#include "shared/base/check.h"
+
 namespace atolldb {
 namespace {
 
 constexpr std::string_view kAlphabet =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+static_assert(kAlphabet.size() == 64);
 
 constexpr std::array<int8_t, 256> kValues = [] {
   std::array<int8_t, 256> values{};
@@ -34,6 +37,7 @@ std::string to_base64(std::span<const std::byte> bytes) {
       text += i <= count ? kAlphabet[group >> (18 - 6 * i) & 63] : '=';
     }
   }
+  CHECK(text.size() == (bytes.size() + 2) / 3 * 4);
   return text;
 }
 
@@ -41,8 +45,9 @@ std::optional<std::vector<std::byte>> from_base64(std::string_view text) {
   if (text.size() % 4 != 0) return std::nullopt;
   size_t padding = 0;
   while (padding < 2 && padding < text.size() && text[text.size() - 1 - padding] == '=') ++padding;
+  const size_t bytes_in_all = text.size() / 4 * 3 - padding;
   std::vector<std::byte> bytes;
-  bytes.reserve(text.size() / 4 * 3);
+  bytes.reserve(bytes_in_all);
   for (size_t at = 0; at < text.size(); at += 4) {
     const size_t given = at + 4 == text.size() ? 4 - padding : 4;
     uint32_t group = 0;
@@ -56,6 +61,7 @@ std::optional<std::vector<std::byte>> from_base64(std::string_view text) {
       bytes.push_back(static_cast<std::byte>(group >> (16 - 8 * i) & 0xff));
     }
   }
+  CHECK(bytes.size() == bytes_in_all);
   return bytes;
 }
 

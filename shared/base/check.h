@@ -1,4 +1,13 @@
 // Checks of invariants. A broken invariant stops the process, before it can damage shared memory.
+//
+// CHECK is for cold paths, and for what must stop a release build, too. DCHECK is for everything
+// that a worker executes per transaction. Both are for errors of this program only. What input, a
+// damaged file, another process or a race can make false is an error (error.h, status.h).
+// A static_assert is better than both where the compiler can see the fact.
+//
+// The condition has no side effects, because release builds do not evaluate that of a DCHECK. Join
+// two facts by && only if they fail together: the text of a failed check is its condition. It shows
+// no values; the core file has them.
 #pragma once
 
 #include <cstdio>
@@ -13,12 +22,12 @@ namespace atolldb {
 
 }  // namespace atolldb
 
-/// Always on. For cold paths, and for invariants of shared memory that must always hold.
+/// Stops the process if the condition is false. All builds.
 #define CHECK(expression) \
   ((expression) ? static_cast<void>(0) : ::atolldb::check_failed(#expression, __FILE__, __LINE__))
 
-/// Debug and sanitizer builds only: for the transaction path. The engine for mutant tests has none,
-/// because a mutant breaks an invariant and its test shows the consequence.
+/// As CHECK, in debug and sanitizer builds only. The engine for mutant tests has none, because a
+/// mutant breaks an invariant and its test shows the consequence.
 #if defined(ATOLL_DCHECK) && !defined(ATOLL_MUTANTS)
 #define DCHECK(expression) CHECK(expression)
 #else

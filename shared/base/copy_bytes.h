@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstring>
 
+#include "shared/base/check.h"
+
 namespace atolldb {
 
 namespace detail {
@@ -14,6 +16,7 @@ inline void copy_two(void* to, const void* from, size_t bytes) {
   struct Part {
     unsigned char bytes[kPart];
   };
+  DCHECK(bytes >= kPart && bytes <= 2 * kPart);
   Part first;
   Part last;
   std::memcpy(&first, from, kPart);
@@ -26,6 +29,7 @@ inline void copy_two(void* to, const void* from, size_t bytes) {
 /// As std::memcpy, but without a call for up to 64 bytes. A transaction makes some hundred copies,
 /// most of a few words. `bytes` may be 0.
 inline void copy_bytes(void* to, const void* from, size_t bytes) {
+  DCHECK(bytes == 0 || (to != nullptr && from != nullptr));
   if (bytes >= 16) {
     if (bytes <= 32) return detail::copy_two<16>(to, from, bytes);
     if (bytes <= 64) return detail::copy_two<32>(to, from, bytes);

@@ -8,10 +8,11 @@
 
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <optional>
 
-#include "shared/base/error_text.h"
+#include "shared/base/check.h"
 
 namespace atolldb {
 namespace {
@@ -30,6 +31,7 @@ std::optional<fs::path> nearest_existing(const fs::path& path) {
 
 /// Returns the topmost folder of the file system that contains `path`.
 fs::path mount_point(fs::path path) {
+  CHECK(path.is_absolute());
   struct stat info{};
   if (stat(path.c_str(), &info) != 0) return path;
   while (path != path.parent_path()) {
@@ -41,6 +43,11 @@ fs::path mount_point(fs::path path) {
 }
 
 }  // namespace
+
+std::string error_text(int error_number) {
+  const char* const text = ::strerrordesc_np(error_number);
+  return text != nullptr ? text : "Unknown error " + std::to_string(error_number);
+}
 
 bool is_disk_full(int error_number) { return error_number == ENOSPC || error_number == EDQUOT; }
 bool is_refusal(int error_number) { return error_number == EACCES || error_number == EPERM; }
@@ -86,6 +93,7 @@ std::string room_text(const std::string& path) {
 
 Error path_error(const std::string& path, std::string_view what, int error_number,
                  std::string_view way_out) {
+  CHECK(!what.empty() && !way_out.empty());
   const std::string failed = fmt::format("{}: {}: {}", path, what, error_text(error_number));
   if (is_disk_full(error_number)) {
     return {ExitCode::disk_full,

@@ -27,6 +27,11 @@ std::string refusal_text(const std::string& path);
 /// Returns text like "the file system of /x (mounted on /) has 0 MiB of 512 MiB free".
 std::string room_text(const std::string& path);
 
+/// Returns "Input/output error" for EIO. The text does not depend on the locale, because
+/// file_failure_in has to find it in messages of other processes.
+std::string error_text(int error_number);
+
+/// Whether the error is ENOSPC or EDQUOT; EACCES or EPERM.
 bool is_disk_full(int error_number);
 bool is_refusal(int error_number);
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "shared/base/check.h"
 #include "shared/base/limits.h"
 
 namespace atolldb {
@@ -28,6 +29,7 @@ class VolatilePointer {
   constexpr VolatilePointer() = default;
   constexpr explicit VolatilePointer(uint64_t word) : word_(word) {}
   static constexpr VolatilePointer make(uint32_t node, uint64_t generation, uint64_t index) {
+    DCHECK(node <= kMaxNodes && index <= kIndexMask);
     return VolatilePointer((uint64_t{node} << 56) | ((generation & kGenerationMask) << 32) |
                            (index & kIndexMask));
   }
@@ -68,6 +70,8 @@ class SnapshotPointer {
   constexpr SnapshotPointer() = default;
   constexpr explicit SnapshotPointer(uint64_t word) : word_(word) {}
   static constexpr SnapshotPointer make(uint32_t snapshot, uint32_t node, uint32_t page) {
+    DCHECK(snapshot <= kMaxSnapshot);
+    DCHECK(node <= kCoordinator);
     return SnapshotPointer((uint64_t{snapshot} << 40) | (uint64_t{node} << 32) | page);
   }
   constexpr uint64_t word() const { return word_; }
@@ -114,6 +118,7 @@ class UniversalName {
   constexpr UniversalName() = default;
   constexpr explicit UniversalName(uint64_t word) : word_(word) {}
   static constexpr UniversalName make(VolatilePointer page, uint64_t offset) {
+    DCHECK(offset < kPageBytes);
     return UniversalName((uint64_t{page.node()} << 43) | (uint64_t{page.index()} << 12) | offset);
   }
   constexpr uint64_t word() const { return word_; }

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "shared/base/check.h"
 #include "shared/base/try.h"
 
 namespace atolldb {
@@ -17,6 +18,7 @@ bool is_trusted(uid_t user) { return user == geteuid() || user == 0; }
 
 std::unexpected<Error> unsafe(const std::string& path, const std::string& why,
                               const std::string& key) {
+  CHECK(!key.empty());
   return make_error(ExitCode::failed, path + ": " + why + ": change " + key +
                                           " to a folder of user " + std::to_string(geteuid()) +
                                           " alone");
@@ -91,6 +93,7 @@ Result<void> check_peer(int socket, const std::string& what) {
     return make_error(ExitCode::failed, what + ": who listens there is unknown: " +
                                             std::strerror(errno) + ": look at `atoll status`");
   }
+  CHECK(length == sizeof peer);
   return check_peer_user(peer.uid, what);
 }
 

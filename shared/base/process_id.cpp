@@ -12,7 +12,8 @@
 #include <sstream>
 #include <vector>
 
-#include "shared/base/file_text.h"
+#include "shared/base/check.h"
+#include "shared/base/unique_fd.h"
 
 namespace atolldb {
 namespace {
@@ -54,7 +55,9 @@ uint64_t cpu_time_us(pid_t pid) {
   if (fields.size() <= kStartTimeField) return 0;
   const uint64_t ticks =
       std::stoull(fields[kUserTimeField]) + std::stoull(fields[kSystemTimeField]);
-  return ticks * 1'000'000 / static_cast<uint64_t>(sysconf(_SC_CLK_TCK));
+  const long ticks_per_second = sysconf(_SC_CLK_TCK);
+  CHECK(ticks_per_second > 0);
+  return ticks * 1'000'000 / static_cast<uint64_t>(ticks_per_second);
 }
 
 Result<UniqueFd> open_pidfd(pid_t pid) {
@@ -67,10 +70,13 @@ Result<UniqueFd> open_pidfd(pid_t pid) {
 }
 
 bool send_signal(const UniqueFd& pidfd, int signal) {
+  CHECK(pidfd.is_open());
+  CHECK(signal > 0 && signal < NSIG);
   return syscall(SYS_pidfd_send_signal, pidfd.get(), signal, nullptr, 0) == 0;
 }
 
 int reap(pid_t pid) {
+  CHECK(pid > 0);  // waitpid gives other values another meaning
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
@@ -78,12 +84,14 @@ int reap(pid_t pid) {
 }
 
 std::string signal_name(int signal) {
+  CHECK(signal > 0);
   const char* name = sigabbrev_np(signal);
   return name != nullptr ? "SIG" + std::string(name) : "signal " + std::to_string(signal);
 }
 
 std::string describe_exit(int wait_status) {
   if (WIFSIGNALED(wait_status)) return "was killed by " + signal_name(WTERMSIG(wait_status));
+  CHECK(WIFEXITED(wait_status));
   return "ended with exit code " + std::to_string(WEXITSTATUS(wait_status));
 }
 

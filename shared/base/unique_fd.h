@@ -1,16 +1,21 @@
-// A file descriptor with one owner.
+// File descriptors: an owner, repeated system calls, and reads of whole small files.
 #pragma once
 
 #include <unistd.h>
 
+#include <cerrno>
+#include <string>
 #include <utility>
+
+#include "shared/base/check.h"
 
 namespace atolldb {
 
+/// A file descriptor with one owner. -1: none.
 class UniqueFd {
  public:
   UniqueFd() = default;
-  explicit UniqueFd(int fd) : fd_(fd) {}
+  explicit UniqueFd(int fd) : fd_(fd) { CHECK(fd >= -1); }
   UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   UniqueFd& operator=(UniqueFd&& other) noexcept {
     if (this != &other) {
@@ -32,5 +37,24 @@ class UniqueFd {
  private:
   int fd_ = -1;
 };
+
+/// Repeats `call`, which returns like a system call, until it is not interrupted. Returns its
+/// result: -1 and errno (never EINTR) on failure. Not for calls with a timeout, which would have to
+/// shrink.
+template <typename Call>
+auto uninterrupted(Call&& call) {
+  for (;;) {
+    const auto answer = call();
+    if (answer != -1 || errno != EINTR) return answer;
+  }
+}
+
+/// Returns the text of the file, or an empty text if it cannot be opened. Returns what was read if
+/// a read fails: a file of /proc/<pid> fails with ESRCH as soon as the process has ended, also
+/// between its opening and its reading. Streams throw then.
+std::string file_text(const std::string& path);
+
+/// The same, from the position of an open file on.
+std::string file_text(int file);
 
 }  // namespace atolldb

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "shared/base/check.h"
 #include "shared/base/try.h"
 #include "shared/file/text_file.h"
 
@@ -81,10 +82,10 @@ Result<void> DirectoryTable::write(FileSystem& file_system) {
   }
   const Json json = {
       {"version", kTableVersion}, {"last_number", last_number_}, {"directories", rows}};
-  auto written = replace_text_file(file_system, directory_table_path(data_dir_),
-                                   json.dump(2, ' ', false, Json::error_handler_t::replace));
-  if (written) is_changed_ = false;
-  return written;
+  ATOLL_TRY(replace_text_file(file_system, directory_table_path(data_dir_),
+                              json.dump(2, ' ', false, Json::error_handler_t::replace)));
+  is_changed_ = false;
+  return {};
 }
 
 std::optional<std::string> DirectoryTable::path_of(std::string_view role) const {
@@ -110,6 +111,7 @@ std::string DirectoryTable::add(const std::string& directory) {
   if (auto role = role_of(directory)) return *std::move(role);
   std::string role = fmt::format("{}{}", kLogRole, last_number_ + 1);
   set(role, directory);
+  CHECK(role_of(directory) == role);
   return role;
 }
 
@@ -120,6 +122,7 @@ void DirectoryTable::set(const std::string& role, const std::string& path) {
   });
   entries_.push_back({role, path});
   last_number_ = std::max(last_number_, number_of(role));
+  CHECK(role == kDataRole || path_of(role) == path);
   is_changed_ = true;
 }
 

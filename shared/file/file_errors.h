@@ -1,4 +1,5 @@
-// Errors of file operations that fail or are misused. Used by every backend.
+// Errors of file operations that fail or are misused, for every backend; and what their texts say:
+// file and error number can be separate fields next to a message that other processes passed on.
 #pragma once
 
 #include <cstddef>
@@ -6,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "shared/base/error.h"
@@ -21,6 +23,19 @@ std::string write_text(const std::string& path, uint64_t offset, uint64_t bytes)
 
 /// Returns text like "read of 8192 bytes at 4096 from /x/y".
 std::string read_text(const std::string& path, uint64_t offset, uint64_t bytes);
+
+struct FileFailure {
+  std::string file;
+  int error_number = 0;
+};
+
+/// Returns the file and error number that io_error or path_error put into `message`. Returns
+/// nothing if the message names no failed system call on a file.
+std::optional<FileFailure> file_failure_in(std::string_view message);
+
+/// Returns the path in the text of an operation: "/x/y" in "write of 8192 bytes at 4096 to /x/y".
+/// For a renaming this is the new path. Empty if the text has no path.
+std::string file_of_operation(std::string_view operation);
 
 uint64_t total_bytes(std::span<const std::span<const std::byte>> slices);
 

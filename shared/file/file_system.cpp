@@ -2,7 +2,6 @@
 
 #include "shared/base/check.h"
 #include "shared/config/config_limits.h"
-#include "shared/file/null_file_system.h"
 #include "shared/file/pmem_file_system.h"
 
 namespace atolldb {
@@ -18,7 +17,7 @@ std::unique_ptr<FileSystem> make_backend(const FileSystemSettings& settings) {
     case FileBackend::pmem:
       return std::make_unique<PmemFileSystem>(settings.warn);
     case FileBackend::null:
-      return std::make_unique<NullFileSystem>();
+      return make_null_file_system();
   }
   CHECK(false);
 }
@@ -27,6 +26,7 @@ std::unique_ptr<FileSystem> make_backend(const FileSystemSettings& settings) {
 
 FileSystemSettings file_system_settings(const Config::Durability& durability, FileWarning warn,
                                         IoWatch* watch) {
+  CHECK(durability.emulated_latency.count() >= 0);
   return {durability.backend,
           {.write = durability.emulated_latency, .sync = durability.emulated_latency},
           std::move(warn),

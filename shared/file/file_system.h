@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "shared/config/config.h"
-#include "shared/file/emulated_nvm.h"
 #include "shared/file/file.h"
+#include "shared/file/file_system_wrappers.h"
 #include "shared/file/io_watch.h"
 #include "shared/file/posix_file_system.h"
 
@@ -24,5 +24,8 @@ FileSystemSettings file_system_settings(const Config::Durability& durability, Fi
 
 /// Creates a backend without touching any file. REQUIRES: the backend outlives its files.
 std::unique_ptr<FileSystem> make_file_system(const FileSystemSettings& settings);
+
+/// Creates the backend `null`, which discards data. REQUIRES: it outlives its files.
+std::unique_ptr<FileSystem> make_null_file_system();
 
 }  // namespace atolldb

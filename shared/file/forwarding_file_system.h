@@ -6,13 +6,16 @@
 #include <utility>
 #include <vector>
 
+#include "shared/base/check.h"
 #include "shared/file/file.h"
 
 namespace atolldb {
 
 class ForwardingFile : public File {
  public:
-  explicit ForwardingFile(std::unique_ptr<File> below) : below_(std::move(below)) {}
+  explicit ForwardingFile(std::unique_ptr<File> below) : below_(std::move(below)) {
+    CHECK(below_ != nullptr);
+  }
 
   Result<void> write(uint64_t offset, std::span<const std::span<const std::byte>> slices) override {
     return below_->write(offset, slices);

@@ -24,6 +24,7 @@ IoBuffer::IoBuffer(uint64_t bytes) : bytes_(round_up(bytes, kIoBlockBytes)) {
   const uint64_t size = round_up(bytes_, alignment);
   memory_.reset(static_cast<std::byte*>(std::aligned_alloc(alignment, size)));
   CHECK(memory_ != nullptr);
+  CHECK(bytes_ >= bytes && size >= bytes_);
   if (is_large) madvise(memory_.get(), size, MADV_HUGEPAGE);  // a hint: failure is harmless
   std::memset(memory_.get(), 0, bytes_);
 }

@@ -6,6 +6,8 @@
 #include <memory>
 #include <span>
 
+#include "shared/base/check.h"
+
 namespace atolldb {
 
 /// Zeroed memory, aligned for direct I/O. A buffer of kHugePageBytes or more uses huge pages if
@@ -14,7 +16,11 @@ class IoBuffer {
  public:
   explicit IoBuffer(uint64_t bytes);
   /// Returns the requested bytes, rounded up to a multiple of kIoBlockBytes.
-  std::span<std::byte> bytes() { return {memory_.get(), bytes_}; }
+  /// REQUIRES: the buffer was not moved from.
+  std::span<std::byte> bytes() {
+    DCHECK(memory_ != nullptr);
+    return {memory_.get(), bytes_};
+  }
 
  private:
   struct Free {

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "shared/base/check.h"
 #include "shared/base/try.h"
 
 namespace atolldb {
@@ -80,13 +81,15 @@ const char* to_string(IoOperation operation) {
 
 uint64_t IoWatch::add_path(const std::string& path) {
   const std::lock_guard guard(mutex_);
-  paths_[++last_path_] = path;
+  const bool is_new = paths_.emplace(++last_path_, path).second;
+  CHECK(is_new);
   return last_path_;
 }
 
 void IoWatch::remove_path(uint64_t number) {
   const std::lock_guard guard(mutex_);
-  paths_.erase(number);
+  const size_t erased = paths_.erase(number);
+  CHECK(erased == 1);
 }
 
 std::optional<PendingIo> IoWatch::oldest() const {
@@ -102,6 +105,7 @@ std::optional<PendingIo> IoWatch::oldest() const {
     path = slot.path.load(std::memory_order_relaxed);
   }
   if (since == 0) return std::nullopt;
+  CHECK(operation < kIoOperationCount);
   PendingIo pending = {static_cast<IoOperation>(operation), "a closed file",
                        std::chrono::nanoseconds(now_ns() - since)};
   const std::lock_guard guard(mutex_);
@@ -110,6 +114,8 @@ std::optional<PendingIo> IoWatch::oldest() const {
 }
 
 IoWatch::Note::Note(IoWatch& watch, IoOperation operation, uint64_t path) {
+  CHECK(operation > IoOperation::none && static_cast<uint32_t>(operation) < kIoOperationCount);
+  CHECK(path != 0);
   const uint32_t first = first_slot();
   for (uint32_t i = 0; i < kMaxCalls; ++i) {
     Slot& slot = watch.slots_[(first + i) % kMaxCalls];
@@ -129,8 +135,10 @@ IoWatch::Note::Note(IoWatch& watch, IoOperation operation, uint64_t path) {
 }
 
 IoWatch::Note::~Note() {
+  if (since_ == nullptr) return;
+  CHECK(since_->load(std::memory_order_relaxed) > 0);
   // Release pairs with the acquire of the next note in this slot.
-  if (since_ != nullptr) since_->store(kFree, std::memory_order_release);
+  since_->store(kFree, std::memory_order_release);
 }
 
 Result<std::unique_ptr<File>> WatchedFileSystem::create(const std::string& path, uint64_t bytes) {
@@ -146,10 +154,9 @@ Result<std::unique_ptr<File>> WatchedFileSystem::open(const std::string& path) {
 }
 
 Result<std::unique_ptr<File>> WatchedFileSystem::open_for_reading(const std::string& path) {
-  auto file =
-      noted(watch_, IoOperation::open, path, [&] { return below().open_for_reading(path); });
-  if (!file) return file;
-  return std::make_unique<WatchedFile>(*std::move(file), watch_);
+  ATOLL_ASSIGN(auto file, noted(watch_, IoOperation::open, path,
+                                [&] { return below().open_for_reading(path); }));
+  return std::make_unique<WatchedFile>(std::move(file), watch_);
 }
 
 Result<void> WatchedFileSystem::sync_directory(const std::string& path) {

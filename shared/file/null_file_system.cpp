@@ -1,11 +1,17 @@
-#include "shared/file/null_file_system.h"
-
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
 
+#include "shared/base/check.h"
 #include "shared/base/try.h"
 #include "shared/file/file_errors.h"
+#include "shared/file/file_system.h"
 
 namespace atolldb {
 namespace {
@@ -20,7 +26,31 @@ std::string parent_of_normal(const std::string& path) {
   return std::filesystem::path(path).parent_path().string();
 }
 
-}  // namespace
+/// File system that discards data, to measure the cost of a log without a device. It keeps names
+/// and sizes in this process, drops writes, and fails reads. REQUIRES: this object outlives its
+/// files.
+class NullFileSystem : public FileSystem {
+ public:
+  Result<std::unique_ptr<File>> create(const std::string& path, uint64_t bytes) override;
+  Result<std::unique_ptr<File>> open(const std::string& path) override;
+  Result<std::unique_ptr<File>> open_for_reading(const std::string& path) override;
+  Result<void> sync_directory(const std::string& path) override;
+  Result<void> make_directory(const std::string& path) override;
+  Result<std::vector<std::string>> list(const std::string& path) override;
+  Result<bool> exists(const std::string& path) override;
+  Result<void> rename(const std::string& from, const std::string& to) override;
+  Result<void> remove(const std::string& path) override;
+  bool is_durable() const override { return false; }
+  std::string describe() const override { return "null, keeps nothing: for measuring only"; }
+
+ private:
+  friend class NullFile;
+  Result<std::unique_ptr<File>> open_file(const std::string& path, bool is_writable);
+
+  std::mutex mutex_;
+  std::map<std::string, uint64_t> files_;  // size by normalised path
+  std::set<std::string> directories_{"/"};
+};
 
 class NullFile : public File {
  public:
@@ -34,6 +64,7 @@ class NullFile : public File {
   Result<void> grow(uint64_t bytes) override {
     if (!is_writable_) return io_error("growth of " + path_, EBADF);
     ATOLL_TRY(check_grow(path_, size_, bytes));
+    CHECK(bytes >= size_);
     size_ = bytes;
     const std::lock_guard lock(owner_.mutex_);
     if (const auto found = owner_.files_.find(normal(path_)); found != owner_.files_.end()) {
@@ -85,6 +116,7 @@ Result<std::unique_ptr<File>> NullFileSystem::open_file(const std::string& path,
   const std::lock_guard lock(mutex_);
   const auto found = files_.find(normal(path));
   if (found == files_.end()) return io_error("opening " + path, ENOENT);
+  CHECK(found->second % kIoBlockBytes == 0);
   return std::make_unique<NullFile>(*this, path, found->second, is_writable);
 }
 
@@ -104,6 +136,7 @@ Result<void> NullFileSystem::make_directory(const std::string& path) {
     made.push_back(part);
   }
   directories_.insert(made.begin(), made.end());
+  CHECK(path.empty() || directories_.contains(normal(path)));
   return {};
 }
 
@@ -120,6 +153,7 @@ Result<std::vector<std::string>> NullFileSystem::list(const std::string& path) {
   for (const auto& [file, size] : files_) add(file);
   for (const std::string& directory : directories_) add(directory);
   std::ranges::sort(names);
+  CHECK(std::ranges::adjacent_find(names) == names.end());
   return names;
 }
 
@@ -148,5 +182,9 @@ Result<void> NullFileSystem::remove(const std::string& path) {
   if (files_.erase(normal(path)) == 0) return io_error("removal of " + path, ENOENT);
   return {};
 }
+
+}  // namespace
+
+std::unique_ptr<FileSystem> make_null_file_system() { return std::make_unique<NullFileSystem>(); }
 
 }  // namespace atolldb

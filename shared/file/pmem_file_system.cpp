@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "shared/base/check.h"
 #include "shared/base/try.h"
 #include "shared/file/file_errors.h"
 
@@ -43,6 +44,7 @@ Result<Map> map_file(int descriptor, const std::string& path) {
       pmem2_map_new(&map, config, source) != 0) {
     return map_error(path);
   }
+  CHECK(map != nullptr);
   return Map(map);
 }
 
@@ -51,9 +53,10 @@ Result<Map> map_file(int descriptor, const std::string& path) {
 class PmemFile : public File {
  public:
   /// `map` is empty for a file without bytes.
-  PmemFile(PmemFileSystem& owner, std::string path, Descriptor descriptor, Map map, uint64_t size)
+  PmemFile(PmemFileSystem& owner, std::string path, UniqueFd descriptor, Map map, uint64_t size)
       : owner_(owner), path_(std::move(path)), descriptor_(std::move(descriptor)), size_(size) {
     use(std::move(map));
+    CHECK((map_ == nullptr) == (size_ == 0));
   }
 
   Result<void> write(uint64_t offset, std::span<const std::span<const std::byte>> slices) override {
@@ -61,6 +64,7 @@ class PmemFile : public File {
     ATOLL_TRY(check_write(path_, size_, offset, slices));
     for (const auto& slice : slices) {
       if (slice.empty()) continue;
+      CHECK(address_ != nullptr && offset + slice.size() <= size_);
       if (is_persistent_) {
         copy_(address_ + offset, slice.data(), slice.size(),
               PMEM2_F_MEM_NONTEMPORAL | PMEM2_F_MEM_NODRAIN);
@@ -80,7 +84,8 @@ class PmemFile : public File {
     if (!grown || bytes == size_) return grown;
     auto mapped = map_file(descriptor_.get(), path_);
     if (!mapped) return failure_.keep(std::unexpected(mapped.error()));
-    use(std::move(*mapped));
+    use(*std::move(mapped));
+    CHECK(pmem2_map_get_size(map_.get()) >= bytes);
     size_ = bytes;
     needs_kernel_ = true;
     return {};
@@ -116,14 +121,16 @@ class PmemFile : public File {
     map_ = std::move(map);
     if (map_ == nullptr) return;
     address_ = static_cast<std::byte*>(pmem2_map_get_address(map_.get()));
+    CHECK(reinterpret_cast<uintptr_t>(address_) % kIoBlockBytes == 0);
     copy_ = pmem2_get_memcpy_fn(map_.get());
     drain_ = pmem2_get_drain_fn(map_.get());
+    CHECK(copy_ != nullptr && drain_ != nullptr);
     is_persistent_ = pmem2_map_get_store_granularity(map_.get()) != PMEM2_GRANULARITY_PAGE;
   }
 
   PmemFileSystem& owner_;
   std::string path_;
-  Descriptor descriptor_;
+  UniqueFd descriptor_;
   Map map_;
   uint64_t size_;
   // The kernel must write size and block list of a new or grown file once, even on persistent
@@ -148,7 +155,7 @@ Result<std::unique_ptr<File>> PmemFileSystem::open(const std::string& path) {
   return map(path, std::move(descriptor));
 }
 
-Result<std::unique_ptr<File>> PmemFileSystem::map(const std::string& path, Descriptor descriptor) {
+Result<std::unique_ptr<File>> PmemFileSystem::map(const std::string& path, UniqueFd descriptor) {
   ATOLL_ASSIGN(auto size, size_of(descriptor.get(), path));
   Map mapping;
   if (size > 0) {
@@ -181,10 +188,11 @@ std::string PmemFileSystem::describe() const {
     case Granularity::page:
       return "pmem, page granularity (no persistent memory): copies and fdatasync";
   }
-  return {};
+  CHECK(false);
 }
 
 void PmemFileSystem::found(Granularity granularity, const std::string& path) {
+  CHECK(granularity != Granularity::none_yet);
   {
     const std::lock_guard lock(mutex_);
     if (granularity <= coarsest_) return;

@@ -63,7 +63,7 @@ class PmemFileSystem : public FileSystem {
 
   enum class Granularity : uint8_t { none_yet, byte, cache_line, page };
 
-  Result<std::unique_ptr<File>> map(const std::string& path, Descriptor descriptor);
+  Result<std::unique_ptr<File>> map(const std::string& path, UniqueFd descriptor);
   void found(Granularity granularity, const std::string& path);
 
   PosixFileSystem posix_;

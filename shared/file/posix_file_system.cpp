@@ -10,8 +10,9 @@
 #include <cstring>
 #include <filesystem>
 
+#include "shared/base/check.h"
 #include "shared/base/try.h"
-#include "shared/base/uninterrupted.h"
+#include "shared/base/unique_fd.h"
 #include "shared/file/file_errors.h"
 
 namespace atolldb {
@@ -42,13 +43,15 @@ bool is_aligned(uint64_t offset, std::span<std::byte> bytes) {
 class PosixFile : public File {
  public:
   /// `direct` is empty if direct I/O is refused. `size` is empty for a file that is never written.
-  PosixFile(PosixFileSystem& owner, std::string path, Descriptor buffered, Descriptor direct,
+  PosixFile(PosixFileSystem& owner, std::string path, UniqueFd buffered, UniqueFd direct,
             std::optional<uint64_t> size)
       : owner_(owner),
         path_(std::move(path)),
         buffered_(std::move(buffered)),
         direct_(std::move(direct)),
-        size_(size) {}
+        size_(size) {
+    CHECK(buffered_.is_open());
+  }
 
   Result<void> write(uint64_t offset, std::span<const std::span<const std::byte>> slices) override {
     if (!size_) return io_error(write_text(path_, offset, total_bytes(slices)), EBADF);
@@ -68,6 +71,7 @@ class PosixFile : public File {
     if (!size_) return io_error("growth of " + path_, EBADF);
     ATOLL_TRY(failure_.check());
     auto grown = grow_preallocated(owner_.calls_, buffered_.get(), path_, *size_, bytes);
+    CHECK(!grown || bytes >= *size_);
     if (grown) size_ = bytes;
     return grown;
   }
@@ -95,6 +99,7 @@ class PosixFile : public File {
         return done;
       }
     }
+    CHECK(done < into.size() || into.empty());
     // Through the cache: unaligned reads, all reads if direct I/O is refused, and the end of a file
     // whose size is no multiple of a block.
     return read_all(owner_.calls_, buffered_.get(), path_, offset, into, done);
@@ -105,7 +110,10 @@ class PosixFile : public File {
 
  private:
   bool is_direct() const { return is_direct_.load(std::memory_order_relaxed); }
-  int writing(bool is_direct) const { return (is_direct ? direct_ : buffered_).get(); }
+  int writing(bool is_direct) const {
+    CHECK(!is_direct || direct_.is_open());
+    return (is_direct ? direct_ : buffered_).get();
+  }
   void refuse_direct() const {
     owner_.direct_refused(path_, std::strerror(EINVAL));
     is_direct_.store(false, std::memory_order_relaxed);
@@ -113,12 +121,12 @@ class PosixFile : public File {
 
   PosixFileSystem& owner_;
   std::string path_;
-  Descriptor buffered_;
-  Descriptor direct_;
+  UniqueFd buffered_;
+  UniqueFd direct_;
   /// False after the first refusal. Written by any thread that reads or writes. Relaxed: both
   /// descriptors stay valid as long as the file, so a thread that sees the old value is refused
   /// once more.
-  mutable std::atomic<bool> is_direct_ = static_cast<bool>(direct_);
+  mutable std::atomic<bool> is_direct_ = direct_.is_open();
   std::optional<uint64_t> size_;
   FirstFailure failure_;
 };
@@ -136,7 +144,7 @@ Result<std::unique_ptr<File>> PosixFileSystem::open(const std::string& path) {
 }
 
 Result<std::unique_ptr<File>> PosixFileSystem::make_file(const std::string& path,
-                                                         Descriptor buffered) {
+                                                         UniqueFd buffered) {
   ATOLL_ASSIGN(auto size, size_of(buffered.get(), path));
   ATOLL_ASSIGN(auto direct, open_direct(buffered, O_RDWR, path));
   return std::make_unique<PosixFile>(*this, path, std::move(buffered), std::move(direct), size);
@@ -144,8 +152,9 @@ Result<std::unique_ptr<File>> PosixFileSystem::make_file(const std::string& path
 
 /// Opens by descriptor, not by path, because the path may have been renamed or may name another
 /// file. Returns an empty descriptor if direct I/O is refused, or if /proc is not mounted.
-Result<Descriptor> PosixFileSystem::open_direct(const Descriptor& buffered, int flags,
-                                                const std::string& path) {
+Result<UniqueFd> PosixFileSystem::open_direct(const UniqueFd& buffered, int flags,
+                                              const std::string& path) {
+  CHECK(buffered.is_open());
   const std::string name = fmt::format("/proc/self/fd/{}", buffered.get());
   const int number =
       uninterrupted([&] { return calls_.open(name.c_str(), flags | O_DIRECT | O_CLOEXEC, 0); });
@@ -155,7 +164,7 @@ Result<Descriptor> PosixFileSystem::open_direct(const Descriptor& buffered, int 
     }
     direct_refused(path, errno == ENOENT ? "/proc is not mounted" : std::strerror(errno));
   }
-  return Descriptor(number);
+  return UniqueFd(number);
 }
 
 Result<std::unique_ptr<File>> PosixFileSystem::open_for_reading(const std::string& path) {
@@ -167,9 +176,8 @@ Result<std::unique_ptr<File>> PosixFileSystem::open_for_reading(const std::strin
 }
 
 Result<void> PosixFileSystem::sync_directory(const std::string& path) {
-  auto directory = open_descriptor(calls_, path, O_RDONLY | O_DIRECTORY);
-  if (!directory) return std::unexpected(directory.error());
-  const int error = sync_all(calls_, directory->get());
+  ATOLL_ASSIGN(const UniqueFd directory, open_descriptor(calls_, path, O_RDONLY | O_DIRECTORY));
+  const int error = sync_all(calls_, directory.get());
   if (error != 0) return io_error("sync of directory " + path, error);
   return {};
 }
@@ -246,6 +254,7 @@ std::string PosixFileSystem::describe() const {
 }
 
 void PosixFileSystem::direct_refused(const std::string& path, const std::string& reason) {
+  CHECK(!reason.empty());
   {
     const std::lock_guard lock(mutex_);
     if (refusal_) return;

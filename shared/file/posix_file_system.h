@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "shared/file/descriptor.h"
 #include "shared/file/file.h"
 #include "shared/file/system_calls.h"
 
@@ -42,8 +41,8 @@ class PosixFileSystem : public FileSystem {
  private:
   friend class PosixFile;
 
-  Result<std::unique_ptr<File>> make_file(const std::string& path, Descriptor buffered);
-  Result<Descriptor> open_direct(const Descriptor& buffered, int flags, const std::string& path);
+  Result<std::unique_ptr<File>> make_file(const std::string& path, UniqueFd buffered);
+  Result<UniqueFd> open_direct(const UniqueFd& buffered, int flags, const std::string& path);
   void direct_refused(const std::string& path, const std::string& reason);
 
   FileWarning warn_;

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <span>
 
+#include "shared/base/check.h"
 #include "shared/base/try.h"
 #include "shared/file/io_buffer.h"
 
@@ -16,16 +17,16 @@ Result<std::optional<std::string>> read_text_file(FileSystem& file_system,
                                                   const std::string& path) {
   ATOLL_ASSIGN(auto exists, file_system.exists(path));
   if (!exists) return std::nullopt;
-  auto file = file_system.open_for_reading(path);
-  if (!file) return std::unexpected(file.error());
-  ATOLL_ASSIGN(auto size, (*file)->size());
+  ATOLL_ASSIGN(auto file, file_system.open_for_reading(path));
+  ATOLL_ASSIGN(const uint64_t size, file->size());
   if (size > kMaxTextFileBytes) {
     return make_error(ExitCode::corruption,
                       fmt::format("{}: has {} bytes, more than the limit of {}: restore the file",
                                   path, size, kMaxTextFileBytes));
   }
   std::string text(size, '\0');
-  ATOLL_ASSIGN(auto count, (*file)->read(0, std::as_writable_bytes(std::span(text))));
+  ATOLL_ASSIGN(const uint64_t count, file->read(0, std::as_writable_bytes(std::span(text))));
+  CHECK(count <= size);
   text.resize(count);
   return text;
 }
@@ -39,12 +40,13 @@ Result<void> replace_text_file(FileSystem& file_system, const std::string& path,
   }
   text.resize((text.size() / kIoBlockBytes + 1) * kIoBlockBytes, '\n');
   IoBuffer buffer(text.size());
+  CHECK(buffer.bytes().size() == text.size());
   std::ranges::copy(std::as_bytes(std::span(text)), buffer.bytes().begin());
 
+  CHECK(path.find('/') != std::string::npos);
   const std::string next = path + ".new";
-  auto left = file_system.exists(next);  // left by a crash during a replacement
-  if (!left) return std::unexpected(left.error());
-  if (*left) {
+  ATOLL_ASSIGN(const bool is_left, file_system.exists(next));  // by a crash during a replacement
+  if (is_left) {
     ATOLL_TRY(file_system.remove(next));
   }
   ATOLL_ASSIGN(auto file, file_system.create(next, text.size()));

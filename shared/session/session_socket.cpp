@@ -14,7 +14,7 @@
 
 #include "shared/base/private_path.h"
 #include "shared/base/try.h"
-#include "shared/base/uninterrupted.h"
+#include "shared/base/unique_fd.h"
 #include "shared/session/session_layout.h"
 
 namespace atolldb {

@@ -21,7 +21,7 @@
 #include "engine/gleaner/reducer.h"
 #include "engine/snapshot/snapshot_files.h"
 #include "engine/snapshot/snapshot_writer.h"
-#include "shared/file/reserving_file_system.h"
+#include "shared/file/file_system_wrappers.h"
 
 namespace atolldb {
 

@@ -8,8 +8,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "shared/file/file_system_wrappers.h"
 #include "shared/file/posix_file_system.h"
-#include "shared/file/reserving_file_system.h"
 
 namespace atolldb::test {
 namespace {

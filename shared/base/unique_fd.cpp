@@ -1,12 +1,11 @@
-#include "shared/base/file_text.h"
+#include "shared/base/unique_fd.h"
 
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <array>
 
-#include "shared/base/uninterrupted.h"
-#include "shared/base/unique_fd.h"
+#include "shared/base/check.h"
 
 namespace atolldb {
 
@@ -17,6 +16,7 @@ std::string file_text(const std::string& path) {
 }
 
 std::string file_text(int file) {
+  CHECK(file >= 0);
   std::string text;
   std::array<char, 4096> part;
   for (;;) {

@@ -1,5 +1,5 @@
 // File system that keeps a reserve of free space.
-#include "shared/file/reserving_file_system.h"
+#include "shared/file/file_system_wrappers.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Reading small files whole.
-#include "shared/base/file_text.h"
+#include "shared/base/unique_fd.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,6 @@
 #include <string>
 
 #include "shared/base/process_id.h"
-#include "shared/base/unique_fd.h"
 
 namespace atolldb::test {
 namespace {

@@ -1,5 +1,5 @@
 // Texts of file errors, and the extraction of file name and errno from them.
-#include "shared/file/file_failure.h"
+#include "shared/file/file_errors.h"
 
 #include <gtest/gtest.h>
 #include <libintl.h>
@@ -18,7 +18,6 @@
 
 #include "shared/base/check.h"
 #include "shared/base/path_errors.h"
-#include "shared/file/file_errors.h"
 
 namespace atolldb {
 namespace {

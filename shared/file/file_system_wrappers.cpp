@@ -1,0 +1,162 @@
+#include "shared/file/file_system_wrappers.h"
+
+#include <fmt/format.h>
+#include <immintrin.h>
+#include <sys/statvfs.h>
+
+#include <cerrno>
+#include <filesystem>
+
+#include "shared/base/check.h"
+#include "shared/base/try.h"
+#include "shared/file/file_errors.h"
+
+namespace atolldb {
+namespace {
+
+/// Spins on the steady clock. It is the scaled time-stamp counter, read without entering the
+/// kernel.
+void spin(std::chrono::nanoseconds time) {
+  CHECK(time.count() >= 0);
+  if (time.count() == 0) return;
+  const auto end = std::chrono::steady_clock::now() + time;
+  while (std::chrono::steady_clock::now() < end) _mm_pause();
+}
+
+class SlowFile : public ForwardingFile {
+ public:
+  SlowFile(std::unique_ptr<File> below, EmulatedLatency latency)
+      : ForwardingFile(std::move(below)), latency_(latency) {}
+
+  Result<void> write(uint64_t offset, std::span<const std::span<const std::byte>> slices) override {
+    auto written = below().write(offset, slices);
+    spin(latency_.write);
+    return written;
+  }
+  Result<void> sync() override {
+    auto synced = below().sync();
+    spin(latency_.sync);
+    return synced;
+  }
+  Result<uint64_t> read(uint64_t offset, std::span<std::byte> into) const override {
+    auto got = below().read(offset, into);
+    spin(latency_.read);
+    return got;
+  }
+
+ private:
+  EmulatedLatency latency_;
+};
+
+Result<std::unique_ptr<File>> slow(Result<std::unique_ptr<File>> file, EmulatedLatency latency) {
+  if (!file) return file;
+  return std::make_unique<SlowFile>(*std::move(file), latency);
+}
+
+std::string directory_of(const std::string& path) {
+  return std::filesystem::path(path).parent_path().string();
+}
+
+/// Checks the reserve before each growth.
+class ReservingFile : public ForwardingFile {
+ public:
+  ReservingFile(std::unique_ptr<File> below, const ReservingFileSystem& file_system)
+      : ForwardingFile(std::move(below)), file_system_(file_system) {}
+
+  Result<void> grow(uint64_t bytes) override {
+    ATOLL_ASSIGN(const uint64_t now, size());
+    if (bytes > now) {
+      ATOLL_TRY(file_system_.check_room(directory_of(path()), bytes - now));
+    }
+    return below().grow(bytes);
+  }
+
+ private:
+  const ReservingFileSystem& file_system_;
+};
+
+class CountingFile final : public ForwardingFile {
+ public:
+  CountingFile(std::unique_ptr<File> below, std::atomic<uint64_t>& bytes_read)
+      : ForwardingFile(std::move(below)), bytes_read_(bytes_read) {}
+
+  Result<uint64_t> read(uint64_t offset, std::span<std::byte> into) const override {
+    auto count = ForwardingFile::read(offset, into);
+    CHECK(!count || *count <= into.size());
+    // Relaxed: for display only.
+    if (count) bytes_read_.fetch_add(*count, std::memory_order_relaxed);
+    return count;
+  }
+
+ private:
+  std::atomic<uint64_t>& bytes_read_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<File>> EmulatedNvm::create(const std::string& path, uint64_t bytes) {
+  return slow(below().create(path, bytes), latency_);
+}
+
+Result<std::unique_ptr<File>> EmulatedNvm::open(const std::string& path) {
+  return slow(below().open(path), latency_);
+}
+
+Result<std::unique_ptr<File>> EmulatedNvm::open_for_reading(const std::string& path) {
+  return slow(below().open_for_reading(path), latency_);
+}
+
+Result<void> EmulatedNvm::sync_directory(const std::string& path) {
+  auto synced = below().sync_directory(path);
+  spin(latency_.sync);
+  return synced;
+}
+
+std::string EmulatedNvm::describe() const {
+  return below().describe() + "; emulated latency in ns: read " +
+         std::to_string(latency_.read.count()) + ", write " +
+         std::to_string(latency_.write.count()) + ", sync " + std::to_string(latency_.sync.count());
+}
+
+Result<uint64_t> free_bytes_at(const std::string& directory) {
+  std::string place = directory.empty() ? "." : directory;
+  struct statvfs info{};
+  while (statvfs(place.c_str(), &info) != 0) {
+    const std::string above = directory_of(place);
+    if (errno != ENOENT || above.empty() || above == place) {
+      return io_error("statvfs of " + directory, errno);
+    }
+    place = above;
+  }
+  return uint64_t{info.f_bavail} * info.f_frsize;
+}
+
+Result<void> ReservingFileSystem::check_room(const std::string& directory, uint64_t more) const {
+  if (reserve_bytes_ == 0) return {};
+  CHECK(free_bytes_ != nullptr);
+  ATOLL_ASSIGN(const uint64_t free, free_bytes_(directory));
+  if (free >= reserve_bytes_ && free - reserve_bytes_ >= more) return {};
+  return make_error(
+      ExitCode::disk_full,
+      fmt::format("{}: {} bytes are free, and gleaner.disk_reserve keeps {} of them for the log: "
+                  "free disk space, or lower gleaner.disk_reserve and durability.log_file_size",
+                  directory, free, reserve_bytes_));
+}
+
+Result<std::unique_ptr<File>> ReservingFileSystem::create(const std::string& path, uint64_t bytes) {
+  ATOLL_TRY(check_room(directory_of(path), bytes));
+  ATOLL_ASSIGN(auto file, below().create(path, bytes));
+  return std::make_unique<ReservingFile>(std::move(file), *this);
+}
+
+Result<std::unique_ptr<File>> ReservingFileSystem::open(const std::string& path) {
+  ATOLL_ASSIGN(auto file, below().open(path));
+  return std::make_unique<ReservingFile>(std::move(file), *this);
+}
+
+Result<std::unique_ptr<File>> CountingFileSystem::open_for_reading(const std::string& path) {
+  ATOLL_ASSIGN(auto file, below().open_for_reading(path));
+  return std::make_unique<CountingFile>(std::move(file), bytes_read_);
+}
+
+}  // namespace atolldb

@@ -1,0 +1,91 @@
+// File systems that wrap another one: they emulate a slower device, keep disk space in reserve, or
+// count the bytes read.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "shared/file/forwarding_file_system.h"
+
+namespace atolldb {
+
+struct EmulatedLatency {
+  std::chrono::nanoseconds read{0};
+  std::chrono::nanoseconds write{0};
+  std::chrono::nanoseconds sync{0};
+
+  bool operator==(const EmulatedLatency&) const = default;
+};
+
+/// Adds the latency to every read, write and sync. The delay spins on the clock, because a sleep of
+/// microseconds is neither precise nor short enough. It occupies a processor, as waiting for real
+/// NVRAM does. Source: [FOEDUS15] section 9.3.1 (emulated NVRAM: a spin loop on the time-stamp
+/// counter in each read and write of a tmpfs). REQUIRES: this file system outlives its files.
+class EmulatedNvm : public ForwardingFileSystem {
+ public:
+  EmulatedNvm(std::unique_ptr<FileSystem> below, EmulatedLatency latency)
+      : ForwardingFileSystem(*below), owned_(std::move(below)), latency_(latency) {}
+
+  Result<std::unique_ptr<File>> create(const std::string& path, uint64_t bytes) override;
+  Result<std::unique_ptr<File>> open(const std::string& path) override;
+  Result<std::unique_ptr<File>> open_for_reading(const std::string& path) override;
+  Result<void> sync_directory(const std::string& path) override;
+  /// "posix, direct I/O; emulated latency in ns: read 0, write 5000, sync 5000"
+  std::string describe() const override;
+
+ private:
+  std::unique_ptr<FileSystem> owned_;
+  EmulatedLatency latency_;
+};
+
+/// Returns the bytes that an ordinary user can still write below this directory, or below its
+/// nearest parent that exists.
+Result<uint64_t> free_bytes_at(const std::string& directory);
+
+/// Creates and extends files only while a given number of bytes stays free. For work that may be
+/// given up (a run of the gleaner), so that the log, which may not, finds room. Thread-safe if
+/// `free_bytes` is.
+class ReservingFileSystem : public ForwardingFileSystem {
+ public:
+  using FreeBytes = std::function<Result<uint64_t>(const std::string& directory)>;
+
+  /// REQUIRES: `below` outlives this object, and this object outlives its files. With 0 it reserves
+  /// nothing, and never calls `free_bytes`.
+  ReservingFileSystem(FileSystem& below, uint64_t reserve_bytes,
+                      FreeBytes free_bytes = free_bytes_at)
+      : ForwardingFileSystem(below),
+        reserve_bytes_(reserve_bytes),
+        free_bytes_(std::move(free_bytes)) {}
+
+  /// Checks that `more` bytes below the directory leave the reserve. Otherwise returns code
+  /// disk_full; the text names the directory, its free bytes, the reserve and its config key.
+  Result<void> check_room(const std::string& directory, uint64_t more) const;
+
+  Result<std::unique_ptr<File>> create(const std::string& path, uint64_t bytes) override;
+  Result<std::unique_ptr<File>> open(const std::string& path) override;
+
+ private:
+  uint64_t reserve_bytes_;
+  FreeBytes free_bytes_;
+};
+
+/// Counts the bytes read from files opened for reading only. Another thread can then report the
+/// progress of a long read. REQUIRES: `bytes_read` outlives this object and its files.
+class CountingFileSystem final : public ForwardingFileSystem {
+ public:
+  CountingFileSystem(std::unique_ptr<FileSystem> below, std::atomic<uint64_t>& bytes_read)
+      : ForwardingFileSystem(*below), owned_(std::move(below)), bytes_read_(bytes_read) {}
+
+  Result<std::unique_ptr<File>> open_for_reading(const std::string& path) override;
+
+ private:
+  std::unique_ptr<FileSystem> owned_;
+  std::atomic<uint64_t>& bytes_read_;
+};
+
+}  // namespace atolldb
