@@ -12,8 +12,6 @@
 #include "shared/message/control_client.h"
 #include "shared/metrics/cluster_metrics.h"
 #include "shared/process/child_process.h"
-#include "shared/process/child_services.h"
-#include "shared/process/child_start.h"
 #include "shared/process/run_paths.h"
 
 namespace atolldb {

@@ -5,8 +5,6 @@
 
 #include "shared/metrics/node_metrics.h"
 #include "shared/process/child_process.h"
-#include "shared/process/child_services.h"
-#include "shared/process/child_start.h"
 #include "shared/process/run_paths.h"
 #include "soc/node/node.h"
 

@@ -7,12 +7,14 @@
 #include <thread>
 #include <utility>
 
+#include "shared/base/check.h"
 #include "shared/base/copy_bytes.h"
 #include "shared/base/try.h"
 #include "shared/config/config.h"
 #include "shared/config/config_check.h"
 #include "shared/kv/kv_request.h"
 #include "shared/process/run_paths.h"
+#include "shared/session/session_socket.h"
 #include "shared/sync/wait_word.h"
 
 namespace atolldb {
@@ -21,9 +23,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// Checks of the ring before the thread sleeps.
-constexpr int kLooks = 50;
+constexpr int kRingChecks = 50;
 /// The client checks for a dead node, by a system call, once per this many waits without a sleep.
-constexpr uint32_t kWaitsPerLook = 64;
+constexpr uint32_t kWaitsPerNodeCheck = 64;
 
 /// Pause between two attempts to connect to a node.
 constexpr std::chrono::milliseconds kConnectPause{10};
@@ -82,30 +84,31 @@ Result<std::unique_ptr<SessionClient>> SessionClient::connect_by_name(const std:
 }
 
 Result<std::unique_ptr<SessionClient>> SessionClient::over(UniqueFd socket) {
-  Result<SessionDescriptors> descriptors =
-      receive_welcome(socket.get(), static_cast<int>(kConnectTimeout.count()));
-  if (!descriptors) return std::unexpected(descriptors.error());
+  CHECK(socket.is_open());
+  ATOLL_ASSIGN(SessionDescriptors descriptors,
+               receive_welcome(socket.get(), static_cast<int>(kConnectTimeout.count())));
   struct stat info{};
-  if (fstat(descriptors->segment.get(), &info) != 0 ||
+  if (fstat(descriptors.segment.get(), &info) != 0 ||
       static_cast<uint64_t>(info.st_size) != kSessionSegmentBytes) {
-    return make_error(ExitCode::failed,
-                      "session: its segment has another size than this program "
-                      "expects: use programs of one build");
+    return make_error(ExitCode::failed, "session: its segment has " + std::to_string(info.st_size) +
+                                            " bytes, this program expects " +
+                                            std::to_string(kSessionSegmentBytes) +
+                                            ": use programs of one build");
   }
   Result<MappedSegment> memory =
-      MappedSegment::map(descriptors->segment.get(), kSessionSegmentBytes, true);
+      MappedSegment::map(descriptors.segment.get(), kSessionSegmentBytes, true);
   if (!memory) {
     return make_error(ExitCode::resources, "session: cannot map its segment: " +
                                                memory.error().message + ": check `ulimit -v`");
   }
   std::unique_ptr<SessionClient> client(
-      new SessionClient(std::move(socket), std::move(descriptors->wake), *std::move(memory)));
+      new SessionClient(std::move(socket), std::move(descriptors.wake), *std::move(memory)));
   const SessionSegment& segment = *client->segment_;
   if (segment.header.magic != kSegmentMagic || segment.header.kind != SegmentKind::session ||
       segment.session_layout_version != kSessionLayoutVersion) {
     return make_error(ExitCode::failed,
-                      "session: what the node sent is no session's segment of this version: use "
-                      "programs of one build");
+                      "session: the node sent no session segment of layout version " +
+                          std::to_string(kSessionLayoutVersion) + ": use programs of one build");
   }
   return client;
 }
@@ -116,6 +119,8 @@ SessionClient::SessionClient(UniqueFd socket, UniqueFd wake, MappedSegment memor
       memory_(std::move(memory)),
       segment_(reinterpret_cast<SessionSegment*>(memory_.base())),
       incarnation_(segment_->incarnation) {
+  CHECK(wake_.is_open());
+  CHECK(reinterpret_cast<uintptr_t>(segment_) % alignof(SessionSegment) == 0);
   for (uint32_t slot = kSessionSlots; slot != 0; --slot) free_.push_back(slot - 1);
 }
 
@@ -148,6 +153,9 @@ void SessionClient::wake_node() {
 
 void SessionClient::fill(uint32_t slot, std::string_view procedure,
                          std::span<const std::byte> input, const SessionOptions& options) {
+  DCHECK(slot < kSessionSlots);
+  DCHECK(pending_[slot].place == Place::in_flight && slot_of(pending_[slot].ticket) == slot);
+  DCHECK(procedure.size() <= kMaxSessionProcedureName && input.size() <= kMaxSessionInputBytes);
   SessionSlot& shared = segment_->slots[slot];
   SessionRequest& request = shared.request;
   request.id = pending_[slot].ticket;
@@ -186,6 +194,8 @@ std::expected<SessionTicket, Status> SessionClient::submit(std::string_view proc
       } else if (!free_.empty()) {
         const uint32_t slot = free_.back();
         free_.pop_back();
+        DCHECK(pending_[slot].place == Place::free && pending_[slot].ticket == 0);
+        DCHECK(in_flight_ < kSessionSlots);
         ticket = next_++ * kSessionSlots + slot;
         pending_[slot] = {Place::in_flight, false, ticket, std::exchange(callback, {})};
         ++in_flight_;
@@ -215,9 +225,10 @@ void SessionClient::collect(std::vector<Ready>& ready) {
     // Invalid data from a faulty node must not crash its client.
     if (slot >= kSessionSlots || pending_[slot].place != Place::in_flight) continue;
     pending_[slot].place = Place::arrived;
+    DCHECK(in_flight_ > 0);
     --in_flight_;
     if (!pending_[slot].callback) continue;
-    Callback callback = std::move(pending_[slot].callback);
+    Callback callback = std::exchange(pending_[slot].callback, {});
     const SessionTicket ticket = pending_[slot].ticket;
     ready.push_back({std::move(callback), ticket, fetch(slot)});
   }
@@ -231,15 +242,19 @@ void SessionClient::lose_all(std::vector<Ready>& ready) {
     if (pending.place != Place::in_flight) continue;
     pending.place = Place::arrived;
     pending.is_lost = true;
+    CHECK(in_flight_ > 0);
     --in_flight_;
     if (!pending.callback) continue;
-    Callback callback = std::move(pending.callback);
+    Callback callback = std::exchange(pending.callback, {});
     const SessionTicket ticket = pending.ticket;
     ready.push_back({std::move(callback), ticket, fetch(slot)});
   }
+  CHECK(in_flight_ == 0);
 }
 
 SessionReply SessionClient::fetch(uint32_t slot) {
+  DCHECK(slot < kSessionSlots);
+  DCHECK(pending_[slot].place == Place::arrived && !pending_[slot].callback);
   Pending& pending = pending_[slot];
   const SessionSlot& shared = segment_->slots[slot];
   SessionReply reply;
@@ -261,11 +276,15 @@ SessionReply SessionClient::fetch(uint32_t slot) {
   pending.place = Place::free;
   pending.ticket = 0;
   free_.push_back(slot);
+  DCHECK(free_.size() + in_flight_ <= kSessionSlots);
   return reply;
 }
 
 size_t SessionClient::run(std::vector<Ready>& ready) {
-  for (Ready& one : ready) one.callback(one.ticket, std::move(one.reply));
+  for (Ready& one : ready) {
+    DCHECK(one.callback != nullptr && one.ticket != 0);
+    one.callback(one.ticket, std::move(one.reply));
+  }
   const size_t count = ready.size();
   ready.clear();
   return count;
@@ -293,7 +312,7 @@ std::optional<SessionReply> SessionClient::poll(SessionTicket ticket) {
 std::optional<SessionReply> SessionClient::wait_for(SessionTicket ticket,
                                                     std::chrono::nanoseconds timeout) {
   const Clock::time_point until = deadline_of(timeout);
-  for (int looks = 0;; ++looks) {
+  for (int checks = 0;; ++checks) {
     // Acquire, before the ring is checked: see `submit`.
     const uint32_t seen = segment_->answer_signal.load(std::memory_order_acquire);
     std::vector<Ready> ready;
@@ -304,7 +323,7 @@ std::optional<SessionReply> SessionClient::wait_for(SessionTicket ticket,
       // After the end of the session every reply has arrived, at worst as unknown.
       if (!notice_end(ready)) return std::nullopt;
       run(ready);
-    } else if (looks < kLooks) {
+    } else if (checks < kRingChecks) {
       spin_pause();
     } else {
       sleep(seen, until, ready);
@@ -326,7 +345,7 @@ SessionReply SessionClient::call(std::string_view procedure, std::span<const std
 
 size_t SessionClient::dispatch(std::chrono::nanoseconds timeout) {
   const Clock::time_point until = deadline_of(timeout);
-  for (int looks = 0;; ++looks) {
+  for (int checks = 0;; ++checks) {
     const uint32_t seen = segment_->answer_signal.load(std::memory_order_acquire);
     std::vector<Ready> ready;
     bool is_idle = false;
@@ -341,7 +360,7 @@ size_t SessionClient::dispatch(std::chrono::nanoseconds timeout) {
       notice_end(ready);
       return run(ready);
     }
-    if (looks < kLooks) {
+    if (checks < kRingChecks) {
       spin_pause();
     } else {
       sleep(seen, until, ready);
@@ -353,8 +372,8 @@ size_t SessionClient::dispatch(std::chrono::nanoseconds timeout) {
 bool SessionClient::notice_end(std::vector<Ready>& ready) {
   if (ended_.load(std::memory_order_relaxed)) return true;
   // A dead node leaves the state unchanged; only the socket shows its end.
-  const bool looks = waits_.fetch_add(1, std::memory_order_relaxed) % kWaitsPerLook == 0;
-  if (!is_closed() && !(looks && peer_is_gone(socket_.get()))) return false;
+  const bool checks_node = waits_.fetch_add(1, std::memory_order_relaxed) % kWaitsPerNodeCheck == 0;
+  if (!is_closed() && !(checks_node && peer_is_gone(socket_.get()))) return false;
   const std::lock_guard guard(mutex_);
   lose_all(ready);
   return true;

@@ -22,9 +22,9 @@
 #include "shared/base/error.h"
 #include "shared/base/isolation.h"
 #include "shared/base/status.h"
+#include "shared/base/unique_fd.h"
 #include "shared/memory/mapped_segment.h"
 #include "shared/session/session_layout.h"
-#include "shared/session/session_socket.h"
 
 namespace atolldb {
 

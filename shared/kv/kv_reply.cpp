@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "shared/base/check.h"
+
 namespace atolldb {
 namespace {
 
@@ -48,6 +50,9 @@ KvReplyWriter::KvReplyWriter() {
 }
 
 void KvReplyWriter::add(Status status, KvBytes value, uint64_t version) {
+  DCHECK(status < Status::count_);
+  DCHECK(value.size() <= UINT32_MAX);
+  DCHECK(count_ < kMaxKvOperations);
   const KvResult result{static_cast<uint8_t>(status), 0, 0, static_cast<uint32_t>(value.size()),
                         version};
   put(std::as_bytes(std::span(&result, 1)));
@@ -57,12 +62,16 @@ void KvReplyWriter::add(Status status, KvBytes value, uint64_t version) {
 }
 
 void KvReplyWriter::begin_scan() {
+  DCHECK(bytes_.size() >= sizeof(KvReplyHeader));
   scan_at_ = bytes_.size();
   rows_ = 0;
   add(Status::ok);
 }
 
 void KvReplyWriter::row(KvBytes key, KvBytes value, uint64_t version) {
+  DCHECK(scan_at_ != 0 && bytes_.size() >= scan_at_ + sizeof(KvResult));
+  DCHECK(key.size() <= UINT16_MAX && value.size() <= UINT32_MAX);
+  DCHECK(rows_ < kMaxKvScanRows);
   const KvRow head{static_cast<uint16_t>(key.size()), 0, static_cast<uint32_t>(value.size()),
                    version};
   put(std::as_bytes(std::span(&head, 1)));
@@ -72,6 +81,8 @@ void KvReplyWriter::row(KvBytes key, KvBytes value, uint64_t version) {
 }
 
 void KvReplyWriter::end_scan(uint64_t digest, bool has_more) {
+  DCHECK(scan_at_ != 0);
+  DCHECK(bytes_.size() - scan_at_ >= sizeof(KvResult) + rows_ * sizeof(KvRow));
   const KvResult result{static_cast<uint8_t>(Status::ok),
                         has_more ? static_cast<uint8_t>(kKvMore) : uint8_t{0},
                         static_cast<uint16_t>(rows_),

@@ -3,6 +3,8 @@
 #include <array>
 #include <iterator>
 
+#include "shared/base/check.h"
+
 namespace atolldb {
 namespace {
 
@@ -21,6 +23,7 @@ uint8_t scan_flags(const KvScan& range) {
 
 /// Returns the flags that an operation may have.
 uint8_t allowed_flags(KvCode code) {
+  DCHECK(code >= KvCode::get && code < KvCode::count_);
   constexpr uint8_t kScan = kKvReverse | kKvKeysOnly | kKvHasLow | kKvHasHigh;
   switch (code) {
     case KvCode::get:
@@ -115,6 +118,9 @@ KvRequest::KvRequest(uint64_t incarnation) {
 KvRequest& KvRequest::operation(KvOperation head, std::string_view storage, KvBytes key,
                                 KvBytes high, KvBytes value) {
   // A length that does not fit its field would be read as another one.
+  DCHECK(head.code >= KvCode::get && head.code < KvCode::count_);
+  DCHECK((head.flags & ~allowed_flags(head.code)) == 0);
+  DCHECK(bytes_.size() >= sizeof(KvRequestHeader) + count_ * sizeof(KvOperation));
   is_broken_ = is_broken_ || storage.size() > UINT8_MAX || key.size() > UINT16_MAX ||
                high.size() > UINT16_MAX || value.size() > UINT32_MAX;
   if (is_broken_) return *this;
@@ -233,6 +239,7 @@ std::expected<std::vector<KvOperationView>, std::string> read_kv_request(KvBytes
                           one.head.high_bytes + one.head.value_bytes;
     if (bytes.size() < length) return wrong("the request ends within it");
     const auto take = [&bytes](size_t count) {
+      DCHECK(count <= bytes.size());
       const KvBytes taken = bytes.first(count);
       bytes = bytes.subspan(count);
       return taken;

@@ -7,6 +7,7 @@
 
 #include <cerrno>
 
+#include "shared/base/check.h"
 #include "shared/base/path_errors.h"
 #include "shared/base/unique_fd.h"
 
@@ -14,6 +15,9 @@ namespace atolldb {
 namespace {
 
 Logger with_settings(Logger logger, const std::string& level) {
+  CHECK(!logger->name().empty());
+  // spdlog takes an unknown name for "off".
+  CHECK(level == "off" || spdlog::level::from_str(level) != spdlog::level::off);
   logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %l %n %v");
   logger->set_level(spdlog::level::from_str(level));
   logger->flush_on(spdlog::level::info);

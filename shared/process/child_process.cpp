@@ -7,15 +7,52 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstring>
+#include <charconv>
+#include <cstdio>
 #include <deque>
+#include <string_view>
 #include <thread>
 #include <utility>
 
+#include "shared/base/check.h"
+#include "shared/base/try.h"
 #include "shared/process/line_channel.h"
+#include "shared/process/start_up.h"
 
 namespace atolldb {
 namespace {
+
+Result<Handover> take_handover(int argc, char** argv) {
+  ATOLL_TRY(check_processor());
+  int fd = -1;
+  for (int i = 1; i + 1 < argc; ++i) {
+    if (std::string_view(argv[i]) != "--handover") continue;
+    const std::string_view number = argv[i + 1];
+    std::from_chars(number.data(), number.data() + number.size(), fd);
+  }
+  if (fd < 0) {
+    return make_error(ExitCode::usage, std::string(argc > 0 ? argv[0] : "process") +
+                                           ": is started by the launcher only: use `atoll up`");
+  }
+  Result<Handover> handover = read_handover(fd);
+  close(fd);
+  if (!handover) return handover;
+  if (!die_with_parent(handover->launcher_pid)) {
+    return make_error(ExitCode::failed, handover->role + ": its launcher has died: ending");
+  }
+  return handover;
+}
+
+Result<ChildContext> make_context(int argc, char** argv) {
+  ATOLL_ASSIGN(Handover handover, take_handover(argc, argv));
+  auto config = parse_config(handover.config_text, "handover", Machine::detect());
+  if (!config) {
+    return make_error(ExitCode::config, "the launcher's config: " + to_string(config.error()));
+  }
+  // Standard error is already the log file.
+  Logger logger = make_stderr_logger(handover.role, config->log.level);
+  return ChildContext{std::move(handover), *std::move(config), std::move(logger)};
+}
 
 /// State of the control loop. Steps run one at a time on a thread of their own, so that a long step
 /// does not stop the heartbeat.
@@ -34,6 +71,7 @@ class ChildLoop {
   }
 
   ExitCode run(std::chrono::milliseconds heartbeat) {
+    CHECK(heartbeat.count() > 0);  // 0 would stop the timer
     const auto ns = std::chrono::nanoseconds(heartbeat).count();
     itimerspec period{};
     period.it_interval = {ns / 1'000'000'000, ns % 1'000'000'000};
@@ -73,6 +111,7 @@ class ChildLoop {
     if (step_.joinable() || pending_.empty()) return;
     const std::string line = std::move(pending_.front());
     pending_.pop_front();
+    CHECK(!finished_);
     step_ = std::thread([this, line] {
       outcome_ = run_step(line);
       const uint64_t one = 1;
@@ -115,12 +154,14 @@ class ChildLoop {
   void end_step() {
     uint64_t count = 0;
     [[maybe_unused]] const ssize_t got = read(done_fd_.get(), &count, sizeof(count));
+    CHECK(step_.joinable());
     step_.join();
     if (outcome_.answer) {
       logger_->debug("{}", *outcome_.answer);
       send_line(channel_, *outcome_.answer);
       if (!outcome_.is_last) return;
     } else {
+      CHECK(!outcome_.is_last);
       const Error& error = outcome_.answer.error();
       logger_->critical("{}", error.message);
       code_ = error.code;
@@ -144,6 +185,21 @@ class ChildLoop {
 
 }  // namespace
 
+SegmentIdentity ChildContext::segment_identity() const {
+  SegmentIdentity identity;
+  identity.cluster_uuid[0] = handover.cluster_uuid[0];
+  identity.cluster_uuid[1] = handover.cluster_uuid[1];
+  identity.config_digest = config_digest(config);
+  return identity;
+}
+
+int child_main(int argc, char** argv, const std::function<ExitCode(const ChildContext&)>& run) {
+  const Result<ChildContext> context = make_context(argc, argv);
+  if (context) return static_cast<int>(run(*context));
+  std::fprintf(stderr, "atoll: %s\n", context.error().message.c_str());
+  return static_cast<int>(context.error().code);
+}
+
 bool LauncherLink::send(const std::string& line) const { return send_line(fd_, line); }
 
 bool LauncherLink::report_failure(const Error& error) const {
@@ -153,6 +209,34 @@ bool LauncherLink::report_failure(const Error& error) const {
 ExitCode run_child(const Handover& handover, std::chrono::milliseconds heartbeat, Logger logger,
                    ChildSteps steps) {
   return ChildLoop(handover, std::move(logger), std::move(steps)).run(heartbeat);
+}
+
+Result<void> ChildServices::start(const Config& config, const std::string& control_endpoint,
+                                  ControlHandler handler, size_t max_request_bytes,
+                                  uint32_t port_offset,
+                                  std::shared_ptr<prometheus::Collectable> collectable) {
+  CHECK(server_ == nullptr && exposer_ == nullptr);
+  CHECK(handler != nullptr);
+  CHECK(port_offset <= kMaxNodes);
+  ATOLL_ASSIGN(auto server,
+               ControlServer::start(control_endpoint, std::move(handler), max_request_bytes));
+  server_ = std::move(server);
+  if (!config.metrics.enabled) return {};
+  ATOLL_ASSIGN(auto exposer,
+               MetricsExposer::start(config.metrics.listen,
+                                     metrics_port(config.metrics.base_port, port_offset),
+                                     std::move(collectable)));
+  exposer_ = std::move(exposer);
+  return {};
+}
+
+void ChildServices::stop() {
+  server_.reset();
+  exposer_.reset();
+}
+
+std::string ChildServices::endpoints_text() const {
+  return Json{{"metrics", exposer_ ? exposer_->endpoint() : ""}}.dump();
 }
 
 }  // namespace atolldb

@@ -1,16 +1,37 @@
-// Control loop of a child process (coordinator, node). The main thread runs it from start to end:
-// it executes the launcher's commands, and sends heartbeats.
+// A child process (coordinator, node): its main function, its control loop, and its services. The
+// main thread runs the loop from start to end: it executes the launcher's commands, and sends
+// heartbeats.
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "shared/base/error.h"
+#include "shared/config/config.h"
 #include "shared/logging/logger.h"
+#include "shared/memory/segment_space.h"
+#include "shared/message/control_server.h"
+#include "shared/metrics/exposer.h"
 #include "shared/process/handover.h"
 
 namespace atolldb {
+
+/// The checked handover from the launcher.
+struct ChildContext {
+  Handover handover;
+  Config config;
+  Logger logger;
+
+  SegmentIdentity segment_identity() const;
+};
+
+/// Checks the processor, reads `--handover <fd>` from the command line, checks that the launcher
+/// lives, and parses the launcher's config. Then calls `run`. Prints errors to standard error.
+/// Returns the exit code for `main`.
+int child_main(int argc, char** argv, const std::function<ExitCode(const ChildContext&)>& run);
 
 /// The steps of a process's life. A step may take long; the loop sends heartbeats meanwhile. Steps
 /// never run concurrently.
@@ -43,5 +64,24 @@ class LauncherLink {
 /// Runs until the launcher says stop or has ended. Returns the exit code of the process.
 ExitCode run_child(const Handover& handover, std::chrono::milliseconds heartbeat, Logger logger,
                    ChildSteps steps);
+
+/// Control requests and metrics of the process.
+class ChildServices {
+ public:
+  /// Binds the control endpoint, for requests of at most `max_request_bytes`. If the config enables
+  /// metrics, also binds their port: `port_offset` above the base port. REQUIRES: the objects that
+  /// `handler` and `collectable` use live until `stop`.
+  Result<void> start(const Config& config, const std::string& control_endpoint,
+                     ControlHandler handler, size_t max_request_bytes, uint32_t port_offset,
+                     std::shared_ptr<prometheus::Collectable> collectable);
+  /// After this call no request is served.
+  void stop();
+  /// Returns the endpoints of the running process for the launcher, as JSON.
+  std::string endpoints_text() const;
+
+ private:
+  std::unique_ptr<ControlServer> server_;
+  std::unique_ptr<MetricsExposer> exposer_;
+};
 
 }  // namespace atolldb

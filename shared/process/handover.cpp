@@ -8,9 +8,15 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "shared/base/check.h"
+#include "shared/base/limits.h"
+
 namespace atolldb {
 
 Result<UniqueFd> write_handover(const Handover& handover) {
+  CHECK(!handover.role.empty());
+  CHECK(handover.node <= kCoordinator);
+  CHECK(handover.launcher_pid > 0);
   const nlohmann::json json = {{"role", handover.role},
                                {"node", handover.node},
                                {"launcher_pid", handover.launcher_pid},

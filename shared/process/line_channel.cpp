@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "shared/base/check.h"
+
 namespace atolldb {
 
 Result<std::pair<UniqueFd, UniqueFd>> make_channel() {
@@ -19,21 +21,19 @@ Result<std::pair<UniqueFd, UniqueFd>> make_channel() {
 }
 
 bool send_line(int fd, std::string_view line) {
+  CHECK(fd >= 0);
   std::string text(line.substr(0, kMaxChannelLine));
   std::replace(text.begin(), text.end(), '\n', ' ');
   text += '\n';
-  ssize_t sent = 0;
-  do {
-    sent = send(fd, text.data(), text.size(), MSG_NOSIGNAL);
-  } while (sent < 0 && errno == EINTR);
+  const ssize_t sent =
+      uninterrupted([&] { return send(fd, text.data(), text.size(), MSG_NOSIGNAL); });
   return sent == static_cast<ssize_t>(text.size());
 }
 
 std::vector<std::string> LineReader::read() {
   std::array<char, 4096> buffer;
   while (!closed_) {
-    const ssize_t got = recv(fd_, buffer.data(), buffer.size(), 0);
-    if (got < 0 && errno == EINTR) continue;
+    const ssize_t got = uninterrupted([&] { return recv(fd_, buffer.data(), buffer.size(), 0); });
     if (got < 0 && errno == EAGAIN) break;  // no more data for now
     if (got <= 0) {
       closed_ = true;
@@ -49,6 +49,7 @@ std::vector<std::string> LineReader::read() {
     start = end + 1;
   }
   partial_.erase(0, start);
+  CHECK(partial_.find('\n') == std::string::npos);
   return lines;
 }
 

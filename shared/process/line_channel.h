@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "shared/base/check.h"
 #include "shared/base/error.h"
 #include "shared/base/unique_fd.h"
 
@@ -24,7 +25,7 @@ bool send_line(int fd, std::string_view line);
 /// Collects lines from one end of a channel. Thread: a single one.
 class LineReader {
  public:
-  explicit LineReader(int fd) : fd_(fd) {}
+  explicit LineReader(int fd) : fd_(fd) { CHECK(fd >= 0); }
   /// Returns all complete lines that have arrived.
   std::vector<std::string> read();
   /// Returns whether the other end is closed.

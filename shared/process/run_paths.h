@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "shared/base/check.h"
+#include "shared/base/limits.h"
 #include "shared/config/config.h"
 
 namespace atolldb {
@@ -40,6 +42,7 @@ inline std::string start_path(const Config& config) {
   return config.cluster.run_dir + "/start.json";
 }
 inline std::string node_socket_path(const Config& config, uint32_t node) {
+  CHECK(node < kMaxNodes);
   return config.cluster.run_dir + "/node" + std::to_string(node) + ".sock";
 }
 /// Socket to which clients of sessions connect (shared/session).
@@ -51,6 +54,7 @@ inline std::string node_endpoint(const Config& config, uint32_t node) {
 }
 /// `role`: "launcher", "coordinator", "node3".
 inline std::string log_path(const Config& config, const std::string& role) {
+  CHECK(!role.empty());
   return config.cluster.log_dir + "/" + role + ".log";
 }
 

@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 
+#include "shared/base/check.h"
 #include "shared/base/limits.h"
 
 namespace atolldb {
@@ -41,7 +42,10 @@ bool die_with_parent(pid_t parent) {
 Result<UniqueFd> receive_signals(std::initializer_list<int> signals) {
   sigset_t set;
   sigemptyset(&set);
-  for (const int signal : signals) sigaddset(&set, signal);
+  for (const int signal : signals) {
+    CHECK(signal > 0 && signal < NSIG);
+    sigaddset(&set, signal);
+  }
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   UniqueFd fd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   if (fd.is_open()) return fd;
@@ -59,9 +63,11 @@ Result<void> pin_thread(std::span<const int32_t> cpus) {
   const auto free_set = [](cpu_set_t* set) { CPU_FREE(set); };
   const std::unique_ptr<cpu_set_t, decltype(free_set)> set(CPU_ALLOC(kMaxCpus), free_set);
   const size_t bytes = CPU_ALLOC_SIZE(kMaxCpus);
+  CHECK(set != nullptr);
   CPU_ZERO_S(bytes, set.get());
   std::string list;
   for (const int32_t cpu : cpus) {
+    CHECK(cpu >= 0 && cpu < kMaxCpus);
     CPU_SET_S(static_cast<size_t>(cpu), bytes, set.get());
     list += (list.empty() ? "" : ", ") + std::to_string(cpu);
   }

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "shared/base/check.h"
 #include "shared/base/private_path.h"
 #include "shared/base/try.h"
 #include "shared/base/unique_fd.h"
@@ -32,6 +33,7 @@ std::unexpected<Error> socket_error(const std::string& what, ExitCode code = Exi
 bool set_path(sockaddr_un& address, const std::string& path) {
   address = {};
   address.sun_family = AF_UNIX;
+  CHECK(!path.empty());  // the kernel would choose a name
   if (path.size() >= sizeof(address.sun_path)) return false;
   std::memcpy(address.sun_path, path.data(), path.size());
   return true;
@@ -39,8 +41,9 @@ bool set_path(sockaddr_un& address, const std::string& path) {
 
 std::unexpected<Error> too_long(const std::string& path) {
   return make_error(ExitCode::config, "session socket " + path + ": its path has " +
-                                          std::to_string(path.size()) +
-                                          " bytes, more than 107: set a shorter cluster.run_dir");
+                                          std::to_string(path.size()) + " bytes, more than " +
+                                          std::to_string(sizeof(sockaddr_un::sun_path) - 1) +
+                                          ": set a shorter cluster.run_dir");
 }
 
 /// Takes the descriptors of a message. Closes any beyond the expected ones.
@@ -49,6 +52,7 @@ SessionDescriptors take_descriptors(msghdr& message) {
   for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
        part = CMSG_NXTHDR(&message, part)) {
     if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
+    CHECK(part->cmsg_len >= CMSG_LEN(0));
     const size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
     for (size_t i = 0; i < count; ++i) {
       int fd = -1;
@@ -66,6 +70,8 @@ SessionDescriptors take_descriptors(msghdr& message) {
 
 /// Waits until the socket is readable, and continues after signals.
 bool await_readable(int socket, std::chrono::milliseconds timeout) {
+  CHECK(socket >= 0);
+  CHECK(timeout.count() >= 0);
   const auto end = std::chrono::steady_clock::now() + timeout;
   pollfd readable{socket, POLLIN, 0};
   for (;;) {
@@ -111,17 +117,20 @@ Result<UniqueFd> connect_to_sessions(const std::string& path) {
 Result<std::pair<UniqueFd, UniqueFd>> session_socket_pair() {
   int ends[2];
   if (socketpair(AF_UNIX, kType, 0, ends) != 0) return socket_error("session: socketpair");
+  CHECK(ends[0] >= 0 && ends[1] >= 0);
   return std::pair(UniqueFd(ends[0]), UniqueFd(ends[1]));
 }
 
 bool send_welcome(int socket, const SessionWelcome& welcome,
                   const SessionDescriptors* descriptors) {
+  CHECK(socket >= 0);
   iovec bytes{const_cast<SessionWelcome*>(&welcome), sizeof(welcome)};
   alignas(cmsghdr) char control[kControlBytes] = {};
   msghdr message{};
   message.msg_iov = &bytes;
   message.msg_iovlen = 1;
   if (descriptors != nullptr) {
+    CHECK(descriptors->segment.is_open() && descriptors->wake.is_open());
     message.msg_control = control;
     message.msg_controllen = sizeof(control);
     cmsghdr* part = CMSG_FIRSTHDR(&message);
@@ -155,7 +164,8 @@ Result<SessionDescriptors> receive_welcome(int socket, int timeout_ms) {
   if (got < 0) return socket_error("session: welcome");
   SessionDescriptors descriptors = take_descriptors(message);
   if (got != sizeof(welcome) || welcome.magic != kSessionMagic) {
-    return make_error(ExitCode::failed, "session: what listens there is no node");
+    return make_error(ExitCode::failed,
+                      "session: the process that listens there is no node: look at `atoll status`");
   }
   if (welcome.layout_version != kSessionLayoutVersion ||
       (welcome.refused == 0 && welcome.segment_bytes != kSessionSegmentBytes)) {
@@ -177,12 +187,15 @@ Result<SessionDescriptors> receive_welcome(int socket, int timeout_ms) {
 }
 
 bool peer_is_gone(int socket) {
+  CHECK(socket >= 0);
   pollfd events{socket, POLLIN | POLLRDHUP, 0};
   return uninterrupted([&] { return poll(&events, 1, 0); }) > 0 &&
          (events.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
 Result<UniqueFd> create_session_file(const std::string& name, uint64_t bytes) {
+  CHECK(!name.empty());
+  CHECK(bytes > 0 && bytes % 4096 == 0);
   UniqueFd fd(memfd_create(("atoll." + name).c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
   constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
   if (!fd.is_open() || ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0 ||
