@@ -9,13 +9,17 @@
 #include <filesystem>
 #include <numeric>
 
-#include "shared/config/config_limits.h"
+#include "shared/base/check.h"
+#include "shared/base/limits.h"
 #include "shared/config/config_values.h"
 
 namespace atolldb {
 namespace {
 
 using namespace config_limits;
+
+/// With a lower hang limit, one late heartbeat would count as a hang.
+constexpr int64_t kMinHeartbeatsPerHangLimit = 3;
 
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
@@ -42,8 +46,10 @@ std::string home_folder() {
 std::string user_folder(const char* variable, const char* below_home) {
   const std::string folder = environment(variable);
   if (folder.starts_with('/')) return folder + "/atoll";
+  CHECK(variable != nullptr && below_home != nullptr);
   const std::string home = home_folder();
   if (home.empty()) return "/var/tmp/atoll-" + std::to_string(geteuid()) + "/" + below_home;
+  CHECK(home.starts_with('/'));
   return (home == "/" ? "" : home) + "/" + below_home + "/atoll";
 }
 
@@ -90,6 +96,7 @@ void check_folders(const Config& config, const ConfigReport& report) {
 
 /// Returns text like "0-3, 8" for ascending ids.
 std::string ranges_text(const std::vector<int32_t>& ids) {
+  CHECK(std::ranges::is_sorted(ids));
   std::string text;
   for (size_t first = 0; first < ids.size();) {
     size_t last = first;
@@ -134,11 +141,15 @@ void check_memory(const Config& config, const Machine& machine, const ConfigRepo
     workers += node.workers;
     if (config.durability.mode != DurabilityMode::off) reducers += node.reducers;
   }
+  CHECK(workers <= uint64_t{kMaxNodes} * kMaxWorkersPerNode);
+  CHECK(config.memory.volatile_pool % kSegmentStepBytes == 0);
+  CHECK(config.memory.log_buffer % kSegmentStepBytes == 0);
   const uint64_t pools = config.memory.volatile_pool * config.nodes.size();
   const uint64_t caches = config.memory.snapshot_cache * config.nodes.size();
   const uint64_t buffers = config.memory.log_buffer * workers;
   const uint64_t exchange = config.memory.exchange * reducers;
   const uint64_t total = pools + caches + buffers + exchange;
+  CHECK(total >= pools && total >= caches && total >= buffers && total >= exchange);
   if (total <= machine.memory_bytes) return;
   const auto text = [](uint64_t bytes) { return format_size(static_cast<int64_t>(bytes)); };
   const std::string nodes = std::to_string(config.nodes.size()) + " nodes";
@@ -157,6 +168,7 @@ void check_memory(const Config& config, const Machine& machine, const ConfigRepo
 }
 
 void check_relations(const Config& config, const ConfigReport& report) {
+  CHECK(config.cluster.heartbeat.count() > 0);
   if (config.cluster.hang_limit < kMinHeartbeatsPerHangLimit * config.cluster.heartbeat) {
     const auto us = [](auto time) {
       return quote_toml(format_duration_us(std::chrono::microseconds(time).count()));
@@ -215,6 +227,8 @@ void check_logs(const Config& config, const ConfigReport& report) {
 }  // namespace
 
 void check_config(const Config& config, const Machine& machine, const ConfigReport& report) {
+  CHECK(!config.nodes.empty() && config.nodes.size() <= kMaxNodes);
+  CHECK(config.cluster.start_epoch >= 1 && config.cluster.start_epoch <= kMaxEpoch);
   check_placement(config, machine, report);
   check_memory(config, machine, report);
   check_relations(config, report);
@@ -244,6 +258,7 @@ void resolve_defaults(Config& config) {
   if (config.control.endpoint.empty()) {
     config.control.endpoint = "ipc://" + cluster.run_dir + "/control.sock";
   }
+  CHECK(!cluster.run_dir.empty() && !cluster.log_dir.empty() && !cluster.data_dir.empty());
 }
 
 std::string absolute_path(const std::string& path, const std::string& base) {

@@ -2,7 +2,8 @@
 
 #include <array>
 
-#include "shared/config/config_limits.h"
+#include "shared/base/limits.h"
+#include "shared/config/config_values.h"
 
 namespace atolldb {
 namespace {
@@ -17,399 +18,227 @@ constexpr std::array<std::string_view, 3> kBackendChoices{"posix", "pmem", "null
 constexpr std::array<std::string_view, 7> kLogLevelChoices{"trace", "debug",    "info", "warn",
                                                            "error", "critical", "off"};
 
-// Accessor of the row's member of Config (or of the current [[node]]).
-#define ATOLL_CONFIG(member) \
-  [](const ConfigTarget& target) -> ConfigField { return &target.config.member; }
-#define ATOLL_NODE(member) \
-  [](const ConfigTarget& target) -> ConfigField { return &target.node.member; }
+constexpr int64_t kMaxPathBytes = 1'024;
+constexpr int64_t kMaxEndpointBytes = kMaxSocketPathBytes + 6;  // with "ipc://"
+constexpr int64_t kMinSetEntries = 16;
+constexpr int64_t kMaxSetEntries = 1LL << 24;  // limit of the write set: kMaxWriteSet
+constexpr int64_t kMaxPoolBytes = 8 * kTiB;    // page indexes have 31 bits, pages 4 KiB
 
+/// Name "section.name" of a key, and the accessor of its value.
+struct Member {
+  std::string_view name;
+  ConfigField (*field)(const ConfigTarget&);
+};
+
+#define ATOLL_CONFIG(member)                                                                 \
+  Member {                                                                                   \
+    #member, [](const ConfigTarget& target) -> ConfigField { return &target.config.member; } \
+  }
+#define ATOLL_NODE(member)                                                                         \
+  Member {                                                                                         \
+    "node." #member, [](const ConfigTarget& target) -> ConfigField { return &target.node.member; } \
+  }
+constexpr Member kNodeCount{
+    "nodes.count", [](const ConfigTarget& target) -> ConfigField { return &target.node_count; }};
+
+/// Limits of a key's values, in its unit (KeyKind).
+struct Limits {
+  int64_t min = 0;
+  int64_t max = 0;
+  int64_t step = 1;
+};
+
+constexpr ConfigKey row(KeyKind kind, Member member, Limits limits, std::string_view doc) {
+  const size_t dot = member.name.find('.');
+  return {.section = member.name.substr(0, dot),
+          .name = member.name.substr(dot + 1),
+          .kind = kind,
+          .field = member.field,
+          .doc = doc,
+          .min = limits.min,
+          .max = limits.max,
+          .step = limits.step};
+}
+
+constexpr ConfigKey row(KeyKind kind, Member member, std::string_view doc) {
+  return row(kind, member, Limits{}, doc);
+}
+
+constexpr ConfigKey row(KeyKind kind, Member member, std::span<const std::string_view> choices,
+                        std::string_view doc) {
+  ConfigKey key = row(kind, member, doc);
+  key.choices = choices;
+  return key;
+}
+
+// {minimum, maximum, step}, or the choices; then the text of the reference.
 constexpr ConfigKey kKeys[] = {
-    {.section = "cluster",
-     .name = "name",
-     .kind = KeyKind::name,
-     .field = ATOLL_CONFIG(cluster.name),
-     .doc = "Name of the cluster; `atoll --cluster NAME` finds it by that.",
-     .min = 1,
-     .max = kMaxNameBytes},
-    {.section = "cluster",
-     .name = "run_dir",
-     .kind = KeyKind::path,
-     .field = ATOLL_CONFIG(cluster.run_dir),
-     .doc = "Sockets, process ids and endpoints of the running cluster.\n"
-            "Default: $XDG_RUNTIME_DIR/atoll/<name>, else /tmp/atoll-<user id>/<name>.\n"
-            "Apart from log_dir, data_dir and the directories of nodes.",
-     .min = 1,
-     .max = kMaxRunDirBytes},
-    {.section = "cluster",
-     .name = "log_dir",
-     .kind = KeyKind::path,
-     .field = ATOLL_CONFIG(cluster.log_dir),
-     .doc = "What the processes write about themselves (`atoll logs`).\n"
-            "Default: $XDG_STATE_HOME/atoll/<name>, else ~/.local/state/atoll/<name>.\n"
-            "~ is $HOME, without that the home of the user's entry.",
-     .min = 1,
-     .max = kMaxPathBytes},
-    {.section = "cluster",
-     .name = "data_dir",
-     .kind = KeyKind::path,
-     .field = ATOLL_CONFIG(cluster.data_dir),
-     .doc = "Transaction logs and snapshots of nodes without directories of their own.\n"
-            "Default: $XDG_DATA_HOME/atoll/<name>, else ~/.local/share/atoll/<name>.",
-     .min = 1,
-     .max = kMaxPathBytes},
-    {.section = "cluster",
-     .name = "epoch",
-     .kind = KeyKind::duration,
-     .field = ATOLL_CONFIG(cluster.epoch),
-     .doc = "Time from one epoch to the next: the group commit's period.",
-     .min = kMinEpochUs,
-     .max = kMaxEpochUs},
-    {.section = "cluster",
-     .name = "restart",
-     .kind = KeyKind::choice,
-     .field = ATOLL_CONFIG(cluster.restart),
-     .doc = "What happens after a process has died or hung and the cluster has stopped. recover: "
-            "it is\nstarted again and goes on with what was committed, unless data or disks are "
-            "damaged or\nfull, or after five restarts in succession within a minute of each other. "
-            "Needs\ndurability.mode = \"durable\".",
-     .choices = kRestartChoices},
-    {.section = "cluster",
-     .name = "heartbeat",
-     .kind = KeyKind::duration,
-     .field = ATOLL_CONFIG(cluster.heartbeat),
-     .doc = "How often every process shows that it is alive.",
-     .min = kMinHeartbeatUs,
-     .max = kMaxHeartbeatUs,
-     .step = kMillisecondUs},
-    {.section = "cluster",
-     .name = "hang_limit",
-     .kind = KeyKind::duration,
-     .field = ATOLL_CONFIG(cluster.hang_limit),
-     .doc = "A process without a heartbeat for this long counts as hung, and the cluster stops.",
-     .min = kMinHangLimitUs,
-     .max = kMaxHangLimitUs,
-     .step = kMillisecondUs},
-    {.section = "cluster",
-     .name = "start_epoch",
-     .kind = KeyKind::integer,
-     .field = ATOLL_CONFIG(cluster.start_epoch),
-     .doc = "First epoch of a new cluster (for tests).",
-     .min = 1,
-     .max = kMaxEpoch},
+    row(KeyKind::name, ATOLL_CONFIG(cluster.name), {1, 32},
+        "Name of the cluster; `atoll --cluster NAME` finds it by that."),
+    row(KeyKind::path, ATOLL_CONFIG(cluster.run_dir), {1, kMaxRunDirBytes},
+        "Sockets, process ids and endpoints of the running cluster.\n"
+        "Default: $XDG_RUNTIME_DIR/atoll/<name>, else /tmp/atoll-<user id>/<name>.\n"
+        "Apart from log_dir, data_dir and the directories of nodes."),
+    row(KeyKind::path, ATOLL_CONFIG(cluster.log_dir), {1, kMaxPathBytes},
+        "What the processes write about themselves (`atoll logs`).\n"
+        "Default: $XDG_STATE_HOME/atoll/<name>, else ~/.local/state/atoll/<name>.\n"
+        "~ is $HOME, without that the home of the user's entry."),
+    row(KeyKind::path, ATOLL_CONFIG(cluster.data_dir), {1, kMaxPathBytes},
+        "Transaction logs and snapshots of nodes without directories of their own.\n"
+        "Default: $XDG_DATA_HOME/atoll/<name>, else ~/.local/share/atoll/<name>."),
+    row(KeyKind::duration, ATOLL_CONFIG(cluster.epoch), {1 * kMillisecondUs, 1 * kSecondUs},
+        "Time from one epoch to the next: the group commit's period."),
+    row(KeyKind::choice, ATOLL_CONFIG(cluster.restart), kRestartChoices,
+        "What happens after a process has died or hung and the cluster has stopped. recover: it "
+        "is\n"
+        "started again and goes on with what was committed, unless data or disks are damaged or\n"
+        "full, or after five restarts in succession within a minute of each other. Needs\n"
+        "durability.mode = \"durable\"."),
+    row(KeyKind::duration, ATOLL_CONFIG(cluster.heartbeat),
+        {10 * kMillisecondUs, 10 * kSecondUs, kMillisecondUs},
+        "How often every process shows that it is alive."),
+    row(KeyKind::duration, ATOLL_CONFIG(cluster.hang_limit),
+        {500 * kMillisecondUs, 1 * kHourUs, kMillisecondUs},
+        "A process without a heartbeat for this long counts as hung, and the cluster stops."),
+    row(KeyKind::integer, ATOLL_CONFIG(cluster.start_epoch), {1, kMaxEpoch},
+        "First epoch of a new cluster (for tests)."),
 
-    {.section = kNodesSection,
-     .name = "count",
-     .kind = KeyKind::integer,
-     .field = [](const ConfigTarget& target) -> ConfigField { return &target.node_count; },
-     .doc = "Number of nodes with default values. Instead, each can have a [[node]] table.",
-     .min = 1,
-     .max = kMaxNodes},
+    row(KeyKind::integer, kNodeCount, {1, kMaxNodes},
+        "Number of nodes with default values. Instead, each can have a [[node]] table."),
 
-    {.section = kNodeSection,
-     .name = "numa_node",
-     .kind = KeyKind::integer,
-     .field = ATOLL_NODE(numa_node),
-     .doc = "The machine's NUMA node that gives memory and CPUs; -1: the nodes take turns.",
-     .min = -1,
-     .max = kMaxNumaNode},
-    {.section = kNodeSection,
-     .name = "cpus",
-     .kind = KeyKind::integers,
-     .field = ATOLL_NODE(cpus),
-     .doc = "CPUs of the workers, in worker order, reused in turn; empty: those of the NUMA node.",
-     .min = 0,
-     .max = kMaxCpus - 1},
-    {.section = kNodeSection,
-     .name = "workers",
-     .kind = KeyKind::integer,
-     .field = ATOLL_NODE(workers),
-     .doc = "Threads that run transactions.",
-     .min = 1,
-     .max = kMaxWorkersPerNode},
-    {.section = kNodeSection,
-     .name = "loggers",
-     .kind = KeyKind::integer,
-     .field = ATOLL_NODE(loggers),
-     .doc = "Threads that write the log, at most as many as workers.",
-     .min = 1,
-     .max = kMaxLoggers},
-    {.section = kNodeSection,
-     .name = "mappers",
-     .kind = KeyKind::integer,
-     .field = ATOLL_NODE(mappers),
-     .doc = "Threads that read the log for a snapshot.",
-     .min = 1,
-     .max = kMaxServiceThreads},
-    {.section = kNodeSection,
-     .name = "reducers",
-     .kind = KeyKind::integer,
-     .field = ATOLL_NODE(reducers),
-     .doc = "Threads that write a snapshot.",
-     .min = 1,
-     .max = kMaxServiceThreads},
-    {.section = kNodeSection,
-     .name = "directories",
-     .kind = KeyKind::paths,
-     .field = ATOLL_NODE(directories),
-     .doc = "Folders of this node's log and snapshots, its loggers take turns in them; empty:\n"
-            "cluster.data_dir.",
-     .min = 1,
-     .max = kMaxPathBytes},
+    row(KeyKind::integer, ATOLL_NODE(numa_node), {-1, kMaxNumaNode},
+        "The machine's NUMA node that gives memory and CPUs; -1: the nodes take turns."),
+    row(KeyKind::integers, ATOLL_NODE(cpus), {0, kMaxCpus - 1},
+        "CPUs of the workers, in worker order, reused in turn; empty: those of the NUMA node."),
+    row(KeyKind::integer, ATOLL_NODE(workers), {1, kMaxWorkersPerNode},
+        "Threads that run transactions."),
+    row(KeyKind::integer, ATOLL_NODE(loggers), {1, 16},
+        "Threads that write the log, at most as many as workers."),
+    row(KeyKind::integer, ATOLL_NODE(mappers), {1, 64},
+        "Threads that read the log for a snapshot."),
+    row(KeyKind::integer, ATOLL_NODE(reducers), {1, 64}, "Threads that write a snapshot."),
+    row(KeyKind::paths, ATOLL_NODE(directories), {1, kMaxPathBytes},
+        "Folders of this node's log and snapshots, its loggers take turns in them; empty:\n"
+        "cluster.data_dir."),
 
-    {.section = "memory",
-     .name = "volatile_pool",
-     .kind = KeyKind::size,
-     .field = ATOLL_CONFIG(memory.volatile_pool),
-     .doc = "Pages of the data in memory, per node.",
-     .min = kMinPoolBytes,
-     .max = kMaxPoolBytes,
-     .step = kSegmentStepBytes},
-    {.section = "memory",
-     .name = "snapshot_cache",
-     .kind = KeyKind::size,
-     .field = ATOLL_CONFIG(memory.snapshot_cache),
-     .doc = "Cache of snapshot pages, per node.",
-     .min = kMinSnapshotCacheBytes,
-     .max = kMaxPoolBytes,
-     .step = kSegmentStepBytes},
-    {.section = "memory",
-     .name = "log_buffer",
-     .kind = KeyKind::size,
-     .field = ATOLL_CONFIG(memory.log_buffer),
-     .doc = "Log records not yet written, per worker.",
-     .min = kMinLogBufferBytes,
-     .max = kMaxLogBufferBytes,
-     .step = kSegmentStepBytes},
-    {.section = "memory",
-     .name = "exchange",
-     .kind = KeyKind::size,
-     .field = ATOLL_CONFIG(memory.exchange),
-     .doc = "Log records on their way into a snapshot, per reducer; none with durability off.",
-     .min = kMinExchangeBytes,
-     .max = kMaxExchangeBytes,
-     .step = kSegmentStepBytes},
-    {.section = "memory",
-     .name = "read_set",
-     .kind = KeyKind::integer,
-     .field = ATOLL_CONFIG(memory.read_set),
-     .doc = "Most records that one transaction reads.",
-     .min = kMinSetEntries,
-     .max = kMaxSetEntries},
-    {.section = "memory",
-     .name = "write_set",
-     .kind = KeyKind::integer,
-     .field = ATOLL_CONFIG(memory.write_set),
-     .doc = "Most record changes of one transaction.",
-     .min = kMinSetEntries,
-     .max = kMaxWriteSet},
-    {.section = "memory",
-     .name = "pointer_set",
-     .kind = KeyKind::integer,
-     .field = ATOLL_CONFIG(memory.pointer_set),
-     .doc = "Most page pointers that one transaction relies on.",
-     .min = kMinSetEntries,
-     .max = kMaxSetEntries},
-    {.section = "memory",
-     .name = "page_version_set",
-     .kind = KeyKind::integer,
-     .field = ATOLL_CONFIG(memory.page_version_set),
-     .doc = "Most page versions that one transaction relies on (scans, keys not found).",
-     .min = kMinSetEntries,
-     .max = kMaxSetEntries},
-    {.section = "memory",
-     .name = "huge_pages",
-     .kind = KeyKind::choice,
-     .field = ATOLL_CONFIG(memory.huge_pages),
-     .doc = "2 MiB pages for the segments: never; where free ones suffice; or else do not start.",
-     .choices = kHugePagesChoices},
+    row(KeyKind::size, ATOLL_CONFIG(memory.volatile_pool),
+        {kSegmentStepBytes, kMaxPoolBytes, kSegmentStepBytes},
+        "Pages of the data in memory, per node."),
+    // The minimum provides more than one frame for each thread that reads snapshots:
+    // kMaxWorkersPerNode and a few.
+    row(KeyKind::size, ATOLL_CONFIG(memory.snapshot_cache),
+        {kSegmentStepBytes, kMaxPoolBytes, kSegmentStepBytes},
+        "Cache of snapshot pages, per node."),
+    row(KeyKind::size, ATOLL_CONFIG(memory.log_buffer),
+        {kSegmentStepBytes, 1 * kGiB, kSegmentStepBytes},
+        "Log records not yet written, per worker."),
+    row(KeyKind::size, ATOLL_CONFIG(memory.exchange),
+        {kSegmentStepBytes, 1 * kGiB, kSegmentStepBytes},
+        "Log records on their way into a snapshot, per reducer; none with durability off."),
+    row(KeyKind::integer, ATOLL_CONFIG(memory.read_set), {kMinSetEntries, kMaxSetEntries},
+        "Most records that one transaction reads."),
+    row(KeyKind::integer, ATOLL_CONFIG(memory.write_set), {kMinSetEntries, kMaxWriteSet},
+        "Most record changes of one transaction."),
+    row(KeyKind::integer, ATOLL_CONFIG(memory.pointer_set), {kMinSetEntries, kMaxSetEntries},
+        "Most page pointers that one transaction relies on."),
+    row(KeyKind::integer, ATOLL_CONFIG(memory.page_version_set), {kMinSetEntries, kMaxSetEntries},
+        "Most page versions that one transaction relies on (scans, keys not found)."),
+    row(KeyKind::choice, ATOLL_CONFIG(memory.huge_pages), kHugePagesChoices,
+        "2 MiB pages for the segments: never; where free ones suffice; or else do not start."),
 
-    {.section = "durability",
-     .name = "mode",
-     .kind = KeyKind::choice,
-     .field = ATOLL_CONFIG(durability.mode),
-     .doc =
-         "off: in memory only. durable: a commit is on disk before it is acknowledged. measure:\n"
-         "the work of durable with backend = \"null\", which keeps nothing (for benchmarks).",
-     .choices = kDurabilityChoices},
-    {.section = "durability",
-     .name = "backend",
-     .kind = KeyKind::choice,
-     .field = ATOLL_CONFIG(durability.backend),
-     .doc =
-         "How logs reach the device: by system calls with direct I/O; mapped persistent memory;\n"
-         "not at all, which needs mode = \"measure\".",
-     .choices = kBackendChoices},
-    {.section = "durability",
-     .name = "log_file_size",
-     .kind = KeyKind::size,
-     .field = ATOLL_CONFIG(durability.log_file_size),
-     .doc = "A logger takes a new file when one of this size is full; allocated beforehand.",
-     .min = kMinLogFileBytes,
-     .max = kMaxLogFileBytes,
-     .step = kLogFileStepBytes},
-    {.section = "durability",
-     .name = "ballast_files",
-     .kind = KeyKind::integer,
-     .field = ATOLL_CONFIG(durability.ballast_files),
-     .doc = "Each file system with logs keeps a ballast file as large as this many log files for "
-            "each\nlogger on it: a start on a disk that logs have filled gives it up to finish. "
-            "0: none.",
-     .min = 0,
-     .max = kMaxBallastFiles},
-    {.section = "durability",
-     .name = "emulated_latency",
-     .kind = KeyKind::duration,
-     .field = ATOLL_CONFIG(durability.emulated_latency),
-     .doc = "Every write and sync of a log takes this much longer, to try slower devices.",
-     .min = 0,
-     .max = kMaxEmulatedLatencyUs},
-    {.section = "durability",
-     .name = "device_hang_limit",
-     .kind = KeyKind::duration,
-     .field = ATOLL_CONFIG(durability.device_hang_limit),
-     .doc = "A device that has not answered a read, write or sync for this long counts as hung:\n"
-            "`atoll status`, the metrics and the process's log say so.",
-     .min = kMinDeviceHangUs,
-     .max = kMaxDeviceHangUs,
-     .step = kMillisecondUs},
-    {.section = "durability",
-     .name = "on_device_hang",
-     .kind = KeyKind::choice,
-     .field = ATOLL_CONFIG(durability.on_device_hang),
-     .doc = "What follows when a device hangs. report: nothing more; commits wait for the device.\n"
-            "stop: the cluster stops with exit code 8.",
-     .choices = kDeviceHangChoices},
+    row(KeyKind::choice, ATOLL_CONFIG(durability.mode), kDurabilityChoices,
+        "off: in memory only. durable: a commit is on disk before it is acknowledged. measure:\n"
+        "the work of durable with backend = \"null\", which keeps nothing (for benchmarks)."),
+    row(KeyKind::choice, ATOLL_CONFIG(durability.backend), kBackendChoices,
+        "How logs reach the device: by system calls with direct I/O; mapped persistent memory;\n"
+        "not at all, which needs mode = \"measure\"."),
+    // Files are written in blocks of the step (kIoBlockBytes).
+    row(KeyKind::size, ATOLL_CONFIG(durability.log_file_size),
+        {1 * kMiB, 64 * kGiB, kLogFileStepBytes},
+        "A logger takes a new file when one of this size is full; allocated beforehand."),
+    row(KeyKind::integer, ATOLL_CONFIG(durability.ballast_files), {0, 64},
+        "Each file system with logs keeps a ballast file as large as this many log files for each\n"
+        "logger on it: a start on a disk that logs have filled gives it up to finish. 0: none."),
+    row(KeyKind::duration, ATOLL_CONFIG(durability.emulated_latency), {0, 100 * kMillisecondUs},
+        "Every write and sync of a log takes this much longer, to try slower devices."),
+    row(KeyKind::duration, ATOLL_CONFIG(durability.device_hang_limit),
+        {100 * kMillisecondUs, 1 * kHourUs, kMillisecondUs},
+        "A device that has not answered a read, write or sync for this long counts as hung:\n"
+        "`atoll status`, the metrics and the process's log say so."),
+    row(KeyKind::choice, ATOLL_CONFIG(durability.on_device_hang), kDeviceHangChoices,
+        "What follows when a device hangs. report: nothing more; commits wait for the device.\n"
+        "stop: the cluster stops with exit code 8."),
 
-    {.section = "gleaner",
-     .name = "interval",
-     .kind = KeyKind::duration,
-     .field = ATOLL_CONFIG(gleaner.interval),
-     .doc = "Longest time between two snapshots.",
-     .min = kMinGleanerIntervalUs,
-     .max = kMaxGleanerIntervalUs,
-     .step = kMillisecondUs},
-    {.section = "gleaner",
-     .name = "log_volume",
-     .kind = KeyKind::size,
-     .field = ATOLL_CONFIG(gleaner.log_volume),
-     .doc = "A snapshot is taken after this much log of a node, too.",
-     .min = kMinLogVolumeBytes,
-     .max = kMaxLogVolumeBytes},
-    {.section = "gleaner",
-     .name = "pool_low_water",
-     .kind = KeyKind::integer,
-     .field = ATOLL_CONFIG(gleaner.pool_low_water),
-     .doc = "A snapshot is taken when less than this percentage of a node's volatile pool is free, "
-            "too.",
-     .min = kMinPoolLowWaterPercent,
-     .max = kMaxPoolLowWaterPercent},
-    {.section = "gleaner",
-     .name = "pool_high_water",
-     .kind = KeyKind::integer,
-     .field = ATOLL_CONFIG(gleaner.pool_high_water),
-     .doc =
-         "A snapshot lets volatile pages of a node go until this percentage of its pool is free.",
-     .min = kMinPoolHighWaterPercent,
-     .max = kMaxPoolHighWaterPercent},
-    {.section = "gleaner",
-     .name = "keep_hot_pages",
-     .kind = KeyKind::boolean,
-     .field = ATOLL_CONFIG(gleaner.keep_hot_pages),
-     .doc =
-         "Pages that transactions used often since the snapshot before go last, and only until "
-         "the\npercentage in the middle of these two is free. false: all go in the order of keys."},
-    {.section = "gleaner",
-     .name = "disk_reserve",
-     .kind = KeyKind::size,
-     .field = ATOLL_CONFIG(gleaner.disk_reserve),
-     .doc =
-         "Snapshots of a running cluster leave this much of each file system free, for the log, "
-         "and room\nfor two log files of each logger at least; 0: nothing. One that would not is "
-         "given up, and\nthe one before stays in force.",
-     .min = 0,
-     .max = kMaxDiskReserveBytes},
+    row(KeyKind::duration, ATOLL_CONFIG(gleaner.interval),
+        {100 * kMillisecondUs, 24 * kHourUs, kMillisecondUs},
+        "Longest time between two snapshots."),
+    row(KeyKind::size, ATOLL_CONFIG(gleaner.log_volume), {1 * kMiB, 1 * kTiB},
+        "A snapshot is taken after this much log of a node, too."),
+    row(KeyKind::integer, ATOLL_CONFIG(gleaner.pool_low_water), {1, 90},
+        "A snapshot is taken when less than this percentage of a node's volatile pool is free, "
+        "too."),
+    row(KeyKind::integer, ATOLL_CONFIG(gleaner.pool_high_water), {2, 95},
+        "A snapshot lets volatile pages of a node go until this percentage of its pool is free."),
+    row(KeyKind::boolean, ATOLL_CONFIG(gleaner.keep_hot_pages),
+        "Pages that transactions used often since the snapshot before go last, and only until the\n"
+        "percentage in the middle of these two is free. false: all go in the order of keys."),
+    row(KeyKind::size, ATOLL_CONFIG(gleaner.disk_reserve), {0, 1 * kTiB},
+        "Snapshots of a running cluster leave this much of each file system free, for the log, and "
+        "room\n"
+        "for two log files of each logger at least; 0: nothing. One that would not is given up, "
+        "and\n"
+        "the one before stays in force."),
 
-    {.section = "snapshot",
-     .name = "keep",
-     .kind = KeyKind::integer,
-     .field = ATOLL_CONFIG(snapshot.keep),
-     .doc =
-         "So many of the newest snapshots stay, with the log behind the oldest of them: a start\n"
-         "can begin with an older one if the newest is damaged.",
-     .min = kMinKeptSnapshots,
-     .max = kMaxKeptSnapshots},
-    {.section = "snapshot",
-     .name = "scrub_rate",
-     .kind = KeyKind::size,
-     .field = ATOLL_CONFIG(snapshot.scrub_rate),
-     .doc =
-         "Each node reads its files of snapshots and logs again at this many bytes per second, to\n"
-         "find damage early. 0: it does not.",
-     .min = 0,
-     .max = kMaxScrubRateBytes},
-    {.section = "snapshot",
-     .name = "scrub_interval",
-     .kind = KeyKind::duration,
-     .field = ATOLL_CONFIG(snapshot.scrub_interval),
-     .doc = "Time before a node reads its files, after its start and after it has read them.",
-     .min = kMinScrubIntervalUs,
-     .max = kMaxScrubIntervalUs,
-     .step = kMillisecondUs},
+    row(KeyKind::integer, ATOLL_CONFIG(snapshot.keep), {1, 16},
+        "So many of the newest snapshots stay, with the log behind the oldest of them: a start\n"
+        "can begin with an older one if the newest is damaged."),
+    row(KeyKind::size, ATOLL_CONFIG(snapshot.scrub_rate), {0, 1 * kTiB},
+        "Each node reads its files of snapshots and logs again at this many bytes per second, to\n"
+        "find damage early. 0: it does not."),
+    row(KeyKind::duration, ATOLL_CONFIG(snapshot.scrub_interval),
+        {100 * kMillisecondUs, 24 * 30 * kHourUs, kMillisecondUs},
+        "Time before a node reads its files, after its start and after it has read them."),
 
-    {.section = "metrics",
-     .name = "enabled",
-     .kind = KeyKind::boolean,
-     .field = ATOLL_CONFIG(metrics.enabled),
-     .doc = "Whether every process serves Prometheus metrics over HTTP."},
-    {.section = "metrics",
-     .name = "listen",
-     .kind = KeyKind::address,
-     .field = ATOLL_CONFIG(metrics.listen),
-     .doc = "Address to serve them on."},
-    {.section = "metrics",
-     .name = "base_port",
-     .kind = KeyKind::integer,
-     .field = ATOLL_CONFIG(metrics.base_port),
-     .doc =
-         "Port of the coordinator; node k has base_port + 1 + k. 0: free ports (`atoll status`).",
-     .min = 0,
-     .max = kMaxBasePort},
+    row(KeyKind::boolean, ATOLL_CONFIG(metrics.enabled),
+        "Whether every process serves Prometheus metrics over HTTP."),
+    row(KeyKind::address, ATOLL_CONFIG(metrics.listen), "Address to serve them on."),
+    // The first node uses the port after the coordinator's.
+    row(KeyKind::integer, ATOLL_CONFIG(metrics.base_port), {0, kMaxPort - 1},
+        "Port of the coordinator; node k has base_port + 1 + k. 0: free ports (`atoll status`)."),
 
-    {.section = "control",
-     .name = "endpoint",
-     .kind = KeyKind::endpoint,
-     .field = ATOLL_CONFIG(control.endpoint),
-     .doc = "ZeroMQ endpoint of the coordinator: ipc, or tcp on a loopback address.\n"
-            "Default: ipc://<run_dir>/control.sock.",
-     .min = 1,
-     .max = kMaxEndpointBytes},
+    row(KeyKind::endpoint, ATOLL_CONFIG(control.endpoint), {1, kMaxEndpointBytes},
+        "ZeroMQ endpoint of the coordinator: ipc, or tcp on a loopback address.\n"
+        "Default: ipc://<run_dir>/control.sock."),
 
-    {.section = "procedures",
-     .name = "libraries",
-     .kind = KeyKind::paths,
-     .field = ATOLL_CONFIG(procedures.libraries),
-     .doc = "Shared libraries with procedures, loaded by every node.",
-     .min = 1,
-     .max = kMaxPathBytes},
-    {.section = "procedures",
-     .name = "time_limit",
-     .kind = KeyKind::duration,
-     .field = ATOLL_CONFIG(procedures.time_limit),
-     .doc = "A procedure that runs longer is aborted.",
-     .min = kMinTimeLimitUs,
-     .max = kMaxTimeLimitUs,
-     .step = kMillisecondUs},
+    row(KeyKind::paths, ATOLL_CONFIG(procedures.libraries), {1, kMaxPathBytes},
+        "Shared libraries with procedures, loaded by every node."),
+    row(KeyKind::duration, ATOLL_CONFIG(procedures.time_limit),
+        {10 * kMillisecondUs, 1 * kHourUs, kMillisecondUs},
+        "A procedure that runs longer is aborted."),
 
-    {.section = "log",
-     .name = "level",
-     .kind = KeyKind::choice,
-     .field = ATOLL_CONFIG(log.level),
-     .doc = "What the processes write about themselves.",
-     .choices = kLogLevelChoices},
+    row(KeyKind::choice, ATOLL_CONFIG(log.level), kLogLevelChoices,
+        "What the processes write about themselves."),
 };
 
 #undef ATOLL_CONFIG
 #undef ATOLL_NODE
+
+/// Limits that the kinds need, and unique names.
+constexpr bool are_sound(std::span<const ConfigKey> keys) {
+  for (const ConfigKey& key : keys) {
+    if (key.section.empty() || key.name.empty() || key.doc.empty() || key.field == nullptr) {
+      return false;
+    }
+    if (key.min > key.max || key.step < 1 || key.min % key.step != 0) return false;
+    if ((key.kind == KeyKind::choice) != !key.choices.empty()) return false;
+    for (const ConfigKey& other : keys) {
+      const bool is_same = other.section == key.section && other.name == key.name;
+      if (is_same != (&other == &key)) return false;
+    }
+  }
+  return true;
+}
+static_assert(are_sound(kKeys));
 
 }  // namespace
 

@@ -1,5 +1,5 @@
 // Table of all config keys. Parsing, range checks, `atoll config show`, the reference file and the
-// tests are derived from it. A new key needs one member of Config and one row here.
+// tests are derived from it. A new key needs one member of Config, and one row in config_keys.cpp.
 #pragma once
 
 #include <chrono>

@@ -8,12 +8,15 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <utility>
+#include <variant>
 
+#include "shared/base/check.h"
+#include "shared/base/limits.h"
 #include "shared/base/path_errors.h"
 #include "shared/config/config.h"
 #include "shared/config/config_check.h"
 #include "shared/config/config_keys.h"
-#include "shared/config/config_limits.h"
 #include "shared/config/config_values.h"
 
 namespace atolldb {
@@ -84,21 +87,44 @@ bool is_endpoint(std::string_view text) {
          (inet_pton(AF_INET, host.c_str(), &address) == 1 && ntohl(address.s_addr) >> 24 == 127);
 }
 
-void store_integer(const ConfigField& field, int64_t number) {
+/// A value as a key allows it: a number in the key's unit, the index of a choice, or a text.
+using Value = std::variant<int64_t, std::string>;
+
+/// Stores a value, or appends it to a list.
+void store(const ConfigKey& key, const ConfigField& field, const Value& value) {
+  const auto number = [&] { return std::get<int64_t>(value); };
+  const auto text = [&] {
+    const auto* given = std::get_if<std::string>(&value);
+    return given != nullptr ? *given : std::string(key.choices[static_cast<size_t>(number())]);
+  };
   std::visit(
       [&](auto* target) {
+        CHECK(target != nullptr);
         using T = std::remove_pointer_t<decltype(target)>;
-        if constexpr (std::is_integral_v<T> || std::is_enum_v<T>) {
-          *target = static_cast<T>(number);
-        } else if constexpr (std::is_same_v<T, std::chrono::microseconds> ||
-                             std::is_same_v<T, std::chrono::milliseconds>) {
-          *target = std::chrono::duration_cast<T>(std::chrono::microseconds(number));
+        if constexpr (std::is_same_v<T, bool>) {
+          *target = number() != 0;
+        } else if constexpr (std::is_integral_v<T>) {
+          CHECK(std::in_range<T>(number()));
+          *target = static_cast<T>(number());
+        } else if constexpr (std::is_enum_v<T>) {
+          CHECK(number() >= 0 && number() < std::ssize(key.choices));
+          *target = static_cast<T>(number());
+        } else if constexpr (std::is_same_v<T, std::string>) {
+          *target = text();
+        } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
+          target->push_back(text());
+        } else if constexpr (std::is_same_v<T, std::vector<int32_t>>) {
+          CHECK(std::in_range<int32_t>(number()));
+          target->push_back(static_cast<int32_t>(number()));
+        } else {
+          *target = std::chrono::duration_cast<T>(std::chrono::microseconds(number()));
         }
       },
       field);
 }
 
 bool in_range(const ConfigKey& key, int64_t number) {
+  CHECK(key.step > 0);
   return number >= key.min && number <= key.max && number % key.step == 0;
 }
 
@@ -109,7 +135,9 @@ class Parser {
     base_ = std::filesystem::absolute(file_, ignored).parent_path().string();
   }
 
+  /// REQUIRES: it is called once.
   std::expected<Config, std::vector<ConfigError>> parse(std::string_view text) {
+    CHECK(errors_.empty() && positions_.empty());
     try {
       parse_root(toml::parse(text, file_));
     } catch (const toml::parse_error& error) {
@@ -122,6 +150,7 @@ class Parser {
       });
       return std::unexpected(std::move(errors_));
     }
+    CHECK(!config_.nodes.empty() && config_.nodes.size() <= kMaxNodes);
     return std::move(config_);
   }
 
@@ -130,6 +159,7 @@ class Parser {
 
   void add_error(Position at, std::string key, std::string expected, std::string got,
                  std::string hint = "") {
+    CHECK(!expected.empty());
     errors_.push_back({file_, at.line, at.column, std::move(key), std::move(expected),
                        std::move(got), std::move(hint)});
   }
@@ -151,6 +181,7 @@ class Parser {
       add_error(*count_position_, "nodes.count", "either [nodes] count or [[node]] tables", "both",
                 "");
     } else if (!root.contains(kNodeSection)) {
+      CHECK(node_count_ >= 1 && node_count_ <= kMaxNodes);
       config_.nodes.assign(node_count_, NodeConfig{});
     }
     resolve_defaults(config_);
@@ -175,6 +206,7 @@ class Parser {
                 std::to_string(tables->size()));
       return;
     }
+    CHECK(tables->size() <= kMaxNodes);
     config_.nodes.assign(tables->size(), NodeConfig{});
     for (size_t index = 0; index < tables->size(); ++index) {
       parse_table(*(*tables)[index].as_table(), kNodeSection, "node[" + std::to_string(index) + "]",
@@ -185,6 +217,8 @@ class Parser {
   /// `prefix` precedes the key in messages and origins. Empty: the section's name.
   void parse_table(const toml::table& table, std::string_view section, std::string prefix,
                    NodeConfig* node) {
+    CHECK(is_section(section));
+    CHECK((node != nullptr) == (section == kNodeSection));
     if (prefix.empty()) prefix = section;
     NodeConfig unused_node;
     const ConfigTarget target{config_, node == nullptr ? unused_node : *node, node_count_};
@@ -198,7 +232,8 @@ class Parser {
       }
       const std::string full_name = prefix + "." + std::string(name);
       const Position at = value.source().begin;
-      positions_.emplace(full_name, at);
+      const bool is_new = positions_.emplace(full_name, at).second;
+      CHECK(is_new);  // TOML has each key once
       config_.origins.emplace(full_name, file_ + ":" + std::to_string(at.line));
       if (section == kNodesSection) count_position_ = at;
       read_value(*key, full_name, value, key->field(target));
@@ -207,122 +242,80 @@ class Parser {
 
   void read_value(const ConfigKey& key, const std::string& name, const toml::node& value,
                   const ConfigField& field) {
-    const auto wrong = [&](const toml::node& where, std::string hint = "") {
-      add_error(where.source().begin, name, expected_text(key), describe(where), std::move(hint));
-    };
-    const auto* text = value.as_string();
-    switch (key.kind) {
-      case KeyKind::boolean:
-        if (const auto* boolean = value.as_boolean()) {
-          **std::get_if<bool*>(&field) = boolean->get();
-        } else {
-          wrong(value);
-        }
-        return;
-      case KeyKind::integer:
-        if (const auto* integer = value.as_integer(); integer && in_range(key, integer->get())) {
-          store_integer(field, integer->get());
-        } else {
-          wrong(value);
-        }
-        return;
-      case KeyKind::size:
-      case KeyKind::duration:
-        read_quantity(key, value, field, wrong);
-        return;
-      case KeyKind::choice:
-        read_choice(key, value, field, wrong);
-        return;
-      case KeyKind::paths:
-      case KeyKind::integers:
-        read_list(key, name, value, field, wrong);
-        return;
-      case KeyKind::name:
-      case KeyKind::path:
-      case KeyKind::address:
-      case KeyKind::endpoint:
-        if (const auto valid = text ? valid_text(key, text->get()) : std::nullopt) {
-          **std::get_if<std::string*>(&field) = *valid;
-        } else {
-          wrong(value);
-        }
-        return;
+    std::set<Value> seen;
+    if (key.kind != KeyKind::paths && key.kind != KeyKind::integers) {
+      return read_entry(key, name, value, field, seen);
     }
-  }
-
-  void read_quantity(const ConfigKey& key, const toml::node& value, const ConfigField& field,
-                     const auto& wrong) {
-    const bool is_size = key.kind == KeyKind::size;
-    std::optional<int64_t> number;
-    if (const auto* text = value.as_string()) {
-      number = is_size ? parse_size(text->get()) : parse_duration_us(text->get());
-    }
-    if (!number) {
-      wrong(value, is_size ? "sizes are written \"512MiB\" (B, KiB, MiB, GiB, TiB)"
-                           : "times are written \"10ms\" (us, ms, s, min, h)");
-    } else if (!in_range(key, *number)) {
-      wrong(value);
-    } else {
-      store_integer(field, *number);
-    }
-  }
-
-  void read_choice(const ConfigKey& key, const toml::node& value, const ConfigField& field,
-                   const auto& wrong) {
-    const auto* text = value.as_string();
-    if (text == nullptr) return wrong(value);
-    const auto choice = std::ranges::find(key.choices, text->get());
-    if (choice == key.choices.end()) {
-      const std::string_view near = nearest_word(text->get(), key.choices);
-      return wrong(value, near.empty() ? "" : "did you mean " + quote_toml(near) + "?");
-    }
-    if (auto* const* string = std::get_if<std::string*>(&field)) {
-      **string = *choice;
-    } else {
-      store_integer(field, choice - key.choices.begin());
-    }
-  }
-
-  void read_list(const ConfigKey& key, const std::string& name, const toml::node& value,
-                 const ConfigField& field, const auto& wrong) {
     const auto* list = value.as_array();
-    if (list == nullptr) return wrong(value);
-    if (std::ssize(*list) > kMaxListEntries) {
+    if (list == nullptr) {
+      add_error(value.source().begin, name, expected_text(key), describe(value));
+    } else if (std::ssize(*list) > kMaxListEntries) {
       add_error(value.source().begin, name,
                 "a list of at most " + std::to_string(kMaxListEntries) + " entries",
                 std::to_string(list->size()) + " entries");
-      return;
-    }
-    std::set<std::string> seen;
-    for (const toml::node& entry : *list) {
-      if (auto* const* integers = std::get_if<std::vector<int32_t>*>(&field)) {
-        const auto* integer = entry.as_integer();
-        if (integer == nullptr || !in_range(key, integer->get())) {
-          wrong(entry);
-        } else if (!seen.insert(std::to_string(integer->get())).second) {
-          wrong(entry, "it is in the list twice");
-        } else {
-          (*integers)->push_back(static_cast<int32_t>(integer->get()));
-        }
-      } else {
-        const auto* text = entry.as_string();
-        const auto valid = text ? valid_text(key, text->get()) : std::nullopt;
-        if (!valid) {
-          wrong(entry);
-        } else if (!seen.insert(*valid).second) {
-          wrong(entry, "it is in the list twice");
-        } else {
-          (*std::get_if<std::vector<std::string>*>(&field))->push_back(*valid);
-        }
-      }
+    } else {
+      for (const toml::node& entry : *list) read_entry(key, name, entry, field, seen);
     }
   }
 
-  /// Returns the text as stored, or nothing if it is not allowed.
-  std::optional<std::string> valid_text(const ConfigKey& key, std::string text) const {
-    if (key.kind == KeyKind::address) {
-      return is_address(text) ? std::optional(text) : std::nullopt;
+  /// Reads a value that is no list, or one entry of a list. `seen`: the entries before it.
+  void read_entry(const ConfigKey& key, const std::string& name, const toml::node& node,
+                  const ConfigField& field, std::set<Value>& seen) {
+    std::string hint;
+    const std::optional<Value> value = value_of(key, node, hint);
+    const bool is_new = value && seen.insert(*value).second;
+    if (is_new) return store(key, field, *value);
+    if (value) hint = "it is in the list twice";
+    add_error(node.source().begin, name, expected_text(key), describe(node), std::move(hint));
+  }
+
+  /// Returns nothing, and perhaps a hint, if the key does not allow the value.
+  std::optional<Value> value_of(const ConfigKey& key, const toml::node& node,
+                                std::string& hint) const {
+    std::optional<int64_t> number;
+    const auto* text = node.as_string();
+    switch (key.kind) {
+      case KeyKind::boolean:
+        if (const auto* boolean = node.as_boolean()) return boolean->get() ? 1 : 0;
+        return std::nullopt;
+      case KeyKind::integer:
+      case KeyKind::integers:
+        if (const auto* integer = node.as_integer()) number = integer->get();
+        break;
+      case KeyKind::size:
+        if (text != nullptr) number = parse_size(text->get());
+        if (!number) hint = "sizes are written \"512MiB\" (B, KiB, MiB, GiB, TiB)";
+        break;
+      case KeyKind::duration:
+        if (text != nullptr) number = parse_duration_us(text->get());
+        if (!number) hint = "times are written \"10ms\" (us, ms, s, min, h)";
+        break;
+      case KeyKind::choice: {
+        CHECK(!key.choices.empty());
+        if (text == nullptr) return std::nullopt;
+        const auto choice = std::ranges::find(key.choices, text->get());
+        if (choice != key.choices.end()) return choice - key.choices.begin();
+        const std::string_view near = nearest_word(text->get(), key.choices);
+        if (!near.empty()) hint = "did you mean " + quote_toml(near) + "?";
+        return std::nullopt;
+      }
+      case KeyKind::name:
+      case KeyKind::path:
+      case KeyKind::paths:
+      case KeyKind::address:
+      case KeyKind::endpoint:
+        return text != nullptr ? valid_text(key, text->get()) : std::nullopt;
     }
+    CHECK(!number || hint.empty());
+    return number && in_range(key, *number) ? std::optional<Value>(*number) : std::nullopt;
+  }
+
+  /// Returns the text as stored, or nothing if it is not allowed.
+  std::optional<Value> valid_text(const ConfigKey& key, std::string text) const {
+    if (key.kind == KeyKind::address) {
+      return is_address(text) ? std::optional<Value>(text) : std::nullopt;
+    }
+    CHECK(key.min >= 1);
     if (std::ssize(text) < key.min) return std::nullopt;
     if (key.kind == KeyKind::path || key.kind == KeyKind::paths) {
       if (has_control_character(text)) return std::nullopt;
@@ -395,6 +388,7 @@ std::expected<Config, std::vector<ConfigError>> load_config(const std::string& p
   if (file) {
     text.resize(static_cast<size_t>(kMaxFileBytes) + 1);
     file.read(text.data(), std::ssize(text));
+    CHECK(file.gcount() >= 0 && file.gcount() <= kMaxFileBytes + 1);
     text.resize(static_cast<size_t>(file.gcount()));
   }
   if (!file.is_open() || file.bad()) {

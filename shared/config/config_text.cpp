@@ -4,6 +4,7 @@
 #include <string>
 #include <type_traits>
 
+#include "shared/base/check.h"
 #include "shared/config/config.h"
 #include "shared/config/config_keys.h"
 #include "shared/config/config_values.h"
@@ -22,6 +23,7 @@ std::string quoted_list(std::span<const std::string_view> words) {
 
 /// Returns ` from A to B[, a multiple of S]`, with numbers in the key's unit.
 std::string range_text(const ConfigKey& key, std::string (*format)(int64_t)) {
+  CHECK(key.min < key.max);
   std::string text = " from " + format(key.min) + " to " + format(key.max);
   if (key.step > 1) text += ", a multiple of " + format(key.step);
   return text;
@@ -36,6 +38,7 @@ std::string scalar_text(const ConfigKey& key, const T& value) {
   if constexpr (std::is_same_v<T, bool>) {
     return value ? "true" : "false";
   } else if constexpr (std::is_enum_v<T>) {
+    CHECK(static_cast<size_t>(value) < key.choices.size());
     return quote_toml(key.choices[static_cast<size_t>(value)]);
   } else if constexpr (std::is_integral_v<T>) {
     const auto number = static_cast<int64_t>(value);
@@ -87,6 +90,7 @@ class Writer {
       if (key.section != section) continue;
       std::string line = std::string(key.name) + " = " +
                          value_text(key, key.field({config_, node, unused_count_}));
+      CHECK(line.find('\n') == std::string::npos);
       if (with_origins_) {
         constexpr size_t kOriginColumn = 40;
         line.resize(std::max(line.size() + 2, kOriginColumn), ' ');
@@ -147,7 +151,7 @@ std::string expected_text(const ConfigKey& key) {
     case KeyKind::integers:
       return "a list of different integers" + range_text(key, plain);
   }
-  return {};
+  CHECK(false);
 }
 
 std::string show_config(const Config& config) { return Writer(config, true).write(); }
@@ -175,10 +179,11 @@ std::string durability_text(const Config& config) {
     case DurabilityMode::measure:
       return "null log: nothing is durable";
   }
-  return {};
+  CHECK(false);
 }
 
 const std::string& log_directory(const Config& config, uint32_t node, uint32_t logger) {
+  CHECK(node < config.nodes.size());
   const std::vector<std::string>& own = config.nodes[node].directories;
   return own.empty() ? config.cluster.data_dir : own[logger % own.size()];
 }
@@ -219,6 +224,7 @@ std::string reference_toml() {
   auto node_count = static_cast<uint32_t>(config.nodes.size());
   std::string_view section;
   for (const ConfigKey& key : config_keys()) {
+    CHECK(!key.doc.empty());
     const bool of_node = key.section == kNodeSection;
     if (key.section == section) {
       out += "\n";

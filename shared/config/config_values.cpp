@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "shared/config/config_limits.h"
+#include "shared/base/check.h"
 
 namespace atolldb {
 namespace {
@@ -31,6 +31,7 @@ std::optional<int64_t> parse_with_unit(std::string_view text, std::span<const Un
   const char* end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, number);
   if (error != std::errc{}) return std::nullopt;
+  CHECK(rest > text.data() && number >= 0);
   const std::string_view name(rest, static_cast<size_t>(end - rest));
   const auto* unit = std::ranges::find(units, name, &Unit::name).base();
   if (unit == units.data() + units.size()) return std::nullopt;
@@ -41,6 +42,7 @@ std::optional<int64_t> parse_with_unit(std::string_view text, std::span<const Un
 std::string format_with_unit(int64_t value, std::span<const Unit> units) {
   size_t index = units.size() - 1;
   while (index > 0 && (value == 0 || value % units[index].factor != 0)) --index;
+  CHECK(value % units[index].factor == 0);
   return std::to_string(value / units[index].factor) + std::string(units[index].name);
 }
 
@@ -56,6 +58,7 @@ size_t edit_distance(std::string_view a, std::string_view b) {
       row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
     }
   }
+  CHECK(row[b.size()] <= std::max(a.size(), b.size()));
   return row[b.size()];
 }
 

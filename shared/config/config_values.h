@@ -1,4 +1,5 @@
-// Values with units, as written in a config: "512MiB", "10ms".
+// Values with units, as written in a config: "512MiB", "10ms". Units, and limits that several files
+// need; a limit of one key is in its row in config_keys.cpp.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,29 @@
 #include <string_view>
 
 namespace atolldb {
+
+namespace config_limits {
+
+constexpr int64_t kKiB = 1LL << 10;
+constexpr int64_t kMiB = 1LL << 20;
+constexpr int64_t kGiB = 1LL << 30;
+constexpr int64_t kTiB = 1LL << 40;
+constexpr int64_t kMillisecondUs = 1'000;
+constexpr int64_t kSecondUs = 1'000'000;
+constexpr int64_t kMinuteUs = 60 * kSecondUs;
+constexpr int64_t kHourUs = 60 * kMinuteUs;
+
+constexpr int64_t kMaxFileBytes = 1 * kMiB;
+constexpr int64_t kMaxListEntries = 256;
+/// sockaddr_un::sun_path holds 108 bytes with the terminating zero.
+constexpr int64_t kMaxSocketPathBytes = 107;
+/// Leaves room for "/" and the longest name of a socket in run_dir.
+constexpr int64_t kMaxRunDirBytes = kMaxSocketPathBytes - 24;
+constexpr int64_t kMaxNumaNode = 1'023;
+constexpr int64_t kLogFileStepBytes = 4 * kKiB;
+constexpr int64_t kMaxPort = 65'535;
+
+}  // namespace config_limits
 
 /// Returns the bytes of "512MiB". Units: B, KiB, MiB, GiB, TiB. Returns nothing if the text is
 /// malformed or the value exceeds 63 bits.

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "shared/base/check.h"
 #include "shared/base/limits.h"
 
 namespace atolldb {
@@ -49,8 +50,10 @@ uint64_t read_limit(const std::string& path, uint64_t none) {
 }
 
 uint64_t detect_memory_bytes() {
-  uint64_t bytes = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
-                   static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE));
+  const long pages = sysconf(_SC_PHYS_PAGES);
+  const long page_bytes = sysconf(_SC_PAGE_SIZE);
+  CHECK(pages > 0 && page_bytes > 0);
+  uint64_t bytes = static_cast<uint64_t>(pages) * static_cast<uint64_t>(page_bytes);
   // Inside a container, this process's own group is the root of the mount. On a host, its path is
   // in /proc.
   bytes = std::min(bytes, read_limit("/sys/fs/cgroup/memory.max", bytes));
@@ -70,12 +73,18 @@ Machine Machine::detect() {
   machine.numa_nodes = detect_numa_nodes();
   machine.cpus = detect_cpus();
   machine.memory_bytes = detect_memory_bytes();
+  CHECK(!machine.cpus.empty() && std::ranges::is_sorted(machine.cpus));
+  CHECK(!machine.numa_nodes.empty() && std::ranges::is_sorted(machine.numa_nodes));
   return machine;
 }
 
-bool Machine::has_cpu(int32_t cpu) const { return std::ranges::binary_search(cpus, cpu); }
+bool Machine::has_cpu(int32_t cpu) const {
+  DCHECK(std::ranges::is_sorted(cpus));
+  return std::ranges::binary_search(cpus, cpu);
+}
 
 bool Machine::has_numa_node(int32_t node) const {
+  DCHECK(std::ranges::is_sorted(numa_nodes));
   return std::ranges::binary_search(numa_nodes, node);
 }
 

@@ -1,7 +1,7 @@
 #include "shared/file/file_system.h"
 
 #include "shared/base/check.h"
-#include "shared/config/config_limits.h"
+#include "shared/config/config_values.h"
 #include "shared/file/pmem_file_system.h"
 
 namespace atolldb {

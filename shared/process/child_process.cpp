@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "shared/base/check.h"
+#include "shared/base/limits.h"
 #include "shared/base/try.h"
 #include "shared/process/line_channel.h"
 #include "shared/process/start_up.h"

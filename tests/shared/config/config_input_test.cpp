@@ -11,7 +11,7 @@
 #include "shared/base/path_errors.h"
 #include "shared/config/config.h"
 #include "shared/config/config_check.h"
-#include "shared/config/config_limits.h"
+#include "shared/config/config_values.h"
 
 namespace atolldb {
 namespace {

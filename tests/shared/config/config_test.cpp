@@ -10,8 +10,8 @@
 #include <set>
 #include <sstream>
 
+#include "shared/base/limits.h"
 #include "shared/config/config_keys.h"
-#include "shared/config/config_limits.h"
 #include "shared/config/config_values.h"
 
 namespace atolldb {
