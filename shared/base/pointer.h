@@ -122,7 +122,10 @@ class UniversalName {
     return UniversalName((uint64_t{page.node()} << 43) | (uint64_t{page.index()} << 12) | offset);
   }
   constexpr uint64_t word() const { return word_; }
-  constexpr uint32_t node() const { return static_cast<uint32_t>(word_ >> 43); }
+  constexpr uint32_t node() const {
+    DCHECK(word_ >> 51 == 0);
+    return static_cast<uint32_t>(word_ >> 43);
+  }
   /// Byte offset in the node's pool segment.
   constexpr uint64_t pool_offset() const { return word_ & ((uint64_t{1} << 43) - 1); }
   constexpr auto operator<=>(const UniversalName&) const = default;

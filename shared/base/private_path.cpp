@@ -79,9 +79,10 @@ Result<void> check_socket_file(const std::string& path, const std::string& key) 
 }
 
 Result<void> check_peer_user(uid_t peer, const std::string& what) {
+  CHECK(!what.empty());
   if (is_trusted(peer)) return {};
   return make_error(ExitCode::failed, what + ": a process of user " + std::to_string(peer) +
-                                          " listens there, this one is of user " +
+                                          " listens there, this process is of user " +
                                           std::to_string(geteuid()) +
                                           ": run it as the user of the cluster");
 }
@@ -90,8 +91,8 @@ Result<void> check_peer(int socket, const std::string& what) {
   ucred peer{};
   socklen_t length = sizeof peer;
   if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) {
-    return make_error(ExitCode::failed, what + ": who listens there is unknown: " +
-                                            std::strerror(errno) + ": look at `atoll status`");
+    return make_error(ExitCode::failed, what + ": the user of the listening process is unknown: " +
+                                            std::strerror(errno) + ": run `atoll status`");
   }
   CHECK(length == sizeof peer);
   return check_peer_user(peer.uid, what);

@@ -22,6 +22,7 @@ std::string file_text(int file) {
   for (;;) {
     const ssize_t count = uninterrupted([&] { return read(file, part.data(), part.size()); });
     if (count <= 0) return text;
+    CHECK(static_cast<size_t>(count) <= part.size());
     text.append(part.data(), static_cast<size_t>(count));
   }
 }

@@ -69,7 +69,7 @@ Result<std::unique_ptr<SessionClient>> SessionClient::connect_within(
       return make_error(ExitCode::not_running, "session: node " + std::to_string(node) +
                                                    " runs no requests within " +
                                                    std::to_string(patience.count()) +
-                                                   " ms: " + why + ": look at `atoll status`");
+                                                   " ms: " + why + ": run `atoll status`");
     }
     std::this_thread::sleep_for(kConnectPause);  // a stopped cluster provides no event to wait for
   }
@@ -298,7 +298,8 @@ std::optional<SessionReply> SessionClient::try_fetch(SessionTicket ticket,
   if (pending.ticket != ticket || pending.callback) {
     SessionReply wrong;
     wrong.status = Status::invalid_argument;
-    wrong.message = "the ticket is not under way, or its reply goes to a callback";
+    wrong.message =
+        "ticket " + std::to_string(ticket) + ": not in flight, or its reply goes to a callback";
     return wrong;
   }
   if (pending.place != Place::arrived) return std::nullopt;
@@ -339,7 +340,7 @@ SessionReply SessionClient::call(std::string_view procedure, std::span<const std
   SessionReply reply;
   reply.status = ticket.error();
   reply.incarnation = incarnation_;
-  reply.message = "the request was not sent";
+  reply.message = "the request was not sent: " + std::string(to_string(ticket.error()));
   return reply;
 }
 

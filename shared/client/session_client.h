@@ -41,14 +41,20 @@ struct SessionReply {
   /// durable: the result, also of a failure, survives a failure of the cluster. precommitted: a
   /// failure of the cluster may undo it.
   AnswerAt answered_at = AnswerAt::durable;
-  uint64_t commit_epoch = 0;    // see SessionAnswer
-  uint64_t commit_version = 0;  // see SessionAnswer
-  uint64_t incarnation = 0;     // of the cluster; changes with every restart
+  /// Epoch that must be durable before a durable answer: of the commit, or of the data read.
+  uint64_t commit_epoch = 0;
+  /// VID (epoch and ordinal) of the transaction's writes; 0 if it wrote nothing.
+  uint64_t commit_version = 0;
+  /// Incarnation of the cluster; changes with every restart.
+  uint64_t incarnation = 0;
+  /// Output of the procedure, at most kMaxSessionOutputBytes. Its format is the procedure's; of
+  /// `kv.*`: see read_kv_reply.
   std::vector<std::byte> output;
+  /// Reason of a failure if there is more to say than `status`, at most kMaxSessionMessageBytes.
   std::string message;
 };
 
-/// Names one request of one client. Never reused.
+/// Names one request of one client. Never 0, and never reused.
 using SessionTicket = uint64_t;
 
 struct SessionOptions {
@@ -66,17 +72,22 @@ struct SessionOptions {
   bool waits_for_room = true;
 };
 
-/// Thread-safe.
+/// One session with one node. It has no thread of its own: callbacks run in the threads that call
+/// it. Thread: any, also several at once.
 class SessionClient {
  public:
-  /// Runs in the thread that waits, polls, or submits and waits for room. It runs without a lock
-  /// held, so it may submit.
+  /// Gets the reply of a request. Runs in a thread that calls `submit`, `poll`, `wait`, `wait_for`,
+  /// `call` or `dispatch`. It runs without a lock held, so it may submit.
   using Callback = std::function<void(SessionTicket, SessionReply)>;
   static constexpr std::chrono::milliseconds kConnectTimeout{10'000};
   static constexpr std::chrono::nanoseconds kForEver{INT64_MAX};
 
-  /// `run_dir`: of the cluster's config. Returns not_running if the node does not serve, or
-  /// resources if it has kMaxSessionsPerNode sessions.
+  /// `run_dir`: cluster.run_dir of the config. `node`: 0 to its number of nodes - 1. Waits at most
+  /// kConnectTimeout for the node.
+  ///
+  /// Errors: not_running (the node does not serve), resources (it has kMaxSessionsPerNode sessions,
+  /// or a limit of this process is reached), config (the path of the socket is too long), failed
+  /// (the socket is of another user, or the node has another layout version).
   static Result<std::unique_ptr<SessionClient>> connect(const std::string& run_dir, uint32_t node);
   /// As connect, for a cluster that is starting, perhaps after a failure (cluster.restart). Tries
   /// until the node runs requests, for at most `patience` (then not_running), or until `gives_up`
@@ -88,23 +99,25 @@ class SessionClient {
   static Result<std::unique_ptr<SessionClient>> connect_within(
       const std::string& run_dir, uint32_t node, std::chrono::milliseconds patience,
       const std::function<bool()>& gives_up = {}, Isolation isolation = Isolation::serializable);
-  /// Connects to the cluster of this name. REQUIRES: it uses the default run_dir.
+  /// As connect, for the cluster of this name. REQUIRES: it uses the default run_dir.
   static Result<std::unique_ptr<SessionClient>> connect_by_name(const std::string& cluster,
                                                                 uint32_t node);
-  /// Creates a client over a connected socket (thread mode, tests).
+  /// As connect, over a connected socket (thread mode, tests).
   static Result<std::unique_ptr<SessionClient>> over(UniqueFd socket);
 
   SessionClient(const SessionClient&) = delete;
   SessionClient& operator=(const SessionClient&) = delete;
-  /// Requests in flight continue, and their outcome is lost.
+  /// Requests in flight continue, and their outcome is lost. REQUIRES: no other thread uses the
+  /// client.
   ~SessionClient();
 
-  /// Submits a request. A callback, if given, gets the reply. Otherwise the slot stays taken until
-  /// `wait` or `poll` has fetched the reply.
+  /// Submits a request: `procedure` is a name of 1 to kMaxSessionProcedureName bytes, `input` has
+  /// at most kMaxSessionInputBytes. Both are copied. A callback, if given, gets the reply.
+  /// Otherwise the slot stays taken until `wait` or `poll` has fetched the reply. May block: see
+  /// SessionOptions::waits_for_room.
   ///
   /// Errors, without sending: unavailable (no free slot, or the session has ended),
-  /// invalid_argument (name not 1 to 60 bytes), payload_too_long (input longer than
-  /// kMaxSessionInputBytes).
+  /// invalid_argument (length of the name), payload_too_long (length of the input).
   std::expected<SessionTicket, Status> submit(std::string_view procedure,
                                               std::span<const std::byte> input,
                                               const SessionOptions& options = {},
@@ -116,7 +129,7 @@ class SessionClient {
   /// is not in flight or was fetched already.
   std::optional<SessionReply> wait_for(SessionTicket ticket, std::chrono::nanoseconds timeout);
   SessionReply wait(SessionTicket ticket) { return *wait_for(ticket, kForEver); }
-  /// Submits and waits.
+  /// Submits and waits. An error of `submit` is the status of the reply.
   SessionReply call(std::string_view procedure, std::span<const std::byte> input,
                     const SessionOptions& options = {});
 
@@ -154,9 +167,12 @@ class SessionClient {
             const SessionOptions& options);
   /// Reads the answer ring. Moves replies with callbacks to `ready`. REQUIRES: mutex_ is held.
   void collect(std::vector<Ready>& ready);
+  /// Ends all requests in flight as outcome_unknown. REQUIRES: mutex_ is held.
   void lose_all(std::vector<Ready>& ready);
+  /// Copies the answer out, and frees the slot. REQUIRES: mutex_ is held; the answer has arrived.
   SessionReply fetch(uint32_t slot);
   std::optional<SessionReply> try_fetch(SessionTicket ticket, std::vector<Ready>& ready);
+  /// Runs the callbacks. Returns their number. REQUIRES: mutex_ is not held.
   static size_t run(std::vector<Ready>& ready);
   /// Returns whether the session has ended; then no request is in flight. Cheap: it does not check
   /// for a dead node every time.

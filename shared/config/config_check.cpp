@@ -119,6 +119,7 @@ void check_placement(const Config& config, const Machine& machine, const ConfigR
              std::to_string(node.numa_node), "");
     }
     for (const int32_t cpu : node.cpus) {
+      CHECK(cpu >= 0 && cpu < kMaxCpus);
       if (!machine.has_cpu(cpu)) {
         report(node_key(index, "cpus"),
                "CPUs that this process may use (" + ranges_text(machine.cpus) + ")",

@@ -348,6 +348,7 @@ class Parser {
         hint = "did you mean " + key.full_name() + "?";
       }
     }
+    CHECK(!candidates.empty());
     const std::string_view near = nearest_word(name.str(), candidates);
     if (!near.empty()) hint = "did you mean " + std::string(near) + "?";
     constexpr size_t kMaxShownBytes = 80;

@@ -146,12 +146,12 @@ Result<void> check_write(const std::string& path, uint64_t size, uint64_t offset
     return make_error(ExitCode::durability,
                       write_text(path, offset, bytes) +
                           ": offset, addresses and lengths must be multiples of " +
-                          std::to_string(kIoBlockBytes) + ": this is a bug of the caller");
+                          std::to_string(kIoBlockBytes) + ": internal error of the caller");
   }
   if (offset > size || bytes > size - offset) {
     return make_error(ExitCode::durability,
                       write_text(path, offset, bytes) + ": the file has " + std::to_string(size) +
-                          " bytes and does not grow: this is a bug of the caller");
+                          " bytes and does not grow: internal error of the caller");
   }
   return {};
 }
@@ -161,7 +161,7 @@ Result<void> check_create(const std::string& path, uint64_t bytes) {
   return make_error(ExitCode::durability, "creation of " + path + " with " + std::to_string(bytes) +
                                               " bytes: the size must be a multiple of " +
                                               std::to_string(kIoBlockBytes) +
-                                              ": this is a bug of the caller");
+                                              ": internal error of the caller");
 }
 
 Result<void> check_grow(const std::string& path, uint64_t size, uint64_t bytes) {
@@ -170,7 +170,7 @@ Result<void> check_grow(const std::string& path, uint64_t size, uint64_t bytes) 
                     "growth of " + path + " from " + std::to_string(size) + " to " +
                         std::to_string(bytes) + " bytes: the size must be a multiple of " +
                         std::to_string(kIoBlockBytes) +
-                        " and never less than before: this is a bug of the caller");
+                        " and never less than before: internal error of the caller");
 }
 
 }  // namespace atolldb

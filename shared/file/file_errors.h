@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "shared/base/check.h"
 #include "shared/base/error.h"
 
 namespace atolldb {
@@ -62,6 +63,7 @@ class FirstFailure {
   }
   /// Returns `result`, and keeps its error.
   Result<void> keep(Result<void> result) {
+    CHECK(result || result.error().code != ExitCode::success);
     if (!result && !error_) error_ = result.error();
     return result;
   }

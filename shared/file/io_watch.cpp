@@ -106,6 +106,7 @@ std::optional<PendingIo> IoWatch::oldest() const {
   }
   if (since == 0) return std::nullopt;
   CHECK(operation < kIoOperationCount);
+  CHECK(since <= now_ns());
   PendingIo pending = {static_cast<IoOperation>(operation), "a closed file",
                        std::chrono::nanoseconds(now_ns() - since)};
   const std::lock_guard guard(mutex_);

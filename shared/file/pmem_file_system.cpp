@@ -56,6 +56,7 @@ class PmemFile : public File {
   PmemFile(PmemFileSystem& owner, std::string path, UniqueFd descriptor, Map map, uint64_t size)
       : owner_(owner), path_(std::move(path)), descriptor_(std::move(descriptor)), size_(size) {
     use(std::move(map));
+    CHECK(descriptor_.is_open());
     CHECK((map_ == nullptr) == (size_ == 0));
   }
 

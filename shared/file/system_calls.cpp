@@ -89,6 +89,7 @@ class BlockedSignals {
 
 /// Writes zeros, for file systems that cannot preallocate: each write allocates its blocks.
 int write_zeros(SystemCalls& calls, int descriptor, uint64_t from, uint64_t bytes) {
+  CHECK(from < bytes);
   constexpr uint64_t kChunkBytes = 1 << 20;
   const std::vector<std::byte> zeros(std::min(bytes - from, kChunkBytes));
   for (uint64_t offset = from; offset < bytes; offset += kChunkBytes) {

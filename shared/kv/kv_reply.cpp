@@ -98,6 +98,7 @@ std::optional<std::vector<KvResultView>> read_kv_reply(KvBytes bytes, KvBytes re
       header.count != operations->size()) {
     return std::nullopt;
   }
+  DCHECK(header.count >= 1 && header.count <= kMaxKvOperations);
   std::vector<KvResultView> results(header.count);
   for (uint32_t i = 0; i < header.count; ++i) {
     KvResult head{};

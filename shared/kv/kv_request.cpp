@@ -57,6 +57,7 @@ uint32_t number_bytes(KvNumber number) {
 }
 
 std::string over(std::string_view what, uint64_t got, uint64_t limit) {
+  DCHECK(got > limit);
   return std::string(what) + " of " + std::to_string(got) + " bytes is longer than " +
          std::to_string(limit);
 }
@@ -67,7 +68,7 @@ std::string fault_of(const KvOperation& head) {
     return "unknown code " + std::to_string(static_cast<uint32_t>(head.code));
   }
   const auto odd = static_cast<uint8_t>(head.flags & ~allowed_flags(head.code));
-  if (odd != 0) return "flags " + std::to_string(odd) + " mean nothing here";
+  if (odd != 0) return "flags " + std::to_string(odd) + " are not allowed for this operation";
   if (head.storage_bytes == 0) return "it names no storage";
   if (head.storage_bytes > kMaxKvStorageName) {
     return over("a storage name", head.storage_bytes, kMaxKvStorageName);
@@ -79,7 +80,8 @@ std::string fault_of(const KvOperation& head) {
   }
   const bool is_scan = head.code == KvCode::scan || head.code == KvCode::compare_scan;
   if (is_scan && head.offset > kMaxKvScanRows) {
-    return std::to_string(head.offset) + " rows are more than " + std::to_string(kMaxKvScanRows);
+    return "a limit of " + std::to_string(head.offset) + " rows is higher than " +
+           std::to_string(kMaxKvScanRows);
   }
   if (!is_scan && head.high_bytes != 0) return "only a scan has a high key";
   if (head.code == KvCode::add) {
@@ -210,17 +212,18 @@ std::expected<std::vector<KvOperationView>, std::string> read_kv_request(KvBytes
                                                                          uint64_t& incarnation) {
   KvRequestHeader header;
   if (bytes.size() < sizeof(header)) {
-    return std::unexpected("a request has at least 16 bytes, this one " +
-                           std::to_string(bytes.size()));
+    return std::unexpected("request of " + std::to_string(bytes.size()) +
+                           " bytes is shorter than its header of " +
+                           std::to_string(sizeof(header)));
   }
   std::memcpy(&header, bytes.data(), sizeof(header));
   if (header.version != kKvVersion) {
-    return std::unexpected("version " + std::to_string(header.version) + " of the request is not " +
-                           std::to_string(kKvVersion));
+    return std::unexpected("request has version " + std::to_string(header.version) +
+                           ", this node reads version " + std::to_string(kKvVersion));
   }
   if (header.count == 0 || header.count > kMaxKvOperations) {
-    return std::unexpected(std::to_string(header.count) + " operations are not 1 to " +
-                           std::to_string(kMaxKvOperations));
+    return std::unexpected("request has " + std::to_string(header.count) +
+                           " operations, allowed are 1 to " + std::to_string(kMaxKvOperations));
   }
   incarnation = header.incarnation;
   bytes = bytes.subspan(sizeof(header));

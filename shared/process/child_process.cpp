@@ -32,14 +32,17 @@ Result<Handover> take_handover(int argc, char** argv) {
     std::from_chars(number.data(), number.data() + number.size(), fd);
   }
   if (fd < 0) {
-    return make_error(ExitCode::usage, std::string(argc > 0 ? argv[0] : "process") +
-                                           ": is started by the launcher only: use `atoll up`");
+    return make_error(
+        ExitCode::usage,
+        std::string(argc > 0 ? argv[0] : "process") +
+            ": only the launcher starts this program: start clusters with `atoll up`");
   }
   Result<Handover> handover = read_handover(fd);
   close(fd);
   if (!handover) return handover;
   if (!die_with_parent(handover->launcher_pid)) {
-    return make_error(ExitCode::failed, handover->role + ": its launcher has died: ending");
+    return make_error(ExitCode::failed,
+                      handover->role + ": the launcher has died: start the cluster again");
   }
   return handover;
 }
@@ -103,7 +106,7 @@ class ChildLoop {
     if (!reader_.is_closed()) return;
     // The kernel kills this process together with the launcher. This case is a launcher that has
     // only closed the channel.
-    logger_->error("the launcher has gone: ending");
+    logger_->error("the launcher has closed the channel: ending");
     code_ = ExitCode::failed;
     finished_ = true;
   }
@@ -149,7 +152,8 @@ class ChildLoop {
       steps_.stop();
       return {"stopped", true};
     }
-    return {make_error(ExitCode::failed, "launcher's command \"" + command + "\": unknown")};
+    return {make_error(ExitCode::failed, "launcher's command \"" + command +
+                                             "\": unknown: use programs of one build")};
   }
 
   void end_step() {

@@ -49,7 +49,8 @@ Result<Handover> read_handover(int fd) {
   }
   std::string text(static_cast<size_t>(info.st_size), '\0');
   if (pread(fd, text.data(), text.size(), 0) != info.st_size) {
-    return make_error(ExitCode::failed, std::string("handover: read: ") + std::strerror(errno));
+    return make_error(ExitCode::failed, std::string("handover: read: ") + std::strerror(errno) +
+                                            ": start clusters with `atoll up`");
   }
   try {
     const auto json = nlohmann::json::parse(text);
@@ -68,8 +69,9 @@ Result<Handover> read_handover(int fd) {
     handover.segments = json.at("segments").get<std::map<std::string, int>>();
     return handover;
   } catch (const nlohmann::json::exception& error) {
-    return make_error(ExitCode::usage, std::string("handover: not from this version's launcher: ") +
-                                           error.what() + ": start clusters with `atoll up`");
+    return make_error(ExitCode::usage,
+                      std::string("handover: the launcher is of another version: ") + error.what() +
+                          ": start clusters with `atoll up`");
   }
 }
 

@@ -30,7 +30,7 @@ Result<void> check_processor() {
   if (missing == nullptr) return {};
   return make_error(ExitCode::resources,
                     std::string("this processor lacks ") + missing +
-                        ": Atoll needs x86-64-v3: use a machine with a processor from 2015 or "
+                        ", and Atoll needs x86-64-v3: use a machine with a processor from 2015 or "
                         "later");
 }
 

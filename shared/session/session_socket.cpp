@@ -147,7 +147,7 @@ Result<SessionDescriptors> receive_welcome(int socket, int timeout_ms) {
   if (!await_readable(socket, std::chrono::milliseconds(timeout_ms))) {
     return make_error(ExitCode::not_running, "session: the node does not answer within " +
                                                  std::to_string(timeout_ms) +
-                                                 " ms: look at `atoll status`");
+                                                 " ms: run `atoll status`");
   }
   SessionWelcome welcome{};
   iovec bytes{&welcome, sizeof(welcome)};
@@ -159,13 +159,14 @@ Result<SessionDescriptors> receive_welcome(int socket, int timeout_ms) {
   message.msg_controllen = sizeof(control);
   const ssize_t got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
   if (got == 0 || (got < 0 && errno == ECONNRESET)) {
-    return make_error(ExitCode::not_running, "session: the node has closed the connection");
+    return make_error(ExitCode::not_running,
+                      "session: the node has closed the connection: run `atoll status`");
   }
   if (got < 0) return socket_error("session: welcome");
   SessionDescriptors descriptors = take_descriptors(message);
   if (got != sizeof(welcome) || welcome.magic != kSessionMagic) {
     return make_error(ExitCode::failed,
-                      "session: the process that listens there is no node: look at `atoll status`");
+                      "session: the process that listens there is no node: run `atoll status`");
   }
   if (welcome.layout_version != kSessionLayoutVersion ||
       (welcome.refused == 0 && welcome.segment_bytes != kSessionSegmentBytes)) {
