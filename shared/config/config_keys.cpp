@@ -1,6 +1,7 @@
 #include "shared/config/config_keys.h"
 
 #include <array>
+#include <type_traits>
 
 #include "shared/base/limits.h"
 #include "shared/config/config_values.h"
@@ -24,19 +25,31 @@ constexpr int64_t kMinSetEntries = 16;
 constexpr int64_t kMaxSetEntries = 1LL << 24;  // limit of the write set: kMaxWriteSet
 constexpr int64_t kMaxPoolBytes = 8 * kTiB;    // page indexes have 31 bits, pages 4 KiB
 
+template <typename T>
+ConfigField field_of(T& member) {
+  if constexpr (std::is_enum_v<T>) {
+    static_assert(std::is_same_v<std::underlying_type_t<T>, uint8_t>);
+    return reinterpret_cast<uint8_t*>(&member);
+  } else {
+    return &member;
+  }
+}
+
 /// Name "section.name" of a key, and the accessor of its value.
 struct Member {
   std::string_view name;
   ConfigField (*field)(const ConfigTarget&);
 };
 
-#define ATOLL_CONFIG(member)                                                                 \
-  Member {                                                                                   \
-    #member, [](const ConfigTarget& target) -> ConfigField { return &target.config.member; } \
+#define ATOLL_CONFIG(member)                                                                     \
+  Member {                                                                                       \
+    #member,                                                                                     \
+        [](const ConfigTarget& target) -> ConfigField { return field_of(target.config.member); } \
   }
-#define ATOLL_NODE(member)                                                                         \
-  Member {                                                                                         \
-    "node." #member, [](const ConfigTarget& target) -> ConfigField { return &target.node.member; } \
+#define ATOLL_NODE(member)                                                                     \
+  Member {                                                                                     \
+    "node." #member,                                                                           \
+        [](const ConfigTarget& target) -> ConfigField { return field_of(target.node.member); } \
   }
 constexpr Member kNodeCount{
     "nodes.count", [](const ConfigTarget& target) -> ConfigField { return &target.node_count; }};

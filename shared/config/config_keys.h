@@ -28,12 +28,10 @@ enum class KeyKind : uint8_t {
   integers,  ///< a list of distinct integers from `min` to `max`
 };
 
-/// Pointer to a key's value. Enumerations are stored as their index in `choices`.
-using ConfigField =
-    std::variant<bool*, uint16_t*, int32_t*, uint32_t*, uint64_t*, std::chrono::microseconds*,
-                 std::chrono::milliseconds*, std::string*, std::vector<std::string>*,
-                 std::vector<int32_t>*, HugePages*, RestartPolicy*, DurabilityMode*, FileBackend*,
-                 DeviceHang*>;
+/// Pointer to a key's value. uint8_t: an enumeration, whose value is the index in `choices`.
+using ConfigField = std::variant<bool*, uint8_t*, uint16_t*, int32_t*, uint32_t*, uint64_t*,
+                                 std::chrono::microseconds*, std::chrono::milliseconds*,
+                                 std::string*, std::vector<std::string>*, std::vector<int32_t>*>;
 
 struct ConfigTarget {
   Config& config;

@@ -105,9 +105,7 @@ void store(const ConfigKey& key, const ConfigField& field, const Value& value) {
           *target = number() != 0;
         } else if constexpr (std::is_integral_v<T>) {
           CHECK(std::in_range<T>(number()));
-          *target = static_cast<T>(number());
-        } else if constexpr (std::is_enum_v<T>) {
-          CHECK(number() >= 0 && number() < std::ssize(key.choices));
+          CHECK(key.kind != KeyKind::choice || number() < std::ssize(key.choices));
           *target = static_cast<T>(number());
         } else if constexpr (std::is_same_v<T, std::string>) {
           *target = text();

@@ -37,9 +37,9 @@ template <typename T>
 std::string scalar_text(const ConfigKey& key, const T& value) {
   if constexpr (std::is_same_v<T, bool>) {
     return value ? "true" : "false";
-  } else if constexpr (std::is_enum_v<T>) {
-    CHECK(static_cast<size_t>(value) < key.choices.size());
-    return quote_toml(key.choices[static_cast<size_t>(value)]);
+  } else if constexpr (std::is_same_v<T, uint8_t>) {
+    CHECK(value < key.choices.size());
+    return quote_toml(key.choices[value]);
   } else if constexpr (std::is_integral_v<T>) {
     const auto number = static_cast<int64_t>(value);
     return key.kind == KeyKind::size ? quoted_size(number) : plain(number);
