@@ -11,7 +11,6 @@
 
 #include "shared/base/path_errors.h"
 #include "shared/base/pointer.h"
-#include "shared/base/private_path.h"
 #include "shared/base/try.h"
 #include "shared/process/run_paths.h"
 

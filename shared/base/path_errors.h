@@ -1,6 +1,9 @@
-// Error texts for paths of the config that cannot be used. They name full file systems and missing
-// permissions, with the facts that a user needs to fix them.
+// Errors of paths of the config. Texts for paths that cannot be used name full file systems and
+// missing permissions, with the facts that a user needs to fix them. Checks find paths where other
+// users can place files or sockets.
 #pragma once
+
+#include <sys/types.h>
 
 #include <string>
 #include <string_view>
@@ -34,5 +37,25 @@ std::string error_text(int error_number);
 /// Whether the error is ENOSPC or EDQUOT; EACCES or EPERM.
 bool is_disk_full(int error_number);
 bool is_refusal(int error_number);
+
+/// Checks the folders above `path`. Returns code failed if one belongs to another user (except
+/// root), or if others may rename its entries: it is writable for them and has no sticky bit. Skips
+/// missing folders. `key`: the config key of the path, for the error.
+Result<void> check_parents(const std::string& path, const std::string& key);
+
+/// As check_parents. The file or folder itself, if it exists, must also belong to this user, and be
+/// no symbolic link.
+Result<void> check_owned(const std::string& path, const std::string& key);
+
+/// As check_owned, for a socket that a client will connect to. Root may use another user's socket
+/// if its folder belongs to the same user.
+Result<void> check_socket_file(const std::string& path, const std::string& key);
+
+/// Returns code failed if the process at the other end of a connected local socket belongs to
+/// another user (except root). `what` names the socket.
+Result<void> check_peer(int socket, const std::string& what);
+
+/// As check_peer, for a process of user `peer`.
+Result<void> check_peer_user(uid_t peer, const std::string& what);
 
 }  // namespace atolldb

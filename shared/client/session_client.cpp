@@ -11,7 +11,6 @@
 #include "shared/base/copy_bytes.h"
 #include "shared/base/try.h"
 #include "shared/config/config.h"
-#include "shared/config/config_check.h"
 #include "shared/kv/kv_request.h"
 #include "shared/process/run_paths.h"
 #include "shared/session/session_socket.h"

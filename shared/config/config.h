@@ -175,6 +175,9 @@ std::expected<Config, std::vector<ConfigError>> parse_config(std::string_view te
 /// user's own.
 Config default_config();
 
+/// Fills in directories and endpoints that are empty, from the user's environment.
+void resolve_defaults(Config& config);
+
 /// Returns the effective values as TOML, each with its origin as a comment.
 std::string show_config(const Config& config);
 

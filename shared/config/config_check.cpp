@@ -1,4 +1,4 @@
-#include "shared/config/config_check.h"
+#include "shared/config/config_keys.h"
 
 #include <pwd.h>
 #include <unistd.h>

@@ -1,9 +1,11 @@
-// Table of all config keys. Parsing, range checks, `atoll config show`, the reference file and the
-// tests are derived from it. A new key needs one member of Config, and one row in config_keys.cpp.
+// Table of all config keys, and what only the files of this folder and its tests need. Parsing,
+// range checks, `atoll config show`, the reference file and the tests are derived from it. A new
+// key needs one member of Config, and one row in config_keys.cpp.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -71,5 +73,17 @@ std::string value_text(const ConfigKey& key, const ConfigField& field);
 
 /// Returns the text of configs/reference.toml: every key with its meaning, range and default.
 std::string reference_toml();
+
+/// Receives `key`, `expected`, `got` and `hint` of one mistake.
+using ConfigReport =
+    std::function<void(std::string key, std::string expected, std::string got, std::string hint)>;
+
+/// Checks the relations between values, and between the config and the machine. REQUIRES: every
+/// value is in the range of its key.
+void check_config(const Config& config, const Machine& machine, const ConfigReport& report);
+
+/// Returns an absolute path without "." and "..". "~/" is the user's home; relative paths start at
+/// `base`.
+std::string absolute_path(const std::string& path, const std::string& base);
 
 }  // namespace atolldb

@@ -15,7 +15,6 @@
 #include "shared/base/limits.h"
 #include "shared/base/path_errors.h"
 #include "shared/config/config.h"
-#include "shared/config/config_check.h"
 #include "shared/config/config_keys.h"
 #include "shared/config/config_values.h"
 
@@ -95,6 +94,7 @@ void store(const ConfigKey& key, const ConfigField& field, const Value& value) {
   const auto number = [&] { return std::get<int64_t>(value); };
   const auto text = [&] {
     const auto* given = std::get_if<std::string>(&value);
+    CHECK(given != nullptr || number() < std::ssize(key.choices));
     return given != nullptr ? *given : std::string(key.choices[static_cast<size_t>(number())]);
   };
   std::visit(
@@ -116,13 +116,13 @@ void store(const ConfigKey& key, const ConfigField& field, const Value& value) {
           target->push_back(static_cast<int32_t>(number()));
         } else {
           *target = std::chrono::duration_cast<T>(std::chrono::microseconds(number()));
+          CHECK(*target == std::chrono::microseconds(number()));  // the step permits no rest
         }
       },
       field);
 }
 
 bool in_range(const ConfigKey& key, int64_t number) {
-  CHECK(key.step > 0);
   return number >= key.min && number <= key.max && number % key.step == 0;
 }
 
@@ -204,7 +204,6 @@ class Parser {
                 std::to_string(tables->size()));
       return;
     }
-    CHECK(tables->size() <= kMaxNodes);
     config_.nodes.assign(tables->size(), NodeConfig{});
     for (size_t index = 0; index < tables->size(); ++index) {
       parse_table(*(*tables)[index].as_table(), kNodeSection, "node[" + std::to_string(index) + "]",

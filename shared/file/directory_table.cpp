@@ -10,7 +10,7 @@
 
 #include "shared/base/check.h"
 #include "shared/base/try.h"
-#include "shared/file/text_file.h"
+#include "shared/file/file_system.h"
 
 namespace atolldb {
 namespace {

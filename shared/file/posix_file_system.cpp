@@ -121,6 +121,7 @@ class PosixFile : public File {
 
   PosixFileSystem& owner_;
   std::string path_;
+  // An error of their close affects only data that was never synced, and no caller relies on that.
   UniqueFd buffered_;
   UniqueFd direct_;
   /// False after the first refusal. Written by any thread that reads or writes. Relaxed: both

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "shared/base/private_path.h"
+#include "shared/base/path_errors.h"
 #include "shared/base/try.h"
 #include "shared/message/control_connection.h"
 

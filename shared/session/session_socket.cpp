@@ -13,7 +13,7 @@
 #include <cstring>
 
 #include "shared/base/check.h"
-#include "shared/base/private_path.h"
+#include "shared/base/path_errors.h"
 #include "shared/base/try.h"
 #include "shared/base/unique_fd.h"
 #include "shared/session/session_layout.h"

@@ -10,7 +10,7 @@
 
 #include "shared/base/path_errors.h"
 #include "shared/config/config.h"
-#include "shared/config/config_check.h"
+#include "shared/config/config_keys.h"
 #include "shared/config/config_values.h"
 
 namespace atolldb {

@@ -5,8 +5,8 @@
 
 #include <filesystem>
 
+#include "shared/file/file_system.h"
 #include "shared/file/posix_file_system.h"
-#include "shared/file/text_file.h"
 #include "tests/cluster/cluster_folder.h"
 #include "tests/engine/log/hooked_file_system.h"
 #include "tests/engine/log/memory_file_system.h"

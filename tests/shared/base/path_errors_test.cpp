@@ -1,5 +1,5 @@
 // Checks of folders, files and sockets that belong to other users.
-#include "shared/base/private_path.h"
+#include "shared/base/path_errors.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
