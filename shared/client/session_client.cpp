@@ -332,6 +332,12 @@ std::optional<SessionReply> SessionClient::wait_for(SessionTicket ticket,
   }
 }
 
+SessionReply SessionClient::wait(SessionTicket ticket) {
+  std::optional<SessionReply> reply = wait_for(ticket, kForEver);
+  DCHECK(reply.has_value());
+  return *std::move(reply);
+}
+
 SessionReply SessionClient::call(std::string_view procedure, std::span<const std::byte> input,
                                  const SessionOptions& options) {
   const auto ticket = submit(procedure, input, options);

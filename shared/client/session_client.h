@@ -128,7 +128,7 @@ class SessionClient {
   /// Waits for the reply. Returns nothing after the timeout, or invalid_argument for a ticket that
   /// is not in flight or was fetched already.
   std::optional<SessionReply> wait_for(SessionTicket ticket, std::chrono::nanoseconds timeout);
-  SessionReply wait(SessionTicket ticket) { return *wait_for(ticket, kForEver); }
+  SessionReply wait(SessionTicket ticket);
   /// Submits and waits. An error of `submit` is the status of the reply.
   SessionReply call(std::string_view procedure, std::span<const std::byte> input,
                     const SessionOptions& options = {});

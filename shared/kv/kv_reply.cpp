@@ -39,6 +39,7 @@ bool read_rows(KvBytes bytes, uint32_t count, std::vector<KvRowView>& rows) {
 }  // namespace
 
 void KvReplyWriter::put(KvBytes bytes) {
+  DCHECK(bytes.empty() || bytes.data() != nullptr);
   const size_t at = bytes_.size();
   bytes_.resize(at + bytes.size());
   if (!bytes.empty()) std::memcpy(bytes_.data() + at, bytes.data(), bytes.size());
@@ -79,6 +80,8 @@ void KvReplyWriter::row(KvBytes key, KvBytes value, uint64_t version) {
   put(value);
   ++rows_;
 }
+
+static_assert(kMaxKvScanRows <= UINT16_MAX);  // KvResult::rows
 
 void KvReplyWriter::end_scan(uint64_t digest, bool has_more) {
   DCHECK(scan_at_ != 0);

@@ -76,6 +76,8 @@ class ChildLoop {
 
   ExitCode run(std::chrono::milliseconds heartbeat) {
     CHECK(heartbeat.count() > 0);  // 0 would stop the timer
+    CHECK(steps_.prepare && steps_.attach && steps_.start);
+    CHECK(steps_.open && steps_.drain && steps_.stop);
     const auto ns = std::chrono::nanoseconds(heartbeat).count();
     itimerspec period{};
     period.it_interval = {ns / 1'000'000'000, ns % 1'000'000'000};
