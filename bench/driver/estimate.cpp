@@ -60,7 +60,7 @@ void Estimate::size_pools(double base, uint32_t nodes) {
 
 std::string Estimate::text(uint32_t nodes) const {
   return fmt::format(
-      "memory estimate: {} of tables, {} of inserts at up to {} transactions/s: {} a node, {} in "
+      "memory estimate: {} of tables, {} of inserts at up to {} transactions/s: {} per node, {} in "
       "all",
       format_bytes(base_bytes), format_bytes(insert_bytes), format_count(assumed_tps),
       format_bytes(pool_bytes), format_bytes(pool_bytes * nodes));

@@ -38,7 +38,7 @@ Result<void> check_common_options(std::string_view command, const CommonOptions&
   if (std::ranges::find(kModes, options.durability) == std::end(kModes)) {
     return usage_error(command, "--durability",
                        fmt::format("'{}' is not a mode", options.durability),
-                       "use durable, off, or measure (a log that is thrown away)");
+                       "use durable, off, or measure, which discards the log");
   }
   return {};
 }
@@ -53,7 +53,7 @@ Result<void> parse_mix(std::string_view command, std::string_view text, char sep
     if (i != 0 && (at == end || *at++ != separator)) {
       return usage_error(
           command, "--mix",
-          fmt::format("'{}' is not {} numbers with '{}' between", text, count, separator), hint);
+          fmt::format("'{}' is not {} numbers separated by '{}'", text, count, separator), hint);
     }
     const auto [rest, error] = std::from_chars(at, end, mix[i]);
     if (error != std::errc{} || mix[i] > 100) {
@@ -68,7 +68,7 @@ Result<void> parse_mix(std::string_view command, std::string_view text, char sep
   }
   const uint32_t sum = std::accumulate(mix.begin(), mix.end(), 0u);
   if (sum != 100) {
-    return usage_error(command, "--mix", fmt::format("'{}' sums up to {}, not to 100", text, sum),
+    return usage_error(command, "--mix", fmt::format("the sum of '{}' is {}, not 100", text, sum),
                        hint);
   }
   return {};

@@ -40,8 +40,7 @@ std::string nodes_text(const ReportHead& head, const RunSummary& run) {
     const EngineCounts& engine = summary.engine;
     text += fmt::format(
         "  node {}: {} transactions/s (durability {}); pages resolved {} local, {} remote ({}); "
-        "locks {} "
-        "local, {} remote ({})\n",
+        "locks {} local, {} remote ({})\n",
         node, format_rate(summary.tps), head.durability, format_count(engine.local_accesses),
         format_count(engine.remote_accesses), share(engine.remote_accesses, engine.local_accesses),
         format_count(engine.local_locks), format_count(engine.remote_locks),
@@ -78,8 +77,8 @@ std::string durable_text(const RunSummary& run, TypeNames names) {
   for (uint32_t type = 0; type < names.size(); ++type) {
     if (run.commits[type] != 0) text += line(names[type], run.durable_latency[type]);
   }
-  text += line("of it: end of the epoch", run.epoch_wait);
-  text += line("of it: write and sync", run.log_wait);
+  text += line("  until the epoch ended", run.epoch_wait);
+  text += line("  write and sync", run.log_wait);
   text += fmt::format(
       "  log: {}/s of records; workers waited {} times for room in their buffers\n",
       format_bytes(static_cast<uint64_t>(static_cast<double>(run.engine.log_bytes) / run.seconds)),

@@ -75,17 +75,17 @@ Result<Report> measure(const std::string& data_dir, uint64_t run_epoch, const Op
   const bool has_base = log->base.id != 0;
   ATOLL_ASSIGN(auto whole,
                measurement.repeat(has_base ? "since_snapshot" : "whole_log",
-                                  has_base ? "a start: the log behind the newest snapshot"
-                                           : "a start without a snapshot: the whole log",
+                                  has_base ? "recovery: the log after the newest snapshot"
+                                           : "recovery without a snapshot: the whole log",
                                   log->base));
   report.scenarios.push_back(std::move(whole));
   if (has_base || run_epoch < 2) return report;
   // Processes the log of the run on top of a snapshot of what preceded it.
   ATOLL_ASSIGN(const auto loaded, measurement.glean(run_epoch - 1, log->base));
-  ATOLL_ASSIGN(auto rest,
-               measurement.repeat("since_snapshot",
-                                  "a start with a snapshot of what the load has made: the rest",
-                                  loaded.result));
+  ATOLL_ASSIGN(auto rest, measurement.repeat(
+                              "since_snapshot",
+                              "recovery with a snapshot of the loaded data: the rest of the log",
+                              loaded.result));
   report.scenarios.push_back(std::move(rest));
   return report;
 }

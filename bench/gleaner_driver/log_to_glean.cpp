@@ -72,7 +72,7 @@ Result<LogToGlean> find_log(FileSystem& file_system, const std::string& data_dir
   ATOLL_ASSIGN(auto start, examine(file_system, data_dir));
   if (start.to_glean.empty()) {
     return make_error(ExitCode::failed, std::string(kCommand) + ": " + data_dir +
-                                            ": no log behind its newest snapshot: give the data "
+                                            ": no log after its newest snapshot: give the data "
                                             "directory of a cluster that has committed since, or "
                                             "leave out --data-dir");
   }

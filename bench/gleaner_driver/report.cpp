@@ -40,12 +40,12 @@ double mb(double bytes) { return bytes * 1e-6; }
 std::string scenario_text(const Scenario& scenario) {
   const Gleaned& run = scenario.first();
   std::string out =
-      fmt::format("\n{}\n  log: {}, {} records; snapshot below: {}\n", scenario.what,
+      fmt::format("\n{}\n  log: {}, {} records; older snapshot: {}\n", scenario.what,
                   bench::format_bytes(scenario.log_bytes), bench::format_count(run.records_read),
                   scenario.base_bytes == 0 ? "none" : bench::format_bytes(scenario.base_bytes));
   for (const Part& part : kParts) {
     out += fmt::format(
-        "  {:8} {:>12} records/s of processor time, {:>12} of its time with waits\n", part.title,
+        "  {:8} {:>12} records/s of processor time, {:>12} including waits\n", part.title,
         bench::format_rate(scenario.records_per_second(part.records, part.time, &PartTime::cpu_ns)),
         bench::format_rate(
             scenario.records_per_second(part.records, part.time, &PartTime::wall_ns)));
@@ -53,7 +53,7 @@ std::string scenario_text(const Scenario& scenario) {
   out +=
       fmt::format("  all: {:.2f} s: {:.0f} MB/s of log; {:.0f} MB/s per core\n", scenario.seconds(),
                   mb(scenario.log_bytes_per_second()), mb(scenario.log_bytes_per_core_second()));
-  out += fmt::format("  pages: {} written ({}), {} of the snapshot below read; sorted runs: {}\n",
+  out += fmt::format("  pages: {} written ({}), {} of the older snapshot read; sorted runs: {}\n",
                      bench::format_count(run.pages_written),
                      bench::format_bytes(run.pages_written * kPageBytes),
                      bench::format_count(run.pages_read), run.sorted_runs);

@@ -16,7 +16,7 @@ inline Error load_error(std::string_view benchmark, Status status, uint32_t node
   if (status == Status::volatile_pool_exhausted) {
     return {ExitCode::resources,
             fmt::format("{}: load of {}: the volatile pool of node {} is full: "
-                        "make memory.volatile_pool larger or {}",
+                        "raise memory.volatile_pool, or {}",
                         benchmark, what, node, less)};
   }
   return {ExitCode::failed, fmt::format("{}: load of {} on node {}: {}: see the logs of the node",

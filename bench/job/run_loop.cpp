@@ -15,7 +15,7 @@ void RunLoop::fail(std::string_view what, Status status) {
       is_gone ? ExitCode::not_running : ExitCode::failed,
       fmt::format("{}: {} on node {}: {}: {}", benchmark_, what, context_.node(), to_string(status),
                   is_gone ? "the cluster has stopped"
-                          : "load the database again and report this if it stays")};
+                          : "load the database again, and report the error if it persists")};
   tell_others();
 }
 

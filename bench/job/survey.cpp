@@ -64,7 +64,7 @@ Result<std::string> survey_storages(JobContext& context, std::string_view benchm
       if (!wrong.empty()) {
         return make_error(ExitCode::corruption, std::string(benchmark) + ": " +
                                                     std::string(spec.name) + ": " + wrong +
-                                                    ": report this with the seed of the run");
+                                                    ": report this error with the seed of the run");
       }
       pages = statistics.pages();
       json["records"][std::string(spec.name)] = statistics.records;

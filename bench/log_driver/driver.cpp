@@ -155,7 +155,9 @@ Result<Report> replay(const Recording& recording, const Options& options,
   report.storage = files.describe();
   report.machine = bench::MachineInfo::detect();
   if (work.epochs == 0) {
-    return make_error(ExitCode::failed, std::string(kCommand) + ": interrupted before any epoch");
+    return make_error(
+        ExitCode::failed,
+        std::string(kCommand) + ": interrupted before the first epoch: nothing was measured");
   }
   if (!files.is_durable()) return report;
   ATOLL_TRY(store_durable_epoch(coordinator, directory, begun.start(), epoch - 1));
@@ -171,7 +173,7 @@ Result<std::vector<std::string>> verify_replay(const std::string& directory, uin
   ATOLL_ASSIGN(const auto read, read_savepoint(files, directory));
   std::vector<std::string> violations;
   if (!read || read->savepoint.uncut() == nullptr) {
-    violations.push_back(directory + ": no savepoint lists what was written");
+    violations.push_back(directory + ": no savepoint lists the written logs");
     return violations;
   }
   const Savepoint& savepoint = read->savepoint;
@@ -181,17 +183,16 @@ Result<std::vector<std::string>> verify_replay(const std::string& directory, uin
   for (const LogScan& log : scan.logs) {
     for (const LogFileScan& file : log.files) found += file.records;
     if (log.end.is_defect || log.intact_behind_end != 0) {
-      violations.push_back(fmt::format("{}: offset {}: {}; {} intact blocks behind it",
-                                       log.end.file, log.end.offset, log.end.reason,
-                                       log.intact_behind_end));
+      violations.push_back(fmt::format("{}: offset {}: {}; {} intact blocks after it", log.end.file,
+                                       log.end.offset, log.end.reason, log.intact_behind_end));
     }
   }
   if (found != records) {
-    violations.push_back(fmt::format("{} records were written, {} are there", records, found));
+    violations.push_back(fmt::format("{} records were written, but {} were found", records, found));
   }
   if (scan.cut_epoch != epoch) {
     violations.push_back(
-        fmt::format("epoch {} was closed, the logs reach epoch {}", epoch, scan.cut_epoch));
+        fmt::format("epoch {} was closed, but the logs end at epoch {}", epoch, scan.cut_epoch));
   }
   const auto unlisted =
       refuse_unlisted(files, savepoint, log_directories(savepoint, directory, {}));

@@ -14,7 +14,7 @@ Result<FileBackend> parse_backend(const std::string& name) {
     if (name == name_of(backend)) return backend;
   }
   return bench::usage_error(kCommand, "--backend", fmt::format("'{}' is not a backend", name),
-                            "use posix, pmem, or null (keeps nothing)");
+                            "use posix, pmem, or null, which discards the data");
 }
 
 const char* name_of(FileBackend backend) {

@@ -23,7 +23,7 @@ std::string Report::text() const {
   std::string out = fmt::format(
       "\n{} log records/s by one logger ({}), {:.1f} s of its work, {} workers\n"
       "machine: {}, {} cores, {} memory, {}\n"
-      "records: {}, {:.1f} bytes each with their share of headers and gaps\n"
+      "records: {}, {:.1f} bytes each, including headers and gaps\n"
       "files: {}, {} each, in {}\n",
       bench::format_rate(work.records_per_second()), name_of(options.backend), work.seconds(),
       options.workers, machine.cpu, machine.cores, bench::format_bytes(machine.memory_bytes),
@@ -51,11 +51,9 @@ std::string Report::text() const {
                      static_cast<double>(work.files.writes) / static_cast<double>(epochs),
                      static_cast<double>(work.files.syncs) / static_cast<double>(epochs));
   if (is_interrupted) out += "interrupted\n";
-  if (!verify_done) out += "verify: not done: this backend keeps nothing\n";
+  if (!verify_done) out += "verify: not done: this backend discards the data\n";
   if (verified()) {
-    out +=
-        "verify: every block and record is there, intact and durable, as `atoll log verify` "
-        "reads\n";
+    out += "verify: `atoll log verify` finds every block and record, intact and durable\n";
   }
   for (const std::string& violation : violations) out += "verify: " + violation + "\n";
   return out;

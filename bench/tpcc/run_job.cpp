@@ -106,7 +106,7 @@ Result<std::string> run_load(JobContext& context) {
   if (warehouses.empty()) {
     return make_error(ExitCode::usage,
                       fmt::format("tpcc: node {} has no warehouse: {} warehouses on {} nodes: use "
-                                  "at least one a node",
+                                  "at least one per node",
                                   context.node(), input.warehouses, context.node_count()));
   }
   return std::make_unique<Runner>(context, input, tables, std::move(warehouses))->go();

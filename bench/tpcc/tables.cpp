@@ -67,8 +67,8 @@ Result<Tables> Tables::open(ControlSegment& control, const Scale& scale) {
       .scale = scale,
   };
   if (!opener.missing().empty()) {
-    return make_error(ExitCode::failed, "tpcc: there is no storage '" + opener.missing() +
-                                            "': create the storages of TPC-C first");
+    return make_error(ExitCode::failed, "tpcc: storage \"" + opener.missing() +
+                                            "\": not found: use `atoll bench tpcc`");
   }
   return tables;
 }

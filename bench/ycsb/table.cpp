@@ -26,8 +26,8 @@ Result<Table> Table::open(ControlSegment& control, const JobInput& input, uint32
   StorageControl& records = opener.find(kRecordsStorage, type_of(input));
   const Array control_array = opener.array(kControlStorage);
   if (!opener.missing().empty()) {
-    return make_error(ExitCode::failed, "ycsb: there is no storage '" + opener.missing() +
-                                            "': create the storages of YCSB first");
+    return make_error(ExitCode::failed, "ycsb: storage \"" + opener.missing() +
+                                            "\": not found: use `atoll bench ycsb`");
   }
   // The handle of the other type is never used. An Array needs an array storage, so it gets the
   // control storage.

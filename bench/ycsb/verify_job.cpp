@@ -60,7 +60,7 @@ class Verifier {
         context_.transaction(), context_.backoff(), table_.tree(), node | low, node | high,
         [&](const bench::ScannedRecord<kPayload>& record) {
           if (!is_first && record.key <= previous) {
-            result_.violate(fmt::format("record {:#x} comes twice", record.key));
+            result_.violate(fmt::format("record {:#x} was found twice", record.key));
           }
           is_first = false;
           previous = record.key;
@@ -94,8 +94,9 @@ class Verifier {
       const std::byte* const at = record + shape_.offset_of(field);
       result_.updates += updates_of(at);
       if (is_whole(at, shape_.field_bytes(), id, field)) continue;
-      result_.violate(fmt::format("record {:#x}: field {} is not what its update {} wrote: torn",
-                                  id, field, updates_of(at)));
+      result_.violate(
+          fmt::format("record {:#x}: field {} is torn: it is not the value of update {}", id, field,
+                      updates_of(at)));
     }
   }
 

@@ -18,7 +18,7 @@ Result<void> choose_mix(const Options& options, JobInput& input) {
   if (!options.mix.empty()) {
     if (!options.workload.empty()) {
       return usage("--mix", fmt::format("--workload {} has a mix of its own", options.workload),
-                   "give one of the two");
+                   "give only one of the two");
     }
     input.distribution = Distribution::zipfian;
     return bench::parse_mix(kCommand, options.mix, ':',

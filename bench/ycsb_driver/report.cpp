@@ -38,8 +38,8 @@ std::string Report::text() const {
       options.workload_name(), bench::format_mix(input.mix, ':'), distribution_name(input),
       is_skewed ? fmt::format(" {}", input.theta) : "", remote_percent(),
       input.operations == 1
-          ? "one operation a transaction"
-          : fmt::format("{} operations a transaction: {} operations/s", input.operations,
+          ? "one operation per transaction"
+          : fmt::format("{} operations per transaction: {} operations/s", input.operations,
                         bench::format_rate(operations_per_second())));
   out += bench::nodes_text(*this, run) + bench::types_text(run, kTypeNames, false) +
          bench::durable_text(run, kTypeNames);
@@ -50,7 +50,7 @@ std::string Report::text() const {
   out += bench::aborts_text(run) + bench::memory_text(*this);
   for (const auto& each : runs) out += bench::early_end_text(*each);
   return out +
-         bench::verify_text(*this, "every record is there once and whole, and no update was lost");
+         bench::verify_text(*this, "every record exists once and is whole, and no update was lost");
 }
 
 nlohmann::json Report::json() const {

@@ -42,7 +42,7 @@ std::vector<std::string> find_violations(const std::vector<VerifyResult>& found,
       sum.end = std::max(sum.end, records.end);
     }
   }
-  if (left_out != 0) violations.push_back(fmt::format("and {} records more", left_out));
+  if (left_out != 0) violations.push_back(fmt::format("and {} more records", left_out));
 
   uint64_t committed = 0;
   uint64_t torn_reads = 0;
@@ -52,8 +52,8 @@ std::vector<std::string> find_violations(const std::vector<VerifyResult>& found,
   }
   if (updates != committed) {
     violations.push_back(
-        fmt::format("the records count {} updates, {} were committed: {}", updates, committed,
-                    updates < committed ? "updates were lost" : "aborted ones were applied"));
+        fmt::format("the records count {} updates, but {} were committed: {}", updates, committed,
+                    updates < committed ? "updates were lost" : "aborted updates were applied"));
   }
   if (torn_reads != 0) {
     violations.push_back(fmt::format("{} records were torn when a run read them", torn_reads));

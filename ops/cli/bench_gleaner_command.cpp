@@ -62,8 +62,7 @@ Result<void> bench_gleaner(GleanerBenchOptions options) {
   const std::filesystem::path stem =
       options.directory.empty() ? std::filesystem::path(default_config().cluster.data_dir)
                                 : std::filesystem::absolute(options.directory) / "gleaner-bench";
-  const auto directory =
-      new_folder(stem, "give another --directory, one that this user can write to");
+  const auto directory = new_folder(stem, "choose a --directory that this user can write to");
   if (!directory) return std::unexpected(directory.error());
   const Result<void> done = measure(*directory, options);
   std::error_code ignored;
@@ -75,31 +74,35 @@ void add_options(CLI::App& command, GleanerBenchOptions& options) {
   gleaner_bench::Options& gleaner = options.gleaner;
   command
       .add_option("--record-seconds", gleaner.record_seconds,
-                  "Time of the TPC-C run whose log is gleaned")
+                  "Seconds of the TPC-C run that writes the log")
       ->capture_default_str();
-  command.add_option("--warehouses", gleaner.warehouses, "Of that run")->capture_default_str();
+  command.add_option("--warehouses", gleaner.warehouses, "Warehouses of the TPC-C run")
+      ->capture_default_str();
   command
-      .add_option("--repeat", gleaner.repeat, "How often each log is gleaned; the median counts")
+      .add_option("--repeat", gleaner.repeat,
+                  "Number of times that each log is gleaned; the report shows medians")
       ->capture_default_str();
-  command.add_option("--exchange-bytes", gleaner.exchange_bytes, "Of the reducer's inbox")
+  command.add_option("--exchange-bytes", gleaner.exchange_bytes, "Bytes of the reducer's inbox")
       ->capture_default_str();
   command
       .add_option("--data-dir", options.data_dir,
-                  "Glean the log of this data directory in place of a run; it stays as it is")
+                  "Glean the log of this data directory instead of a run; nothing in it is changed")
       ->type_name("DIRECTORY");
   command
       .add_option("--directory", options.directory,
-                  "Where to write [beside the default data directory]")
+                  "Folder for the output files [next to the default data directory]")
       ->type_name("DIRECTORY");
-  command.add_flag("--smoke", options.smoke, "Small: shows that it works, not how fast");
-  command.add_option("--json", options.json_file, "Write the report there, too")->type_name("FILE");
+  command.add_flag("--smoke", options.smoke,
+                   "Run a small workload, which tests the benchmark but measures nothing");
+  command.add_option("--json", options.json_file, "Also write the report to this file")
+      ->type_name("FILE");
 }
 
 }  // namespace
 
 void add_gleaner_bench_command(CLI::App& group, Invocation& invocation) {
   CLI::App* command = group.add_subcommand(
-      "gleaner", "One mapper, reducer and composer, gleaning the log of a run of TPC-C");
+      "gleaner", "Measure one mapper, one reducer and one composer on the log of a TPC-C run");
   const auto options = std::make_shared<GleanerBenchOptions>();
   add_options(*command, *options);
   command->callback(

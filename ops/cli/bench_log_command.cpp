@@ -80,8 +80,9 @@ Result<void> replay_in(const std::string& directory, const LogBenchOptions& opti
   const auto written = write_json_file(options.json_file, report.json());
   if (!written) return written;
   if (report.violations.empty()) return {};
-  return make_error(ExitCode::corruption, std::string(log_bench::kCommand) +
-                                              ": what was written is not whole: see above");
+  return make_error(
+      ExitCode::corruption,
+      std::string(log_bench::kCommand) + ": the written log is incomplete or damaged: see above");
 }
 
 Result<void> bench_log(LogBenchOptions options) {
@@ -93,8 +94,7 @@ Result<void> bench_log(LogBenchOptions options) {
   const std::filesystem::path stem =
       options.directory.empty() ? std::filesystem::path(default_config().cluster.data_dir)
                                 : std::filesystem::absolute(options.directory) / "log-bench";
-  const auto directory =
-      new_folder(stem, "give another --directory, one that this user can write to");
+  const auto directory = new_folder(stem, "choose a --directory that this user can write to");
   if (!directory) return std::unexpected(directory.error());
   const Result<void> done = [&]() -> Result<void> {
     ATOLL_ASSIGN(const auto recording, record(options));
@@ -111,42 +111,44 @@ Result<void> bench_log(LogBenchOptions options) {
 
 void add_options(CLI::App& command, LogBenchOptions& options) {
   log_bench::Options& log = options.log;
-  command.add_option("--seconds", log.seconds, "Most time of the logger's work")
+  command.add_option("--seconds", log.seconds, "Longest working time of the logger, in seconds")
       ->capture_default_str();
   command
       .add_option("--record-seconds", log.record_seconds,
-                  "Time of the TPC-C run whose records are replayed")
+                  "Seconds of the TPC-C run whose records are replayed")
       ->capture_default_str();
   command
       .add_option("--data-dir", options.data_dir,
-                  "Replay the latest records of this data directory in place of a run")
+                  "Replay the latest records of this data directory instead of a run")
       ->type_name("DIRECTORY");
   command
       .add_option("--directory", options.directory,
-                  "Where to write [beside the default data directory]")
+                  "Folder for the output files [next to the default data directory]")
       ->type_name("DIRECTORY");
-  command.add_option("--backend", options.backend, "posix, pmem, or null, which keeps nothing")
+  command.add_option("--backend", options.backend, "posix, pmem, or null, which discards the data")
       ->capture_default_str();
-  command.add_option("--workers", log.workers, "Whose buffers the logger writes from")
+  command.add_option("--workers", log.workers, "Workers whose log buffers the logger writes")
       ->capture_default_str();
-  command.add_option("--buffer-bytes", log.buffer_bytes, "Of each worker's buffer")
+  command.add_option("--buffer-bytes", log.buffer_bytes, "Bytes of each worker's buffer")
       ->capture_default_str();
-  command.add_option("--epoch-bytes", log.epoch_bytes, "Of all workers' blocks in one epoch")
+  command.add_option("--epoch-bytes", log.epoch_bytes, "Bytes of all workers' blocks in one epoch")
       ->capture_default_str();
-  command.add_option("--file-bytes", log.file_bytes, "Of a log file, preallocated")
+  command.add_option("--file-bytes", log.file_bytes, "Bytes of a log file, which is preallocated")
       ->capture_default_str();
-  command.add_option("--most-bytes", log.most_bytes, "Ends the run when so much is written")
+  command.add_option("--most-bytes", log.most_bytes, "Bytes after which the run ends")
       ->capture_default_str();
-  command.add_flag("--keep", options.keep, "Leave the files, for `atoll log`");
-  command.add_flag("--smoke", options.smoke, "Small: shows that it works, not how fast");
-  command.add_option("--json", options.json_file, "Write the report there, too")->type_name("FILE");
+  command.add_flag("--keep", options.keep, "Keep the files, for `atoll log`");
+  command.add_flag("--smoke", options.smoke,
+                   "Run a small workload, which tests the benchmark but measures nothing");
+  command.add_option("--json", options.json_file, "Also write the report to this file")
+      ->type_name("FILE");
 }
 
 }  // namespace
 
 void add_log_bench_command(CLI::App& group, Invocation& invocation) {
-  CLI::App* command = group.add_subcommand(
-      "log", "One logger, writing the log records of a run of TPC-C as fast as it can");
+  CLI::App* command =
+      group.add_subcommand("log", "Measure one logger that writes the log records of a TPC-C run");
   const auto options = std::make_shared<LogBenchOptions>();
   add_options(*command, *options);
   command->callback(

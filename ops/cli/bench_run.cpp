@@ -70,11 +70,12 @@ Result<Config> size_pools(Config config, const ClusterChoice& choice, const Benc
       config.memory.snapshot_cache = std::max(config.memory.snapshot_cache, estimate.cache_bytes);
     }
   } else if (config.memory.volatile_pool < estimate.pool_bytes) {
-    std::printf("memory.volatile_pool is %s: the run may end early\n",
-                format_bytes(config.memory.volatile_pool).c_str());
+    std::printf("memory.volatile_pool is %s, but the estimate is %s: the run may end early\n",
+                format_bytes(config.memory.volatile_pool).c_str(),
+                format_bytes(estimate.pool_bytes).c_str());
   }
   if (benchmark.prepare && config.memory.snapshot_cache < estimate.cache_bytes) {
-    std::printf("memory.snapshot_cache is %s, the tables take up to %s: pages are read again\n",
+    std::printf("memory.snapshot_cache is %s, but the tables take up to %s: pages are evicted\n",
                 format_bytes(config.memory.snapshot_cache).c_str(),
                 format_bytes(estimate.cache_bytes).c_str());
   }
@@ -116,7 +117,8 @@ Result<void> write_json_file(const std::string& path, const nlohmann::json& json
   std::ofstream file(path, std::ios::trunc);
   file << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
   if (file.flush()) return {};
-  return make_error(ExitCode::failed, "--json " + path + ": cannot be written: is the disk full?");
+  return make_error(ExitCode::failed,
+                    "--json " + path + ": cannot be written: check the path and the free space");
 }
 
 Result<void> run_on_own_cluster(const ClusterChoice& choice, const Benchmark& benchmark) {
@@ -158,19 +160,25 @@ Result<void> run_on_own_cluster(const ClusterChoice& choice, const Benchmark& be
 
 void add_common_options(CLI::App& command, bench::CommonOptions& options,
                         const std::string& verify_help) {
-  command.add_option("--nodes", options.nodes, "Node processes of an own cluster");
+  command.add_option("--nodes", options.nodes,
+                     "Node processes of the cluster that the benchmark starts");
   command.add_option("--workers-per-node", options.workers_per_node, "Workers of each node");
-  command.add_option("--seconds", options.seconds, "Measured time")->capture_default_str();
-  command.add_option("--warmup", options.warmup_seconds, "Time before it")->capture_default_str();
-  command.add_option("--repeat", options.repeat, "Runs; the median counts")->capture_default_str();
-  command.add_option("--seed", options.seed, "Of all random inputs")
+  command.add_option("--seconds", options.seconds, "Measured seconds of each run")
+      ->capture_default_str();
+  command
+      .add_option("--warmup", options.warmup_seconds,
+                  "Seconds of warm-up before the first measurement")
+      ->capture_default_str();
+  command.add_option("--repeat", options.repeat, "Number of runs; the report shows the median")
+      ->capture_default_str();
+  command.add_option("--seed", options.seed, "Seed of all random inputs")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  command.add_option(
-      "--durability", options.durability,
-      "durable, off, or measure (a log that is thrown away) [as the config says: durable]");
+  command.add_option("--durability", options.durability,
+                     "durable, off, or measure, which discards the log [the config's value]");
   command.add_flag("--verify,!--no-verify", options.verify, verify_help + " (default)");
-  command.add_option("--json", options.json_file, "Write the report there, too")->type_name("FILE");
+  command.add_option("--json", options.json_file, "Also write the report to this file")
+      ->type_name("FILE");
 }
 
 Result<void> run_benchmark(const ClusterChoice& choice, const Benchmark& benchmark) {
@@ -184,7 +192,7 @@ Result<void> run_benchmark(const ClusterChoice& choice, const Benchmark& benchma
                                            "\" runs: --cold is only for a cluster that the "
                                            "benchmark starts: stop it, or leave --cold out");
   }
-  std::printf("on the running cluster \"%s\"\n", (*running)->config().cluster.name.c_str());
+  std::printf("using the running cluster \"%s\"\n", (*running)->config().cluster.name.c_str());
   return run_on(**running, benchmark);
 }
 

@@ -61,36 +61,36 @@ Result<void> bench_tpcc(const ClusterChoice& choice, const TpccOptions& given) {
 
 void add_options(CLI::App& command, TpccOptions& options) {
   tpcc::Options& tpcc = options.tpcc;
-  add_common_options(command, tpcc, "Check consistency conditions 1-12 afterwards");
-  command.add_option("--warehouses", tpcc.warehouses, "0: one per worker")->capture_default_str();
+  add_common_options(command, tpcc, "Check consistency conditions 1-12 after the runs");
+  command.add_option("--warehouses", tpcc.warehouses, "Number of warehouses; 0: one per worker")
+      ->capture_default_str();
   command
       .add_option("--remote-percent", tpcc.remote_percent,
-                  "Order lines from another warehouse, in percent")
+                  "Percentage of order lines from another warehouse")
       ->capture_default_str();
   command
       .add_option("--remote-payment-percent", tpcc.remote_payment_percent,
-                  "Payments for a customer of another warehouse, in percent")
+                  "Percentage of payments for a customer of another warehouse")
       ->capture_default_str();
   command
       .add_option("--mix", options.mix,
-                  "Percent of new-order/payment/order-status/delivery/stock-level")
+                  "Percentages of new-order/payment/order-status/delivery/stock-level")
       ->capture_default_str();
   command
-      .add_option(
-          "--loaded-lines", tpcc.scale.max_lines,
-          "Most lines of an order that is loaded: with more than 15 it is not TPC-C, but has "
-          "order-status scan more")
+      .add_option("--loaded-lines", tpcc.scale.max_lines,
+                  "Largest number of lines of a loaded order; more than 15 is not TPC-C, but makes "
+                  "order-status scan more")
       ->capture_default_str();
   command.add_flag("--cold", tpcc.cold,
-                   "Start the cluster again after the load: all data are in a snapshot then; needs "
-                   "a durable cluster of its own");
+                   "Restart the cluster after the load, so that all data are in a snapshot; only "
+                   "for a durable cluster that the benchmark starts");
 }
 
 }  // namespace
 
 void add_tpcc_command(CLI::App& group, Invocation& invocation) {
   CLI::App* command = group.add_subcommand(
-      "tpcc", "TPC-C on a running cluster, else on one that it starts and stops");
+      "tpcc", "Run TPC-C on a running cluster, or on one that it starts and stops");
   add_cluster_options(*command, invocation);
   const auto options = std::make_shared<TpccOptions>();
   add_options(*command, *options);

@@ -38,40 +38,45 @@ Result<void> bench_ycsb(const ClusterChoice& choice, const ycsb::Options& option
 }
 
 void add_options(CLI::App& command, ycsb::Options& options) {
-  command.add_option("--workload", options.workload, "A, B, C, D, E, F or silor [A]");
+  command.add_option("--workload", options.workload, "Workload: A, B, C, D, E, F or silor [A]");
   command.add_option("--mix", options.mix,
-                     "Percent of read:update:insert:scan:read-modify-write, in place of a "
+                     "Percentages of read:update:insert:scan:read-modify-write, instead of a "
                      "workload");
-  command.add_option("--records", options.records, "Loaded, on all nodes together")
+  command.add_option("--records", options.records, "Loaded records of all nodes together")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  command.add_option("--record-bytes", options.record_bytes, "Of a record, without its key")
+  command.add_option("--record-bytes", options.record_bytes, "Bytes of a record without its key")
       ->capture_default_str();
-  command.add_option("--fields", options.fields, "Equal parts of a record; an update writes one")
+  command
+      .add_option("--fields", options.fields,
+                  "Equal parts of a record; an update writes one of them")
       ->capture_default_str();
-  command.add_option("--operations", options.operations, "In one transaction")
+  command.add_option("--operations", options.operations, "Operations of one transaction")
       ->capture_default_str();
-  command.add_option("--scan-length", options.scan_length, "Most records of a scan")
+  command.add_option("--scan-length", options.scan_length, "Largest number of records of a scan")
       ->capture_default_str();
   command.add_option("--distribution", options.distribution,
-                     "uniform, zipfian or latest [the workload's]");
+                     "Choice of keys: uniform, zipfian or latest [the workload's]");
   command.add_option("--theta", options.theta, "Skew of zipfian and latest")->capture_default_str();
   command.add_option("--remote-percent", options.remote_percent,
-                     "Operations on records of another node, in percent [all nodes alike]");
-  command.add_option("--storage", options.storage, "mastertree or array")->capture_default_str();
-  command.add_option("--insert-order", options.insert_order, "hashed or ordered keys")
+                     "Percentage of operations on records of another node [equal on all nodes]");
+  command.add_option("--storage", options.storage, "Type of the storage: mastertree or array")
+      ->capture_default_str();
+  command
+      .add_option("--insert-order", options.insert_order,
+                  "Keys of inserted records: hashed or ordered")
       ->capture_default_str();
   command.add_flag("--prefetch,!--no-prefetch", options.prefetch,
-                   "Start to load the records of the next transactions, 16 operations at a time, "
-                   "before running them [on]");
-  add_common_options(command, options, "Check every record afterwards");
+                   "Prefetch the records of the next transactions, 16 operations at a time, before "
+                   "they run [on]");
+  add_common_options(command, options, "Check every record after the runs");
 }
 
 }  // namespace
 
 void add_ycsb_command(CLI::App& group, Invocation& invocation) {
   CLI::App* command = group.add_subcommand(
-      "ycsb", "YCSB on a running cluster, else on one that it starts and stops");
+      "ycsb", "Run YCSB on a running cluster, or on one that it starts and stops");
   add_cluster_options(*command, invocation);
   const auto options = std::make_shared<ycsb::Options>();
   add_options(*command, *options);

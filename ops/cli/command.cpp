@@ -99,7 +99,7 @@ std::string unknown_option(const Reached& at, const std::string& word) {
   if (!near.empty()) {
     what_to_do = "did you mean \"" + near + "\"? ";
   } else if (!command_names(*at.command).empty()) {
-    what_to_do = "options stand behind the command: ";
+    what_to_do = "options must follow the command: ";
   }
   return "\"" + option + "\": no such option of `" + at.path + "`: " + what_to_do + at.help();
 }

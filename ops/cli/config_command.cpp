@@ -36,7 +36,7 @@ void add_config_command(CLI::App& app, Invocation& invocation) {
     command->callback(
         [&invocation, file, run] { invocation.run = [file, run] { return run(*file); }; });
   };
-  add("check", "Print every mistake of the file", check);
+  add("check", "Check a config file and print every mistake", check);
   add("show", "Print the effective values and where each comes from", show);
 }
 

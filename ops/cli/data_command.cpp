@@ -24,11 +24,11 @@ struct AdoptOptions {
 void print_adopted(const Adopted& adopted, const AdoptOptions& options) {
   const std::string& data_dir = adopted.directories.front().path;
   if (!adopted.is_changed) {
-    std::printf("%s: every directory is where its owner file says: nothing to adopt\n",
+    std::printf("%s: every directory is at the place in its owner file: nothing to adopt\n",
                 printable(data_dir).c_str());
   } else {
     std::printf("%s: adopted as %s: `atoll up` starts it\n", printable(data_dir).c_str(),
-                options.is_copy ? "a copy, whose original stays as it is" : "moved");
+                options.is_copy ? "a copy; its original is not changed" : "moved");
   }
   for (const DirectoryRole& entry : adopted.directories) {
     std::printf("  %-8s %s\n", printable(entry.role).c_str(), printable(entry.path).c_str());
@@ -57,8 +57,8 @@ void print_json(const Adopted& adopted, const AdoptOptions& options) {
 Result<void> adopt(const ClusterChoice& choice, const AdoptOptions& options) {
   if (options.is_moved == options.is_copy) {
     return make_error(ExitCode::usage,
-                      "data adopt: give one of --moved (the original is there no more) and --copy "
-                      "(the original stays): see `atoll data adopt --help`");
+                      "data adopt: choose --moved (the original is gone) or --copy (the original "
+                      "still exists): see `atoll data adopt --help`");
   }
   ATOLL_ASSIGN(const Config config, config_of_new_cluster(choice));
   PosixFileSystem files;
@@ -72,19 +72,18 @@ Result<void> adopt(const ClusterChoice& choice, const AdoptOptions& options) {
 }  // namespace
 
 void add_data_command(CLI::App& app, Invocation& invocation) {
-  CLI::App* group =
-      app.add_subcommand("data", "Adopt data directories that are not where they were");
+  CLI::App* group = app.add_subcommand("data", "Adopt data directories that were moved or copied");
   group->require_subcommand(1);
-  CLI::App* command = group->add_subcommand(
-      "adopt", "Make moved or copied directories the cluster's: those of the config");
+  CLI::App* command =
+      group->add_subcommand("adopt", "Make moved or copied directories of the config usable again");
   add_cluster_options(*command, invocation);
   const auto options = std::make_shared<AdoptOptions>();
   command->add_flag("--moved", options->is_moved,
-                    "They were moved, or restored: the cluster keeps its identity");
+                    "The directories were moved or restored: the cluster keeps its identity");
   command->add_flag("--copy", options->is_copy,
-                    "They are a copy: they get an identity of their own, the original stays as it "
-                    "is");
-  command->add_flag("--json", options->json, "For programs");
+                    "The directories are a copy: they get a new identity, and the original is not "
+                    "changed");
+  command->add_flag("--json", options->json, "Print JSON, for programs");
   command->callback([&invocation, options] {
     invocation.run = [&invocation, options] { return adopt(invocation.choice, *options); };
   });

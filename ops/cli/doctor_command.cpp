@@ -39,17 +39,17 @@ void examine_memory() {
   const MemoryAvailable memory = MemoryAvailable::detect();
   constexpr uint64_t kComfortable = uint64_t{2} << 30;
   say(memory.bytes >= kComfortable, "memory available", format_bytes(memory.bytes),
-      "two nodes with the default pools want 2 GiB: lower memory.volatile_pool");
+      "two nodes with the default pools need 2 GiB: lower memory.volatile_pool");
   say(memory.huge_pages_total > 0, "huge pages (2 MiB)",
       std::to_string(memory.huge_pages) + " of " + std::to_string(memory.huge_pages_total) +
           " free",
-      "faster with them; for 2 GiB run as root: sysctl vm.nr_hugepages=1024");
+      "Atoll is faster with huge pages: for 2 GiB, run as root: sysctl vm.nr_hugepages=1024");
   const std::string shmem = first_line("/sys/kernel/mm/transparent_hugepage/shmem_enabled");
   const bool advised = shmem.find("[never]") == std::string::npos &&
                        shmem.find("[deny]") == std::string::npos && !shmem.empty();
   say(advised || memory.huge_pages_total > 0, "transparent huge pages",
       shmem.empty() ? "none" : shmem,
-      "for segments without root's huge pages, run as root: echo advise > "
+      "to let shared memory use huge pages, run as root: echo advise > "
       "/sys/kernel/mm/transparent_hugepage/shmem_enabled");
 }
 
@@ -58,12 +58,12 @@ void examine_limits() {
   getrlimit(RLIMIT_NOFILE, &files);
   constexpr rlim_t kEnoughFiles = 4096;
   say(files.rlim_max >= kEnoughFiles, "open files (hard limit)", std::to_string(files.rlim_max),
-      "many nodes need more: raise `ulimit -Hn`");
+      "clusters of many nodes need more: raise `ulimit -Hn`");
   rlimit locked{};
   getrlimit(RLIMIT_MEMLOCK, &locked);
   say(true, "memlock (soft limit)",
       (locked.rlim_cur == RLIM_INFINITY ? "unlimited" : format_bytes(locked.rlim_cur)) +
-          ": any will do, no memory is locked",
+          ": any value works, because Atoll locks no memory",
       "");
   say(true, "page size", format_bytes(static_cast<uint64_t>(sysconf(_SC_PAGESIZE))), "");
 }
@@ -93,12 +93,12 @@ void examine_logind() {
   const std::string remove = logind_setting("RemoveIPC");
   say(true, "logind RemoveIPC",
       (remove.empty() ? "yes by default" : remove) +
-          ": it deletes named shared memory of users who log out; Atoll's has no name and stays",
+          ": it deletes named shared memory at log-out; Atoll's memory has no name and is kept",
       "");
   const std::string kill = logind_setting("KillUserProcesses");
   const bool kills = kill == "yes" || kill == "true" || kill == "1" || kill == "on";
   say(!kills, "logind KillUserProcesses", kill.empty() ? "no by default" : kill,
-      "your log-out kills your clusters; so that it does not: loginctl enable-linger");
+      "your log-out kills your clusters: to prevent this, run `loginctl enable-linger`");
   const std::string run_dir = default_config().cluster.run_dir;
   const bool is_volatile = run_dir.starts_with("/run/user/");
   std::error_code none;
@@ -106,7 +106,8 @@ void examine_logind() {
   const bool lingers =
       user != nullptr && fs::exists(std::string("/var/lib/systemd/linger/") + user, none);
   say(!is_volatile || lingers, "default run folder", run_dir,
-      "logind removes it at your last log-out: loginctl enable-linger, or set cluster.run_dir");
+      "logind removes it at your last log-out: run `loginctl enable-linger`, or set "
+      "cluster.run_dir");
 }
 
 void examine_clock() {
@@ -115,7 +116,7 @@ void examine_clock() {
   const bool fast =
       source == "tsc" || source == "kvm-clock" || source == "hyperv_clocksource_tsc_page";
   say(fast, "clock source", source.empty() ? "unknown" : source,
-      "reading the time is slow with it: latencies cost throughput; boot with clocksource=tsc");
+      "reading the time is slow and costs throughput: boot with clocksource=tsc");
 }
 
 /// Lists folders of clusters whose processes have all ended.
@@ -138,16 +139,16 @@ void examine_leftovers() {
   }
   say(true, "running clusters", std::to_string(running), "");
   say(dead.empty(), "leftovers", dead.empty() ? "none" : dead,
-      "a cluster died there: its next `atoll up` cleans up (its memory is free already)");
+      "a cluster died there: its next `atoll up` removes the files (its memory is free already)");
 }
 
 Result<void> doctor() {
   const Machine machine = Machine::detect();
   const Result<void> processor = check_processor();
   say(processor.has_value(), "processor", processor ? "has x86-64-v3" : processor.error().message,
-      "no cluster starts here");
+      "no cluster can start on this machine: use a processor with x86-64-v3");
   say(machine.cpus.size() > 1, "CPUs", std::to_string(machine.cpus.size()),
-      "workers of all nodes share one: expect no scaling");
+      "the workers of all nodes share one CPU: more workers are not faster");
   say(true, "NUMA nodes", std::to_string(machine.numa_nodes.size()), "");
   examine_memory();
   examine_limits();

@@ -28,7 +28,7 @@ Result<void> request_stop(const LiveCluster& cluster, const UniqueFd& launcher, 
   if (!send_signal(launcher, SIGTERM) && is_refusal(errno)) {
     return make_error(ExitCode::failed,
                       "cluster \"" + config.cluster.name + "\": its launcher (pid " +
-                          std::to_string(cluster.launcher.pid) + ") takes no signal from " +
+                          std::to_string(cluster.launcher.pid) + ") accepts no signal from " +
                           user_text(geteuid()) + ": run the command as its user or as root");
   }
   // A different signal, because two pending equal signals may merge: the second one stops at once.
@@ -45,8 +45,8 @@ Result<void> down(const ClusterChoice& choice, bool now) {
     return make_error(ExitCode::not_running, name + ": has just stopped");
   }
   if (found.is_run_folder_gone) {
-    std::printf("%s: its run folder %s was deleted: its launcher (pid %d) is told to stop\n",
-                name.c_str(), config.cluster.run_dir.c_str(), found.launcher.pid);
+    std::printf("%s: its run folder %s was deleted: stopping its launcher (pid %d)\n", name.c_str(),
+                config.cluster.run_dir.c_str(), found.launcher.pid);
     std::fflush(stdout);
   }
   ATOLL_TRY(request_stop(found, *ended, now));
@@ -71,7 +71,8 @@ void add_down_command(CLI::App& app, Invocation& invocation) {
   CLI::App* command = app.add_subcommand("down", "Stop a cluster and wait for its end");
   add_cluster_options(*command, invocation);
   const auto now = std::make_shared<bool>(false);
-  command->add_flag("--now", *now, "Do not wait for running procedures (as a second `down`)");
+  command->add_flag("--now", *now,
+                    "Do not wait for running procedures; a second `atoll down` does the same");
   command->callback([&invocation, now] {
     invocation.run = [&invocation, now] { return down(invocation.choice, *now); };
   });

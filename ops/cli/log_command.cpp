@@ -145,22 +145,22 @@ void add_log_command(CLI::App& app, Invocation& invocation) {
     add_cluster_options(*command, invocation);
     command
         ->add_option("--data-dir", options->data_dir,
-                     "The data directory itself, of a cluster that is configured nowhere")
+                     "Data directory of a cluster without a config file")
         ->type_name("DIRECTORY");
-    command->add_flag("--json", options->json, "For programs");
+    command->add_flag("--json", options->json, "Print JSON, for programs");
     command->callback([&invocation, options, run] {
       invocation.run = [&invocation, options, run] { return run(invocation.choice, *options); };
     });
     return command;
   };
   add("ls", "List the logs", list_logs);
-  add("verify", "Check every block, and tell the tail of a crash from corruption", verify_logs);
+  add("verify", "Check every block; tell torn tails of a crash from corruption", verify_logs);
   CLI::App* dump = add("dump", "Show the records", dump_logs);
   // The parser would read -1 as the largest number.
-  dump->add_option("--epoch", options->epoch, "Of this epoch only")
+  dump->add_option("--epoch", options->epoch, "Show only this epoch")
       ->check(CLI::NonNegativeNumber)
       ->type_name("EPOCH");
-  dump->add_option("--storage", options->storage, "Of this storage only: its id or its name")
+  dump->add_option("--storage", options->storage, "Show only this storage: its id or its name")
       ->type_name("STORAGE");
 }
 

@@ -49,7 +49,7 @@ void print_text(const IncarnationScan& scan) {
   for (const LogScan& log : scan.logs) {
     const std::string kind = kind_of_end(scan, log);
     if (kind == "end") continue;
-    std::printf("%s: %s: offset %llu: %s; %s intact blocks behind it\n", kind.c_str(),
+    std::printf("%s: %s: offset %llu: %s; %s intact blocks after it\n", kind.c_str(),
                 printable(log.end.file).c_str(), static_cast<unsigned long long>(log.end.offset),
                 log.end.reason.c_str(), format_count(log.intact_behind_end).c_str());
   }
@@ -115,7 +115,7 @@ Result<void> verify_logs(const ClusterChoice& choice, const LogOptions& options)
                 {"ddl", nullptr}};
   Result<void> verdict;
   if (!options.json && !data.damaged_slot.empty()) {
-    std::printf("savepoint: %s: the other slot is in force\n", data.damaged_slot.c_str());
+    std::printf("savepoint: %s: the other slot is used\n", data.damaged_slot.c_str());
   }
   std::vector<IncarnationScan> scans;
   for (const Incarnation& incarnation : data.savepoint.incarnations) {
@@ -135,7 +135,7 @@ Result<void> verify_logs(const ClusterChoice& choice, const LogOptions& options)
   } else if (!whole["ddl"].is_null()) {
     std::printf("changes of storages: %s records, intact%s\n",
                 whole["ddl"]["records"].dump().c_str(),
-                whole["ddl"]["torn"] == "" ? "" : "; the last one is torn and does not count");
+                whole["ddl"]["torn"] == "" ? "" : "; the last one is torn and is ignored");
   }
   return verdict;
 }

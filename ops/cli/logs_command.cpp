@@ -80,9 +80,10 @@ Result<void> logs(const ClusterChoice& choice, const LogsOptions& options) {
   bool found = false;
   for (LogFile& file : files) found |= print_tail(file, options.lines, files.size() > 1);
   if (!found) {
-    return make_error(ExitCode::not_running, "cluster \"" + config.cluster.name +
-                                                 "\": has no logs in " + config.cluster.log_dir +
-                                                 ": has it run? Choose it with --cluster or -c");
+    return make_error(ExitCode::not_running,
+                      "cluster \"" + config.cluster.name + "\": has no logs in " +
+                          config.cluster.log_dir +
+                          ": start it, or choose another with --cluster or -c");
   }
   constexpr std::chrono::milliseconds kPause{200};
   while (options.follow) {
@@ -99,10 +100,12 @@ void add_logs_command(CLI::App& app, Invocation& invocation) {
   CLI::App* command = app.add_subcommand("logs", "Show the logs of a cluster's processes");
   add_cluster_options(*command, invocation);
   const auto options = std::make_shared<LogsOptions>();
-  command->add_option("node", options->role, "node0 (or 0), coordinator or launcher; all if none")
+  command
+      ->add_option("node", options->role,
+                   "node0 (or 0), coordinator or launcher; without it, all of them")
       ->type_name("NODE");
-  command->add_flag("-f,--follow", options->follow, "Go on with new lines until interrupted");
-  command->add_option("-n,--lines", options->lines, "Lines of each log to begin with")
+  command->add_flag("-f,--follow", options->follow, "Also print new lines, until interrupted");
+  command->add_option("-n,--lines", options->lines, "Number of last lines of each log to print")
       ->capture_default_str()
       ->check(CLI::Range(0u, 1'000'000u));
   command->callback([&invocation, options] {

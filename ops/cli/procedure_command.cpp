@@ -103,7 +103,7 @@ Result<void> call(const ClusterChoice& choice, const ProcedureOptions& options) 
   const std::string why = answer.value("message", "");
   return make_error(ExitCode::failed, "procedure \"" + options.name + "\": " + status +
                                           (why.empty() ? "" : ": " + why) +
-                                          ": nothing of it was committed");
+                                          ": nothing was committed");
 }
 
 }  // namespace
@@ -122,7 +122,8 @@ void add_procedure_command(CLI::App& app, Invocation& invocation) {
     });
     return command;
   };
-  add("ls", "List procedures and jobs", list)->add_flag("--json", options->json, "For programs");
+  add("ls", "List procedures and jobs", list)
+      ->add_flag("--json", options->json, "Print JSON, for programs");
   CLI::App* calling = add("call", "Run a procedure as one transaction; print its output", call);
   calling->add_option("NAME", options->name, "Name of the procedure")->required();
   CLI::Option* input = calling->add_option("INPUT", options->input, "Its input, as text");
@@ -130,10 +131,10 @@ void add_procedure_command(CLI::App& app, Invocation& invocation) {
       ->excludes(input);
   calling
       ->add_option("--isolation", options->isolation,
-                   "How the transaction is kept apart; by default as the procedure's library says")
+                   "Isolation level of the transaction [the one of the procedure's library]")
       ->check(CLI::IsMember({"serializable", "snapshot", "snapshot_read_only"}));
   calling->add_option("--snapshot", options->snapshot,
-                      "Read this snapshot, the newest or a pinned one; with snapshot_read_only");
+                      "Snapshot to read, the newest or a pinned one; only with snapshot_read_only");
 }
 
 }  // namespace atolldb::cli

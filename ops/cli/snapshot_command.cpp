@@ -151,7 +151,7 @@ Result<void> take_snapshot(const ClusterChoice& choice, const SnapshotOptions& o
     const Json whole = {{"schema_version", 1}, {"id", id}, {"epoch", taken->value("epoch", 0ull)}};
     std::printf("%s\n", whole.dump(2).c_str());
   } else {
-    std::printf("snapshot %s: all that was durable, up to epoch %s\n", std::to_string(id).c_str(),
+    std::printf("snapshot %s: all durable commits, up to epoch %s\n", std::to_string(id).c_str(),
                 std::to_string(taken->value("epoch", 0ull)).c_str());
   }
   return {};
@@ -166,9 +166,9 @@ void add_snapshot_command(CLI::App& app, Invocation& invocation) {
     add_cluster_options(*command, invocation);
     command
         ->add_option("--data-dir", options->data_dir,
-                     "The data directory itself, of a cluster that is configured nowhere")
+                     "Data directory of a cluster without a config file")
         ->type_name("DIRECTORY");
-    command->add_flag("--json", options->json, "For programs");
+    command->add_flag("--json", options->json, "Print JSON, for programs");
     command->callback([&invocation, options, run] {
       invocation.run = [&invocation, options, run] { return run(invocation.choice, *options); };
     });
@@ -177,30 +177,31 @@ void add_snapshot_command(CLI::App& app, Invocation& invocation) {
   add("ls", "List the snapshots", list_snapshots);
   add("verify", "Check metadata, files and every page of the newest and the pinned snapshots",
       verify_snapshots)
-      ->add_option("ID", options->id, "Of this snapshot only")
+      ->add_option("ID", options->id, "Check only this snapshot")
       ->check(CLI::Range(uint32_t{1}, SnapshotPointer::kMaxSnapshot));
   const auto id_range = CLI::Range(uint32_t{1}, SnapshotPointer::kMaxSnapshot);
   CLI::App* pin = add("pin", "Keep a snapshot until it is unpinned", pin_snapshot);
-  pin->add_option("ID", options->id, "This snapshot; without it the newest one")->check(id_range);
+  pin->add_option("ID", options->id, "Snapshot to keep; without it the newest one")
+      ->check(id_range);
   pin->add_option("--name", options->name, "Name of the pin; without it snapshot-<ID>")
       ->type_name("NAME");
-  add("unpin", "Let a snapshot go that was pinned", unpin_snapshot)
+  add("unpin", "Remove a pin of a snapshot", unpin_snapshot)
       ->add_option("PIN", options->pin, "Name of the pin, or id of a snapshot with one pin")
       ->required();
-  add("rm", "Remove a snapshot that nothing needs", remove_snapshot)
-      ->add_option("ID", options->id, "This snapshot")
+  add("rm", "Remove the files of an unneeded snapshot", remove_snapshot)
+      ->add_option("ID", options->id, "Snapshot to remove")
       ->required()
       ->check(id_range);
-  CLI::App* take = group->add_subcommand("take", "Take a snapshot of all that is durable now");
+  CLI::App* take = group->add_subcommand("take", "Take a snapshot of all durable commits");
   add_cluster_options(*take, invocation);
-  take->add_flag("--json", options->json, "For programs");
+  take->add_flag("--json", options->json, "Print JSON, for programs");
   take->callback([&invocation, options] {
     invocation.run = [&invocation, options] { return take_snapshot(invocation.choice, *options); };
   });
-  CLI::App* damage =
-      group->add_subcommand("damage", "List what cannot be read, as far as is known");
+  CLI::App* damage = group->add_subcommand(
+      "damage", "List known damage: files, pages and ranges of keys that cannot be read");
   add_cluster_options(*damage, invocation);
-  damage->add_flag("--json", options->json, "For programs");
+  damage->add_flag("--json", options->json, "Print JSON, for programs");
   damage->callback([&invocation, options] {
     invocation.run = [&invocation, options] { return list_damage(invocation.choice, *options); };
   });

@@ -42,7 +42,7 @@ void print_scrubs(const Json& nodes) {
 
 void print_unreadable(const Json& ranges) {
   for (const Json& range : ranges) {
-    std::printf("storage %s: %s: unreadable since the newest snapshot or before: %s\n",
+    std::printf("storage %s: %s: unreadable since the newest snapshot or earlier: %s\n",
                 std::to_string(range.value("storage", 0ull)).c_str(),
                 printable(range.value("range", "")).c_str(),
                 printable(range.value("reason", "")).c_str());

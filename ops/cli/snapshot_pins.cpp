@@ -80,8 +80,8 @@ Result<void> check_name(const std::string& name) {
     return {};
   }
   return make_error(ExitCode::usage,
-                    "the name of a pin: \"" + printable(name) +
-                        "\" has control characters or is no UTF-8: choose another name");
+                    "pin \"" + printable(name) +
+                        "\": the name has control characters or is not UTF-8: choose another name");
 }
 
 }  // namespace
@@ -118,8 +118,8 @@ Result<void> unpin_snapshot(const ClusterChoice& choice, const SnapshotOptions& 
                           }));
   show(options, unpinned,
        "snapshot " + id_text(unpinned) + ": pin " + unpinned.value("name", "") +
-           " removed: what nothing else needs of it is deleted by the running cluster or the next "
-           "start");
+           " removed: the running cluster or the next start deletes the files that nothing else "
+           "needs");
   return {};
 }
 
@@ -135,7 +135,7 @@ Result<void> remove_snapshot(const ClusterChoice& choice, const SnapshotOptions&
   if (!removed) return std::unexpected(removed.error());
   show(options, *removed,
        "snapshot " + id_text(*removed) +
-           " is removed: " + std::to_string(removed->value("files", uint64_t{0})) + " files");
+           " removed: " + std::to_string(removed->value("files", uint64_t{0})) + " files");
   return {};
 }
 

@@ -191,8 +191,8 @@ Result<std::vector<uint32_t>> chosen(FileSystem& file_system, const LogData& dat
     ATOLL_ASSIGN(auto exists,
                  file_system.exists(snapshot_metadata_path(data.data_dir, *options.id)));
     if (exists || is_kept(data.savepoint, *options.id)) return std::vector{*options.id};
-    return make_error(ExitCode::failed, fmt::format("snapshot {}: there is none in {}: `atoll "
-                                                    "snapshot ls` lists those there are",
+    return make_error(ExitCode::failed, fmt::format("snapshot {}: not found in {}: `atoll snapshot "
+                                                    "ls` lists all snapshots",
                                                     *options.id, data.data_dir));
   }
   std::set<uint32_t> ids;

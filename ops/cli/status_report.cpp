@@ -101,7 +101,7 @@ std::string restarts_text(const Json& status) {
 /// Empty if commits become durable within an epoch.
 std::string lag_text(const Json& epochs) {
   const uint64_t lag_us = number(epochs, "durability_lag_us");
-  return lag_us == 0 ? "" : fmt::format(" ({:.1f} ms behind)", static_cast<double>(lag_us) * 1e-3);
+  return lag_us == 0 ? "" : fmt::format(" (lag {:.1f} ms)", static_cast<double>(lag_us) * 1e-3);
 }
 
 /// Empty if there is no snapshot.
@@ -115,7 +115,7 @@ std::string snapshot_text(const Json& status) {
     text += fmt::format("; {} is not installed: {}", number(install, "snapshot"),
                         install.value("error", ""));
   } else if (install.contains("took_ms")) {
-    text += fmt::format("; {} was installed in {} ms, {} pages dropped",
+    text += fmt::format("; {} was installed in {} ms, {} pages evicted",
                         number(install, "snapshot"), format_count(number(install, "took_ms")),
                         format_count(number(install, "dropped")));
   }
@@ -197,28 +197,30 @@ std::vector<Problem> find_problems(const Json& status) {
   std::vector<Problem> problems;
   const Json snapshot = status.value("snapshots", Json::object()).value("run", Json::object());
   if (snapshot.value("phase", "") == "failed") {
-    problems.push_back({"the last snapshot failed: " + snapshot.value("failure", ""),
-                        "the one before stays in force, and logs grow: remove the cause, then "
-                        "`atoll snapshot take`"});
+    problems.push_back(
+        {"the last snapshot failed: " + snapshot.value("failure", ""),
+         "the previous snapshot stays in use, and logs grow: remove the cause, then run "
+         "`atoll snapshot take`"});
   }
   const Json pins =
       status.value("snapshots", Json::object()).value("unreadable_pins", Json::array());
   for (const Json& pin : pins) {
     problems.push_back({fmt::format("snapshot {} is pinned and cannot be read: {}",
                                     number(pin, "id"), pin.value("reason", "")),
-                        fmt::format("restore its files, or `atoll snapshot unpin {}`: until then "
-                                    "no transaction reads it, and files of old snapshots stay",
+                        fmt::format("restore its files, or run `atoll snapshot unpin {}`: until "
+                                    "then no transaction can read it, and files of old snapshots "
+                                    "are kept",
                                     number(pin, "id"))});
   }
   for (const Json& hang : status.value("device_hangs", Json::array())) {
     problems.push_back({hang.value("process", "") + ": " + hang.value("text", ""),
-                        "look at the device and its kernel messages; commits wait for it"});
+                        "check the device and its kernel messages; commits wait for it"});
   }
   const std::string fallback =
       status.value("snapshots", Json::object()).value("fallback", std::string());
   if (!fallback.empty()) {
-    problems.push_back({"this start was not from the newest snapshot: " + fallback,
-                        "see to the device that it is on; the next start is from a newer one"});
+    problems.push_back({"this start did not use the newest snapshot: " + fallback,
+                        "check the device of that snapshot; the next start uses a newer one"});
   }
   const Json unreadable = snapshot.value("unreadable", Json::array());
   if (!unreadable.empty()) {
@@ -237,7 +239,8 @@ std::vector<Problem> find_problems(const Json& status) {
     problems.push_back({"the cluster starts: " + start_text(status),
                         "wait until it runs: `atoll status --watch` shows how far it is"});
   } else if (state == "draining") {
-    problems.push_back({"the cluster drains", "wait for its end, or `atoll down --now`"});
+    problems.push_back(
+        {"the cluster drains", "wait until it has ended, or run `atoll down --now`"});
   } else if (state != "running") {
     problems.push_back({"the cluster is " + state, "see `atoll logs`"});
   }
@@ -249,7 +252,7 @@ std::vector<Problem> find_problems(const Json& status) {
     if (damaged != 0) {
       problems.push_back(
           {fmt::format("{}: {} pages of snapshots or blocks of logs are damaged", name, damaged),
-           "`atoll snapshot damage` lists them: restore the files, or see to the "
+           "`atoll snapshot damage` lists them: restore the files, and check the "
            "device"});
     }
     if (state == "running" && node_state != "running") {
@@ -258,8 +261,9 @@ std::vector<Problem> find_problems(const Json& status) {
     for (const Json& logger : node.value("loggers", Json::array())) {
       const std::string which = fmt::format("logger {} of {}", number(logger, "logger"), name);
       if (logger.value("failed", false)) {
-        problems.push_back({which + " cannot write: nothing is acknowledged any more",
-                            "see `atoll logs " + name + "`, then free or replace its disk"});
+        problems.push_back(
+            {which + " cannot write: no commit is acknowledged",
+             "see `atoll logs " + name + "`, then free space on its disk, or replace it"});
       } else if (logger.value("lacks_next_file", false)) {
         problems.push_back({which + " has no room for its next log file: the cluster ends when the "
                                     "current one is full",
@@ -269,7 +273,7 @@ std::vector<Problem> find_problems(const Json& status) {
     const double used = used_share(node.value("pool", Json::object()));
     if (used > kNearlyFull) {
       problems.push_back({fmt::format("the pool of {} is {:.0f} % full", name, 100 * used),
-                          "drop storages, or raise memory.volatile_pool and start again"});
+                          "drop storages, or raise memory.volatile_pool and restart the cluster"});
     }
   }
   return problems;

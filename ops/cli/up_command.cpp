@@ -99,8 +99,8 @@ void print_recovering(const Config& config, const std::string& readable) {
   std::printf("cluster \"%s\" %s: %s\n", config.cluster.name.c_str(),
               paint(Colour::yellow, "recovers").c_str(),
               readable.empty()
-                  ? "there is no snapshot that could be read meanwhile"
-                  : ("snapshot_read_only transactions run already, on " + readable).c_str());
+                  ? "no snapshot can be read meanwhile"
+                  : ("snapshot_read_only transactions already run, on " + readable).c_str());
   std::fflush(stdout);
 }
 
@@ -190,17 +190,18 @@ void add_up_command(CLI::App& app, Invocation& invocation) {
   const auto options = std::make_shared<UpOptions>();
   command->add_flag(
       "--foreground", options->foreground,
-      "Stay with the cluster: the first SIGINT or SIGTERM stops it in order, the second at once");
-  command->add_flag("--discard-data", options->discards_data,
-                    "Start empty: move what cluster.data_dir and the nodes' directories hold into "
-                    "discarded-<n> beside it");
+      "Do not detach: the first SIGINT or SIGTERM stops it in order, the second at once");
+  command->add_flag(
+      "--discard-data", options->discards_data,
+      "Start empty: move the content of cluster.data_dir and the nodes' directories into "
+      "discarded-<n> in the same place");
   command
       ->add_flag("--salvage", options->salvages,
-                 "Start without what cannot be read of the data, and say what is missing; the old "
+                 "Start without the data that cannot be read, and list what is missing; the old "
                  "files are moved into discarded-<n>, and none is deleted")
       ->excludes("--discard-data");
   command->add_flag("--until-readable", options->until_readable,
-                    "Return when snapshots can be read, which is before the end of a recovery");
+                    "Return as soon as snapshots can be read, before a recovery has ended");
   command->callback([&invocation, options] {
     invocation.run = [&invocation, options] { return up(invocation.choice, *options); };
   });

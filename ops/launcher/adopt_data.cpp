@@ -200,15 +200,15 @@ class DataAdoption {
     }
     if (data_.difference.empty()) {
       return identity_error(data_dir_,
-                            "is where its owner file says, so it is no copy: start it as it is");
+                            "is at the place in its owner file, so it is no copy: run `atoll up`");
     }
     for (const Candidate& log : logs_) {
       if (!log.owner || log.owner->id == pending_id_ || !log.difference.empty()) continue;
-      return identity_error(log.directory,
-                            fmt::format("is where its owner file says, so it is a directory of the "
-                                        "original, not of the copy: "
-                                        "copy it, too, and name the copy in {}",
-                                        kDirectoriesKey));
+      return identity_error(
+          log.directory,
+          fmt::format("is at the place in its owner file, so it belongs to the original, "
+                      "not to the copy: copy it, too, and name the copy in {}",
+                      kDirectoriesKey));
     }
     ATOLL_TRY(refuse_links(data_dir_));
     for (const Candidate& log : logs_) {
@@ -223,8 +223,8 @@ class DataAdoption {
     namespace fs = std::filesystem;
     const auto linked = [](const fs::directory_entry& entry) -> Result<void> {
       return identity_error(entry.path().string(),
-                            "is a link to a file or folder of the original: put a copy of that in "
-                            "its place");
+                            "is a link to a file or folder of the original: replace it with a copy "
+                            "of that file or folder");
     };
     std::error_code error;
     for (fs::directory_iterator folder(directory, error); !error && folder != fs::end(folder);
@@ -273,8 +273,8 @@ class DataAdoption {
       if (!log.owner) free.push_back(log.directory);
       if (!log.role.empty() && !roles.insert(log.role).second) {
         return make_error(ExitCode::failed,
-                          fmt::format("{}: another configured directory is {}, too: configure one "
-                                      "of the two copies only",
+                          fmt::format("{}: another configured directory also has the role {}: "
+                                      "configure only one of the two copies",
                                       log.directory, log.role));
       }
       const auto path = table_.path_of(log.role);
@@ -293,9 +293,10 @@ class DataAdoption {
   Result<void> check_named() {
     ATOLL_ASSIGN(auto named, named_directories(files_, data_dir_));
     if (named.is_partial) {
-      warnings_.push_back(data_dir_ +
-                          ": savepoint or metadata of a snapshot is damaged: the next start says "
-                          "what is lost");
+      warnings_.push_back(
+          data_dir_ +
+          ": the savepoint or the metadata of a snapshot is damaged: the next start "
+          "reports what is lost");
     }
     for (const std::string& directory : named.directories) {
       if (is_old()) {
@@ -323,8 +324,8 @@ class DataAdoption {
     if (is_configured && !is_copy()) return directory;
     return make_error(
         ExitCode::failed,
-        fmt::format("{}: an earlier program wrote its data, which name {} by that path: start "
-                    "them once where they were with this program, then {} them again",
+        fmt::format("{}: an older version wrote its data, which name {} by that path: start the "
+                    "original once with this version, then {} it again",
                     data_dir_, directory, is_copy() ? "copy" : "move"));
   }
 

@@ -128,7 +128,7 @@ Result<void> DataLock::check_in_place() const {
                       lock.path() +
                           ": is not the file that this start has locked: a volume was mounted "
                           "there, or the file or its directory was removed or replaced: nothing "
-                          "was recovered: start again when the directory stays as it is");
+                          "was recovered: start again when the directory no longer changes");
   }
   return {};
 }

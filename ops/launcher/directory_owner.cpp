@@ -19,10 +19,11 @@ namespace {
 std::unexpected<Error> not_its_place(const std::string& directory, const std::string& difference) {
   return make_error(
       ExitCode::identity,
-      fmt::format("{}: is not where its owner file says: {}: nothing in it was read: run `atoll "
-                  "data adopt --moved` if it was moved, or `atoll data adopt --copy` if it is a "
-                  "copy, whose original then stays as it is",
-                  directory, difference));
+      fmt::format(
+          "{}: is not at the place in its owner file: {}: nothing in it was read: run `atoll "
+          "data adopt --moved` if it was moved, or `atoll data adopt --copy` if it is a "
+          "copy",
+          directory, difference));
 }
 
 /// Refuses a data directory that has data but no owner file.
@@ -33,8 +34,8 @@ Result<void> refuse_unowned_data(FileSystem& file_system, const std::string& dat
   ATOLL_ASSIGN(auto names, file_system.list(directory));
   if (names.empty()) return {};
   return make_error(ExitCode::identity,
-                    fmt::format("{}: the file is missing, but {} holds {}: whose data these are is "
-                                "unknown: restore the file from a backup",
+                    fmt::format("{}: the file is missing, but {} holds {}, whose owner is unknown: "
+                                "restore the file from a backup",
                                 owner_path(data_dir), directory, names.front()));
 }
 

@@ -257,8 +257,9 @@ Result<void> Launcher::turn() {
   report_progress();
   if (stop_now_) return stop_at_once();
   if (waiting_gone_ && phase_ == Phase::starting) {
-    return fail({ExitCode::failed, "cluster \"" + config_.cluster.name +
-                                       "\": nobody waits for its start any more: given up"});
+    return fail(
+        {ExitCode::failed, "cluster \"" + config_.cluster.name +
+                               "\": start abandoned: the command that waited for it has ended"});
   }
   ATOLL_TRY(check_children());
   return advance();
@@ -399,7 +400,7 @@ Result<void> Launcher::check_children() {
                                        "\": did not stop within " +
                                        std::to_string(stop_patience().count()) +
                                        " ms (cluster.hang_limit + procedures.time_limit): killed: "
-                                       "find the procedure or job that ignores its end, or raise "
+                                       "find the procedure or job that ignores the stop, or raise "
                                        "procedures.time_limit"});
   }
   return {};

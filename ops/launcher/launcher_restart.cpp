@@ -70,10 +70,10 @@ bool Launcher::wait_for_restart(std::chrono::milliseconds wait) {
 
 Result<void> Launcher::restart() {
   const auto wait = *std::exchange(restart_wait_, std::nullopt);
-  logger_->warn("cluster {} is started again in {} ms: restart {} of at most {} in succession",
+  logger_->warn("cluster {} restarts in {} ms: restart {} of at most {} in succession",
                 config_.cluster.name, wait.count(), restarts_.attempt(), restarts_.limits().most);
   if (!wait_for_restart(wait)) {
-    logger_->info("cluster {} was told to stop: not started again", config_.cluster.name);
+    logger_->info("cluster {} was told to stop: not restarted", config_.cluster.name);
     clean_up();
     unlink(last_failure_path(config_).c_str());
     return {};

@@ -69,11 +69,12 @@ Result<std::optional<DirectoryOwner>> read_owner_file(FileSystem& file_system,
   if (!text) return std::nullopt;
   auto owner = parse_owner(*text);
   if (!owner) {
-    return make_error(ExitCode::corruption,
-                      path +
-                          ": does not say whose directory this is: restore the file from a "
-                          "backup; that of a directory of logs may be removed instead if all logs "
-                          "in it are this cluster's, that of data_dir may not");
+    return make_error(
+        ExitCode::corruption,
+        path +
+            ": does not name the owner of the directory: restore the file from a backup; "
+            "in a log directory that holds only logs of this cluster, the file may be "
+            "removed instead");
   }
   return owner;
 }

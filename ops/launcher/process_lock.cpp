@@ -190,7 +190,8 @@ Result<ProcessLock> ProcessLock::acquire(const std::string& path, const std::str
   UniqueFd fd;
   ATOLL_TRY(wait_for_lock(
       path, cluster, key,
-      path + ": is locked by a process that is no launcher: `fuser -v` on it tells which",
+      path +
+          ": is locked by a process that is not a launcher: find it with `fuser -v`, and stop it",
       [&] { return try_lock_file(path, key, fd); }));
   ProcessLock lock(path, cluster, key, std::move(fd));
   const LockFile previous = read_lock_file(path);
@@ -209,12 +210,11 @@ Result<ProcessLock> ProcessLock::acquire_directory(const std::string& directory,
                                                    const std::string& key) {
   const std::string path = directory_lock_path(directory);
   UniqueFd fd;
-  ATOLL_TRY(wait_for_lock(
-      path, cluster, key,
-      directory + ": a live cluster or tool has this directory locked, and " + path +
-          " does not name it: `fuser -v` on the directory tells which: stop that, or change " +
-          key + " in the config",
-      [&] { return try_lock_directory(directory, key, fd); }));
+  ATOLL_TRY(wait_for_lock(path, cluster, key,
+                          directory + ": is locked by a live cluster or tool that " + path +
+                              " does not name: find it with `fuser -v` and stop it, or change " +
+                              key + " in the config",
+                          [&] { return try_lock_directory(directory, key, fd); }));
   Result<ProcessLock> lock = acquire(path, cluster, key);
   if (lock) lock->directory_fd_ = std::move(fd);
   return lock;

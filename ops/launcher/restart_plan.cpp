@@ -32,15 +32,15 @@ std::optional<std::chrono::milliseconds> RestartPlan::after_failure(Error& error
   const bool has_run = running_since_.has_value() || count_ != 0;
   if (policy_ == RestartPolicy::never || !has_run) return std::nullopt;
   if (!may_pass(error.code)) {
-    error.message += ": not started again, as a start cannot do away with this cause";
+    error.message += ": not restarted, because a restart does not remove this cause";
     return std::nullopt;
   }
   if (running_since_ && now - *running_since_ >= limits_.steady) attempt_ = 0;
   running_since_.reset();
   if (attempt_ == limits_.most) {
     error.message += fmt::format(
-        ": given up after {} restarts in succession, none of which lasted {} ms: start it with "
-        "`atoll up` when the cause is gone",
+        ": given up after {} restarts in succession, none of which lasted {} ms: remove the "
+        "cause, then run `atoll up`",
         attempt_, limits_.steady.count());
     return std::nullopt;
   }

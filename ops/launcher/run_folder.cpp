@@ -41,7 +41,7 @@ Result<RunFolder> RunFolder::acquire(const Config& config) {
   // Another user may have made it, or a folder above it. Sockets are not safe in a folder that
   // another user can rename or replace.
   ATOLL_TRY(check_owned(folder, "cluster.run_dir"));
-  if (chmod(folder.c_str(), 0700) != 0) return folder_error(folder, "is not ours");
+  if (chmod(folder.c_str(), 0700) != 0) return folder_error(folder, "cannot be made private");
   Result<ProcessLock> lock =
       ProcessLock::acquire(lock_path(config), config.cluster.name, "cluster.run_dir");
   if (!lock) return std::unexpected(lock.error());
@@ -49,7 +49,7 @@ Result<RunFolder> RunFolder::acquire(const Config& config) {
   if (run_folder.lock_.was_left()) {
     const auto& launcher = run_folder.lock_.previous_launcher();
     run_folder.leftovers_ =
-        "removed what a dead cluster left in " + folder +
+        "removed the files of a dead cluster in " + folder +
         (launcher ? " (its launcher was pid " + std::to_string(launcher->pid) + ")"
                   : std::string());
   }
@@ -123,7 +123,7 @@ Result<void> check_distinct_folders(const Config& config) {
       std::error_code error;
       if (!fs::equivalent(folders[first].second, folders[second].second, error) || error) continue;
       return make_error(ExitCode::config,
-                        fmt::format("{} ({}) and {} ({}): are one folder: give each its own",
+                        fmt::format("{} ({}) and {} ({}): are the same folder: give each its own",
                                     folders[first].first, folders[first].second,
                                     folders[second].first, folders[second].second));
     }

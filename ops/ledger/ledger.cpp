@@ -74,30 +74,32 @@ Result<void> add_ledger_line(Ledger& ledger, std::string_view line) {
   std::istringstream words{std::string(line)};
   std::string kind;
   LedgerToken token = 0;
-  if (!(words >> kind >> token) || token == 0) return wrong("no kind and token");
+  if (!(words >> kind >> token) || token == 0) return wrong("it has no kind or token");
   if (kind == "S") {
     LedgerTransaction transaction;
     for (LedgerKey key = 0; words >> key;) transaction.writes.push_back(key);
-    if (!words.eof()) return wrong("a key is no number");
-    if (!ledger.emplace(token, std::move(transaction)).second) return wrong("a token used twice");
+    if (!words.eof()) return wrong("a key is not a number");
+    if (!ledger.emplace(token, std::move(transaction)).second)
+      return wrong("its token is used twice");
     return {};
   }
-  if (kind != "A") return wrong("unknown kind");
+  if (kind != "A") return wrong("its kind is neither S nor A");
   const auto found = ledger.find(token);
-  if (found == ledger.end()) return wrong("an answer to what was not submitted");
-  if (found->second.outcome) return wrong("a second answer");
+  if (found == ledger.end()) return wrong("it answers a transaction that was not submitted");
+  if (found->second.outcome) return wrong("it is a second answer");
   LedgerOutcome outcome;
   std::string status;
   std::string state;
   if (!(words >> status >> state >> outcome.commit_epoch >> outcome.version >>
         outcome.incarnation)) {
-    return wrong("too few words");
+    return wrong("it has too few words");
   }
   const std::optional<Status> named = status_named(status);
-  if (!named || (state != "durable" && state != "precommitted")) return wrong("unknown status");
+  if (!named || (state != "durable" && state != "precommitted"))
+    return wrong("its status is unknown");
   outcome.status = *named;
   outcome.answered_at = state == "durable" ? AnswerAt::durable : AnswerAt::precommitted;
-  if (!read_value(words, outcome)) return wrong("a read is no key=token@version");
+  if (!read_value(words, outcome)) return wrong("a read is not key=token@version");
   found->second.outcome = std::move(outcome);
   return {};
 }

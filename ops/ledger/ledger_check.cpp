@@ -49,7 +49,7 @@ class Checker {
   const LedgerTransaction* writer(LedgerKey key, const LedgerValue& value) {
     const auto found = ledger_.find(value.token);
     if (found == ledger_.end()) {
-      report(LedgerFault::unknown_token, value.token, key, "nobody has submitted it");
+      report(LedgerFault::unknown_token, value.token, key, "no client has submitted it");
       return nullptr;
     }
     const LedgerTransaction& transaction = found->second;
@@ -61,7 +61,7 @@ class Checker {
     const auto& outcome = transaction.outcome;
     if (outcome && outcome->status != Status::ok && outcome->status != Status::outcome_unknown) {
       report(LedgerFault::revived, value.token, key,
-             "it was told to have ended with " + std::string(to_string(outcome->status)));
+             "its answer was " + std::string(to_string(outcome->status)));
     }
     if (outcome && outcome->status == Status::ok && outcome->version != value.version) {
       report(LedgerFault::wrong_version, value.token, key,

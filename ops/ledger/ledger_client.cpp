@@ -52,7 +52,7 @@ void LedgerClient::note(LedgerToken token, const std::vector<LedgerKey>& reads,
   if (reply.status == Status::ok) {
     const auto results = read_kv_reply(reply.output, request);
     if (!results) {
-      noted_ = make_error(ExitCode::failed, "ledger: an answer is no reply to its request");
+      noted_ = make_error(ExitCode::failed, "ledger: an answer is not a reply to its request");
       return;
     }
     for (size_t i = 0; i < reads.size(); ++i) {

@@ -31,13 +31,13 @@ Result<void> PageWalk::check(SnapshotPointer pointer, SnapshotPointer parent, Pa
     return wrong(page, fmt::format("its layer is {}, not {}", page.layer, layer));
   }
   if (floor != Vid::make(floor.epoch(), 0) || floor.epoch() == 0 || floor.epoch() > epoch_) {
-    return wrong(page,
-                 fmt::format("its floor is epoch {}, the snapshot's is {}", floor.epoch(), epoch_));
+    return wrong(page, fmt::format("its newest version is of epoch {}, the snapshot of epoch {}",
+                                   floor.epoch(), epoch_));
   }
   if (pointer.snapshot() > parent.snapshot()) return wrong(page, "it is newer than its parent");
   if (page.lock.is_locked()) return wrong(page, "it is locked");
   if (page.version().is_moved() || page.version().is_dropped()) {
-    return wrong(page, "it says that it moved");
+    return wrong(page, "it is marked as moved or dropped");
   }
   return {};
 }
@@ -45,8 +45,8 @@ Result<void> PageWalk::check(SnapshotPointer pointer, SnapshotPointer parent, Pa
 Result<void> PageWalk::visit(const PageHeader& page, const WalkedRecord& record) {
   const Vid floor(page.floor.load(std::memory_order_relaxed));
   if (record.vid.epoch() > floor.epoch()) {
-    return wrong(page, fmt::format("a record is of epoch {}, the page of {}", record.vid.epoch(),
-                                   floor.epoch()));
+    return wrong(page, fmt::format("a record is of epoch {}, its page of epoch {}",
+                                   record.vid.epoch(), floor.epoch()));
   }
   if (record.vid.word() != record.vid.version()) {
     return wrong(page, fmt::format("a record has flags: its VID is 0x{:x}", record.vid.word()));
@@ -90,7 +90,7 @@ class ArrayWalk {
       }
       if (below.is_null()) continue;
       if (first + i * span >= shape_.record_count) {
-        return walk_.wrong(page_buffer.header(), "it has a page behind the last record");
+        return walk_.wrong(page_buffer.header(), "it has a page after the last record");
       }
       auto done =
           page(below, SnapshotPointer(page_buffer.header().self), level - 1, first + i * span);
@@ -108,14 +108,15 @@ class ArrayWalk {
       if (vid.word() == 0) {
         for (uint32_t i = 0; i < shape_.payload_bytes; ++i) {
           if (payload[i] != std::byte{0}) {
-            return walk_.wrong(page_buffer.header(), "a record that nobody wrote has a payload");
+            return walk_.wrong(page_buffer.header(),
+                               "a record that was never written has a payload");
           }
         }
         continue;
       }
       const uint64_t index = first + slot;
       if (index >= shape_.record_count) {
-        return walk_.wrong(page_buffer.header(), "it has a record behind the last one");
+        return walk_.wrong(page_buffer.header(), "it has a record after the last one");
       }
       const uint64_t key = __builtin_bswap64(index);
       auto visited =
@@ -210,7 +211,7 @@ Result<void> walk_sequential(PageWalk& walk) {
     const bool is_older = chain.empty() || at.snapshot() < parent.snapshot() ||
                           (at.snapshot() == parent.snapshot() && at.page() < parent.page());
     if (root->header.level != 1 || root->count > SequentialSnapshotRoot::kMaxRuns || !is_older) {
-      return walk.wrong(root->header, "it is no root of a sequential storage");
+      return walk.wrong(root->header, "it is not a root of a sequential storage");
     }
     chain.push_back(at);
   }
@@ -221,7 +222,7 @@ Result<void> walk_sequential(PageWalk& walk) {
     if (!read) continue;
     if (!walk.has_gaps && walk.totals.records != root->previous_records) {
       return walk.wrong(root->header,
-                        fmt::format("it says that older runs have {} records, they have {}",
+                        fmt::format("it counts {} records of older runs, but they have {}",
                                     root->previous_records, walk.totals.records));
     }
     ATOLL_TRY(walk_runs(walk, *root));

@@ -51,10 +51,10 @@ class TreeWalk {
     }
     if (found.low != range.low || found.high_is_end != range.high_is_end ||
         (!found.high_is_end && (found.high != range.high || found.low >= found.high))) {
-      return walk_.wrong(tree->header, "its range is not what its parent says");
+      return walk_.wrong(tree->header, "its range differs from the range in its parent");
     }
     if (!tree->header.version().is_ascending()) {
-      return walk_.wrong(tree->header, "its slots are not said to ascend");
+      return walk_.wrong(tree->header, "its slots are not marked as ascending");
     }
     if (tree->twins[0].load(std::memory_order_relaxed) != 0 ||
         tree->twins[1].load(std::memory_order_relaxed) != 0) {
@@ -94,11 +94,13 @@ class TreeWalk {
     const uint32_t limit = BorderPage::heap_limit(tree.slot_capacity);
     if (count > tree.slot_capacity || tree.slot_capacity > kBorderSlotBound ||
         tree.heap_begin < limit || tree.heap_begin > kPageBytes) {
-      return walk_.wrong(tree.header,
-                         fmt::format("it has {} records of {}", count, tree.slot_capacity));
+      return walk_.wrong(
+          tree.header, fmt::format("it has {} records in {} slots, or its heap has no valid begin",
+                                   count, tree.slot_capacity));
     }
     if (count > kMaxBorderSlots && tree.slices()[0] != tree.slices()[count - 1]) {
-      return walk_.wrong(tree.header, fmt::format("it has {} records of several slices", count));
+      return walk_.wrong(tree.header,
+                         fmt::format("it has {} records, which have different slices", count));
     }
     for (uint32_t slot = 0; slot < count; ++slot) {
       ATOLL_TRY(check_slot(tree, slot));
@@ -111,7 +113,7 @@ class TreeWalk {
     const uint32_t at = tree.offsets()[slot];
     if (at % 8 != 0 || at < tree.heap_begin || at + TreeRecord::kHeadBytes > kPageBytes ||
         at + tree.record(slot)->bytes() > kPageBytes) {
-      return walk_.wrong(tree.header, fmt::format("slot {} leads out of it", slot));
+      return walk_.wrong(tree.header, fmt::format("the record of slot {} is outside of it", slot));
     }
     const TreeRecord* record = tree.record(slot);
     const uint64_t slice = tree.slices()[slot];
@@ -119,21 +121,23 @@ class TreeWalk {
     if (record->slot != slot || record->head.lock.is_locked() ||
         record->payload_bytes.load(std::memory_order_relaxed) > record->capacity ||
         is_layer != (record->remainder == kRemainderNextLayer)) {
-      return walk_.wrong(tree.header, fmt::format("the record of slot {} is not in order", slot));
+      return walk_.wrong(tree.header, fmt::format("the record of slot {} is inconsistent", slot));
     }
     if (!tree.contains(slice)) {
-      return walk_.wrong(tree.header, fmt::format("slot {} is outside of its range", slot));
+      return walk_.wrong(tree.header,
+                         fmt::format("the key of slot {} is outside of its range", slot));
     }
     const uint32_t length = length_class(record->remainder);
     if (length < 8 && length * 8 < 64 && (slice << (length * 8)) != 0) {
       return walk_.wrong(tree.header,
-                         fmt::format("the key of slot {} goes on behind its end", slot));
+                         fmt::format("the key of slot {} has bytes after its end", slot));
     }
     if (slot == 0) return {};
     const uint64_t before = tree.slices()[slot - 1];
     if (before > slice ||
         (before == slice && length_class(tree.record(slot - 1)->remainder) >= length)) {
-      return walk_.wrong(tree.header, fmt::format("slot {} is not behind the one before", slot));
+      return walk_.wrong(tree.header,
+                         fmt::format("the key of slot {} is not after the previous one", slot));
     }
     return {};
   }
@@ -152,7 +156,9 @@ class TreeWalk {
       const bool is_wrong = pointer->volatile_word.load(std::memory_order_relaxed) != 0 ||
                             vid.word() != Vid::make(vid.epoch(), 0, Vid::kNextLayer).word() ||
                             record->capacity != sizeof(DualPointer);
-      done = is_wrong ? walk_.wrong(tree.header, fmt::format("slot {} is no good pointer", slot))
+      done = is_wrong ? walk_.wrong(
+                            tree.header,
+                            fmt::format("slot {} has an invalid pointer to the next layer", slot))
                       : layer(root, SnapshotPointer(tree.header.self));
     } else {
       prefix_.append(reinterpret_cast<const char*>(record->suffix()), record->suffix_bytes());

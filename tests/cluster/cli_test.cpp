@@ -68,7 +68,7 @@ TEST_F(CliTest, RefusesBadCommandLinesWithTheRightExitCodeAndMessage) {
       {{"storage", "create", "t", "--tpye=array"}, 2, "did you mean \"--type\"? see"},
       {{"--cluster", "x", "status"},
        2,
-       "\"--cluster\": no such option of `atoll`: options stand behind the command: see `atoll "
+       "\"--cluster\": no such option of `atoll`: options must follow the command: see `atoll "
        "--help`\n"},
       {{"up", "--frobnicate"},
        2,

@@ -152,7 +152,7 @@ void clone(const Site& from, const Site& to) {
 
 void expect_refused(const Ran& ran, const std::string& directory) {
   EXPECT_EQ(ran.code, kIdentity) << ran.out << ran.error;
-  EXPECT_NE(ran.error.find(directory + ": is not where"), std::string::npos) << ran.error;
+  EXPECT_NE(ran.error.find(directory + ": is not at the place"), std::string::npos) << ran.error;
   EXPECT_NE(ran.error.find("atoll data adopt --moved"), std::string::npos) << ran.error;
   EXPECT_NE(ran.error.find("atoll data adopt --copy"), std::string::npos) << ran.error;
 }
@@ -322,7 +322,7 @@ TEST_F(CloneTest, ACopyMustHaveAllDirectoriesAndNoneOfTheOriginal) {
   const auto before = contents_below(original_.volume());
   const Ran of_original = copy_.atoll({"data", "adopt", "--copy"});
   EXPECT_EQ(of_original.code, kIdentity) << of_original.error;
-  EXPECT_NE(of_original.error.find("not of the copy"), std::string::npos) << of_original.error;
+  EXPECT_NE(of_original.error.find("not to the copy"), std::string::npos) << of_original.error;
   copy_.config().nodes[1].directories = {};
   std::ofstream(copy_.file()) << to_toml(copy_.config());
   const Ran without = copy_.atoll({"data", "adopt", "--copy"});

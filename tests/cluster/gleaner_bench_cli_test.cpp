@@ -44,7 +44,7 @@ TEST_F(GleanerBenchCommand, GleansTheLogOfTpccWithAndWithoutASnapshotBelow) {
   const test::Ran ran = bench({"--smoke", "--json", file});
   ASSERT_EQ(ran.code, 0) << ran.out << ran.error;
   EXPECT_NE(ran.out.find("\nmachine: "), std::string::npos) << ran.out;
-  EXPECT_NE(ran.out.find("a start without a snapshot: the whole log"), std::string::npos);
+  EXPECT_NE(ran.out.find("recovery without a snapshot: the whole log"), std::string::npos);
   const json report = json::parse(test::read_text(file));
   ASSERT_EQ(report["scenarios"].size(), 2u) << report;
   const json& whole = report["scenarios"][0];
@@ -101,7 +101,7 @@ TEST_F(GleanerBenchCommand, RefusesBadFlagsWithExitCode2AndLeavesNothing) {
   }
   const test::Ran none = bench({"--data-dir", folder_.path()});
   EXPECT_EQ(none.code, 1) << none.out << none.error;
-  EXPECT_NE(none.error.find("no log behind its newest snapshot"), std::string::npos) << none.error;
+  EXPECT_NE(none.error.find("no log after its newest snapshot"), std::string::npos) << none.error;
   EXPECT_TRUE(test::processes_of("gleaner-bench").empty());
 }
 

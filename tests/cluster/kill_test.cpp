@@ -152,7 +152,7 @@ TEST(KillTest, ChildrenOfAKilledLauncherDieAndTheNextStartCleansUp) {
   EXPECT_TRUE(std::filesystem::exists(endpoints_path(config)));
   expect_nothing_left(config);
   clean_run(config);
-  EXPECT_NE(read_text(log_path(config, "launcher")).find("removed what a dead cluster left"),
+  EXPECT_NE(read_text(log_path(config, "launcher")).find("removed the files of a dead cluster"),
             std::string::npos);
 }
 

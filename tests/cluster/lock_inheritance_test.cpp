@@ -73,7 +73,8 @@ TEST(LockInheritance, NoSecondClusterGetsTheDataThoughTheLockFileWasRemoved) {
   other.cluster.data_dir = config.cluster.data_dir;
   LauncherProcess second(other);
   const std::string line = second.next_line();
-  EXPECT_TRUE(line.starts_with(config.cluster.data_dir + ": a live cluster or tool")) << line;
+  EXPECT_TRUE(line.starts_with(config.cluster.data_dir + ": is locked by a live cluster or tool"))
+      << line;
   EXPECT_EQ(describe_exit(second.wait()), "ended with exit code 4");
   EXPECT_FALSE(std::filesystem::exists(lock_of(config))) << "a refused start makes no file";
   kill(launcher.pid(), SIGTERM);

@@ -165,7 +165,7 @@ TEST_F(RestartTest, DamagedDataIsNotStartedAgainAndAgain) {
   EXPECT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), static_cast<int>(ExitCode::corruption));
   const std::string message = last_failure(config_);
-  EXPECT_NE(message.find("not started again"), std::string::npos) << message;
+  EXPECT_NE(message.find("not restarted"), std::string::npos) << message;
   EXPECT_FALSE(std::filesystem::exists(config_.cluster.run_dir));
 }
 

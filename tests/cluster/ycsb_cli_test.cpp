@@ -75,7 +75,7 @@ TEST_F(YcsbCommand, RunsOnAClusterOfItsOwnVerifiesAndWritesJson) {
   EXPECT_EQ(ran.code, 0) << ran.out << ran.error;
   EXPECT_NE(ran.out.find("memory estimate: "), std::string::npos) << ran.out;
   EXPECT_NE(ran.out.find("transactions/s committed (durability durable)"), std::string::npos);
-  EXPECT_NE(ran.out.find("verify: every record is there once and whole, and no update was lost"),
+  EXPECT_NE(ran.out.find("verify: every record exists once and is whole, and no update was lost"),
             std::string::npos)
       << ran.out;
   const auto json = nlohmann::json::parse(test::read_text(file));

@@ -135,7 +135,7 @@ TEST(DataLock, ALockFileThatWasReplacedByACopyNamesNobody) {
   std::filesystem::rename(file + ".copy", file);
   const Error error = error_of(lock_data(live));
   EXPECT_EQ(error.code, ExitCode::already_running) << error.message;
-  EXPECT_NE(error.message.find("does not name it"), std::string::npos) << error.message;
+  EXPECT_NE(error.message.find("does not name: "), std::string::npos) << error.message;
 }
 
 TEST(DataLock, IsInPlaceUntilADirectoryOrALockFileIsReplaced) {

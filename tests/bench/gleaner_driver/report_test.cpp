@@ -43,7 +43,7 @@ TEST(GleanerBenchReport, RatesArePerPartAndOfTheMedianRun) {
 
 TEST(GleanerBenchReport, SaysTheSameInText) {
   const std::string text = report_of({run_of(3)}).text();
-  for (const char* part : {"a start\n", "6,000,000 records", "snapshot below: 8 KiB",
+  for (const char* part : {"a start\n", "6,000,000 records", "older snapshot: 8 KiB",
                            "12.00 s: 50 MB/s of log", "80 MB/s per core"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " is missing in\n" << text;
   }

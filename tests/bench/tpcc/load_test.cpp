@@ -302,7 +302,7 @@ TEST(LoadWithoutStorages, NamesTheMissingOne) {
   const auto results = cluster.run_job(kLoadJob, JobInput().to_json());
   ASSERT_FALSE(results[0].has_value());
   EXPECT_EQ(results[0].error().message,
-            "tpcc: there is no storage 'tpcc_control': create the storages of TPC-C first");
+            "tpcc: storage \"tpcc_control\": not found: use `atoll bench tpcc`");
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ TEST(Options, DefaultsAreTheDocumentedOnesAndValid) {
   EXPECT_EQ(options.warmup_seconds, 2u);
   EXPECT_EQ(options.remote_percent, 1u);
   EXPECT_EQ(options.remote_payment_percent, 15u);
-  EXPECT_EQ(options.durability, "") << "as the config says";
+  EXPECT_EQ(options.durability, "") << "the config's value";
   EXPECT_TRUE(options.verify);
   EXPECT_EQ(options.scale, Scale());
 }

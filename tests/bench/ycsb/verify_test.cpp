@@ -72,7 +72,7 @@ TEST_P(Verify, FindsALostUpdate) {
 
 TEST_P(Verify, FindsAnUpdateThatWasNeverCommitted) {
   database_.transact([&](Transaction& txn) { return table_.update(txn, id(), 0); });
-  expect_violation(database_.verify(), {"aborted ones were applied"});
+  expect_violation(database_.verify(), {"aborted updates were applied"});
 }
 
 TEST_P(Verify, TellsOfTornReadsOfTheRun) {

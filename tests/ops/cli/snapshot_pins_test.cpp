@@ -113,7 +113,7 @@ TEST_F(SnapshotPinsTest, TakesAsManyPinsAndNamesAsLongAsTheSavepointHolds) {
 
 TEST_F(SnapshotPinsTest, RefusesNamesThatATerminalOrJsonCannotShow) {
   for (const std::string name : {"a\nb", "a\tb", "\x1b[2J", "\xff\xfe"}) {
-    EXPECT_TRUE(has(pin(3, name, ExitCode::usage), "control characters or is no UTF-8"));
+    EXPECT_TRUE(has(pin(3, name, ExitCode::usage), "control characters or is not UTF-8"));
   }
   EXPECT_TRUE(has(pin(3, "Zürich"), "Zürich"));
 }
@@ -128,7 +128,7 @@ TEST_F(SnapshotPinsTest, RemovesWhatNothingNeedsAndSaysWhyItDoesNotRemoveMore) {
   EXPECT_TRUE(has(rm(3, ExitCode::failed), "is pinned as kept"));
   EXPECT_TRUE(has(rm(2, ExitCode::failed), "snapshot 3 refers to pages of it"));
   EXPECT_TRUE(exists("node0/snapshot_1.atsnap"));
-  EXPECT_TRUE(has(rm(1), "snapshot 1 is removed: 3 files"));
+  EXPECT_TRUE(has(rm(1), "snapshot 1 removed: 3 files"));
   for (const char* name : {"node0/snapshot_1.atsnap", "coordinator/snapshot_1.atsnap",
                            "coordinator/snapshot_1.meta"}) {
     EXPECT_FALSE(exists(name)) << name;
@@ -136,7 +136,7 @@ TEST_F(SnapshotPinsTest, RemovesWhatNothingNeedsAndSaysWhyItDoesNotRemoveMore) {
   EXPECT_TRUE(has(rm(1, ExitCode::failed), "does not exist"));
   unpin("kept");
   rm(3);
-  EXPECT_TRUE(has(rm(2), "snapshot 2 is removed"));
+  EXPECT_TRUE(has(rm(2), "snapshot 2 removed"));
   EXPECT_TRUE(has(rm(4, ExitCode::failed), "is the newest one"));
 }
 
@@ -146,7 +146,7 @@ TEST_F(SnapshotPinsTest, ChangesNothingInACopy) {
   options_.data_dir = copy;
   for (const auto& told : {pin(3, "mine", ExitCode::identity), unpin("1", ExitCode::identity),
                            rm(1, ExitCode::identity)}) {
-    EXPECT_TRUE(has(told, copy + ": is not where its owner file says")) << told;
+    EXPECT_TRUE(has(told, copy + ": is not at the place in its owner file")) << told;
   }
   EXPECT_TRUE(fs::exists(copy + "/node0/snapshot_1.atsnap"));
   fs::remove_all(copy);

@@ -93,7 +93,7 @@ TEST(StatusReportTest, TheLastInstallAndStallsAreShown) {
   status["snapshots"] = {{"newest", 7}, {"epoch", 4'711}, {"install", Json::object()}};
   EXPECT_TRUE(has(status_text(status), "snapshot       7, of epoch 4,711\n"));
   status["snapshots"]["install"] = {{"snapshot", 7}, {"took_ms", 1'012}, {"dropped", 34'000}};
-  EXPECT_TRUE(has(status_text(status), "; 7 was installed in 1,012 ms, 34,000 pages dropped\n"));
+  EXPECT_TRUE(has(status_text(status), "; 7 was installed in 1,012 ms, 34,000 pages evicted\n"));
   status["snapshots"]["install"] = {{"snapshot", 6}, {"took_ms", 3}, {"error", "node 1: gone"}};
   EXPECT_TRUE(has(status_text(status), "; 6 is not installed: node 1: gone\n"));
 }

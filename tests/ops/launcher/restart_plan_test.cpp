@@ -65,7 +65,7 @@ TEST(RestartPlanTest, ARestartThatFailsItselfCountsInTheSuccession) {
   EXPECT_EQ(error.code, ExitCode::resources);
   EXPECT_EQ(error.message,
             "node0 was killed: given up after 4 restarts in succession, none of which lasted 5000 "
-            "ms: start it with `atoll up` when the cause is gone");
+            "ms: remove the cause, then run `atoll up`");
 }
 
 TEST(RestartPlanTest, CausesThatStayAreNotTriedAgain) {
@@ -77,7 +77,7 @@ TEST(RestartPlanTest, CausesThatStayAreNotTriedAgain) {
     EXPECT_FALSE(plan.after_failure(error, kBegin + std::chrono::hours(1)));
     EXPECT_EQ(error.code, code);
     EXPECT_TRUE(
-        error.message.ends_with(": not started again, as a start cannot do away with this cause"));
+        error.message.ends_with(": not restarted, because a restart does not remove this cause"));
   }
 }
 
