@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Layering, atomics and sizes of the sources; rules, references and words of comments and Markdown.
+"""Layering, atomics, sizes and assertions of the sources; rules, references and words of comments
+and Markdown.
 
 Prints `file:line: rule` and ends with 1 on violations.
 
@@ -21,6 +22,18 @@ BELOW = {
 }
 MAX_LINES = 700
 MAX_COLUMNS = 100
+MAX_FUNCTION_LINES = 70  # but in tests/, whose bodies may be long scenarios
+# Longer functions that stay as they are: (path, name).
+LONG_FUNCTIONS = {
+    ("engine/mastertree/descent.cpp", "descend"),
+}
+# Ratchets: figures of the tree that may only improve. Raise or lower them with the tree.
+CHECKED_FOLDERS = ("engine", "shared")
+MIN_CHECKS_PER_100_LINES = 0.23
+CORE_FOLDERS = ("engine", "shared", "soc", "coordinator")
+SMALL_FILE_LINES = 50
+MAX_PERCENT_OF_SMALL_FILES = 34.7
+CHECK_CALL = re.compile(r"(?<!define )\bD?CHECK\s*\(")
 ATOMIC_CALL = re.compile(
     r"(?:\.|->)\s*(load|store|exchange|fetch_add|fetch_sub|fetch_and|fetch_or|fetch_xor|"
     r"compare_exchange_weak|compare_exchange_strong|test_and_set)\s*\("
@@ -160,6 +173,50 @@ def arguments(code, opening):
     return code[opening + 1 :]
 
 
+ACCESS = r"\s*(?:(?:public|protected|private)\s*:\s*)*"
+BEFORE_FUNCTION = re.compile(ACCESS)
+HEAD_OF_SCOPE = re.compile(
+    ACCESS + r"(?:template\s*<.*>\s*)?(?:inline\s+)?"
+    r"(?:namespace|extern|struct|class|union|enum)\b[^(]*",
+    re.DOTALL,
+)
+ALIGNMENT = re.compile(r"\balignas\s*\([^)]*\)")
+DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\n|[^\n])*", re.MULTILINE)
+
+
+def functions(code):
+    """Yields (name, first line, last line) of each function body, without those within functions.
+    `code` has no comments and literals."""
+    code = DIRECTIVE.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), code)
+    head = 0  # begin of the current declaration
+    depth = 0  # of braces within the current function or initial value
+    opened = None  # position of its first brace
+    parentheses = 0
+    for at, char in enumerate(code):
+        if opened is not None:
+            depth += {"{": 1, "}": -1}.get(char, 0)
+            if depth == 0:
+                text = code[head:opened]
+                begin = head + BEFORE_FUNCTION.match(text).end()
+                called = re.search(r"(~?\w+)\s*(?:=\s*\[[^\]]*\]\s*)?\(", text)
+                if called:
+                    yield (called.group(1), code.count("\n", 0, begin) + 1,
+                           code.count("\n", 0, at) + 1)
+                opened = None
+                head = at + 1
+        elif char in "()":
+            parentheses += 1 if char == "(" else -1
+        elif char == "{":
+            if parentheses == 0 and HEAD_OF_SCOPE.fullmatch(
+                ALIGNMENT.sub("", code[head:at])
+            ):
+                head = at + 1
+            else:
+                opened, depth = at, 1
+        elif char in ";}" and parentheses == 0:
+            head = at + 1
+
+
 def check_text(path, text, names):
     """Yields (line, message) for each violation in the source at `path`, relative to the root."""
     folder = path.parts[0]
@@ -195,6 +252,10 @@ def check_text(path, text, names):
         # The wrappers of shared/ may take an order from their caller, named `order`.
         if not re.search(r"\bmemory_order|\border\b", arguments(code, match.end() - 1)):
             yield line_of(match.start()), f"{match.group(1)}() without a memory order"
+    for name, begin, end in functions(code) if folder != "tests" else ():
+        count = end - begin + 1
+        if count > MAX_FUNCTION_LINES and (path.as_posix(), name) not in LONG_FUNCTIONS:
+            yield begin, f"{name}() has {count} lines, more than {MAX_FUNCTION_LINES}"
     yield from check_words(path, comments_only(text), names)
 
 
@@ -265,10 +326,34 @@ def check_tree(root):
     return count, violations
 
 
+def sources_below(root, folders):
+    return [file for folder in folders for file in sorted((root / folder).rglob("*"))
+            if file.suffix in (".h", ".cpp")]
+
+
+def check_ratchets(root):
+    """Yields a message for each figure of the tree that has become worse."""
+    texts = [file.read_text(encoding="utf-8") for file in sources_below(root, CHECKED_FOLDERS)]
+    lines = sum(text.count("\n") for text in texts)
+    checks = sum(len(CHECK_CALL.findall(code_only(text))) for text in texts)
+    if lines and 100 * checks / lines < MIN_CHECKS_PER_100_LINES:
+        yield (f"{' and '.join(CHECKED_FOLDERS)}: {checks} CHECK and DCHECK in {lines} lines are "
+               f"{100 * checks / lines:.3f} per 100, fewer than {MIN_CHECKS_PER_100_LINES}: assert "
+               "the invariants of the new code")
+    files = sources_below(root, CORE_FOLDERS)
+    small = sum(file.read_text(encoding="utf-8").count("\n") < SMALL_FILE_LINES for file in files)
+    if files and 100 * small / len(files) > MAX_PERCENT_OF_SMALL_FILES:
+        yield (f"{', '.join(CORE_FOLDERS)}: {small} of {len(files)} files have fewer than "
+               f"{SMALL_FILE_LINES} lines, {100 * small / len(files):.2f} %, more than "
+               f"{MAX_PERCENT_OF_SMALL_FILES} %: put small files into those that use them")
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit("usage: check_source.py ROOT")
-    count, violations = check_tree(pathlib.Path(sys.argv[1]))
+    root = pathlib.Path(sys.argv[1])
+    count, violations = check_tree(root)
+    violations += check_ratchets(root)
     print("\n".join(violations + [f"{count} files, {len(violations)} violations"]))
     sys.exit(1 if violations or count == 0 else 0)
 

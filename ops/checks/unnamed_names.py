@@ -12,14 +12,13 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 sys.dont_write_bytecode = True
-from check_source import code_only  # noqa: E402
+from check_source import DIRECTIVE, code_only  # noqa: E402
 
 # Sources that CMake may join: one library for each entry, and each folder of bench/.
 LIBRARIES = [["shared"], ["engine", "ops/verify"], ["soc"], ["coordinator"], ["ops"]]
 # As atoll_sources in CMakeLists.txt.
 NO_PART = re.compile(r"_main\.cpp$|/(examples?|templates?)/")
 
-DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\n|[^\n])*", re.MULTILINE)
 UNNAMED = re.compile(r"\bnamespace\s*\{")
 STATIC = re.compile(r"^static\s+(?!_?assert)", re.MULTILINE)
 TYPE = re.compile(

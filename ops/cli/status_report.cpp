@@ -176,6 +176,92 @@ std::string readable_text(const Json& status) {
       number(reads, "snapshot"), number(reads, "epoch"));
 }
 
+void add_data_problems(const Json& status, std::vector<Problem>& problems) {
+  const Json snapshots = status.value("snapshots", Json::object());
+  const Json snapshot = snapshots.value("run", Json::object());
+  if (snapshot.value("phase", "") == "failed") {
+    problems.push_back(
+        {"the last snapshot failed: " + snapshot.value("failure", ""),
+         "the previous snapshot stays in use, and logs grow: remove the cause, then run "
+         "`atoll snapshot take`"});
+  }
+  for (const Json& pin : snapshots.value("unreadable_pins", Json::array())) {
+    problems.push_back({fmt::format("snapshot {} is pinned and cannot be read: {}",
+                                    number(pin, "id"), pin.value("reason", "")),
+                        fmt::format("restore its files, or run `atoll snapshot unpin {}`: until "
+                                    "then no transaction can read it, and files of old snapshots "
+                                    "are kept",
+                                    number(pin, "id"))});
+  }
+  for (const Json& hang : status.value("device_hangs", Json::array())) {
+    problems.push_back({hang.value("process", "") + ": " + hang.value("text", ""),
+                        "check the device and its kernel messages; commits wait for it"});
+  }
+  const std::string fallback = snapshots.value("fallback", std::string());
+  if (!fallback.empty()) {
+    problems.push_back({"this start did not use the newest snapshot: " + fallback,
+                        "check the device of that snapshot; the next start uses a newer one"});
+  }
+  const Json unreadable = snapshot.value("unreadable", Json::array());
+  if (!unreadable.empty()) {
+    problems.push_back({fmt::format("{} ranges of keys cannot be read since the newest snapshot",
+                                    unreadable.size()),
+                        "`atoll snapshot damage` lists them: restore the damaged files, or give "
+                        "the ranges up with `atoll down` and `atoll up --salvage`"});
+  }
+}
+
+void add_state_problem(const Json& status, std::vector<Problem>& problems) {
+  const std::string state = status.value("state", "");
+  if (state == "recovering") {
+    const std::string progress = start_text(status);
+    problems.push_back({"the cluster recovers: " + recovered_text(status) +
+                            (progress.empty() ? "" : "; now " + progress),
+                        readable_text(status)});
+  } else if (state == "starting") {
+    problems.push_back({"the cluster starts: " + start_text(status),
+                        "wait until it runs: `atoll status --watch` shows how far it is"});
+  } else if (state == "draining") {
+    problems.push_back(
+        {"the cluster drains", "wait until it has ended, or run `atoll down --now`"});
+  } else if (state != "running") {
+    problems.push_back({"the cluster is " + state, "see `atoll logs`"});
+  }
+}
+
+void add_node_problems(const Json& node, bool is_running, std::vector<Problem>& problems) {
+  constexpr double kNearlyFull = 0.9;
+  const std::string name = "node" + std::to_string(number(node, "node"));
+  const std::string node_state = node.value("state", "");
+  const uint64_t damaged = number(node.value("scrub", Json::object()), "damaged");
+  if (damaged != 0) {
+    problems.push_back(
+        {fmt::format("{}: {} pages of snapshots or blocks of logs are damaged", name, damaged),
+         "`atoll snapshot damage` lists them: restore the files, and check the "
+         "device"});
+  }
+  if (is_running && node_state != "running") {
+    problems.push_back({name + " is " + node_state, "see `atoll logs " + name + "`"});
+  }
+  for (const Json& logger : node.value("loggers", Json::array())) {
+    const std::string which = fmt::format("logger {} of {}", number(logger, "logger"), name);
+    if (logger.value("failed", false)) {
+      problems.push_back(
+          {which + " cannot write: no commit is acknowledged",
+           "see `atoll logs " + name + "`, then free space on its disk, or replace it"});
+    } else if (logger.value("lacks_next_file", false)) {
+      problems.push_back({which + " has no room for its next log file: the cluster ends when the "
+                                  "current one is full",
+                          "free disk space; `atoll logs " + name + "` names the file"});
+    }
+  }
+  const double used = used_share(node.value("pool", Json::object()));
+  if (used > kNearlyFull) {
+    problems.push_back({fmt::format("the pool of {} is {:.0f} % full", name, 100 * used),
+                        "drop storages, or raise memory.volatile_pool and restart the cluster"});
+  }
+}
+
 }  // namespace
 
 std::string progress_text(const StartReport& report) {
@@ -195,86 +281,11 @@ std::string progress_text(const StartReport& report) {
 
 std::vector<Problem> find_problems(const Json& status) {
   std::vector<Problem> problems;
-  const Json snapshot = status.value("snapshots", Json::object()).value("run", Json::object());
-  if (snapshot.value("phase", "") == "failed") {
-    problems.push_back(
-        {"the last snapshot failed: " + snapshot.value("failure", ""),
-         "the previous snapshot stays in use, and logs grow: remove the cause, then run "
-         "`atoll snapshot take`"});
-  }
-  const Json pins =
-      status.value("snapshots", Json::object()).value("unreadable_pins", Json::array());
-  for (const Json& pin : pins) {
-    problems.push_back({fmt::format("snapshot {} is pinned and cannot be read: {}",
-                                    number(pin, "id"), pin.value("reason", "")),
-                        fmt::format("restore its files, or run `atoll snapshot unpin {}`: until "
-                                    "then no transaction can read it, and files of old snapshots "
-                                    "are kept",
-                                    number(pin, "id"))});
-  }
-  for (const Json& hang : status.value("device_hangs", Json::array())) {
-    problems.push_back({hang.value("process", "") + ": " + hang.value("text", ""),
-                        "check the device and its kernel messages; commits wait for it"});
-  }
-  const std::string fallback =
-      status.value("snapshots", Json::object()).value("fallback", std::string());
-  if (!fallback.empty()) {
-    problems.push_back({"this start did not use the newest snapshot: " + fallback,
-                        "check the device of that snapshot; the next start uses a newer one"});
-  }
-  const Json unreadable = snapshot.value("unreadable", Json::array());
-  if (!unreadable.empty()) {
-    problems.push_back({fmt::format("{} ranges of keys cannot be read since the newest snapshot",
-                                    unreadable.size()),
-                        "`atoll snapshot damage` lists them: restore the damaged files, or give "
-                        "the ranges up with `atoll down` and `atoll up --salvage`"});
-  }
-  const std::string state = status.value("state", "");
-  if (state == "recovering") {
-    const std::string progress = start_text(status);
-    problems.push_back({"the cluster recovers: " + recovered_text(status) +
-                            (progress.empty() ? "" : "; now " + progress),
-                        readable_text(status)});
-  } else if (state == "starting") {
-    problems.push_back({"the cluster starts: " + start_text(status),
-                        "wait until it runs: `atoll status --watch` shows how far it is"});
-  } else if (state == "draining") {
-    problems.push_back(
-        {"the cluster drains", "wait until it has ended, or run `atoll down --now`"});
-  } else if (state != "running") {
-    problems.push_back({"the cluster is " + state, "see `atoll logs`"});
-  }
-  constexpr double kNearlyFull = 0.9;
+  add_data_problems(status, problems);
+  add_state_problem(status, problems);
+  const bool is_running = status.value("state", "") == "running";
   for (const Json& node : status.value("nodes", Json::array())) {
-    const std::string name = "node" + std::to_string(number(node, "node"));
-    const std::string node_state = node.value("state", "");
-    const uint64_t damaged = number(node.value("scrub", Json::object()), "damaged");
-    if (damaged != 0) {
-      problems.push_back(
-          {fmt::format("{}: {} pages of snapshots or blocks of logs are damaged", name, damaged),
-           "`atoll snapshot damage` lists them: restore the files, and check the "
-           "device"});
-    }
-    if (state == "running" && node_state != "running") {
-      problems.push_back({name + " is " + node_state, "see `atoll logs " + name + "`"});
-    }
-    for (const Json& logger : node.value("loggers", Json::array())) {
-      const std::string which = fmt::format("logger {} of {}", number(logger, "logger"), name);
-      if (logger.value("failed", false)) {
-        problems.push_back(
-            {which + " cannot write: no commit is acknowledged",
-             "see `atoll logs " + name + "`, then free space on its disk, or replace it"});
-      } else if (logger.value("lacks_next_file", false)) {
-        problems.push_back({which + " has no room for its next log file: the cluster ends when the "
-                                    "current one is full",
-                            "free disk space; `atoll logs " + name + "` names the file"});
-      }
-    }
-    const double used = used_share(node.value("pool", Json::object()));
-    if (used > kNearlyFull) {
-      problems.push_back({fmt::format("the pool of {} is {:.0f} % full", name, 100 * used),
-                          "drop storages, or raise memory.volatile_pool and restart the cluster"});
-    }
+    add_node_problems(node, is_running, problems);
   }
   return problems;
 }

@@ -53,8 +53,9 @@ int check(SessionClient& session, const std::vector<std::string>& files) {
     if (!ledger) return report(ledger.error());
     all.merge(*ledger);
     if (!ledger->empty()) {
-      return report({ExitCode::usage, file + ": a token of it is in another file, too: give each "
-                                             "client a number of its own"});
+      return report(
+          {ExitCode::usage, file + ": a token of it is also in another file: give each client a "
+                                   "different number"});
     }
   }
   const Result<LedgerState> state = read_ledger_state(session);
@@ -67,8 +68,7 @@ int check(SessionClient& session, const std::vector<std::string>& files) {
 }
 
 int main_of(int argc, char** argv) {
-  CLI::App app(
-      "Runs transactions through a session, and notes outside the cluster what it was told");
+  CLI::App app("Runs transactions through a session and records their answers outside the cluster");
   app.require_subcommand(1);
   std::string run_dir;
   uint32_t node = 0;
@@ -79,26 +79,27 @@ int main_of(int argc, char** argv) {
   std::vector<std::string> files;
   const auto common = [&](CLI::App& command) {
     command.add_option("--run-dir", run_dir, "cluster.run_dir of the cluster")->required();
-    command.add_option("--node", node, "the node of the session");
+    command.add_option("--node", node, "node of the session");
   };
-  CLI::App& run = *app.add_subcommand("run", "submits transactions until told to stop");
+  CLI::App& run =
+      *app.add_subcommand("run", "Submit transactions until a signal, or until a limit is reached");
   common(run);
-  run.add_option("--file", options.path, "the ledger; goes on behind what it holds")->required();
+  run.add_option("--file", options.path, "ledger file; new lines are appended")->required();
   run.add_option("--client", options.client, "number of this client, in its tokens")
       ->check(CLI::Range(0, 65535));
-  run.add_option("--keys", options.keys, "keys that are written")->check(CLI::Range(4, 1 << 24));
+  run.add_option("--keys", options.keys, "number of keys to write")->check(CLI::Range(4, 1 << 24));
   run.add_option("--in-flight", options.in_flight)->check(CLI::Range(1u, kSessionSlots));
   run.add_option("--read-only-percent", options.read_only_percent)->check(CLI::Range(0, 100));
   run.add_option("--precommitted-percent", options.precommitted_percent)->check(CLI::Range(0, 100));
   run.add_option("--seed", options.seed);
-  run.add_option("--seconds", seconds, "0: no limit");
-  run.add_option("--transactions", transactions, "0: no limit");
+  run.add_option("--seconds", seconds, "longest time of the run; 0: no limit");
+  run.add_option("--transactions", transactions, "most transactions to submit; 0: no limit");
   run.add_option(
          "--reconnect", reconnect_seconds,
-         "after the end of a session wait so many seconds for the cluster's restart, and go "
-         "on; 0: end with the session")
+         "seconds to wait for a restart of the cluster when the session ends; 0: end with the "
+         "session")
       ->check(CLI::Range(0, 3600));
-  CLI::App& compare = *app.add_subcommand("check", "compares the storage with ledgers");
+  CLI::App& compare = *app.add_subcommand("check", "Compare the storage with ledgers");
   common(compare);
   compare.add_option("files", files)->required();
   try {

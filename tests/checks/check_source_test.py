@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """ops/checks/check_source.py finds every kind of violation, and nothing in clean code."""
 import pathlib
+import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "ops" / "checks"))
 sys.dont_write_bytecode = True
@@ -84,6 +86,83 @@ class CheckSource(unittest.TestCase):
         self.assert_bad("ops/a.cpp", "x;\n" * (check_source.MAX_LINES + 1), "lines")
         self.assert_clean("ops/a.cpp", "x" * check_source.MAX_COLUMNS + "\n")
         self.assert_bad("ops/a.cpp", "x" * (check_source.MAX_COLUMNS + 1) + "\n", "columns")
+
+    def test_lengths_of_functions(self):
+        def body(lines):
+            return "{\n" + "  if (a) {\n  }\n" * ((lines - 2) // 2) + "}\n"
+
+        longest = check_source.MAX_FUNCTION_LINES
+        for head in ("void f(int a) ", "Result<int> A::f() const ", "A::f(int a) : a_{a}, b_(a) ",
+                     "namespace a {\nstruct B {\n  int c = 1;\n};\nclass C final : public B {\n"
+                     " public:\n  struct D {\n  };\n\n private:\n  int f() ", "enum class E { one };\ntemplate <class T> int f() ",
+                     "auto f = [](int a) ", "Map f({});\nstatic inline int f(void (*g)()) "):
+            text = head + body(longest)
+            self.assert_clean("soc/a.cpp", text)
+            self.assert_clean("tests/a.cpp", head + body(longest + 2))
+            found = messages("soc/a.cpp", head + body(longest + 2))
+            self.assertEqual(len(found), 1, (head, found))
+            self.assertIn(f"has {longest + 2} lines", found[0])
+        # Neither scopes nor tables are functions. Braces in comments and literals do not count.
+        lines = "  int x;\n" * longest
+        for head in ("struct B ", "class alignas(64) B final : public C ", "union B ",
+                     "struct A {\n public:\n  template <class T>\n  struct B "):
+            self.assert_clean("soc/a.cpp", "namespace a {\n" + head + "{\n" + lines + "};\n")
+        self.assert_clean("soc/a.cpp", "const int kTable[] = {\n" + "  1,\n" * longest + "};\n")
+        self.assert_clean("soc/a.cpp", 'void f() {\n  g("{");  // {\n}\n' + "int x;\n" * longest)
+        with mock.patch.object(check_source, "LONG_FUNCTIONS", {("soc/a.cpp", "f")}):
+            self.assert_clean("soc/a.cpp", "int f() " + body(longest + 2))
+            self.assert_bad("soc/b.cpp", "int f() " + body(longest + 2), "f() has")
+
+    @staticmethod
+    def ratchets(files):
+        """What the ratchets say of a tree with these files."""
+        with tempfile.TemporaryDirectory() as name:
+            for path, text in files.items():
+                file = pathlib.Path(name, path)
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text)
+            return list(check_source.check_ratchets(pathlib.Path(name)))
+
+    def test_assertions_do_not_become_fewer(self):
+        lines = "x;\n" * 1000
+        needed = int(10 * check_source.MIN_CHECKS_PER_100_LINES) + 1
+
+        def tree(count, more="", folder="engine"):
+            text = "CHECK(a);\n" * (count // 2) + "  DCHECK(f(b));\n" * (count - count // 2)
+            return {f"{folder}/a.cpp": text + more + lines[3 * count:]}
+
+        self.assertEqual(self.ratchets(tree(needed)), [])
+        for few in (tree(0), tree(0, "// CHECK(a)\n" * needed), tree(0, "MYCHECK(a);\n" * 90),
+                    tree(0, '#define CHECK(a)\nauto a = "CHECK(a)";\n' * 90),
+                    {**tree(needed, folder="soc"), **tree(0, folder="shared")}):
+            found = self.ratchets(few)
+            self.assertEqual(len(found), 1, found)
+            self.assertIn("CHECK and DCHECK in", found[0])
+
+    def test_small_files_do_not_become_more(self):
+        large = "CHECK(a);\n" * check_source.SMALL_FILE_LINES
+        small = large[len("CHECK(a);\n"):]
+
+        def tree(count):
+            return {f"{check_source.CORE_FOLDERS[i % 4]}/{i}.cpp": small if i < count else large
+                    for i in range(100)}
+
+        most = int(check_source.MAX_PERCENT_OF_SMALL_FILES)
+        self.assertEqual(self.ratchets(tree(most)), [])
+        found = self.ratchets(tree(most + 1))
+        self.assertEqual(len(found), 1, found)
+        self.assertIn(f"{most + 1} of 100 files have fewer than", found[0])
+
+    def test_the_program_fails_on_a_ratchet(self):
+        with tempfile.TemporaryDirectory() as name:
+            (pathlib.Path(name) / "engine").mkdir()
+            file = pathlib.Path(name) / "engine" / "a.cpp"
+            for line, code, part in (("x;\n", 1, "fewer than"), ("CHECK(a);\n", 0, "0 violations")):
+                file.write_text(line * check_source.SMALL_FILE_LINES)
+                ran = subprocess.run([sys.executable, check_source.__file__, name],
+                                     capture_output=True, text=True, check=False)
+                self.assertEqual(ran.returncode, code, ran.stdout + ran.stderr)
+                self.assertIn(part, ran.stdout)
 
     def test_headers_are_included_once(self):
         self.assert_bad("soc/a.h", "int x;\n", "#pragma once")
