@@ -94,7 +94,8 @@ class CheckSource(unittest.TestCase):
         longest = check_source.MAX_FUNCTION_LINES
         for head in ("void f(int a) ", "Result<int> A::f() const ", "A::f(int a) : a_{a}, b_(a) ",
                      "namespace a {\nstruct B {\n  int c = 1;\n};\nclass C final : public B {\n"
-                     " public:\n  struct D {\n  };\n\n private:\n  int f() ", "enum class E { one };\ntemplate <class T> int f() ",
+                     " public:\n  struct D {\n  };\n\n private:\n  int f() ",
+                     "enum class E { one };\ntemplate <class T> int f() ",
                      "auto f = [](int a) ", "Map f({});\nstatic inline int f(void (*g)()) "):
             text = head + body(longest)
             self.assert_clean("soc/a.cpp", text)
