@@ -89,14 +89,12 @@ void add_options(CLI::App& command, TpccOptions& options) {
 }  // namespace
 
 void add_tpcc_command(CLI::App& group, Invocation& invocation) {
-  CLI::App* command = group.add_subcommand(
-      "tpcc", "Run TPC-C on a running cluster, or on one that it starts and stops");
-  add_cluster_options(*command, invocation);
   const auto options = std::make_shared<TpccOptions>();
-  add_options(*command, *options);
-  command->callback([&invocation, options] {
-    invocation.run = [&invocation, options] { return bench_tpcc(invocation.choice, *options); };
-  });
+  add_options(
+      *add_cluster_command(group, invocation, "tpcc",
+                           "Run TPC-C on a running cluster, or on one that it starts and stops",
+                           options, bench_tpcc),
+      *options);
 }
 
 }  // namespace atolldb::cli

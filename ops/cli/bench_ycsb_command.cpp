@@ -75,14 +75,12 @@ void add_options(CLI::App& command, ycsb::Options& options) {
 }  // namespace
 
 void add_ycsb_command(CLI::App& group, Invocation& invocation) {
-  CLI::App* command = group.add_subcommand(
-      "ycsb", "Run YCSB on a running cluster, or on one that it starts and stops");
-  add_cluster_options(*command, invocation);
   const auto options = std::make_shared<ycsb::Options>();
-  add_options(*command, *options);
-  command->callback([&invocation, options] {
-    invocation.run = [&invocation, options] { return bench_ycsb(invocation.choice, *options); };
-  });
+  add_options(
+      *add_cluster_command(group, invocation, "ycsb",
+                           "Run YCSB on a running cluster, or on one that it starts and stops",
+                           options, bench_ycsb),
+      *options);
 }
 
 }  // namespace atolldb::cli

@@ -154,6 +154,10 @@ void add_cluster_options(CLI::App& command, Invocation& invocation) {
       ->type_name("FILE");
 }
 
+void add_json_option(CLI::App& command, bool& json) {
+  command.add_flag("--json", json, "Print JSON, for programs");
+}
+
 void print_error(const Error& error) {
   if (!error.message.empty()) std::fprintf(stderr, "atoll: %s\n", error.message.c_str());
 }

@@ -4,6 +4,7 @@
 
 #include <CLI/App.hpp>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "ops/cli/cluster_finder.h"
@@ -19,6 +20,20 @@ struct Invocation {
 
 /// Adds `--cluster NAME` and `-c FILE`: how a command finds its cluster.
 void add_cluster_options(CLI::App& command, Invocation& invocation);
+/// Adds `--json`.
+void add_json_option(CLI::App& command, bool& json);
+
+/// Adds a command that finds its cluster by `--cluster` or `-c`, and runs `run(choice, *options)`.
+template <typename Options, typename Run>
+CLI::App* add_cluster_command(CLI::App& parent, Invocation& invocation, const char* name,
+                              const char* help, const std::shared_ptr<Options>& options, Run run) {
+  CLI::App* command = parent.add_subcommand(name, help);
+  add_cluster_options(*command, invocation);
+  command->callback([&invocation, options, run] {
+    invocation.run = [&invocation, options, run] { return run(invocation.choice, *options); };
+  });
+  return command;
+}
 
 void add_up_command(CLI::App& app, Invocation& invocation);
 void add_status_command(CLI::App& app, Invocation& invocation);

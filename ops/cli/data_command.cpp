@@ -74,19 +74,16 @@ Result<void> adopt(const ClusterChoice& choice, const AdoptOptions& options) {
 void add_data_command(CLI::App& app, Invocation& invocation) {
   CLI::App* group = app.add_subcommand("data", "Adopt data directories that were moved or copied");
   group->require_subcommand(1);
-  CLI::App* command =
-      group->add_subcommand("adopt", "Make moved or copied directories of the config usable again");
-  add_cluster_options(*command, invocation);
   const auto options = std::make_shared<AdoptOptions>();
+  CLI::App* command = add_cluster_command(
+      *group, invocation, "adopt", "Make moved or copied directories of the config usable again",
+      options, adopt);
   command->add_flag("--moved", options->is_moved,
                     "The directories were moved or restored: the cluster keeps its identity");
   command->add_flag("--copy", options->is_copy,
                     "The directories are a copy: they get a new identity, and the original is not "
                     "changed");
-  command->add_flag("--json", options->json, "Print JSON, for programs");
-  command->callback([&invocation, options] {
-    invocation.run = [&invocation, options] { return adopt(invocation.choice, *options); };
-  });
+  add_json_option(*command, options->json);
 }
 
 }  // namespace atolldb::cli

@@ -68,14 +68,10 @@ Result<void> down(const ClusterChoice& choice, bool now) {
 }  // namespace
 
 void add_down_command(CLI::App& app, Invocation& invocation) {
-  CLI::App* command = app.add_subcommand("down", "Stop a cluster and wait for its end");
-  add_cluster_options(*command, invocation);
   const auto now = std::make_shared<bool>(false);
-  command->add_flag("--now", *now,
-                    "Do not wait for running procedures; a second `atoll down` does the same");
-  command->callback([&invocation, now] {
-    invocation.run = [&invocation, now] { return down(invocation.choice, *now); };
-  });
+  add_cluster_command(app, invocation, "down", "Stop a cluster and wait for its end", now, down)
+      ->add_flag("--now", *now,
+                 "Do not wait for running procedures; a second `atoll down` does the same");
 }
 
 }  // namespace atolldb::cli

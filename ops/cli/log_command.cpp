@@ -90,16 +90,22 @@ void print_json(const LogData& data, const ListedLogs& logs) {
   std::printf("%s\n", whole.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
 }
 
-using LogAction = Result<void> (*)(const ClusterChoice&, const LogOptions&);
-
 }  // namespace
 
 std::string state_of(const Incarnation& incarnation) {
   return incarnation.cut_epoch ? "finished" : "running";
 }
 
+void add_data_options(CLI::App& command, DataOptions& options) {
+  command
+      .add_option("--data-dir", options.data_dir,
+                  "Data directory of a cluster without a config file")
+      ->type_name("DIRECTORY");
+  add_json_option(command, options.json);
+}
+
 Result<LogData> find_log_data(FileSystem& file_system, const ClusterChoice& choice,
-                              const LogOptions& options) {
+                              const DataOptions& options) {
   LogData data;
   std::vector<std::string> configured;
   if (options.data_dir.empty()) {
@@ -140,17 +146,9 @@ void add_log_command(CLI::App& app, Invocation& invocation) {
   CLI::App* group = app.add_subcommand("log", "List, verify and show the logs of commits");
   group->require_subcommand(1);
   const auto options = std::make_shared<LogOptions>();
-  const auto add = [&](const char* name, const char* help, LogAction run) {
-    CLI::App* command = group->add_subcommand(name, help);
-    add_cluster_options(*command, invocation);
-    command
-        ->add_option("--data-dir", options->data_dir,
-                     "Data directory of a cluster without a config file")
-        ->type_name("DIRECTORY");
-    command->add_flag("--json", options->json, "Print JSON, for programs");
-    command->callback([&invocation, options, run] {
-      invocation.run = [&invocation, options, run] { return run(invocation.choice, *options); };
-    });
+  const auto add = [&](const char* name, const char* help, auto run) {
+    CLI::App* command = add_cluster_command(*group, invocation, name, help, options, run);
+    add_data_options(*command, *options);
     return command;
   };
   add("ls", "List the logs", list_logs);

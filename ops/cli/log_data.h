@@ -2,6 +2,7 @@
 // for live and dead clusters.
 #pragma once
 
+#include <CLI/App.hpp>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -15,9 +16,13 @@
 
 namespace atolldb::cli {
 
-struct LogOptions {
+/// Options of the commands that read the data of live and dead clusters.
+struct DataOptions {
   std::string data_dir;  // --data-dir; empty: that of the chosen cluster
   bool json = false;
+};
+
+struct LogOptions : DataOptions {
   std::optional<uint64_t> epoch;  // dump: of this epoch only
   std::string storage;            // dump: of this storage only, by id or name; empty: of all
 };
@@ -31,7 +36,9 @@ struct LogData {
 
 /// Returns code failed if there is no log, or corruption if no slot of the savepoint is intact.
 Result<LogData> find_log_data(FileSystem& file_system, const ClusterChoice& choice,
-                              const LogOptions& options);
+                              const DataOptions& options);
+
+void add_data_options(CLI::App& command, DataOptions& options);
 
 /// "running" also means an incarnation whose end no start has examined yet.
 std::string state_of(const Incarnation& incarnation);

@@ -97,9 +97,9 @@ Result<void> logs(const ClusterChoice& choice, const LogsOptions& options) {
 }  // namespace
 
 void add_logs_command(CLI::App& app, Invocation& invocation) {
-  CLI::App* command = app.add_subcommand("logs", "Show the logs of a cluster's processes");
-  add_cluster_options(*command, invocation);
   const auto options = std::make_shared<LogsOptions>();
+  CLI::App* command = add_cluster_command(app, invocation, "logs",
+                                          "Show the logs of a cluster's processes", options, logs);
   command
       ->add_option("node", options->role,
                    "node0 (or 0), coordinator or launcher; without it, all of them")
@@ -108,9 +108,6 @@ void add_logs_command(CLI::App& app, Invocation& invocation) {
   command->add_option("-n,--lines", options->lines, "Number of last lines of each log to print")
       ->capture_default_str()
       ->check(CLI::Range(0u, 1'000'000u));
-  command->callback([&invocation, options] {
-    invocation.run = [&invocation, options] { return logs(invocation.choice, *options); };
-  });
 }
 
 }  // namespace atolldb::cli

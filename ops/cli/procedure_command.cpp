@@ -114,16 +114,11 @@ void add_procedure_command(CLI::App& app, Invocation& invocation) {
   const auto options = std::make_shared<ProcedureOptions>();
   const auto add = [&](const char* name, const char* help,
                        Result<void> (*run)(const ClusterChoice&, const ProcedureOptions&)) {
-    CLI::App* command = group->add_subcommand(name, help);
-    add_cluster_options(*command, invocation);
+    CLI::App* command = add_cluster_command(*group, invocation, name, help, options, run);
     command->add_option("--node", options->node, "Node to ask")->capture_default_str();
-    command->callback([&invocation, options, run] {
-      invocation.run = [&invocation, options, run] { return run(invocation.choice, *options); };
-    });
     return command;
   };
-  add("ls", "List procedures and jobs", list)
-      ->add_flag("--json", options->json, "Print JSON, for programs");
+  add_json_option(*add("ls", "List procedures and jobs", list), options->json);
   CLI::App* calling = add("call", "Run a procedure as one transaction; print its output", call);
   calling->add_option("NAME", options->name, "Name of the procedure")->required();
   CLI::Option* input = calling->add_option("INPUT", options->input, "Its input, as text");

@@ -80,13 +80,6 @@ void print_json(const LogData& data, const std::map<uint32_t, ListedSnapshot>& s
 
 }  // namespace
 
-Result<LogData> find_snapshot_data(FileSystem& file_system, const ClusterChoice& choice,
-                                   const SnapshotOptions& options) {
-  LogOptions log_options;
-  log_options.data_dir = options.data_dir;
-  return find_log_data(file_system, choice, log_options);
-}
-
 Result<std::map<uint32_t, ListedSnapshot>> find_snapshots(FileSystem& file_system,
                                                           const LogData& data) {
   std::map<uint32_t, ListedSnapshot> snapshots;
@@ -135,7 +128,7 @@ std::string state_of(const Savepoint& savepoint, uint32_t id, const ListedSnapsh
 
 Result<void> list_snapshots(const ClusterChoice& choice, const SnapshotOptions& options) {
   PosixFileSystem files;
-  ATOLL_ASSIGN(const LogData data, find_snapshot_data(files, choice, options));
+  ATOLL_ASSIGN(const LogData data, find_log_data(files, choice, options));
   ATOLL_ASSIGN(const auto snapshots, find_snapshots(files, data));
   options.json ? print_json(data, snapshots) : print_text(data, snapshots);
   return {};
@@ -162,16 +155,8 @@ void add_snapshot_command(CLI::App& app, Invocation& invocation) {
   group->require_subcommand(1);
   const auto options = std::make_shared<SnapshotOptions>();
   const auto add = [&](const char* name, const char* help, auto run) {
-    CLI::App* command = group->add_subcommand(name, help);
-    add_cluster_options(*command, invocation);
-    command
-        ->add_option("--data-dir", options->data_dir,
-                     "Data directory of a cluster without a config file")
-        ->type_name("DIRECTORY");
-    command->add_flag("--json", options->json, "Print JSON, for programs");
-    command->callback([&invocation, options, run] {
-      invocation.run = [&invocation, options, run] { return run(invocation.choice, *options); };
-    });
+    CLI::App* command = add_cluster_command(*group, invocation, name, help, options, run);
+    add_data_options(*command, *options);
     return command;
   };
   add("ls", "List the snapshots", list_snapshots);
@@ -192,19 +177,13 @@ void add_snapshot_command(CLI::App& app, Invocation& invocation) {
       ->add_option("ID", options->id, "Snapshot to remove")
       ->required()
       ->check(id_range);
-  CLI::App* take = group->add_subcommand("take", "Take a snapshot of all durable commits");
-  add_cluster_options(*take, invocation);
-  take->add_flag("--json", options->json, "Print JSON, for programs");
-  take->callback([&invocation, options] {
-    invocation.run = [&invocation, options] { return take_snapshot(invocation.choice, *options); };
-  });
-  CLI::App* damage = group->add_subcommand(
-      "damage", "List known damage: files, pages and ranges of keys that cannot be read");
-  add_cluster_options(*damage, invocation);
-  damage->add_flag("--json", options->json, "Print JSON, for programs");
-  damage->callback([&invocation, options] {
-    invocation.run = [&invocation, options] { return list_damage(invocation.choice, *options); };
-  });
+  const auto add_live = [&](const char* name, const char* help, auto run) {
+    add_json_option(*add_cluster_command(*group, invocation, name, help, options, run),
+                    options->json);
+  };
+  add_live("take", "Take a snapshot of all durable commits", take_snapshot);
+  add_live("damage", "List known damage: files, pages and ranges of keys that cannot be read",
+           list_damage);
 }
 
 }  // namespace atolldb::cli

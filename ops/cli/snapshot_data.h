@@ -14,9 +14,7 @@
 
 namespace atolldb::cli {
 
-struct SnapshotOptions {
-  std::string data_dir;  // --data-dir; empty: that of the chosen cluster
-  bool json = false;
+struct SnapshotOptions : DataOptions {
   std::optional<uint32_t> id;  // verify: only this one; pin: this one instead of the newest
   std::string name;            // pin: name of the pin; empty: derived from the id
   std::string pin;             // unpin: name of the pin, or id of a snapshot
@@ -44,9 +42,6 @@ Result<std::map<uint32_t, ListedSnapshot>> find_snapshots(FileSystem& file_syste
 /// "unneeded" if it will be deleted or a failed run left it; "unfinished" if its run is in progress
 /// or failed after the newest.
 std::string state_of(const Savepoint& savepoint, uint32_t id, const ListedSnapshot& snapshot);
-
-Result<LogData> find_snapshot_data(FileSystem& file_system, const ClusterChoice& choice,
-                                   const SnapshotOptions& options);
 
 Result<void> list_snapshots(const ClusterChoice& choice, const SnapshotOptions& options);
 Result<void> verify_snapshots(const ClusterChoice& choice, const SnapshotOptions& options);

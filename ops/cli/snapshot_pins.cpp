@@ -37,11 +37,11 @@ Result<Json> change_dead(const ClusterChoice& choice, const SnapshotOptions& opt
                          const Change& change) {
   PosixFileSystem files;
   // Before the locks, which make files: a directory that is not a cluster's gets none.
-  ATOLL_ASSIGN(const LogData found, find_snapshot_data(files, choice, options));
+  ATOLL_ASSIGN(const LogData found, find_log_data(files, choice, options));
   const std::vector<std::string> directories(found.directories.begin(), found.directories.end());
   ATOLL_ASSIGN(auto lock, lock_dead_data("atoll snapshot", found.data_dir, directories, files));
   Result<LogData> data =
-      find_snapshot_data(files, choice, options);  // again, because no process changes it now
+      find_log_data(files, choice, options);  // again, because no process changes it now
   Result<Json> done = data ? change(files, *data) : std::unexpected(data.error());
   lock.forget_processes();
   return done;

@@ -206,7 +206,7 @@ Result<std::vector<uint32_t>> chosen(FileSystem& file_system, const LogData& dat
 /// check.
 bool is_gone(FileSystem& file_system, const ClusterChoice& choice, const SnapshotOptions& options,
              uint32_t id) {
-  const Result<LogData> now = find_snapshot_data(file_system, choice, options);
+  const Result<LogData> now = find_log_data(file_system, choice, options);
   return now && !is_kept(now->savepoint, id);
 }
 
@@ -214,7 +214,7 @@ bool is_gone(FileSystem& file_system, const ClusterChoice& choice, const Snapsho
 
 Result<void> verify_snapshots(const ClusterChoice& choice, const SnapshotOptions& options) {
   PosixFileSystem files;
-  ATOLL_ASSIGN(const LogData data, find_snapshot_data(files, choice, options));
+  ATOLL_ASSIGN(const LogData data, find_log_data(files, choice, options));
   ATOLL_ASSIGN(const auto ids, chosen(files, data, options));
   Json whole = {{"schema_version", 1}, {"data_dir", data.data_dir}, {"snapshots", Json::array()}};
   Result<void> verdict;

@@ -133,16 +133,13 @@ Result<void> status(const ClusterChoice& choice, const StatusOptions& options) {
 }  // namespace
 
 void add_status_command(CLI::App& app, Invocation& invocation) {
-  CLI::App* command =
-      app.add_subcommand("status", "Show whether a cluster is healthy, and what it does");
-  add_cluster_options(*command, invocation);
   const auto options = std::make_shared<StatusOptions>();
+  CLI::App* command =
+      add_cluster_command(app, invocation, "status",
+                          "Show whether a cluster is healthy, and what it does", options, status);
   command->add_flag("--json", options->json,
                     "Print JSON, for programs; with --watch, one line each time");
   command->add_flag("--watch", options->watch, "Repeat every second, until interrupted");
-  command->callback([&invocation, options] {
-    invocation.run = [&invocation, options] { return status(invocation.choice, *options); };
-  });
 }
 
 }  // namespace atolldb::cli

@@ -92,21 +92,14 @@ Result<void> drop(const ClusterChoice& choice, const StorageOptions& options) {
   return {};
 }
 
-using StorageAction = Result<void> (*)(const ClusterChoice&, const StorageOptions&);
-
 }  // namespace
 
 void add_storage_command(CLI::App& app, Invocation& invocation) {
   CLI::App* group = app.add_subcommand("storage", "Create, list and drop storages");
   group->require_subcommand(1);
   const auto options = std::make_shared<StorageOptions>();
-  const auto add = [&](const char* name, const char* help, StorageAction run) {
-    CLI::App* command = group->add_subcommand(name, help);
-    add_cluster_options(*command, invocation);
-    command->callback([&invocation, options, run] {
-      invocation.run = [&invocation, options, run] { return run(invocation.choice, *options); };
-    });
-    return command;
+  const auto add = [&](const char* name, const char* help, auto run) {
+    return add_cluster_command(*group, invocation, name, help, options, run);
   };
   const auto add_name = [&](CLI::App* command) {
     command->add_option("NAME", options->name, "Name of the storage")->required();
@@ -125,10 +118,10 @@ void add_storage_command(CLI::App& app, Invocation& invocation) {
       ->check(CLI::NonNegativeNumber);
   creating->add_option("--records", options->record_count, "array: number of records")
       ->check(CLI::NonNegativeNumber);
-  add("ls", "List the storages", list)->add_flag("--json", options->json, "For programs");
+  add_json_option(*add("ls", "List the storages", list), options->json);
   CLI::App* describing = add("describe", "Show one storage", describe);
   add_name(describing);
-  describing->add_flag("--json", options->json, "For programs");
+  add_json_option(*describing, options->json);
   add_name(add("drop", "Drop a storage and free its pages", drop));
 }
 

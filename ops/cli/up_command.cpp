@@ -185,9 +185,9 @@ Result<void> up(const ClusterChoice& choice, const UpOptions& options) {
 }  // namespace
 
 void add_up_command(CLI::App& app, Invocation& invocation) {
-  CLI::App* command = app.add_subcommand("up", "Start a cluster and print its endpoints");
-  add_cluster_options(*command, invocation);
   const auto options = std::make_shared<UpOptions>();
+  CLI::App* command = add_cluster_command(app, invocation, "up",
+                                          "Start a cluster and print its endpoints", options, up);
   command->add_flag(
       "--foreground", options->foreground,
       "Do not detach: the first SIGINT or SIGTERM stops it in order, the second at once");
@@ -202,9 +202,6 @@ void add_up_command(CLI::App& app, Invocation& invocation) {
       ->excludes("--discard-data");
   command->add_flag("--until-readable", options->until_readable,
                     "Return as soon as snapshots can be read, before a recovery has ended");
-  command->callback([&invocation, options] {
-    invocation.run = [&invocation, options] { return up(invocation.choice, *options); };
-  });
 }
 
 }  // namespace atolldb::cli
