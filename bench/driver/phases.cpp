@@ -8,7 +8,6 @@
 #include <thread>
 
 #include "bench/common/clock.h"
-#include "shared/base/try.h"
 
 namespace atolldb::bench {
 
@@ -56,6 +55,29 @@ class Progress {
 };
 
 }  // namespace
+
+ReportHead describe(ClusterPort& cluster) {
+  ReportHead head;
+  head.nodes = cluster.node_count();
+  head.workers = cluster.worker_count();
+  head.mode = cluster.mode();
+  head.durability = cluster.durability();
+  head.machine = MachineInfo::detect();
+  return head;
+}
+
+Result<void> load(ClusterPort& cluster, const Console& console, std::span<const StorageSpec> specs,
+                  const std::string& job, const std::string& input, const std::string& what,
+                  ReportHead& report) {
+  for (const StorageSpec& spec : specs) {
+    ATOLL_TRY(cluster.create_storage(spec));
+  }
+  const uint64_t start_ns = monotonic_ns();
+  ATOLL_TRY(cluster.run_job(job, input));
+  report.load_seconds = static_cast<double>(monotonic_ns() - start_ns) * 1e-9;
+  console.line(fmt::format("loaded {} in {:.1f} s", what, report.load_seconds));
+  return {};
+}
 
 RunTimes announce_run(const Console& console, const CommonOptions& options, uint32_t number) {
   RunTimes times;

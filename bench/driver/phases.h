@@ -2,13 +2,17 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "bench/driver/cluster_port.h"
 #include "bench/driver/options.h"
 #include "bench/driver/report.h"
 #include "bench/job/run_times.h"
+#include "shared/base/try.h"
 
 namespace atolldb::bench {
 
@@ -17,6 +21,14 @@ struct Console {
   std::function<void(const std::string&)> line;      // a whole line
   std::function<void(const std::string&)> progress;  // replaces the previous progress on a terminal
 };
+
+/// Returns the facts about the cluster and the machine.
+ReportHead describe(ClusterPort& cluster);
+
+/// Creates the storages and loads them with the job. `what`: for the console.
+Result<void> load(ClusterPort& cluster, const Console& console, std::span<const StorageSpec> specs,
+                  const std::string& job, const std::string& input, const std::string& what,
+                  ReportHead& report);
 
 /// Returns the times of run `number` (from 1), and announces the run. Only the first run has a
 /// warm-up, which warms up the database for all.
@@ -30,5 +42,23 @@ Result<std::vector<std::string>> run_with_progress(ClusterPort& cluster, const C
 /// Runs a survey job and adds its findings to `report`.
 Result<void> survey(ClusterPort& cluster, std::string_view command, const std::string& job,
                     const std::string& input, ReportHead& report);
+
+/// Runs the benchmark until a run ends early, at most `repeat` times, and then the survey.
+/// `summarize` merges the outputs of a run.
+template <typename Report, typename Input, typename Summarize>
+Result<void> run_all(ClusterPort& cluster, const Console& console, std::string_view command,
+                     const std::string& run_job, const std::string& survey_job, Input& input,
+                     Report& report, Summarize summarize) {
+  for (uint32_t number = 1; number <= report.options.repeat; ++number) {
+    input.times = announce_run(console, report.options, number);
+    ATOLL_ASSIGN(
+        const std::vector<std::string> outputs,
+        run_with_progress(cluster, console, run_job, input.to_json(), input.times.start_ns));
+    ATOLL_ASSIGN(auto summary, summarize(outputs, report.nodes));
+    report.runs.push_back(std::move(summary));
+    if (report.ended_early()) break;
+  }
+  return survey(cluster, command, survey_job, input.to_json(), report);
+}
 
 }  // namespace atolldb::bench

@@ -1,7 +1,9 @@
 // Shared parts of the reports of all benchmarks: facts about the cluster, as text and as JSON.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
@@ -41,6 +43,18 @@ struct ReportHead {
   bool verified() const { return verify_done && violations.empty(); }
 };
 
+/// Facts and runs. `Summary` derives from RunSummary.
+template <typename Summary>
+struct RunReport : ReportHead {
+  std::vector<std::unique_ptr<Summary>> runs;
+
+  double median_tps() const { return bench::median_tps(runs); }
+  const Summary& median_run() const { return bench::median_run(runs); }
+  bool ended_early() const {
+    return std::ranges::any_of(runs, [](const auto& run) { return !run->ended_early.empty(); });
+  }
+};
+
 using TypeNames = std::span<const char* const>;
 
 // -- Text: whole lines, each with its line feed ------------------------------------------------
@@ -76,5 +90,9 @@ nlohmann::json report_json(const ReportHead& head, const CommonOptions& options,
 
 /// Returns the exit code: success, resources if a run ended early, corruption for violations.
 ExitCode exit_code_of(const ReportHead& head, bool ended_early);
+template <typename Summary>
+ExitCode exit_code_of(const RunReport<Summary>& report) {
+  return exit_code_of(report, report.ended_early());
+}
 
 }  // namespace atolldb::bench

@@ -63,9 +63,4 @@ const auto& median_run(const Runs& runs) {
   return *sorted[(sorted.size() - 1) / 2];
 }
 
-template <typename Runs>
-bool any_ended_early(const Runs& runs) {
-  return std::ranges::any_of(runs, [](const auto& run) { return !run->ended_early.empty(); });
-}
-
 }  // namespace atolldb::bench

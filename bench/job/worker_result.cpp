@@ -1,6 +1,5 @@
 #include "bench/job/worker_result.h"
 
-#include <nlohmann/json.hpp>
 #include <numeric>
 
 namespace atolldb::bench {

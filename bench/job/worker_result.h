@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench/common/latency_histogram.h"
 #include "bench/job/engine_counts.h"
+#include "shared/base/error.h"
 
 namespace atolldb::bench {
 
@@ -33,6 +35,43 @@ struct WorkerResult {
   /// `put` adds all members to an object; `take` reads them (throws nlohmann's exceptions).
   void put(nlohmann::json& json) const;
   void take(const nlohmann::json& json);
+};
+
+/// A counter of one benchmark, and its name in JSON.
+template <typename Run>
+struct RunCounter {
+  const char* name;
+  uint64_t Run::* member;
+};
+
+/// Adds the counters of one benchmark. `Run` derives from this type. It has the counters in
+/// `kCounters`, and the name of the benchmark in `kBenchmark`.
+template <typename Run>
+struct CountingResult : WorkerResult {
+  using WorkerResult::WorkerResult;
+
+  std::string to_json() const {
+    nlohmann::json json;
+    for (const auto& [name, member] : Run::kCounters) {
+      json[name] = static_cast<const Run&>(*this).*member;
+    }
+    put(json);
+    return json.dump();
+  }
+
+  static Result<Run> parse(std::string_view text) {
+    Run result;
+    try {
+      const auto json = nlohmann::json::parse(text);
+      result.take(json);
+      for (const auto& [name, member] : Run::kCounters) json.at(name).get_to(result.*member);
+    } catch (const nlohmann::json::exception& error) {
+      return make_error(
+          ExitCode::failed,
+          std::string(Run::kBenchmark) + ": a worker's result cannot be read: " + error.what());
+    }
+    return result;
+  }
 };
 
 }  // namespace atolldb::bench

@@ -26,21 +26,12 @@ class Driver {
   Result<Report> resume();
 
  private:
-  Result<void> create_storages();
-  Result<void> load();
-  Result<void> run_once(uint32_t number);
   Result<void> verify();
 
   ClusterPort& cluster_;
-  Options options_;
   Console console_;
   JobInput input_;
   Report report_;
 };
-
-/// Returns the exit code: success, resources if a run ended early, corruption for violations.
-inline ExitCode exit_code_of(const Report& report) {
-  return bench::exit_code_of(report, report.ended_early());
-}
 
 }  // namespace atolldb::tpcc

@@ -30,14 +30,9 @@ struct RunSummary : bench::RunSummary {
 Result<std::unique_ptr<RunSummary>> summarize(const std::vector<std::string>& outputs,
                                               uint32_t nodes);
 
-struct Report : bench::ReportHead {
+struct Report : bench::RunReport<RunSummary> {
   Options options;
   uint32_t warehouses = 0;
-  std::vector<std::unique_ptr<RunSummary>> runs;
-
-  double median_tps() const { return bench::median_tps(runs); }
-  const RunSummary& median_run() const { return bench::median_run(runs); }
-  bool ended_early() const { return bench::any_ended_early(runs); }
 
   std::string text() const;
   nlohmann::json json() const;

@@ -2,17 +2,14 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
-#include <string_view>
 
 #include "bench/job/worker_result.h"
 #include "bench/ycsb/workload.h"
-#include "shared/base/error.h"
 
 namespace atolldb::ycsb {
 
-struct RunResult : bench::WorkerResult {
-  RunResult() : WorkerResult(kTypes) {}
+struct RunResult : bench::CountingResult<RunResult> {
+  RunResult() : CountingResult(kTypes) {}
 
   uint64_t scanned_records = 0;  // that committed scans returned
   // For the verification; these include the warm-up.
@@ -20,8 +17,12 @@ struct RunResult : bench::WorkerResult {
   uint64_t inserted = 0;    // records that this worker has inserted in the life of the database
   uint64_t torn_reads = 0;  // records read that were not whole
 
-  std::string to_json() const;
-  static Result<RunResult> parse(std::string_view text);
+  static constexpr const char* kBenchmark = "ycsb";
+  static constexpr bench::RunCounter<RunResult> kCounters[] = {
+      {"scanned_records", &RunResult::scanned_records},
+      {"updates", &RunResult::updates},
+      {"inserted", &RunResult::inserted},
+      {"torn_reads", &RunResult::torn_reads}};
 };
 
 }  // namespace atolldb::ycsb

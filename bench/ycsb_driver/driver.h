@@ -18,9 +18,6 @@ class Driver {
   Result<Report> go();
 
  private:
-  Result<void> create_storages();
-  Result<void> load();
-  Result<void> run_once(uint32_t number);
   Result<void> verify();
 
   bench::ClusterPort& cluster_;
@@ -28,10 +25,5 @@ class Driver {
   JobInput input_;
   Report report_;
 };
-
-/// Returns the exit code: success, resources if a run ended early, corruption for violations.
-inline ExitCode exit_code_of(const Report& report) {
-  return bench::exit_code_of(report, report.ended_early());
-}
 
 }  // namespace atolldb::ycsb

@@ -34,15 +34,11 @@ std::vector<std::string> find_violations(const std::vector<VerifyResult>& found,
                                          const std::vector<std::unique_ptr<RunSummary>>& runs,
                                          const Keyspace& keyspace);
 
-struct Report : bench::ReportHead {
+struct Report : bench::RunReport<RunSummary> {
   Options options;
   JobInput input;
-  std::vector<std::unique_ptr<RunSummary>> runs;
 
-  double median_tps() const { return bench::median_tps(runs); }
   double operations_per_second() const { return median_tps() * input.operations; }
-  const RunSummary& median_run() const { return bench::median_run(runs); }
-  bool ended_early() const { return bench::any_ended_early(runs); }
   /// Share of operations on other nodes' records, among those that choose an existing record.
   double remote_percent() const;
 

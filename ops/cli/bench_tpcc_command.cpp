@@ -27,7 +27,7 @@ Result<BenchReport> run_tpcc(const tpcc::Options& options, bench::ClusterPort& p
                              const bench::Console& console) {
   ATOLL_ASSIGN(tpcc::Driver driver, make_driver(options, port, console));
   ATOLL_ASSIGN(const tpcc::Report report, options.cold ? driver.resume() : driver.go());
-  return BenchReport{report.text(), report.json(), tpcc::exit_code_of(report)};
+  return BenchReport{report.text(), report.json(), bench::exit_code_of(report)};
 }
 
 Result<void> bench_tpcc(const ClusterChoice& choice, const TpccOptions& given) {

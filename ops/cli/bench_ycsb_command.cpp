@@ -15,7 +15,7 @@ Result<BenchReport> run_ycsb(const ycsb::Options& options, const ycsb::JobInput&
                              bench::ClusterPort& port, const bench::Console& console) {
   ATOLL_TRY(ycsb::check_cluster(options, port.node_count()));
   ATOLL_ASSIGN(const ycsb::Report report, ycsb::Driver(port, options, input, console).go());
-  return BenchReport{report.text(), report.json(), ycsb::exit_code_of(report)};
+  return BenchReport{report.text(), report.json(), bench::exit_code_of(report)};
 }
 
 Result<void> bench_ycsb(const ClusterChoice& choice, const ycsb::Options& options) {
