@@ -65,23 +65,22 @@ class Measurement {
 Result<Report> measure(const std::string& data_dir, uint64_t run_epoch, const Options& options,
                        const std::string& directory, const std::function<bool()>& is_interrupted) {
   PosixFileSystem files;
-  const auto log = find_log(files, data_dir);
-  if (!log) return std::unexpected(log.error());
-  Measurement measurement(files, *log, options, directory, is_interrupted);
+  ATOLL_ASSIGN(const auto log, find_log(files, data_dir));
+  Measurement measurement(files, log, options, directory, is_interrupted);
   Report report;
   report.options = options;
   report.directory = directory;
   report.machine = bench::MachineInfo::detect();
-  const bool has_base = log->base.id != 0;
+  const bool has_base = log.base.id != 0;
   ATOLL_ASSIGN(auto whole,
                measurement.repeat(has_base ? "since_snapshot" : "whole_log",
                                   has_base ? "recovery: the log after the newest snapshot"
                                            : "recovery without a snapshot: the whole log",
-                                  log->base));
+                                  log.base));
   report.scenarios.push_back(std::move(whole));
   if (has_base || run_epoch < 2) return report;
   // Processes the log of the run on top of a snapshot of what preceded it.
-  ATOLL_ASSIGN(const auto loaded, measurement.glean(run_epoch - 1, log->base));
+  ATOLL_ASSIGN(const auto loaded, measurement.glean(run_epoch - 1, log.base));
   ATOLL_ASSIGN(auto rest, measurement.repeat(
                               "since_snapshot",
                               "recovery with a snapshot of the loaded data: the rest of the log",

@@ -143,11 +143,11 @@ Result<Gleaned> glean_once(FileSystem& file_system, const GleanPlan& plan,
   ATOLL_TRY(collect(*mapper, reducer, gleaned));
   count(*mapper, reducer, gleaned);
 
-  const auto partitions =
-      timed(gleaned.compose, [&] { return Composing(plan, reducer, base, pages).all(gleaned); });
-  if (!partitions) return std::unexpected(partitions.error());
+  ATOLL_ASSIGN(const auto partitions, timed(gleaned.compose, [&] {
+                 return Composing(plan, reducer, base, pages).all(gleaned);
+               }));
   ATOLL_ASSIGN(auto result, timed(gleaned.finish, [&] {
-                 return finish(plan, *partitions, base, directory, pages, roots);
+                 return finish(plan, partitions, base, directory, pages, roots);
                }));
   gleaned.result = std::move(result);
   gleaned.wall_ns = bench::monotonic_ns() - begin;

@@ -55,9 +55,8 @@ class Begun {
                                          .file_bytes = options.file_bytes}));
     begun.writer_ = std::move(writer);
     if (log.is_durable()) {
-      auto listed =
-          begin_incarnation(coordinator, directory, begun.start_, {LoggerPlace{0, 0, directory}});
-      if (!listed) return std::unexpected(listed.error());
+      ATOLL_TRY(
+          begin_incarnation(coordinator, directory, begun.start_, {LoggerPlace{0, 0, directory}}));
     }
     return begun;
   }

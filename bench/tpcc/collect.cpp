@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "bench/job/step_scan.h"
+#include "bench/job/try.h"
 #include "bench/tpcc/keys.h"
-#include "bench/tpcc/try.h"
 
 namespace atolldb::tpcc {
 
@@ -41,7 +41,7 @@ Status FactCollector::collect(std::span<const uint32_t> warehouses,
   facts.resize(warehouses.size());
   for (size_t i = 0; i < warehouses.size(); ++i) {
     facts[i].w_id = warehouses[i];
-    TPCC_TRY(collect_warehouse(facts[i]));
+    BENCH_TRY(collect_warehouse(facts[i]));
   }
   return collect_history(facts);
 }
@@ -49,25 +49,25 @@ Status FactCollector::collect(std::span<const uint32_t> warehouses,
 Status FactCollector::collect_warehouse(WarehouseFacts& facts) {
   const uint32_t w = facts.w_id;
   const Status status = run(*txn_, *backoff_, kMaxEpoch, [&](Transaction& txn) {
-    TPCC_TRY(tables_.warehouse_ytd.get(txn, tables_.warehouse_ytd_at(w), offsetof(YtdRow, ytd),
-                                       sizeof(facts.ytd), &facts.ytd));
+    BENCH_TRY(tables_.warehouse_ytd.get(txn, tables_.warehouse_ytd_at(w), offsetof(YtdRow, ytd),
+                                        sizeof(facts.ytd), &facts.ytd));
     for (uint32_t d = 1; d <= kDistricts; ++d) {
       DistrictFacts& district = facts.districts[d - 1];
-      TPCC_TRY(tables_.district_ytd.get(txn, tables_.district_ytd_at(w, d), offsetof(YtdRow, ytd),
-                                        sizeof(district.ytd), &district.ytd));
-      TPCC_TRY(tables_.district_next.get(txn, tables_.district_next_at(w, d),
-                                         offsetof(DistrictNextRow, next_o_id),
-                                         sizeof(district.next_o_id), &district.next_o_id));
+      BENCH_TRY(tables_.district_ytd.get(txn, tables_.district_ytd_at(w, d), offsetof(YtdRow, ytd),
+                                         sizeof(district.ytd), &district.ytd));
+      BENCH_TRY(tables_.district_next.get(txn, tables_.district_next_at(w, d),
+                                          offsetof(DistrictNextRow, next_o_id),
+                                          sizeof(district.next_o_id), &district.next_o_id));
     }
     return Status::ok;
   });
   if (status != Status::ok) return status;
   for (uint32_t d = 1; d <= kDistricts; ++d) {
     DistrictFacts& district = facts.districts[d - 1];
-    TPCC_TRY(collect_customers(w, d, district));
-    TPCC_TRY(collect_orders(w, d, district));
-    TPCC_TRY(collect_new_orders(w, d, district));
-    TPCC_TRY(collect_lines(w, d, district));
+    BENCH_TRY(collect_customers(w, d, district));
+    BENCH_TRY(collect_orders(w, d, district));
+    BENCH_TRY(collect_new_orders(w, d, district));
+    BENCH_TRY(collect_lines(w, d, district));
   }
   return Status::ok;
 }
@@ -80,8 +80,8 @@ Status FactCollector::collect_customers(uint32_t w, uint32_t d, DistrictFacts& f
     const Status status = run(*txn_, *backoff_, kMaxEpoch, [&](Transaction& txn) {
       for (uint32_t c = first; c < end; ++c) {
         CustomerBalanceRow row;
-        TPCC_TRY(tables_.customer_dynamic.get(txn, tables_.customer_at<CustomerBalanceRow>(w, d, c),
-                                              0, kBalanceBytes, &row));
+        BENCH_TRY(tables_.customer_dynamic.get(
+            txn, tables_.customer_at<CustomerBalanceRow>(w, d, c), 0, kBalanceBytes, &row));
         CustomerFacts& customer = facts.customers[c - 1];
         customer.balance = row.balance;
         customer.ytd_payment = row.ytd_payment;

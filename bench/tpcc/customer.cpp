@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <array>
 
+#include "bench/job/try.h"
 #include "bench/tpcc/keys.h"
 #include "bench/tpcc/scan.h"
 #include "bench/tpcc/transactions.h"
-#include "bench/tpcc/try.h"
 
 namespace atolldb::tpcc {
 
@@ -29,9 +29,9 @@ Status find_customer(Transaction& txn, const Tables& tables, const CustomerChoic
   for (;;) {
     const Status status = cursor.next();
     if (status == Status::end_of_scan) break;
-    TPCC_TRY(status);
+    BENCH_TRY(status);
     CustomerNameRow row;
-    TPCC_TRY(cursor.get(&row, sizeof(row)));
+    BENCH_TRY(cursor.get(&row, sizeof(row)));
     // Another name may have the same hash.
     if (!(row.last == choice.last_name)) continue;
     if (count == candidates.size()) return Status::transaction_too_large;

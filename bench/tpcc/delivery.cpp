@@ -3,10 +3,10 @@
 #include <cstddef>
 #include <span>
 
+#include "bench/job/try.h"
 #include "bench/tpcc/keys.h"
 #include "bench/tpcc/scan.h"
 #include "bench/tpcc/transactions.h"
-#include "bench/tpcc/try.h"
 
 namespace atolldb::tpcc {
 
@@ -18,7 +18,7 @@ Status take_oldest(Transaction& txn, const Tables& tables, uint32_t w, uint32_t 
   MasterTreeCursor cursor(tables.new_order, txn, waiting.range(), true);
   const Status status = cursor.next();
   if (status == Status::end_of_scan) return Status::not_found;
-  TPCC_TRY(status);
+  BENCH_TRY(status);
   o_id = order_of_order_key(key_value(cursor.key()));
   return tables.new_order.erase(txn, cursor.ref(), cursor.key());
 }
@@ -33,17 +33,17 @@ Status deliver_lines(Transaction& txn, const Tables& tables, const DeliveryInput
   for (;;) {
     const Status status = cursor.next();
     if (status == Status::end_of_scan) return Status::ok;
-    TPCC_TRY(status);
+    BENCH_TRY(status);
     struct {
       uint32_t i_id;
       int32_t amount;
     } read;
     static_assert(offsetof(OrderLineRow, amount) == 4);
-    TPCC_TRY(cursor.get(&read, sizeof(read)));
+    BENCH_TRY(cursor.get(&read, sizeof(read)));
     amount += read.amount;
-    TPCC_TRY(tables.order_line.update_range(txn, cursor.ref(), cursor.key(),
-                                            offsetof(OrderLineRow, delivery_d),
-                                            std::as_bytes(std::span(&input.delivery_d, 1))));
+    BENCH_TRY(tables.order_line.update_range(txn, cursor.ref(), cursor.key(),
+                                             offsetof(OrderLineRow, delivery_d),
+                                             std::as_bytes(std::span(&input.delivery_d, 1))));
   }
 }
 
@@ -64,7 +64,7 @@ Status take_orders(Transaction& txn, const Tables& tables, const DeliveryInput& 
     o_id = 0;
     const Status taken = take_oldest(txn, tables, input.w_id, d, o_id);
     if (taken == Status::not_found) continue;
-    TPCC_TRY(taken);
+    BENCH_TRY(taken);
     waiting[output.delivered++] = {d, o_id};
   }
   return Status::ok;
@@ -97,13 +97,13 @@ Status dispatch_orders(Transaction& txn, const Tables& tables, const DeliveryInp
     OrderRow order;
     RecordRef ref;
     uint32_t bytes = 0;
-    TPCC_TRY(tables.order.get_for_update(txn, key, &order, sizeof(order), bytes, ref));
-    TPCC_TRY(tables.order.update_range(txn, ref, key, offsetof(OrderRow, carrier_id),
-                                       std::as_bytes(std::span(&input.carrier_id, 1))));
+    BENCH_TRY(tables.order.get_for_update(txn, key, &order, sizeof(order), bytes, ref));
+    BENCH_TRY(tables.order.update_range(txn, ref, key, offsetof(OrderRow, carrier_id),
+                                        std::as_bytes(std::span(&input.carrier_id, 1))));
     places[i] = tables.customer_at<CustomerBalanceRow>(input.w_id, waiting[i].d, order.c_id);
   }
-  TPCC_TRY(tables.customer_dynamic.find_many_for_update(txn, {places.data(), waiting.size()},
-                                                        customers));
+  BENCH_TRY(tables.customer_dynamic.find_many_for_update(txn, {places.data(), waiting.size()},
+                                                         customers));
   for (size_t i = 0; i < waiting.size(); ++i) {
     Array::prefetch(customers[i], 0, kBalanceBytes);
     waiting[i].customer_at = places[i];
@@ -114,7 +114,7 @@ Status dispatch_orders(Transaction& txn, const Tables& tables, const DeliveryInp
 
 Status charge(Transaction& txn, const Tables& tables, const Waiting& order, int64_t amount) {
   CustomerBalanceRow customer;
-  TPCC_TRY(tables.customer_dynamic.get(txn, order.customer, 0, kBalanceBytes, &customer));
+  BENCH_TRY(tables.customer_dynamic.get(txn, order.customer, 0, kBalanceBytes, &customer));
   customer.balance += amount;
   ++customer.delivery_cnt;
   return tables.customer_dynamic.update(txn, order.customer, order.customer_at, 0, kBalanceBytes,
@@ -126,14 +126,14 @@ Status charge(Transaction& txn, const Tables& tables, const Waiting& order, int6
 Status delivery(Transaction& txn, const Tables& tables, const DeliveryInput& input,
                 DeliveryOutput& output) {
   std::array<Waiting, kDistricts> orders;
-  TPCC_TRY(take_orders(txn, tables, input, output, orders));
+  BENCH_TRY(take_orders(txn, tables, input, output, orders));
   const std::span<Waiting> waiting(orders.data(), output.delivered);
   prefetch_orders(txn, tables, input.w_id, waiting);
-  TPCC_TRY(dispatch_orders(txn, tables, input, waiting));
+  BENCH_TRY(dispatch_orders(txn, tables, input, waiting));
   for (const Waiting& order : waiting) {
     int64_t amount = 0;
-    TPCC_TRY(deliver_lines(txn, tables, input, order.d, order.o_id, amount));
-    TPCC_TRY(charge(txn, tables, order, amount));
+    BENCH_TRY(deliver_lines(txn, tables, input, order.d, order.o_id, amount));
+    BENCH_TRY(charge(txn, tables, order, amount));
   }
   return Status::ok;
 }

@@ -7,8 +7,8 @@
 #include <numeric>
 #include <vector>
 
+#include "bench/job/try.h"
 #include "bench/tpcc/keys.h"
-#include "bench/tpcc/try.h"
 
 namespace atolldb::tpcc {
 
@@ -28,7 +28,7 @@ Status Loader::in_batches(uint32_t count, uint32_t batch, Make&& make, Write&& w
     rows.clear();
     for (uint32_t i = first; i < end; ++i) rows.push_back(make(i));
     const Status status = run(*txn_, *backoff_, kMaxEpoch, [&](Transaction&) {
-      for (uint32_t i = first; i < end; ++i) TPCC_TRY(write(i, rows[i - first]));
+      for (uint32_t i = first; i < end; ++i) BENCH_TRY(write(i, rows[i - first]));
       return Status::ok;
     });
     if (status != Status::ok) return status;
@@ -47,11 +47,11 @@ Status Loader::load_items() {
 }
 
 Status Loader::load_warehouse(uint32_t w) {
-  TPCC_TRY(load_places(w));
-  TPCC_TRY(load_stock(w));
+  BENCH_TRY(load_places(w));
+  BENCH_TRY(load_stock(w));
   for (uint32_t d = 1; d <= kDistricts; ++d) {
-    TPCC_TRY(load_customers(w, d));
-    TPCC_TRY(load_orders(w, d));
+    BENCH_TRY(load_customers(w, d));
+    BENCH_TRY(load_orders(w, d));
   }
   return Status::ok;
 }
@@ -64,19 +64,19 @@ Status Loader::load_places(uint32_t w) {
   const int64_t warehouse_ytd = district_ytd * kDistricts;
   const uint32_t next_o_id = scale_.customers + 1;
   return run(*txn_, *backoff_, kMaxEpoch, [&](Transaction& txn) {
-    TPCC_TRY(tables_.warehouse_static.update(txn, tables_.warehouse_at(w), 0, sizeof(warehouse),
-                                             &warehouse));
-    TPCC_TRY(tables_.warehouse_ytd.update(txn, tables_.warehouse_ytd_at(w), offsetof(YtdRow, ytd),
-                                          sizeof(warehouse_ytd), &warehouse_ytd));
+    BENCH_TRY(tables_.warehouse_static.update(txn, tables_.warehouse_at(w), 0, sizeof(warehouse),
+                                              &warehouse));
+    BENCH_TRY(tables_.warehouse_ytd.update(txn, tables_.warehouse_ytd_at(w), offsetof(YtdRow, ytd),
+                                           sizeof(warehouse_ytd), &warehouse_ytd));
     for (uint32_t d = 1; d <= kDistricts; ++d) {
-      TPCC_TRY(tables_.district_static.update(txn, tables_.district_at(w, d), 0, sizeof(PlaceRow),
-                                              &districts[d - 1]));
-      TPCC_TRY(tables_.district_ytd.update(txn, tables_.district_ytd_at(w, d),
-                                           offsetof(YtdRow, ytd), sizeof(district_ytd),
-                                           &district_ytd));
-      TPCC_TRY(tables_.district_next.update(txn, tables_.district_next_at(w, d),
-                                            offsetof(DistrictNextRow, next_o_id), sizeof(next_o_id),
-                                            &next_o_id));
+      BENCH_TRY(tables_.district_static.update(txn, tables_.district_at(w, d), 0, sizeof(PlaceRow),
+                                               &districts[d - 1]));
+      BENCH_TRY(tables_.district_ytd.update(txn, tables_.district_ytd_at(w, d),
+                                            offsetof(YtdRow, ytd), sizeof(district_ytd),
+                                            &district_ytd));
+      BENCH_TRY(tables_.district_next.update(txn, tables_.district_next_at(w, d),
+                                             offsetof(DistrictNextRow, next_o_id),
+                                             sizeof(next_o_id), &next_o_id));
     }
     return Status::ok;
   });
@@ -94,8 +94,8 @@ Status Loader::load_stock(uint32_t w) {
         return Stock{maker_.stock(), maker_.stock_info(original.next(maker_.random()))};
       },
       [&](uint32_t i, const Stock& stock) {
-        TPCC_TRY(tables_.stock.update(*txn_, tables_.stock_at<StockRow>(w, i), 0, sizeof(stock.row),
-                                      &stock.row));
+        BENCH_TRY(tables_.stock.update(*txn_, tables_.stock_at<StockRow>(w, i), 0,
+                                       sizeof(stock.row), &stock.row));
         return tables_.stock_static.update(*txn_, tables_.stock_at<StockInfoRow>(w, i), 0,
                                            sizeof(stock.info), &stock.info);
       });
@@ -110,15 +110,15 @@ Status Loader::load_customers(uint32_t w, uint32_t d) {
 }
 
 Status Loader::write_customer(uint32_t w, uint32_t d, uint32_t c, const NewCustomer& customer) {
-  TPCC_TRY(tables_.customer_static.update(*txn_, tables_.customer_at<CustomerRow>(w, d, c), 0,
-                                          sizeof(CustomerRow), &customer.row));
-  TPCC_TRY(tables_.customer_dynamic.update(*txn_, tables_.customer_at<CustomerBalanceRow>(w, d, c),
-                                           0, sizeof(CustomerBalanceRow), &customer.balance));
-  TPCC_TRY(tables_.customer_data.update(*txn_, tables_.customer_at<CustomerDataRow>(w, d, c), 0,
-                                        sizeof(CustomerDataRow), &customer.data));
+  BENCH_TRY(tables_.customer_static.update(*txn_, tables_.customer_at<CustomerRow>(w, d, c), 0,
+                                           sizeof(CustomerRow), &customer.row));
+  BENCH_TRY(tables_.customer_dynamic.update(*txn_, tables_.customer_at<CustomerBalanceRow>(w, d, c),
+                                            0, sizeof(CustomerBalanceRow), &customer.balance));
+  BENCH_TRY(tables_.customer_data.update(*txn_, tables_.customer_at<CustomerDataRow>(w, d, c), 0,
+                                         sizeof(CustomerDataRow), &customer.data));
   const CustomerNameRow name{customer.row.identity.last, customer.row.identity.first};
   const Key key = ordered_key(customer_name_key(w, d, last_name_hash(name.last), c));
-  TPCC_TRY(tables_.customer_by_name.insert(*txn_, key, std::as_bytes(std::span(&name, 1))));
+  BENCH_TRY(tables_.customer_by_name.insert(*txn_, key, std::as_bytes(std::span(&name, 1))));
   return tables_.history.append(*txn_, std::as_bytes(std::span(&customer.history, 1)));
 }
 
@@ -135,13 +135,13 @@ Status Loader::load_orders(uint32_t w, uint32_t d) {
 
 Status Loader::write_order(uint32_t w, uint32_t d, const NewOrderRows& order) {
   const Key key = ordered_key(order_key(w, d, order.o_id));
-  TPCC_TRY(tables_.order.insert(*txn_, key, std::as_bytes(std::span(&order.row, 1))));
+  BENCH_TRY(tables_.order.insert(*txn_, key, std::as_bytes(std::span(&order.row, 1))));
   const Key by_customer = ordered_key(customer_order_key(w, d, order.row.c_id, order.o_id));
-  TPCC_TRY(tables_.order_by_customer.insert(*txn_, by_customer, {}));
-  if (!order.delivered) TPCC_TRY(tables_.new_order.insert(*txn_, key, {}));
+  BENCH_TRY(tables_.order_by_customer.insert(*txn_, by_customer, {}));
+  if (!order.delivered) BENCH_TRY(tables_.new_order.insert(*txn_, key, {}));
   for (uint32_t i = 0; i < order.row.ol_cnt; ++i) {
     const Key line = ordered_key(order_line_key(w, d, order.o_id, i + 1));
-    TPCC_TRY(tables_.order_line.insert(*txn_, line, std::as_bytes(std::span(&order.lines[i], 1))));
+    BENCH_TRY(tables_.order_line.insert(*txn_, line, std::as_bytes(std::span(&order.lines[i], 1))));
   }
   return Status::ok;
 }

@@ -2,9 +2,9 @@
 #include <cstddef>
 #include <cstring>
 
+#include "bench/job/try.h"
 #include "bench/tpcc/keys.h"
 #include "bench/tpcc/transactions.h"
-#include "bench/tpcc/try.h"
 
 namespace atolldb::tpcc {
 
@@ -28,7 +28,7 @@ struct Places {
 Status find_customer(Transaction& txn, const Tables& tables, const NewOrderInput& input,
                      Places& places) {
   const uint64_t customer = tables.customer_at<CustomerRow>(input.w_id, input.d_id, input.c_id);
-  TPCC_TRY(tables.customer_static.find_many(txn, {&customer, 1}, {&places.customer, 1}));
+  BENCH_TRY(tables.customer_static.find_many(txn, {&customer, 1}, {&places.customer, 1}));
   Array::prefetch(places.customer, 0, sizeof(CustomerIdentity));
   // The order number is not known yet, but the page is that of the customer's latest order.
   const Key by_customer =
@@ -54,16 +54,16 @@ Status find_records(Transaction& txn, const Tables& tables, const NewOrderInput&
     places.stock_index[i] = tables.stock_at<StockRow>(line.supply_w_id, line.i_id);
     static_index[i] = tables.stock_at<StockInfoRow>(line.supply_w_id, line.i_id);
   }
-  TPCC_TRY(tables.stock_static.find_many(txn, {static_index.data(), count}, places.stock_static));
+  BENCH_TRY(tables.stock_static.find_many(txn, {static_index.data(), count}, places.stock_static));
   places.dist_at = static_cast<uint32_t>(offsetof(StockInfoRow, dist) +
                                          (input.d_id - 1) * sizeof(StockInfoRow::dist[0]));
   for (uint32_t i = 0; i < count; ++i) {
     Array::prefetch(places.stock_static[i], 0, kFirstDataBytes);
     Array::prefetch(places.stock_static[i], places.dist_at, sizeof(StockInfoRow::dist[0]));
   }
-  TPCC_TRY(tables.item.find_many(txn, {item_index.data(), count}, places.item));
+  BENCH_TRY(tables.item.find_many(txn, {item_index.data(), count}, places.item));
   for (uint32_t i = 0; i < count; ++i) Array::prefetch(places.item[i], 0, kItemReadBytes);
-  TPCC_TRY(
+  BENCH_TRY(
       tables.stock.find_many_for_update(txn, {places.stock_index.data(), count}, places.stock));
   for (uint32_t i = 0; i < count; ++i) Array::prefetch(places.stock[i], 0, sizeof(StockRow));
   return find_customer(txn, tables, input, places);
@@ -77,8 +77,8 @@ Status insert_order(Transaction& txn, const Tables& tables, const NewOrderInput&
   order.ol_cnt = static_cast<uint16_t>(input.ol_cnt);
   order.all_local = input.all_local ? 1 : 0;
   const Key key = ordered_key(order_key(input.w_id, input.d_id, o_id));
-  TPCC_TRY(tables.order.insert(txn, key, std::as_bytes(std::span(&order, 1))));
-  TPCC_TRY(tables.new_order.insert(txn, key, {}));
+  BENCH_TRY(tables.order.insert(txn, key, std::as_bytes(std::span(&order, 1))));
+  BENCH_TRY(tables.new_order.insert(txn, key, {}));
   const Key by_customer = ordered_key(customer_order_key(input.w_id, input.d_id, input.c_id, o_id));
   return tables.order_by_customer.insert(txn, by_customer, {});
 }
@@ -86,8 +86,8 @@ Status insert_order(Transaction& txn, const Tables& tables, const NewOrderInput&
 /// Reads S_DATA and S_DIST_xx.
 Status read_stock_info(Transaction& txn, const Array& stock_static, const RecordRef& ref,
                        uint32_t dist_at, Text<50>& data, Text<24>& dist) {
-  TPCC_TRY(stock_static.get(txn, ref, dist_at, sizeof(dist), &dist));
-  TPCC_TRY(stock_static.get(txn, ref, offsetof(StockInfoRow, data), kFirstDataBytes, data.bytes));
+  BENCH_TRY(stock_static.get(txn, ref, dist_at, sizeof(dist), &dist));
+  BENCH_TRY(stock_static.get(txn, ref, offsetof(StockInfoRow, data), kFirstDataBytes, data.bytes));
   constexpr size_t kOtherDataBytes = sizeof(data.bytes) - kFirstDataBytes;
   std::memset(data.bytes + kFirstDataBytes, 0, kOtherDataBytes);
   if (data.bytes[kFirstDataBytes - 1] == 0) return Status::ok;
@@ -99,7 +99,7 @@ Status read_stock_info(Transaction& txn, const Array& stock_static, const Record
 Status sell(Transaction& txn, const Tables& tables, const NewOrderInput& input,
             const NewOrderInput::Line& line, const RecordRef& ref, uint64_t at, int32_t& quantity) {
   StockRow stock;
-  TPCC_TRY(tables.stock.get(txn, ref, 0, sizeof(stock), &stock));
+  BENCH_TRY(tables.stock.get(txn, ref, 0, sizeof(stock), &stock));
   stock.quantity = stock_after_sale(stock.quantity, line.quantity);
   stock.ytd += line.quantity;
   ++stock.order_cnt;
@@ -117,12 +117,12 @@ Status sell_line(Transaction& txn, const Tables& tables, const NewOrderInput& in
   const Status found = tables.item.get(txn, places.item[i], 0, kItemReadBytes, &item);
   // The item number is not valid, so the order is rolled back (clause 2.4.2.3).
   if (found == Status::out_of_range) return Status::user_abort;
-  TPCC_TRY(found);
-  TPCC_TRY(sell(txn, tables, input, line, places.stock[i], places.stock_index[i],
-                output.stock_quantity));
+  BENCH_TRY(found);
+  BENCH_TRY(sell(txn, tables, input, line, places.stock[i], places.stock_index[i],
+                 output.stock_quantity));
   Text<50> stock_data;
-  TPCC_TRY(read_stock_info(txn, tables.stock_static, places.stock_static[i], places.dist_at,
-                           stock_data, row.dist_info));
+  BENCH_TRY(read_stock_info(txn, tables.stock_static, places.stock_static[i], places.dist_at,
+                            stock_data, row.dist_info));
   row.i_id = line.i_id;
   row.delivery_d = 0;
   std::memset(row.spare, 0, sizeof(row.spare));
@@ -148,7 +148,7 @@ Status add_lines(Transaction& txn, const Tables& tables, const NewOrderInput& in
   std::array<Bytes, kMaxLines> row_bytes;
   sum = 0;
   for (uint32_t i = 0; i < input.ol_cnt; ++i) {
-    TPCC_TRY(sell_line(txn, tables, input, places, i, rows[i], output.lines[i]));
+    BENCH_TRY(sell_line(txn, tables, input, places, i, rows[i], output.lines[i]));
     sum += output.lines[i].amount;
     output.lines_done = i + 1;
     keys[i] = ordered_key(order_line_key(input.w_id, input.d_id, output.o_id, i + 1));
@@ -164,25 +164,25 @@ Status add_lines(Transaction& txn, const Tables& tables, const NewOrderInput& in
 Status new_order(Transaction& txn, const Tables& tables, const NewOrderInput& input,
                  NewOrderOutput& output) {
   Places places;
-  TPCC_TRY(find_records(txn, tables, input, places));
+  BENCH_TRY(find_records(txn, tables, input, places));
   output.lines_done = 0;
-  TPCC_TRY(tables.warehouse_static.get(txn, tables.warehouse_at(input.w_id),
-                                       offsetof(PlaceRow, tax), sizeof(output.w_tax),
-                                       &output.w_tax));
-  TPCC_TRY(tables.district_static.get(txn, tables.district_at(input.w_id, input.d_id),
-                                      offsetof(PlaceRow, tax), sizeof(output.d_tax),
-                                      &output.d_tax));
+  BENCH_TRY(tables.warehouse_static.get(txn, tables.warehouse_at(input.w_id),
+                                        offsetof(PlaceRow, tax), sizeof(output.w_tax),
+                                        &output.w_tax));
+  BENCH_TRY(tables.district_static.get(txn, tables.district_at(input.w_id, input.d_id),
+                                       offsetof(PlaceRow, tax), sizeof(output.d_tax),
+                                       &output.d_tax));
   const uint64_t next_at = tables.district_next_at(input.w_id, input.d_id);
   RecordRef ref;
-  TPCC_TRY(
+  BENCH_TRY(
       tables.district_next.get_for_update(txn, next_at, 0, sizeof(output.o_id), &output.o_id, ref));
   const uint32_t next_o_id = output.o_id + 1;
-  TPCC_TRY(tables.district_next.update(txn, ref, next_at, 0, sizeof(next_o_id), &next_o_id));
-  TPCC_TRY(tables.customer_static.get(txn, places.customer, 0, sizeof(CustomerIdentity),
-                                      &output.customer));
-  TPCC_TRY(insert_order(txn, tables, input, output.o_id));
+  BENCH_TRY(tables.district_next.update(txn, ref, next_at, 0, sizeof(next_o_id), &next_o_id));
+  BENCH_TRY(tables.customer_static.get(txn, places.customer, 0, sizeof(CustomerIdentity),
+                                       &output.customer));
+  BENCH_TRY(insert_order(txn, tables, input, output.o_id));
   int64_t sum = 0;
-  TPCC_TRY(add_lines(txn, tables, input, places, output, sum));
+  BENCH_TRY(add_lines(txn, tables, input, places, output, sum));
   output.total_amount = total_amount(sum, output.customer.discount, output.w_tax, output.d_tax);
   return Status::ok;
 }

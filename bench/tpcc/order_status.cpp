@@ -1,10 +1,10 @@
 // The Order-Status transaction (clause 2.6).
 #include <cstring>
 
+#include "bench/job/try.h"
 #include "bench/tpcc/keys.h"
 #include "bench/tpcc/scan.h"
 #include "bench/tpcc/transactions.h"
-#include "bench/tpcc/try.h"
 
 namespace atolldb::tpcc {
 
@@ -12,10 +12,10 @@ Status order_status(Transaction& txn, const Tables& tables, const OrderStatusInp
                     OrderStatusOutput& output) {
   const uint32_t w = input.customer.w_id;
   const uint32_t d = input.customer.d_id;
-  TPCC_TRY(find_customer(txn, tables, input.customer, output.c_id));
-  TPCC_TRY(tables.customer_static.get(txn, tables.customer_at<CustomerRow>(w, d, output.c_id), 0,
-                                      sizeof(output.customer), &output.customer));
-  TPCC_TRY(tables.customer_dynamic.get(
+  BENCH_TRY(find_customer(txn, tables, input.customer, output.c_id));
+  BENCH_TRY(tables.customer_static.get(txn, tables.customer_at<CustomerRow>(w, d, output.c_id), 0,
+                                       sizeof(output.customer), &output.customer));
+  BENCH_TRY(tables.customer_dynamic.get(
       txn, tables.customer_at<CustomerBalanceRow>(w, d, output.c_id),
       offsetof(CustomerBalanceRow, balance), sizeof(output.balance), &output.balance));
 
@@ -23,11 +23,11 @@ Status order_status(Transaction& txn, const Tables& tables, const OrderStatusInp
   KeyRange orders(customer_order_key(w, d, output.c_id, 0),
                   customer_order_key(w, d, output.c_id, ~uint32_t{0}));
   MasterTreeCursor latest(tables.order_by_customer, txn, orders.range(), false);
-  TPCC_TRY(latest.next());
+  BENCH_TRY(latest.next());
   output.o_id = order_of_customer_order_key(key_value(latest.key()));
   uint32_t bytes = 0;
   const Key key = ordered_key(order_key(w, d, output.o_id));
-  TPCC_TRY(tables.order.get(txn, key, &output.order, sizeof(output.order), bytes));
+  BENCH_TRY(tables.order.get(txn, key, &output.order, sizeof(output.order), bytes));
 
   KeyRange lines(order_line_key(w, d, output.o_id, 0),
                  order_line_key(w, d, output.o_id, kLastLine));
@@ -36,9 +36,9 @@ Status order_status(Transaction& txn, const Tables& tables, const OrderStatusInp
   for (;;) {
     const Status status = cursor.next();
     if (status == Status::end_of_scan) return Status::ok;
-    TPCC_TRY(status);
+    BENCH_TRY(status);
     if (output.line_count == output.lines.size()) return Status::transaction_too_large;
-    TPCC_TRY(cursor.get(&output.lines[output.line_count++], sizeof(OrderLineRow)));
+    BENCH_TRY(cursor.get(&output.lines[output.line_count++], sizeof(OrderLineRow)));
   }
 }
 

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstring>
 
+#include "bench/job/try.h"
 #include "bench/tpcc/transactions.h"
-#include "bench/tpcc/try.h"
 
 namespace atolldb::tpcc {
 
@@ -40,13 +40,14 @@ Status pay(Transaction& txn, const Tables& tables, const PaymentInput& input,
   const uint64_t balance_at = tables.customer_at<CustomerBalanceRow>(w, d, output.c_id);
   RecordRef identity;
   RecordRef balance;
-  TPCC_TRY(tables.customer_static.find_many(txn, {&identity_at, 1}, {&identity, 1}));
+  BENCH_TRY(tables.customer_static.find_many(txn, {&identity_at, 1}, {&identity, 1}));
   Array::prefetch(identity, 0, sizeof(output.customer));
-  TPCC_TRY(tables.customer_dynamic.find_many_for_update(txn, {&balance_at, 1}, {&balance, 1}));
+  BENCH_TRY(tables.customer_dynamic.find_many_for_update(txn, {&balance_at, 1}, {&balance, 1}));
   Array::prefetch(balance, 0, kBalanceBytes);
-  TPCC_TRY(tables.customer_static.get(txn, identity, 0, sizeof(output.customer), &output.customer));
+  BENCH_TRY(
+      tables.customer_static.get(txn, identity, 0, sizeof(output.customer), &output.customer));
   CustomerBalanceRow row;
-  TPCC_TRY(tables.customer_dynamic.get(txn, balance, 0, kBalanceBytes, &row));
+  BENCH_TRY(tables.customer_dynamic.get(txn, balance, 0, kBalanceBytes, &row));
   row.balance -= input.amount;
   row.ytd_payment += input.amount;
   ++row.payment_cnt;
@@ -60,8 +61,8 @@ Status note_bad_credit(Transaction& txn, const Tables& tables, const PaymentInpu
       tables.customer_at<CustomerDataRow>(input.customer.w_id, input.customer.d_id, output.c_id);
   Text<500> data;
   RecordRef ref;
-  TPCC_TRY(tables.customer_data.get_for_update(txn, at, offsetof(CustomerDataRow, data),
-                                               sizeof(data), &data, ref));
+  BENCH_TRY(tables.customer_data.get_for_update(txn, at, offsetof(CustomerDataRow, data),
+                                                sizeof(data), &data, ref));
   prepend_history(input, output.c_id, data);
   std::memcpy(output.data.bytes, data.bytes, sizeof(output.data.bytes));
   return tables.customer_data.update(txn, ref, at, offsetof(CustomerDataRow, data), sizeof(data),
@@ -94,18 +95,18 @@ Status append_history(Transaction& txn, const Tables& tables, const PaymentInput
 Status payment(Transaction& txn, const Tables& tables, const PaymentInput& input,
                PaymentOutput& output) {
   const int64_t amount = input.amount;
-  TPCC_TRY(tables.warehouse_static.get(txn, tables.warehouse_at(input.w_id), &output.warehouse));
-  TPCC_TRY(tables.district_static.get(txn, tables.district_at(input.w_id, input.d_id),
-                                      &output.district));
-  TPCC_TRY(tables.warehouse_ytd.increment(txn, tables.warehouse_ytd_at(input.w_id),
+  BENCH_TRY(tables.warehouse_static.get(txn, tables.warehouse_at(input.w_id), &output.warehouse));
+  BENCH_TRY(tables.district_static.get(txn, tables.district_at(input.w_id, input.d_id),
+                                       &output.district));
+  BENCH_TRY(tables.warehouse_ytd.increment(txn, tables.warehouse_ytd_at(input.w_id),
+                                           offsetof(YtdRow, ytd), IncrementType::i64, &amount));
+  BENCH_TRY(tables.district_ytd.increment(txn, tables.district_ytd_at(input.w_id, input.d_id),
                                           offsetof(YtdRow, ytd), IncrementType::i64, &amount));
-  TPCC_TRY(tables.district_ytd.increment(txn, tables.district_ytd_at(input.w_id, input.d_id),
-                                         offsetof(YtdRow, ytd), IncrementType::i64, &amount));
   const Status found = find_customer(txn, tables, input.customer, output.c_id);
   if (found != Status::ok) return found;
-  TPCC_TRY(pay(txn, tables, input, output));
+  BENCH_TRY(pay(txn, tables, input, output));
   if (output.customer.identity.credit.view() == "BC") {
-    TPCC_TRY(note_bad_credit(txn, tables, input, output));
+    BENCH_TRY(note_bad_credit(txn, tables, input, output));
   }
   return append_history(txn, tables, input, output);
 }

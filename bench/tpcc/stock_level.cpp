@@ -2,10 +2,10 @@
 #include <array>
 #include <cstddef>
 
+#include "bench/job/try.h"
 #include "bench/tpcc/keys.h"
 #include "bench/tpcc/scan.h"
 #include "bench/tpcc/transactions.h"
-#include "bench/tpcc/try.h"
 
 namespace atolldb::tpcc {
 
@@ -46,11 +46,11 @@ Status distinct_items(Transaction& txn, const Tables& tables, const StockLevelIn
   for (uint32_t lines_read = 0;; ++lines_read) {
     const Status status = cursor.next();
     if (status == Status::end_of_scan) return Status::ok;
-    TPCC_TRY(status);
+    BENCH_TRY(status);
     if (lines_read == kItemLimit) return Status::transaction_too_large;
     static_assert(offsetof(OrderLineRow, i_id) == 0);
     uint32_t item = 0;
-    TPCC_TRY(cursor.get(&item, sizeof(item)));
+    BENCH_TRY(cursor.get(&item, sizeof(item)));
     items.add(item);
   }
 }
@@ -60,12 +60,12 @@ Status distinct_items(Transaction& txn, const Tables& tables, const StockLevelIn
 Status stock_level(Transaction& txn, const Tables& tables, const StockLevelInput& input,
                    StockLevelOutput& output) {
   uint32_t next_o_id = 0;
-  TPCC_TRY(tables.district_next.get(txn, tables.district_next_at(input.w_id, input.d_id),
-                                    offsetof(DistrictNextRow, next_o_id), sizeof(next_o_id),
-                                    &next_o_id));
+  BENCH_TRY(tables.district_next.get(txn, tables.district_next_at(input.w_id, input.d_id),
+                                     offsetof(DistrictNextRow, next_o_id), sizeof(next_o_id),
+                                     &next_o_id));
   const uint32_t first = next_o_id > kOrders ? next_o_id - kOrders : 1;
   DistinctItems items;
-  TPCC_TRY(distinct_items(txn, tables, input, first, next_o_id - 1, items));
+  BENCH_TRY(distinct_items(txn, tables, input, first, next_o_id - 1, items));
 
   const uint32_t count = items.size();
   std::array<uint64_t, kItemLimit> places;
@@ -73,7 +73,7 @@ Status stock_level(Transaction& txn, const Tables& tables, const StockLevelInput
     places[i] = tables.stock_at<StockRow>(input.w_id, items[i]);
   }
   std::array<StockRow, kItemLimit> stocks;
-  TPCC_TRY(tables.stock.get_many(txn, {places.data(), count}, stocks.data()));
+  BENCH_TRY(tables.stock.get_many(txn, {places.data(), count}, stocks.data()));
   output.low_stock = 0;
   for (uint32_t i = 0; i < count; ++i) {
     if (stocks[i].quantity < input.threshold) ++output.low_stock;

@@ -1,4 +1,5 @@
 #include "bench/ycsb_driver/options.h"
+#include "shared/base/try.h"
 
 #include <fmt/format.h>
 
@@ -112,7 +113,7 @@ Result<JobInput> job_input(const Options& options) {
   for (const auto choose : {choose_mix, choose_distribution, choose_storage, choose_shape}) {
     if (checked) checked = choose(options, input);
   }
-  if (!checked) return std::unexpected(checked.error());
+  ATOLL_TRY(checked);
   input.records = options.records;
   input.seed = options.seed;
   input.theta = options.theta;

@@ -54,9 +54,7 @@ uint32_t BenchPort::worker_count() const {
 }
 
 Result<void> BenchPort::create_storage(const bench::StorageSpec& spec) {
-  const auto id =
-      cluster_.create_storage(spec.name, spec.type, spec.payload_bytes, spec.record_count);
-  if (!id) return std::unexpected(id.error());
+  ATOLL_TRY(cluster_.create_storage(spec.name, spec.type, spec.payload_bytes, spec.record_count));
   return {};
 }
 
@@ -145,11 +143,9 @@ Result<Config> config_of_bench_cluster(const ClusterChoice& choice, const std::s
   }
   if (choice.config_file.empty()) {
     std::error_code error;
-    Result<std::string> logs =
-        new_folder(std::filesystem::temp_directory_path(error) / "atoll-bench",
-                   "set TMPDIR to a folder that can be written");
-    if (!logs) return std::unexpected(logs.error());
-    config->cluster.log_dir = *std::move(logs);
+    ATOLL_ASSIGN(config->cluster.log_dir,
+                 new_folder(std::filesystem::temp_directory_path(error) / "atoll-bench",
+                            "set TMPDIR to a folder that can be written"));
   }
   ATOLL_TRY(use_new_data_folders(*config));
   set_durability(*config, options.durability);

@@ -1,46 +1,31 @@
 // `atoll bench gleaner`: measures the log records per second of each gleaner thread, and the speed
 // of recovery from a log.
-#include <poll.h>
-#include <signal.h>
-
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 
 #include "bench/gleaner_driver/driver.h"
-#include "ops/cli/bench_cluster.h"
 #include "ops/cli/bench_run.h"
 #include "ops/cli/bench_tpcc_log.h"
 #include "ops/cli/command.h"
 #include "shared/base/try.h"
-#include "shared/process/start_up.h"
 
 namespace atolldb::cli {
 namespace {
 
-struct GleanerBenchOptions {
+struct GleanerBenchOptions : LogSourceOptions {
   gleaner_bench::Options gleaner;
-  std::string data_dir;   // with the log to process; empty: a run of TPC-C makes one
-  std::string directory;  // parent of the directory that is written; empty: beside the default data
-                          // directory
-  std::string json_file;
-  bool smoke = false;
 };
 
 Result<void> measure_in(const std::string& directory, const std::string& data_dir,
                         uint64_t run_epoch, const GleanerBenchOptions& options) {
-  ATOLL_ASSIGN(const UniqueFd signals, receive_signals({SIGINT, SIGTERM}));
-  const auto is_interrupted = [&] {
-    pollfd wait = {signals.get(), POLLIN, 0};
-    return poll(&wait, 1, 0) > 0;
-  };
-  auto report =
-      gleaner_bench::measure(data_dir, run_epoch, options.gleaner, directory, is_interrupted);
-  if (!report) return std::unexpected(report.error());
-  report->source = options.data_dir.empty() ? "a run of TPC-C with its load" : options.data_dir;
-  std::printf("%s", report->text().c_str());
-  return write_json_file(options.json_file, report->json());
+  ATOLL_ASSIGN(const auto is_interrupted, watch_for_interrupts());
+  ATOLL_ASSIGN(auto report, gleaner_bench::measure(data_dir, run_epoch, options.gleaner, directory,
+                                                   is_interrupted));
+  report.source = options.data_dir.empty() ? "a run of TPC-C with its load" : options.data_dir;
+  std::printf("%s", report.text().c_str());
+  return write_json_file(options.json_file, report.json());
 }
 
 Result<void> measure(const std::string& directory, const GleanerBenchOptions& options) {
@@ -59,14 +44,10 @@ Result<void> bench_gleaner(GleanerBenchOptions options) {
   if (options.smoke) gleaner_bench::make_smoke(options.gleaner);
   ATOLL_TRY(gleaner_bench::check_options(options.gleaner));
   ATOLL_TRY(check_json_file(options.json_file));
-  const std::filesystem::path stem =
-      options.directory.empty() ? std::filesystem::path(default_config().cluster.data_dir)
-                                : std::filesystem::absolute(options.directory) / "gleaner-bench";
-  const auto directory = new_folder(stem, "choose a --directory that this user can write to");
-  if (!directory) return std::unexpected(directory.error());
-  const Result<void> done = measure(*directory, options);
+  ATOLL_ASSIGN(const std::string directory, new_output_folder(options, "gleaner-bench"));
+  const Result<void> done = measure(directory, options);
   std::error_code ignored;
-  std::filesystem::remove_all(*directory, ignored);
+  std::filesystem::remove_all(directory, ignored);
   return done;
 }
 
@@ -84,18 +65,9 @@ void add_options(CLI::App& command, GleanerBenchOptions& options) {
       ->capture_default_str();
   command.add_option("--exchange-bytes", gleaner.exchange_bytes, "Bytes of the reducer's inbox")
       ->capture_default_str();
-  command
-      .add_option("--data-dir", options.data_dir,
-                  "Glean the log of this data directory instead of a run; nothing in it is changed")
-      ->type_name("DIRECTORY");
-  command
-      .add_option("--directory", options.directory,
-                  "Folder for the output files [next to the default data directory]")
-      ->type_name("DIRECTORY");
-  command.add_flag("--smoke", options.smoke,
-                   "Run a small workload, which tests the benchmark but measures nothing");
-  command.add_option("--json", options.json_file, "Also write the report to this file")
-      ->type_name("FILE");
+  add_log_source_options(
+      command, options,
+      "Glean the log of this data directory instead of a run; nothing in it is changed");
 }
 
 }  // namespace

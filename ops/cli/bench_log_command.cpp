@@ -1,7 +1,4 @@
 // `atoll bench log`: measures how many TPC-C log records per second one logger writes.
-#include <poll.h>
-#include <signal.h>
-
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
@@ -9,26 +6,19 @@
 #include <optional>
 
 #include "bench/log_driver/driver.h"
-#include "ops/cli/bench_cluster.h"
 #include "ops/cli/bench_run.h"
 #include "ops/cli/bench_tpcc_log.h"
 #include "ops/cli/command.h"
 #include "shared/base/try.h"
 #include "shared/file/posix_file_system.h"
-#include "shared/process/start_up.h"
 
 namespace atolldb::cli {
 namespace {
 
-struct LogBenchOptions {
+struct LogBenchOptions : LogSourceOptions {
   log_bench::Options log;
   std::string backend = "posix";
-  std::string data_dir;  // with the log to replay; empty: a run of TPC-C makes one
-  std::string
-      directory;  // parent of the data directory that is written; empty: beside the default one
-  std::string json_file;
   bool keep = false;
-  bool smoke = false;
 };
 
 /// Returns the number of blocks that the buffers have room for.
@@ -67,11 +57,7 @@ std::string source_of(const LogBenchOptions& options) {
 
 Result<void> replay_in(const std::string& directory, const LogBenchOptions& options,
                        const log_bench::Recording& recording) {
-  ATOLL_ASSIGN(const UniqueFd signals, receive_signals({SIGINT, SIGTERM}));
-  const auto is_interrupted = [&] {
-    pollfd wait = {signals.get(), POLLIN, 0};
-    return poll(&wait, 1, 0) > 0;
-  };
+  ATOLL_ASSIGN(const auto is_interrupted, watch_for_interrupts());
   ATOLL_ASSIGN(auto report, log_bench::replay(recording, options.log, directory, is_interrupted));
   report.source = source_of(options);
   report.recorded_blocks = recording.blocks.size();
@@ -91,21 +77,17 @@ Result<void> bench_log(LogBenchOptions options) {
   options.log.backend = backend;
   ATOLL_TRY(log_bench::check_options(options.log));
   ATOLL_TRY(check_json_file(options.json_file));
-  const std::filesystem::path stem =
-      options.directory.empty() ? std::filesystem::path(default_config().cluster.data_dir)
-                                : std::filesystem::absolute(options.directory) / "log-bench";
-  const auto directory = new_folder(stem, "choose a --directory that this user can write to");
-  if (!directory) return std::unexpected(directory.error());
+  ATOLL_ASSIGN(const std::string directory, new_output_folder(options, "log-bench"));
   const Result<void> done = [&]() -> Result<void> {
     ATOLL_ASSIGN(const auto recording, record(options));
-    return replay_in(*directory, options, recording);
+    return replay_in(directory, options, recording);
   }();
   if (options.keep) {
-    std::printf("kept: atoll log verify --data-dir %s\n", directory->c_str());
+    std::printf("kept: atoll log verify --data-dir %s\n", directory.c_str());
     return done;
   }
   std::error_code ignored;
-  std::filesystem::remove_all(*directory, ignored);
+  std::filesystem::remove_all(directory, ignored);
   return done;
 }
 
@@ -117,14 +99,6 @@ void add_options(CLI::App& command, LogBenchOptions& options) {
       .add_option("--record-seconds", log.record_seconds,
                   "Seconds of the TPC-C run whose records are replayed")
       ->capture_default_str();
-  command
-      .add_option("--data-dir", options.data_dir,
-                  "Replay the latest records of this data directory instead of a run")
-      ->type_name("DIRECTORY");
-  command
-      .add_option("--directory", options.directory,
-                  "Folder for the output files [next to the default data directory]")
-      ->type_name("DIRECTORY");
   command.add_option("--backend", options.backend, "posix, pmem, or null, which discards the data")
       ->capture_default_str();
   command.add_option("--workers", log.workers, "Workers whose log buffers the logger writes")
@@ -138,10 +112,8 @@ void add_options(CLI::App& command, LogBenchOptions& options) {
   command.add_option("--most-bytes", log.most_bytes, "Bytes after which the run ends")
       ->capture_default_str();
   command.add_flag("--keep", options.keep, "Keep the files, for `atoll log`");
-  command.add_flag("--smoke", options.smoke,
-                   "Run a small workload, which tests the benchmark but measures nothing");
-  command.add_option("--json", options.json_file, "Also write the report to this file")
-      ->type_name("FILE");
+  add_log_source_options(command, options,
+                         "Replay the latest records of this data directory instead of a run");
 }
 
 }  // namespace

@@ -122,18 +122,17 @@ Result<void> write_json_file(const std::string& path, const nlohmann::json& json
 }
 
 Result<void> run_on_own_cluster(const ClusterChoice& choice, const Benchmark& benchmark) {
-  const Result<Config> wanted =
-      config_of_bench_cluster(choice, benchmark.cluster_name, benchmark.options);
-  if (!wanted) return std::unexpected(wanted.error());
+  ATOLL_ASSIGN(const Config wanted,
+               config_of_bench_cluster(choice, benchmark.cluster_name, benchmark.options));
   const auto remove_folders = [&] {
     std::error_code ignored;
-    for (const std::string& folder : own_folders(choice, *wanted)) {
+    for (const std::string& folder : own_folders(choice, wanted)) {
       std::filesystem::remove_all(folder, ignored);
     }
   };
-  const auto lasts = check_that_data_last(*wanted, benchmark);
+  const auto lasts = check_that_data_last(wanted, benchmark);
   const Result<Config> config =
-      lasts ? size_pools(*wanted, choice, benchmark) : std::unexpected(lasts.error());
+      lasts ? size_pools(wanted, choice, benchmark) : std::unexpected(lasts.error());
   if (!config) {
     remove_folders();
     return std::unexpected(config.error());
@@ -183,17 +182,17 @@ void add_common_options(CLI::App& command, bench::CommonOptions& options,
 
 Result<void> run_benchmark(const ClusterChoice& choice, const Benchmark& benchmark) {
   ATOLL_TRY(check_json_file(benchmark.options.json_file));
-  const auto running = find_bench_cluster(choice, benchmark.command, benchmark.options);
-  if (!running) return std::unexpected(running.error());
-  if (*running == nullptr) return run_on_own_cluster(choice, benchmark);
+  ATOLL_ASSIGN(const auto running,
+               find_bench_cluster(choice, benchmark.command, benchmark.options));
+  if (running == nullptr) return run_on_own_cluster(choice, benchmark);
   if (benchmark.prepare) {
     return make_error(ExitCode::usage, benchmark.command + ": cluster \"" +
-                                           (*running)->config().cluster.name +
+                                           running->config().cluster.name +
                                            "\" runs: --cold is only for a cluster that the "
                                            "benchmark starts: stop it, or leave --cold out");
   }
-  std::printf("using the running cluster \"%s\"\n", (*running)->config().cluster.name.c_str());
-  return run_on(**running, benchmark);
+  std::printf("using the running cluster \"%s\"\n", running->config().cluster.name.c_str());
+  return run_on(*running, benchmark);
 }
 
 }  // namespace atolldb::cli

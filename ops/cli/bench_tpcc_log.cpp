@@ -1,5 +1,12 @@
 #include "ops/cli/bench_tpcc_log.h"
 
+#include <poll.h>
+#include <signal.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "bench/tpcc_driver/driver.h"
@@ -7,6 +14,8 @@
 #include "ops/cli/bench_cluster.h"
 #include "ops/cli/bench_run.h"
 #include "shared/base/try.h"
+#include "shared/base/unique_fd.h"
+#include "shared/process/start_up.h"
 
 namespace atolldb::cli {
 namespace {
@@ -40,6 +49,34 @@ class RecordingPort final : public bench::ClusterPort {
 
 }  // namespace
 
+void add_log_source_options(CLI::App& command, LogSourceOptions& options,
+                            const char* data_dir_help) {
+  command.add_option("--data-dir", options.data_dir, data_dir_help)->type_name("DIRECTORY");
+  command
+      .add_option("--directory", options.directory,
+                  "Folder for the output files [next to the default data directory]")
+      ->type_name("DIRECTORY");
+  command.add_flag("--smoke", options.smoke,
+                   "Run a small workload, which tests the benchmark but measures nothing");
+  command.add_option("--json", options.json_file, "Also write the report to this file")
+      ->type_name("FILE");
+}
+
+Result<std::string> new_output_folder(const LogSourceOptions& options, const char* name) {
+  const std::filesystem::path stem = options.directory.empty()
+                                         ? std::filesystem::path(default_config().cluster.data_dir)
+                                         : std::filesystem::absolute(options.directory) / name;
+  return new_folder(stem, "choose a --directory that this user can write to");
+}
+
+Result<std::function<bool()>> watch_for_interrupts() {
+  ATOLL_ASSIGN(UniqueFd fd, receive_signals({SIGINT, SIGTERM}));
+  return [signals = std::make_shared<UniqueFd>(std::move(fd))] {
+    pollfd wait = {signals->get(), POLLIN, 0};
+    return poll(&wait, 1, 0) > 0;
+  };
+}
+
 Result<void> run_tpcc_for_its_log(const TpccForItsLog& run, const UseLog& use) {
   tpcc::Options tpcc;
   tpcc.nodes = tpcc.workers_per_node = 1;
@@ -62,11 +99,10 @@ Result<void> run_tpcc_for_its_log(const TpccForItsLog& run, const UseLog& use) {
          return tpcc::estimate_memory(tpcc, warehouses, nodes, workers, cores);
        },
        .run = [&](bench::ClusterPort& port, const bench::Console& console) -> Result<BenchReport> {
-         const auto warehouses =
-             tpcc::choose_warehouses(tpcc, port.node_count(), port.worker_count());
-         if (!warehouses) return std::unexpected(warehouses.error());
+         ATOLL_ASSIGN(const auto warehouses,
+                      tpcc::choose_warehouses(tpcc, port.node_count(), port.worker_count()));
          RecordingPort recorder(port);
-         ATOLL_TRY(tpcc::Driver(recorder, tpcc, *warehouses, console).go());
+         ATOLL_TRY(tpcc::Driver(recorder, tpcc, warehouses, console).go());
          run_epoch = recorder.run_epoch();
          // The log is complete even if a pool filled up early.
          return BenchReport{"", {}, ExitCode::success};

@@ -1,6 +1,7 @@
-// Runs TPC-C to produce a log that other benchmarks read.
+// Shared parts of the benchmarks that read a log: of a run of TPC-C, or of a data directory.
 #pragma once
 
+#include <CLI/App.hpp>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -8,6 +9,23 @@
 #include "shared/base/error.h"
 
 namespace atolldb::cli {
+
+struct LogSourceOptions {
+  std::string data_dir;   // with the log to read; empty: a run of TPC-C makes one
+  std::string directory;  // parent of the output; empty: next to the default data directory
+  std::string json_file;
+  bool smoke = false;
+};
+
+void add_log_source_options(CLI::App& command, LogSourceOptions& options,
+                            const char* data_dir_help);
+
+/// Makes a new folder for the output. `name`: its name in --directory.
+Result<std::string> new_output_folder(const LogSourceOptions& options, const char* name);
+
+/// Returns a function that tells whether SIGINT or SIGTERM has arrived. They no longer end the
+/// process.
+Result<std::function<bool()>> watch_for_interrupts();
 
 struct TpccForItsLog {
   std::string command;        // prefix of error messages: "bench log"

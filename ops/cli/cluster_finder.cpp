@@ -139,12 +139,11 @@ Result<Search> search(const ClusterChoice& choice) {
       if (found.config.cluster.name == choice.name) return Search{found, found.config};
     }
   }
-  Result<Config> config = config_of_new_cluster(choice);
-  if (!config) return std::unexpected(config.error());
-  ATOLL_ASSIGN(auto live, look_everywhere(*config, choice.config_file));
+  ATOLL_ASSIGN(Config config, config_of_new_cluster(choice));
+  ATOLL_ASSIGN(auto live, look_everywhere(config, choice.config_file));
   // The command line of the running cluster may have changed its config since the file was read.
-  if (live) *config = live->config;
-  return Search{std::move(live), *std::move(config)};
+  if (live) config = live->config;
+  return Search{std::move(live), std::move(config)};
 }
 
 }  // namespace

@@ -62,10 +62,10 @@ Result<void> adopt(const ClusterChoice& choice, const AdoptOptions& options) {
   }
   ATOLL_ASSIGN(const Config config, config_of_new_cluster(choice));
   PosixFileSystem files;
-  const auto adopted =
-      adopt_data(config, options.is_copy ? AdoptionKind::copy : AdoptionKind::moved, files);
-  if (!adopted) return std::unexpected(adopted.error());
-  options.json ? print_json(*adopted, options) : print_adopted(*adopted, options);
+  ATOLL_ASSIGN(
+      const auto adopted,
+      adopt_data(config, options.is_copy ? AdoptionKind::copy : AdoptionKind::moved, files));
+  options.json ? print_json(adopted, options) : print_adopted(adopted, options);
   return {};
 }
 

@@ -93,12 +93,11 @@ Json to_json(const IncarnationScan& scan) {
 Result<void> verify_rest(FileSystem& files, const LogData& data,
                          const std::vector<IncarnationScan>& scans, Json& whole) {
   ATOLL_TRY(refuse_unlisted(files, data.savepoint, data.directories));
-  auto ddl =
-      read_ddl_log(files, data.data_dir, data.savepoint.cluster_uuid, data.savepoint.ddl_records);
-  if (!ddl) return std::unexpected(ddl.error());
-  whole["ddl"] = {{"records", ddl->records.size()}, {"torn", ddl->torn}};
+  ATOLL_ASSIGN(const auto ddl, read_ddl_log(files, data.data_dir, data.savepoint.cluster_uuid,
+                                            data.savepoint.ddl_records));
+  whole["ddl"] = {{"records", ddl.records.size()}, {"torn", ddl.torn}};
   for (const IncarnationScan& scan : scans) {
-    ATOLL_TRY(refuse_uncreated(scan, ddl->records));
+    ATOLL_TRY(refuse_uncreated(scan, ddl.records));
   }
   return {};
 }

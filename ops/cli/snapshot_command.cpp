@@ -25,9 +25,7 @@ Result<std::optional<uint64_t>> size_of(FileSystem& file_system, const std::stri
     if (exists && !*exists) return std::nullopt;
     return std::unexpected(file.error());
   }
-  auto bytes = (*file)->size();
-  if (!bytes) return std::unexpected(bytes.error());
-  return *bytes;
+  return (*file)->size();
 }
 
 std::string joined_names(const std::vector<std::string>& names) {
@@ -136,16 +134,15 @@ Result<void> list_snapshots(const ClusterChoice& choice, const SnapshotOptions& 
 
 Result<void> take_snapshot(const ClusterChoice& choice, const SnapshotOptions& options) {
   ATOLL_ASSIGN(const Config config, find_running(choice));
-  const Result<Json> taken =
-      call_coordinator(config, "snapshot.take", Json::object(), kGleanTimeout);
-  if (!taken) return std::unexpected(taken.error());
-  const auto id = taken->value("id", uint64_t{0});
+  ATOLL_ASSIGN(const Json taken,
+               call_coordinator(config, "snapshot.take", Json::object(), kGleanTimeout));
+  const auto id = taken.value("id", uint64_t{0});
   if (options.json) {
-    const Json whole = {{"schema_version", 1}, {"id", id}, {"epoch", taken->value("epoch", 0ull)}};
+    const Json whole = {{"schema_version", 1}, {"id", id}, {"epoch", taken.value("epoch", 0ull)}};
     std::printf("%s\n", whole.dump(2).c_str());
   } else {
     std::printf("snapshot %s: all durable commits, up to epoch %s\n", std::to_string(id).c_str(),
-                std::to_string(taken->value("epoch", 0ull)).c_str());
+                std::to_string(taken.value("epoch", 0ull)).c_str());
   }
   return {};
 }

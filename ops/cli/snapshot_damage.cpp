@@ -53,10 +53,10 @@ void print_unreadable(const Json& ranges) {
 
 Result<void> list_damage(const ClusterChoice& choice, const SnapshotOptions& options) {
   ATOLL_ASSIGN(const Config config, find_running(choice));
-  Result<Json> damage = call_coordinator(config, "snapshot.damage", Json::object(), kDamageTimeout);
-  if (!damage) return std::unexpected(damage.error());
-  const Json nodes = damage->value("nodes", Json::array());
-  const Json unreadable = damage->value("unreadable", Json::array());
+  ATOLL_ASSIGN(const Json damage,
+               call_coordinator(config, "snapshot.damage", Json::object(), kDamageTimeout));
+  const Json nodes = damage.value("nodes", Json::array());
+  const Json unreadable = damage.value("unreadable", Json::array());
   if (options.json) {
     const Json whole = {{"schema_version", 1}, {"nodes", nodes}, {"unreadable", unreadable}};
     std::printf("%s\n", whole.dump(2, ' ', false, Json::error_handler_t::replace).c_str());

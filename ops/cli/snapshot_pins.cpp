@@ -94,9 +94,8 @@ Result<void> pin_snapshot(const ClusterChoice& choice, const SnapshotOptions& op
       choice, options, "snapshot.pin", body, [&](FileSystem& files, LogData& data) -> Result<Json> {
         ATOLL_ASSIGN(const auto chosen,
                      choose_pin(data.savepoint, options.id.value_or(0), options.name));
-        const auto done =
-            atolldb::pin_snapshot(files, data.data_dir, data.savepoint, chosen.id, chosen.name);
-        if (!done) return std::unexpected(done.error());
+        ATOLL_TRY(
+            atolldb::pin_snapshot(files, data.data_dir, data.savepoint, chosen.id, chosen.name));
         return to_json(chosen);
       });
   if (!pinned) return std::unexpected(pinned.error());

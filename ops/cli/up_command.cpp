@@ -13,6 +13,7 @@
 #include "ops/cli/status_report.h"
 #include "ops/cli/terminal.h"
 #include "ops/launcher/background.h"
+#include "shared/base/try.h"
 #include "shared/message/control_client.h"
 #include "shared/process/run_paths.h"
 
@@ -142,8 +143,7 @@ void print_salvaged(const Config& config) {
 }
 
 Result<void> up(const ClusterChoice& choice, const UpOptions& options) {
-  const Result<Config> config = config_of_new_cluster(choice);
-  if (!config) return std::unexpected(config.error());
+  ATOLL_ASSIGN(const Config config, config_of_new_cluster(choice));
   LaunchOptions launch;
   launch.discards_data = options.discards_data;
   launch.salvages = options.salvages;
@@ -155,23 +155,23 @@ Result<void> up(const ClusterChoice& choice, const UpOptions& options) {
   launch.on_recovering = [&](const std::string& readable) {
     is_readable = !readable.empty();
     progress.end();
-    print_recovering(*config, readable);
+    print_recovering(config, readable);
   };
   const auto print_start = [&] {
     progress.end();
-    print_running(*config);
-    if (options.salvages) print_salvaged(*config);
-    print_problems(*config);
+    print_running(config);
+    if (options.salvages) print_salvaged(config);
+    print_problems(config);
   };
   // After the last use of a relative path: the config file may also be a pipe that the shell
   // opened.
   leave_caller();
   if (options.foreground) {
-    const Result<void> ended = run_foreground(*config, print_start, launch);
+    const Result<void> ended = run_foreground(config, print_start, launch);
     progress.end();
     return ended;
   }
-  const Result<void> started = start_background(*config, launch);
+  const Result<void> started = start_background(config, launch);
   progress.end();
   if (!started) return started;
   if (options.until_readable && is_readable) {

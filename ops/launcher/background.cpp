@@ -121,10 +121,9 @@ Result<void> run_foreground(const Config& config, const std::function<void()>& o
   ATOLL_ASSIGN(const UniqueFd signals, receive_signals({SIGINT, SIGTERM}));
   options.signal_fd = signals.get();
   ATOLL_TRY(make_log_dir(config));
-  const Result<Logger> logger =
-      make_file_logger("launcher", log_path(config, "launcher"), config.log.level);
-  if (!logger) return std::unexpected(logger.error());
-  Launcher launcher(config, std::move(options), *logger);
+  ATOLL_ASSIGN(const Logger logger,
+               make_file_logger("launcher", log_path(config, "launcher"), config.log.level));
+  Launcher launcher(config, std::move(options), logger);
   ATOLL_TRY(launcher.start());
   if (on_running) on_running();
   return launcher.supervise();

@@ -26,6 +26,10 @@ struct Place {
 
 bool is_same(const Place& a, const Place& b) { return a.device == b.device && a.inode == b.inode; }
 
+std::string key_of(const std::string& node_directory) {
+  return "`directories` of [[node]] (" + node_directory + ")";
+}
+
 /// Returns nothing if there is no such directory.
 std::optional<Place> find_place(const std::string& directory, const std::string& key) {
   struct stat info{};
@@ -168,10 +172,8 @@ Result<std::optional<DataLock>> lock_data(const Config& config, FileSystem& file
   ATOLL_ASSIGN(auto data, make_place(file_system, config.cluster.data_dir, kDataKey));
   ATOLL_TRY(locker.lock_data_dir(std::move(data)));
   for (const std::string& directory : node_directories(config)) {
-    auto place =
-        make_place(file_system, directory, "`directories` of [[node]] (" + directory + ")");
-    if (!place) return std::unexpected(place.error());
-    ATOLL_TRY(locker.lock_configured(*std::move(place)));
+    ATOLL_ASSIGN(Place place, make_place(file_system, directory, key_of(directory)));
+    ATOLL_TRY(locker.lock_configured(std::move(place)));
   }
   ATOLL_TRY(locker.lock_left());
   ATOLL_TRY(claim_directories(file_system, locker.directories(), locate));
@@ -187,7 +189,7 @@ Result<DataLock> lock_dead_data(const std::string& tool, const std::string& data
   if (!data) return make_error(ExitCode::failed, data_dir + ": no such directory: choose another");
   ATOLL_TRY(locker.lock_data_dir(*std::move(data)));
   for (const std::string& directory : configured) {
-    auto place = find_place(directory, "`directories` of [[node]] (" + directory + ")");
+    auto place = find_place(directory, key_of(directory));
     if (!place) continue;
     ATOLL_TRY(locker.lock_configured(*std::move(place)));
   }

@@ -170,16 +170,16 @@ std::unexpected<Error> foreign_directory(const std::string& directory, const Dir
 Result<void> refuse_foreign_logs(FileSystem& file_system, const std::string& data_dir,
                                  const std::vector<std::string>& directories) {
   if (directories.empty()) return {};
-  auto files = log_files_in(file_system, {directories.begin(), directories.end()});
-  if (!files) return std::unexpected(files.error());
-  if (files->empty()) return {};
+  ATOLL_ASSIGN(const auto files,
+               log_files_in(file_system, {directories.begin(), directories.end()}));
+  if (files.empty()) return {};
   auto savepoint = read_savepoint(file_system, data_dir);
   // With a damaged savepoint no log file is known to be the cluster's own.
   const bool is_known = savepoint && *savepoint;
   if (!savepoint && savepoint.error().code != ExitCode::corruption) {
     return std::unexpected(savepoint.error());
   }
-  for (const LogFilePlace& place : *files) {
+  for (const LogFilePlace& place : files) {
     ATOLL_ASSIGN(auto owner, owner_of(file_system, place));
     if (!owner || (is_known && *owner == (*savepoint)->savepoint.cluster_uuid)) continue;
     return make_error(ExitCode::failed,

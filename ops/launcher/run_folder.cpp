@@ -42,10 +42,9 @@ Result<RunFolder> RunFolder::acquire(const Config& config) {
   // another user can rename or replace.
   ATOLL_TRY(check_owned(folder, "cluster.run_dir"));
   if (chmod(folder.c_str(), 0700) != 0) return folder_error(folder, "cannot be made private");
-  Result<ProcessLock> lock =
-      ProcessLock::acquire(lock_path(config), config.cluster.name, "cluster.run_dir");
-  if (!lock) return std::unexpected(lock.error());
-  RunFolder run_folder(config, *std::move(lock));
+  ATOLL_ASSIGN(ProcessLock lock,
+               ProcessLock::acquire(lock_path(config), config.cluster.name, "cluster.run_dir"));
+  RunFolder run_folder(config, std::move(lock));
   if (run_folder.lock_.was_left()) {
     const auto& launcher = run_folder.lock_.previous_launcher();
     run_folder.leftovers_ =

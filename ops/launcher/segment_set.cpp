@@ -34,13 +34,12 @@ Result<SegmentSet> SegmentSet::create(const Config& config) {
   const auto segments = plan(config);
   std::vector<uint64_t> sizes;
   for (const auto& [name, bytes] : segments) sizes.push_back(bytes);
-  const Result<bool> huge =
-      plan_huge_pages(sizes, config.memory.huge_pages, MemoryAvailable::detect());
-  if (!huge) return std::unexpected(huge.error());
+  ATOLL_ASSIGN(const bool huge,
+               plan_huge_pages(sizes, config.memory.huge_pages, MemoryAvailable::detect()));
   SegmentSet set;
   set.node_count_ = static_cast<uint32_t>(config.nodes.size());
   for (const auto& [name, bytes] : segments) {
-    ATOLL_ASSIGN(UniqueFd file, create_segment_file(name, bytes, *huge));
+    ATOLL_ASSIGN(UniqueFd file, create_segment_file(name, bytes, huge));
     set.files_.emplace(name, std::move(file));
   }
   return set;

@@ -124,7 +124,7 @@ Result<LedgerClientCounts> LedgerClient::run(SessionClient& session,
     ATOLL_TRY(submit_one(session));
   }
   while (session.in_flight() != 0) session.dispatch(SessionClient::kForEver);
-  if (!noted_) return std::unexpected(noted_.error());
+  ATOLL_TRY(noted_);
   return counts_;
 }
 

@@ -251,7 +251,7 @@ Result<SnapshotWalkTotals> walk_snapshot(const SnapshotFiles& files,
       done = make_error(ExitCode::failed, fmt::format("storage {} has no type", storage.id));
       break;
   }
-  if (!done) return std::unexpected(done.error());
+  ATOLL_TRY(done);
   return walk.totals;
 }
 

@@ -1,10 +1,12 @@
-// The complete TPC-C benchmark with a small database, on clusters of threads and of processes.
+// The complete TPC-C benchmark with a small database, on clusters of threads and of processes, and
+// across restarts.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
 #include "bench/tpcc_driver/driver.h"
 #include "ops/cli/bench_cluster.h"
+#include "ops/cli/running_cluster.h"
 #include "tests/cluster/cluster_folder.h"
 
 namespace atolldb::tpcc {
@@ -36,6 +38,16 @@ Options options_of(uint32_t remote_percent) {
   return options;
 }
 
+const Console kSilent{[](const std::string&) {}, [](const std::string&) {}};
+
+void expect_consistent(const Result<Report>& report) {
+  ASSERT_TRUE(report.has_value()) << report.error().message;
+  EXPECT_TRUE(report->verify_done);
+  EXPECT_EQ(report->violations, std::vector<std::string>{});
+  EXPECT_EQ(exit_code_of(*report), ExitCode::success) << report->text();
+  EXPECT_GT(report->median_tps(), 0.0);
+}
+
 class TpccOnClusters : public testing::TestWithParam<Setting> {};
 
 TEST_P(TpccOnClusters, IsConsistentAndCountsWhatIsRemote) {
@@ -50,11 +62,7 @@ TEST_P(TpccOnClusters, IsConsistentAndCountsWhatIsRemote) {
   const Console console{[&](const std::string& line) { lines.push_back(line); },
                         [](const std::string&) {}};
   const Result<Report> report = Driver(port, options, warehouses, console).go();
-  ASSERT_TRUE(report.has_value()) << report.error().message;
-  EXPECT_TRUE(report->verify_done);
-  EXPECT_EQ(report->violations, std::vector<std::string>{});
-  EXPECT_EQ(exit_code_of(*report), ExitCode::success) << report->text();
-  EXPECT_GT(report->median_tps(), 0.0);
+  ASSERT_NO_FATAL_FAILURE(expect_consistent(report));
   EXPECT_FALSE(lines.empty());
 
   const RunSummary& run = report->median_run();
@@ -104,8 +112,7 @@ TEST(TpccDriver, RepeatsAndReportsTheMedian) {
   cli::BenchPort port(**cluster);
   Options options = options_of(1);
   options.repeat = 3;
-  const Console silent{[](const std::string&) {}, [](const std::string&) {}};
-  const Result<Report> report = Driver(port, options, 2, silent).go();
+  const Result<Report> report = Driver(port, options, 2, kSilent).go();
   ASSERT_TRUE(report.has_value()) << report.error().message;
   ASSERT_EQ(report->runs.size(), 3u);
   EXPECT_EQ(report->json()["runs"].size(), 3u);
@@ -124,14 +131,40 @@ TEST(TpccDriver, EndsEarlyWhenAPoolIsFullAndWhatWasCommittedIsConsistent) {
   Options options = options_of(1);
   options.seconds = 600;
   options.repeat = 5;
-  const Console silent{[](const std::string&) {}, [](const std::string&) {}};
-  const Result<Report> report = Driver(port, options, 2, silent).go();
+  const Result<Report> report = Driver(port, options, 2, kSilent).go();
   ASSERT_TRUE(report.has_value()) << report.error().message;
   EXPECT_TRUE(report->ended_early());
   EXPECT_EQ(report->runs.size(), 1u) << "there is no second run on a full pool";
   EXPECT_EQ(exit_code_of(*report), ExitCode::resources);
   EXPECT_NE(report->text().find("the volatile pool of node"), std::string::npos);
   EXPECT_TRUE(report->violations.empty()) << report->violations.front();
+}
+
+/// Snapshots are taken constantly. The conditions hold on recovered data, and while pages are
+/// copied up from snapshots one by one.
+TEST(TpccRecovery, TheConditionsHoldOverRestartsWhileSnapshotsAreTaken) {
+  const test::TestFolder folder;
+  Config config = config_of(folder, {LaunchMode::process, 2, 2, 1});
+  config.gleaner.interval = std::chrono::milliseconds(100);
+  Options options = options_of(1);
+  options.remote_payment_percent = 15;
+  uint64_t newest = 0;
+  for (int start = 0; start < 3; ++start) {
+    SCOPED_TRACE("start " + std::to_string(start));
+    auto cluster = Cluster::launch(config, LaunchMode::process, ATOLL_BIN_DIR);
+    ASSERT_TRUE(cluster.has_value()) << cluster.error().message;
+    cli::BenchPort port(**cluster);
+    Driver driver(port, options, 4, kSilent);
+    expect_consistent(start == 0 ? driver.go() : driver.resume());
+    const auto status =
+        cli::RunningCluster(config).coordinator("status", {}, Cluster::kDefaultTimeout);
+    ASSERT_TRUE(status) << status.error().message;
+    const uint64_t snapshot = status->at("snapshots").at("newest");
+    EXPECT_GT(snapshot, newest);
+    newest = snapshot;
+    const Result<void> stopped = (*cluster)->shutdown();
+    EXPECT_TRUE(stopped.has_value()) << stopped.error().message;
+  }
 }
 
 }  // namespace
