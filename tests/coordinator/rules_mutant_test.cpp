@@ -2,42 +2,22 @@
 // fails without it.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <functional>
-#include <ostream>
 #include <string>
 
 #include "tests/coordinator/cluster_rules.h"
 #include "tests/coordinator/drop_rules.h"
 #include "tests/coordinator/durability/cut_history.h"
-#include "tests/engine/hooks/mutant_guard.h"
+#include "tests/engine/hooks/rule_table.h"
 #include "tests/soc/node/job_rules.h"
 #include "tests/soc/session/answer_rules.h"
 
 namespace atolldb::test {
-
-struct Rule {
-  const char* name;
-  Mutant mutant;
-  std::function<std::string()> body;
-  /// 1: the body is deterministic. More: a slow machine may hide the fault for several rounds.
-  int rounds = 1;
-};
-
-void PrintTo(const Rule& rule, std::ostream* out) { *out << rule.name; }
-
 namespace {
 
 class ClusterRulesOff : public testing::TestWithParam<Rule> {};
 
 TEST_P(ClusterRulesOff, TheBodyPassesWithTheRuleAndFailsWithoutIt) {
-  const Rule& rule = GetParam();
-  EXPECT_EQ(rule.body(), "") << "with all rules in force";
-  const MutantGuard guard(rule.mutant);
-  std::string problem;
-  for (int round = 0; round < rule.rounds && problem.empty(); ++round) problem = rule.body();
-  EXPECT_NE(problem, "") << "nothing noticed that the rule was off";
-  RecordProperty("fault", problem);  // the body's error text, in the XML report
+  expect_to_fail_without(GetParam());
 }
 
 /// Runs power cuts of a few incarnations, with different seeds on each call.
@@ -79,12 +59,7 @@ const Rule kRules[] = {
 
 /// The earlier mutants belong to the engine: tests/engine/rules_mutant_test.cpp has their bodies.
 TEST(ClusterMutants, EachHasABodyThatFails) {
-  const auto first = static_cast<uint32_t>(Mutant::newest_snapshot_of_node);
-  for (uint32_t which = first; which < static_cast<uint32_t>(Mutant::count_); ++which) {
-    EXPECT_TRUE(std::ranges::any_of(
-        kRules, [&](const Rule& rule) { return rule.mutant == static_cast<Mutant>(which); }))
-        << "mutant number " << which << " has no row in kRules";
-  }
+  expect_rows(kRules, Mutant::newest_snapshot_of_node, Mutant::count_);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ClusterRulesOff, testing::ValuesIn(kRules),

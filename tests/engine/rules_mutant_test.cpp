@@ -1,15 +1,11 @@
 // Table of rules: every rule that can be switched off has a body that fails without it.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <functional>
-#include <ostream>
-
 #include "tests/engine/compose/damage_rules.h"
 #include "tests/engine/compose/shape_rules.h"
 #include "tests/engine/gleaner/compaction_rules.h"
 #include "tests/engine/gleaner/exchange_rules.h"
-#include "tests/engine/hooks/mutant_guard.h"
+#include "tests/engine/hooks/rule_table.h"
 #include "tests/engine/install/drop_races.h"
 #include "tests/engine/install/install_races.h"
 #include "tests/engine/install/lost_write_rules.h"
@@ -41,31 +37,11 @@
 #include "tests/engine/transaction/wait_rules.h"
 
 namespace atolldb::test {
-
-struct Rule {
-  const char* name;
-  Mutant mutant;
-  std::function<std::string()> body;
-  /// 1: the body is deterministic. More: the body races, so a fault may need several rounds to
-  /// show.
-  int rounds = 1;
-};
-
-void PrintTo(const Rule& rule, std::ostream* out) { *out << rule.name; }
-
 namespace {
 
 class Rules : public testing::TestWithParam<Rule> {};
 
-TEST_P(Rules, TheBodyPassesWithTheRuleAndFailsWithoutIt) {
-  const Rule& rule = GetParam();
-  EXPECT_EQ(rule.body(), "") << "with all rules in force";
-  const MutantGuard guard(rule.mutant);
-  std::string problem;
-  for (int round = 0; round < rule.rounds && problem.empty(); ++round) problem = rule.body();
-  EXPECT_NE(problem, "") << "nothing noticed that the rule was off";
-  RecordProperty("fault", problem);  // the body's error text, in the XML report
-}
+TEST_P(Rules, TheBodyPassesWithTheRuleAndFailsWithoutIt) { expect_to_fail_without(GetParam()); }
 
 const Rule kRules[] = {
     {"ReadSetCheckLostUpdate", Mutant::skip_read_set_check, [] { return lost_update(Kind::tree); }},
@@ -502,12 +478,7 @@ const Rule kRules[] = {
 /// The mutants of nodes and of the coordinator come last in the enum:
 /// tests/coordinator/rules_mutant_test.cpp has their bodies.
 TEST(Mutants, EachHasABodyThatFails) {
-  const auto end = static_cast<uint32_t>(Mutant::newest_snapshot_of_node);
-  for (uint32_t which = 1; which < end; ++which) {
-    EXPECT_TRUE(std::ranges::any_of(
-        kRules, [&](const Rule& rule) { return rule.mutant == static_cast<Mutant>(which); }))
-        << "mutant number " << which << " has no row in kRules";
-  }
+  expect_rows(kRules, static_cast<Mutant>(1), Mutant::newest_snapshot_of_node);
 }
 
 INSTANTIATE_TEST_SUITE_P(Engine, Rules, testing::ValuesIn(kRules),

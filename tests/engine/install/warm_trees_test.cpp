@@ -1,4 +1,4 @@
-// The bodies of warm_trees.h on the ordinary engine.
+// The bodies of warm_trees.h.
 #include "tests/engine/install/warm_trees.h"
 
 #include <gtest/gtest.h>

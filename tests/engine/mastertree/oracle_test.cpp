@@ -1,4 +1,4 @@
-// The Master-tree oracle on the ordinary engine.
+// The Master-tree oracle.
 #include "tests/engine/mastertree/oracle_bodies.h"
 
 namespace atolldb::test {
