@@ -7,7 +7,7 @@
 #include "shared/base/check.h"
 #include "shared/base/limits.h"
 #include "shared/memory/control_layout.h"
-#include "shared/sync/mcs_word.h"
+#include "shared/sync/mcs_lock.h"
 
 namespace atolldb {
 

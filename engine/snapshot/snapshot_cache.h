@@ -51,7 +51,7 @@
 #include "shared/file/io_buffer.h"
 #include "shared/memory/counter.h"
 #include "shared/memory/page_header.h"
-#include "shared/sync/futex_lock.h"
+#include "shared/sync/wait_word.h"
 
 namespace atolldb {
 

@@ -22,6 +22,8 @@ struct ClusterView {
   LockSpace lock_space;
 
   void add_node(uint32_t node, NodeShared& node_shared, std::byte* pool_base) {
+    CHECK(node < kMaxNodes && pool_base != nullptr);
+    CHECK(node_shared.slot_count == node_shared.worker_count + kAuxiliarySlots);
     shared[node] = &node_shared;
     pool[node] = pool_base;
     lock_space.set_node(node, node_shared.blocks(), node_shared.blocks_per_slot);
@@ -30,13 +32,17 @@ struct ClusterView {
 
   /// Returns the page's address in this process. REQUIRES: `pointer` is not null.
   PageHeader* resolve(VolatilePointer pointer) const {
+    DCHECK(!pointer.is_null() && pointer.node() < node_count);
     auto* page = reinterpret_cast<PageHeader*>(pool[pointer.node()] +
                                                uint64_t{pointer.index()} * kPageBytes);
-    DCHECK(!pointer.is_null() && page->self == pointer.thawed().word());
+    DCHECK(page->self == pointer.thawed().word());
     return page;
   }
   /// Returns the address of the word that a universal name stands for.
-  std::byte* resolve(UniversalName name) const { return pool[name.node()] + name.pool_offset(); }
+  std::byte* resolve(UniversalName name) const {
+    DCHECK(name.node() < node_count);
+    return pool[name.node()] + name.pool_offset();
+  }
 };
 
 }  // namespace atolldb

@@ -1,13 +1,16 @@
 // Layout of the `control` segment. Writer: the coordinator, unless a field says otherwise.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
+#include "shared/base/check.h"
 #include "shared/base/limits.h"
 #include "shared/base/pointer.h"
 #include "shared/memory/segment_header.h"
-#include "shared/sync/mcs_word.h"
+#include "shared/sync/mcs_lock.h"
 
 namespace atolldb {
 
@@ -109,5 +112,33 @@ struct ControlSegment {
 
   StorageControl& storage(uint32_t id) { return storages[id % kMaxStorages]; }
 };
+// Words that workers poll keep to their cache lines.
+static_assert(sizeof(StorageControl) % 64 == 0 && alignof(ControlSegment) == 64);
+static_assert(offsetof(ControlSegment, epochs) % 64 == 0);
+static_assert(offsetof(ControlSegment, storages) % 64 == 0);
+
+/// Returns the latest epoch whose commits are all durable and that gets no further commits. It
+/// advances while no transaction commits, unlike EpochBlock::durable, on which acknowledgements and
+/// block headers rely.
+inline uint64_t latest_settled_epoch(const EpochBlock& epochs) {
+  // Relaxed: for display only. `settled` follows `durable` with the next tick.
+  return std::max(epochs.settled.load(std::memory_order_relaxed),
+                  epochs.durable.load(std::memory_order_relaxed));
+}
+
+/// Returns the number of epochs that the oldest commits have waited for durability. 0: every commit
+/// of an ended epoch is durable.
+inline uint64_t durability_lag_epochs(const EpochBlock& epochs) {
+  const uint64_t settled = latest_settled_epoch(epochs);
+  const uint64_t current = epochs.current.load(std::memory_order_relaxed);
+  // The current epoch has not ended. During a tick the previous one is not settled yet.
+  constexpr uint64_t kUsual = 2;
+  return current > settled + kUsual ? current - settled - kUsual : 0;
+}
+
+/// As durability_lag_epochs, in microseconds.
+inline uint64_t durability_lag_us(const ControlSegment& control) {
+  return durability_lag_epochs(control.epochs) * control.epoch_interval_us;
+}
 
 }  // namespace atolldb

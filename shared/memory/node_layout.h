@@ -1,9 +1,13 @@
 // Layout of a node's `shared` segment: the data that its peers read, and the lock blocks.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
+#include "shared/base/check.h"
 #include "shared/base/limits.h"
 #include "shared/base/pointer.h"
 #include "shared/memory/control_layout.h"
@@ -41,9 +45,12 @@ struct ReturnRing {
 
   /// Thread: sender. Returns false if the ring is full; the sender then keeps the page.
   bool push(VolatilePointer page) {
+    DCHECK(!page.is_null());
     const uint64_t at = tail.load(std::memory_order_relaxed);
     // Acquire pairs with pop's release: the slot has been read.
-    if (at - head.load(std::memory_order_acquire) >= kCapacity) return false;
+    const uint64_t waiting = at - head.load(std::memory_order_acquire);
+    DCHECK(waiting <= kCapacity);  // only this thread moves the tail, so the head is not past it
+    if (waiting >= kCapacity) return false;
     slots[at % kCapacity].store(page.word(), std::memory_order_relaxed);
     // Release pairs with pop's acquire: the slot is filled.
     tail.store(at + 1, std::memory_order_release);
@@ -53,8 +60,11 @@ struct ReturnRing {
   /// Thread: owner. Returns null if the ring is empty.
   VolatilePointer pop() {
     const uint64_t at = head.load(std::memory_order_relaxed);
-    if (at == tail.load(std::memory_order_acquire)) return VolatilePointer();
+    const uint64_t end = tail.load(std::memory_order_acquire);
+    DCHECK(end - at <= kCapacity);  // only this thread moves the head
+    if (at == end) return VolatilePointer();
     const VolatilePointer page(slots[at % kCapacity].load(std::memory_order_relaxed));
+    DCHECK(!page.is_null());
     head.store(at + 1, std::memory_order_release);
     return page;
   }
@@ -69,6 +79,7 @@ struct LoggerSlot {
   std::atomic<uint32_t> failure;  // ExitCode of a failed write or sync; 0: no failure
 };
 static_assert(sizeof(LoggerSlot) == 64);
+static_assert(sizeof(ReturnRing) == 128 + ReturnRing::kCapacity * 8);
 
 /// Fixed part. Slots, lock blocks and return rings follow at the offsets below.
 struct NodeShared {
@@ -91,11 +102,18 @@ struct NodeShared {
 
   template <typename T>
   T* at(uint64_t offset) {
+    DCHECK(offset >= sizeof(NodeShared) && offset % alignof(T) == 0);
     return reinterpret_cast<T*>(reinterpret_cast<char*>(this) + offset);
   }
-  WorkerSlot& slot(uint32_t ordinal) { return at<WorkerSlot>(slots_offset)[ordinal]; }
+  WorkerSlot& slot(uint32_t ordinal) {
+    DCHECK(ordinal < slot_count);
+    return at<WorkerSlot>(slots_offset)[ordinal];
+  }
   McsBlock* blocks() { return at<McsBlock>(blocks_offset); }
-  ReturnRing& return_ring(uint32_t sender) { return at<ReturnRing>(return_rings_offset)[sender]; }
+  ReturnRing& return_ring(uint32_t sender) {
+    DCHECK(sender < kMaxNodes);
+    return at<ReturnRing>(return_rings_offset)[sender];
+  }
 };
 
 /// Size in bytes and offsets of a node's segment. `format` writes them into zeroed memory.
@@ -118,6 +136,10 @@ struct NodeSharedLayout {
     return return_rings_offset() + uint64_t{node_count} * sizeof(ReturnRing);
   }
   void format(NodeShared& node) const {
+    CHECK(worker_count >= 1 && worker_count <= kMaxWorkersPerNode);
+    CHECK(node_count >= 1 && node_count <= kMaxNodes);
+    CHECK(logger_count <= kMaxLoggersPerNode);
+    CHECK(node.slot_count == 0 && node.slots_offset == 0);  // zeroed, and formatted once
     node.worker_count = worker_count;
     node.slot_count = slot_count();
     node.blocks_per_slot = blocks_per_slot;
@@ -130,5 +152,21 @@ struct NodeSharedLayout {
     }
   }
 };
+
+/// Returns the latest epoch in which a worker of one of these nodes has committed records, or 0 if
+/// no worker has. A commit makes its epoch dirty before it unlocks its records. So every commit
+/// that was acknowledged, or whose unlocked records the caller has seen, is of this epoch or an
+/// earlier one. The coordinator requests a marker for this epoch once it has ended, so a wait for
+/// its durability ends.
+inline uint64_t latest_dirty_epoch(std::span<NodeShared* const> nodes) {
+  uint64_t dirty = 0;
+  for (NodeShared* node : nodes) {
+    // seq_cst pairs with the compare-and-swap of the worker that raised the word.
+    const uint64_t epoch = node->dirty_epoch.load(std::memory_order_seq_cst);
+    DCHECK(epoch <= kMaxEpoch);
+    dirty = std::max(dirty, epoch);
+  }
+  return dirty;
+}
 
 }  // namespace atolldb

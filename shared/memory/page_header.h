@@ -2,10 +2,12 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
+#include "shared/base/check.h"
 #include "shared/base/pointer.h"
-#include "shared/sync/mcs_word.h"
+#include "shared/sync/mcs_lock.h"
 
 namespace atolldb {
 
@@ -34,6 +36,7 @@ class PageVersion {
   constexpr PageVersion() = default;
   constexpr explicit PageVersion(uint64_t word) : word_(word) {}
   static constexpr PageVersion make(uint64_t counter, uint64_t count, uint64_t status) {
+    DCHECK(count <= 0xffff && status <= 0xff);
     return PageVersion((counter << kCounterShift) | (count << kCountShift) | status);
   }
   constexpr uint64_t word() const { return word_; }
@@ -91,7 +94,7 @@ struct alignas(64) PageHeader {
   }
   VolatilePointer volatile_self() const { return VolatilePointer(self); }
 };
-static_assert(sizeof(PageHeader) == 64);
+static_assert(sizeof(PageHeader) == 64 && offsetof(PageHeader, check) == 56);
 
 /// Returns the page that contains this address. Pools are mapped page aligned.
 inline PageHeader* page_of(const void* address) {

@@ -13,6 +13,7 @@ void PagePool::format(std::byte* base, uint64_t bytes) {
   auto* control = reinterpret_cast<PoolControl*>(base);
   const uint64_t pages = bytes / kPageBytes;
   CHECK(pages <= VolatilePointer::kIndexMask);
+  CHECK(control->page_count == 0);  // zeroed, and formatted once
   const uint64_t control_bytes = sizeof(PoolControl) + pages * sizeof(uint32_t);
   control->page_count = pages;
   control->first_page = (control_bytes + kPageBytes - 1) / kPageBytes;
@@ -23,11 +24,15 @@ void PagePool::format(std::byte* base, uint64_t bytes) {
   for (uint64_t page = pages; page-- > control->first_page;) {
     stack[count++] = static_cast<uint32_t>(page);
   }
+  CHECK(count == pages - control->first_page);
   control->free_count.store(count, std::memory_order_release);
 }
 
 PagePool::PagePool(const ClusterView& view, uint32_t node)
-    : view_(&view), node_(node), control_(reinterpret_cast<PoolControl*>(view.pool[node])) {}
+    : view_(&view), node_(node), control_(reinterpret_cast<PoolControl*>(view.pool[node])) {
+  CHECK(control_ != nullptr);
+  CHECK(control_->first_page > 0 && control_->first_page < control_->page_count);
+}
 
 void PagePool::push_locked(uint32_t index) {
   const uint64_t count = control_->free_count.load(std::memory_order_relaxed);
@@ -48,7 +53,11 @@ uint32_t PagePool::grab(uint32_t* indexes, uint32_t count) {
   if (control_->free_count.load(std::memory_order_relaxed) < count) collect_returns_locked();
   const uint64_t free = control_->free_count.load(std::memory_order_relaxed);
   const auto taken = static_cast<uint32_t>(std::min<uint64_t>(free, count));
-  for (uint32_t i = 0; i < taken; ++i) indexes[i] = free_stack()[free - 1 - i];
+  DCHECK(free <= page_count());
+  for (uint32_t i = 0; i < taken; ++i) {
+    indexes[i] = free_stack()[free - 1 - i];
+    DCHECK(indexes[i] >= control_->first_page && indexes[i] < control_->page_count);
+  }
   set_free_locked(free - taken);
   return taken;
 }
@@ -74,6 +83,7 @@ void PagePool::collect_returns_locked() {
 }
 
 bool PagePool::send_home(VolatilePointer page) {
+  DCHECK(page.node() != node_ && page.node() < view_->node_count);
   // Writes a remote cache line, once per retired foreign page. A page has no other way to its
   // owner.
   const std::lock_guard guard(send_locks_[page.node()]);
@@ -83,6 +93,7 @@ bool PagePool::send_home(VolatilePointer page) {
 bool PageAllocator::reserve(uint32_t count) {
   DCHECK(count <= kMaxReserve);
   if (cached_count_ >= count) return true;
+  DCHECK(cached_count_ + PagePool::kBatchPages <= cached_.size());
   cached_count_ += pool_->grab(cached_.data() + cached_count_, PagePool::kBatchPages);
   return cached_count_ >= count;
 }
@@ -97,20 +108,28 @@ PageHeader* PageAllocator::take() {
   const uint32_t index = cached_[--cached_count_];
   auto* page =
       reinterpret_cast<PageHeader*>(view_->pool[pool_->node()] + uint64_t{index} * kPageBytes);
-  const uint64_t generation = VolatilePointer(page->self).generation() + 1u;
+  // A page's name survives recycling. A page that was never used has none.
+  const VolatilePointer before(page->self);
+  DCHECK(page->self == 0 || (before.index() == index && before.node() == pool_->node()));
+  const uint64_t generation = before.generation() + 1u;
   std::memset(static_cast<void*>(page), 0, sizeof(PageHeader));
   page->self = VolatilePointer::make(pool_->node(), generation, index).word();
   metrics_->pages_allocated.add();
   return page;
 }
 
-void PageAllocator::give_back(PageHeader* page) { cache(page->volatile_self().index()); }
+void PageAllocator::give_back(PageHeader* page) {
+  DCHECK(page->volatile_self().node() == pool_->node());
+  DCHECK(page->check == 0);  // not retired
+  cache(page->volatile_self().index());
+}
 
 void PageAllocator::cache(uint32_t index) {
   if (cached_count_ == cached_.size()) {
     cached_count_ -= PagePool::kBatchPages;
     pool_->give(cached_.data() + cached_count_, PagePool::kBatchPages);
   }
+  DCHECK(cached_count_ < cached_.size());
   cached_[cached_count_++] = index;
 }
 
@@ -118,13 +137,18 @@ void PageAllocator::retire(PageHeader* page) {
   // Fence: in every thread's view the unlinking stores come before the load of the epoch. A thread
   // that begins in a later epoch cannot find the page any more.
   full_fence();
+  DCHECK(page->check == 0);  // a page is retired once
   page->check = view_->control->epochs.current.load(std::memory_order_seq_cst);
   page->next_retired = 0;
   const VolatilePointer self = page->volatile_self();
+  DCHECK(view_->resolve(self) == page);
+  DCHECK(retired_head_.is_null() == (retired_count_ == 0));
   if (retired_head_.is_null()) {
     retired_head_ = self;
   } else {
-    view_->resolve(retired_tail_)->next_retired = self.word();
+    PageHeader* last = view_->resolve(retired_tail_);
+    DCHECK(last->next_retired == 0 && last->check <= page->check);  // oldest first
+    last->next_retired = self.word();
   }
   retired_tail_ = self;
   ++retired_count_;
@@ -148,9 +172,11 @@ void PageAllocator::recycle(uint64_t oldest_begin) {
       if (!pool_->send_home(self)) return;
       metrics_->remote_frees.add();
     }
+    DCHECK(retired_count_ != 0);
     retired_head_ = next;
     --retired_count_;
   }
+  DCHECK(retired_count_ == 0);
   retired_tail_ = VolatilePointer();
 }
 

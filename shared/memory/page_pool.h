@@ -13,7 +13,7 @@
 
 #include "shared/memory/cluster_view.h"
 #include "shared/memory/worker_metrics.h"
-#include "shared/sync/futex_lock.h"
+#include "shared/sync/wait_word.h"
 
 namespace atolldb {
 

@@ -19,7 +19,7 @@
 #include "shared/memory/segment_file.h"
 #include "shared/memory/segment_placement.h"
 #include "shared/memory/worker_metrics.h"
-#include "shared/sync/sanitizer.h"
+#include "shared/sync/racy_copy.h"
 
 namespace atolldb {
 namespace {

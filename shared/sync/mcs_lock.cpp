@@ -23,6 +23,8 @@ Status McsLocker::lock_contended(McsWord& word, McsBlock& block, uint32_t block_
   // compare-and-swap in unlock.
   const uint64_t predecessor = word.tail.exchange(tail_of(block_index), std::memory_order_seq_cst);
   if (predecessor == 0) return Status::ok;
+  // This thread does not wait for itself, as it would after a second lock with the same block.
+  DCHECK(predecessor != tail_of(block_index));
 
   // Release: the predecessor that reads this name must see this block as waiting.
   space_->block(static_cast<uint32_t>(predecessor))
@@ -43,7 +45,7 @@ Status McsLocker::lock_contended(McsWord& word, McsBlock& block, uint32_t block_
     }
     // The queue after this block is lost then. That is harmless, because no lock is taken any more
     // once the cluster has failed.
-    if (cluster_state_->load(std::memory_order_acquire) >= failed_from_) {
+    if (has_failed()) {
       if (block.state.load(std::memory_order_acquire) == McsBlock::kGranted) return Status::ok;
       return Status::cluster_failed;
     }
@@ -60,14 +62,16 @@ void McsLocker::hand_over(McsBlock& block) {
       continue;
     }
     wait_on(block.successor, 0, std::chrono::microseconds(50));
-    if (cluster_state_->load(std::memory_order_acquire) >= failed_from_) return;
+    if (has_failed()) return;
   }
   McsBlock& next = space_->block(successor);
+  DCHECK(&next != &block);
   // Release pairs with the acquiring loads of `state` in lock_contended: writes under the lock are
   // visible to the next holder.
-  if (next.state.exchange(McsBlock::kGranted, std::memory_order_acq_rel) == McsBlock::kSleeping) {
-    wake(next.state, 1);
-  }
+  const uint32_t before = next.state.exchange(McsBlock::kGranted, std::memory_order_acq_rel);
+  // One predecessor grants a lock. A waiter that gave up in a failed cluster may reuse its block.
+  DCHECK(before != McsBlock::kGranted || has_failed());
+  if (before == McsBlock::kSleeping) wake(next.state, 1);
 }
 
 }  // namespace atolldb

@@ -12,11 +12,22 @@
 #include <atomic>
 #include <cstdint>
 
+#include "shared/base/check.h"
+#include "shared/base/limits.h"
 #include "shared/base/pointer.h"
 #include "shared/base/status.h"
-#include "shared/sync/mcs_word.h"
 
 namespace atolldb {
+
+/// The 8-byte lock word of records and pages: tail of the queue of waiters, worker id 16 | block
+/// index 16, in the low 32 bits. 0: unlocked (block indexes start at 1, R25). Changed by
+/// compare-and-swap and exchange, by many writers.
+struct McsWord {
+  std::atomic<uint64_t> tail{0};
+
+  bool is_locked() const { return tail.load(std::memory_order_seq_cst) != 0; }
+};
+static_assert(sizeof(McsWord) == 8);
 
 /// Worker id: node << 8 | ordinal.
 using WorkerId = uint16_t;
@@ -38,15 +49,22 @@ static_assert(sizeof(McsBlock) == 16);
 class LockSpace {
  public:
   void set_node(uint32_t node, McsBlock* blocks, uint32_t blocks_per_worker) {
+    CHECK(node <= kMaxNodes && blocks != nullptr);
+    CHECK(blocks_per_worker > 1 && blocks_per_worker <= kMaxBlocks);
     nodes_[node] = {blocks, blocks_per_worker};
   }
   McsBlock& block(uint32_t tail) const {
     const uint32_t worker = tail >> 16;
     const Node& node = nodes_[worker >> 8];
+    // Also true of a tail that another process wrote: its segments have the same layout.
+    DCHECK(node.blocks != nullptr && (tail & 0xffff) < node.blocks_per_worker);
     return node.blocks[uint64_t{worker & 0xff} * node.blocks_per_worker + (tail & 0xffff)];
   }
 
  private:
+  /// Block indexes have 16 bits.
+  static constexpr uint32_t kMaxBlocks = 1u << 16;
+
   struct Node {
     McsBlock* blocks = nullptr;
     uint32_t blocks_per_worker = 0;
@@ -71,14 +89,14 @@ class McsLocker {
   /// `block_index` (1 ... capacity-1) is not in use, and the caller holds no lock, or only locks
   /// before `name` in universal order.
   Status lock(McsWord& word, uint32_t block_index, UniversalName name) {
-    McsBlock& block = blocks_[block_index];
+    McsBlock& block = own_block(block_index);
     block.lock_name.store(name.word(), std::memory_order_relaxed);
     if (try_acquire(word, block, block_index)) return Status::ok;
     return lock_contended(word, block, block_index);
   }
 
   bool try_lock(McsWord& word, uint32_t block_index, UniversalName name) {
-    McsBlock& block = blocks_[block_index];
+    McsBlock& block = own_block(block_index);
     block.lock_name.store(name.word(), std::memory_order_relaxed);
     if (try_acquire(word, block, block_index)) return true;
     block.lock_name.store(0, std::memory_order_relaxed);
@@ -86,7 +104,7 @@ class McsLocker {
   }
 
   void unlock(McsWord& word, uint32_t block_index) {
-    McsBlock& block = blocks_[block_index];
+    McsBlock& block = own_block(block_index);
     uint64_t expected = tail_of(block_index);
     // Acquire pairs with the successor's release of its name. seq_cst (R21) pairs with the thread
     // that loads or takes the word next: writes under the lock are visible.
@@ -101,6 +119,13 @@ class McsLocker {
   WorkerId self() const { return self_; }
 
  private:
+  McsBlock& own_block(uint32_t index) {
+    DCHECK(&space_->block(tail_of(index)) == &blocks_[index]);
+    return blocks_[index];
+  }
+  bool has_failed() const {
+    return cluster_state_->load(std::memory_order_acquire) >= failed_from_;
+  }
   uint32_t tail_of(uint32_t block_index) const { return (uint32_t{self_} << 16) | block_index; }
 
   bool try_acquire(McsWord& word, McsBlock& block, uint32_t block_index) {

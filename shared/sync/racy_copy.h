@@ -10,7 +10,15 @@
 #include <cstdint>
 
 #include "shared/base/copy_bytes.h"
-#include "shared/sync/sanitizer.h"
+
+// ThreadSanitizer: code that it cannot follow has another form in its builds.
+#if defined(__SANITIZE_THREAD__)
+#define ATOLL_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define ATOLL_TSAN 1
+#endif
+#endif
 
 namespace atolldb {
 

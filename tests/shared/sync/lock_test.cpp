@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "shared/sync/futex_lock.h"
 #include "shared/sync/mcs_lock.h"
+#include "shared/sync/wait_word.h"
 #include "tests/support/seed.h"
 
 namespace atolldb::test {
