@@ -6,7 +6,7 @@
 #include "shared/base/check.h"
 #include "shared/memory/durability_lag.h"
 #include "shared/memory/state_names.h"
-#include "shared/metrics/counter_sums.h"
+#include "shared/memory/worker_metrics.h"
 
 namespace atolldb {
 namespace {

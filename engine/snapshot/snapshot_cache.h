@@ -49,7 +49,7 @@
 #include "shared/base/limits.h"
 #include "shared/base/status.h"
 #include "shared/file/io_buffer.h"
-#include "shared/memory/counter.h"
+#include "shared/memory/histogram.h"
 #include "shared/memory/page_header.h"
 #include "shared/sync/wait_word.h"
 

@@ -6,7 +6,7 @@
 #include "engine/log/worker_log.h"
 #include "engine/transaction/access_sets.h"
 #include "shared/base/check.h"
-#include "shared/memory/dirty_epoch.h"
+#include "shared/memory/node_layout.h"
 #include "shared/sync/wait_word.h"
 
 namespace atolldb {

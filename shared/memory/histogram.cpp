@@ -12,6 +12,7 @@ Histogram& Histogram::operator=(const Histogram& other) {
 }
 
 void Histogram::merge(const Histogram& other) {
+  CHECK(this != &other);
   for (uint32_t i = 0; i < HistogramBuckets::kCount; ++i) bump(buckets_[i], other.bucket(i));
   bump(sum_ns_, other.sum_ns());
   raise_max(other.max_ns());
@@ -24,6 +25,7 @@ uint64_t Histogram::count() const {
 }
 
 uint64_t Histogram::quantile_ns(double quantile) const {
+  CHECK(quantile >= 0 && quantile <= 1);
   const uint64_t values = count();
   if (values == 0) return 0;
   const auto rank = static_cast<uint64_t>(quantile * static_cast<double>(values - 1));

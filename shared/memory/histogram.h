@@ -1,8 +1,9 @@
-// Histogram of the latencies of one thread, in shared or private memory. Histograms can be summed
+// Counter and histogram of latencies of one thread, in shared or private memory. Both can be summed
 // over threads.
 //
-// Log-linear buckets in nanoseconds: exact below 32, then 32 of equal width for each factor of two.
-// A bucket is at most 1/32 of its values wide, so its middle is off by at most 1.6 %.
+// The histogram has log-linear buckets in nanoseconds: exact below 32, then 32 of equal width for
+// each factor of two. A bucket is at most 1/32 of its values wide, so its middle is off by at
+// most 1.6 %.
 //
 //   value   0 .. 31 | 32 .. 63 | 64 .. 127 | ... | 2^36 .. 2^37-1 (137 s)
 //   bucket  0 .. 31 | 32 .. 63 | 64 ..  95 | ... | 1024 .. 1055
@@ -18,7 +19,21 @@
 #include <utility>
 #include <vector>
 
+#include "shared/base/check.h"
+
 namespace atolldb {
+
+/// A counter with one writer, which needs no read-modify-write. May live in a segment.
+class Counter {
+ public:
+  void add(uint64_t amount = 1) {
+    value_.store(value_.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
+  }
+  uint64_t get() const { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<uint64_t> value_{0};
+};
 
 struct HistogramBuckets {
   static constexpr uint32_t kSubBits = 5;
@@ -37,6 +52,7 @@ struct HistogramBuckets {
   /// Returns the smallest value of a bucket. For kCount: one more than the largest value of all
   /// buckets.
   static constexpr uint64_t lower(uint32_t bucket) {
+    DCHECK(bucket <= kCount);
     if (bucket < kSub) return bucket;
     return (uint64_t{kSub} + bucket % kSub) << (bucket / kSub - 1);
   }
@@ -58,7 +74,9 @@ class Histogram {
 
   /// Takes no lock and needs no read-modify-write: plain loads and stores.
   void add(uint64_t ns) {
-    bump(buckets_[HistogramBuckets::of(ns)], 1);
+    const uint32_t bucket = HistogramBuckets::of(ns);
+    DCHECK(bucket < HistogramBuckets::kCount);
+    bump(buckets_[bucket], 1);
     bump(sum_ns_, ns);
     raise_max(ns);
   }

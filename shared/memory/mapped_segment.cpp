@@ -6,6 +6,9 @@
 #include <boost/interprocess/mapped_region.hpp>
 #include <utility>
 
+#include "shared/base/check.h"
+#include "shared/base/pointer.h"
+
 namespace atolldb {
 namespace {
 
@@ -32,6 +35,8 @@ class SegmentDescriptor {
 
 Result<MappedSegment> MappedSegment::map(int file, uint64_t bytes, bool writable,
                                          const void* address) {
+  CHECK(bytes != 0);
+  CHECK(reinterpret_cast<uintptr_t>(address) % kPageBytes == 0);
   const SegmentDescriptor segment(file, writable ? ipc::read_write : ipc::read_only);
   // Boost adds MAP_SHARED. MAP_FIXED_NOREPLACE makes mmap fail if the address is taken.
   const ipc::map_options_t options =
@@ -50,8 +55,14 @@ MappedSegment::MappedSegment(MappedSegment&& other) noexcept = default;
 MappedSegment& MappedSegment::operator=(MappedSegment&& other) noexcept = default;
 MappedSegment::~MappedSegment() = default;
 
-std::byte* MappedSegment::base() const { return static_cast<std::byte*>(region_->get_address()); }
+std::byte* MappedSegment::base() const {
+  CHECK(region_ != nullptr);  // not moved from
+  return static_cast<std::byte*>(region_->get_address());
+}
 
-uint64_t MappedSegment::bytes() const { return region_->get_size(); }
+uint64_t MappedSegment::bytes() const {
+  CHECK(region_ != nullptr);
+  return region_->get_size();
+}
 
 }  // namespace atolldb

@@ -1,16 +1,22 @@
 #include "shared/memory/segment_file.h"
 
 #include <linux/memfd.h>
+#include <numa.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <numeric>
+#include <sstream>
+#include <thread>
+#include <vector>
 
+#include "shared/base/check.h"
 #include "shared/base/pointer.h"
 
 namespace atolldb {
@@ -48,6 +54,19 @@ uint64_t group_available(const std::string& folder) {
   const uint64_t used = read_number(folder + "/memory.current", 0);
   const uint64_t reclaimable = read_field(folder + "/memory.stat", "inactive_file", 1);
   return limit - std::min(limit, used - std::min(used, reclaimable));
+}
+
+/// Allocates the memory of one part. Returns 0, or the error number.
+int populate(std::byte* base, uint64_t bytes) {
+  if (madvise(base, bytes, MADV_POPULATE_WRITE) == 0) return 0;
+  if (errno != EINVAL) return errno;
+  // Kernels before 5.14: touch each page. Pages of a new memfd are zero, so this overwrites no
+  // data.
+  constexpr uint64_t kStep = 4096;
+  for (uint64_t at = 0; at < bytes; at += kStep) {
+    std::atomic_ref(base[at]).store(std::byte{0}, std::memory_order_relaxed);
+  }
+  return 0;
 }
 
 std::string mib(uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
@@ -98,6 +117,7 @@ MemoryAvailable MemoryAvailable::detect() {
 
 Result<bool> plan_huge_pages(std::span<const uint64_t> sizes, HugePages mode,
                              const MemoryAvailable& available) {
+  for (const uint64_t size : sizes) CHECK(size % kSegmentStepBytes == 0);
   const uint64_t total = std::accumulate(sizes.begin(), sizes.end(), uint64_t{0});
   const uint64_t largest = sizes.empty() ? 0 : *std::max_element(sizes.begin(), sizes.end());
   if (largest > available.file_limit_bytes) {
@@ -134,12 +154,80 @@ Result<bool> plan_huge_pages(std::span<const uint64_t> sizes, HugePages mode,
 }
 
 Result<UniqueFd> create_segment_file(const std::string& name, uint64_t bytes, bool huge_pages) {
+  CHECK(bytes != 0 && (!huge_pages || bytes % kHugePageBytes == 0));
   const unsigned flags = MFD_CLOEXEC | (huge_pages ? MFD_HUGETLB | MFD_HUGE_2MB : 0u);
   UniqueFd fd(memfd_create(("atoll." + name).c_str(), flags));
   if (fd.is_open() && ftruncate(fd.get(), static_cast<off_t>(bytes)) == 0) return fd;
   return make_error(ExitCode::resources, "segment " + name + " of " + mib(bytes) + ": " +
                                              std::strerror(errno) +
                                              ": check memory and `ulimit -n`");
+}
+
+Result<void> bind_memory(const std::string& name, std::byte* base, uint64_t bytes,
+                         int32_t numa_node) {
+  CHECK(base != nullptr && bytes != 0);
+  if (numa_node < 0 || numa_available() < 0 || numa_max_node() == 0) return {};
+  long long free_bytes = 0;
+  numa_node_size64(numa_node, &free_bytes);
+  if (free_bytes > 0 && static_cast<uint64_t>(free_bytes) < bytes) {
+    return make_error(ExitCode::resources,
+                      "segment " + name + ": NUMA node " + std::to_string(numa_node) +
+                          " has only " + mib(static_cast<uint64_t>(free_bytes)) + " free of the " +
+                          mib(bytes) + " needed: lower memory.volatile_pool or change numa_node");
+  }
+  numa_tonode_memory(base, bytes, numa_node);
+  return {};
+}
+
+Result<void> prefault_memory(const std::string& name, std::byte* base, uint64_t bytes,
+                             uint32_t threads) {
+  CHECK(base != nullptr && reinterpret_cast<uintptr_t>(base) % kPageBytes == 0);
+  const uint64_t steps = bytes / kSegmentStepBytes;
+  const uint64_t parts = std::clamp<uint64_t>(threads, 1, std::max<uint64_t>(steps, 1));
+  std::atomic<int> error{0};
+  std::vector<std::thread> workers;
+  for (uint64_t part = 0; part < parts; ++part) {
+    const uint64_t begin = steps * part / parts * kSegmentStepBytes;
+    const uint64_t end = part + 1 == parts ? bytes : steps * (part + 1) / parts * kSegmentStepBytes;
+    CHECK(begin <= end && end <= bytes);
+    workers.emplace_back([=, &error] {
+      const int failed = populate(base + begin, end - begin);
+      if (failed != 0) error.store(failed, std::memory_order_relaxed);
+    });
+  }
+  for (std::thread& worker : workers) worker.join();
+  const int failed = error.load(std::memory_order_relaxed);
+  if (failed == 0) return {};
+  return make_error(ExitCode::resources,
+                    "segment " + name + ": its " + mib(bytes) +
+                        " of memory cannot be allocated: " + std::strerror(failed) +
+                        ": lower memory.volatile_pool, or free memory or huge pages");
+}
+
+uint32_t mapped_page_bytes(const std::byte* base, uint64_t bytes) {
+  std::ifstream file("/proc/self/smaps");
+  std::ostringstream start;
+  start << std::hex << reinterpret_cast<uintptr_t>(base) << '-';
+  uint64_t kernel_page_kib = 4;
+  uint64_t huge_kib = 0;
+  bool inside = false;
+  for (std::string line; std::getline(file, line);) {
+    const bool is_header = line.find(':') == std::string::npos || line.find('-') < line.find(':');
+    if (is_header) {
+      if (inside) break;
+      inside = line.starts_with(start.str());
+      continue;
+    }
+    if (!inside) continue;
+    std::istringstream fields(line);
+    std::string name;
+    uint64_t value = 0;
+    fields >> name >> value;
+    if (name == "KernelPageSize:") kernel_page_kib = value;
+    if (name == "ShmemPmdMapped:") huge_kib = value;
+  }
+  if (huge_kib * 1024 >= bytes) return static_cast<uint32_t>(kSegmentStepBytes);
+  return static_cast<uint32_t>(kernel_page_kib * 1024);
 }
 
 }  // namespace atolldb

@@ -1,6 +1,8 @@
-// Segments as anonymous files (memfd_create). They do not outlive the cluster's processes.
+// Segments as anonymous files (memfd_create), which do not outlive the cluster's processes. Their
+// memory: limits, NUMA binding, prefaulting, real page size.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -39,5 +41,19 @@ Result<bool> plan_huge_pages(std::span<const uint64_t> sizes, HugePages mode,
 
 /// Creates a segment of `bytes` zero bytes, close-on-exec. Its memory is allocated on first access.
 Result<UniqueFd> create_segment_file(const std::string& name, uint64_t bytes, bool huge_pages);
+
+/// Binds the memory of [base, base + bytes) to this NUMA node. Does nothing for -1, or on a machine
+/// with one node. REQUIRES: the memory was not touched yet.
+Result<void> bind_memory(const std::string& name, std::byte* base, uint64_t bytes,
+                         int32_t numa_node);
+
+/// Allocates all memory now, with several threads. Otherwise later accesses would fault, perhaps
+/// with a bus error.
+Result<void> prefault_memory(const std::string& name, std::byte* base, uint64_t bytes,
+                             uint32_t threads);
+
+/// Returns 2 MiB if the kernel maps all of the memory in huge pages, else the page size from
+/// /proc/self/smaps.
+uint32_t mapped_page_bytes(const std::byte* base, uint64_t bytes);
 
 }  // namespace atolldb

@@ -17,7 +17,6 @@
 #include "shared/memory/page_header.h"
 #include "shared/memory/page_pool.h"
 #include "shared/memory/segment_file.h"
-#include "shared/memory/segment_placement.h"
 #include "shared/memory/worker_metrics.h"
 #include "shared/sync/racy_copy.h"
 
@@ -106,12 +105,17 @@ Result<const SegmentSpace::Mapping*> SegmentSpace::map(SegmentKind kind, uint32_
   const std::string name = segment_name(kind, node);
   const auto file = files_.find(name);
   if (file == files_.end()) {
-    return make_error(ExitCode::failed, "segment " + name + ": this process was not given it");
+    return make_error(ExitCode::failed, "segment " + name +
+                                            ": this process has no descriptor of it: start the "
+                                            "cluster with `atoll up`");
   }
   struct stat info{};
   struct statfs system{};
   if (fstat(file->second, &info) != 0 || fstatfs(file->second, &system) != 0 || info.st_size <= 0) {
-    return make_error(ExitCode::failed, "segment " + name + ": no segment's descriptor");
+    return make_error(ExitCode::failed,
+                      "segment " + name +
+                          ": its descriptor is not that of a memory file: start the "
+                          "cluster with `atoll up`");
   }
   const auto bytes = static_cast<uint64_t>(info.st_size);
   const void* hint = nullptr;
@@ -140,20 +144,22 @@ Result<std::byte*> SegmentSpace::prepare(SegmentKind kind, uint32_t node,
   const std::string name = segment_name(kind, node);
   std::byte* const base = mapping->memory.base();
   const uint64_t bytes = mapping->memory.bytes();
-  auto placed = bind_memory(name, base, bytes, placement.numa_node);
-  if (!placed) return std::unexpected(placed.error());
+  ATOLL_TRY(bind_memory(name, base, bytes, placement.numa_node));
   if (placement.transparent_huge && !mapping->huge_file) {
     madvise(base, bytes, MADV_HUGEPAGE);  // a hint: failure is harmless
   }
-  placed = prefault_memory(name, base, bytes, placement.prefault_threads);
-  if (!placed) return std::unexpected(placed.error());
+  ATOLL_TRY(prefault_memory(name, base, bytes, placement.prefault_threads));
   return base;
 }
 
 void SegmentSpace::publish(SegmentKind kind, uint32_t node) {
-  const Mapping& mapping = mappings_.at({kind, node});
+  const auto prepared = mappings_.find({kind, node});
+  CHECK(prepared != mappings_.end());
+  const Mapping& mapping = prepared->second;
+  CHECK(mapping.memory.bytes() >= sizeof(SegmentHeader));
   std::byte* const base = mapping.memory.base();
   auto& header = *reinterpret_cast<SegmentHeader*>(base);
+  CHECK(header.magic == 0);  // published once, and only by the owner
   const ProcessId self = this_process();
   header.layout_version = kLayoutVersion;
   header.kind = kind;

@@ -1,7 +1,9 @@
-// Names of the states and types in shared memory: for logs, messages, status and commands.
+// Names of the states and types in shared memory, and the text about a recovery: for logs,
+// messages, status and commands.
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "shared/memory/control_layout.h"
@@ -19,5 +21,9 @@ std::string_view to_string(StorageType type);
 StorageType storage_type(std::string_view name);
 /// Returns the names of all types that a storage can have.
 std::span<const std::string_view> storage_type_names();
+
+/// Builds the error text for requests rejected during recovery: progress, and which transactions
+/// already run. Thread: any, in any process that maps the segment.
+std::string recovery_text(const ControlSegment& control);
 
 }  // namespace atolldb

@@ -1,15 +1,18 @@
-// Counters of one worker, in the node's `metrics` segment. Writer: that worker. Readers: any
-// process.
+// Layout of a node's `metrics` segment: counters of its workers, loggers, sessions and devices.
+// Readers: any process.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <string>
+#include <string_view>
 
+#include "shared/base/check.h"
 #include "shared/base/status.h"
-#include "shared/memory/counter.h"
-#include "shared/memory/device_metrics.h"
 #include "shared/memory/gleaner_metrics.h"
-#include "shared/memory/logger_metrics.h"
+#include "shared/memory/histogram.h"
 #include "shared/memory/node_layout.h"
 #include "shared/memory/segment_header.h"
 
@@ -29,6 +32,45 @@ struct SessionMetrics {
 };
 static_assert(sizeof(SessionMetrics) == 64);
 
+/// Counters of one logger. Writer: that logger.
+struct alignas(64) LoggerMetrics {
+  Counter written_bytes;  // including headers, markers and padding
+  Counter blocks;
+  Counter batches;  // epochs made durable
+  Counter files;
+  Counter failed_preallocations;      // attempts to preallocate the next file that found no space
+  std::atomic<uint64_t> batch_bytes;  // size of the latest batch
+  std::atomic<uint64_t> epoch_lag;    // current epoch minus the batch's epoch, at its sync
+  std::atomic<uint64_t> lacks_next_file;  // 1 if the latest preallocation failed, else 0
+  Histogram write_ns;                     // time to write a batch with its marker, without its sync
+  Histogram sync_ns;                      // time of the sync
+};
+
+/// A text in shared memory with one writer.
+class SharedText {
+ public:
+  static constexpr size_t kBytes = 248;
+
+  /// Stores the last kBytes of a longer text, because a path ends with the file name.
+  void set(std::string_view text);
+  std::string text() const;
+
+ private:
+  std::atomic<uint64_t> version_;  // odd while the text is written
+  std::array<std::atomic<uint64_t>, kBytes / 8> words_;
+};
+
+/// A process's oldest device call in progress (R58), in the node's segment or local to the
+/// coordinator. Writer: the process's heartbeat. All zero: no call is in progress.
+struct alignas(64) DeviceMetrics {
+  std::atomic<uint64_t> pending_ns;  // age of the oldest call
+  std::atomic<uint64_t> hangs;       // number of calls that took longer than the limit
+  std::atomic<uint32_t> operation;   // IoOperation of a call past the limit; 0: no such call
+  std::atomic<uint32_t> spare;
+  SharedText path;  // of that call
+};
+
+/// Counters of one worker or auxiliary thread. Writer: that thread.
 struct alignas(64) WorkerMetrics {
   Counter commits;
   Counter read_only_commits;
@@ -75,5 +117,9 @@ struct MetricsSegment {
   }
 };
 static_assert(sizeof(MetricsSegment) % alignof(WorkerMetrics) == 0);
+
+/// Sums over all threads of a node, for `atoll status` and for scrapes.
+uint64_t sum_counter(const MetricsSegment& metrics, Counter WorkerMetrics::* counter);
+uint64_t sum_aborts(const MetricsSegment& metrics, Status reason);
 
 }  // namespace atolldb

@@ -1,6 +1,6 @@
 #include "shared/metrics/cluster_metrics.h"
 
-#include "shared/memory/durability_lag.h"
+#include "shared/memory/control_layout.h"
 #include "shared/memory/page_header.h"
 #include "shared/metrics/device_families.h"
 #include "shared/metrics/metric_families.h"

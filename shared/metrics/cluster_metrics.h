@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "shared/memory/control_layout.h"
-#include "shared/memory/device_metrics.h"
+#include "shared/memory/worker_metrics.h"
 #include "shared/metrics/snapshot_metrics.h"
 
 namespace atolldb {

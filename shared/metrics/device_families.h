@@ -1,7 +1,7 @@
 // How a scrape shows the calls to the device (R58).
 #pragma once
 
-#include "shared/memory/device_metrics.h"
+#include "shared/memory/worker_metrics.h"
 #include "shared/metrics/metric_families.h"
 
 namespace atolldb {

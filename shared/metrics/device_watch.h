@@ -7,7 +7,7 @@
 #include <string>
 
 #include "shared/file/io_watch.h"
-#include "shared/memory/device_metrics.h"
+#include "shared/memory/worker_metrics.h"
 
 namespace atolldb {
 

@@ -1,7 +1,7 @@
 #include "shared/metrics/gleaner_families.h"
 
 #include "shared/memory/page_header.h"
-#include "shared/metrics/counter_sums.h"
+#include "shared/memory/worker_metrics.h"
 
 namespace atolldb {
 namespace {

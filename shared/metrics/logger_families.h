@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "shared/memory/logger_metrics.h"
+#include "shared/memory/worker_metrics.h"
 #include "shared/metrics/metric_families.h"
 
 namespace atolldb {

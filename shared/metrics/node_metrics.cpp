@@ -3,7 +3,7 @@
 #include <string>
 
 #include "shared/memory/page_header.h"
-#include "shared/metrics/counter_sums.h"
+#include "shared/memory/worker_metrics.h"
 #include "shared/metrics/device_families.h"
 #include "shared/metrics/gleaner_families.h"
 #include "shared/metrics/logger_families.h"

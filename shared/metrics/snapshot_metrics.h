@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "shared/memory/counter.h"
+#include "shared/memory/histogram.h"
 
 namespace atolldb {
 

@@ -11,7 +11,7 @@
 #include "engine/log/epoch_logger.h"
 #include "shared/logging/logger.h"
 #include "shared/memory/cluster_view.h"
-#include "shared/memory/logger_metrics.h"
+#include "shared/memory/worker_metrics.h"
 
 namespace atolldb {
 

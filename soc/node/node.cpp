@@ -7,7 +7,7 @@
 
 #include "shared/base/check.h"
 #include "shared/base/try.h"
-#include "shared/memory/dirty_epoch.h"
+#include "shared/memory/node_layout.h"
 #include "soc/node/node_segments.h"
 #include "soc/node/placement.h"
 

@@ -1,6 +1,6 @@
 // Admission of client requests, by the state of the cluster.
 #include "engine/hooks/mutants.h"
-#include "shared/memory/recovery_text.h"
+#include "shared/memory/state_names.h"
 #include "soc/node/node.h"
 
 namespace atolldb {

@@ -10,7 +10,7 @@
 
 #include "shared/base/limits.h"
 #include "shared/base/try.h"
-#include "shared/memory/segment_placement.h"
+#include "shared/memory/segment_file.h"
 
 namespace atolldb {
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "shared/memory/durability_lag.h"
+#include "shared/memory/control_layout.h"
 
 namespace atolldb {
 namespace {

@@ -1,4 +1,4 @@
-#include "shared/memory/device_metrics.h"
+#include "shared/memory/worker_metrics.h"
 
 #include <algorithm>
 #include <cstring>
@@ -10,6 +10,7 @@ void SharedText::set(std::string_view text) {
   char bytes[kBytes] = {};
   std::memcpy(bytes, text.data(), text.size());
   const uint64_t version = version_.load(std::memory_order_relaxed);
+  CHECK(version % 2 == 0);  // one writer, which ended its last write
   version_.store(version + 1, std::memory_order_relaxed);
   for (size_t i = 0; i < words_.size(); ++i) {
     uint64_t word = 0;
@@ -35,6 +36,22 @@ std::string SharedText::text() const {
     return {bytes, static_cast<size_t>(std::find(bytes, bytes + kBytes, '\0') - bytes)};
   }
   return "a file";
+}
+
+uint64_t sum_counter(const MetricsSegment& metrics, Counter WorkerMetrics::* counter) {
+  CHECK(counter != nullptr && metrics.slot_count <= kMaxWorkersPerNode + kAuxiliarySlots);
+  uint64_t total = 0;
+  for (uint32_t i = 0; i < metrics.slot_count; ++i) total += (metrics.worker(i).*counter).get();
+  return total;
+}
+
+uint64_t sum_aborts(const MetricsSegment& metrics, Status reason) {
+  CHECK(reason < Status::count_);
+  uint64_t total = 0;
+  for (uint32_t i = 0; i < metrics.slot_count; ++i) {
+    total += metrics.worker(i).aborts[static_cast<uint32_t>(reason)].get();
+  }
+  return total;
 }
 
 }  // namespace atolldb
