@@ -23,6 +23,10 @@ class ControlClient {
   ///   it.
   Result<Json> call(std::string_view op, const Json& body, std::chrono::milliseconds timeout,
                     const std::function<bool()>& gave_up = {}) const;
+  Result<Json> call(ControlOperation operation, const Json& body, std::chrono::milliseconds timeout,
+                    const std::function<bool()>& gave_up = {}) const {
+    return call(to_string(operation), body, timeout, gave_up);
+  }
 
  private:
   std::string endpoint_;

@@ -1,15 +1,11 @@
 #include "shared/message/control_limits.h"
 
-#include <algorithm>
-#include <array>
 #include <string>
+
+#include "shared/base/check.h"
 
 namespace atolldb {
 namespace {
-
-/// Requests of the coordinator to nodes that list roots and files of all storages.
-constexpr std::array<std::string_view, 5> kLargeRequests = {
-    "snapshot.align", "snapshot.install", "snapshot.open", "snapshot.publish", "snapshot.withdraw"};
 
 std::unexpected<Error> too_much(const std::string& what, uint64_t limit) {
   return make_error(ExitCode::failed, "control message: " + what + " more than the limit of " +
@@ -27,13 +23,6 @@ size_t end_of_string(std::string_view text, size_t at) {
 
 }  // namespace
 
-ControlLimits control_limits(std::string_view op) {
-  const bool is_large = std::ranges::find(kLargeRequests, op) != kLargeRequests.end();
-  if (op.starts_with("glean.") || is_large) return {};
-  if (op == "procedure.call" || op == "job.start") return {kMaxCallBytes, kMaxSmallRequestValues};
-  return {kMaxSmallRequestBytes, kMaxSmallRequestValues};
-}
-
 Result<ControlScan> scan_control_message(std::string_view frame) {
   if (frame.size() > kMaxControlBytes) {
     return too_much(std::to_string(frame.size()) + " bytes are", kMaxControlBytes);
@@ -46,6 +35,7 @@ Result<ControlScan> scan_control_message(std::string_view frame) {
     switch (frame[at]) {
       case '"': {
         const size_t end = end_of_string(frame, at);
+        DCHECK(end > at);
         const std::string_view text = frame.substr(at + 1, end - at - 1);
         if (depth == 1 && is_key) name = text;
         if (depth == 1 && !is_key && name == "op") scan.op = text;
@@ -74,6 +64,7 @@ Result<ControlScan> scan_control_message(std::string_view frame) {
     }
     if (scan.values > kMaxControlValues) return too_much("it has", kMaxControlValues);
   }
+  DCHECK(depth <= kMaxControlDepth && scan.values <= kMaxControlValues);
   return scan;
 }
 

@@ -2,10 +2,14 @@
 
 #include <utility>
 
+#include "shared/base/check.h"
 #include "shared/base/try.h"
 
 namespace atolldb {
 namespace {
+
+/// Member that names the binary one.
+constexpr const char* kBinary = "binary";
 
 /// Text from users may be invalid UTF-8. It is repaired, and never causes an exception.
 std::string dump(const Json& json) {
@@ -28,6 +32,41 @@ Result<Json> parse_envelope(std::string_view frame) {
   return json;
 }
 
+/// Moves the value of the binary member out of the message, and names it in the member "binary".
+std::optional<std::vector<uint8_t>> take_binary(Json& json) {
+  CHECK(json.is_object() && !json.contains(kBinary));
+  std::optional<std::vector<uint8_t>> bytes;
+  std::string name;
+  for (auto member = json.begin(); member != json.end(); ++member) {
+    if (!member->is_binary()) continue;
+    CHECK(!bytes);  // one binary member
+    bytes = std::move(member->get_binary());
+    name = member.key();
+  }
+  if (!bytes) return std::nullopt;
+  json.erase(name);
+  json[kBinary] = name;
+  return bytes;
+}
+
+/// Puts the bytes of the second frame into the member that the first one names.
+Result<void> put_binary(Json& json, const ControlPart& bytes) {
+  const auto named = json.find(kBinary);
+  if (named == json.end() && !bytes) return {};
+  if (named == json.end() || !bytes || !named->is_string()) {
+    return std::unexpected(garbage("its binary part and its member binary do not match"));
+  }
+  const auto name = named->get<std::string>();
+  json.erase(named);
+  if (json.contains(name)) {
+    return std::unexpected(garbage("its binary part has the name of another member"));
+  }
+  json[name] = to_binary(*bytes);
+  return {};
+}
+
+size_t size_of(const ControlPart& part) { return part ? part->size() : 0; }
+
 std::unexpected<Error> wrong_member(const ControlRequest& request, const char* member,
                                     const char* expected) {
   return make_error(ExitCode::usage,
@@ -36,11 +75,16 @@ std::unexpected<Error> wrong_member(const ControlRequest& request, const char* m
 
 }  // namespace
 
-Result<ControlRequest> parse_request(std::string_view frame) {
+Result<ControlRequest> parse_request(std::string_view frame, ControlPart binary) {
   ATOLL_ASSIGN(const ControlScan scan, scan_control_message(frame));
-  const ControlLimits limits = control_limits(scan.op);
-  if (frame.size() > limits.bytes || scan.values > limits.values) {
-    return std::unexpected(garbage(std::to_string(frame.size()) + " bytes and " +
+  const ControlOperation operation = control_operation(scan.op);
+  const ControlLimits limits = control_limits(operation);
+  if (binary && !entry_of(operation).takes_binary) {
+    return std::unexpected(garbage("its op takes no binary part"));
+  }
+  const size_t bytes = frame.size() + size_of(binary);
+  if (bytes > limits.bytes || scan.values > limits.values) {
+    return std::unexpected(garbage(std::to_string(bytes) + " bytes and " +
                                    std::to_string(scan.values) + " values are more than the " +
                                    std::to_string(limits.bytes) + " and " +
                                    std::to_string(limits.values) + " of its op"));
@@ -48,25 +92,29 @@ Result<ControlRequest> parse_request(std::string_view frame) {
   ATOLL_ASSIGN(Json json, parse_envelope(frame));
   const auto op = json.find("op");
   if (op == json.end() || !op->is_string()) return std::unexpected(garbage("it has no op"));
-  ControlRequest request{op->get<std::string>(), {}};
-  if (request.op.empty() || request.op.size() > kMaxOpBytes) {
+  auto name = op->get<std::string>();
+  if (name.empty() || name.size() > kMaxOpBytes) {
     return std::unexpected(
         garbage("its op is empty or longer than " + std::to_string(kMaxOpBytes) + " bytes"));
   }
   // The limits were those of another op, because the name was written with escapes, or twice.
-  if (request.op != scan.op) return std::unexpected(garbage("its op is written ambiguously"));
-  request.body = std::move(json);
+  if (name != scan.op) return std::unexpected(garbage("its op is written ambiguously"));
+  ATOLL_TRY(put_binary(json, binary));
+  ControlRequest request(std::move(name), std::move(json));
+  CHECK(request.operation == operation);
   return request;
 }
 
-std::string encode_request(std::string_view op, const Json& body) {
+ControlFrames encode_request(std::string_view op, const Json& body) {
+  CHECK(!op.empty() && op.size() <= kMaxOpBytes);
   Json json = body.is_object() ? body : Json::object();
+  auto binary = take_binary(json);
   json["v"] = kControlVersion;
   json["op"] = op;
-  return dump(json);
+  return {dump(json), std::move(binary)};
 }
 
-std::string encode_answer(const Result<Json>& answer) {
+ControlFrames encode_answer(const Result<Json>& answer) {
   Json json = Json::object();
   if (answer) {
     if (answer->is_object()) json = *answer;
@@ -76,24 +124,44 @@ std::string encode_answer(const Result<Json>& answer) {
             {"code", static_cast<int>(answer.error().code)},
             {"message", answer.error().message}};
   }
+  auto binary = take_binary(json);
   json["v"] = kControlVersion;
-  std::string text = dump(json);
-  if (text.size() <= kMaxControlBytes) return text;
+  ControlFrames frames{dump(json), std::move(binary)};
+  if (frames.bytes() <= kMaxControlBytes) return frames;
   return encode_answer(make_error(
-      ExitCode::failed, "answer: its " + std::to_string(text.size()) + " bytes are more than " +
+      ExitCode::failed, "answer: its " + std::to_string(frames.bytes()) + " bytes are more than " +
                             std::to_string(kMaxControlBytes) + ": ask for less at a time"));
 }
 
-Result<Json> parse_answer(std::string_view frame) {
+Result<Json> parse_answer(std::string_view frame, ControlPart binary) {
   ATOLL_TRY(scan_control_message(frame));
+  if (frame.size() + size_of(binary) > kMaxControlBytes) {
+    return std::unexpected(garbage("with its binary part it has more than " +
+                                   std::to_string(kMaxControlBytes) + " bytes"));
+  }
   ATOLL_ASSIGN(Json json, parse_envelope(frame));
   const auto ok = json.find("ok");
   if (ok == json.end() || !ok->is_boolean()) return std::unexpected(garbage("it has no ok"));
-  if (ok->get<bool>()) return json;
+  if (ok->get<bool>()) {
+    ATOLL_TRY(put_binary(json, binary));
+    return json;
+  }
   const int code = json.value("code", Json(1)).is_number_integer() ? json.value("code", 1) : 1;
   const Json message = json.value("message", Json("no reason given"));
   return make_error(static_cast<ExitCode>(code),
                     message.is_string() ? message.get<std::string>() : dump(message));
+}
+
+Json to_binary(std::span<const std::byte> bytes) {
+  const auto* begin = reinterpret_cast<const uint8_t*>(bytes.data());
+  return Json::binary(std::vector<uint8_t>(begin, begin + bytes.size()));
+}
+
+std::optional<std::span<const std::byte>> find_binary(const Json& body, const char* member) {
+  const auto found = body.find(member);
+  if (found == body.end() || !found->is_binary()) return std::nullopt;
+  const std::vector<uint8_t>& bytes = found->get_binary();
+  return std::as_bytes(std::span(bytes));
 }
 
 Result<std::string> get_text(const ControlRequest& request, const char* member) {
@@ -112,6 +180,12 @@ Result<uint64_t> get_number(const ControlRequest& request, const char* member) {
     return wrong_member(request, member, "an unsigned integer");
   }
   return found->get<uint64_t>();
+}
+
+Result<std::span<const std::byte>> get_binary(const ControlRequest& request, const char* member) {
+  const auto bytes = find_binary(request.body, member);
+  if (!bytes) return wrong_member(request, member, "the binary part of the message");
+  return *bytes;
 }
 
 Result<uint64_t> get_number_or(const ControlRequest& request, const char* member,

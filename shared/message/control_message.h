@@ -4,16 +4,29 @@
 //   answer   {"v": 1, "ok": true, ...}  or  {"v": 1, "ok": false, "code": 1, "message": "..."}
 //
 // `code` is the exit code of a command that fails with this error.
+//
+// One member of the outermost object may have a binary value. A second frame carries its bytes, and
+// the member "binary" of the first frame has its name:
+//
+//   body     {"disk_reserve": 0, "plan": <bytes>}
+//   frames   {"v": 1, "op": "glean.prepare", "disk_reserve": 0, "binary": "plan"}  |  bytes
 #pragma once
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "shared/base/error.h"
 #include "shared/message/control_limits.h"
+#include "shared/message/control_operation.h"
 
 namespace atolldb {
 
@@ -28,8 +41,23 @@ inline constexpr std::chrono::milliseconds kDdlTimeout{600'000};
 inline constexpr std::chrono::milliseconds kGleanTimeout{3'600'000};
 
 struct ControlRequest {
-  std::string op;
+  ControlRequest() = default;
+  ControlRequest(std::string name, Json members)
+      : op(std::move(name)), operation(control_operation(op)), body(std::move(members)) {}
+  ControlRequest(ControlOperation known, Json members)
+      : op(to_string(known)), operation(known), body(std::move(members)) {}
+
+  std::string op;  // its name; text of an unknown operation, for messages
+  ControlOperation operation = ControlOperation::unknown;
   Json body = Json::object();  // all members of the request
+};
+
+/// A message as sent: one or two parts of a ZeroMQ message.
+struct ControlFrames {
+  std::string json;
+  std::optional<std::vector<uint8_t>> binary;
+
+  size_t bytes() const { return json.size() + (binary ? binary->size() : 0); }
 };
 
 /// Receives the answer to one request. Called once, from any thread.
@@ -37,16 +65,27 @@ using ControlReply = std::function<void(Result<Json>)>;
 /// Serves requests. Must not block for long, and may answer later.
 using ControlHandler = std::function<void(const ControlRequest&, ControlReply)>;
 
-/// Returns an error if the frame is invalid, or exceeds a limit of its op (R64).
-Result<ControlRequest> parse_request(std::string_view frame);
-std::string encode_request(std::string_view op, const Json& body);
-/// An answer above the limit becomes an error that names the limit.
-std::string encode_answer(const Result<Json>& answer);
-Result<Json> parse_answer(std::string_view frame);
+/// A frame of a received message. No binary part: nullopt.
+using ControlPart = std::optional<std::span<const std::byte>>;
+
+/// Returns an error if a frame is invalid, or if the message exceeds a limit of its op (R64).
+Result<ControlRequest> parse_request(std::string_view frame, ControlPart binary = std::nullopt);
+/// REQUIRES: at most one member of `body` is binary, and none has the name "binary".
+ControlFrames encode_request(std::string_view op, const Json& body);
+/// An answer above the limit becomes an error that names the limit. REQUIRES: as encode_request.
+ControlFrames encode_answer(const Result<Json>& answer);
+Result<Json> parse_answer(std::string_view frame, ControlPart binary = std::nullopt);
+
+/// Returns the value of a binary member. A message has at most one such member.
+Json to_binary(std::span<const std::byte> bytes);
+/// Returns the bytes of a binary member of a request or answer, or nullopt if there is no such
+/// member. They live as long as `body`.
+std::optional<std::span<const std::byte>> find_binary(const Json& body, const char* member);
 
 /// Readers for members of request bodies. The error names op and member.
 Result<std::string> get_text(const ControlRequest& request, const char* member);
 Result<uint64_t> get_number(const ControlRequest& request, const char* member);
+Result<std::span<const std::byte>> get_binary(const ControlRequest& request, const char* member);
 /// Returns `fallback` if the member is missing, or an error if it is not an unsigned number.
 Result<uint64_t> get_number_or(const ControlRequest& request, const char* member,
                                uint64_t fallback);

@@ -4,14 +4,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <utility>
 #include <vector>
 #include <zmq.hpp>
 
+#include "shared/base/check.h"
 #include "shared/base/unique_fd.h"
 
 namespace atolldb {
@@ -21,7 +24,7 @@ namespace atolldb {
 struct ControlServer::Shared {
   struct Answer {
     std::string peer;  // ZeroMQ's routing id
-    std::string frame;
+    ControlFrames frames;
   };
   std::mutex mutex;
   std::vector<Answer> answers;  // guarded by mutex
@@ -35,6 +38,7 @@ struct ControlServer::Shared {
     [[maybe_unused]] const ssize_t written = write(wake_fd.get(), &one, sizeof(one));
   }
   void add(Answer answer) {
+    CHECK(!answer.peer.empty());
     {
       const std::lock_guard guard(mutex);
       answers.push_back(std::move(answer));
@@ -59,6 +63,7 @@ class ControlServer::Loop {
     socket_.bind(endpoint);
   }
   void start() {
+    CHECK(!thread_.joinable());
     thread_ = std::thread([this] { run(); });
   }
   void join() {
@@ -96,23 +101,32 @@ class ControlServer::Loop {
                         zmq::send_flags::sndmore | zmq::send_flags::dontwait)) {
         continue;
       }
-      [[maybe_unused]] const auto sent =
-          socket_.send(zmq::buffer(answer.frame), zmq::send_flags::dontwait);
+      const ControlFrames& frames = answer.frames;
+      const auto json_flags = frames.binary ? zmq::send_flags::sndmore | zmq::send_flags::dontwait
+                                            : zmq::send_flags::dontwait;
+      // ZeroMQ accepts or drops all parts of a message: the first one decides.
+      [[maybe_unused]] auto sent = socket_.send(zmq::buffer(frames.json), json_flags);
+      if (frames.binary)
+        sent = socket_.send(zmq::buffer(*frames.binary), zmq::send_flags::dontwait);
     }
   }
 
   void receive() {
-    // Not copied, because frames may be long.
-    std::vector<zmq::message_t> frames;
+    // {peer, request, binary part}. Not copied, because frames may be long.
+    std::array<zmq::message_t, 3> frames;
+    size_t count = 0;
     do {
       zmq::message_t message;
       if (!socket_.recv(message, zmq::recv_flags::dontwait)) return;
-      // One frame more than the two expected ones is enough to detect an invalid message.
-      if (frames.size() < 3) frames.push_back(std::move(message));
+      // Frees the frames of an invalid message one by one.
+      if (count < frames.size()) frames[count] = std::move(message);
+      ++count;
     } while (socket_.get(zmq::sockopt::rcvmore) != 0);
-    // {peer, request}. REQ sockets add an empty frame in between.
-    if (frames.size() != 2) return count_garbage();
-    Result<ControlRequest> request = parse_request(frames[1].to_string_view());
+    // REQ sockets add an empty frame after the peer, so their requests are garbage.
+    if (count < 2 || count > frames.size()) return count_garbage();
+    ControlPart binary;
+    if (count == 3) binary = std::span(frames[2].data<std::byte>(), frames[2].size());
+    Result<ControlRequest> request = parse_request(frames[1].to_string_view(), binary);
     if (!request) return count_garbage();
     ControlReply reply = [shared = shared_, peer = frames[0].to_string()](Result<Json> answer) {
       shared->add({peer, encode_answer(answer)});
@@ -135,6 +149,8 @@ ControlServer::ControlServer(std::shared_ptr<Shared> shared, std::unique_ptr<Loo
 Result<std::unique_ptr<ControlServer>> ControlServer::start(const std::string& endpoint,
                                                             ControlHandler handler,
                                                             size_t max_request_bytes) {
+  CHECK(handler != nullptr);
+  CHECK(max_request_bytes != 0 && max_request_bytes <= kMaxControlBytes);
   auto shared = std::make_shared<Shared>();
   shared->wake_fd = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!shared->wake_fd.is_open()) {

@@ -169,7 +169,7 @@ void attack(const std::string& endpoint, const std::vector<std::string>& frames)
     socket.connect(endpoint);
     socket.send(zmq::buffer(frame), zmq::send_flags::none);
     // A second request on the same connection is answered only after the frame was dropped.
-    const std::string after = encode_request("no.such", Json::object());
+    const std::string after = encode_request("no.such", Json::object()).json;
     socket.send(zmq::buffer(after), zmq::send_flags::none);
     zmq::message_t answer;
     static_cast<void>(socket.recv(answer));

@@ -1,0 +1,90 @@
+// The operations of control messages: name, servers and limits of each, in one table.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace atolldb {
+
+/// Maximum length of a request or answer, in bytes, including its binary part.
+inline constexpr size_t kMaxControlBytes = size_t{16} << 20;
+/// Limit for requests with the input of a procedure or job: 1 MiB in base64, and more.
+inline constexpr size_t kMaxCallBytes = size_t{2} << 20;
+/// Limit for requests without such input.
+inline constexpr size_t kMaxSmallRequestBytes = size_t{64} << 10;
+/// Maximum number of values in a message: members, list elements, objects and lists.
+inline constexpr uint64_t kMaxControlValues = 1'000'000;
+inline constexpr uint64_t kMaxSmallRequestValues = 1'000;
+
+struct ControlLimits {
+  size_t bytes = kMaxControlBytes;
+  uint64_t values = kMaxControlValues;
+};
+
+/// In the order of the table in control_operation.cpp.
+enum class ControlOperation : uint8_t {
+  // Cluster.
+  status,
+  down,
+  storage_create,
+  storage_drop,
+  storage_list,
+  storage_describe,
+  // Snapshots, for clients.
+  snapshot_take,
+  snapshot_pin,
+  snapshot_unpin,
+  snapshot_remove,
+  snapshot_damage,
+  // Nodes, for clients.
+  describe,
+  procedure_list,
+  procedure_call,
+  job_start,
+  job_wait,
+  job_stop,
+  // Nodes, for the coordinator.
+  log_begin,
+  pages_release,
+  glean_prepare,
+  glean_map,
+  glean_wait,
+  glean_end,
+  snapshot_align,
+  snapshot_install,
+  snapshot_open,
+  snapshot_publish,
+  snapshot_withdraw,
+  /// Any other name. Has the limits of a small request.
+  unknown,
+};
+
+/// Processes that serve an operation.
+enum class ControlServers : uint8_t { none = 0, coordinator = 1, nodes = 2, both = 3 };
+
+struct ControlOperationEntry {
+  ControlOperation operation;
+  std::string_view name;  // the member `op` of a request
+  ControlServers servers;
+  ControlLimits limits;
+  bool takes_binary = false;  // a request may have a binary part
+};
+
+/// Returns the entries of all operations except `unknown`, ordered by operation.
+std::span<const ControlOperationEntry> control_operations();
+
+/// Returns the entry of an operation. The name of `unknown` is empty.
+const ControlOperationEntry& entry_of(ControlOperation operation);
+inline std::string_view to_string(ControlOperation operation) { return entry_of(operation).name; }
+inline ControlLimits control_limits(ControlOperation operation) {
+  return entry_of(operation).limits;
+}
+/// Returns whether processes of this kind serve the operation.
+bool is_served_by(ControlServers servers, ControlOperation operation);
+
+/// Returns ControlOperation::unknown if no operation has this name.
+ControlOperation control_operation(std::string_view name);
+
+}  // namespace atolldb
