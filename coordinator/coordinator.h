@@ -25,8 +25,8 @@
 #include "shared/memory/control_layout.h"
 #include "shared/memory/segment_space.h"
 #include "shared/message/control_message.h"
+#include "shared/metrics/cluster_metrics.h"
 #include "shared/metrics/device_watch.h"
-#include "shared/metrics/snapshot_metrics.h"
 
 namespace atolldb {
 

@@ -4,10 +4,21 @@
 
 #include <algorithm>
 
+#include "shared/base/check.h"
 #include "shared/config/config_values.h"
+#include "shared/metrics/metric_families.h"
 
 namespace atolldb {
 namespace {
+
+constexpr Metric<DeviceMetrics> kDeviceMetrics[] = {
+    {"atoll_device_pending_seconds",
+     "Age of the oldest read, write or sync that the device has not answered.",
+     field<&DeviceMetrics::pending_ns>, 1e-9},
+    {"atoll_device_hangs_total",
+     "Reads, writes and syncs that took longer than durability.device_hang_limit.",
+     field<&DeviceMetrics::hangs>},
+};
 
 std::string limit_text(std::chrono::milliseconds limit) {
   return format_duration_us(std::chrono::microseconds(limit).count());
@@ -28,6 +39,7 @@ std::optional<DeviceWatch::Change> DeviceWatch::look() {
   const auto age = pending ? static_cast<uint64_t>(std::max<int64_t>(pending->age.count(), 0)) : 0;
   metrics_.pending_ns.store(age, std::memory_order_relaxed);
   if (hangs && !hang_) {
+    CHECK(metrics_.operation.load(std::memory_order_relaxed) == 0);
     hang_ = pending;
     metrics_.path.set(pending->path);
     metrics_.operation.store(static_cast<uint32_t>(pending->operation), std::memory_order_relaxed);
@@ -40,6 +52,7 @@ std::optional<DeviceWatch::Change> DeviceWatch::look() {
     return std::nullopt;
   }
   if (!hang_) return std::nullopt;
+  CHECK(metrics_.operation.load(std::memory_order_relaxed) != 0);
   metrics_.operation.store(0, std::memory_order_relaxed);
   Change over = {false, fmt::format("the device answers again: {} on {} took {:.1f} s or more",
                                     to_string(hang_->operation), hang_->path,
@@ -54,6 +67,10 @@ std::string device_hang_text(const DeviceMetrics& metrics, std::chrono::millisec
   const auto age = static_cast<int64_t>(metrics.pending_ns.load(std::memory_order_relaxed));
   return hang_text(to_string(static_cast<IoOperation>(operation)), metrics.path.text(),
                    std::chrono::nanoseconds(age), limit);
+}
+
+void add_device(MetricFamilies& families, const DeviceMetrics& device) {
+  families.add(kDeviceMetrics, device);
 }
 
 }  // namespace atolldb

@@ -1,5 +1,5 @@
-// Detects a hanging device (R58). At each heartbeat it checks the calls that IoWatch has noted. It
-// never touches the device.
+// Detects a hanging device (R58). At each heartbeat it checks the calls that IoWatch has recorded.
+// It never touches the device.
 #pragma once
 
 #include <chrono>
@@ -10,6 +10,8 @@
 #include "shared/memory/worker_metrics.h"
 
 namespace atolldb {
+
+class MetricFamilies;
 
 class DeviceWatch {
  public:
@@ -35,5 +37,8 @@ class DeviceWatch {
 /// Returns text like "device hangs: sync on /data/node0/log_1_0_000000.atlog for 12.0 s (limit
 /// 10s)", or an empty string without a hang.
 std::string device_hang_text(const DeviceMetrics& metrics, std::chrono::milliseconds limit);
+
+/// Adds the families of the calls to the device to a scrape.
+void add_device(MetricFamilies& families, const DeviceMetrics& device);
 
 }  // namespace atolldb

@@ -1,29 +1,54 @@
 #include "shared/metrics/metric_families.h"
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <limits>
+#include <string_view>
 
 #include "shared/base/check.h"
 
 namespace atolldb {
+namespace {
+
+bool is_counter_name(std::string_view name) { return name.ends_with("_total"); }
+
+/// Returns whether the name is atoll_ and lower-case words, and the help text a sentence.
+bool is_valid(std::string_view name, std::string_view help) {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789_";
+  return name.starts_with("atoll_") && name.find_first_not_of(kLetters) == std::string_view::npos &&
+         help.ends_with('.');
+}
+
+}  // namespace
+
+MetricFamilies& MetricFamilies::family_of(const char* name, const char* help) {
+  return is_counter_name(name) ? counter(name, help) : gauge(name, help);
+}
 
 MetricFamilies& MetricFamilies::counter(const char* name, const char* help) {
+  CHECK(is_counter_name(name));
   return family(name, help, prometheus::MetricType::Counter);
 }
 
 MetricFamilies& MetricFamilies::gauge(const char* name, const char* help) {
+  CHECK(!is_counter_name(name));
   return family(name, help, prometheus::MetricType::Gauge);
 }
 
 MetricFamilies& MetricFamilies::family(const char* name, const char* help,
                                        prometheus::MetricType type) {
+  CHECK(is_valid(name, help));
+  CHECK(std::ranges::none_of(families_, [&](const auto& other) { return other.name == name; }));
   families_.push_back({name, help, type, {}});
   return *this;
 }
 
 MetricFamilies& MetricFamilies::sample(double value, const Labels& labels) {
   CHECK(!families_.empty());
+  CHECK(std::isfinite(value) && value >= 0);
   prometheus::MetricFamily& family = families_.back();
+  CHECK(family.type != prometheus::MetricType::Histogram);
   prometheus::ClientMetric metric;
   metric.label = labels_;
   metric.label.insert(metric.label.end(), labels.begin(), labels.end());
@@ -44,6 +69,8 @@ MetricFamilies& MetricFamilies::sample(const Histogram& values,
                                        const std::vector<uint64_t>& bounds_ns,
                                        const Labels& labels) {
   constexpr double kSecondsPerNs = 1e-9;
+  CHECK(!families_.empty() && families_.back().type == prometheus::MetricType::Histogram);
+  CHECK(!bounds_ns.empty() && std::ranges::is_sorted(bounds_ns, std::ranges::less_equal()));
   prometheus::ClientMetric metric;
   metric.label = labels_;
   metric.label.insert(metric.label.end(), labels.begin(), labels.end());
@@ -52,6 +79,7 @@ MetricFamilies& MetricFamilies::sample(const Histogram& values,
   metric.histogram.sample_count = count;
   metric.histogram.sample_sum = static_cast<double>(values.sum_ns()) * kSecondsPerNs;
   for (const uint64_t bound : bounds_ns) {
+    CHECK(HistogramBuckets::lower(HistogramBuckets::of(bound)) == bound);
     metric.histogram.bucket.push_back(
         {std::min(count, values.count_below(bound)), static_cast<double>(bound) * kSecondsPerNs});
   }

@@ -1,15 +1,52 @@
-// Builds the metric families of one scrape.
+// Builds the metric families of one scrape, mostly from tables of metrics.
 #pragma once
 
 #include <prometheus/metric_family.h>
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "shared/memory/histogram.h"
 
 namespace atolldb {
+
+/// One metric of a struct T of counters and gauges: an entry of a table. It is a counter if its
+/// name ends in _total, else a gauge.
+template <typename T>
+struct Metric {
+  const char* name;
+  const char* help;
+  double (*value)(const T&);
+  double unit = 1;  // factor that gives the unit in the name
+};
+
+// Relaxed: for display only; each value is correct by itself.
+inline double read_metric(const Counter& counter) { return static_cast<double>(counter.get()); }
+template <typename Value>
+double read_metric(const std::atomic<Value>& word) {
+  return static_cast<double>(word.load(std::memory_order_relaxed));
+}
+template <typename Value>
+double read_metric(const Value& plain) {
+  return static_cast<double>(plain);
+}
+
+template <typename>
+struct OwnerOf;
+template <typename Member, typename Owner>
+struct OwnerOf<Member Owner::*> {
+  using Type = Owner;
+};
+/// Reads a member of a struct, for Metric::value: `field<&LoggerMetrics::blocks>`.
+template <auto kMember>
+double field(const typename OwnerOf<decltype(kMember)>::Type& owner) {
+  return read_metric(owner.*kMember);
+}
 
 class MetricFamilies {
  public:
@@ -18,7 +55,9 @@ class MetricFamilies {
   /// `labels` are added to every sample.
   explicit MetricFamilies(Labels labels) : labels_(std::move(labels)) {}
 
-  /// Starts a family. The following samples belong to it. Names of counters end in _total.
+  /// Starts a family. The following samples belong to it. REQUIRES: the scrape has no family of
+  /// this name yet. Names are atoll_<thing>_<unit>; those of counters, and no others, end in
+  /// _total. A help text is a sentence.
   MetricFamilies& counter(const char* name, const char* help);
   MetricFamilies& gauge(const char* name, const char* help);
   MetricFamilies& histogram(const char* name, const char* help);
@@ -32,9 +71,29 @@ class MetricFamilies {
   MetricFamilies& sample(const Histogram& values, const std::vector<uint64_t>& bounds_ns,
                          const Labels& labels);
 
+  /// Adds a family with one sample for each entry of a table.
+  template <typename T, size_t kCount>
+  void add(const Metric<T> (&table)[kCount], const T& source) {
+    for (const Metric<T>& metric : table) {
+      family_of(metric.name, metric.help).sample(metric.value(source) * metric.unit);
+    }
+  }
+  /// Adds a family for each entry of a table, with a sample for each source. `label` has the index
+  /// of the source as its value.
+  template <typename T, size_t kCount>
+  void add(const Metric<T> (&table)[kCount], std::span<const T> sources, const char* label) {
+    for (const Metric<T>& metric : table) {
+      family_of(metric.name, metric.help);
+      for (size_t i = 0; i < sources.size(); ++i) {
+        sample(metric.value(sources[i]) * metric.unit, {{label, std::to_string(i)}});
+      }
+    }
+  }
+
   std::vector<prometheus::MetricFamily> take() { return std::move(families_); }
 
  private:
+  MetricFamilies& family_of(const char* name, const char* help);
   MetricFamilies& family(const char* name, const char* help, prometheus::MetricType type);
 
   Labels labels_;

@@ -1,51 +1,141 @@
 #include "shared/metrics/node_metrics.h"
 
+#include <span>
 #include <string>
 
+#include "shared/base/check.h"
 #include "shared/memory/page_header.h"
 #include "shared/memory/worker_metrics.h"
-#include "shared/metrics/device_families.h"
+#include "shared/metrics/device_watch.h"
 #include "shared/metrics/gleaner_families.h"
-#include "shared/metrics/logger_families.h"
 #include "shared/metrics/metric_families.h"
 
 namespace atolldb {
 namespace {
 
-/// Counters without labels other than the node.
-struct PlainCounter {
-  const char* name;
-  const char* help;
-  Counter WorkerMetrics::* counter;
+template <auto kCounter>
+double sum(const MetricsSegment& metrics) {
+  return static_cast<double>(sum_counter(metrics, kCounter));
+}
+
+/// Sums of the counters of all threads.
+constexpr Metric<MetricsSegment> kWorkerMetrics[] = {
+    {"atoll_pages_allocated_total", "Pages taken from the pool of this node.",
+     sum<&WorkerMetrics::pages_allocated>},
+    {"atoll_pages_retired_total", "Pages unlinked by threads of this node.",
+     sum<&WorkerMetrics::pages_retired>},
+    {"atoll_pages_sent_home_total", "Retired pages returned to the other nodes that own them.",
+     sum<&WorkerMetrics::remote_frees>},
+    {"atoll_page_splits_total", "Pages split because they were full.", sum<&WorkerMetrics::splits>},
+    {"atoll_page_adoptions_total", "Foster children adopted by their parent page.",
+     sum<&WorkerMetrics::adoptions>},
+    {"atoll_page_compactions_total", "Pages rewritten without their tombstones.",
+     sum<&WorkerMetrics::compactions>},
+    {"atoll_page_merges_total", "Pages merged with a neighbour.", sum<&WorkerMetrics::merges>},
+    {"atoll_next_layers_total", "Layers added below a slice of long keys.",
+     sum<&WorkerMetrics::next_layers>},
+    {"atoll_log_written_bytes_total", "Bytes of log records written by workers.",
+     sum<&WorkerMetrics::log_bytes>},
+    {"atoll_log_stalls_total", "Waits of workers for room in their log buffers.",
+     sum<&WorkerMetrics::log_stalls>},
+    {"atoll_page_stalls_total", "Waits of workers for free pages of the volatile pool.",
+     sum<&WorkerMetrics::page_stalls>},
 };
 
-constexpr PlainCounter kPlainCounters[] = {
-    {"atoll_pages_allocated_total", "Pages taken from the pool of this node.",
-     &WorkerMetrics::pages_allocated},
-    {"atoll_pages_retired_total", "Pages unlinked by threads of this node.",
-     &WorkerMetrics::pages_retired},
-    {"atoll_pages_sent_home_total", "Retired pages given back to the other node that owns them.",
-     &WorkerMetrics::remote_frees},
-    {"atoll_page_splits_total", "Pages split because they were full.", &WorkerMetrics::splits},
-    {"atoll_page_adoptions_total", "Foster children adopted by their parent page.",
-     &WorkerMetrics::adoptions},
-    {"atoll_page_compactions_total", "Pages rewritten to drop dead records.",
-     &WorkerMetrics::compactions},
-    {"atoll_page_merges_total", "Pages merged with their neighbour.", &WorkerMetrics::merges},
-    {"atoll_next_layers_total", "Layers added below a slice of long keys.",
-     &WorkerMetrics::next_layers},
-    {"atoll_log_written_bytes_total", "Bytes of log records written.", &WorkerMetrics::log_bytes},
-    {"atoll_log_stalls_total", "Times that a worker waited for room in its log buffer.",
-     &WorkerMetrics::log_stalls},
-    {"atoll_page_stalls_total", "Times that a worker waited for free pages of the volatile pool.",
-     &WorkerMetrics::page_stalls},
+constexpr Metric<LoggerMetrics> kLoggerMetrics[] = {
+    {"atoll_logger_written_bytes_total",
+     "Bytes written to log files, including headers, markers and padding.",
+     field<&LoggerMetrics::written_bytes>},
+    {"atoll_logger_blocks_total", "Log blocks written.", field<&LoggerMetrics::blocks>},
+    {"atoll_logger_batches_total", "Batches synced. A batch makes one or more epochs durable.",
+     field<&LoggerMetrics::batches>},
+    {"atoll_logger_files_total", "Log files created.", field<&LoggerMetrics::files>},
+    {"atoll_logger_failed_preallocations_total",
+     "Attempts to preallocate the next log file that found no space.",
+     field<&LoggerMetrics::failed_preallocations>},
+    {"atoll_logger_batch_bytes", "Size of the latest batch.", field<&LoggerMetrics::batch_bytes>},
+    {"atoll_logger_epoch_lag",
+     "Current epoch minus the epoch of the latest batch, when the batch was durable.",
+     field<&LoggerMetrics::epoch_lag>},
+    {"atoll_logger_lacks_next_file",
+     "1 while there is no space for the next log file. The cluster stops when the current file is "
+     "full.",
+     field<&LoggerMetrics::lacks_next_file>},
 };
+
+struct LoggerHistogram {
+  const char* name;
+  const char* help;
+  Histogram LoggerMetrics::* histogram;
+};
+constexpr LoggerHistogram kLoggerHistograms[] = {
+    {"atoll_logger_write_seconds", "Time to write a batch with its marker, without its sync.",
+     &LoggerMetrics::write_ns},
+    {"atoll_logger_sync_seconds", "Time to sync a batch.", &LoggerMetrics::sync_ns},
+};
+
+constexpr Metric<SessionMetrics> kSessionMetrics[] = {
+    {"atoll_sessions", "Sessions of clients with this node.", field<&SessionMetrics::open>},
+    {"atoll_sessions_opened_total", "Sessions opened by clients.", field<&SessionMetrics::opened>},
+    {"atoll_sessions_refused_total", "Sessions refused because of the session limit.",
+     field<&SessionMetrics::refused>},
+    {"atoll_sessions_broken_total",
+     "Sessions closed because the client violated the protocol of the rings.",
+     field<&SessionMetrics::broken>},
+    {"atoll_session_requests_total", "Requests taken from sessions.",
+     field<&SessionMetrics::requests>},
+    {"atoll_session_requests_refused_total", "Requests answered `unavailable` or `recovering`.",
+     field<&SessionMetrics::unavailable>},
+    {"atoll_session_outcomes_unknown_total", "Requests answered `outcome_unknown`.",
+     field<&SessionMetrics::outcome_unknown>},
+};
+
+constexpr Metric<NodeShared> kNodeMetrics[] = {
+    {"atoll_node_running", "1 while the node accepts transactions.",
+     [](const NodeShared& shared) {
+       // Acquire pairs with the node's release when it changed its state.
+       const uint32_t state = shared.state.load(std::memory_order_acquire);
+       return state == static_cast<uint32_t>(NodeState::running) ? 1.0 : 0.0;
+     }},
+    {"atoll_node_heartbeats_total", "Heartbeats of the node's control loop.",
+     field<&NodeShared::heartbeat>},
+    {"atoll_workers", "Threads that run transactions.", field<&NodeShared::worker_count>},
+    {"atoll_pool_size_bytes", "Size of the node's pool of volatile pages.",
+     field<&NodeShared::pages_total>, kPageBytes},
+    {"atoll_pool_free_bytes", "Size of the free pages of the pool.", field<&NodeShared::pages_free>,
+     kPageBytes},
+    {"atoll_mapped_page_size_bytes", "Size of the pages that the kernel maps for the pool.",
+     [](const NodeShared& shared) { return static_cast<double>(shared.header.real_page_bytes); }},
+};
+
+/// Returns upper bounds in nanoseconds, which are bucket limits: 32 us to 2 s, each twice the
+/// previous one.
+std::vector<uint64_t> bounds() {
+  constexpr uint64_t kFirst = uint64_t{1} << 15;
+  constexpr uint64_t kLast = uint64_t{1} << 31;
+  std::vector<uint64_t> bounds;
+  for (uint64_t bound = kFirst; bound <= kLast; bound *= 2) bounds.push_back(bound);
+  return bounds;
+}
+
+/// Adds families with a label `logger`. Adds none without loggers (durability off).
+void add_loggers(MetricFamilies& families, std::span<const LoggerMetrics> loggers) {
+  if (loggers.empty()) return;
+  constexpr const char* kLabel = "logger";
+  families.add(kLoggerMetrics, loggers, kLabel);
+  for (const LoggerHistogram& each : kLoggerHistograms) {
+    families.histogram(each.name, each.help);
+    for (size_t i = 0; i < loggers.size(); ++i) {
+      families.sample(loggers[i].*each.histogram, bounds(), {{kLabel, std::to_string(i)}});
+    }
+  }
+}
 
 void add_transactions(MetricFamilies& families, const MetricsSegment& metrics) {
   families.counter("atoll_commits_total", "Committed transactions.")
       .sample(sum_counter(metrics, &WorkerMetrics::commits), {{"type", "write"}})
       .sample(sum_counter(metrics, &WorkerMetrics::read_only_commits), {{"type", "read_only"}});
-  families.counter("atoll_aborts_total", "Attempts of transactions that did not commit.");
+  families.counter("atoll_aborts_total", "Attempts to run a transaction that did not commit.");
   // Results like not_found are reasons too: a procedure that returns one is rolled back.
   for (uint32_t reason = 1; reason < kStatusCount; ++reason) {
     const auto status = static_cast<Status>(reason);
@@ -62,63 +152,22 @@ void add_locality(MetricFamilies& families, const MetricsSegment& metrics) {
       .sample(sum_counter(metrics, &WorkerMetrics::remote_locks), {{"locality", "remote"}});
 }
 
-void add_sessions(MetricFamilies& families, const SessionMetrics& sessions) {
-  const auto value = [](const std::atomic<uint64_t>& word) {
-    return word.load(std::memory_order_relaxed);
-  };
-  families.gauge("atoll_sessions", "Sessions of clients with this node.")
-      .sample(value(sessions.open));
-  families.counter("atoll_sessions_opened_total", "Sessions that clients have opened.")
-      .sample(value(sessions.opened));
-  families.counter("atoll_sessions_refused_total", "Sessions refused because of their limit.")
-      .sample(value(sessions.refused));
-  families
-      .counter("atoll_sessions_broken_total", "Sessions ended because their client broke rules.")
-      .sample(value(sessions.broken));
-  families.counter("atoll_session_requests_total", "Requests taken from sessions.")
-      .sample(value(sessions.requests));
-  families
-      .counter("atoll_session_requests_refused_total",
-               "Requests answered `unavailable` or `recovering`.")
-      .sample(value(sessions.unavailable));
-  families.counter("atoll_session_outcomes_unknown_total", "Requests answered `outcome_unknown`.")
-      .sample(value(sessions.outcome_unknown));
-}
-
-void add_gauges(MetricFamilies& families, const NodeShared& shared) {
-  // Acquire pairs with the node's release when it changed its state.
-  const auto state = static_cast<NodeState>(shared.state.load(std::memory_order_acquire));
-  families.gauge("atoll_node_running", "1 while the node accepts transactions.")
-      .sample(state == NodeState::running ? 1.0 : 0.0);
-  families.counter("atoll_node_heartbeats_total", "Signs of life of the node's control loop.")
-      .sample(shared.heartbeat.load(std::memory_order_relaxed));
-  families.gauge("atoll_workers", "Threads that run transactions.")
-      .sample(uint64_t{shared.worker_count});
-  families.gauge("atoll_pool_size_bytes", "Size of the node's pool of volatile pages.")
-      .sample(shared.pages_total.load(std::memory_order_relaxed) * kPageBytes);
-  families.gauge("atoll_pool_free_bytes", "Part of the pool that no page uses.")
-      .sample(shared.pages_free.load(std::memory_order_relaxed) * kPageBytes);
-  families.gauge("atoll_mapped_page_size_bytes", "Size of the pages that the kernel really maps.")
-      .sample(uint64_t{shared.header.real_page_bytes});
-}
-
 }  // namespace
 
 std::vector<prometheus::MetricFamily> NodeMetrics::Collect() const {
   MetricFamilies families({{"node", std::to_string(node_)}});
   add_transactions(families, metrics_);
   add_locality(families, metrics_);
-  for (const PlainCounter& plain : kPlainCounters) {
-    families.counter(plain.name, plain.help).sample(sum_counter(metrics_, plain.counter));
-  }
+  families.add(kWorkerMetrics, metrics_);
+  CHECK(shared_.logger_count <= kMaxLoggersPerNode);
   add_loggers(families, {metrics_.loggers, shared_.logger_count});
   if (shared_.logger_count != 0) {
     add_snapshot_cache(families, metrics_);
     add_gleaner(families, metrics_.gleaner);
     add_device(families, metrics_.device);
   }
-  add_sessions(families, metrics_.sessions);
-  add_gauges(families, shared_);
+  families.add(kSessionMetrics, metrics_.sessions);
+  families.add(kNodeMetrics, shared_);
   return families.take();
 }
 

@@ -116,6 +116,25 @@ TEST_F(NodeOfTwoWorkers, ServesTheSumsOfAllThreadsByNodeAndReason) {
   }
 }
 
+TEST_F(NodeOfTwoWorkers, ServesEachLoggerAndTheGleanerWithALog) {
+  shared_->logger_count = 2;
+  metrics_->loggers[1].blocks.add(5);
+  metrics_->loggers[1].sync_ns.add(1'000'000);
+  metrics_->gleaner.pages_written.store(3, std::memory_order_relaxed);
+  metrics_->device.pending_ns.store(2'000'000'000, std::memory_order_relaxed);
+  auto exposer =
+      MetricsExposer::start("127.0.0.1", 0, std::make_shared<NodeMetrics>(9, *shared_, *metrics_));
+  ASSERT_TRUE(exposer) << exposer.error().message;
+  const std::string text = scrape((*exposer)->endpoint());
+  for (const char* line : {"atoll_logger_blocks_total{node=\"9\",logger=\"0\"} 0\n",
+                           "atoll_logger_blocks_total{node=\"9\",logger=\"1\"} 5\n",
+                           "atoll_logger_sync_seconds_count{node=\"9\",logger=\"1\"} 1\n",
+                           "atoll_composer_written_bytes_total{node=\"9\"} 12288\n",
+                           "atoll_device_pending_seconds{node=\"9\"} 2\n"}) {
+    EXPECT_NE(text.find(line), std::string::npos) << line << "is missing in\n" << text;
+  }
+}
+
 TEST_F(NodeOfTwoWorkers, EveryScrapeReadsTheCountersAgain) {
   auto exposer =
       MetricsExposer::start("127.0.0.1", 0, std::make_shared<NodeMetrics>(0, *shared_, *metrics_));
