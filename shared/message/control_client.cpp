@@ -74,8 +74,8 @@ class ControlConnection {
   bool take_answer();
 
   zmq::socket_t socket_;
-  zmq::socket_t events_;                  // events of socket_
-  std::array<zmq::message_t, 2> answer_;  // JSON, and the binary part
+  zmq::socket_t events_;                                 // events of socket_
+  std::array<zmq::message_t, kMaxControlParts> answer_;  // JSON, and the binary part
   size_t answer_frames_ = 0;
   bool is_sent_ = false;
   bool is_connected_ = false;
@@ -152,6 +152,8 @@ void ControlConnection::read_events() {
       is_refused_ = true;
     }
   }
+  CHECK(!is_broken_ || is_connected_);
+  CHECK(!is_refused_ || !is_connected_);
 }
 
 bool ControlConnection::take_answer() {
@@ -175,7 +177,8 @@ Result<Json> ControlConnection::answer() const {
                           " parts, more than the limit of " + std::to_string(answer_.size()));
   }
   ControlPart binary;
-  if (answer_frames_ == 2) binary = std::span(answer_[1].data<std::byte>(), answer_[1].size());
+  if (answer_frames_ == kMaxControlParts)
+    binary = std::span(answer_[1].data<std::byte>(), answer_[1].size());
   return parse_answer(answer_[0].to_string_view(), binary);
 }
 
@@ -229,7 +232,7 @@ Result<Json> ControlClient::call(std::string_view op, const Json& body,
                            name +
                                ": the process ended before it answered: whether the request was "
                                "carried out is unknown",
-                           "look before you repeat it, " + std::string(kAskStatus));
+                           "check before you repeat it, " + std::string(kAskStatus));
       case CallEnd::gave_up:
         return unreachable(endpoint_, name + ": given up, as the cluster stops");
       case CallEnd::timed_out:

@@ -15,6 +15,7 @@ std::unexpected<Error> too_much(const std::string& what, uint64_t limit) {
 /// Returns the position of the closing quote of the string that starts at the quote `text[at]`, or
 /// the end of the text.
 size_t end_of_string(std::string_view text, size_t at) {
+  CHECK(at < text.size() && text[at] == '"');
   for (++at; at < text.size() && text[at] != '"'; ++at) {
     if (text[at] == '\\') ++at;
   }
@@ -35,7 +36,7 @@ Result<ControlScan> scan_control_message(std::string_view frame) {
     switch (frame[at]) {
       case '"': {
         const size_t end = end_of_string(frame, at);
-        DCHECK(end > at);
+        CHECK(end > at);
         const std::string_view text = frame.substr(at + 1, end - at - 1);
         if (depth == 1 && is_key) name = text;
         if (depth == 1 && !is_key && name == "op") scan.op = text;
@@ -64,7 +65,7 @@ Result<ControlScan> scan_control_message(std::string_view frame) {
     }
     if (scan.values > kMaxControlValues) return too_much("it has", kMaxControlValues);
   }
-  DCHECK(depth <= kMaxControlDepth && scan.values <= kMaxControlValues);
+  CHECK(depth <= kMaxControlDepth && scan.values <= kMaxControlValues);
   return scan;
 }
 

@@ -2,21 +2,32 @@
 // times as many bytes as the message has.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 #include "shared/base/error.h"
-#include "shared/message/control_operation.h"
 
 namespace atolldb {
 
+/// Maximum length of a request or answer, in bytes, including its binary part.
+inline constexpr size_t kMaxControlBytes = size_t{16} << 20;
+/// Limit for requests with the input of a procedure or job: 1 MiB in base64, and more.
+inline constexpr size_t kMaxCallBytes = size_t{2} << 20;
+/// Limit for requests without such input.
+inline constexpr size_t kMaxSmallRequestBytes = size_t{64} << 10;
+/// Maximum number of parts of a message: JSON, and its binary member.
+inline constexpr size_t kMaxControlParts = 2;
+/// Maximum number of values in a message: members, list elements, objects and lists.
+inline constexpr uint64_t kMaxControlValues = 1'000'000;
+inline constexpr uint64_t kMaxSmallRequestValues = 1'000;
 /// Maximum nesting depth of objects and lists.
 inline constexpr uint32_t kMaxControlDepth = 32;
 
-/// Returns the limits of a request with this op.
-inline ControlLimits control_limits(std::string_view op) {
-  return control_limits(control_operation(op));
-}
+struct ControlLimits {
+  size_t bytes = kMaxControlBytes;
+  uint64_t values = kMaxControlValues;
+};
 
 /// Result of scanning a message without parsing it. The scan allocates no memory.
 struct ControlScan {

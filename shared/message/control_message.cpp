@@ -58,7 +58,7 @@ Result<void> put_binary(Json& json, const ControlPart& bytes) {
   }
   const auto name = named->get<std::string>();
   json.erase(named);
-  if (json.contains(name)) {
+  if (json.contains(name) || name == kBinary) {
     return std::unexpected(garbage("its binary part has the name of another member"));
   }
   json[name] = to_binary(*bytes);

@@ -1,27 +1,13 @@
 // The operations of control messages: name, servers and limits of each, in one table.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
 
+#include "shared/message/control_limits.h"
+
 namespace atolldb {
-
-/// Maximum length of a request or answer, in bytes, including its binary part.
-inline constexpr size_t kMaxControlBytes = size_t{16} << 20;
-/// Limit for requests with the input of a procedure or job: 1 MiB in base64, and more.
-inline constexpr size_t kMaxCallBytes = size_t{2} << 20;
-/// Limit for requests without such input.
-inline constexpr size_t kMaxSmallRequestBytes = size_t{64} << 10;
-/// Maximum number of values in a message: members, list elements, objects and lists.
-inline constexpr uint64_t kMaxControlValues = 1'000'000;
-inline constexpr uint64_t kMaxSmallRequestValues = 1'000;
-
-struct ControlLimits {
-  size_t bytes = kMaxControlBytes;
-  uint64_t values = kMaxControlValues;
-};
 
 /// In the order of the table in control_operation.cpp.
 enum class ControlOperation : uint8_t {
@@ -86,5 +72,9 @@ bool is_served_by(ControlServers servers, ControlOperation operation);
 
 /// Returns ControlOperation::unknown if no operation has this name.
 ControlOperation control_operation(std::string_view name);
+/// Returns the limits of a request with this op.
+inline ControlLimits control_limits(std::string_view op) {
+  return control_limits(control_operation(op));
+}
 
 }  // namespace atolldb

@@ -102,6 +102,7 @@ class ControlServer::Loop {
         continue;
       }
       const ControlFrames& frames = answer.frames;
+      CHECK(!frames.json.empty() && frames.bytes() <= kMaxControlBytes);
       const auto json_flags = frames.binary ? zmq::send_flags::sndmore | zmq::send_flags::dontwait
                                             : zmq::send_flags::dontwait;
       // ZeroMQ accepts or drops all parts of a message: the first one decides.
@@ -112,8 +113,8 @@ class ControlServer::Loop {
   }
 
   void receive() {
-    // {peer, request, binary part}. Not copied, because frames may be long.
-    std::array<zmq::message_t, 3> frames;
+    // {peer, JSON, binary part}. Not copied, because frames may be long.
+    std::array<zmq::message_t, 1 + kMaxControlParts> frames;
     size_t count = 0;
     do {
       zmq::message_t message;
@@ -124,13 +125,15 @@ class ControlServer::Loop {
     } while (socket_.get(zmq::sockopt::rcvmore) != 0);
     // REQ sockets add an empty frame after the peer, so their requests are garbage.
     if (count < 2 || count > frames.size()) return count_garbage();
+    CHECK(frames[0].size() != 0);  // a routing id of ZeroMQ
     ControlPart binary;
-    if (count == 3) binary = std::span(frames[2].data<std::byte>(), frames[2].size());
+    if (count == frames.size()) binary = std::span(frames[2].data<std::byte>(), frames[2].size());
     Result<ControlRequest> request = parse_request(frames[1].to_string_view(), binary);
     if (!request) return count_garbage();
     ControlReply reply = [shared = shared_, peer = frames[0].to_string()](Result<Json> answer) {
       shared->add({peer, encode_answer(answer)});
     };
+    CHECK(request->body.is_object());
     handler_(*request, std::move(reply));
   }
 
@@ -171,6 +174,7 @@ Result<std::unique_ptr<ControlServer>> ControlServer::start(const std::string& e
 }
 
 ControlServer::~ControlServer() {
+  CHECK(!shared_->stop.load(std::memory_order_relaxed));
   shared_->stop.store(true, std::memory_order_relaxed);
   shared_->wake();
   loop_->join();

@@ -1,5 +1,6 @@
 #include "shared/metrics/cluster_metrics.h"
 
+#include "shared/base/check.h"
 #include "shared/memory/control_layout.h"
 #include "shared/memory/page_header.h"
 #include "shared/metrics/device_watch.h"
@@ -89,6 +90,7 @@ constexpr Metric<ControlSegment> kClusterMetrics[] = {
 }  // namespace
 
 std::vector<prometheus::MetricFamily> ClusterMetrics::Collect() const {
+  CHECK(control_.node_count <= kMaxNodes);
   MetricFamilies families({});
   families.add(kClusterMetrics, control_);
   families

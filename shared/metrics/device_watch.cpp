@@ -40,6 +40,7 @@ std::optional<DeviceWatch::Change> DeviceWatch::look() {
   metrics_.pending_ns.store(age, std::memory_order_relaxed);
   if (hangs && !hang_) {
     CHECK(metrics_.operation.load(std::memory_order_relaxed) == 0);
+    CHECK(pending->operation != IoOperation::none);
     hang_ = pending;
     metrics_.path.set(pending->path);
     metrics_.operation.store(static_cast<uint32_t>(pending->operation), std::memory_order_relaxed);

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "shared/base/check.h"
 #include "shared/file/io_watch.h"
 #include "shared/memory/worker_metrics.h"
 
@@ -17,7 +18,9 @@ class DeviceWatch {
  public:
   /// REQUIRES: `watch` and `metrics` outlive this object.
   DeviceWatch(const IoWatch& watch, DeviceMetrics& metrics, std::chrono::milliseconds limit)
-      : watch_(watch), metrics_(metrics), limit_(limit) {}
+      : watch_(watch), metrics_(metrics), limit_(limit) {
+    CHECK(limit_.count() >= 0);
+  }
 
   struct Change {
     bool hangs = false;  // false: the device answers again

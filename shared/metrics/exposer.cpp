@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "shared/base/check.h"
 #include "shared/base/unique_fd.h"
 
 namespace atolldb {
@@ -44,6 +45,7 @@ void knock(const std::string& listen, int port) {
 Result<std::unique_ptr<MetricsExposer>> MetricsExposer::start(
     const std::string& listen, uint16_t port,
     std::shared_ptr<prometheus::Collectable> collectable) {
+  CHECK(collectable != nullptr);
   // The library reports errors by exceptions. They end here.
   try {
     auto exposer = std::make_unique<prometheus::Exposer>(std::vector<std::string>{
@@ -69,10 +71,13 @@ MetricsExposer::MetricsExposer(std::unique_ptr<prometheus::Exposer> exposer,
       exposer_(std::move(exposer)),
       listen_(std::move(listen)),
       port_(port),
-      endpoint_(address_of(listen_, port)) {}
+      endpoint_(address_of(listen_, port)) {
+  CHECK(port_ > 0 && port_ <= UINT16_MAX);
+}
 
 MetricsExposer::~MetricsExposer() {
   // The server checks for its end only every two seconds, or after a connection.
+  CHECK(exposer_ != nullptr);
   std::atomic<bool> ended{false};
   std::thread end([&] {
     exposer_.reset();

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "shared/base/check.h"
 #include "shared/base/error.h"
 
 namespace prometheus {
@@ -54,6 +55,7 @@ class MetricsExposer {
 /// Returns the port of a process of the cluster, or 0 if every process takes a free port. `offset`:
 /// 0 for the coordinator, k + 1 for node k.
 constexpr uint16_t metrics_port(uint16_t base_port, uint32_t offset) {
+  CHECK(uint32_t{base_port} + offset <= UINT16_MAX);
   return base_port == 0 ? uint16_t{0} : static_cast<uint16_t>(base_port + offset);
 }
 

@@ -78,14 +78,22 @@ MetricFamilies& MetricFamilies::sample(const Histogram& values,
   const uint64_t count = values.count();
   metric.histogram.sample_count = count;
   metric.histogram.sample_sum = static_cast<double>(values.sum_ns()) * kSecondsPerNs;
+  uint64_t before = 0;
   for (const uint64_t bound : bounds_ns) {
     CHECK(HistogramBuckets::lower(HistogramBuckets::of(bound)) == bound);
-    metric.histogram.bucket.push_back(
-        {std::min(count, values.count_below(bound)), static_cast<double>(bound) * kSecondsPerNs});
+    const uint64_t below = std::min(count, values.count_below(bound));
+    CHECK(below >= before);  // counts only grow, also while another thread adds
+    before = below;
+    metric.histogram.bucket.push_back({below, static_cast<double>(bound) * kSecondsPerNs});
   }
   metric.histogram.bucket.push_back({count, std::numeric_limits<double>::infinity()});
   families_.back().metric.push_back(std::move(metric));
   return *this;
+}
+
+std::vector<prometheus::MetricFamily> MetricFamilies::take() {
+  CHECK(std::ranges::none_of(families_, [](const auto& family) { return family.metric.empty(); }));
+  return std::move(families_);
 }
 
 }  // namespace atolldb

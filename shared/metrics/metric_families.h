@@ -90,7 +90,8 @@ class MetricFamilies {
     }
   }
 
-  std::vector<prometheus::MetricFamily> take() { return std::move(families_); }
+  /// Returns the families of the scrape. REQUIRES: each has a sample.
+  std::vector<prometheus::MetricFamily> take();
 
  private:
   MetricFamilies& family_of(const char* name, const char* help);

@@ -102,6 +102,7 @@ TEST(ControlMessageTest, ABinaryFrameMustBelongToItsMessage) {
   EXPECT_FALSE(with(""));
   EXPECT_FALSE(with(R"(,"binary":7)"));
   EXPECT_FALSE(with(R"(,"binary":"op")"));
+  EXPECT_FALSE(with(R"(,"binary":"binary")"));
   EXPECT_FALSE(with(R"(,"binary":"plan","plan":"text")"));
   // No frame where one is announced, and a frame for an operation that takes none.
   EXPECT_FALSE(parse_request(R"({"v":1,"op":"glean.prepare","binary":"plan"})"));
