@@ -36,6 +36,7 @@ zmq::context_t& shared_context() {
     context = new zmq::context_t;
     owner = getpid();
   }
+  CHECK(context != nullptr);
   return *context;
 }
 
@@ -234,7 +235,7 @@ Result<Json> ControlClient::call(std::string_view op, const Json& body,
                                "carried out is unknown",
                            "check before you repeat it, " + std::string(kAskStatus));
       case CallEnd::gave_up:
-        return unreachable(endpoint_, name + ": given up, as the cluster stops");
+        return unreachable(endpoint_, name + ": cancelled, because the cluster stops");
       case CallEnd::timed_out:
         break;
     }

@@ -24,6 +24,9 @@ inline constexpr uint64_t kMaxSmallRequestValues = 1'000;
 /// Maximum nesting depth of objects and lists.
 inline constexpr uint32_t kMaxControlDepth = 32;
 
+static_assert(kMaxSmallRequestBytes < kMaxCallBytes && kMaxCallBytes < kMaxControlBytes);
+static_assert(kMaxSmallRequestValues < kMaxControlValues);
+
 struct ControlLimits {
   size_t bytes = kMaxControlBytes;
   uint64_t values = kMaxControlValues;

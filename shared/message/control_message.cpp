@@ -17,7 +17,7 @@ std::string dump(const Json& json) {
 }
 
 Error garbage(const std::string& why) {
-  return {ExitCode::failed, "control message: " + why + ": speak version " +
+  return {ExitCode::failed, "control message: " + why + ": use version " +
                                 std::to_string(kControlVersion) + " of the protocol"};
 }
 
@@ -62,6 +62,7 @@ Result<void> put_binary(Json& json, const ControlPart& bytes) {
     return std::unexpected(garbage("its binary part has the name of another member"));
   }
   json[name] = to_binary(*bytes);
+  CHECK(!json.contains(kBinary));
   return {};
 }
 
@@ -98,7 +99,7 @@ Result<ControlRequest> parse_request(std::string_view frame, ControlPart binary)
         garbage("its op is empty or longer than " + std::to_string(kMaxOpBytes) + " bytes"));
   }
   // The limits were those of another op, because the name was written with escapes, or twice.
-  if (name != scan.op) return std::unexpected(garbage("its op is written ambiguously"));
+  if (name != scan.op) return std::unexpected(garbage("its member op is ambiguous"));
   ATOLL_TRY(put_binary(json, binary));
   ControlRequest request(std::move(name), std::move(json));
   CHECK(request.operation == operation);

@@ -24,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "shared/base/check.h"
 #include "shared/base/error.h"
 #include "shared/message/control_limits.h"
 #include "shared/message/control_operation.h"
@@ -45,7 +46,9 @@ struct ControlRequest {
   ControlRequest(std::string name, Json members)
       : op(std::move(name)), operation(control_operation(op)), body(std::move(members)) {}
   ControlRequest(ControlOperation known, Json members)
-      : op(to_string(known)), operation(known), body(std::move(members)) {}
+      : op(to_string(known)), operation(known), body(std::move(members)) {
+    CHECK(known != ControlOperation::unknown);
+  }
 
   std::string op;  // its name; text of an unknown operation, for messages
   ControlOperation operation = ControlOperation::unknown;

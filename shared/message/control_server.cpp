@@ -35,7 +35,8 @@ struct ControlServer::Shared {
   void wake() const {
     const uint64_t one = 1;
     // An eventfd's counter cannot overflow in steps of one.
-    [[maybe_unused]] const ssize_t written = write(wake_fd.get(), &one, sizeof(one));
+    const ssize_t written = write(wake_fd.get(), &one, sizeof(one));
+    CHECK(written == sizeof(one));
   }
   void add(Answer answer) {
     CHECK(!answer.peer.empty());
