@@ -82,7 +82,7 @@ void PagePool::collect_returns_locked() {
   }
 }
 
-bool PagePool::send_home(VolatilePointer page) {
+bool PagePool::free_remote(VolatilePointer page) {
   DCHECK(page.node() != node_ && page.node() < view_->node_count);
   // Writes a remote cache line, once per retired foreign page. A page has no other way to its
   // owner.
@@ -169,7 +169,7 @@ void PageAllocator::recycle(uint64_t oldest_begin) {
     if (self.node() == pool_->node()) {
       cache(self.index());
     } else {
-      if (!pool_->send_home(self)) return;
+      if (!pool_->free_remote(self)) return;
       metrics_->remote_frees.add();
     }
     DCHECK(retired_count_ != 0);

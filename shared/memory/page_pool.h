@@ -48,7 +48,7 @@ class PagePool {
 
   /// Returns a foreign page to its owner. Returns false if the ring is full; the caller then keeps
   /// the page.
-  bool send_home(VolatilePointer page);
+  bool free_remote(VolatilePointer page);
 
   uint32_t node() const { return node_; }
   uint64_t page_count() const { return control_->page_count - control_->first_page; }

@@ -16,38 +16,38 @@ constexpr ControlLimits kCall = {kMaxCallBytes, kMaxSmallRequestValues};
 /// Requests of the coordinator to nodes, about the gleaner, and about roots and files of storages.
 constexpr ControlLimits kLarge = {kMaxControlBytes, kMaxControlValues};
 
-using enum ControlOperation;
+using Op = ControlOperation;
 constexpr ControlOperationEntry kOperations[] = {
-    {status, "status", kCluster, kSmall},
-    {down, "down", kCluster, kSmall},
-    {storage_create, "storage.create", kCluster, kSmall},
-    {storage_drop, "storage.drop", kCluster, kSmall},
-    {storage_list, "storage.list", kCluster, kSmall},
-    {storage_describe, "storage.describe", kCluster, kSmall},
-    {snapshot_take, "snapshot.take", kCluster, kSmall},
-    {snapshot_pin, "snapshot.pin", kCluster, kSmall},
-    {snapshot_unpin, "snapshot.unpin", kCluster, kSmall},
-    {snapshot_remove, "snapshot.remove", kCluster, kSmall},
-    {snapshot_damage, "snapshot.damage", ControlServers::both, kSmall},
-    {describe, "describe", kNodes, kSmall},
-    {procedure_list, "procedure.list", kNodes, kSmall},
-    {procedure_call, "procedure.call", kNodes, kCall, true},
-    {job_start, "job.start", kNodes, kCall, true},
-    {job_wait, "job.wait", kNodes, kSmall},
-    {job_stop, "job.stop", kNodes, kSmall},
-    {log_begin, "log.begin", kNodes, kSmall},
-    {pages_release, "pages.release", kNodes, kSmall},
-    {glean_prepare, "glean.prepare", kNodes, kLarge, true},
-    {glean_map, "glean.map", kNodes, kLarge},
-    {glean_wait, "glean.wait", kNodes, kLarge},
-    {glean_end, "glean.end", kNodes, kLarge},
-    {snapshot_align, "snapshot.align", kNodes, kLarge},
-    {snapshot_install, "snapshot.install", kNodes, kLarge},
-    {snapshot_open, "snapshot.open", kNodes, kLarge},
-    {snapshot_publish, "snapshot.publish", kNodes, kLarge},
-    {snapshot_withdraw, "snapshot.withdraw", kNodes, kLarge},
+    {Op::status, "status", kCluster, kSmall},
+    {Op::down, "down", kCluster, kSmall},
+    {Op::storage_create, "storage.create", kCluster, kSmall},
+    {Op::storage_drop, "storage.drop", kCluster, kSmall},
+    {Op::storage_list, "storage.list", kCluster, kSmall},
+    {Op::storage_describe, "storage.describe", kCluster, kSmall},
+    {Op::snapshot_take, "snapshot.take", kCluster, kSmall},
+    {Op::snapshot_pin, "snapshot.pin", kCluster, kSmall},
+    {Op::snapshot_unpin, "snapshot.unpin", kCluster, kSmall},
+    {Op::snapshot_remove, "snapshot.remove", kCluster, kSmall},
+    {Op::snapshot_damage, "snapshot.damage", ControlServers::both, kSmall},
+    {Op::describe, "describe", kNodes, kSmall},
+    {Op::procedure_list, "procedure.list", kNodes, kSmall},
+    {Op::procedure_call, "procedure.call", kNodes, kCall, true},
+    {Op::job_start, "job.start", kNodes, kCall, true},
+    {Op::job_wait, "job.wait", kNodes, kSmall},
+    {Op::job_stop, "job.stop", kNodes, kSmall},
+    {Op::log_begin, "log.begin", kNodes, kSmall},
+    {Op::pages_release, "pages.release", kNodes, kSmall},
+    {Op::glean_prepare, "glean.prepare", kNodes, kLarge, true},
+    {Op::glean_map, "glean.map", kNodes, kLarge},
+    {Op::glean_wait, "glean.wait", kNodes, kLarge},
+    {Op::glean_end, "glean.end", kNodes, kLarge},
+    {Op::snapshot_align, "snapshot.align", kNodes, kLarge},
+    {Op::snapshot_install, "snapshot.install", kNodes, kLarge},
+    {Op::snapshot_open, "snapshot.open", kNodes, kLarge},
+    {Op::snapshot_publish, "snapshot.publish", kNodes, kLarge},
+    {Op::snapshot_withdraw, "snapshot.withdraw", kNodes, kLarge},
 };
-constexpr ControlOperationEntry kUnknown = {unknown, "", ControlServers::none, kSmall};
+constexpr ControlOperationEntry kUnknown = {Op::unknown, "", ControlServers::none, kSmall};
 
 consteval bool are_indexed_by_operation() {
   for (size_t i = 0; i < std::size(kOperations); ++i) {
@@ -56,15 +56,15 @@ consteval bool are_indexed_by_operation() {
   return true;
 }
 static_assert(are_indexed_by_operation());
-static_assert(std::size(kOperations) == static_cast<size_t>(unknown));
+static_assert(std::size(kOperations) == static_cast<size_t>(Op::unknown));
 
 }  // namespace
 
 std::span<const ControlOperationEntry> control_operations() { return kOperations; }
 
 const ControlOperationEntry& entry_of(ControlOperation operation) {
-  CHECK(operation <= unknown);
-  return operation == unknown ? kUnknown : kOperations[static_cast<size_t>(operation)];
+  CHECK(operation <= Op::unknown);
+  return operation == Op::unknown ? kUnknown : kOperations[static_cast<size_t>(operation)];
 }
 
 bool is_served_by(ControlServers servers, ControlOperation operation) {
@@ -77,7 +77,7 @@ ControlOperation control_operation(std::string_view name) {
   for (const ControlOperationEntry& entry : kOperations) {
     if (entry.name == name) return entry.operation;
   }
-  return unknown;
+  return Op::unknown;
 }
 
 }  // namespace atolldb
