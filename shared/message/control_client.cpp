@@ -104,6 +104,7 @@ ControlConnection::~ControlConnection() { zmq_socket_monitor(socket_.handle(), n
 /// Queues the request at once. It is sent when there is a connection.
 bool ControlConnection::send(const ControlFrames& request) {
   CHECK(!is_sent_);  // a request is never sent again (R64)
+  CHECK(request.bytes() <= kMaxControlBytes);
   is_sent_ = true;
   const auto last = zmq::send_flags::dontwait;
   const auto more = zmq::send_flags::dontwait | zmq::send_flags::sndmore;
@@ -171,7 +172,7 @@ bool ControlConnection::take_answer() {
 }
 
 Result<Json> ControlConnection::answer() const {
-  CHECK(answer_frames_ != 0);
+  CHECK(is_sent_ && answer_frames_ != 0);
   if (answer_frames_ > answer_.size()) {
     return make_error(ExitCode::failed,
                       "control message: its answer has " + std::to_string(answer_frames_) +

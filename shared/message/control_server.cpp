@@ -68,6 +68,7 @@ class ControlServer::Loop {
     thread_ = std::thread([this] { run(); });
   }
   void join() {
+    CHECK(shared_->stop.load(std::memory_order_relaxed));  // else the thread would not end
     if (thread_.joinable()) thread_.join();
   }
 

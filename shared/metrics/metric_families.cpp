@@ -52,6 +52,7 @@ MetricFamilies& MetricFamilies::sample(double value, const Labels& labels) {
   prometheus::ClientMetric metric;
   metric.label = labels_;
   metric.label.insert(metric.label.end(), labels.begin(), labels.end());
+  for (const auto& label : metric.label) CHECK(!label.name.empty() && !label.value.empty());
   if (family.type == prometheus::MetricType::Counter) {
     metric.counter.value = value;
   } else {
