@@ -180,6 +180,22 @@ TEST_F(PagePools, FreePagesEndWhereTheyBegan) {
   }
 }
 
+#ifdef ATOLL_DCHECK
+using PagePoolsDeathTest = PagePools;
+
+TEST_F(PagePoolsDeathTest, ARetiredPageIsNeitherRetiredNorGivenBackAgain) {
+  PageHeader* page = pages(0).take();
+  pages(0).retire(page);
+  EXPECT_DEATH(pages(0).retire(page), "check == 0");
+  EXPECT_DEATH(pages(0).give_back(page), "check == 0");
+}
+
+TEST_F(PagePoolsDeathTest, APageOfAnotherNodeIsRetiredNotGivenBack) {
+  PageHeader* page = pages(1).take();
+  EXPECT_DEATH(pages(0).give_back(page), "node");
+}
+#endif
+
 TEST(ReturnRing, PassesPagesInOrderBetweenTwoThreadsAcrossManyLaps) {
   auto ring = std::make_unique<ReturnRing>();
   constexpr uint32_t kPages = ReturnRing::kCapacity * 20;

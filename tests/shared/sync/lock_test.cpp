@@ -184,6 +184,19 @@ TEST_F(Locks, OneOfSixteenThreadsHoldsAFutexLock) {
   arena_.futex.unlock();
 }
 
+#ifdef ATOLL_DCHECK
+using LocksDeathTest = Locks;
+
+TEST_F(LocksDeathTest, AFutexLockIsUnlockedOnlyWhileItIsHeld) {
+  EXPECT_DEATH(arena_.futex.unlock(), "kFree");
+}
+
+TEST_F(LocksDeathTest, ABlockBeyondThoseOfItsWorkerIsRefused) {
+  McsLocker mine = locker(0);
+  EXPECT_DEATH((void)mine.try_lock(arena_.word, kBlocks, name(0)), "blocks_per_worker");
+}
+#endif
+
 TEST_F(Locks, AWaiterIsWokenByAnotherProcess) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
