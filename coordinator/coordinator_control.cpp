@@ -3,7 +3,7 @@
 
 #include "coordinator/coordinator.h"
 #include "shared/base/check.h"
-#include "shared/memory/recovery_text.h"
+#include "shared/memory/state_names.h"
 
 namespace atolldb {
 

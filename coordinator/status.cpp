@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "shared/base/check.h"
-#include "shared/memory/durability_lag.h"
+#include "shared/memory/control_layout.h"
 #include "shared/memory/state_names.h"
 #include "shared/memory/worker_metrics.h"
 

@@ -9,7 +9,7 @@
 #include "coordinator/epoch/durable_epoch.h"
 #include "shared/base/check.h"
 #include "shared/base/try.h"
-#include "shared/memory/dirty_epoch.h"
+#include "shared/memory/node_layout.h"
 #include "shared/memory/state_names.h"
 
 namespace atolldb {

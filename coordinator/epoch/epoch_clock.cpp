@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "shared/base/check.h"
-#include "shared/memory/dirty_epoch.h"
+#include "shared/memory/node_layout.h"
 #include "shared/sync/wait_word.h"
 
 namespace atolldb {

@@ -9,7 +9,7 @@
 #include "engine/hooks/mutants.h"
 #include "shared/base/check.h"
 #include "shared/base/try.h"
-#include "shared/memory/dirty_epoch.h"
+#include "shared/memory/node_layout.h"
 #include "shared/sync/wait_word.h"
 
 namespace atolldb {

@@ -29,7 +29,7 @@
 #include "shared/memory/node_layout.h"
 #include "shared/memory/worker_metrics.h"
 #include "shared/message/control_message.h"
-#include "shared/metrics/snapshot_metrics.h"
+#include "shared/metrics/cluster_metrics.h"
 
 namespace atolldb {
 
