@@ -24,7 +24,7 @@
 #include "engine/log/log_writer.h"
 #include "shared/base/try.h"
 #include "shared/file/forwarding_file_system.h"
-#include "soc/gleaner/glean_service.h"
+#include "soc/snapshot_job/snapshot_job_service.h"
 #include "tests/coordinator/durability/commit_oracle.h"
 #include "tests/engine/log/log_blocks.h"
 

@@ -18,8 +18,8 @@
 #include "shared/base/error.h"
 #include "shared/logging/logger.h"
 #include "shared/message/control_message.h"
-#include "soc/snapshot/drop_policy.h"
-#include "soc/snapshot/page_visitor.h"
+#include "soc/installer/drop_policy.h"
+#include "soc/installer/page_visitor.h"
 
 namespace atolldb {
 

@@ -1,4 +1,4 @@
-#include "soc/gleaner/glean_service.h"
+#include "soc/snapshot_job/snapshot_job_service.h"
 
 #include <algorithm>
 #include <chrono>
@@ -33,7 +33,7 @@ void GleanService::prepare(const ControlRequest& request, ControlReply reply) {
   if (!plan) return reply(std::unexpected(plan.error()));
   const Result<uint64_t> disk_reserve = get_number_or(request, "disk_reserve", 0);
   if (!disk_reserve) return reply(std::unexpected(disk_reserve.error()));
-  std::shared_ptr<GleanRun> before;  // destroyed after the lock is released
+  std::shared_ptr<NodeSnapshotJob> before;  // destroyed after the lock is released
   std::unique_lock lock(mutex_);
   if (is_stopped_) {
     lock.unlock();
@@ -47,8 +47,8 @@ void GleanService::prepare(const ControlRequest& request, ControlReply reply) {
                                                   " is under way: end it with glean.end"));
   }
   before = take_run();
-  run_ = std::make_shared<GleanRun>(*std::move(plan), places_, *disk_reserve, std::move(reply),
-                                    logger_);
+  run_ = std::make_shared<NodeSnapshotJob>(*std::move(plan), places_, *disk_reserve,
+                                           std::move(reply), logger_);
 }
 
 void GleanService::wait(const ControlRequest& request, ControlReply reply) {
@@ -58,7 +58,7 @@ void GleanService::wait(const ControlRequest& request, ControlReply reply) {
   const Result<uint64_t> timeout_ms = get_number_or(request, "timeout_ms", 0);
   if (!timeout_ms) return reply(std::unexpected(timeout_ms.error()));
   const std::chrono::milliseconds timeout(std::min(*timeout_ms, kMaxWaitMs));
-  (*run)->wait(GleanRun::Clock::now() + timeout, std::move(reply));
+  (*run)->wait(NodeSnapshotJob::Clock::now() + timeout, std::move(reply));
 }
 
 void GleanService::end(const ControlRequest& request, ControlReply reply) {
@@ -79,7 +79,7 @@ void GleanService::end(const ControlRequest& request, ControlReply reply) {
   reply(Json::object());
 }
 
-Result<std::shared_ptr<GleanRun>> GleanService::run_of(const ControlRequest& request) const {
+Result<std::shared_ptr<NodeSnapshotJob>> GleanService::run_of(const ControlRequest& request) const {
   ATOLL_ASSIGN(const uint64_t number, get_number(request, "run"));
   const std::lock_guard guard(mutex_);
   if (run_ != nullptr && run_->number() == number) return run_;
@@ -88,7 +88,7 @@ Result<std::shared_ptr<GleanRun>> GleanService::run_of(const ControlRequest& req
 }
 
 void GleanService::stop() {
-  std::shared_ptr<GleanRun> run;
+  std::shared_ptr<NodeSnapshotJob> run;
   {
     const std::lock_guard guard(mutex_);
     is_stopped_ = true;
@@ -97,14 +97,14 @@ void GleanService::stop() {
   if (run != nullptr) run->give_up();
 }
 
-std::shared_ptr<GleanRun> GleanService::take_run() {
+std::shared_ptr<NodeSnapshotJob> GleanService::take_run() {
   if (run_ != nullptr) before_ += run_->progress();
   return std::exchange(run_, nullptr);
 }
 
-GleanProgress GleanService::total() const {
+SnapshotJobProgress GleanService::total() const {
   const std::lock_guard guard(mutex_);
-  GleanProgress total = before_;
+  SnapshotJobProgress total = before_;
   if (run_ != nullptr) total += run_->progress();
   return total;
 }

@@ -1,4 +1,4 @@
-#include "soc/snapshot/drop_policy.h"
+#include "soc/installer/drop_policy.h"
 
 #include "shared/memory/page_pool.h"
 

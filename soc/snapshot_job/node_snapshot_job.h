@@ -17,24 +17,24 @@
 #include "shared/logging/logger.h"
 #include "shared/memory/gleaner_metrics.h"
 #include "shared/message/control_message.h"
-#include "soc/gleaner/glean_work.h"
+#include "soc/snapshot_job/snapshot_job_work.h"
 
 namespace atolldb {
 
 /// Thread: any, for all functions. Replies are called by any thread, without locks.
-class GleanRun {
+class NodeSnapshotJob {
  public:
   using Clock = std::chrono::steady_clock;
 
   /// Begins at once. `prepared` is answered when the inboxes of this node accept records, or with
-  /// the error that prevents it. `disk_reserve`: see GleanWork. REQUIRES: `places` outlives the
-  /// run.
-  GleanRun(GleanPlan plan, const GleanPlaces& places, uint64_t disk_reserve, ControlReply prepared,
-           Logger logger);
-  GleanRun(const GleanRun&) = delete;
-  GleanRun& operator=(const GleanRun&) = delete;
+  /// the error that prevents it. `disk_reserve`: see SnapshotJobWork. REQUIRES: `places` outlives
+  /// the run.
+  NodeSnapshotJob(GleanPlan plan, const GleanPlaces& places, uint64_t disk_reserve,
+                  ControlReply prepared, Logger logger);
+  NodeSnapshotJob(const NodeSnapshotJob&) = delete;
+  NodeSnapshotJob& operator=(const NodeSnapshotJob&) = delete;
   /// Gives the run up if it has not ended. The file of a successful run is kept.
-  ~GleanRun();
+  ~NodeSnapshotJob();
 
   uint32_t number() const { return work_.snapshot(); }
   /// Starts the mappers. REQUIRES: all nodes are prepared.
@@ -50,7 +50,7 @@ class GleanRun {
   bool give_up();
   bool has_ended() const;
 
-  GleanProgress progress() const { return work_.progress(); }
+  SnapshotJobProgress progress() const { return work_.progress(); }
   GleanPhase phase() const;
 
  private:
@@ -70,10 +70,10 @@ class GleanRun {
   void answer_due(std::unique_lock<std::mutex>& lock);
   Result<Json> outcome() const;
 
-  GleanWork work_;
+  SnapshotJobWork work_;
   Logger logger_;
   std::vector<std::thread> parts_;  // thread: control_
-  NodeGleaned gleaned_;             // set by the last part; thread: control_, after its end
+  SnapshotJobResult gleaned_;       // set by the last part; thread: control_, after its end
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
@@ -92,7 +92,7 @@ class GleanRun {
 };
 
 /// Converts progress to members of an answer.
-Json to_json(const GleanProgress& progress);
+Json to_json(const SnapshotJobProgress& progress);
 /// Converts a page to an entry for `atoll status` and the report of a salvage.
 Json to_json(const UnreadablePage& page);
 

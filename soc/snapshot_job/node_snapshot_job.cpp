@@ -1,4 +1,4 @@
-#include "soc/gleaner/glean_run.h"
+#include "soc/snapshot_job/node_snapshot_job.h"
 
 #include <algorithm>
 
@@ -8,7 +8,7 @@
 
 namespace atolldb {
 
-Json to_json(const GleanProgress& progress) {
+Json to_json(const SnapshotJobProgress& progress) {
   return {{"bytes_read", progress.bytes_read},
           {"records_read", progress.records_read},
           {"records_shipped", progress.records_shipped},
@@ -28,31 +28,31 @@ Json to_json(const UnreadablePage& page) {
           {"range", page.range},      {"reason", page.reason}};
 }
 
-GleanRun::GleanRun(GleanPlan plan, const GleanPlaces& places, uint64_t disk_reserve,
-                   ControlReply prepared, Logger logger)
+NodeSnapshotJob::NodeSnapshotJob(GleanPlan plan, const GleanPlaces& places, uint64_t disk_reserve,
+                                 ControlReply prepared, Logger logger)
     : work_(std::move(plan), places, disk_reserve), logger_(std::move(logger)) {
   control_ = std::thread([this, prepared = std::move(prepared)] { run(prepared); });
 }
 
-GleanRun::~GleanRun() {
+NodeSnapshotJob::~NodeSnapshotJob() {
   give_up();
   control_.join();
 }
 
-void GleanRun::map() {
+void NodeSnapshotJob::map() {
   const std::lock_guard guard(mutex_);
   map_wanted_ = true;
   changed_.notify_all();
 }
 
-void GleanRun::wait(Clock::time_point deadline, ControlReply reply) {
+void NodeSnapshotJob::wait(Clock::time_point deadline, ControlReply reply) {
   std::unique_lock lock(mutex_);
   waiters_.push_back({deadline, std::move(reply)});
   if (has_ended_) return answer_due(lock);
   changed_.notify_all();
 }
 
-void GleanRun::discard(const ControlReply& reply) {
+void NodeSnapshotJob::discard(const ControlReply& reply) {
   {
     std::unique_lock lock(mutex_);
     is_discarded_ = true;
@@ -68,7 +68,7 @@ void GleanRun::discard(const ControlReply& reply) {
   work_.give_up();
 }
 
-bool GleanRun::give_up() {
+bool NodeSnapshotJob::give_up() {
   {
     const std::lock_guard guard(mutex_);
     if (has_ended_) return false;
@@ -79,18 +79,18 @@ bool GleanRun::give_up() {
   return true;
 }
 
-bool GleanRun::has_ended() const {
+bool NodeSnapshotJob::has_ended() const {
   const std::lock_guard guard(mutex_);
   return has_ended_;
 }
 
-GleanPhase GleanRun::phase() const {
+GleanPhase NodeSnapshotJob::phase() const {
   const std::lock_guard guard(mutex_);
   if (has_ended_) return GleanPhase::idle;
   return is_mapping_ ? GleanPhase::gleaning : GleanPhase::preparing;
 }
 
-void GleanRun::run(const ControlReply& prepared) {
+void NodeSnapshotJob::run(const ControlReply& prepared) {
   name_thread("glean");
   const Result<void> ready = work_.prepare();
   if (ready) {
@@ -118,7 +118,7 @@ void GleanRun::run(const ControlReply& prepared) {
 }
 
 /// Serves requests until no part runs and none will start.
-void GleanRun::serve() {
+void NodeSnapshotJob::serve() {
   std::unique_lock lock(mutex_);
   while (!is_idle()) {
     if (map_wanted_ && !is_mapping_) {
@@ -145,16 +145,16 @@ void GleanRun::serve() {
   }
 }
 
-bool GleanRun::is_idle() const {
+bool NodeSnapshotJob::is_idle() const {
   return parts_going_ == 0 && (is_mapping_ || failure_ || is_discarded_);
 }
 
-bool GleanRun::is_wanted() const {
+bool NodeSnapshotJob::is_wanted() const {
   const std::lock_guard guard(mutex_);
   return !failure_ && !is_discarded_;
 }
 
-void GleanRun::start(const char* name, uint32_t count, const Part& part) {
+void NodeSnapshotJob::start(const char* name, uint32_t count, const Part& part) {
   {
     const std::lock_guard guard(mutex_);
     parts_going_ += count;
@@ -171,7 +171,7 @@ void GleanRun::start(const char* name, uint32_t count, const Part& part) {
   }
 }
 
-void GleanRun::fail(const Error& error) {
+void NodeSnapshotJob::fail(const Error& error) {
   {
     const std::lock_guard guard(mutex_);
     // A part that fails gives the run up. The other parts then fail with code `failed`, perhaps
@@ -185,7 +185,7 @@ void GleanRun::fail(const Error& error) {
   work_.give_up();
 }
 
-void GleanRun::end() {
+void NodeSnapshotJob::end() {
   work_.release();
   std::unique_lock lock(mutex_);
   if (failure_ || is_discarded_) {
@@ -210,7 +210,7 @@ void GleanRun::end() {
   for (const ControlReply& reply : discarders) reply(Json::object());
 }
 
-Result<Json> GleanRun::outcome() const {
+Result<Json> NodeSnapshotJob::outcome() const {
   if (has_ended_ && is_discarded_) {
     return make_error(ExitCode::failed,
                       "snapshot " + std::to_string(number()) + ": its run was given up");
@@ -224,7 +224,7 @@ Result<Json> GleanRun::outcome() const {
 
 /// Answers all waiters if the run has ended, else those whose deadline has passed. Releases the
 /// lock while it calls them.
-void GleanRun::answer_due(std::unique_lock<std::mutex>& lock) {
+void NodeSnapshotJob::answer_due(std::unique_lock<std::mutex>& lock) {
   const auto now = Clock::now();
   std::vector<Waiter> due;
   std::erase_if(waiters_, [&](Waiter& waiter) {

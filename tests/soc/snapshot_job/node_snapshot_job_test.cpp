@@ -1,5 +1,5 @@
 // A node's part of a gleaner run: its end, with and without errors.
-#include "soc/gleaner/glean_run.h"
+#include "soc/snapshot_job/node_snapshot_job.h"
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@
 #include "engine/gleaner/glean_plan.h"
 #include "engine/log/log_writer.h"
 #include "shared/file/forwarding_file_system.h"
-#include "soc/gleaner/glean_service.h"
+#include "soc/snapshot_job/snapshot_job_service.h"
 #include "tests/engine/compose/gleaned_log.h"
 #include "tests/engine/gleaner/locked_file_system.h"
 #include "tests/engine/log/log_blocks.h"
@@ -25,7 +25,7 @@
 namespace atolldb {
 namespace {
 
-using Clock = GleanRun::Clock;
+using Clock = NodeSnapshotJob::Clock;
 
 constexpr uint32_t kSnapshot = 7;
 constexpr uint64_t kInboxBytes = 64 * 1024;
@@ -90,9 +90,9 @@ class SlowFileSystem : public ForwardingFileSystem {
 };
 
 /// Two nodes with a reducer each, over one file system.
-class GleanRunTest : public testing::Test {
+class NodeSnapshotJobTest : public testing::Test {
  protected:
-  GleanRunTest() {
+  NodeSnapshotJobTest() {
     for (uint32_t node = 0; node < 2; ++node) {
       inboxes_.emplace_back(static_cast<std::byte*>(std::aligned_alloc(4096, kInboxBytes)));
       ReducerInbox::format(inboxes_.back().get(), kInboxBytes);
@@ -150,15 +150,15 @@ class GleanRunTest : public testing::Test {
     ASSERT_TRUE(writer->close_epoch(10, 4));
   }
 
-  std::unique_ptr<GleanRun> start(uint32_t node, bool has_stream) {
+  std::unique_ptr<NodeSnapshotJob> start(uint32_t node, bool has_stream) {
     Answer prepared;
-    auto run = std::make_unique<GleanRun>(plan(has_stream), places_[node], 0, prepared.reply(),
-                                          make_silent_logger("test"));
+    auto run = std::make_unique<NodeSnapshotJob>(plan(has_stream), places_[node], 0,
+                                                 prepared.reply(), make_silent_logger("test"));
     const auto answer = prepared.get();
     EXPECT_TRUE(answer) << answer.error().message;
     return run;
   }
-  static Result<Json> outcome(GleanRun& run) {
+  static Result<Json> outcome(NodeSnapshotJob& run) {
     Answer answer;
     run.wait(Clock::time_point::max(), answer.reply());
     return answer.get();
@@ -174,7 +174,7 @@ class GleanRunTest : public testing::Test {
   GleanPlaces places_[2];
 };
 
-TEST_F(GleanRunTest, ARunWithoutRecordsEndsOnAllNodesAndMakesNoFile) {
+TEST_F(NodeSnapshotJobTest, ARunWithoutRecordsEndsOnAllNodesAndMakesNoFile) {
   const auto first = start(0, false);
   const auto second = start(1, false);
   Answer early;
@@ -184,7 +184,7 @@ TEST_F(GleanRunTest, ARunWithoutRecordsEndsOnAllNodesAndMakesNoFile) {
   EXPECT_FALSE(going->at("done").get<bool>());
   first->map();
   second->map();
-  for (GleanRun* run : {first.get(), second.get()}) {
+  for (NodeSnapshotJob* run : {first.get(), second.get()}) {
     const auto ended = outcome(*run);
     ASSERT_TRUE(ended) << ended.error().message;
     EXPECT_TRUE(ended->at("done").get<bool>());
@@ -195,7 +195,7 @@ TEST_F(GleanRunTest, ARunWithoutRecordsEndsOnAllNodesAndMakesNoFile) {
   EXPECT_FALSE(has_file(1));
 }
 
-TEST_F(GleanRunTest, AMapperThatFailsEndsTheRunOnAllNodesAndLeavesNoFile) {
+TEST_F(NodeSnapshotJobTest, AMapperThatFailsEndsTheRunOnAllNodesAndLeavesNoFile) {
   const auto first = start(0, true);
   const auto second = start(1, true);
   first->map();
@@ -206,7 +206,7 @@ TEST_F(GleanRunTest, AMapperThatFailsEndsTheRunOnAllNodesAndLeavesNoFile) {
   const auto given_up = outcome(*second);
   ASSERT_FALSE(given_up);
   EXPECT_EQ(given_up.error().code, ExitCode::failed) << given_up.error().message;
-  for (GleanRun* run : {first.get(), second.get()}) {
+  for (NodeSnapshotJob* run : {first.get(), second.get()}) {
     Answer discarded;
     run->discard(discarded.reply());
     EXPECT_TRUE(discarded.get());
@@ -215,7 +215,7 @@ TEST_F(GleanRunTest, AMapperThatFailsEndsTheRunOnAllNodesAndLeavesNoFile) {
   EXPECT_FALSE(has_file(1));
 }
 
-TEST_F(GleanRunTest, WaitersAreAnsweredInTimeWhileTheFileIsSynced) {
+TEST_F(NodeSnapshotJobTest, WaitersAreAnsweredInTimeWhileTheFileIsSynced) {
   ASSERT_NO_FATAL_FAILURE(write_log());
   SlowFileSystem slow(files_);
   places_[1].file_system = &slow;
@@ -244,7 +244,7 @@ TEST_F(GleanRunTest, WaitersAreAnsweredInTimeWhileTheFileIsSynced) {
   EXPECT_TRUE(has_file(1));
 }
 
-TEST_F(GleanRunTest, ARunThatIsDiscardedBeforeItsMappersStartEnds) {
+TEST_F(NodeSnapshotJobTest, ARunThatIsDiscardedBeforeItsMappersStartEnds) {
   const auto run = start(1, false);
   Answer waiting;
   run->wait(Clock::time_point::max(), waiting.reply());
@@ -256,7 +256,7 @@ TEST_F(GleanRunTest, ARunThatIsDiscardedBeforeItsMappersStartEnds) {
   EXPECT_FALSE(has_file(1));
 }
 
-TEST_F(GleanRunTest, TheServiceRunsOneAtATimeAndEndsItWhenTheNodeStops) {
+TEST_F(NodeSnapshotJobTest, TheServiceRunsOneAtATimeAndEndsItWhenTheNodeStops) {
   GleanService service(places_[1], make_silent_logger("test"));
   const auto ask = [&](const char* op, const Json& body) {
     Answer answer;

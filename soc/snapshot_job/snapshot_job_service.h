@@ -6,7 +6,7 @@
 
 #include "shared/logging/logger.h"
 #include "shared/message/control_message.h"
-#include "soc/gleaner/glean_run.h"
+#include "soc/snapshot_job/node_snapshot_job.h"
 
 namespace atolldb {
 
@@ -26,7 +26,7 @@ class GleanService {
   void stop();
 
   /// Returns the progress of all runs so far, including the one under way. It never falls.
-  GleanProgress total() const;
+  SnapshotJobProgress total() const;
   GleanPhase phase() const;
 
  private:
@@ -34,16 +34,17 @@ class GleanService {
   void wait(const ControlRequest& request, ControlReply reply);
   void end(const ControlRequest& request, ControlReply reply);
   /// Takes the run out and adds its progress to before_. REQUIRES: mutex_ is held.
-  std::shared_ptr<GleanRun> take_run();
+  std::shared_ptr<NodeSnapshotJob> take_run();
   /// Returns the run that the request names.
-  Result<std::shared_ptr<GleanRun>> run_of(const ControlRequest& request) const;
+  Result<std::shared_ptr<NodeSnapshotJob>> run_of(const ControlRequest& request) const;
 
   const GleanPlaces places_;
   Logger logger_;
   mutable std::mutex mutex_;
   // Guarded by mutex_:
-  std::shared_ptr<GleanRun> run_;  // shared: a request may hold it longer than this member does
-  GleanProgress before_;           // progress of the runs before run_
+  std::shared_ptr<NodeSnapshotJob>
+      run_;                     // shared: a request may hold it longer than this member does
+  SnapshotJobProgress before_;  // progress of the runs before run_
   bool is_stopped_ = false;
 };
 

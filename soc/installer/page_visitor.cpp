@@ -1,4 +1,4 @@
-#include "soc/snapshot/page_visitor.h"
+#include "soc/installer/page_visitor.h"
 
 #include "engine/mastertree/tree_shape.h"
 #include "engine/transaction/storage_handle.h"

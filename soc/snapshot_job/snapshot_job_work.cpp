@@ -1,4 +1,4 @@
-#include "soc/gleaner/glean_work.h"
+#include "soc/snapshot_job/snapshot_job_work.h"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 
 namespace atolldb {
 
-GleanProgress& GleanProgress::operator+=(const GleanProgress& other) {
+SnapshotJobProgress& SnapshotJobProgress::operator+=(const SnapshotJobProgress& other) {
   bytes_read += other.bytes_read;
   records_read += other.records_read;
   records_shipped += other.records_shipped;
@@ -27,7 +27,7 @@ GleanProgress& GleanProgress::operator+=(const GleanProgress& other) {
   return *this;
 }
 
-Result<void> GleanWork::prepare() {
+Result<void> SnapshotJobWork::prepare() {
   directory_ = places_.directory(plan_.snapshot);
   ATOLL_TRY(files_.check_room(directory_, 0));
   // Files that cannot be opened are reported when a composer needs a page of them.
@@ -60,7 +60,7 @@ Result<void> GleanWork::prepare() {
   return {};
 }
 
-Result<void> GleanWork::make_mappers() {
+Result<void> SnapshotJobWork::make_mappers() {
   const std::lock_guard guard(mutex_);
   for (const GleanMapper& task : plan_.mappers) {
     if (task.node != places_.node) continue;
@@ -70,14 +70,14 @@ Result<void> GleanWork::make_mappers() {
   return {};
 }
 
-Result<void> GleanWork::reduce(uint32_t ordinal) {
+Result<void> SnapshotJobWork::reduce(uint32_t ordinal) {
   Reducer& reducer = *reducers_[ordinal];
   ATOLL_TRY(reducer.collect());
   return compose_all(reducer, places_of_reducers_[ordinal]);
 }
 
 /// Composes in the order in which the reducer returns its records.
-Result<void> GleanWork::compose_all(Reducer& reducer, const ReducerPlace& place) {
+Result<void> SnapshotJobWork::compose_all(Reducer& reducer, const ReducerPlace& place) {
   for (size_t index = 0; index < plan_.storages.size(); ++index) {
     const GleanStorage& storage = plan_.storages[index];
     if (storage.type == StorageType::sequential) {
@@ -99,7 +99,7 @@ Result<void> GleanWork::compose_all(Reducer& reducer, const ReducerPlace& place)
                                 plan_.snapshot, place.reducer, place.node));
 }
 
-Result<void> GleanWork::compose_one(Reducer& reducer, size_t storage, uint32_t partition) {
+Result<void> SnapshotJobWork::compose_one(Reducer& reducer, size_t storage, uint32_t partition) {
   const GleanStorage& planned = plan_.storages[storage];
   std::string_view low;
   std::optional<std::string_view> high;
@@ -128,15 +128,15 @@ Result<void> GleanWork::compose_one(Reducer& reducer, size_t storage, uint32_t p
   return {};
 }
 
-void GleanWork::note_unreadable(const UnreadablePage& page) {
+void SnapshotJobWork::note_unreadable(const UnreadablePage& page) {
   const std::lock_guard guard(mutex_);
   ++last_.pages_unreadable;
   if (unreadable_.size() < kMaxListedPages) unreadable_.push_back(page);
 }
 
-Result<NodeGleaned> GleanWork::finish() {
+Result<SnapshotJobResult> SnapshotJobWork::finish() {
   ATOLL_TRY(writer_->finish());
-  NodeGleaned gleaned;
+  SnapshotJobResult gleaned;
   gleaned.file = {plan_.snapshot, places_.node, directory_, writer_->page_count()};
   const std::lock_guard guard(mutex_);
   gleaned.partitions = std::move(composed_);
@@ -147,33 +147,33 @@ Result<NodeGleaned> GleanWork::finish() {
   return gleaned;
 }
 
-void GleanWork::discard() {
+void SnapshotJobWork::discard() {
   if (writer_) writer_->discard();
 }
 
-void GleanWork::give_up() {
+void SnapshotJobWork::give_up() {
   gives_up_.store(true, std::memory_order_relaxed);
   const std::lock_guard guard(mutex_);
   for (const auto& inbox : inboxes_) inbox->give_up(plan_.snapshot);
 }
 
-void GleanWork::release() {
+void SnapshotJobWork::release() {
   const std::lock_guard guard(mutex_);
   last_ = progress_locked();
   mappers_.clear();
   reducers_.clear();
 }
 
-GleanProgress GleanWork::progress() const {
+SnapshotJobProgress SnapshotJobWork::progress() const {
   const std::lock_guard guard(mutex_);
   return progress_locked();
 }
 
-GleanProgress GleanWork::progress_locked() const {
+SnapshotJobProgress SnapshotJobWork::progress_locked() const {
   const auto load = [](const std::atomic<uint64_t>& count) {
     return count.load(std::memory_order_relaxed);
   };
-  GleanProgress sum = last_;
+  SnapshotJobProgress sum = last_;
   for (const auto& mapper : mappers_) {
     sum.bytes_read += load(mapper->progress().bytes_read);
     sum.records_read += load(mapper->progress().records_read);

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "shared/base/try.h"
-#include "soc/snapshot/installer.h"
+#include "soc/installer/installer.h"
 
 namespace atolldb {
 namespace {

@@ -1,6 +1,6 @@
 // Drop policy of the installer: pages are dropped only under memory pressure, no more than needed,
 // and hot ones last.
-#include "soc/snapshot/drop_policy.h"
+#include "soc/installer/drop_policy.h"
 
 #include <gtest/gtest.h>
 

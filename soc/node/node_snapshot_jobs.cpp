@@ -88,7 +88,7 @@ void Node::publish_gleaner() {
   put(cache.misses, statistics.misses);
   put(cache.evictions, statistics.evictions);
   GleanerMetrics& gleaner = metrics_->gleaner;
-  const GleanProgress total = gleaner_->total();
+  const SnapshotJobProgress total = gleaner_->total();
   put(gleaner.phase, static_cast<uint64_t>(gleaner_->phase()));
   put(gleaner.bytes_read, total.bytes_read);
   put(gleaner.records_read, total.records_read);

@@ -1,4 +1,4 @@
-#include "soc/snapshot/installer.h"
+#include "soc/installer/installer.h"
 
 #include <fmt/format.h>
 

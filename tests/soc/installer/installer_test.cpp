@@ -1,5 +1,5 @@
 // A node's installer as its coordinator uses it, with fakes for the changes to pages.
-#include "soc/snapshot/installer.h"
+#include "soc/installer/installer.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // The work of one node in one run of the gleaner: inboxes, mappers, reducers, composers, and the
 // file of pages that the composers share (R35, R36, R37, R40). Threads and requests are in
-// glean_run.h.
+// node_snapshot_job.h.
 #pragma once
 
 #include <atomic>
@@ -43,7 +43,7 @@ struct GleanPlaces {
 };
 
 /// The result of a node's part of a run.
-struct NodeGleaned {
+struct SnapshotJobResult {
   std::vector<ComposedPartition> partitions;  // ascending
   SnapshotFilePlace file;                  // page_count 1: no page was written and no file exists
   std::vector<UnreadablePage> unreadable;  // the first kMaxListedPages (R56)
@@ -52,7 +52,7 @@ struct NodeGleaned {
 /// A node lists this many unreadable pages of a run; it only counts the others.
 inline constexpr size_t kMaxListedPages = 1000;
 
-struct GleanProgress {
+struct SnapshotJobProgress {
   uint64_t bytes_read = 0;  // of log files
   uint64_t records_read = 0;
   uint64_t records_shipped = 0;
@@ -66,16 +66,16 @@ struct GleanProgress {
   uint64_t pages_read = 0;
   uint64_t pages_unreadable = 0;  // of the base
 
-  GleanProgress& operator+=(const GleanProgress& other);
+  SnapshotJobProgress& operator+=(const SnapshotJobProgress& other);
 };
 
-class GleanWork {
+class SnapshotJobWork {
  public:
   /// `disk_reserve`: bytes that the run's files leave free in the file system.
-  GleanWork(GleanPlan plan, const GleanPlaces& places, uint64_t disk_reserve)
+  SnapshotJobWork(GleanPlan plan, const GleanPlaces& places, uint64_t disk_reserve)
       : plan_(std::move(plan)), places_(places), files_(*places.file_system, disk_reserve) {}
-  GleanWork(const GleanWork&) = delete;
-  GleanWork& operator=(const GleanWork&) = delete;
+  SnapshotJobWork(const SnapshotJobWork&) = delete;
+  SnapshotJobWork& operator=(const SnapshotJobWork&) = delete;
 
   /// Opens the readable files of the base, makes the new file, begins the inboxes. Thread: one,
   /// before all other calls.
@@ -93,7 +93,7 @@ class GleanWork {
 
   /// Completes the file and makes it durable. REQUIRES: all of the above have succeeded and
   /// returned.
-  Result<NodeGleaned> finish();
+  Result<SnapshotJobResult> finish();
   /// Removes the file. REQUIRES: none of the functions above is running.
   void discard();
   /// Frees memory and removes sorted runs. REQUIRES: none of the functions above is running.
@@ -102,14 +102,14 @@ class GleanWork {
   void give_up();
 
   /// Thread: any.
-  GleanProgress progress() const;
+  SnapshotJobProgress progress() const;
   uint32_t snapshot() const { return plan_.snapshot; }
 
  private:
   Result<void> compose_all(Reducer& reducer, const ReducerPlace& place);
   Result<void> compose_one(Reducer& reducer, size_t storage, uint32_t partition);
   void note_unreadable(const UnreadablePage& page);
-  GleanProgress progress_locked() const;
+  SnapshotJobProgress progress_locked() const;
   bool is_over() const {
     // Relaxed: the flag only ends waits.
     return gives_up_.load(std::memory_order_relaxed) || places_.has_failed();
@@ -132,7 +132,7 @@ class GleanWork {
   std::vector<std::unique_ptr<Mapper>> mappers_;  // of this node
   std::vector<ComposedPartition> composed_;       // guarded by mutex_
   std::vector<UnreadablePage> unreadable_;        // guarded by mutex_
-  GleanProgress last_;  // guarded by mutex_; of the released mappers and reducers
+  SnapshotJobProgress last_;  // guarded by mutex_; of the released mappers and reducers
 };
 
 }  // namespace atolldb
