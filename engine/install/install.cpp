@@ -33,13 +33,8 @@ void release_array(WorkerContext& worker, StorageControl& storage) {
 }  // namespace
 
 void InstallReport::add(const InstallReport& other) {
-  installed += other.installed;
-  unmatched += other.unmatched;
-  dropped += other.dropped;
+  for (const InstallCounter& each : kInstallCounters) this->*each.value += other.*each.value;
   dropped_hot += other.dropped_hot;
-  kept += other.kept;
-  kept_hot += other.kept_hot;
-  busy += other.busy;
   longest_hold_ns = std::max(longest_hold_ns, other.longest_hold_ns);
   oldest_left = std::min(oldest_left, other.oldest_left);
 }

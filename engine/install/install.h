@@ -65,6 +65,18 @@ struct InstallReport {
   void add(const InstallReport& other);
 };
 
+/// The counters that an installer reports by name, and that add up. The other members of
+/// InstallReport have rules of their own.
+struct InstallCounter {
+  const char* name;
+  uint64_t InstallReport::* value;
+};
+inline constexpr InstallCounter kInstallCounters[] = {
+    {"installed", &InstallReport::installed}, {"unmatched", &InstallReport::unmatched},
+    {"dropped", &InstallReport::dropped},     {"kept", &InstallReport::kept},
+    {"kept_hot", &InstallReport::kept_hot},   {"busy", &InstallReport::busy},
+};
+
 /// Calls the drop policy and counts a page that it retains.
 inline bool may_drop(const InstallTask& task, PageHeader& page, InstallReport& report) {
   DCHECK(page.is_snapshot == 0);

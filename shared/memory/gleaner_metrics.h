@@ -1,14 +1,20 @@
-// Counters of a node's snapshot cache, and of its part of the gleaner, since the cluster began. In
-// the node's `metrics` segment. Writer: the node's control loop, at each heartbeat. Readers: any
+// Counters of a node's snapshot cache, and of its part of snapshot jobs, since the cluster began.
+// In the node's `metrics` segment. Writer: the node's control loop, at each heartbeat. Readers: any
 // process.
+//
+// A new counter of snapshot jobs needs: a member of SnapshotJobProgress, a member of
+// GleanerMetrics, and a row of kSnapshotJobCounters, all in this file; a row of kGleanerCounters
+// (shared/metrics/gleaner_families.cpp); and the code that counts it
+// (SnapshotJobWork::progress_locked).
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <iterator>
 
 namespace atolldb {
 
-/// Phase of a node in a run of the gleaner, in the order of a run.
+/// Phase of a node in a snapshot job, in the order of a job.
 enum class GleanPhase : uint32_t { idle = 0, preparing, gleaning };
 inline constexpr uint32_t kGleanPhaseCount = 3;
 
@@ -22,23 +28,41 @@ struct SnapshotCacheMetrics {
 };
 static_assert(sizeof(SnapshotCacheMetrics) == 64);
 
-/// Sums over all runs, including the current one and failed ones.
+/// Counters of one snapshot job on a node, or sums over several.
+struct SnapshotJobProgress {
+  // Mappers.
+  uint64_t bytes_read = 0;  // of log files
+  uint64_t records_read = 0;
+  uint64_t records_shipped = 0;
+  // Reducers.
+  uint64_t records_received = 0;
+  uint64_t bytes_received = 0;
+  uint64_t sorted_runs = 0;
+  uint64_t bytes_dumped = 0;  // to sorted runs
+  // Composers, each counted when it has ended.
+  uint64_t records_composed = 0;
+  uint64_t pages_written = 0;
+  uint64_t pages_read = 0;        // of earlier snapshots
+  uint64_t pages_unreadable = 0;  // pages of pages_read that could not be read
+
+  SnapshotJobProgress& operator+=(const SnapshotJobProgress& other);
+};
+
+/// Sums over all jobs, including the current one and failed ones. SnapshotJobProgress describes the
+/// counters.
 struct GleanerMetrics {
   std::atomic<uint64_t> phase;  // GleanPhase
-  // Mappers.
-  std::atomic<uint64_t> bytes_read;  // of log files
+  std::atomic<uint64_t> bytes_read;
   std::atomic<uint64_t> records_read;
   std::atomic<uint64_t> records_shipped;
-  // Reducers.
   std::atomic<uint64_t> records_received;
   std::atomic<uint64_t> bytes_received;
   std::atomic<uint64_t> sorted_runs;
   std::atomic<uint64_t> bytes_dumped;
-  // Composers, each counted when it has ended.
   std::atomic<uint64_t> records_composed;
   std::atomic<uint64_t> pages_written;
-  std::atomic<uint64_t> pages_read;        // of earlier snapshots
-  std::atomic<uint64_t> pages_unreadable;  // pages of pages_read that could not be read
+  std::atomic<uint64_t> pages_read;
+  std::atomic<uint64_t> pages_unreadable;
   // The scrub.
   std::atomic<uint64_t> scrubbed_bytes;
   std::atomic<uint64_t> scrub_damaged;  // pages, blocks and files that are damaged now
@@ -47,5 +71,33 @@ struct GleanerMetrics {
       scrub_finished_s;  // end of the last cycle, in seconds since 1970; 0: no cycle yet
 };
 static_assert(sizeof(GleanerMetrics) == 128);
+
+struct SnapshotJobCounter {
+  const char* name;  // member of the answer to glean.wait
+  uint64_t SnapshotJobProgress::* progress;
+  std::atomic<uint64_t> GleanerMetrics::* total;
+};
+inline constexpr SnapshotJobCounter kSnapshotJobCounters[] = {
+    {"bytes_read", &SnapshotJobProgress::bytes_read, &GleanerMetrics::bytes_read},
+    {"records_read", &SnapshotJobProgress::records_read, &GleanerMetrics::records_read},
+    {"records_shipped", &SnapshotJobProgress::records_shipped, &GleanerMetrics::records_shipped},
+    {"records_received", &SnapshotJobProgress::records_received, &GleanerMetrics::records_received},
+    {"bytes_received", &SnapshotJobProgress::bytes_received, &GleanerMetrics::bytes_received},
+    {"sorted_runs", &SnapshotJobProgress::sorted_runs, &GleanerMetrics::sorted_runs},
+    {"bytes_dumped", &SnapshotJobProgress::bytes_dumped, &GleanerMetrics::bytes_dumped},
+    {"records_composed", &SnapshotJobProgress::records_composed, &GleanerMetrics::records_composed},
+    {"pages_written", &SnapshotJobProgress::pages_written, &GleanerMetrics::pages_written},
+    {"pages_read", &SnapshotJobProgress::pages_read, &GleanerMetrics::pages_read},
+    {"pages_unreadable", &SnapshotJobProgress::pages_unreadable, &GleanerMetrics::pages_unreadable},
+};
+static_assert(std::size(kSnapshotJobCounters) * sizeof(uint64_t) == sizeof(SnapshotJobProgress),
+              "each counter has a row");
+
+inline SnapshotJobProgress& SnapshotJobProgress::operator+=(const SnapshotJobProgress& other) {
+  for (const SnapshotJobCounter& each : kSnapshotJobCounters) {
+    this->*each.progress += other.*each.progress;
+  }
+  return *this;
+}
 
 }  // namespace atolldb

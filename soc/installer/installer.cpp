@@ -7,6 +7,7 @@
 
 #include "engine/mastertree/tree_shape.h"
 #include "engine/transaction/storage_handle.h"
+#include "shared/base/check.h"
 #include "shared/process/start_up.h"
 
 namespace atolldb {
@@ -22,13 +23,8 @@ InstallerActions InstallerActions::of_engine() {
 }
 
 Json to_json(const InstallReport& report) {
-  Json json = {{"installed", report.installed},
-               {"unmatched", report.unmatched},
-               {"dropped", report.dropped},
-               {"kept", report.kept},
-               {"kept_hot", report.kept_hot},
-               {"busy", report.busy},
-               {"longest_hold_ns", report.longest_hold_ns}};
+  Json json = {{"longest_hold_ns", report.longest_hold_ns}};
+  for (const InstallCounter& each : kInstallCounters) json[each.name] = report.*each.value;
   if (report.oldest_left != InstallReport::kNoSnapshot) json["oldest_left"] = report.oldest_left;
   return json;
 }
@@ -38,6 +34,7 @@ Installer::Installer(const ClusterView& view, PageVisitor& visitor, Logger logge
     : view_(view), visitor_(visitor), logger_(std::move(logger)), actions_(std::move(actions)) {}
 
 void Installer::start() {
+  CHECK(!thread_.joinable());
   thread_ = std::thread([this] { work(); });
 }
 
@@ -60,7 +57,7 @@ void Installer::work() {
       continue;
     }
     const auto is_woken = [this] {
-      return ends_ || !aligns_.empty() || !waiters_.empty() || (run_ && !has_begun_run_);
+      return ends_ || !aligns_.empty() || !waiting_.is_empty() || (run_ && !has_begun_run_);
     };
     if (is_clean) {
       changed_.wait(lock, is_woken);
@@ -70,16 +67,25 @@ void Installer::work() {
       lock.lock();
     }
   }
-  const std::vector<Waiter> waiters = std::exchange(waiters_, {});
+  lock.unlock();
+  answer_rest();
+}
+
+/// Answers the requests that the end of the thread leaves. REQUIRES: ends_ is set, so no more come.
+void Installer::answer_rest() {
+  std::unique_lock lock(mutex_);
+  CHECK(ends_);
+  const auto replies = waiting_.take_all();
   const std::deque<Align> aligns = std::exchange(aligns_, {});
   lock.unlock();
   const Error stops{ExitCode::not_running, "snapshot.install: the node stops"};
-  for (const Waiter& waiter : waiters) waiter.reply(std::unexpected(stops));
+  PendingReplies<>::answer(replies, std::unexpected(stops));
   for (const Align& task : aligns) task.reply(std::unexpected(stops));
 }
 
 /// Does one task. Returns false if there is none. Releases the lock while it works.
 bool Installer::work_once(std::unique_lock<std::mutex>& lock) {
+  CHECK(lock.owns_lock());
   if (!aligns_.empty()) {
     Align task = std::move(aligns_.front());
     aligns_.pop_front();
@@ -93,15 +99,16 @@ bool Installer::work_once(std::unique_lock<std::mutex>& lock) {
     lock.unlock();
     install(run);
     lock.lock();
+    CHECK(!run.has_ended);
     run.has_ended = true;
     return true;
   }
-  if (waiters_.empty()) return false;
-  // Each waiter has named this run, and it has ended.
+  if (waiting_.is_empty()) return false;
+  CHECK(run_ && run_->has_ended);  // each waiting request has named this run
   const Run run = *run_;
-  std::vector<Waiter> waiters = std::exchange(waiters_, {});
+  const auto replies = waiting_.take_all();
   lock.unlock();
-  answer(run, run.report, std::move(waiters));
+  answer(run, run.report, replies);
   lock.lock();
   return true;
 }
@@ -153,7 +160,7 @@ Status Installer::install_one(Run& run, const Root& root, DropPolicy& policy) {
       return policy.judge(page, context.pages().retired_count());
     };
     task.cancelled = [&] {
-      return !goes_on(run, report) || !is_storage_ready(storage, root.storage);
+      return !answer_due(run, report) || !is_storage_ready(storage, root.storage);
     };
     status = actions_.install(context, storage, task, report);
     if (is_storage_ready(storage, root.storage)) {
@@ -165,43 +172,27 @@ Status Installer::install_one(Run& run, const Root& root, DropPolicy& policy) {
   return status;
 }
 
-/// Called every few pages. Also answers the waiters whose deadline has passed.
-bool Installer::goes_on(const Run& run, const InstallReport& current) {
+/// Answers the requests whose deadline has passed. Returns whether the install goes on. Called
+/// every few pages.
+bool Installer::answer_due(const Run& run, const InstallReport& current) {
   std::unique_lock lock(mutex_);
   const bool ends = ends_;
-  std::vector<Waiter> due = take_due();
+  const auto due = waiting_.take_due(Clock::now());
   lock.unlock();
   if (!due.empty()) {
     InstallReport sum = run.report;
     sum.add(current);
-    answer(run, sum, std::move(due));
+    answer(run, sum, due);
   }
   return !ends;
 }
 
-/// REQUIRES: mutex_ is held.
-std::vector<Installer::Waiter> Installer::take_due() {
-  const auto now = Clock::now();
-  std::vector<Waiter> due;
-  std::erase_if(waiters_, [&](Waiter& waiter) {
-    if (waiter.deadline > now) return false;
-    due.push_back(std::move(waiter));
-    return true;
-  });
-  return due;
-}
-
 void Installer::answer(const Run& run, const InstallReport& report,
-                       std::vector<Waiter> waiters) const {
+                       const PendingReplies<>::Replies& replies) {
+  if (run.failure) return PendingReplies<>::answer(replies, std::unexpected(*run.failure));
   Json json = to_json(report);
   json["done"] = run.has_ended;
-  for (const Waiter& waiter : waiters) {
-    if (run.failure) {
-      waiter.reply(std::unexpected(*run.failure));
-    } else {
-      waiter.reply(json);
-    }
-  }
+  PendingReplies<>::answer(replies, json);
 }
 
 }  // namespace atolldb

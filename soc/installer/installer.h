@@ -18,6 +18,7 @@
 #include "shared/base/error.h"
 #include "shared/logging/logger.h"
 #include "shared/message/control_message.h"
+#include "shared/message/pending_replies.h"
 #include "soc/installer/drop_policy.h"
 #include "soc/installer/page_visitor.h"
 
@@ -52,15 +53,11 @@ class Installer {
   void stop();
 
  private:
-  using Clock = std::chrono::steady_clock;
+  using Clock = PendingReplies<>::Clock;
 
   struct Root {
     uint32_t storage = 0;
     SnapshotPointer page;
-  };
-  struct Waiter {
-    Clock::time_point deadline;
-    ControlReply reply;
   };
   /// One pass of one snapshot, over this node's share of the storages.
   struct Run {
@@ -89,9 +86,10 @@ class Installer {
   void align(Align task);
   void install(Run& run);
   Status install_one(Run& run, const Root& root, DropPolicy& policy);
-  bool goes_on(const Run& run, const InstallReport& current);
-  void answer(const Run& run, const InstallReport& report, std::vector<Waiter> waiters) const;
-  std::vector<Waiter> take_due();
+  bool answer_due(const Run& run, const InstallReport& current);
+  static void answer(const Run& run, const InstallReport& report,
+                     const PendingReplies<>::Replies& replies);
+  void answer_rest();
 
   const ClusterView& view_;
   PageVisitor& visitor_;
@@ -103,7 +101,7 @@ class Installer {
   // Guarded by mutex_:
   std::optional<Run>
       run_;  // the latest; until it has ended, only the thread uses it, without the lock
-  std::vector<Waiter> waiters_;
+  PendingReplies<> waiting_;  // for the end of run_, or for their deadline
   std::deque<Align> aligns_;
   bool has_begun_run_ = false;
   bool ends_ = false;

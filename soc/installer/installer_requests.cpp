@@ -80,7 +80,7 @@ void Installer::install_request(const ControlRequest& request, const ControlRepl
     has_begun_run_ = false;
   }
   const std::chrono::milliseconds timeout(std::min(*timeout_ms, kMaxWaitMs));
-  waiters_.push_back({Clock::now() + timeout, reply});
+  waiting_.add(reply, Clock::now() + timeout);
   lock.unlock();
   changed_.notify_one();
 }

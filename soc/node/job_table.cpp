@@ -1,9 +1,11 @@
 #include "soc/node/job_table.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "engine/hooks/mutants.h"
+#include "shared/base/check.h"
 
 namespace atolldb {
 namespace {
@@ -25,12 +27,12 @@ Json JobTable::answer_of(const Record& record) {
 
 Result<std::shared_ptr<Job>> JobTable::add(std::string name, std::string input,
                                            const std::vector<uint32_t>& workers) {
+  CHECK(!workers.empty());
   const std::lock_guard guard(mutex_);
   if (is_closed_) {
-    return make_error(ExitCode::not_running,
-                      "job " + name +
-                          ": the node stops and starts no more jobs: start the "
-                          "cluster again");
+    return make_error(
+        ExitCode::not_running,
+        "job " + name + ": the node stops and starts no more jobs: start the cluster again");
   }
   if (jobs_.size() >= kMaxJobs) {
     const auto finished = std::find_if(jobs_.begin(), jobs_.end(),
@@ -56,8 +58,9 @@ void JobTable::finish_worker(uint64_t id, uint32_t worker, Result<std::string> o
   {
     const std::lock_guard guard(mutex_);
     const auto found = jobs_.find(id);
-    if (found == jobs_.end()) return;
+    CHECK(found != jobs_.end());  // only jobs without running workers are removed
     Record& record = found->second;
+    CHECK(record.running > 0 && !record.is_done);
     if (output) {
       record.outputs.push_back({{"worker", worker}, {"ok", true}, {"output", *output}});
     } else {
@@ -78,11 +81,12 @@ void JobTable::finish_worker(uint64_t id, uint32_t worker, Result<std::string> o
 }
 
 void JobTable::complete(uint64_t id, bool is_durable) {
-  std::vector<Waiter> waiters;
+  PendingReplies<>::Replies replies;
   Json answer;
   {
     const std::lock_guard guard(mutex_);
-    Record& record = jobs_.at(id);  // only finished jobs are removed
+    Record& record = jobs_.at(id);  // only jobs that are done are removed
+    CHECK(record.running == 0 && !record.is_done);
     record.is_done = true;
     if (!is_durable) {
       record.status = Status::outcome_unknown;
@@ -96,10 +100,10 @@ void JobTable::complete(uint64_t id, bool is_durable) {
                                   "runs"}};
       }
     }
-    waiters.swap(record.waiters);
+    replies = record.waiting.take_all();
     answer = answer_of(record);
   }
-  for (Waiter& waiter : waiters) waiter.reply(answer);
+  PendingReplies<>::answer(replies, answer);
 }
 
 void JobTable::wait(uint64_t id, Clock::time_point deadline, ControlReply reply) {
@@ -110,7 +114,7 @@ void JobTable::wait(uint64_t id, Clock::time_point deadline, ControlReply reply)
     if (found != jobs_.end()) {
       Record& record = found->second;
       if (!record.is_done) {
-        record.waiters.push_back({deadline, std::move(reply)});
+        record.waiting.add(std::move(reply), deadline);
         return;
       }
       answer = answer_of(record);
@@ -134,24 +138,17 @@ void JobTable::stop_all() {
 }
 
 std::optional<JobTable::Clock::time_point> JobTable::expire(Clock::time_point now) {
-  std::vector<Waiter> expired;
+  PendingReplies<>::Replies due;
   std::optional<Clock::time_point> next;
   {
     const std::lock_guard guard(mutex_);
     for (auto& [id, record] : jobs_) {
-      for (size_t i = 0; i < record.waiters.size();) {
-        Waiter& waiter = record.waiters[i];
-        if (waiter.deadline > now) {
-          next = next ? std::min(*next, waiter.deadline) : waiter.deadline;
-          ++i;
-          continue;
-        }
-        expired.push_back(std::move(waiter));
-        record.waiters.erase(record.waiters.begin() + static_cast<std::ptrdiff_t>(i));
-      }
+      std::ranges::move(record.waiting.take_due(now), std::back_inserter(due));
+      const auto deadline = record.waiting.next_deadline();
+      if (deadline) next = std::min(next.value_or(*deadline), *deadline);
     }
   }
-  for (Waiter& waiter : expired) waiter.reply(unfinished());
+  PendingReplies<>::answer(due, unfinished());
   return next;
 }
 

@@ -1,4 +1,4 @@
-// The jobs of one node: the results of their workers, and the clients that wait for their end.
+// The jobs of one node: the results of their workers, and the requests that wait for their end.
 #pragma once
 
 #include <atomic>
@@ -15,6 +15,7 @@
 
 #include "shared/base/status.h"
 #include "shared/message/control_message.h"
+#include "shared/message/pending_replies.h"
 
 namespace atolldb {
 
@@ -26,11 +27,11 @@ struct Job {
   std::atomic<bool> stop{false};
 };
 
-/// Thread: any. The table calls waiters outside of its lock. A job is done when all its workers
+/// Thread: any. The table answers outside of its lock. A job is done when all its workers
 /// have ended and everything that they committed or read is durable (R59).
 class JobTable {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = PendingReplies<>::Clock;
   /// Calls `deliver` with true when `epoch` is durable, or with false if it never will be. The call
   /// comes from any thread, or at once (DurableAnswers::add).
   using Hold = std::function<void(uint64_t epoch, std::function<void(bool is_durable)> deliver)>;
@@ -40,6 +41,8 @@ class JobTable {
   /// REQUIRES: all calls of `deliver` come before the table's end.
   explicit JobTable(Hold hold) : hold_(std::move(hold)) {}
 
+  /// Adds a job of these workers. REQUIRES: there is a worker, and finish_worker is called once for
+  /// each of them.
   Result<std::shared_ptr<Job>> add(std::string name, std::string input,
                                    const std::vector<uint32_t>& workers);
   /// Records the result of a worker. `commit_epoch`: no commit that the worker made or saw is of a
@@ -53,15 +56,11 @@ class JobTable {
   /// Asks all jobs to stop. From now on `add` refuses (not_running), so no job is missed.
   void stop_all();
 
-  /// Answers the waiters whose deadline has passed. Returns the next deadline, or nothing if none
+  /// Answers the requests whose deadline has passed. Returns the next deadline, or nothing if none
   /// is left.
   std::optional<Clock::time_point> expire(Clock::time_point now);
 
  private:
-  struct Waiter {
-    Clock::time_point deadline;
-    ControlReply reply;
-  };
   struct Record {
     std::shared_ptr<Job> job;
     size_t running = 0;
@@ -69,10 +68,11 @@ class JobTable {
     uint64_t commit_epoch = 0;  // the largest that its workers have reported
     Json outputs = Json::array();
     Status status = Status::ok;
-    std::vector<Waiter> waiters;
+    PendingReplies<> waiting;  // for the end of the job, or for their deadline
   };
 
-  /// Completes a job whose commits are durable, or never will be: answers its waiters.
+  /// Completes a job whose commits are durable, or never will be. Answers the requests that wait
+  /// for it.
   void complete(uint64_t id, bool is_durable);
   static Json answer_of(const Record& record);
 

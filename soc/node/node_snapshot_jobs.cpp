@@ -90,17 +90,9 @@ void Node::publish_gleaner() {
   GleanerMetrics& gleaner = metrics_->gleaner;
   const SnapshotJobProgress total = gleaner_->total();
   put(gleaner.phase, static_cast<uint64_t>(gleaner_->phase()));
-  put(gleaner.bytes_read, total.bytes_read);
-  put(gleaner.records_read, total.records_read);
-  put(gleaner.records_shipped, total.records_shipped);
-  put(gleaner.records_received, total.records_received);
-  put(gleaner.bytes_received, total.bytes_received);
-  put(gleaner.sorted_runs, total.sorted_runs);
-  put(gleaner.bytes_dumped, total.bytes_dumped);
-  put(gleaner.records_composed, total.records_composed);
-  put(gleaner.pages_written, total.pages_written);
-  put(gleaner.pages_read, total.pages_read);
-  put(gleaner.pages_unreadable, total.pages_unreadable);
+  for (const SnapshotJobCounter& each : kSnapshotJobCounters) {
+    put(gleaner.*each.total, total.*each.progress);
+  }
   const ScrubProgress scrub = scrubber_->progress();
   put(gleaner.scrubbed_bytes, scrub.bytes_read);
   put(gleaner.scrub_damaged, scrub.damaged);

@@ -3,23 +3,18 @@
 #include <algorithm>
 
 #include "engine/gleaner/glean_plan.h"
+#include "shared/base/check.h"
 #include "shared/base/try.h"
 #include "shared/process/start_up.h"
 
 namespace atolldb {
 
 Json to_json(const SnapshotJobProgress& progress) {
-  return {{"bytes_read", progress.bytes_read},
-          {"records_read", progress.records_read},
-          {"records_shipped", progress.records_shipped},
-          {"records_received", progress.records_received},
-          {"bytes_received", progress.bytes_received},
-          {"sorted_runs", progress.sorted_runs},
-          {"bytes_dumped", progress.bytes_dumped},
-          {"records_composed", progress.records_composed},
-          {"pages_written", progress.pages_written},
-          {"pages_read", progress.pages_read},
-          {"pages_unreadable", progress.pages_unreadable}};
+  Json json = Json::object();
+  for (const SnapshotJobCounter& each : kSnapshotJobCounters) {
+    json[each.name] = progress.*each.progress;
+  }
+  return json;
 }
 
 Json to_json(const UnreadablePage& page) {
@@ -37,6 +32,8 @@ NodeSnapshotJob::NodeSnapshotJob(GleanPlan plan, const GleanPlaces& places, uint
 NodeSnapshotJob::~NodeSnapshotJob() {
   give_up();
   control_.join();
+  CHECK(has_ended_ && parts_running_ == 0);
+  CHECK(waiting_.is_empty() && discarding_.is_empty());
 }
 
 void NodeSnapshotJob::map() {
@@ -47,7 +44,7 @@ void NodeSnapshotJob::map() {
 
 void NodeSnapshotJob::wait(Clock::time_point deadline, ControlReply reply) {
   std::unique_lock lock(mutex_);
-  waiters_.push_back({deadline, std::move(reply)});
+  waiting_.add(std::move(reply), deadline);
   if (has_ended_) return answer_due(lock);
   changed_.notify_all();
 }
@@ -61,8 +58,8 @@ void NodeSnapshotJob::discard(const ControlReply& reply) {
       lock.unlock();
       return reply(Json::object());
     }
-    // The end of the run removes the file and answers this request.
-    discarders_.push_back(reply);
+    // The end of the job removes the file and answers this request.
+    discarding_.add(reply);
     changed_.notify_all();
   }
   work_.give_up();
@@ -107,8 +104,7 @@ void NodeSnapshotJob::run(const ControlReply& prepared) {
   if (is_wanted()) {
     // A part of its own, because it waits for the device while waiters have deadlines.
     start("glean-end", 1, [this](uint32_t) -> Result<void> {
-      ATOLL_ASSIGN(auto gleaned, work_.finish());
-      gleaned_ = std::move(gleaned);
+      ATOLL_ASSIGN(result_, work_.finish());
       return {};
     });
     serve();
@@ -121,32 +117,31 @@ void NodeSnapshotJob::run(const ControlReply& prepared) {
 void NodeSnapshotJob::serve() {
   std::unique_lock lock(mutex_);
   while (!is_idle()) {
-    if (map_wanted_ && !is_mapping_) {
+    if (must_start_mappers()) {
       is_mapping_ = true;
       lock.unlock();
-      const Result<void> made = work_.make_mappers();
-      if (made) {
-        start("glean-map", work_.mapper_count(),
-              [this](uint32_t ordinal) { return work_.map(ordinal); });
-      }
-      if (!made) fail(made.error());
+      start_mappers();
       lock.lock();
       continue;
     }
     answer_due(lock);
-    if (is_idle() || (map_wanted_ && !is_mapping_)) continue;
-    auto next = Clock::time_point::max();
-    for (const Waiter& waiter : waiters_) next = std::min(next, waiter.deadline);
-    if (next == Clock::time_point::max()) {
-      changed_.wait(lock);
+    if (is_idle() || must_start_mappers()) continue;
+    if (const auto next = waiting_.next_deadline()) {
+      changed_.wait_until(lock, *next);
     } else {
-      changed_.wait_until(lock, next);
+      changed_.wait(lock);
     }
   }
 }
 
+void NodeSnapshotJob::start_mappers() {
+  const Result<void> made = work_.make_mappers();
+  if (!made) return fail(made.error());
+  start("glean-map", work_.mapper_count(), [this](uint32_t ordinal) { return work_.map(ordinal); });
+}
+
 bool NodeSnapshotJob::is_idle() const {
-  return parts_going_ == 0 && (is_mapping_ || failure_ || is_discarded_);
+  return parts_running_ == 0 && (is_mapping_ || failure_ || is_discarded_);
 }
 
 bool NodeSnapshotJob::is_wanted() const {
@@ -157,7 +152,7 @@ bool NodeSnapshotJob::is_wanted() const {
 void NodeSnapshotJob::start(const char* name, uint32_t count, const Part& part) {
   {
     const std::lock_guard guard(mutex_);
-    parts_going_ += count;
+    parts_running_ += count;
   }
   for (uint32_t ordinal = 0; ordinal < count; ++ordinal) {
     parts_.emplace_back([this, name, ordinal, part] {
@@ -165,7 +160,8 @@ void NodeSnapshotJob::start(const char* name, uint32_t count, const Part& part) 
       const Result<void> done = part(ordinal);
       if (!done) fail(done.error());
       const std::lock_guard guard(mutex_);
-      --parts_going_;
+      CHECK(parts_running_ > 0 && !has_ended_);
+      --parts_running_;
       changed_.notify_all();
     });
   }
@@ -174,7 +170,8 @@ void NodeSnapshotJob::start(const char* name, uint32_t count, const Part& part) 
 void NodeSnapshotJob::fail(const Error& error) {
   {
     const std::lock_guard guard(mutex_);
-    // A part that fails gives the run up. The other parts then fail with code `failed`, perhaps
+    CHECK(!has_ended_);
+    // A part that fails gives the job up. The other parts then fail with code `failed`, perhaps
     // earlier. Those errors say less, so a later error with another code replaces them.
     const bool says_more =
         !failure_ || (failure_->code == ExitCode::failed && error.code != ExitCode::failed);
@@ -188,26 +185,27 @@ void NodeSnapshotJob::fail(const Error& error) {
 void NodeSnapshotJob::end() {
   work_.release();
   std::unique_lock lock(mutex_);
+  CHECK(!has_ended_ && is_idle());
   if (failure_ || is_discarded_) {
     work_.discard();
   } else {
-    result_ = {{"partitions", encode_composed(gleaned_.partitions)},
-               {"directory", gleaned_.file.directory},
-               {"page_count", gleaned_.file.page_count},
+    CHECK(result_.file.snapshot == number());
+    answer_ = {{"partitions", encode_composed(result_.partitions)},
+               {"directory", result_.file.directory},
+               {"page_count", result_.file.page_count},
                {"unreadable", Json::array()}};
-    for (const UnreadablePage& page : gleaned_.unreadable) {
-      result_["unreadable"].push_back(to_json(page));
+    for (const UnreadablePage& page : result_.unreadable) {
+      answer_["unreadable"].push_back(to_json(page));
       logger_->error("snapshot {}: storage {}: {} cannot be read: {}", number(), page.storage,
                      page.range, page.reason);
     }
-    logger_->info("snapshot {}: this node has written {} pages", number(),
-                  gleaned_.file.page_count);
+    logger_->info("snapshot {}: this node has written {} pages", number(), result_.file.page_count);
   }
   has_ended_ = true;
-  const std::vector<ControlReply> discarders = std::move(discarders_);
+  const auto discarding = discarding_.take_all();
   answer_due(lock);
   lock.unlock();
-  for (const ControlReply& reply : discarders) reply(Json::object());
+  PendingReplies<>::answer(discarding, Json::object());
 }
 
 Result<Json> NodeSnapshotJob::outcome() const {
@@ -218,24 +216,19 @@ Result<Json> NodeSnapshotJob::outcome() const {
   if (has_ended_ && failure_) return std::unexpected(*failure_);
   Json answer = to_json(work_.progress());
   answer["done"] = has_ended_;
-  if (has_ended_) answer.update(result_);
+  if (has_ended_) answer.update(answer_);
   return answer;
 }
 
-/// Answers all waiters if the run has ended, else those whose deadline has passed. Releases the
-/// lock while it calls them.
+/// Answers all waiting requests if the job has ended, else those whose deadline has passed.
+/// Releases the lock while it answers them.
 void NodeSnapshotJob::answer_due(std::unique_lock<std::mutex>& lock) {
-  const auto now = Clock::now();
-  std::vector<Waiter> due;
-  std::erase_if(waiters_, [&](Waiter& waiter) {
-    if (!has_ended_ && waiter.deadline > now) return false;
-    due.push_back(std::move(waiter));
-    return true;
-  });
+  CHECK(lock.owns_lock());
+  const auto due = has_ended_ ? waiting_.take_all() : waiting_.take_due(Clock::now());
   if (due.empty()) return;
   const Result<Json> answer = outcome();
   lock.unlock();
-  for (const Waiter& waiter : due) waiter.reply(answer);
+  PendingReplies<>::answer(due, answer);
   lock.lock();
 }
 

@@ -1,6 +1,6 @@
-// One node's part of one run of the gleaner, with its threads. The states are: preparing, gleaning,
+// One node's part of one snapshot job, with its threads. The states are: preparing, gleaning,
 // ended. Mappers of any node may write to the inboxes of all nodes, so no mapper starts before all
-// nodes are prepared. No part of the run uses a worker's thread.
+// nodes are prepared. No part of the job uses a worker's thread.
 #pragma once
 
 #include <chrono>
@@ -17,6 +17,7 @@
 #include "shared/logging/logger.h"
 #include "shared/memory/gleaner_metrics.h"
 #include "shared/message/control_message.h"
+#include "shared/message/pending_replies.h"
 #include "soc/snapshot_job/snapshot_job_work.h"
 
 namespace atolldb {
@@ -24,29 +25,29 @@ namespace atolldb {
 /// Thread: any, for all functions. Replies are called by any thread, without locks.
 class NodeSnapshotJob {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = PendingReplies<>::Clock;
 
   /// Begins at once. `prepared` is answered when the inboxes of this node accept records, or with
   /// the error that prevents it. `disk_reserve`: see SnapshotJobWork. REQUIRES: `places` outlives
-  /// the run.
+  /// the job.
   NodeSnapshotJob(GleanPlan plan, const GleanPlaces& places, uint64_t disk_reserve,
                   ControlReply prepared, Logger logger);
   NodeSnapshotJob(const NodeSnapshotJob&) = delete;
   NodeSnapshotJob& operator=(const NodeSnapshotJob&) = delete;
-  /// Gives the run up if it has not ended. The file of a successful run is kept.
+  /// Gives the job up if it has not ended. The file of a successful job is kept.
   ~NodeSnapshotJob();
 
   uint32_t number() const { return work_.snapshot(); }
   /// Starts the mappers. REQUIRES: all nodes are prepared.
   void map();
-  /// Answers with "done": true and the result when the run has succeeded, or with "done": false at
-  /// the deadline; both with the progress. Answers with an error if the run has failed.
+  /// Answers with "done": true and the result when the job has succeeded, or with "done": false at
+  /// the deadline; both with the progress. Answers with an error if the job has failed.
   void wait(Clock::time_point deadline, ControlReply reply);
-  /// Gives the run up and removes its file, even if the run has succeeded. Answers {} when that is
+  /// Gives the job up and removes its file, even if the job has succeeded. Answers {} when that is
   /// done.
   void discard(const ControlReply& reply);
-  /// As discard, but without an answer, and the file of a successful run is kept. Returns false if
-  /// the run had ended.
+  /// As discard, but without an answer, and the file of a successful job is kept. Returns false if
+  /// the job had ended.
   bool give_up();
   bool has_ended() const;
 
@@ -54,26 +55,25 @@ class NodeSnapshotJob {
   GleanPhase phase() const;
 
  private:
-  struct Waiter {
-    Clock::time_point deadline;
-    ControlReply reply;
-  };
   using Part = std::function<Result<void>(uint32_t ordinal)>;
 
   void run(const ControlReply& prepared);
   void serve();
+  void start_mappers();
   void start(const char* name, uint32_t count, const Part& part);
   void fail(const Error& error);
   void end();
+  // REQUIRES for these three: mutex_ is held.
   bool is_idle() const;
-  bool is_wanted() const;
+  bool must_start_mappers() const { return map_wanted_ && !is_mapping_; }
   void answer_due(std::unique_lock<std::mutex>& lock);
+  bool is_wanted() const;
   Result<Json> outcome() const;
 
   SnapshotJobWork work_;
   Logger logger_;
   std::vector<std::thread> parts_;  // thread: control_
-  SnapshotJobResult gleaned_;       // set by the last part; thread: control_, after its end
+  SnapshotJobResult result_;        // set by the last part; thread: control_, after its end
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
@@ -82,11 +82,11 @@ class NodeSnapshotJob {
   bool is_mapping_ = false;
   bool is_discarded_ = false;
   bool has_ended_ = false;
-  uint32_t parts_going_ = 0;
+  uint32_t parts_running_ = 0;
   std::optional<Error> failure_;  // the most specific error so far
-  Json result_;                   // set when the run has succeeded
-  std::vector<Waiter> waiters_;
-  std::vector<ControlReply> discarders_;
+  Json answer_;                   // set when the job has succeeded
+  PendingReplies<> waiting_;      // for the end, or for their deadline
+  PendingReplies<> discarding_;   // for the end
 
   std::thread control_;  // declared after all members that it uses
 };

@@ -8,26 +8,19 @@
 #include <utility>
 
 #include "engine/compose/compose.h"
+#include "shared/base/check.h"
 #include "shared/base/try.h"
 
 namespace atolldb {
 
-SnapshotJobProgress& SnapshotJobProgress::operator+=(const SnapshotJobProgress& other) {
-  bytes_read += other.bytes_read;
-  records_read += other.records_read;
-  records_shipped += other.records_shipped;
-  records_received += other.records_received;
-  bytes_received += other.bytes_received;
-  sorted_runs += other.sorted_runs;
-  bytes_dumped += other.bytes_dumped;
-  records_composed += other.records_composed;
-  pages_written += other.pages_written;
-  pages_read += other.pages_read;
-  pages_unreadable += other.pages_unreadable;
-  return *this;
+SnapshotJobWork::SnapshotJobWork(GleanPlan plan, const GleanPlaces& places, uint64_t disk_reserve)
+    : plan_(std::move(plan)), places_(places), files_(*places.file_system, disk_reserve) {
+  CHECK(places.snapshots != nullptr);
+  CHECK(places.directory && places.inbox && places.has_failed);
 }
 
 Result<void> SnapshotJobWork::prepare() {
+  CHECK(!writer_ && inboxes_.empty());
   directory_ = places_.directory(plan_.snapshot);
   ATOLL_TRY(files_.check_room(directory_, 0));
   // Files that cannot be opened are reported when a composer needs a page of them.
@@ -62,6 +55,7 @@ Result<void> SnapshotJobWork::prepare() {
 
 Result<void> SnapshotJobWork::make_mappers() {
   const std::lock_guard guard(mutex_);
+  CHECK(mappers_.empty() && inbox_order_.size() == plan_.reducers.size());
   for (const GleanMapper& task : plan_.mappers) {
     if (task.node != places_.node) continue;
     ATOLL_ASSIGN(auto mapper, Mapper::create(*places_.file_system, plan_, task, inbox_order_));
@@ -70,7 +64,13 @@ Result<void> SnapshotJobWork::make_mappers() {
   return {};
 }
 
+Result<void> SnapshotJobWork::map(uint32_t ordinal) {
+  CHECK(ordinal < mappers_.size());
+  return mappers_[ordinal]->run();
+}
+
 Result<void> SnapshotJobWork::reduce(uint32_t ordinal) {
+  CHECK(ordinal < reducers_.size() && reducers_.size() == places_of_reducers_.size());
   Reducer& reducer = *reducers_[ordinal];
   ATOLL_TRY(reducer.collect());
   return compose_all(reducer, places_of_reducers_[ordinal]);
@@ -95,11 +95,12 @@ Result<void> SnapshotJobWork::compose_all(Reducer& reducer, const ReducerPlace& 
   if (reducer.skipped() == 0 && reducer.is_at_end()) return {};
   return make_error(ExitCode::failed,
                     fmt::format("snapshot {}: reducer {} of node {} got records of no partition of "
-                                "its own: a fault of this program",
+                                "its own: internal error",
                                 plan_.snapshot, place.reducer, place.node));
 }
 
 Result<void> SnapshotJobWork::compose_one(Reducer& reducer, size_t storage, uint32_t partition) {
+  CHECK(writer_.has_value());
   const GleanStorage& planned = plan_.storages[storage];
   std::string_view low;
   std::optional<std::string_view> high;
@@ -118,7 +119,7 @@ Result<void> SnapshotJobWork::compose_one(Reducer& reducer, size_t storage, uint
                .writer_mutex = writer_mutex_,
                .cancelled = [this] { return is_over(); },
                .shapes = places_.shapes ? places_.shapes() : nullptr,
-               .on_unreadable = [this](const UnreadablePage& page) { note_unreadable(page); }});
+               .on_unreadable = [this](const UnreadablePage& page) { record_unreadable(page); }});
   if (!composed) return std::unexpected(composed.error());
   const std::lock_guard guard(mutex_);
   last_.records_composed += composed->log_records;
@@ -128,23 +129,24 @@ Result<void> SnapshotJobWork::compose_one(Reducer& reducer, size_t storage, uint
   return {};
 }
 
-void SnapshotJobWork::note_unreadable(const UnreadablePage& page) {
+void SnapshotJobWork::record_unreadable(const UnreadablePage& page) {
   const std::lock_guard guard(mutex_);
   ++last_.pages_unreadable;
   if (unreadable_.size() < kMaxListedPages) unreadable_.push_back(page);
 }
 
 Result<SnapshotJobResult> SnapshotJobWork::finish() {
+  CHECK(writer_.has_value());
   ATOLL_TRY(writer_->finish());
-  SnapshotJobResult gleaned;
-  gleaned.file = {plan_.snapshot, places_.node, directory_, writer_->page_count()};
+  SnapshotJobResult result;
+  result.file = {plan_.snapshot, places_.node, directory_, writer_->page_count()};
   const std::lock_guard guard(mutex_);
-  gleaned.partitions = std::move(composed_);
-  gleaned.unreadable = std::move(unreadable_);
-  std::ranges::sort(gleaned.partitions, {}, [](const ComposedPartition& partition) {
+  result.partitions = std::move(composed_);
+  result.unreadable = std::move(unreadable_);
+  std::ranges::sort(result.partitions, {}, [](const ComposedPartition& partition) {
     return std::tuple(partition.storage_id, partition.partition);
   });
-  return gleaned;
+  return result;
 }
 
 void SnapshotJobWork::discard() {

@@ -1,5 +1,5 @@
-// The work of one node in one run of the gleaner: inboxes, mappers, reducers, composers, and the
-// file of pages that the composers share (R35, R36, R37, R40). Threads and requests are in
+// The work of one node in one snapshot job: inboxes, mappers, reducers, composers, and the file of
+// pages that the composers share (R35, R36, R37, R40). Threads and requests are in
 // node_snapshot_job.h.
 #pragma once
 
@@ -22,10 +22,11 @@
 #include "engine/snapshot/snapshot_files.h"
 #include "engine/snapshot/snapshot_writer.h"
 #include "shared/file/file_system_wrappers.h"
+#include "shared/memory/gleaner_metrics.h"
 
 namespace atolldb {
 
-/// The resources that a run uses of its node. They outlive the run.
+/// The resources that a job uses of its node. They outlive the job.
 struct GleanPlaces {
   uint32_t node = 0;
   FileSystem* file_system = nullptr;
@@ -42,38 +43,20 @@ struct GleanPlaces {
   std::function<bool()> has_failed;
 };
 
-/// The result of a node's part of a run.
+/// The result of a node's part of a job.
 struct SnapshotJobResult {
   std::vector<ComposedPartition> partitions;  // ascending
   SnapshotFilePlace file;                  // page_count 1: no page was written and no file exists
   std::vector<UnreadablePage> unreadable;  // the first kMaxListedPages (R56)
 };
 
-/// A node lists this many unreadable pages of a run; it only counts the others.
+/// A node lists this many unreadable pages of a job; it only counts the others.
 inline constexpr size_t kMaxListedPages = 1000;
-
-struct SnapshotJobProgress {
-  uint64_t bytes_read = 0;  // of log files
-  uint64_t records_read = 0;
-  uint64_t records_shipped = 0;
-  uint64_t records_received = 0;
-  uint64_t bytes_received = 0;
-  uint64_t sorted_runs = 0;
-  uint64_t bytes_dumped = 0;  // to sorted runs
-  // The four counts below are of composers that have ended.
-  uint64_t records_composed = 0;
-  uint64_t pages_written = 0;
-  uint64_t pages_read = 0;
-  uint64_t pages_unreadable = 0;  // of the base
-
-  SnapshotJobProgress& operator+=(const SnapshotJobProgress& other);
-};
 
 class SnapshotJobWork {
  public:
-  /// `disk_reserve`: bytes that the run's files leave free in the file system.
-  SnapshotJobWork(GleanPlan plan, const GleanPlaces& places, uint64_t disk_reserve)
-      : plan_(std::move(plan)), places_(places), files_(*places.file_system, disk_reserve) {}
+  /// `disk_reserve`: bytes that the job's files leave free in the file system.
+  SnapshotJobWork(GleanPlan plan, const GleanPlaces& places, uint64_t disk_reserve);
   SnapshotJobWork(const SnapshotJobWork&) = delete;
   SnapshotJobWork& operator=(const SnapshotJobWork&) = delete;
 
@@ -82,14 +65,14 @@ class SnapshotJobWork {
   Result<void> prepare();
   uint32_t reducer_count() const { return static_cast<uint32_t>(reducers_.size()); }
   /// Collects the records of the node's reducer `ordinal`, then composes all its partitions.
-  /// Thread: one for each reducer.
+  /// REQUIRES: prepare has succeeded. Thread: one for each reducer.
   Result<void> reduce(uint32_t ordinal);
 
-  /// REQUIRES: all nodes are prepared.
+  /// Called once. REQUIRES: all nodes are prepared.
   Result<void> make_mappers();
   uint32_t mapper_count() const { return static_cast<uint32_t>(mappers_.size()); }
   /// Thread: one for each mapper. REQUIRES: make_mappers has succeeded.
-  Result<void> map(uint32_t ordinal) { return mappers_[ordinal]->run(); }
+  Result<void> map(uint32_t ordinal);
 
   /// Completes the file and makes it durable. REQUIRES: all of the above have succeeded and
   /// returned.
@@ -98,7 +81,7 @@ class SnapshotJobWork {
   void discard();
   /// Frees memory and removes sorted runs. REQUIRES: none of the functions above is running.
   void release();
-  /// Ends all waits for this run, including those of mappers on other nodes. Thread: any.
+  /// Ends all waits for this job, including those of mappers on other nodes. Thread: any.
   void give_up();
 
   /// Thread: any.
@@ -108,7 +91,7 @@ class SnapshotJobWork {
  private:
   Result<void> compose_all(Reducer& reducer, const ReducerPlace& place);
   Result<void> compose_one(Reducer& reducer, size_t storage, uint32_t partition);
-  void note_unreadable(const UnreadablePage& page);
+  void record_unreadable(const UnreadablePage& page);
   SnapshotJobProgress progress_locked() const;
   bool is_over() const {
     // Relaxed: the flag only ends waits.
@@ -117,7 +100,7 @@ class SnapshotJobWork {
 
   const GleanPlan plan_;
   const GleanPlaces& places_;
-  ReservingFileSystem files_;  // for all files that the run writes
+  ReservingFileSystem files_;  // for all files that the job writes
   std::string directory_;
   std::optional<SnapshotWriter> writer_;
   std::mutex writer_mutex_;
