@@ -1,20 +1,24 @@
 #include "soc/installer/drop_policy.h"
 
+#include "shared/base/check.h"
 #include "shared/memory/page_pool.h"
 
 namespace atolldb {
 
 /// Pages become free in the order in which they were dropped. Those that are free by now count in
 /// the gauge.
-void DropPolicy::note_arrivals(uint64_t retired) {
+void DropPolicy::count_arrivals(uint64_t retired) {
   while (on_their_way_.size() > retired) {
-    --on_their_way_count_[on_their_way_.front()];
+    uint64_t& count = on_their_way_count_[on_their_way_.front()];
+    CHECK(count > 0);
+    --count;
     on_their_way_.pop_front();
   }
 }
 
 bool DropPolicy::is_short(uint32_t node) const {
   const auto& pool = *reinterpret_cast<const PoolControl*>(view_->pool[node]);
+  CHECK(pool.page_count > pool.first_page);
   const uint64_t total = pool.page_count - pool.first_page;
   // Relaxed: the value changes at any time anyway.
   const uint64_t free = pool.free_count.load(std::memory_order_relaxed);
@@ -22,13 +26,14 @@ bool DropPolicy::is_short(uint32_t node) const {
 }
 
 DropVerdict DropPolicy::judge(PageHeader& page, uint64_t retired) {
-  note_arrivals(retired);
+  count_arrivals(retired);
   // Relaxed, for both: a reference bit that is set or lost in between is only a hint.
   if (limits_.spares_hot && page.hotness.load(std::memory_order_relaxed) != 0) {
     page.hotness.store(0, std::memory_order_relaxed);
     return DropVerdict::keep_hot;
   }
   const uint32_t node = page.volatile_self().node();
+  CHECK(node < view_->node_count);
   if (!is_short(node)) return DropVerdict::keep;
   on_their_way_.push_back(static_cast<uint8_t>(node));
   ++on_their_way_count_[node];

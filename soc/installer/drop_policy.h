@@ -32,7 +32,7 @@ class DropPolicy {
   DropVerdict judge(PageHeader& page, uint64_t retired);
 
  private:
-  void note_arrivals(uint64_t retired);
+  void count_arrivals(uint64_t retired);
   bool is_short(uint32_t node) const;
 
   const ClusterView* view_;

@@ -57,7 +57,7 @@ void Installer::work() {
       continue;
     }
     const auto is_woken = [this] {
-      return ends_ || !aligns_.empty() || !waiting_.is_empty() || (run_ && !has_begun_run_);
+      return ends_ || !aligns_.empty() || !waiting_.is_empty() || (pass_ && !has_begun_pass_);
     };
     if (is_clean) {
       changed_.wait(lock, is_woken);
@@ -94,21 +94,21 @@ bool Installer::work_once(std::unique_lock<std::mutex>& lock) {
     lock.lock();
     return true;
   }
-  if (run_ && !std::exchange(has_begun_run_, true)) {
-    Run& run = *run_;  // only this thread uses it before it has ended
+  if (pass_ && !std::exchange(has_begun_pass_, true)) {
+    Pass& pass = *pass_;  // only this thread uses it before it has ended
     lock.unlock();
-    install(run);
+    install(pass);
     lock.lock();
-    CHECK(!run.has_ended);
-    run.has_ended = true;
+    CHECK(!pass.has_ended);
+    pass.has_ended = true;
     return true;
   }
   if (waiting_.is_empty()) return false;
-  CHECK(run_ && run_->has_ended);  // each waiting request has named this run
-  const Run run = *run_;
+  CHECK(pass_ && pass_->has_ended);  // each waiting request has named this pass
+  const Pass pass = *pass_;
   const auto replies = waiting_.take_all();
   lock.unlock();
-  answer(run, run.report, replies);
+  answer(pass, pass.report, replies);
   lock.lock();
   return true;
 }
@@ -126,25 +126,25 @@ void Installer::align(Align task) {
   task.reply(Json{{"keys", task.keys}});
 }
 
-void Installer::install(Run& run) {
-  DropPolicy policy(view_, run.limits);
-  for (const Root& root : run.roots) {
-    const Status status = install_one(run, root, policy);
+void Installer::install(Pass& pass) {
+  DropPolicy policy(view_, pass.limits);
+  for (const Root& root : pass.roots) {
+    const Status status = install_one(pass, root, policy);
     if (status == Status::ok) continue;
-    run.failure = Error{ExitCode::failed,
-                        fmt::format("snapshot {}: not all pages of storage {} refer to it: {}",
-                                    run.snapshot, root.storage, to_string(status))};
-    logger_->warn("{}", run.failure->message);
+    pass.failure = Error{ExitCode::failed,
+                         fmt::format("snapshot {}: not all pages of storage {} refer to it: {}",
+                                     pass.snapshot, root.storage, to_string(status))};
+    logger_->warn("{}", pass.failure->message);
     break;
   }
   logger_->info(
       "snapshot {}: {} pointers installed, {} pages dropped, {} kept ({} hot), {} busy, {} "
       "unmatched",
-      run.snapshot, run.report.installed, run.report.dropped, run.report.kept, run.report.kept_hot,
-      run.report.busy, run.report.unmatched);
+      pass.snapshot, pass.report.installed, pass.report.dropped, pass.report.kept,
+      pass.report.kept_hot, pass.report.busy, pass.report.unmatched);
 }
 
-Status Installer::install_one(Run& run, const Root& root, DropPolicy& policy) {
+Status Installer::install_one(Pass& pass, const Root& root, DropPolicy& policy) {
   Status status = Status::ok;
   visitor_.visit([&](WorkerContext& context) {
     StorageControl& storage = view_.control->storage(root.storage);
@@ -154,17 +154,17 @@ Status Installer::install_one(Run& run, const Root& root, DropPolicy& policy) {
     InstallReport report;
     InstallTask task;
     task.root = root.page;
-    task.snapshot = run.snapshot;
-    task.epoch = run.epoch;
+    task.snapshot = pass.snapshot;
+    task.epoch = pass.epoch;
     task.drop_policy = [&](PageHeader& page) {
       return policy.judge(page, context.pages().retired_count());
     };
     task.cancelled = [&] {
-      return !answer_due(run, report) || !is_storage_ready(storage, root.storage);
+      return !answer_due(pass, report) || !is_storage_ready(storage, root.storage);
     };
     status = actions_.install(context, storage, task, report);
     if (is_storage_ready(storage, root.storage)) {
-      run.report.add(report);
+      pass.report.add(report);
     } else if (status == Status::unavailable) {
       status = Status::ok;
     }
@@ -174,24 +174,25 @@ Status Installer::install_one(Run& run, const Root& root, DropPolicy& policy) {
 
 /// Answers the requests whose deadline has passed. Returns whether the install goes on. Called
 /// every few pages.
-bool Installer::answer_due(const Run& run, const InstallReport& current) {
+bool Installer::answer_due(const Pass& pass, const InstallReport& current) {
   std::unique_lock lock(mutex_);
   const bool ends = ends_;
   const auto due = waiting_.take_due(Clock::now());
   lock.unlock();
   if (!due.empty()) {
-    InstallReport sum = run.report;
+    InstallReport sum = pass.report;
     sum.add(current);
-    answer(run, sum, due);
+    answer(pass, sum, due);
   }
   return !ends;
 }
 
-void Installer::answer(const Run& run, const InstallReport& report,
+/// REQUIRES: the lock is not held.
+void Installer::answer(const Pass& pass, const InstallReport& report,
                        const PendingReplies<>::Replies& replies) {
-  if (run.failure) return PendingReplies<>::answer(replies, std::unexpected(*run.failure));
+  if (pass.failure) return PendingReplies<>::answer(replies, std::unexpected(*pass.failure));
   Json json = to_json(report);
-  json["done"] = run.has_ended;
+  json["done"] = pass.has_ended;
   PendingReplies<>::answer(replies, json);
 }
 

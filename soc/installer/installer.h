@@ -49,7 +49,7 @@ class Installer {
   void start();
   /// Serves a request. Thread: any; replies are called by any thread, too.
   void handle(const ControlRequest& request, const ControlReply& reply);
-  /// Gives up the run under way, refuses later ones, and ends the thread.
+  /// Gives up the pass under way, refuses later ones, and ends the thread.
   void stop();
 
  private:
@@ -60,7 +60,7 @@ class Installer {
     SnapshotPointer page;
   };
   /// One pass of one snapshot, over this node's share of the storages.
-  struct Run {
+  struct Pass {
     uint32_t snapshot = 0;
     uint64_t epoch = 0;
     DropLimits limits;
@@ -77,17 +77,17 @@ class Installer {
   };
 
   // installer_requests.cpp. Thread: any.
-  static Result<Run> run_of(const ControlRequest& request);
-  void install_request(const ControlRequest& request, const ControlReply& reply);
-  void align_request(const ControlRequest& request, const ControlReply& reply);
+  static Result<Pass> pass_of(const ControlRequest& request);
+  Result<void> queue_install(const ControlRequest& request, const ControlReply& reply);
+  Result<void> queue_align(const ControlRequest& request, const ControlReply& reply);
   // Thread: the installer's.
   void work();
   bool work_once(std::unique_lock<std::mutex>& lock);
   void align(Align task);
-  void install(Run& run);
-  Status install_one(Run& run, const Root& root, DropPolicy& policy);
-  bool answer_due(const Run& run, const InstallReport& current);
-  static void answer(const Run& run, const InstallReport& report,
+  void install(Pass& pass);
+  Status install_one(Pass& pass, const Root& root, DropPolicy& policy);
+  bool answer_due(const Pass& pass, const InstallReport& current);
+  static void answer(const Pass& pass, const InstallReport& report,
                      const PendingReplies<>::Replies& replies);
   void answer_rest();
 
@@ -99,11 +99,10 @@ class Installer {
   std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_:
-  std::optional<Run>
-      run_;  // the latest; until it has ended, only the thread uses it, without the lock
-  PendingReplies<> waiting_;  // for the end of run_, or for their deadline
+  std::optional<Pass> pass_;  // the latest; until it has ended, only the thread uses it, unlocked
+  PendingReplies<> waiting_;  // for the end of pass_, or for their deadline
   std::deque<Align> aligns_;
-  bool has_begun_run_ = false;
+  bool has_begun_pass_ = false;
   bool ends_ = false;
 
   std::thread thread_;

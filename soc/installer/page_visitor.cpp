@@ -2,6 +2,7 @@
 
 #include "engine/mastertree/tree_shape.h"
 #include "engine/transaction/storage_handle.h"
+#include "shared/base/check.h"
 
 namespace atolldb {
 
@@ -9,6 +10,7 @@ PageVisitor::PageVisitor(const PageVisitorSettings& settings)
     : snapshots_(*settings.snapshots, settings.slot, &settings.view->control->state),
       context_(*settings.view, *settings.pool, settings.node, settings.slot, *settings.metrics,
                settings.write_set) {
+  CHECK(settings.slot < settings.view->shared[settings.node]->slot_count);
   context_.use_snapshots(snapshots_);
   keep_reserve();
 }
@@ -16,6 +18,7 @@ PageVisitor::PageVisitor(const PageVisitorSettings& settings)
 void PageVisitor::visit(const std::function<void(WorkerContext&)>& visit) {
   const std::lock_guard guard(mutex_);
   keep_reserve();
+  CHECK(context_.slot().begin_epoch.load(std::memory_order_relaxed) == kIdleEpoch);
   context_.enter();
   visit(context_);
   context_.leave();

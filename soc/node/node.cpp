@@ -9,7 +9,6 @@
 #include "shared/base/try.h"
 #include "shared/memory/node_layout.h"
 #include "soc/node/node_segments.h"
-#include "soc/node/placement.h"
 
 namespace atolldb {
 namespace {
@@ -27,13 +26,15 @@ Node::Node(Config config, uint32_t node, SegmentSpace& space, OnFailure on_failu
       space_(space),
       on_failure_(std::move(on_failure)),
       logger_(std::move(logger)),
-      machine_(Machine::detect()) {}
+      machine_(Machine::detect()) {
+  CHECK(node_ < config_.nodes.size());
+}
 
 Node::~Node() { stop(); }
 
 Result<void> Node::prepare() {
-  ATOLL_ASSIGN(ProcedureRegistry registry, ProcedureRegistry::load(config_.procedures.libraries));
-  registry_ = std::move(registry);
+  CHECK(metrics_ == nullptr);
+  ATOLL_ASSIGN(registry_, ProcedureRegistry::load(config_.procedures.libraries));
 
   SegmentPlacement placement;
   placement.numa_node = numa_node_of(config_, node_, machine_);
@@ -65,6 +66,7 @@ Result<void> Node::prepare() {
 }
 
 Result<void> Node::attach() {
+  CHECK(state() == NodeState::starting && view_.control == nullptr);
   ATOLL_ASSIGN(std::byte* const control, space_.attach(SegmentKind::control, kCoordinator, true));
   view_.control = reinterpret_cast<ControlSegment*>(control);
   for (uint32_t node = 0; node < config_.nodes.size(); ++node) {
@@ -84,10 +86,20 @@ Result<void> Node::attach() {
 }
 
 Result<void> Node::start() {
+  CHECK(state() == NodeState::attached);
   set_state(NodeState::recovering);
   open_log_files();
   ATOLL_TRY(start_snapshots());
-  ATOLL_TRY(start_gleaning());
+  start_workers();
+  ATOLL_TRY(start_sessions());
+  housekeeper_ = std::thread([this] { housekeep(); });
+  set_state(NodeState::running);
+  logger_->info("node {} runs with {} workers", node_, workers_.size());
+  return {};
+}
+
+void Node::start_workers() {
+  CHECK(workers_.empty());
   const TransactionLimits limits = transaction_limits(config_);
   for (uint32_t ordinal = 0; ordinal < config_.nodes[node_].workers; ++ordinal) {
     WorkerSettings settings;
@@ -98,9 +110,7 @@ Result<void> Node::start() {
     settings.local = local_ + local_offset(limits, ordinal);
     settings.node = node_;
     settings.ordinal = ordinal;
-    if (snapshots_ != nullptr) {
-      settings.snapshots = &snapshots_->cache();
-    }
+    if (snapshots_ != nullptr) settings.snapshots = &snapshots_->cache();
     // Without a savepoint there are no snapshots.
     if (config_.durability.mode == DurabilityMode::durable) {
       settings.published = &snapshots_->published();
@@ -109,11 +119,6 @@ Result<void> Node::start() {
     workers_.push_back(std::make_unique<Worker>(std::move(settings), logger_));
     workers_.back()->start();
   }
-  ATOLL_TRY(start_sessions());
-  housekeeper_ = std::thread([this] { housekeep(); });
-  set_state(NodeState::running);
-  logger_->info("node {} runs with {} workers", node_, workers_.size());
-  return {};
 }
 
 Result<void> Node::start_sessions() {
@@ -134,8 +139,9 @@ Result<void> Node::start_sessions() {
 
 void Node::drain() {
   if (view_.shared[node_] == nullptr) return;  // never prepared
+  if (state() >= NodeState::draining) return;
   set_state(NodeState::draining);
-  if (gleaner_ != nullptr) gleaner_->stop();
+  if (snapshot_jobs_ != nullptr) snapshot_jobs_->stop();
   if (installer_ != nullptr) installer_->stop();
   if (scrubber_ != nullptr) scrubber_->stop();
   jobs_.stop_all();
@@ -170,6 +176,7 @@ NodeState Node::state() const {
 }
 
 void Node::set_state(NodeState state) {
+  CHECK(state >= this->state());
   // Release pairs with the acquire of the thread that reads the state: everything before is
   // visible.
   view_.shared[node_]->state.store(static_cast<uint32_t>(state), std::memory_order_release);
@@ -184,7 +191,7 @@ void Node::beat() {
   shared.pages_total.store(pool_->page_count(), std::memory_order_relaxed);
   shared.pages_free.store(pool_->free_count(), std::memory_order_relaxed);
   // From `running` on, the objects that the metrics describe exist; state() is an acquire load.
-  if (state() >= NodeState::running) publish_gleaner();
+  if (state() >= NodeState::running) publish_snapshot_metrics();
   shared.heartbeat.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -207,9 +214,9 @@ void Node::give_to_housekeeper(std::function<void(WorkerContext&)> task) {
 
 void Node::housekeep() {
   const auto slot = static_cast<uint32_t>(workers_.size());  // the first auxiliary slot
+  CHECK(slot < view_.shared[node_]->slot_count);
   WorkerContext context(view_, *pool_, node_, slot, metrics_->worker(slot),
                         config_.memory.write_set);
-  constexpr std::chrono::milliseconds kGracePause{10};
   std::unique_lock lock(mutex_);
   const auto is_woken = [this] {
     return !housekeeper_tasks_.empty() || deadlines_changed_ || housekeeper_ends_;
@@ -227,14 +234,7 @@ void Node::housekeep() {
       continue;
     }
     lock.unlock();
-    auto until = jobs_.expire(JobTable::Clock::now());
-    context.pages().recycle();
-    if (context.pages().retired_count() != 0) {
-      const auto soon = JobTable::Clock::now() + kGracePause;
-      until = until ? std::min(*until, soon) : soon;
-    } else {
-      context.pages().flush();
-    }
+    const auto until = housekeep_once(context);
     lock.lock();
     if (until) {
       housekeeper_wake_.wait_until(lock, *until, is_woken);
@@ -247,6 +247,18 @@ void Node::housekeep() {
   jobs_.expire(JobTable::Clock::time_point::max());
 }
 
+std::optional<JobTable::Clock::time_point> Node::housekeep_once(WorkerContext& context) {
+  constexpr std::chrono::milliseconds kGracePause{10};
+  const auto next = jobs_.expire(JobTable::Clock::now());
+  context.pages().recycle();
+  if (context.pages().retired_count() == 0) {
+    context.pages().flush();
+    return next;
+  }
+  const auto soon = JobTable::Clock::now() + kGracePause;
+  return std::min(next.value_or(soon), soon);
+}
+
 uint64_t Node::latest_commit_epoch() const {
   return latest_dirty_epoch(std::span(view_.shared).first(view_.node_count));
 }
@@ -254,6 +266,7 @@ uint64_t Node::latest_commit_epoch() const {
 uint64_t Node::procedure_deadline() const {
   const auto limit = std::chrono::microseconds(config_.procedures.time_limit).count();
   const auto epoch = config_.cluster.epoch.count();
+  DCHECK(epoch > 0);
   const uint64_t now = view_.control->epochs.current.load(std::memory_order_relaxed);
   return std::min(kMaxEpoch, now + static_cast<uint64_t>((limit + epoch - 1) / epoch) + 1);
 }

@@ -32,8 +32,8 @@
 #include "soc/procedure/registry.h"
 #include "soc/session/durable_answers.h"
 #include "soc/session/session_server.h"
-#include "soc/snapshot/node_snapshots.h"
 #include "soc/snapshot/scrubber.h"
+#include "soc/snapshot/snapshot_store.h"
 #include "soc/snapshot_job/snapshot_job_service.h"
 #include "soc/worker/worker.h"
 
@@ -52,17 +52,18 @@ class Node {
   Node& operator=(const Node&) = delete;
   ~Node();
 
-  /// Makes this node's segments: memory, layout, header. Loads the procedure libraries.
+  /// Makes this node's segments: memory, layout, header. Loads the procedure libraries. Called
+  /// once.
   Result<void> prepare();
   /// Maps the segments of the coordinator and of the other nodes. REQUIRES: all are prepared.
   Result<void> attach();
   /// Starts the threads.
   Result<void> start();
   /// Refuses new work, tells the running jobs to end, and runs accepted work to its end. Nothing
-  /// commits afterwards.
+  /// commits afterwards. Does nothing if the node has drained.
   void drain();
-  /// Makes everything durable and ends the threads. REQUIRES: all nodes have drained, and the epoch
-  /// clock ticks; or the cluster has failed.
+  /// Drains, makes everything durable and ends the threads. REQUIRES: all nodes have drained, and
+  /// the epoch clock ticks; or the cluster has failed.
   void stop();
 
   /// Updates gauges and the heartbeat word, and reclaims pages that other nodes freed. Cheap;
@@ -70,7 +71,7 @@ class Node {
   void beat();
 
   /// Serves a control request (soc/README.md lists them).
-  void handle(const ControlRequest& request, ControlReply reply);
+  void handle(const ControlRequest& request, const ControlReply& reply);
 
   /// Accepts sessions of clients in other processes on this Unix socket. REQUIRES: the node has
   /// started.
@@ -85,41 +86,59 @@ class Node {
 
  private:
   void set_state(NodeState state);
-  void open_log_files();
-  Result<void> start_loggers();
-  Result<std::vector<LogWriter>> make_log_writers(uint32_t count);
-  void begin_logs(const ControlRequest& request, const ControlReply& reply);
-  Result<void> start_snapshots();
-  Result<void> start_gleaning();
-  void publish_gleaner();
-  /// Reports a device that hangs, and ends the cluster if the config says so (R58).
-  void watch_device();
-  LogWriterSettings log_settings(uint32_t ordinal) const;
-  std::vector<EpochLogger::Source> logs_of(uint32_t logger, uint32_t logger_count) const;
-  void housekeep();
-  Result<void> start_sessions();
-  /// Returns why a request of this isolation cannot run now, or nothing if it can. A job counts as
-  /// serializable.
-  std::optional<Refusal> refuse(Isolation isolation) const;
   /// Runs `task` on the housekeeper's thread, with its page slot.
   void give_to_housekeeper(std::function<void(WorkerContext&)> task);
+  void housekeep();
+  /// Answers requests whose deadline has passed, and recycles retired pages. Returns when the next
+  /// of both is due, or nothing if there is none.
+  std::optional<JobTable::Clock::time_point> housekeep_once(WorkerContext& context);
+  void start_workers();
+  Result<void> start_sessions();
   uint64_t procedure_deadline() const;
   /// Returns an epoch that is not below the commit epoch of any commit that precedes the call
   /// (R59).
   uint64_t latest_commit_epoch() const;
+  /// Reports a device that hangs, and ends the cluster if the config says so (R58).
+  void watch_device();
 
-  void start_job(const ControlRequest& request, const ControlReply& reply);
-  void wait_for_job(const ControlRequest& request, ControlReply reply);
-  void stop_job(const ControlRequest& request, const ControlReply& reply);
-  void call_procedure(const ControlRequest& request, ControlReply reply);
-  void list_procedures(const ControlReply& reply) const;
-  void release_pages(const ControlRequest& request, ControlReply reply);
-  void describe(const ControlReply& reply) const;
-  void open_snapshots(const ControlRequest& request, const ControlReply& reply);
+  // node_loggers.cpp.
+  void open_log_files();
+  Result<void> start_loggers();
+  /// Makes all writers or none.
+  Result<std::vector<LogWriter>> make_log_writers(uint32_t count);
+  void remove_first_files(uint32_t count);
+  LogWriterSettings log_settings(uint32_t ordinal) const;
+  std::vector<EpochLogger::Source> logs_of(uint32_t logger, uint32_t logger_count) const;
+
+  // node_snapshots.cpp.
+  Result<void> start_snapshots();
+  void start_installer();
   void start_scrub(const ClusterUuid& cluster_uuid);
-  void publish_snapshot(const ControlRequest& request, const ControlReply& reply);
-  void withdraw_snapshots(const ControlRequest& request, const ControlReply& reply);
+  Result<void> start_snapshot_jobs();
+  void publish_snapshot_metrics();
+
+  // node_control.cpp, node_snapshot_requests.cpp and node_loggers.cpp. Functions without `reply`
+  // return the answer. The others answer now or later, or return an error instead.
+  Result<void> serve(const ControlRequest& request, const ControlReply& reply);
+  Result<void> serve_snapshots(const ControlRequest& request, const ControlReply& reply);
+  /// Returns why a request of this isolation cannot run now, or nothing if it can. A job counts as
+  /// serializable.
+  std::optional<Refusal> refuse(Isolation isolation) const;
+  /// Returns that reason as an error.
+  Result<void> admit(const ControlRequest& request, Isolation isolation) const;
   Result<std::vector<uint32_t>> chosen_workers(const ControlRequest& request) const;
+  Result<uint32_t> chosen_worker(const ControlRequest& request);
+  Json describe() const;
+  Json list_procedures() const;
+  Result<void> call_procedure(const ControlRequest& request, const ControlReply& reply);
+  Result<Json> start_job(const ControlRequest& request);
+  Result<void> wait_for_job(const ControlRequest& request, const ControlReply& reply);
+  Result<Json> stop_job(const ControlRequest& request);
+  Result<void> release_pages(const ControlRequest& request, const ControlReply& reply);
+  Result<Json> begin_logs(const ControlRequest& request);
+  Result<Json> open_snapshots(const ControlRequest& request);
+  Result<Json> publish_snapshot(const ControlRequest& request);
+  Result<Json> withdraw_snapshots(const ControlRequest& request);
 
   const Config config_;
   const uint32_t node_;
@@ -138,11 +157,11 @@ class Node {
   std::optional<DeviceWatch> device_watch_;  // used by the heartbeat's thread, once attached
   std::unique_ptr<FileSystem> files_;
   // All five are null without a log; each one uses those before it.
-  std::unique_ptr<NodeSnapshots> snapshots_;
+  std::unique_ptr<SnapshotStore> snapshots_;
   std::unique_ptr<PageVisitor> visitor_;
   std::unique_ptr<Installer> installer_;
   std::unique_ptr<Scrubber> scrubber_;
-  std::unique_ptr<GleanService> gleaner_;
+  std::unique_ptr<GleanService> snapshot_jobs_;
   std::mutex loggers_mutex_;
   std::vector<std::unique_ptr<LoggerThread>> loggers_;  // guarded by loggers_mutex_
   std::vector<std::unique_ptr<Worker>> workers_;

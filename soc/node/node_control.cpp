@@ -1,4 +1,4 @@
-// The control requests that a node serves.
+// The control requests that a node serves, and its admission of client requests.
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,9 +8,11 @@
 
 #include "engine/install/install.h"
 #include "shared/base/base64.h"
+#include "shared/base/check.h"
 #include "shared/base/try.h"
+#include "shared/memory/recovery_text.h"
 #include "soc/node/node.h"
-#include "soc/node/placement.h"
+#include "soc/node/node_segments.h"
 #include "soc/procedure/execute.h"
 
 namespace atolldb {
@@ -22,7 +24,7 @@ Result<std::vector<std::byte>> input_of(const ControlRequest& request) {
     ATOLL_ASSIGN(const std::string text, get_text(request, "input_base64"));
     auto bytes = from_base64(text);
     if (!bytes) {
-      return make_error(ExitCode::usage, request.op + ": member \"input_base64\" is no base64");
+      return make_error(ExitCode::usage, request.op + ": member \"input_base64\" is not base64");
     }
     input = *std::move(bytes);
   } else if (request.body.contains("input")) {
@@ -60,10 +62,18 @@ Result<TransactionMode> mode_of(const ControlRequest& request, Isolation usual) 
   return mode;
 }
 
-std::unexpected<Error> refused(const ControlRequest& request, const Refusal& refusal) {
-  const ExitCode code =
-      refusal.status == Status::recovering ? ExitCode::recovering : ExitCode::not_running;
-  return make_error(code, request.op + ": " + refusal.why);
+/// Reads the time for which a request may wait.
+Result<std::chrono::milliseconds> timeout_of(const ControlRequest& request) {
+  constexpr uint64_t kMaxWaitMs = 24u * 3600 * 1000;
+  ATOLL_ASSIGN(const uint64_t timeout_ms, get_number_or(request, "timeout_ms", 0));
+  return std::chrono::milliseconds(std::min(timeout_ms, kMaxWaitMs));
+}
+
+/// Replies at once. Returns the error, if the answer is one.
+Result<void> give(const ControlReply& reply, const Result<Json>& answer) {
+  if (!answer) return std::unexpected(answer.error());
+  reply(answer);
+  return {};
 }
 
 Json answer_of(const ProcedureOutcome& outcome) {
@@ -82,38 +92,83 @@ Json answer_of(const ProcedureOutcome& outcome) {
 
 }  // namespace
 
-void Node::handle(const ControlRequest& request, ControlReply reply) {
-  if (request.op == "describe") return describe(reply);
-  if (request.op == "procedure.list") return list_procedures(reply);
-  if (request.op == "job.wait") return wait_for_job(request, std::move(reply));
-  if (request.op == "job.stop") return stop_job(request, reply);
+void Node::handle(const ControlRequest& request, const ControlReply& reply) {
+  const Result<void> served = serve(request, reply);
+  if (!served) reply(std::unexpected(served.error()));
+}
+
+Result<void> Node::serve(const ControlRequest& request, const ControlReply& reply) {
+  const std::string& op = request.op;
+  if (op == "describe") return give(reply, describe());
+  if (op == "procedure.list") return give(reply, list_procedures());
+  if (op == "job.wait") return wait_for_job(request, reply);
+  if (op == "job.stop") return give(reply, stop_job(request));
   // The coordinator sends these requests also before the cluster runs: for the recovery (R32).
-  const bool gleans = GleanService::serves(request);
-  if (gleans || request.op.starts_with("snapshot.")) {
-    // Acquire pairs with the release of `start`: the objects that serve these requests exist.
-    const bool is_ready = attached_.load(std::memory_order_acquire) &&
-                          state() == NodeState::running && gleaner_ != nullptr;
-    if (!is_ready) {
-      return reply(make_error(ExitCode::not_running, request.op + ": node " +
-                                                         std::to_string(node_) +
-                                                         ": does not run, or has no log to glean"));
-    }
-    if (gleans) return gleaner_->handle(request, std::move(reply));
-    if (Installer::serves(request)) return installer_->handle(request, reply);
-    if (request.op == "snapshot.open") return open_snapshots(request, reply);
-    if (request.op == "snapshot.publish") return publish_snapshot(request, reply);
-    if (request.op == "snapshot.damage") return reply(scrubber_->describe());
-    if (request.op == "snapshot.withdraw") return withdraw_snapshots(request, reply);
-    return reply(unknown_op(request));
+  if (GleanService::serves(request) || op.starts_with("snapshot.")) {
+    return serve_snapshots(request, reply);
   }
-  if (request.op == "log.begin") return begin_logs(request, reply);
-  if (request.op == "procedure.call") return call_procedure(request, std::move(reply));
-  if (const auto refusal = refuse(Isolation::serializable)) {
-    return reply(refused(request, *refusal));
+  if (op == "log.begin") return give(reply, begin_logs(request));
+  if (op == "procedure.call") return call_procedure(request, reply);
+  ATOLL_TRY(admit(request, Isolation::serializable));
+  if (op == "job.start") return give(reply, start_job(request));
+  if (op == "pages.release") return release_pages(request, reply);
+  return unknown_op(request);
+}
+
+Result<void> Node::serve_snapshots(const ControlRequest& request, const ControlReply& reply) {
+  // Acquire pairs with the release of `start`: the objects that serve these requests exist.
+  const bool is_ready = attached_.load(std::memory_order_acquire) &&
+                        state() == NodeState::running && snapshot_jobs_ != nullptr;
+  if (!is_ready) {
+    return make_error(ExitCode::not_running,
+                      request.op + ": node " + std::to_string(node_) +
+                          ": is not running, or keeps no log: durability.mode is \"off\"");
   }
-  if (request.op == "job.start") return start_job(request, reply);
-  if (request.op == "pages.release") return release_pages(request, std::move(reply));
-  reply(unknown_op(request));
+  if (GleanService::serves(request)) {
+    snapshot_jobs_->handle(request, reply);
+  } else if (Installer::serves(request)) {
+    installer_->handle(request, reply);
+  } else if (request.op == "snapshot.open") {
+    return give(reply, open_snapshots(request));
+  } else if (request.op == "snapshot.publish") {
+    return give(reply, publish_snapshot(request));
+  } else if (request.op == "snapshot.withdraw") {
+    return give(reply, withdraw_snapshots(request));
+  } else if (request.op == "snapshot.damage") {
+    return give(reply, scrubber_->describe());
+  } else {
+    return unknown_op(request);
+  }
+  return {};
+}
+
+std::optional<Refusal> Node::refuse(Isolation isolation) const {
+  // Acquire, here and below, pairs with the releases that changed the states.
+  const bool runs = attached_.load(std::memory_order_acquire) && state() == NodeState::running;
+  const auto cluster =
+      runs ? static_cast<ClusterState>(view_.control->state.load(std::memory_order_acquire))
+           : ClusterState::starting;
+  // In a running cluster the savepoint lists this node's loggers (R28).
+  if (cluster == ClusterState::running) return std::nullopt;
+  if (runs && mutant(Mutant::requests_before_listed)) return std::nullopt;
+  const std::string name = "node " + std::to_string(node_) + ": ";
+  if (cluster != ClusterState::recovering) {
+    return Refusal{Status::unavailable, name + "the cluster starts or stops: try again later"};
+  }
+  // A transaction that only reads a snapshot depends on nothing that recovery makes, and changes
+  // nothing that recovery could miss (R19).
+  const bool may_read = isolation == Isolation::snapshot_read_only && snapshots_ != nullptr &&
+                        snapshots_->published().newest() != 0;
+  if (may_read) return std::nullopt;
+  return Refusal{Status::recovering, name + recovery_text(*view_.control)};
+}
+
+Result<void> Node::admit(const ControlRequest& request, Isolation isolation) const {
+  const auto refusal = refuse(isolation);
+  if (!refusal) return {};
+  const ExitCode code =
+      refusal->status == Status::recovering ? ExitCode::recovering : ExitCode::not_running;
+  return make_error(code, request.op + ": " + refusal->why);
 }
 
 Result<std::vector<uint32_t>> Node::chosen_workers(const ControlRequest& request) const {
@@ -140,21 +195,16 @@ Result<std::vector<uint32_t>> Node::chosen_workers(const ControlRequest& request
   return chosen;
 }
 
-void Node::start_job(const ControlRequest& request, const ControlReply& reply) {
-  const Result<std::string> name = get_text(request, "name");
-  if (!name) return reply(std::unexpected(name.error()));
-  const Result<JobFunction> function = registry_.job(*name);
-  if (!function) return reply(std::unexpected(function.error()));
-  const Result<std::vector<std::byte>> input = input_of(request);
-  if (!input) return reply(std::unexpected(input.error()));
-  const Result<std::vector<uint32_t>> workers = chosen_workers(request);
-  if (!workers) return reply(std::unexpected(workers.error()));
-  const std::string text(reinterpret_cast<const char*>(input->data()), input->size());
-  const Result<std::shared_ptr<Job>> added = jobs_.add(*name, text, *workers);
-  if (!added) return reply(std::unexpected(added.error()));
+Result<Json> Node::start_job(const ControlRequest& request) {
+  ATOLL_ASSIGN(const std::string name, get_text(request, "name"));
+  ATOLL_ASSIGN(const JobFunction function, registry_.job(name));
+  ATOLL_ASSIGN(const std::vector<std::byte> input, input_of(request));
+  ATOLL_ASSIGN(const std::vector<uint32_t> workers, chosen_workers(request));
+  const std::string text(reinterpret_cast<const char*>(input.data()), input.size());
+  ATOLL_ASSIGN(const std::shared_ptr<Job> job, jobs_.add(name, text, workers));
   const auto count = static_cast<uint32_t>(workers_.size());
-  for (const uint32_t ordinal : *workers) {
-    const auto submitted = workers_[ordinal]->submit([this, job = *added, function = *function,
+  for (const uint32_t ordinal : workers) {
+    const auto submitted = workers_[ordinal]->submit([this, job, function,
                                                       count](WorkerEnvironment& environment) {
       auto output = execute_job(environment, function, job->input, count, job->stop);
       // This bound covers all commits of the job and costs its transactions nothing (R59).
@@ -162,58 +212,51 @@ void Node::start_job(const ControlRequest& request, const ControlReply& reply) {
     });
     // The other workers run. The job's outputs say which worker did not.
     if (!submitted) {
-      jobs_.finish_worker((*added)->id, ordinal, std::unexpected(submitted.error()), 0);
+      jobs_.finish_worker(job->id, ordinal, std::unexpected(submitted.error()), 0);
     }
   }
-  reply(Json{{"job", (*added)->id}});
+  return Json{{"job", job->id}};
 }
 
-void Node::wait_for_job(const ControlRequest& request, ControlReply reply) {
-  constexpr uint64_t kMaxWaitMs = 24u * 3600 * 1000;
-  const Result<uint64_t> job = get_number(request, "job");
-  if (!job) return reply(std::unexpected(job.error()));
-  const Result<uint64_t> timeout_ms = get_number_or(request, "timeout_ms", 0);
-  if (!timeout_ms) return reply(std::unexpected(timeout_ms.error()));
-  const auto timeout = std::chrono::milliseconds(std::min(*timeout_ms, kMaxWaitMs));
-  jobs_.wait(*job, JobTable::Clock::now() + timeout, std::move(reply));
+Result<void> Node::wait_for_job(const ControlRequest& request, const ControlReply& reply) {
+  ATOLL_ASSIGN(const uint64_t job, get_number(request, "job"));
+  ATOLL_ASSIGN(const auto timeout, timeout_of(request));
+  jobs_.wait(job, JobTable::Clock::now() + timeout, reply);
   {
     const std::lock_guard guard(mutex_);
     deadlines_changed_ = true;
   }
   housekeeper_wake_.notify_one();
+  return {};
 }
 
-void Node::stop_job(const ControlRequest& request, const ControlReply& reply) {
-  const Result<uint64_t> job = get_number(request, "job");
-  if (!job) return reply(std::unexpected(job.error()));
-  const Result<void> stopped = jobs_.stop(*job);
-  if (!stopped) return reply(std::unexpected(stopped.error()));
-  reply(Json::object());
+Result<Json> Node::stop_job(const ControlRequest& request) {
+  ATOLL_ASSIGN(const uint64_t job, get_number(request, "job"));
+  ATOLL_TRY(jobs_.stop(job));
+  return Json::object();
 }
 
-void Node::call_procedure(const ControlRequest& request, ControlReply reply) {
-  const Result<std::string> name = get_text(request, "name");
-  if (!name) return reply(std::unexpected(name.error()));
-  const Result<ProcedureFunction> function = registry_.procedure(*name);
-  if (!function) return reply(std::unexpected(function.error()));
-  Result<std::vector<std::byte>> input = input_of(request);
-  if (!input) return reply(std::unexpected(input.error()));
-  const Result<TransactionMode> mode = mode_of(request, registry_.isolation(*name));
-  if (!mode) return reply(std::unexpected(mode.error()));
-  if (const auto refusal = refuse(mode->isolation)) return reply(refused(request, *refusal));
+Result<uint32_t> Node::chosen_worker(const ControlRequest& request) {
   // Relaxed: any worker can run the call; the turn only spreads the load.
   const uint32_t turn = next_worker_.fetch_add(1, std::memory_order_relaxed);
   const auto count = static_cast<uint32_t>(workers_.size());
-  const Result<uint64_t> worker = get_number_or(request, "worker", turn % count);
-  if (!worker) return reply(std::unexpected(worker.error()));
-  if (*worker >= count) {
-    return reply(make_error(ExitCode::usage, request.op + ": worker " + std::to_string(*worker) +
-                                                 ": node " + std::to_string(node_) +
-                                                 " has workers 0 to " + std::to_string(count - 1) +
-                                                 ": choose one of them, or none"));
-  }
-  auto task = [input = *std::move(input), function = *function, deadline = procedure_deadline(),
-               mode = *mode, reply, this](WorkerEnvironment& environment) {
+  ATOLL_ASSIGN(const uint64_t worker, get_number_or(request, "worker", turn % count));
+  if (worker < count) return static_cast<uint32_t>(worker);
+  return make_error(ExitCode::usage, request.op + ": worker " + std::to_string(worker) + ": node " +
+                                         std::to_string(node_) + " has workers 0 to " +
+                                         std::to_string(count - 1) +
+                                         ": choose one of them, or none");
+}
+
+Result<void> Node::call_procedure(const ControlRequest& request, const ControlReply& reply) {
+  ATOLL_ASSIGN(const std::string name, get_text(request, "name"));
+  ATOLL_ASSIGN(const ProcedureFunction function, registry_.procedure(name));
+  ATOLL_ASSIGN(std::vector<std::byte> input, input_of(request));
+  ATOLL_ASSIGN(const TransactionMode mode, mode_of(request, registry_.isolation(name)));
+  ATOLL_TRY(admit(request, mode.isolation));
+  ATOLL_ASSIGN(const uint32_t worker, chosen_worker(request));
+  auto task = [input = std::move(input), function, deadline = procedure_deadline(), mode, reply,
+               this](WorkerEnvironment& environment) {
     const ProcedureOutcome outcome =
         execute_procedure(environment, function, input, deadline, kMaxProcedureOutputBytes, mode);
     // The client learns the outcome when it is durable, as for a session's request (R19, R20).
@@ -221,43 +264,41 @@ void Node::call_procedure(const ControlRequest& request, ControlReply reply) {
       reply(is_durable ? answer : Json{{"status", to_string(Status::outcome_unknown)}});
     });
   };
-  const auto submitted = workers_[*worker]->submit(std::move(task));
-  if (!submitted) reply(std::unexpected(submitted.error()));
+  return workers_[worker]->submit(std::move(task));
 }
 
-void Node::list_procedures(const ControlReply& reply) const {
+Json Node::list_procedures() const {
   Json list = Json::array();
   for (const auto& [name, entry] : registry_.entries()) {
     list.push_back({{"name", name},
                     {"kind", entry.entry.job != nullptr ? "job" : "procedure"},
                     {"origin", entry.origin}});
   }
-  reply(Json{{"procedures", std::move(list)}});
+  return {{"procedures", std::move(list)}};
 }
 
-void Node::release_pages(const ControlRequest& request, ControlReply reply) {
-  const Result<uint64_t> id = get_number(request, "storage_id");
-  if (!id) return reply(std::unexpected(id.error()));
-  StorageControl& storage = view_.control->storages[*id % kMaxStorages];
+Result<void> Node::release_pages(const ControlRequest& request, const ControlReply& reply) {
+  ATOLL_ASSIGN(const uint64_t id, get_number(request, "storage_id"));
+  StorageControl& storage = view_.control->storages[id % kMaxStorages];
   // Acquire pairs with the coordinator's release when it hid the storage.
   const auto state = static_cast<StorageState>(storage.state.load(std::memory_order_acquire));
-  if (storage.id != *id || state != StorageState::dropping) {
-    return reply(make_error(ExitCode::failed, "storage " + std::to_string(*id) +
-                                                  ": is not being dropped: only the coordinator "
-                                                  "releases pages"));
+  if (storage.id != id || state != StorageState::dropping) {
+    return make_error(ExitCode::failed,
+                      "storage " + std::to_string(id) +
+                          ": is not being dropped: only the coordinator releases pages");
   }
-  give_to_housekeeper([&storage, reply = std::move(reply)](WorkerContext& context) {
+  give_to_housekeeper([&storage, reply](WorkerContext& context) {
     reply(Json{{"pages", release_storage(context, storage)}});
   });
+  return {};
 }
 
-void Node::describe(const ControlReply& reply) const {
-  Json answer = {{"node", node_},
-                 {"pid", getpid()},
-                 {"workers", workers_.size()},
-                 {"numa_node", numa_node_of(config_, node_, machine_)},
-                 {"cpus", config_.nodes[node_].cpus}};
-  reply(std::move(answer));
+Json Node::describe() const {
+  return {{"node", node_},
+          {"pid", getpid()},
+          {"workers", workers_.size()},
+          {"numa_node", numa_node_of(config_, node_, machine_)},
+          {"cpus", config_.nodes[node_].cpus}};
 }
 
 }  // namespace atolldb

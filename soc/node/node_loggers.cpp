@@ -4,6 +4,7 @@
 
 #include "engine/log/epoch_logger.h"
 #include "engine/log/log_writer.h"
+#include "shared/base/check.h"
 #include "shared/base/try.h"
 #include "soc/node/node.h"
 #include "soc/node/node_segments.h"
@@ -11,6 +12,7 @@
 namespace atolldb {
 
 void Node::open_log_files() {
+  CHECK(files_ == nullptr);
   const uint32_t count = view_.shared[node_]->logger_count;
   if (count == 0) return;
   const auto warn = [log = logger_](const std::string& text) { log->warn("{}", text); };
@@ -25,22 +27,23 @@ void Node::open_log_files() {
 
 /// Serves log.begin of the coordinator, which sends it after the recovery (R54). The savepoint
 /// lists the loggers next (R28).
-void Node::begin_logs(const ControlRequest& request, const ControlReply& reply) {
+Result<Json> Node::begin_logs(const ControlRequest& request) {
   // Acquire pairs with the release of `start`: the objects that the loggers need exist.
   if (state() != NodeState::running || files_ == nullptr) {
-    return reply(make_error(ExitCode::not_running, request.op + ": node " + std::to_string(node_) +
-                                                       ": does not run, or has no log"));
+    return make_error(ExitCode::not_running,
+                      request.op + ": node " + std::to_string(node_) +
+                          ": is not running, or keeps no log: durability.mode is \"off\"");
   }
-  const Result<void> begun = start_loggers();
-  if (!begun) return reply(std::unexpected(begun.error()));
-  reply(Json::object());
+  ATOLL_TRY(start_loggers());
+  return Json::object();
 }
 
 Result<void> Node::start_loggers() {
   const std::lock_guard guard(loggers_mutex_);
   if (!loggers_.empty()) return {};  // repeated, because another node had no room
   const uint32_t count = view_.shared[node_]->logger_count;
-  ATOLL_ASSIGN(auto writers, make_log_writers(count));
+  ATOLL_ASSIGN(std::vector<LogWriter> writers, make_log_writers(count));
+  CHECK(count > 0 && writers.size() == count);
   for (uint32_t ordinal = 0; ordinal < count; ++ordinal) {
     LoggerThread::Settings settings;
     settings.view = &view_;
@@ -57,31 +60,34 @@ Result<void> Node::start_loggers() {
   return {};
 }
 
-/// Makes all writers or none: after an error it removes the first files that it made.
 Result<std::vector<LogWriter>> Node::make_log_writers(uint32_t count) {
   std::vector<LogWriter> writers;
   while (writers.size() < count) {
     const auto ordinal = static_cast<uint32_t>(writers.size());
     Result<LogWriter> writer = LogWriter::create(*files_, log_settings(ordinal));
-    if (writer) {
-      writers.push_back(*std::move(writer));
-      continue;
+    if (!writer) {
+      writers.clear();
+      remove_first_files(ordinal);
+      return std::unexpected(writer.error());
     }
-    writers.clear();
-    for (uint32_t made = 0; made < ordinal; ++made) {
-      const LogWriterSettings settings = log_settings(made);
-      const std::string path =
-          path_in(node_directory(settings.directory, settings.node),
-                  to_string(LogFileName{settings.incarnation, settings.logger, 0}));
-      const auto exists = files_->exists(path);
-      if (!exists || !*exists) continue;
-      if (const auto removed = files_->remove(path); !removed) {
-        logger_->warn("{}", removed.error().message);
-      }
-    }
-    return std::unexpected(writer.error());
+    writers.push_back(*std::move(writer));
   }
   return writers;
+}
+
+/// Removes the files that the first `count` writers have made.
+void Node::remove_first_files(uint32_t count) {
+  for (uint32_t ordinal = 0; ordinal < count; ++ordinal) {
+    const LogWriterSettings settings = log_settings(ordinal);
+    const std::string path =
+        path_in(node_directory(settings.directory, settings.node),
+                to_string(LogFileName{settings.incarnation, settings.logger, 0}));
+    const auto exists = files_->exists(path);
+    if (!exists || !*exists) continue;
+    if (const auto removed = files_->remove(path); !removed) {
+      logger_->warn("{}", removed.error().message);
+    }
+  }
 }
 
 LogWriterSettings Node::log_settings(uint32_t ordinal) const {
@@ -99,6 +105,7 @@ LogWriterSettings Node::log_settings(uint32_t ordinal) const {
 
 /// Logger l of n serves the workers l, l + n, ...
 std::vector<EpochLogger::Source> Node::logs_of(uint32_t logger, uint32_t logger_count) const {
+  CHECK(logger < logger_count);
   const TransactionLimits limits = transaction_limits(config_);
   std::vector<EpochLogger::Source> logs;
   for (uint32_t worker = logger; worker < config_.nodes[node_].workers; worker += logger_count) {

@@ -1,15 +1,18 @@
-// Sizes and layout of a node's segments, computed from the config alone. The launcher sizes the
-// files with them, and the node formats the segments with them.
+// Sizes, layout and placement of a node's segments and workers.
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "engine/transaction/worker_context.h"
 #include "shared/config/config.h"
+#include "shared/config/machine.h"
 #include "shared/memory/node_layout.h"
 
 namespace atolldb {
 
+// Sizes and layout depend on the config alone: the launcher sizes the files with them, and the node
+// formats the segments with them.
 TransactionLimits transaction_limits(const Config& config);
 NodeSharedLayout shared_layout(const Config& config, uint32_t node);
 
@@ -31,5 +34,13 @@ struct NodeSegmentSizes {
   uint64_t exchange = 0;  // 0: no such segment, because there is no log
 };
 NodeSegmentSizes node_segment_sizes(const Config& config, uint32_t node);
+
+/// Returns the NUMA node that provides the memory: the configured one, or one in turn; -1 if the
+/// machine has only one.
+int32_t numa_node_of(const Config& config, uint32_t node, const Machine& machine);
+
+/// Returns the CPUs that this worker may run on; empty: any.
+std::vector<int32_t> worker_cpus(const Config& config, uint32_t node, uint32_t ordinal,
+                                 const Machine& machine);
 
 }  // namespace atolldb

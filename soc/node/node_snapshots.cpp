@@ -1,20 +1,21 @@
-// The node's snapshots: the cache of their pages, the installer, the scrubber, and the snapshots
-// that transactions may begin with (R18).
+// The node's parts for snapshots: the cache of their pages, the installer, the scrubber, the
+// snapshot jobs, and their gauges.
 #include <algorithm>
 #include <memory>
-#include <set>
 #include <utility>
-#include <vector>
 
+#include "engine/gleaner/sorted_run.h"
+#include "shared/base/check.h"
 #include "shared/base/try.h"
 #include "soc/node/node.h"
-#include "soc/node/placement.h"
+#include "soc/node/node_segments.h"
 
 namespace atolldb {
 
 Result<void> Node::start_snapshots() {
+  CHECK(snapshots_ == nullptr);
   if (files_ == nullptr) return {};
-  NodeSnapshotsSettings settings;
+  SnapshotStoreSettings settings;
   settings.file_system = files_.get();
   settings.shared = view_.shared[node_];
   settings.newest = &view_.control->readable_snapshot;
@@ -23,8 +24,13 @@ Result<void> Node::start_snapshots() {
   settings.reader_count = view_.shared[node_]->slot_count;
   settings.transparent_huge = config_.memory.huge_pages != HugePages::off;
   settings.numa_node = numa_node_of(config_, node_, machine_);
-  ATOLL_ASSIGN(std::unique_ptr<NodeSnapshots> snapshots, NodeSnapshots::create(settings, logger_));
-  snapshots_ = std::move(snapshots);
+  ATOLL_ASSIGN(snapshots_, SnapshotStore::create(settings, logger_));
+  start_installer();
+  start_scrub(settings.cluster_uuid);
+  return start_snapshot_jobs();
+}
+
+void Node::start_installer() {
   PageVisitorSettings visitor;
   visitor.view = &view_;
   visitor.pool = pool_.get();
@@ -37,8 +43,6 @@ Result<void> Node::start_snapshots() {
   visitor_ = std::make_unique<PageVisitor>(visitor);
   installer_ = std::make_unique<Installer>(view_, *visitor_, logger_);
   installer_->start();
-  start_scrub(settings.cluster_uuid);
-  return {};
 }
 
 void Node::start_scrub(const ClusterUuid& cluster_uuid) {
@@ -54,43 +58,61 @@ void Node::start_scrub(const ClusterUuid& cluster_uuid) {
   scrubber_->start();
 }
 
-/// Lets transactions begin with a snapshot. REQUIRES: all its files are open (snapshot.open).
-void Node::publish_snapshot(const ControlRequest& request, const ControlReply& reply) {
-  const Result<uint64_t> id = get_number(request, "id");
-  if (!id) return reply(std::unexpected(id.error()));
-  const Result<uint64_t> epoch = get_number(request, "epoch");
-  if (!epoch) return reply(std::unexpected(epoch.error()));
-  const Json list = request.body.value("roots", Json());
-  const bool is_list = list.is_array() && std::ranges::all_of(list, [](const Json& root) {
-                         return root.is_array() && root.size() == 2 &&
-                                root[0].is_number_unsigned() && root[1].is_number_unsigned();
-                       });
-  if (!is_list || *id == 0 || *id > SnapshotPointer::kMaxSnapshot) {
-    return reply(make_error(ExitCode::usage,
-                            request.op + ": member \"roots\" must be a list of [storage id, page], "
-                                         "\"id\" that of a snapshot"));
+Result<void> Node::start_snapshot_jobs() {
+  const auto directories = static_cast<uint32_t>(config_.nodes[node_].directories.size());
+  for (uint32_t i = 0; i < std::max(directories, 1u); ++i) {
+    ATOLL_TRY(remove_sorted_runs(*files_, log_directory(config_, node_, i), node_));
   }
-  std::vector<SnapshotView::Root> roots;
-  for (const Json& root : list) {
-    roots.push_back({root[0].get<uint32_t>(), SnapshotPointer(root[1].get<uint64_t>())});
-  }
-  const Result<void> published = snapshots_->published().publish(
-      std::make_unique<SnapshotView>(static_cast<uint32_t>(*id), *epoch, std::move(roots)));
-  if (!published) return reply(std::unexpected(published.error()));
-  reply(Json::object());
+  GleanPlaces places;
+  places.node = node_;
+  places.file_system = files_.get();
+  places.snapshots = &snapshots_->files();
+  // The node's directories take turns, as for its loggers.
+  places.directory = [this](uint32_t snapshot) { return log_directory(config_, node_, snapshot); };
+  places.inbox = [this](const ReducerPlace& place) -> std::byte* {
+    const bool is_there =
+        place.node < exchange_.size() && place.reducer < config_.nodes[place.node].reducers;
+    return is_there ? exchange_[place.node] + inbox_offset(config_, place.reducer) : nullptr;
+  };
+  // Before the cluster runs there are no volatile pages. Acquire pairs with the coordinator's
+  // release.
+  places.shapes = [this]() -> ShapeSource* {
+    const auto state = view_.control->state.load(std::memory_order_acquire);
+    return state < static_cast<uint32_t>(ClusterState::running) ? nullptr : visitor_.get();
+  };
+  places.has_failed = [this] {
+    return view_.control->state.load(std::memory_order_relaxed) >= kClusterFailedFrom;
+  };
+  snapshot_jobs_ = std::make_unique<GleanService>(std::move(places), logger_);
+  return {};
 }
 
-void Node::withdraw_snapshots(const ControlRequest& request, const ControlReply& reply) {
-  const Json keep = request.body.value("keep", Json());
-  const bool is_list = keep.is_array() && std::ranges::all_of(keep, [](const Json& id) {
-                         return id.is_number_unsigned();
-                       });
-  if (!is_list) {
-    return reply(make_error(ExitCode::usage,
-                            request.op + ": member \"keep\" must be a list of ids of snapshots"));
+/// Publishes the gauges of the cache, of snapshot jobs and of the scrub. REQUIRES: the node runs,
+/// or has run.
+void Node::publish_snapshot_metrics() {
+  if (snapshot_jobs_ == nullptr) return;
+  // Relaxed: for display; each figure is valid on its own.
+  const auto put = [](std::atomic<uint64_t>& word, uint64_t value) {
+    word.store(value, std::memory_order_relaxed);
+  };
+  CHECK(scrubber_ != nullptr);
+  SnapshotCacheMetrics& cache = metrics_->snapshot_cache;
+  const SnapshotCache::Statistics statistics = snapshots_->cache().statistics();
+  put(cache.frames, statistics.frames);
+  put(cache.frames_in_use, statistics.frames_in_use);
+  put(cache.misses, statistics.misses);
+  put(cache.evictions, statistics.evictions);
+  GleanerMetrics& gleaner = metrics_->gleaner;
+  const SnapshotJobProgress total = snapshot_jobs_->total();
+  put(gleaner.phase, static_cast<uint64_t>(snapshot_jobs_->phase()));
+  for (const SnapshotJobCounter& each : kSnapshotJobCounters) {
+    put(gleaner.*each.total, total.*each.progress);
   }
-  snapshots_->published().withdraw_all_but(keep.get<std::set<uint32_t>>());
-  reply(Json::object());
+  const ScrubProgress scrub = scrubber_->progress();
+  put(gleaner.scrubbed_bytes, scrub.bytes_read);
+  put(gleaner.scrub_damaged, scrub.damaged);
+  put(gleaner.scrub_percent, scrub.percent);
+  put(gleaner.scrub_finished_s, scrub.finished_at_s);
 }
 
 }  // namespace atolldb

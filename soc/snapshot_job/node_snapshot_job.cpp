@@ -211,7 +211,7 @@ void NodeSnapshotJob::end() {
 Result<Json> NodeSnapshotJob::outcome() const {
   if (has_ended_ && is_discarded_) {
     return make_error(ExitCode::failed,
-                      "snapshot " + std::to_string(number()) + ": its run was given up");
+                      "snapshot " + std::to_string(number()) + ": its job was given up");
   }
   if (has_ended_ && failure_) return std::unexpected(*failure_);
   Json answer = to_json(work_.progress());

@@ -17,101 +17,107 @@ Result<GleanPlan> plan_of(const ControlRequest& request) {
 
 }  // namespace
 
-void GleanService::handle(const ControlRequest& request, ControlReply reply) {
-  if (request.op == "glean.prepare") return prepare(request, std::move(reply));
-  if (request.op == "glean.wait") return wait(request, std::move(reply));
-  if (request.op == "glean.end") return end(request, std::move(reply));
-  if (request.op != "glean.map") return reply(unknown_op(request));
-  const auto run = run_of(request);
-  if (!run) return reply(std::unexpected(run.error()));
-  (*run)->map();
+void GleanService::handle(const ControlRequest& request, const ControlReply& reply) {
+  const Result<void> served = serve(request, reply);
+  if (!served) reply(std::unexpected(served.error()));
+}
+
+Result<void> GleanService::serve(const ControlRequest& request, const ControlReply& reply) {
+  if (request.op == "glean.prepare") return prepare(request, reply);
+  if (request.op == "glean.wait") return wait(request, reply);
+  if (request.op == "glean.end") return end(request, reply);
+  if (request.op != "glean.map") return unknown_op(request);
+  ATOLL_ASSIGN(const auto job, job_of(request));
+  job->map();
   reply(Json::object());
+  return {};
 }
 
-void GleanService::prepare(const ControlRequest& request, ControlReply reply) {
-  Result<GleanPlan> plan = plan_of(request);
-  if (!plan) return reply(std::unexpected(plan.error()));
-  const Result<uint64_t> disk_reserve = get_number_or(request, "disk_reserve", 0);
-  if (!disk_reserve) return reply(std::unexpected(disk_reserve.error()));
+Result<void> GleanService::prepare(const ControlRequest& request, const ControlReply& reply) {
+  ATOLL_ASSIGN(GleanPlan plan, plan_of(request));
+  ATOLL_ASSIGN(const uint64_t disk_reserve, get_number_or(request, "disk_reserve", 0));
   std::shared_ptr<NodeSnapshotJob> before;  // destroyed after the lock is released
-  std::unique_lock lock(mutex_);
+  const std::lock_guard guard(mutex_);
   if (is_stopped_) {
-    lock.unlock();
-    return reply(make_error(ExitCode::not_running, request.op + ": the node stops"));
+    return make_error(ExitCode::not_running, request.op + ": the node stops");
   }
-  if (run_ != nullptr && !run_->has_ended()) {
-    const uint32_t other = run_->number();
-    lock.unlock();
-    return reply(make_error(ExitCode::failed, request.op + ": the run of snapshot " +
-                                                  std::to_string(other) +
-                                                  " is under way: end it with glean.end"));
+  if (job_ != nullptr && !job_->has_ended()) {
+    return make_error(ExitCode::failed, request.op + ": the job of snapshot " +
+                                            std::to_string(job_->number()) +
+                                            " is under way: end it with glean.end");
   }
-  before = take_run();
-  run_ = std::make_shared<NodeSnapshotJob>(*std::move(plan), places_, *disk_reserve,
-                                           std::move(reply), logger_);
+  before = take_job();
+  job_ = std::make_shared<NodeSnapshotJob>(std::move(plan), places_, disk_reserve, reply, logger_);
+  return {};
 }
 
-void GleanService::wait(const ControlRequest& request, ControlReply reply) {
+Result<void> GleanService::wait(const ControlRequest& request, const ControlReply& reply) {
   constexpr uint64_t kMaxWaitMs = 60'000;
-  const auto run = run_of(request);
-  if (!run) return reply(std::unexpected(run.error()));
-  const Result<uint64_t> timeout_ms = get_number_or(request, "timeout_ms", 0);
-  if (!timeout_ms) return reply(std::unexpected(timeout_ms.error()));
-  const std::chrono::milliseconds timeout(std::min(*timeout_ms, kMaxWaitMs));
-  (*run)->wait(NodeSnapshotJob::Clock::now() + timeout, std::move(reply));
+  ATOLL_ASSIGN(const auto job, job_of(request));
+  ATOLL_ASSIGN(const uint64_t timeout_ms, get_number_or(request, "timeout_ms", 0));
+  const std::chrono::milliseconds timeout(std::min(timeout_ms, kMaxWaitMs));
+  job->wait(NodeSnapshotJob::Clock::now() + timeout, reply);
+  return {};
 }
 
-void GleanService::end(const ControlRequest& request, ControlReply reply) {
-  auto run = run_of(request);
-  // The request was repeated, or the run never began on this node: there is nothing to end.
-  if (!run) return reply(Json::object());
-  if (request.body.value("keep", Json(false)) != true) return (*run)->discard(reply);
-  if (!(*run)->has_ended()) {
-    return reply(make_error(ExitCode::failed, request.op + ": the run of snapshot " +
-                                                  std::to_string((*run)->number()) +
-                                                  " has not ended: its file cannot be kept"));
+Result<void> GleanService::end(const ControlRequest& request, const ControlReply& reply) {
+  auto job = job_of(request);
+  if (!job) {
+    // The request was repeated, or the job never began on this node: there is nothing to end.
+    reply(Json::object());
+    return {};
+  }
+  if (request.body.value("keep", Json(false)) != true) {
+    (*job)->discard(reply);
+    return {};
+  }
+  if (!(*job)->has_ended()) {
+    return make_error(ExitCode::failed, request.op + ": the job of snapshot " +
+                                            std::to_string((*job)->number()) +
+                                            " has not ended: its file cannot be kept");
   }
   {
     const std::lock_guard guard(mutex_);
-    if (run_ == *run) take_run();
+    if (job_ == *job) take_job();
   }
-  run->reset();
+  job->reset();
   reply(Json::object());
+  return {};
 }
 
-Result<std::shared_ptr<NodeSnapshotJob>> GleanService::run_of(const ControlRequest& request) const {
+Result<std::shared_ptr<NodeSnapshotJob>> GleanService::job_of(const ControlRequest& request) const {
   ATOLL_ASSIGN(const uint64_t number, get_number(request, "run"));
   const std::lock_guard guard(mutex_);
-  if (run_ != nullptr && run_->number() == number) return run_;
+  if (job_ != nullptr && job_->number() == number) return job_;
   return make_error(ExitCode::failed, request.op + ": node " + std::to_string(places_.node) +
-                                          ": has no run of snapshot " + std::to_string(number));
+                                          ": has no job of snapshot " + std::to_string(number));
 }
 
 void GleanService::stop() {
-  std::shared_ptr<NodeSnapshotJob> run;
+  std::shared_ptr<NodeSnapshotJob> job;
   {
     const std::lock_guard guard(mutex_);
     is_stopped_ = true;
-    run = take_run();
+    job = take_job();
   }
-  if (run != nullptr) run->give_up();
+  if (job != nullptr) job->give_up();
 }
 
-std::shared_ptr<NodeSnapshotJob> GleanService::take_run() {
-  if (run_ != nullptr) before_ += run_->progress();
-  return std::exchange(run_, nullptr);
+std::shared_ptr<NodeSnapshotJob> GleanService::take_job() {
+  if (job_ != nullptr) before_ += job_->progress();
+  return std::exchange(job_, nullptr);
 }
 
 SnapshotJobProgress GleanService::total() const {
   const std::lock_guard guard(mutex_);
   SnapshotJobProgress total = before_;
-  if (run_ != nullptr) total += run_->progress();
+  if (job_ != nullptr) total += job_->progress();
   return total;
 }
 
 GleanPhase GleanService::phase() const {
   const std::lock_guard guard(mutex_);
-  return run_ != nullptr ? run_->phase() : GleanPhase::idle;
+  return job_ != nullptr ? job_->phase() : GleanPhase::idle;
 }
 
 }  // namespace atolldb

@@ -1,4 +1,4 @@
-// Serves the coordinator's requests for runs of the gleaner, glean.* (soc/README.md lists them).
+// Serves the coordinator's requests for snapshot jobs, glean.* (soc/README.md lists them).
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace atolldb {
 
-/// Runs the node's part of one run at a time. Thread: any, for all functions.
+/// Runs the node's part of one job at a time. Thread: any, for all functions.
 class GleanService {
  public:
   GleanService(GleanPlaces places, Logger logger)
@@ -21,30 +21,31 @@ class GleanService {
 
   /// Returns whether this class serves the request.
   static bool serves(const ControlRequest& request) { return request.op.starts_with("glean."); }
-  void handle(const ControlRequest& request, ControlReply reply);
-  /// Gives up the run under way. Refuses later runs.
+  void handle(const ControlRequest& request, const ControlReply& reply);
+  /// Gives up the job under way. Refuses later jobs.
   void stop();
 
-  /// Returns the progress of all runs so far, including the one under way. It never falls.
+  /// Returns the progress of all jobs so far, including the one under way. It never falls.
   SnapshotJobProgress total() const;
   GleanPhase phase() const;
 
  private:
-  void prepare(const ControlRequest& request, ControlReply reply);
-  void wait(const ControlRequest& request, ControlReply reply);
-  void end(const ControlRequest& request, ControlReply reply);
-  /// Takes the run out and adds its progress to before_. REQUIRES: mutex_ is held.
-  std::shared_ptr<NodeSnapshotJob> take_run();
-  /// Returns the run that the request names.
-  Result<std::shared_ptr<NodeSnapshotJob>> run_of(const ControlRequest& request) const;
+  // These four answer now or later, or return an error instead.
+  Result<void> serve(const ControlRequest& request, const ControlReply& reply);
+  Result<void> prepare(const ControlRequest& request, const ControlReply& reply);
+  Result<void> wait(const ControlRequest& request, const ControlReply& reply);
+  Result<void> end(const ControlRequest& request, const ControlReply& reply);
+  /// Takes the job out and adds its progress to before_. REQUIRES: mutex_ is held.
+  std::shared_ptr<NodeSnapshotJob> take_job();
+  /// Returns the job that the request names.
+  Result<std::shared_ptr<NodeSnapshotJob>> job_of(const ControlRequest& request) const;
 
   const GleanPlaces places_;
   Logger logger_;
   mutable std::mutex mutex_;
   // Guarded by mutex_:
-  std::shared_ptr<NodeSnapshotJob>
-      run_;                     // shared: a request may hold it longer than this member does
-  SnapshotJobProgress before_;  // progress of the runs before run_
+  std::shared_ptr<NodeSnapshotJob> job_;  // shared: a request may hold it longer than this member
+  SnapshotJobProgress before_;            // progress of the jobs before job_
   bool is_stopped_ = false;
 };
 

@@ -1,4 +1,4 @@
-#include "soc/snapshot/node_snapshots.h"
+#include "soc/snapshot/snapshot_store.h"
 
 #include <sys/mman.h>
 
@@ -34,9 +34,9 @@ class SaidErrors {
 
 }  // namespace
 
-void NodeSnapshots::Free::operator()(std::byte* bytes) const { std::free(bytes); }
+void SnapshotStore::Free::operator()(std::byte* bytes) const { std::free(bytes); }
 
-Result<std::unique_ptr<NodeSnapshots>> NodeSnapshots::create(const NodeSnapshotsSettings& settings,
+Result<std::unique_ptr<SnapshotStore>> SnapshotStore::create(const SnapshotStoreSettings& settings,
                                                              const Logger& logger) {
   const uint64_t least = SnapshotCache::min_bytes(settings.reader_count);
   if (settings.cache_bytes < least) {
@@ -46,7 +46,7 @@ Result<std::unique_ptr<NodeSnapshots>> NodeSnapshots::create(const NodeSnapshots
                           " threads of a node that read snapshots: give it " +
                           std::to_string(least) + " or more");
   }
-  std::unique_ptr<NodeSnapshots> snapshots(new NodeSnapshots(settings));
+  std::unique_ptr<SnapshotStore> snapshots(new SnapshotStore(settings));
   // Pages of this range take no memory before they are touched.
   snapshots->memory_.reset(
       static_cast<std::byte*>(std::aligned_alloc(kSegmentStepBytes, settings.cache_bytes)));

@@ -15,7 +15,7 @@
 
 namespace atolldb {
 
-struct NodeSnapshotsSettings {
+struct SnapshotStoreSettings {
   FileSystem* file_system = nullptr;  // outlives the node's snapshots
   NodeShared* shared = nullptr;       // of the node, with its workers' slots; outlives them, too
   const std::atomic<uint32_t>* newest =
@@ -27,11 +27,11 @@ struct NodeSnapshotsSettings {
   int32_t numa_node = -1;         // provides the cache's memory
 };
 
-class NodeSnapshots {
+class SnapshotStore {
  public:
   /// Reserves address space; memory is taken when it is first used. Returns code config if the
   /// cache is too small for its readers.
-  static Result<std::unique_ptr<NodeSnapshots>> create(const NodeSnapshotsSettings& settings,
+  static Result<std::unique_ptr<SnapshotStore>> create(const SnapshotStoreSettings& settings,
                                                        const Logger& logger);
 
   SnapshotFiles& files() { return files_; }
@@ -39,7 +39,7 @@ class NodeSnapshots {
   PublishedSnapshots& published() { return published_; }
 
  private:
-  explicit NodeSnapshots(const NodeSnapshotsSettings& settings)
+  explicit SnapshotStore(const SnapshotStoreSettings& settings)
       : files_(*settings.file_system, settings.cluster_uuid),
         published_(*settings.shared, *settings.newest) {}
 
