@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "shared/base/check.h"
+
 namespace atolldb {
 namespace {
 
@@ -17,6 +19,16 @@ static_assert(kMaxKvValueBytes >= MasterTree::kMaxPayloadBytes &&
               kMaxKvValueBytes >= Sequential::kMaxPayloadBytes);
 static_assert(static_cast<int>(KvNumber::i32) == static_cast<int>(IncrementType::i32) &&
               static_cast<int>(KvNumber::f64) == static_cast<int>(IncrementType::f64));
+
+/// Returns why a comparison has failed.
+const char* why_unequal(const KvOperationView& operation, bool exists) {
+  if (!exists) return "compare failed: the key does not exist";
+  const bool by_version = operation.head.code == KvCode::compare_version;
+  const bool is_absent_wanted =
+      by_version ? operation.head.version == 0 : has(operation, kKvAbsent);
+  if (is_absent_wanted) return "compare failed: the key exists";
+  return by_version ? "compare failed: the version differs" : "compare failed: the value differs";
+}
 
 bool same(KvBytes left, KvBytes right) {
   return std::equal(left.begin(), left.end(), right.begin(), right.end());
@@ -36,6 +48,7 @@ Status KvExecutor::unsupported(const KvOperationView& operation, const char* typ
 
 Status KvExecutor::finish(const KvOperationView& operation, Status status, KvBytes value,
                           uint64_t version) {
+  DCHECK(value.size() <= kMaxKvValueBytes);
   const bool is_answer = status == Status::not_found || status == Status::already_exists;
   if (status != Status::ok && (!is_answer || has(operation, kKvRequire))) return status;
   reply_.add(status, value, version);
@@ -43,10 +56,11 @@ Status KvExecutor::finish(const KvOperationView& operation, Status status, KvByt
 }
 
 Status KvExecutor::run(const KvOperationView& operation) {
+  DCHECK(operation.head.code < KvCode::count_ && txn_.is_active());
   StorageControl* storage = context_.storage(operation.storage, StorageType::none);
   if (storage == nullptr) {
     return fail(Status::storage_not_found,
-                "there is no storage \"" + std::string(operation.storage) + "\"");
+                "storage \"" + std::string(operation.storage) + "\" does not exist");
   }
   switch (storage->type) {
     case StorageType::mastertree:
@@ -63,6 +77,7 @@ Status KvExecutor::run(const KvOperationView& operation) {
 
 Status KvExecutor::compare(const KvOperationView& operation, Status found, KvBytes value,
                            uint64_t version) {
+  DCHECK(operation.head.code == KvCode::compare || operation.head.code == KvCode::compare_version);
   if (found != Status::ok && found != Status::not_found) return found;
   const bool exists = found == Status::ok;
   bool holds = false;
@@ -75,13 +90,14 @@ Status KvExecutor::compare(const KvOperationView& operation, Status found, KvByt
   }
   // A failed comparison is an abort by the user: it is reported after the reads have been verified
   // (R20).
-  if (!holds) return fail(Status::user_abort, exists ? "it is another one" : "there is none");
+  if (!holds) return fail(Status::user_abort, why_unequal(operation, exists));
   reply_.add(Status::ok);
   return Status::ok;
 }
 
 Status KvExecutor::add_on_tree(const KvOperationView& operation, const MasterTree& tree) {
   const KvOperation& head = operation.head;
+  DCHECK(operation.value.size() == head.value_bytes);
   Status status = tree.increment(txn_, operation.key, head.offset,
                                  static_cast<IncrementType>(head.number), operation.value.data());
   if (status != Status::ok || !has(operation, kKvReturnsValue)) return finish(operation, status);
@@ -143,6 +159,7 @@ Status KvExecutor::scan(const KvOperationView& operation, const MasterTree& tree
       break;
     }
     const uint32_t bytes = has(operation, kKvKeysOnly) ? 0 : cursor.payload_bytes();
+    DCHECK(bytes <= buffer_.size());
     if (bytes != 0) {
       const Status copied = cursor.get(buffer_.data(), bytes);
       if (copied != Status::ok) return copied;
@@ -158,7 +175,7 @@ Status KvExecutor::scan(const KvOperationView& operation, const MasterTree& tree
     return Status::ok;
   }
   if (digest.value() != operation.head.digest) {
-    return fail(Status::user_abort, "the range has changed");
+    return fail(Status::user_abort, "compare failed: the range has changed");
   }
   reply_.add(Status::ok);
   return Status::ok;
@@ -174,6 +191,7 @@ Status KvExecutor::run_on_array(const KvOperationView& operation, const Array& a
   std::memcpy(&index, operation.key.data(), sizeof(index));
   index = __builtin_bswap64(index);
   const auto bytes = static_cast<uint32_t>(operation.value.size());
+  DCHECK(bytes <= buffer_.size() && array.payload_bytes() <= buffer_.size());
   switch (head.code) {
     case KvCode::get:
     case KvCode::compare:

@@ -52,14 +52,14 @@ Status run_request(ProcedureContext& context, KvCode only, bool needs_incarnatio
   }
   if (needs_incarnation && !context.transaction().is_serializable()) {
     context.set_message(
-        "kv.commit compares what was read with what there is: it runs as a "
-        "serializable transaction only");
+        "kv.commit compares versions with the current ones: it must be a serializable "
+        "transaction");
     return Status::invalid_argument;
   }
   const uint64_t own = context.transaction().worker().view().control->incarnation;
   if (incarnation != 0 && incarnation != own) {
     context.set_message("the request is for incarnation " + std::to_string(incarnation) +
-                        ", this is " + std::to_string(own) + ": read again");
+                        ", this is incarnation " + std::to_string(own) + ": read again");
     return Status::user_abort;
   }
   return run_all(context, *operations);

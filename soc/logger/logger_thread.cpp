@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "shared/base/check.h"
+#include "shared/base/try.h"
 #include "shared/sync/wait_word.h"
 
 namespace atolldb {
@@ -17,10 +19,12 @@ constexpr std::chrono::seconds kWarningPause{10};
 
 LoggerThread::LoggerThread(Settings settings, EpochLogger logger, Logger log)
     : settings_(std::move(settings)), logger_(std::move(logger)), log_(std::move(log)) {
+  CHECK(settings_.view != nullptr && settings_.metrics != nullptr && settings_.on_failure);
   slot().durable_epoch.store(logger_.durable_epoch(), std::memory_order_release);
 }
 
 void LoggerThread::start() {
+  CHECK(!thread_.joinable());
   thread_ = std::thread([this] { run(); });
 }
 
@@ -32,7 +36,7 @@ void LoggerThread::stop() {
 
 /// Returns whether this log covers the last commits of all nodes: they need a marker of every
 /// logger.
-bool LoggerThread::has_all() const {
+bool LoggerThread::covers_all_commits() const {
   uint64_t dirty = 0;
   for (uint32_t node = 0; node < settings_.view->control->node_count; ++node) {
     dirty =
@@ -53,26 +57,32 @@ void LoggerThread::run() {
       done = make_durable(wanted);
       if (done && logger_.needs_next_file_soon()) done = prepare_next_file();
     } else {
-      // `stop_` is loaded before the dirty epochs. It is set after the last commit, so has_all
-      // sees all commits.
+      // `stop_` is loaded before the dirty epochs. It is set after the last commit, so
+      // covers_all_commits sees all commits.
       const bool ends = stop_.load(std::memory_order_acquire);
       const bool has_failed = state.load(std::memory_order_acquire) >= kClusterFailedFrom;
-      if (has_failed || (ends && has_all())) return;
+      if (has_failed || (ends && covers_all_commits())) return;
       if (logger_.wants_next_file()) done = prepare_next_file();
       if (done) wait_on(epochs.marker_signal, signal, kMaxSleep);
     }
-    if (!done) {
-      log_->critical("{}", done.error().message);
-      // The launcher must learn file and error before the coordinator reports only the fact of the
-      // failure.
-      settings_.on_failure(done.error());
-      // Release: the coordinator then stops the cluster, and nothing is acknowledged any more.
-      slot().failure.store(static_cast<uint32_t>(done.error().code), std::memory_order_release);
-      epochs.logger_signal.fetch_add(1, std::memory_order_release);
-      wake(epochs.logger_signal, kWakeAll);
-      return;
-    }
+    if (!done) return report_failure(done.error());
   }
+}
+
+void LoggerThread::report_failure(const Error& error) {
+  log_->critical("{}", error.message);
+  // The launcher must learn file and error before the coordinator reports only the fact of the
+  // failure.
+  settings_.on_failure(error);
+  // Release: the coordinator then stops the cluster, and nothing is acknowledged any more.
+  slot().failure.store(static_cast<uint32_t>(error.code), std::memory_order_release);
+  signal_coordinator();
+}
+
+void LoggerThread::signal_coordinator() {
+  EpochBlock& epochs = settings_.view->control->epochs;
+  epochs.logger_signal.fetch_add(1, std::memory_order_release);
+  wake(epochs.logger_signal, kWakeAll);
 }
 
 Result<void> LoggerThread::prepare_next_file() {
@@ -112,9 +122,10 @@ void LoggerThread::record_next_file() {
   settings_.metrics->lacks_next_file.store(0, std::memory_order_relaxed);
 }
 
-void LoggerThread::note(const LogWriterCounters& before, uint64_t epoch) {
+void LoggerThread::record_batch(const LogWriterCounters& before, uint64_t epoch) {
   LoggerMetrics& metrics = *settings_.metrics;
   const LogWriterCounters& now = logger_.counters();
+  CHECK(now.bytes >= before.bytes && now.blocks >= before.blocks);
   metrics.written_bytes.add(now.bytes - before.bytes);
   metrics.blocks.add(now.blocks - before.blocks);
   metrics.files.add(now.files - before.files);
@@ -127,17 +138,16 @@ void LoggerThread::note(const LogWriterCounters& before, uint64_t epoch) {
 }
 
 Result<void> LoggerThread::make_durable(uint64_t epoch) {
-  EpochBlock& epochs = settings_.view->control->epochs;
+  CHECK(epoch > logger_.durable_epoch());
   const LogWriterCounters before = logger_.counters();
-  Result<void> done = logger_.close(epoch);
-  if (!done) return done;
-  note(before, epoch);
+  ATOLL_TRY(logger_.close(epoch));
+  CHECK(logger_.durable_epoch() == epoch);
+  record_batch(before, epoch);
   if (lacks_next_file_ && !logger_.wants_next_file()) record_next_file();
   // Release: everything up to this epoch is durable on the device.
   slot().durable_epoch.store(logger_.durable_epoch(), std::memory_order_release);
-  epochs.logger_signal.fetch_add(1, std::memory_order_release);
-  wake(epochs.logger_signal, kWakeAll);
-  return done;
+  signal_coordinator();
+  return {};
 }
 
 }  // namespace atolldb

@@ -44,14 +44,16 @@ class LoggerThread {
   using Clock = std::chrono::steady_clock;
 
   void run();
-  bool has_all() const;
+  bool covers_all_commits() const;
   /// Makes the next file ahead of time, unless an attempt has just failed. A full disk is no error
   /// as long as the current file has room.
   Result<void> prepare_next_file();
   void record_lack(const Error& error);
   void record_next_file();
   Result<void> make_durable(uint64_t epoch);
-  void note(const LogWriterCounters& before, uint64_t epoch);
+  void record_batch(const LogWriterCounters& before, uint64_t epoch);
+  void report_failure(const Error& error);
+  void signal_coordinator();
   LoggerSlot& slot() const {
     return settings_.view->shared[settings_.node]->loggers[settings_.ordinal];
   }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/transaction/run.h"
+#include "shared/base/check.h"
 
 namespace atolldb {
 namespace {
@@ -22,12 +23,12 @@ Status attempt(Transaction& transaction, ProcedureFunction procedure,
     outcome.message = std::string("it threw: ") + error.what();
     return Status::procedure_failed;
   } catch (...) {
-    outcome.message = "it threw something that is no std::exception";
+    outcome.message = "it threw an object that is not a std::exception";
     return Status::procedure_failed;
   }
   if (status >= Status::count_) {
     outcome.message =
-        "it returned " + std::to_string(static_cast<uint32_t>(status)) + ", which is no status";
+        "it returned " + std::to_string(static_cast<uint32_t>(status)) + ", which is not a status";
     return Status::procedure_failed;
   }
   if (outcome.output.size() > max_output_bytes) {
@@ -40,15 +41,15 @@ Status attempt(Transaction& transaction, ProcedureFunction procedure,
 
 std::string why_no_snapshot(const WorkerContext& worker, uint32_t id) {
   if (worker.published() == nullptr) {
-    return "snapshots: this cluster takes none: only durability.mode \"durable\" does: use "
-           "isolation serializable";
+    return "snapshots: this cluster takes no snapshots, because durability.mode is not "
+           "\"durable\": use isolation serializable";
   }
   if (id != 0) {
     return "snapshot " + std::to_string(id) +
-           ": is not the newest one, nor pinned: `atoll snapshot ls` lists what there is";
+           ": is not the newest one, nor pinned: `atoll snapshot ls` lists those that can be read";
   }
-  return "snapshots: there is none yet, and none could be taken in time: `atoll status` says why "
-         "the last one failed";
+  return "snapshots: the first one could not be taken in time: `atoll status` says why the last "
+         "attempt failed";
 }
 
 }  // namespace
@@ -58,11 +59,14 @@ ProcedureOutcome execute_procedure(WorkerEnvironment& environment, ProcedureFunc
                                    uint32_t max_output_bytes, TransactionMode mode) {
   ProcedureOutcome outcome;
   Transaction& own = environment.transaction;
+  DCHECK(procedure != nullptr && fault_of(mode).empty());
+  DCHECK(!own.is_active());
   const Vid last = own.last_vid();
   const auto body = [&](Transaction& transaction) {
     return attempt(transaction, procedure, input, max_output_bytes, outcome);
   };
   outcome.status = run(own, environment.backoff, deadline_epoch, body, mode);
+  DCHECK(outcome.status < Status::count_ && !own.is_active());
   if (outcome.status == Status::snapshot_not_found) {
     outcome.message = why_no_snapshot(own.worker(), mode.snapshot);
   }
@@ -83,17 +87,18 @@ ProcedureOutcome execute_procedure(WorkerEnvironment& environment, ProcedureFunc
 std::string fault_of(TransactionMode mode) {
   if (mode.isolation >= Isolation::count_) {
     return "isolation " + std::to_string(static_cast<uint32_t>(mode.isolation)) +
-           " is none of serializable (0), snapshot (1) and snapshot_read_only (2)";
+           ": must be serializable (0), snapshot (1) or snapshot_read_only (2)";
   }
   if (mode.snapshot == 0 || mode.isolation == Isolation::snapshot_read_only) return {};
-  return "snapshot " + std::to_string(mode.snapshot) + " is named, but the isolation is " +
+  return "snapshot " + std::to_string(mode.snapshot) + ": the isolation is " +
          std::string(to_string(mode.isolation)) +
-         ": only snapshot_read_only reads a snapshot that is named";
+         ": only snapshot_read_only reads a named snapshot";
 }
 
 Result<std::string> execute_job(WorkerEnvironment& environment, JobFunction job,
                                 std::string_view input, uint32_t workers_on_node,
                                 const std::atomic<bool>& stop) {
+  DCHECK(job != nullptr && environment.ordinal < workers_on_node);
   JobContext context(environment.transaction, environment.backoff, input, environment.ordinal,
                      workers_on_node, stop);
   Result<std::string> output;
@@ -102,7 +107,7 @@ Result<std::string> execute_job(WorkerEnvironment& environment, JobFunction job,
   } catch (const std::exception& error) {
     output = make_error(ExitCode::failed, std::string("job: it threw: ") + error.what());
   } catch (...) {
-    output = make_error(ExitCode::failed, "job: it threw something that is no std::exception");
+    output = make_error(ExitCode::failed, "job: it threw an object that is not a std::exception");
   }
   if (environment.transaction.is_active()) {
     environment.transaction.rollback(Status::procedure_failed);

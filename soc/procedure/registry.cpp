@@ -56,8 +56,8 @@ Result<void> ProcedureRegistry::add_library(const ProcedureLibrary& library,
   }
   if (library.count > kMaxEntriesPerLibrary || (library.count != 0 && library.entries == nullptr)) {
     return library_error(origin, "its list of " + std::to_string(library.count) +
-                                     " entries is broken: at most " +
-                                     std::to_string(kMaxEntriesPerLibrary) + " are possible");
+                                     " entries is invalid: the limit is " +
+                                     std::to_string(kMaxEntriesPerLibrary));
   }
   for (uint32_t i = 0; i < library.count; ++i) {
     ATOLL_TRY(add(library.entries[i], origin));
@@ -77,9 +77,9 @@ Result<void> ProcedureRegistry::add(const ProcedureEntry& entry, const std::stri
     return library_error(origin, name + " must be either a procedure or a job");
   }
   if (entry.isolation >= Isolation::count_) {
-    return library_error(origin, name + " asks for isolation " +
+    return library_error(origin, name + " has the unknown isolation " +
                                      std::to_string(static_cast<uint32_t>(entry.isolation)) +
-                                     ", which there is not: see shared/base/isolation.h");
+                                     ": see shared/base/isolation.h");
   }
   const auto [existing, is_new] = entries_.emplace(name, Entry{entry, origin});
   if (is_new) return {};
@@ -94,7 +94,7 @@ Result<ProcedureFunction> ProcedureRegistry::procedure(std::string_view name) co
   }
   return make_error(ExitCode::failed, "procedure \"" + std::string(name) + "\": " +
                                           (found == entries_.end() ? "unknown" : "is a job") +
-                                          ": `atoll procedure ls` lists what there is");
+                                          ": `atoll procedure ls` lists all procedures and jobs");
 }
 
 Isolation ProcedureRegistry::isolation(std::string_view name) const {
@@ -107,7 +107,7 @@ Result<JobFunction> ProcedureRegistry::job(std::string_view name) const {
   if (found != entries_.end() && found->second.entry.job != nullptr) return found->second.entry.job;
   return make_error(ExitCode::failed, "job \"" + std::string(name) + "\": " +
                                           (found == entries_.end() ? "unknown" : "is a procedure") +
-                                          ": `atoll procedure ls` lists what there is");
+                                          ": `atoll procedure ls` lists all procedures and jobs");
 }
 
 }  // namespace atolldb

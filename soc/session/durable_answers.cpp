@@ -3,11 +3,13 @@
 #include <utility>
 
 #include "engine/hooks/mutants.h"
+#include "shared/base/check.h"
 #include "shared/sync/wait_word.h"
 
 namespace atolldb {
 
 void DurableAnswers::start() {
+  CHECK(!thread_.joinable());
   thread_ = std::thread([this] { run(); });
 }
 
@@ -17,6 +19,7 @@ bool DurableAnswers::has_failed() const {
 }
 
 void DurableAnswers::add(uint64_t epoch, Deliver deliver) {
+  DCHECK(deliver != nullptr);
   // Acquire pairs with the coordinator's release: all commits of that epoch are durable.
   const bool is_early = mutant(Mutant::answer_before_durable);
   if (is_early || epoch <= control_.epochs.durable.load(std::memory_order_acquire)) {
@@ -49,10 +52,12 @@ size_t DurableAnswers::waiting() const {
 }
 
 void DurableAnswers::release(std::unique_lock<std::mutex>& lock, bool at_end) {
+  DCHECK(lock.owns_lock());
   // Acquire: as in `add`.
   const uint64_t durable = control_.epochs.durable.load(std::memory_order_acquire);
   while (!waiting_.empty() && (at_end || waiting_.begin()->first <= durable)) {
     const auto oldest = waiting_.extract(waiting_.begin());
+    DCHECK(!oldest.mapped().empty());
     lock.unlock();
     for (const Deliver& deliver : oldest.mapped()) deliver(oldest.key() <= durable);
     lock.lock();

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "shared/base/check.h"
 #include "shared/base/process_id.h"
 #include "shared/base/try.h"
 #include "shared/memory/segment_file.h"
@@ -78,7 +79,10 @@ Session::Session(SessionServer& server, UniqueFd socket, UniqueFd wake, MappedSe
       wake_(std::move(wake)),
       memory_(std::move(memory)),
       segment_(reinterpret_cast<SessionSegment*>(memory_.base())),
-      number_(number) {}
+      number_(number) {
+  static_assert(sizeof(SessionSegment) <= kSessionSegmentBytes);
+  CHECK(segment_ != nullptr && segment_->session == number);
+}
 
 Session::~Session() = default;
 
@@ -113,10 +117,12 @@ Session::Taken Session::take(uint32_t& slot) {
   ++requests_head_;
   call.in_flight.store(true, std::memory_order_relaxed);
   in_flight_.fetch_add(1, std::memory_order_relaxed);
+  return accept(call, segment_->slots[slot]);
+}
 
+Session::Taken Session::accept(SessionCall& call, SessionSlot& shared) const {
   // The request is copied once and then validated, because the client can change it at any time
   // (R41).
-  SessionSlot& shared = segment_->slots[slot];
   SessionRequest request;
   racy_read(&request, &shared.request, sizeof(request));
   call.id = request.id;
@@ -159,8 +165,10 @@ void Session::wake_client() {
 }
 
 void Session::answer(uint32_t slot) {
-  SessionCall& call = calls_[slot];
+  SessionCall& call = this->call(slot);
+  DCHECK(call.in_flight.load(std::memory_order_relaxed));
   const ProcedureOutcome& outcome = call.outcome;
+  DCHECK(outcome.status < Status::count_);
   SessionAnswer answer{};
   answer.id = call.id;
   answer.commit_epoch = outcome.commit_epoch;
@@ -191,8 +199,9 @@ void Session::answer(uint32_t slot) {
   SessionServer& server = server_;
   // seq_cst: pairs with the session thread, which moves the session to ending_ and then loads this
   // count.
-  in_flight_.fetch_sub(1, std::memory_order_seq_cst);
-  server.note_end();
+  const uint32_t in_flight = in_flight_.fetch_sub(1, std::memory_order_seq_cst);
+  DCHECK(in_flight > 0);
+  server.signal_end();
 }
 
 void Session::close() {

@@ -7,9 +7,11 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "shared/base/check.h"
 #include "shared/base/error.h"
 #include "shared/base/unique_fd.h"
 #include "shared/memory/mapped_segment.h"
@@ -67,11 +69,15 @@ class Session {
   void close();
 
   // -- Any thread -------------------------------------------------------------------------------
-  SessionCall& call(uint32_t slot) { return calls_[slot]; }
-  /// Answers with the call's outcome. The session may be freed before this returns.
+  SessionCall& call(uint32_t slot) {
+    DCHECK(slot < kSessionSlots);
+    return calls_[slot];
+  }
+  /// Answers with the call's outcome. REQUIRES: `take` has returned this slot, and it is not
+  /// answered yet. The session may be freed before this returns.
   void answer(uint32_t slot);
   /// Returns the number of calls between `take` and the end of `answer`. seq_cst: pairs with
-  /// SessionServer::note_end.
+  /// SessionServer::signal_end.
   uint32_t in_flight() const { return in_flight_.load(std::memory_order_seq_cst); }
 
   SessionServer& server() const { return server_; }
@@ -79,13 +85,14 @@ class Session {
   int wake() const { return wake_.get(); }
   uint32_t number() const { return number_; }
 
-  // Used by the session thread only.
-  bool has_held = false;  // `held` waits for room at its worker
-  uint32_t held = 0;      // a slot
+  /// Slot of a call that waits for room at its worker. Used by the session thread only.
+  std::optional<uint32_t> held;
 
  private:
   Session(SessionServer& server, UniqueFd socket, UniqueFd wake, MappedSegment memory,
           uint32_t number);
+  /// Copies a request and validates the copy (R41).
+  Taken accept(SessionCall& call, SessionSlot& shared) const;
   Taken refuse(SessionCall& call, std::string why) const;
   void wake_client();
 

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <utility>
 
+#include "shared/base/check.h"
 #include "shared/base/try.h"
 #include "shared/sync/wait_word.h"
 
@@ -23,16 +24,16 @@ namespace {
 constexpr uint64_t kOwnWake = ~uint64_t{0};
 constexpr uint64_t kListener = kOwnWake - 1;
 /// Requests of one session in a round, before the next session has its turn.
-constexpr int kTurn = 64;
+constexpr int kRequestsPerTurn = 64;
 /// Passes over all rings before the thread sleeps: a client that got an answer soon sends the next
 /// request.
-constexpr int kIdleLooks = 40;
+constexpr int kIdlePasses = 40;
 /// Busy rounds between two checks of the sockets.
 constexpr int kBusyRounds = 64;
-/// Retry interval for a full worker queue: other tasks fill it, and their end wakes no one here.
+/// Retry interval for a full worker queue: the end of other tasks does not wake this thread.
 constexpr int kRetryMs = 1;
-/// Retry interval for accept: a descriptor that another part of the process frees wakes no one
-/// here.
+/// Retry interval for accept: a descriptor that another part of the process frees does not wake
+/// this thread.
 constexpr std::chrono::milliseconds kAcceptPause{1000};
 
 void drain_eventfd(int fd) {
@@ -54,9 +55,13 @@ void send_refusal(int socket, const std::string& why) {
 SessionServer::SessionServer(SessionServices services, Logger logger)
     : services_(std::move(services)),
       logger_(std::move(logger)),
-      queued_(services_.workers.size()) {}
+      queued_(services_.workers.size()) {
+  CHECK(services_.procedures != nullptr && services_.metrics != nullptr);
+  CHECK(services_.refusal != nullptr);
+}
 
 Result<void> SessionServer::start() {
+  CHECK(!thread_.joinable());
   epoll_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
   wake_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!epoll_.is_open() || !wake_.is_open() || !watch(wake_.get(), kOwnWake, EPOLLIN)) {
@@ -105,7 +110,7 @@ void SessionServer::wake() const {
   [[maybe_unused]] const ssize_t written = write(wake_.get(), &one, sizeof(one));
 }
 
-void SessionServer::note_end() {
+void SessionServer::signal_end() {
   // seq_cst, after the call's counters: pairs with the thread, which sets the flag and then loads
   // the counters.
   if (waits_for_end_.load(std::memory_order_seq_cst)) wake();
@@ -121,7 +126,7 @@ void SessionServer::run() {
       if (++busy % kBusyRounds == 0) handle_events(0);
       continue;
     }
-    if (++idle < kIdleLooks) {
+    if (++idle < kIdlePasses) {
       spin_pause();
       continue;
     }
@@ -131,27 +136,28 @@ void SessionServer::run() {
   }
   for (const auto& session : sessions_) session->close();
   free_ended();
-  services_.metrics->open.fetch_sub(sessions_.size() + ending_.size(), std::memory_order_relaxed);
+  CHECK(ending_.empty());  // no call uses the memory of a session
+  services_.metrics->open.fetch_sub(sessions_.size(), std::memory_order_relaxed);
   sessions_.clear();
-  ending_.clear();
+}
+
+bool SessionServer::holds_any() const {
+  return std::any_of(sessions_.begin(), sessions_.end(),
+                     [](const auto& session) { return session->held.has_value(); });
 }
 
 int SessionServer::sleep_ms() const {
-  const bool holds = std::any_of(sessions_.begin(), sessions_.end(),
-                                 [](const auto& session) { return session->has_held; });
-  if (holds) return kRetryMs;
+  if (holds_any()) return kRetryMs;
   return accept_paused_ ? static_cast<int>(kAcceptPause.count()) : -1;
 }
 
 bool SessionServer::may_sleep() {
-  const bool holds = std::any_of(sessions_.begin(), sessions_.end(),
-                                 [](const auto& session) { return session->has_held; });
-  // seq_cst, before the loads of the counters: see note_end.
-  waits_for_end_.store(holds || !ending_.empty(), std::memory_order_seq_cst);
+  // seq_cst, before the loads of the counters: see signal_end.
+  waits_for_end_.store(holds_any() || !ending_.empty(), std::memory_order_seq_cst);
   free_ended();
   for (const auto& session : sessions_) {
     // A held request blocks the later ones of its session.
-    if (session->announce_sleep() && !session->has_held) return false;
+    if (session->announce_sleep() && !session->held) return false;
   }
   return true;
 }
@@ -169,12 +175,12 @@ bool SessionServer::serve_all() {
 
 bool SessionServer::serve(Session& session) {
   bool did_something = false;
-  if (session.has_held) {
-    if (!submit(session, session.held)) return false;
-    session.has_held = false;
+  if (session.held) {
+    if (!submit(session, *session.held)) return false;
+    session.held.reset();
     did_something = true;
   }
-  for (int i = 0; i < kTurn && !session.has_held; ++i) {
+  for (int i = 0; i < kRequestsPerTurn && !session.held; ++i) {
     uint32_t slot = 0;
     const Session::Taken taken = session.take(slot);
     if (taken == Session::Taken::nothing) return did_something;
@@ -183,7 +189,8 @@ bool SessionServer::serve(Session& session) {
       services_.metrics->broken.fetch_add(1, std::memory_order_relaxed);
       const auto place = std::find_if(sessions_.begin(), sessions_.end(),
                                       [&](const auto& one) { return one.get() == &session; });
-      end_session(static_cast<size_t>(place - sessions_.begin()), "its client broke the ring");
+      end_session(static_cast<size_t>(place - sessions_.begin()),
+                  "its client broke the rules of the ring");
       return true;
     }
     services_.metrics->requests.fetch_add(1, std::memory_order_relaxed);
@@ -222,27 +229,32 @@ void SessionServer::dispatch(Session& session, uint32_t slot) {
     return refuse(session, slot, refusal->status, std::move(refusal->why));
   }
   const auto workers = static_cast<uint32_t>(services_.workers.size());
-  if (call.worker == kAnyWorker) {
-    // The upper half of a product depends on all bits of the affinity.
-    call.worker =
-        call.affinity == 0
-            ? next_worker_++ % workers
-            : static_cast<uint32_t>((call.affinity * 0x9e3779b97f4a7c15ull) >> 32) % workers;
-  } else if (call.worker >= workers) {
+  call.worker = worker_of(call);
+  if (call.worker >= workers) {
     return refuse(session, slot, Status::invalid_argument,
                   "worker " + std::to_string(call.worker) + ": the node has workers 0 to " +
                       std::to_string(workers - 1));
   }
   call.function = *function;
   call.deadline_epoch = services_.deadline_epoch();
-  if (submit(session, slot)) return;
-  session.has_held = true;
-  session.held = slot;
+  DCHECK(call.worker < workers && !session.held);
+  if (!submit(session, slot)) session.held = slot;
+}
+
+/// Returns the worker that the call names. If it names none, its affinity or its turn decides.
+uint32_t SessionServer::worker_of(const SessionCall& call) {
+  if (call.worker != kAnyWorker) return call.worker;
+  const auto workers = static_cast<uint32_t>(services_.workers.size());
+  DCHECK(workers > 0);
+  if (call.affinity == 0) return next_worker_++ % workers;
+  // The upper half of a product depends on all bits of the affinity.
+  return static_cast<uint32_t>((call.affinity * 0x9e3779b97f4a7c15ull) >> 32) % workers;
 }
 
 bool SessionServer::submit(Session& session, uint32_t slot) {
   const uint32_t worker = session.call(slot).worker;
-  // seq_cst: see note_end.
+  DCHECK(worker < queued_.size());
+  // seq_cst: see signal_end.
   if (queued_[worker].load(std::memory_order_seq_cst) >= kMaxQueuedPerWorker) return false;
   queued_[worker].fetch_add(1, std::memory_order_relaxed);
   // Small enough for std::function to store it without a heap allocation.
@@ -259,11 +271,13 @@ bool SessionServer::submit(Session& session, uint32_t slot) {
 
 void SessionServer::execute(Session& session, uint32_t slot, WorkerEnvironment& environment) {
   SessionCall& call = session.call(slot);
+  DCHECK(call.worker == environment.ordinal && call.function != nullptr);
   call.outcome = execute_procedure(environment, call.function, call.input, call.deadline_epoch,
                                    kMaxSessionOutputBytes, call.mode);
-  // seq_cst: see note_end.
-  queued_[environment.ordinal].fetch_sub(1, std::memory_order_seq_cst);
-  note_end();
+  // seq_cst: see signal_end.
+  const uint32_t queued = queued_[environment.ordinal].fetch_sub(1, std::memory_order_seq_cst);
+  DCHECK(queued > 0);
+  signal_end();
   const auto deliver = [&session, slot](bool is_durable) {
     SessionCall& done = session.call(slot);
     if (!is_durable || done.outcome.status == Status::cluster_failed) {
@@ -302,7 +316,7 @@ void SessionServer::handle_events(int timeout_ms) {
     // (R41): the client shares it, and may have made it blocking or may have read it.
     if (what % 2 == 1) continue;
     // A client sends nothing on this socket. Any event here means its end, or a broken client.
-    end_session(static_cast<size_t>(place - sessions_.begin()), "its client is gone");
+    end_session(static_cast<size_t>(place - sessions_.begin()), "its client has ended");
   }
   if (accept_paused_ && std::chrono::steady_clock::now() >= accept_again_) resume_accepting();
 }
@@ -376,15 +390,14 @@ void SessionServer::open_session(UniqueFd socket) {
 }
 
 void SessionServer::end_session(size_t index, const char* why) {
+  CHECK(index < sessions_.size());
   Session& session = *sessions_[index];
   logger_->debug("session {} ends: {}", session.number(), why);
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, session.socket(), nullptr);
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, session.wake(), nullptr);
   session.close();
-  if (session.has_held) {
-    session.has_held = false;
-    refuse(session, session.held, Status::unavailable, "the session ends");
-  }
+  if (session.held) refuse(session, *session.held, Status::unavailable, "the session ends");
+  session.held.reset();
   ending_.push_back(std::move(sessions_[index]));
   sessions_.erase(sessions_.begin() + static_cast<std::ptrdiff_t>(index));
 }

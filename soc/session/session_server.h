@@ -45,7 +45,7 @@ struct SessionServices {
 };
 
 /// Order of the calls: start -> (listen) -> stop. Thread: any thread may call `listen`, `connect`
-/// and `note_end`.
+/// and `signal_end`.
 class SessionServer {
  public:
   /// Limit of session requests in one worker's queue; the rest of the queue is for other tasks.
@@ -65,18 +65,20 @@ class SessionServer {
   /// flight.
   void stop();
 
-  /// Reports the end of a call to the session thread, if it waits for one. Thread: any.
-  void note_end();
+  /// Wakes the session thread if it waits for the end of a call. Thread: any.
+  void signal_end();
 
  private:
   void run();
   bool serve_all();
   bool serve(Session& session);
   void dispatch(Session& session, uint32_t slot);
+  uint32_t worker_of(const SessionCall& call);
   /// Returns false if the queue of the call's worker is full.
   bool submit(Session& session, uint32_t slot);
   void execute(Session& session, uint32_t slot, WorkerEnvironment& environment);
   void refuse(Session& session, uint32_t slot, Status status, std::string why);
+  bool holds_any() const;
   bool may_sleep();
   void handle_events(int timeout_ms);
   int sleep_ms() const;

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "engine/log/log_files.h"
+#include "shared/base/check.h"
 #include "shared/base/limits.h"
 #include "shared/base/try.h"
 #include "shared/process/start_up.h"
@@ -78,9 +79,12 @@ uint64_t FoundDamage::count() const {
 }
 
 Scrubber::Scrubber(ScrubberSettings settings, Logger logger)
-    : settings_(std::move(settings)), logger_(std::move(logger)) {}
+    : settings_(std::move(settings)), logger_(std::move(logger)) {
+  CHECK(settings_.file_system != nullptr);
+}
 
 void Scrubber::start() {
+  CHECK(!thread_.joinable());
   if (settings_.bytes_per_s == 0) return;
   thread_ = std::thread([this] { work(); });
 }
@@ -156,7 +160,7 @@ void Scrubber::run_cycle() {
   ScrubHooks hooks;
   hooks.reads = [this](uint64_t bytes) { return pace(bytes); };
   scrub_snapshots(places, hooks);
-  hooks.found = [this](const ScrubDamage& damage) { note(damage); };
+  hooks.found = [this](const ScrubDamage& damage) { record(damage); };
   scrub_logs(hooks);
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const std::lock_guard guard(mutex_);
@@ -176,7 +180,7 @@ void Scrubber::scrub_snapshots(const std::vector<SnapshotFilePlace>& places,
     if (!is_wanted(place)) continue;
     ScrubHooks of_file = hooks;
     of_file.found = [&](const ScrubDamage& damage) {
-      if (is_wanted(place)) note(damage);
+      if (is_wanted(place)) record(damage);
     };
     const auto scrubbed =
         scrub_snapshot_file(*settings_.file_system, place, settings_.cluster_uuid, of_file);
@@ -205,6 +209,7 @@ bool Scrubber::pace(uint64_t bytes) {
   std::unique_lock lock(mutex_);
   changed_.wait_until(lock, next_read_, [this] { return ends_; });
   if (ends_) return false;
+  CHECK(settings_.bytes_per_s > 0);  // else the thread was not started
   const auto cost = std::chrono::nanoseconds(bytes * 1'000'000'000 / settings_.bytes_per_s);
   // Unused bandwidth of the past is not made up for.
   next_read_ = std::max(next_read_, Clock::now()) + cost;
@@ -214,7 +219,7 @@ bool Scrubber::pace(uint64_t bytes) {
   return true;
 }
 
-void Scrubber::note(const ScrubDamage& damage) {
+void Scrubber::record(const ScrubDamage& damage) {
   const std::lock_guard guard(mutex_);
   const bool is_known = std::ranges::find(last_.listed, damage) != last_.listed.end();
   ++current_.count_by_path[damage.path];

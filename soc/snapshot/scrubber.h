@@ -75,7 +75,7 @@ class Scrubber {
   void scrub_snapshots(const std::vector<SnapshotFilePlace>& places, const ScrubHooks& hooks);
   void scrub_logs(const ScrubHooks& hooks);
   bool pace(uint64_t bytes);
-  void note(const ScrubDamage& damage);
+  void record(const ScrubDamage& damage);
   bool is_own(const SnapshotFilePlace& place) const;
   bool is_wanted(const SnapshotFilePlace& place) const;
 

@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 
+#include "shared/base/check.h"
 #include "shared/base/limits.h"
 #include "shared/base/try.h"
 #include "shared/memory/segment_file.h"
@@ -18,16 +19,16 @@ namespace {
 
 /// Errors that were logged. An unreadable page may be requested thousands of times a second, but is
 /// logged once.
-class SaidErrors {
+class LoggedErrors {
  public:
   bool is_new(const std::string& message) {
     const std::lock_guard guard(mutex_);
-    if (messages_.size() >= kMostMessages) messages_.clear();
+    if (messages_.size() >= kMaxMessages) messages_.clear();
     return messages_.insert(message).second;
   }
 
  private:
-  static constexpr size_t kMostMessages = 1000;
+  static constexpr size_t kMaxMessages = 1000;
   std::mutex mutex_;
   std::set<std::string> messages_;
 };
@@ -38,6 +39,8 @@ void SnapshotStore::Free::operator()(std::byte* bytes) const { std::free(bytes);
 
 Result<std::unique_ptr<SnapshotStore>> SnapshotStore::create(const SnapshotStoreSettings& settings,
                                                              const Logger& logger) {
+  CHECK(settings.file_system != nullptr && settings.shared != nullptr);
+  CHECK(settings.newest != nullptr && settings.reader_count > 0);
   const uint64_t least = SnapshotCache::min_bytes(settings.reader_count);
   if (settings.cache_bytes < least) {
     return make_error(ExitCode::config,
@@ -62,8 +65,8 @@ Result<std::unique_ptr<SnapshotStore>> SnapshotStore::create(const SnapshotStore
   }
   snapshots->cache_ = std::make_unique<SnapshotCache>(
       snapshots->memory_.get(), settings.cache_bytes, settings.reader_count, snapshots->files_,
-      [logger, said = std::make_shared<SaidErrors>()](const Error& error) {
-        if (said->is_new(error.message)) logger->error("{}", error.message);
+      [logger, logged = std::make_shared<LoggedErrors>()](const Error& error) {
+        if (logged->is_new(error.message)) logger->error("{}", error.message);
       });
   return snapshots;
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "shared/base/check.h"
 #include "shared/process/start_up.h"
 
 namespace atolldb {
@@ -19,13 +20,18 @@ constexpr uint32_t kMaxIdleHintRounds = 100;
 }  // namespace
 
 Worker::Worker(WorkerSettings settings, Logger logger)
-    : settings_(std::move(settings)), logger_(std::move(logger)) {}
+    : settings_(std::move(settings)), logger_(std::move(logger)) {
+  CHECK(settings_.view != nullptr && settings_.pool != nullptr);
+  CHECK(settings_.metrics != nullptr && settings_.local != nullptr);
+}
 
 void Worker::start() {
+  CHECK(!thread_.joinable());
   thread_ = std::thread([this] { run(); });
 }
 
 Result<void> Worker::submit(WorkerTask task) {
+  DCHECK(task != nullptr);
   {
     const std::lock_guard guard(mutex_);
     const std::string name =
@@ -79,6 +85,7 @@ void Worker::run() {
 }
 
 WorkerTask Worker::next(Transaction& transaction) {
+  DCHECK(!transaction.is_active());
   std::unique_lock lock(mutex_);
   if (tasks_.empty() && !closed_) sleep_until_task(transaction, lock);
   if (tasks_.empty()) return {};
@@ -88,6 +95,7 @@ WorkerTask Worker::next(Transaction& transaction) {
 }
 
 void Worker::sleep_until_task(Transaction& transaction, std::unique_lock<std::mutex>& lock) {
+  DCHECK(lock.owns_lock() && tasks_.empty());
   WorkerContext& context = transaction.worker();
   const auto is_woken = [this] { return !tasks_.empty() || closed_; };
   uint32_t hint_rounds = 0;
