@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "shared/base/try.h"
 #include "shared/metrics/node_metrics.h"
 #include "shared/process/child_process.h"
 #include "shared/process/run_paths.h"
@@ -25,20 +26,14 @@ ExitCode run_node(const ChildContext& context) {
   steps.prepare = [&] { return node.prepare(); };
   steps.attach = [&] { return node.attach(); };
   steps.start = [&]() -> Result<std::string> {
-    Result<void> started = node.start();
-    if (started) {
-      started = services.start(
-          config, node_endpoint(config, id),
-          [&](const ControlRequest& request, ControlReply reply) {
-            node.handle(request, std::move(reply));
-          },
-          kMaxControlBytes, 1 + id,
-          std::make_shared<NodeMetrics>(id, *node.view().shared[id], node.metrics()));
-    }
-    if (started) {
-      started = node.listen_for_sessions(session_socket_path(config.cluster.run_dir, id));
-    }
-    if (!started) return std::unexpected(started.error());
+    ATOLL_TRY(node.start());
+    const auto handle = [&node](const ControlRequest& request, const ControlReply& reply) {
+      node.handle(request, reply);
+    };
+    ATOLL_TRY(
+        services.start(config, node_endpoint(config, id), handle, kMaxControlBytes, 1 + id,
+                       std::make_shared<NodeMetrics>(id, *node.view().shared[id], node.metrics())));
+    ATOLL_TRY(node.listen_for_sessions(session_socket_path(config.cluster.run_dir, id)));
     return services.endpoints_text();
   };
   steps.open = [](const std::string&) -> Result<void> { return {}; };

@@ -7,6 +7,7 @@
 #include <deque>
 
 #include "engine/install/install.h"
+#include "shared/base/check.h"
 #include "shared/base/limits.h"
 #include "shared/memory/cluster_view.h"
 
@@ -24,7 +25,9 @@ namespace atolldb {
 /// bit.
 class DropPolicy {
  public:
-  DropPolicy(const ClusterView& view, const DropLimits& limits) : view_(&view), limits_(limits) {}
+  DropPolicy(const ClusterView& view, const DropLimits& limits) : view_(&view), limits_(limits) {
+    CHECK(limits.free_percent <= 100);
+  }
 
   /// Decides about one page. A page to drop counts as free from then on; a hot page that is
   /// retained loses its reference bit. `retired`: pages that this installer has dropped and that

@@ -31,7 +31,9 @@ Json to_json(const InstallReport& report) {
 
 Installer::Installer(const ClusterView& view, PageVisitor& visitor, Logger logger,
                      InstallerActions actions)
-    : view_(view), visitor_(visitor), logger_(std::move(logger)), actions_(std::move(actions)) {}
+    : view_(view), visitor_(visitor), logger_(std::move(logger)), actions_(std::move(actions)) {
+  CHECK(actions_.install && actions_.cut);
+}
 
 void Installer::start() {
   CHECK(!thread_.joinable());
@@ -127,6 +129,7 @@ void Installer::align(Align task) {
 }
 
 void Installer::install(Pass& pass) {
+  CHECK(!pass.failure && pass.report.installed == 0);
   DropPolicy policy(view_, pass.limits);
   for (const Root& root : pass.roots) {
     const Status status = install_one(pass, root, policy);

@@ -115,6 +115,7 @@ void LoggerThread::record_lack(const Error& error) {
 }
 
 void LoggerThread::record_next_file() {
+  CHECK(lacks_next_file_);
   log_->info("logger {} of node {} has room for its next file again", settings_.ordinal,
              settings_.node);
   lacks_next_file_ = false;

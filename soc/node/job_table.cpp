@@ -50,6 +50,7 @@ Result<std::shared_ptr<Job>> JobTable::add(std::string name, std::string input,
   Record& record = jobs_[job->id];
   record.job = job;
   record.running = workers.size();
+  CHECK(jobs_.size() <= kMaxJobs);
   return job;
 }
 

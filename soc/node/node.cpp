@@ -77,6 +77,8 @@ Result<void> Node::attach() {
     ATOLL_ASSIGN(std::byte* const exchange, space_.attach(SegmentKind::exchange, node, true));
     exchange_.push_back(exchange);
   }
+  CHECK(view_.node_count == config_.nodes.size());
+  CHECK(exchange_.empty() || exchange_.size() == view_.node_count);
   pool_ = std::make_unique<PagePool>(view_, node_);
   device_watch_.emplace(io_watch_, metrics_->device, config_.durability.device_hang_limit);
   attached_.store(true, std::memory_order_release);
@@ -122,6 +124,7 @@ void Node::start_workers() {
 }
 
 Result<void> Node::start_sessions() {
+  CHECK(!workers_.empty() && answers_ == nullptr);
   answers_ = std::make_unique<DurableAnswers>(*view_.control);
   answers_->start();
   SessionServices services;
@@ -205,6 +208,7 @@ void Node::watch_device() {
 }
 
 void Node::give_to_housekeeper(std::function<void(WorkerContext&)> task) {
+  CHECK(task != nullptr);
   {
     const std::lock_guard guard(mutex_);
     housekeeper_tasks_.push_back(std::move(task));

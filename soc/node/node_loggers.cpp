@@ -91,6 +91,7 @@ void Node::remove_first_files(uint32_t count) {
 }
 
 LogWriterSettings Node::log_settings(uint32_t ordinal) const {
+  CHECK(ordinal < view_.shared[node_]->logger_count);
   const ControlSegment& control = *view_.control;
   LogWriterSettings settings;
   settings.directory = log_directory(config_, node_, ordinal);

@@ -76,6 +76,7 @@ ProcedureOutcome execute_procedure(WorkerEnvironment& environment, ProcedureFunc
   if (is_verified) outcome.commit_epoch = own.commit_epoch();
   // Each commit that writes has its own VID.
   if (own.last_vid() != last) outcome.commit_version = own.last_vid().version();
+  DCHECK(outcome.status != Status::ok || outcome.output.size() <= max_output_bytes);
   if (outcome.status != Status::ok) {
     outcome.output.clear();
   } else {

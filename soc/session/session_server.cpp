@@ -99,6 +99,7 @@ void SessionServer::stop() {
 }
 
 bool SessionServer::watch(int fd, uint64_t what, uint32_t events) const {
+  CHECK(fd >= 0);
   epoll_event event{};
   event.events = events;
   event.data.u64 = what;
@@ -322,6 +323,7 @@ void SessionServer::handle_events(int timeout_ms) {
 }
 
 void SessionServer::pause_accepting(int error) {
+  CHECK(!accept_paused_ && listener_.is_open());
   // The waiting clients would end every epoll_wait at once.
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
   accept_paused_ = true;
@@ -362,6 +364,7 @@ void SessionServer::accept_all() {
 }
 
 void SessionServer::open_session(UniqueFd socket) {
+  CHECK(socket.is_open());
   if (sessions_.size() + ending_.size() >= kMaxSessionsPerNode) free_ended();
   if (sessions_.size() + ending_.size() >= kMaxSessionsPerNode) {
     services_.metrics->refused.fetch_add(1, std::memory_order_relaxed);

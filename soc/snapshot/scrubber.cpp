@@ -250,6 +250,7 @@ Json Scrubber::describe() const {
     const bool is_listed = std::ranges::find(current_.listed, damage) != current_.listed.end();
     if (!is_listed) json["damage"].push_back(to_json(damage));
   }
+  CHECK(json["damage"].size() <= kMaxListedDamage);
   return json;
 }
 

@@ -150,6 +150,7 @@ bool NodeSnapshotJob::is_wanted() const {
 }
 
 void NodeSnapshotJob::start(const char* name, uint32_t count, const Part& part) {
+  CHECK(part != nullptr);
   {
     const std::lock_guard guard(mutex_);
     parts_running_ += count;

@@ -109,23 +109,23 @@ Result<void> SnapshotJobWork::compose_one(Reducer& reducer, size_t storage, uint
     if (partition + 1 < planned.partitions.size()) high = planned.partitions[partition + 1].low;
   }
   ATOLL_ASSIGN(auto logs, reducer.open(planned.id, low, high));
-  auto composed =
-      compose({.plan = plan_,
-               .storage = storage,
-               .partition = partition,
-               .logs = *logs,
-               .base = *places_.snapshots,
-               .writer = *writer_,
-               .writer_mutex = writer_mutex_,
-               .cancelled = [this] { return is_over(); },
-               .shapes = places_.shapes ? places_.shapes() : nullptr,
-               .on_unreadable = [this](const UnreadablePage& page) { record_unreadable(page); }});
-  if (!composed) return std::unexpected(composed.error());
+  const ComposeTask task{
+      .plan = plan_,
+      .storage = storage,
+      .partition = partition,
+      .logs = *logs,
+      .base = *places_.snapshots,
+      .writer = *writer_,
+      .writer_mutex = writer_mutex_,
+      .cancelled = [this] { return is_over(); },
+      .shapes = places_.shapes ? places_.shapes() : nullptr,
+      .on_unreadable = [this](const UnreadablePage& page) { record_unreadable(page); }};
+  ATOLL_ASSIGN(ComposedPartition composed, compose(task));
   const std::lock_guard guard(mutex_);
-  last_.records_composed += composed->log_records;
-  last_.pages_written += composed->pages_written;
-  last_.pages_read += composed->pages_read;
-  composed_.push_back(*std::move(composed));
+  last_.records_composed += composed.log_records;
+  last_.pages_written += composed.pages_written;
+  last_.pages_read += composed.pages_read;
+  composed_.push_back(std::move(composed));
   return {};
 }
 
