@@ -21,14 +21,15 @@ constexpr GleanerCounter kGleanerCounters[] = {
     {"atoll_mapper_read_records_total", "Log records of snapshots' epochs read by mappers.",
      &GleanerMetrics::records_read, 1},
     {"atoll_mapper_shipped_records_total",
-     "Log records that mappers sent to reducers; later ones cover the others.",
+     "Log records that mappers sent to reducers, without superseded ones.",
      &GleanerMetrics::records_shipped, 1},
     {"atoll_reducer_received_records_total", "Log records received by reducers.",
      &GleanerMetrics::records_received, 1},
     {"atoll_reducer_received_bytes_total", "Bytes of log records received by reducers.",
      &GleanerMetrics::bytes_received, 1},
-    {"atoll_reducer_sorted_runs_total", "Sorted runs that reducers wrote, short of memory.",
-     &GleanerMetrics::sorted_runs, 1},
+    {"atoll_reducer_sorted_runs_total",
+     "Sorted runs that reducers wrote because their memory was full.", &GleanerMetrics::sorted_runs,
+     1},
     {"atoll_reducer_dumped_bytes_total", "Bytes that reducers wrote to sorted runs.",
      &GleanerMetrics::bytes_dumped, 1},
     {"atoll_composer_records_total", "Log records that composers applied to pages.",
@@ -55,13 +56,13 @@ void add_snapshot_cache(MetricFamilies& families, const MetricsSegment& metrics)
   const SnapshotCacheMetrics& cache = metrics.snapshot_cache;
   families
       .counter("atoll_snapshot_cache_reads_total",
-               "Pages of snapshots that workers asked the cache for: hits and misses.")
+               "Snapshot pages that workers requested from the cache: hits and misses.")
       .sample(sum_counter(metrics, &WorkerMetrics::snapshot_reads));
   families
       .counter("atoll_snapshot_cache_misses_total",
-               "Reads of snapshot files: of a page, or of several that follow each other.")
+               "Reads of snapshot files, each of one page or of several adjacent pages.")
       .sample(value(cache.misses));
-  families.counter("atoll_snapshot_cache_evictions_total", "Pages that made room in the cache.")
+  families.counter("atoll_snapshot_cache_evictions_total", "Pages evicted from the cache.")
       .sample(value(cache.evictions));
   families
       .counter("atoll_snapshot_cache_waits_total",
@@ -75,7 +76,7 @@ void add_snapshot_cache(MetricFamilies& families, const MetricsSegment& metrics)
 
 void add_gleaner(MetricFamilies& families, const GleanerMetrics& gleaner) {
   families.gauge("atoll_gleaner_phase",
-                 "1 at what the node is doing in a run of the gleaner, 0 at the rest.");
+                 "1 for the phase of the node's snapshot job, 0 for the other phases.");
   for (uint32_t phase = 0; phase < kGleanPhaseCount; ++phase) {
     families.sample(value(gleaner.phase) == phase ? 1.0 : 0.0, {{"phase", kPhases[phase]}});
   }
@@ -90,7 +91,7 @@ void add_gleaner(MetricFamilies& families, const GleanerMetrics& gleaner) {
       .sample(static_cast<double>(value(gleaner.scrub_percent)) / 100);
   families
       .gauge("atoll_scrub_finished_seconds",
-             "When the scrub's last cycle ended, in seconds since 1970; 0: none has.")
+             "When the scrub's last cycle ended, in seconds since 1970; 0: no cycle yet.")
       .sample(value(gleaner.scrub_finished_s));
 }
 

@@ -48,6 +48,15 @@ Result<void> Node::prepare() {
     ATOLL_ASSIGN(std::byte* const base, space_.prepare(kind, node_, placement));
     bases.push_back(base);
   }
+  format_segments(bases);
+  set_state(NodeState::starting);
+  for (const SegmentKind kind : kinds) space_.publish(kind, node_);
+  logger_->info("node {} has prepared its segments: {} MiB of pages of {} bytes", node_,
+                config_.memory.volatile_pool >> 20, view_.shared[node_]->header.real_page_bytes);
+  return {};
+}
+
+void Node::format_segments(const std::vector<std::byte*>& bases) {
   auto& shared = *reinterpret_cast<NodeShared*>(bases[0]);
   shared_layout(config_, node_).format(shared);
   PagePool::format(bases[1], node_segment_sizes(config_, node_).pool);
@@ -58,11 +67,6 @@ Result<void> Node::prepare() {
     ReducerInbox::format(bases[4] + inbox_offset(config_, i), inbox_bytes(config_));
   }
   view_.add_node(node_, shared, bases[1]);
-  set_state(NodeState::starting);
-  for (const SegmentKind kind : kinds) space_.publish(kind, node_);
-  logger_->info("node {} has prepared its segments: {} MiB of pages of {} bytes", node_,
-                config_.memory.volatile_pool >> 20, shared.header.real_page_bytes);
-  return {};
 }
 
 Result<void> Node::attach() {

@@ -85,7 +85,10 @@ class Node {
   const MetricsSegment& metrics() const { return *metrics_; }
 
  private:
+  /// Raises the state.
   void set_state(NodeState state);
+  /// `bases`: the segments shared, pool, local and metrics, then exchange if there is one.
+  void format_segments(const std::vector<std::byte*>& bases);
   /// Runs `task` on the housekeeper's thread, with its page slot.
   void give_to_housekeeper(std::function<void(WorkerContext&)> task);
   void housekeep();

@@ -1,4 +1,4 @@
-// A node's part of a gleaner run: its end, with and without errors.
+// A node's part of a snapshot job: its end, with and without errors; its counters.
 #include "soc/snapshot_job/node_snapshot_job.h"
 
 #include <gtest/gtest.h>
@@ -83,7 +83,7 @@ class SlowFileSystem : public ForwardingFileSystem {
     SlowFileSystem& owner_;
   };
 
-  bool is_syncing_ = false;  // thread: the one that ends the run
+  bool is_syncing_ = false;  // thread: the one that ends the job
   std::promise<void> has_begun_;
   std::promise<void> may_go_on_;
   std::shared_future<void> allowed_ = may_go_on_.get_future().share();
@@ -254,6 +254,21 @@ TEST_F(NodeSnapshotJobTest, ARunThatIsDiscardedBeforeItsMappersStartEnds) {
   EXPECT_FALSE(waiting.get());
   EXPECT_TRUE(run->has_ended());
   EXPECT_FALSE(has_file(1));
+}
+
+TEST(SnapshotJobProgressTest, EveryCounterIsSummedAndReportedOnce) {
+  SnapshotJobProgress one;
+  uint64_t value = 0;
+  for (const SnapshotJobCounter& each : kSnapshotJobCounters) one.*each.progress = ++value;
+  SnapshotJobProgress sum = one;
+  sum += one;
+  const Json json = to_json(sum);
+  EXPECT_EQ(json.size(), std::size(kSnapshotJobCounters));
+  value = 0;
+  for (const SnapshotJobCounter& each : kSnapshotJobCounters) {
+    EXPECT_EQ(one.*each.progress, ++value) << each.name << ": two rows have the same counter";
+    EXPECT_EQ(json.at(each.name), 2 * value) << each.name;
+  }
 }
 
 TEST_F(NodeSnapshotJobTest, TheServiceRunsOneAtATimeAndEndsItWhenTheNodeStops) {
