@@ -10,7 +10,7 @@
 #include "shared/base/base64.h"
 #include "shared/base/check.h"
 #include "shared/base/try.h"
-#include "shared/memory/recovery_text.h"
+#include "shared/memory/state_names.h"
 #include "soc/node/node.h"
 #include "soc/node/node_segments.h"
 #include "soc/procedure/execute.h"
